@@ -15,11 +15,11 @@ import (
 // range of grants that is ordered newest first. So a page is a merge of ranges,
 // read only as far as the page needs, with each snapshot once (page).
 //
-// The caller's own audiences (user, admins, members, recipients) are a range
-// each, and so are their first few groups on SQLite. All further groups are
-// read together, as far as they reach the page:
+// Each of the caller's own audiences (user, admins, members, recipients) is one range, and so are
+// their first few groups on SQLite. All other groups are read together, as far as they reach the
+// page:
 //
-//	floor   the page-size-th newest of the ranges: nothing older can be on the page
+//	floor   the page-size-th newest row of the ranges: nothing older can be on the page
 //	heads   the newest row of each of the caller's groups, if above the floor;
 //	        groups.newest rules most groups out without reading their grants
 //	thr     the page-size-th newest head, or the floor

@@ -12,16 +12,15 @@ import (
 	"snap"
 )
 
-// A search must not cost more when there are more snapshots, whatever the words
-// match that the caller may not see. So each word is a set of ranges of the
-// caller's own grants: those of the targets, owners and labels that have a word
-// which begins with it, and of the days and times that do. Each range is ordered
-// newest first, and little more than a page of them is read (keysText). Of several
-// words the ranges are walked together, as far as the one that matches least
-// (intersect).
+// The cost of a search must not depend on the number of snapshots, including those that match but
+// that the caller may not see. So each word of a search is a set of ranges of the caller's own
+// grants: those of the targets, owners and labels with a word that begins with it, and those of the
+// days and times that begin with it. Each range is ordered newest first, and only a little more
+// than a page of it is read (keysText). The ranges of several words are read together, only as far
+// as the word with the fewest matches requires (intersect).
 
 const (
-	fewCandidates = 5000 // IDs that begin alike and are looked at one by one
+	fewCandidates = 5000 // IDs with the same beginning that are checked one by one
 	mostValues    = 5000 // targets, owners or labels whose ranges are read; of more, the listing is
 	fewValues     = 64   // with more, much of the listing matches, so that is tried first
 	mostSources   = 8    // words of a search that ranges are read of; any others are compared
@@ -68,9 +67,9 @@ func (s *Store) search(ctx context.Context, c snap.Caller, v choice, q string, b
 // newest first.
 type source func(ctx context.Context, before int64, n int) ([]int64, error)
 
-// intersect returns the n newest snapshots below a key that every source has and
-// that fit. In each round the source whose page reaches deepest says what there may
-// be; the next round begins where it ended, or at the newest that all could have.
+// intersect returns the n newest snapshots below a key that every source has and that fit. In each
+// round, the source whose page reaches deepest limits the candidates. The next round begins where
+// that page ended, or at the newest snapshot that all sources could have.
 func (s *Store) intersect(ctx context.Context, c snap.Caller, sources []source, before int64, n int,
 	fits func(snap.Snapshot) bool) (found []snap.Snapshot, err error) {
 	size := n
@@ -152,8 +151,8 @@ func (s *Store) scanSource(c snap.Caller, v choice, word string) source {
 	}
 }
 
-// fact is something by which grants are found: a column with the values it may
-// have, or with the bounds of a range of them.
+// fact is a condition that finds grants: a column with a list of values, or with the bounds of a
+// range of values.
 type fact struct {
 	column   string
 	values   []int64
@@ -242,8 +241,8 @@ func (s *Store) factsOf(ctx context.Context, c snap.Caller, word string) (facts 
 	return facts, many, nil
 }
 
-// digitsFrom returns the bounds of the numbers with n digits after a leading 1
-// that begin with a word.
+// digitsFrom returns the bounds of the numbers that consist of a leading 1 and that many digits,
+// and whose digits begin with a word.
 func digitsFrom(word string, digits int) (from, to int64, ok bool) {
 	if len(word) > digits || strings.Trim(word, "0123456789") != "" {
 		return 0, 0, false
@@ -268,12 +267,12 @@ func (s *Store) factKeys(ctx context.Context, c snap.Caller, v choice, f fact, b
 	return keys[:min(n, len(keys))], err
 }
 
-// keysText is the statement of keys: $1 the principal, $2 now, $3 the key below
-// which the page begins, and the fact's values as a JSON array, or its bounds. For
-// each audience and value it reads the newest snapshot (heads). Nothing older than
-// the page-size-th newest of them is on the page (thr). Only of the ranges that
-// reach above it is a page read (wide). Of bounds, the values that there are for an
-// audience are found one after the other (pairs), not by reading their grants.
+// keysText returns the statement of factKeys. Its parameters are $1 the principal, $2 now, $3 the
+// key below which the page begins, and the fact's values as a JSON array, or its bounds. For each
+// audience and value it reads the newest snapshot (heads). Nothing older than the page-size-th
+// newest of them can be on the page (thr). It reads a page only of the ranges that reach above that
+// (wide). For bounds, it finds the values that exist for an audience one after the other (pairs),
+// without reading their grants.
 func (s *Store) keysText(sh shape, f fact) string {
 	kinds := sh.scope.kinds()
 	if sh.scope == scopeMember {
@@ -301,7 +300,7 @@ func (s *Store) keysText(sh shape, f fact) string {
 
 const (
 	nextValue = `SELECT g.{column} FROM grants g WHERE g.{column} > 0 AND`
-	// grantsOf are the live grants g that a pair r is about.
+	// grantsOf selects the live grants g of a pair r.
 	grantsOf = `g.audience = r.a AND g.{column} = r.d AND g.{column} > 0 AND ` + liveGrant
 
 	keysSQLite = `WITH RECURSIVE aud(a) AS MATERIALIZED (
@@ -338,10 +337,10 @@ wide AS MATERIALIZED (
 SELECT DISTINCT id FROM wide ORDER BY id DESC LIMIT {size}`
 )
 
-// byPrefix returns the n newest visible snapshots below a key whose ID begins with
-// prefix. It first asks how many there are at all, without regard to the caller. A
-// few are looked at one by one. IDs are random, so where there are many, going
-// through the caller's listing soon fills a page.
+// byPrefix returns the n newest visible snapshots below a key whose ID begins with prefix. It first
+// counts the snapshots with this prefix, of all callers. If there are few, it checks them one by
+// one. If there are many, it scans the caller's listing, which soon fills a page because IDs are
+// random.
 func (s *Store) byPrefix(ctx context.Context, c snap.Caller, v choice, prefix string, before int64,
 	n int) ([]snap.Snapshot, error) {
 	var count int

@@ -44,6 +44,6 @@ func (s *Store) ReplaceSecret(ctx context.Context, name string, old, value []byt
 	return err
 }
 
-// AuditKeyName is the secret that signs the checkpoints of audit logs. It is
-// encrypted like the signing keys.
+// AuditKeyName is the name of the secret that signs the checkpoints of audit logs. It is encrypted
+// like the signing keys.
 const AuditKeyName = "audit"

@@ -14,32 +14,28 @@ import (
 	"snap/internal/auditlog"
 )
 
-// The audit log is written in two steps. A change writes its line into
-// audit_waiting, in its own transaction, and waits for nobody. Then one process
-// at a time numbers the waiting lines of an organization, adds them to the
-// organization's tree and signs the new root.
+// The audit log is written in two steps. A change writes its line into audit_waiting in its own
+// transaction, without waiting for other changes. Later, one process at a time numbers an
+// organization's waiting lines, adds them to the organization's tree and signs the new root.
 //
-// The order is that of the commits, as far as anybody can know it: a line that
-// was committed before another one was begun has the smaller id, and no batch
-// sees the second without the first.
+// The order follows the commits as far as they can be observed: a line that was committed before
+// another one began has the smaller id, and no batch sees the second line without the first.
 
-// sequenceBatch is how many lines are numbered in one transaction.
+// sequenceBatch is the number of lines that are numbered in one transaction.
 const sequenceBatch = 1000
 
-// Unsequenced returns the organizations that have lines to be numbered, or to be
-// added to the tree.
+// Unsequenced returns the organizations with lines to number or to add to the tree.
 func (s *Store) Unsequenced(ctx context.Context) ([]int64, error) {
 	return collect(ctx, s, `SELECT org_id FROM audit_waiting UNION SELECT org_id FROM audit_heads WHERE size < seq`,
 		scanOne[int64])
 }
 
-// Sequence numbers all lines of an organization's audit log that wait, adds them
-// to its tree and signs the new checkpoint. It returns how many lines it
-// numbered. Lines that an older version of the service wrote are added to the
-// tree first. It fails with code conflict, and changes nothing, when the log is
-// not the one that the last checkpoint was signed for.
+// Sequence numbers all waiting lines of an organization's audit log, adds them to its tree and
+// signs the new checkpoint. It returns how many lines it numbered. Before that, it adds lines from
+// an older version of the service to the tree. If the log does not match its last signed
+// checkpoint, Sequence changes nothing and fails with code conflict.
 func (s *Store) Sequence(ctx context.Context, orgID int64, key auditlog.Key) (numbered int, err error) {
-	ctx = TakingAway(ctx) // the line of an unshare is part of it
+	ctx = TakingAway(ctx) // the audit line of an unshare may use the reserve too
 	for {
 		var more bool
 		err := s.row(ctx, `SELECT EXISTS(SELECT 1 FROM audit_waiting WHERE org_id = $1)
@@ -60,13 +56,12 @@ func (s *Store) Sequence(ctx context.Context, orgID int64, key auditlog.Key) (nu
 	}
 }
 
-// strays reports whether the organization $1 has lines outside its log: with
-// numbers that were never given.
+// strays reports whether the organization $1 has lines with numbers that were never assigned.
 const strays = `EXISTS(SELECT 1 FROM audit WHERE org_id = $1 AND seq < 1)
 	OR EXISTS(SELECT 1 FROM audit WHERE org_id = $1
 		AND seq > coalesce((SELECT h.seq FROM audit_heads h WHERE h.org_id = $1), 0))`
 
-// errAltered says that the database holds another log than was written.
+// errAltered reports that the stored log differs from the log that was written.
 func errAltered(what string) error {
 	return &snap.Error{Code: snap.CodeConflict, Detail: "the audit log was altered in the database: " + what,
 		Hint: "compare the database with a backup, and ask who can write to it"}
@@ -88,7 +83,7 @@ type batch struct {
 // line is a waiting line.
 type line struct {
 	id       int64
-	body     string // once numbered: as the log holds it
+	body     string // after numbering: the text in the log
 	noticeTo sql.NullInt64
 	entry    snap.AuditEntry
 }
@@ -114,7 +109,7 @@ func (b *batch) run(ctx context.Context) (numbered int, err error) {
 	return len(lines), b.grow(ctx)
 }
 
-// begin locks the end of the log and holds it against the last checkpoint.
+// begin locks the end of the log and compares it with the last checkpoint.
 func (b *batch) begin(ctx context.Context) error {
 	var checkpoint string
 	err := b.tx.QueryRowContext(ctx, `
@@ -166,8 +161,8 @@ func (b *batch) oldest(ctx context.Context) ([]line, error) {
 	return lines, err
 }
 
-// number puts a line after the newest one. Its text stays as the change wrote
-// it, so that no member is lost that only a newer version of the service knows.
+// number appends a line after the newest one. It keeps the line's original text, because
+// it can have fields that only a newer version of the service knows.
 func (b *batch) number(l *line) error {
 	rest, begins := strings.CutPrefix(l.body, `{"seq":0,`)
 	rest, ends := strings.CutSuffix(rest, `"hash":""}`)
@@ -187,7 +182,7 @@ func (b *batch) number(l *line) error {
 
 const insertLines = `INSERT INTO audit(org_id, seq, at, action, actor, snapshot, body, hash) `
 
-// write writes numbered lines, and which webhooks and users are to be told of them.
+// write writes numbered lines, their webhook deliveries and their notices to users.
 func (b *batch) write(ctx context.Context, lines []line, before int64) error {
 	if len(lines) == 0 {
 		return nil
@@ -338,8 +333,8 @@ func (s *Store) AuditTree(ctx context.Context, orgID int64) *auditlog.Tree {
 	}}
 }
 
-// AuditCheckpoint returns the newest signed checkpoint of an organization's
-// log; "" as long as the log has no line.
+// AuditCheckpoint returns the newest signed checkpoint of an organization's log, or "" if the log
+// has no lines.
 func (s *Store) AuditCheckpoint(ctx context.Context, orgID int64) (signed string, err error) {
 	err = s.row(ctx, `SELECT checkpoint FROM audit_heads WHERE org_id = $1`, orgID).Scan(&signed)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -348,8 +343,8 @@ func (s *Store) AuditCheckpoint(ctx context.Context, orgID int64) (signed string
 	return signed, err
 }
 
-// AuditRecords returns at most limit lines of an organization's log, from the
-// line with this number on, each as the text that the tree holds.
+// AuditRecords returns at most limit lines of an organization's log, starting with line from. Each
+// is the text whose hash is in the tree.
 func (s *Store) AuditRecords(ctx context.Context, orgID, from int64, limit int) ([]string, error) {
 	return collect(ctx, s,
 		`SELECT `+entryColumns+` FROM audit a WHERE a.org_id = $1 AND a.seq >= $2 ORDER BY a.seq LIMIT $3`,
@@ -359,16 +354,16 @@ func (s *Store) AuditRecords(ctx context.Context, orgID, from int64, limit int) 
 		}, orgID, from, limit)
 }
 
-// Receipt is the newest line of the log of a snapshot's organization that says
-// that the snapshot was shared with another organization.
+// Receipt is the newest line of the owner's log that records that a snapshot was shared with
+// another organization.
 type Receipt struct {
 	Org    snap.OrgRef // the owner's
 	Line   int64
 	Record string
 }
 
-// Receipt returns the receipt of a snapshot that was shared with the caller's
-// organization. It fails with snap.ErrNotFound when there is none.
+// Receipt returns the receipt of a snapshot that was shared with the caller's organization. It
+// fails with snap.ErrNotFound if there is none.
 func (s *Store) Receipt(ctx context.Context, c snap.Caller, sn snap.Snapshot) (Receipt, error) {
 	all, err := collect(ctx, s, `SELECT `+entryColumns+` FROM audit a
 		WHERE a.org_id = $1 AND a.snapshot = $2 AND a.action = $3 ORDER BY a.seq DESC`,

@@ -9,8 +9,8 @@ import (
 	"snap"
 )
 
-// Session is a signed-in device (kind LoginToken) or browser (kind Browser).
-// It is live until it is ended, has not been used until Idle, or Expires.
+// Session is a signed-in device (kind LoginToken) or browser (kind Browser). It is live until it is
+// ended, until Idle if it is not used before then, and at most until Expires.
 type Session struct {
 	ID       int64
 	UserID   int64
@@ -26,8 +26,8 @@ type Session struct {
 	Expires  time.Time
 }
 
-// Until is when the clock alone changes something about the session: it ends,
-// or, a browser's, its use is to be written down again.
+// Until returns until when the session can be cached: it ends then, or the use of a browser's
+// session must be recorded again.
 func (n Session) Until() time.Time {
 	end := earliest(n.Idle, n.Expires)
 	if n.Kind == snap.Browser {
@@ -46,9 +46,9 @@ func (s *Store) AddBrowserSession(ctx context.Context, n Session, hash []byte) (
 	return n, err
 }
 
-// AddTokenSession stores the session of an access token that another auth
-// service issued, by the SHA-256 of the token, unless it is there. It fails
-// with snap.ErrUnauthenticated when that session has ended.
+// AddTokenSession stores the session of an access token from another auth service, by the SHA-256
+// of the token, unless it already exists. It fails with snap.ErrUnauthenticated if that session has
+// ended.
 func (s *Store) AddTokenSession(ctx context.Context, n Session, hash []byte) (Session, error) {
 	err := s.tx(ctx, func(tx *sql.Tx) error {
 		_, err := s.insertSession(ctx, tx, n, hash) // not recorded: each refresh there brings a new token
@@ -68,8 +68,8 @@ func (s *Store) addSession(ctx context.Context, tx *sql.Tx, n Session, hash []by
 	return n, s.recordSession(ctx, tx, n.ID, snap.AuditSessionBegan)
 }
 
-// keptSessions is how long a session is kept after its end, so that a token or
-// cookie that turns up late is still known to be over.
+// keptSessions is how long the row of an ended session is kept, so that a late token or cookie is
+// still recognized as ended.
 const keptSessions = 24 * time.Hour
 
 func (s *Store) insertSession(ctx context.Context, tx *sql.Tx, n Session, hash []byte) (Session, error) {
@@ -102,13 +102,12 @@ func (n Session) began() time.Time {
 	return n.Began
 }
 
-// endSessions ends the live sessions of a condition and returns how many there
-// were.
+// endSessions ends the live sessions that match a condition and returns their number.
 func (s *Store) endSessions(ctx context.Context, tx *sql.Tx, where string, args ...any) (ended int, err error) {
 	return s.endSessionsAs(ctx, tx, snap.AuditSessionEnded, where, args...)
 }
 
-// endSessionsAs is endSessions, recorded as this action.
+// endSessionsAs is endSessions with another action in the audit log.
 func (s *Store) endSessionsAs(ctx context.Context, tx *sql.Tx, action snap.AuditAction, where string,
 	args ...any) (ended int, err error) {
 	rows, err := tx.QueryContext(ctx,
@@ -151,8 +150,8 @@ func (s *Store) liveSession(ctx context.Context, where string, arg any) (Session
 	return n, err
 }
 
-// TouchSession notes that a session was used from an address, and that it now
-// stays live until idle without use. It writes at most once a minute.
+// TouchSession records that a session was used from an address, and extends its idle end to idle.
+// It writes at most once a minute.
 func (s *Store) TouchSession(ctx context.Context, n Session, address string, idle time.Time) error {
 	now := s.now()
 	if now.Sub(n.LastUsed) < touchEvery {
@@ -179,7 +178,7 @@ func (s *Store) UserSessions(ctx context.Context, userID int64) ([]Session, erro
 		selectSession+`user_id = $1`+liveSession+` ORDER BY id DESC`, scanSession, userID, s.now().UnixMilli())
 }
 
-// EndSession ends one of the caller's sessions at once; others' are not found.
+// EndSession ends one of the caller's sessions at once. It does not find the sessions of others.
 func (s *Store) EndSession(ctx context.Context, c snap.Caller, id int64) error {
 	if c.User == nil {
 		return errNoSession

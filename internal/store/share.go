@@ -11,15 +11,14 @@ import (
 	"snap"
 )
 
-// Every share is one grant. Authorization is the caller's job (snap.Allowed).
-// All methods on this page are idempotent, act at once on every replica, and
-// fail with snap.ErrNotFound when the caller can no longer see the snapshot.
+// Every share is one grant. Authorization is the caller's job (snap.Allowed). All methods in this
+// file are idempotent, take effect at once on every replica, and fail with snap.ErrNotFound if the
+// caller can no longer see the snapshot.
 
-// ShareWith makes all of these shares in one transaction, or none. newcomers
-// counts the users of the snapshot's organization who can see it through them
-// and could not before; it is counted for snapshots that are not sanitized.
-// ShareWith fails with the codes group_not_found and organization_not_found,
-// the latter also for an organization that is closed.
+// ShareWith makes all of these shares in one transaction, or none. For a snapshot that is not
+// sanitized, newcomers is the number of users of its organization who can see it only since then.
+// ShareWith fails with the codes group_not_found and organization_not_found, the latter also for a
+// closed organization.
 func (s *Store) ShareWith(ctx context.Context, c snap.Caller, sn snap.Snapshot,
 	with snap.Shares) (made []snap.ShareChange, newcomers int, err error) {
 	err = s.change(ctx, c, sn, func(tx *sql.Tx) error {
@@ -65,14 +64,13 @@ func (s *Store) grantAll(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap
 	return all, nil
 }
 
-// ordered returns each name once, in one order for all transactions, so that no
-// two of them wait for each other.
+// ordered returns each name once, sorted, so that two transactions cannot deadlock.
 func ordered(names []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(names)))
 }
 
-// viewers counts the users of a snapshot's organization who can see it; it is 0
-// for a sanitized one, where nobody asks.
+// viewers counts the users of a snapshot's organization who can see it. For a sanitized snapshot it
+// returns 0, because the number is not needed.
 func (s *Store) viewers(ctx context.Context, tx *sql.Tx, sn snap.Snapshot) (count int, err error) {
 	if sn.Type == snap.TypeSanitized {
 		return 0, nil
@@ -92,9 +90,8 @@ func (s *Store) UnshareWith(ctx context.Context, c snap.Caller, sn snap.Snapshot
 	return ended, err
 }
 
-// UnshareAll ends every share of a snapshot. It fails with the code forbidden,
-// and ends none, when one of them is with another organization and the caller
-// may not end that.
+// UnshareAll ends every share of a snapshot, or none. It fails with the code forbidden if one of
+// the shares is with another organization and the caller may not end it.
 func (s *Store) UnshareAll(ctx context.Context, c snap.Caller, sn snap.Snapshot) (ended []snap.ShareChange, err error) {
 	err = s.change(ctx, c, sn, func(tx *sql.Tx) error {
 		from, err := s.sharesOf(ctx, tx, sn)
@@ -185,7 +182,7 @@ func (s *Store) grantOrg(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap
 
 func (s *Store) grantGroup(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot,
 	g snap.Group) (snap.ShareChange, error) {
-	// Before the grant: a listing must not pass over the group once the grant exists.
+	// This precedes the grant: a listing must not skip the group once the grant exists.
 	if _, err := tx.ExecContext(ctx,
 		`UPDATE groups SET newest = $2 WHERE id = $1 AND newest < $2`, g.ID, sn.Key); err != nil {
 		return snap.ShareChange{}, err
@@ -202,8 +199,8 @@ func (s *Store) grantGroup(ctx context.Context, tx *sql.Tx, c snap.Caller, sn sn
 	return change, err
 }
 
-// grantRecipient shares a snapshot with another organization until a time, or
-// without end when expires is zero.
+// grantRecipient shares a snapshot with another organization until a time, or indefinitely if
+// expires is zero.
 func (s *Store) grantRecipient(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, slug string,
 	expires time.Time) (change snap.ShareChange, err error) {
 	org, err := orgInTx(ctx, tx, slug, ` AND closed = 0`)
@@ -236,7 +233,7 @@ func (s *Store) grantRecipient(ctx context.Context, tx *sql.Tx, c snap.Caller, s
 	return change, err
 }
 
-// widen notes that shares of the snapshot are to be counted.
+// widen records that the snapshot may have shares, so that listings count them.
 func widen(ctx context.Context, tx *sql.Tx, sn snap.Snapshot) error {
 	_, err := tx.ExecContext(ctx, `UPDATE snapshots SET widened = 1 WHERE key = $1 AND widened = 0`, sn.Key)
 	return err
@@ -300,15 +297,15 @@ func (s *Store) OrgShares(ctx context.Context, c snap.Caller, sn snap.Snapshot) 
 		}, c.Principal(), s.now().UnixMilli(), sn.Key)
 }
 
-// made is what a grant became.
+// made is the result of grant.
 type made struct {
 	created, expires time.Time
 	by               string         // e-mail of who shared it
-	old              *snap.OrgShare // what it replaced, without the organization
+	old              *snap.OrgShare // the replaced share, without the organization
 }
 
-// grant lets an audience see a snapshot until a time. A grant that is there
-// and live keeps when and by whom it was made; only its end changes.
+// grant lets an audience see a snapshot until a time. An existing live grant keeps its creator and
+// time of creation; only its end changes.
 func (s *Store) grant(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, a snap.Audience,
 	until time.Time) (m made, err error) {
 	var created int64
@@ -377,15 +374,15 @@ func (s *Store) recordShare(ctx context.Context, tx *sql.Tx, c snap.Caller, sn s
 	return change, s.recordReceipt(ctx, tx, sn, d)
 }
 
-// recordReceipt records what the recipient organization of a share may know of
-// it, as a line of the owner's log that the recipient is given with its proof.
+// recordReceipt records the facts about a share that its recipient may know, as a line of the
+// owner's log. The recipient can get that line with its proof.
 func (s *Store) recordReceipt(ctx context.Context, tx *sql.Tx, sn snap.Snapshot, d snap.AuditDetail) error {
 	return s.record(snap.WithOrigin(ctx, snap.Origin{}), tx, sn.Org.ID, snap.Caller{Org: sn.Org}, snap.AuditEntry{
 		Action: snap.AuditReceipt, Snapshot: sn.ID,
 		Detail: snap.AuditDetail{Target: sn.Target, Organization: d.Organization, Expires: d.Expires}})
 }
 
-// ungrant deletes a grant, and records that if there was one.
+// ungrant deletes a grant. If there was one, it records that in the audit log.
 func (s *Store) ungrant(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, a snap.Audience,
 	d snap.AuditDetail) (ended bool, err error) {
 	res, err := tx.ExecContext(ctx, `DELETE FROM grants WHERE audience = $1 AND snapshot = $2`, int64(a), sn.Key)

@@ -10,24 +10,23 @@ import (
 	"snap"
 )
 
-// Standing is how a user last signed in, and when their identity provider last
-// confirmed them.
+// Standing records how a user last signed in, and when their identity provider last confirmed them.
 type Standing struct {
 	UserID, OrgID   int64
 	Issuer, Subject string
 	Email, Name     string
 	SignedIn        time.Time // interactively
-	Refresh         []byte    // the provider's refresh token, sealed; nil is none
+	Refresh         []byte    // the provider's refresh token, encrypted; nil if there is none
 	Checked         time.Time // when the provider last confirmed the user
-	Claimed         time.Time // a replica asks the provider, at most until then
-	NotBefore       time.Time // the provider failed, and is not asked again before
+	Claimed         time.Time // until then, only the replica that claimed the check asks the provider
+	NotBefore       time.Time // the provider failed and is not asked again before then
 }
 
 // SignedIn is an interactive sign-in of a user.
 type SignedIn struct {
 	UserID  int64
 	Began   time.Time // before their identity provider vouched for them; zero means now
-	Refresh []byte    // the sealed refresh token of the provider, or nil
+	Refresh []byte    // the encrypted refresh token of the provider, or nil
 	SID     string    // their session there, or empty
 }
 
@@ -121,8 +120,8 @@ func scanStanding(rows *sql.Rows) (t Standing, err error) {
 	return t, err
 }
 
-// StandingOf returns how a user last signed in. It fails with
-// snap.ErrUnauthenticated when they never did.
+// StandingOf returns a user's standing. It fails with snap.ErrUnauthenticated if they never signed
+// in.
 func (s *Store) StandingOf(ctx context.Context, userID int64) (Standing, error) {
 	t, err := one(collect(ctx, s, selectStanding+`WHERE i.user_id = $1`, scanStanding, userID))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -131,8 +130,8 @@ func (s *Store) StandingOf(ctx context.Context, userID int64) (Standing, error) 
 	return t, err
 }
 
-// RefreshUser returns the user of a live refresh token of a client, without
-// using the token. It fails with snap.ErrUnauthenticated.
+// RefreshUser returns the user of a client's live refresh token, without consuming the token. It
+// fails with snap.ErrUnauthenticated.
 func (s *Store) RefreshUser(ctx context.Context, hash []byte, clientID string) (userID int64, err error) {
 	now := s.now().UnixMilli()
 	err = s.read.QueryRowContext(ctx, `
@@ -145,9 +144,9 @@ func (s *Store) RefreshUser(ctx context.Context, hash []byte, clientID string) (
 	return userID, err
 }
 
-// DueStandings returns users of an organization whom their identity provider
-// confirmed at or before checked, who have used a session or key since, and whom
-// it may be asked about now, the longest unconfirmed first.
+// DueStandings returns the users of an organization whose identity provider must be asked about
+// them: it last confirmed them at or before checked, they have used a session or key since, and it
+// may be asked now. The longest unconfirmed users come first.
 func (s *Store) DueStandings(ctx context.Context, orgID int64, checked time.Time, limit int) ([]Standing, error) {
 	return collect(ctx, s, selectStanding+`
 		WHERE i.refresh IS NOT NULL AND i.checked_at <= $1 AND i.claimed_until <= $2 AND i.not_before <= $2 AND u.org_id = $3 AND u.disabled = 0
@@ -158,9 +157,9 @@ func (s *Store) DueStandings(ctx context.Context, orgID int64, checked time.Time
 		ORDER BY i.checked_at LIMIT $4`, scanStanding, checked.UnixMilli(), s.now().UnixMilli(), orgID, limit)
 }
 
-// ClaimCheck reserves asking the identity provider about a user for one replica
-// until the given time from now: a refresh token must not be used twice. It
-// reports false when another one has it, or the provider failed a moment ago.
+// ClaimCheck reserves the check of a user for one replica for the duration life, because a refresh
+// token must not be used twice. It returns false if another replica has the reservation, or if the
+// provider failed a moment ago.
 func (s *Store) ClaimCheck(ctx context.Context, t Standing, life time.Duration) (claimed bool, err error) {
 	now := s.now()
 	res, err := s.write.ExecContext(ctx, `
@@ -174,7 +173,7 @@ func (s *Store) ClaimCheck(ctx context.Context, t Standing, life time.Duration) 
 	return n > 0, err
 }
 
-// KeepRefresh replaces the sealed refresh token of a user's identity provider.
+// KeepRefresh replaces the encrypted refresh token of a user's identity provider.
 func (s *Store) KeepRefresh(ctx context.Context, userID int64, refresh []byte) error {
 	_, err := s.write.ExecContext(ctx, `UPDATE sign_ins SET refresh = $1 WHERE user_id = $2`, refresh, userID)
 	return err
@@ -190,16 +189,16 @@ func (s *Store) Confirmed(ctx context.Context, userID int64) error {
 	return err
 }
 
-// Unconfirmed records that the identity provider did not answer about a user,
-// who is not asked about again for a while.
+// Unconfirmed records that the identity provider did not answer about a user. It is not asked about
+// them again for the duration again.
 func (s *Store) Unconfirmed(ctx context.Context, userID int64, again time.Duration) error {
 	_, err := s.write.ExecContext(ctx, `UPDATE sign_ins SET claimed_until = 0, not_before = $1 WHERE user_id = $2`,
 		s.now().Add(again).UnixMilli(), userID)
 	return err
 }
 
-// EndUser ends all sessions and user-scoped keys of a user whom the identity
-// provider does not know any more, at once, and records why.
+// EndUser ends all sessions and user-scoped keys of a user at once, because the identity provider
+// no longer knows the user. It records the reason.
 func (s *Store) EndUser(ctx context.Context, userID int64) error {
 	return s.tx(ctx, func(tx *sql.Tx) error { return s.endUser(ctx, tx, snap.Caller{}, userID) })
 }
@@ -255,8 +254,8 @@ func (s *Store) endKeys(ctx context.Context, tx *sql.Tx, userID int64) error {
 	return nil
 }
 
-// Logout is a logout token of an identity provider that was verified (OpenID
-// Connect Back-Channel Logout 1.0). It names a person, a session of theirs, or both.
+// Logout is a verified logout token of an identity provider (OpenID Connect Back-Channel Logout
+// 1.0). It names a person, one of their sessions, or both.
 type Logout struct {
 	OrgID        int64
 	Issuer       string
@@ -265,9 +264,8 @@ type Logout struct {
 	Until        time.Time // when the token expires
 }
 
-// EndByLogout ends every session of the accounts that a logout token names, at
-// once, and returns how many there were. It fails with code conflict when the
-// token was used before.
+// EndByLogout ends every session that a logout token names at once, and returns their number. It
+// fails with code conflict if the token was used before.
 func (s *Store) EndByLogout(ctx context.Context, l Logout) (ended int, err error) {
 	err = s.tx(ctx, func(tx *sql.Tx) error {
 		ended = 0

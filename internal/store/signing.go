@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// SigningKey is a key that signs access tokens. All replicas share them; the
-// newest signs, the older ones verify until they are dropped.
+// SigningKey is a key that signs access tokens. All replicas share the keys. The newest one signs,
+// and the older ones verify tokens until they are dropped.
 type SigningKey struct {
 	KID     string
 	Private []byte // as the auth package wrote it
@@ -35,8 +35,8 @@ func (s *Store) SigningKeys(ctx context.Context) ([]SigningKey, error) {
 	return keys, rows.Err()
 }
 
-// AddSigningKey stores a key unless there is one that was made after since:
-// another replica may have been faster.
+// AddSigningKey stores a key, unless there is one that was created after since: another replica may
+// have been faster.
 func (s *Store) AddSigningKey(ctx context.Context, k SigningKey, since time.Time) error {
 	_, err := s.write.ExecContext(ctx, `
 		INSERT INTO signing_keys(kid, private, created_at) SELECT $1, $2, $3
@@ -44,7 +44,7 @@ func (s *Store) AddSigningKey(ctx context.Context, k SigningKey, since time.Time
 	return err
 }
 
-// DropSigningKey forgets a key. Tokens it signed are refused from then on.
+// DropSigningKey deletes a key. Tokens that it signed are refused from then on.
 func (s *Store) DropSigningKey(ctx context.Context, kid string) error {
 	_, err := s.write.ExecContext(ctx, `DELETE FROM signing_keys WHERE kid = $1`, kid)
 	return err

@@ -15,9 +15,9 @@ func (s *Store) viewer(c snap.Caller) []any {
 	return []any{c.Principal(), s.now().UnixMilli(), c.Org.ID, flag(c.IsAdmin())}
 }
 
-// snapshotColumns are what [scanSnapshot] reads of snapshots s and users u,
-// before shared and received. The shares of a snapshot are counted only for
-// who may manage them, and only when there may be some.
+// snapshotColumns are the columns of snapshots s and users u that [scanSnapshot] reads, before
+// shared and received. Shares are counted only for callers who may manage them, and only for
+// snapshots that may have some.
 const snapshotColumns = `s.key, s.id, s.org_id, CASE WHEN s.org_id <> $3 THEN (SELECT o.slug FROM orgs o WHERE o.id = s.org_id) END,
   CASE WHEN s.org_id <> $3 THEN (SELECT o.name FROM orgs o WHERE o.id = s.org_id) END,
   u.id, u.email, u.name, s.target, s.name, s.type, s.engine, s.size, s.sha256, s.created_at,
@@ -26,9 +26,8 @@ const snapshotColumns = `s.key, s.id, s.org_id, CASE WHEN s.org_id <> $3 THEN (S
   CASE WHEN s.widened <> 0 AND ($4 <> 0 OR s.owner_id = $1) THEN (SELECT count(*) FROM grants g WHERE g.snapshot = s.key
       AND g.audience` + isRecipients + ` AND ` + liveGrant + `) ELSE 0 END`
 
-// sharedHere and receivedHere probe for the grants that the merge of a listing
-// has already found. They do not use EXISTS, for which PostgreSQL may build a
-// hash table of all grants of the audience.
+// sharedHere and receivedHere look up grants that the merge of a listing already found. They avoid
+// EXISTS, because PostgreSQL may build a hash table of all grants of the audience for it.
 const (
 	sharedHere = `coalesce((SELECT 1 FROM grants g WHERE g.audience = CAST($3 AS bigint)` + membersOf + `
 		AND g.snapshot = s.key AND ` + liveGrant + `), 0)`
@@ -36,10 +35,9 @@ const (
 		WHERE g.audience = CAST($3 AS bigint)` + recipientsOf + ` AND g.snapshot = s.key AND ` + liveGrant + `)`
 )
 
-// visible is snap.Visible in SQL, of snapshot s: a live grant on it names one
-// of the caller's audiences. The offsets keep PostgreSQL from making joins of
-// it, which would read all of the caller's audiences, or the grants of
-// everything.
+// visible is snap.Visible in SQL for snapshot s: a live grant on it names one of the caller's
+// audiences. The offsets keep PostgreSQL from converting the subqueries to joins, which would read
+// all of the caller's audiences or all grants.
 const visible = `EXISTS (SELECT 1 FROM grants g WHERE g.snapshot = s.key AND ` + liveGrant + ` AND EXISTS (
     SELECT 1 FROM membership m WHERE m.principal = $1 AND m.kind = g.audience` + kindOf + `
         AND m.audience = g.audience LIMIT 1 OFFSET 0)
@@ -48,12 +46,11 @@ const visible = `EXISTS (SELECT 1 FROM grants g WHERE g.snapshot = s.key AND ` +
 const selectOne = `SELECT ` + snapshotColumns + `, ` + sharedHere + `, ` + receivedHere + `
   FROM snapshots s LEFT JOIN users u ON u.id = s.owner_id AND s.org_id = $3 WHERE `
 
-// selectByID reads the snapshot whose ID is $5 if the caller may see it. A
-// hidden snapshot and an ID that was never given cost the same reads: one row of
-// the index of IDs, which is the next one when the ID does not exist, and one
-// grant for each of the caller's audiences. Only a visible snapshot costs more.
-// The last condition, which no index serves, refuses a row that happens to have
-// the key after the one that was read.
+// selectByID reads the snapshot whose ID is $5 if the caller may see it. A hidden snapshot and an
+// ID that never existed cost the same reads: one row of the index of IDs (the next one if the ID
+// does not exist) and one grant for each of the caller's audiences. Only a visible snapshot costs
+// more. If the ID does not exist, the key is that of the next row plus one. The last condition, which
+// uses no index, rejects a row that happens to have that key.
 const selectByID = selectOne + `s.key = (
   SELECT k.key FROM (SELECT CASE WHEN n.id = $5 THEN n.key ELSE n.key + 1 END AS key FROM snapshots n WHERE n.id >= $5 ORDER BY n.id LIMIT 1) k
   WHERE EXISTS (SELECT 1 FROM membership m WHERE m.principal = $1
@@ -101,9 +98,8 @@ func (s *Store) snapshots(ctx context.Context, c snap.Caller, text string, args 
 	return all, err
 }
 
-// Snapshot returns one snapshot by its public ID. It fails with
-// snap.ErrNotFound, after the same work, when it does not exist and when the
-// caller may not see it.
+// Snapshot returns one snapshot by its public ID. It fails with snap.ErrNotFound, after the same
+// work, whether the snapshot does not exist or the caller may not see it.
 func (s *Store) Snapshot(ctx context.Context, c snap.Caller, id string) (snap.Snapshot, error) {
 	sn, err := scanSnapshot(s.row(ctx, selectByID, append(s.viewer(c), id)...), c)
 	if err != nil {
@@ -126,10 +122,9 @@ func (s *Store) Bytes(ctx context.Context, c snap.Caller, id string) (b Bytes, e
 
 const selectBytes = `SELECT s.blob, s.sha256, s.size FROM snapshots s WHERE s.id = $3 AND ` + visible
 
-// Delete deletes a snapshot and everything granted on it at once. It returns
-// the key of its bytes, which the caller of Delete removes, or "" while another
-// snapshot has the same bytes. It fails with snap.ErrNotFound when the caller
-// may not see the snapshot any more.
+// Delete deletes a snapshot and all grants on it at once. It returns the key of its bytes, which
+// the caller of Delete must remove, or "" while another snapshot has the same bytes. It fails with
+// snap.ErrNotFound if the caller may no longer see the snapshot.
 func (s *Store) Delete(ctx context.Context, c snap.Caller, sn snap.Snapshot) (blobKey string, err error) {
 	err = s.change(ctx, c, sn, func(tx *sql.Tx) error {
 		blobKey, err = s.delete(ctx, tx, c, sn)
@@ -158,8 +153,8 @@ func (s *Store) delete(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.S
 	return blobKey, s.recordOn(ctx, tx, c, sn, snap.AuditDeleted, snap.AuditDetail{Name: sn.Name})
 }
 
-// change runs f in a transaction if the caller can still see the snapshot, and
-// keeps others from changing its shares meanwhile.
+// change runs f in a transaction if the caller can still see the snapshot. Until the transaction
+// ends, no other one can change the snapshot's shares.
 func (s *Store) change(ctx context.Context, c snap.Caller, sn snap.Snapshot, f func(*sql.Tx) error) error {
 	text := `SELECT s.key FROM snapshots s WHERE s.key = $3 AND ` + visible
 	if s.dialect == postgres {

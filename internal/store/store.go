@@ -1,15 +1,15 @@
-// Package store is the only place that speaks SQL. It keeps organizations,
-// users, groups, snapshots, grants, uploads, keys and sessions in SQLite (the
-// embedded default) or in PostgreSQL, chosen by the URL given to [Open].
+// Package store contains all SQL of the service. It stores organizations, users, groups, snapshots,
+// grants, uploads, keys and sessions in SQLite (the embedded default) or in PostgreSQL, depending
+// on the URL given to [Open].
 //
-// The access rule (snap.Visible) lives here as rows: table membership holds a
-// principal's audiences, table grants what each audience may see. No method
-// returns a snapshot without a caller, and a snapshot the caller may not see
-// answers snap.ErrNotFound, as one that never existed.
+// The data of the access rule (snap.Visible) is in two tables: membership has the audiences of each
+// principal, and grants has the snapshots that each audience may see. No method returns a snapshot
+// without a caller. For a snapshot that the caller may not see, methods return snap.ErrNotFound, as
+// for one that never existed.
 //
-// Times are stored as milliseconds since 1970 UTC; a null time is "never" or
-// "not yet". SQL is written once where both databases take it ($1 placeholders
-// work in both) and twice where they differ.
+// Times are stored as milliseconds since 1970 UTC. A null time means "never" or "not yet". SQL is
+// written once where both databases accept it ($1 placeholders work in both), and twice where they
+// differ.
 package store
 
 import (
@@ -37,7 +37,7 @@ import (
 	"snap"
 )
 
-// Options say where the data lives.
+// Options configure a store.
 type Options struct {
 	// URL is empty for SQLite in DataDir, or postgres://... .
 	URL string
@@ -49,12 +49,12 @@ type Options struct {
 	TransactionPooling bool
 	// DataDir holds snapcloud.db, for SQLite only. It is made if missing.
 	DataDir string
-	// Now is the clock; nil is time.Now. Expiry is judged by it.
+	// Now is the clock, by which expiry is decided. nil means time.Now.
 	Now func() time.Time
-	// Reserve is how many bytes of the disk are kept for requests that take
-	// access away; see [TakingAway]. For SQLite only; zero is none.
+	// Reserve is the number of bytes of the disk that are reserved for requests that take access
+	// away, see [TakingAway]. For SQLite only; zero means none.
 	Reserve int64
-	// Quotas bound what users and organizations may push.
+	// Quotas limits what users and organizations may push.
 	Quotas Quotas
 	// Watch is called for every statement. It may be nil, which costs nothing.
 	Watch Watch
@@ -69,15 +69,15 @@ type Store struct {
 	now     func() time.Time
 	quotas  Quotas
 	reserve reserve
-	schema  int64 // the newest migration that this program knows
+	schema  int64 // newest migration that this program knows
 
 	mu       sync.Mutex
-	prepared map[string]*sql.Stmt // statements that listings and checks repeat
+	prepared map[string]*sql.Stmt // prepared statements, by their text
 	listings map[shape]string     // their text
 }
 
-// Open opens the database, migrates it under a lock to the newest schema, and
-// returns the store. Several processes may open one database at once.
+// Open opens the database, migrates it to the newest schema under a lock, and returns the store.
+// Several processes may open one database at the same time.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	s, err := open(o)
 	if err != nil {
@@ -93,7 +93,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return s, nil
 }
 
-// open opens the database as it is.
+// open opens the database without migrating it.
 func open(o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -163,9 +163,9 @@ func ownerOnly(path string) error {
 	return f.Chmod(0o600)
 }
 
-// openSQLite opens one writing connection and a few reading ones. In WAL mode
-// readers never wait for the writer; synchronous=FULL, because a power cut
-// must not undo a revocation that was answered.
+// openSQLite opens one connection for writing and several for reading. In WAL mode, readers never
+// wait for the writer. synchronous is FULL because a power failure must not undo a revocation that
+// was confirmed.
 func (s *Store) openSQLite(dir string, watch Watch) (err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("create the data directory: %w", err)
@@ -205,9 +205,9 @@ func (s *Store) Ping(ctx context.Context) error { return s.read.PingContext(ctx)
 // Now returns the time by which the store judges expiry.
 func (s *Store) Now() time.Time { return s.now() }
 
-// tx runs f in one writing transaction and commits if f returns nil. On
-// PostgreSQL a transaction that lost a race (serialization failure, deadlock)
-// is run again, so f must have no effect outside tx.
+// tx runs f in one writing transaction and commits if f returns nil. On PostgreSQL, it repeats a
+// transaction that failed because of another one (serialization failure, deadlock), so f must have
+// no effect outside tx.
 func (s *Store) tx(ctx context.Context, f func(*sql.Tx) error) error {
 	if err := s.reserve.admit(ctx); err != nil {
 		return err
@@ -227,8 +227,8 @@ func (s *Store) tx(ctx context.Context, f func(*sql.Tx) error) error {
 	}
 }
 
-// txUnique is tx for an f that makes rows which must be unique: it is run again
-// when another transaction made the same ones at the same time.
+// txUnique is tx for an f that inserts unique rows. It runs f again if another transaction inserted
+// the same rows at the same time.
 func (s *Store) txUnique(ctx context.Context, f func(*sql.Tx) error) error {
 	const attempts = 5
 	for try := 1; ; try++ {
@@ -256,14 +256,14 @@ func retryable(err error) bool {
 	return errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01")
 }
 
-// Unavailable reports whether err says that the database cannot be reached or
-// does not serve now, so that the same request may succeed in a moment.
+// Unavailable reports whether err means that the database cannot be reached or used now, so that
+// the same request may succeed in a moment.
 func Unavailable(err error) bool {
 	var connect *pgconn.ConnectError
 	var network net.Error
 	var pg *pgconn.PgError
 	switch {
-	// 08: connection, 53: resources, 57P: shut down or starting, 40: lost a race too often, 25006:
+	// 08: connection, 53: resources, 57P: shut down or starting, 40: repeated conflicts, 25006:
 	// read-only, 25P03: idle too long
 	case errors.As(err, &pg):
 		class := pg.Code[:min(2, len(pg.Code))]
@@ -277,7 +277,7 @@ func Unavailable(err error) bool {
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed)
 }
 
-// isUnique reports whether err says that a unique index already has the row.
+// isUnique reports whether err is the violation of a unique index.
 func isUnique(err error) bool {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
@@ -286,12 +286,12 @@ func isUnique(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "UNIQUE constraint failed")
 }
 
-// millis is how a time is stored: milliseconds since 1970, null for the zero time.
+// millis converts a time to its stored form: milliseconds since 1970, null for the zero time.
 func millis(t time.Time) sql.NullInt64 {
 	return sql.NullInt64{Int64: t.UnixMilli(), Valid: !t.IsZero()}
 }
 
-// timeOf reads back what millis wrote.
+// timeOf reverses millis.
 func timeOf(n sql.NullInt64) time.Time {
 	if !n.Valid {
 		return time.Time{}

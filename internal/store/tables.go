@@ -3,12 +3,12 @@ package store
 // table describes one table of the schema for code that copies all tables.
 type table struct {
 	name     string
-	identity string // the column that the database counts, if there is one
-	stays    string // why it is not copied to another database; empty: it is
+	identity string // the column whose values the database generates, if there is one
+	stays    string // the reason why the table is not copied to another database; empty if it is copied
 }
 
-// tables are all tables, each after those it refers to. A test holds the list
-// to the migrations.
+// tables returns all tables, each after those that it refers to. A test compares the list with the
+// migrations.
 func tables() []table {
 	return []table{
 		{name: "principals", identity: "id"},
@@ -58,7 +58,7 @@ func tables() []table {
 	}
 }
 
-// copied are the tables that go to another database.
+// copied returns the tables that are copied to another database.
 func copied() (all []table) {
 	for _, t := range tables() {
 		if t.stays == "" {

@@ -9,9 +9,9 @@ import (
 	"snap"
 )
 
-// BeginTransfer notes that a transfer into this database, which must be empty,
-// has begun, and from where: any text that names the source. Another call with
-// the same source resumes it; another source is refused.
+// BeginTransfer records that a transfer from a source into this empty database has begun. source is
+// any text that identifies the source. Another call with the same source resumes the transfer; a
+// different source is refused.
 func (s *Store) BeginTransfer(ctx context.Context, source string) error {
 	begun, err := s.transferOf(ctx)
 	if err != nil || begun == source {
@@ -60,8 +60,8 @@ func (s *Store) HasArrived(ctx context.Context, o Object) (has bool, err error) 
 	return has, err
 }
 
-// Identity returns a text that names this database's content among others: its
-// organizations and the service's own secret.
+// Identity returns a text that identifies this database's content: a digest of its organizations
+// and of the service's secret.
 func (f *Frozen) Identity(ctx context.Context) (string, error) {
 	ctx = patient(ctx)
 	var c content
@@ -84,7 +84,7 @@ func (f *Frozen) Identity(ctx context.Context) (string, error) {
 	return hex.EncodeToString(c.sum[:8]), nil
 }
 
-// Totals returns how many rows and objects are to be copied.
+// Totals returns the numbers of rows and objects to copy, and the objects' size in bytes.
 func (f *Frozen) Totals(ctx context.Context) (rows, objects, bytes int64, err error) {
 	ctx = patient(ctx)
 	for _, t := range copied() {
@@ -99,8 +99,7 @@ func (f *Frozen) Totals(ctx context.Context) (rows, objects, bytes int64, err er
 	return rows, objects, bytes, err
 }
 
-// transferOf returns where a transfer into this database that has not ended
-// comes from, or "".
+// transferOf returns the source of an unfinished transfer into this database, or "".
 func (s *Store) transferOf(ctx context.Context) (from string, err error) {
 	err = s.read.QueryRowContext(ctx, `SELECT sha256 FROM transfer WHERE blob = ''`).Scan(&from)
 	if errors.Is(err, sql.ErrNoRows) {

@@ -30,8 +30,8 @@ func userID(c snap.Caller) sql.NullInt64 {
 	return nullID(c.User.ID)
 }
 
-// BeginUpload remembers that the caller begins to push. It fails with
-// quota_exceeded when the caller or the organization has no room for it.
+// BeginUpload records that the caller starts a push. It fails with quota_exceeded if the push would
+// exceed the quota of the caller or of the organization.
 func (s *Store) BeginUpload(ctx context.Context, c snap.Caller, u Upload) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		if err := s.checkQuotas(ctx, tx, c, u.Size); err != nil {
@@ -46,10 +46,10 @@ func (s *Store) BeginUpload(ctx context.Context, c snap.Caller, u Upload) error 
 	})
 }
 
-// FindPush returns the caller's own earlier push of the same bytes under the
-// same target and name: done when it is complete, begun when it is not, both
-// nil when there is none. It never tells of what others pushed. For
-// organization-level keys their organization's keyed pushes are their own.
+// FindPush returns the caller's own earlier push of the same bytes under the same target and name:
+// done if it is complete, begun if it is not, both nil if there is none. It never reveals the
+// pushes of others. For an organization-level key, all pushes by such keys of the organization
+// count as its own.
 func (s *Store) FindPush(ctx context.Context, c snap.Caller, u Upload) (done *snap.Snapshot, begun *Upload, err error) {
 	f, err := scanSnapshot(s.row(ctx, selectOne+visible+` AND s.org_id = $3 AND coalesce(s.owner_id, 0) = $5
 		AND s.sha256 = $6 AND s.target = $7 AND s.name = $8 AND s.type = $9 ORDER BY s.key DESC LIMIT 1`,
@@ -104,15 +104,14 @@ func ownUpload(ctx context.Context, tx *sql.Tx, c snap.Caller, id string) (Uploa
 		id, c.Org.ID, userID(c).Int64))
 }
 
-// CompleteUpload turns the caller's upload, whose bytes have been verified,
-// into a snapshot: private, seen by its owner and the organization's admins
-// (SPEC 1). Doing so again returns the same snapshot. It fails with quota_exceeded
-// when the organization has no room for it any more.
+// CompleteUpload turns the caller's upload, whose bytes were verified, into a private snapshot that
+// only its owner and the organization's admins can see (SPEC 1). Calling it again returns the same
+// snapshot. It fails with quota_exceeded if the snapshot would exceed the organization's quota.
 func (s *Store) CompleteUpload(ctx context.Context, c snap.Caller, u Upload) (snap.Snapshot, error) {
 	err := s.txUnique(ctx, func(tx *sql.Tx) error {
 		begun, err := ownUpload(ctx, tx, c, u.ID)
 		if errors.Is(err, sql.ErrNoRows) {
-			return nil // done before, or never begun: looked up below
+			return nil // already complete, or never begun: looked up below
 		}
 		if err != nil {
 			return err
@@ -174,16 +173,16 @@ func (s *Store) insert(ctx context.Context, tx *sql.Tx, c snap.Caller, u Upload)
 	return s.applyChannels(ctx, tx, sn, u.Type)
 }
 
-// newKey returns a snapshot's internal key: the time in milliseconds, so that
-// keys order snapshots by time, and 22 random bits. Two that happen to be the
-// same violate the primary key, and the transaction is run again.
+// newKey returns a snapshot's internal key: the time in milliseconds, so that keys order snapshots
+// by time, and 22 random bits. If two keys are equal, the primary key is violated and the
+// transaction is repeated.
 func newKey(now time.Time) int64 {
 	var b [8]byte
 	rand.Read(b[:])
 	return now.UnixMilli()<<22 | int64(binary.BigEndian.Uint64(b[:])&(1<<22-1))
 }
 
-// listTarget makes a target known, and findable by the organization's searches.
+// listTarget stores a target, and indexes it for the organization's searches.
 func (s *Store) listTarget(ctx context.Context, tx *sql.Tx, orgID int64, target string) error {
 	if _, err := tx.ExecContext(ctx,
 		`INSERT INTO targets(name) VALUES($1) ON CONFLICT(name) DO NOTHING`, target); err != nil {
@@ -202,7 +201,7 @@ func (s *Store) StaleUploads(ctx context.Context, before time.Time, limit int) (
 		func(rows *sql.Rows) (Upload, error) { return scanUpload(rows) }, before.UnixMilli(), limit)
 }
 
-// DropUpload forgets a push that has begun. There may be none.
+// DropUpload deletes an unfinished push, if it exists.
 func (s *Store) DropUpload(ctx context.Context, id string) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `DELETE FROM uploads WHERE id = $1`, id)

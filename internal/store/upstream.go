@@ -9,9 +9,9 @@ import (
 	"snap"
 )
 
-// UpstreamLogin is a sign-in at an identity provider that is going on.
+// UpstreamLogin is an unfinished sign-in at an identity provider.
 type UpstreamLogin struct {
-	Browser  []byte // SHA-256 of the browser's cookie: the answer must come back to the same one
+	Browser  []byte // SHA-256 of the cookie of the browser, which must also bring the answer
 	OrgID    int64
 	Nonce    string
 	Verifier string // of PKCE
@@ -33,8 +33,8 @@ func (s *Store) AddUpstreamLogin(ctx context.Context, u UpstreamLogin, hash []by
 	})
 }
 
-// TakeUpstreamLogin returns and forgets the sign-in with this state, so that an
-// answer counts once. It fails with not_found when there is none.
+// TakeUpstreamLogin returns and deletes the sign-in with this state, so that an answer counts only
+// once. It fails with not_found if there is none.
 func (s *Store) TakeUpstreamLogin(ctx context.Context, hash []byte) (u UpstreamLogin, err error) {
 	var expires sql.NullInt64
 	err = s.tx(ctx, func(tx *sql.Tx) error {

@@ -20,11 +20,11 @@ type Usage struct {
 	Snapshots int
 	Bytes     int64 // of the snapshots
 	Uploads   int   // begun and not complete
-	Announced int64 // bytes that the uploads will have
+	Announced int64 // bytes of the unfinished uploads
 }
 
-// The usage of a user of an organization, and of a whole organization. Each sum
-// reads an index alone.
+// These statements return the usage of a user of an organization, and of a whole organization. Each
+// sum reads only an index.
 const (
 	userUsage = `SELECT (SELECT count(*) FROM snapshots WHERE org_id = $1 AND coalesce(owner_id, 0) = $2),
   (SELECT CAST(coalesce(sum(size), 0) AS bigint) FROM snapshots WHERE org_id = $1 AND coalesce(owner_id, 0) = $2),
@@ -41,20 +41,20 @@ func scanUsage(row scanner) (u Usage, err error) {
 	return u, err
 }
 
-// Usage returns what the caller has: the user, or what the organization-level
-// keys of the organization pushed.
+// Usage returns the usage of the caller. For an organization-level key it is that of all such keys
+// of the organization.
 func (s *Store) Usage(ctx context.Context, c snap.Caller) (Usage, error) {
 	return scanUsage(s.row(ctx, userUsage, c.Org.ID, userID(c).Int64))
 }
 
-// OrgUsage returns what an organization has.
+// OrgUsage returns the usage of an organization.
 func (s *Store) OrgUsage(ctx context.Context, orgID int64) (Usage, error) {
 	return scanUsage(s.row(ctx, orgUsage, orgID))
 }
 
-// checkQuotas fails with quota_exceeded when the caller may not begin to push
-// this many bytes more. Others cannot use up an organization's bytes by
-// announcing: of those that have not arrived, only the user's own count.
+// checkQuotas fails with quota_exceeded if the caller may not push this many more bytes. Bytes that
+// have not arrived yet count only for the user who announced them, so that nobody can use up an
+// organization's quota with announcements.
 func (s *Store) checkQuotas(ctx context.Context, tx *sql.Tx, c snap.Caller, size int64) error {
 	q := s.quotas
 	if q == (Quotas{}) {
@@ -86,9 +86,9 @@ func (s *Store) checkQuotas(ctx context.Context, tx *sql.Tx, c snap.Caller, size
 	return q.checkOrgBytes(org, size)
 }
 
-// checkStored fails with quota_exceeded when the organization has no room left
-// for an upload whose bytes have arrived: several may have been begun when
-// there was room for one of them.
+// checkStored fails with quota_exceeded if an upload whose bytes have arrived would exceed the
+// organization's quota. That is possible when several uploads began while there was room for only
+// one of them.
 func (s *Store) checkStored(ctx context.Context, tx *sql.Tx, c snap.Caller, size int64) error {
 	if s.quotas.OrgBytes == 0 {
 		return nil
@@ -110,8 +110,8 @@ func (q Quotas) checkOrgBytes(org Usage, size int64) error {
 	return nil
 }
 
-// lockOrg makes pushes of one organization wait for each other, so that those
-// that come at once cannot pass a quota together. SQLite has one writer anyway.
+// lockOrg makes pushes of one organization wait for each other, so that concurrent pushes cannot
+// exceed a quota together. SQLite has only one writer anyway.
 func (s *Store) lockOrg(ctx context.Context, tx *sql.Tx, c snap.Caller) error {
 	if s.dialect != postgres {
 		return nil
@@ -138,16 +138,15 @@ func noBytesLeft(who string, used, size, most int64) error {
 	}
 }
 
-// Uploads returns the caller's pushes that have begun and are not complete, the
-// newest first.
+// Uploads returns the caller's unfinished pushes, newest first.
 func (s *Store) Uploads(ctx context.Context, c snap.Caller) ([]Upload, error) {
 	return collect(ctx, s,
 		selectUpload+`WHERE p.org_id = $1 AND coalesce(p.owner_id, 0) = $2 ORDER BY p.created_at DESC, p.id`,
 		func(rows *sql.Rows) (Upload, error) { return scanUpload(rows) }, c.Org.ID, userID(c).Int64)
 }
 
-// AbortUpload gives up a push that the caller began. What arrived of it is
-// garbage from then on. It fails with snap.ErrNotFound when there is none.
+// AbortUpload ends one of the caller's unfinished pushes. The bytes that arrived become garbage. It
+// fails with snap.ErrNotFound if there is no such push.
 func (s *Store) AbortUpload(ctx context.Context, c snap.Caller, u Upload) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		if _, err := ownUpload(ctx, tx, c, u.ID); err != nil {

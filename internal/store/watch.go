@@ -10,13 +10,12 @@ import (
 	modernc "modernc.org/sqlite"
 )
 
-// Watch is called when a statement begins, with its text and placeholders,
-// never with values. The returned context becomes the statement's, and the
-// returned function is called when the statement has answered: on PostgreSQL
-// with its last row, on SQLite with its first.
+// Watch is called when a statement begins, with its text and placeholders but never with values.
+// The returned context becomes the statement's. The returned function is called when the statement
+// has returned its last row (PostgreSQL) or its first row (SQLite).
 type Watch func(ctx context.Context, statement string) (context.Context, func(error))
 
-// Pools returns the connection pools by name, for their figures.
+// Pools returns the connection pools by name, for their statistics.
 func (s *Store) Pools() map[string]*sql.DB {
 	if s.read == s.write {
 		return map[string]*sql.DB{"all": s.write}
@@ -24,8 +23,8 @@ func (s *Store) Pools() map[string]*sql.DB {
 	return map[string]*sql.DB{"write": s.write, "read": s.read}
 }
 
-// StatementKind is a statement's first word, of a few: select, insert, update,
-// delete, begin, commit, rollback, or other. A WITH counts as select.
+// StatementKind returns the kind of a statement by its first word: select, insert, update, delete,
+// begin, commit, rollback, or other. WITH counts as select.
 func StatementKind(statement string) string {
 	statement = strings.TrimLeft(statement, " \t\n(")
 	first := statement
@@ -41,7 +40,7 @@ func StatementKind(statement string) string {
 	return "other"
 }
 
-// pgWatch is a [Watch] as pgx takes it.
+// pgWatch adapts a [Watch] to pgx.
 type pgWatch struct{ watch Watch }
 
 type pgWatchKey struct{}
@@ -59,7 +58,7 @@ func (w pgWatch) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, q pgx.TraceQuer
 	}
 }
 
-// openWatched opens SQLite like sql.Open, with a watch unless it is nil.
+// openWatched opens SQLite like sql.Open, and calls watch for each statement unless it is nil.
 func openWatched(name string, watch Watch) (*sql.DB, error) {
 	db, err := sql.Open("sqlite", name)
 	if err != nil || watch == nil {
@@ -85,7 +84,7 @@ func (c liteConnector) Connect(context.Context) (driver.Conn, error) {
 		return nil, err
 	}
 	whole, ok := conn.(liteDriverConn)
-	if !ok { // an older or newer driver: it works, nobody watches
+	if !ok { // an older or newer driver: it works without the watch
 		return conn, nil
 	}
 	return &liteConn{whole, c.watch}, nil
@@ -94,8 +93,8 @@ func (c liteConnector) Connect(context.Context) (driver.Conn, error) {
 // Driver implements driver.Connector.
 func (c liteConnector) Driver() driver.Driver { return c.driver }
 
-// liteDriverConn has every ability of the driver's connections. A watched
-// connection keeps all of them.
+// liteDriverConn has every optional interface of the driver's connections, so that a watched
+// connection keeps them.
 type liteDriverConn interface {
 	driver.Conn
 	driver.ConnBeginTx

@@ -36,7 +36,7 @@ func WebhookEvents() []snap.AuditAction {
 		snap.AuditDeleted, snap.AuditUserLeft, snap.AuditWebhookDisabled}
 }
 
-// MaxWebhooks is how many webhooks an organization may have.
+// MaxWebhooks is the maximum number of webhooks of an organization.
 const MaxWebhooks = 20
 
 // AddWebhook adds a webhook to the caller's organization. Of w it takes URL,
@@ -112,8 +112,8 @@ func (s *Store) scanWebhook(rows *sql.Rows) (w Webhook, err error) {
 	return w, err
 }
 
-// DeleteWebhook removes a webhook of the caller's organization, with what was
-// still to be delivered to it. It fails with code not_found.
+// DeleteWebhook removes a webhook of the caller's organization and its pending deliveries. It fails
+// with code not_found.
 func (s *Store) DeleteWebhook(ctx context.Context, c snap.Caller, id int64) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		var d snap.AuditDetail
@@ -150,16 +150,16 @@ const (
 			SELECT 1 FROM deliveries d WHERE d.webhook_id = webhooks.id AND d.seq > $2 AND d.seq <= $3)`
 )
 
-// Delivery is one event that is to be sent to one webhook.
+// Delivery is one event for one webhook.
 type Delivery struct {
 	ID        string // unique and the same at every attempt
 	WebhookID int64
 	Number    int64 // counts the messages of the webhook from 1; 0 was recorded by an earlier release
 	Event     snap.AuditEntry
-	Attempts  int // made before
-	// of the next attempt, or while one is made the end of its lease; zero when answered or given up
+	Attempts  int // earlier attempts
+	// time of the next attempt, or the end of the current attempt's lease; zero when it is over
 	Due     time.Time
-	Status  string // what came of the last attempt
+	Status  string // result of the last attempt
 	Created time.Time
 	Tried   time.Time
 }
@@ -181,8 +181,8 @@ func (s *Store) deliveries(ctx context.Context, where string, args ...any) ([]De
 		}, args...)
 }
 
-// Deliveries returns the newest deliveries of one of the organization's
-// webhooks. It fails with code not_found when that does not exist.
+// Deliveries returns the newest deliveries of one of the organization's webhooks. It fails with
+// code not_found if the webhook does not exist.
 func (s *Store) Deliveries(ctx context.Context, c snap.Caller, webhookID int64, limit int) ([]Delivery, error) {
 	if _, err := s.Webhook(ctx, c, webhookID); err != nil {
 		return nil, err

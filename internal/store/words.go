@@ -15,10 +15,10 @@ import (
 	"snap"
 )
 
-// This file makes what the search by words reads: which words find a snapshot is
-// said by [snap.Finds], and here they are written where they can be looked up.
+// This file writes the index for the search by words. [snap.Finds] defines which words find a
+// snapshot.
 
-// fold brings a name or an e-mail address into the form in which it is compared.
+// fold returns the form of a name or an e-mail address that is used for comparing.
 func fold(s string) string { return strings.ToLower(norm.NFC.String(strings.TrimSpace(s))) }
 
 // Matches reports whether a search for q finds a snapshot.
@@ -30,15 +30,14 @@ func Matches(sn snap.Snapshot, q string) bool {
 	return snap.Finds(q, sn.ID, sn.Name, sn.Target, owner)
 }
 
-// ownerText is what an owner is found by, as users.words keeps it.
+// ownerText returns the text by which an owner is found, as stored in users.words.
 func ownerText(email, name string) string { return email + " " + name }
 
 // moment is a date and time in a folded name, as [snap.SnapshotName] writes it.
 var moment = regexp.MustCompile(`(?:^|[^\pL\pN\pM])([0-9]{8})t([0-9]{6})z?(?:$|[^\pL\pN\pM])`)
 
-// naming is what a snapshot's name has beyond the target: a moment, each part 0 or
-// with a 1 in front, and the label, the words that are neither of the target nor of
-// that moment.
+// naming is the part of a snapshot's name without the target: a moment, and the label, which has
+// all other words. Each part of the moment is 0, or its digits with a 1 in front.
 type naming struct {
 	day, time int64
 	label     string
@@ -56,18 +55,18 @@ func namingOf(name, target string) (n naming) {
 	return n
 }
 
-// The kinds of the table words.
+// The kinds of rows in the table words.
 const (
 	wordsOfTarget = 1
 	wordsOfOwner  = 2
 	wordsOfLabel  = 3
 )
 
-// indexSize is how many rows are indexed in one transaction.
+// indexSize is the number of rows that are indexed in one transaction.
 const indexSize = 1000
 
-// Index makes everything findable that is not yet: what an earlier release wrote,
-// and new targets and names of users. It is quick when there is nothing.
+// Index indexes everything that is not indexed yet: rows of an earlier release, and new targets and
+// names of users. It is fast if there is nothing to do.
 func (s *Store) Index(ctx context.Context) error {
 	for {
 		if done, err := s.indexSome(ctx); done || err != nil {
@@ -76,8 +75,7 @@ func (s *Store) Index(ctx context.Context) error {
 	}
 }
 
-// indexSome indexes a part of what is not indexed yet. done is true when nothing is
-// left.
+// indexSome indexes some of the rows that are not indexed yet. done is true if none are left.
 func (s *Store) indexSome(ctx context.Context) (done bool, err error) {
 	if done, err := s.indexed(ctx); done || err != nil {
 		return done, err
@@ -156,8 +154,7 @@ func (s *Store) indexGrants(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
-// labelID returns the number of a label, which is 0 for none, and makes its words
-// findable.
+// labelID returns the number of a label, or 0 for no label, and indexes its words.
 func (s *Store) labelID(ctx context.Context, tx *sql.Tx, label string) (id int64, err error) {
 	if label == "" {
 		return 0, nil
@@ -184,7 +181,7 @@ func (s *Store) addWords(ctx context.Context, tx *sql.Tx, org int64, kind int, i
 	return err
 }
 
-// pair is a row that is to be indexed: whose, and its text.
+// pair is a row to index: its organization, ID and text, and the text that is already indexed.
 type pair struct {
 	org, id     int64
 	text, known string

@@ -135,9 +135,9 @@ func notOwn(id string) error {
 
 // dropJournal removes what a swap made.
 func dropJournal(ctx context.Context, server *sql.DB, id string, whole bool) error {
-	// The sign goes first, as servers may drop a database table by table: a
-	// journal that lost another one would be read wrongly. The journal's database
-	// goes last: as long as it is there, this can be done again.
+	// The sign is dropped first, because servers can drop a database table by table, and a journal
+	// without another table would be read wrongly. The journal's database is dropped last: as long
+	// as it exists, this can be repeated.
 	statements := []string{"DROP DATABASE IF EXISTS " + quote(replacedPrefix+id), "DROP DATABASE IF EXISTS " +
 		quote(journalPrefix+id)}
 	if whole {

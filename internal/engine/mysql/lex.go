@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// The words of a statement, read as the servers read them: the manual's pages
-// on comments, string literals and names. The name of a definition is found
-// this way, never by a prefix or a pattern.
+// This file splits a statement into tokens by the servers' rules (the manual's pages on comments,
+// string literals and names). The name of a definition is found in the tokens, never by a prefix
+// or a pattern.
 
-// tokenKind says what a token is.
+// tokenKind is the kind of a token.
 type tokenKind int
 
 const (
@@ -23,17 +23,17 @@ const (
 // token is a part of a statement, at text[from:to].
 type token struct {
 	kind     tokenKind
-	value    string // as written, but of a name or a string what it stands for
+	value    string // the text as written, or the value of a name or a string
 	from, to int
 }
 
 // lexMode is the part of a session's sql_mode that decides where words end.
 type lexMode struct {
 	ansi  bool // double quotes enclose names
-	plain bool // a backslash in a string is a character like others
+	plain bool // a backslash in a string is an ordinary character
 }
 
-// modeOf reads a list of SQL modes. Some modes stand for several.
+// modeOf parses a list of SQL modes. Some modes include several others.
 func modeOf(list string) lexMode {
 	var m lexMode
 	for mode := range strings.SplitSeq(strings.ToUpper(list), ",") {
@@ -69,8 +69,8 @@ func lex(text string, m lexMode) ([]token, error) {
 	return all, nil
 }
 
-// lexOne reads what is at a place of a statement. White space and comments are
-// tokens of the kind endToken.
+// lexOne returns the token at a position of a statement. White space and comments are tokens of the
+// kind endToken.
 func lexOne(text string, i int, m lexMode) (token, error) {
 	t := token{kind: endToken, from: i, to: i + 1}
 	var err error
@@ -117,8 +117,8 @@ func executable(text string) bool {
 	return strings.HasPrefix(text, "/*!") || strings.HasPrefix(text, "/*M!") || strings.HasPrefix(text, "/*m!")
 }
 
-// isDashComment reports whether two dashes begin a comment: a space or a control
-// character must follow them.
+// isDashComment reports whether two dashes begin a comment. A space or a control character must
+// follow them.
 func isDashComment(text string) bool {
 	return strings.HasPrefix(text, "--") && (len(text) == 2 || text[2] <= ' ' || text[2] == 0x7f)
 }
@@ -130,7 +130,7 @@ func lineEnd(text string, i int) int {
 	return len(text)
 }
 
-// after returns the place behind the next mark.
+// after returns the position after the next mark.
 func after(text string, i int, mark string) (int, error) {
 	at := strings.Index(text[i:], mark)
 	if at < 0 {
@@ -163,7 +163,7 @@ func enclosed(text string, i int, escapes bool) (value string, end int, err erro
 	return "", len(text), errNotClosed
 }
 
-// unescaped returns what a character stands for behind a backslash.
+// unescaped returns the value of a character after a backslash.
 func unescaped(c byte) string {
 	switch c {
 	case '0':
@@ -241,7 +241,7 @@ func untilClosed(text string, i int, m lexMode) (inside string, end int, err err
 	return "", len(text), errNotClosed
 }
 
-// reader goes through the tokens of a statement.
+// reader reads the tokens of a statement in order.
 type reader struct {
 	text   string
 	tokens []token
@@ -284,7 +284,7 @@ func (r *reader) is(words ...string) bool {
 	return true
 }
 
-// accept is [reader.is], and passes them.
+// accept consumes the next tokens if [reader.is] reports true.
 func (r *reader) accept(words ...string) bool {
 	if !r.is(words...) {
 		return false
@@ -293,7 +293,7 @@ func (r *reader) accept(words ...string) bool {
 	return true
 }
 
-// name takes a name, with or without quotes.
+// name consumes a name, with or without quotes.
 func (r *reader) name() (string, bool) {
 	t := r.peek()
 	if t.kind != nameToken && t.kind != wordToken {
@@ -303,7 +303,7 @@ func (r *reader) name() (string, bool) {
 	return t.value, true
 }
 
-// word takes a word, in lower case.
+// word consumes a word and returns it in lower case.
 func (r *reader) word() (string, bool) {
 	t := r.peek()
 	if t.kind != wordToken {
@@ -313,7 +313,7 @@ func (r *reader) word() (string, bool) {
 	return strings.ToLower(t.value), true
 }
 
-// quoted takes a string.
+// quoted consumes a string.
 func (r *reader) quoted() (string, bool) {
 	t := r.peek()
 	if t.kind != textToken {
@@ -323,7 +323,7 @@ func (r *reader) quoted() (string, bool) {
 	return t.value, true
 }
 
-// group takes what is between parentheses.
+// group consumes a group in parentheses and returns a reader of its tokens.
 func (r *reader) group() (*reader, bool) {
 	if !r.is("(") {
 		return nil, false
@@ -350,7 +350,7 @@ func (t token) nesting() int {
 	return 0
 }
 
-// items splits what is left at its commas outside of parentheses.
+// items splits the remaining tokens at commas outside of parentheses.
 func (r *reader) items() []*reader {
 	var all []*reader
 	depth, from := 0, 0
@@ -364,11 +364,10 @@ func (r *reader) items() []*reader {
 	return append(all, &reader{r.text, r.tokens[from:]})
 }
 
-// rest returns the text of what is left.
+// rest returns the remaining text.
 func (r *reader) rest() string { return strings.TrimSpace(r.text[r.peek().from:]) }
 
-// until takes everything up to one of these words outside of parentheses, and
-// returns its text.
+// until consumes everything up to one of these words outside of parentheses, and returns its text.
 func (r *reader) until(words ...string) string {
 	from, depth := r.peek().from, 0
 	for !r.ended() {

@@ -12,11 +12,11 @@ import (
 // contains and generated again: a number, a string, bytes in hexadecimal digits, or NULL. Nothing
 // else reaches a server.
 
-// rowForm says how the rows of a table must be.
+// rowForm describes the rows of a table.
 type rowForm struct {
 	columns []string
-	period  bool // two more columns say from when to when a row was there
-	newest  bool // of those, only rows that are there now are taken, without the two
+	period  bool // two more columns hold the start and end of each row's validity
+	newest  bool // with period: only current rows are loaded, without those two columns
 }
 
 // rewritten returns a statement with its rows generated again, and the number of rows omitted.
@@ -62,8 +62,8 @@ func otherColumns(table string) error {
 	return badDump(fmt.Errorf("the rows of %.80q do not match its columns", table))
 }
 
-// row reads one row and appends it. now tells whether it is there now, where
-// rows have a period.
+// row parses a row and appends it. now is false for an old version of a row in a table with a
+// period.
 func (f rowForm) row(out, line []byte) (_ []byte, now bool, err error) {
 	if len(line) < 2 || line[0] != '(' || line[len(line)-1] != ')' {
 		return out, false, badDump(fmt.Errorf("%.40q is not a row", line))
@@ -101,8 +101,8 @@ func (f rowForm) row(out, line []byte) (_ []byte, now bool, err error) {
 
 var errNoLiteral = errors.New("a value is not a literal that dumps contain")
 
-// copyLiteral reads one literal at the start of b, and appends it to out as it
-// is written here.
+// copyLiteral parses one literal at the start of b, and appends it to out as this package writes
+// it.
 func copyLiteral(out, b []byte) (_, rest []byte, err error) {
 	switch {
 	case len(b) == 0:
@@ -125,7 +125,7 @@ func copyLiteral(out, b []byte) (_, rest []byte, err error) {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// copyText copies a string. Only the escapes that a dump has are known.
+// copyText copies a string. It accepts only the escapes that dumps contain.
 func copyText(out, b []byte) (_, rest []byte, err error) {
 	out = append(out, '\'')
 	for i, from := 1, 1; i < len(b); i++ {
@@ -184,7 +184,7 @@ func copyHex(out, b []byte) (_, rest []byte, err error) {
 	return append(out, b[:i]...), b[i:], nil
 }
 
-// copyIn copies the bytes of a text in a character set.
+// copyIn copies a string with a character set, written as bytes.
 func copyIn(out, b []byte) (_, rest []byte, err error) {
 	name, digits, ok := bytes.Cut(b[1:], []byte(" X'"))
 	if !ok || len(name) > 20 || !slices.Contains(allCharsets(), string(name)) {

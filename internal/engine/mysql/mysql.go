@@ -32,15 +32,15 @@ import (
 // Engine is the engine for MySQL and MariaDB.
 type Engine struct{}
 
-// database is one database of one server, and how to reach it.
+// database is a database on a server, with the settings to connect to it.
 type database struct {
 	name, user, password string
 	host, port, socket   string
 	tls                  string
 }
 
-// parse reads a database URL: mysql://user@host:3306/name?tls=true, or with
-// ?socket=/path for a local server.
+// parse parses a database URL: mysql://user@host:3306/name?tls=true, or with ?socket=/path for a
+// local server.
 func parse(raw string) (database, error) {
 	u, err := url.Parse(raw)
 	if err != nil || strings.Trim(u.Path, "/") == "" || strings.Contains(strings.Trim(u.Path, "/"), "/") ||
@@ -74,7 +74,7 @@ func (d database) named(name string) database {
 	return d
 }
 
-// url is the database's URL, with its password.
+// url returns the database's URL, with its password.
 func (d database) url() string {
 	u := url.URL{Scheme: "mysql", Host: net.JoinHostPort(d.host, d.port), Path: "/" + d.name,
 		User: url.UserPassword(d.user, d.password)}
@@ -194,12 +194,12 @@ func (d database) failure(err error) error {
 	return e
 }
 
-// isDenied reports whether the server refused a statement for want of a privilege.
+// isDenied reports whether the server refused a statement because a privilege is missing.
 func isDenied(err error) bool {
 	return slices.Contains([]uint16{erDatabaseDenied, erTableDenied, erNoRight}, number(err))
 }
 
-// isConnectionLost reports whether a connection broke that was there.
+// isConnectionLost reports whether an established connection broke.
 func isConnectionLost(err error) bool {
 	return errors.Is(err, driver.ErrInvalidConn) || errors.Is(err, sqldriver.ErrBadConn) || errors.Is(err, io.EOF) ||
 		errors.Is(err, io.ErrUnexpectedEOF) ||
@@ -294,7 +294,7 @@ func names(ctx context.Context, db querier, query string, args ...any) ([]string
 	return all, rows.Err()
 }
 
-// listTables lists the tables with their columns; rows are not counted.
+// listTables lists the tables with their columns. It does not count rows.
 func listTables(ctx context.Context, db querier, name string) ([]engine.Table, error) {
 	list, err := names(ctx, db, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND "+
 		"table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') ORDER BY table_name", name)

@@ -49,17 +49,15 @@ func (Engine) Needs(ctx context.Context, raw string, u engine.Use) ([]engine.Nee
 	if u == engine.ForBuild {
 		return grants.lacking(account, d.name, d.name, rightsToBuild), nil
 	}
-	// The scratch database, the one that is replaced and the journal.
+	// The databases are the scratch database, the replaced one and the journal.
 	return append(grants.lacking(account, d.name, d.name, rightsToLoad),
 		grants.lacking(account, scratchPrefix+"x", "snapcli_%", rightsToLoad)...), nil
 }
 
-// grants are the rights of an account on whole databases: by a pattern of
-// names, "*" for all.
+// grants are the rights of an account on whole databases, by a pattern of names. "*" is all.
 type grants map[string][]string
 
-// readGrants reads the lines of SHOW GRANTS. They are not known when a role is
-// among them.
+// readGrants parses the lines of SHOW GRANTS. known is false if a role is among them.
 func readGrants(lines []string) (g grants, known bool) {
 	g = grants{}
 	for _, line := range lines {
@@ -99,8 +97,8 @@ func (g grants) lacking(account, database, label string, rights []string) []engi
 	}}
 }
 
-// like reports whether a name fits the pattern of a grant: _ is any character,
-// % any number of them, and a backslash takes that from the next.
+// like reports whether a name matches the pattern of a grant: _ matches any character, % any number
+// of characters, and a backslash makes the next character literal.
 func like(pattern, name string) bool {
 	if pattern == "" {
 		return name == ""

@@ -35,8 +35,8 @@ func inParts(ctx context.Context, c *sql.Conn, tables []source) ([]source, error
 	return all, nil
 }
 
-// ranges returns conditions of about n equal ranges of a column, which together
-// hold every row; one without a condition when the ranges cannot be determined.
+// ranges returns the conditions of about n equal ranges of a column, which together contain every
+// row. It returns a single empty condition if it cannot determine the ranges.
 func ranges(column, least, most string, n int) []string {
 	from, err := strconv.ParseInt(least, 10, 64)
 	to, wrong := strconv.ParseInt(most, 10, 64)

@@ -10,8 +10,8 @@ import (
 	"snap"
 )
 
-// makeOne runs a definition. It must make an object of its kind and name, and
-// the connection takes one statement at a time.
+// makeOne runs a definition, which must create an object of this kind with the definition's name.
+// The connection must not allow several statements at a time.
 func makeOne(ctx context.Context, c *sql.Conn, kind string, d definition) error {
 	h, err := readHeader(d.SQL, modeOf(d.Mode))
 	if err != nil || h.kind != kind {
@@ -49,7 +49,7 @@ func makeSequence(ctx context.Context, c *sql.Conn, d definition) error {
 	return err
 }
 
-// makePrograms makes routines, triggers and views, but no events: those would
+// makePrograms creates routines, triggers and views. It does not create events, because they would
 // run.
 func makePrograms(ctx context.Context, m maker, s structure) error {
 	for _, d := range s.Routines {
@@ -84,8 +84,7 @@ func makeViews(ctx context.Context, m maker, views []definition) error {
 	return nil
 }
 
-// replacePrograms removes the programs of a database on one connection, and makes
-// others by m.
+// replacePrograms drops the programs of a database on connection c, and creates others with m.
 func replacePrograms(ctx context.Context, c *sql.Conn, m maker, name string, s structure) error {
 	for _, kind := range []struct{ word, query string }{
 		{"VIEW", "SELECT table_name FROM information_schema.views WHERE table_schema = ?"},
@@ -108,7 +107,7 @@ func replacePrograms(ctx context.Context, c *sql.Conn, m maker, name string, s s
 			}
 		}
 	}
-	if len(s.Defaults) > 0 { // the history of a table stays as it is
+	if len(s.Defaults) > 0 { // keep the history of tables unchanged
 		if _, err := m.c.ExecContext(ctx, "SET SESSION system_versioning_alter_history = KEEP"); err != nil {
 			return err
 		}

@@ -48,19 +48,19 @@ type scratch struct {
 	server      *sql.DB
 	lock        *sql.Conn
 	structure   structure
-	packet      int // bytes of a statement that the server takes
+	packet      int // maximum size of a statement on the server, in bytes
 	properties  map[string]string
 	made        bool
 	o           engine.Options
 	from        string // database on the same server that the rows are copied from; "" is a dump
 
 	version string             // of the server
-	trust   trust              // how far the dump is
-	forms   map[string]rowForm // how rows must be, by table; nil when the dump is trusted
-	left    map[string]bool    // tables of the dump that are not made
-	account account            // that everything is made as, or none
+	trust   trust              // of the dump
+	forms   map[string]rowForm // the form of the rows, by table; nil if the dump is trusted
+	left    map[string]bool    // tables of the dump that are left out
+	account account            // the account that creates everything, if any
 
-	needsAccount bool // the dump is not loaded without one
+	needsAccount bool // the dump cannot be loaded without an account
 }
 
 func randomID() string {
@@ -121,7 +121,7 @@ func (s *scratch) fill(ctx context.Context, dump engine.Dump) error {
 	return s.stayedInside(ctx)
 }
 
-// restore makes everything in the scratch database and compares its rows.
+// restore creates everything in the scratch database and compares its rows.
 func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, want []engine.Table) error {
 	c, err := s.loading(ctx, db)
 	if err != nil {
@@ -179,15 +179,14 @@ func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, w
 	return makePrograms(ctx, m, s.structure)
 }
 
-// endSession closes a connection whose database and modes must not be the next
-// one's.
+// endSession closes a connection, so that no other user of the pool gets its database and modes.
 func endSession(c *sql.Conn) {
 	_ = c.Raw(func(any) error { return sqldriver.ErrBadConn })
 	_ = c.Close()
 }
 
-// loading opens a connection that loads rows: nothing is checked that the
-// source has checked.
+// loading opens a connection that loads rows. It turns off checks that the source database has
+// already made.
 func (s *scratch) loading(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
 	settings := []string{"SET SESSION foreign_key_checks = 0, unique_checks = 0 /*M!100300 , check_constraint_checks " +
 		"= 0 */"}
@@ -201,8 +200,8 @@ func (s *scratch) loading(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
 	return c, err
 }
 
-// load inserts the rows, several statements at a time, and returns how many
-// each table took.
+// load inserts the rows, several statements at a time, and returns the number of rows of each
+// table.
 func (s *scratch) load(ctx context.Context, db *sql.DB, in *bufio.Reader) (map[string]int64, error) {
 	known, rows, mu := map[string]bool{}, map[string]int64{}, sync.Mutex{}
 	for _, t := range s.structure.Tables {
@@ -211,7 +210,7 @@ func (s *scratch) load(ctx context.Context, db *sql.DB, in *bufio.Reader) (map[s
 	queue := make(chan statement)
 	most := maxStatement
 	if s.trust != complete {
-		most = s.packet + chunkSize // the server takes no bigger row
+		most = s.packet + chunkSize // the server does not accept larger rows
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
@@ -249,8 +248,8 @@ func (s *scratch) load(ctx context.Context, db *sql.DB, in *bufio.Reader) (map[s
 	return rows, g.Wait()
 }
 
-// insert runs the statements that come, each a transaction, or several when
-// the server does not take it whole.
+// insert runs the statements of the queue. Each is one transaction, or several if it is too large
+// for the server.
 func (s *scratch) insert(ctx context.Context, db *sql.DB, queue <-chan statement,
 	took func(table string, rows int64)) error {
 	c, err := s.loading(ctx, db)
@@ -312,18 +311,18 @@ func (s *scratch) notHeld(ctx context.Context, c *sql.Conn, table string) error 
 	return rows.Err()
 }
 
-// hasEnum reports whether a table has an ENUM, which may hold a value that is
-// none of its members.
+// hasEnum reports whether a table has an ENUM column. Such a column can hold a value that is not
+// one of its members.
 func (s *scratch) hasEnum(table string) bool {
 	return slices.ContainsFunc(s.structure.Tables, func(t definition) bool {
 		return t.Name == table && strings.Contains(t.SQL, "` enum(")
 	})
 }
 
-// packetHead is more than a packet has besides the text of a statement.
+// packetHead is more than the overhead of a packet over its statement.
 const packetHead = 64
 
-// tooLarge tells a row that the server does not take from other failures.
+// tooLarge explains the error if a row is too large for the server.
 func (s *scratch) tooLarge(table string, size int, err error) error {
 	if !errors.Is(err, driver.ErrPktTooLarge) && number(err) != erPacketTooLarge {
 		return err
@@ -337,7 +336,7 @@ func (s *scratch) tooLarge(table string, size int, err error) error {
 	}
 }
 
-// roundUp returns the next full MiB: the setting is one of KiB.
+// roundUp rounds up to a full MiB.
 func roundUp(n int) int { return (n + 1<<20 - 1) &^ (1<<20 - 1) }
 
 // parallel runs statements concurrently.
@@ -433,8 +432,8 @@ func (s *scratch) verify(ctx context.Context, c *sql.Conn, want []engine.Table, 
 
 func (s *scratch) URL() string { return s.here.url() }
 
-// Run implements [engine.Scratch]. The text is split as the servers' client
-// programs do, DELIMITER lines included.
+// Run implements [engine.Scratch]. It splits the text as the servers' client programs do, including
+// DELIMITER lines.
 func (s *scratch) Run(ctx context.Context, text string) error {
 	return s.withoutTriggers(ctx, func() error { return s.run(ctx, text) })
 }
@@ -465,7 +464,7 @@ func (s *scratch) run(ctx context.Context, text string) error {
 		return &snap.Error{Code: snap.CodeDatabase, Detail: "the SQL failed: " + said.Message + ", in: " +
 			firstLine(statement), Hint: "correct the SQL and try again; this run's changes were undone", Cause: err}
 	}
-	_, err = c.ExecContext(ctx, "COMMIT") // what the text left open
+	_, err = c.ExecContext(ctx, "COMMIT") // the SQL may have left a transaction open
 	return s.place.failure(err)
 }
 
@@ -477,7 +476,7 @@ func firstLine(text string) string {
 	return line
 }
 
-// Scrub implements [engine.Scratch]: a dump holds only live rows.
+// Scrub implements [engine.Scratch]. It does nothing, because a dump contains only live rows.
 func (s *scratch) Scrub(context.Context) error { return nil }
 
 // Drop implements [engine.Scratch].

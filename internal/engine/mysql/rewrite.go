@@ -18,14 +18,14 @@ import (
 	"snap/internal/engine"
 )
 
-// A dump is masked as a stream: the rows of its INSERT statements are
-// rewritten. No server is needed, and no original leaves this machine.
+// A dump is masked as a stream: the rows of its INSERT statements are rewritten. That needs no
+// server, and no original value leaves this machine.
 
 var _ engine.Rewriter = Engine{}
 
 var number10 = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?$`)
 
-// columnsOf returns the columns of the tables, as the manifest tells them.
+// columnsOf returns the columns of the tables from the manifest.
 func columnsOf(dump engine.Dump) (map[string][]engine.Column, error) {
 	all := map[string][]engine.Column{}
 	for _, t := range dump.Info.Tables {
@@ -107,8 +107,7 @@ func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, _ engi
 	}
 }
 
-// sampleRows notes values of a statement's rows as samples, until there are
-// enough of each column.
+// sampleRows collects values of a statement's rows until each column has enough samples.
 func sampleRows(t *engine.Shape, columns []engine.Column, s statement, most int) error {
 	var fields [][]byte
 	var err error
@@ -139,7 +138,7 @@ func sampleRows(t *engine.Shape, columns []engine.Column, s statement, most int)
 	return nil
 }
 
-// rowsOf yields the rows of a statement, without what stands between them.
+// rowsOf yields the rows of a statement, without the separators.
 func rowsOf(rows []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for line := range bytes.Lines(rows) {
@@ -150,8 +149,8 @@ func rowsOf(rows []byte) iter.Seq[[]byte] {
 	}
 }
 
-// Rewrite implements [engine.Rewriter]. Statements are masked several at a time
-// and written in their order.
+// Rewrite implements [engine.Rewriter]. It masks several statements at a time and writes them in
+// order.
 func (Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, out io.Writer,
 	o engine.Options) (engine.Info, error) {
 	known, err := columnsOf(dump)
@@ -176,7 +175,7 @@ func (Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, out 
 		return engine.Info{}, err
 	}
 	m := masker{most: rowLimit(dump), plan: p, known: known, parts: parts, rows: map[string]int64{}}
-	for table := range known { // also those without a row must be covered
+	for table := range known { // tables without rows need rules too
 		if _, _, err := m.masks(table); err != nil {
 			return engine.Info{}, err
 		}

@@ -17,7 +17,7 @@ func unseen(ctx context.Context, db *sql.DB, name string) ([]string, error) {
 	var rights strings.Builder
 	for _, grant := range grants {
 		what, on, ok := strings.Cut(grant, " ON ")
-		if !ok { // a role, whose rights stand elsewhere
+		if !ok { // a role, whose rights are listed elsewhere
 			return nil, nil
 		}
 		global := strings.HasPrefix(on, "*.*")

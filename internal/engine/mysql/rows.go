@@ -19,18 +19,18 @@ import (
 // source is a table to read, or a part of one.
 type source struct {
 	table  *engine.Table
-	period []string // of a table whose history is read
-	where  string   // of a subset, or a part: with WHERE
-	order  string   // that the rows lie in: with ORDER BY
-	number string   // the column, quoted, of whole numbers that the primary key begins with
+	period []string // the period's columns, if the table's history is read
+	where  string   // for a subset or a part, including WHERE
+	order  string   // the rows' storage order, including ORDER BY
+	number string   // quoted name of the integer column that the primary key begins with
 	size   int64
-	rows   int64 // that were read
+	rows   int64 // number of rows read
 
-	charsets map[[2]string]string // of texts that are read as bytes, by table and column
+	charsets map[[2]string]string // of strings that are read as bytes, by table and column
 }
 
-// sourcesOf returns the tables, the biggest first, so that several readers end
-// together.
+// sourcesOf returns the tables, the largest first, so that concurrent readers finish at about the
+// same time.
 func sourcesOf(ctx context.Context, c *sql.Conn, name string, tables []engine.Table) ([]source, error) {
 	at, all := map[string]int{}, make([]source, len(tables))
 	charsets, err := charsetsOf(ctx, c, name)
@@ -93,7 +93,7 @@ func readTable(ctx context.Context, c *sql.Conn, from source, out *writer) (n in
 	}
 	columns := strings.Join(asked, ",")
 	b := batch{out: out, start: "INSERT INTO " + quote(t.Name) + " (" + strings.Join(list, ",") + ") VALUES\n"}
-	if len(list) == 0 { // only generated columns: how many rows is all there is to say
+	if len(list) == 0 { // only generated columns: just the number of rows matters
 		columns, b.start = "1", "INSERT INTO "+quote(t.Name)+" () VALUES\n"
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -105,7 +105,7 @@ func readTable(ctx context.Context, c *sql.Conn, from source, out *writer) (n in
 		}
 		defer func() {
 			if err != nil {
-				cancel() // else closing would read all rows that are left
+				cancel() // otherwise closing would read all remaining rows
 			}
 			_ = rows.Close()
 		}()
@@ -129,14 +129,14 @@ func readTable(ctx context.Context, c *sql.Conn, from source, out *writer) (n in
 	return n, err
 }
 
-// query asks by a prepared statement, on the driver's connection itself: rows
-// by database/sql take twice the time.
+// query runs a prepared statement on the driver's own connection. Reading rows through database/sql
+// takes twice as long.
 func query(ctx context.Context, conn any, text string) (driver.Rows, error) {
 	prepared, err := conn.(driver.ConnPrepareContext).PrepareContext(ctx, text)
 	if err != nil {
 		return nil, err
 	}
-	return prepared.(driver.StmtQueryContext).QueryContext(ctx, nil) // the connection ends it
+	return prepared.(driver.StmtQueryContext).QueryContext(ctx, nil) // closed with the connection
 }
 
 // Kinds of values.
@@ -146,13 +146,13 @@ const (
 	isText
 	isBinary
 	isBits
-	isEnd // of a row's time in a table with history
+	isEnd // the end of a row's validity in a table with history
 )
 
-// form is how values of a column are written.
+// form says how the values of a column are written.
 type form struct {
 	kind    int
-	charset string // of a text that is written as its bytes
+	charset string // of a string that is written as bytes
 }
 
 func (s source) formsOf(columns []engine.Column) []form {
@@ -163,7 +163,7 @@ func (s source) formsOf(columns []engine.Column) []form {
 	return forms
 }
 
-// kindOf returns how values of a column's type are written.
+// kindOf returns the kind of the values of a column's type.
 func kindOf(columnType string) int {
 	base := strings.ToLower(columnType)
 	if at := strings.IndexFunc(base, func(r rune) bool { return r < 'a' || r > 'z' }); at >= 0 {
@@ -182,7 +182,7 @@ func kindOf(columnType string) int {
 	return isText
 }
 
-// batch gathers the rows of one INSERT statement.
+// batch collects the rows of one INSERT statement.
 type batch struct {
 	out   *writer
 	start string
@@ -218,7 +218,7 @@ func (b *batch) flush() error {
 	}
 	err := b.out.write(append(b.b, ";\n"...))
 	b.b = b.b[:0]
-	if cap(b.b) > 4*chunkSize { // a row that was big
+	if cap(b.b) > 4*chunkSize { // after a large row
 		b.b = nil
 	}
 	return err
@@ -262,8 +262,7 @@ func appendBytes(b, v []byte, kind int) []byte {
 	return appendQuoted(b, v)
 }
 
-// appendQuoted writes a text as the manual's page on string literals says, with
-// no line end in it.
+// appendQuoted appends a string literal (the manual's page on string literals) without line breaks.
 func appendQuoted(b, v []byte) []byte {
 	b = append(b, '\'')
 	from := 0
@@ -276,5 +275,5 @@ func appendQuoted(b, v []byte) []byte {
 	return append(append(b, v[from:]...), '\'')
 }
 
-// escapes are what a byte is written as behind a backslash, 0 when it needs none.
+// escapes has the character to write after a backslash for a byte, or 0 if the byte needs no escape.
 var escapes = [256]byte{0: '0', '\n': 'n', '\r': 'r', '\'': '\'', '\\': '\\'}

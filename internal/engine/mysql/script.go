@@ -44,8 +44,7 @@ func isDelimiterLine(rest string) bool {
 	return strings.TrimSpace(line) != ""
 }
 
-// tokenLength returns the length of what text begins with: a quoted text, a comment,
-// or one byte.
+// tokenLength returns the length of the first token of text: a quoted text, a comment, or one byte.
 func tokenLength(text string) int {
 	end := func(from int, mark string) int {
 		if at := strings.Index(text[min(from, len(text)):], mark); at >= 0 {
@@ -66,7 +65,7 @@ func tokenLength(text string) int {
 			switch text[i] {
 			case '\\':
 				i++
-			case text[0]: // a doubled one opens the next text at once
+			case text[0]: // a doubled quote starts the next text
 				return i + 1
 			}
 		}

@@ -11,15 +11,15 @@ import (
 	"strings"
 )
 
-// maxStatement is the most bytes of one INSERT of a dump that are read: what a
-// server can take at most, as text.
+// maxStatement is the maximum size in bytes of an INSERT in a dump: the largest statement that a
+// server accepts, as text.
 const maxStatement = 2 << 30
 
-// maxStart is the most bytes of a statement before its rows: the names of 4,096
-// columns are shorter.
+// maxStart is the maximum size in bytes of a statement before its rows. The names of 4,096 columns
+// are shorter.
 const maxStart = 4 << 20
 
-// statement is one INSERT of a dump: its start, and its rows, one a line.
+// statement is one INSERT of a dump: its start, and its rows, one on each line.
 type statement struct {
 	table   string
 	columns []string
@@ -28,12 +28,11 @@ type statement struct {
 	count   int64
 }
 
-// next reads the next statement, up to a maximum length. io.EOF comes at the
-// end of the dump.
+// next reads the next statement, up to a maximum length. It returns io.EOF at the end of the dump.
 func next(in *bufio.Reader, most int) (statement, error) {
 	var s statement
 	var err error
-	for len(s.start) == 0 || bytes.Count(s.start, []byte("`"))%2 > 0 { // a name with a line's end in it
+	for len(s.start) == 0 || bytes.Count(s.start, []byte("`"))%2 > 0 { // a name contains a line break
 		line, err := readLine(in, maxStart)
 		if err != nil {
 			return s, err
@@ -84,7 +83,7 @@ func (s statement) within(most int) iter.Seq[string] {
 	}
 }
 
-// wholeRows returns the length of as many rows as have room, but at least one.
+// wholeRows returns the length of as many rows as fit into room bytes, but at least one.
 func wholeRows(rows []byte, room int) int {
 	if end := bytes.LastIndexByte(rows[:max(0, min(room, len(rows)))], '\n'); end >= 0 {
 		return end + 1
@@ -94,7 +93,7 @@ func wholeRows(rows []byte, room int) int {
 
 const insertStart = "INSERT INTO "
 
-// parseStart reads the table and the columns of an INSERT.
+// parseStart parses the table and the columns of an INSERT.
 func parseStart(line []byte) (table string, columns []string, err error) {
 	rest, ok := bytes.CutPrefix(line, []byte(insertStart))
 	if !ok {
@@ -137,8 +136,7 @@ func quotedName(b []byte) (name string, rest []byte, err error) {
 	return "", nil, badDump(errors.New("a quoted name is not closed"))
 }
 
-// fieldsOf splits one row, without its line's end, into its literals. They are
-// put into fields[:0].
+// fieldsOf splits one row, without its end of line, into literals. It appends them to fields[:0].
 func fieldsOf(line []byte, fields [][]byte) ([][]byte, error) {
 	fields = fields[:0]
 	if len(line) < 2 || line[0] != '(' || line[len(line)-1] != ')' {
@@ -165,7 +163,7 @@ func fieldsOf(line []byte, fields [][]byte) ([][]byte, error) {
 	}
 }
 
-// textEnd returns the place after the quote that ends a text.
+// textEnd returns the position after the closing quote of a string.
 func textEnd(b []byte, from int) int {
 	for i := from; i < len(b); i++ {
 		switch b[i] {
@@ -200,7 +198,7 @@ func value(literal []byte) (text string, kind int, err error) {
 	return string(literal), isNumber, nil
 }
 
-// unquote undoes the escapes of a text (the manual's page on string literals).
+// unquote decodes the escapes of a string (the manual's page on string literals).
 func unquote(b []byte) string {
 	if bytes.IndexByte(b, '\\') < 0 {
 		return string(b)

@@ -24,10 +24,10 @@ type structure struct {
 
 // definition is one CREATE statement and the session settings that it was created with.
 type definition struct {
-	Kind      string `json:"kind,omitempty"` // PROCEDURE, FUNCTION or PACKAGE, of routines
+	Kind      string `json:"kind,omitempty"` // of a routine: PROCEDURE, FUNCTION or PACKAGE
 	Name      string `json:"name"`
 	On        string `json:"on,omitempty"`    // the table of a trigger
-	Owner     string `json:"owner,omitempty"` // user@host, of a trigger in a journal
+	Owner     string `json:"owner,omitempty"` // of a trigger in a journal: user@host
 	SQL       string `json:"sql"`
 	Mode      string `json:"mode,omitempty"` // sql_mode
 	Charset   string `json:"charset,omitempty"`
@@ -36,12 +36,12 @@ type definition struct {
 	Next      string `json:"next,omitempty"`  // a sequence's next value
 	Round     string `json:"round,omitempty"` // how often a sequence restarted
 
-	// of a table whose history the dump holds: its rows end with these columns
+	// of a table with its history in the dump: the last two columns of its rows
 	Period []string `json:"period,omitempty"`
 }
 
-// structureOf reads how a database is made. Its queries come in the order of
-// names, so that an unchanged database gives the same structure.
+// structureOf reads the definitions of a database. It sorts them by name, so that an unchanged
+// database gives the same structure.
 func structureOf(ctx context.Context, c *sql.Conn, name string) (structure, error) {
 	var s structure
 	var err error
@@ -136,14 +136,14 @@ func show(ctx context.Context, c *sql.Conn, database, kind, name string) (defini
 		return d, notRead(kind, name, err)
 	}
 	d.SQL, d.On = h.withoutPlace(d.SQL), h.on.name
-	// A default takes its sequence from this database, whatever its name is.
+	// Defaults refer to sequences without the name of the database.
 	d.SQL = strings.ReplaceAll(d.SQL, "val("+quote(database)+".", "val(")
 	return d, rows.Err()
 }
 
-// setting is the statement that prepares the session for a definition. Its text
-// is UTF-8, whatever the charset of the client was that made it: only a text
-// that is the same in both keeps that.
+// setting returns the statement that prepares the session for a definition. The definition's text
+// is UTF-8. The character set of the client that created it is kept only if the text is the same in
+// both.
 func (d definition) setting() string {
 	text := "SET sql_mode = '" + literal(d.Mode) + "'"
 	if word.MatchString(d.Charset) && word.MatchString(d.Collation) {

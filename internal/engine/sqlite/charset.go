@@ -10,9 +10,9 @@ import (
 	"snap/internal/engine/charset"
 )
 
-// SQLite takes any bytes for a name. People and manifests get it readable.
+// SQLite allows any bytes in names. People and manifests see them as readable labels.
 
-// labelled returns the tables with their names and columns as labels.
+// labelled returns the tables with readable labels as the names of tables and columns.
 func labelled(all []engine.Table) []engine.Table {
 	all = slices.Clone(all)
 	for i, t := range all {
@@ -29,7 +29,8 @@ func labels(columns []engine.Column) []engine.Column {
 	return columns
 }
 
-// storedIn returns the encoding of texts in the file, nil when it is UTF-8.
+// storedIn returns a function that lists the forms in which the file can store a string. It returns
+// nil if the file's encoding is UTF-8.
 func storedIn(ctx context.Context, q querier) (func(value string) []string, error) {
 	var encoding string
 	if err := q.QueryRowContext(ctx, "PRAGMA encoding").Scan(&encoding); err != nil {
@@ -42,13 +43,13 @@ func storedIn(ctx context.Context, q querier) (func(value string) []string, erro
 	case "UTF-16be":
 		order = binary.BigEndian
 	default:
-		return nil, nil //nolint:nilnil // as it is
+		return nil, nil //nolint:nilnil // nil means UTF-8
 	}
 	return func(value string) []string {
 		var b []byte
 		for _, unit := range utf16.Encode([]rune(value)) {
 			b = order.AppendUint16(b, unit)
 		}
-		return []string{string(b), value} // also as it is, in a blob
+		return []string{string(b), value} // a blob can contain UTF-8
 	}, nil
 }

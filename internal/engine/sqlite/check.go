@@ -12,14 +12,13 @@ import (
 	"snap/internal/engine"
 )
 
-// checkers is how many checks run at a time at most: each holds a cache.
+// checkers is the maximum number of concurrent checks. Each uses memory for a cache.
 const checkers = 4
 
-// checks returns the pragmas that check the whole file: integrity_check, or
-// what adds up to it and can be done at a time. quick_check walks every page:
-// all trees, the free list, that each page is used once, and the constraints of
-// the rows. integrity_check of a table then compares its rows with its indexes,
-// which is all that quick_check leaves out. The biggest tables come first.
+// checks returns the pragmas that check the whole file: integrity_check, or pragmas that together
+// are equivalent and can run concurrently. quick_check reads every page and checks all trees, the
+// free list, that each page is used once, and the constraints of the rows. It does not compare the
+// rows with the indexes; integrity_check of each table does. The largest tables come first.
 func (s *scratch) checks(ctx context.Context, q querier, want engine.Info) ([]string, error) {
 	if s.o.Jobs <= 1 {
 		return []string{"integrity_check(1)"}, nil
@@ -44,7 +43,7 @@ func tableChecks(names []string) []string {
 	return all
 }
 
-// check has SQLite check the file.
+// check runs the checks of the file in SQLite.
 func (s *scratch) check(ctx context.Context, checks []string) error {
 	left := make(chan string, len(checks))
 	for _, check := range checks {
@@ -58,7 +57,7 @@ func (s *scratch) check(ctx context.Context, checks []string) error {
 	return g.Wait()
 }
 
-// checker does checks until none is left, on a connection of its own.
+// checker runs checks on a connection of its own until none are left.
 func (s *scratch) checker(ctx context.Context, left <-chan string) error {
 	db, err := s.open(ctx, "rw", manyPages)
 	if err != nil {
@@ -78,9 +77,9 @@ func (s *scratch) checker(ctx context.Context, left <-chan string) error {
 	return nil
 }
 
-// ofItsProgram reports whether a check needs a collation or function that only the
-// database's own program has. That the file is the one that was built is known
-// without it.
+// ofItsProgram reports whether a check failed because it needs a collation or a function of the
+// program that the database belongs to. Such a failure is ignored: the checksums already prove that
+// the file is the one that was built.
 func ofItsProgram(err error) bool {
 	return code(err) == codes.SQLITE_ERROR && (strings.Contains(err.Error(), "no such collation sequence") ||
 		strings.Contains(err.Error(), "unknown function"))

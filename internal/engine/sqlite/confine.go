@@ -13,9 +13,9 @@ import (
 	codes "modernc.org/sqlite/lib"
 )
 
-// confine opens a scratch file on a connection that reaches no other file: it
-// cannot attach databases or load extensions, and the functions and virtual
-// tables with effects outside the database are not for views and triggers.
+// confine opens a scratch file on a connection that can use no other file. It cannot attach
+// databases or load extensions, and its views and triggers cannot use functions or virtual tables
+// with effects outside of the database.
 func confine(ctx context.Context, d *sqlite3.Driver, path string, query url.Values) (*sql.DB, error) {
 	query["_pragma"] = append(query["_pragma"], "busy_timeout(5000)", "trusted_schema(0)",
 		"cell_size_check(1)", "mmap_size(0)")
@@ -29,7 +29,7 @@ func confine(ctx context.Context, d *sqlite3.Driver, path string, query url.Valu
 	return db, nil
 }
 
-// limit bounds the connection, and allows it to attach n databases.
+// limit sets the limits of the connection, and lets it attach n databases.
 func limit(ctx context.Context, db *sql.DB, n int) error {
 	conn, err := db.Conn(ctx)
 	if err != nil {
@@ -48,8 +48,7 @@ func limit(ctx context.Context, db *sql.DB, n int) error {
 	return nil
 }
 
-// connector opens one connection and never another, which would be without the
-// limits of the first.
+// connector opens a single connection, because a second one would not have the limits of the first.
 type connector struct {
 	driver *sqlite3.Driver
 	dsn    string

@@ -10,15 +10,15 @@ import (
 	"snap/internal/schema"
 )
 
-// definition is the statement of a table, read as data.
+// definition is the CREATE statement of a table as data.
 type definition struct {
 	schema.Table
-	programs []schema.Program // of the table, that the description leaves out
-	virtual  []bool           // by column: it is computed when it is read, so no row holds it
-	place    int              // among the tables of the catalog
+	programs []schema.Program // of the table; the description omits them
+	virtual  []bool           // by column: computed on reading, so that rows do not store it
+	place    int              // the table's position in the catalog
 }
 
-// maxColumns is how many columns a table has at most in SQLite.
+// maxColumns is SQLite's maximum number of columns in a table.
 const maxColumns = 2000
 
 // The options of a table in a description.
@@ -27,7 +27,7 @@ const (
 	strict       = "strict"
 )
 
-// tableDefinition reads a CREATE TABLE statement.
+// tableDefinition parses a CREATE TABLE statement.
 func tableDefinition(text string) (definition, error) {
 	list, err := tokens(text)
 	if err != nil {
@@ -48,15 +48,15 @@ func tableDefinition(text string) (definition, error) {
 	return p.definition, p.finish()
 }
 
-// tableParser reads a CREATE TABLE statement into its definition.
+// tableParser parses a CREATE TABLE statement into its definition.
 type tableParser struct {
 	reader
 	definition
 	text       string
-	constraint string // the name that the next constraint has
+	constraint string // the name of the next constraint
 }
 
-// body reads the columns and constraints, and the options behind them.
+// body parses the columns, the constraints and the options after them.
 func (p *tableParser) body() error {
 	for p.startsColumn() {
 		if err := p.column(); err != nil {
@@ -70,7 +70,7 @@ func (p *tableParser) body() error {
 		if err := p.tableConstraint(); err != nil {
 			return err
 		}
-		p.accept(",") // SQLite lets it be left out
+		p.accept(",") // optional in SQLite
 	}
 	for !p.done() {
 		switch {
@@ -97,7 +97,7 @@ func (p *tableParser) startsColumn() bool {
 	return !slices.ContainsFunc([]string{"CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "FOREIGN", ")"}, p.peek)
 }
 
-// column reads a column with its constraints.
+// column parses a column with its constraints.
 func (p *tableParser) column() error {
 	name, ok := p.name()
 	if !ok || len(p.Columns) >= maxColumns {
@@ -120,9 +120,9 @@ func (p *tableParser) column() error {
 	return nil
 }
 
-// columnType reads the declared type: words and up to two numbers. SQLite takes
-// the contents of the first quotes for all of it. A type that is written in
-// another way becomes one of the same affinity.
+// columnType parses the declared type: words and up to two numbers. If the type is quoted, SQLite
+// uses the text in the first quotes as the whole type. A type in any other form becomes a type with
+// the same affinity.
 func (p *tableParser) columnType() schema.Type {
 	var words []string
 	var inQuotes []bool
@@ -153,7 +153,7 @@ func (p *tableParser) columnType() schema.Type {
 	return t
 }
 
-// typeArgs reads the numbers of a type.
+// typeArgs parses the numbers of a type.
 func (p *tableParser) typeArgs() []string {
 	var all []string
 	for !p.done() && !p.accept(")") {
@@ -178,7 +178,7 @@ func (p *tableParser) typeArgs() []string {
 	return all
 }
 
-// startsConstraint reports whether a column's constraint begins here.
+// startsConstraint reports whether the next token starts a column's constraint.
 func (p *tableParser) startsConstraint() bool {
 	if p.peek("GENERATED") {
 		return p.at+1 < len(p.list) && p.list[p.at+1].is("ALWAYS")
@@ -187,7 +187,7 @@ func (p *tableParser) startsConstraint() bool {
 		"COLLATE", "REFERENCES", "DEFERRABLE", "AS"}, p.peek)
 }
 
-// columnConstraint reads one constraint of a column.
+// columnConstraint parses a constraint of a column.
 func (p *tableParser) columnConstraint(c *schema.Column) error {
 	switch {
 	case p.accept("CONSTRAINT"):
@@ -241,10 +241,10 @@ func (p *tableParser) columnPrimary(c *schema.Column) error {
 	return nil
 }
 
-// direction reads ASC or DESC, and reports whether it is DESC.
+// direction parses ASC or DESC, and reports whether it was DESC.
 func (p *tableParser) direction() bool { return !p.accept("ASC") && p.accept("DESC") }
 
-// onConflict reads an ON CONFLICT clause, if there is one.
+// onConflict parses an ON CONFLICT clause, if there is one.
 func (p *tableParser) onConflict(to *string) error {
 	if !p.acceptAll("ON", "CONFLICT") {
 		return nil
@@ -283,8 +283,7 @@ func (p *tableParser) parenthesized() (string, error) {
 	return "", errStatement
 }
 
-// check reads a check. One that the list of expressions does not allow is a
-// program.
+// check parses a check constraint. One whose expression is not allowed in descriptions is a program.
 func (p *tableParser) check() error {
 	text, err := p.parenthesized()
 	if err != nil {
@@ -296,15 +295,15 @@ func (p *tableParser) check() error {
 	} else {
 		p.program("check constraint", cmp.Or(name, unnamed))
 	}
-	return p.onConflict(new(string)) // which SQLite reads and ignores
+	return p.onConflict(new(string)) // SQLite parses and ignores it
 }
 
 func (d *definition) program(kind, name string) {
 	d.programs = append(d.programs, schema.Program{Kind: kind, Name: schema.Name{Name: name}, On: d.Name.Name})
 }
 
-// columnDefault reads a default: an expression in parentheses, a literal with
-// or without a sign, or a word.
+// columnDefault parses a default: an expression in parentheses, a literal with or without a sign,
+// or a word.
 func (p *tableParser) columnDefault(c *schema.Column) error {
 	text, err := p.defaultText()
 	if err != nil {
@@ -335,7 +334,7 @@ func (p *tableParser) defaultText() (string, error) {
 	last := p.list[p.at]
 	p.at++
 	if name, ok := last.name(); ok && !isConstantWord(last) {
-		return "'" + strings.ReplaceAll(name, "'", "''") + "'", nil // SQLite takes any name for a text here
+		return "'" + strings.ReplaceAll(name, "'", "''") + "'", nil // SQLite treats any name as a string here
 	}
 	return p.text[start.start:last.end], nil
 }
@@ -345,7 +344,7 @@ func isConstantWord(t token) bool {
 		"CURRENT_TIMESTAMP"}, t.is)
 }
 
-// collate reads a collation. Only SQLite's own are data.
+// collate parses a collation. Descriptions support only the built-in ones.
 func (p *tableParser) collate(to **schema.Name, of string) error {
 	name, ok := p.name()
 	if !ok {
@@ -360,7 +359,7 @@ func (p *tableParser) collate(to **schema.Name, of string) error {
 	return nil
 }
 
-// collation returns the name of a collation of SQLite's own, "" for others.
+// collation returns the name of a built-in collation of SQLite, or "" for others.
 func collation(name string) string {
 	for _, known := range []string{"BINARY", "NOCASE", "RTRIM"} {
 		if strings.EqualFold(name, known) {
@@ -370,7 +369,7 @@ func collation(name string) string {
 	return ""
 }
 
-// computed reads how a column is computed, which is a program.
+// computed parses the expression of a generated column. The expression is a program.
 func (p *tableParser) computed(c *schema.Column) error {
 	if _, err := p.parenthesized(); err != nil {
 		return err
@@ -382,7 +381,7 @@ func (p *tableParser) computed(c *schema.Column) error {
 	return nil
 }
 
-// tableConstraint reads a constraint of the table.
+// tableConstraint parses a constraint of the table.
 func (p *tableParser) tableConstraint() error {
 	p.constraint = ""
 	if p.accept("CONSTRAINT") {
@@ -406,13 +405,13 @@ func (p *tableParser) tableConstraint() error {
 			return err
 		}
 		return p.deferrable()
-	case p.constraint != "": // a name without a constraint, which SQLite takes
+	case p.constraint != "": // a name without a constraint, which SQLite allows
 		return nil
 	}
 	return errStatement
 }
 
-// tableKey reads the columns of a key.
+// tableKey parses the columns of a key.
 func (p *tableParser) tableKey(k schema.Key) error {
 	if !p.accept("(") {
 		return errStatement
@@ -440,13 +439,13 @@ func (p *tableParser) tableKey(k schema.Key) error {
 	}
 	if at := p.indexOf(k.Columns[0].Name); k.Primary && len(k.Columns) == 1 && at >= 0 &&
 		isInteger(p.Columns[at].Type) {
-		k.Columns[0].Desc = false // it has a meaning only in the column itself
+		k.Columns[0].Desc = false // it only has a meaning in the column's own definition
 	}
 	p.Keys = append(p.Keys, k)
 	return nil
 }
 
-// keyColumn reads a column of a key or an index. Anything else is an expression.
+// keyColumn parses a column of a key or an index. Anything else is an expression.
 func (p *tableParser) keyColumn() (schema.KeyColumn, error) {
 	name, ok := p.name()
 	c := schema.KeyColumn{Name: charset.Readable(name)}
@@ -465,7 +464,7 @@ func (p *tableParser) keyColumn() (schema.KeyColumn, error) {
 	return c, nil
 }
 
-// names reads a list of names in parentheses.
+// names parses a list of names in parentheses.
 func (p *tableParser) names() ([]string, error) {
 	if !p.accept("(") {
 		return nil, errStatement
@@ -486,7 +485,7 @@ func (p *tableParser) names() ([]string, error) {
 	}
 }
 
-// references reads the rest of a foreign key.
+// references parses the rest of a foreign key.
 func (p *tableParser) references(columns []string) error {
 	name, ok := p.name()
 	if !ok {
@@ -506,7 +505,7 @@ func (p *tableParser) references(columns []string) error {
 func (p *tableParser) actions(k *schema.ForeignKey) error {
 	for {
 		switch {
-		case p.accept("MATCH"): // which SQLite reads and ignores
+		case p.accept("MATCH"): // SQLite parses and ignores it
 			if _, ok := p.name(); !ok {
 				return errStatement
 			}
@@ -514,7 +513,7 @@ func (p *tableParser) actions(k *schema.ForeignKey) error {
 			k.OnDelete = p.action()
 		case p.acceptAll("ON", "UPDATE"):
 			k.OnUpdate = p.action()
-		case p.acceptAll("ON", "INSERT"): // likewise
+		case p.acceptAll("ON", "INSERT"): // SQLite parses and ignores it
 			p.action()
 		default:
 			return nil
@@ -522,7 +521,7 @@ func (p *tableParser) actions(k *schema.ForeignKey) error {
 	}
 }
 
-// action reads what becomes of the rows that reference a row; "" is nothing.
+// action parses the action on the rows that reference a changed row. "" is no action.
 func (p *tableParser) action() string {
 	for _, action := range [][]string{{"SET", "NULL"}, {"SET", "DEFAULT"}, {"CASCADE"}, {"RESTRICT"}} {
 		if p.acceptAll(action...) {
@@ -533,7 +532,7 @@ func (p *tableParser) action() string {
 	return ""
 }
 
-// deferrable reads whether a foreign key is checked at the end of a transaction.
+// deferrable parses whether a foreign key is checked at the end of the transaction.
 func (p *tableParser) deferrable() error {
 	not := p.acceptAll("NOT", "DEFERRABLE")
 	if !not && !p.accept("DEFERRABLE") {
@@ -551,8 +550,8 @@ func (p *tableParser) deferrable() error {
 	return nil
 }
 
-// finish takes out what needs a computed column, and so is part of the program,
-// and checks that the columns of keys are there.
+// finish removes the constraints on computed columns, which are programs, and checks that the
+// columns of keys exist.
 func (d *definition) finish() error {
 	if len(d.Columns) == 0 {
 		return errStatement
@@ -575,8 +574,8 @@ func (d *definition) finish() error {
 	return nil
 }
 
-// spell writes the columns in constraints as they are declared: SQLite does not
-// tell capital letters apart. A check that names something else is a program.
+// spell replaces the columns in constraints with their declared spelling, because SQLite ignores
+// case. A check that refers to anything else is a program.
 func (d *definition) spell() {
 	for _, k := range d.Keys {
 		for i := range k.Columns {
@@ -597,7 +596,7 @@ func (d *definition) spell() {
 	})
 }
 
-// declared returns a column's name as it is declared, and whether there is one.
+// declared returns a column's name as it is declared, and whether the column exists.
 func (d *definition) declared(column string) (string, bool) {
 	if at := d.indexOf(column); at >= 0 {
 		return d.Columns[at].Name, true
@@ -605,8 +604,8 @@ func (d *definition) declared(column string) (string, bool) {
 	return column, false
 }
 
-// spellExpr spells the columns of an expression, and reports whether the table
-// has all of them. Only the nodes below the first are shared with the caller's.
+// spellExpr replaces the columns of an expression with their declared spelling, and reports whether
+// the table has all of them. It changes the nodes below the root in place.
 func (d *definition) spellExpr(e *schema.Expr) bool {
 	known := true
 	if e.Column != "" {
@@ -618,11 +617,11 @@ func (d *definition) spellExpr(e *schema.Expr) bool {
 	return known
 }
 
-// unnamed stands for the name of a constraint without one.
+// unnamed is the name shown for a constraint without a name.
 const unnamed = "unnamed"
 
-// computes reports whether a constraint is on a computed column, and notes it
-// as a program then.
+// computes reports whether a constraint is on a computed column. If so, it adds the constraint to
+// the programs.
 func (d *definition) computes(kind, name string, columns []string) bool {
 	if !slices.ContainsFunc(columns, func(c string) bool {
 		at := d.indexOf(c)
@@ -643,7 +642,7 @@ func keyNames(columns []schema.KeyColumn) []string {
 	return all
 }
 
-// exprColumns returns the columns that an expression names.
+// exprColumns returns the columns in an expression.
 func exprColumns(e schema.Expr) []string {
 	var all []string
 	if e.Column != "" {
@@ -659,8 +658,7 @@ func (d *definition) indexOf(column string) int {
 	return slices.IndexFunc(d.Columns, func(c schema.Column) bool { return strings.EqualFold(c.Name, column) })
 }
 
-// rowidAlias returns the column that is another name of the row number, -1 when
-// there is none.
+// rowidAlias returns the index of the column that is an alias of the row number, or -1.
 func (d *definition) rowidAlias() int {
 	if d.Options[withoutRowid] != "" {
 		return -1

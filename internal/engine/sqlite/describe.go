@@ -11,21 +11,21 @@ import (
 	"snap/internal/schema"
 )
 
-// catalog is the schema of a file, read as data.
+// catalog is the schema of a file as data.
 type catalog struct {
 	entries []entry
 	schema.Schema
-	tables  map[string]definition // the ordinary tables, by their names in lower case
-	virtual map[string]string     // the modules of the virtual tables, likewise
-	columns int                   // of the ordinary tables
+	tables  map[string]definition // the ordinary tables, by name in lower case
+	virtual map[string]string     // the modules of the virtual tables, by name in lower case
+	columns int                   // number of columns of the ordinary tables
 }
 
-// allColumns is how many columns the tables of a file have at most together:
-// each takes a hundred times the memory of its shortest text.
+// allColumns limits the columns of all tables of a file together: a column needs a hundred times
+// the memory of its shortest text.
 const allColumns = 100_000
 
-// catalogOf reads the entries of a file's schema. Entries that are programs, or
-// that cannot be read, are only named.
+// catalogOf parses the entries of a file's schema. It only lists the names of entries that are
+// programs or that it cannot parse.
 func catalogOf(entries []entry) *catalog {
 	c := &catalog{entries: entries, tables: map[string]definition{}, virtual: map[string]string{}}
 	for _, e := range entries {
@@ -49,12 +49,12 @@ func catalogOf(entries []entry) *catalog {
 // isVirtual reports whether the entry is a virtual table, which has no pages.
 func (e entry) isVirtual() bool { return e.kind == "table" && e.root == 0 }
 
-// internal reports whether a table is of SQLite's own.
+// internal reports whether a table is one of SQLite's internal tables.
 func (e entry) internal() bool {
 	return len(e.name) >= 7 && strings.EqualFold(e.name[:7], "sqlite_")
 }
 
-// isShadow reports whether a table holds the content of a virtual table.
+// isShadow reports whether a table stores the content of a virtual table.
 func (c *catalog) isShadow(name string) bool {
 	name = strings.ToLower(name)
 	at := strings.LastIndexByte(name, '_')
@@ -83,7 +83,7 @@ func (c *catalog) addTable(e entry) {
 	c.Tables, c.Programs = append(c.Tables, d.Table), append(c.Programs, d.programs...)
 }
 
-// describable reports whether a description may have the table.
+// describable reports whether a description can contain the table.
 func describable(t schema.Table) bool {
 	return (&schema.Schema{Tables: []schema.Table{t}}).Check(schema.SQLite) == nil
 }
@@ -96,7 +96,7 @@ func (c *catalog) program(kind string, e entry) {
 	c.Programs = append(c.Programs, p)
 }
 
-// addOther adds an index, or names a view or a trigger.
+// addOther adds an index, or lists a view or a trigger as a program.
 func (c *catalog) addOther(e entry) {
 	if e.kind != "index" {
 		c.program(e.kind, e)
@@ -104,7 +104,7 @@ func (c *catalog) addOther(e entry) {
 	}
 	d, known := c.tables[strings.ToLower(e.table)]
 	if !known {
-		return // of a table that holds the content of another, or that is left out itself
+		return // of a shadow table, or of a table that is left out
 	}
 	index, kind := indexDefinition(e, d)
 	if kind != "" {
@@ -114,8 +114,8 @@ func (c *catalog) addOther(e entry) {
 	c.Tables[d.place].Indexes = append(c.Tables[d.place].Indexes, index)
 }
 
-// indexDefinition reads a CREATE INDEX statement. It returns the kind of program
-// that the index is, "" when it is data.
+// indexDefinition parses a CREATE INDEX statement. It returns the kind of program that the index
+// is, or "" if the description can contain it.
 func indexDefinition(e entry, d definition) (schema.Index, string) {
 	const expression, partial = "expression index", "partial index"
 	index := schema.Index{Name: charset.Readable(e.name)}
@@ -126,7 +126,7 @@ func indexDefinition(e entry, d definition) (schema.Index, string) {
 	p := &tableParser{reader: reader{list: list}, text: e.sql}
 	p.accept("CREATE")
 	index.Unique = p.accept("UNIQUE")
-	p.at += 2 // INDEX and its name, which were checked
+	p.at += 2 // skip INDEX and the name, which were checked
 	p.accept("ON")
 	p.name()
 	for more := p.accept("("); more; more = p.accept(",") {
@@ -165,8 +165,8 @@ func entriesOf(ctx context.Context, q querier) ([]entry, error) {
 	return all, rows.Err()
 }
 
-// describe describes an open database as data. A table of which SQLite says
-// something else than its statement seems to is left to the programs.
+// describe describes an open database as data. A table is a program if SQLite's view of it differs
+// from its parsed statement.
 func describe(ctx context.Context, q querier) (*schema.Schema, error) {
 	entries, err := entriesOf(ctx, q)
 	if err != nil {
@@ -191,7 +191,7 @@ func describe(ctx context.Context, q querier) (*schema.Schema, error) {
 	return &c.Schema, err
 }
 
-// asDefined compares a definition with what SQLite says of the table.
+// asDefined reports whether SQLite's view of a table matches its definition.
 func asDefined(ctx context.Context, q querier, table string, d definition) (bool, error) {
 	rows, err := q.QueryContext(ctx, `SELECT name, "notnull", hidden FROM pragma_table_xinfo(?) ORDER BY cid`, table)
 	if err != nil {
@@ -217,7 +217,7 @@ func asDefined(ctx context.Context, q querier, table string, d definition) (bool
 	return same && i == len(d.Columns), rows.Err()
 }
 
-// sequences returns the numbers that tables with AUTOINCREMENT continue from.
+// sequences returns the last numbers of the tables with AUTOINCREMENT.
 func sequences(ctx context.Context, q querier, c *catalog) ([]schema.Sequence, error) {
 	if !slices.ContainsFunc(c.entries, func(e entry) bool { return e.name == "sqlite_sequence" }) {
 		return nil, nil
@@ -243,7 +243,7 @@ func sequences(ctx context.Context, q querier, c *catalog) ([]schema.Sequence, e
 	return all, rows.Err()
 }
 
-// numbered returns the column with AUTOINCREMENT, "" when there is none.
+// numbered returns the column with AUTOINCREMENT, or "".
 func (d definition) numbered() string {
 	for _, c := range d.Columns {
 		if c.Identity != nil {

@@ -78,7 +78,7 @@ func dump(ctx context.Context, tx *sql.Tx, w io.Writer, o engine.Options) (engin
 	return info, pages(ctx, tx, out, size, free)
 }
 
-// pages writes the pages one after another, free ones as zeros.
+// pages writes the pages in order, with zeros for free ones.
 func pages(ctx context.Context, tx *sql.Tx, w io.Writer, size int64, free map[int64]bool) error {
 	rows, err := tx.QueryContext(ctx, "SELECT pgno, data FROM sqlite_dbpage('main')")
 	if err != nil {
@@ -107,10 +107,9 @@ func pages(ctx context.Context, tx *sql.Tx, w io.Writer, size int64, free map[in
 	return rows.Err()
 }
 
-// freePages returns the leaf pages of the free list: pages that nothing uses.
-// The format is SQLite's, section 1.5 of fileformat2: the header's bytes 32 to
-// 35 lead to a chain of trunk pages, each with the next trunk, a count, and
-// that many leaf pages.
+// freePages returns the leaf pages of the free list, which are unused (SQLite's fileformat2,
+// section 1.5). Bytes 32 to 35 of the header point to a chain of trunk pages. Each has the next
+// trunk, a count, and that many leaf pages.
 func freePages(ctx context.Context, tx *sql.Tx) (map[int64]bool, error) {
 	page := func(number int64) (b []byte, err error) {
 		err = tx.QueryRowContext(ctx, "SELECT data FROM sqlite_dbpage('main') WHERE pgno = ?", number).Scan(&b)

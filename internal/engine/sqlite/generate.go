@@ -9,11 +9,10 @@ import (
 	"snap/internal/schema"
 )
 
-// This file writes SQL from a description. Names are quoted, texts and numbers
-// come from the printer of expressions, and every other word is one of ours.
+// This file generates SQL from a description. It quotes names, prints strings and numbers with the
+// printer of expressions, and writes every other word itself.
 
-// createTable returns the statement that makes a table, without its computed
-// columns.
+// createTable returns the statement that creates a table, without its computed columns.
 func createTable(t schema.Table) (string, error) {
 	if t.Virtual != "" {
 		return createVirtual(t)
@@ -57,8 +56,7 @@ func columnText(c schema.Column) (string, error) {
 	return text + collate(c.Collation), nil
 }
 
-// typeText returns a declared type. Its words are looked at once more: none can
-// be read as anything else.
+// typeText returns a declared type, or its affinity if one of its words cannot be part of a type.
 func typeText(t schema.Type) string {
 	name := t.Name
 	if slices.ContainsFunc(strings.Fields(name), func(word string) bool { return !isTypeWord(word) }) {
@@ -91,8 +89,8 @@ func collate(name *schema.Name) string {
 	return ""
 }
 
-// inlineKey returns the primary key that must be written at its column: with
-// AUTOINCREMENT, or a whole number that is not the number of the row.
+// inlineKey returns the primary key if it must be written at its column: one with AUTOINCREMENT, or
+// an INTEGER key that is not an alias of the row number.
 func inlineKey(t schema.Table) *schema.Key {
 	for _, k := range t.Keys {
 		if !k.Primary || len(k.Columns) != 1 {
@@ -202,7 +200,7 @@ func tableOptions(t schema.Table) string {
 	return " " + strings.Join(all, ", ")
 }
 
-// createIndex returns the statement that makes an index.
+// createIndex returns the statement that creates an index.
 func createIndex(table string, i schema.Index) string {
 	unique := ""
 	if i.Unique {
@@ -211,7 +209,7 @@ func createIndex(table string, i schema.Index) string {
 	return "CREATE " + unique + "INDEX " + quote(i.Name) + " ON " + quote(table) + " (" + keyColumns(i.Columns) + ")"
 }
 
-// createVirtual returns the statement that makes a full-text table or an r-tree.
+// createVirtual returns the statement that creates a full-text table or an r-tree.
 func createVirtual(t schema.Table) (string, error) {
 	var args []string
 	for _, c := range t.Columns {

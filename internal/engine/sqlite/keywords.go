@@ -2,8 +2,8 @@ package sqlite
 
 import "strings"
 
-// keywords are the words that SQLite's grammar uses. None of them is taken for
-// a word of a type, so that a type never says anything but its name.
+// keywords are the keywords of SQLite's grammar. None of them can be part of a type, so that a type
+// can never contain a clause.
 const keywords = ` ABORT ACTION ADD AFTER ALL ALTER ALWAYS ANALYZE AND AS ASC ATTACH AUTOINCREMENT BEFORE BEGIN BETWEEN BY
  CASCADE CASE CAST CHECK COLLATE COLUMN COMMIT CONFLICT CONSTRAINT CREATE CROSS CURRENT CURRENT_DATE CURRENT_TIME
  CURRENT_TIMESTAMP DATABASE DEFAULT DEFERRABLE DEFERRED DELETE DESC DETACH DISTINCT DO DROP EACH ELSE END ESCAPE EXCEPT
@@ -25,8 +25,8 @@ func isTypeWord(word string) bool {
 		" "+strings.ToUpper(word)+" ")
 }
 
-// affinity returns a type that SQLite treats as it treats the given one, by its
-// rules of type affinity (datatype3, section 3.1).
+// affinity returns a type with the same affinity as the given one, by SQLite's rules (datatype3,
+// section 3.1).
 func affinity(name string) string {
 	name = strings.ToUpper(name)
 	has := func(words ...string) bool {

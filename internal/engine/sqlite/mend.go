@@ -16,9 +16,9 @@ import (
 
 var _ engine.Mender = Engine{}
 
-// A scratch file lies next to the database that it is to replace. While a
-// process uses it, that process holds a lock on a file next to it, which the
-// system takes back when the process is killed.
+// A scratch file is in the same folder as the database that it will replace. A process that uses
+// it holds a lock on a file next to it. The operating system releases the lock if the process is
+// killed.
 const (
 	tempSuffix = ".snapcli-tmp"
 	lockSuffix = "-lock"
@@ -26,7 +26,7 @@ const (
 
 func tempPrefix(place string) string { return "." + filepath.Base(place) + "." }
 
-// create makes the scratch file, locked before it is there.
+// create takes the lock and then creates the scratch file.
 func (s *scratch) create() (*os.File, error) {
 	lock, err := os.CreateTemp(filepath.Dir(s.place), tempPrefix(s.place)+"*"+tempSuffix+lockSuffix)
 	if err != nil {
@@ -57,8 +57,7 @@ func (s *scratch) release() {
 	}
 }
 
-// leftBehind returns the scratch files of a database that no process uses any
-// more.
+// leftBehind returns the scratch files of a database that no process uses.
 func leftBehind(place string) []string {
 	pattern := escape(filepath.Join(filepath.Dir(place), tempPrefix(place))) + "*" + tempSuffix
 	files, _ := filepath.Glob(pattern)
@@ -77,8 +76,8 @@ func leftBehind(place string) []string {
 	return all
 }
 
-// abandoned reports whether nobody uses a scratch file. One without a lock, of
-// an older version, is abandoned after a day.
+// abandoned reports whether no process uses a scratch file. A file without a lock comes from an
+// older version and counts as abandoned after a day.
 func abandoned(path string) bool {
 	if _, err := os.Stat(path + lockSuffix); err != nil {
 		return old(path)
@@ -113,8 +112,8 @@ func sweep(place string) (removed []string, err error) {
 	return removed, err
 }
 
-// Leftovers implements [engine.Mender]: the scratch files of loads that were
-// killed, next to the database at url.
+// Leftovers implements [engine.Mender]. It lists the scratch files of killed loads, next to the
+// database at url.
 func (Engine) Leftovers(_ context.Context, url string) ([]string, error) {
 	place, err := placeOf(url)
 	if err != nil {
@@ -133,7 +132,7 @@ func (Engine) Mend(_ context.Context, url string) (removed []string, err error) 
 	return removed, failure(place, err)
 }
 
-// placeOf returns the file that a database URL leads to.
+// placeOf returns the file of a database URL, with symbolic links resolved.
 func placeOf(raw string) (string, error) {
 	path, err := Path(raw)
 	if err != nil {
@@ -145,7 +144,7 @@ func placeOf(raw string) (string, error) {
 	return path, nil
 }
 
-// escape makes a path a pattern that matches only it.
+// escape returns a glob pattern that matches only path.
 func escape(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }

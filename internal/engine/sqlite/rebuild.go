@@ -26,7 +26,7 @@ import (
 // SQLite never opens a file from elsewhere. Package btree reads its rows, which are inserted as
 // parameters into a new file whose tables are created from the snapshot's description.
 
-// rebuild makes the scratch file from the rows of a foreign dump.
+// rebuild creates the scratch file from the rows of a foreign dump.
 func (s *scratch) rebuild(ctx context.Context, file *os.File, d engine.Dump) error {
 	description := d.Info.Schema
 	if description == nil {
@@ -58,8 +58,8 @@ func (s *scratch) rebuild(ctx context.Context, file *os.File, d engine.Dump) err
 	return refused(err)
 }
 
-// described leaves out the tables that a description does not have: those that
-// are programs, and those that keep the content of virtual tables.
+// described returns info without the tables that are not in its description: those that are
+// programs, and those that store the content of virtual tables.
 func described(info engine.Info) engine.Info {
 	if info.Schema == nil {
 		return info
@@ -72,7 +72,7 @@ func described(info engine.Info) engine.Info {
 	return info
 }
 
-// counts returns the tables with the rows that were inserted.
+// counts returns the tables with the number of inserted rows.
 func (b *builder) counts() []engine.Table {
 	var all []engine.Table
 	for _, t := range b.schema.Tables {
@@ -104,7 +104,7 @@ func (s *scratch) unpacked(ctx context.Context, d engine.Dump) (*os.File, error)
 	return file, nil
 }
 
-// refused says what is wrong with a foreign file.
+// refused converts an error about a foreign file to a *snap.Error.
 func refused(err error) error {
 	var already *snap.Error
 	switch {
@@ -124,7 +124,7 @@ func refused(err error) error {
 	return err
 }
 
-// builder makes a new database from a description and the rows of a file.
+// builder creates a new database from a description and the rows of a file.
 type builder struct {
 	file         *btree.File
 	catalog      *catalog
@@ -132,16 +132,16 @@ type builder struct {
 	o            engine.Options
 	withPrograms bool
 	conn         *sql.Conn
-	rows         map[string]int64 // by table: how many were inserted
-	unflushed    int              // bytes of rows
+	rows         map[string]int64 // inserted rows, by table
+	unflushed    int              // bytes of rows since the last flush
 	flush        chan struct{}
 }
 
-// flushBytes is how many bytes of rows are inserted before the disk gets them.
+// flushBytes is the number of bytes of rows between two flushes to the disk.
 const flushBytes = 8 << 20
 
-// flushing sends the file to the disk while it grows, so that little is left to
-// wait for in the end. Errors show then.
+// flushing flushes the file to the disk while it grows, so that the last flush is short. It ignores
+// errors, which the last flush reports.
 func (b *builder) flushing(file *os.File) (stop func()) {
 	b.flush = make(chan struct{}, 1)
 	var done sync.WaitGroup
@@ -153,7 +153,7 @@ func (b *builder) flushing(file *os.File) (stop func()) {
 	return func() { close(b.flush); done.Wait() }
 }
 
-// inserted counts a batch.
+// inserted counts the rows and bytes of a batch.
 func (b *builder) inserted(table string, rows, size int) {
 	b.rows[table] += int64(rows)
 	if b.unflushed += size; b.unflushed < flushBytes {
@@ -191,7 +191,7 @@ func entriesIn(list []btree.Entry) []entry {
 	return all
 }
 
-// build fills the file at path, which is empty.
+// build fills the empty file at path.
 func (b *builder) build(ctx context.Context, path string) error {
 	db, err := confine(ctx, &sqlite3.Driver{}, path, url.Values{
 		"mode": {"rw"}, "_dqs": {strconv.FormatBool(b.withPrograms)},
@@ -238,7 +238,7 @@ func (b *builder) autoVacuum() string {
 	return "auto_vacuum(0)"
 }
 
-// run executes statements of ours.
+// run executes generated statements.
 func (b *builder) run(ctx context.Context, statements ...string) error {
 	for _, statement := range statements {
 		if _, err := b.conn.ExecContext(ctx, statement); err != nil {
@@ -248,8 +248,8 @@ func (b *builder) run(ctx context.Context, statements ...string) error {
 	return nil
 }
 
-// fill makes everything in one transaction. Indexes follow the rows of their
-// table, and virtual tables the tables that they may read.
+// fill creates everything in one transaction. Indexes come after the rows of their table, and
+// virtual tables after the tables that they can read.
 func (b *builder) fill(ctx context.Context) error {
 	if err := b.run(ctx, "BEGIN"); err != nil {
 		return err
@@ -281,7 +281,7 @@ func (b *builder) fill(ctx context.Context) error {
 		fmt.Sprintf("PRAGMA application_id = %d", b.file.ApplicationID), "COMMIT")
 }
 
-// entry returns the entry of a table in the file.
+// entry returns the schema entry of a table in the file.
 func (b *builder) entry(name string) (entry, error) {
 	for _, e := range b.catalog.entries {
 		if e.kind == "table" && charset.Readable(e.name) == name {
@@ -291,7 +291,7 @@ func (b *builder) entry(name string) (entry, error) {
 	return entry{}, damaged(fmt.Sprintf("the table %q is described but missing", name), nil)
 }
 
-// table makes a table with its rows and indexes.
+// table creates a table with its rows and indexes.
 func (b *builder) table(ctx context.Context, t schema.Table) error {
 	text, err := b.statement(t)
 	if err != nil {
@@ -319,8 +319,8 @@ func (b *builder) table(ctx context.Context, t schema.Table) error {
 	return nil
 }
 
-// statement returns what makes a table: our own statement, or the file's where
-// programs of the table are wanted.
+// statement returns the statement that creates a table: a generated one, or the file's own if the
+// table's programs are loaded.
 func (b *builder) statement(t schema.Table) (string, error) {
 	ofTable := func(p schema.Program) bool { return p.On == t.Name.Name && slices.Contains(tablePrograms(), p.Kind) }
 	if !b.withPrograms || t.Virtual != "" || !slices.ContainsFunc(b.schema.Programs, ofTable) {
@@ -338,8 +338,8 @@ func tablePrograms() []string {
 	return []string{"check constraint", "default", "generated column", "unique constraint", "foreign key", "collation"}
 }
 
-// ordinary copies the rows of an ordinary table. The file must have it with the
-// columns of its description.
+// ordinary copies the rows of an ordinary table. In the file, the table must have the described
+// columns.
 func (b *builder) ordinary(ctx context.Context, t schema.Table) error {
 	e, err := b.entry(t.Name.Name)
 	if err != nil {
@@ -353,7 +353,7 @@ func (b *builder) ordinary(ctx context.Context, t schema.Table) error {
 	return b.copyRows(ctx, t.Name.Name, e.root, layoutOf(d))
 }
 
-// sequences sets the numbers that tables with AUTOINCREMENT continue from.
+// sequences sets the last numbers of the tables with AUTOINCREMENT.
 func (b *builder) sequences(ctx context.Context) error {
 	if !slices.ContainsFunc(b.schema.Tables, numbered) {
 		return nil
@@ -374,9 +374,9 @@ func numbered(t schema.Table) bool {
 	return slices.ContainsFunc(t.Columns, func(c schema.Column) bool { return c.Identity != nil })
 }
 
-// programs runs the statements of the programs that the description names, each
-// after its check: expression and partial indexes, views and triggers, in this
-// order. Other virtual tables stay left out.
+// programs creates the programs that the description lists: expression and partial indexes, views
+// and triggers, in this order. It checks each statement before it runs it. It leaves out other
+// virtual tables.
 func (b *builder) programs(ctx context.Context) error {
 	for _, kind := range []string{"index", "view", "trigger"} {
 		for _, e := range b.catalog.entries {
@@ -405,7 +405,7 @@ func (b *builder) programs(ctx context.Context) error {
 	return nil
 }
 
-// announced reports whether the description names an entry as a program.
+// announced reports whether the description lists an entry as a program.
 func (b *builder) announced(e entry) bool {
 	return slices.ContainsFunc(b.schema.Programs, func(p schema.Program) bool {
 		return p.Name.Name == charset.Readable(e.name) && (p.Kind == e.kind || e.kind == "index" &&

@@ -11,7 +11,7 @@ import (
 	"snap/internal/schema"
 )
 
-// shadow returns where the tree of a virtual table's own table begins.
+// shadow returns the root page of the shadow table of t whose name ends with end.
 func (b *builder) shadow(t schema.Table, end string) (int64, error) {
 	e, err := b.entry(t.Name.Name)
 	if err != nil {
@@ -28,8 +28,8 @@ func (b *builder) shadow(t schema.Table, end string) (int64, error) {
 	return 0, damaged(fmt.Sprintf("the table %q is missing", t.Name.Name+end), nil)
 }
 
-// search fills a full-text table with the texts it keeps, or makes its index
-// from the table that has them.
+// search fills a full-text table with the texts that it stores, or builds its index from the table
+// that stores them.
 func (b *builder) search(ctx context.Context, t schema.Table) error {
 	if t.Options["content"] != "" {
 		return b.run(ctx, fmt.Sprintf("INSERT INTO %[1]s(%[1]s) VALUES ('rebuild')", quote(t.Name.Name)))
@@ -45,8 +45,8 @@ func (b *builder) search(ctx context.Context, t schema.Table) error {
 	return b.copyRows(ctx, t.Name.Name, root, l)
 }
 
-// tree fills an r-tree. The rows are in the leaves among its nodes: those that
-// are no parent of another.
+// tree fills an r-tree. Its rows are in the leaf nodes: those that are not the parent of another
+// node.
 func (b *builder) tree(ctx context.Context, t schema.Table) error {
 	parents, err := b.parents(t)
 	if err != nil {
@@ -75,7 +75,7 @@ func (b *builder) tree(ctx context.Context, t schema.Table) error {
 	return b.auxiliary(ctx, t, n)
 }
 
-// parents returns the nodes of an r-tree that have other nodes.
+// parents returns the inner nodes of an r-tree.
 func (b *builder) parents(t schema.Table) (map[int64]bool, error) {
 	root, err := b.shadow(t, "_parent")
 	if err != nil {
@@ -93,8 +93,8 @@ func (b *builder) parents(t schema.Table) (map[int64]bool, error) {
 	})
 }
 
-// node inserts the rows of a leaf: after four bytes, of which the last two
-// count them, each has eight bytes of its number and four of each coordinate.
+// node inserts the rows of a leaf. The leaf starts with four bytes, the last two of which are the
+// number of rows. A row has eight bytes for its number and four for each coordinate.
 func (b *builder) node(ctx context.Context, insert string, n int, payload []byte) error {
 	values, err := b.file.Values(nil, payload, 2)
 	if err != nil {
@@ -121,7 +121,7 @@ func (b *builder) node(ctx context.Context, insert string, n int, payload []byte
 	return nil
 }
 
-// auxiliary sets the columns of an r-tree that are no coordinates.
+// auxiliary sets the columns of an r-tree that are not coordinates.
 func (b *builder) auxiliary(ctx context.Context, t schema.Table, n int) error {
 	root, err := b.shadow(t, "_rowid")
 	if err != nil {

@@ -37,17 +37,16 @@ func (Engine) Restore(ctx context.Context, raw string, d engine.Dump, o engine.O
 
 // scratch is a database file next to its future place.
 type scratch struct {
-	place string // of the database it is to replace
-	path  string // of itself; "" once it is there
+	place string // path of the database to replace
+	path  string // of the scratch file; "" after the swap
 	o     engine.Options
 
-	passing bool // it never takes the place: it need not outlive a power cut
+	passing bool // it never replaces a database, so it need not survive a power failure
 	trust   engine.Trust
-	lock    *flock.Flock // says to others that the file is in use
+	lock    *flock.Flock // marks the file as in use
 }
 
-// open opens the file. One that this user did not make is opened on a
-// connection that reaches no other file.
+// open opens the file. A file from somebody else is opened on a confined connection.
 func (s *scratch) open(ctx context.Context, mode string, pragmas ...string) (*sql.DB, error) {
 	if s.trust == engine.Mine {
 		return open(s.path, mode, pragmas...)
@@ -55,8 +54,7 @@ func (s *scratch) open(ctx context.Context, mode string, pragmas ...string) (*sq
 	return confine(ctx, &sqlite3.Driver{}, s.path, url.Values{"mode": {mode}, "_defensive": {"1"}, "_pragma": pragmas})
 }
 
-// fill makes the file, with what the dump holds, and checks it while it goes to
-// the disk.
+// fill creates the file from the dump, and checks it while it is flushed to the disk.
 func (s *scratch) fill(ctx context.Context, d engine.Dump) error {
 	file, err := s.write(ctx, d)
 	if err != nil {
@@ -77,9 +75,9 @@ func (s *scratch) fill(ctx context.Context, d engine.Dump) error {
 	return failure(s.place, err)
 }
 
-// write makes the file, with what the dump holds. It is open, and not synced.
+// write creates the file from the dump. It returns the file open and not synced.
 func (s *scratch) write(ctx context.Context, d engine.Dump) (*os.File, error) {
-	_, _ = sweep(s.place) // those that stay are for doctor to name
+	_, _ = sweep(s.place) // doctor reports the files that cannot be removed
 	file, err := s.create()
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, &snap.Error{
@@ -99,8 +97,8 @@ func (s *scratch) write(ctx context.Context, d engine.Dump) (*os.File, error) {
 	return file, nil
 }
 
-// put writes what the dump holds into the file, as far as its author is
-// trusted.
+// put writes the dump into the file: its pages if the author is trusted, and otherwise only its
+// rows.
 func (s *scratch) put(ctx context.Context, file *os.File, d engine.Dump) error {
 	if old, err := os.Stat(s.place); err == nil {
 		if err := file.Chmod(old.Mode().Perm()); err != nil {
@@ -128,7 +126,7 @@ func vet(file *os.File) error {
 	}
 	for _, e := range b.catalog.entries {
 		if e.sql == "" && e.kind == "index" && e.internal() {
-			continue // of a constraint
+			continue // the index of a constraint
 		}
 		if err := e.check(); err != nil {
 			return err
@@ -148,8 +146,7 @@ func (s *scratch) copy(ctx context.Context, file *os.File, d engine.Dump) error 
 	return err
 }
 
-// verify checks the restored file from its inside and counts its rows, both at
-// a time.
+// verify checks the restored file with SQLite and counts its rows at the same time.
 func (s *scratch) verify(ctx context.Context, want engine.Info) error {
 	db, err := s.open(ctx, "rw")
 	if err != nil {
@@ -223,7 +220,7 @@ func (s *scratch) Run(ctx context.Context, text string) error {
 	if _, err := conn.ExecContext(ctx, text); err != nil {
 		return statementError(err)
 	}
-	// A transaction that the text left open would be lost silently.
+	// A transaction that the SQL left open would be lost silently.
 	if _, err := conn.ExecContext(ctx, "BEGIN"); err != nil {
 		return snap.Invalid("the SQL begins a transaction and does not commit it", "add COMMIT at the end")
 	}
@@ -245,9 +242,8 @@ func statementError(err error) error {
 	}
 }
 
-// Scrub implements [engine.Scratch]: it rewrites the database without the free
-// space, which can hold old values. VACUUM INTO keeps the row numbers, which a
-// plain VACUUM need not.
+// Scrub implements [engine.Scratch]. It rewrites the database without its free space, which can
+// contain old values. It uses VACUUM INTO because a plain VACUUM can change row numbers.
 func (s *scratch) Scrub(ctx context.Context) error {
 	clean := s.path + "-clean"
 	var pragmas []string
@@ -263,7 +259,7 @@ func (s *scratch) Scrub(ctx context.Context) error {
 		err = db.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode)
 	}
 	if err == nil && s.trust != engine.Mine {
-		err = limit(ctx, db, 1) // which VACUUM needs for the file it writes
+		err = limit(ctx, db, 1) // VACUUM attaches the file that it writes
 	}
 	if err == nil {
 		_, err = db.ExecContext(ctx, "VACUUM INTO ?", clean)
@@ -271,7 +267,7 @@ func (s *scratch) Scrub(ctx context.Context) error {
 	if closed := db.Close(); err == nil {
 		err = closed
 	}
-	if err == nil && mode == "wal" { // which VACUUM INTO does not keep
+	if err == nil && mode == "wal" { // VACUUM INTO does not keep this mode
 		err = s.setMode(ctx, clean, mode)
 	}
 	if err == nil {
@@ -285,7 +281,7 @@ func (s *scratch) Scrub(ctx context.Context) error {
 	return nil
 }
 
-// setMode gives a file its journal mode.
+// setMode sets the journal mode of a file.
 func (s *scratch) setMode(ctx context.Context, path, mode string) error {
 	db, err := (&scratch{path: path, trust: s.trust}).open(ctx, "rw")
 	if err != nil {
@@ -296,8 +292,8 @@ func (s *scratch) setMode(ctx context.Context, path, mode string) error {
 	return err
 }
 
-// freshStatistics computes the planner's statistics again, if there are any:
-// they hold values of rows.
+// freshStatistics recomputes the planner's statistics, if there are any, because they contain
+// values of rows.
 func freshStatistics(ctx context.Context, db *sql.DB) error {
 	var n int
 	err := db.QueryRowContext(ctx,

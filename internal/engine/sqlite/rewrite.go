@@ -24,15 +24,14 @@ import (
 	"snap/internal/engine/charset"
 )
 
-// A dump is masked in a scratch file: one UPDATE for each table, with a
-// function of ours as the mask. Then the file is rewritten so that no old value
-// remains. Nothing of it can be undone, and nothing waits for the disk: on a
-// failure the file is thrown away.
+// A dump is masked in a scratch file with one UPDATE for each table, which calls the masks as SQL
+// functions. Then the file is rewritten so that no old value remains. The changes have no rollback
+// journal and are not synced, because the file is thrown away after a failure.
 
 var _ engine.Rewriter = Engine{}
 
-// unpack restores a dump into a scratch file of the temporary folder, or takes
-// the file that Inspect left there. The caller must remove it.
+// unpack restores a dump into a scratch file in the temporary folder, or takes the file that
+// Inspect left there. The caller must remove it.
 func unpack(ctx context.Context, d engine.Dump, o engine.Options) (*scratch, error) {
 	place, err := filepath.Abs(filepath.Join(o.TempDir, "scratch.db"))
 	if err != nil {
@@ -56,7 +55,7 @@ func unpack(ctx context.Context, d engine.Dump, o engine.Options) (*scratch, err
 	return s, nil
 }
 
-// leftOf is where Inspect leaves the database that it unpacked; "" is nowhere.
+// leftOf returns the path at which Inspect leaves the unpacked database, or "" if it does not.
 func (s *scratch) leftOf(d engine.Dump) string {
 	if d.SHA256 == "" {
 		return ""
@@ -64,7 +63,7 @@ func (s *scratch) leftOf(d engine.Dump) string {
 	return fmt.Sprintf("%s-%s-%d-%t", s.place, d.SHA256, d.Trust, d.WithPrograms)
 }
 
-// leave gives the file to a Rewrite of the same dump, if that can find it.
+// leave keeps the file for a Rewrite of the same dump, if leftOf has a path for it.
 func (s *scratch) leave(d engine.Dump) error {
 	left := s.leftOf(d)
 	if left == "" {
@@ -79,8 +78,8 @@ func (s *scratch) leave(d engine.Dump) error {
 	return nil
 }
 
-// Inspect implements [engine.Rewriter]. What it reads must be readable; that all
-// rows are there Rewrite checks.
+// Inspect implements [engine.Rewriter]. It fails if the data that it reads is damaged. Rewrite
+// checks that all rows exist.
 func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, o engine.Options) (engine.Contents, error) {
 	s, err := unpack(ctx, dump, o)
 	if err != nil {
@@ -99,7 +98,7 @@ func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, o engi
 	return c, failure(s.path, unreadable(err))
 }
 
-// unreadable tells a damaged dump from other failures.
+// unreadable distinguishes a damaged dump from other failures.
 func unreadable(err error) error {
 	if code(err) == codes.SQLITE_CORRUPT || code(err) == codes.SQLITE_NOTADB {
 		return damaged("", err)
@@ -147,16 +146,15 @@ func sample(ctx context.Context, db *sql.DB, table, column string, most int) ([]
 			"20000) LIMIT %[3]d", quote(column), quote(table), most))
 }
 
-// own leaves out the tables that virtual tables keep their content in, which
-// follow the virtual tables.
+// own returns the tables without shadow tables, which change with their virtual tables.
 func own(ctx context.Context, q querier, all []engine.Table) ([]engine.Table, error) {
 	shadow, err := texts(ctx, q, "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'shadow'")
 	return slices.DeleteFunc(all, func(t engine.Table) bool { return slices.Contains(shadow, t.Name) }), err
 }
 
-// Rewrite implements [engine.Rewriter]. That no page of the original is part of
-// two trees is checked before, and that the indexes of what is masked hold what
-// their rows do afterwards; the other indexes are checked by a load (decision 45).
+// Rewrite implements [engine.Rewriter]. Before masking, it checks that no page of the original
+// belongs to two trees. Afterwards, it checks that the indexes of masked tables match the rows. A
+// load checks the other indexes (decision 45).
 func (e Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, w io.Writer,
 	o engine.Options) (engine.Info, error) {
 	s, err := unpack(ctx, dump, o)
@@ -204,9 +202,8 @@ func (s *scratch) mask(ctx context.Context, p engine.Plan, want engine.Info) (ch
 	return changed, err
 }
 
-// forGood changes a scratch file in one transaction that keeps nothing to undo
-// it with: after a failure the file is of no use. The journal that the file is
-// to be used with stays.
+// forGood changes a scratch file in one transaction without a rollback journal. After a failure the
+// file is unusable. The journal mode of the file is kept.
 func forGood(ctx context.Context, db *sql.DB, change func(*sql.Tx) error) error {
 	var journal string
 	if err := db.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&journal); err != nil {
@@ -230,8 +227,8 @@ func forGood(ctx context.Context, db *sql.DB, change func(*sql.Tx) error) error 
 	return err
 }
 
-// maskTables masks table by table, while no trigger fires. All rows that the
-// dump is said to have must be there.
+// maskTables masks the tables one by one, without triggers. It fails if rows that the manifest
+// counts are missing.
 func maskTables(ctx context.Context, tx *sql.Tx, p engine.Plan, want engine.Info,
 	masks *[]engine.Mask) (changed []string, err error) {
 	all, err := tables(ctx, tx)
@@ -268,13 +265,13 @@ func maskTables(ctx context.Context, tx *sql.Tx, p engine.Plan, want engine.Info
 	return changed, execute(ctx, tx, triggers)
 }
 
-// masking is how a table is masked.
+// masking says how a table is masked.
 type masking struct {
 	table   string
-	drop    bool     // all its rows
-	columns []string // else these, each by its mask
+	drop    bool     // delete all rows
+	columns []string // otherwise, mask these columns
 	masks   []engine.Mask
-	twice   []string // those of them that are written in two steps
+	twice   []string // the columns that are masked in two steps
 }
 
 func maskingOf(t engine.Table, p engine.Plan) (masking, error) {
@@ -299,8 +296,8 @@ func maskingOf(t engine.Table, p engine.Plan) (masking, error) {
 	return m, nil
 }
 
-// run changes the table. What its constraints say of conflicts does not count:
-// rows that are passed over would not be masked.
+// run changes the table. It overrides the conflict clauses of constraints, because rows that they
+// skip would not be masked.
 func (m masking) run(ctx context.Context, tx *sql.Tx) error {
 	if m.drop {
 		return execute(ctx, tx, []string{"DELETE FROM " + quote(m.table)})
@@ -331,9 +328,9 @@ func (m masking) run(ctx context.Context, tx *sql.Tx) error {
 	return execute(ctx, tx, append(steps, indexes...))
 }
 
-// aside is how far whole numbers are moved between the two steps in which a
-// column is permuted. SQLite checks a unique constraint row by row, and the new
-// value of one row can be the old one of another.
+// aside is the offset that is added to whole numbers between the two steps of permuting a column.
+// SQLite checks unique constraints row by row, and the new value of a row can be the old value of
+// another.
 const aside = 1 << 62
 
 func maskFailure(table string, err error) error {
@@ -349,8 +346,8 @@ func maskFailure(table string, err error) error {
 	return err
 }
 
-// dropTriggers takes the triggers away, so that masking fires none, and returns
-// the statements that make them again.
+// dropTriggers drops the triggers, so that masking fires none, and returns the statements that
+// recreate them.
 func dropTriggers(ctx context.Context, tx *sql.Tx) ([]string, error) {
 	names, err := texts(ctx, tx, "SELECT name FROM sqlite_schema WHERE type = 'trigger'")
 	if err != nil {
@@ -359,8 +356,7 @@ func dropTriggers(ctx context.Context, tx *sql.Tx) ([]string, error) {
 	return drop(ctx, tx, "trigger", names)
 }
 
-// withoutTriggers takes the triggers away, so that SQL fires none, and returns
-// them.
+// withoutTriggers drops the triggers, so that SQL fires none, and returns them.
 func withoutTriggers(ctx context.Context, c *sql.Conn) (makes []entry, err error) {
 	tx, err := c.BeginTx(ctx, nil)
 	if err != nil {
@@ -387,8 +383,8 @@ func withoutTriggers(ctx context.Context, c *sql.Conn) (makes []entry, err error
 	return makes, tx.Commit()
 }
 
-// remakeTriggers makes triggers again whose tables are still there. The words
-// that full-text indexes keep follow the rows first: triggers often see to it.
+// remakeTriggers recreates the triggers whose tables still exist. Before that, it rebuilds the
+// full-text indexes, which triggers often keep up to date.
 func remakeTriggers(ctx context.Context, c *sql.Conn, makes []entry) error {
 	tx, err := c.BeginTx(ctx, nil)
 	if err != nil {
@@ -412,9 +408,8 @@ func remakeTriggers(ctx context.Context, c *sql.Conn, makes []entry) error {
 	return tx.Commit()
 }
 
-// dropIndexes takes away the indexes of a table that follow the columns, as far
-// as they are no constraints, and returns the statements that make them again:
-// to sort all rows once is faster than to move each.
+// dropIndexes drops the indexes on the columns of a table, except those of constraints, and returns
+// the statements that recreate them. Building an index again is faster than updating it row by row.
 func dropIndexes(ctx context.Context, tx *sql.Tx, table string, columns []string) ([]string, error) {
 	list, err := json.Marshal(columns)
 	if err != nil {
@@ -428,8 +423,8 @@ func dropIndexes(ctx context.Context, tx *sql.Tx, table string, columns []string
 	return drop(ctx, tx, "index", names)
 }
 
-// drop drops triggers or indexes, and returns the statements that make them
-// again. The statements come from the file, so each is checked first.
+// drop drops triggers or indexes, and returns the statements that recreate them. The statements
+// come from the file, so drop checks each of them first.
 func drop(ctx context.Context, tx *sql.Tx, kind string, names []string) (makes []string, err error) {
 	for _, name := range names {
 		e := entry{kind: kind, name: name}
@@ -458,9 +453,8 @@ func execute(ctx context.Context, tx *sql.Tx, statements []string) error {
 	return nil
 }
 
-// rebuildSearch rebuilds the full-text indexes: they keep words of values that
-// are gone. It recognizes them by their tables, because their definitions can
-// be written in many ways.
+// rebuildSearch rebuilds the full-text indexes, because they contain words of old values. It
+// recognizes them by their shadow tables, because their definitions have many forms.
 func rebuildSearch(ctx context.Context, tx *sql.Tx) error {
 	names, err := texts(ctx, tx, `SELECT name FROM pragma_table_list AS v WHERE schema = 'main' AND type = 'virtual'
 		AND EXISTS (SELECT 1 FROM pragma_table_list WHERE schema = 'main' AND type = 'shadow' AND name = v.name || '_idx')`)
@@ -496,7 +490,7 @@ func (s *scratch) openMasking(ctx context.Context, masks *[]engine.Mask) (*sql.D
 	return s.openWith(ctx, d)
 }
 
-// openWith opens a scratch file with a driver that knows functions of ours.
+// openWith opens a scratch file with a driver that has additional SQL functions.
 func (s *scratch) openWith(ctx context.Context, d *sqlite3.Driver) (*sql.DB, error) {
 	query := url.Values{"mode": {"rw"}, "_pragma": {manyPages, noSync, "foreign_keys(0)"}}
 	if s.trust != engine.Mine {
@@ -505,8 +499,7 @@ func (s *scratch) openWith(ctx context.Context, d *sqlite3.Driver) (*sql.DB, err
 	return confine(ctx, d, s.path, query)
 }
 
-// apply masks a value and gives the result the value's own kind, where it is
-// one of that kind.
+// apply masks a value. If possible, the result has the same storage class as the value.
 func apply(mask engine.Mask, value driver.Value) driver.Value {
 	var text string
 	switch v := value.(type) {

@@ -13,22 +13,21 @@ import (
 	"snap/internal/engine/charset"
 )
 
-// layout says how a table's rows are stored in a file, and which columns they
-// are inserted into.
+// layout says how a file stores a table's rows, and into which columns they are inserted.
 type layout struct {
-	rowid   string   // the column that takes the number of the row; "" is none
-	alias   int      // the stored value that stands for it and is NULL, -1 is none
-	stored  int      // how many values a row has at most
-	insert  []int    // the stored values that are inserted, in the order of columns
-	columns []string // into which they are inserted, without the rowid
-	keyed   bool     // it is a table WITHOUT ROWID
+	rowid   string   // a name for the row number; "" if there is none
+	alias   int      // index of the stored value that is NULL because it is the row number, or -1
+	stored  int      // maximum number of values in a row
+	insert  []int    // indexes of the inserted values, in the order of columns
+	columns []string // the columns of insert, without the rowid
+	keyed   bool     // the table is WITHOUT ROWID
 }
 
-// layoutOf returns the layout of a table: columns that are computed when read
-// are not stored, and a table WITHOUT ROWID stores its key first.
+// layoutOf returns the layout of a table. Virtual generated columns are not stored, and a table
+// WITHOUT ROWID stores its key first.
 func layoutOf(d definition) layout {
 	l := layout{alias: -1, keyed: d.Options[withoutRowid] != ""}
-	order := make([]int, 0, len(d.Columns)) // of columns, as they are stored
+	order := make([]int, 0, len(d.Columns)) // the columns in stored order
 	if l.keyed {
 		order = keyOrder(d)
 	}
@@ -66,8 +65,7 @@ func keyOrder(d definition) []int {
 	return order
 }
 
-// freeRowid returns a name of the row's number that no column has, "" when
-// columns have all of them.
+// freeRowid returns a name for the row number that no column has, or "" if columns use all of them.
 func freeRowid(d definition) string {
 	for _, name := range []string{"rowid", "_rowid_", "oid"} {
 		if d.indexOf(name) < 0 {
@@ -77,7 +75,7 @@ func freeRowid(d definition) string {
 	return ""
 }
 
-// statement inserts n rows of which the first values are stored.
+// statement returns a statement that inserts n rows with the given number of stored values.
 func (l layout) statement(table string, values, n int) string {
 	var names []string
 	if l.rowid != "" {
@@ -96,21 +94,21 @@ func (l layout) statement(table string, values, n int) string {
 		strings.Repeat(","+row, n-1)
 }
 
-// The bounds of a batch: rows that one statement inserts.
+// The limits of a batch: rows that one statement inserts.
 const (
 	batchRows   = 64
 	batchValues = 2000
 	batchBytes  = 256 << 10
-	batches     = 4 // on their way at a time
+	batches     = 4 // in flight at a time
 )
 
-// batch is rows on their way.
+// batch is a group of rows on the way from the reader to the inserter.
 type batch struct {
 	values []driver.NamedValue
 	rows   int
-	stored int    // how many values the rows have
+	stored int    // number of values in each row
 	bytes  []byte // the blobs of the rows
-	size   int    // of the rows, about
+	size   int    // approximate size of the rows
 }
 
 // copyRows inserts the rows of a tree into a table. One goroutine reads and
@@ -145,7 +143,7 @@ func (b *builder) copyRows(ctx context.Context, table string, root int64, l layo
 	return g.Wait()
 }
 
-// batch returns how many rows a batch has at most.
+// batch returns the maximum number of rows in a batch.
 func (l layout) batch() int {
 	return max(1, min(batchRows, batchValues/(len(l.insert)+1)))
 }
@@ -175,8 +173,8 @@ func (r *rowReader) read(ctx context.Context, root uint32) error {
 	return err
 }
 
-// row adds a row to the batch, which is sent when it is full or when the next
-// row has another number of values.
+// row adds a row to the batch. It sends the batch when it is full, or when the next row has a
+// different number of values.
 func (r *rowReader) row(ctx context.Context, rowid int64, payload []byte) error {
 	var err error
 	if r.values, err = r.file.Values(r.values[:0], payload, r.stored); err != nil {
@@ -199,7 +197,7 @@ func (r *rowReader) row(ctx context.Context, rowid int64, payload []byte) error 
 	r.next.size += len(payload)
 	r.add(rowid)
 	if r.next.size > batchBytes {
-		return r.send(ctx) // while the payload is valid, for it was not copied
+		return r.send(ctx) // while the payload is valid, because it was not copied
 	}
 	return nil
 }
@@ -220,7 +218,7 @@ func (r *rowReader) add(rowid int64) {
 			start := len(n.bytes)
 			n.bytes = append(n.bytes, blob...)
 			if len(blob) == 0 {
-				n.bytes = append(n.bytes, 0)[:start] // for an empty one must not be nil
+				n.bytes = append(n.bytes, 0)[:start] // an empty blob must not be nil
 			}
 			v = n.bytes[start:len(n.bytes):len(n.bytes)]
 		}
@@ -242,8 +240,8 @@ func (r *rowReader) send(ctx context.Context) error {
 	return nil
 }
 
-// wait waits until all batches were inserted, and lets go of what they hold: of
-// large rows there is one in memory at a time.
+// wait waits until all batches are inserted and frees their memory, so that only one large row is
+// in memory at a time.
 func (r *rowReader) wait(ctx context.Context) error {
 	for range batches {
 		select {
@@ -258,17 +256,17 @@ func (r *rowReader) wait(ctx context.Context) error {
 	return nil
 }
 
-// inserter inserts batches with statements that it keeps.
+// inserter inserts batches with prepared statements.
 type inserter struct {
 	conn       driver.ConnPrepareContext
 	table      string
 	layout     layout
 	most       int
-	statements map[[2]int]driver.StmtExecContext // by values stored, and by rows
+	statements map[[2]int]driver.StmtExecContext // by stored values and number of rows
 }
 
-// maxStatements is how many statements are kept: a hostile table can have rows
-// of as many lengths as it has columns.
+// maxStatements is the maximum number of prepared statements. A hostile table can have rows with as
+// many different lengths as it has columns.
 const maxStatements = 40
 
 func (in *inserter) insert(b *batch) error {
@@ -304,8 +302,8 @@ func (in *inserter) run(stored, rows int, values []driver.NamedValue) error {
 		}
 		in.statements[key] = s
 	}
-	// Without a context that can end: the driver would start a goroutine for
-	// each statement. Between batches the reader watches the caller's.
+	// The context cannot be canceled: otherwise the driver would start a goroutine for each
+	// statement. The reader checks the caller's context between batches.
 	if _, err := s.ExecContext(context.Background(), values); err != nil {
 		return fmt.Errorf("table %s: %w", in.table, err)
 	}

@@ -43,9 +43,8 @@ func Path(raw string) (string, error) {
 // URLOf returns the database URL of a file.
 func URLOf(path string) string { return (&url.URL{Scheme: "sqlite", Path: path}).String() }
 
-// Pragmas of connections that read or write all of a file: memory for 16 MiB of
-// pages, since indexes are looked up in any order, and no waiting for the disk
-// where the file is thrown away in the end.
+// Pragmas for connections that read or write whole files. The page cache is 16 MiB because indexes
+// are read in any order. Files that are thrown away are not synced.
 const (
 	manyPages = "cache_size(-16384)"
 	noSync    = "synchronous(off)"
@@ -77,7 +76,7 @@ func (Engine) Check(ctx context.Context, raw string) (engine.Info, error) {
 	if err != nil {
 		return info, failure(path, err)
 	}
-	if file.Size() == 0 { // as touch(1) leaves it: an empty database
+	if file.Size() == 0 { // an empty file is an empty database
 		info.Exists = true
 		return info, nil
 	}
@@ -112,7 +111,7 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// tableNames lists the tables, without those of SQLite's own.
+// tableNames lists the tables, without SQLite's internal ones.
 func tableNames(ctx context.Context, q querier) ([]string, error) {
 	return texts(ctx, q,
 		`SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY name`)
@@ -136,8 +135,8 @@ func texts(ctx context.Context, q querier, query string, args ...any) ([]string,
 	return all, rows.Err()
 }
 
-// tables lists the tables with their rows. Virtual tables whose module is not
-// built in have -1 rows.
+// tables lists the tables with their numbers of rows: -1 for virtual tables whose module is not
+// built in.
 func tables(ctx context.Context, q querier) ([]engine.Table, error) {
 	names, err := tableNames(ctx, q)
 	if err != nil {
@@ -164,8 +163,8 @@ func tables(ctx context.Context, q querier) ([]engine.Table, error) {
 	return all, nil
 }
 
-// columns lists a table's columns that hold values of their own: no generated
-// and no hidden ones. A virtual table whose module is not built in has none.
+// columns lists a table's columns, without generated and hidden ones. It returns none for a virtual
+// table whose module is not built in.
 func columns(ctx context.Context, q querier, table string) ([]engine.Column, error) {
 	rows, err := q.QueryContext(ctx,
 		`SELECT name, type, "notnull" FROM pragma_table_xinfo(?) WHERE hidden = 0 ORDER BY cid`, table)
@@ -189,7 +188,7 @@ func columns(ctx context.Context, q querier, table string) ([]engine.Column, err
 
 func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-// code returns SQLite's primary result code, 0 when err is not SQLite's.
+// code returns SQLite's primary result code, or 0 if err is not an error of SQLite.
 func code(err error) int {
 	var e *sqlite3.Error
 	if errors.As(err, &e) {
@@ -198,8 +197,8 @@ func code(err error) int {
 	return 0
 }
 
-// failure makes a person's error of what SQLite or the file system said about
-// the database at path.
+// failure converts an error of SQLite or the file system about the database at path to a
+// *snap.Error.
 func failure(path string, err error) error {
 	var already *snap.Error
 	if err == nil || errors.As(err, &already) || errors.Is(err, context.Canceled) || errors.Is(err,

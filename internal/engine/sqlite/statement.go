@@ -7,16 +7,15 @@ import (
 	"snap"
 )
 
-// entry is a row of the schema of a file.
+// entry is a row of a file's schema.
 type entry struct {
 	kind, name, table string
 	root              int64
 	sql               string
 }
 
-// check reports what is wrong with the statement of an entry: it must be exactly
-// one statement that creates an object of the entry's kind and name, in the file
-// itself. Nothing may run it before.
+// check returns an error unless the entry's SQL is exactly one statement that creates an object of
+// the entry's kind and name, in the file itself. Call it before running the statement.
 func (e entry) check() error {
 	list, err := tokens(e.sql)
 	if err == nil {
@@ -33,7 +32,7 @@ func (e entry) check() error {
 	return nil
 }
 
-// create reads the statement.
+// create parses the statement.
 func (e entry) create(r *reader) error {
 	if !r.accept("CREATE") {
 		return errStatement
@@ -57,8 +56,7 @@ func (e entry) create(r *reader) error {
 	return r.end()
 }
 
-// onTable reads the rest of a statement that makes an index, on the table that
-// the entry names.
+// onTable parses the rest of a CREATE INDEX statement, on the entry's table.
 func (e entry) onTable(r *reader) error {
 	if !r.accept("ON") {
 		return errStatement
@@ -80,7 +78,7 @@ func (r *reader) done() bool { return r.at >= len(r.list) }
 // peek reports whether the next token is a keyword or a symbol.
 func (r *reader) peek(text string) bool { return r.at < len(r.list) && r.list[r.at].is(text) }
 
-// accept passes over the next token when it is a keyword or a symbol.
+// accept consumes the next token if it is this keyword or symbol.
 func (r *reader) accept(text string) bool {
 	if r.peek(text) {
 		r.at++
@@ -89,7 +87,7 @@ func (r *reader) accept(text string) bool {
 	return false
 }
 
-// acceptAll passes over several tokens, or over none.
+// acceptAll consumes these tokens if all of them follow, and otherwise none.
 func (r *reader) acceptAll(texts ...string) bool {
 	at := r.at
 	for _, text := range texts {
@@ -101,7 +99,7 @@ func (r *reader) acceptAll(texts ...string) bool {
 	return true
 }
 
-// name passes over a name.
+// name consumes a name and returns it.
 func (r *reader) name() (string, bool) {
 	if r.done() {
 		return "", false
@@ -113,7 +111,7 @@ func (r *reader) name() (string, bool) {
 	return name, ok
 }
 
-// end passes over the rest, in which no statement may end.
+// end consumes the rest of the statement. No other statement may follow.
 func (r *reader) end() error {
 	for ; !r.done(); r.at++ {
 		if r.list[r.at].is(";") {
@@ -123,8 +121,8 @@ func (r *reader) end() error {
 	return nil
 }
 
-// triggerEnd passes over the rest of a trigger: its statements end with ";", and
-// the first END that follows one ends the trigger.
+// triggerEnd consumes the rest of a trigger. Its statements end with ";", and the first END after a
+// ";" ends the trigger.
 func (r *reader) triggerEnd() error {
 	for !r.done() && !r.peek("BEGIN") {
 		if r.accept(";") {

@@ -19,9 +19,8 @@ import (
 	"snap/internal/subset"
 )
 
-// dumpSubset dumps some rows: it copies the database to a scratch file, in one
-// read transaction as every dump, deletes there the rows that do not belong to
-// the subset, and rewrites it.
+// dumpSubset dumps a subset of the rows. It copies the database to a scratch file in one read
+// transaction, deletes the rows that do not belong to the subset from the copy, and rewrites it.
 func (e Engine) dumpSubset(ctx context.Context, raw string, w io.Writer, o engine.Options) (engine.Info, error) {
 	want := *o.Subset
 	o.Subset = nil
@@ -65,12 +64,12 @@ func (e Engine) copyOf(ctx context.Context, raw string, o engine.Options) (*scra
 	return s, nil
 }
 
-// cutter leaves a subset of a database's rows in it, and knows what it was.
+// cutter reduces a database to a subset of its rows.
 type cutter struct {
 	tx    *sql.Tx
 	start []string
-	of    map[string]int64 // by table: its rows before
-	keys  string           // what checking the foreign keys told
+	of    map[string]int64 // numbers of rows before, by table
+	keys  string           // result of checking the foreign keys
 }
 
 func (c *cutter) cut(ctx context.Context, s *scratch, want engine.Subset) error {
@@ -115,7 +114,7 @@ func (c *cutter) choose(ctx context.Context, want engine.Subset) error {
 	return err
 }
 
-// remove deletes what was not chosen.
+// remove deletes the rows that were not chosen.
 func (c *cutter) remove(ctx context.Context, g subset.Graph, choice *subset.Choice) error {
 	c.of = map[string]int64{}
 	for i, t := range g.Tables {
@@ -246,7 +245,7 @@ func tableOf(ctx context.Context, q querier, name string, withoutRowid bool) (su
 			}
 		}
 	}
-	for _, key := range keys { // without the type, no index of a temporary table would be used
+	for _, key := range keys { // without the type, SQLite would not use the temporary table's index
 		t.Key = append(t.Key, subset.Key{Type: types[key],
 			Expr: func(prefix string) string { return prefix + quote(key) }})
 	}
@@ -264,8 +263,8 @@ func tableOf(ctx context.Context, q querier, name string, withoutRowid bool) (su
 	return t, primary, rows.Err()
 }
 
-// references adds the foreign keys of a table. One that leads to no table can
-// never hold, and is passed over as SQLite does.
+// references adds the foreign keys of a table. Like SQLite, it ignores foreign keys to tables that
+// do not exist.
 func references(ctx context.Context, q querier, g *subset.Graph, child int, name string, at map[string]int,
 	primary [][]string) error {
 	rows, err := q.QueryContext(ctx,
@@ -325,12 +324,12 @@ func (s *scratch) openChoosing(ctx context.Context) (*sql.DB, error) {
 	return s.openWith(ctx, d)
 }
 
-// foreignKeys checks every foreign key and says how many rows reference nothing.
+// foreignKeys checks every foreign key and returns a text with the number of dangling references.
 func foreignKeys(ctx context.Context, q querier) (string, error) {
 	var n int64
 	err := q.QueryRowContext(ctx, "SELECT count(*) FROM pragma_foreign_key_check").Scan(&n)
 	switch {
-	case code(err) == 1: // a foreign key that leads to columns without an index
+	case code(err) == 1: // a foreign key refers to columns without a unique index
 		return "cannot be checked", nil
 	case err != nil:
 		return "", err

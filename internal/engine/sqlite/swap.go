@@ -15,10 +15,9 @@ import (
 	sqlite3 "modernc.org/sqlite"
 )
 
-// Swap implements [engine.Scratch]: one rename, made while nobody else can use
-// the old database. Its write-ahead log is emptied first, because SQLite would
-// take an old log for the new file's. SQLite cannot disconnect others, so
-// terminate changes nothing.
+// Swap implements [engine.Scratch]. It renames the scratch file while nobody else can use the old
+// database. It empties the old write-ahead log first, because SQLite would apply it to the new
+// file. SQLite cannot disconnect others, so terminate has no effect.
 func (s *scratch) Swap(ctx context.Context, _ bool) error {
 	if who := users(s.place); len(who) > 0 {
 		return &snap.Error{
@@ -43,9 +42,9 @@ func (s *scratch) Swap(ctx context.Context, _ bool) error {
 	return disk.SyncDir(filepath.Dir(s.place))
 }
 
-// seize takes the old database for itself alone and leaves it whole without
-// its log. Release it after the rename. Where there is no old database, or an
-// empty file, side files of an earlier one are removed.
+// seize locks the old database exclusively and moves its log into it. Call release after the
+// rename. If there is no old database, or only an empty file, seize removes the side files of an
+// earlier one.
 func seize(ctx context.Context, place string) (release func(), err error) {
 	old, err := os.Stat(place)
 	if errors.Is(err, os.ErrNotExist) || err == nil && old.Size() == 0 {
@@ -72,8 +71,8 @@ func seize(ctx context.Context, place string) (release func(), err error) {
 	return release, nil
 }
 
-// lock takes the exclusive lock, which in exclusive mode stays after the
-// commit, and moves the log into the file.
+// lock takes the exclusive lock, which exclusive mode keeps after the commit, and moves the log
+// into the file.
 func lock(ctx context.Context, conn *sql.Conn) error {
 	for _, statement := range []string{"PRAGMA busy_timeout = 1000", "PRAGMA locking_mode = EXCLUSIVE",
 		"BEGIN EXCLUSIVE", "COMMIT"} {
@@ -96,8 +95,8 @@ func lock(ctx context.Context, conn *sql.Conn) error {
 			Hint:   "close the programs that use it and try again",
 		}
 	}
-	// The connection must not remove the log when it closes: by then the name
-	// may belong to a connection to the new file.
+	// The connection must not remove the log when it closes: the log may by then belong to a
+	// connection to the new file.
 	return conn.Raw(func(driver any) error {
 		_, err := driver.(sqlite3.FileControl).FileControlPersistWAL("main", 1)
 		return err

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// This file splits SQL into tokens by SQLite's own rules (tokenize.c), so that
-// a statement of a file is understood here exactly as SQLite would read it.
+// This file splits SQL into tokens by SQLite's own rules (tokenize.c), so that statements in a file
+// are parsed exactly as SQLite would parse them.
 
-// tokenKind is what a token is.
+// tokenKind is the kind of a token.
 type tokenKind int
 
 const (
@@ -27,7 +27,7 @@ type token struct {
 	start, end int
 }
 
-// maxStatement bounds the statements that are read: SQLite itself allows 1 GB.
+// maxStatement limits the size of statements. SQLite itself allows 1 GB.
 const maxStatement = 1 << 20
 
 var errStatement = errors.New("SQLite does not store such a statement")
@@ -53,8 +53,8 @@ func tokens(text string) ([]token, error) {
 
 const skipped tokenKind = -1
 
-// nextToken returns the kind and the length of the first token. Its length is 0
-// when SQLite would refuse it, or when no stored statement can contain it.
+// nextToken returns the kind and the length of the first token. The length is 0 if SQLite would
+// refuse the token, or if no stored statement can contain it.
 func nextToken(s string) (tokenKind, int) {
 	switch c := s[0]; {
 	case strings.IndexByte(" \t\n\f\r", c) >= 0:
@@ -84,8 +84,8 @@ func lineComment(s string) int {
 	return len(s)
 }
 
-// blockComment returns the length of a comment. SQLite lets the end of the text
-// end it; that is refused here, since no stored statement needs it.
+// blockComment returns the length of a comment. Unlike SQLite, it refuses a comment that is not
+// closed, because no stored statement has one.
 func blockComment(s string) int {
 	if end := strings.Index(s[2:], "*/"); end >= 0 {
 		return end + 4
@@ -100,8 +100,8 @@ func quoteKind(c byte) tokenKind {
 	return quotedToken
 }
 
-// quotedLength returns the length of a quoted text, in which quotes are
-// doubled, and 0 when it has no end.
+// quotedLength returns the length of a quoted text, in which quotes are doubled. It returns 0 if
+// the text is not closed.
 func quotedLength(s string) int {
 	for i := 1; i < len(s); i++ {
 		if s[i] != s[0] {
@@ -127,7 +127,7 @@ func blobLength(s string) int {
 	return i + 1
 }
 
-// numberLength returns the length of a number, 0 when letters follow it.
+// numberLength returns the length of a number, or 0 if letters follow it.
 func numberLength(s string) int {
 	var i int
 	if len(s) > 2 && s[0] == '0' && (s[1] == 'x' || s[1] == 'X') && isHex(s[2]) {
@@ -175,8 +175,8 @@ func wordLength(s string) int {
 	return i
 }
 
-// symbolLength returns the length of an operator or of punctuation. Parameters
-// are none: no stored statement has them.
+// symbolLength returns the length of an operator or of punctuation. It does not accept parameters,
+// which no stored statement has.
 func symbolLength(s string) int {
 	for _, symbol := range []string{"->>", "->", "==", "<=", "<>", "<<", ">=", ">>", "!=", "||"} {
 		if strings.HasPrefix(s, symbol) {

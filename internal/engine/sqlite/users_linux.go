@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// users names the other processes that have the file open, as far as this
-// user may know. A connection that is idle holds no lock, so this is the only
-// way to see it.
+// users lists the other processes that have the file open, as far as this user may see them. It
+// also finds idle connections, which hold no lock.
 func users(path string) []string {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {

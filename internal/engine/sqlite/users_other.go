@@ -2,5 +2,5 @@
 
 package sqlite
 
-// users cannot be known here; locks are the only sign.
+// users returns nil: this system does not show which processes use a file.
 func users(string) []string { return nil }

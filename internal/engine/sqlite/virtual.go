@@ -8,14 +8,13 @@ import (
 	"snap/internal/schema"
 )
 
-// The modules of virtual tables that are data: their content is rows.
+// These are the modules whose virtual tables descriptions support: their content consists of rows.
 const (
 	fts5  = "fts5"
 	rtree = "rtree"
 )
 
-// shadows are the ends of the names of the tables that a module keeps its
-// content in, after the virtual table's name.
+// shadows returns the suffixes of a module's shadow tables, after the virtual table's name.
 func shadows(module string) []string {
 	switch strings.ToLower(module) {
 	case fts5:
@@ -28,8 +27,8 @@ func shadows(module string) []string {
 	return nil
 }
 
-// virtualDefinition reads a CREATE VIRTUAL TABLE statement. It returns the module
-// too when the table is a program.
+// virtualDefinition parses a CREATE VIRTUAL TABLE statement. It also returns the module if the
+// table is a program.
 func virtualDefinition(text string) (t schema.Table, module string, err error) {
 	list, err := tokens(text)
 	if err != nil {
@@ -82,8 +81,8 @@ func arguments(r *reader) ([]reader, error) {
 	return nil, errStatement
 }
 
-// searchArguments reads the columns and options of a full-text table. One whose
-// texts are not in the file cannot be made again from rows.
+// searchArguments parses the columns and options of a full-text table. It refuses a table that does
+// not store its texts in the file, because rows cannot rebuild it.
 func searchArguments(r *reader, t *schema.Table) error {
 	list, err := arguments(r)
 	if err != nil {
@@ -118,7 +117,7 @@ func searchArguments(r *reader, t *schema.Table) error {
 	return nil
 }
 
-// value passes over a name, a text or a number.
+// value consumes a name, a string or a number.
 func (r *reader) value() (string, bool) {
 	if !r.done() && r.list[r.at].kind == numberToken {
 		r.at++
@@ -145,8 +144,7 @@ func searchOption(name, value string) bool {
 	return false
 }
 
-// isTokenizer reports whether a text names tokenizers of SQLite's own, with
-// their settings.
+// isTokenizer reports whether a text names built-in tokenizers of SQLite, with their settings.
 func isTokenizer(text string) bool {
 	list, err := tokens(text)
 	if err != nil || len(list) == 0 || len(text) > 1000 {
@@ -168,7 +166,7 @@ func isTokenizer(text string) bool {
 	return true
 }
 
-// treeArguments reads the columns of an r-tree. Those after "+" are rows' own.
+// treeArguments parses the columns of an r-tree. Columns after "+" are auxiliary.
 func treeArguments(r *reader, t *schema.Table) error {
 	list, err := arguments(r)
 	if err != nil {
@@ -194,19 +192,19 @@ func treeArguments(r *reader, t *schema.Table) error {
 
 // The types of columns that a module treats in their own way.
 const (
-	unindexed = "UNINDEXED" // of a full-text table: only stored
-	auxiliary = "AUXILIARY" // of an r-tree: no coordinate
+	unindexed = "UNINDEXED" // a column of a full-text table that is only stored
+	auxiliary = "AUXILIARY" // a column of an r-tree that is not a coordinate
 )
 
-// isTree reports whether an r-tree has columns that it can have: its number,
-// two coordinates for each of one to five dimensions, and then others.
+// isTree reports whether the columns are valid for an r-tree: the row number, two coordinates for
+// each of one to five dimensions, and then auxiliary columns.
 func isTree(t schema.Table) bool {
 	n := coordinates(t)
 	return n >= 2 && n <= 10 && n%2 == 0 && len(t.Columns) <= 100 && t.Columns[0].Type.Name != auxiliary
 }
 
-// coordinates returns how many columns of an r-tree are coordinates, -1 when
-// auxiliary columns stand between them.
+// coordinates returns the number of coordinate columns of an r-tree, or -1 if auxiliary columns are
+// between them.
 func coordinates(t schema.Table) int {
 	n := 0
 	for i, c := range t.Columns[1:] {

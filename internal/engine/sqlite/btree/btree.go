@@ -52,8 +52,8 @@ type File struct {
 	Header
 	in     io.ReaderAt
 	usable int    // bytes of a page
-	pages  uint32 // how many there are
-	seen   []byte // a bit for every page that was read
+	pages  uint32 // number of pages
+	seen   []byte // one bit for each page, set when it is read
 }
 
 // Open reads the header of a file of size bytes.
@@ -135,14 +135,14 @@ func (f *File) walk(row func(rowid int64, payload []byte) error) *walk {
 // walk reads a tree.
 type walk struct {
 	*File
-	tree     bool // of rows with numbers; else of keys
+	tree     bool // a tree of rows with numbers; otherwise of keys
 	row      func(rowid int64, payload []byte) error
 	levels   [][]byte // a page for each level
 	overflow []byte
 	long     []byte // a payload with overflow pages
 	last     int64
 	any      bool
-	leaves   int // the level that the leaves are on, 0 when none was seen
+	leaves   int // the level of the leaves, 0 before the first one
 }
 
 // The types of pages (section 1.6).
@@ -153,7 +153,7 @@ const (
 	leafRows     = 13
 )
 
-// page reads a page of the tree and those below it.
+// page reads a page of the tree and the pages below it.
 func (w *walk) page(number uint32, level int) error {
 	if level >= maxDepth {
 		return damaged("a tree has too many levels")
@@ -185,8 +185,7 @@ type node struct {
 	number uint32
 }
 
-// cells returns how many cells a page has, and where the pointers to them
-// begin.
+// cells returns the number of cells of a page, and the offset of the pointers to them.
 func (n node) cells(headerSize int) (count, pointers int, err error) {
 	count, pointers = int(binary.BigEndian.Uint16(n.b[n.head+3:])), n.head+headerSize
 	if pointers+2*count > len(n.b) {
@@ -247,8 +246,8 @@ func (w *walk) interior(n node, level int) error {
 	return w.page(binary.BigEndian.Uint32(n.b[n.head+8:]), level+1)
 }
 
-// cell reads a cell with a payload: its length, the number of the row where the
-// tree has numbers, and the bytes.
+// cell reads a cell with a payload: the payload's length, the row number if the tree has numbers,
+// and the payload.
 func (w *walk) cell(cell []byte) error {
 	length, n := uvarint(cell)
 	if n == 0 {
@@ -274,8 +273,8 @@ func (w *walk) cell(cell []byte) error {
 	return w.row(rowid, payload)
 }
 
-// payload returns the bytes of a cell, those on overflow pages included
-// (section 1.6, "Cell payload overflow pages").
+// payload returns the payload of a cell, including the bytes on overflow pages (section 1.6, "Cell
+// payload overflow pages").
 func (w *walk) payload(cell []byte, length uint64) ([]byte, error) {
 	if length > MaxRow {
 		return nil, fmt.Errorf("%w: it has %d bytes", ErrRow, length)
@@ -305,7 +304,7 @@ func (w *walk) payload(cell []byte, length uint64) ([]byte, error) {
 	return w.long, err
 }
 
-// overflowed adds the overflow pages to the long payload.
+// overflowed appends the overflow pages to the long payload.
 func (w *walk) overflowed(next uint32, total int) error {
 	for len(w.long) < total {
 		if err := w.File.page(next, w.overflow); err != nil {
@@ -317,8 +316,8 @@ func (w *walk) overflowed(next uint32, total int) error {
 	return nil
 }
 
-// uvarint reads a number of up to nine bytes (section 1.6, "varint") and
-// returns its length, 0 when it is cut off.
+// uvarint reads a number of up to nine bytes (section 1.6, "varint"). It returns the number and its
+// length, which is 0 if the number is truncated.
 func uvarint(b []byte) (uint64, int) {
 	var v uint64
 	for i := range min(len(b), 8) {

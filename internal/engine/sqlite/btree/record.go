@@ -73,7 +73,7 @@ func real(b []byte) any {
 	return v
 }
 
-// text reads a text, as UTF-8 where the file has UTF-16.
+// text decodes a string. It converts UTF-16 to UTF-8.
 func (f *File) text(b []byte) string {
 	if f.Encoding == UTF8 {
 		return string(b)
@@ -92,11 +92,11 @@ func (f *File) text(b []byte) string {
 // Entry is a row of the schema (section 2.6).
 type Entry struct {
 	Type, Name, Table string
-	Root              uint32 // 0 when the object has no pages
+	Root              uint32 // 0 if the object has no pages
 	SQL               string
 }
 
-// The bounds of a schema.
+// The limits of a schema.
 const (
 	maxEntries = 100_000
 	maxSchema  = 4 << 20 // bytes of text
