@@ -1,60 +1,60 @@
-# What a contributor calls. `make` alone builds both programs.
+# The commands for contributors. `make` alone builds both programs.
 
 GO      ?= go
-# Programs carry the tag or revision they were built from, where git can tell it.
+# Programs contain the tag or revision that they were built from, if git knows it.
 STAMP   := -ldflags '-s -w' -buildvcs=$(if $(shell git status --porcelain >/dev/null 2>&1 && echo yes),true,false)
-# All but the tests is built in one way, so that nothing is compiled twice: our programs, the tools, and what the linters read.
+# Everything except tests is built with the same flags, so that nothing is compiled twice: the programs, the tools, and the linters' input.
 BUILD   := CGO_ENABLED=0 $(GO) build -trimpath
-# The linters collect garbage half as often: a quarter less of the processor for 4 GB of memory instead of 2.5.
+# The linters collect garbage half as often: that saves a quarter of the processor time and needs 4 GB of memory instead of 2.5.
 LINT    := CGO_ENABLED=0 GOGC=200 GOFLAGS='$(shell $(GO) env GOFLAGS) -trimpath' $(CURDIR)/bin/golangci-lint
 ARGS    ?=
-# The race detector needs a C compiler; without one the tests run without it.
+# The race detector needs a C compiler. Without one, tests run without the race detector.
 RACE    := $(if $(shell command -v $(firstword $(shell $(GO) env CC))),-race)
-# What only computes and is not ours (SQLite in Go, zstd, the cipher of bcrypt) takes up to ten times as long where every access is watched.
+# Some libraries that only compute (SQLite in Go, zstd, the cipher of bcrypt) are up to ten times slower under the race detector.
 UNWATCHED = $(if $(RACE),$(patsubst %,-gcflags=%=-race=false,modernc.org/... github.com/klauspost/compress/... golang.org/x/crypto/blowfish))
 TIMEOUT ?= 30m
 
 .PHONY: cross image soak lint-deploy fuzz vuln build demo recording check test bench load lint fmt screenshots tools axe servers databases generate clean
 
-build: ## both programs into bin/
+build: ## build both programs into bin/
 	@mkdir -p bin
 	$(BUILD) $(STAMP) -o bin/ ./cmd/...
 
-demo: build ## the whole main job with real commands; ARGS=--exit ends instead of staying up
+demo: build ## run the whole story with real commands; with ARGS=--exit it ends instead of staying up
 	@$(BUILD) -o bin/demo ./demo
 	@bin/demo $(ARGS)
 
-recording: build ## the demo's real output into docs/recording.txt, and its story into the README
+recording: build ## record the demo's real output in docs/recording.txt, and its story in the README
 	@$(BUILD) -o bin/demo ./demo
 	TMPDIR=/tmp bin/demo --exit >bin/recording.txt
 	sed -E 's#/tmp/snap-demo-[0-9]+#/home#g; s# on [^ "]+"$$# on laptop"#' bin/recording.txt >docs/recording.txt
 	$(GO) test -run TestRecording . -update
 
-test: servers databases bin/versitygw bin/dex bin/zitadel axe ## everything, with what was skipped named at the end; `make lint` vets
+test: servers databases bin/versitygw bin/dex bin/zitadel axe ## run all tests, and name the skipped ones at the end; `make lint` vets
 	@$(BUILD) -o bin/testreport ./internal/testreport
 	@GORACE=atexit_sleep_ms=0 SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -json -vet=off $(RACE) $(UNWATCHED) -timeout $(TIMEOUT) $(ARGS) ./... | bin/testreport
 
-check: ## what to run at every change: no servers, no browser, about a minute
+check: ## run the tests for every change: no servers, no browser, about a minute
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "run make fmt"; exit 1; }
 	$(GO) vet ./...
 	$(GO) test -short ./...
 
-# The folders that have benchmarks.
+# The folders with benchmarks.
 BENCHED = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=tools '^func Benchmark' .)))
 
-bench: servers bin/versitygw bin/peers ## the benchmarks, as ratios of one run; docs/benchmarks.md has the variables
+bench: servers bin/versitygw bin/peers ## run the benchmarks and print ratios of one run; docs/benchmarks.md lists the variables
 	@tools/servers bench
 	@SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -p 1 -run '^$$' -bench . -benchtime 1x -timeout 2h $(ARGS) $(BENCHED)
 	@$(GO) test -C tools/peers -bench . -benchtime 1x
 
-load: servers bin/versitygw ## what the service holds at a million snapshots, on SQLite and on one and three replicas
+load: servers bin/versitygw ## measure the service with a million snapshots, on SQLite and on one and three replicas
 	@SNAP_VERSITYGW=$(CURDIR)/bin/versitygw SNAP_LOAD_SNAPSHOTS=$${SNAP_LOAD_SNAPSHOTS:-1000000} SNAP_LOAD_SECONDS=$${SNAP_LOAD_SECONDS:-20} \
 		$(GO) test -run '^$$' -bench Load -benchtime 1x -timeout 2h ./internal/load
 
-screenshots: ## every state of the web UI, light and dark, at three widths, into bin/screenshots
+screenshots: ## save every state of the web UI, light and dark, at three widths, in bin/screenshots
 	SNAP_SCREENSHOTS=$(CURDIR)/bin/screenshots $(GO) test -count=1 -run Screenshots ./internal/webui
 
-lint: bin/golangci-lint ## the linters
+lint: bin/golangci-lint ## run the linters
 	$(LINT) run --allow-parallel-runners ./...
 
 SNAP_SOAK ?= 10m
@@ -79,14 +79,14 @@ lint-deploy: ## the folder deploy, by the parsers of Prometheus, Docker, Compose
 	else echo "SKIPPED the image: needs the modules of tools/image, which cannot be downloaded"; fi
 
 FUZZTIME ?= 30s
-# Where a database answers, coverage differs from run to run, and making an input smaller never ends: it gets a few tries.
+# With a database, coverage differs from run to run, and minimizing an input would never end. So the number of attempts is limited.
 SMALLER = -fuzzminimizetime 10x
 FUZZED = $(shell grep -rl --include='*_test.go' --exclude-dir=tools --exclude-dir=node_modules '^func Fuzz' . | sort)
-fuzz: ## every fuzz target, each for FUZZTIME; what is found is kept in testdata/fuzz
+fuzz: ## run every fuzz target for FUZZTIME; inputs that fail are kept in testdata/fuzz
 	@for file in $(FUZZED); do for name in $$(grep -o '^func Fuzz[A-Za-z]*' $$file | cut -c6-); do \
 		echo "$$(dirname $$file) $$name"; $(GO) test $$(dirname $$file) -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) $(SMALLER) $(ARGS) || exit 1; done; done
 
-vuln: bin/govulncheck ## known vulnerabilities of what is used, from vuln.go.dev
+vuln: bin/govulncheck ## check for known vulnerabilities, from vuln.go.dev
 	bin/govulncheck ./...
 
 bin/govulncheck: tools/vuln/go.mod
@@ -96,7 +96,7 @@ bin/govulncheck: tools/vuln/go.mod
 fmt: bin/golangci-lint ## format the tree
 	bin/golangci-lint fmt ./...
 
-tools: bin/golangci-lint bin/versitygw ## the tools of tools/go.mod into bin/
+tools: bin/golangci-lint bin/versitygw ## build the tools of tools/go.mod into bin/
 
 bin/golangci-lint: tools/go.mod
 	cd tools && $(BUILD) -ldflags '-s -w' -o ../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
@@ -106,7 +106,7 @@ bin/versitygw: tools/go.mod tools/versitygw/main.go
 	cd tools && $(BUILD) -ldflags '-s -w' -o ../bin/versitygw ./versitygw
 	@touch $@
 
-# The clients that pushing and pulling is compared with.
+# The clients that push and pull are compared with.
 bin/peers: tools/transferpeers/go.mod tools/transferpeers/rclone/main.go tools/transferpeers/awstm/main.go
 	@cd tools/transferpeers && $(GO) build -ldflags '-s -w' -o ../../bin/peers/ github.com/minio/mc ./rclone ./awstm && touch ../../bin/peers || echo "the comparison with rclone, mc and the AWS transfer manager is skipped: they cannot be built here"
 
@@ -118,13 +118,13 @@ bin/zitadel: tools/providers/go.mod tools/providers/zitadel/main.go
 	cd tools/providers && $(BUILD) -ldflags '-s -w' -o ../../bin/zitadel ./zitadel
 	@touch $@
 
-axe: # what tests take from npm, where npm is present: accessibility rules, an identity provider, a sign-in client, an OpenAPI linter and generator, PostgreSQL's versions
+axe: # install the npm packages that tests use, if npm is present: accessibility rules, an identity provider, a sign-in client, an OpenAPI linter and generator, PostgreSQL's versions
 	@if command -v npm >/dev/null; then for d in axe oidc openapi postgres; do [ -d tools/$$d/node_modules ] || npm ci --silent --prefix tools/$$d || true; done; fi
 
-servers: ## install the servers and the browser that the tests use, as root; else say what is missing
+servers: ## as root, install the servers and the browser that the tests use; otherwise print what is missing
 	@tools/servers
 
-# Database servers and programs of other releases than the machine's own, unpacked and not installed.
+# Database servers and programs of other releases than the machine's own. They are unpacked, not installed.
 databases: bin/postgres/17 bin/postgres/18 bin/mysql-8.0 bin/mysql-9.7 bin/mariadb-11.8
 
 bin/postgres/17: tools/unpack
@@ -142,7 +142,7 @@ bin/mysql-9.7: tools/unpack
 bin/mariadb-11.8: tools/unpack
 	-@tools/unpack debian:trixie $@ mariadb-server mariadb-client -- mariadbd mariadb mariadb-dump mariadb-install-db my_print_defaults resolveip
 
-generate: ## the generated pages below docs/
+generate: ## write the generated pages in docs/
 	$(GO) test -run TestErrorsPage -update .
 	$(GO) test -run 'TestReferencePage|TestManPages|TestJSONPage' ./internal/cli -update
 

@@ -25,7 +25,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// issue 17, 9.
+// A search matches the beginnings of words.
 func TestFinds(t *testing.T) {
 	t.Parallel()
 	const id, name, owner = "snap_7h2k9m4cq8w1x5yz", "shop_eu-20261122T211134Z", "Alice Example alice@acme.test"

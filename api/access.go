@@ -16,7 +16,7 @@ type Access struct {
 	Counts   map[string]int `json:"counts" doc:"live grants by kind: owner, admins, keys, org_wide, group, organization"`
 	People   int            `json:"people" doc:"users of the organization who can see it"`
 	Keys     []AccessKey    `json:"keys" doc:"organization-level keys that can list and pull it"`
-	User     *AccessVerdict `json:"user,omitempty" doc:"only when one user is asked about"`
+	User     *AccessVerdict `json:"user,omitempty" doc:"only if one user was asked about"`
 }
 
 // AccessKey is an organization-level key that can list and pull a snapshot.
@@ -29,14 +29,14 @@ type AccessKey struct {
 // AccessWay is one grant that lets people see a snapshot.
 type AccessWay struct {
 	Kind         string     `json:"kind" enum:"owner,admins,keys,org_wide,group,organization"`
-	Through      string     `json:"through" doc:"in words"`
+	Through      string     `json:"through" doc:"as text"`
 	Owner        string     `json:"owner,omitempty"`
 	GroupID      string     `json:"group_id,omitempty"`
 	Organization string     `json:"organization,omitempty" doc:"slug of the recipient"`
 	ExpiresAt    *time.Time `json:"expires_at,omitempty"`
 	Since        time.Time  `json:"since"`
 	GrantedBy    string     `json:"granted_by,omitempty"`
-	People       int        `json:"people" doc:"users of the organization it names; 0 for another organization, which does not tell"`
+	People       int        `json:"people" doc:"users of the organization it names; 0 for another organization, whose size is not disclosed"`
 }
 
 // AccessVerdict explains why one user of the organization can or cannot see a snapshot.

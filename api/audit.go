@@ -32,15 +32,15 @@ type AuditOptions struct {
 
 // PulledRequest reports that a pull has completed.
 type PulledRequest struct {
-	Bytes int64 `json:"bytes" minimum:"0" example:"1048576" doc:"bytes that were moved"`
+	Bytes int64 `json:"bytes" minimum:"0" example:"1048576" doc:"bytes that were transferred"`
 }
 
 // AudienceThen describes who could see a snapshot at a time in the past.
 type AudienceThen struct {
 	Snapshot string       `json:"snapshot"`
 	At       time.Time    `json:"at"`
-	Existed  bool         `json:"existed" doc:"it had been pushed and not been deleted"`
-	Through  []string     `json:"through" doc:"what let anyone see it: its owner, owners and admins, and the shares that were live"`
+	Existed  bool         `json:"existed" doc:"it was pushed and not yet deleted"`
+	Through  []string     `json:"through" doc:"how it could be seen: by its owner, by owners and admins, and through live shares"`
 	Closed   bool         `json:"closed" doc:"the organization was closed, so none of its members could see anything"`
 	Users    []ThenMember `json:"users" doc:"the organization's users who could see it"`
 	Keys     []AccessKey  `json:"keys" doc:"organization-level keys that could list and pull it; those made before the log recorded their scopes are left out"`
@@ -49,7 +49,7 @@ type AudienceThen struct {
 // ThenMember is a user who could see a snapshot, and why.
 type ThenMember struct {
 	Email   string `json:"email"`
-	Account int64  `json:"account,omitempty" doc:"number of the account; an e-mail may change or belong to two"`
+	Account int64  `json:"account,omitempty" doc:"number of the account, because an e-mail can change or belong to two accounts"`
 	Why     string `json:"why"`
 }
 

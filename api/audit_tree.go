@@ -17,18 +17,18 @@ import (
 // of lines and the root of their Merkle tree.
 type AuditCheckpoint struct {
 	Checkpoint string `json:"checkpoint" doc:"signed note: origin, number of lines, root" example:"snapcloud/acme\n2\n9f8dUEGiIwCl4yFrHPKzPBhjKXNaUdJjrNSGYEJJJ1k=\n\n— snapcloud/acme ...\n"`
-	Key        string `json:"key" doc:"public key that signed it, as of Go's signed notes" example:"snapcloud/acme+1a2b3c4d+AQ..."`
+	Key        string `json:"key" doc:"public key that signed it, in the format of Go's signed notes" example:"snapcloud/acme+1a2b3c4d+AQ..."`
 }
 
 // AuditRecords are lines of the audit log, oldest first, each as the exact text that the tree
 // holds.
 type AuditRecords struct {
-	Items []string `json:"items" doc:"each the JSON of a line, as text; the tree holds its hash"`
+	Items []string `json:"items" doc:"each is the JSON of a line, as text, whose hash is in the tree"`
 }
 
 // AuditInclusion proves that a line is in an organization's audit log.
 type AuditInclusion struct {
-	Organization string   `json:"organization" doc:"slug; whose log it is"`
+	Organization string   `json:"organization" doc:"slug of the organization whose log it is"`
 	Line         int64    `json:"line" doc:"number of the line"`
 	Record       string   `json:"record" doc:"the line's JSON, as text"`
 	Proof        []string `json:"proof" doc:"hashes that lead from the line to the checkpoint's root (RFC 9162, section 2.1.3), base64"`
@@ -94,11 +94,11 @@ func (p AuditInclusion) Verify() error {
 // AuditVerdict is the result of [Client.VerifyAudit].
 type AuditVerdict struct {
 	Organization string           `json:"organization"`
-	Lines        int64            `json:"lines" doc:"lines that were read and are as the checkpoint says"`
+	Lines        int64            `json:"lines" doc:"lines that were read and match the checkpoint"`
 	Sound        bool             `json:"sound"`
 	Problem      string           `json:"problem,omitempty" doc:"why it is not sound"`
 	Now          *AuditCheckpoint `json:"now,omitempty" doc:"checkpoint that the service signed for this answer"`
-	Seen         *AuditCheckpoint `json:"seen,omitempty" doc:"checkpoint that this machine kept the last time"`
+	Seen         *AuditCheckpoint `json:"seen,omitempty" doc:"checkpoint that this machine kept from the last run"`
 }
 
 func (v *AuditVerdict) fail(format string, args ...any) error {

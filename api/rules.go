@@ -31,7 +31,7 @@ type ChannelRequest struct {
 	Target  string    `json:"target" minLength:"1" maxLength:"100" example:"shop"`
 	Type    snap.Type `json:"type,omitempty" enum:"snapshot,sanitized" default:"sanitized" example:"sanitized"`
 	GroupID string    `json:"group_id,omitempty" maxLength:"512" example:"eng" doc:"absent: org-wide"`
-	Now     bool      `json:"now,omitempty" doc:"share the newest snapshot there is at once, not only what is pushed from now on"`
+	Now     bool      `json:"now,omitempty" doc:"also share the newest existing snapshot at once"`
 }
 
 // RetentionRule says how long a target's snapshots are kept: the last keep_last of each type, and
@@ -83,7 +83,7 @@ type WebhookList struct {
 // WebhookRequest creates a webhook.
 type WebhookRequest struct {
 	URL    string             `json:"url" minLength:"1" maxLength:"2000" example:"https://hooks.example/snapcloud"`
-	Events []snap.AuditAction `json:"events,omitempty" doc:"which events; none: all of them" example:"[\"snapshot.pushed\"]"`
+	Events []snap.AuditAction `json:"events,omitempty" doc:"events to send; none means all of them" example:"[\"snapshot.pushed\"]"`
 }
 
 // NewWebhook is a webhook with its signing secret, which is shown only once.
@@ -123,9 +123,9 @@ type Delivery struct {
 	Number    int64            `json:"number" doc:"counts the messages of the webhook from 1; 0 was recorded by an earlier release"`
 	Event     snap.AuditAction `json:"event"`
 	Attempts  int              `json:"attempts"`
-	Status    string           `json:"status" doc:"what came of the last attempt"`
+	Status    string           `json:"status" doc:"result of the last attempt"`
 	CreatedAt time.Time        `json:"created_at"`
-	NextAt    *time.Time       `json:"next_at,omitempty" doc:"of the next attempt; absent when answered or given up"`
+	NextAt    *time.Time       `json:"next_at,omitempty" doc:"time of the next attempt; absent when it is over"`
 }
 
 // DeliveryList is the body of GET /webhooks/{id}/deliveries.
@@ -152,7 +152,7 @@ type WebhookLog struct {
 // WebhookData describes an event: what happened, to which snapshot, and who did it.
 type WebhookData struct {
 	Snapshot     string           `json:"snapshot"`
-	Organization string           `json:"organization" doc:"slug of who did it"`
+	Organization string           `json:"organization" doc:"slug of the actor's organization"`
 	Actor        string           `json:"actor,omitempty"`
 	Detail       snap.AuditDetail `json:"detail"`
 }

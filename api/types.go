@@ -41,13 +41,13 @@ type Snapshot struct {
 	Shared       bool        `json:"shared" doc:"shared org-wide in the caller's organization, or to it by another"`
 	Received     bool        `json:"received" doc:"another organization shared it to the caller's"`
 	Organization string      `json:"organization" doc:"slug of the organization it belongs to"`
-	Owner        string      `json:"owner,omitempty" doc:"e-mail of who pushed it; empty when an organization-level key did, and for received ones"`
-	ExpiresAt    *time.Time  `json:"expires_at,omitempty" doc:"when what was received ends; absent is never"`
-	Groups       int         `json:"group_shares" doc:"live group shares; 0 to those who may not manage sharing"`
-	Orgs         int         `json:"org_shares" doc:"live cross-org shares; 0 to those who may not manage sharing"`
-	Outside      bool        `json:"shared_outside" doc:"shared with another organization now; told to its owner and to owners and admins"`
+	Owner        string      `json:"owner,omitempty" doc:"e-mail of the user who pushed it; empty for organization-level keys and for received snapshots"`
+	ExpiresAt    *time.Time  `json:"expires_at,omitempty" doc:"when the share with the caller's organization ends; absent means never"`
+	Groups       int         `json:"group_shares" doc:"live group shares; 0 for callers who may not manage sharing"`
+	Orgs         int         `json:"org_shares" doc:"live cross-org shares; 0 for callers who may not manage sharing"`
+	Outside      bool        `json:"shared_outside" doc:"shared with another organization now; disclosed only to its owner and to owners and admins"`
 	Warning      string      `json:"warning,omitempty" doc:"in the answer to a share of a snapshot that is not sanitized: who can now see its data"`
-	Can          *Can        `json:"can,omitempty" doc:"what the caller may do with it; only when one snapshot is asked for"`
+	Can          *Can        `json:"can,omitempty" doc:"what the caller may do with it; only in the answer for a single snapshot"`
 }
 
 // Can says which actions the caller may take on one snapshot.
@@ -56,7 +56,7 @@ type Can struct {
 	Delete   bool `json:"delete"`
 	Share    bool `json:"share" doc:"change org-wide and group shares"`
 	ShareOrg bool `json:"share_org" doc:"list and change cross-org shares"`
-	Explain  bool `json:"explain" doc:"ask who can see it, and why"`
+	Explain  bool `json:"explain" doc:"explain who can see it"`
 }
 
 // SnapshotPage is one page of a listing, newest first.
@@ -91,10 +91,10 @@ type GroupShare struct {
 type OrgShare struct {
 	OrgSlug    string     `json:"org_slug"`
 	Name       string     `json:"name"`
-	ExpiresAt  *time.Time `json:"expires_at,omitempty" doc:"absent is never"`
+	ExpiresAt  *time.Time `json:"expires_at,omitempty" doc:"absent means never"`
 	SharedBy   string     `json:"shared_by,omitempty"`
 	SharedAt   time.Time  `json:"shared_at"`
-	DeclinedAt *time.Time `json:"declined_at,omitempty" doc:"when the recipient sent it back; it then sees nothing until it is shared again"`
+	DeclinedAt *time.Time `json:"declined_at,omitempty" doc:"when the recipient declined it; the recipient cannot see it until it is shared again"`
 	// PreviousExpiresAt is set in the answer to a re-share that changed the expiry.
 	PreviousExpiresAt *time.Time `json:"previous_expires_at,omitempty" doc:"the expiry that a re-share replaced"`
 	Warning           string     `json:"warning,omitempty" doc:"in the answer to a share of a snapshot that is not sanitized: who can now see its data"`
@@ -147,9 +147,9 @@ type ShareChange struct {
 	GroupID           string     `json:"group_id,omitempty"`
 	GroupName         string     `json:"group_name,omitempty"`
 	OrgSlug           string     `json:"org_slug,omitempty"`
-	ExpiresAt         *time.Time `json:"expires_at,omitempty" doc:"absent is never"`
+	ExpiresAt         *time.Time `json:"expires_at,omitempty" doc:"absent means never"`
 	PreviousExpiresAt *time.Time `json:"previous_expires_at,omitempty" doc:"the expiry that a re-share replaced"`
-	Changed           bool       `json:"changed" doc:"false when nothing was different before"`
+	Changed           bool       `json:"changed" doc:"false if nothing changed"`
 }
 
 // ShareChanges answers POST shares and POST unshare.
@@ -162,7 +162,7 @@ type ShareChanges struct {
 type Group struct {
 	GroupID string `json:"group_id"`
 	Name    string `json:"name"`
-	Members int    `json:"members" doc:"how many users were in it at their last sign-in"`
+	Members int    `json:"members" doc:"number of users who were in it at their last sign-in"`
 }
 
 // GroupList is the body of GET /org/sso/groups.
@@ -196,23 +196,23 @@ type PushRequest struct {
 // UploadPlan answers a push: how to upload the bytes. When Exists is set, the caller has already
 // pushed this snapshot, and nothing needs to be sent.
 type UploadPlan struct {
-	ID       string    `json:"id" doc:"ID the snapshot has, or will have once it is complete"`
-	Exists   bool      `json:"exists" doc:"the snapshot is already there; send nothing"`
+	ID       string    `json:"id" doc:"ID of the snapshot, or of the future snapshot until the push is complete"`
+	Exists   bool      `json:"exists" doc:"the snapshot already exists; send nothing"`
 	PartSize int64     `json:"part_size" doc:"bytes of every part but the last"`
 	Parts    int       `json:"parts" doc:"how many parts there are"`
-	Present  []PartRef `json:"present" doc:"parts that arrived already"`
+	Present  []PartRef `json:"present" doc:"parts that have arrived"`
 }
 
 // PartRef names a part that is in the object store. Numbers count from 1.
 type PartRef struct {
 	Number int    `json:"number"`
 	Size   int64  `json:"size"`
-	CRC64  string `json:"crc64nvme,omitempty" doc:"base64 of the big-endian CRC-64/NVME, when the storage knows it"`
+	CRC64  string `json:"crc64nvme,omitempty" doc:"base64 of the big-endian CRC-64/NVME, if the object store knows it"`
 }
 
 // PartsRequest asks for upload URLs of parts, for the first time or again.
 type PartsRequest struct {
-	Parts []PartSpec `json:"parts" maxItems:"100" doc:"parts to sign; none asks only which are present" example:"[{\"number\":1,\"crc64nvme\":\"AAAAAAAAAAA=\"}]"`
+	Parts []PartSpec `json:"parts" maxItems:"100" doc:"parts to sign; an empty list only returns which are present" example:"[{\"number\":1,\"crc64nvme\":\"AAAAAAAAAAA=\"}]"`
 }
 
 // PartSpec announces one part.
@@ -225,7 +225,7 @@ type PartSpec struct {
 // stored.
 type PartsResponse struct {
 	URLs    []SignedURL `json:"urls"`
-	Present []PartRef   `json:"present" doc:"parts that arrived already; empty when parts were signed"`
+	Present []PartRef   `json:"present" doc:"parts that have arrived; empty when parts were signed"`
 }
 
 // SignedURL is a presigned request. It is valid for one object and one method until it expires, and
@@ -241,7 +241,7 @@ type SignedURL struct {
 // PullResponse answers a pull: the snapshot's size and checksum, and where to get it.
 type PullResponse struct {
 	Snapshot Snapshot  `json:"snapshot"`
-	URL      string    `json:"url" doc:"presigned; takes ranges"`
+	URL      string    `json:"url" doc:"presigned URL; supports ranges"`
 	Expires  time.Time `json:"expires_at"`
 }
 
@@ -258,9 +258,9 @@ type Me struct {
 	GroupsWhy        string           `json:"groups_unknown_because,omitempty" doc:"why, and what to ask an admin for, as text for people"`
 	Credential       MeCredential     `json:"credential"`
 	Policy           Policy           `json:"policy"`
-	Notices          []Notice         `json:"notices" doc:"what happened to the caller's snapshots and sessions in the last 30 days and was not their doing, newest first, at most 20"`
-	Usage            *Usage           `json:"usage,omitempty" doc:"what the caller has at the service; of an organization-level key, what such keys have"`
-	OrgUsage         *Usage           `json:"organization_usage,omitempty" doc:"what the whole organization has; for owners and admins"`
+	Notices          []Notice         `json:"notices" doc:"events of the last 30 days on the caller's snapshots and sessions that the caller did not cause, newest first, at most 20"`
+	Usage            *Usage           `json:"usage,omitempty" doc:"usage of the caller; for an organization-level key, of all such keys together"`
+	OrgUsage         *Usage           `json:"organization_usage,omitempty" doc:"usage of the whole organization; for owners and admins"`
 	SignInDue        *time.Time       `json:"sign_in_due_at,omitempty" doc:"when the user has to sign in again"`
 	Confirmed        *time.Time       `json:"confirmed_at,omitempty" doc:"when the identity provider last confirmed the user"`
 	IdleKeys         int              `json:"idle_keys,omitempty" doc:"how many of the user's API keys were not used for 90 days"`
@@ -272,8 +272,8 @@ type Me struct {
 type Policy struct {
 	ShareTypes        []snap.Type            `json:"share_types" doc:"types that may be shared org-wide or with other organizations; empty is every type"`
 	UnsanitizedShares snap.UnsanitizedShares `json:"unsanitized_shares" enum:"allow,ask,refuse" doc:"what happens when a snapshot that is not sanitized is shared"`
-	MaxCrossOrgExpiry int64                  `json:"max_cross_org_expiry,omitempty" doc:"seconds that a share with another organization may last; absent is no limit"`
-	MaxKeyAge         int64                  `json:"max_key_age,omitempty" doc:"seconds that an API key may last; absent is no limit"`
+	MaxCrossOrgExpiry int64                  `json:"max_cross_org_expiry,omitempty" doc:"seconds that a share with another organization may last; absent means no limit"`
+	MaxKeyAge         int64                  `json:"max_key_age,omitempty" doc:"seconds that an API key may last; absent means no limit"`
 }
 
 // Notice tells a user about an event that concerns a snapshot or session of theirs.
@@ -282,29 +282,29 @@ type Notice struct {
 	Action   snap.AuditAction `json:"action" enum:"snapshot.shared,session.token_reused"`
 	Snapshot string           `json:"snapshot,omitempty" doc:"public ID of the snapshot"`
 	Target   string           `json:"target,omitempty" doc:"of the snapshot"`
-	Actor    string           `json:"actor,omitempty" doc:"e-mail of who did it"`
-	Text     string           `json:"text" doc:"in words"`
+	Actor    string           `json:"actor,omitempty" doc:"e-mail of the actor"`
+	Text     string           `json:"text" doc:"as text"`
 }
 
 // Usage is how much a user or organization stores at the service, and how much it may.
 type Usage struct {
 	Snapshots  int   `json:"snapshots"`
 	Bytes      int64 `json:"bytes" doc:"of the snapshots"`
-	BytesMax   int64 `json:"bytes_max,omitempty" doc:"bytes that are allowed; absent when there is no limit"`
-	Uploads    int   `json:"uploads" doc:"begun and not finished"`
-	UploadsMax int   `json:"uploads_max,omitempty" doc:"unfinished uploads that are allowed; absent when there is no limit"`
+	BytesMax   int64 `json:"bytes_max,omitempty" doc:"allowed bytes; absent if there is no limit"`
+	Uploads    int   `json:"uploads" doc:"unfinished uploads"`
+	UploadsMax int   `json:"uploads_max,omitempty" doc:"allowed unfinished uploads; absent if there is no limit"`
 }
 
 // Upload is a push that has begun and is not complete.
 type Upload struct {
-	ID        string      `json:"id" doc:"ID that the snapshot will have"`
+	ID        string      `json:"id" doc:"ID of the future snapshot"`
 	Target    string      `json:"target"`
 	Name      string      `json:"name"`
 	Type      snap.Type   `json:"type" enum:"snapshot,sanitized"`
 	Engine    snap.Engine `json:"engine" enum:"postgres,mysql,sqlite"`
 	Size      int64       `json:"size" doc:"bytes that were announced"`
 	CreatedAt time.Time   `json:"created_at"`
-	TouchedAt time.Time   `json:"touched_at" doc:"when it last moved; two days later it is removed"`
+	TouchedAt time.Time   `json:"touched_at" doc:"time of the last progress; two days later the upload is removed"`
 }
 
 // UploadList is a list of uploads.

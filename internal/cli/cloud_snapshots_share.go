@@ -82,9 +82,9 @@ type shareChange struct {
 	Share     string     `json:"share" doc:"org-wide, group or organization"`
 	With      string     `json:"with" doc:"slug of the organization, or ID of the group"`
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
-	Changed   bool       `json:"changed" doc:"false when it was so already"`
+	Changed   bool       `json:"changed" doc:"false if nothing changed"`
 	DryRun    bool       `json:"dry_run,omitempty"`
-	Adds      []string   `json:"adds,omitempty" doc:"with --dry-run: who would see it and cannot now"`
+	Adds      []string   `json:"adds,omitempty" doc:"with --dry-run: users who cannot see it now and then could"`
 	Says      string     `json:"says" doc:"what changed and who can see it now"`
 	warning   string
 }

@@ -93,9 +93,9 @@ func viewProvenance(p local.Provenance) provenanceView { return provenanceView(p
 
 // subsetView describes how the rows of a subset were chosen.
 type subsetView struct {
-	Where   map[string]string `json:"where,omitempty" doc:"by table: the condition of the rows it began with; of a sanitized copy the tables alone"`
-	Percent float64           `json:"percent,omitempty" doc:"share of the other rows it began with"`
-	Start   []string          `json:"start,omitempty" doc:"tables it began with"`
+	Where   map[string]string `json:"where,omitempty" doc:"by table: the condition of the rows it started with; for a sanitized copy, only the tables"`
+	Percent float64           `json:"percent,omitempty" doc:"percentage of the other rows it started with"`
+	Start   []string          `json:"start,omitempty" doc:"tables it started with"`
 }
 
 // tableView is one table of a snapshot.

@@ -44,7 +44,7 @@ type checkedDatabase struct {
 	Reachable     bool        `json:"reachable"`
 	Exists        bool        `json:"exists"`
 	ServerVersion string      `json:"server_version,omitempty"`
-	ToolVersion   string      `json:"tool_version,omitempty" doc:"of the program that dumps, where there is one"`
+	ToolVersion   string      `json:"tool_version,omitempty" doc:"version of the dump program, if there is one"`
 	Tables        int         `json:"tables"`
 	Size          int64       `json:"size"`
 	Missing       []lack      `json:"missing"`

@@ -11,7 +11,7 @@ import (
 // account is the JSON form of an account in whoami --all.
 type account struct {
 	Name         string    `json:"account"`
-	InUse        bool      `json:"in_use" doc:"whether commands use it unless told otherwise"`
+	InUse        bool      `json:"in_use" doc:"whether commands use it by default"`
 	Cloud        string    `json:"cloud_url"`
 	Email        string    `json:"email,omitempty"`
 	Organization string    `json:"organization,omitempty"`

@@ -13,8 +13,8 @@ import (
 )
 
 type auditInput struct {
-	Snapshot string           `query:"snapshot" maxLength:"64" doc:"only what concerns this snapshot, by its whole ID"`
-	Actor    string           `query:"actor" maxLength:"320" doc:"only what this user did, by e-mail"`
+	Snapshot string           `query:"snapshot" maxLength:"64" doc:"only entries about this snapshot, by its whole ID"`
+	Actor    string           `query:"actor" maxLength:"320" doc:"only actions of this user, by e-mail"`
 	Action   snap.AuditAction `query:"action" maxLength:"64" doc:"only this action"`
 	Since    time.Time        `query:"since" doc:"from this time on"`
 	Until    time.Time        `query:"until" doc:"before this time"`
@@ -61,7 +61,7 @@ func (s *Service) pulled(ctx context.Context, in *pulledInput) (*empty, error) {
 
 type thenInput struct {
 	Snapshot string    `query:"snapshot" required:"true" maxLength:"64" doc:"whole ID of the snapshot"`
-	At       time.Time `query:"at" required:"true" example:"2099-01-01T00:00:00Z" doc:"the moment that is asked about"`
+	At       time.Time `query:"at" required:"true" example:"2099-01-01T00:00:00Z" doc:"the time to answer for"`
 }
 
 // audienceThen answers, from the audit log, who could see a snapshot at a time in the past.

@@ -12,11 +12,11 @@ type listInput struct {
 	Filter   snap.Filter `query:"filter" enum:"all,shared,mine,received" default:"all" doc:"shared: those whose Shared column says Yes; mine: pushed by the caller; received: shared to the caller's organization by another"`
 	Target   string      `query:"target" maxLength:"100" doc:"only this target"`
 	Type     snap.Type   `query:"type" enum:"snapshot,sanitized" doc:"only this type"`
-	Q        string      `query:"q" maxLength:"100" doc:"only those that these words find: each is the beginning of a word of the name, the target or the owner, or of the ID"`
+	Q        string      `query:"q" maxLength:"100" doc:"only those that match these words: each is the beginning of a word of the name, the target or the owner, or of the ID"`
 	IDPrefix string      `query:"id_prefix" maxLength:"64" doc:"only IDs that begin with this"`
-	Limit    int         `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"items a page"`
-	Cursor   string      `query:"cursor" maxLength:"200" doc:"next_cursor of the page before"`
-	Sort     string      `query:"sort" enum:"-created" default:"-created" doc:"newest first, the one order there is"`
+	Limit    int         `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"items per page"`
+	Cursor   string      `query:"cursor" maxLength:"200" doc:"next_cursor of the previous page"`
+	Sort     string      `query:"sort" enum:"-created" default:"-created" doc:"newest first, the only order"`
 }
 
 func (s *Service) listSnapshots(ctx context.Context, in *listInput) (*body[api.SnapshotPage], error) {

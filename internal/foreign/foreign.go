@@ -34,7 +34,7 @@ type Profile struct{ Name, URL string }
 type Left struct {
 	Line int    `json:"line" doc:"in the other tool's file"`
 	What string `json:"what" doc:"path of the setting"`
-	Why  string `json:"why" doc:"what becomes of it here"`
+	Why  string `json:"why" doc:"how snapcli treats it"`
 }
 
 // left records a setting with the reason.

@@ -10,7 +10,7 @@ import (
 	"snap"
 )
 
-// issue 17, 25: a setting is written where it belongs, and every other line of the
+// A setting is written in its place, and every other line of the
 // file stays as it is, comments too.
 func TestSetKeepsTheFile(t *testing.T) {
 	t.Parallel()

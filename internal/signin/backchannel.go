@@ -16,13 +16,13 @@ import (
 	"snap/internal/store"
 )
 
-// logoutEvent is the member of a logout token's events that makes it one.
+// logoutEvent is the member that the events of a logout token must have.
 const logoutEvent = "http://schemas.openid.net/event/backchannel-logout"
 
-// maxLogoutAge is how old a logout token may be, whatever its expiry says.
+// maxLogoutAge is the maximum age of a logout token, regardless of its expiry.
 const maxLogoutAge = 10 * time.Minute
 
-// logoutClaims are those of a logout token that an ID token does not have.
+// logoutClaims are the claims of a logout token that are checked here.
 type logoutClaims struct {
 	Subject  string                     `json:"sub"`
 	SID      string                     `json:"sid"`
@@ -32,9 +32,9 @@ type logoutClaims struct {
 	Events   map[string]json.RawMessage `json:"events"`
 }
 
-// backChannelLogout ends the sessions of a person who signed out at their identity
-// provider, or was signed out there (OpenID Connect Back-Channel Logout 1.0 section
-// 2.5). Keys stay: the person has not left.
+// backChannelLogout ends the sessions of a person who signed out, or was signed out, at their
+// identity provider (OpenID Connect Back-Channel Logout 1.0 section 2.5). It keeps their keys,
+// because the person still has an account there.
 func (s *Service) backChannelLogout(w http.ResponseWriter, r *http.Request) {
 	f, ok := s.form(w, r)
 	if !ok {
@@ -57,11 +57,11 @@ func (s *Service) backChannelLogout(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// errLogoutToken is the error of every logout token that is not valid.
+// errLogoutToken is wrapped by the errors of all invalid logout tokens.
 var errLogoutToken = errors.New("invalid logout token")
 
-// logoutBy ends what a logout token names, in every organization whose client the
-// token is for.
+// logoutBy ends the sessions that a logout token names, in every organization for whose client the
+// token was issued. It returns their number.
 func (s *Service) logoutBy(ctx context.Context, raw string) (ended int, err error) {
 	err = errLogoutToken
 	for _, org := range s.orgs {
@@ -83,8 +83,8 @@ func (s *Service) logoutBy(ctx context.Context, raw string) (ended int, err erro
 	return ended, err
 }
 
-// namesIssuer reports whether a token claims to be of an issuer. It is asked before
-// the signature is verified, so that no other provider is asked for its keys.
+// namesIssuer reports whether a token claims to be from an issuer. It is called before the signature
+// is verified, so that no other provider is asked for its keys.
 func namesIssuer(raw, issuer string) bool {
 	t, err := jwt.ParseSigned(raw, auth.AsymmetricAlgorithms())
 	if err != nil {

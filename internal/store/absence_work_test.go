@@ -45,7 +45,7 @@ func TestHiddenAndAbsentAreTheSameWork(t *testing.T) {
 	}
 }
 
-// after is an ID that was never given, next to one that was.
+// after is an ID that never existed, next to one that does.
 func after(id string) string { return id[:len(id)-1] + string(id[len(id)-1]+1) }
 
 // step is what one step of a plan did.

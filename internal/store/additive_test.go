@@ -77,7 +77,7 @@ var (
 	takesAway  = regexp.MustCompile(`(?i)\b(DROP (TABLE|COLUMN|VIEW)|RENAME|ADD CONSTRAINT|SET NOT NULL|ALTER COLUMN \w+ (SET DATA )?TYPE|CREATE (OR REPLACE )?(TRIGGER|RULE|FUNCTION)|TRUNCATE)\b`)
 )
 
-// breaks returns what in a migration an older replica would stumble over.
+// breaks returns the statements of a migration that would break an older replica.
 func breaks(text string) (problems []string) {
 	if strings.Contains(text, "+goose Down") {
 		problems = append(problems,
@@ -104,11 +104,11 @@ func breaks(text string) (problems []string) {
 	return problems
 }
 
-// special are the features of PostgreSQL that databases which speak its
-// protocol are known to lack, or to have in their own way.
+// special are features of PostgreSQL that compatible databases are known to lack or to implement
+// differently.
 var special = regexp.MustCompile(`(?i)\b(pg_\w+(?:\(|\b)|to_regclass|LOCK TABLE|LISTEN|NOTIFY|SKIP LOCKED|FOR SHARE|INCLUDE|CREATE (?:OR REPLACE )?(?:FUNCTION|TRIGGER|EXTENSION)|ctid|xmin|tsvector|plan_cache_mode|random_page_cost|SessionLocker|CopyFrom\(|LATERAL|lock_timeout|idle_in_transaction_session_timeout|tcp_user_timeout|statement_timeout|setval|n_distinct)\b?`)
 
-// What other databases lack is used only with a note in docs/operations.md.
+// Features that other databases lack are used only with a note in docs/operations.md.
 func TestSpecialFeaturesAreNoted(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*.go")

@@ -9,8 +9,8 @@ import (
 	"snap/internal/store"
 )
 
-// Where too many logins wait, the busiest part of the address space gives up
-// its oldest that nobody opened; who is the busiest is refused.
+// If too many logins wait, the oldest unopened login of the busiest part of the address space is
+// dropped. A new login from the busiest part itself is refused.
 func TestBusiestGivesUpItsOldestDeviceGrants(t *testing.T) {
 	t.Parallel()
 	limits := store.DeviceLimits{PerAddress: 4, PerSite: 6, PerNetwork: 8, Total: 12}

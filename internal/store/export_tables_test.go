@@ -2,7 +2,7 @@ package store
 
 import "slices"
 
-// Tables are the names of all tables, in the order in which they are copied.
+// Tables returns the names of all tables, in the order in which they are copied.
 func Tables() (all []string) {
 	for _, t := range tables() {
 		all = append(all, t.name)
@@ -10,7 +10,7 @@ func Tables() (all []string) {
 	return all
 }
 
-// Identities are the columns that the database counts, in order.
+// Identities returns the columns whose values the database generates, in order.
 func Identities() (all []string) {
 	for _, t := range tables() {
 		if t.identity != "" {

@@ -10,7 +10,7 @@ import (
 	"snap"
 )
 
-// What tests and benchmarks look at from outside.
+// This file exports internals for tests and benchmarks.
 
 // SetQuotas sets what users and organizations may push.
 func (s *Store) SetQuotas(q Quotas) { s.quotas = q }
@@ -56,8 +56,7 @@ func (s *Store) Listings(callers map[string]snap.Caller) (all []Statement) {
 	return all
 }
 
-// Lookups returns the statements of the other readings whose cost must not
-// depend on how much there is.
+// Lookups returns the other statements whose cost must not depend on the amount of data.
 func (s *Store) Lookups(c snap.Caller, id string) []Statement {
 	v := s.viewer(c)
 	all := []Statement{
@@ -96,8 +95,8 @@ func Versions() (n int64, err error) {
 	return int64(len(files)), err
 }
 
-// FillVersion brings an empty database to an earlier version of the schema and
-// runs statements on it.
+// FillVersion migrates an empty database to an earlier version of the schema and runs statements on
+// it.
 func FillVersion(ctx context.Context, o Options, version int64, statements ...string) error {
 	s, err := open(o)
 	if err != nil {
@@ -119,7 +118,7 @@ func FillVersion(ctx context.Context, o Options, version int64, statements ...st
 	return nil
 }
 
-// Single shares, as tests make and end them.
+// These methods make and end single shares in tests.
 
 func (s *Store) Share(ctx context.Context, c snap.Caller, sn snap.Snapshot) error {
 	_, _, err := s.ShareWith(ctx, c, sn, snap.Shares{OrgWide: true})

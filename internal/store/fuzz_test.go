@@ -9,9 +9,9 @@ import (
 	"snap/internal/store"
 )
 
-// FuzzSearch: a search finds what [store.Matches] says, whatever of SQL's or
-// LIKE's signs is in it, and a query that cannot be is one of the caller's
-// mistakes, never the service's.
+// FuzzSearch checks that a search finds exactly the snapshots for which [store.Matches] is true,
+// whatever special characters of SQL or LIKE it contains, and that an invalid query is an error of
+// the caller, never of the service.
 func FuzzSearch(f *testing.F) {
 	for _, seed := range []string{"shop", "SHOP", "%", "_", "\\", "\\%", "'", "é", "É", "ﬁ", "İ", "\x00", "a%b",
 		" shop ",

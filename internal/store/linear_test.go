@@ -59,7 +59,7 @@ func TestReplicasAreLinearizable(t *testing.T) {
 	}
 }
 
-// A look that begins after an unshare answered and still sees is found.
+// The model detects a read that begins after an unshare has answered and still sees the snapshot.
 func TestLinearizabilityTestFindsAStaleLook(t *testing.T) {
 	t.Parallel()
 	op := func(call int64, in input, seen bool) porcupine.Operation {
@@ -77,7 +77,7 @@ func TestLinearizabilityTestFindsAStaleLook(t *testing.T) {
 	}
 }
 
-// input is one operation on a switch: to set it, or to look through it.
+// input is one operation on a switch: setting or reading it.
 type input struct {
 	which     int
 	write, on bool

@@ -41,9 +41,9 @@ func TestMergeFindsWhatAPlainWalkFinds(t *testing.T) {
 	}
 }
 
-// Where nothing is shared org-wide, the page's floor is far below: the range of
-// what is shared with groups is cut, and has a page of a caller in most groups,
-// and not of one in a hundred that have little.
+// If nothing is shared org-wide, the page's floor is very low, and the range of everything shared
+// with groups is cut. It has a full page for a caller in most groups, but not for one in a hundred
+// groups with few shares.
 func TestMergeLooksAtGroupsWhenTheirRangeIsCut(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, o store.Options) {
@@ -58,7 +58,7 @@ func TestMergeLooksAtGroupsWhenTheirRangeIsCut(t *testing.T) {
 	})
 }
 
-// rareGroups adds a caller in the hundred groups with which the least is shared.
+// rareGroups adds a caller who is in the hundred groups with the fewest shares.
 func (d *seeded) rareGroups(n sizes) {
 	d.callers["rare groups"] = d.inGroups(n.groups-100, 100)
 }

@@ -10,8 +10,8 @@ import (
 	"snap/internal/store"
 )
 
-// Several processes of the service may start at once on an empty database, and
-// again on a full one; what is there stays.
+// Several processes of the service may start at the same time on an empty database, and again on a
+// full one. Existing data is kept.
 func TestOpenMigratesOnceForAll(t *testing.T) {
 	t.Parallel()
 	for name, options := range map[string]func(t *testing.T) store.Options{
@@ -64,8 +64,8 @@ func TestOpenRefusesOtherURLs(t *testing.T) {
 	}
 }
 
-// What an earlier version of the service stored is there after an upgrade:
-// organizations, users, snapshots and who may see them.
+// The data of an earlier version of the service is kept in an upgrade: organizations, users,
+// snapshots and who may see them.
 func TestOpenUpgradesEveryVersion(t *testing.T) {
 	t.Parallel()
 	newest, err := store.Versions()

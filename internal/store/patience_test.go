@@ -8,9 +8,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// A replica that is cut off in the middle of a transaction must not hold up
-// the others: the server ends what is idle too long, and what the URL says of
-// that stands.
+// A replica that is cut off in the middle of a transaction must not block the others: the server
+// ends transactions that are idle for too long. A limit in the URL takes precedence.
 func TestTransactionsDoNotWaitForTheDead(t *testing.T) {
 	t.Parallel()
 	url := servertest.Postgres(t)
@@ -28,8 +27,7 @@ func TestTransactionsDoNotWaitForTheDead(t *testing.T) {
 	}
 }
 
-// Every statement has an end, but for those that change the schema and those
-// of a migration.
+// Every statement has a time limit, except those that change the schema and those of a migration.
 func TestStatementsHaveALimit(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {

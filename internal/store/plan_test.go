@@ -65,7 +65,7 @@ func (d *seeded) statements() []store.Statement {
 // tables are those that grow with the service.
 var tables = regexp.MustCompile(`^(s|g|m|n|u|o|p|snapshots|grants|membership|groups|users|orgs)$`)
 
-// sqlitePlan returns what is wrong with a plan of SQLite's.
+// sqlitePlan returns the problems of a plan of SQLite.
 func sqlitePlan(t *testing.T, s *store.Store, st store.Statement) string {
 	t.Helper()
 	rows, err := s.DB().Query("EXPLAIN QUERY PLAN "+st.Text, st.Args...)
@@ -187,7 +187,7 @@ func (n node) bad(sorted bool) string {
 	return ""
 }
 
-// The plan test would be worth nothing if it could not fail.
+// The plan test detects bad plans.
 func TestPlanTestFindsBadPlans(t *testing.T) {
 	t.Parallel()
 	bad := store.Statement{Name: "naive",

@@ -294,7 +294,7 @@ func (h *history) callers(rt *rapid.T) (all []snap.Caller) {
 	return all
 }
 
-// compare asks every door for every caller.
+// compare checks every way of reading for every caller.
 func (h *history) compare(rt *rapid.T) {
 	for i, c := range append(h.callers(rt), snap.Caller{}) {
 		var sees []snap.Snapshot
@@ -318,7 +318,7 @@ func (h *history) compare(rt *rapid.T) {
 	}
 }
 
-// expect says what the caller is to be told of a snapshot, and whether at all.
+// expect returns the form in which the caller must see a snapshot, and whether they may see it.
 func (h *history) expect(c snap.Caller, p *pushed) (snap.Snapshot, bool) {
 	now := h.clock.Now()
 	sn := p.Snapshot

@@ -8,9 +8,8 @@ import (
 	"snap/internal/store"
 )
 
-// Who found what had outlived its rule, and stood still before deleting it,
-// deletes by what holds then: not what a rule keeps by now, not what another
-// organization may pull, and nothing twice.
+// A process that pauses between finding and deleting expired snapshots deletes by the current state:
+// no snapshot that a rule now keeps, none that another organization may pull, and none twice.
 func TestExpireAsksAgain(t *testing.T) {
 	for name, meanwhile := range map[string]func(w *world, alice snap.Caller, old, newest snap.Snapshot){
 		"the rule is gone": func(w *world, alice snap.Caller, _, _ snap.Snapshot) {

@@ -11,8 +11,8 @@ import (
 	"snap/internal/store"
 )
 
-// issue 17, 9: a search finds the beginning of any word of name, target and owner,
-// and IDs; of several words all.
+// A search finds IDs and the beginning of any word of the name, the target and the owner. Several
+// words must all match.
 func TestSearchFindsWords(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		alice := w.user(w.acme, "alice", snap.RoleMember)
@@ -52,8 +52,8 @@ func TestSearchFindsWords(t *testing.T) {
 			}
 		}
 
-		// A received snapshot is found by its name, and not by its owner, whom the
-		// recipient may not know. A revocation acts at once.
+		// A received snapshot is found by its name but not by its owner, whom the recipient may not know. A
+		// revocation takes effect at once.
 		gail := w.user(w.globex, "gail", snap.RoleMember)
 		w.ok(w.Share(w.ctx, adam, old))
 		_, _, err := w.ShareOrg(w.ctx, adam, shop, w.globex.Slug, w.clock.Now().Add(1e9))
@@ -70,7 +70,7 @@ func TestSearchFindsWords(t *testing.T) {
 		if got := w.search(alice, store.Query{Q: "2025"}); len(got) != 0 {
 			t.Errorf("after the unshare alice finds %v", namesOf(got))
 		}
-		// A user's new name is what counts.
+		// A search uses a user's new name.
 		w.rename(alice, "Elise Example")
 		if got := w.search(adam, store.Query{Q: "elise exam"}); !sameIDs(got, []snap.Snapshot{shop}) {
 			t.Errorf("by the new name: %v", namesOf(got))
@@ -78,7 +78,7 @@ func TestSearchFindsWords(t *testing.T) {
 	})
 }
 
-// Rows of an earlier release, which knows nothing of words, are found too.
+// Rows of an earlier release, which did not index words, are found too.
 func TestSearchFindsWhatAnEarlierReleaseWrote(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		adam := w.user(w.acme, "adam", snap.RoleAdmin)
@@ -99,8 +99,8 @@ func TestSearchFindsWhatAnEarlierReleaseWrote(t *testing.T) {
 	})
 }
 
-// Pages of a search follow each other without a gap, for words that match rarely
-// and ones that match nearly everything.
+// Consecutive pages of a search have no gaps, for words that match rarely and for words that match
+// almost everything.
 func TestSearchPages(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		alice, adam := w.user(w.acme, "alice", snap.RoleMember), w.user(w.acme, "adam", snap.RoleAdmin)

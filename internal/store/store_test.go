@@ -59,7 +59,7 @@ func newWorld(t testing.TB, o store.Options) *world {
 // auditKey signs the checkpoints of tests.
 var auditKey = auditlog.NewKey(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
 
-// sequence numbers the lines of the audit logs that wait.
+// sequence numbers the waiting lines of the audit logs.
 func (w *world) sequence() {
 	w.t.Helper()
 	for _, org := range []snap.OrgRef{w.acme, w.globex} {
@@ -118,7 +118,7 @@ func (w *world) privateKey(org snap.OrgRef) snap.Caller {
 	return c
 }
 
-// upload is what the world's n-th push of a target would begin with.
+// upload returns the upload with which the world's n-th push of a target begins.
 func (w *world) upload(target string, typ snap.Type) store.Upload {
 	w.pushes++
 	return store.Upload{

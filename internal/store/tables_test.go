@@ -11,9 +11,9 @@ import (
 	"snap/internal/store"
 )
 
-// What copies a database copies every table: the list of them is what the
-// migrations make, each table after those it refers to, and both databases have
-// the same columns. A new table cannot be forgotten.
+// Copying a database copies every table: the list of tables matches the migrations, each table comes
+// after those that it refers to, and both databases have the same columns. So a new table cannot be
+// forgotten.
 func TestTablesAreThoseOfTheSchema(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -69,7 +69,7 @@ func TestTablesAreThoseOfTheSchema(t *testing.T) {
 	}
 }
 
-// The order of tables() is one in which a copy meets every reference.
+// In the order of tables(), a copy finds the target of every reference.
 func TestTablesComeAfterWhatTheyReferTo(t *testing.T) {
 	t.Parallel()
 	s := open(t, store.Options{DataDir: t.TempDir()})

@@ -9,7 +9,7 @@ import (
 	"snap/internal/store"
 )
 
-// A push is its maker's alone until it is complete (SPEC 1, 3).
+// Only the user who started a push can see it until it is complete (SPEC 1, 3).
 func TestUploadIsItsMakersAlone(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		alice := w.user(w.acme, "alice", snap.RoleMember)
@@ -42,8 +42,8 @@ func TestUploadIsItsMakersAlone(t *testing.T) {
 	})
 }
 
-// Pushing the same file again moves no bytes, but only for who pushed it:
-// others are not told that it exists.
+// Pushing the same file again transfers no bytes, but only for the user who pushed it: others do not
+// learn that it exists.
 func TestFindPushTellsOnlyOfOnesOwn(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		alice := w.user(w.acme, "alice", snap.RoleMember)

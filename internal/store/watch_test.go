@@ -60,7 +60,7 @@ func testWatch(t *testing.T, url string) {
 	}
 }
 
-// TestStatementKind names every statement by one of a few words.
+// TestStatementKind checks the kind of every statement.
 func TestStatementKind(t *testing.T) {
 	t.Parallel()
 	for statement, want := range map[string]string{

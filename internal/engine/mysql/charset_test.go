@@ -14,8 +14,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// texts that servers convert to UTF-8 and not back, and others, by character set
-// and in hexadecimal digits.
+// texts are strings by character set, in hexadecimal digits. Some of them can be converted to UTF-8
+// but not back.
 func oddTexts() map[string][]string {
 	all := map[string][]string{
 		"sjis": {"5C", "8140", "F040", "955C955C", "B1B2", "7E"}, "cp932": {"ED40", "FA5C", "F040", "5C"},
@@ -40,8 +40,8 @@ func oddTexts() map[string][]string {
 	return all
 }
 
-// oddTable has two columns of every character set, and the rows of another are
-// distinguished by such a text.
+// oddTable creates a table with two columns of every character set, and a table whose key is such a
+// string.
 func oddTable() string {
 	var columns, values []string
 	rows := 0
@@ -142,7 +142,7 @@ func sameBytes(t *testing.T, url, column string, most int) {
 	}
 }
 
-// The search for originals also finds values that a dump has as digits.
+// The search for originals also finds values that a dump stores as hexadecimal digits.
 func TestStoredIn(t *testing.T) {
 	t.Parallel()
 	forms := storedIn(map[string]bool{"sjis": true, "greek": true})("表示文字列")

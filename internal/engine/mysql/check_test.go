@@ -106,8 +106,7 @@ func TestBinaryLog(t *testing.T) {
 	}
 }
 
-// Programs that a load made run with rights on their own database only, whoever
-// calls them.
+// Programs that a load created run with rights on their own database only, regardless of the caller.
 func TestProgramsStayInTheirDatabase(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
@@ -150,8 +149,8 @@ func TestProgramsStayInTheirDatabase(t *testing.T) {
 	})
 }
 
-// FuzzStatements: whatever a statement is, what passes the check has our header,
-// and passes it again as it is.
+// FuzzStatements checks that every statement that passes the check has a generated header, and
+// passes the check again unchanged.
 func FuzzStatements(f *testing.F) {
 	for _, p := range hostilePrograms() {
 		f.Add(p.kind, p.SQL, p.Mode)
@@ -182,8 +181,8 @@ func FuzzStatements(f *testing.F) {
 	})
 }
 
-// FuzzDescribe: whatever SHOW CREATE TABLE answers, its description is refused,
-// or makes one table of that name without another database.
+// FuzzDescribe checks that a description of any output of SHOW CREATE TABLE is refused, or creates
+// one table of that name in the same database.
 func FuzzDescribe(f *testing.F) {
 	for _, sql := range append(hostileTables(),
 		"CREATE TABLE `t` (\n  `a` int DEFAULT 1,\n  KEY `k` (`a`)\n) ENGINE=InnoDB PARTITION BY HASH (`a`) "+

@@ -16,12 +16,12 @@ import (
 	"snap/internal/servertest"
 )
 
-// The description of a database without programs makes the same database: the
-// server shows every table exactly as the original.
+// The description of a database without programs recreates the same database: the server shows every
+// table exactly like the original.
 func TestDescribedTablesAreTheSame(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
-		until := time.Now().Add(5 * time.Second) // as many as fit
+		until := time.Now().Add(5 * time.Second) // as many rounds as fit
 		rapid.Check(t, func(r *rapid.T) {
 			if time.Now().After(until) {
 				return
@@ -48,7 +48,7 @@ func TestDescribedTablesAreTheSame(t *testing.T) {
 	})
 }
 
-// throughJSON returns a description as it comes out of a file.
+// throughJSON returns a description after encoding it to JSON and decoding it.
 func throughJSON(t testing.TB, d *schema.Schema) *schema.Schema {
 	t.Helper()
 	b, err := json.Marshal(d)
@@ -99,7 +99,7 @@ func sessionOf(t testing.TB, url string) *sql.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	db.SetMaxIdleConns(0) // else the database is in use
+	db.SetMaxIdleConns(0) // otherwise the database is in use
 	return c
 }
 
@@ -110,8 +110,7 @@ func shown(t testing.TB, c *sql.Conn, table string) string {
 		"SHOW CREATE TABLE "+quote(table)), "\n"), quote(place)+".", ""), "$2"), "")
 }
 
-// Of a database with everything, what is data comes back, and each thing that is
-// not is named.
+// For a database with every kind of object, the data is restored and all other objects are listed.
 func TestEverythingIsDescribedOrNamed(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {

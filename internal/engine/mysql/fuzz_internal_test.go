@@ -28,7 +28,7 @@ func FuzzURL(f *testing.F) {
 	})
 }
 
-// FuzzDumpLines: a dump that somebody made up is read or refused.
+// FuzzDumpLines checks that a made-up dump is read or refused.
 func FuzzDumpLines(f *testing.F) {
 	for _, seed := range []string{"INSERT INTO `a` (`b`,`c`) VALUES\n", "INSERT INTO `a``b` (`c`) VALUES\n",
 		"(1,'x\\'y',NULL)", "('", "()", "(_binary 'x')", "(1,'a''b')", "INSERT INTO `"} {

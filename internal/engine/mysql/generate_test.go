@@ -40,7 +40,7 @@ func (s *sketch) oneOf(what string, of ...string) string {
 	return rapid.SampledFrom(of).Draw(s.r, what)
 }
 
-// on returns what MariaDB or MySQL says it by.
+// on returns the spelling for MariaDB or for MySQL.
 func (s *sketch) on(mariadb, mysql string) string {
 	if s.mariadb {
 		return mariadb
@@ -58,7 +58,7 @@ func (s *sketch) sequence() {
 	}
 }
 
-// table makes a table of a random kind, fills it, and makes what hangs on it.
+// table creates a table of a random kind, fills it, and creates its triggers and other objects.
 func (s *sketch) table(n int, last bool) {
 	name := quote(s.oneOf("name", "t", "T x", "a`b", "ü漢", "select", "it's", "a.b") + fmt.Sprint(n))
 	shape := s.oneOf("shape", "plain", "plain", "plain", "partitioned", "versioned")

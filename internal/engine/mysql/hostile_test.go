@@ -14,15 +14,15 @@ import (
 	"snap/internal/servertest"
 )
 
-// as returns a dump as one of another author.
+// as returns a dump with another degree of trust.
 func as(d engine.Dump, trust engine.Trust, programs bool) engine.Dump {
 	d.Trust, d.WithPrograms = trust, programs
 	return d
 }
 
-// A dump of somebody else comes back as data: every row of every table, and no
-// program. With programs, or from the own organization, it comes back whole, and
-// its programs belong to an account that reaches their database only.
+// A dump from somebody else is loaded as data: every row of every table, and no program. With
+// programs, or from the user's own organization, it is loaded completely, and its programs belong to
+// an account that can only use their database.
 func TestForeignDumps(t *testing.T) {
 	t.Parallel()
 	onEach(t, testForeignDumps)
@@ -156,7 +156,7 @@ func settings(t *testing.T, url string) []string {
 	return answer(t, c, "SHOW GLOBAL VARIABLES")
 }
 
-// hostileDump is a dump with a structure and rows that somebody made up.
+// hostileDump returns a dump with a made-up structure and made-up rows.
 func hostileDump(t testing.TB, s structure, rows string, d schema.Schema, tables ...engine.Table) engine.Dump {
 	t.Helper()
 	line, err := json.Marshal(s)
@@ -166,11 +166,11 @@ func hostileDump(t testing.TB, s structure, rows string, d schema.Schema, tables
 	return dumpOf([]byte(head+string(line)+"\n"+rows), engine.Info{Schema: &d, Tables: tables})
 }
 
-// A hostile dump changes nothing but the database that it is loaded into,
-// whatever its author writes and however far it is trusted; most is refused.
+// A hostile dump changes only the database that it is loaded into, whatever it contains and whatever
+// the degree of trust. Most such dumps are refused.
 func TestHostileDumps(t *testing.T) {
 	t.Parallel()
-	for _, server := range []string{"mariadb", "mysql-8.0"} { // the others read as these do
+	for _, server := range []string{"mariadb", "mysql-8.0"} { // the other servers parse like these
 		t.Run(server, func(t *testing.T) {
 			t.Parallel()
 			testHostileDumps(t, server)
@@ -179,7 +179,7 @@ func TestHostileDumps(t *testing.T) {
 }
 
 func testHostileDumps(t *testing.T, server string) {
-	url := servertest.OwnMySQL(t, server, t.TempDir()) // of its own: all of it is compared
+	url := servertest.OwnMySQL(t, server, t.TempDir()) // a separate server, because all of it is compared
 	db, place := openURL(t, url)
 	for _, statement := range []string{"CREATE DATABASE prod", "CREATE DATABASE loaded"} {
 		if _, err := db.Exec(statement); err != nil {
@@ -312,7 +312,7 @@ func hostileRows() []string {
 type hostileProgram struct {
 	kind string
 	definition
-	mayLoad bool // it may: what it tries is stopped when it runs
+	mayLoad bool // the load may succeed: the server stops the attack when it runs
 }
 
 func hostilePrograms() []hostileProgram {
@@ -424,8 +424,8 @@ func hostileDescriptions() map[string]schema.Schema {
 	return all
 }
 
-// FuzzLiterals: whatever a row is, what is written of it is a list of as many
-// literals, which is read as itself again.
+// FuzzLiterals checks that every accepted row is written as a list of the same number of literals,
+// which is parsed unchanged again.
 func FuzzLiterals(f *testing.F) {
 	for _, row := range hostileRows() {
 		f.Add([]byte(row[strings.Index(row, "\n")+1:]))

@@ -60,8 +60,8 @@ func openURL(t testing.TB, url string) (*sql.DB, database) {
 	return db, d
 }
 
-// contents returns the whole database as the server itself shows it: how
-// everything is made, and every row of every table and view, exactly.
+// contents returns the whole database as the server shows it: every definition, and the exact rows
+// of every table and view.
 func contents(t testing.TB, url string) string {
 	t.Helper()
 	db, d := openURL(t, url)
@@ -108,7 +108,7 @@ func contents(t testing.TB, url string) string {
 			}
 			what, past := exactly(t, c, n), ""
 			switch kinds[n] {
-			case "VIEW": // what a view shows may come in any order
+			case "VIEW": // the rows of a view can have any order
 				what = "count(*)"
 			case "SYSTEM VERSIONED":
 				what, past = what+", row_start, row_end", " FOR SYSTEM_TIME ALL"
@@ -121,9 +121,9 @@ func contents(t testing.TB, url string) string {
 	return all.String()
 }
 
-// unlike is what differs between a database and its copy, rightly: who made
-// something and when, by a client of which character set, and a character set
-// that MySQL shows only where it was written, when the collation tells it too.
+// unlike matches the permitted differences between a database and its copy: the creator and the time
+// of creation, the client's character set, and a character set that MySQL shows only if it was
+// written although the collation implies it.
 var unlike = regexp.MustCompile("\\|latin1\\b|\\|utf8mb4\\b|DEFINER=`[^`]*`@`[^`]*` ?|(?m:\\|\\d{4}-\\d\\d-\\d\\d " +
 	"\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?$)|STARTS '[^']*'| CHARACTER SET \\w+( COLLATE)")
 
@@ -140,7 +140,7 @@ func exactly(t testing.TB, c *sql.Conn, table string) string {
 	return strings.Join(list, ", ")
 }
 
-// answer returns the rows of a query, their values with bars between them.
+// answer returns the rows of a query, with bars between the values.
 func answer(t testing.TB, c *sql.Conn, query string) []string {
 	t.Helper()
 	rows, err := c.QueryContext(context.Background(), query)
@@ -205,7 +205,7 @@ func load(t testing.TB, url string, d engine.Dump, terminate bool) error {
 	return s.Swap(t.Context(), terminate)
 }
 
-// counted fails when the counted rows are not those of the database.
+// counted fails if the counted rows differ from those of the database.
 func counted(t testing.TB, url string, tables []engine.Table) {
 	t.Helper()
 	db, _ := openURL(t, url)
@@ -225,8 +225,7 @@ func counted(t testing.TB, url string, tables []engine.Table) {
 	db.Close()
 }
 
-// Real input: every MySQL database of the samples, row for row, with views,
-// triggers and routines.
+// Every MySQL sample database is restored row for row, with views, triggers and routines.
 func TestSamples(t *testing.T) {
 	t.Parallel()
 	samples := servertest.Samples(t)
@@ -290,8 +289,8 @@ func analyzed(t *testing.T, urls ...string) {
 	}
 }
 
-// sanitized masks the customers' addresses and nothing else, and loads that over
-// the copy, whose contents are those of before.
+// sanitized masks only the customers' addresses, and loads the result over the copy, which has the
+// original contents.
 func sanitized(t *testing.T, sample string, d engine.Dump, to, before string) {
 	t.Helper()
 	table, column := map[string]string{"sakila": "customer", "chinook": "Customer"}[sample],
@@ -469,8 +468,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A dump that an enemy wrote makes what it says it makes and nothing more: it
-// cannot run another statement, or read a file of this machine.
+// A dump from an attacker creates only the objects that it lists: it cannot run another statement,
+// or read a file of this machine.
 func TestHostileDump(t *testing.T) {
 	t.Parallel()
 	to := servertest.MariaDB(t)

@@ -13,8 +13,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// What Needs says is missing is granted by its statements: then nothing is
-// missing.
+// The statements that Needs returns grant everything that is missing.
 func TestNeedsAreMendedByTheirStatements(t *testing.T) {
 	t.Parallel()
 	for _, server := range servertest.MySQLServers() {

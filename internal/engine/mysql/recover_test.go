@@ -14,9 +14,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// A load that was killed within the swap, on either side of the moment that the
-// tables change places, is undone or finished by the next one, also when that
-// one is refused (decision 19).
+// A load that was killed during the swap, before or after the tables are exchanged, is undone or
+// finished by the next load, even if that one is refused (decision 19).
 func TestKilledSwapIsFinishedByTheNextLoad(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
@@ -72,9 +71,9 @@ func halfDropped(t *testing.T, url, id string) {
 	}
 }
 
-// While the tables change places a load cannot be stopped, so that what it tells
-// of itself is true; and a load whose connections were lost then is cleared up
-// when the server has done with it, not at the same time (decision 19).
+// While the tables are exchanged, a load cannot be stopped, so that its report is true. If its
+// connections are lost at that time, it is cleaned up only after the server has finished (decision
+// 19).
 func TestTablesChangePlacesAlone(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
@@ -256,7 +255,7 @@ func TestUnknownCollation(t *testing.T) {
 	}
 }
 
-// A script is split as the client programs split it.
+// A script is split like the client programs do.
 func TestStatements(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

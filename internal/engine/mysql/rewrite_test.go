@@ -25,8 +25,8 @@ func planFor(tables []engine.Table, masks map[string]engine.Mask) engine.Plan {
 	return p
 }
 
-// With everything kept, the dump is the same; with masks, only those columns
-// are another; what no plan covers is refused.
+// With everything kept, the dump is unchanged. With masks, only the masked columns change. Columns
+// that the plan does not cover are refused.
 func TestRewrite(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.MariaDB(t), servertest.MariaDB(t)
@@ -85,7 +85,7 @@ func TestRewrite(t *testing.T) {
 	}
 }
 
-// A literal is read as what was written.
+// A literal is parsed as the value that was written.
 func TestLiterals(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

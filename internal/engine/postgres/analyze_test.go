@@ -10,8 +10,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// After a load the planner knows all there is to know, also what came after the
-// rows: expressions, statistics of columns together, partitions, children.
+// After a load the planner has complete statistics, including those of objects that were created
+// after the rows: expressions, extended statistics, partitions and child tables.
 func TestPlannerKnowsEverything(t *testing.T) {
 	t.Parallel()
 	for _, v := range servertest.PostgresVersions {
@@ -52,7 +52,7 @@ func TestComputedFrom(t *testing.T) {
 		"CREATE INDEX i ON public.customer USING btree (id, name);\n":                "",
 		"CREATE INDEX i ON public.customer USING btree (lower(email));\n":            "public.customer",
 		`CREATE UNIQUE INDEX i ON ONLY "a b"."T" USING gin (((data -> 'x'::text)));`: `"a b"."T"`,
-		// looked at once more, for nothing
+		// analyzed a second time without need
 		"CREATE INDEX i ON public.customer USING btree (id) WHERE (name IS NOT NULL);": "public.customer",
 		"no index": "",
 	} {

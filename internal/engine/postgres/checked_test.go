@@ -10,14 +10,14 @@ import (
 	"snap/internal/servertest"
 )
 
-// ours is the dump as one of the user's own organization.
+// ours returns the dump as one from the user's own organization.
 func ours(d engine.Dump) engine.Dump {
 	d.Trust = engine.Ours
 	return d
 }
 
-// A snapshot of one's own organization comes back with its programs, owned by a
-// role that can do nothing else, and the user can use all of it.
+// A snapshot of the user's own organization is loaded with its programs. A role without other
+// rights owns them, and the user can use all of them.
 func TestOurSnapshotIsLoadedByARole(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.Postgres(t), servertest.Postgres(t)
@@ -45,14 +45,14 @@ func TestOurSnapshotIsLoadedByARole(t *testing.T) {
 	left := func() []string {
 		return linesOf(t, to, "SELECT rolname::text FROM pg_roles WHERE rolname = '"+owners[0][:len(rolePrefix)+16]+"'")
 	}
-	for len(left()) > 0 { // the sweep of another test may hold the role's lock
+	for len(left()) > 0 { // another test's sweep may hold the role's lock
 		if err := load(t, to, foreign(again), true); err != nil { // it sweeps
 			t.Fatal(err)
 		}
 	}
 }
 
-// data2 has what pg_dump writes in more than one statement.
+// data2 has objects for which pg_dump writes more than one statement.
 const data2 = `; CREATE EXTENSION hstore SCHEMA "Größe ""x"""; ALTER TABLE a1 ALTER b SET STATISTICS 5; ALTER TABLE parent ENABLE ALWAYS TRIGGER tg; CREATE INDEX cl ON a1 (b); ALTER TABLE a1 CLUSTER ON cl;
 CREATE TEXT SEARCH CONFIGURATION cfg (COPY = simple); CREATE AGGREGATE agg(int) (SFUNC = int4pl, STYPE = int); CREATE OPERATOR ### (LEFTARG = int, RIGHTARG = int, FUNCTION = int4pl);
 CREATE FUNCTION topair(int) RETURNS mood LANGUAGE sql AS $f$ SELECT 'ok'::mood $f$; CREATE CAST (int AS mood) WITH FUNCTION topair(int); CREATE RULE rl AS ON INSERT TO v DO INSTEAD (SELECT 1; SELECT 2); ALTER TABLE parent FORCE ROW LEVEL SECURITY;
@@ -79,7 +79,7 @@ func TestStatements(t *testing.T) {
 	}
 }
 
-// Entries that are not what they say are refused.
+// Entries whose statements do not match their kind and name are refused.
 func TestReviewRefuses(t *testing.T) {
 	t.Parallel()
 	good := dumpEntry{id: 1, tag: "f(integer)", desc: "FUNCTION", namespace: "public",

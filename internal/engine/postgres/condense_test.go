@@ -12,8 +12,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// TestCondensedDumpIsTheSame holds pg_restore's reading of a condensed dump
-// against that of the dump as pg_dump wrote it.
+// TestCondensedDumpIsTheSame compares what pg_restore reads from a condensed dump and from the
+// original dump.
 func TestCondensedDumpIsTheSame(t *testing.T) {
 	t.Parallel()
 	url := various(t)
@@ -44,8 +44,8 @@ func TestCondensedDumpIsTheSame(t *testing.T) {
 	}
 }
 
-// various returns a database with tables of many rows, of large ones and of none,
-// and large objects.
+// various returns a database with large objects and with tables that have many rows, large rows or
+// no rows.
 func various(t *testing.T) (url string) {
 	t.Helper()
 	url = servertest.Postgres(t)
@@ -61,7 +61,7 @@ func various(t *testing.T) (url string) {
 	return url
 }
 
-// asSQL is a dump as SQL.
+// asSQL returns a dump as SQL.
 func asSQL(t *testing.T, dump []byte) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "dump")
@@ -82,7 +82,7 @@ func asSQL(t *testing.T, dump []byte) string {
 	return strings.Join(lines, "")
 }
 
-// A dump that is not understood is kept as it is; one that ends early is not.
+// A dump of an unknown version is kept unchanged. A truncated dump is an error.
 func TestCondenseKeepsWhatIsNotUnderstood(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -11,7 +11,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// A dump describes every object as data, or names it as a program.
+// A dump describes every object as data, or lists it as a program.
 func TestDumpDescribesTheDatabase(t *testing.T) {
 	t.Parallel()
 	url := servertest.Postgres(t)

@@ -21,8 +21,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// written is an encoding with characters that a database in it takes: some by
-// random, and some that are easily lost. Names are of a table and of a column.
+// written is an encoding with texts that a database in this encoding can store: random ones, and
+// some that are easily lost. The names are those of a table and of a column.
 type written struct {
 	encoding    string
 	character   *rapid.Generator[string]
@@ -54,7 +54,7 @@ func writtens() []written {
 			"\xc5\xec\xb5\xfe",
 			"東京"},
 		{"EUC_TW", rapid.OneOf(ascii, from(high, high)), []string{"\xc4\xe3\xa7\xa1"}, "\xc4\xe3",
-			`\xC4\xE3`}, // which is not known here
+			`\xC4\xE3`}, // an encoding that this program cannot convert
 		{"UTF8", rapid.Map(rapid.Rune().Filter(func(r rune) bool { return r > 0 && utf8.ValidRune(r) }),
 			func(r rune) string { return string(r) }), []string{"café 東京 \uf7e9"}, "Größe", "Größe"},
 		{"SQL_ASCII", from([2]byte{1, 0xff}), []string{"caf\xe9", "café", "\xf0\x9f", "\uf7e9"}, "caf\xe9 \xc3\xa9",
@@ -74,8 +74,8 @@ func rawly(t testing.TB, url string, statements ...string) {
 	}
 }
 
-// create makes a table of texts and fills it. A backslash keeps the statement
-// ASCII, and the server checks what it stands for.
+// create creates a table of texts and fills it. Escapes keep the statement ASCII, and the server
+// checks their values.
 func (w written) create(t testing.TB, url string, texts []string) {
 	t.Helper()
 	values := make([]string, len(texts))
@@ -226,8 +226,7 @@ func (w written) masked(t *testing.T, seed int, from, to string, want map[string
 	}
 }
 
-// A snapshot of before, which was converted to UTF-8 when it was built, is
-// converted back.
+// A snapshot from an old version, which was converted to UTF-8 when it was built, is converted back.
 func TestSnapshotThatWasConverted(t *testing.T) {
 	t.Parallel()
 	server := servertest.Postgres(t)

@@ -16,13 +16,13 @@ import (
 	"snap/internal/subset/subsettest"
 )
 
-// foreign is the dump as somebody else's.
+// foreign returns the dump as one from somebody else.
 func foreign(d engine.Dump) engine.Dump {
 	d.Trust = engine.Foreign
 	return d
 }
 
-// data is a database without programs: all of it is described.
+// data is a database without programs, so that all of it is described.
 const data = `
 CREATE SCHEMA "Größe ""x"""; COMMENT ON SCHEMA "Größe ""x""" IS 'it''s \ "x"'; CREATE EXTENSION citext; CREATE EXTENSION hstore SCHEMA "Größe ""x"""; CREATE EXTENSION pg_trgm;
 CREATE TYPE mood AS ENUM ('sad', 'it''s', ''); CREATE DOMAIN positive AS int DEFAULT 3 NOT NULL CONSTRAINT pos CHECK (value > 0); CREATE DOMAIN more AS positive CHECK (value < 1000);
@@ -60,7 +60,7 @@ func TestForeignSnapshotOfData(t *testing.T) {
 	noRoles(t, to)
 }
 
-// noRoles checks that the server has none of the loads' roles.
+// noRoles checks that no role of a load is left on the server.
 func noRoles(t *testing.T, url string) {
 	t.Helper()
 	if roles := linesOf(t, url,
@@ -144,7 +144,7 @@ func TestForeignSnapshotWithPrograms(t *testing.T) {
 	}
 }
 
-// odd2 has columns whose types a description cannot have.
+// odd2 has columns with types that descriptions do not support.
 const odd2 = `; CREATE TABLE own.odd (a own.pair PRIMARY KEY, b own.floats, c own.pairs, d regclass, e int2vector, f own.pair[] DEFAULT '{}', g own.floats CHECK (lower(g) > 1));
 INSERT INTO own.odd VALUES ('(1,x)', '[1,2)', ARRAY[ROW(1, 'a')::own.pair], 'pg_class', '1 2', '{}', '[2,3)'); CREATE INDEX ON own.odd USING gist (b)`
 
@@ -166,7 +166,7 @@ func TestGeneratedGraphsLoadAsData(t *testing.T) {
 	}
 }
 
-// Rows that are divided by an enum go where the new enum puts them.
+// Rows partitioned by an enum are loaded into the partitions of the new enum.
 func TestForeignRowsDividedByAnEnum(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.Postgres(t), servertest.Postgres(t)
@@ -184,7 +184,7 @@ func TestForeignRowsDividedByAnEnum(t *testing.T) {
 	}
 }
 
-// A snapshot without a description is refused, with what to do.
+// A snapshot without a description is refused, with a hint.
 func TestForeignSnapshotWithoutDescription(t *testing.T) {
 	t.Parallel()
 	url := servertest.Postgres(t)

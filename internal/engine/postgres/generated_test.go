@@ -18,8 +18,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// types are the built-in types of values, each with expressions of the row
-// number n that make some, odd ones among them. int4multirange needs 14.
+// types are the built-in types, each with expressions of the row number n that produce values,
+// including unusual ones. int4multirange needs version 14.
 var types = map[string][]string{
 	"smallint": {"n", "-32768"}, "integer": {"n * 7", "2147483647"}, "bigint": {"n * 1e10", "-9223372036854775808"},
 	"numeric": {"n / 7.0", "'NaN'", "'Infinity'", "1e-40"}, "numeric(12,3)": {"n / 3.0"},
@@ -65,8 +65,8 @@ CREATE DOMAIN own.pairs AS own.pair[];
 CREATE TYPE own.floats AS RANGE (subtype = float8, subtype_diff = float8mi);
 `
 
-// features are what a database may have besides tables, each on its own. Every
-// one is in some generated database.
+// features are the things that a database can have in addition to tables. Each of them is in some
+// generated database.
 var features = []string{
 	`CREATE SCHEMA "select"; CREATE TABLE "select"."table" ("from" int PRIMARY KEY, "Where" text); INSERT INTO "select"."table" VALUES (1, 'x')`,
 	`CREATE SEQUENCE q AS smallint START 5 INCREMENT -2 MINVALUE -100 MAXVALUE 10 CYCLE; SELECT nextval('q')`,
@@ -97,9 +97,9 @@ var features = []string{
 	`CREATE FUNCTION conv(int) RETURNS int LANGUAGE sql AS 'SELECT 1'; CREATE CONVERSION cv FOR 'UTF8' TO 'LATIN1' FROM utf8_to_iso8859_1; CREATE OPERATOR CLASS oc FOR TYPE int USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 btint4cmp(int, int)`,
 }
 
-// Generated databases come back as they were, by every row and by the
-// definition that pg_dump writes: all built-in types, and every kind of object,
-// as far as the oldest, the usual and the newest server know them.
+// Generated databases are restored unchanged, according to every row and to the definition that
+// pg_dump writes: all built-in types and every kind of object, as far as the oldest, the usual and
+// the newest server support them.
 func TestGeneratedDatabasesRoundTrip(t *testing.T) {
 	t.Parallel()
 	oldest, newest := servertest.PostgresVersions[0], slices.Max(servertest.PostgresVersions)
@@ -145,15 +145,15 @@ func roundTrip(t *testing.T, e Engine, bin, from, to, text string) {
 	}
 }
 
-// vocabulary is what databases are generated from.
+// vocabulary is the set of types and features from which databases are generated.
 type vocabulary struct {
 	preamble        string
 	types, features []string
 	values          map[string][]string // expressions, by type
 }
 
-// vocabularyOf returns what a server knows: it tries everything in an empty
-// database. A version or a build of it lacks little.
+// vocabularyOf returns the types and features that a server supports, by trying everything in an
+// empty database.
 func vocabularyOf(t *testing.T, url string) (v vocabulary) {
 	t.Helper()
 	conn := connectTo(t, url).PgConn()
@@ -194,7 +194,7 @@ func vocabularyOf(t *testing.T, url string) (v vocabulary) {
 	return v
 }
 
-// shuffledTypes returns the types' names, mixed but always the same way.
+// shuffledTypes returns the types' names in an order that looks random but is always the same.
 func shuffledTypes() []string {
 	all := slices.Sorted(maps.Keys(types))
 	rand.New(rand.NewPCG(1, 1)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -281,8 +281,7 @@ func rowsOf(t testing.TB, dump engine.Dump) string {
 	return strings.Join(all, "")
 }
 
-// A build names everything that the snapshot leaves out, and nothing that the
-// snapshot has.
+// A build lists everything that the snapshot omits, and nothing that it contains.
 func TestBuildNamesWhatItLeavesOut(t *testing.T) {
 	t.Parallel()
 	url := servertest.Postgres(t)

@@ -14,7 +14,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// nasty are texts that a hostile description may have in any place of a text.
+// nasty are strings that a hostile description may have in any place.
 var nasty = []string{
 	"a", "b", "public",
 	`a"b`, `a"; DROP DATABASE prod; --`, "a'; DROP DATABASE prod; --", `\'; DROP ROLE x; --`, "a\x00b", strings.Repeat("x", 64), strings.Repeat("y", 600), "pg_catalog", "information_schema",
@@ -26,11 +26,10 @@ var nasty = []string{
 	"number", "bytes", "hstore", "plpython3u", "full", "smallint", "",
 }
 
-// drawing draws the parts of a description in which all but a few texts are as
-// they should be.
+// drawing draws the parts of a description in which all but a few strings are valid.
 type drawing struct {
 	*rapid.T
-	hostile int // how many texts still may be others
+	hostile int // how many more strings may be invalid
 }
 
 func (d *drawing) one(usual ...string) string {
@@ -143,15 +142,15 @@ func hostileSchema(r *rapid.T) *schema.Schema {
 	return s
 }
 
-// generatedWords are the words that may be outside of quotes in what is
-// generated from a description.
+// generatedWords are the words that may be outside of quotes in statements that are generated from
+// a description.
 var generatedWords = strings.Fields(`create schema if not exists type as enum sequence increment by minvalue maxvalue start with cache cycle domain default null check constraint no inherit table unlogged
 	inherits partition of range list hash collate alter only column set drop attach for values in from to modulus remainder index unique on using btree add primary key include deferrable initially deferred foreign references match full update delete cascade
 	restrict action valid owned select pg_catalog setval regclass replica identity nothing comment is true false database cluster generated always by name nextval cast and or value
 	lower now integer text numeric smallint regclass fillfactor autovacuum_enabled off desc nulls first last int4_ops hstore option e b upper copy bytea character collation`)
 
-// hostileDescription is the property that a description that is accepted becomes
-// statements of the expected kinds, one each, with nothing of it outside of quotes.
+// hostileDescription checks that an accepted description becomes single statements of the expected
+// kinds, with none of its strings outside of quotes.
 func hostileDescription(r *rapid.T) {
 	s, err := describedBy(engine.Info{Schema: hostileSchema(r)})
 	if err != nil {
@@ -207,8 +206,7 @@ var entriesOfDumps = []dumpEntry{
 	{desc: "SEQUENCE SET", tag: "f", definition: "SELECT pg_catalog.setval('public.f', 5, true);\n"},
 }
 
-// hostileEntry draws an entry of a table of contents, with pieces of SQL put in
-// or taken out.
+// hostileEntry draws an entry of a table of contents, with pieces of SQL added or removed.
 func hostileEntry(r *rapid.T) dumpEntry {
 	pieces := []string{
 		"(", ")", ";", "'",
@@ -224,9 +222,8 @@ func hostileEntry(r *rapid.T) dumpEntry {
 	return e
 }
 
-// hostileContents is the property that an accepted entry has no statement but
-// those of its kind, by a reading of its own: what is outside of quotes and
-// comments begins only with CREATE, ALTER and COMMENT.
+// hostileContents checks that an accepted entry only has statements of its kind. It uses a parser of
+// its own: outside of quotes and comments, statements begin only with CREATE, ALTER and COMMENT.
 func hostileContents(r *rapid.T) {
 	e := hostileEntry(r)
 	if _, _, err := (&review{}).entries([]dumpEntry{e}); err != nil {
@@ -250,8 +247,8 @@ func TestHostileContents(t *testing.T) {
 
 func FuzzHostileContents(f *testing.F) { f.Fuzz(rapid.MakeFuzz(hostileContents)) }
 
-// asTheServerReads is the property that an accepted entry of one statement is one
-// for the server too, which parses it and runs nothing.
+// asTheServerReads checks that an accepted entry with one statement is one statement for the server
+// too, which only parses it.
 func asTheServerReads(conn *pgconn.PgConn) func(*rapid.T) {
 	return func(r *rapid.T) {
 		e := hostileEntry(r)

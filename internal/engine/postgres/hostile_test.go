@@ -19,8 +19,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// victim is a server of the test's own, with another database and a role that an
-// attack could reach.
+// victim is a server for one test, with another database and a role that an attack could reach.
 type victim struct {
 	url   string
 	plain string // of a user who may create databases and nothing else
@@ -92,12 +91,11 @@ type way struct {
 	withPrograms bool
 }
 
-// everyWay are the degrees of trust that a hostile dump can have.
+// everyWay lists the degrees of trust that a hostile dump can have.
 var everyWay = []way{{engine.Foreign, true}, {engine.Ours, false}, {engine.Foreign, false}}
 
-// attack loads a dump, by a superuser and by a user who may only create
-// databases. It may fail or not: nothing else may change. It returns what became
-// of the load as data.
+// attack loads a dump, as a superuser and as a user who may only create databases. The load may
+// fail, but nothing else may change. attack returns the result of the load as data.
 func (v victim) attack(t *testing.T, what string, d engine.Dump, urls []string, ways ...way) (data error) {
 	t.Helper()
 	before := v.state(t)
@@ -197,15 +195,15 @@ func TestHostilePrograms(t *testing.T) {
 			real = dumpOf(changed, d.Info)
 		}
 	}
-	// As one's own it does all that it can, so the attack is a real one.
+	// Loaded as the user's own snapshot, the attack succeeds, so it is a real one.
 	if err := load(t, v.url, real, true); len(linesOf(t, v.url,
 		"SELECT datname::text FROM pg_database WHERE datname = 'gone'")) == 0 {
 		t.Errorf("the attack does nothing to those who load it as their own: %v", err)
 	}
 }
 
-// Tables of contents are altered: statements are added to definitions, names,
-// rows and settings. As data the snapshot loads or fails, and nothing runs.
+// The test adds statements to definitions, names, rows and settings in the table of contents. As
+// data, the snapshot loads or fails, and no added statement runs.
 func TestHostileContentsOnAServer(t *testing.T) {
 	t.Parallel()
 	v := newVictim(t)
@@ -292,8 +290,8 @@ const definitionField = 4
 
 var textFields = []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 4}
 
-// changeContents changes the texts of the entries of a dump of version 1.14. A
-// text is nil when there is none.
+// changeContents changes the strings of the entries of a dump of version 1.14. A missing string is
+// nil.
 func changeContents(t *testing.T, dump []byte, change func(i int, texts [][]byte)) []byte {
 	t.Helper()
 	if string(dump[:5]) != "PGDMP" || dump[6] < 14 || dump[6] > 16 {
@@ -390,8 +388,8 @@ func changeContents(t *testing.T, dump []byte, change func(i int, texts [][]byte
 	return out.Bytes()
 }
 
-// planted are functions, an operator and a cast that fit a call of PostgreSQL's own
-// better than those do, where bare names are searched for in the schema public.
+// planted are functions, an operator and a cast that match calls of PostgreSQL's own functions
+// better than those do, if the search path includes the schema public.
 const planted = `CREATE FUNCTION called() RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'a function of the database was called'; END $$;
 	CREATE TYPE mood AS ENUM ('happy', 'sad');
 	CREATE FUNCTION concat_ws(text, text) RETURNS text LANGUAGE sql AS $$ SELECT public.called() $$;
@@ -430,8 +428,7 @@ func TestPlantedFunctionsAreNotCalled(t *testing.T) {
 	}
 }
 
-// A table of contents of somebody else is read only as far as it fits into little
-// memory, however it is made large.
+// Reading somebody else's table of contents needs little memory, however large it is.
 func TestLargeContentsAreRefused(t *testing.T) {
 	t.Parallel()
 	number := func(n int) []byte {

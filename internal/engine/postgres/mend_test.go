@@ -8,13 +8,13 @@ import (
 	"snap/internal/servertest"
 )
 
-// A database that a load holds is no leftover. When its load has ended, it is
-// removed, by this or by the next load of any test.
+// A database that a running load uses is not a leftover. When that load has ended, this cleanup or
+// the next load of any test removes it.
 func TestMendDropsWhatNoLoadHolds(t *testing.T) {
 	t.Parallel()
 	url := servertest.Postgres(t)
 	conn, place := connectTo(t, url), servedAt(t, url)
-	holder, err := place.maintenance(t.Context()) // locks are of one database
+	holder, err := place.maintenance(t.Context()) // locks belong to one database
 	if err != nil {
 		t.Fatal(err)
 	}

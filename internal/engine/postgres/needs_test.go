@@ -12,8 +12,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// What Needs says is missing is what keeps a user from building and loading:
-// once its statements were run, nothing is missing and both succeed.
+// Needs reports exactly the rights that a user lacks to build and load: after running its
+// statements, nothing is missing and both succeed.
 func TestNeedsAreMendedByTheirStatements(t *testing.T) {
 	t.Parallel()
 	for _, v := range []int{servertest.PostgresVersions[0], 15, slices.Max(servertest.PostgresVersions)} {
@@ -56,8 +56,8 @@ func TestNeedsAreMendedByTheirStatements(t *testing.T) {
 	}
 }
 
-// whenDropped returns when the server has dropped the databases that loads by the
-// user have replaced: until then a load's session holds a lock on their names.
+// whenDropped waits until the server has dropped the databases that the user's loads replaced.
+// Until then, a load's session holds a lock on their names.
 func whenDropped(t *testing.T, admin, user string) {
 	t.Helper()
 	d, err := parse(admin)
@@ -75,11 +75,11 @@ func whenDropped(t *testing.T, admin, user string) {
 	}
 }
 
-// mend runs what Needs says, until nothing is missing, and returns all it said.
+// mend runs the statements that Needs reports until nothing is missing, and returns all reports.
 func mend(t *testing.T, e Engine, url string, u engine.Use, admin string) string {
 	t.Helper()
 	var said strings.Builder
-	for range 3 { // row-level security is seen by those who may read a table
+	for range 3 { // only users who may read a table see its row-level security
 		needs, err := e.Needs(t.Context(), url, u)
 		if err != nil {
 			t.Fatal(err)

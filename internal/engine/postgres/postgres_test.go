@@ -157,8 +157,8 @@ func leftovers(t testing.TB, url string) []string {
 	return names
 }
 
-// Real input: every PostgreSQL database of the samples, row for row, with its
-// views, triggers, functions, partitions and full-text columns.
+// Every PostgreSQL sample database is restored row for row, with its views, triggers, functions,
+// partitions and full-text columns.
 func TestSamples(t *testing.T) {
 	t.Parallel()
 	samples := servertest.Samples(t)
@@ -252,7 +252,7 @@ func TestOddSchema(t *testing.T) {
 	same(t, from, to)
 }
 
-// What belongs to the database itself stays with the name.
+// A load keeps the properties of the destination's database itself.
 func TestSwapKeepsOwnerRightsAndSettings(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.Postgres(t), servertest.Postgres(t)
@@ -369,7 +369,7 @@ func TestInUse(t *testing.T) {
 	same(t, from, to)
 }
 
-// A load that fails late leaves the old database and nothing else.
+// A load that fails late leaves only the old database.
 func TestFailedRestoreLeavesNothing(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.Postgres(t), servertest.Postgres(t)

@@ -20,8 +20,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// TestRelayedDumpIsTheSame holds what pg_restore reads of a dump whose rows did
-// not go through pg_dump against a dump of pg_dump alone.
+// TestRelayedDumpIsTheSame compares what pg_restore reads from a dump whose rows bypassed pg_dump
+// and from a dump of pg_dump alone.
 func TestRelayedDumpIsTheSame(t *testing.T) {
 	t.Parallel()
 	url := various(t)
@@ -46,7 +46,7 @@ func TestRelayedDumpIsTheSame(t *testing.T) {
 	}
 }
 
-// A dump that is stopped while rows come says why, and leaves no connection.
+// A dump that is stopped while it receives rows reports the reason and leaves no connection.
 func TestRelayedDumpIsStopped(t *testing.T) {
 	t.Parallel()
 	url := various(t)
@@ -61,7 +61,7 @@ func TestRelayedDumpIsStopped(t *testing.T) {
 	defer admin.Close(context.Background())
 	stop := errors.New("stop")
 	for name, c := range map[string]struct {
-		act   func(cancel context.CancelFunc) error // while rows come
+		act   func(cancel context.CancelFunc) error // called while rows arrive
 		found func(error) bool
 	}{
 		"by the server": {
@@ -92,7 +92,7 @@ func TestRelayedDumpIsStopped(t *testing.T) {
 			if !c.found(err) {
 				t.Errorf("got %v", err)
 			}
-			for left := []string{"unknown"}; len(left) > 0; { // they were asked to end, and do so after a moment
+			for left := []string{"unknown"}; len(left) > 0; { // they end a moment after they were canceled
 				if left, err = connections(t.Context(), admin, d.name()); err != nil {
 					t.Fatal(err)
 				}
@@ -118,7 +118,7 @@ func (a *acting) Write(p []byte) (int, error) {
 	return io.Discard.Write(p)
 }
 
-// The password and how to connect are the relay's: pg_dump knows only its socket.
+// Only the relay has the password and the server's address. pg_dump only has the relay's socket.
 func TestRelayKeepsThePassword(t *testing.T) {
 	t.Setenv("PGPASSWORD", "s3cret")
 	t.Setenv("PGSSLMODE", "verify-full")

@@ -71,8 +71,8 @@ type drawn struct {
 	ask subsettest.Ask
 }
 
-// With any foreign keys, a loaded subset has exactly the rows that the rules
-// ask for; loading it made the server check every foreign key.
+// For any foreign keys, a loaded subset has exactly the rows that the rules require. Loading makes
+// the server check every foreign key.
 func TestSubsetHoldsTheRows(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.Postgres(t), servertest.Postgres(t)
@@ -125,8 +125,8 @@ const subsetSchema = `
 	CREATE MATERIALIZED VIEW seen AS SELECT note FROM detail;
 	SELECT lo_from_bytea(4711, '\xdeadbeef');`
 
-// Schemas, partitions, inheritance, tables without columns or keys, and every
-// odd value come through.
+// A subset keeps schemas, partitions, inheritance, tables without columns or keys, and unusual
+// values.
 func TestSubsetOfAnOddDatabase(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.Postgres(t), servertest.Postgres(t)
@@ -168,8 +168,8 @@ func TestSubsetOfAnOddDatabase(t *testing.T) {
 	}
 }
 
-// A long chain of references is followed to its end, and a subset is of one
-// moment: rows that are added while it is made are not in it.
+// A long chain of references is followed to its end. A subset shows one moment: rows that are added
+// during the build are not in it.
 func TestSubsetFollowsAChain(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.Postgres(t), servertest.Postgres(t)

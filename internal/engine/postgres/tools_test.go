@@ -12,8 +12,8 @@ import (
 	"snap"
 )
 
-// A program must not be older than the server, and of those the oldest is
-// taken; without one the message names the package.
+// The oldest program that is not older than the server is used. If there is none, the message names
+// the package to install.
 func TestToolOfTheRightVersion(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

@@ -28,7 +28,7 @@ func with(t testing.TB, server int) (Engine, string) {
 	return Engine{}, ""
 }
 
-// schemaBy is the definition as one version's pg_dump writes it.
+// schemaBy returns the definition that one version's pg_dump writes.
 func schemaBy(t testing.TB, bin, url string) string {
 	t.Helper()
 	out, err := exec.Command(filepath.Join(bin, "pg_dump"), "--schema-only", "--no-owner", "--no-privileges", "-d",
@@ -72,8 +72,8 @@ func (e Engine) load(t testing.TB, url string, d engine.Dump) error {
 	return s.Swap(t.Context(), false)
 }
 
-// Every version is built from, loaded into and masked, with the programs of
-// its own version or the next available one.
+// Building, loading and masking work with every server version, with the programs of its own version
+// or the next available one.
 func TestEveryVersion(t *testing.T) {
 	t.Parallel()
 	for _, v := range servertest.PostgresVersions {
@@ -146,8 +146,8 @@ func TestOlderSnapshotIntoNewerServer(t *testing.T) {
 	}
 }
 
-// Programs newer than the server, as a machine with only one version of them
-// has: pg_restore 17 and later set what servers before 17 do not know.
+// The programs can be newer than the server, as on a machine with only one version of them:
+// pg_restore 17 and later set a setting that servers before 17 do not know.
 func TestNewerProgramsThanTheServer(t *testing.T) {
 	t.Parallel()
 	for _, tools := range []int{17, 18} {
@@ -188,8 +188,8 @@ func TestOlderProgramsThanTheServer(t *testing.T) {
 	}
 }
 
-// What an older server does not understand is refused with the reason, and the
-// old database stays.
+// A dump that an older server does not support is refused with the reason, and the old database
+// stays.
 func TestNewerSnapshotIntoOlderServer(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.PostgresVersion(t, 18), servertest.PostgresVersion(t, 13)

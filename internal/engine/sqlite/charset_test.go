@@ -9,7 +9,7 @@ import (
 	"snap/internal/engine"
 )
 
-// An original can be found in a file of any encoding, as it stands there.
+// An original value is found in a file of any encoding.
 func TestSamplesStandInTheFile(t *testing.T) {
 	t.Parallel()
 	for _, encoding := range []string{"UTF-8", "UTF-16le", "UTF-16be"} {

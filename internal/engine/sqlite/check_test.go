@@ -72,8 +72,8 @@ func sound(t *testing.T, path string, jobs int) bool {
 	return err == nil
 }
 
-// A database whose program brings collations and functions of its own is still
-// restored: only the objects that need those are not checked.
+// A database that needs collations and functions of its own program is restored too. Only the
+// objects that need those are not checked.
 func TestCollationsOfAProgram(t *testing.T) {
 	t.Parallel()
 	for _, jobs := range []int{1, 2} {
@@ -96,7 +96,7 @@ func TestCollationsOfAProgram(t *testing.T) {
 	}
 }
 
-// A load keeps whose file it is, and who may read it.
+// A load keeps the owner and the mode of the file.
 func TestOwner(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

@@ -12,8 +12,8 @@ import (
 	"snap/internal/schema"
 )
 
-// The schema that the tests of descriptions use: tables of every kind that are
-// data.
+// This schema, which the tests of descriptions use, has every kind of table that descriptions
+// support.
 const describedTables = `
 CREATE TABLE plain (id INTEGER PRIMARY KEY, a VARCHAR(20) NOT NULL DEFAULT 'x''y', b DECIMAL(10,-5), c, d double precision DEFAULT -1.5E3, "e f" TEXT COLLATE nocase);
 CREATE TABLE auto (id integer PRIMARY KEY ASC ON CONFLICT REPLACE AUTOINCREMENT, made TEXT DEFAULT CURRENT_TIMESTAMP, word DEFAULT 'hello', blob BLOB DEFAULT X'00ff', flag BOOLEAN DEFAULT TRUE);
@@ -33,8 +33,8 @@ CREATE VIRTUAL TABLE tree USING rtree(id, x0, x1, +label TEXT);
 INSERT INTO auto (id) VALUES (7);
 `
 
-// Everything that is described can be made again from its description, and is
-// then the same, for SQLite and for a second description.
+// Every described object can be recreated from its description, and is then the same for SQLite and
+// for a second description.
 func TestDescriptionsAreComplete(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -115,7 +115,7 @@ func queryTexts(t *testing.T, db *sql.DB, query string) []string {
 	return all
 }
 
-// Whatever can compute is named and left out.
+// Everything with code is listed as a program and left out.
 func TestProgramsAreNamed(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "programs.db")

@@ -58,8 +58,8 @@ func rowsOfDescribed(t testing.TB, path string, s *schema.Schema) []string {
 	return all
 }
 
-// Every kind of file comes through as data: the same rows with the same types,
-// the same settings, and the same description but for the programs.
+// Every kind of file can be loaded as data: with the same rows and types, the same settings, and the
+// same description except for the programs.
 func TestForeignFiles(t *testing.T) {
 	t.Parallel()
 	kinds := kindsOfFiles()
@@ -99,7 +99,7 @@ func TestForeignFiles(t *testing.T) {
 	}
 }
 
-// soundFile has SQLite check a file.
+// soundFile checks a file with SQLite.
 func soundFile(t testing.TB, path string) {
 	t.Helper()
 	db, err := open(path, "rw")
@@ -132,7 +132,7 @@ func TestForeignNames(t *testing.T) {
 	}
 }
 
-// Generated databases come through as data.
+// Generated databases can be loaded as data.
 func TestGeneratedForeignDatabases(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
@@ -153,7 +153,7 @@ func TestGeneratedForeignDatabases(t *testing.T) {
 	})
 }
 
-// With programs, the entries that the description names are loaded too.
+// With programs, the entries that the description lists are loaded too.
 func TestForeignPrograms(t *testing.T) {
 	t.Parallel()
 	const script = `CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT, g AS (a || '!'), h INT AS (id * 2) STORED UNIQUE, CHECK (abs(random()) >= 0 OR printf('%s', a) = ''));
@@ -184,7 +184,7 @@ func TestForeignPrograms(t *testing.T) {
 	}
 }
 
-// A foreign dump without a description is refused with advice.
+// A foreign dump without a description is refused with a hint.
 func TestForeignWithoutDescription(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -199,8 +199,7 @@ func TestForeignWithoutDescription(t *testing.T) {
 	}
 }
 
-// A snapshot that the own organization built is loaded completely, after the
-// check.
+// A snapshot of the user's own organization is loaded completely, after the check.
 func TestOursIsComplete(t *testing.T) {
 	t.Parallel()
 	for name, script := range kindsOfFiles() {

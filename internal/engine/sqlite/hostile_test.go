@@ -50,15 +50,13 @@ func (m machine) state(t testing.TB) map[string]string {
 	return all
 }
 
-// attach is what the review's snapshots contained: it writes a file, and copies
-// another database's secrets into this one.
+// attach is an attack that writes a file and copies another database's secrets into this one.
 func (m machine) attach() string {
 	return fmt.Sprintf("ATTACH '%[1]s/.profile' AS x; CREATE TABLE x.\"\nid > %[1]s/owned\n\" (a); ATTACH '%[2]s' AS "+
 		"y; UPDATE t SET a = (SELECT token FROM y.secret)", m.home, m.secrets)
 }
 
-// hostileDump returns a file as a dump, with the description that our own
-// reader gives it.
+// hostileDump returns a file as a dump, with the description that this package derives from it.
 func hostileDump(t testing.TB, path string) engine.Dump {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -86,8 +84,8 @@ func hostileBytes(t testing.TB, data []byte) engine.Dump {
 	return d
 }
 
-// attack uses a dump in every way with every degree of trust but the own, and
-// returns how the loads ended.
+// attack uses a dump in every way, with every degree of trust except the user's own, and returns the
+// results of the loads.
 func (m machine) attack(t testing.TB, d engine.Dump) (ended []error) {
 	t.Helper()
 	before := m.state(t)
@@ -146,17 +144,17 @@ func reversing(c engine.Contents) engine.Plan {
 	return p
 }
 
-// victim is a sound file that the attacks alter.
+// victim is a valid file that the attacks alter.
 const victim = `CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT); INSERT INTO t (a) VALUES ('one'), ('two');
 CREATE INDEX i ON t (a); CREATE TRIGGER tr AFTER UPDATE ON t BEGIN SELECT 1; END; CREATE VIEW v AS SELECT a FROM t;`
 
-// alter sets the text of entries, as no SQLite lets it be set without asking.
+// alter sets the SQL of schema entries, which SQLite only allows with writable_schema.
 func alter(kind, text string) string {
 	return fmt.Sprintf("PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = %s WHERE type = '%s';",
 		schema.QuoteText(schema.SQLite, text), kind)
 }
 
-// hostileSchemas are scripts that make hostile files.
+// hostileSchemas are scripts that create hostile files.
 func hostileSchemas(m machine) map[string]string {
 	a := m.attach()
 	all := map[string]string{
@@ -233,8 +231,8 @@ func TestHostileSchemas(t *testing.T) {
 	}
 }
 
-// Rules and subsets run no statement of a file that is not what it should be,
-// even of a file that this user made a snapshot of.
+// Rules and subsets never run an invalid statement from a file, even from a file that this user made
+// a snapshot of.
 func TestHostileSchemasOfMine(t *testing.T) {
 	t.Parallel()
 	for name := range hostileSchemas(machine{}) {
@@ -262,7 +260,7 @@ func TestHostileSchemasOfMine(t *testing.T) {
 	}
 }
 
-// Descriptions that lie about a sound file are refused or do what they say.
+// A false description of a valid file is refused, or loaded exactly as it is described.
 func TestHostileDescriptions(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -335,7 +333,7 @@ func TestHostileDescriptions(t *testing.T) {
 	}
 }
 
-// Damaged and altered pages end in errors, or in rows that are as they may be.
+// Damaged and altered pages cause errors, or valid rows.
 func TestHostilePages(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "from.db")
@@ -391,8 +389,7 @@ func TestHostilePages(t *testing.T) {
 	}
 }
 
-// FuzzHostileSchemas puts statements together from pieces that attacks are made
-// of, and uses the file in every way.
+// FuzzHostileSchemas assembles statements from pieces of attacks, and uses the file in every way.
 func FuzzHostileSchemas(f *testing.F) {
 	m := newMachine(f)
 	pieces := []string{

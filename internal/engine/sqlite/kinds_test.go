@@ -10,9 +10,8 @@ import (
 	"snap/internal/engine"
 )
 
-// Every kind of SQLite file is restored unchanged, also when its rules keep all
-// of it: encodings, layouts, journals, virtual tables, values that are not
-// valid text.
+// Every kind of SQLite file is restored unchanged, also by rules that keep everything: encodings,
+// layouts, journals, virtual tables, and values that are not valid text.
 func TestEveryKindOfFile(t *testing.T) {
 	t.Parallel()
 	for name, script := range kindsOfFiles() {
@@ -61,7 +60,7 @@ func keepAll(t *testing.T, d engine.Dump) engine.Plan {
 	return p
 }
 
-// settings are what the file itself keeps besides its content.
+// settings are the settings stored in the file itself.
 func settings(t *testing.T, path string) []string {
 	t.Helper()
 	db, err := open(path, "ro")
@@ -81,7 +80,7 @@ func settings(t *testing.T, path string) []string {
 	return all
 }
 
-// kindsOfFiles returns scripts that make every kind of SQLite file.
+// kindsOfFiles returns scripts that create every kind of SQLite file.
 func kindsOfFiles() map[string]string {
 	const some = `CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT, b BLOB); INSERT INTO t VALUES (1, 'ünï 漢 😀', x'00ff'), (2, NULL, ''), (-9223372036854775808, '', NULL);`
 	return map[string]string{

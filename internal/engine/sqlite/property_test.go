@@ -16,9 +16,9 @@ import (
 	"snap/internal/engine"
 )
 
-// Generated databases come back as they were: any names, any kinds of tables
-// and values, any page size and journal mode, with deletions in between. So they
-// do when all of it is kept by rules, and when a column is masked all else does.
+// Generated databases are restored unchanged: any names, any kinds of tables and values, any page
+// size and journal mode, with deletions in between. Rules that keep everything change nothing, and
+// masking a column changes nothing else.
 func TestGeneratedDatabasesRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
@@ -61,8 +61,7 @@ func loadGenerated(t *rapid.T, to string, d engine.Dump, o engine.Options) {
 	}
 }
 
-// generatedMask masks one column that is neither a key nor counted on by
-// another, or none.
+// generatedMask masks one column that is not a key and on which no other column depends, or none.
 func generatedMask(t *rapid.T, p engine.Plan) (column string) {
 	var all []string
 	for _, table := range p.Tables {
@@ -107,8 +106,8 @@ func generate(t *rapid.T, path string) {
 	}
 }
 
-// generateTable makes a table with a key, an own column of any type and a plain
-// one, and some of what can hang on a table.
+// generateTable creates a table with a key, a column of any type, a plain column, and some indexes,
+// triggers and other objects.
 func generateTable(t *rapid.T, do func(string, ...any), i int, table, own string) {
 	kind := rapid.SampledFrom([]string{"", " STRICT", " WITHOUT ROWID", " STRICT, WITHOUT ROWID"}).Draw(t, "kind")
 	types := []string{"", "INT", "TEXT", "BLOB", "REAL", "VARCHAR(3) COLLATE NOCASE", "NUMERIC"}
@@ -147,8 +146,8 @@ func value() *rapid.Generator[any] {
 	)
 }
 
-// everything returns the schema, and every row with the kinds of its values,
-// but for one column.
+// everything returns the schema, and every row with the storage classes of its values, except for
+// one column.
 func everything(t *rapid.T, path, without string) []string {
 	db, err := open(path, "ro")
 	if err != nil {

@@ -32,8 +32,8 @@ func reversed(v string) (string, bool) {
 	return "-" + string(runes), false
 }
 
-// Every sample is masked in just the columns that it should be: of each table
-// that has one, the first column of text that is no key.
+// Masking a sample changes only the masked columns: in each table, the first text column that is not
+// a key.
 func TestSamplesMasked(t *testing.T) {
 	t.Parallel()
 	for name, path := range samples(t) {
@@ -163,8 +163,8 @@ func samples(t *testing.T) map[string]string {
 	return all
 }
 
-// Neither an index that disagrees with its table nor a constraint that passes
-// over conflicts lets an original value through.
+// No original value survives an index that disagrees with its table, or a constraint that ignores
+// conflicts.
 func TestNothingSlipsPastTheMasks(t *testing.T) {
 	t.Parallel()
 	const rows = "INSERT INTO c VALUES (1, 'top-secret-1'), (2, 'top-secret-2'), (3, 'top-secret-3');"
@@ -225,8 +225,8 @@ func TestNothingSlipsPastTheMasks(t *testing.T) {
 	}
 }
 
-// orphan gives an index an entry whose row is not there, as a damaged file may
-// have it: it takes the tree of the same index of a table with one more row.
+// orphan gives an index an entry without a row, as in a damaged file. It uses the tree of the same
+// index from a table with one more row.
 const orphan = `CREATE TABLE d (id INTEGER PRIMARY KEY, v TEXT UNIQUE); INSERT INTO d SELECT * FROM c; INSERT INTO d VALUES (4, 'top-secret-4');
 	PRAGMA writable_schema = ON;
 	UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_d_1') WHERE name = 'sqlite_autoindex_c_1';
@@ -246,8 +246,8 @@ func schemaOf(t *testing.T, path string) []string {
 	return all
 }
 
-// What Inspect unpacked is masked, and is gone afterwards; a dump that nobody
-// can tell from others is unpacked again.
+// The file that Inspect unpacked is masked and then removed. A dump without a checksum is unpacked
+// again.
 func TestRewriteTakesWhatInspectLeft(t *testing.T) {
 	t.Parallel()
 	for sum, opened := range map[string]int{"": 2, "abc": 1} {

@@ -16,7 +16,7 @@ import (
 	"snap/internal/engine"
 )
 
-// make makes a database at path by running SQL.
+// make creates a database at path by running SQL.
 func makeDB(t testing.TB, path, text string) {
 	t.Helper()
 	db, err := open(path, "rwc")
@@ -101,7 +101,7 @@ func load(t testing.TB, path string, d engine.Dump) error {
 	return s.Swap(t.Context(), false)
 }
 
-// Real input: every SQLite database of the samples, row for row.
+// Every SQLite sample database is restored row for row.
 func TestSamples(t *testing.T) {
 	t.Parallel()
 	for name, path := range samples(t) {
@@ -162,7 +162,7 @@ func TestOddSchema(t *testing.T) {
 	}
 }
 
-// A dump sees one moment, and writers are not kept waiting.
+// A dump shows one moment and does not block writers.
 func TestWritersGoOnDuringDump(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -203,7 +203,7 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// Deleted rows do not travel on free pages, and Scrub leaves none at all.
+// A dump does not contain deleted rows on free pages, and Scrub removes all of them.
 func TestNothingDeletedRemains(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -301,8 +301,8 @@ func onlyFiles(t testing.TB, dir string, names ...string) {
 	}
 }
 
-// The write-ahead log of a program that was killed belongs to the old
-// database: it must not be played into the new one.
+// The write-ahead log of a killed program belongs to the old database and must not be applied to the
+// new one.
 func TestOldLogIsNotPlayedIntoTheNewFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -316,7 +316,7 @@ func TestOldLogIsNotPlayedIntoTheNewFile(t *testing.T) {
 		"t VALUES ('old')"); err != nil {
 		t.Fatal(err)
 	}
-	for _, side := range []string{"", "-wal"} { // as they stand when the program is killed
+	for _, side := range []string{"", "-wal"} { // the files at the time of the kill
 		b, err := os.ReadFile(live + side)
 		if err != nil || side == "-wal" && len(b) == 0 {
 			t.Fatalf("%d bytes, %v", len(b), err)

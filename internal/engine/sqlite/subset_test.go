@@ -88,8 +88,8 @@ func TestSubsetOfADeepTree(t *testing.T) {
 	}
 }
 
-// With any foreign keys, a loaded subset has exactly the rows that the rules
-// ask for, and every foreign key in it holds.
+// For any foreign keys, a loaded subset has exactly the rows that the rules require, and every
+// foreign key in it is valid.
 func TestSubsetHoldsTheRows(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -128,8 +128,8 @@ const subsetSchema = `
 	CREATE VIRTUAL TABLE search USING fts5(note, content='orders', content_rowid='oid');
 	CREATE TABLE setting (name TEXT); INSERT INTO setting VALUES ('whole');`
 
-// Odd names, keys without rows, collations, triggers and references to nothing
-// are no reason to fail; rows that are not chosen leave no trace.
+// Unusual names, keys without rows, collations, triggers and dangling references do not cause
+// failures. Rows that are not chosen leave no trace.
 func TestSubsetOfAnOddDatabase(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

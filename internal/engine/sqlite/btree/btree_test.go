@@ -14,7 +14,7 @@ import (
 	_ "modernc.org/sqlite"
 )
 
-// file makes a database by a script and returns its bytes.
+// file creates a database with a script and returns its bytes.
 func file(t testing.TB, script string) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file.db")
@@ -131,7 +131,7 @@ func rows(t *testing.T, data []byte, query string) (all [][]any) {
 	return all
 }
 
-// Headers, pointers and sizes that no SQLite wrote are refused.
+// Headers, pointers and sizes that SQLite would not write are refused.
 func TestDamage(t *testing.T) {
 	t.Parallel()
 	sound := file(t, script)
@@ -178,7 +178,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// A row that says that it has 2 GB takes no such memory.
+// A row that claims to have 2 GB does not use that much memory.
 func TestHugeRow(t *testing.T) {
 	t.Parallel()
 	data := file(t, "PRAGMA page_size = 512; CREATE TABLE t (v); INSERT INTO t VALUES (zeroblob(2000000))")
