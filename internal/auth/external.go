@@ -47,7 +47,7 @@ func (a *Authenticator) byExternal(ctx context.Context, token string) (snap.Call
 		return snap.Caller{}, err
 	}
 	c, err := a.ofSession(ctx, n)
-	c.Credential.Until = time.Time{} // its issuer may change its mind, and no database of ours knows
+	c.Credential.Until = time.Time{} // its issuer can end it, and no database here records that
 	return c, err
 }
 

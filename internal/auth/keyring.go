@@ -50,7 +50,7 @@ func (k *keyring) signer(ctx context.Context) (signingKey, error) {
 		return keys[0], nil
 	}
 	if err := k.rotate(ctx); err != nil {
-		return signingKey{}, fmt.Errorf("make a signing key: %w", err)
+		return signingKey{}, fmt.Errorf("create a signing key: %w", err)
 	}
 	keys, err = k.load(ctx)
 	if err != nil || len(keys) == 0 {

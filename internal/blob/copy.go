@@ -18,8 +18,8 @@ import (
 	"snap/internal/disk"
 )
 
-// This page is for copying objects from one store to another. They pass through the program once,
-// as a stream.
+// This file copies objects from one store to another. They pass through the program once, as a
+// stream.
 
 // Verify reads an object and fails with code checksum_mismatch when its size or SHA-256 is not the
 // expected one.
@@ -135,7 +135,7 @@ func (s *S3) Put(ctx context.Context, key string, r io.Reader, size int64, sum s
 	_, err := s.core.Client.PutObject(ctx, s.bucket, s.object(key), v, size,
 		minio.PutObjectOptions{PartSize: uint64(PartSize(size))})
 	if err != nil && v.ended && v.size != size {
-		return v.is(key, size, sum) // the storage waits in vain for the rest
+		return v.is(key, size, sum) // the object store never gets the rest
 	}
 	if err != nil {
 		return s3Error("write the object", err)

@@ -60,11 +60,11 @@ func OpenFolder(dir, publicURL string, secret []byte, now func() time.Time) (*Fo
 		uploads: map[string]*upload{},
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, diskError("make the blob folder", err)
+		return nil, diskError("create the blob folder", err)
 	}
 	for _, sub := range []string{f.objects(), f.begun()} {
 		if err := makeDir(sub); err != nil {
-			return nil, diskError("make the blob folder", err)
+			return nil, diskError("create the blob folder", err)
 		}
 	}
 	return f, nil

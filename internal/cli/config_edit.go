@@ -47,7 +47,7 @@ func (a *app) editConfig(ctx context.Context) error {
 	}
 	editor := strings.Fields(first(a.env("VISUAL"), a.env("EDITOR"), defaultEditor()))
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return fmt.Errorf("make the configuration folder: %w", err)
+		return fmt.Errorf("create the configuration folder: %w", err)
 	}
 	if _, err := os.Stat(path); os.IsNotExist(err) {
 		if err := os.WriteFile(path, []byte(configTemplate), 0o600); err != nil {

@@ -193,11 +193,22 @@ func (a *app) showProvenance(p local.Preflight) {
 	if s.From.Origin == local.Mine {
 		return
 	}
-	a.note("%s is %s", s.Name, s.From)
+	a.note("%s comes from %s", s.Name, originOf(s.From))
 	if len(p.LeftOut) > 0 {
 		a.note("left out: %s; load them with `--with-programs`", local.CountPrograms(p.LeftOut))
 		a.listPrograms(p.LeftOut)
 	}
+}
+
+// originOf names the origin of a snapshot from somebody else.
+func originOf(p local.Provenance) string {
+	switch {
+	case p.Organization != "":
+		return "the organization " + p.Organization
+	case p.Profile != "":
+		return "the storage profile " + p.Profile
+	}
+	return "an unknown source"
 }
 
 // confirmTrust shows the programs of an untrusted author and asks whether to load them. No flag
@@ -206,8 +217,8 @@ func (a *app) confirmTrust(ctx context.Context, p local.Preflight) error {
 	if !a.person() {
 		return local.Untrusted(p.Snapshot)
 	}
-	a.note("%s is %s. It has programs that would run in your database: %s", p.Snapshot.Name, p.Snapshot.From,
-		local.CountPrograms(p.Programs))
+	a.note("%s comes from %s. It has programs that would run in your database: %s", p.Snapshot.Name,
+		originOf(p.Snapshot.From), local.CountPrograms(p.Programs))
 	a.listPrograms(p.Programs)
 	return a.confirm(ctx, false, "Load these programs too, this time?",
 		"They were written by somebody you do not trust.")

@@ -142,7 +142,7 @@ func (r *Room) read() (book, error) {
 // meanwhile, so f must be quick.
 func (r *Room) change(f func(*book) error) error {
 	if err := os.MkdirAll(r.o.Dir, 0o700); err != nil {
-		return fmt.Errorf("make the folder of clones: %w", err)
+		return fmt.Errorf("create the folder of clones: %w", err)
 	}
 	lock := flock.New(r.path()+".lock", flock.SetPermissions(0o600))
 	if err := lock.Lock(); err != nil {

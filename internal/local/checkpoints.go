@@ -63,7 +63,7 @@ func (a *Agent) KeepCheckpoint(service, organization string, c api.AuditCheckpoi
 // file, so that next can read it and no other process changes it meanwhile.
 func (a *Agent) rewrite(path, what string, next func() (any, error)) error {
 	if err := os.MkdirAll(a.data, 0o700); err != nil {
-		return diskError(err, "make the data folder")
+		return diskError(err, "create the data folder")
 	}
 	lock := flock.New(path+".lock", flock.SetPermissions(0o600))
 	if err := lock.Lock(); err != nil {

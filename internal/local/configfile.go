@@ -153,7 +153,7 @@ func merge(layers ...*koanf.Koanf) (Config, error) {
 func (f *configFile) lock() (unlock func(), err error) {
 	dir, name := filepath.Split(f.path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, diskError(err, "make the configuration folder")
+		return nil, diskError(err, "create the configuration folder")
 	}
 	l := flock.New(filepath.Join(dir, "."+name+".lock"), flock.SetPermissions(0o600))
 	if err := l.Lock(); err != nil {

@@ -150,7 +150,7 @@ func (a *Agent) Import(i Import) error {
 func (a *Agent) writeImport(i Import) error {
 	for path, text := range i.texts {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return diskError(err, "make the configuration folder")
+			return diskError(err, "create the configuration folder")
 		}
 		if err := disk.Replace(path, []byte(text), 0o600); err != nil {
 			return diskError(err, "write "+path)

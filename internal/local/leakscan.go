@@ -32,7 +32,7 @@ func (s *leakScan) begin(ctx context.Context) error {
 	}
 	dir, err := os.MkdirTemp(s.dir, "before")
 	if err != nil {
-		return diskError(err, "make a temporary folder")
+		return diskError(err, "create a temporary folder")
 	}
 	defer os.RemoveAll(dir)
 	c, err := rewriter.Inspect(ctx, s.before, sanitize.Samples, engine.Options{Jobs: 1, TempDir: dir})

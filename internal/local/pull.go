@@ -84,7 +84,7 @@ func (a *Agent) fetch(ctx context.Context, c transfer.Service, id string, wanted
 		return s, here, 0, err
 	}
 	if err := os.MkdirAll(filepath.Dir(s.Path), 0o700); err != nil {
-		return s, false, 0, diskError(err, "make the folder of the target's snapshots")
+		return s, false, 0, diskError(err, "create the folder of the target's snapshots")
 	}
 	if _, moved, err = transfer.Download(ctx, c, id, s.Path, o); err == nil {
 		s, err = a.adopt(s)

@@ -205,7 +205,7 @@ func (a *Agent) maskKey(rules *sanitize.Rules) ([]byte, error) {
 // then on.
 func (a *Agent) ownMaskKey() ([]byte, error) {
 	if err := os.MkdirAll(a.data, 0o700); err != nil {
-		return nil, diskError(err, "make the data folder")
+		return nil, diskError(err, "create the data folder")
 	}
 	path := filepath.Join(a.data, "mask.key")
 	lock := flock.New(path+".lock", flock.SetPermissions(0o600))

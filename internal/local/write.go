@@ -161,7 +161,7 @@ type reserved struct {
 func (a *Agent) reserve(target string) (*reserved, error) {
 	dir := a.snapshotsDir(target)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, diskError(err, "make the folder of the target's snapshots")
+		return nil, diskError(err, "create the folder of the target's snapshots")
 	}
 	sweepParts(dir)
 	now := a.now().UTC()
@@ -244,12 +244,12 @@ func (a *Agent) tempDir() string { return filepath.Join(a.data, "tmp") }
 // directories of killed commands.
 func (a *Agent) workDir() (dir string, done func(), err error) {
 	if err := os.MkdirAll(a.tempDir(), 0o700); err != nil {
-		return "", nil, diskError(err, "make the folder for temporary files")
+		return "", nil, diskError(err, "create the folder for temporary files")
 	}
 	sweepWork(a.tempDir())
 	dir, err = os.MkdirTemp(a.tempDir(), "work-")
 	if err != nil {
-		return "", nil, diskError(err, "make a folder for temporary files")
+		return "", nil, diskError(err, "create a folder for temporary files")
 	}
 	lock := flock.New(dir + ".lock")
 	if _, err := lock.TryLock(); err != nil {

@@ -151,7 +151,7 @@ const lockWait = 20 * time.Millisecond
 // ends, however it ends.
 func (f *File) lock(ctx context.Context) (unlock func(), err error) {
 	if err := os.MkdirAll(f.dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the configuration directory: %w", err)
+		return nil, fmt.Errorf("create the configuration directory: %w", err)
 	}
 	f.repair(f.dir, 0o700)
 	l := flock.New(filepath.Join(f.dir, "credentials.lock"), flock.SetPermissions(0o600))

@@ -87,7 +87,7 @@ func Write(ctx context.Context, file string, o Options) (rows int, err error) {
 	}
 	g.fake = gofakeit.NewFaker(g.rand, false)
 	if err := g.all(ctx); err != nil {
-		return 0, fmt.Errorf("make the sample database: %w", err)
+		return 0, fmt.Errorf("create the sample database: %w", err)
 	}
 	return g.rows, tx.Commit()
 }

@@ -37,7 +37,7 @@ const journalSuffix = ".jobs.json"
 // processes that have ended.
 func openJournal(dir string) (*journal, []unfinished, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, nil, fmt.Errorf("make the folder of jobs: %w", err)
+		return nil, nil, fmt.Errorf("create the folder of jobs: %w", err)
 	}
 	left, err := claimFiles(dir)
 	if err != nil {
