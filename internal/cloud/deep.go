@@ -15,7 +15,7 @@ import (
 // Deep compares the rows of the database with the objects of the object store, both ways. It changes
 // nothing and may run next to the service. It reads no object, so it takes a listing of the bucket.
 //
-// A snapshot whose bytes are missing or have another size is an error. Bytes that no row refers to
+// A snapshot whose bytes are missing is an error. Bytes that no row refers to
 // cost space only, so they are a warning.
 func Deep(ctx context.Context, c Config) ([]Verdict, error) {
 	blobs, err := OpenBlobs(ctx, c)
