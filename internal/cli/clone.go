@@ -58,11 +58,11 @@ func (a *app) cloneCommand() *cobra.Command {
 		Long: `Clone makes a new database from a snapshot of a target and prints its URL. The
 first clone of a snapshot loads it once into a template on the server of the
 target's destination (SQLite: into a file in the data folder). Each further
-clone is a copy of the template. With --from it branches: it copies another
-clone as it is now.
+clone is a copy of the template. With --from it branches: it copies the current
+content of another clone.
 
-A clone is dropped when it expires, by whatever snapcli command runs next, or
-with ` + "`snapcli clones drop`" + `. A target that is marked as production refuses
+When a clone has expired, the next snapcli command drops it; to drop it earlier,
+use ` + "`snapcli clones drop`" + `. A target that is marked as production refuses
 clones. Snapshots of other organizations are loaded as ` + "`snapcli load`" + ` loads
 them: as data, without their programs.
 
@@ -117,7 +117,7 @@ type cloneView struct {
 	ExpiresAt time.Time   `json:"expires_at"`
 	LeftOut   string      `json:"left_out,omitempty" doc:"programs of somebody else's snapshot that it does not have"`
 
-	Size        int64    `json:"size" doc:"bytes of the database, in clones; 0 when it is not known"`
+	Size        int64    `json:"size" doc:"bytes of the database, in clones; 0 if it is unknown"`
 	Connections []string `json:"connections,omitempty" doc:"who is connected, in clones"`
 	Error       string   `json:"error,omitempty" doc:"why the database could not be looked at, in clones"`
 }
@@ -269,10 +269,10 @@ func (a *app) resetCommand() *cobra.Command {
 	var o local.CloneOptions
 	cmd := &cobra.Command{
 		Use:   "reset NAME",
-		Short: "Put a clone back to its snapshot",
-		Long: `Reset replaces the content of a clone by the snapshot that it was made from. Its
-URL and expiry stay the same. It ends the connections to the clone; a SQLite
-clone that is in use is refused.`,
+		Short: "Reset a clone to its snapshot",
+		Long: `Reset replaces the content of a clone with the snapshot that it was made from.
+Its URL and expiry stay the same. Reset ends the connections to the clone, but
+refuses a SQLite clone that is in use.`,
 		Example:           examples("undo everything a test did", "snapcli reset pr-12"),
 		Args:              command.ExactArgs("name"),
 		ValidArgsFunction: a.completeClones,

@@ -28,7 +28,7 @@ func (r *Room) withTemplate(ctx context.Context, q Request,
 		if !errors.Is(err, engine.ErrNotSealed) {
 			return t.LeftOut, err
 		}
-		r.o.Log.Warn("a template was changed and is made again", "template", t.ID, "snapshot", t.Source.Snapshot)
+		r.o.Log.Warn("a template was changed and is created again", "template", t.ID, "snapshot", t.Source.Snapshot)
 		if err := r.unseal(t); err != nil {
 			return "", err
 		}

@@ -373,7 +373,7 @@ func (a *Agent) snapshotOf(s clone.Source) (Snapshot, error) {
 		}
 	}
 	return Snapshot{}, &snap.Error{Code: snap.CodeNotFound,
-		Detail: fmt.Sprintf("the snapshot %s is no longer on this machine, so the clone cannot be put back to it",
+		Detail: fmt.Sprintf("the snapshot %s is no longer on this machine, so the clone cannot be reset to it",
 			s.Snapshot), Hint: "pull it again, or make a clone of another snapshot"}
 }
 

@@ -123,7 +123,7 @@ func readResource(body []byte) (map[string]json.RawMessage, error) {
 	out := make(map[string]json.RawMessage, len(attributes))
 	for name, value := range attributes {
 		if name = strings.ToLower(name); out[name] != nil {
-			return nil, invalid("invalidSyntax", "the attribute %s is there twice", name)
+			return nil, invalid("invalidSyntax", "the attribute %s occurs twice", name)
 		}
 		out[name] = value
 	}

@@ -276,7 +276,7 @@ func (s *Store) Replay(ctx context.Context, c snap.Caller, webhook int64, r Repl
 			c.Org.ID))
 		if errors.Is(err, sql.ErrNoRows) {
 			return 0, &snap.Error{Code: snap.CodeNotFound, Detail: "the webhook has no message " + r.ID,
-				Hint: "list its deliveries to see which there are"}
+				Hint: "list its deliveries to see which exist"}
 		}
 		if err != nil {
 			return 0, err

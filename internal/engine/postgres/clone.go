@@ -67,7 +67,7 @@ func (c *copier) check(ctx context.Context) error {
 			Hint:   "give the primary server in the target's destination"}
 	case !may:
 		return &snap.Error{Code: snap.CodeForbidden,
-			Detail: fmt.Sprintf("the PostgreSQL user %q may not create databases", c.config.User),
+			Detail: fmt.Sprintf("the PostgreSQL user %q is not allowed to create databases", c.config.User),
 			Hint:   "have a superuser run: " + grant}
 	}
 	return nil
