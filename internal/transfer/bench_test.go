@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -99,14 +98,6 @@ func bench(b *testing.B, name string, size int, limit, peer float64, f func(b *t
 		}
 	})
 	return best
-}
-
-func processor() time.Duration {
-	var use syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &use); err != nil {
-		return 0
-	}
-	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
 }
 
 func writeRandom(b *testing.B, path string, size int64) (sum string) {
