@@ -215,7 +215,7 @@ func (s *Service) accepts(ctx context.Context, rule Trust, q exchangeRequest) (t
 	case errors.Is(err, auth.ErrProviderDown):
 		return t, "", err
 	case err != nil:
-		return t, err.Error(), nil
+		return t, err.Error(), nil //nolint:nilerr // it is the reason why the rule does not accept the token
 	}
 	if claim := rule.mismatch(t.Claims); claim != "" {
 		found, _ := auth.ClaimText(t.Claims, claim)
