@@ -48,7 +48,7 @@ type connection struct {
 
 // credential identifies which of the possible credentials is in use (AUTH U12).
 type credential struct {
-	Source string `json:"source" doc:"environment, config or session"`
+	Source string `json:"source" doc:"environment, config, job or session"`
 	Where  string `json:"where"`
 	key    string
 }
@@ -57,6 +57,7 @@ type credential struct {
 const (
 	fromEnvironment = "environment"
 	fromConfig      = "config"
+	fromJob         = "job"
 	fromSession     = "session"
 )
 
@@ -64,8 +65,9 @@ const (
 const apiKeyEnv = "SNAPCLI_CLOUD__API_KEY"
 
 // cloud connects to the configured cloud service with the first available credential: the session
-// of --org, the key in the environment, the session of SNAPCLI_ACCOUNT, cloud.api_key, the login
-// session in use. Keys use the agent mount, sessions the other one. It sends no request.
+// of --org, the key in the environment, the session of SNAPCLI_ACCOUNT, cloud.api_key, the token of
+// the CI job, the login session in use. Sessions use the user mount, the others the agent mount. It
+// sends no request.
 func (a *app) cloud(agent *local.Agent) (*connection, error) {
 	base, err := api.CheckBaseURL(agent.Config().Cloud.URL)
 	if err != nil {
@@ -74,7 +76,24 @@ func (a *app) cloud(agent *local.Agent) (*connection, error) {
 	if c, first := a.keyFirst(agent); first {
 		return a.dial(base, api.MountAgent, c.token(), c)
 	}
+	if job, found := login.FindJob(a.env); found && a.account() == (login.Choice{}) {
+		return a.cloudByJob(base, job)
+	}
 	return a.cloudBySession(agent)
+}
+
+// cloudByJob connects with the credential that the service gives for the token of a CI job.
+func (a *app) cloudByJob(base string, job login.Job) (*connection, error) {
+	file, err := a.credentials()
+	if err != nil {
+		return nil, err
+	}
+	asker, err := api.New(api.Options{BaseURL: base, UserAgent: userAgent(), HTTP: a.http()})
+	if err != nil {
+		return nil, err
+	}
+	return a.dial(base, api.MountAgent, a.remember(file.JobSource(job, asker, a.http())),
+		credential{Source: fromJob, Where: "the token of " + job.Where})
 }
 
 // accountEnv is the variable that selects an account.

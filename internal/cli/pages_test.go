@@ -23,6 +23,9 @@ var needsAPerson = map[string]string{
 	"make build     # bin/snapcli": "this is what runs this test",
 	"snapcli cloud snapshots receipt snap_7h2k9m --json > receipt.json": "a recipient organization asks for it: " +
 		"cloud/audit.txtar",
+	"curl -d grant_type=urn:ietf:params:oauth:grant-type:token-exchange": "needs the token of a CI job: job/job.txtar",
+	"snapcloud key create --org acme --kind scim":                        "needs a provider: TestSCIMKeysRotate",
+	"snapcli cloud audit export --from 1 --follow | collector":           "runs until it is stopped: TestExportFollows",
 	"snapcli login                      # becomes the account in use, named after its organization": "two people " +
 		"sign in: script/accounts.txtar",
 }

@@ -90,6 +90,8 @@ type contents struct {
 	// AuthURLs records the auth service that each cloud service named, so that a change is
 	// detected.
 	AuthURLs map[string]string `json:"auth_urls,omitempty"`
+	// Jobs are the credentials of CI jobs, by [jobName].
+	Jobs map[string]jobCredential `json:"jobs,omitempty"`
 }
 
 func (f *File) now() time.Time {

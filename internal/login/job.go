@@ -1,0 +1,239 @@
+package login
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"snap"
+	"snap/api"
+)
+
+// The places of a CI job's token, in order of precedence.
+const (
+	jobTokenEnv     = "SNAPCLI_ID_TOKEN"
+	jobTokenFileEnv = "SNAPCLI_ID_TOKEN_FILE"
+	actionsURLEnv   = "ACTIONS_ID_TOKEN_REQUEST_URL"
+	actionsTokenEnv = "ACTIONS_ID_TOKEN_REQUEST_TOKEN"
+	jobTokenFile    = "/var/run/secrets/snapcloud/token"
+)
+
+// Job is the CI job that this program runs in. Its token proves which job it is, and the service
+// exchanges it for a credential (RFC 8693) if the organization trusts the job.
+type Job struct {
+	Where string // such as "GitHub Actions"
+	read  func(ctx context.Context, h *http.Client, audience string) (string, error)
+	once  bool // every read returns the same token, which the service accepts once
+}
+
+// FindJob returns the CI job of this program, if there is one. It makes no request.
+//
+// GitLab puts the token in the variable that the job's id_tokens names, which must be
+// SNAPCLI_ID_TOKEN. GitHub Actions gives tokens to jobs with the permission id-token: write.
+// Kubernetes projects a service account's token as the file of SNAPCLI_ID_TOKEN_FILE, by default
+// /var/run/secrets/snapcloud/token.
+func FindJob(env func(string) string) (Job, bool) {
+	if token := strings.TrimSpace(env(jobTokenEnv)); token != "" {
+		return Job{Where: jobTokenEnv, once: true,
+			read: func(context.Context, *http.Client, string) (string, error) { return token, nil }}, true
+	}
+	if path := env(jobTokenFileEnv); path != "" {
+		return fileJob(path), true
+	}
+	if place, bearer := env(actionsURLEnv), env(actionsTokenEnv); place != "" && bearer != "" {
+		return Job{Where: "GitHub Actions", read: func(ctx context.Context, h *http.Client, audience string) (string,
+			error) {
+			return actionsToken(ctx, h, place, bearer, audience)
+		}}, true
+	}
+	if _, err := os.Stat(jobTokenFile); err == nil {
+		return fileJob(jobTokenFile), true
+	}
+	return Job{}, false
+}
+
+func fileJob(path string) Job {
+	return Job{Where: path, once: true, read: func(context.Context, *http.Client, string) (string, error) {
+		file, err := os.Open(path)
+		if err != nil {
+			return "", jobProblem("the job's token cannot be read", "check "+jobTokenFileEnv, err)
+		}
+		defer file.Close()
+		text, err := io.ReadAll(io.LimitReader(file, maxAnswer))
+		if token := strings.TrimSpace(string(text)); err == nil && token != "" {
+			return token, nil
+		}
+		return "", jobProblem("the job's token in "+path+" cannot be read or is empty", "check "+jobTokenFileEnv, err)
+	}}
+}
+
+// actionsToken requests a token of GitHub Actions for an audience.
+func actionsToken(ctx context.Context, h *http.Client, place, bearer, audience string) (string, error) {
+	const hint = "check that the job has the permission id-token: write"
+	if err := checkURL(place, "GitHub Actions"); err != nil {
+		return "", err
+	}
+	u, err := url.Parse(place)
+	if err != nil {
+		return "", jobProblem(actionsURLEnv+" is not a URL", hint, err)
+	}
+	q := u.Query()
+	q.Set("audience", audience)
+	u.RawQuery = q.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return "", err
+	}
+	req.Header.Set("Authorization", "Bearer "+bearer)
+	req.Header.Set("Accept", "application/json")
+	res, err := h.Do(req)
+	if err != nil {
+		return "", jobProblem("GitHub Actions gave no token for the job", hint, err)
+	}
+	defer res.Body.Close()
+	var got struct{ Value string }
+	if res.StatusCode != http.StatusOK {
+		return "", jobProblem("GitHub Actions gave no token for the job", hint, fmt.Errorf("status %d", res.StatusCode))
+	}
+	err = json.NewDecoder(io.LimitReader(res.Body, maxAnswer)).Decode(&got)
+	if err != nil || got.Value == "" {
+		return "", jobProblem("GitHub Actions gave no token for the job", hint, err)
+	}
+	return got.Value, nil
+}
+
+func jobProblem(detail, hint string, cause error) error {
+	return &snap.Error{Code: snap.CodeNotSignedIn, Detail: detail, Hint: hint, Cause: cause}
+}
+
+// jobCredential is a credential that the service gave a CI job, as stored in credentials.json. A
+// later command of the same job uses it, because most CI systems give a job one token only.
+type jobCredential struct {
+	Secret string    `json:"secret"`
+	Expiry time.Time `json:"expiry"` // on this machine's clock
+}
+
+// JobSource returns a token source for requests to a cloud URL, and to no other, as the job. It
+// exchanges the job's token when it has no valid credential. The source gives an API key, for the
+// agent mount. It fails with code not_signed_in if the service does not accept the job.
+func (f *File) JobSource(job Job, client *api.Client, h *http.Client) api.TokenSource {
+	var mu sync.Mutex
+	var have jobCredential
+	return func(ctx context.Context, refused string) (string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if f.usableJob(have, refused) {
+			return have.Secret, nil
+		}
+		e := exchange{job: job, client: client, http: web(h), file: f}
+		token, err := job.read(ctx, e.http, client.BaseURL())
+		if err != nil {
+			return "", err
+		}
+		if job.once {
+			have, err = e.stored(ctx, token, refused)
+		} else {
+			have, err = e.send(ctx, token, "")
+		}
+		return have.Secret, err
+	}
+}
+
+func (f *File) usableJob(c jobCredential, refused string) bool {
+	return c.Secret != "" && c.Secret != refused && f.now().Add(early).Before(c.Expiry)
+}
+
+// exchange is one exchange of a job's token.
+type exchange struct {
+	job    Job
+	client *api.Client
+	http   *http.Client
+	file   *File
+}
+
+// stored returns the credential that an earlier command got for a token, or gets one and stores it.
+func (e exchange) stored(ctx context.Context, token, refused string) (jobCredential, error) {
+	unlock, err := e.file.lock(ctx)
+	if err != nil {
+		return jobCredential{}, err
+	}
+	defer unlock()
+	c, err := e.file.read()
+	if err != nil {
+		return jobCredential{}, err
+	}
+	name := jobName(e.client.BaseURL(), token)
+	have := c.Jobs[name]
+	if e.file.usableJob(have, refused) {
+		return have, nil
+	}
+	got, err := e.send(ctx, token, have.Secret)
+	if err != nil {
+		return jobCredential{}, err
+	}
+	return got, e.file.changeLocked(func(c *contents) { c.putJob(name, got, e.file.now()) })
+}
+
+// jobName returns the name under which the credential of a token is stored.
+func jobName(cloudURL, token string) string {
+	sum := sha256.Sum256([]byte(key(cloudURL) + "\n" + token))
+	return hex.EncodeToString(sum[:])
+}
+
+// putJob stores a job's credential and removes those of jobs that ended long ago.
+func (c *contents) putJob(name string, got jobCredential, now time.Time) {
+	if c.Jobs == nil {
+		c.Jobs = map[string]jobCredential{}
+	}
+	maps.DeleteFunc(c.Jobs, func(_ string, old jobCredential) bool { return now.Sub(old.Expiry) > 24*time.Hour })
+	c.Jobs[name] = got
+}
+
+// send exchanges a token for a credential. previous is the one that the same token gave before, if
+// there is one: the service renews it.
+func (e exchange) send(ctx context.Context, token, previous string) (jobCredential, error) {
+	config, err := e.client.AuthConfig(ctx)
+	if err != nil {
+		return jobCredential{}, err
+	}
+	if config.ExchangeURL == "" {
+		return jobCredential{}, jobProblem(e.client.BaseURL()+" trusts no CI jobs", "set SNAPCLI_CLOUD__API_KEY, or "+
+			"ask the service's operator for a rule that trusts this job", nil)
+	}
+	if err := checkURL(config.ExchangeURL, "an endpoint of the auth service"); err != nil {
+		return jobCredential{}, err
+	}
+	form := url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:token-exchange"},
+		"subject_token": {token}, "subject_token_type": {"urn:ietf:params:oauth:token-type:jwt"}}
+	if previous != "" {
+		form.Set("actor_token", previous)
+		form.Set("actor_token_type", "urn:ietf:params:oauth:token-type:access_token")
+	}
+	var got granted
+	err = postForm(ctx, e.http, config.ExchangeURL, form, &got)
+	if err == nil && got.AccessToken == "" {
+		err = errTorn
+	}
+	var r *refusal
+	switch {
+	case err == nil:
+		return jobCredential{Secret: got.AccessToken, Expiry: got.expiry(e.file.now())}, nil
+	case errors.As(err, &r) && r.status < 500 && r.status != http.StatusTooManyRequests:
+		return jobCredential{}, jobProblem(fmt.Sprintf("the service does not accept the token of %s: %s", e.job.Where,
+			snap.CleanText(r.Description)), "ask the service's operator for a rule that trusts this job", r)
+	}
+	return jobCredential{}, &snap.Error{Code: snap.CodeUnreachable, Cause: err,
+		Detail: hostOf(config.ExchangeURL) + " cannot be reached to exchange the job's token",
+		Hint:   "check the network and run the job again"}
+}
