@@ -20,7 +20,8 @@ func Span(d time.Duration) string {
 	d = d.Abs().Round(time.Second)
 	for i, unit := range spanUnits[:len(spanUnits)-1] {
 		next := spanUnits[i+1]
-		if rounded := d.Round(next.length); rounded >= unit.length {
+		finer := spanUnits[min(i+2, len(spanUnits)-1)] // the smaller unit of a span that is less than one of unit
+		if rounded := d.Round(next.length); d.Round(finer.length) >= unit.length {
 			text := spanCount(rounded/unit.length, unit.name)
 			if rest := rounded % unit.length / next.length; rest > 0 {
 				text += " " + spanCount(rest, next.name)

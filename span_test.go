@@ -24,6 +24,7 @@ func TestSpan(t *testing.T) {
 		90 * time.Minute:                    "1 hour 30 minutes",
 		36 * time.Hour:                      "1 day 12 hours",
 		day - 10*time.Second:                "1 day",
+		day - 20*time.Minute:                "23 hours 40 minutes",
 		day + 59*time.Minute:                "1 day 1 hour",
 		7*day - 20*time.Millisecond:         "7 days",
 		13 * day:                            "13 days",

@@ -56,8 +56,8 @@ func TestKeyEncryptionKey(t *testing.T) {
 // T10: without the key, a service over PostgreSQL says so once at its start.
 func TestUnencryptedSigningKeysAreToldOf(t *testing.T) {
 	t.Parallel()
-	database := servertest.Postgres(t)
 	for key, want := range map[string]int{"": 1, base64.StdEncoding.EncodeToString(make([]byte, 32)): 0} {
+		database := servertest.Postgres(t)
 		config, err := cloud.LoadConfig("", []string{
 			"SNAPCLOUD_DATABASE__URL=" + database, "SNAPCLOUD_DATA_DIR=" +
 				t.TempDir(), "SNAPCLOUD_AUTH__KEY_ENCRYPTION_KEY=" +
