@@ -8,11 +8,13 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
 )
 
 // ErrProviderDown reports that an identity provider does not answer, or not with a valid answer.
@@ -42,6 +44,20 @@ type Extras struct {
 	IssInAnswer bool     `json:"authorization_response_iss_parameter_supported"` // RFC 9207
 	Algorithms  []string `json:"id_token_signing_alg_values_supported"`
 	Scopes      []string `json:"scopes_supported"`
+	TokenAuth   []string `json:"token_endpoint_auth_methods_supported"`
+}
+
+// Endpoint returns the provider's endpoints. It says how the provider wants the client's secret, if
+// the metadata do. Otherwise x/oauth2 tries both ways, and sends a refused request twice.
+func (d *Discovered) Endpoint() oauth2.Endpoint {
+	e := d.Provider.Endpoint()
+	switch {
+	case slices.Contains(d.TokenAuth, "client_secret_basic"):
+		e.AuthStyle = oauth2.AuthStyleInHeader
+	case slices.Contains(d.TokenAuth, "client_secret_post"):
+		e.AuthStyle = oauth2.AuthStyleInParams
+	}
+	return e
 }
 
 // metadataLife is how long a provider's metadata are cached. When the provider does not answer

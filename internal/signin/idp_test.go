@@ -69,6 +69,7 @@ func (p *idp) mux() http.Handler {
 			"jwks_uri": p.URL + "/jwks", "userinfo_endpoint": p.URL + "/userinfo",
 			"id_token_signing_alg_values_supported":          []string{"ES256", "HS256", "none"},
 			"authorization_response_iss_parameter_supported": true,
+			"token_endpoint_auth_methods_supported":          []string{"client_secret_post", "client_secret_basic"},
 		}
 		maps.Copy(m, p.metadata)
 		json.NewEncoder(w).Encode(m)

@@ -39,8 +39,13 @@ func TestRechecksAreSpread(t *testing.T) {
 	}
 	p.lie(func(p *idp) { p.garbage = `{}` })
 	h.clock.Advance(signin.DefaultRecheck)
-	for range people {
+	for i := range people {
 		h.recheck(1)
+		p.lie(func(p *idp) {
+			if p.refreshes != i+1 {
+				t.Errorf("the provider got %d requests in %d seconds", p.refreshes, i+1)
+			}
+		})
 		h.clock.Advance(time.Second)
 	}
 	h.recheck(0)
