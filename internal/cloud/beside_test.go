@@ -38,16 +38,10 @@ func olderProgram(t *testing.T) string {
 		}
 		return strings.TrimSpace(string(out))
 	}
-	migrations, err := filepath.Glob(filepath.Join(root, "internal", "store", "migrations", "postgres", "*.sql"))
-	must(t, err)
-	slices.Sort(migrations)
-	newest, err := filepath.Rel(root, migrations[len(migrations)-1])
-	must(t, err)
-	added := git("log", "--diff-filter=A", "--format=%H", "-1", "--", newest)
-	if added == "" {
-		t.Skip("needs the repository's history: the newest migration is not committed, or the clone is shallow")
+	before := olderSchema(root, git)
+	if before == "" {
+		t.Skip("needs the repository's history: it has no older schema, or the clone is shallow")
 	}
-	before := git("rev-parse", "--verify", added+"^")
 	source, dir := t.TempDir(), t.TempDir()
 	tree := filepath.Join(dir, "tree.tar")
 	git("archive", "--output", tree, before)
@@ -58,6 +52,27 @@ func olderProgram(t *testing.T) string {
 		program,
 		"./cmd/snapcloud")
 	return program
+}
+
+// olderSchema returns the newest commit with fewer migrations than today, or "". A commit in which
+// two migrations had one number never served anybody.
+func olderSchema(root string, git func(...string) string) string {
+	const folder = "internal/store/migrations/postgres"
+	today, err := os.ReadDir(filepath.Join(root, folder))
+	if err != nil {
+		return ""
+	}
+	for commit := range strings.FieldsSeq(git("log", "--format=%H", "--", folder)) {
+		names := strings.Fields(git("ls-tree", "--name-only", commit+":"+folder))
+		sound := true
+		for i, name := range names {
+			sound = sound && strings.HasPrefix(name, fmt.Sprintf("%04d_", i+1))
+		}
+		if sound && len(names) < len(today) {
+			return commit
+		}
+	}
+	return ""
 }
 
 func run(t *testing.T, dir, name string, args ...string) string {
