@@ -30,10 +30,12 @@ type idp struct {
 	*httptest.Server
 	t     *testing.T
 	clock *clocktest.Clock
-	key   *ecdsa.PrivateKey
 
 	mu       sync.Mutex
-	claims   map[string]any // of the ID token, over the usual ones
+	key      *ecdsa.PrivateKey // whose public key is published
+	signs    *ecdsa.PrivateKey // signs the ID tokens
+	kid      string            // of key
+	claims   map[string]any    // of the ID token, over the usual ones
 	userinfo map[string]any
 	answer   url.Values // of the authorization, over the usual ones
 	header   jose.SignatureAlgorithm
@@ -55,7 +57,8 @@ func newIDP(t *testing.T, c *clocktest.Clock) *idp {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &idp{t: t, clock: c, key: key, pending: map[string]url.Values{}, userinfo: map[string]any{"sub": "subject-1"}}
+	p := &idp{t: t, clock: c, key: key, signs: key, kid: "k", pending: map[string]url.Values{},
+		userinfo: map[string]any{"sub": "subject-1"}}
 	p.Server = httptest.NewServer(p.mux())
 	t.Cleanup(p.Close)
 	return p
@@ -75,7 +78,7 @@ func (p *idp) mux() http.Handler {
 		json.NewEncoder(w).Encode(m)
 	})
 	mux.HandleFunc("/jwks", func(w http.ResponseWriter, _ *http.Request) {
-		json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: p.key.Public(), KeyID: "k",
+		json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: p.key.Public(), KeyID: p.kid,
 			Algorithm: "ES256", Use: "sig"}}})
 	})
 	mux.HandleFunc("/authorize", p.authorize)
@@ -156,7 +159,7 @@ func (p *idp) issue(w http.ResponseWriter, more map[string]any) {
 	}
 	maps.Copy(claims, more)
 	maps.Copy(claims, p.claims)
-	var key any = jose.JSONWebKey{Key: p.key, KeyID: "k"}
+	var key any = jose.JSONWebKey{Key: p.signs, KeyID: p.kid}
 	alg := jose.ES256
 	if p.header != "" {
 		alg, key = p.header, []byte("client-secret-of-thirty-two-bytes!")

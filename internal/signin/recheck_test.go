@@ -1,7 +1,9 @@
 package signin_test
 
 import (
+	"crypto/ecdsa"
 	"crypto/ed25519"
+	"crypto/elliptic"
 	"crypto/rand"
 	"encoding/base64"
 	"net/http"
@@ -239,6 +241,34 @@ func TestProviderThatFailsLocksNobodyOut(t *testing.T) {
 				h.renewed(got)
 			}
 		})
+	}
+}
+
+// TestProviderThatRotatesKeys: a provider may sign with a new key at any time, under another name or
+// under the same one. A token that was signed with the old key changes nothing, and locks nobody out.
+func TestProviderThatRotatesKeys(t *testing.T) {
+	t.Parallel()
+	for _, kid := range []string{"another", "k"} {
+		h, p := startSealed(t, storeIn)
+		got := h.loginUpstream()
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.lie(func(p *idp) {
+			p.key, p.signs, p.kid, p.claims = key, key, kid, map[string]any{"groups": []string{"admins"}}
+		})
+		h.clock.Advance(signin.DefaultRecheck)
+		got = h.renewed(got)
+		h.hasRole("admin", 1)
+		old, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.lie(func(p *idp) { p.signs, p.claims = old, map[string]any{"groups": []string{"eng", "dba"}} })
+		h.clock.Advance(signin.DefaultRecheck)
+		h.renewed(got)
+		h.hasRole("admin", 1)
 	}
 }
 
