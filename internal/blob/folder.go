@@ -40,7 +40,7 @@ type Folder struct {
 	patience time.Duration
 	doubting Tasks        // hash again the parts that an earlier process confirmed
 	leave    int64        // bytes of the disk that uploads must leave free
-	arriving atomic.Int64 // bytes of the parts that are being received
+	arriving atomic.Int64 // bytes of the parts that are being received and were not read yet
 
 	mu      sync.Mutex
 	uploads map[string]*upload

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/minio/crc64nvme"
@@ -97,12 +98,35 @@ func (f *Folder) putPart(w http.ResponseWriter, r *http.Request) error {
 	if have {
 		return receive(io.Discard, body, p)
 	}
+	part := &arriving{Reader: body, left: p.Size, all: &f.arriving}
 	f.arriving.Add(p.Size)
-	defer f.arriving.Add(-p.Size)
+	defer part.end()
 	if err := f.hasRoom(0); err != nil {
 		return err
 	}
-	return u.write(body, p)
+	return u.write(part, p)
+}
+
+// arriving is a part that is being received. It takes the bytes that have been read off the folder's
+// number of arriving bytes, because they take up space on the disk from then on.
+type arriving struct {
+	io.Reader
+	left int64
+	all  *atomic.Int64
+}
+
+// Read implements io.Reader.
+func (a *arriving) Read(b []byte) (int, error) {
+	n, err := a.Reader.Read(b)
+	read := min(int64(n), a.left)
+	a.left -= read
+	a.all.Add(-read)
+	return n, err
+}
+
+func (a *arriving) end() {
+	a.all.Add(-a.left)
+	a.left = 0
 }
 
 // acquire makes a request the only writer of a part. have is true when this part has already

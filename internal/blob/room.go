@@ -10,8 +10,8 @@ import (
 // used.
 func (f *Folder) LeaveFree(bytes int64) { f.leave = bytes }
 
-// hasRoom returns nil when writing this many bytes, in addition to the parts that are being
-// received, leaves enough of the disk free.
+// hasRoom returns nil when writing this many bytes, in addition to the rest of the parts that are
+// being received, leaves enough of the disk free.
 func (f *Folder) hasRoom(bytes int64) error {
 	free, known := disk.Free(f.dir)
 	if !known || bytes+f.arriving.Load() <= free-f.leave {
