@@ -64,6 +64,7 @@ var needsMore = map[string]string{
 	"snapcli cloud webhooks enable":     "wants a webhook: rules.txtar",
 	"snapcli config set":                "writes an address of its own: script/config.txtar",
 	"snapcli cloud snapshots receipt":   "wants a snapshot of another organization: audit.txtar",
+	"snapcli cloud audit export":        "runs until it is stopped: TestExportFollows",
 	"snapcli cloud uploads abort":       "wants an unfinished upload: uploads.txtar",
 	"snapcli cloud snapshots access":    "asks for a day before the test: cloud/audit.txtar",
 }

@@ -203,9 +203,10 @@ func (e Engine) Drop(ctx context.Context, raw string) error {
 		return err
 	}
 	path, err := cloneFile(raw)
-	if err == nil {
-		err = removeFile(path)
+	if err != nil {
+		return failure(path, err)
 	}
+	err = errors.Join(removeFile(path), sweepAll(path))
 	removeSides(path)
 	return failure(path, err)
 }

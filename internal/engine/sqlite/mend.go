@@ -96,6 +96,21 @@ func old(path string) bool {
 	return err == nil && time.Since(info.ModTime()) > 24*time.Hour
 }
 
+// sweepAll does the same as [sweep], and also removes locks that a process left which was killed
+// before it created its scratch file. The caller prevents new loads into the database.
+func sweepAll(place string) error {
+	_, err := sweep(place)
+	locks, _ := filepath.Glob(escape(filepath.Join(filepath.Dir(place), tempPrefix(place))) + "*" + tempSuffix +
+		lockSuffix)
+	for _, path := range locks {
+		lock := flock.New(path)
+		if free, failed := lock.TryLock(); free && failed == nil {
+			err = errors.Join(err, os.Remove(path), lock.Unlock())
+		}
+	}
+	return err
+}
+
 // sweep removes the scratch files that killed loads left next to a database. It
 // returns those it removed, and the first error.
 func sweep(place string) (removed []string, err error) {
