@@ -87,7 +87,8 @@ func (a *app) exportAudit(ctx context.Context, f exportFlags) error {
 		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return &snap.Error{Code: snap.CodeInterrupted, Detail: fmt.Sprintf("interrupted before line %d", e.next),
+				Cause: context.Cause(ctx)}
 		case <-time.After(followEvery):
 		}
 	}
