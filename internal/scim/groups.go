@@ -51,11 +51,7 @@ func (h *handler) writeGroup(w http.ResponseWriter, r *http.Request, by store.Re
 }
 
 func (h *handler) createGroup(w http.ResponseWriter, r *http.Request, by store.Reporter) error {
-	body, err := bodyOf(r)
-	if err != nil {
-		return err
-	}
-	c, err := groupResource(body)
+	c, err := readBody(r, groupResource)
 	if err != nil {
 		return err
 	}
@@ -67,11 +63,7 @@ func (h *handler) createGroup(w http.ResponseWriter, r *http.Request, by store.R
 }
 
 func (h *handler) replaceGroup(w http.ResponseWriter, r *http.Request, by store.Reporter) error {
-	body, err := bodyOf(r)
-	if err != nil {
-		return err
-	}
-	c, err := groupResource(body)
+	c, err := readBody(r, groupResource)
 	if err != nil {
 		return err
 	}
@@ -84,11 +76,7 @@ func (h *handler) replaceGroup(w http.ResponseWriter, r *http.Request, by store.
 
 // patchGroup answers without the group (RFC 7644 section 3.5.2), which may have very many members.
 func (h *handler) patchGroup(w http.ResponseWriter, r *http.Request, by store.Reporter) error {
-	body, err := bodyOf(r)
-	if err != nil {
-		return err
-	}
-	c, err := groupPatch(body)
+	c, err := readBody(r, groupPatch)
 	if err != nil {
 		return err
 	}

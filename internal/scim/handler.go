@@ -69,13 +69,14 @@ func (h *handler) guarded(f action) http.Handler {
 	})
 }
 
-// bodyOf returns the body of a request, whose size the service has limited.
-func bodyOf(r *http.Request) ([]byte, error) {
+// readBody parses the body of a request, whose size the service has limited.
+func readBody[T any](r *http.Request, parse func([]byte) (T, error)) (T, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return nil, invalid("invalidSyntax", "the body did not arrive completely")
+		var none T
+		return none, invalid("invalidSyntax", "the body did not arrive completely")
 	}
-	return body, nil
+	return parse(body)
 }
 
 // The sizes of a page.

@@ -35,11 +35,7 @@ func (h *handler) getUser(w http.ResponseWriter, r *http.Request, by store.Repor
 }
 
 func (h *handler) createUser(w http.ResponseWriter, r *http.Request, by store.Reporter) error {
-	body, err := bodyOf(r)
-	if err != nil {
-		return err
-	}
-	c, err := userResource(body)
+	c, err := readBody(r, userResource)
 	if err != nil {
 		return err
 	}
@@ -63,11 +59,7 @@ func (h *handler) patchUser(w http.ResponseWriter, r *http.Request, by store.Rep
 
 func (h *handler) changeUser(w http.ResponseWriter, r *http.Request, by store.Reporter,
 	read func([]byte) (store.SCIMUserChange, error)) error {
-	body, err := bodyOf(r)
-	if err != nil {
-		return err
-	}
-	c, err := read(body)
+	c, err := readBody(r, read)
 	if err != nil {
 		return err
 	}
