@@ -63,7 +63,7 @@ func TestDocumentedCommands(t *testing.T) {
 // read the flags. It returns what is wrong, if anything.
 func tryCommand(t *testing.T, words []string) string {
 	t.Helper()
-	if end := slices.Index(words, "--"); end >= 0 { // what follows is a command of another program
+	if end := slices.Index(words, "--"); end >= 0 { // the words after it are a command of another program
 		words = words[:end]
 	}
 	var out, said bytes.Buffer

@@ -149,7 +149,7 @@ func (r *Room) dropTemplate(ctx context.Context, t Template) error {
 		err = cloner.Drop(ctx, url)
 	}
 	if mender, ok := cloner.(engine.Mender); ok && err == nil && t.Mark == "" {
-		_, err = mender.Mend(ctx, url) // what its load left
+		_, err = mender.Mend(ctx, url) // removes scratch files of an interrupted load
 	}
 	if err != nil {
 		return err

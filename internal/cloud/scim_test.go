@@ -253,8 +253,8 @@ func TestSCIMRequestsOfEntra(t *testing.T) {
 	})
 }
 
-// What SCIM reports about a person wins over sign-ins, group by group, and waits for people without
-// an account.
+// TestSCIMAndSignIns: groups that SCIM reports for a person win over those of sign-ins, group by
+// group, and wait for people without an account.
 func TestSCIMAndSignIns(t *testing.T) {
 	t.Parallel()
 	bothDatabases(t, func(t *testing.T, c *cloudtest.Cloud) {

@@ -80,7 +80,7 @@ func parsePath(text string) (path, error) {
 
 // parser reads a filter or a path from its beginning.
 type parser struct {
-	text string // what is left
+	text string // the part of the filter that was not read yet
 	kind string // the scimType of its errors
 }
 

@@ -12,8 +12,8 @@ import (
 	"snap"
 )
 
-// What an identity provider reports by SCIM and what its sign-ins say are brought together here, by
-// one rule: about a person whom SCIM reports, SCIM alone says who belongs to the groups that it
+// This file combines the groups that an identity provider reports by SCIM with those of its sign-ins.
+// The rule: about a person whom SCIM reports, SCIM alone says who belongs to the groups that it
 // reports. All other groups, and everybody else's, are those of the last sign-in.
 
 // reporting is true of an organization o.id while it has a SCIM key that works. Without one, nobody

@@ -46,7 +46,7 @@ func TestOpenRefusesProgramsThatAreTooOld(t *testing.T) {
 		if i, err := store.Inspect(w.ctx, o); err != nil || i.TooOld == nil {
 			t.Errorf("inspected: %v, %v", i.TooOld, err)
 		}
-		later(newest) // what the next release writes
+		later(newest) // the version that the next release writes
 		openAll(t, o, 2)
 		if i, err := store.Inspect(w.ctx, o); err != nil || i.TooOld != nil {
 			t.Errorf("inspected: %v, %v", i.TooOld, err)

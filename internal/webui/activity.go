@@ -35,7 +35,7 @@ type activity struct {
 	Icon  string
 }
 
-// Who returns the actor: a user, an API key of the organization, or the operator.
+// Who names the actor, which is a user, an API key of the organization, or the operator.
 func (a activity) Who() string {
 	switch {
 	case a.Actor != "":

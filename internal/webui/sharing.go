@@ -33,7 +33,7 @@ type sharingPage struct {
 	// allows that.
 	Refusal string
 	Change  change
-	Access  *api.Access    // who can see it; nil if the caller may not know
+	Access  *api.Access    // people and keys that can see it; nil unless the caller is allowed to list them
 	Asked   string         // e-mail of a user whose access was queried
 	Typed   string         // slug of an organization, if the share with it failed
 	Problem *problem       // why that share failed

@@ -56,7 +56,7 @@ func accounts(t *testing.T, url string) string {
 }
 
 // swept loads into a database as its user, which first cleans up after killed loads, and returns
-// what it said.
+// the notices of that load.
 func swept(t *testing.T, url string, d engine.Dump) (said []string) {
 	t.Helper()
 	s, err := Engine{}.Restore(t.Context(), url, d, engine.Options{Jobs: 1, Notice: func(text string) {
