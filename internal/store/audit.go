@@ -25,16 +25,33 @@ func (s *Store) record(ctx context.Context, tx *sql.Tx, orgID int64, c snap.Call
 // recordFor is record for a line that becomes a notice of a user; 0 means no notice.
 func (s *Store) recordFor(ctx context.Context, tx *sql.Tx, orgID int64, c snap.Caller, e snap.AuditEntry,
 	noticeTo int64) error {
-	body, err := json.Marshal(s.fillIn(ctx, c, e))
-	if err != nil {
+	var w waiting
+	if err := w.add(orgID, s.fillIn(ctx, c, e), noticeTo); err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, `INSERT INTO audit_waiting(org_id, body, notice_to) VALUES($1, $2, $3)`,
-		orgID, string(body), nullID(noticeTo))
-	if err != nil {
+	text, args := w.insert()
+	if _, err := tx.ExecContext(ctx, text, args...); err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
 	return nil
+}
+
+// waiting are lines that wait for their numbers, to be written by one statement.
+type waiting struct {
+	places []string
+	args   []any
+}
+
+func (w *waiting) add(orgID int64, e snap.AuditEntry, noticeTo int64) error {
+	body, err := json.Marshal(e)
+	n := len(w.args)
+	w.places = append(w.places, fmt.Sprintf("($%d, $%d, $%d)", n+1, n+2, n+3))
+	w.args = append(w.args, orgID, string(body), nullID(noticeTo))
+	return err
+}
+
+func (w *waiting) insert() (text string, args []any) {
+	return `INSERT INTO audit_waiting(org_id, body, notice_to) VALUES` + strings.Join(w.places, ", "), w.args
 }
 
 // fillIn adds the caller, the time and the request's origin to a line.
@@ -55,19 +72,42 @@ func (s *Store) fillIn(ctx context.Context, c snap.Caller, e snap.AuditEntry) sn
 // only the owner may know.
 func (s *Store) recordOn(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, action snap.AuditAction,
 	d snap.AuditDetail) error {
-	d.Target = sn.Target
-	e := snap.AuditEntry{Action: action, Snapshot: sn.ID, Detail: d}
-	if err := s.record(ctx, tx, sn.Org.ID, c, e); err != nil || c.Org.ID == 0 || c.Org.ID == sn.Org.ID {
+	text, args, err := s.linesOn(ctx, c, sn, action, d)
+	if err != nil {
 		return err
 	}
-	return s.record(ctx, tx, c.Org.ID, c, e)
+	if _, err = tx.ExecContext(ctx, text, args...); err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	return nil
+}
+
+// linesOn returns the statement of [Store.recordOn].
+func (s *Store) linesOn(ctx context.Context, c snap.Caller, sn snap.Snapshot, action snap.AuditAction,
+	d snap.AuditDetail) (text string, args []any, err error) {
+	d.Target = sn.Target
+	e := s.fillIn(ctx, c, snap.AuditEntry{Action: action, Snapshot: sn.ID, Detail: d})
+	var w waiting
+	err = w.add(sn.Org.ID, e, 0)
+	if err == nil && c.Org.ID != 0 && c.Org.ID != sn.Org.ID {
+		err = w.add(c.Org.ID, e, 0)
+	}
+	text, args = w.insert()
+	return text, args, err
 }
 
 // Note records a caller's action on a snapshot that changes nothing: a pull that started or ended,
 // or a refused share.
 func (s *Store) Note(ctx context.Context, c snap.Caller, sn snap.Snapshot, action snap.AuditAction,
 	d snap.AuditDetail) error {
-	return s.tx(ctx, func(tx *sql.Tx) error { return s.recordOn(ctx, tx, c, sn, action, d) })
+	text, args, err := s.linesOn(ctx, c, sn, action, d)
+	if err != nil {
+		return err
+	}
+	if err := s.exec(ctx, text, args...); err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	return nil
 }
 
 // AuditQuery selects lines of an organization's audit log.

@@ -107,6 +107,9 @@ func open(o Options) (*Store, error) {
 	return s, s.openSQLite(o.DataDir, o.Watch)
 }
 
+// idleConnection is how long an unused connection to PostgreSQL is kept.
+const idleConnection = 5 * time.Minute
+
 func (s *Store) openPostgres(o Options) (err error) {
 	u, err := url.Parse(o.URL)
 	if err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
@@ -135,7 +138,9 @@ func (s *Store) openPostgres(o Options) (err error) {
 	}
 	s.write = stdlib.OpenDB(*config, options...)
 	s.write.SetMaxOpenConns(max(2, connections)) // a migration uses two
-	s.write.SetMaxIdleConns(max(2, connections/2))
+	// A connection costs PostgreSQL a process and the plans of every statement, so a busy pool keeps all.
+	s.write.SetMaxIdleConns(max(2, connections))
+	s.write.SetConnMaxIdleTime(idleConnection)
 	s.read = s.write
 	return nil
 }
@@ -209,12 +214,25 @@ func (s *Store) Now() time.Time { return s.now() }
 // transaction that failed because of another one (serialization failure, deadlock), so f must have
 // no effect outside tx.
 func (s *Store) tx(ctx context.Context, f func(*sql.Tx) error) error {
+	return s.attempt(ctx, func() error { return s.txOnce(ctx, f) })
+}
+
+// exec runs one statement that is a transaction by itself, which saves the round trips of [Store.tx].
+func (s *Store) exec(ctx context.Context, text string, args ...any) error {
+	return s.attempt(ctx, func() error {
+		_, err := s.write.ExecContext(ctx, text, args...)
+		return err
+	})
+}
+
+// attempt runs a writing transaction as [Store.tx] describes.
+func (s *Store) attempt(ctx context.Context, write func() error) error {
 	if err := s.reserve.admit(ctx); err != nil {
 		return err
 	}
 	const attempts = 5
 	for try := 1; ; try++ {
-		err := s.txOnce(ctx, f)
+		err := write()
 		if try < attempts && s.dialect == postgres && retryable(err) {
 			continue
 		}
