@@ -162,10 +162,10 @@ func (m *lineModel) missing(due []int64) {
 	}
 }
 
-// entry is the line with this number, as it was read.
+// entry returns the line with this number from what was read.
 func (m *lineModel) entry(line int) (e snap.AuditEntry) {
 	if err := json.Unmarshal([]byte(m.seen[line-1]), &e); err != nil || e.Seq != int64(line) {
-		m.t.Errorf("line %d is %s, %v", line, m.seen[line-1], err)
+		m.t.Errorf("line %d is %q, %v", line, m.seen[line-1], err)
 	}
 	return e
 }
