@@ -81,9 +81,10 @@ FUZZTIME ?= 30s
 # With a database, coverage differs from run to run, and minimizing an input would never end. So the number of attempts is limited.
 SMALLER = -fuzzminimizetime 10x
 FUZZED = $(shell grep -rl --include='*_test.go' --exclude-dir=tools --exclude-dir=node_modules '^func Fuzz' . | sort)
-fuzz: ## run every fuzz target for FUZZTIME; inputs that fail are kept in testdata/fuzz
+fuzz: servers databases ## run every fuzz target for FUZZTIME, and the grammars of hostile dumps against servers; inputs that fail are kept in testdata
 	@for file in $(FUZZED); do for name in $$(grep -o '^func Fuzz[A-Za-z]*' $$file | cut -c6-); do \
 		echo "$$(dirname $$file) $$name"; $(GO) test $$(dirname $$file) -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) $(SMALLER) $(ARGS) || exit 1; done; done
+	SNAP_HOSTILE=$(FUZZTIME) $(GO) test -count=1 -v -run TestHostileGrammar -timeout 48h $(ARGS) ./internal/engine/mysql ./internal/engine/postgres
 
 vuln: bin/govulncheck ## check for known vulnerabilities, from vuln.go.dev
 	bin/govulncheck ./...

@@ -175,6 +175,7 @@ func (c *checker) column(t *Table, col *Column) {
 	c.typ(t.Name.Name+"."+col.Name, col.Type)
 	c.expr(t.Name.Name+"."+col.Name, col.Default, nil)
 	c.expr(t.Name.Name+"."+col.Name, col.OnUpdate, nil)
+	c.expr(t.Name.Name+"."+col.Name, col.Check, anyColumn)
 	if !optionalWord(col.Collation) || col.Charset != "" && !collationName.MatchString(col.Charset) {
 		c.fail("the column %q has no known collation", cut(col.Name))
 	}
@@ -207,6 +208,9 @@ func (c *checker) keys(t *Table, known func(string) bool) {
 		c.action(f.OnDelete)
 	}
 }
+
+// anyColumn accepts every column: MySQL compares their names without case, and refuses unknown ones.
+func anyColumn(string) bool { return true }
 
 // optionalWord reports whether a collation is absent or has the form of a built-in one.
 func optionalWord(n *Name) bool { return n == nil || collationName.MatchString(n.Name) }
@@ -259,6 +263,7 @@ func (c *checker) parts(t *Table, known func(string) bool) {
 	default:
 		c.fail("the table %q has an unknown kind of partitioning", cut(t.Name.Name))
 	}
+	c.expr(t.Name.Name, t.Partitions.Expr, anyColumn)
 	for _, k := range t.Partitions.Columns {
 		if k.Expr == nil {
 			c.keyColumns(t, []KeyColumn{k}, known)

@@ -3,11 +3,13 @@
 package servertest
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"testing"
+	"time"
 )
 
 // Root returns the repository's root folder: the nearest folder above the
@@ -64,4 +66,16 @@ func Thorough(t testing.TB) {
 func Raced() bool {
 	info, ok := debug.ReadBuildInfo()
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+}
+
+// Hostile returns how long a test attacks a server with dumps of a grammar: SNAP_HOSTILE, or two
+// seconds.
+func Hostile(t testing.TB) time.Duration {
+	t.Helper()
+	text := cmp.Or(os.Getenv("SNAP_HOSTILE"), "2s")
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
 }

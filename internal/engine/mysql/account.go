@@ -127,7 +127,7 @@ func (m maker) revokeRights(ctx context.Context, database string, routines []def
 		return err
 	}
 	for _, r := range routines { // the server grants it to the creator of a routine
-		_, err := m.own.ExecContext(ctx, "REVOKE ALTER ROUTINE ON "+r.Kind+" "+quote(database)+"."+quote(r.Name)+
+		err := about(ctx, m.own, r.Kind, "REVOKE ALTER ROUTINE ON "+r.Kind+" "+quote(database)+"."+quote(r.Name)+
 			" FROM "+m.account.quoted())
 		if err != nil && number(err) != erNoGrant && number(err) != erNoGrantOn {
 			return err

@@ -95,6 +95,31 @@ func testForeignDumps(t *testing.T, server string) {
 	}
 }
 
+// Packages are replaced too, by whomever they are loaded: older versions of MariaDB know them only in
+// a mode of their own.
+func TestPackagesAreReplaced(t *testing.T) {
+	t.Parallel()
+	for _, server := range []string{"mariadb", "mariadb-11.8"} {
+		t.Run(server, func(t *testing.T) {
+			t.Parallel()
+			from, to := servertest.MySQL(t, server), servertest.MySQL(t, server)
+			script(t, from, "SET sql_mode = ORACLE;\nDELIMITER $$\nCREATE PACKAGE pk AS FUNCTION f RETURN INT; END "+
+				"$$\nCREATE PACKAGE BODY pk AS FUNCTION f RETURN INT AS BEGIN RETURN 1; END; END $$\nDELIMITER ;\n")
+			d, _ := dumped(t, from)
+			for _, trust := range []engine.Trust{engine.Ours, engine.Ours, engine.Mine, engine.Mine} {
+				if err := load(t, to, as(d, trust, false), false); err != nil {
+					t.Fatalf("with trust %d: %v", trust, err)
+				}
+				const all = "SELECT concat(routine_type, routine_name, routine_definition) FROM " +
+					"information_schema.routines WHERE routine_schema = database()"
+				if a, b := sorted(t, from, all), sorted(t, to, all); !slices.Equal(a, b) || len(a) != 2 {
+					t.Errorf("with trust %d: %q, want %q", trust, b, a)
+				}
+			}
+		})
+	}
+}
+
 // invoker returns contents as a checked load makes them: with headers written
 // again, and everything run by its definer's rights.
 func invoker(text string) string {
@@ -342,7 +367,7 @@ func hostilePrograms() []hostileProgram {
 	add("EVENT", false, "CREATE EVENT prod.x ON SCHEDULE EVERY 1 SECOND DO DELETE FROM users",
 		"CREATE EVENT x ON SCHEDULE EVERY 1 SECOND DO DELETE FROM prod.users",
 		"CREATE EVENT x ON SCHEDULE EVERY 1 DAY DO SET @a = 1; DROP DATABASE prod", "CREATE USER x IDENTIFIED BY 'x'",
-		"CREATE EVENT x DO DROP DATABASE prod")
+		"CREATE EVENT x DO DROP DATABASE prod", "CREATE EVENT x ON SCHEDULE EVERY 1 DAY DO not sql at all")
 	add("FUNCTION", false, "CREATE FUNCTION x RETURNS STRING SONAME 'lib_mysqludf_sys.so'",
 		"CREATE FUNCTION prod.x() RETURNS INT DETERMINISTIC RETURN 1",
 		"CREATE FUNCTION x() RETURNS INT DETERMINISTIC RETURN 1; DROP DATABASE prod",

@@ -17,22 +17,52 @@ func makeOne(ctx context.Context, c *sql.Conn, kind string, d definition) error 
 	if err != nil || h.kind != kind {
 		return badDump(fmt.Errorf("%.60q does not create the %s %s", d.SQL, kind, d.Name))
 	}
-	if kind != "TABLE" && kind != "SEQUENCE" {
-		_, err := c.ExecContext(ctx, d.setting())
-		if number(err) == erWrongValue { // a mode of MariaDB that means nothing here, and that MySQL 8 refuses
-			d.Mode = strings.ReplaceAll(d.Mode, "NO_AUTO_CREATE_USER", "")
-			_, err = c.ExecContext(ctx, d.setting())
+	run := func() error {
+		if _, err := c.ExecContext(ctx, d.SQL); err != nil {
+			return fmt.Errorf("create the %s %s: %w", strings.ToLower(kind), d.Name, err)
 		}
-		if err != nil {
-			return err
-		}
-		defer func() {
-			_, _ = c.ExecContext(context.WithoutCancel(ctx),
-				"SET NAMES utf8mb4, SESSION time_zone = '+00:00', sql_mode = '"+storedMode+"'")
-		}()
+		return nil
 	}
-	if _, err := c.ExecContext(ctx, d.SQL); err != nil {
-		return fmt.Errorf("create the %s %s: %w", strings.ToLower(kind), d.Name, err)
+	if kind == "TABLE" || kind == "SEQUENCE" {
+		return run()
+	}
+	return withSettings(ctx, c, d, run)
+}
+
+// withSettings does something with the session settings that a program was created with.
+func withSettings(ctx context.Context, c *sql.Conn, d definition, do func() error) error {
+	_, err := c.ExecContext(ctx, d.setting())
+	if number(err) == erWrongValue { // a mode of MariaDB that means nothing here, and that MySQL 8 refuses
+		d.Mode = strings.ReplaceAll(d.Mode, "NO_AUTO_CREATE_USER", "")
+		_, err = c.ExecContext(ctx, d.setting())
+	}
+	if err != nil {
+		return err
+	}
+	defer func() {
+		_, _ = c.ExecContext(context.WithoutCancel(ctx),
+			"SET NAMES utf8mb4, SESSION time_zone = '+00:00', sql_mode = '"+storedMode+"'")
+	}()
+	return do()
+}
+
+// erNotPrepared is the error of MySQL about a valid statement that it does not prepare.
+const erNotPrepared = 1295
+
+// parseEvents returns an error if the server cannot parse an event. Events would run in the scratch
+// database, so they are created after the exchange, when it is too late to refuse them.
+func parseEvents(ctx context.Context, c *sql.Conn, events []definition) error {
+	for _, d := range events {
+		err := withSettings(ctx, c, d, func() error {
+			prepared, err := c.PrepareContext(ctx, d.SQL)
+			if err == nil {
+				err = prepared.Close()
+			}
+			return err
+		})
+		if err != nil && number(err) != erNotPrepared {
+			return fmt.Errorf("create the event %s: %w", d.Name, err)
+		}
 	}
 	return nil
 }
@@ -84,6 +114,21 @@ func makeViews(ctx context.Context, m maker, views []definition) error {
 	return nil
 }
 
+// about runs a statement that names an object of this kind. MariaDB before 11.4 knows packages only
+// in its Oracle mode.
+func about(ctx context.Context, c *sql.Conn, kind, statement string) error {
+	if strings.HasPrefix(kind, "PACKAGE") {
+		if _, err := c.ExecContext(ctx, "SET SESSION sql_mode = 'ORACLE'"); err != nil {
+			return err
+		}
+		defer func() {
+			_, _ = c.ExecContext(context.WithoutCancel(ctx), "SET SESSION sql_mode = '"+storedMode+"'")
+		}()
+	}
+	_, err := c.ExecContext(ctx, statement)
+	return err
+}
+
 // replacePrograms drops the programs of a database on connection c, and creates others with m.
 func replacePrograms(ctx context.Context, c *sql.Conn, m maker, name string, s structure) error {
 	for _, kind := range []struct{ word, query string }{
@@ -102,7 +147,7 @@ func replacePrograms(ctx context.Context, c *sql.Conn, m maker, name string, s s
 			return err
 		}
 		for _, n := range list {
-			if _, err := c.ExecContext(ctx, "DROP "+kind.word+" IF EXISTS "+quote(name)+"."+quote(n)); err != nil {
+			if err := about(ctx, c, kind.word, "DROP "+kind.word+" IF EXISTS "+quote(name)+"."+quote(n)); err != nil {
 				return err
 			}
 		}

@@ -176,7 +176,10 @@ func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, w
 		}
 		defer endSession(m.own)
 	}
-	return makePrograms(ctx, m, s.structure)
+	if err := makePrograms(ctx, m, s.structure); err != nil {
+		return err
+	}
+	return parseEvents(ctx, c, s.structure.Events)
 }
 
 // endSession closes a connection, so that no other user of the pool gets its database and modes.
