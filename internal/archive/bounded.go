@@ -60,8 +60,8 @@ func decodeManifest(text io.Reader, sum [sha256.Size]byte, b bounds) (Manifest, 
 	if errors.Is(err, errBounds) {
 		return Manifest{}, corrupt("its manifest is out of bounds: "+errBounds.Error(), err)
 	}
-	if _, failed := io.Copy(io.Discard, whole); failed != nil {
-		return Manifest{}, failed
+	if _, err := io.Copy(io.Discard, whole); err != nil {
+		return Manifest{}, err
 	}
 	if [sha256.Size]byte(hash.Sum(nil)) != sum {
 		return Manifest{}, corrupt("its manifest is damaged", nil)

@@ -35,15 +35,19 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 type encoders struct{ fast, thorough *zstd.Encoder }
 
 func newEncoders(jobs int) (e encoders, err error) {
-	start := func(level zstd.EncoderLevel) *zstd.Encoder {
-		enc, failed := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(jobs), zstd.WithEncoderLevel(level),
-			zstd.WithEncoderCRC(false), zstd.WithWindowSize(blockSize))
-		if failed != nil {
-			err = fmt.Errorf("start zstd: %w", failed)
-		}
-		return enc
+	if e.fast, err = newEncoder(jobs, zstd.SpeedFastest); err == nil {
+		e.thorough, err = newEncoder(jobs, zstd.SpeedDefault)
 	}
-	return encoders{start(zstd.SpeedFastest), start(zstd.SpeedDefault)}, err
+	return e, err
+}
+
+func newEncoder(jobs int, level zstd.EncoderLevel) (*zstd.Encoder, error) {
+	e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(jobs), zstd.WithEncoderLevel(level),
+		zstd.WithEncoderCRC(false), zstd.WithWindowSize(blockSize))
+	if err != nil {
+		return nil, fmt.Errorf("start zstd: %w", err)
+	}
+	return e, nil
 }
 
 func (e encoders) close() error {

@@ -10,6 +10,7 @@ package blob
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"time"
@@ -105,4 +106,13 @@ func PartSize(size int64) int64 {
 	const mib = 1 << 20
 	need := (size + maxParts - 1) / maxParts
 	return max(minPartSize, (need+mib-1)/mib*mib)
+}
+
+// requireComplete returns nil when the store has the complete object.
+func requireComplete(ctx context.Context, s Store, key string, size int64) error {
+	have, err := s.Stat(ctx, key)
+	if err == nil && have != size {
+		return fmt.Errorf("the object has %d bytes and not %d", have, size)
+	}
+	return err
 }

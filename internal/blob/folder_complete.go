@@ -17,7 +17,7 @@ import (
 func (f *Folder) Complete(ctx context.Context, key, id string, size int64, sha256 string) error {
 	u, err := f.uploadOf(key, id)
 	if errors.Is(err, snap.ErrNotFound) {
-		return f.completed(ctx, key, size)
+		return requireComplete(ctx, f, key, size)
 	}
 	if err != nil {
 		return err
@@ -25,10 +25,10 @@ func (f *Folder) Complete(ctx context.Context, key, id string, size int64, sha25
 	u.ending.Lock()
 	defer u.ending.Unlock()
 	if u.isGone() {
-		return f.completed(ctx, key, size)
+		return requireComplete(ctx, f, key, size)
 	}
 	if _, err := os.Stat(u.data()); os.IsNotExist(err) { // killed after the rename
-		return errors.Join(f.completed(ctx, key, size), f.drop(u))
+		return errors.Join(requireComplete(ctx, f, key, size), f.drop(u))
 	}
 	if u.doubted() {
 		if _, err := f.doubting.Join(ctx, id, math.MaxInt64, u.resume); err != nil {
@@ -56,15 +56,6 @@ func (f *Folder) Complete(ctx context.Context, key, id string, size int64, sha25
 		return diskError("complete the upload", err)
 	}
 	return f.drop(u)
-}
-
-// completed returns nil when an earlier Complete has already created the object.
-func (f *Folder) completed(ctx context.Context, key string, size int64) error {
-	have, err := f.Stat(ctx, key)
-	if err == nil && have != size {
-		return fmt.Errorf("the object has %d bytes and not %d", have, size)
-	}
-	return err
 }
 
 // publish turns the data into the object: it syncs the file, then renames it.

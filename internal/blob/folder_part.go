@@ -31,8 +31,8 @@ type writer struct {
 	done chan struct{}
 }
 
-// partTicket is the content of a part URL: it allows the PUT of one part of one upload, of this size
-// and checksum.
+// partTicket is the content of a part URL: it allows the PUT of one part of one upload, of this
+// size and checksum.
 type partTicket struct {
 	Upload  string `json:"u"`
 	Number  int    `json:"n"`
@@ -101,14 +101,14 @@ func (f *Folder) putPart(w http.ResponseWriter, r *http.Request) error {
 	part := &arriving{Reader: body, left: p.Size, all: &f.arriving}
 	f.arriving.Add(p.Size)
 	defer part.end()
-	if err := f.hasRoom(0); err != nil {
+	if err := f.requireRoom(0); err != nil {
 		return err
 	}
 	return u.write(part, p)
 }
 
-// arriving is a part that is being received. It takes the bytes that have been read off the folder's
-// number of arriving bytes, because they take up space on the disk from then on.
+// arriving is a part that is being received. It takes the bytes that have been read off the
+// folder's number of arriving bytes, because they take up space on the disk from then on.
 type arriving struct {
 	io.Reader
 	left int64

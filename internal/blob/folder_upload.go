@@ -71,7 +71,7 @@ func (f *Folder) Begin(_ context.Context, key string, size, partSize int64) (str
 	if size < 1 || partSize < 1 {
 		return "", snap.Invalid("an object has at least one byte", "")
 	}
-	if err := f.hasRoom(size); err != nil {
+	if err := f.requireRoom(size); err != nil {
 		return "", err
 	}
 	var random [16]byte

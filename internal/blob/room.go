@@ -10,9 +10,9 @@ import (
 // used.
 func (f *Folder) LeaveFree(bytes int64) { f.leave = bytes }
 
-// hasRoom returns nil when writing this many bytes, in addition to the rest of the parts that are
-// being received, leaves enough of the disk free.
-func (f *Folder) hasRoom(bytes int64) error {
+// requireRoom returns nil when writing this many bytes, in addition to the rest of the parts that
+// are being received, leaves enough of the disk free.
+func (f *Folder) requireRoom(bytes int64) error {
 	free, known := disk.Free(f.dir)
 	if !known || bytes+f.arriving.Load() <= free-f.leave {
 		return nil

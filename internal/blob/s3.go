@@ -211,7 +211,7 @@ func (s *S3) list(ctx context.Context, key, upload string) ([]minio.ObjectPart, 
 func (s *S3) Complete(ctx context.Context, key, upload string, size int64, _ string) error {
 	parts, err := s.list(ctx, key, upload)
 	if isNotFound(err) {
-		return s.completed(ctx, key, size)
+		return requireComplete(ctx, s, key, size)
 	}
 	if err != nil {
 		return err
@@ -239,16 +239,7 @@ func (s *S3) Complete(ctx context.Context, key, upload string, size int64, _ str
 	if err = s3Error("complete the upload", err); err != nil && !isNotFound(err) {
 		return err
 	}
-	return s.completed(ctx, key, size)
-}
-
-// completed returns nil when the complete object exists.
-func (s *S3) completed(ctx context.Context, key string, size int64) error {
-	have, err := s.Stat(ctx, key)
-	if err == nil && have != size {
-		return fmt.Errorf("the object has %d bytes and not %d", have, size)
-	}
-	return err
+	return requireComplete(ctx, s, key, size)
 }
 
 // Abort implements [Store].

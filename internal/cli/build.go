@@ -68,8 +68,8 @@ func (a *app) build(ctx context.Context, target string, o local.BuildOptions) er
 	if err != nil {
 		return err
 	}
-	tell, end := a.progress()
-	s, err := agent.Build(ctx, target, o, tell)
+	report, end := a.progress()
+	s, err := agent.Build(ctx, target, o, report)
 	end()
 	if err != nil {
 		return stopped(ctx, err, "the build", "nothing was kept; run the same command again")

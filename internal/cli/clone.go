@@ -155,15 +155,15 @@ func (a *app) clone(ctx context.Context, target string, o local.CloneOptions, pu
 // cloning calls f with a way to show progress and to ask for trust.
 func (a *app) cloning(ctx context.Context,
 	f func(func(local.Preflight) error, local.Progress) ([]local.Cloned, error)) ([]local.Cloned, error) {
-	tell, end := a.progress()
+	report, end := a.progress()
 	trust := func(p local.Preflight) error {
 		end()
-		defer func() { tell, end = a.progress() }()
+		defer func() { report, end = a.progress() }()
 		return a.confirmTrust(ctx, p)
 	}
 	all, err := f(trust, func(e local.Event) {
-		if tell != nil {
-			tell(e)
+		if report != nil {
+			report(e)
 		}
 	})
 	end()
@@ -200,8 +200,8 @@ func (a *app) pullToClone(ctx context.Context, agent *local.Agent, target string
 	if err != nil {
 		return err
 	}
-	tell, end := a.progress()
-	r, err := agent.Pull(ctx, conn.Client, target, local.PullOptions{SnapshotID: o.Snapshot, Type: o.Type}, tell)
+	report, end := a.progress()
+	r, err := agent.Pull(ctx, conn.Client, target, local.PullOptions{SnapshotID: o.Snapshot, Type: o.Type}, report)
 	end()
 	if err != nil {
 		return err
@@ -285,8 +285,8 @@ refuses a SQLite clone that is in use.`,
 			if err := a.sweepFirst(ctx, agent); err != nil {
 				return err
 			}
-			tell, end := a.progress()
-			c, err := agent.ResetClone(ctx, args[0], o, tell)
+			report, end := a.progress()
+			c, err := agent.ResetClone(ctx, args[0], o, report)
 			end()
 			if err != nil {
 				return stopped(ctx, err, "the reset", "the clone has its old content or that of the snapshot")

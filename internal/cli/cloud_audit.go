@@ -116,7 +116,7 @@ func (a *app) audit(ctx context.Context, f auditFlags) error {
 	if err != nil {
 		return err
 	}
-	_, conn, err := a.connect()
+	conn, err := a.connect()
 	if err != nil {
 		return err
 	}

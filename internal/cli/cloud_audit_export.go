@@ -69,7 +69,7 @@ func (a *app) exportAudit(ctx context.Context, f exportFlags) error {
 	if err != nil {
 		return err
 	}
-	_, conn, err := a.connect()
+	conn, err := a.connect()
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 // verifyAudit verifies the organization's audit log on this machine against the checkpoint saved by
 // the previous run, and saves the new checkpoint.
 func (a *app) verifyAudit(ctx context.Context) error {
-	agent, conn, err := a.connect()
+	agent, conn, err := a.connectAgent()
 	if err != nil {
 		return err
 	}

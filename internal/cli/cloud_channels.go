@@ -26,37 +26,20 @@ func (a *app) channelsListCommand(use string) *cobra.Command {
 it is pushed. Owners and admins of the organization manage channels.`,
 		Example: examples("list the channels", "snapcli cloud channels"),
 		Args:    command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, conn, err := a.connect()
-			if err != nil {
-				return err
-			}
-			channels, err := conn.Channels(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return a.printChannels(channels)
-		},
+		RunE: printList(a, serviceList[api.Channel]{
+			connect: a.connect,
+			list:    (*api.Client).Channels,
+			empty:   "there are no channels; create one with `snapcli cloud channels add TARGET --group NAME`",
+			columns: []column{{title: "ID"}, {title: "Target", least: 8}, {title: "Type"},
+				{title: "Shared with", least: 10}, {title: "Made by", least: 8, weight: 1},
+				{title: "Since", weight: 1}},
+			row: func(c api.Channel) []string {
+				return []string{c.ID, c.Target, string(c.Type), channelAudience(c), c.CreatedBy, a.moment(c.CreatedAt)}
+			},
+		}),
 	}
 	a.jsonFlag(cmd)
 	return cmd
-}
-
-func (a *app) printChannels(channels []api.Channel) error {
-	if a.flags.json {
-		return a.printJSON(emptyNotNull(channels))
-	}
-	if len(channels) == 0 {
-		a.note("there are no channels; create one with `snapcli cloud channels add TARGET --group NAME`")
-		return nil
-	}
-	t := a.newTable(column{title: "ID"}, column{title: "Target", least: 8}, column{title: "Type"},
-		column{title: "Shared with", least: 10}, column{title: "Made by", least: 8, weight: 1},
-		column{title: "Since", weight: 1})
-	for _, c := range channels {
-		t.row(c.ID, c.Target, string(c.Type), channelAudience(c), c.CreatedBy, a.moment(c.CreatedAt))
-	}
-	return t.flush()
 }
 
 func channelAudience(c api.Channel) string {
@@ -98,7 +81,7 @@ made by hand stay. Existing snapshots are not shared, except the newest one with
 
 // addChannel creates a channel for the given group, or an org-wide one if group is empty.
 func (a *app) addChannel(ctx context.Context, r api.ChannelRequest, group string, yes bool) error {
-	_, conn, err := a.connect()
+	conn, err := a.connect()
 	if err != nil {
 		return err
 	}
@@ -134,16 +117,7 @@ func (a *app) channelsRemoveCommand() *cobra.Command {
 		Long:    "Remove ends a channel and its shares at once. Shares made by hand stay.",
 		Example: examples("end a channel", "snapcli cloud channels remove 3"),
 		Args:    command.ExactArgs("channel ID"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			_, conn, err := a.connect()
-			if err != nil {
-				return err
-			}
-			if err := conn.DeleteChannel(cmd.Context(), args[0]); err != nil {
-				return noSuch(err, "channel", args[0], "list them with `snapcli cloud channels`")
-			}
-			a.done("", "ended the channel %s", args[0])
-			return nil
-		},
+		RunE: a.remove(removal{connect: a.connect, remove: (*api.Client).DeleteChannel, kind: "channel",
+			list: "snapcli cloud channels", done: "ended the channel %s"}),
 	}
 }

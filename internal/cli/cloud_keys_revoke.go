@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"snap"
 	"snap/api"
 	"snap/internal/command"
 )
@@ -36,17 +35,8 @@ func (a *app) keysRevokeCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "revoke without asking")
-	cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion,
-		cobra.ShellCompDirective) {
-		var out []cobra.Completion
-		a.liveSession(cmd, func(ctx context.Context, c *connection) error {
-			keys, err := c.Keys(ctx, api.KeyFilter{})
-			for _, k := range keys {
-				out = append(out, cobra.CompletionWithDesc(k.ID, snap.CleanText(k.Name+" "+k.Hint)))
-			}
-			return err
-		})
-		return out, cobra.ShellCompDirectiveNoFileComp
-	}
+	mine := func(c *api.Client, ctx context.Context) ([]api.Key, error) { return c.Keys(ctx, api.KeyFilter{}) }
+	cmd.ValidArgsFunction = offer(a, a.signedIn, mine,
+		func(k api.Key) (string, string) { return k.ID, k.Name + " " + k.Hint })
 	return cmd
 }

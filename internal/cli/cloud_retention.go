@@ -29,37 +29,20 @@ organization may still pull. Owners and admins of the organization manage the
 rules.`,
 		Example: examples("list the rules", "snapcli cloud retention"),
 		Args:    command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, conn, err := a.connect()
-			if err != nil {
-				return err
-			}
-			rules, err := conn.Retention(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return a.printRetention(rules)
-		},
+		RunE: printList(a, serviceList[api.RetentionRule]{
+			connect: a.connect,
+			list:    (*api.Client).Retention,
+			empty: "there are no rules, so everything is kept; create one with `snapcli cloud retention set TARGET " +
+				"--keep-last N`",
+			columns: []column{{title: "Target", least: 8}, {title: "Keeps the last", right: true},
+				{title: "Keeps days", right: true}},
+			row: func(r api.RetentionRule) []string {
+				return []string{r.Target, orNone(r.KeepLast), orNone(r.KeepDays)}
+			},
+		}),
 	}
 	a.jsonFlag(cmd)
 	return cmd
-}
-
-func (a *app) printRetention(rules []api.RetentionRule) error {
-	if a.flags.json {
-		return a.printJSON(emptyNotNull(rules))
-	}
-	if len(rules) == 0 {
-		a.note("there are no rules, so everything is kept; create one with `snapcli cloud retention set TARGET " +
-			"--keep-last N`")
-		return nil
-	}
-	t := a.newTable(column{title: "Target", least: 8}, column{title: "Keeps the last", right: true},
-		column{title: "Keeps days", right: true})
-	for _, r := range rules {
-		t.row(r.Target, orNone(r.KeepLast), orNone(r.KeepDays))
-	}
-	return t.flush()
 }
 
 func orNone(n int) string {
@@ -85,7 +68,7 @@ applies the rules every hour; to see first what they would delete, use
 			if r.KeepLast <= 0 && r.KeepDays <= 0 {
 				return snap.Usage("retention set needs --keep-last or --keep-days, more than 0", command.UsageHint(cmd))
 			}
-			_, conn, err := a.connect()
+			conn, err := a.connect()
 			if err != nil {
 				return err
 			}
@@ -115,17 +98,8 @@ func (a *app) retentionRemoveCommand() *cobra.Command {
 		Long:    "Remove deletes a target's retention rule. Its snapshots are then kept\nindefinitely.",
 		Example: examples("keep everything of a target", "snapcli cloud retention remove shop"),
 		Args:    command.ExactArgs("target"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			_, conn, err := a.connect()
-			if err != nil {
-				return err
-			}
-			if err := conn.DeleteRetention(cmd.Context(), args[0]); err != nil {
-				return noSuch(err, "retention rule for", args[0], "list them with `snapcli cloud retention`")
-			}
-			a.done("", "all snapshots of %s are now kept", args[0])
-			return nil
-		},
+		RunE: a.remove(removal{connect: a.connect, remove: (*api.Client).DeleteRetention, kind: "retention rule for",
+			list: "snapcli cloud retention", done: "all snapshots of %s are now kept"}),
 	}
 }
 
@@ -140,7 +114,7 @@ does every hour, at most 200 at a time. With --dry-run it only lists them.`,
 			"see what would be deleted", "snapcli cloud retention run --dry-run"),
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, conn, err := a.connect()
+			conn, err := a.connect()
 			if err != nil {
 				return err
 			}

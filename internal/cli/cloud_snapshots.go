@@ -137,7 +137,7 @@ func (a *app) listCloud(ctx context.Context, f listFlags) error {
 	if err != nil {
 		return err
 	}
-	_, conn, err := a.connect()
+	conn, err := a.connect()
 	if err != nil {
 		return err
 	}

@@ -102,7 +102,7 @@ func people(way api.AccessWay) string {
 }
 
 func (a *app) access(ctx context.Context, typed string, at time.Time) error {
-	_, conn, err := a.connect()
+	conn, err := a.connect()
 	if err != nil {
 		return err
 	}

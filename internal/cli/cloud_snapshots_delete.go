@@ -32,7 +32,7 @@ may delete.`,
 }
 
 func (a *app) deleteCloud(ctx context.Context, ids []string, yes bool) error {
-	_, conn, err := a.connect()
+	conn, err := a.connect()
 	if err != nil {
 		return err
 	}

@@ -101,7 +101,7 @@ func (a *app) changeShares(ctx context.Context, ids []string, f shareFlags,
 	if f.expiresIn != "" && len(f.orgs) == 0 {
 		return snap.Usage("--expires-in is only for a share with another organization", "add --org SLUG")
 	}
-	_, conn, err := a.connect()
+	conn, err := a.connect()
 	if err != nil {
 		return err
 	}

@@ -28,37 +28,20 @@ func (a *app) uploadsListCommand(use string) *cobra.Command {
 resume one. An upload without progress for two days is removed.`,
 		Example: examples("see your unfinished uploads", "snapcli cloud uploads"),
 		Args:    command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, conn, err := a.connect()
-			if err != nil {
-				return err
-			}
-			uploads, err := conn.Uploads(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return a.printUploads(uploads)
-		},
+		RunE: printList(a, serviceList[api.Upload]{
+			connect: a.connect,
+			list:    (*api.Client).Uploads,
+			empty:   "you have no unfinished uploads",
+			columns: []column{{title: "ID"}, {title: "Target", least: 6, weight: 1},
+				{title: "Name", least: 10, weight: 1, cut: keepEnd}, {title: "Type"},
+				{title: "Size", right: true}, momentColumn("Last moved", 0)},
+			row: func(u api.Upload) []string {
+				return []string{u.ID, u.Target, u.Name, string(u.Type), size(u.Size), a.when(u.TouchedAt)}
+			},
+		}),
 	}
 	a.jsonFlag(cmd)
 	return cmd
-}
-
-func (a *app) printUploads(uploads []api.Upload) error {
-	if a.flags.json {
-		return a.printJSON(emptyNotNull(uploads))
-	}
-	if len(uploads) == 0 {
-		a.note("you have no unfinished uploads")
-		return nil
-	}
-	t := a.newTable(column{title: "ID"}, column{title: "Target", least: 6, weight: 1},
-		column{title: "Name", least: 10, weight: 1, cut: keepEnd}, column{title: "Type"},
-		column{title: "Size", right: true}, momentColumn("Last moved", 0))
-	for _, u := range uploads {
-		t.row(u.ID, u.Target, u.Name, string(u.Type), size(u.Size), a.when(u.TouchedAt))
-	}
-	return t.flush()
 }
 
 func (a *app) uploadsAbortCommand() *cobra.Command {
@@ -71,7 +54,7 @@ beginning. The start of the upload's ID is enough.`,
 		Example: examples("give up a push", "snapcli cloud uploads abort snap_7h2k"),
 		Args:    command.ExactArgs("upload ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, conn, err := a.connect()
+			conn, err := a.connect()
 			if err != nil {
 				return err
 			}
@@ -85,18 +68,8 @@ beginning. The start of the upload's ID is enough.`,
 			a.done("", "ended the upload %s", id)
 			return nil
 		},
-		ValidArgsFunction: func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion,
-			cobra.ShellCompDirective) {
-			var out []cobra.Completion
-			a.live(cmd, func(ctx context.Context, c *connection) error {
-				uploads, err := c.Uploads(ctx)
-				for _, u := range uploads {
-					out = append(out, cobra.CompletionWithDesc(u.ID, snap.CleanText(u.Name)))
-				}
-				return err
-			})
-			return out, cobra.ShellCompDirectiveNoFileComp
-		},
+		ValidArgsFunction: offer(a, a.connect, (*api.Client).Uploads,
+			func(u api.Upload) (string, string) { return u.ID, u.Name }),
 	}
 }
 

@@ -33,31 +33,18 @@ webhook is disabled when its receiver answers 410 Gone or accepts nothing for
 days. Owners and admins of the organization manage webhooks.`,
 		Example: examples("list the webhooks", "snapcli cloud webhooks"),
 		Args:    command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, conn, err := a.connect()
-			if err != nil {
-				return err
-			}
-			hooks, err := conn.Webhooks(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if a.flags.json {
-				return a.printJSON(emptyNotNull(hooks))
-			}
-			if len(hooks) == 0 {
-				a.note("there are no webhooks; create one with `snapcli cloud webhooks add URL`")
-				return nil
-			}
-			t := a.newTable(column{title: "ID"}, column{title: "URL", least: 16},
-				column{title: "Events", least: 10, weight: 2}, column{title: "State"},
-				column{title: "Waiting", right: true, weight: 1}, column{title: "Since", weight: 3})
-			for _, h := range hooks {
-				t.row(h.ID, h.URL, eventNames(h.Events), webhookState(h), strconv.FormatInt(h.Waiting, 10),
-					a.moment(h.CreatedAt))
-			}
-			return t.flush()
-		},
+		RunE: printList(a, serviceList[api.Webhook]{
+			connect: a.connect,
+			list:    (*api.Client).Webhooks,
+			empty:   "there are no webhooks; create one with `snapcli cloud webhooks add URL`",
+			columns: []column{{title: "ID"}, {title: "URL", least: 16},
+				{title: "Events", least: 10, weight: 2}, {title: "State"},
+				{title: "Waiting", right: true, weight: 1}, {title: "Since", weight: 3}},
+			row: func(h api.Webhook) []string {
+				return []string{h.ID, h.URL, eventNames(h.Events), webhookState(h), strconv.FormatInt(h.Waiting, 10),
+					a.moment(h.CreatedAt)}
+			},
+		}),
 	}
 	a.jsonFlag(cmd)
 	return cmd
@@ -107,7 +94,7 @@ webhooks. Without --events the webhook receives all of them.`,
 			"receive pushes", "snapcli cloud webhooks add https://hooks.example/snap --events pushed"),
 		Args: command.ExactArgs("URL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, conn, err := a.connect()
+			conn, err := a.connect()
 			if err != nil {
 				return err
 			}
@@ -140,17 +127,8 @@ func (a *app) webhooksRemoveCommand() *cobra.Command {
 		Long:    "Remove ends a webhook at once and drops its undelivered messages.",
 		Example: examples("remove a webhook", "snapcli cloud webhooks remove 2"),
 		Args:    command.ExactArgs("webhook ID"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			_, conn, err := a.connect()
-			if err != nil {
-				return err
-			}
-			if err := conn.DeleteWebhook(cmd.Context(), args[0]); err != nil {
-				return noSuch(err, "webhook", args[0], "list them with `snapcli cloud webhooks`")
-			}
-			a.done("", "removed the webhook %s", args[0])
-			return nil
-		},
+		RunE: a.remove(removal{connect: a.connect, remove: (*api.Client).DeleteWebhook, kind: "webhook",
+			list: "snapcli cloud webhooks", done: "removed the webhook %s"}),
 	}
 }
 
@@ -162,7 +140,7 @@ func (a *app) webhooksDeliveriesCommand() *cobra.Command {
 		Example: examples("find out why nothing arrives", "snapcli cloud webhooks deliveries 2"),
 		Args:    command.ExactArgs("webhook ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, conn, err := a.connect()
+			conn, err := a.connect()
 			if err != nil {
 				return err
 			}
@@ -204,7 +182,7 @@ func webhookCommand[T any](a *app, cmd *cobra.Command, call func(context.Context
 	show func(T) error) *cobra.Command {
 	cmd.Args = command.ExactArgs("webhook ID")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		_, conn, err := a.connect()
+		conn, err := a.connect()
 		if err != nil {
 			return err
 		}

@@ -89,7 +89,7 @@ func (a *app) completeIDs(cmd *cobra.Command, _ []string, typed string) ([]cobra
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	var out []cobra.Completion
-	a.live(cmd, func(ctx context.Context, c *connection) error {
+	a.live(cmd, a.connect, func(ctx context.Context, c *connection) error {
 		page, err := c.Snapshots(ctx, api.ListOptions{IDPrefix: prefix, Limit: api.DefaultLimit})
 		for _, s := range page.Items {
 			out = append(out, cobra.CompletionWithDesc(snap.CleanText(s.ID),
@@ -106,23 +106,17 @@ func isIDStart(typed string) bool {
 }
 
 // completeGroups offers the organization's groups by name.
-func (a *app) completeGroups(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	var out []cobra.Completion
-	a.live(cmd, func(ctx context.Context, c *connection) error {
-		groups, err := c.Groups(ctx)
-		for _, g := range groups {
-			out = append(out, cobra.CompletionWithDesc(snap.CleanText(g.Name), snap.CleanText(g.GroupID)))
-		}
-		return err
-	})
-	return out, cobra.ShellCompDirectiveNoFileComp
+func (a *app) completeGroups(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion,
+	cobra.ShellCompDirective) {
+	return offer(a, a.connect, (*api.Client).Groups, func(g api.Group) (string, string) { return g.Name, g.GroupID })(
+		cmd, args, typed)
 }
 
 // completeOrgs offers the organizations that a snapshot is shared with. They are the only slugs
 // this organization may know.
 func (a *app) completeOrgs(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var out []cobra.Completion
-	a.live(cmd, func(ctx context.Context, c *connection) error {
+	a.live(cmd, a.connect, func(ctx context.Context, c *connection) error {
 		seen := map[string]bool{}
 		for _, id := range args {
 			s, err := c.Resolve(ctx, id)
@@ -146,15 +140,30 @@ func (a *app) completeOrgs(cmd *cobra.Command, args []string, _ string) ([]cobra
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-// live queries the cloud service for values, within completionPatience.
-func (a *app) live(cmd *cobra.Command, ask func(context.Context, *connection) error) {
-	_, conn, err := a.connect()
-	if err == nil {
-		a.patiently(cmd, conn, ask)
+// offer returns a completion function that offers the entries of a list of the service, each with a
+// description.
+func offer[T any](a *app, connect func() (*connection, error), list func(*api.Client, context.Context) ([]T, error),
+	entry func(T) (value, description string)) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
+		a.live(cmd, connect, func(ctx context.Context, c *connection) error {
+			entries, err := list(c.Client, ctx)
+			for _, e := range entries {
+				value, description := entry(e)
+				out = append(out, cobra.CompletionWithDesc(snap.CleanText(value), snap.CleanText(description)))
+			}
+			return err
+		})
+		return out, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
-func (a *app) patiently(cmd *cobra.Command, conn *connection, ask func(context.Context, *connection) error) {
+// live queries the cloud service for values, within completionPatience.
+func (a *app) live(cmd *cobra.Command, connect func() (*connection, error),
+	ask func(context.Context, *connection) error) {
+	conn, err := connect()
+	if err != nil {
+		return
+	}
 	parent := cmd.Context()
 	if parent == nil {
 		parent = context.Background()
@@ -163,14 +172,6 @@ func (a *app) patiently(cmd *cobra.Command, conn *connection, ask func(context.C
 	defer cancel()
 	if err := ask(ctx, conn); err != nil {
 		cobra.CompDebugln(err.Error(), false)
-	}
-}
-
-// liveSession is live for requests that only a signed-in user may make.
-func (a *app) liveSession(cmd *cobra.Command, ask func(context.Context, *connection) error) {
-	conn, err := a.signedIn()
-	if err == nil {
-		a.patiently(cmd, conn, ask)
 	}
 }
 

@@ -156,7 +156,7 @@ func (a *app) signIns() (agent *local.Agent, base string, file *login.File, err 
 
 // resolve connects to the service and finds a snapshot by its ID or the start of it.
 func (a *app) resolve(ctx context.Context, typed string) (*connection, api.Snapshot, error) {
-	_, conn, err := a.connect()
+	conn, err := a.connect()
 	if err != nil {
 		return nil, api.Snapshot{}, err
 	}
@@ -218,8 +218,14 @@ func (a *app) dial(base, mount string, token api.TokenSource, c credential) (*co
 	return &connection{Client: client, credential: c}, nil
 }
 
-// connect opens the agent and the cloud connection.
-func (a *app) connect() (*local.Agent, *connection, error) {
+// connect opens the connection to the cloud service.
+func (a *app) connect() (*connection, error) {
+	_, conn, err := a.connectAgent()
+	return conn, err
+}
+
+// connectAgent opens the agent and the connection to the cloud service.
+func (a *app) connectAgent() (*local.Agent, *connection, error) {
 	agent, err := a.agent()
 	if err != nil {
 		return nil, nil, err

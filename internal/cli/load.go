@@ -75,20 +75,20 @@ func (a *app) load(ctx context.Context, target string, o local.LoadOptions, yes 
 	if err != nil {
 		return err
 	}
-	tell, end := a.progress()
+	report, end := a.progress()
 	o.Confirm = func(p local.Preflight) error {
 		end()
-		defer func() { tell, end = a.progress() }()
+		defer func() { report, end = a.progress() }()
 		return a.confirmLoad(ctx, p, yes)
 	}
 	o.Trust = func(p local.Preflight) error {
 		end()
-		defer func() { tell, end = a.progress() }()
+		defer func() { report, end = a.progress() }()
 		return a.confirmTrust(ctx, p)
 	}
 	r, err := agent.Load(ctx, target, o, func(e local.Event) {
-		if tell != nil {
-			tell(e)
+		if report != nil {
+			report(e)
 		}
 	})
 	end()

@@ -15,7 +15,7 @@ import (
 // patience sets how long a request may take before the program shows a message, and before it gives
 // up.
 type patience struct {
-	tell    time.Duration // without an answer: then show what the program is waiting for
+	notice  time.Duration // without an answer: then show what the program is waiting for
 	connect time.Duration
 	answer  time.Duration // until a small request is answered completely
 	verify  time.Duration // the same at the end of a push, while the service verifies the bytes
@@ -24,7 +24,7 @@ type patience struct {
 // interactive returns the time limits of the program. The two requests of whoami, the session
 // refresh and the query itself, end within 45 seconds.
 func interactive() patience {
-	return patience{tell: 3 * time.Second, connect: 10 * time.Second, answer: 20 * time.Second, verify: time.Minute}
+	return patience{notice: 3 * time.Second, connect: 10 * time.Second, answer: 20 * time.Second, verify: time.Minute}
 }
 
 // http returns the client for small requests. It shows what it is waiting for and logs every step.
@@ -94,7 +94,7 @@ type watch struct {
 func (a *app) watch(req *http.Request) *watch {
 	w := &watch{a: a, host: req.URL.Host, what: "connecting to " + req.URL.Host}
 	if a.io.ErrTerminal && !a.flags.quiet && !a.flags.json {
-		w.timer = time.AfterFunc(a.patience.tell, func() { a.note("still waiting: %s", w.now()) })
+		w.timer = time.AfterFunc(a.patience.notice, func() { a.note("still waiting: %s", w.now()) })
 	}
 	return w
 }

@@ -83,7 +83,7 @@ func (a *app) clientOf(t *testing.T, base string) *api.Client {
 func TestHangingServiceIsNamed(t *testing.T) {
 	t.Parallel()
 	var errs, log lockedText
-	a := impatient(&errs, &log, patience{tell: time.Millisecond, connect: time.Minute, answer: time.Minute,
+	a := impatient(&errs, &log, patience{notice: time.Millisecond, connect: time.Minute, answer: time.Minute,
 		verify: time.Minute})
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -130,15 +130,15 @@ func TestDrippingServiceIsGivenUp(t *testing.T) {
 	}))
 	defer server.Close()
 	var errs, log lockedText
-	a := impatient(&errs, &log, patience{tell: time.Hour, connect: time.Minute, answer: 50 * time.Millisecond,
+	a := impatient(&errs, &log, patience{notice: time.Hour, connect: time.Minute, answer: 50 * time.Millisecond,
 		verify: time.Hour})
 	_, err := a.clientOf(t, server.URL).Me(t.Context())
 	if snap.CodeOf(err) != snap.CodeUnreachable || !strings.Contains(err.Error(), "does not answer in time") {
 		t.Errorf("got %v", err)
 	}
 	p := interactive()
-	if whoami := 2 * p.answer; whoami > 45*time.Second || p.tell != 3*time.Second {
-		t.Errorf("whoami may take %v and is explained after %v", whoami, p.tell)
+	if whoami := 2 * p.answer; whoami > 45*time.Second || p.notice != 3*time.Second {
+		t.Errorf("whoami may take %v and is explained after %v", whoami, p.notice)
 	}
 }
 
@@ -175,7 +175,7 @@ func TestConnectTimeout(t *testing.T) {
 	// A busy machine may need longer to connect than it then has to agree.
 	for connect := 30 * time.Millisecond; connect < servertest.Patience; connect *= 2 {
 		var errs, log lockedText
-		a := impatient(&errs, &log, patience{tell: time.Hour, connect: connect, answer: time.Hour, verify: time.Hour})
+		a := impatient(&errs, &log, patience{notice: time.Hour, connect: connect, answer: time.Hour, verify: time.Hour})
 		_, err = a.clientOf(t, "https://"+ln.Addr().String()).Me(t.Context()) // it listens and never answers
 		if snap.CodeOf(err) != snap.CodeUnreachable {
 			t.Fatalf("got %v", err)

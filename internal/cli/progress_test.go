@@ -28,11 +28,11 @@ func TestProgressIsToldNowAndThen(t *testing.T) {
 		now := time.Unix(0, 0)
 		a := &app{io: IO{Err: &told}, flags: test.flags, now: func() time.Time { return now },
 			env: func(string) string { return "" }}
-		tell, end := a.progress()
+		report, end := a.progress()
 		for _, step := range []struct{ after, done int64 }{{0, 100e6}, {0, 150e6}, {5, 600e6}, {0, 700e6}} {
 			now = now.Add(time.Duration(step.after) * time.Second)
-			if tell != nil {
-				tell(local.Event{Phase: "push", Done: step.done, Total: 2e9})
+			if report != nil {
+				report(local.Event{Phase: "push", Done: step.done, Total: 2e9})
 			}
 		}
 		end()

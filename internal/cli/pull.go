@@ -69,12 +69,12 @@ type pulled struct {
 }
 
 func (a *app) pull(ctx context.Context, target string, o local.PullOptions) error {
-	agent, conn, err := a.connect()
+	agent, conn, err := a.connectAgent()
 	if err != nil {
 		return err
 	}
-	tell, end := a.progress()
-	r, err := agent.Pull(ctx, conn.Client, target, o, tell)
+	report, end := a.progress()
+	r, err := agent.Pull(ctx, conn.Client, target, o, report)
 	end()
 	if err != nil {
 		return err
@@ -87,8 +87,8 @@ func (a *app) pullProfile(ctx context.Context, profile, target string, o local.P
 	if err != nil {
 		return err
 	}
-	tell, end := a.progress()
-	r, err := agent.PullProfile(ctx, profile, target, o, tell)
+	report, end := a.progress()
+	r, err := agent.PullProfile(ctx, profile, target, o, report)
 	end()
 	if err != nil {
 		return err

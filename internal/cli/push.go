@@ -71,12 +71,12 @@ func (a *app) printPushed(target string, r local.PushResult) error {
 }
 
 func (a *app) push(ctx context.Context, target string, o local.PushOptions) error {
-	agent, conn, err := a.connect()
+	agent, conn, err := a.connectAgent()
 	if err != nil {
 		return err
 	}
-	tell, end := a.progress()
-	r, err := agent.Push(ctx, conn.Client, target, o, tell)
+	report, end := a.progress()
+	r, err := agent.Push(ctx, conn.Client, target, o, report)
 	end()
 	switch {
 	case err != nil:
@@ -126,8 +126,8 @@ func (a *app) pushProfile(ctx context.Context, profile, target string, o local.P
 	if err != nil {
 		return err
 	}
-	tell, end := a.progress()
-	r, err := agent.PushProfile(ctx, profile, target, o, tell)
+	report, end := a.progress()
+	r, err := agent.PushProfile(ctx, profile, target, o, report)
 	end()
 	switch {
 	case err != nil:

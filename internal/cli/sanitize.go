@@ -61,8 +61,8 @@ func (a *app) sanitize(ctx context.Context, target string, o local.SanitizeOptio
 	if err != nil {
 		return err
 	}
-	tell, end := a.progress()
-	s, err := agent.Sanitize(ctx, target, o, tell)
+	report, end := a.progress()
+	s, err := agent.Sanitize(ctx, target, o, report)
 	end()
 	if err != nil {
 		return stopped(ctx, err, "the masking", "nothing was kept; run the same command again")
@@ -85,8 +85,8 @@ func (a *app) suggestRules(ctx context.Context, target string, o local.SanitizeO
 	if err != nil {
 		return err
 	}
-	tell, end := a.progress()
-	err = agent.SuggestRules(ctx, target, o.Snapshot, path, tell, o.Identity...)
+	report, end := a.progress()
+	err = agent.SuggestRules(ctx, target, o.Snapshot, path, report, o.Identity...)
 	end()
 	if err != nil {
 		return err

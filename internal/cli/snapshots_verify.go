@@ -68,8 +68,8 @@ func (a *app) verify(ctx context.Context, agent *local.Agent, names, identity []
 	var failed []error
 	good := []sound{}
 	for _, name := range names {
-		tell, end := a.progress()
-		v, err := agent.Verify(ctx, name, tell, identity...)
+		report, end := a.progress()
+		v, err := agent.Verify(ctx, name, report, identity...)
 		end()
 		if err != nil {
 			failed = append(failed, named(err, name, len(names)))

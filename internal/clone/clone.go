@@ -94,7 +94,7 @@ func (r *Room) reserve(ctx context.Context, q Request) (h Held, err error) {
 		return h, err
 	}
 	err = r.change(func(b *book) error {
-		if err := b.allows(c, q.Max); err != nil {
+		if err := b.requireRoom(c, q.Max); err != nil {
 			return err
 		}
 		if warm, release := r.warm(b, q); warm != nil {
@@ -121,8 +121,8 @@ func (r *Room) reserve(ctx context.Context, q Request) (h Held, err error) {
 	return h, err
 }
 
-// allows returns an error if the book has no place for a clone.
-func (b *book) allows(c Clone, most int) error {
+// requireRoom returns an error if the book has no place for a clone.
+func (b *book) requireRoom(c Clone, most int) error {
 	if c.Name != "" && b.named(c.Name) != nil {
 		return &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("there is already a clone %q", c.Name),
 			Hint: fmt.Sprintf("choose another --name, or drop it with `snapcli clones drop %q`", c.Name)}
@@ -204,7 +204,8 @@ func (r *Room) Branch(ctx context.Context, from string, q Request, terminate boo
 	return r.finish(ctx, h, err)
 }
 
-// reserveBranch enters a branch into the book. It never takes a warm clone, which has other content.
+// reserveBranch enters a branch into the book. It never takes a warm clone, which has other
+// content.
 func (r *Room) reserveBranch(ctx context.Context, source Clone, q Request) (h Held, err error) {
 	c := Clone{ID: newNamedID(q.Name), Name: q.Name, Kind: Named, State: Making, Source: source.Source,
 		From: source.Name, Created: r.o.Now().UTC(), Expires: q.Expires.UTC()}
@@ -214,7 +215,7 @@ func (r *Room) reserveBranch(ctx context.Context, source Clone, q Request) (h He
 	h.Clone = c
 	if _, h.URL, err = r.place(c); err == nil {
 		err = r.change(func(b *book) error {
-			if err := b.allows(c, q.Max); err != nil {
+			if err := b.requireRoom(c, q.Max); err != nil {
 				return err
 			}
 			b.Clones = append(b.Clones, c)
@@ -227,7 +228,8 @@ func (r *Room) reserveBranch(ctx context.Context, source Clone, q Request) (h He
 	return h, err
 }
 
-// Reset puts a clone back to its snapshot. It keeps its URL. load is called if its template is gone.
+// Reset puts a clone back to its snapshot. It keeps its URL. load is called if its template is
+// gone.
 func (r *Room) Reset(ctx context.Context, name string, jobs int, load Load) (Clone, error) {
 	c, release, err := r.acquire(name)
 	if err != nil {
@@ -250,7 +252,8 @@ func (r *Room) Reset(ctx context.Context, name string, jobs int, load Load) (Clo
 	return r.changeClone(c.ID, func(c *Clone) { c.State = Ready })
 }
 
-// recover completes a reset that failed or was killed. The clone has its old content or the new one.
+// recover completes a reset that failed or was killed. The clone has its old content or the new
+// one.
 func (r *Room) recover(ctx context.Context, c Clone) error {
 	cloner, url, err := r.place(c)
 	if err == nil {
@@ -278,8 +281,8 @@ func (r *Room) Find(name string) (Clone, error) {
 	return Clone{}, &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no clone %q", name), Hint: hint}
 }
 
-// Names returns the names of the clones, without the warm ones. It is for suggestions: an unreadable
-// record has no names.
+// Names returns the names of the clones, without the warm ones. It is for suggestions: an
+// unreadable record has no names.
 func (r *Room) Names() (names []string) {
 	b, err := r.read()
 	if err != nil {
@@ -343,7 +346,8 @@ func (r *Room) Drop(ctx context.Context, name string) error {
 	return r.drop(ctx, c)
 }
 
-// Forget removes a clone from the record without dropping its database, for one whose server is gone.
+// Forget removes a clone from the record without dropping its database, for one whose server is
+// gone.
 func (r *Room) Forget(name string) (Clone, error) {
 	c, release, err := r.acquire(name)
 	if err != nil {
@@ -392,8 +396,8 @@ type Listed struct {
 	Err error  // why its database could not be looked at
 }
 
-// List returns the clones, oldest first, with the state of their databases. It connects once to each
-// server.
+// List returns the clones, oldest first, with the state of their databases. It connects once to
+// each server.
 func (r *Room) List(ctx context.Context) ([]Listed, error) {
 	b, err := r.read()
 	if err != nil {
@@ -451,8 +455,8 @@ func newID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// newNamedID returns an ID that begins with the letters and digits of a name, for people who see the
-// database's name.
+// newNamedID returns an ID that begins with the letters and digits of a name, for people who see
+// the database's name.
 func newNamedID(name string) string {
 	const most = 24
 	if name == "" {

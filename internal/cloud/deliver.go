@@ -191,12 +191,12 @@ func (s *Service) turn(ctx context.Context, l store.Lane) (tried int, err error)
 // deliver makes one attempt at a message and records the result.
 func (s *Service) deliver(ctx context.Context, l store.Lane, d store.Delivery) (ok bool, err error) {
 	traced, end := s.telemetry.tracing.begin(ctx, "deliver webhook", trace.SpanKindClient)
-	o, sendErr := s.send(traced, l.Webhook, d)
-	end(sendErr)
+	o, err := s.send(traced, l.Webhook, d)
+	end(err)
 	if ctx.Err() != nil {
 		return false, nil //nolint:nilerr // it was not an attempt, and the message is due again at once
 	}
-	if waits := retries(); sendErr != nil && d.Attempts < len(waits) {
+	if waits := retries(); err != nil && d.Attempts < len(waits) {
 		o.Next = s.now().Add(waits[d.Attempts])
 	}
 	held, err := s.store.Sent(ctx, l, d, o)

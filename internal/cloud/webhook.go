@@ -159,11 +159,11 @@ func (s *Service) testWebhook(ctx context.Context, in *ByNumber) (*body[api.Webh
 		e.Data.Actor = c.User.Email
 	}
 	began := time.Now()
-	o, sendErr := s.post(ctx, w, "test_"+rand.Text(), e)
+	o, err := s.post(ctx, w, "test_"+rand.Text(), e)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	return &body[api.WebhookTest]{api.WebhookTest{OK: sendErr == nil, Status: o.Status,
+	return &body[api.WebhookTest]{api.WebhookTest{OK: err == nil, Status: o.Status,
 		Milliseconds: time.Since(began).Milliseconds()}}, nil
 }
 

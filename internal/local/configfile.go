@@ -87,7 +87,7 @@ func parseConfig(path string, text []byte) (map[string]any, error) {
 	if err := yaml.Unmarshal(text, &tree); err != nil {
 		return nil, badConfig(path, err)
 	}
-	if err := oneDocument(path, text); err != nil {
+	if err := requireOneDocument(path, text); err != nil {
 		return nil, err
 	}
 	for name := range shape.Targets {
@@ -99,9 +99,9 @@ func parseConfig(path string, text []byte) (map[string]any, error) {
 	return tree, nil
 }
 
-// oneDocument rejects a file with several YAML documents, because the parser would ignore all but
-// the first.
-func oneDocument(path string, text []byte) error {
+// requireOneDocument rejects a file with several YAML documents, because the parser would ignore
+// all but the first.
+func requireOneDocument(path string, text []byte) error {
 	if !bytes.Contains(text, []byte("\n---")) {
 		return nil
 	}

@@ -64,7 +64,7 @@ func (a *Agent) recipients(e Encryption, t Target) ([]age.Recipient, error) {
 			all = append(all, r)
 		}
 	}
-	return all, sameKind(all)
+	return all, requireSameKind(all)
 }
 
 // IsRecipient reports whether an entry is a public key rather than the path of a file.
@@ -146,9 +146,9 @@ func badRecipient(entry string, line int, cause error) error {
 		Hint: "use a public key: age1..., ssh-ed25519 ... or ssh-rsa ...; age-keygen prints one"}
 }
 
-// sameKind rejects a mix of post-quantum and classic recipients, as age does: the file would be
-// only as secure as the weaker kind.
-func sameKind(all []age.Recipient) error {
+// requireSameKind rejects a mix of post-quantum and classic recipients, as age does: the file would
+// be only as secure as the weaker kind.
+func requireSameKind(all []age.Recipient) error {
 	hybrid := 0
 	for _, r := range all {
 		if _, ok := r.(*age.HybridRecipient); ok {

@@ -61,11 +61,14 @@ func (s *leakScan) verify(ctx context.Context, w io.Writer, dump func(io.Writer)
 	}
 	defer os.Remove(path)
 	info, err := dump(io.MultiWriter(w, file))
-	size, seekErr := file.Seek(0, io.SeekCurrent)
-	if err := errors.Join(err, seekErr, file.Close()); err != nil {
+	if err := errors.Join(err, file.Close()); err != nil {
 		return info, err
 	}
-	after := engine.Dump{Open: func() (io.ReadCloser, error) { return os.Open(path) }, Size: size, Info: info,
+	stat, err := os.Stat(path)
+	if err != nil {
+		return info, err
+	}
+	after := engine.Dump{Open: func() (io.ReadCloser, error) { return os.Open(path) }, Size: stat.Size(), Info: info,
 		Trust: s.before.Trust}
 	return info, s.scan(ctx, after)
 }

@@ -144,7 +144,7 @@ func (a *Agent) preflight(ctx context.Context, s Snapshot, r *archive.Reader, d 
 	if err != nil {
 		return Preflight{}, err
 	}
-	if err := a.room(r, to); err != nil {
+	if err := a.requireRoom(r, to); err != nil {
 		return Preflight{}, err
 	}
 	f := Preflight{
@@ -165,9 +165,9 @@ func (a *Agent) preflight(ctx context.Context, s Snapshot, r *archive.Reader, d 
 	return f, nil
 }
 
-// room returns an error if the disk cannot hold the dump's content in the folder where it is
+// requireRoom returns an error if the disk cannot hold the dump's content in the folder where it is
 // unpacked.
-func (a *Agent) room(r *archive.Reader, to database) error {
+func (a *Agent) requireRoom(r *archive.Reader, to database) error {
 	dir := a.data
 	if to.kind == snap.SQLite {
 		path, err := sqlite.Path(to.url)

@@ -99,7 +99,7 @@ func (a *Agent) Set(key, text string) (overridden string, err error) {
 		return "", snap.Usage(fmt.Sprintf("the file %s has a syntax that snapcli cannot edit", f.path),
 			"change it with `snapcli config edit`")
 	}
-	if err := a.judge(key, edited); err != nil {
+	if err := a.checkSetting(key, edited); err != nil {
 		return "", err
 	}
 	if f.fromE.Exists(strings.Join(path, keyDelim)) {
@@ -108,8 +108,8 @@ func (a *Agent) Set(key, text string) (overridden string, err error) {
 	return overridden, f.write(edited)
 }
 
-// judge returns the error that a setting would have if the file had this text.
-func (a *Agent) judge(key string, text []byte) error {
+// checkSetting returns the error that a setting would have if the file had this text.
+func (a *Agent) checkSetting(key string, text []byte) error {
 	tree, err := parseConfig(a.file.path, text)
 	if err != nil {
 		return err

@@ -83,18 +83,18 @@ func postForm(ctx context.Context, h *http.Client, target string, form url.Value
 		return err
 	}
 	defer res.Body.Close()
-	body, readErr := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if res.StatusCode == http.StatusOK {
 		if out == nil {
 			return nil
 		}
-		if readErr != nil || json.Unmarshal(body, out) != nil {
+		if err != nil || json.Unmarshal(body, out) != nil {
 			return errTorn
 		}
 		return nil
 	}
 	r := &refusal{status: res.StatusCode}
-	if readErr != nil || json.Unmarshal(body, r) != nil {
+	if err != nil || json.Unmarshal(body, r) != nil {
 		r.Code = ""
 	}
 	return r

@@ -167,9 +167,9 @@ func (f *File) lock(ctx context.Context) (unlock func(), err error) {
 	return func() { _ = l.Unlock() }, nil
 }
 
-// canKeep reports an error if no session can be written to the file. Login calls it before the user
-// approves anything.
-func (f *File) canKeep(ctx context.Context) error {
+// requireWritable reports an error if no session can be written to the file. Login calls it before
+// the user approves anything.
+func (f *File) requireWritable(ctx context.Context) error {
 	unlock, err := f.lock(ctx)
 	if err != nil {
 		return err

@@ -79,7 +79,7 @@ func Login(ctx context.Context, o Options) (Session, error) {
 	if err != nil {
 		return Session{}, err
 	}
-	if err := o.file().canKeep(ctx); err != nil {
+	if err := o.file().requireWritable(ctx); err != nil {
 		return Session{}, err
 	}
 	o.Scope = p.scope(o.Scope, suggested)

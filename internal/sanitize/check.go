@@ -169,9 +169,8 @@ func (c condition) compare(op string, a, b schema.Expr) answer {
 	case "<>", "!=":
 		return negated(c.same(left, right))
 	case "<", "<=", ">", ">=":
-		x, err := strconv.ParseFloat(left, 64)
-		y, err2 := strconv.ParseFloat(right, 64)
-		if err != nil || err2 != nil {
+		x, y, ok := numbers(left, right)
+		if !ok {
 			return unsure
 		}
 		return answerOf(op[0] == '<' && x < y || op[0] == '>' && x > y || len(op) == 2 && x == y)
@@ -184,12 +183,20 @@ func (c condition) compare(op string, a, b schema.Expr) answer {
 }
 
 func (c condition) same(left, right string) answer {
-	x, err := strconv.ParseFloat(left, 64)
-	y, err2 := strconv.ParseFloat(right, 64)
-	if err == nil && err2 == nil {
+	if x, y, ok := numbers(left, right); ok {
 		return answerOf(x == y)
 	}
 	return answerOf(left == right)
+}
+
+// numbers parses two numbers.
+func numbers(left, right string) (x, y float64, ok bool) {
+	x, err := strconv.ParseFloat(left, 64)
+	if err != nil {
+		return 0, 0, false
+	}
+	y, err = strconv.ParseFloat(right, 64)
+	return x, y, err == nil
 }
 
 // like reports whether a value matches a LIKE pattern.

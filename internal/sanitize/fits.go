@@ -9,10 +9,10 @@ import (
 	"snap/internal/engine"
 )
 
-// fits checks every rule against its column's type, length, uniqueness, checks and foreign keys
-// before any row is written. The error names up to ten rules that cannot be used, each with one
-// that can.
-func (r *Rules) fits(f *facts, chosen map[columnID]ColumnRule, key []byte) error {
+// checkFits checks every rule against its column's type, length, uniqueness, checks and foreign
+// keys before any row is written. The error names up to ten rules that cannot be used, each with
+// one that can.
+func (r *Rules) checkFits(f *facts, chosen map[columnID]ColumnRule, key []byte) error {
 	var wrong []string
 	for _, t := range f.tables {
 		if r.drops(t) {

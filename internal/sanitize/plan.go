@@ -79,10 +79,10 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 		}
 		p.Plan.Tables[[2]string{t.Schema, t.Name}] = plan
 	}
-	if err := r.complete(missing, open, used); err != nil {
+	if err := r.requireComplete(missing, open, used); err != nil {
 		return p, err
 	}
-	return p, r.fits(f, chosen, key)
+	return p, r.checkFits(f, chosen, key)
 }
 
 // drawnFrom returns the sampled originals in lower case, by the list mask that is applied to their
@@ -144,9 +144,9 @@ func hasLetters(v string) bool {
 	return strings.ContainsFunc(v, func(r rune) bool { return r > '9' })
 }
 
-// complete returns an error unless every column has a rule, every decision is made and every rule
-// matches something.
-func (r *Rules) complete(missing, open []string, used map[string]bool) error {
+// requireComplete returns an error unless every column has a rule, every decision is made and every
+// rule matches something.
+func (r *Rules) requireComplete(missing, open []string, used map[string]bool) error {
 	switch {
 	case len(missing) > 0:
 		return snap.Invalid(fmt.Sprintf("%s: no rule covers %s", r.path, some(missing)),

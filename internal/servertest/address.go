@@ -25,14 +25,15 @@ func Address(t testing.TB) string {
 	return fmt.Sprintf("127.0.0.1:%d", port)
 }
 
-func freePort() (port int, err error) {
+func freePort() (int, error) {
+	var failures []error
 	for range 1000 {
-		port = 12000 + rand.IntN(20000) //nolint:gosec // any that is free will do
-		l, listenErr := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if listenErr == nil {
+		port := 12000 + rand.IntN(20000) //nolint:gosec // any that is free will do
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
 			return port, l.Close()
 		}
-		err = errors.Join(err, listenErr)
+		failures = append(failures, err)
 	}
-	return 0, err
+	return 0, errors.Join(failures...)
 }

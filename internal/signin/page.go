@@ -78,22 +78,29 @@ func (s *Service) prepare(v *visit) error {
 // identify finds the signed-in user and computes the CSRF token: a keyed hash of the browser's form
 // cookie and its session.
 func (s *Service) identify(v *visit) error {
-	session, err := s.browser.Session(v.r)
-	if err == nil {
-		if c, callerErr := s.store.CallerOfUser(v.r.Context(), session.UserID); callerErr == nil {
-			c.Credential = snap.Credential{Kind: snap.Browser, ID: session.ID, Name: session.Name}
-			v.caller, v.session = c, session
-			origin := snap.OriginOf(v.r.Context())
-			origin.Caller = c // the audit log's actor for changes to keys and sessions
-			v.r = v.r.WithContext(snap.WithOrigin(v.r.Context(), origin))
-		} else if !errors.Is(callerErr, snap.ErrUnauthenticated) {
-			return callerErr
-		}
-	} else if !errors.Is(err, snap.ErrUnauthenticated) {
+	if err := s.findCaller(v); err != nil && !errors.Is(err, snap.ErrUnauthenticated) {
 		return err
 	}
 	v.number = s.formNumber(v)
 	v.csrf = s.csrfToken(v.number, v.session.ID)
+	return nil
+}
+
+// findCaller sets the visit's caller and session from the browser's session.
+func (s *Service) findCaller(v *visit) error {
+	session, err := s.browser.Session(v.r)
+	if err != nil {
+		return err
+	}
+	c, err := s.store.CallerOfUser(v.r.Context(), session.UserID)
+	if err != nil {
+		return err
+	}
+	c.Credential = snap.Credential{Kind: snap.Browser, ID: session.ID, Name: session.Name}
+	v.caller, v.session = c, session
+	origin := snap.OriginOf(v.r.Context())
+	origin.Caller = c // the audit log's actor for changes to keys and sessions
+	v.r = v.r.WithContext(snap.WithOrigin(v.r.Context(), origin))
 	return nil
 }
 

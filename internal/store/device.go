@@ -113,7 +113,7 @@ func (s *Store) decideDevice(ctx context.Context, userCode, state string, user s
 	res, err := s.write.ExecContext(ctx, `
 		UPDATE device_grants SET state = $1, user_id = $2, reason = $3
 		WHERE user_code = $4 AND state = 'pending' AND expires_at > $5`, state, user, reason, userCode, s.now().UnixMilli())
-	return changed(res, err, errNoGrant)
+	return requireChanged(res, err, errNoGrant)
 }
 
 // PollResult is the result of a poll of the token endpoint (RFC 8628 section 3.5).

@@ -24,9 +24,9 @@ type Exchange struct {
 	Hash            []byte // SHA-256 of the credential
 	Hint            string
 	Expires         time.Time // of the credential
-	// Previous is the SHA-256 of a credential that was given to the same subject by the same rule. It
-	// is renewed: it keeps its ID, so that uploads and links continue. Only its holder may use its
-	// token again.
+	// Previous is the SHA-256 of a credential that was given to the same subject by the same rule.
+	// It is renewed: it keeps its ID, so that uploads and links continue. Only its holder may use
+	// its token again.
 	Previous []byte
 }
 
@@ -36,13 +36,14 @@ var (
 	errRuleGone  = &snap.Error{Code: snap.CodeForbidden, Detail: "the trust rule is no longer configured"}
 )
 
-// keptCredentials is how long the credential of a CI job can be renewed after its expiry, with a token
-// that is still valid.
+// keptCredentials is how long the credential of a CI job can be renewed after its expiry, with a
+// token that is still valid.
 const keptCredentials = 24 * time.Hour
 
 // Exchange stores a credential for a token, or renews the previous one. It fails with conflict when
-// the token was used before and Previous is not the credential that it was used for, on any replica,
-// and with forbidden when the rule was removed. One of several calls with the same token succeeds.
+// the token was used before and Previous is not the credential that it was used for, on any
+// replica, and with forbidden when the rule was removed. One of several calls with the same token
+// succeeds.
 func (s *Store) Exchange(ctx context.Context, e Exchange) (Key, error) {
 	var id int64
 	err := s.tx(ctx, func(tx *sql.Tx) (err error) {
@@ -80,8 +81,8 @@ func (s *Store) Exchange(ctx context.Context, e Exchange) (Key, error) {
 	return one(s.keys(ctx, `WHERE k.id = $1`, id))
 }
 
-// forShare returns the clause that keeps a row from being deleted until the transaction ends. SQLite
-// has one writer, so it needs none.
+// forShare returns the clause that keeps a row from being deleted until the transaction ends.
+// SQLite has one writer, so it needs none.
 func (s *Store) forShare() string {
 	if s.dialect == postgres {
 		return ` FOR SHARE`
@@ -127,7 +128,7 @@ func (s *Store) spend(ctx context.Context, tx *sql.Tx, e Exchange, id int64) err
 		INSERT INTO exchanged_tokens(hash, key_id, until) VALUES($1, $2, $3)
 		ON CONFLICT(hash) DO UPDATE SET until = excluded.until WHERE exchanged_tokens.key_id = excluded.key_id`,
 		e.Token, id, e.Until.UnixMilli())
-	return changed(res, err, errTokenUsed)
+	return requireChanged(res, err, errTokenUsed)
 }
 
 // ApplyTrust records the trust rules of an organization's configuration, by their fingerprints.

@@ -39,7 +39,8 @@ func (k Key) IdleSince() time.Time {
 }
 
 // AddKey stores a key by the SHA-256 of its secret. It uses these fields of k: Kind, Name, Hint,
-// Org.ID, UserID, Scopes, Networks and Expires. by is the user who creates the key, or 0 for the operator.
+// Org.ID, UserID, Scopes, Networks and Expires. by is the user who creates the key, or 0 for the
+// operator.
 func (s *Store) AddKey(ctx context.Context, k Key, hash []byte, by int64) (Key, error) {
 	var id int64
 	err := s.tx(ctx, func(tx *sql.Tx) error {
@@ -65,8 +66,8 @@ func (s *Store) AddKey(ctx context.Context, k Key, hash []byte, by int64) (Key, 
 	return one(s.keys(ctx, `WHERE k.id = $1`, id))
 }
 
-// usableKey is the condition on a key k of an organization o that it may be used at the time $2. The
-// policy max_key_age ends keys from before it was set, too.
+// usableKey is the condition on a key k of an organization o that it may be used at the time $2.
+// The policy max_key_age ends keys from before it was set, too.
 const usableKey = ` AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $2)
 	AND (o.max_key_age = 0 OR k.created_at + o.max_key_age > $2)`
 
@@ -111,8 +112,8 @@ func (s *Store) OrgKeys(ctx context.Context, orgID int64, idle time.Duration) ([
 	return s.keys(ctx, `WHERE k.org_id = $1`+unusedKey, orgID, s.idleBefore(idle), s.now().UnixMilli())
 }
 
-// unusedKey continues a query for keys that were last used at or before $2. It leaves out credentials
-// of CI jobs that have expired by $3.
+// unusedKey continues a query for keys that were last used at or before $2. It leaves out
+// credentials of CI jobs that have expired by $3.
 const unusedKey = ` AND k.revoked_at IS NULL AND coalesce(k.last_used_at, k.created_at) <= $2
 	AND (k.trust = '' OR k.expires_at > $3) ORDER BY k.id DESC`
 
@@ -162,7 +163,7 @@ func (s *Store) revokeKey(ctx context.Context, whose string, id, owner int64) er
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx,
 			`UPDATE api_keys SET revoked_at = $1 WHERE revoked_at IS NULL AND id = $2 AND `+whose, s.now().UnixMilli(), id, owner)
-		if err := changed(res, err, errNoKey); err != nil {
+		if err := requireChanged(res, err, errNoKey); err != nil {
 			return err
 		}
 		return s.recordKey(ctx, tx, id, snap.AuditKeyRevoked)
@@ -171,8 +172,8 @@ func (s *Store) revokeKey(ctx context.Context, whose string, id, owner int64) er
 
 var errNoKey = &snap.Error{Code: snap.CodeNotFound, Detail: "no such key", Hint: "list the keys to see which exist"}
 
-// changed returns the error missing when a statement changed no row.
-func changed(res sql.Result, err, missing error) error {
+// requireChanged returns the error missing when a statement changed no row.
+func requireChanged(res sql.Result, err, missing error) error {
 	if err != nil {
 		return err
 	}

@@ -63,8 +63,8 @@ func (r reserve) release(ctx context.Context) bool {
 	return r.size > 0 && ctx.Value(takingAwayKey{}) != nil && os.Remove(r.path) == nil
 }
 
-// admit refuses a transaction that would use the space that a released reserve left.
-func (r reserve) admit(ctx context.Context) error {
+// requireSpace refuses a transaction that would use the space that a released reserve left.
+func (r reserve) requireSpace(ctx context.Context) error {
 	if r.size == 0 || ctx.Value(takingAwayKey{}) != nil || r.held() {
 		return nil
 	}

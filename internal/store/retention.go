@@ -50,7 +50,7 @@ func (s *Store) DeleteRetention(ctx context.Context, c snap.Caller, target strin
 		res, err := tx.ExecContext(ctx, `DELETE FROM retention WHERE org_id = $1 AND target = $2`, c.Org.ID, target)
 		missing := &snap.Error{Code: snap.CodeNotFound, Detail: "there is no retention rule for " + target,
 			Hint: "list the rules to see which exist"}
-		if err := changed(res, err, missing); err != nil {
+		if err := requireChanged(res, err, missing); err != nil {
 			return err
 		}
 		return s.record(ctx, tx, c.Org.ID, c, snap.AuditEntry{Action: snap.AuditRetention,

@@ -110,7 +110,7 @@ func (s *Store) SCIMUsers(ctx context.Context, orgID int64, p SCIMPage) (page []
 // is taken, and with code quota when the organization has too many people.
 func (s *Store) AddSCIMUser(ctx context.Context, r Reporter, c SCIMUserChange) (u SCIMUser, err error) {
 	err = s.report(ctx, r, func(tx *sql.Tx) error {
-		if err := hasRoom(ctx, tx, r, `scim_users`, MaxSCIMUsers); err != nil {
+		if err := requireQuota(ctx, tx, r, `scim_users`, MaxSCIMUsers); err != nil {
 			return err
 		}
 		u = SCIMUser{ID: newSCIMID(), Active: true}
@@ -237,9 +237,10 @@ func scimUser(ctx context.Context, tx *sql.Tx, r Reporter, id string) (SCIMUser,
 	return u, err
 }
 
-// report runs the change of a report, and then settle, in one transaction. An organization's reports
-// run one after the other, and none runs at the same time as one of its sign-ins. So a sign-in uses
-// either what was known before a report, which then applies to it, or what the report says.
+// report runs the change of a report, and then settle, in one transaction. An organization's
+// reports run one after the other, and none runs at the same time as one of its sign-ins. So a
+// sign-in uses either what was known before a report, which then applies to it, or what the report
+// says.
 func (s *Store) report(ctx context.Context, r Reporter, change, settle func(*sql.Tx) error) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		if s.dialect == postgres {
@@ -265,8 +266,8 @@ func (s *Store) besideReports(ctx context.Context, tx *sql.Tx, orgID int64) erro
 	return err
 }
 
-// hasRoom fails with code quota when an organization has max rows of a table.
-func hasRoom(ctx context.Context, tx *sql.Tx, r Reporter, table string, max int) error {
+// requireQuota fails with code quota when an organization has max rows of a table.
+func requireQuota(ctx context.Context, tx *sql.Tx, r Reporter, table string, max int) error {
 	var n int
 	err := tx.QueryRowContext(ctx, `SELECT count(*) FROM `+table+` WHERE org_id = $1`, r.Caller.Org.ID).Scan(&n)
 	if err == nil && n >= max {
@@ -296,7 +297,8 @@ func txCollect[T any](ctx context.Context, tx *sql.Tx, text string, scan func(*s
 // provider's reports do not fail until it has the new one.
 const SCIMKeyOverlap = 24 * time.Hour
 
-// replaceSCIMKeys lets the SCIM keys of an organization other than the newest end after the overlap.
+// replaceSCIMKeys lets the SCIM keys of an organization other than the newest end after the
+// overlap.
 func (s *Store) replaceSCIMKeys(ctx context.Context, tx *sql.Tx, orgID, newest int64) error {
 	_, err := tx.ExecContext(ctx, `UPDATE api_keys SET expires_at = $1 WHERE org_id = $2 AND kind = 'scim' AND id <> $3
 		AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $1)`,

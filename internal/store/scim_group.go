@@ -75,8 +75,8 @@ var scimGroupColumns = map[string]string{"id": `n.id = %s`, "external_id": `n.ex
 // membersOfPage is about how many members the groups of one page have together.
 const membersOfPage = 20_000
 
-// SCIMGroups returns a page of the groups that an organization's provider reported, and how many the
-// selection has in all. With members, the page ends early, though never before its first group,
+// SCIMGroups returns a page of the groups that an organization's provider reported, and how many
+// the selection has in all. With members, the page ends early, though never before its first group,
 // when its groups have too many members together.
 func (s *Store) SCIMGroups(ctx context.Context, orgID int64, p SCIMPage, members bool) (page []SCIMGroup, total int,
 	err error) {
@@ -115,7 +115,7 @@ func (s *Store) SCIMGroups(ctx context.Context, orgID int64, p SCIMPage, members
 func (s *Store) AddSCIMGroup(ctx context.Context, r Reporter, c SCIMGroupChange) (g SCIMGroup, err error) {
 	var touched touched
 	err = s.report(ctx, r, func(tx *sql.Tx) error {
-		if err := hasRoom(ctx, tx, r, `scim_groups`, MaxSCIMGroups); err != nil {
+		if err := requireQuota(ctx, tx, r, `scim_groups`, MaxSCIMGroups); err != nil {
 			return err
 		}
 		g, touched = SCIMGroup{ID: newSCIMID(), Created: s.now(), Changed: s.now()}, nil
@@ -140,8 +140,8 @@ func (s *Store) AddSCIMGroup(ctx context.Context, r Reporter, c SCIMGroupChange)
 	return g, err
 }
 
-// ChangeSCIMGroup changes a group's names and members. It takes effect at the next request, on every
-// replica. It fails with code not_found, and as [Store.AddSCIMGroup] does.
+// ChangeSCIMGroup changes a group's names and members. It takes effect at the next request, on
+// every replica. It fails with code not_found, and as [Store.AddSCIMGroup] does.
 func (s *Store) ChangeSCIMGroup(ctx context.Context, r Reporter, id string, c SCIMGroupChange) (g SCIMGroup,
 	err error) {
 	var touched touched
@@ -177,8 +177,8 @@ func (s *Store) ChangeSCIMGroup(ctx context.Context, r Reporter, id string, c SC
 	return g, err
 }
 
-// DeleteSCIMGroup removes a group from what the provider reports. Its members leave the SSO group at
-// once; who belongs to it is read at sign-ins again. It fails with code not_found.
+// DeleteSCIMGroup removes a group from what the provider reports. Its members leave the SSO group
+// at once; who belongs to it is read at sign-ins again. It fails with code not_found.
 func (s *Store) DeleteSCIMGroup(ctx context.Context, r Reporter, id string) error {
 	var touched touched
 	var gone []int64
@@ -206,7 +206,8 @@ func scimGroup(ctx context.Context, tx *sql.Tx, r Reporter, id string) (SCIMGrou
 	return g, err
 }
 
-// ssoGroup applies the names of a change, and finds or creates the SSO group that the group then is.
+// ssoGroup applies the names of a change, and finds or creates the SSO group that the group then
+// is.
 func (s *Store) ssoGroup(ctx context.Context, tx *sql.Tx, r Reporter, g *SCIMGroup, c SCIMGroupChange) error {
 	for _, v := range []struct{ to, from *string }{{&g.DisplayName, c.DisplayName}, {&g.ExternalID, c.ExternalID}} {
 		if v.from != nil {
@@ -221,7 +222,8 @@ func (s *Store) ssoGroup(ctx context.Context, tx *sql.Tx, r Reporter, g *SCIMGro
 	return err
 }
 
-// changeMembers carries out the steps of a change, and adds the accounts whose groups it may change.
+// changeMembers carries out the steps of a change, and adds the accounts whose groups it may
+// change.
 func (s *Store) changeMembers(ctx context.Context, tx *sql.Tx, r Reporter, g SCIMGroup, steps []SCIMMembers,
 	touched *touched) error {
 	for _, step := range steps {

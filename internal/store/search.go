@@ -249,8 +249,11 @@ func digitsFrom(word string, digits int) (from, to int64, ok bool) {
 	}
 	rest := digits - len(word)
 	from, err := strconv.ParseInt("1"+word+strings.Repeat("0", rest), 10, 64)
-	to, err2 := strconv.ParseInt("1"+word+strings.Repeat("9", rest), 10, 64)
-	return from, to, err == nil && err2 == nil
+	if err != nil {
+		return 0, 0, false
+	}
+	to, err = strconv.ParseInt("1"+word+strings.Repeat("9", rest), 10, 64)
+	return from, to, err == nil
 }
 
 // factKeys returns the keys of the n newest snapshots below a key that the caller has a

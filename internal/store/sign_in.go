@@ -85,7 +85,7 @@ func (s *Store) readmit(ctx context.Context, tx *sql.Tx, in SignedIn) error {
 		return err
 	}
 	if n, err := res.RowsAffected(); err != nil || n == 0 {
-		return errors.Join(err, stillOut(ctx, tx, in.UserID, began))
+		return errors.Join(err, requireSignedIn(ctx, tx, in.UserID, began))
 	}
 	if _, err := s.endSessions(ctx, tx, `user_id = $2`, in.UserID); err != nil {
 		return err
@@ -96,8 +96,8 @@ func (s *Store) readmit(ctx context.Context, tx *sql.Tx, in SignedIn) error {
 	return s.recordUser(ctx, tx, in.UserID, "")
 }
 
-// stillOut fails when a user's provider signed them out after a sign-in began.
-func stillOut(ctx context.Context, tx *sql.Tx, userID int64, began time.Time) error {
+// requireSignedIn fails when a user's provider signed them out after a sign-in began.
+func requireSignedIn(ctx context.Context, tx *sql.Tx, userID int64, began time.Time) error {
 	var out int64
 	err := tx.QueryRowContext(ctx, `SELECT signed_out_at FROM users WHERE id = $1`, userID).Scan(&out)
 	if err == nil && out > began.UnixMilli() {
@@ -276,7 +276,7 @@ func (s *Store) EndByLogout(ctx context.Context, l Logout) (ended int, err error
 		res, err := tx.ExecContext(ctx,
 			`INSERT INTO logout_tokens(hash, until) VALUES($1, $2) ON CONFLICT(hash) DO NOTHING`,
 			l.Hash, l.Until.UnixMilli())
-		if err := changed(res, err, errLogoutUsed); err != nil {
+		if err := requireChanged(res, err, errLogoutUsed); err != nil {
 			return err
 		}
 		rows, err := tx.QueryContext(ctx, `

@@ -146,9 +146,9 @@ func (s *Store) openPostgres(o Options) (err error) {
 }
 
 // setSession sets what each session begins with. A pooler in transaction mode refuses these
-// settings; the database's role can have them instead (docs/operations.md). Planning a listing again
-// for every caller costs more than running it, and every statement is made for indexes, which are in
-// memory. The server ends idle transactions, because their locks block others.
+// settings; the database's role can have them instead (docs/operations.md). Planning a listing
+// again for every caller costs more than running it, and every statement is made for indexes, which
+// are in memory. The server ends idle transactions, because their locks block others.
 func setSession(config *pgx.ConnConfig) {
 	config.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
 	config.RuntimeParams["random_page_cost"] = "1.1"
@@ -227,7 +227,7 @@ func (s *Store) exec(ctx context.Context, text string, args ...any) error {
 
 // attempt runs a writing transaction as [Store.tx] describes.
 func (s *Store) attempt(ctx context.Context, write func() error) error {
-	if err := s.reserve.admit(ctx); err != nil {
+	if err := s.reserve.requireSpace(ctx); err != nil {
 		return err
 	}
 	const attempts = 5

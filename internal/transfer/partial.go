@@ -93,13 +93,21 @@ func (p *partial) acquire(ctx context.Context) error {
 		if _, err := p.lock.TryLockContext(ctx, 100*time.Millisecond); err != nil {
 			return fmt.Errorf("lock the download: %w", err)
 		}
-		named, nameErr := os.Stat(p.name())
-		held, heldErr := p.lock.Stat()
-		if nameErr == nil && heldErr == nil && os.SameFile(named, held) {
+		if p.isLocked() {
 			return nil
 		}
 		p.lock.Close()
 	}
+}
+
+// isLocked reports whether the locked file still has the partial file's name.
+func (p *partial) isLocked() bool {
+	named, err := os.Stat(p.name())
+	if err != nil {
+		return false
+	}
+	held, err := p.lock.Stat()
+	return err == nil && os.SameFile(named, held)
 }
 
 // read returns the pieces that the journal lists, or nil if there is no journal for this snapshot.

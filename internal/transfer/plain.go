@@ -13,10 +13,10 @@ import (
 	"snap"
 )
 
-// mayUse returns an error for an address to which bytes, and the permission in the URL, would be
+// checkURL returns an error for an address to which bytes, and the permission in the URL, would be
 // sent unencrypted: plain http, except to this machine or if Plain is set. It also rejects
 // addresses of this machine if the service is remote.
-func (o Options) mayUse(rawURL string) error {
+func (o Options) checkURL(rawURL string) error {
 	u, err := url.Parse(rawURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return &snap.Error{Code: snap.CodeInternal,

@@ -63,14 +63,22 @@ func retryAfter(h http.Header) time.Duration {
 	seconds, err := strconv.Atoi(text)
 	after := time.Duration(seconds) * time.Second
 	if err != nil {
-		then, thenErr := http.ParseTime(text)
-		now, nowErr := http.ParseTime(h.Get("Date"))
-		if thenErr != nil || nowErr != nil {
-			return 0
-		}
-		after = then.Sub(now)
+		after = untilDate(text, h.Get("Date"))
 	}
 	return max(0, min(after, time.Minute))
+}
+
+// untilDate returns the time between two dates of a response, or 0 if one is invalid.
+func untilDate(then, now string) time.Duration {
+	to, err := http.ParseTime(then)
+	if err != nil {
+		return 0
+	}
+	from, err := http.ParseTime(now)
+	if err != nil {
+		return 0
+	}
+	return to.Sub(from)
 }
 
 // isLost reports whether the object store says that the URL is invalid or expired, or that its

@@ -115,7 +115,7 @@ func (d *downloader) get(ctx context.Context, from string, p *piece) error {
 	ctx, alive, stop := d.watch(ctx)
 	defer stop()
 	for range maxHops {
-		if err := d.mayUse(from); err != nil {
+		if err := d.checkURL(from); err != nil {
 			return err
 		}
 		res, err := d.request(ctx, from, p)

@@ -205,7 +205,7 @@ func (u *uploader) urls(ctx context.Context, id string, batch []part) error {
 			return &snap.Error{Code: snap.CodeInternal, Detail: "the service did not sign an upload URL",
 				Hint: "update snapcli or the service"}
 		}
-		if err := u.mayUse(batch[i].url.URL); err != nil {
+		if err := u.checkURL(batch[i].url.URL); err != nil {
 			return err
 		}
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // This file contains every English text that Go code shows in the web UI, page by page. All other
-// texts are in the templates in the folder pages. TestTextsStandInOnePlace keeps sentences out of
+// texts are in the templates in the folder pages. TestTextsAreInOnePlace keeps sentences out of
 // the other Go files. Texts for a log or a wrapped error stay where they are used.
 
 // Titles of pages, as in the navigation and the browser's tab.

@@ -18,7 +18,7 @@ var notTexts = []string{": ready\n\n", "event: %s\n", "data: %s\n"}
 
 // English texts are in one place: texts.go and the templates. The route table,
 // wrapping errors and log messages are not texts (decision 31).
-func TestTextsStandInOnePlace(t *testing.T) {
+func TestTextsAreInOnePlace(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*.go")
 	if err != nil || !slices.Contains(files, "texts.go") {

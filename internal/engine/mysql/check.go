@@ -95,7 +95,7 @@ func (k checker) definition(kind string, d definition, tables map[string]bool) (
 	if !someMode.MatchString(d.Mode) || !someZone.MatchString(d.TimeZone) || len(d.Period) != 0 && len(d.Period) != 2 {
 		return d, fmt.Errorf("its settings are unknown")
 	}
-	if err := nameable(append([]string{d.Name}, d.Period...)...); err != nil {
+	if err := checkName(append([]string{d.Name}, d.Period...)...); err != nil {
 		return d, err
 	}
 	if d.Charset != "" && !slices.Contains([]string{"utf8mb4", "utf8mb3", "utf8", "latin1", "ascii"}, d.Charset) {
@@ -136,7 +136,7 @@ func (k checker) again(h header, body *reader, tables map[string]bool) (string, 
 	text, ok := "CREATE "+h.kind+" "+quote(h.name.name), false
 	switch h.kind {
 	case "TABLE":
-		return text + " " + body.text, k.table(body)
+		return text + " " + body.text, k.checkTable(body)
 	case "VIEW":
 		text = "CREATE ALGORITHM=" + viewAlgorithm(h.algorithm) + " SQL SECURITY DEFINER VIEW " + quote(h.name.name)
 		if body.calls("LOAD_FILE") { // with the privileges of the user who queries the view
@@ -218,9 +218,9 @@ func (r *reader) oneStatement() bool {
 	return false
 }
 
-// table checks a table's columns and options: no reference to another database, no files, no other
-// server, and no rows of a query.
-func (k checker) table(body *reader) error {
+// checkTable checks a table's columns and options: no reference to another database, no files, no
+// other server, and no rows of a query.
+func (k checker) checkTable(body *reader) error {
 	if !body.is("(") || body.has(";") || body.calls("LOAD_FILE") {
 		return fmt.Errorf("it is not a single table")
 	}

@@ -61,9 +61,9 @@ func badSchema(format string, args ...any) error {
 		fmt.Sprintf(format, args...), Hint: "ask for a rebuilt snapshot"}
 }
 
-// nameable returns an error for a name that a server could misinterpret: in some names, servers
+// checkName returns an error for a name that a server could misinterpret: in some names, servers
 // read a prefix that marks a file name.
-func nameable(names ...string) error {
+func checkName(names ...string) error {
 	for _, n := range names {
 		lower := strings.ToLower(n)
 		if n == "" || len([]rune(n)) > 64 || strings.HasPrefix(lower, "#mysql50#") ||
@@ -75,7 +75,7 @@ func nameable(names ...string) error {
 }
 
 func sequenceSQL(q schema.Sequence) (string, error) {
-	if err := nameable(q.Name.Name); err != nil {
+	if err := checkName(q.Name.Name); err != nil {
 		return "", err
 	}
 	if q.Name.Schema != "" {
@@ -113,7 +113,7 @@ func (g *generator) tableSQL() (string, error) {
 	if t.Name.Schema != "" {
 		return "", badSchema("the table %q is in another database", t.Name.Name)
 	}
-	if err := nameable(t.Name.Name); err != nil {
+	if err := checkName(t.Name.Name); err != nil {
 		return "", err
 	}
 	for _, c := range t.Columns {
@@ -140,7 +140,7 @@ func (g *generator) tableSQL() (string, error) {
 
 // column writes a column.
 func (g *generator) column(c schema.Column) error {
-	if err := nameable(c.Name); err != nil {
+	if err := checkName(c.Name); err != nil {
 		return err
 	}
 	text, err := typeSQL(c.Type)
@@ -333,7 +333,7 @@ func commentSQL(comment string) string {
 
 func (g *generator) index(x schema.Index) error {
 	columns, err := g.keyColumns(x.Columns)
-	if err = cmp.Or(err, nameable(x.Name)); err != nil {
+	if err = cmp.Or(err, checkName(x.Name)); err != nil {
 		return err
 	}
 	text, using := "KEY ", ""
@@ -368,7 +368,7 @@ func (g *generator) foreignKey(f schema.ForeignKey) error {
 	if f.To.Schema != "" {
 		return badSchema("the foreign key %q refers to another database", f.Name)
 	}
-	if err := nameable(append(append([]string{f.To.Name}, f.Columns...), f.ToColumns...)...); err != nil {
+	if err := checkName(append(append([]string{f.To.Name}, f.Columns...), f.ToColumns...)...); err != nil {
 		return err
 	}
 	text := "  CONSTRAINT " + quote(f.Name) + " FOREIGN KEY (" + quoted(f.Columns) + ") REFERENCES " +
@@ -404,7 +404,7 @@ func (g *generator) check(c schema.Check) error {
 	}
 	text := "  "
 	if c.Name != "" {
-		if err := nameable(c.Name); err != nil {
+		if err := checkName(c.Name); err != nil {
 			return err
 		}
 		text += "CONSTRAINT " + quote(c.Name) + " "
@@ -469,7 +469,7 @@ func (g *generator) partitions() (string, error) {
 	var parts []string
 	for _, part := range p.Parts {
 		bound, err := boundSQL(p, part.Bound)
-		if err = cmp.Or(err, nameable(part.Name)); err != nil {
+		if err = cmp.Or(err, checkName(part.Name)); err != nil {
 			return "", err
 		}
 		parts = append(parts, "PARTITION "+quote(part.Name)+bound+commentSQL(part.Comment))

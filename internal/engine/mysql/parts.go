@@ -39,8 +39,11 @@ func inParts(ctx context.Context, c *sql.Conn, tables []source) ([]source, error
 // row. It returns a single empty condition if it cannot determine the ranges.
 func ranges(column, least, most string, n int) []string {
 	from, err := strconv.ParseInt(least, 10, 64)
-	to, wrong := strconv.ParseInt(most, 10, 64)
-	if err != nil || wrong != nil {
+	if err != nil {
+		return []string{""}
+	}
+	to, err := strconv.ParseInt(most, 10, 64)
+	if err != nil {
 		return []string{""}
 	}
 	step := (uint64(to) - uint64(from)) / uint64(n)

@@ -95,7 +95,7 @@ func (s *scratch) fill(ctx context.Context, dump engine.Dump) error {
 		return err
 	}
 	s.properties = dump.Info.Properties
-	if err := s.understood(ctx, dump.Info.ServerVersion); err != nil {
+	if err := s.requireCollations(ctx, dump.Info.ServerVersion); err != nil {
 		return err
 	}
 	if err := s.server.QueryRowContext(ctx, "SELECT @@max_allowed_packet").Scan(&s.packet); err != nil {
@@ -275,7 +275,7 @@ func (s *scratch) insert(ctx context.Context, db *sql.DB, queue <-chan statement
 			}
 			n, err := result.RowsAffected()
 			if err == nil {
-				err = s.notHeld(ctx, c, next.table)
+				err = s.checkWarnings(ctx, c, next.table)
 			}
 			if err != nil {
 				return err
@@ -286,9 +286,9 @@ func (s *scratch) insert(ctx context.Context, db *sql.DB, queue <-chan statement
 	return nil
 }
 
-// notHeld returns an error if the last statement had a value that its column cannot hold, or a
-// character that the column's character set lacks: the server would have substituted another one.
-func (s *scratch) notHeld(ctx context.Context, c *sql.Conn, table string) error {
+// checkWarnings returns an error if the last statement had a value that its column cannot hold, or
+// a character that the column's character set lacks: the server would have substituted another one.
+func (s *scratch) checkWarnings(ctx context.Context, c *sql.Conn, table string) error {
 	rows, err := c.QueryContext(ctx, "SHOW WARNINGS")
 	if err != nil {
 		return err
@@ -371,9 +371,9 @@ func persistent(ctx context.Context, c *sql.Conn, text string) (result sql.Resul
 	return result, err
 }
 
-// understood returns an error for a dump with collations that the server lacks: a substitute would
-// sort and compare differently.
-func (s *scratch) understood(ctx context.Context, from string) error {
+// requireCollations returns an error for a dump with collations that the server lacks: a substitute
+// would sort and compare differently.
+func (s *scratch) requireCollations(ctx context.Context, from string) error {
 	all, err := s.server.QueryContext(ctx, "SELECT collation_name FROM information_schema.collations UNION SELECT "+
 		"full_collation_name FROM information_schema.collation_character_set_applicability")
 	if err != nil { // MySQL has no full names

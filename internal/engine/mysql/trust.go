@@ -167,7 +167,7 @@ func (s *scratch) stayedInside(ctx context.Context) error {
 		{"view", "SELECT table_name, view_definition FROM information_schema.views WHERE table_schema = ?"},
 		{"trigger", "SELECT trigger_name, action_statement FROM information_schema.triggers WHERE trigger_schema = ?"},
 	} {
-		if err := s.eachInside(ctx, kind.word, kind.query, others); err != nil {
+		if err := s.checkTexts(ctx, kind.word, kind.query, others); err != nil {
 			return err
 		}
 	}
@@ -179,8 +179,8 @@ func (s *scratch) stayedInside(ctx context.Context) error {
 	return nil
 }
 
-// eachInside checks the texts of one kind of object, as the server has them.
-func (s *scratch) eachInside(ctx context.Context, kind, query string, others []string) error {
+// checkTexts checks the texts of one kind of object, as the server has them.
+func (s *scratch) checkTexts(ctx context.Context, kind, query string, others []string) error {
 	rows, err := s.server.QueryContext(ctx, query, s.here.name)
 	if err != nil {
 		return err

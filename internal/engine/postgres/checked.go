@@ -135,7 +135,7 @@ func (r *review) entries(all []dumpEntry) (ids []int, wanted []schema.Extension,
 			}
 			continue
 		}
-		if err := r.entry(e); err != nil {
+		if err := r.checkEntry(e); err != nil {
 			return nil, nil, err
 		}
 		if e.desc != "TABLE DATA" {
@@ -164,14 +164,14 @@ func (r *review) extension(e dumpEntry) (x schema.Extension, err error) {
 	return schema.Extension{Name: e.tag, Schema: r.stored.Label(rest[0].text)}, nil
 }
 
-// entry checks one entry.
-func (r *review) entry(e dumpEntry) error {
+// checkEntry checks one entry.
+func (r *review) checkEntry(e dumpEntry) error {
 	form, ok := forms[e.desc]
 	if !ok {
 		return notRestored(e, "objects of this kind are not supported")
 	}
 	if form.first == nil {
-		return r.rows(e)
+		return r.checkRows(e)
 	}
 	all, err := statements(e.definition)
 	if err != nil {
@@ -195,7 +195,7 @@ func (r *review) entry(e dumpEntry) error {
 			return err
 		}
 	}
-	return r.announcedFor(e)
+	return r.requireAnnounced(e)
 }
 
 // checkClasses refuses an index, constraint or partitioned table that needs an operator class that
@@ -265,8 +265,8 @@ func (r *review) contents(e dumpEntry, s []token) string {
 	return ""
 }
 
-// rows checks an entry that has rows, and no statement except COPY.
-func (r *review) rows(e dumpEntry) error {
+// checkRows checks an entry that has rows, and no statement except COPY.
+func (r *review) checkRows(e dumpEntry) error {
 	if strings.Trim(e.definition, "0123456789\n") != "" {
 		if all, err := statements(e.definition); err != nil || len(all) > 0 {
 			return notRestored(e, "it must not have a statement")
@@ -350,9 +350,9 @@ var announcedKinds = map[string][]string{
 	"TEXT SEARCH DICTIONARY":    {"text search dictionary"}, "PUBLICATION": {"publication"},
 }
 
-// announcedFor checks that a foreign snapshot lists the entry among its programs, so that the
+// requireAnnounced checks that a foreign snapshot lists the entry among its programs, so that the
 // person who chose to load them has seen it.
-func (r *review) announcedFor(e dumpEntry) error {
+func (r *review) requireAnnounced(e dumpEntry) error {
 	if r.announced == nil {
 		return nil
 	}

@@ -251,7 +251,7 @@ func (Engine) Reset(ctx context.Context, from, to string, o engine.CopyOptions) 
 	}
 	d, err := parse(to)
 	if err == nil {
-		err = d.own()
+		err = d.requireClone()
 	}
 	if err != nil {
 		return err
@@ -325,8 +325,8 @@ func dropStatement(name string) string {
 	return "DROP DATABASE IF EXISTS " + pgx.Identifier{name}.Sanitize() + " WITH (FORCE)"
 }
 
-// own returns an error for a database that is not a clone by its name.
-func (d database) own() error {
+// requireClone returns an error for a database that is not a clone by its name.
+func (d database) requireClone() error {
 	if !strings.HasPrefix(d.name(), engine.ClonePrefix) {
 		return fmt.Errorf("%q is not a clone", d.name())
 	}
@@ -338,7 +338,7 @@ func (d database) own() error {
 func onClone(ctx context.Context, raw string, f func(*copier) error) error {
 	d, err := parse(raw)
 	if err == nil {
-		err = d.own()
+		err = d.requireClone()
 	}
 	if err != nil {
 		return err

@@ -104,14 +104,14 @@ func (s *scratch) extend(ctx context.Context, conn *pgx.Conn, x schema.Extension
 	return err
 }
 
-// admit prepares the load of checked entries. It refuses them if they would run with more rights
-// than they need, and creates their extensions. The load's role creates extensions that are not
-// on the list of allowed ones.
-func (s *scratch) admit(ctx context.Context, u *unpacking) error {
+// makeExtensions prepares the load of checked entries. It refuses them if they would run with more
+// rights than they need, and creates their extensions. The load's role creates extensions that are
+// not on the list of allowed ones.
+func (s *scratch) makeExtensions(ctx context.Context, u *unpacking) error {
 	if u.review == nil {
 		return nil
 	}
-	if err := s.confined(ctx); err != nil {
+	if err := s.requireConfined(ctx); err != nil {
 		return err
 	}
 	for _, what := range u.review.left {
@@ -138,9 +138,9 @@ func (s *scratch) admit(ctx context.Context, u *unpacking) error {
 	return nil
 }
 
-// confined returns an error if programs of others would be restored with a superuser's privileges,
-// or foreign programs with privileges other than those of a role created for the load.
-func (s *scratch) confined(ctx context.Context) error {
+// requireConfined returns an error if programs of others would be restored with a superuser's
+// privileges, or foreign programs with privileges other than those of a role created for the load.
+func (s *scratch) requireConfined(ctx context.Context) error {
 	if s.loader.name != "" {
 		return nil
 	}

@@ -158,7 +158,7 @@ func (s *scratch) parts(ctx context.Context, run restoring, u *unpacking) (map[[
 	defer os.Remove(list)
 	definitions := run
 	definitions.jobs = 1 // pg_restore creates them one after the other anyway
-	if err := s.admit(ctx, u); err != nil {
+	if err := s.makeExtensions(ctx, u); err != nil {
 		return nil, err
 	}
 	if err := s.restore(ctx, definitions, "--section=pre-data", "--use-list="+list); err != nil {

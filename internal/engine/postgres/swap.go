@@ -24,7 +24,7 @@ func (s *scratch) Swap(ctx context.Context, terminate bool) error {
 	if err != nil {
 		return s.place.failure(err)
 	}
-	if err := s.droppable(ctx); err != nil {
+	if err := s.requireDroppable(ctx); err != nil {
 		return s.place.failure(err)
 	}
 	old := randomName("snapcli_replaced_")
@@ -68,8 +68,9 @@ func (s *scratch) exists(ctx context.Context) (yes bool, err error) {
 	return yes, err
 }
 
-// droppable returns an error if the server would rename the old database but then not drop it.
-func (s *scratch) droppable(ctx context.Context) error {
+// requireDroppable returns an error if the server would rename the old database but then not drop
+// it.
+func (s *scratch) requireDroppable(ctx context.Context) error {
 	var subscription string
 	err := s.admin.QueryRow(ctx,
 		"SELECT coalesce(min(subname), '') FROM pg_subscription JOIN pg_database d ON d.oid = subdbid WHERE datname "+

@@ -89,7 +89,7 @@ func copyFile(ctx context.Context, from, to string, o engine.CopyOptions) error 
 		return engine.ErrNotSealed
 	}
 	defer release()
-	if err := roomForCopy(path, filepath.Dir(to)); err != nil {
+	if err := requireRoom(path, filepath.Dir(to)); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
@@ -98,8 +98,8 @@ func copyFile(ctx context.Context, from, to string, o engine.CopyOptions) error 
 	return failure(to, disk.Copy(path, to, 0o600))
 }
 
-// quiesce moves the write-ahead log of a database into its file and prevents writes until release is
-// called.
+// quiesce moves the write-ahead log of a database into its file and prevents writes until release
+// is called.
 func quiesce(ctx context.Context, path string) (release func(), err error) {
 	db, err := open(path, "rw")
 	if err != nil {
@@ -139,8 +139,8 @@ func quiesce(ctx context.Context, path string) (release func(), err error) {
 		Hint: "close the programs that write to it and try again"}
 }
 
-// roomForCopy returns an error if a folder cannot hold a copy of a file.
-func roomForCopy(path, dir string) error {
+// requireRoom returns an error if a folder cannot hold a copy of a file.
+func requireRoom(path, dir string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return failure(path, err)

@@ -113,13 +113,13 @@ func (s *scratch) put(ctx context.Context, file *os.File, d engine.Dump) error {
 		if err := s.copy(ctx, file, d); err != nil {
 			return err
 		}
-		return vet(file)
+		return checkSchema(file)
 	}
 	return s.rebuild(ctx, file, d)
 }
 
-// vet checks every entry of a file's schema before SQLite opens the file.
-func vet(file *os.File) error {
+// checkSchema checks every entry of a file's schema before SQLite opens the file.
+func checkSchema(file *os.File) error {
 	b, err := newBuilder(file, nil, engine.Options{})
 	if err != nil {
 		return refused(err)
