@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -155,36 +153,11 @@ func viewPrograms(all []schema.Program) (views []programView) {
 	return views
 }
 
-// shownPrograms is the maximum number of names shown per kind.
-const shownPrograms = 10
-
 // listPrograms prints programs by kind and name.
 func (a *app) listPrograms(all []schema.Program) {
 	for _, kind := range local.KindsOf(all) {
-		var names []string
-		for _, p := range kind.Programs[:min(len(kind.Programs), shownPrograms)] {
-			names = append(names, programName(p))
-		}
-		more := ""
-		if n := len(kind.Programs) - shownPrograms; n > 0 {
-			more = fmt.Sprintf(" and %d more", n)
-		}
-		a.note("  %s: %s%s", kind.Many, strings.Join(names, ", "), more)
+		a.note("  %s: %s", kind.Many, kind.Names())
 	}
-}
-
-func programName(p schema.Program) string {
-	name := p.Name.Name
-	if p.Schema != "" {
-		name = p.Schema + "." + name
-	}
-	switch {
-	case name == "":
-		return "on " + p.On
-	case p.On != "":
-		name += " on " + p.On
-	}
-	return name
 }
 
 // showProvenance reports who made the snapshot to be loaded, and what happens to its programs.

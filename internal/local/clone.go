@@ -242,12 +242,35 @@ func (a *Agent) cloneRequest(target string, o CloneOptions, p Progress) (q clone
 	}
 	q.Max, q.Jobs = t.Clones.max(), jobsOf(o.Jobs, t.Jobs)
 	trust := a.trust(s)
-	o.WithPrograms = o.WithPrograms && trust == engine.Foreign
+	if o.WithPrograms = o.WithPrograms && trust == engine.Foreign; o.WithPrograms {
+		if err := a.allowClone(s, o); err != nil {
+			return q, err
+		}
+		o.Trust = func(Preflight) error { return nil }
+	}
 	q.Source = clone.Source{Target: t.Name, Snapshot: s.Name, SHA256: s.SHA256, Type: s.Type, Engine: s.Engine,
 		Server: server, Trust: int(trust), WithPrograms: o.WithPrograms}
 	o.Jobs = q.Jobs
-	q.Load = a.templateLoad(s, o, p)
+	q.Load = a.templateLoad(s, trust, o, p)
 	return q, nil
+}
+
+// allowClone decides whether the programs of a foreign snapshot may be cloned. It decides for every
+// clone, because the template may have been made when somebody agreed once.
+func (a *Agent) allowClone(s Snapshot, o CloneOptions) error {
+	r, err := openSnapshot(s)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if err := a.unlock(r, o.Identity); err != nil {
+		return err
+	}
+	d, err := a.dumpOf(s, r)
+	if err != nil {
+		return err
+	}
+	return a.allowPrograms(Preflight{Snapshot: s, Programs: d.Info.Schema.Programs}, o.Trust)
 }
 
 func (a *Agent) cloneExpiry(t Target, ttl time.Duration) (time.Time, error) {
@@ -290,8 +313,8 @@ func (a *Agent) cloneServer(t Target, s Snapshot) (string, error) {
 }
 
 // templateLoad returns a function that loads a snapshot into a new database, by the same rules as
-// [Agent.Load].
-func (a *Agent) templateLoad(s Snapshot, o CloneOptions, p Progress) clone.Load {
+// [Agent.Load], and trusts its author no more than trust says.
+func (a *Agent) templateLoad(s Snapshot, trust engine.Trust, o CloneOptions, p Progress) clone.Load {
 	return func(ctx context.Context, url string) (string, error) {
 		e, err := a.engineFor(s.Engine)
 		if err != nil {
@@ -307,7 +330,7 @@ func (a *Agent) templateLoad(s Snapshot, o CloneOptions, p Progress) clone.Load 
 		if err != nil {
 			return "", err
 		}
-		d.WithPrograms = o.WithPrograms
+		d.Trust, d.WithPrograms = max(d.Trust, trust), o.WithPrograms
 		ready, err := a.preflight(ctx, s, r, d, to, p)
 		if err != nil {
 			return "", err
@@ -356,7 +379,7 @@ func (a *Agent) ResetClone(ctx context.Context, name string, o CloneOptions, p P
 			return "", err
 		}
 		o.WithPrograms = c.Source.WithPrograms
-		return a.templateLoad(s, o, p)(ctx, url)
+		return a.templateLoad(s, engine.Trust(c.Source.Trust), o, p)(ctx, url)
 	}
 	return a.clones().Reset(ctx, name, jobsOf(o.Jobs), load)
 }

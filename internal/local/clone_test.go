@@ -534,6 +534,10 @@ func TestClonesOfForeignSnapshots(t *testing.T) {
 	if n := query(t, path(all), triggers); n != "1" {
 		t.Errorf("%s triggers with trust", n)
 	}
+	_, err = s.Clone(t.Context(), shopTarget, CloneOptions{Name: "p2", Snapshot: built.Name, WithPrograms: true}, nil)
+	if snap.CodeOf(err) != snap.CodeUsage {
+		t.Errorf("programs without trust, after a clone with trust: %v", err)
+	}
 	again := s.clone(t, CloneOptions{Name: "data2", Snapshot: built.Name})
 	if n := query(t, path(again), triggers); n != "0" {
 		t.Errorf("%s triggers in a clone without programs, after one with them", n)

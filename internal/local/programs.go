@@ -14,6 +14,36 @@ type Kind struct {
 	Programs  []schema.Program
 }
 
+// shownPrograms is the maximum number of names shown per kind.
+const shownPrograms = 10
+
+// Names lists the names of up to ten programs: "audit on customer, spy on log and 3 more".
+func (k Kind) Names() string {
+	var names []string
+	for _, p := range k.Programs[:min(len(k.Programs), shownPrograms)] {
+		names = append(names, programName(p))
+	}
+	text := strings.Join(names, ", ")
+	if n := len(k.Programs) - shownPrograms; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
+}
+
+func programName(p schema.Program) string {
+	name := p.Name.Name
+	if p.Schema != "" {
+		name = p.Schema + "." + name
+	}
+	switch {
+	case name == "":
+		return "on " + p.On
+	case p.On != "":
+		name += " on " + p.On
+	}
+	return name
+}
+
 // String formats the number and the kind: "3 triggers".
 func (k Kind) String() string {
 	if len(k.Programs) == 1 {

@@ -66,6 +66,12 @@ func (p loadPage) Action() string { return "/local/" + url.PathEscape(p.Snapshot
 // LeftOut returns the number of programs that are not loaded, by kind.
 func (p loadPage) LeftOut() string { return local.CountPrograms(p.Flight.LeftOut) }
 
+// LeftOutKinds returns the programs that are not loaded, by kind.
+func (p loadPage) LeftOutKinds() []local.Kind { return local.KindsOf(p.Flight.LeftOut) }
+
+// Programs returns the number of somebody else's programs that are loaded, by kind.
+func (p loadPage) Programs() string { return local.CountPrograms(p.Flight.Programs) }
+
 // confirmLoad shows what a load would replace and asks the user to type the database's name.
 func (s *Server) confirmLoad(w http.ResponseWriter, r *http.Request) error {
 	l, err := s.o.Agent.Snapshot(r.PathValue("name"))
@@ -102,7 +108,8 @@ func (s *Server) load(w http.ResponseWriter, r *http.Request) error {
 					}
 					return nil
 				}}, p)
-			return outcome{text: endLoad(databaseName(res.Destination), len(res.Tables))}, err
+			text := endLoad(databaseName(res.Destination), len(res.Tables), local.CountPrograms(res.LeftOut), res.Notices)
+			return outcome{text: text}, err
 		})
 }
 

@@ -70,7 +70,7 @@ func (s *Server) makeClone(w http.ResponseWriter, r *http.Request) error {
 			if err != nil {
 				return outcome{}, err
 			}
-			return outcome{text: endClone(all[0].Name)}, nil
+			return outcome{text: endClone(all[0].Name, all[0].LeftOut)}, nil
 		})
 }
 

@@ -6,10 +6,12 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"snap/internal/clone"
+	"snap/internal/cloudtest"
 	"snap/internal/engine"
 	"snap/internal/local"
 )
@@ -54,6 +56,71 @@ func TestClonesPage(t *testing.T) {
 	u.must(u.post("/clones/feature%2Fx/drop", nil), http.StatusNotFound, "no clone")
 }
 
+// The web UI shows where a snapshot is from and which of its programs are left out, and nothing in it
+// loads them.
+func TestForeignSnapshotsInTheWebUI(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	source, to := filepath.Join(t.TempDir(), "shop.db"), filepath.Join(t.TempDir(), "dev.db")
+	sqliteFile(t, source, "CREATE TRIGGER spy AFTER INSERT ON customer BEGIN SELECT 1; END; CREATE VIEW \"<b>v\" AS SELECT 1")
+	gail, alice := c.As("gail@globex.test"), c.As("alice@acme.test")
+	author := openUI(t, gail, "targets:\n  shop: {source: \"sqlite://"+source+"\"}\n").Agent
+	if _, err := author.Build(t.Context(), "shop", local.BuildOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	pushed, err := author.Push(t.Context(), gail, "shop", local.PushOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := gail.ShareOrg(t.Context(), pushed.ID, "acme", nil); err != nil {
+		t.Fatal(err)
+	}
+	u := openUI(t, alice, "targets:\n  shop: {destination: \"sqlite://"+to+"\"}\n")
+	pulled, err := u.Agent.Pull(t.Context(), alice, "shop", local.PullOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.must(u.get("/snapshots"), http.StatusOK, "theirs (globex)")
+	load := "/local/" + pulled.Snapshot.Name + "/load"
+	u.must(u.get(load), http.StatusOK, "<dd>theirs (globex)</dd>", "Left out: 1 trigger, 1 view", "triggers: spy on customer",
+		"views: &lt;b&gt;v")
+	events := u.listen()
+	for path, form := range map[string]url.Values{
+		load:      {"database": {"dev.db"}, "with_programs": {"true"}, "WithPrograms": {"true"}, "trust": {"org:globex"}},
+		"/clones": {"target": {"shop"}, "name": {"c"}, "with_programs": {"true"}, "with-programs": {"true"}},
+	} {
+		u.must(u.post(path, form, "Fragment", "1"), http.StatusAccepted)
+		if sent := events.ended(); !strings.Contains(sent, "left out: 1 trigger, 1 view") {
+			t.Errorf("%s: %s", path, sent)
+		}
+	}
+	all, err := u.Agent.Clone(t.Context(), "shop", local.CloneOptions{Name: "d"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"sqlite://" + to, all[0].Secret} {
+		if n := programsIn(t, file); n != 0 {
+			t.Errorf("%s has %d programs", file, n)
+		}
+	}
+	if trusted, err := u.Agent.Trusts(); err != nil || len(trusted) != 0 {
+		t.Errorf("trusted: %v, %v", trusted, err)
+	}
+}
+
+func programsIn(t *testing.T, raw string) (n int) {
+	t.Helper()
+	db, err := sql.Open("sqlite", strings.TrimPrefix(raw, "sqlite://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.QueryRow("SELECT count(*) FROM sqlite_schema WHERE type IN ('trigger', 'view')").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 // A running web UI drops clones that have expired.
 func TestTheWebUIDropsExpiredClones(t *testing.T) {
 	t.Parallel()
@@ -75,14 +142,15 @@ func TestTheWebUIDropsExpiredClones(t *testing.T) {
 }
 
 // sqliteFile makes a SQLite database with one table.
-func sqliteFile(t *testing.T, path string) {
+func sqliteFile(t *testing.T, path string, more ...string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	_, err = db.Exec("CREATE TABLE customer (id INTEGER PRIMARY KEY); INSERT INTO customer VALUES (1)")
+	_, err = db.Exec("CREATE TABLE customer (id INTEGER PRIMARY KEY); INSERT INTO customer VALUES (1);" +
+		strings.Join(more, ";"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"snap"
@@ -325,8 +326,17 @@ func endBuild(name string, size int64) string { return "built " + name + ", " + 
 
 func endSanitize(name string, size int64) string { return "made " + name + ", " + look.Bytes(size) }
 
-func endLoad(database string, tables int) string {
-	return fmt.Sprintf("loaded %[2]d tables into %[1]s", database, tables)
+func endLoad(database string, tables int, leftOut string, notices []string) string {
+	text := fmt.Sprintf("loaded %[2]d tables into %[1]s", database, tables) + endLeftOut(leftOut)
+	return strings.Join(append([]string{text}, notices...), "; ")
+}
+
+// endLeftOut names the programs of somebody else's snapshot that were not loaded.
+func endLeftOut(programs string) string {
+	if programs == "" {
+		return ""
+	}
+	return "; left out: " + programs
 }
 
 func endPull(size int64) string { return "pulled, " + look.Bytes(size) }
@@ -514,7 +524,9 @@ func jobClone(target, name string) string {
 	return "Clone " + target + " as " + name
 }
 
-func endClone(name string) string { return "The clone " + name + " is ready." }
+func endClone(name, leftOut string) string {
+	return "the clone " + name + " is ready" + endLeftOut(leftOut)
+}
 
 func questionResetClone(c clone.Clone) (question, detail, button string) {
 	return "Reset " + c.Name + "?", "It goes back to " + c.Source.Snapshot + ". All changes in it are lost, and " +
