@@ -108,7 +108,8 @@ func (s *Server) load(w http.ResponseWriter, r *http.Request) error {
 					}
 					return nil
 				}}, p)
-			text := endLoad(databaseName(res.Destination), len(res.Tables), local.CountPrograms(res.LeftOut), res.Notices)
+			text := endLoad(databaseName(res.Destination), len(res.Tables), local.CountPrograms(res.LeftOut),
+				res.Notices)
 			return outcome{text: text}, err
 		})
 }

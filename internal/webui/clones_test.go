@@ -62,7 +62,8 @@ func TestForeignSnapshotsInTheWebUI(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
 	source, to := filepath.Join(t.TempDir(), "shop.db"), filepath.Join(t.TempDir(), "dev.db")
-	sqliteFile(t, source, "CREATE TRIGGER spy AFTER INSERT ON customer BEGIN SELECT 1; END; CREATE VIEW \"<b>v\" AS SELECT 1")
+	sqliteFile(t, source,
+		"CREATE TRIGGER spy AFTER INSERT ON customer BEGIN SELECT 1; END; CREATE VIEW \"<b>v\" AS SELECT 1")
 	gail, alice := c.As("gail@globex.test"), c.As("alice@acme.test")
 	author := openUI(t, gail, "targets:\n  shop: {source: \"sqlite://"+source+"\"}\n").Agent
 	if _, err := author.Build(t.Context(), "shop", local.BuildOptions{}, nil); err != nil {
@@ -82,11 +83,13 @@ func TestForeignSnapshotsInTheWebUI(t *testing.T) {
 	}
 	u.must(u.get("/snapshots"), http.StatusOK, "theirs (globex)")
 	load := "/local/" + pulled.Snapshot.Name + "/load"
-	u.must(u.get(load), http.StatusOK, "<dd>theirs (globex)</dd>", "Left out: 1 trigger, 1 view", "triggers: spy on customer",
+	u.must(u.get(load), http.StatusOK, "<dd>theirs (globex)</dd>", "Left out: 1 trigger, 1 view",
+		"triggers: spy on customer",
 		"views: &lt;b&gt;v")
 	events := u.listen()
 	for path, form := range map[string]url.Values{
-		load:      {"database": {"dev.db"}, "with_programs": {"true"}, "WithPrograms": {"true"}, "trust": {"org:globex"}},
+		load: {"database": {"dev.db"}, "with_programs": {"true"}, "WithPrograms": {"true"},
+			"trust": {"org:globex"}},
 		"/clones": {"target": {"shop"}, "name": {"c"}, "with_programs": {"true"}, "with-programs": {"true"}},
 	} {
 		u.must(u.post(path, form, "Fragment", "1"), http.StatusAccepted)

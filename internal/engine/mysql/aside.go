@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"snap"
 	"snap/internal/engine"
@@ -127,7 +128,8 @@ func leftOn(ctx context.Context, server querier) ([]string, error) {
 }
 
 // Mend implements [engine.Mender]. It tries a set-aside journal once more, and then removes it
-// whether or not that succeeded. It removes journals of other accounts without using them.
+// whether or not that succeeded. It removes journals of other accounts without using them, except
+// those that have the only copy of a database's triggers.
 func (Engine) Mend(ctx context.Context, raw string) ([]string, error) {
 	d, err := parse(raw)
 	if err != nil {
@@ -161,11 +163,41 @@ func mend(ctx context.Context, server *sql.DB, place database) error {
 	if err != nil {
 		return err
 	}
+	var kept error
 	for _, id := range skipped {
-		_ = finish(ctx, server, place, id) // it failed earlier, or is refused
+		if isSkipped(finish(ctx, server, place, id)) { // another account's: this one's failed earlier
+			if held := holdsTriggers(ctx, server, id); held != nil {
+				kept = errors.Join(kept, held)
+				continue
+			}
+		}
 		if err := dropRemains(ctx, server, id); err != nil {
-			return err
+			return errors.Join(kept, err)
 		}
 	}
-	return sweepAccounts(ctx, server, c)
+	return errors.Join(kept, sweepAccounts(ctx, server, c))
+}
+
+// holdsTriggers returns an error if the journal of another account has the triggers of a database
+// whose exchange did not happen. They were dropped, so the journal has their only copy.
+func holdsTriggers(ctx context.Context, server *sql.DB, id string) error {
+	text, swapped, err := journalText(ctx, server, id)
+	if err != nil || swapped {
+		return nil // nothing to restore
+	}
+	j, err := parseJournal(text)
+	if err != nil || len(j.Triggers) == 0 {
+		return nil
+	}
+	var triggers []string
+	for _, t := range j.Triggers {
+		triggers = append(triggers, t.Name)
+	}
+	return &snap.Error{
+		Code: snap.CodeConflict,
+		Detail: fmt.Sprintf("the journal %s of an interrupted load was kept: another user of the server wrote it, and "+
+			"it has the only copy of triggers of the database %.80q: %.200s", journalPrefix+id, j.Place,
+			strings.Join(triggers, ", ")),
+		Hint: "that user's next load restores them; to give them up, drop the database " + journalPrefix + id,
+	}
 }

@@ -100,10 +100,13 @@ func plantedJournals(t *testing.T, own, prod, mallory string) {
 			if len(said) != 1 || !strings.Contains(said[0], journalPrefix+planted) {
 				t.Errorf("%s: said %q", sign, said)
 			}
-			if removed, err := (Engine{}).Mend(t.Context(), own); err != nil ||
-				!slices.Contains(removed, journalPrefix+planted) {
-				t.Errorf("%s: removed %q, %v", sign, removed, err)
+			removed, err := Engine{}.Mend(t.Context(), own)
+			if kept := side == "before"; kept == slices.Contains(removed, journalPrefix+planted) ||
+				kept == (err == nil) ||
+				kept && !strings.Contains(err.Error(), `triggers of the database "prod": evil`) {
+				t.Errorf("%s %s: removed %q, %v", side, sign, removed, err)
 			}
+			script(t, own, "DROP DATABASE IF EXISTS "+at)
 			if after := contents(t, prod) + accounts(t, own); after != before {
 				t.Fatalf("%s: the journal was run by doctor: %s", sign, difference(before, after))
 			}
@@ -169,6 +172,22 @@ func journalsOfReplacedDatabases(t *testing.T, server, own, mallory string) {
 	swept(t, mallory, d)
 	if got, want := contents(t, own), contents(t, from); got != want {
 		t.Errorf("the loaded database changed: %s", difference(want, got))
+	}
+	// One that has the only copy of triggers is kept, and its own account restores them.
+	script(t, mallory, "CREATE TRIGGER only BEFORE INSERT ON t FOR EACH ROW SET @a = 1")
+	id = killedInSwap(t, mallory, emptyDump(t), false)
+	if removed, err := (Engine{}).Mend(t.Context(), own); slices.Contains(removed, journalPrefix+id) ||
+		snap.CodeOf(err) != snap.CodeConflict || !strings.Contains(err.Error(), `"own": only`) {
+		t.Errorf("removed %q, %v", removed, err)
+	}
+	swept(t, mallory, d)
+	if got := sorted(t, own,
+		"SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = 'own'"); !slices.
+		Equal(got, []string{"only"}) {
+		t.Errorf("the triggers are %q", got)
+	}
+	if removed, err := (Engine{}).Mend(t.Context(), own); err != nil || len(removed) > 0 {
+		t.Errorf("removed %q, %v", removed, err)
 	}
 }
 
