@@ -43,12 +43,13 @@ type idp struct {
 	pending  map[string]url.Values // authorization requests by code
 	metadata map[string]any        // over the usual ones
 
-	refresh   string // the refresh token that is valid now; empty: none is issued
-	refreshes int    // how often one was redeemed
-	left      bool   // the account is not there any more: invalid_grant
-	garbage   string // the answer of the token endpoint to a refresh
-	withoutID bool   // a refresh brings no ID token
-	during    func() // runs while the token endpoint answers
+	refresh   string          // the refresh token that is valid now; empty: none is issued
+	refreshes int             // how often one was redeemed
+	redeemed  map[string]bool // the tokens that were presented
+	left      bool            // the account is not there any more: invalid_grant
+	garbage   string          // the answer of the token endpoint to a refresh
+	withoutID bool            // a refresh brings no ID token
+	during    func()          // runs while the token endpoint answers
 }
 
 func newIDP(t *testing.T, c *clocktest.Clock) *idp {
@@ -57,7 +58,7 @@ func newIDP(t *testing.T, c *clocktest.Clock) *idp {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &idp{t: t, clock: c, key: key, signs: key, kid: "k", pending: map[string]url.Values{},
+	p := &idp{t: t, clock: c, key: key, signs: key, kid: "k", pending: map[string]url.Values{}, redeemed: map[string]bool{},
 		userinfo: map[string]any{"sub": "subject-1"}}
 	p.Server = httptest.NewServer(p.mux())
 	t.Cleanup(p.Close)
@@ -137,6 +138,7 @@ func (p *idp) token(w http.ResponseWriter, r *http.Request) {
 // redeem answers a refresh: the token is replaced each time, as strict providers do.
 func (p *idp) redeem(w http.ResponseWriter, r *http.Request) {
 	p.refreshes++
+	p.redeemed[r.FormValue("refresh_token")] = true
 	switch {
 	case p.garbage != "":
 		w.Header().Set("Content-Type", "application/json")

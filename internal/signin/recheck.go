@@ -242,7 +242,7 @@ func (s *Service) check(ctx context.Context, org organization, t store.Standing)
 	case err != nil:
 		s.log.WarnContext(ctx, "the identity provider was asked about a user in vain", "organization", org.Slug,
 			"user", t.UserID, "confirmed", t.Checked, "error", err)
-		return t, s.store.Unconfirmed(ctx, t.UserID, checkAgain)
+		return t, s.store.Unconfirmed(ctx, t.UserID, checkAgain, org.fresh.recheck)
 	}
 	if err := s.store.Confirmed(ctx, t.UserID); err != nil {
 		return t, err

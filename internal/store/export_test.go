@@ -81,6 +81,11 @@ func (s *Store) Lookups(c snap.Caller, id string) []Statement {
 	return all
 }
 
+// Due is the statement of [Store.DueStandings] for one user who is due at any time.
+func Due(org int64) Statement {
+	return Statement{"next recheck", selectDue, []any{org, int64(math.MaxInt64), int64(math.MaxInt64), 1}}
+}
+
 // Cursor is the cursor after the snapshot with this key.
 func Cursor(key int64) string { return cursor(key) }
 

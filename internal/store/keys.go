@@ -84,6 +84,10 @@ func (s *Store) TouchKey(ctx context.Context, id int64, used time.Time) error {
 	_, err := s.write.ExecContext(ctx,
 		`UPDATE api_keys SET last_used_at = $1 WHERE id = $2 AND (last_used_at IS NULL OR last_used_at <= $3)`,
 		now.UnixMilli(), id, now.Add(-touchEvery).UnixMilli())
+	if err == nil {
+		_, err = s.write.ExecContext(ctx, markUsed+`(SELECT k.user_id FROM api_keys k WHERE k.id = $2)`,
+			now.UnixMilli(), id)
+	}
 	return exceptFull(err)
 }
 

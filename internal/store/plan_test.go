@@ -63,7 +63,7 @@ func (d *seeded) statements() []store.Statement {
 }
 
 // tables are those that grow with the service.
-var tables = regexp.MustCompile(`^(s|g|m|n|u|o|p|snapshots|grants|membership|groups|users|orgs)$`)
+var tables = regexp.MustCompile(`^(s|g|m|n|u|o|p|i|snapshots|grants|membership|groups|users|orgs|sign_ins)$`)
 
 // sqlitePlan returns the problems of a plan of SQLite.
 func sqlitePlan(t *testing.T, s *store.Store, st store.Statement) string {

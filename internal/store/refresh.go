@@ -145,8 +145,11 @@ func (s *Store) addSuccessor(ctx context.Context, tx *sql.Tx, n Session, token r
 		`INSERT INTO refresh_tokens(hash, session_id, parent) VALUES($1, $2, $3)`, r.Next, n.ID, r.Hash); err != nil {
 		return err
 	}
-	_, err := tx.ExecContext(ctx,
-		`UPDATE sessions SET last_used_at = $1, idle_until = $2 WHERE id = $3`, now, r.Idle.UnixMilli(), n.ID)
+	if _, err := tx.ExecContext(ctx,
+		`UPDATE sessions SET last_used_at = $1, idle_until = $2 WHERE id = $3`, now, r.Idle.UnixMilli(), n.ID); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, markUsed+`$2`, now, n.UserID)
 	return err
 }
 

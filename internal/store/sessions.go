@@ -90,8 +90,12 @@ func (s *Store) insertSession(ctx context.Context, tx *sql.Tx, n Session, hash [
 		n.UserID, string(n.Kind), hash, n.Name, n.Address, n.ClientID, n.Scope, n.Created.UnixMilli(),
 		n.LastUsed.UnixMilli(), n.Idle.UnixMilli(), n.Expires.UnixMilli(), n.began().UnixMilli()).Scan(&n.ID)
 	if errors.Is(err, sql.ErrNoRows) {
-		err = errSignedOut
+		return n, errSignedOut
 	}
+	if err != nil {
+		return n, err
+	}
+	_, err = tx.ExecContext(ctx, markUsed+`$2`, n.Created.UnixMilli(), n.UserID)
 	return n, err
 }
 
@@ -160,6 +164,9 @@ func (s *Store) TouchSession(ctx context.Context, n Session, address string, idl
 	_, err := s.write.ExecContext(ctx,
 		`UPDATE sessions SET last_used_at = $1, address = $2, idle_until = $3 WHERE id = $4 AND last_used_at <= $5`,
 		now.UnixMilli(), address, idle.UnixMilli(), n.ID, now.Add(-touchEvery).UnixMilli())
+	if err == nil {
+		_, err = s.write.ExecContext(ctx, markUsed+`$2`, now.UnixMilli(), n.UserID)
+	}
 	return exceptFull(err)
 }
 

@@ -39,9 +39,11 @@ func (s *Store) RecordSignIn(ctx context.Context, in SignedIn) error {
 			return err
 		}
 		_, err := tx.ExecContext(ctx, `
-			INSERT INTO sign_ins(user_id, signed_in_at, refresh, sid, checked_at) VALUES($1, $2, $3, $4, $2)
+			INSERT INTO sign_ins(user_id, org_id, signed_in_at, refresh, sid, checked_at, waits_from)
+				VALUES($1, (SELECT u.org_id FROM users u WHERE u.id = $1), $2, $3, $4, $2, $2)
 			ON CONFLICT(user_id) DO UPDATE SET signed_in_at = excluded.signed_in_at, refresh = excluded.refresh,
-				sid = excluded.sid, checked_at = excluded.checked_at, claimed_until = 0, not_before = 0`,
+				sid = excluded.sid, checked_at = excluded.checked_at, claimed_until = 0, not_before = 0,
+				used = 0, waits_from = excluded.waits_from`,
 			in.UserID, s.now().UnixMilli(), in.Refresh, in.SID)
 		return err
 	})
@@ -145,17 +147,22 @@ func (s *Store) RefreshUser(ctx context.Context, hash []byte, clientID string) (
 }
 
 // DueStandings returns the users of an organization whose identity provider must be asked about
-// them: it last confirmed them at or before checked, they have used a session or key since, and it
-// may be asked now. The longest unconfirmed users come first.
-func (s *Store) DueStandings(ctx context.Context, orgID int64, checked time.Time, limit int) ([]Standing, error) {
-	return collect(ctx, s, selectStanding+`
-		WHERE i.refresh IS NOT NULL AND i.checked_at <= $1 AND i.claimed_until <= $2 AND i.not_before <= $2 AND u.org_id = $3 AND u.disabled = 0
-			AND (EXISTS(SELECT 1 FROM sessions n WHERE n.user_id = i.user_id AND n.ended_at IS NULL
-					AND n.idle_until > $2 AND n.expires_at > $2 AND n.last_used_at > i.checked_at)
-				OR EXISTS(SELECT 1 FROM api_keys k WHERE k.user_id = i.user_id AND k.revoked_at IS NULL
-					AND k.last_used_at > i.checked_at))
-		ORDER BY i.checked_at LIMIT $4`, scanStanding, checked.UnixMilli(), s.now().UnixMilli(), orgID, limit)
+// them: they have used a session or key since the provider last confirmed them, and have waited for
+// the next check since before or longer. The longest waiting users come first. Users about whom the
+// provider failed wait behind those who waited longer.
+func (s *Store) DueStandings(ctx context.Context, orgID int64, before time.Time, limit int) ([]Standing, error) {
+	return collect(ctx, s, selectDue, scanStanding, orgID, before.UnixMilli(), s.now().UnixMilli(), limit)
 }
+
+const selectDue = selectStanding + `
+	WHERE i.org_id = $1 AND i.waits_from <= $2 AND i.used = 1 AND i.refresh IS NOT NULL
+		AND i.checked_at <= $2 AND i.claimed_until <= $3 AND i.not_before <= $3 AND u.disabled = 0
+	ORDER BY i.waits_from LIMIT $4`
+
+// markUsed records at the time $1 that a user is active, so that the next check includes them. It
+// continues with the user. It writes once between two checks.
+const markUsed = `UPDATE sign_ins SET used = 1, org_id = (SELECT u.org_id FROM users u WHERE u.id = sign_ins.user_id)
+	WHERE used = 0 AND refresh IS NOT NULL AND checked_at < $1 AND user_id = `
 
 // ClaimCheck reserves the check of a user for one replica for the duration life, because a refresh
 // token must not be used twice. It returns false if another replica has the reservation, or if the
@@ -184,16 +191,19 @@ func (s *Store) KeepRefresh(ctx context.Context, userID int64, refresh []byte) e
 func (s *Store) Confirmed(ctx context.Context, userID int64) error {
 	_, err := s.write.ExecContext(ctx, `
 		INSERT INTO sign_ins(user_id, signed_in_at, checked_at) VALUES($2, 0, $1)
-		ON CONFLICT(user_id) DO UPDATE SET checked_at = excluded.checked_at, claimed_until = 0, not_before = 0`,
+		ON CONFLICT(user_id) DO UPDATE SET checked_at = excluded.checked_at, claimed_until = 0, not_before = 0,
+			used = 0, waits_from = excluded.checked_at`,
 		s.now().UnixMilli(), userID)
 	return err
 }
 
 // Unconfirmed records that the identity provider did not answer about a user. It is not asked about
-// them again for the duration again.
-func (s *Store) Unconfirmed(ctx context.Context, userID int64, again time.Duration) error {
-	_, err := s.write.ExecContext(ctx, `UPDATE sign_ins SET claimed_until = 0, not_before = $1 WHERE user_id = $2`,
-		s.now().Add(again).UnixMilli(), userID)
+// them again for the duration again; recheck is the usual interval between two checks.
+func (s *Store) Unconfirmed(ctx context.Context, userID int64, again, recheck time.Duration) error {
+	next := s.now().Add(again)
+	_, err := s.write.ExecContext(ctx,
+		`UPDATE sign_ins SET claimed_until = 0, not_before = $1, waits_from = $2 WHERE user_id = $3`,
+		next.UnixMilli(), next.Add(-recheck).UnixMilli(), userID)
 	return err
 }
 
