@@ -50,6 +50,8 @@ type idp struct {
 	garbage   string          // the answer of the token endpoint to a refresh
 	withoutID bool            // a refresh brings no ID token
 	during    func()          // runs while the token endpoint answers
+	hangs     chan struct{}   // a refresh is answered when this is closed
+	loses     bool            // the answer to a refresh does not arrive
 }
 
 func newIDP(t *testing.T, c *clocktest.Clock) *idp {
@@ -58,8 +60,8 @@ func newIDP(t *testing.T, c *clocktest.Clock) *idp {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &idp{t: t, clock: c, key: key, signs: key, kid: "k", pending: map[string]url.Values{}, redeemed: map[string]bool{},
-		userinfo: map[string]any{"sub": "subject-1"}}
+	p := &idp{t: t, clock: c, key: key, signs: key, kid: "k", pending: map[string]url.Values{},
+		redeemed: map[string]bool{}, userinfo: map[string]any{"sub": "subject-1"}}
 	p.Server = httptest.NewServer(p.mux())
 	t.Cleanup(p.Close)
 	return p
@@ -139,7 +141,22 @@ func (p *idp) token(w http.ResponseWriter, r *http.Request) {
 func (p *idp) redeem(w http.ResponseWriter, r *http.Request) {
 	p.refreshes++
 	p.redeemed[r.FormValue("refresh_token")] = true
+	if p.hangs != nil {
+		hangs := p.hangs
+		p.mu.Unlock()
+		select {
+		case <-hangs:
+		case <-r.Context().Done():
+		}
+		p.mu.Lock()
+		if r.Context().Err() != nil {
+			return
+		}
+	}
 	switch {
+	case p.loses:
+		p.refresh = rand.Text()
+		panic(http.ErrAbortHandler)
 	case p.garbage != "":
 		w.Header().Set("Content-Type", "application/json")
 		io.WriteString(w, p.garbage)

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strconv"
-	"sync"
 	"time"
 
 	"golang.org/x/oauth2"
@@ -26,12 +26,21 @@ const (
 	UnconfirmedLogin = 24 * time.Hour
 )
 
-// How long a request to a provider may take, and how long a provider that failed is not asked
-// again.
+// checkAgain is how long a provider that failed is not asked about the same person again. claimLife
+// is longer than a check can take, so that no two replicas use one refresh token.
 const (
-	checkLife  = 30 * time.Second
 	checkAgain = time.Minute
+	claimLife  = 45 * time.Second
 )
+
+// patience bounds the waiting for a provider.
+type patience struct {
+	check   time.Duration // for all requests of one check
+	request time.Duration // of a request to the service; the check continues
+	round   time.Duration // of a round of background checks; the check continues
+}
+
+var defaultPatience = patience{check: 30 * time.Second, request: 5 * time.Second, round: time.Second}
 
 // freshness holds an organization's settings for confirming people.
 type freshness struct{ recheck, staleness, login time.Duration }
@@ -92,11 +101,18 @@ func (s *Service) Until(ctx context.Context, userID int64) (due, confirmed time.
 
 // due returns when the user must sign in again.
 func (o organization) due(t store.Standing) time.Time {
-	last := o.fresh.login
-	if o.oidc != nil && t.Refresh == nil {
-		last = min(last, UnconfirmedLogin)
+	due := t.SignedIn.Add(o.fresh.login)
+	if o.oidc == nil || t.Refresh != nil {
+		return due
 	}
-	return t.SignedIn.Add(last)
+	confirmed := t.SignedIn
+	if t.Checked.After(confirmed) { // until the refresh token was lost
+		confirmed = t.Checked
+	}
+	if unconfirmed := confirmed.Add(UnconfirmedLogin); unconfirmed.Before(due) {
+		return unconfirmed
+	}
+	return due
 }
 
 // confirmRefresh decides whether the session of a refresh token may continue: the user must have
@@ -127,7 +143,7 @@ func (s *Service) confirmRefresh(ctx context.Context, hash []byte) error {
 		return nil
 	}
 	if s.now().Sub(t.Checked) >= org.fresh.recheck {
-		if t, err = s.check(ctx, org, t); err != nil {
+		if t, err = s.checkSoon(ctx, org, t); err != nil {
 			return err
 		}
 	}
@@ -136,9 +152,6 @@ func (s *Service) confirmRefresh(ctx context.Context, hash []byte) error {
 	}
 	return nil
 }
-
-// keyWait is how long a request by a key waits for the identity provider.
-const keyWait = 5 * time.Second
 
 // ConfirmKey decides whether a key's user is confirmed as recently as the user of a session must be.
 // With ask, it first asks the identity provider about a user whose last confirmation is older than
@@ -166,13 +179,22 @@ func (s *Service) ConfirmKey(ctx context.Context, u store.KeyUse, ask bool) erro
 }
 
 // confirmNow asks the identity provider about a user if it can be asked, and returns when the user
-// was last confirmed. It does not wait longer than keyWait for the answer, which still counts when it
-// arrives.
+// was last confirmed.
 func (s *Service) confirmNow(ctx context.Context, org organization, userID int64) (time.Time, error) {
 	t, err := s.store.StandingOf(ctx, userID)
 	if err != nil || t.Refresh == nil {
 		return t.Checked, err
 	}
+	t, err = s.checkSoon(ctx, org, t)
+	if errors.Is(err, errLeft) {
+		err = snap.ErrUnauthenticated
+	}
+	return t.Checked, err
+}
+
+// checkSoon is check for a request that waits for the result. It waits for a few seconds only. A slow
+// provider is then treated as one that does not answer, and its answer counts when it arrives.
+func (s *Service) checkSoon(ctx context.Context, org organization, t store.Standing) (store.Standing, error) {
 	type result struct {
 		store.Standing
 		err error
@@ -182,16 +204,13 @@ func (s *Service) confirmNow(ctx context.Context, org organization, userID int64
 		t, err := s.check(context.WithoutCancel(ctx), org, t)
 		answer <- result{t, err}
 	}()
-	patience := time.NewTimer(keyWait)
+	patience := time.NewTimer(s.patience.request)
 	defer patience.Stop()
 	select {
 	case r := <-answer:
-		if errors.Is(r.err, errLeft) {
-			r.err = snap.ErrUnauthenticated
-		}
-		return r.Checked, r.err
+		return r.Standing, r.err
 	case <-patience.C:
-		return t.Checked, nil
+		return t, nil
 	}
 }
 
@@ -219,29 +238,35 @@ func (s *Service) check(ctx context.Context, org organization, t store.Standing)
 	if t.NotBefore.After(s.now()) {
 		return t, nil
 	}
-	claimed, err := s.store.ClaimCheck(ctx, t, checkLife)
+	doubts, err := s.store.ClaimCheck(ctx, t, claimLife)
 	if err != nil {
 		return t, err
 	}
-	if !claimed {
+	if doubts == 0 {
 		return s.await(ctx, t)
 	}
 	// The answer may hold the only copy of the next refresh token, so it is stored even if the
 	// client has disconnected.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkLife)
+	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.patience.check)
 	defer cancel()
-	err = s.ask(ctx, org, t)
+	err = s.ask(asking, org, t)
+	ctx = context.WithoutCancel(ctx) // the outcome is stored even after the time for asking
+	log := s.log.With("organization", org.Slug, "user", t.UserID)
 	switch {
+	case errors.Is(err, errLeft) && doubts > 1:
+		log.WarnContext(ctx, "the identity provider refuses a refresh token that it may have replaced in an answer that "+
+			"did not arrive; the user must sign in again", "confirmed", t.Checked)
+		t.Refresh = nil
+		return t, s.store.KeepRefresh(ctx, t, nil)
 	case errors.Is(err, errLeft):
-		s.log.WarnContext(ctx, "the identity provider no longer confirms a user; all sessions and keys were ended",
-			"organization", org.Slug, "user", t.UserID)
+		log.WarnContext(ctx, "the identity provider no longer confirms a user; all sessions and keys were ended")
 		if err := s.store.EndUser(ctx, t.UserID); err != nil {
 			return t, err
 		}
 		return t, errLeft
 	case err != nil:
-		s.log.WarnContext(ctx, "the identity provider was asked about a user in vain", "organization", org.Slug,
-			"user", t.UserID, "confirmed", t.Checked, "error", err)
+		log.WarnContext(ctx, "the identity provider was asked about a user in vain", "confirmed", t.Checked,
+			"error", err)
 		return t, s.store.Unconfirmed(ctx, t.UserID, checkAgain, org.fresh.recheck)
 	}
 	if err := s.store.Confirmed(ctx, t.UserID); err != nil {
@@ -252,7 +277,7 @@ func (s *Service) check(ctx context.Context, org organization, t store.Standing)
 
 // await waits for the result of another replica or request that is asking the provider.
 func (s *Service) await(ctx context.Context, t store.Standing) (store.Standing, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, s.patience.request)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -280,26 +305,17 @@ func (s *Service) await(ctx context.Context, t store.Standing) (store.Standing, 
 func (s *Service) ask(ctx context.Context, org organization, t store.Standing) error {
 	refresh, err := s.sealer.Open(refreshName(t.UserID), t.Refresh)
 	if err != nil { // of another key: the person signs in again when it is due
-		return errors.Join(err, s.store.KeepRefresh(ctx, t.UserID, nil))
+		return errors.Join(err, s.store.KeepRefresh(ctx, t, nil))
 	}
 	d, err := org.provider.Discover(ctx)
 	if err != nil {
-		return err
+		return errors.Join(err, s.store.KeepRefresh(context.WithoutCancel(ctx), t, t.Refresh))
 	}
 	ctx = org.provider.Context(ctx)
 	config := s.oauthConfig(org, d)
 	token, err := config.TokenSource(ctx, &oauth2.Token{RefreshToken: string(refresh)}).Token()
-	var refused *oauth2.RetrieveError
-	if errors.As(err, &refused) && refused.ErrorCode == "invalid_grant" {
-		return errLeft
-	}
-	if err != nil {
+	if err := s.settle(ctx, t, string(refresh), token, err); err != nil {
 		return err
-	}
-	if token.RefreshToken != "" && token.RefreshToken != string(refresh) {
-		if err := s.store.KeepRefresh(ctx, t.UserID, s.sealed(t.UserID, token.RefreshToken)); err != nil {
-			return err
-		}
 	}
 	p, full, err := s.personAgain(ctx, org, d, token, t)
 	if err != nil || !full {
@@ -310,6 +326,32 @@ func (s *Service) ask(ctx context.Context, org organization, t store.Standing) e
 		return err
 	}
 	return s.checkEnabled(ctx, userID)
+}
+
+// settle stores what a redemption did to the provider's refresh token. Providers that rotate tokens
+// accept each of them once. If no usable answer arrived, nobody knows whether the provider replaced
+// the token, and the claim's doubt remains. settle returns errLeft for invalid_grant.
+func (s *Service) settle(ctx context.Context, t store.Standing, old string, token *oauth2.Token, err error) error {
+	ctx = context.WithoutCancel(ctx)
+	var refused *oauth2.RetrieveError
+	var dialed *net.OpError
+	switch {
+	case err == nil && token.RefreshToken != "" && token.RefreshToken != old:
+		return s.store.KeepRefresh(ctx, t, s.sealed(t.UserID, token.RefreshToken))
+	case err == nil:
+		return s.store.KeepRefresh(ctx, t, t.Refresh)
+	case errors.As(err, &refused) && refused.ErrorCode == "invalid_grant":
+		return errLeft
+	case errors.As(err, &refused) && (refused.ErrorCode != "" || didNotTry(refused.Response.StatusCode)),
+		errors.As(err, &dialed) && dialed.Op == "dial":
+		return errors.Join(err, s.store.KeepRefresh(ctx, t, t.Refresh))
+	}
+	return err
+}
+
+// didNotTry reports whether a status says that a server did not process a request.
+func didNotTry(status int) bool {
+	return status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests
 }
 
 // personAgain reads the claims of a refreshed token: from the ID token, which may
@@ -372,24 +414,38 @@ func (s *Service) userinfoAgain(ctx context.Context, org organization, d *auth.D
 	return auth.PersonFromClaims(t.Issuer, t.Subject, claims, org.oidc.Claims), nil
 }
 
-// Recheck asks each organization's identity provider about the one user whose confirmation is
-// longest overdue, and returns how many it asked about. It is called once a second, so no provider
-// is asked more often than that.
+// Recheck asks each organization's identity provider about the one user who has waited longest for
+// it, and returns how many it asked about. It is called once a second, so no provider is asked more
+// often than that. A provider that does not answer within a second delays no other organization: the
+// next calls leave it out until its check has ended.
 func (s *Service) Recheck(ctx context.Context) (asked int, err error) {
-	var mu sync.Mutex
-	var all sync.WaitGroup
+	type result struct {
+		asked int
+		err   error
+	}
+	results := make(chan result, len(s.orgs))
+	running := 0
 	for _, org := range s.orgs {
-		if org.oidc == nil || s.sealer == nil {
+		if org.oidc == nil || s.sealer == nil || !org.asking.CompareAndSwap(false, true) {
 			continue
 		}
-		all.Go(func() {
-			n, one := s.recheckOne(ctx, org)
-			mu.Lock()
-			defer mu.Unlock()
-			asked, err = asked+n, errors.Join(err, one)
-		})
+		running++
+		go func() {
+			n, err := s.recheckOne(ctx, org)
+			org.asking.Store(false)
+			results <- result{n, err}
+		}()
 	}
-	all.Wait()
+	patience := time.NewTimer(s.patience.round)
+	defer patience.Stop()
+	for ; running > 0; running-- {
+		select {
+		case r := <-results:
+			asked, err = asked+r.asked, errors.Join(err, r.err)
+		case <-patience.C:
+			return asked, err
+		}
+	}
 	return asked, err
 }
 

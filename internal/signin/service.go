@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"snap"
@@ -86,6 +87,8 @@ type Service struct {
 	assets  *look.Assets
 	cross   *http.CrossOriginProtection
 	issuers issuers // of CI jobs' tokens
+
+	patience patience // with identity providers
 }
 
 // organization is an [Organization] with its record in the store.
@@ -96,6 +99,7 @@ type organization struct {
 	oidc     *OIDC
 	provider *auth.Provider // with oidc
 	fresh    freshness
+	asking   *atomic.Bool // the background work is asking the provider about someone
 	trust    []Trust
 }
 
@@ -127,7 +131,7 @@ func New(ctx context.Context, s *store.Store, o Options) (*Service, error) {
 		keys: auth.New(s, auth.Options{Issuer: issuer, Audience: o.Audience, PublicURL: public, Sealer: o.Sealer,
 			Now: o.Now, Proxies: o.TrustedProxies}),
 		address: address, now: o.Now, log: o.Log, count: o.Count, cross: auth.CrossOrigin(public),
-		sealer: o.Sealer,
+		sealer: o.Sealer, patience: defaultPatience,
 	}
 	if err := v.tokens.Check(ctx); err != nil {
 		return nil, err
@@ -168,7 +172,7 @@ func (s *Service) applyOrganizations(ctx context.Context, all []Organization) er
 			return fmt.Errorf("organization %s: sign_in needs either local users or an identity provider", o.Slug)
 		}
 		org := organization{OrgRef: found.OrgRef, oidc: o.OIDC, local: map[string]LocalUser{}, domains: domainsOf(o),
-			fresh: freshnessOf(o), trust: o.Trust}
+			fresh: freshnessOf(o), asking: new(atomic.Bool), trust: o.Trust}
 		if o.OIDC != nil {
 			if org.provider, err = auth.NewProvider(o.OIDC.Issuer, o.OIDC.AllowPrivate, s.now); err != nil {
 				return fmt.Errorf("organization %s: %w", o.Slug, err)

@@ -32,7 +32,7 @@ func TestRechecksAreSpread(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h, p := startSealed(t, store)
-			h.signInMany(p, people)
+			h.signInMany("acme", p, people)
 			p.lie(func(p *idp) { p.garbage = `{}` })
 			h.clock.Advance(signin.DefaultRecheck)
 			began := time.Now()
@@ -54,18 +54,18 @@ func TestRechecksAreSpread(t *testing.T) {
 	}
 }
 
-// signInMany signs in people of acme, one a second, who then use a browser session. Each has a
-// refresh token of their own.
-func (h *house) signInMany(p *idp, people int) {
+// signInMany signs in people of an organization, one a second, who then use a browser session. Each
+// has a refresh token of their own.
+func (h *house) signInMany(slug string, p *idp, people int) {
 	h.t.Helper()
 	ctx := h.t.Context()
-	org, err := h.store.OrgBySlug(ctx, "acme")
+	org, err := h.store.OrgBySlug(ctx, slug)
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	for i := range people {
 		id, err := h.store.ApplySignIn(ctx, store.SignIn{OrgID: org.ID, Issuer: p.URL, Subject: fmt.Sprint(i),
-			Email: fmt.Sprintf("%d@acme.test", i), Role: snap.RoleMember})
+			Email: fmt.Sprintf("%d@%s.test", i, slug), Role: snap.RoleMember})
 		if err != nil {
 			h.t.Fatal(err)
 		}
@@ -76,7 +76,7 @@ func (h *house) signInMany(p *idp, people int) {
 		h.clock.Advance(time.Second)
 		end := h.clock.Now().Add(24 * time.Hour)
 		if _, err := h.store.AddBrowserSession(ctx, store.Session{UserID: id, Kind: snap.Browser, Name: "b",
-			Idle: end, Expires: end}, fmt.Append(nil, i)); err != nil {
+			Idle: end, Expires: end}, fmt.Append(nil, slug, i)); err != nil {
 			h.t.Fatal(err)
 		}
 	}

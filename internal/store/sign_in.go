@@ -43,7 +43,7 @@ func (s *Store) RecordSignIn(ctx context.Context, in SignedIn) error {
 				VALUES($1, (SELECT u.org_id FROM users u WHERE u.id = $1), $2, $3, $4, $2, $2)
 			ON CONFLICT(user_id) DO UPDATE SET signed_in_at = excluded.signed_in_at, refresh = excluded.refresh,
 				sid = excluded.sid, checked_at = excluded.checked_at, claimed_until = 0, not_before = 0,
-				used = 0, waits_from = excluded.waits_from`,
+				used = 0, doubts = 0, waits_from = excluded.waits_from`,
 			in.UserID, s.now().UnixMilli(), in.Refresh, in.SID)
 		return err
 	})
@@ -165,24 +165,29 @@ const markUsed = `UPDATE sign_ins SET used = 1, org_id = (SELECT u.org_id FROM u
 	WHERE used = 0 AND refresh IS NOT NULL AND checked_at < $1 AND user_id = `
 
 // ClaimCheck reserves the check of a user for one replica for the duration life, because a refresh
-// token must not be used twice. It returns false if another replica has the reservation, or if the
+// token must not be used twice. It returns the number of checks since the token was last known to be
+// unused, including this one: until [Store.KeepRefresh] records the outcome, nobody knows whether the
+// provider replaced the token. It returns 0 if another replica has the reservation, or if the
 // provider failed a moment ago.
-func (s *Store) ClaimCheck(ctx context.Context, t Standing, life time.Duration) (claimed bool, err error) {
+func (s *Store) ClaimCheck(ctx context.Context, t Standing, life time.Duration) (doubts int, err error) {
 	now := s.now()
-	res, err := s.write.ExecContext(ctx, `
-		UPDATE sign_ins SET claimed_until = $1
-		WHERE user_id = $2 AND claimed_until <= $3 AND not_before <= $3 AND checked_at = $4`,
-		now.Add(life).UnixMilli(), t.UserID, now.UnixMilli(), t.Checked.UnixMilli())
-	if err != nil {
-		return false, err
+	err = s.write.QueryRowContext(ctx, `
+		UPDATE sign_ins SET claimed_until = $1, doubts = doubts + 1
+		WHERE user_id = $2 AND claimed_until <= $3 AND not_before <= $3 AND checked_at = $4 RETURNING doubts`,
+		now.Add(life).UnixMilli(), t.UserID, now.UnixMilli(), t.Checked.UnixMilli()).Scan(&doubts)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
 	}
-	n, err := res.RowsAffected()
-	return n > 0, err
+	return doubts, err
 }
 
-// KeepRefresh replaces the encrypted refresh token of a user's identity provider.
-func (s *Store) KeepRefresh(ctx context.Context, userID int64, refresh []byte) error {
-	_, err := s.write.ExecContext(ctx, `UPDATE sign_ins SET refresh = $1 WHERE user_id = $2`, refresh, userID)
+// KeepRefresh records the encrypted refresh token of a user's identity provider, which was not used
+// yet. Nil means that none is left. It changes nothing if the user signed in, or was signed out, since
+// the standing was read.
+func (s *Store) KeepRefresh(ctx context.Context, t Standing, refresh []byte) error {
+	_, err := s.write.ExecContext(ctx, `
+		UPDATE sign_ins SET refresh = $1, doubts = 0 WHERE user_id = $2 AND checked_at = $3 AND refresh IS NOT NULL`,
+		refresh, t.UserID, t.Checked.UnixMilli())
 	return err
 }
 

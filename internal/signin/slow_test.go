@@ -1,0 +1,140 @@
+package signin_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"snap/internal/signin"
+)
+
+// TestProviderThatHangs: a provider that never answers locks nobody out before max_staleness, and
+// gives nobody rights. When it answers again, everything continues.
+func TestProviderThatHangs(t *testing.T) {
+	t.Parallel()
+	h, p := startSealed(t, storeIn)
+	got := h.loginUpstream()
+	key := h.keyOfMia()
+	p.lie(func(p *idp) { p.hangs, p.claims = make(chan struct{}), map[string]any{"groups": []string{"admins"}} })
+	h.service.SetPatience(time.Millisecond, time.Minute, time.Minute)
+	for range 5 {
+		h.clock.Advance(signin.DefaultMaxStaleness/5 - time.Minute)
+		got = h.renewed(got)
+		h.useKey(key, true)
+		h.recheck(0) // the provider is left alone for a minute
+	}
+	h.hasRole("viewer", 0)
+	h.clock.Advance(5 * time.Minute)
+	wantError(t, h.refresh(got.refresh), "unauthorized_client")
+	h.useKey(key, false)
+	p.lie(func(p *idp) { p.hangs = nil })
+	h.service.SetPatience(time.Minute, time.Minute, time.Minute)
+	h.clock.Advance(time.Minute)
+	h.renewed(got)
+	h.useKey(key, true)
+	h.hasRole("admin", 1)
+}
+
+// TestProviderThatIsSlow: requests do not wait until a slow provider answers. They are served with the
+// rights of before, and the answer counts when it arrives.
+func TestProviderThatIsSlow(t *testing.T) {
+	t.Parallel()
+	h, p := startSealed(t, storeIn)
+	got := h.loginUpstream()
+	key := h.keyOfMia()
+	answers := make(chan struct{})
+	p.lie(func(p *idp) { p.hangs, p.left = answers, true })
+	h.service.SetPatience(time.Minute, 0, 0)
+	h.clock.Advance(signin.DefaultRecheck)
+	got = h.renewed(got)
+	h.useKey(key, true)
+	close(answers)
+	h.until(func() bool { return strings.Contains(h.log.String(), "all sessions and keys were ended") })
+	h.until(func() bool {
+		m, err := h.member("acme", "mia@acme.test")
+		return err == nil && m.Disabled
+	})
+	wantError(t, h.refresh(got.refresh), "invalid_grant")
+	h.useKey(key, false)
+}
+
+// until waits for a condition.
+func (h *house) until(ok func() bool) {
+	h.t.Helper()
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for !ok() {
+		select {
+		case <-again.C:
+		case <-h.t.Context().Done():
+			h.t.Fatal("the test ended before a condition held")
+		}
+	}
+}
+
+// TestSlowProviderDelaysNobodyElse: while one organization's provider hangs, the people of another are
+// checked every second, and the provider that hangs gets one request.
+func TestSlowProviderDelaysNobodyElse(t *testing.T) {
+	t.Parallel()
+	c := newClock()
+	hanging, good := newIDP(t, c), newIDP(t, c)
+	h := &house{t: t, dir: t.TempDir(), clock: c, log: &syncBuffer{}, sealer: newSealer(t)}
+	h.open(storeIn(h), []signin.Organization{hanging.organization("acme"), good.organization("globex")})
+	for slug, p := range map[string]*idp{"acme": hanging, "globex": good} {
+		h.signInMany(slug, p, 3)
+		p.lie(func(p *idp) { p.garbage = `{}` })
+	}
+	answers := make(chan struct{})
+	defer close(answers)
+	hanging.lie(func(p *idp) { p.hangs = answers })
+	h.clock.Advance(signin.DefaultRecheck)
+	h.service.SetPatience(time.Minute, time.Minute, time.Millisecond)
+	asked := func(p *idp) (n int) {
+		p.lie(func(p *idp) { n = p.refreshes })
+		return n
+	}
+	h.until(func() bool {
+		if _, err := h.service.Recheck(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return asked(good) == 3
+	})
+	if n := asked(hanging); n != 1 {
+		t.Errorf("the provider that hangs got %d requests", n)
+	}
+}
+
+// TestLostAnswerLocksNobodyOut: a provider that rotates refresh tokens refuses one whose successor was
+// in an answer that did not arrive. That is no removal: sessions and keys stay for max_staleness
+// after the last confirmation. A refusal without such a doubt is a removal.
+func TestLostAnswerLocksNobodyOut(t *testing.T) {
+	t.Parallel()
+	h, p := startSealed(t, storeIn)
+	got := h.loginUpstream()
+	key := h.keyOfMia()
+	p.lie(func(p *idp) { p.loses = true })
+	h.clock.Advance(signin.DefaultRecheck)
+	got = h.renewed(got)
+	p.lie(func(p *idp) { p.loses, p.claims = false, map[string]any{"groups": []string{"admins"}} })
+	h.clock.Advance(time.Minute)
+	got = h.renewed(got) // refused by the provider
+	h.useKey(key, true)
+	h.clock.Advance(signin.DefaultMaxStaleness - signin.DefaultRecheck - 2*time.Minute)
+	got = h.renewed(got)
+	h.useKey(key, true)
+	h.hasRole("viewer", 0)
+	h.clock.Advance(time.Minute)
+	a := h.refresh(got.refresh)
+	wantError(t, a, "invalid_grant")
+	if !strings.Contains(a.body, "sign in again") {
+		t.Errorf("the reason is missing: %s", a.body)
+	}
+	h.useKey(key, false)
+	got = h.loginUpstream()
+	h.useKey(key, true)
+	p.lie(func(p *idp) { p.left = true })
+	h.clock.Advance(signin.DefaultRecheck)
+	wantError(t, h.refresh(got.refresh), "invalid_grant")
+	h.useKey(key, false)
+	h.hasAudit("user.left", "mia@acme.test")
+}
