@@ -254,8 +254,8 @@ func (s *Service) check(ctx context.Context, org organization, t store.Standing)
 	log := s.log.With("organization", org.Slug, "user", t.UserID)
 	switch {
 	case errors.Is(err, errLeft) && doubts > 1:
-		log.WarnContext(ctx, "the identity provider refuses a refresh token that it may have replaced in an answer that "+
-			"did not arrive; the user must sign in again", "confirmed", t.Checked)
+		log.WarnContext(ctx, "the identity provider refuses a refresh token that it may have replaced in an answer "+
+			"that did not arrive; the user must sign in again", "confirmed", t.Checked)
 		t.Refresh = nil
 		return t, s.store.KeepRefresh(ctx, t, nil)
 	case errors.Is(err, errLeft):
@@ -314,7 +314,7 @@ func (s *Service) ask(ctx context.Context, org organization, t store.Standing) e
 	ctx = org.provider.Context(ctx)
 	config := s.oauthConfig(org, d)
 	token, err := config.TokenSource(ctx, &oauth2.Token{RefreshToken: string(refresh)}).Token()
-	if err := s.settle(ctx, t, string(refresh), token, err); err != nil {
+	if err := s.storeOutcome(ctx, t, string(refresh), token, err); err != nil {
 		return err
 	}
 	p, full, err := s.personAgain(ctx, org, d, token, t)
@@ -328,10 +328,10 @@ func (s *Service) ask(ctx context.Context, org organization, t store.Standing) e
 	return s.checkEnabled(ctx, userID)
 }
 
-// settle stores what a redemption did to the provider's refresh token. Providers that rotate tokens
+// storeOutcome stores what a redemption did to the provider's refresh token. Providers that rotate tokens
 // accept each of them once. If no usable answer arrived, nobody knows whether the provider replaced
-// the token, and the claim's doubt remains. settle returns errLeft for invalid_grant.
-func (s *Service) settle(ctx context.Context, t store.Standing, old string, token *oauth2.Token, err error) error {
+// the token, and the claim's doubt remains. It returns errLeft for invalid_grant.
+func (s *Service) storeOutcome(ctx context.Context, t store.Standing, old string, token *oauth2.Token, err error) error {
 	ctx = context.WithoutCancel(ctx)
 	var refused *oauth2.RetrieveError
 	var dialed *net.OpError

@@ -27,7 +27,8 @@ func queue(t testing.TB, o store.Options, people int) *seeded {
 		}
 		rows = append(rows, []any{id, org, hour, []byte("refresh"), checked, used, checked})
 	}
-	d.bulk("sign_ins", []string{"user_id", "org_id", "signed_in_at", "refresh", "checked_at", "used", "waits_from"}, rows)
+	d.bulk("sign_ins", []string{"user_id", "org_id", "signed_in_at", "refresh", "checked_at", "used", "waits_from"},
+		rows)
 	d.flush()
 	return d
 }
