@@ -115,9 +115,14 @@ func (s *Sum) Add(line string) {
 	s.peaks = append(s.peaks, tlog.RecordHash([]byte(line)))
 	s.size++
 	for n := s.size; n%2 == 0; n /= 2 {
-		last := len(s.peaks) - 2
-		s.peaks = append(s.peaks[:last], tlog.NodeHash(s.peaks[last], s.peaks[last+1]))
+		s.join()
 	}
+}
+
+// join replaces the last two subtrees by the one that they make.
+func (s *Sum) join() {
+	last := len(s.peaks) - 2
+	s.peaks = append(s.peaks[:last], tlog.NodeHash(s.peaks[last], s.peaks[last+1]))
 }
 
 // Size returns how many lines were added.

@@ -249,7 +249,7 @@ func randomEdit(rt *rapid.T) string {
 }
 
 // logTables are the tables that hold the log.
-var logTables = []string{"audit", "audit_tree", "audit_heads"}
+var logTables = []string{"audit", "audit_tree", "audit_heads", "audit_archive"}
 
 func (w *watched) copyTables() {
 	for _, table := range logTables {

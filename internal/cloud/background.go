@@ -21,6 +21,7 @@ const (
 	abandonedAfter = 48 * time.Hour
 	deliverEvery   = time.Second
 	recheckEvery   = time.Second
+	archiveEvery   = 10 * time.Minute
 	indexEvery     = time.Minute // indexes rows of earlier releases for searches
 )
 
@@ -56,6 +57,7 @@ func (s *Service) startBackground(ctx context.Context) (wait func()) {
 	leased("index", indexEvery, s.store.Index)
 	leased("retention", retentionEvery, s.expireAll)
 	leased("audit", sequenceEvery, s.Sequence)
+	leased("archive", archiveEvery, s.ArchiveLogs)
 	leased("recheck", recheckEvery, func(ctx context.Context) error {
 		_, err := s.signin.Recheck(ctx)
 		return err
@@ -66,7 +68,7 @@ func (s *Service) startBackground(ctx context.Context) (wait func()) {
 
 // works returns the names of all kinds of background work.
 func works() []string {
-	return []string{"collect", "index", "retention", "audit", "recheck", "webhooks"}
+	return []string{"collect", "index", "retention", "audit", "archive", "recheck", "webhooks"}
 }
 
 // often reports whether a kind of work runs every second or more often. The runs of such work are

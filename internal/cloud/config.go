@@ -36,6 +36,7 @@ type Config struct {
 	Auth          Auth           `yaml:"auth" koanf:"auth"`
 	Limits        Limits         `yaml:"limits" koanf:"limits"`
 	Webhooks      Webhooks       `yaml:"webhooks" koanf:"webhooks"`
+	Audit         Audit          `yaml:"audit" koanf:"audit"`
 	Log           Log            `yaml:"log" koanf:"log"`
 	Private       Private        `yaml:"private" koanf:"private"`
 	Tracing       Tracing        `yaml:"tracing" koanf:"tracing"`
@@ -79,6 +80,31 @@ type Auth struct {
 // set.
 type Webhooks struct {
 	AllowPrivate bool `yaml:"allow_private" koanf:"allow_private"`
+}
+
+// Audit configures where lines and checkpoints of the audit logs are kept.
+type Audit struct {
+	// ArchiveAfter is the age at which lines move to the object store; empty means never.
+	ArchiveAfter string `yaml:"archive_after" koanf:"archive_after"`
+}
+
+// minArchiveAfter is longer than messages of webhooks and notices are kept, because they refer to
+// lines in the database.
+const minArchiveAfter = 31 * 24 * time.Hour
+
+// archiveAfter returns the age at which lines are archived; 0 means never.
+func (a Audit) archiveAfter() (time.Duration, error) {
+	if a.ArchiveAfter == "" {
+		return 0, nil
+	}
+	d, err := snap.ParseDuration(a.ArchiveAfter)
+	if err != nil {
+		return 0, fmt.Errorf("audit.archive_after: %w", err)
+	}
+	if d < minArchiveAfter {
+		return 0, fmt.Errorf("audit.archive_after: %s is less than 31d", a.ArchiveAfter)
+	}
+	return d, nil
 }
 
 // Log configures logging: format text or json, level debug, info, warn or error.
@@ -309,6 +335,9 @@ func (c Config) Check() error {
 	}
 	if c.SignInPage != "" && c.SignInPage != signInList && c.SignInPage != signInAsk {
 		say("sign_in_page %q is neither list nor ask", c.SignInPage)
+	}
+	if _, err := c.Audit.archiveAfter(); err != nil {
+		say("%v", err)
 	}
 	wrong = append(wrong, c.Limits.check()...)
 	wrong = append(wrong, c.checkOrganizations(snap.IsLoopback(u.Hostname()))...)

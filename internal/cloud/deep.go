@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,7 +69,7 @@ func (d deep) lost(ctx context.Context, keys []string) (lost []string, err error
 		there[key] = true
 	}
 	for key, r := range d.rows {
-		if r.Snapshot == "" || there[key] || d.again[key].Snapshot == "" {
+		if r.Org == "" || there[key] || d.again[key].Org == "" {
 			continue
 		}
 		if _, err := d.blobs.Stat(ctx, key); err == nil {
@@ -76,18 +77,19 @@ func (d deep) lost(ctx context.Context, keys []string) (lost []string, err error
 		} else if !errors.Is(err, snap.ErrNotFound) {
 			return nil, err
 		}
-		lost = append(lost, r.Snapshot+" of "+r.Org)
+		lost = append(lost, cmp.Or(r.Snapshot, "audit lines in "+key)+" of "+r.Org)
 	}
 	slices.Sort(lost)
 	return lost, nil
 }
 
-// unknown returns the objects of snapshots that no row refers to.
+// unknown returns the objects of snapshots and audit lines that no row refers to.
 func (d deep) unknown(keys []string) (unknown []string) {
 	for _, key := range keys {
 		_, before := d.rows[key]
 		_, now := d.again[key]
-		if strings.HasPrefix(key, snap.IDPrefix) && !before && !now {
+		ours := strings.HasPrefix(key, snap.IDPrefix) || strings.HasPrefix(key, store.ArchivePrefix)
+		if ours && !before && !now {
 			unknown = append(unknown, key)
 		}
 	}

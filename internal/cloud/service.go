@@ -140,6 +140,7 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 	if err := s.openBlobs(ctx); err != nil {
 		return nil, err
 	}
+	s.store.OpenObject = s.transfers.blobs.Open
 	s.warnOfPlain(ctx)
 	if err := s.claimAtStart(ctx); err != nil {
 		return nil, err

@@ -2,9 +2,8 @@
 // and how long they take, of a realistic mix over many snapshots, on SQLite and
 // on PostgreSQL with one replica and with three; and how large database and
 // processes get. Service, database, storage and whoever asks are processes of
-// their own. Half of the snapshots are of one organization, the others of
-// sixteen; each way to run the service is asked by people of the one, who
-// wait for each other at the end of its audit chain, and then by one of each.
+// their own. There are 100 organizations. Half of the snapshots belong to one of them,
+// which is hot: first only its people send requests, then one person of each of the others.
 //
 //	SNAP_LOAD_SNAPSHOTS=1000000 go test -run '^$' -bench Load -benchtime 1x ./internal/load
 //
@@ -37,17 +36,20 @@ import (
 
 // sizes of what is asked for when the environment does not say.
 const (
-	fewSnapshots = 10_000
-	fewSeconds   = 5
-	someWorkers  = 16
-	users        = 20
-	groups       = 50
-	singles      = 16 // organizations of one person each
+	fewSnapshots  = 10_000
+	fewSeconds    = 5
+	someWorkers   = 16
+	users         = 20
+	groups        = 50
+	organizations = 100
+	singles       = organizations - 1 // organizations of which one person signs in
+	perSnapshots  = 20                // snapshots for each user who never signs in: 50,000 at a million
 )
 
 // crowds are who asks.
 func crowds() []crowd {
-	return []crowd{{"people of one organization", colleagues()}, {"people of 16 organizations", strangers()}}
+	return []crowd{{"people of one hot organization", colleagues()},
+		{fmt.Sprintf("people of the other %d organizations", singles), strangers()}}
 }
 
 // crowd is who asks at one time.
@@ -199,7 +201,8 @@ data_dir: %s
 database: {url: %q}
 blob: {url: %q}
 log: {level: warn}
-limits: {requests_per_credential: -1, requests_per_address: -1, sign_in_requests_per_address: -1}
+limits: {requests_per_credential: -1, requests_per_address: -1, sign_in_requests_per_address: -1, uploads_per_user: -1,
+  uploads_per_organization: -1}
 organizations:
   - slug: acme
     sign_in: {type: local}

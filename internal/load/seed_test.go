@@ -38,6 +38,7 @@ func (l *lab) seed(s site, n int) {
 	}
 	f.exec(`BEGIN`)
 	f.people()
+	f.crowd(n / perSnapshots)
 	f.fill(n)
 	f.exec(`COMMIT`)
 	f.exec(map[bool]string{true: `VACUUM ANALYZE`, false: `ANALYZE`}[f.pg])
@@ -179,6 +180,31 @@ func (f *filler) people() {
 	}
 	f.exec(`INSERT INTO org_targets(org_id, target_id, folded) SELECT o.id, t.id, t.name FROM orgs o CROSS JOIN targets t`)
 	f.targets = f.ids(`SELECT id FROM targets ORDER BY id`)
+}
+
+// crowd adds users of an identity provider who never ask. Half of them are of the hot organization.
+func (f *filler) crowd(n int) {
+	const first = 1 << 30 // beyond the identifiers that the service gave
+	var principals, users, membership [][]any
+	for i := range n {
+		t := f.tenants[0]
+		if i%2 == 1 {
+			t = f.tenants[1+i/2%singles]
+		}
+		id, email := int64(first+i), fmt.Sprintf("crowd%d@crowd.test", i)
+		principals = append(principals, []any{id, "user"})
+		users = append(users, []any{id, t.org, "https://idp.test", email, email, email, email, string(snap.RoleMember),
+			int64(0)})
+		audiences := []snap.Audience{snap.AudienceOf(snap.KindUser, id), snap.AudienceOf(snap.KindMembers, t.org),
+			snap.AudienceOf(snap.KindRecipients, t.org), snap.AudienceOf(snap.KindGroup, t.groups[i%len(t.groups)])}
+		for _, a := range audiences {
+			membership = append(membership, []any{id, int64(a.Kind()), int64(a)})
+		}
+	}
+	f.write("principals", []string{"id", "kind"}, principals)
+	f.write("users", []string{"id", "org_id", "issuer", "subject", "email", "email_folded", "name", "role",
+		"created_at"}, users)
+	f.write("membership", []string{"principal", "kind", "audience"}, membership)
 }
 
 func slugs() (all []string) {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -126,14 +127,77 @@ type AuditPage struct {
 	Next  string
 }
 
-// Audit returns lines of the log of the caller's organization. Authorization is the caller's job
-// (snap.ActAdminister).
-func (s *Store) Audit(ctx context.Context, c snap.Caller, q AuditQuery) (AuditPage, error) {
-	where, args := []string{`org_id = $1`}, []any{c.Org.ID}
+// Audit returns lines of the log of the caller's organization. A page may have fewer lines than the
+// limit, or none, and a next page all the same: Audit reads at most [chunksPerPage] objects of the
+// archive. Authorization is the caller's job (snap.ActAdminister).
+func (s *Store) Audit(ctx context.Context, c snap.Caller, q AuditQuery) (page AuditPage, err error) {
+	var cursor int64
+	if q.Cursor != "" {
+		if cursor, err = strconv.ParseInt(q.Cursor, 10, 64); err != nil {
+			return AuditPage{}, snap.Invalid("the cursor is not of this listing", "start again without a cursor")
+		}
+	}
+	for {
+		archived, err := s.archived(ctx, c.Org.ID)
+		if err != nil {
+			return AuditPage{}, err
+		}
+		page, err := s.auditPage(ctx, c.Org.ID, q, cursor, archived)
+		if err != nil {
+			return AuditPage{}, err
+		}
+		if now, err := s.archived(ctx, c.Org.ID); err != nil || now == archived { // else lines moved meanwhile
+			return page, err
+		}
+	}
+}
+
+// auditPage is [Store.Audit] while the first archived lines are in the archive.
+func (s *Store) auditPage(ctx context.Context, org int64, q AuditQuery, cursor, archived int64) (AuditPage, error) {
+	if q.Action.Historic() {
+		archived = 0 // the database has all of these
+	}
+	l := &auditLines{s: s, org: org, query: q, cursor: cursor, archived: archived}
+	steps := []func(context.Context) error{l.fromTable, l.fromArchive}
+	if q.OldestFirst {
+		slices.Reverse(steps)
+	}
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return AuditPage{}, err
+		}
+		if len(l.items) > q.Limit || l.next != 0 {
+			break
+		}
+	}
+	if len(l.items) > q.Limit {
+		l.items = l.items[:q.Limit]
+		l.next = l.items[q.Limit-1].Seq
+	}
+	if l.next == 0 {
+		return AuditPage{Items: l.items}, nil
+	}
+	return AuditPage{Items: l.items, Next: strconv.FormatInt(l.next, 10)}, nil
+}
+
+// auditLines collects the lines of one page.
+type auditLines struct {
+	s                     *Store
+	org, cursor, archived int64
+	query                 AuditQuery
+	items                 []snap.AuditEntry
+	next                  int64 // set when the page ends before its limit
+}
+
+// fromTable adds the lines that are not archived.
+func (l *auditLines) fromTable(ctx context.Context) error {
+	where, args := []string{`org_id = $1`}, []any{l.org}
 	and := func(condition string, value any) {
 		args = append(args, value)
 		where = append(where, condition+` $`+strconv.Itoa(len(args)))
 	}
+	and(`seq >`, l.archived)
+	q := l.query
 	if q.Snapshot != "" {
 		and(`snapshot =`, q.Snapshot)
 	}
@@ -153,21 +217,13 @@ func (s *Store) Audit(ctx context.Context, c snap.Caller, q AuditQuery) (AuditPa
 	if q.OldestFirst {
 		order, beyond = `ASC`, `seq >`
 	}
-	if q.Cursor != "" {
-		seq, err := strconv.ParseInt(q.Cursor, 10, 64)
-		if err != nil {
-			return AuditPage{}, snap.Invalid("the cursor is not of this listing", "start again without a cursor")
-		}
-		and(beyond, seq)
+	if l.cursor != 0 {
+		and(beyond, l.cursor)
 	}
-	items, err := collect(ctx, s,
-		`SELECT `+entryColumns+` FROM audit a WHERE `+strings.Join(where, ` AND `)+` ORDER BY seq `+order+` LIMIT $`+strconv.Itoa(len(args)+1),
-		scanEntry, append(args, q.Limit+1)...)
-	if err != nil || len(items) <= q.Limit {
-		return AuditPage{Items: items}, err
-	}
-	items = items[:q.Limit]
-	return AuditPage{Items: items, Next: strconv.FormatInt(items[q.Limit-1].Seq, 10)}, nil
+	items, err := collect(ctx, l.s, `SELECT `+entryColumns+` FROM audit a WHERE `+strings.Join(where, ` AND `)+
+		` ORDER BY seq `+order+` LIMIT $`+strconv.Itoa(len(args)+1), scanEntry, append(args, q.Limit+1-len(l.items))...)
+	l.items = append(l.items, items...)
+	return err
 }
 
 // entryColumns are the columns of audit lines a that [scanEntry] reads.

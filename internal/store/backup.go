@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"golang.org/x/mod/sumdb/tlog"
 
@@ -98,7 +99,21 @@ func (c *Copy) Close() error { return c.db.Close() }
 
 // Objects does for the copy what [Frozen.Objects] does.
 func (c *Copy) Objects(ctx context.Context, after string, limit int) ([]Object, error) {
-	return objects(ctx, c.db, after, limit)
+	held, err := c.held(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return objects(ctx, c.db, held, after, limit)
+}
+
+// held returns the objects that the copy needs, as a table. A copy of an older service has no
+// archive.
+func (c *Copy) held(ctx context.Context) (string, error) {
+	archives, err := hasColumns(ctx, c.db, "audit_archive", "blob")
+	if err == nil && !archives {
+		return `(SELECT blob, size, sha256 FROM snapshots)`, nil
+	}
+	return held, err
 }
 
 // Check runs SQLite's integrity check on the whole copy and verifies every audit chain.
@@ -117,16 +132,10 @@ func (c *Copy) Check(ctx context.Context) error {
 func (s *Store) CheckAudit(ctx context.Context) error { return checkChains(patient(ctx), s.read) }
 
 func checkChains(ctx context.Context, q querier) error {
-	signed, err := q.QueryContext(ctx, `SELECT * FROM audit_heads WHERE 1 = 0`)
-	if err != nil {
-		return err
-	}
-	names, err := signed.Columns()
-	if err := errors.Join(err, signed.Err(), signed.Close()); err != nil {
-		return err
-	}
 	columns := `coalesce(h.size, 0), coalesce(h.checkpoint, '')`
-	if !slices.Contains(names, "size") { // written by an older service
+	if grown, err := hasColumns(ctx, q, "audit_heads", "size"); err != nil {
+		return err
+	} else if !grown { // written by an older service
 		columns = `0, ''`
 	}
 	rows, err := q.QueryContext(ctx,
@@ -156,15 +165,21 @@ type head struct {
 }
 
 // check verifies the chain of an organization's lines and compares it with the checkpoint. It
-// cannot verify the checkpoint's signature.
+// cannot verify the checkpoint's signature. Of archived lines it verifies only the hashes of their
+// subtrees; the objects are compared with their SHA-256 like all others.
 func (h head) check(ctx context.Context, q querier) error {
-	rows, err := q.QueryContext(ctx, `SELECT `+entryColumns+` FROM audit a WHERE a.org_id = $1 ORDER BY a.seq`, h.org)
+	var chain snap.AuditChain
+	var sum auditlog.Sum
+	archived, err := h.skip(ctx, q, &chain, &sum)
+	if err != nil {
+		return err
+	}
+	rows, err := q.QueryContext(ctx, `SELECT `+entryColumns+` FROM audit a WHERE a.org_id = $1 AND a.seq > $2
+		ORDER BY a.seq`, h.org, archived)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
-	var chain snap.AuditChain
-	var sum auditlog.Sum
 	var signed tlog.Hash
 	for rows.Next() {
 		e, body, err := scanLine(rows)
@@ -188,9 +203,59 @@ func (h head) check(ctx context.Context, q querier) error {
 	return nil
 }
 
+// skip adds the archived lines to the chain and the tree, and returns how many there are.
+func (h head) skip(ctx context.Context, q querier, chain *snap.AuditChain, sum *auditlog.Sum) (int64, error) {
+	if archives, err := hasColumns(ctx, q, "audit_archive", "blob"); err != nil || !archives {
+		return 0, err
+	}
+	rows, err := q.QueryContext(ctx, `SELECT hash FROM audit_archive WHERE org_id = $1 ORDER BY first`, h.org)
+	if err != nil {
+		return 0, err
+	}
+	last, err := drain(rows, scanOne[string])
+	if err != nil {
+		return 0, err
+	}
+	tree := auditlog.Tree{Nodes: func(lines []int64) (map[int64][]byte, error) {
+		text, args := nodesOf(h.org, lines)
+		rows, err := q.QueryContext(ctx, text, args...)
+		if err != nil {
+			return nil, err
+		}
+		return scanNodes(rows)
+	}}
+	for _, hash := range last {
+		root, err := tree.ChunkRoot(sum.Size() + 1)
+		if err != nil {
+			return 0, err
+		}
+		sum.AddChunk(root)
+		chain.Skip(sum.Size(), hash)
+	}
+	return sum.Size(), nil
+}
+
+// hasColumns reports whether a table exists and has these columns. It is for copies of older
+// services, so the table must exist if the database is PostgreSQL.
+func hasColumns(ctx context.Context, q querier, table string, columns ...string) (bool, error) {
+	rows, err := q.QueryContext(ctx, `SELECT * FROM `+table+` WHERE 1 = 0`)
+	if err != nil && strings.Contains(err.Error(), "no such table") {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	names, err := rows.Columns()
+	missing := slices.ContainsFunc(columns, func(c string) bool { return !slices.Contains(names, c) })
+	return !missing, errors.Join(err, rows.Err(), rows.Close())
+}
+
 // Count returns how many objects the copy refers to.
 func (c *Copy) Count(ctx context.Context) (n int64, err error) {
-	err = c.db.QueryRowContext(ctx, `SELECT count(DISTINCT blob) FROM snapshots`).Scan(&n)
+	held, err := c.held(ctx)
+	if err == nil {
+		err = c.db.QueryRowContext(ctx, `SELECT count(DISTINCT blob) FROM `+held+` AS h`).Scan(&n)
+	}
 	return n, err
 }
 

@@ -108,26 +108,31 @@ func (f *Frozen) Release() error {
 	return errors.Join(err, f.conn.Close())
 }
 
-// Object is the object that holds a snapshot's bytes, as the database describes it.
+// Object is an object that holds a snapshot's bytes, or lines of the audit log, as the database
+// describes it.
 type Object struct {
 	Key    string
 	Size   int64
 	SHA256 string
 }
 
-// Objects returns at most limit objects that snapshots need and whose keys come after a key, in the
+// Objects returns at most limit objects that the database needs and whose keys come after a key, in the
 // order of their keys.
 func (f *Frozen) Objects(ctx context.Context, after string, limit int) ([]Object, error) {
-	return objects(patient(ctx), f.conn, after, limit)
+	return objects(patient(ctx), f.conn, held, after, limit)
 }
 
 type querier interface {
 	QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error)
 }
 
-func objects(ctx context.Context, q querier, after string, limit int) ([]Object, error) {
+// held are the objects that hold snapshots and lines of the audit log.
+const held = `(SELECT blob, size, sha256 FROM snapshots UNION ALL SELECT blob, size, sha256 FROM audit_archive)`
+
+func objects(ctx context.Context, q querier, held, after string, limit int) ([]Object, error) {
 	rows, err := q.QueryContext(ctx,
-		`SELECT blob, max(size), max(sha256) FROM snapshots WHERE blob > $1 GROUP BY blob ORDER BY blob LIMIT $2`, after, limit)
+		`SELECT blob, max(size), max(sha256) FROM `+held+` AS o WHERE blob > $1 GROUP BY blob ORDER BY blob LIMIT $2`,
+		after, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -8,12 +8,12 @@ import (
 // Reference is an object that the database refers to.
 type Reference struct {
 	Object
-	Snapshot string // ID of one of the snapshots that need it; empty for an upload or garbage
-	Org      string // slug of its organization
+	Snapshot string // ID of one of the snapshots that need it
+	Org      string // slug of its organization; empty for an upload or garbage
 }
 
 // References returns every object that the database refers to, by key, without changing the schema:
-// those of snapshots, of pushes in progress and of garbage.
+// those of snapshots, of archived audit lines, of pushes in progress and of garbage.
 func References(ctx context.Context, o Options) (all map[string]Reference, err error) {
 	s, err := open(o)
 	if err != nil {
@@ -23,6 +23,7 @@ func References(ctx context.Context, o Options) (all map[string]Reference, err e
 	rows, err := s.read.QueryContext(patient(ctx), `
 		SELECT s.blob, max(s.size), max(s.sha256), max(s.id), max(o.slug) FROM snapshots s JOIN orgs o ON o.id = s.org_id
 			GROUP BY s.blob
+		UNION ALL SELECT a.blob, a.size, a.sha256, '', o.slug FROM audit_archive a JOIN orgs o ON o.id = a.org_id
 		UNION ALL SELECT blob, 0, '', '', '' FROM uploads
 		UNION ALL SELECT blob, 0, '', '', '' FROM garbage`)
 	if err != nil {

@@ -343,17 +343,6 @@ func (s *Store) AuditCheckpoint(ctx context.Context, orgID int64) (signed string
 	return signed, err
 }
 
-// AuditRecords returns at most limit lines of an organization's log, starting with line from. Each
-// is the text whose hash is in the tree.
-func (s *Store) AuditRecords(ctx context.Context, orgID, from int64, limit int) ([]string, error) {
-	return collect(ctx, s,
-		`SELECT `+entryColumns+` FROM audit a WHERE a.org_id = $1 AND a.seq >= $2 ORDER BY a.seq LIMIT $3`,
-		func(rows *sql.Rows) (string, error) {
-			_, body, err := scanLine(rows)
-			return body, err
-		}, orgID, from, limit)
-}
-
 // Receipt is the newest line of the owner's log that records that a snapshot was shared with
 // another organization.
 type Receipt struct {

@@ -62,6 +62,9 @@ type Options struct {
 
 // Store is an open database, safe for concurrent use.
 type Store struct {
+	// OpenObject opens an object of the audit log's archive. The service sets it before it serves.
+	OpenObject func(ctx context.Context, key string) (io.ReadCloser, error)
+
 	write   *sql.DB // SQLite: one connection, so that writers queue here
 	read    *sql.DB // PostgreSQL: the same pool as write
 	dialect dialect
@@ -98,7 +101,7 @@ func open(o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Store{now: o.Now, quotas: o.Quotas, dialect: dialectOf(o.URL), prepared: map[string]*sql.Stmt{},
+	s := &Store{OpenObject: noObjects, now: o.Now, quotas: o.Quotas, dialect: dialectOf(o.URL), prepared: map[string]*sql.Stmt{},
 		listings: map[shape]string{}}
 	if s.dialect == postgres {
 		return s, s.openPostgres(o)
@@ -109,6 +112,10 @@ func open(o Options) (*Store, error) {
 
 // idleConnection is how long an unused connection to PostgreSQL is kept.
 const idleConnection = 5 * time.Minute
+
+func noObjects(context.Context, string) (io.ReadCloser, error) {
+	return nil, errors.New("the object store of the audit log's archive is not open")
+}
 
 func (s *Store) openPostgres(o Options) (err error) {
 	u, err := url.Parse(o.URL)

@@ -42,6 +42,7 @@ func tables() []table {
 		{name: "misses"},
 		{name: "idempotency"},
 		{name: "audit"},
+		{name: "audit_archive"},
 		{name: "audit_waiting", identity: "id"},
 		{name: "audit_tree"},
 		{name: "audit_heads"},

@@ -1,0 +1,88 @@
+package auditlog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// A chunk is ChunkLines lines of a log, of which the first has a number that is
+// a multiple of ChunkLines plus one. Its lines are a whole subtree, so one hash
+// of the tree proves them. In the archive a chunk is one object: JSON Lines,
+// compressed with zstd.
+const (
+	ChunkLines = 1 << chunkLevel
+	chunkLevel = 10
+)
+
+// ErrChunk says that an object of the archive does not hold the lines that the
+// tree was built from.
+var ErrChunk = errors.New("the object does not hold the lines of the log")
+
+// ChunkRoot returns the hash that proves the chunk which begins with line first.
+func (t *Tree) ChunkRoot(first int64) (tlog.Hash, error) {
+	hashes, err := t.ReadHashes([]int64{tlog.StoredHashIndex(chunkLevel, (first-1)/ChunkLines)})
+	if err != nil {
+		return tlog.Hash{}, err
+	}
+	return hashes[0], nil
+}
+
+// ProveChunk fails with [ErrChunk] unless the lines are those whose subtree has
+// this hash.
+func ProveChunk(lines []string, root tlog.Hash) error {
+	var sum Sum
+	for _, line := range lines {
+		sum.Add(line)
+	}
+	if len(lines) != ChunkLines || sum.Root() != root {
+		return ErrChunk
+	}
+	return nil
+}
+
+// PackChunk returns the object of a chunk and the bytes of its lines.
+func PackChunk(lines []string) (object []byte, unpacked int64, err error) {
+	packer, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		return nil, 0, err
+	}
+	text := strings.Join(lines, "\n") + "\n"
+	return packer.EncodeAll([]byte(text), nil), int64(len(text)), packer.Close()
+}
+
+// UnpackChunk returns the lines of an object, which [ProveChunk] must check. It
+// fails with [ErrChunk] if they do not have exactly unpacked bytes, and unpacks
+// no more than that.
+func UnpackChunk(object []byte, unpacked int64) ([]string, error) {
+	unpacker, err := zstd.NewReader(bytes.NewReader(object), zstd.WithDecoderConcurrency(1),
+		zstd.WithDecoderMaxWindow(16<<20))
+	if err != nil {
+		return nil, err
+	}
+	defer unpacker.Close()
+	text, err := io.ReadAll(io.LimitReader(unpacker, unpacked+1))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrChunk, err)
+	}
+	whole, ends := strings.CutSuffix(string(text), "\n")
+	if int64(len(text)) != unpacked || !ends {
+		return nil, ErrChunk
+	}
+	return strings.Split(whole, "\n"), nil
+}
+
+// AddChunk adds the next ChunkLines lines, of which only the hash is known. The
+// number of lines before must be a multiple of ChunkLines.
+func (s *Sum) AddChunk(root tlog.Hash) {
+	s.peaks = append(s.peaks, root)
+	s.size += ChunkLines
+	for n := s.size / ChunkLines; n%2 == 0; n /= 2 {
+		s.join()
+	}
+}
