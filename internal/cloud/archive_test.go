@@ -247,8 +247,10 @@ func TestArchivingTrustsNoWrite(t *testing.T) {
 		a.keep()
 		rows, open := a.rows(), a.Store.OpenObject
 		for name, broken := range map[string]func(context.Context, string) (io.ReadCloser, error){
-			"lost":    func(context.Context, string) (io.ReadCloser, error) { return nil, snap.ErrNotFound },
-			"garbled": func(context.Context, string) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("x")), nil },
+			"lost": func(context.Context, string) (io.ReadCloser, error) { return nil, snap.ErrNotFound },
+			"garbled": func(context.Context, string) (io.ReadCloser, error) {
+				return io.NopCloser(strings.NewReader("x")), nil
+			},
 			"broken": func(ctx context.Context, key string) (io.ReadCloser, error) {
 				r, err := open(ctx, key)
 				return struct {

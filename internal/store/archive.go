@@ -113,7 +113,8 @@ func (s *Store) Archive(ctx context.Context, c Chunk) error {
 			INSERT INTO audit_archive(org_id, first, blob, size, sha256, unpacked, first_at, last_at, hash)
 			VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9)
 			ON CONFLICT(org_id, first) DO UPDATE SET first = audit_archive.first RETURNING blob`,
-			c.Org, c.First, c.Key, c.Size, c.SHA256, c.unpacked, c.from.UnixMilli(), c.to.UnixMilli(), c.hash).Scan(&blob)
+			c.Org, c.First, c.Key, c.Size, c.SHA256, c.unpacked, c.from.UnixMilli(), c.to.UnixMilli(), c.hash).
+			Scan(&blob)
 		if err != nil {
 			return err
 		}

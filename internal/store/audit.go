@@ -128,7 +128,7 @@ type AuditPage struct {
 }
 
 // Audit returns lines of the log of the caller's organization. A page may have fewer lines than the
-// limit, or none, and a next page all the same: Audit reads at most [chunksPerPage] objects of the
+// limit, or none, and still have a next page: Audit reads at most [chunksPerPage] objects of the
 // archive. Authorization is the caller's job (snap.ActAdminister).
 func (s *Store) Audit(ctx context.Context, c snap.Caller, q AuditQuery) (page AuditPage, err error) {
 	var cursor int64

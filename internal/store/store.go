@@ -101,8 +101,8 @@ func open(o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Store{OpenObject: noObjects, now: o.Now, quotas: o.Quotas, dialect: dialectOf(o.URL), prepared: map[string]*sql.Stmt{},
-		listings: map[shape]string{}}
+	s := &Store{OpenObject: noObjects, now: o.Now, quotas: o.Quotas, dialect: dialectOf(o.URL),
+		prepared: map[string]*sql.Stmt{}, listings: map[shape]string{}}
 	if s.dialect == postgres {
 		return s, s.openPostgres(o)
 	}
