@@ -22,7 +22,7 @@ import (
 // without reading the whole archive; every reading of their object compares them with it.
 
 // archiveSchema is the migration that a program must know to read a log with an archive.
-const archiveSchema = 24
+const archiveSchema = 25
 
 // ArchivePrefix begins the keys of all objects of the archive.
 const ArchivePrefix = "audit."
