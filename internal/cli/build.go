@@ -31,11 +31,14 @@ SSH key (ssh-ed25519 ..., ssh-rsa ...), or a file with one of them on each line.
 
 --where and --percent take a subset: some rows to start from, the rows that
 reference them, and everything that all of these reference, so that every
-foreign key holds. docs/sanitizing.md explains the rules. Either flag replaces
-the subset of the target's configuration.`,
+foreign key holds. --rows and --max-size take as large a percentage as fits
+into a number of rows, or into a size before compression. docs/sanitizing.md
+explains the rules. These flags replace the subset of the target's
+configuration.`,
 		Example: examples("take a snapshot", "snapcli build shop", "keep only its name, for a script",
 			"name=$(snapcli build shop --quiet)",
 			"a tenth of the customers, and the rows that belong to them", "snapcli build shop --percent 10",
+			"a subset that fits on a laptop", "snapcli build shop --max-size 200MB",
 			"one customer, and the rows that belong to it", "snapcli build shop --where 'customers=id = 17'",
 			"encrypt it for a colleague", "snapcli build shop --encrypt-to colleague.pub"),
 		Args:              command.ExactArgs("target"),
@@ -55,10 +58,14 @@ the subset of the target's configuration.`,
 			"may be repeated")
 	cmd.Flags().Var((*percentValue)(&o.Subset.Percent), "percent",
 		"take about this percentage of the rows, and the rows that belong to them")
+	cmd.Flags().Int64Var(&o.Subset.Rows, "rows", 0, "take a subset of at most about this number of rows")
+	cmd.Flags().StringVar(&o.Subset.MaxSize, "max-size", "",
+		"take a subset of at most about this size before compression, such as 200MB")
 	cmd.Flags().BoolVar(&o.Whole, "no-subset", false, "take every row, whatever the target's configuration says")
 	cmd.Flags().Bool("no-push", false, "accepted for scripts; a build never pushes")
-	cmd.MarkFlagsMutuallyExclusive("where", "no-subset")
-	cmd.MarkFlagsMutuallyExclusive("percent", "no-subset")
+	for _, flag := range []string{"where", "percent"} {
+		cmd.MarkFlagsMutuallyExclusive(flag, "rows", "max-size", "no-subset")
+	}
 	a.jsonFlag(cmd)
 	return cmd
 }

@@ -86,7 +86,7 @@ func settings(agent *local.Agent) []setting {
 		put(key+"encrypt_to", strings.Join(t.EncryptTo, ", "))
 		put(key+"sanitize.rules", t.Sanitize.Rules)
 		put(key+"sanitize.sql", t.Sanitize.SQL)
-		put(key+"subset", rows(t.Subset.Where, t.Subset.Percent))
+		put(key+"subset", limits(t.Subset))
 	}
 	if own := c.Trust.OwnOrganization; own != nil {
 		put("trust.own_organization", strconv.FormatBool(*own))

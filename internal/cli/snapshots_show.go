@@ -74,6 +74,17 @@ func rows(where map[string]string, percent float64) string {
 	return strings.Join(parts, "; ")
 }
 
+// limits describes the subset of a target's configuration.
+func limits(s local.SubsetSpec) string {
+	switch {
+	case s.Rows > 0:
+		return fmt.Sprintf("at most %d rows", s.Rows)
+	case s.MaxSize != "":
+		return "at most " + s.MaxSize
+	}
+	return rows(s.Where, s.Percent)
+}
+
 // fromState describes where a snapshot came from and therefore how it is loaded.
 func fromState(p local.Provenance) string {
 	switch p.Origin {

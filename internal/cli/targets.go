@@ -49,14 +49,15 @@ type targetView struct {
 	SQL         string `json:"sanitize_sql,omitempty"`
 
 	EncryptTo []string    `json:"encrypt_to,omitempty" doc:"public keys, or files of them"`
-	Subset    *subsetView `json:"subset,omitempty" doc:"which rows its snapshots are limited to"`
+	Subset    *limitsView `json:"subset,omitempty" doc:"which rows its snapshots are limited to"`
 }
 
 func viewTarget(t local.Target) targetView {
 	v := targetView{t.Name, hidePassword(t.Source), hidePassword(t.Destination), hidePassword(t.Scratch), t.Jobs,
 		t.Production, t.Sanitize.Rules, t.Sanitize.SQL, t.EncryptTo, nil}
-	if rows(t.Subset.Where, t.Subset.Percent) != "" {
-		v.Subset = &subsetView{Where: t.Subset.Where, Percent: t.Subset.Percent}
+	if limits(t.Subset) != "" {
+		v.Subset = &limitsView{Where: t.Subset.Where, Percent: t.Subset.Percent, Rows: t.Subset.Rows,
+			MaxSize: t.Subset.MaxSize}
 	}
 	return v
 }
@@ -86,4 +87,12 @@ func (a *app) printTargets(list []local.Target) error {
 		t.row(v.Name, v.Source, v.Destination)
 	}
 	return t.flush()
+}
+
+// limitsView is the subset of a target's configuration.
+type limitsView struct {
+	Where   map[string]string `json:"where,omitempty" doc:"by table: the condition of the rows to start from"`
+	Percent float64           `json:"percent,omitempty" doc:"percentage of the other rows to start from"`
+	Rows    int64             `json:"rows,omitempty" doc:"instead: the largest number of rows"`
+	MaxSize string            `json:"max_size,omitempty" doc:"instead: the largest size"`
 }

@@ -42,7 +42,7 @@ func (a *app) targetShowCommand() *cobra.Command {
 				jobs,
 				"Production", production,
 				"Rules", v.Rules, "SQL", v.SQL, "Encrypt to", strings.Join(v.EncryptTo, ", "), "Subset",
-				rows(t.Subset.Where, t.Subset.Percent))
+				limits(t.Subset))
 			return nil
 		},
 	}

@@ -5,6 +5,8 @@ package engine
 type Subset struct {
 	Where   map[string]string // by table: the SQL condition of the rows to start from
 	Percent float64           // of the rows of the tables to start from that Where does not reach; 0 is all
+	Rows    int64             // for Dump, instead of Where and Percent: the largest number of rows; 0 is no limit
+	Bytes   int64             // for Dump, instead of Where and Percent: the largest size of the tables; 0 is no limit
 	Start   []string          // told by Dump: the tables that rows were chosen in
 }
 

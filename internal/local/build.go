@@ -3,6 +3,9 @@ package local
 import (
 	"context"
 	"fmt"
+	"math"
+
+	"github.com/dustin/go-humanize"
 
 	"snap"
 	"snap/internal/archive"
@@ -18,18 +21,50 @@ type BuildOptions struct {
 }
 
 // subset returns the limits on the rows, or nil for all rows.
-func (o BuildOptions) subset(t Target) *engine.Subset {
+func (o BuildOptions) subset(t Target) (*engine.Subset, error) {
 	want := o.Subset
 	if want.empty() {
 		want = t.Subset
 	}
 	if o.Whole || want.empty() {
-		return nil
+		return nil, nil //nolint:nilnil // every row is included
 	}
-	return &engine.Subset{Where: want.Where, Percent: want.Percent}
+	if err := want.check(); err != nil {
+		return nil, err
+	}
+	bytes, _ := humanize.ParseBytes(want.MaxSize)
+	return &engine.Subset{Where: want.Where, Percent: want.Percent, Rows: want.Rows, Bytes: int64(bytes)}, nil
 }
 
-func (s SubsetSpec) empty() bool { return len(s.Where) == 0 && s.Percent == 0 }
+func (s SubsetSpec) empty() bool {
+	return len(s.Where) == 0 && s.Percent == 0 && s.Rows == 0 && s.MaxSize == ""
+}
+
+// check returns a usage error for limits that contradict each other or are out of range.
+func (s SubsetSpec) check() error {
+	if !(s.Percent >= 0 && s.Percent <= 100) { // NaN fails both comparisons
+		return snap.Usage(fmt.Sprintf("%v is not a percentage", s.Percent), "give a number above 0 and up to 100")
+	}
+	if s.Rows < 0 {
+		return snap.Usage(fmt.Sprintf("a subset cannot have %d rows", s.Rows), "give the largest number of rows")
+	}
+	if s.MaxSize != "" {
+		if n, err := humanize.ParseBytes(s.MaxSize); err != nil || n == 0 || n > math.MaxInt64 {
+			return snap.Usage(fmt.Sprintf("%q is not a size", s.MaxSize), "give a number and a unit, such as 200MB")
+		}
+	}
+	given := 0
+	for _, yes := range []bool{len(s.Where) > 0 || s.Percent > 0, s.Rows > 0, s.MaxSize != ""} {
+		if yes {
+			given++
+		}
+	}
+	if given > 1 {
+		return snap.Usage("a subset has either conditions and a percentage, or a number of rows, or a size",
+			"give one of them")
+	}
+	return nil
+}
 
 // Build takes a consistent snapshot of the target's source without blocking writers. The snapshot
 // file is created atomically.
@@ -50,8 +85,13 @@ func (a *Agent) Build(ctx context.Context, target string, o BuildOptions, p Prog
 	if err != nil {
 		return Snapshot{}, err
 	}
+	defer a.mendTarget(ctx, t)()
+	limits, err := o.subset(t)
+	if err != nil {
+		return Snapshot{}, err
+	}
 	p.phase("connect")
 	d := draft{Manifest: archive.Manifest{Target: t.Name, Type: snap.TypeSnapshot}, from: Provenance{Origin: Mine},
-		to: to, jobs: jobsOf(o.Jobs, t.Jobs), subset: o.subset(t)}
+		to: to, jobs: jobsOf(o.Jobs, t.Jobs), subset: limits}
 	return a.newSnapshot(ctx, from, d, p)
 }

@@ -62,8 +62,10 @@ type ClonesSpec struct {
 // SubsetSpec limits the snapshots of a target to some rows and the rows related to them. The zero
 // value includes every row.
 type SubsetSpec struct {
-	Where   map[string]string `yaml:"where,omitempty" koanf:"where"`     // by table: the condition that selects the starting rows
-	Percent float64           `yaml:"percent,omitempty" koanf:"percent"` // percentage of the starting rows in other tables
+	Where   map[string]string `yaml:"where,omitempty" koanf:"where"`       // by table: the condition that selects the starting rows
+	Percent float64           `yaml:"percent,omitempty" koanf:"percent"`   // percentage of the starting rows in other tables
+	Rows    int64             `yaml:"rows,omitempty" koanf:"rows"`         // instead: the largest number of rows
+	MaxSize string            `yaml:"max_size,omitempty" koanf:"max_size"` // instead: the largest size, such as 200MB
 }
 
 // SanitizeSpec names the files that define how a target is masked. Relative paths are relative to

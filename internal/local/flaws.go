@@ -77,10 +77,7 @@ func (a *Agent) targetFlaws(t Target, f *flaws) {
 	f.add(Flaw{Key: at + ".clones", Err: t.Clones.check()})
 	_, err := a.recipients(Encryption{}, t)
 	f.add(Flaw{Key: at + ".encrypt_to", Err: err})
-	if p := t.Subset.Percent; !(p >= 0 && p <= 100) {
-		f.add(Flaw{Key: at + ".subset.percent", Err: snap.Usage(fmt.Sprintf("%v is not a percentage", p),
-			"give a number above 0 and up to 100")})
-	}
+	f.add(Flaw{Key: at + ".subset", Err: t.Subset.check()})
 }
 
 // urlFlaw checks a URL after expanding its ${NAME} references. An unset variable is only doubtful,

@@ -29,6 +29,8 @@ type Dialect struct {
 	Temp    func(name string) string // the name of a temporary table
 	Options string                   // follows the columns of a temporary table
 	Empty   string                   // empties the table %s
+	Drop    string                   // drops the temporary table %s
+	Bytes   func(Table) string       // the query for the bytes that a table takes on the server's disk
 	Analyze string                   // updates the planner's statistics of the table %s; "" if not needed
 	// Statements before and after a recursive query, which make the server look up one row after the
 	// other instead of reading the whole table once for each level; "" if not needed.
@@ -37,10 +39,11 @@ type Dialect struct {
 
 // Choice is the set of chosen rows.
 type Choice struct {
-	Plan Plan
-	g    Graph
-	s    Server
-	d    Dialect
+	Plan    Plan
+	Percent float64 // the percentage that was used, also if a limit determined it
+	g       Graph
+	s       Server
+	d       Dialect
 }
 
 // Kept returns the temporary table with the keys of the rows that a table keeps, in columns k1, k2
@@ -58,11 +61,18 @@ func (c *Choice) temp(kind string, table int) string {
 
 // Choose chooses the rows of a subset. The temporary tables exist until the session ends.
 func Choose(ctx context.Context, g Graph, want engine.Subset, s Server, d Dialect) (*Choice, error) {
+	if want.Rows != 0 || want.Bytes != 0 {
+		return chooseWithin(ctx, g, want, s, d)
+	}
+	return chooseOnce(ctx, g, want, s, d)
+}
+
+func chooseOnce(ctx context.Context, g Graph, want engine.Subset, s Server, d Dialect) (*Choice, error) {
 	plan, err := Make(g, want)
 	if err != nil {
 		return nil, err
 	}
-	c := &Choice{Plan: plan, g: g, s: s, d: d}
+	c := &Choice{Plan: plan, Percent: want.Percent, g: g, s: s, d: d}
 	for _, step := range []func(context.Context) error{
 		c.prepare,
 		func(ctx context.Context) error { return c.start(ctx, want.Percent) },

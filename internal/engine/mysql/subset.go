@@ -36,11 +36,12 @@ func choose(ctx context.Context, c *sql.Conn, database string, info *engine.Info
 	if err != nil {
 		return nil, err
 	}
-	choice, err := subset.Choose(ctx, g, *o.Subset, s, subset.Dialect{Temp: quote, Empty: "DELETE FROM %s"})
+	choice, err := subset.Choose(ctx, g, *o.Subset, s, subset.Dialect{Temp: quote, Empty: "DELETE FROM %s",
+		Drop: "DROP TEMPORARY TABLE %s", Bytes: tableBytes(database)})
 	if err != nil {
 		return nil, err
 	}
-	info.Subset = &engine.Subset{Where: o.Subset.Where, Percent: o.Subset.Percent, Start: choice.Plan.Start}
+	info.Subset = &engine.Subset{Where: o.Subset.Where, Percent: choice.Percent, Start: choice.Plan.Start}
 	where := map[string]string{}
 	for i, t := range g.Tables {
 		if _, info.Tables[i].Of, err = choice.Rows(ctx, i); err != nil {
@@ -56,6 +57,14 @@ func choose(ctx context.Context, c *sql.Conn, database string, info *engine.Info
 		info.Properties[engine.ForeignKeys] = orphans
 	}
 	return where, err
+}
+
+// tableBytes returns the query for the bytes of a table's rows, which the server estimates.
+func tableBytes(database string) func(subset.Table) string {
+	return func(t subset.Table) string {
+		return "SELECT coalesce(max(data_length), 0) FROM information_schema.tables WHERE table_schema = '" +
+			literal(database) + "' AND table_name = '" + literal(t.Name) + "'"
+	}
 }
 
 // chooser chooses rows on one connection.

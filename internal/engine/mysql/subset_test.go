@@ -146,6 +146,36 @@ func TestSubsetOfAnOddDatabase(t *testing.T) {
 	})
 }
 
+// A limit on the rows, or on the size, is kept.
+func TestSubsetWithinALimit(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, server string) {
+		from := servertest.MySQL(t, server)
+		script(t, from, "CREATE TABLE `lo'ng` (id int PRIMARY KEY, v text); CREATE TABLE short (id int PRIMARY KEY);"+
+			"INSERT INTO short VALUES "+strings.TrimPrefix(numbers(1000), ",")+";"+
+			"INSERT INTO `lo'ng` SELECT id, repeat('x', 4000) FROM short; ANALYZE TABLE `lo'ng`, short;")
+		for _, want := range []engine.Subset{{Rows: 200}, {Bytes: 600_000}} {
+			dump, err := subsetOf(t, from, want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, table := range dump.Info.Tables {
+				if table.Rows < 50 || table.Rows > 150 {
+					t.Errorf("%+v: %d of 1000 rows of %s", want, table.Rows, table.Name)
+				}
+			}
+		}
+	})
+}
+
+func numbers(n int) string {
+	var all strings.Builder
+	for i := range n {
+		fmt.Fprintf(&all, ",(%d)", i)
+	}
+	return all.String()
+}
+
 func TestSubsetConditionsThatAreWrong(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {

@@ -42,7 +42,7 @@ func (d database) dumpSubset(ctx context.Context, t tool, info engine.Info, w io
 	if err != nil {
 		return info, c.failure(err)
 	}
-	if info.Schema, err = describeSchema(ctx, conn.PgConn()); err != nil {
+	if err := describe(ctx, conn, &info); err != nil {
 		return info, c.failure(err)
 	}
 	o.Begin("dump")
@@ -52,7 +52,7 @@ func (d database) dumpSubset(ctx context.Context, t tool, info engine.Info, w io
 	}
 	info.Warnings = append(info.Warnings, warnings...)
 	info.Tables = merge(info.Tables, c.counts)
-	info.Subset = &engine.Subset{Where: o.Subset.Where, Percent: o.Subset.Percent, Start: c.choice.Plan.Start}
+	info.Subset = &engine.Subset{Where: o.Subset.Where, Percent: c.choice.Percent, Start: c.choice.Plan.Start}
 	for i, table := range info.Tables {
 		if info.Tables[i].Of, err = c.of(ctx, table); err != nil {
 			return info, c.failure(err)
@@ -125,11 +125,19 @@ func (c *cutter) choose(ctx context.Context, want engine.Subset) (snapshot strin
 	}
 	c.choice, err = subset.Choose(ctx, c.graph, want, c, subset.Dialect{
 		Temp:  func(name string) string { return "pg_temp." + name },
-		Empty: "TRUNCATE %s", Analyze: "ANALYZE %s",
+		Empty: "TRUNCATE %s", Drop: "DROP TABLE %s", Bytes: tableBytes, Analyze: "ANALYZE %s",
 		BeforeDeep: "SELECT set_config(j, 'off', true) FROM unnest('{enable_hashjoin,enable_mergejoin}'::text[]) j",
 		AfterDeep:  "SELECT set_config(j, 'on', true) FROM unnest('{enable_hashjoin,enable_mergejoin}'::text[]) j",
 	})
 	return snapshot, err
+}
+
+// tableBytes returns the query for the bytes of a table's rows and those of its partitions, without
+// indexes.
+func tableBytes(t subset.Table) string {
+	name := literal(strings.TrimPrefix(t.From, "ONLY ")) + "::regclass"
+	return "SELECT sum(pg_table_size(part))::bigint FROM (SELECT " + name + " AS part UNION SELECT relid FROM " +
+		"pg_partition_tree(" + name + ")) parts"
 }
 
 // failure explains an error that only a subset can have: a read-only server.

@@ -168,6 +168,35 @@ func TestSubsetOfAnOddDatabase(t *testing.T) {
 	}
 }
 
+// A limit on the rows, or on the size, is kept: rows of partitions count, and the size is that of
+// the rows and not their number.
+func TestSubsetWithinALimit(t *testing.T) {
+	t.Parallel()
+	from := servertest.Postgres(t)
+	execute(t, from, `CREATE TABLE "lo'ng" (id int PRIMARY KEY, v text);
+		ALTER TABLE "lo'ng" ALTER v SET STORAGE EXTERNAL;
+		INSERT INTO "lo'ng" SELECT n, repeat('x', 4000) FROM generate_series(1, 1000) n;
+		CREATE TABLE parts (id int) PARTITION BY RANGE (id);
+		CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (501);
+		CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (501) TO (2000);
+		INSERT INTO parts SELECT generate_series(1, 1000)`)
+	for _, want := range []engine.Subset{{Rows: 200}, {Bytes: 430_000}} { // a tenth, either way
+		dump, err := subsetOf(t, from, want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := map[string]int64{}
+		for _, table := range dump.Info.Tables {
+			rows[table.Name] = table.Rows
+		}
+		for name, n := range map[string]int64{"long": rows["lo'ng"], "parts": rows["parts_1"] + rows["parts_2"]} {
+			if n < 50 || n > 150 {
+				t.Errorf("%+v: %d of 1000 rows of %s", want, n, name)
+			}
+		}
+	}
+}
+
 // A long chain of references is followed to its end. A subset shows one moment: rows that are added
 // during the build are not in it.
 func TestSubsetFollowsAChain(t *testing.T) {

@@ -38,7 +38,7 @@ func (e Engine) dumpSubset(ctx context.Context, raw string, w io.Writer, o engin
 		return engine.Info{}, err
 	}
 	info, err := e.Dump(ctx, s.URL(), w, o)
-	info.Subset, info.Properties = &engine.Subset{Where: want.Where, Percent: want.Percent, Start: cut.start},
+	info.Subset, info.Properties = &engine.Subset{Where: want.Where, Percent: cut.percent, Start: cut.start},
 		map[string]string{engine.ForeignKeys: cut.keys}
 	for i, t := range info.Tables {
 		info.Tables[i].Of = cut.of[t.Name]
@@ -66,10 +66,11 @@ func (e Engine) copyOf(ctx context.Context, raw string, o engine.Options) (*scra
 
 // cutter reduces a database to a subset of its rows.
 type cutter struct {
-	tx    *sql.Tx
-	start []string
-	of    map[string]int64 // numbers of rows before, by table
-	keys  string           // result of checking the foreign keys
+	tx      *sql.Tx
+	start   []string
+	percent float64
+	of      map[string]int64 // numbers of rows before, by table
+	keys    string           // result of checking the foreign keys
 }
 
 func (c *cutter) cut(ctx context.Context, s *scratch, want engine.Subset) error {
@@ -95,7 +96,7 @@ func (c *cutter) choose(ctx context.Context, want engine.Subset) error {
 	}
 	choice, err := subset.Choose(ctx, g, want, c, subset.Dialect{
 		Temp:  func(name string) string { return "temp." + name },
-		Empty: "DELETE FROM %s", Options: " WITHOUT ROWID",
+		Empty: "DELETE FROM %s", Options: " WITHOUT ROWID", Drop: "DROP TABLE %s", Bytes: tableBytes,
 	})
 	if err != nil {
 		return err
@@ -103,7 +104,7 @@ func (c *cutter) choose(ctx context.Context, want engine.Subset) error {
 	if err := c.remove(ctx, g, choice); err != nil {
 		return err
 	}
-	c.start = choice.Plan.Start
+	c.start, c.percent = choice.Plan.Start, choice.Percent
 	if err := rebuildSearch(ctx, c.tx); err != nil {
 		return err
 	}
@@ -112,6 +113,11 @@ func (c *cutter) choose(ctx context.Context, want engine.Subset) error {
 	}
 	c.keys, err = foreignKeys(ctx, c.tx)
 	return err
+}
+
+// tableBytes returns the query for the bytes of a table's rows.
+func tableBytes(t subset.Table) string {
+	return "SELECT coalesce(sum(pgsize), 0) FROM dbstat WHERE name = '" + strings.ReplaceAll(t.Name, "'", "''") + "'"
 }
 
 // remove deletes the rows that were not chosen.
