@@ -147,6 +147,8 @@ func (d *decoder) schema(s *schema.Schema) error {
 			return decodeList(d, &s.Tables)
 		case "programs":
 			return decodeList(d, &s.Programs)
+		case "omitted":
+			return decodeList(d, &s.Omitted)
 		case "comment":
 			return d.decode(&s.Comment)
 		}

@@ -217,7 +217,12 @@ func TestPostgresLoadRefused(t *testing.T) {
 		if err := user.Ping(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Load(t.Context(), shopTarget, LoadOptions{}, nil); snap.CodeOf(err) != snap.CodeConflict ||
+		restoring := func(e Event) {
+			if e.Phase == "restore" {
+				t.Error("the restore began although the destination is in use")
+			}
+		}
+		if _, err := s.Load(t.Context(), shopTarget, LoadOptions{}, restoring); snap.CodeOf(err) != snap.CodeConflict ||
 			!strings.Contains(err.Error(), "in use") {
 			t.Errorf("%v", err)
 		}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gofrs/flock"
 
@@ -24,7 +25,7 @@ type Leftover struct {
 // reports those.
 func (a *Agent) Leftovers(ctx context.Context) []Leftover {
 	all := a.leftFiles()
-	a.eachServer(func(d database, m engine.Mender) {
+	a.eachServer(a.Targets(), func(d database, m engine.Mender) {
 		names, err := m.Leftovers(ctx, d.url)
 		if err != nil {
 			a.log.Warn("cannot list the remains of loads on a server", "server", d.shown, "err", err)
@@ -42,7 +43,7 @@ func (a *Agent) Mend(ctx context.Context) (removed []Leftover, err error) {
 	for _, dir := range a.snapshotFolders() {
 		sweepParts(dir)
 	}
-	a.eachServer(func(d database, m engine.Mender) {
+	a.eachServer(a.Targets(), func(d database, m engine.Mender) {
 		names, failed := m.Mend(ctx, d.url)
 		removed = append(removed, leftAt(d.shown, names)...)
 		if failed != nil && err == nil {
@@ -52,6 +53,26 @@ func (a *Agent) Mend(ctx context.Context) (removed []Leftover, err error) {
 	return removed, err
 }
 
+// mending is how long a command waits for the servers that [Agent.mendTarget] cleans up.
+const mending = 5 * time.Second
+
+// mendTarget removes the remains of killed commands on a target's destination and scratch server,
+// while a command works elsewhere: a killed `sanitize --sql` leaves a scratch database with original
+// data. The command calls wait before it ends. A server that does not respond is skipped.
+func (a *Agent) mendTarget(ctx context.Context, t Target) (wait func()) {
+	ctx, cancel := context.WithTimeout(ctx, mending)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		a.eachServer([]Target{t}, func(d database, m engine.Mender) {
+			if _, err := m.Mend(ctx, d.url); err != nil {
+				a.log.Warn("cannot remove the remains of killed commands", "server", d.shown, "err", err)
+			}
+		})
+	}()
+	return func() { <-done; cancel() }
+}
+
 func leftAt(where string, names []string) (all []Leftover) {
 	for _, name := range names {
 		all = append(all, Leftover{where, name})
@@ -59,10 +80,10 @@ func leftAt(where string, names []string) (all []Leftover) {
 	return all
 }
 
-// eachServer calls f once for each destination and scratch server.
-func (a *Agent) eachServer(f func(database, engine.Mender)) {
+// eachServer calls f once for each destination and scratch server of the targets.
+func (a *Agent) eachServer(targets []Target, f func(database, engine.Mender)) {
 	seen := map[string]bool{}
-	for _, t := range a.Targets() {
+	for _, t := range targets {
 		for _, raw := range []string{t.Destination, t.Scratch} {
 			if raw == "" {
 				continue

@@ -53,3 +53,21 @@ func TestLeftoversAreFoundAndMended(t *testing.T) {
 		t.Errorf("the folder of a running command: %v", err)
 	}
 }
+
+// A build removes the scratch files that a killed load left next to the target's destination.
+func TestBuildRemovesTheRemainsOfAKilledLoad(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	remains := filepath.Join(s.dir, ".the destination.db.1.snapcli-tmp")
+	for _, path := range []string{remains, remains + "-lock", remains + "-wal"} {
+		if err := os.WriteFile(path, []byte("original rows"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := filepath.Glob(remains + "*"); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}

@@ -68,6 +68,9 @@ func (a *Agent) Load(ctx context.Context, target string, o LoadOptions, p Progre
 	d.WithPrograms = o.WithPrograms
 	ready, err := a.preflight(ctx, s, r, d, to, p)
 	if err == nil {
+		err = requireUnused(ctx, ready, to, o.Terminate)
+	}
+	if err == nil {
 		err = a.confirm(ready, d, o)
 	}
 	if err != nil {
@@ -77,8 +80,35 @@ func (a *Agent) Load(ctx context.Context, target string, o LoadOptions, p Progre
 	notices, err := a.replace(ctx, d, to, o, p)
 	return LoadResult{
 		Snapshot: s, Destination: to.shown, Replaced: ready.Exists, Tables: r.Manifest().Tables,
-		Elapsed: a.now().Sub(started), LeftOut: ready.LeftOut, Notices: notices,
+		Elapsed: a.now().Sub(started), LeftOut: ready.LeftOut,
+		Notices: append(d.Info.Schema.Omissions(), notices...),
 	}, err
+}
+
+// requireUnused refuses a destination that others are connected to, before the restore begins. The
+// swap checks again. A connection that was closed a moment ago can still be listed, so it looks more
+// than once.
+func requireUnused(ctx context.Context, f Preflight, to database, terminate bool) error {
+	if terminate && to.kind != snap.SQLite {
+		return nil
+	}
+	others := f.Connections
+	for range 10 {
+		if len(others) == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+		info, err := to.engine.Check(ctx, to.url)
+		if err != nil {
+			return err
+		}
+		others = info.Connections
+	}
+	return engine.InUse(to.kind, to.shown, others)
 }
 
 // confirm asks the user whether to load programs, and then whether to load at all.

@@ -50,6 +50,7 @@ func (a *Agent) Sanitize(ctx context.Context, target string, o SanitizeOptions, 
 	if w.to, err = a.copyRecipients(o.Encrypt, t, original); err != nil {
 		return Snapshot{}, err
 	}
+	defer a.mendTarget(ctx, t)()
 	if rules != nil {
 		return a.byRules(ctx, w, rules, sql, p)
 	}

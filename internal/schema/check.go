@@ -47,6 +47,7 @@ func (s *Schema) Check(d Dialect) error {
 			c.fail("a program has an invalid name")
 		}
 	}
+	c.omitted(s.Omitted)
 	return c.err
 }
 

@@ -18,6 +18,7 @@ type Schema struct {
 	Sequences  []Sequence  `json:"sequences,omitempty"`
 	Tables     []Table     `json:"tables,omitempty"`
 	Programs   []Program   `json:"programs,omitempty"` // everything in the snapshot that can run code
+	Omitted    []Omission  `json:"omitted,omitempty"`  // the parts of the source that the snapshot lacks
 	Comment    string      `json:"comment,omitempty"`  // comment on the database
 }
 

@@ -519,11 +519,3 @@ func (s *scratch) dropDatabase(ctx context.Context) error {
 	_, err := s.server.ExecContext(ctx, "DROP DATABASE IF EXISTS "+quote(s.here.name))
 	return err
 }
-
-func inUse(name string, who []string) error {
-	return &snap.Error{
-		Code:   snap.CodeConflict,
-		Detail: fmt.Sprintf("the database %q is in use by %s", name, strings.Join(who[:min(3, len(who))], ", ")),
-		Hint:   "close the connections, or end them with --terminate; nothing was changed",
-	}
-}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"snap"
@@ -173,7 +174,7 @@ func (s *scratch) clear(ctx context.Context, terminate bool) error {
 		return err
 	}
 	if !terminate {
-		return inUse(s.place.name, who)
+		return engine.InUse(snap.MySQL, strconv.Quote(s.place.name), who)
 	}
 	ids, err := names(ctx, s.server, "SELECT id FROM information_schema.processlist WHERE db = ?", s.place.name)
 	if err != nil {

@@ -220,7 +220,7 @@ func (c *copier) used(ctx context.Context, cause error) error {
 	}
 	by := "another session"
 	if len(who) > 0 {
-		by = list(who)
+		by = engine.List(who)
 	}
 	return &snap.Error{Code: snap.CodeConflict, Cause: cause,
 		Detail: fmt.Sprintf("the database %q is in use by %s, and PostgreSQL copies only databases without connections",

@@ -38,7 +38,7 @@ func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Opti
 	}
 	info.ToolVersion = tool.version
 	if o.Subset != nil {
-		if err := describe(ctx, conn, &info); err != nil {
+		if err := inspect(ctx, conn, &info); err != nil {
 			return info, d.failure(err)
 		}
 		out := &engine.Counter{W: w, O: o}
@@ -49,13 +49,13 @@ func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Opti
 	return retryMoved(out, func() (engine.Info, error) { return d.dumpOnce(ctx, tool, info, out) })
 }
 
-// describe sets the description of the database, and the warnings about what a dump omits.
-func describe(ctx context.Context, conn *pgx.Conn, info *engine.Info) error {
-	err := inspect(ctx, conn, info)
-	if err == nil {
-		info.Warnings = append(info.Warnings, leftOut(ctx, conn)...)
+// describe sets the description of the database in conn's transaction, with the parts that a dump
+// omits.
+func describe(ctx context.Context, conn *pgx.Conn, info *engine.Info) (err error) {
+	if info.Schema, err = describeSchema(ctx, conn.PgConn()); err != nil {
+		return err
 	}
-	return err
+	return describeOmitted(ctx, conn, info)
 }
 
 // dumpArguments returns the arguments of pg_dump.
@@ -106,8 +106,8 @@ func (d database) dumpOnce(ctx context.Context, t tool, info engine.Info, w io.W
 	var warnings []string
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		var err error
-		if info.Schema, err = describeSchema(ctx, conn.PgConn()); err == nil {
+		err := inspect(ctx, conn, &info)
+		if err == nil {
 			err = describe(ctx, conn, &info)
 		}
 		return d.failure(err)

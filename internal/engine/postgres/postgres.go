@@ -357,10 +357,19 @@ func listTables(ctx context.Context, conn *pgx.Conn) ([]engine.Table, error) {
 // connections lists the other connections to a database.
 func connections(ctx context.Context, conn *pgx.Conn, name string) ([]string, error) {
 	rows, err := conn.Query(ctx,
-		`SELECT coalesce(usename, '') || coalesce(' (' || nullif(application_name, '') || ')', '') || coalesce(' from ' || host(client_addr), '')
-		FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid() AND backend_type = 'client backend' ORDER BY backend_start`, name)
+		`SELECT coalesce(usename, '') || coalesce(' (' || nullif(application_name, '') || ')', '')
+			|| coalesce(' from ' || host(client_addr), '')
+		FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()
+			AND (backend_type = 'client backend' OR backend_type IS NULL AND usename IS NOT NULL) -- NULL is hidden
+		ORDER BY backend_start`, name)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, sentence)
+}
+
+// sentence reads a row that is a sentence for people.
+func sentence(row pgx.CollectableRow) (said string, err error) {
+	err = row.Scan(&said)
+	return charset.Readable(said), err
 }

@@ -3,13 +3,14 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"strings"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"snap"
+	"snap/internal/engine"
 )
 
 const replacedMark = "snapcli: the database that a load replaced, being dropped"
@@ -95,23 +96,12 @@ func (s *scratch) clear(ctx context.Context, terminate bool) error {
 		return err
 	}
 	if !terminate {
-		return &snap.Error{
-			Code:   snap.CodeConflict,
-			Detail: fmt.Sprintf("the database %q is in use by %s", s.place.name(), list(who)),
-			Hint:   "close the connections, or end them with --terminate; nothing was changed",
-		}
+		return engine.InUse(snap.Postgres, strconv.Quote(s.place.name()), who)
 	}
 	_, err = s.admin.Exec(ctx,
 		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()",
 		s.place.name())
 	return err
-}
-
-func list(who []string) string {
-	if len(who) > 3 {
-		return fmt.Sprintf("%s and %d more", strings.Join(who[:3], ", "), len(who)-3)
-	}
-	return strings.Join(who, ", ")
 }
 
 func (s *scratch) exchange(ctx context.Context, exists bool, old string) error {

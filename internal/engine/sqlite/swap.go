@@ -4,13 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"snap"
 	"snap/internal/disk"
+	"snap/internal/engine"
 
 	sqlite3 "modernc.org/sqlite"
 )
@@ -20,11 +19,7 @@ import (
 // file. SQLite cannot disconnect others, so terminate has no effect.
 func (s *scratch) Swap(ctx context.Context, _ bool) error {
 	if who := users(s.place); len(who) > 0 {
-		return &snap.Error{
-			Code:   snap.CodeConflict,
-			Detail: fmt.Sprintf("the database %s is in use by %s", s.place, strings.Join(who, ", ")),
-			Hint:   "close the programs that use it and try again",
-		}
+		return engine.InUse(snap.SQLite, s.place, who)
 	}
 	release, err := seize(ctx, s.place)
 	if err != nil {

@@ -1,0 +1,82 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"snap/internal/engine"
+	"snap/internal/engine/charset"
+	"snap/internal/schema"
+)
+
+// omitted lists the parts of the database that a dump omits: the kind, one name and the number of
+// objects. It leaves out objects of the system and of extensions.
+const omitted = `
+WITH own AS (SELECT oid FROM pg_namespace WHERE nspname NOT IN ('pg_catalog', 'information_schema')
+	AND nspname NOT LIKE 'pg\_%'),
+made AS (SELECT classid, objid FROM pg_depend WHERE deptype = 'e'),
+rights AS (
+	SELECT c.oid::regclass::text AS name, c.relowner AS owner, c.relacl AS acl FROM pg_class c
+		WHERE relnamespace IN (SELECT oid FROM own)
+			AND NOT EXISTS (SELECT FROM made WHERE classid = 'pg_class'::regclass AND objid = c.oid)
+	UNION ALL SELECT p.oid::regprocedure::text, p.proowner, p.proacl FROM pg_proc p
+		WHERE pronamespace IN (SELECT oid FROM own)
+			AND NOT EXISTS (SELECT FROM made WHERE classid = 'pg_proc'::regclass AND objid = p.oid)
+	UNION ALL SELECT 'the schema ' || quote_ident(nspname), nspowner, nspacl FROM pg_namespace n
+		WHERE n.oid IN (SELECT oid FROM own) AND nspname <> 'public'
+),
+names AS (
+	SELECT 'grants' AS kind, name FROM rights, aclexplode(acl) a WHERE a.grantee NOT IN (0, owner)
+	UNION ALL SELECT 'default_grants', quote_ident(pg_get_userbyid(defaclrole)) FROM pg_default_acl
+	UNION ALL SELECT 'owners', quote_ident(pg_get_userbyid(relowner)) FROM pg_class
+		WHERE relnamespace IN (SELECT oid FROM own)
+	UNION ALL SELECT 'subscriptions', quote_ident(subname) FROM pg_subscription
+		WHERE subdbid = (SELECT oid FROM pg_database WHERE datname = current_database())
+	UNION ALL SELECT 'foreign_rows', oid::regclass::text FROM pg_class WHERE relkind = 'f'
+	UNION ALL SELECT 'settings', split_part(s, '=', 1) FROM pg_db_role_setting, unnest(setconfig) s
+		WHERE setdatabase = (SELECT oid FROM pg_database WHERE datname = current_database())
+	UNION ALL SELECT 'tablespaces', quote_ident(spcname) FROM pg_class c JOIN pg_tablespace t ON t.oid = c.reltablespace
+		WHERE relnamespace IN (SELECT oid FROM own)
+)
+SELECT kind, min(name COLLATE "C"), count(DISTINCT name) FROM names
+	GROUP BY kind HAVING kind <> 'owners' OR count(DISTINCT name) > 1 ORDER BY kind`
+
+// credentials names one foreign server whose login options are in the dump.
+const credentials = `SELECT coalesce(min(srvname), '') FROM pg_user_mappings WHERE umoptions IS NOT NULL`
+
+// describeOmitted adds the parts that a dump omits to the description, and a warning for each. If
+// the user is not allowed to read the catalog, the warning says so.
+func describeOmitted(ctx context.Context, conn *pgx.Conn, info *engine.Info) error {
+	if _, err := conn.Exec(ctx, "SAVEPOINT omitted"); err != nil { // a refusal must not end the dump's transaction
+		return err
+	}
+	var server string
+	rows, err := conn.Query(ctx, omitted)
+	if err == nil {
+		info.Schema.Omitted, err = pgx.CollectRows(rows, omission)
+	}
+	if err == nil {
+		err = conn.QueryRow(ctx, credentials).Scan(&server)
+	}
+	info.Warnings = append(info.Warnings, info.Schema.Omissions()...)
+	if err != nil {
+		info.Warnings = append(info.Warnings, "the parts that the snapshot omits could not be listed: "+message(err))
+	}
+	if server != "" {
+		info.Warnings = append(info.Warnings, fmt.Sprintf("the snapshot contains the login options of the foreign "+
+			"server %s, which can include passwords", charset.Readable(server)))
+	}
+	_, err = conn.Exec(ctx, "ROLLBACK TO omitted")
+	return err
+}
+
+func omission(row pgx.CollectableRow) (o schema.Omission, err error) {
+	err = row.Scan(&o.Kind, &o.First, &o.Count)
+	const longest = 200
+	if o.First = charset.Readable(o.First); len(o.First) > longest {
+		o.First = charset.Readable(o.First[:longest]) + "..."
+	}
+	return o, err
+}
