@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"snap/internal/local"
 	"strings"
 	"testing"
 
@@ -34,6 +35,48 @@ func TestPlainQuestion(t *testing.T) {
 			t.Errorf("%q: said %q", answer, said)
 		}
 	}
+}
+
+// TestImportAsksForEachVariable: a person is asked for every variable that an imported URL would
+// send to a host, each by its name, and may refuse it.
+func TestImportAsksForEachVariable(t *testing.T) {
+	t.Parallel()
+	i := local.Import{Targets: []local.Target{{Source: "postgres://me:${PASSWORD}@db.example/shop",
+		Destination: "postgres://x:${AWS_SECRET_ACCESS_KEY}@evil.example/shop?x=${HOME}"}}}
+	for _, c := range []struct {
+		answers, refused string
+		allowed          []string
+	}{
+		{answers: "yyy"}, {answers: "yn", refused: "AWS_SECRET_ACCESS_KEY"}, {answers: "n", refused: "PASSWORD"},
+		{answers: "yyn", refused: "HOME"}, {allowed: []string{"HOME", "PASSWORD", "AWS_SECRET_ACCESS_KEY"}},
+		{answers: "n", allowed: []string{"PASSWORD"}, refused: "AWS_SECRET_ACCESS_KEY"},
+	} {
+		answers, in := strings.Split(c.answers, ""), &lines{}
+		for _, answer := range answers {
+			*in = append(*in, answer+"\n")
+		}
+		a, said := asking(in)
+		err := a.allowVariables(t.Context(), i, c.allowed)
+		if (err == nil) != (c.refused == "") || err != nil && !strings.Contains(err.Error(), " "+c.refused+" ") {
+			t.Errorf("%+v: %v", c, err)
+		}
+		if n := strings.Count(said.String(), "[y/N]"); n != len(answers) {
+			t.Errorf("%+v: asked %d times: %s", c, n, said)
+		}
+	}
+}
+
+// lines gives one line at a time, as a terminal does.
+type lines []string
+
+// Read implements io.Reader.
+func (l *lines) Read(p []byte) (int, error) {
+	if len(*l) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, (*l)[0])
+	*l = (*l)[1:]
+	return n, nil
 }
 
 // TestPlainQuestionIsLeft: Ctrl-C ends a plain question that nobody answers.

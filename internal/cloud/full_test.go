@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"snap"
@@ -137,6 +138,13 @@ func TestUploadsAreListedAndEnded(t *testing.T) {
 	if me, err := c.As("alice@acme.test").Me(ctx); err != nil || me.OrgUsage == nil || me.OrgUsage.Uploads != 2 ||
 		me.OrgUsage.Bytes != 4 {
 		t.Errorf("an owner sees %+v, %v", me.OrgUsage, err)
+	}
+	for _, line := range []string{`snapcloud_stored_bytes{organization="acme"} 4`,
+		`snapcloud_snapshots{organization="acme"} 1`, `snapcloud_open_uploads{organization="acme"} 2`,
+		`snapcloud_stored_bytes{organization="globex"} 0`} {
+		if !strings.Contains(metrics(t, c), line+"\n") {
+			t.Errorf("the metrics lack %s", line)
+		}
 	}
 	res, data := send(t, http.MethodDelete, c.URL+api.MountAgent+"/uploads/"+one.ID, "", c.Key("mia@acme.test"))
 	if res.StatusCode != http.StatusNotFound {

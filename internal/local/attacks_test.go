@@ -2,10 +2,13 @@ package local
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -28,6 +31,11 @@ type attack struct {
 	sound    []string                        // those that are still one statement
 	programs string                          // a query that counts the programs in a database
 	harmless bool                            // also to those who load it as their own
+
+	// does are keys of the victim's state that change when the hostile database is loaded as one's
+	// own, and works are those texts that then change anything.
+	does  func(v victim) []string
+	works []string
 }
 
 // victim is the recipient's machine and server, which are the test's alone.
@@ -62,12 +70,21 @@ const (
 
 const secret = "CREATE TABLE secret (token TEXT); INSERT INTO secret VALUES ('the-secret-token')"
 
-// watched adds the files of a home folder, and those that are directly in the
-// home folder of whoever runs the test.
+// watched returns the files of a home folder and next to it, where attacks write too, those of the
+// folder that the test runs in, and those that are directly in the home folder of whoever runs it.
 func watched(t *testing.T, home string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	files(t, all, home)
+	for _, pattern := range []string{home + "?*", "*"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range found {
+			all[path] = "a file"
+		}
+	}
 	real, err := os.UserHomeDir()
 	if err != nil {
 		return all
@@ -87,13 +104,44 @@ func writable(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(home) })
+	t.Cleanup(func() {
+		os.RemoveAll(home)
+		os.Remove(home + "-owned") // of the load as one's own
+	})
 	if err := os.Chmod(home, 0o777); err != nil {
 		t.Fatal(err)
 	}
 	writeText(t, filepath.Join(home, "notes.txt"), "notes")
 	return home
 }
+
+// serversFiles adds the names of the files in the folder of a server's data, except those that the
+// server itself makes and removes: ofServer matches their paths in it.
+func serversFiles(t *testing.T, all map[string]string, dir string, ofServer *regexp.Regexp) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) || err == nil && d.IsDir() {
+			return nil
+		}
+		if name, _ := filepath.Rel(dir, path); !ofServer.MatchString(filepath.ToSlash(name)) {
+			all[path] = "a file of the server"
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The files that servers make and remove by themselves: those of relations, logs, statistics and
+// caches, and those of the databases that are loaded.
+var (
+	ofPostgres = regexp.MustCompile(`(^|/)(t?[0-9A-F][0-9A-F_.]*(_?(fsm|vm|init|snap))?|[0-9A-F-]+|` +
+		`pg_internal\.init(\.[0-9]+)?|PG_VERSION|pg_filenode\.map|pgsql_tmp.*|[a-z0-9_]+\.(stat|tmp)|` +
+		`postmaster\.pid)$`)
+	ofMySQL = regexp.MustCompile(`^((ib|undo|#|binlog|aria_log|ddl_recovery|multi-master|tc\.log)[^/]*(/.*)?|` +
+		`(fresh_|snapcli_)[^/]*/[^/]+\.(ibd|frm|opt|TRG|TRN|sdi|par|MYD|MYI)|.*\.(pid|lock|err))$`)
+)
 
 func onSQLite() attack {
 	fresh := func(t *testing.T) string { return "sqlite://" + filepath.Join(t.TempDir(), "db.sqlite") }
@@ -129,6 +177,8 @@ func onSQLite() attack {
 func onPostgresServer() attack {
 	return attack{
 		driver: "pgx", fit: padded, victim: postgresVictim,
+		does:   func(v victim) []string { return []string{"roles", v.home + "/owned", v.home + "-owned"} },
+		works:  []string{"' $$; ALTER ROLE other PASSWORD 'owned'; SELECT $$ '"},
 		source: func(t *testing.T) string { return servertest.Postgres(t) },
 		hostile: func(v victim) string {
 			return fmt.Sprintf(`CREATE TABLE customer (id integer PRIMARY KEY, email text);
@@ -136,6 +186,7 @@ func onPostgresServer() attack {
 			DO $x$ BEGIN EXECUTE format($f$CREATE FUNCTION evil_now() RETURNS void LANGUAGE plpgsql AS $y$ BEGIN
 				IF current_database() <> %%L THEN
 					BEGIN COPY (SELECT 1) TO PROGRAM 'cat >%[1]s/owned'; EXCEPTION WHEN OTHERS THEN NULL; END;
+					BEGIN COPY (SELECT 1) TO '%[1]s-owned'; COPY (SELECT 1) TO PROGRAM 'cat >owned'; EXCEPTION WHEN OTHERS THEN NULL; END;
 					BEGIN CREATE ROLE hostile SUPERUSER; EXCEPTION WHEN OTHERS THEN NULL; END;
 					BEGIN ALTER ROLE other PASSWORD 'owned'; EXCEPTION WHEN OTHERS THEN NULL; END;
 				END IF; END $y$$f$, current_database()); END $x$;
@@ -218,8 +269,17 @@ func postgresVictim(t *testing.T) victim {
 	v.exec(t, admin, "CREATE DATABASE prod OWNER other")
 	v.fresh, v.prod = v.databases(admin), serverOf(t, admin, "prod")
 	v.exec(t, v.prod, secret)
+	folder := v.value(t, admin, "SHOW data_directory")
 	v.state = func(t *testing.T) map[string]string {
 		all := watched(t, v.home)
+		serversFiles(t, all, folder, ofPostgres)
+		for _, name := range []string{"postgresql.conf", "postgresql.auto.conf", "pg_hba.conf", "pg_ident.conf"} {
+			content, err := os.ReadFile(filepath.Join(folder, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[name] = string(content)
+		}
 		for what, query := range map[string]string{
 			"roles": `SELECT a::text FROM pg_authid a WHERE rolname NOT LIKE 'snapcli\_%' ORDER BY 1`,
 			"roles of loads with rights": `SELECT rolname FROM pg_roles WHERE rolname LIKE 'snapcli\_%' AND
@@ -252,6 +312,8 @@ func postgresVictim(t *testing.T) victim {
 func onMySQL(server string) attack {
 	return attack{
 		driver: "mysql", fit: longer, sound: []string{replaces},
+		does:   func(victim) []string { return []string{"rows in prod"} },
+		works:  []string{"CREATE TABLE `prod`.`log`"},
 		source: func(t *testing.T) string { return servertest.MySQL(t, server) },
 		victim: func(t *testing.T) victim { return mySQLVictim(t, server) },
 		hostile: func(v victim) string {
@@ -299,8 +361,10 @@ func mySQLVictim(t *testing.T, server string) victim {
 		"GRANT SELECT ON prod.* TO other@localhost")
 	v.fresh, v.prod = v.databases(admin), serverOf(t, admin, "prod")
 	v.exec(t, v.prod, secret+"; CREATE VIEW seen AS SELECT 1 AS a; CREATE PROCEDURE kept() SELECT 1")
+	folder := v.value(t, admin, "SELECT @@datadir")
 	v.state = func(t *testing.T) map[string]string {
 		all := watched(t, v.home)
+		serversFiles(t, all, folder, ofMySQL)
 		for what, query := range map[string]string{
 			"accounts": `SELECT * FROM mysql.user WHERE user NOT LIKE 'snapcli\_%' ORDER BY user, host`,
 			"rights":   `SELECT * FROM mysql.db WHERE user NOT LIKE 'snapcli\_%' ORDER BY user, host, db`,

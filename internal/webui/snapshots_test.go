@@ -183,6 +183,18 @@ func TestPaging(t *testing.T) {
 	}
 }
 
+// People see what they store, and owners what all store.
+func TestAccountShowsUsage(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia, alice := c.As("mia@acme.test"), c.As("alice@acme.test")
+	c.Push(mia, "shop", []byte("1234"))
+	member, owner := openUI(t, mia, "").get("/account"), openUI(t, alice, "")
+	owner.must(member, http.StatusOK, "<dt>Stored</dt><dd>4 B in 1 snapshot</dd>")
+	owner.mustNot(member, "Stored by all")
+	owner.must(owner.get("/account"), http.StatusOK, "<dt>Stored</dt><dd>0 B", "<dt>Stored by all</dt><dd>4 B")
+}
+
 // A hostile name is text, in the page and in attributes.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
