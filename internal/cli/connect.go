@@ -76,7 +76,7 @@ func (a *app) cloud(agent *local.Agent) (*connection, error) {
 	if c, first := a.keyFirst(agent); first {
 		return a.dial(base, api.MountAgent, c.token(), c)
 	}
-	if job, found := login.FindJob(a.env); found && a.account() == (login.Choice{}) {
+	if job, found := login.FindJob(a.env, a.known.add); found && a.account() == (login.Choice{}) {
 		return a.cloudByJob(base, job)
 	}
 	return a.cloudBySession(agent)

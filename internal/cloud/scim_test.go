@@ -176,10 +176,27 @@ func TestSCIMRequestsOfOkta(t *testing.T) {
 		if got := groupsOf(t, c, "mia@acme.test"); !slices.Equal(got, []string{"eng"}) {
 			t.Errorf("removed: %v", got)
 		}
-		p.do("PUT", "/Groups/"+team, `{"schemas": ["urn:ietf:params:scim:schemas:core:2.0:Group"], "id": "`+team+`",
+		p.do("PUT", "/Groups/"+team, `{"schemas": ["urn:ietf:params:scim:schemas:core:2.0:Group"],
 			"displayName": "core", "members": [{"value": "`+id+`", "display": "mia@acme.test"}]}`, 200)
 		if got := p.members(team); !slices.Equal(got, []string{id}) {
 			t.Errorf("replaced: %v", got)
+		}
+		gus := p.user("gus@acme.test")
+		p.do("PATCH", "/Groups/"+team, patched(`{"op": "remove", "path": "members[value eq \"`+id+`\"]"},
+			{"op": "add", "path": "members", "value": [{"value": "`+gus+`", "display": "gus@acme.test"}]}`), 204)
+		if got := p.members(team); !slices.Equal(got, []string{gus}) {
+			t.Errorf("one removed and one added: %v", got)
+		}
+		p.do("PATCH", "/Groups/"+team, patched(`{"op": "replace", "path": "members", "value": [
+			{"value": "`+id+`", "display": "mia@acme.test"}, {"value": "`+gus+`", "display": "gus@acme.test"}]}`), 204)
+		if got := p.members(team); !slices.Equal(got, []string{id, gus}) {
+			t.Errorf("a full push of the members: %v", got)
+		}
+		p.do("GET", "/Groups?startIndex=1&count=100", "", 200)
+		p.do("PUT", "/Users/"+gus, fmt.Sprintf(`{"schemas": ["urn:ietf:params:scim:schemas:core:2.0:User"], "id": %q,
+			"userName": "gus@acme.test", "active": false, "groups": [], "meta": {"resourceType": "User"}}`, gus), 200)
+		if _, err := c.Client(c.Key("gus@acme.test")).Me(t.Context()); snap.CodeOf(err) != snap.CodeUnauthenticated {
+			t.Errorf("a key of somebody whom a PUT deactivated: %v", err)
 		}
 		key := c.Client(c.Key("mia@acme.test"))
 		p.do("PATCH", "/Users/"+id, patched(`{"op": "replace", "value": {"active": false}}`), 200)
@@ -215,6 +232,11 @@ func TestSCIMRequestsOfEntra(t *testing.T) {
 			{"op": "Replace", "path": "name.familyName", "value": "Green"},
 			{"op": "Add", "path": "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User:department", "value": "R"},
 			{"op": "Add", "path": "displayName", "value": "Gus Green"}`), 200)
+		p.do("PATCH", "/Users/"+gus, patched(`{"op": "Replace", "path": "userName", "value": "gus.green@acme.test"}`), 200)
+		if ids := p.find("Users", `userName eq "gus.green@acme.test"`); !slices.Equal(ids, []string{gus}) {
+			t.Errorf("the new name finds %v", ids)
+		}
+		p.do("GET", "/Users/5171a35d82074e068ce2", "", 404)
 		const dba = "6c75de36-30fa-4d2d-a196-6bdcdb6b6539"
 		team := p.do("POST", "/Groups", `{"schemas": ["urn:ietf:params:scim:schemas:core:2.0:Group",
 			"http://schemas.microsoft.com/2006/11/ResourceManagement/ADSCIM/2.0/Group"], "externalId": "`+dba+`",
@@ -247,6 +269,13 @@ func TestSCIMRequestsOfEntra(t *testing.T) {
 		p.do("PATCH", "/Users/"+gus, patched(`{"op": "Replace", "path": "active", "value": "False"}`), 200)
 		if _, err := key.Me(t.Context()); snap.CodeOf(err) != snap.CodeUnauthenticated {
 			t.Errorf("a key of somebody who is not active: %v", err)
+		}
+		for _, active := range []string{`"True"`, `true`, `false`} {
+			a := p.do("PATCH", "/Users/"+gus, `{"Operations": [{"op": "Replace", "path": "active", "value": `+active+`}],
+				"schemas": ["urn:ietf:params:scim:api:messages:2.0:PatchOp"]}`, 200)
+			if a["active"] != (active != "false") {
+				t.Errorf("active: %s becomes %v", active, a["active"])
+			}
 		}
 		p.do("DELETE", "/Users/"+gus, "", 204)
 		p.do("DELETE", "/Users/"+gus, "", 404)

@@ -37,13 +37,29 @@ type Job struct {
 	once  bool // every read returns the same token, which the service accepts once
 }
 
-// FindJob returns the CI job of this program, if there is one. It makes no request.
+// FindJob returns the CI job of this program, if there is one. It makes no request. hide is called with
+// each secret of the job before the secret is used.
 //
 // GitLab puts the token in the variable that the job's id_tokens names, which must be
 // SNAPCLI_ID_TOKEN. GitHub Actions gives tokens to jobs with the permission id-token: write.
 // Kubernetes projects a service account's token as the file of SNAPCLI_ID_TOKEN_FILE, by default
 // /var/run/secrets/snapcloud/token.
-func FindJob(env func(string) string) (Job, bool) {
+func FindJob(env func(string) string, hide func(...string)) (Job, bool) {
+	job, found := findJob(env)
+	if !found {
+		return Job{}, false
+	}
+	hide(strings.TrimSpace(env(jobTokenEnv)), env(actionsTokenEnv))
+	read := job.read
+	job.read = func(ctx context.Context, h *http.Client, audience string) (string, error) {
+		token, err := read(ctx, h, audience)
+		hide(token)
+		return token, err
+	}
+	return job, true
+}
+
+func findJob(env func(string) string) (Job, bool) {
 	if token := strings.TrimSpace(env(jobTokenEnv)); token != "" {
 		return Job{Where: jobTokenEnv, once: true,
 			read: func(context.Context, *http.Client, string) (string, error) { return token, nil }}, true
