@@ -349,7 +349,7 @@ type Problem struct {
 // Key is an API key without its secret.
 type Key struct {
 	ID        string              `json:"id"`
-	Kind      snap.CredentialKind `json:"kind" enum:"cak,clt,sak"`
+	Kind      snap.CredentialKind `json:"kind" enum:"cak,clt,sak,scim"`
 	Name      string              `json:"name"`
 	Hint      string              `json:"hint" doc:"first 8 and last 4 characters"`
 	User      string              `json:"user,omitempty" doc:"e-mail of the user it acts as"`

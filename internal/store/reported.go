@@ -19,7 +19,8 @@ import (
 // reporting is true of an organization o.id while it has a SCIM key that works. Without one, nobody
 // corrects what was reported, and nothing of it counts. $now is replaced by a parameter.
 const reporting = ` EXISTS(SELECT 1 FROM api_keys k WHERE k.org_id = o.id AND k.kind = 'scim'
-	AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $now))`
+	AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $now)
+	AND (o.max_key_age = 0 OR k.created_at + o.max_key_age > $now))`
 
 // linkedTo joins accounts u to the people n that SCIM reports: of the organization $1 and the issuer
 // $2, by the external ID, never by an e-mail address.
