@@ -23,7 +23,8 @@ func TestSCIMKeysAreListedAndAge(t *testing.T) {
 			must(t, err)
 			return slices.DeleteFunc(keys, func(k api.Key) bool { return k.Kind != snap.SCIMKey })
 		}
-		if keys := scim(api.KeyFilter{All: true}); len(keys) != 1 || keys[0].LastUsed == nil || keys[0].ExpiresAt != nil {
+		keys := scim(api.KeyFilter{All: true})
+		if len(keys) != 1 || keys[0].LastUsed == nil || keys[0].ExpiresAt != nil {
 			t.Errorf("all keys: %+v", keys)
 		}
 		if keys := scim(api.KeyFilter{All: true, Idle: time.Hour}); len(keys) != 0 {
