@@ -144,9 +144,9 @@ type AuditEntry struct {
 	Seq        int64       `json:"seq" doc:"counts from 1 within the organization, without gaps"`
 	At         time.Time   `json:"at"`
 	Action     AuditAction `json:"action" example:"snapshot.shared"`
-	Actor      string      `json:"actor" doc:"e-mail of the actor; empty for organization-level keys and the operator"`
+	Actor      string      `json:"actor" doc:"e-mail of the actor; empty unless a person acted"`
 	ActorOrg   string      `json:"actor_organization" doc:"slug of the actor's organization; empty for the operator"`
-	Credential string      `json:"credential" doc:"kind and name of the credential; empty for the operator"`
+	Credential string      `json:"credential" doc:"kind and name of the credential, or the part of the service that acted; empty for the operator"`
 	Address    string      `json:"address" doc:"network address the request came from"`
 	RequestID  string      `json:"request_id"`
 	Snapshot   string      `json:"snapshot,omitempty" doc:"public ID of the snapshot it concerns"`

@@ -21,7 +21,7 @@ import (
 type External struct {
 	Provider *Provider
 	Audience string // the audience that its access tokens must name
-	OrgID    int64
+	Org      snap.OrgRef
 	Claims   ClaimNames
 	Roles    map[snap.Role][]string
 }
@@ -104,7 +104,8 @@ func (a *Authenticator) admitExternal(ctx context.Context, d *Discovered, token 
 			p = PersonFromClaims(id.Issuer, id.Subject, merged(claims, info), a.external.Claims)
 		}
 	}
-	userID, err := a.store.ApplySignIn(ctx, p.SignIn(a.external.OrgID, a.external.Roles))
+	ctx = snap.ActingAs(ctx, snap.Acting(a.external.Org, snap.PartProvider))
+	userID, err := a.store.ApplySignIn(ctx, p.SignIn(a.external.Org.ID, a.external.Roles))
 	if err != nil {
 		return store.Session{}, err
 	}

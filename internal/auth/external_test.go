@@ -64,7 +64,7 @@ func (g *gate) foreign() *foreign {
 	}
 	g.Authenticator = auth.New(g.store, auth.Options{
 		Issuer: issuer, PublicURL: audience, Now: g.clock.Now,
-		External: &auth.External{Provider: f.provider, Audience: audience, OrgID: g.org.ID,
+		External: &auth.External{Provider: f.provider, Audience: audience, Org: g.org,
 			Roles: map[snap.Role][]string{snap.RoleAdmin: {"admins"}}},
 	})
 	return f

@@ -186,7 +186,7 @@ func (l *auditList) flush() error {
 			column{title: "By", least: 7, spare: true})
 	}
 	for _, e := range l.page {
-		l.table.row(strconv.FormatInt(e.Seq, 10), l.moment(e.At), actorOf(e), string(e.Action), e.Snapshot, e.Address,
+		l.table.row(strconv.FormatInt(e.Seq, 10), l.moment(e.At), e.By(), string(e.Action), e.Snapshot, e.Address,
 			l.whatOf(e), e.Credential)
 	}
 	if first {
@@ -211,7 +211,7 @@ func (l *auditList) lines(e api.AuditEntry) {
 		at = faint.Render(at)
 	}
 	l.result("%s  %s", raw(at), strings.TrimRight(string(e.Action)+"  "+e.Snapshot, " "))
-	who := "  " + actorOf(e)
+	who := "  " + e.By()
 	if e.Address != "" {
 		who += " from " + e.Address
 	}
@@ -219,7 +219,7 @@ func (l *auditList) lines(e api.AuditEntry) {
 		who += ": " + what
 	}
 	l.result("%s", runewidth.Truncate(snap.CleanText(who),
-		max(l.tableWidth(), runewidth.StringWidth("  "+actorOf(e)+" from "+e.Address)), "…"))
+		max(l.tableWidth(), runewidth.StringWidth("  "+e.By()+" from "+e.Address)), "…"))
 }
 
 func (l *auditList) end() error {
@@ -238,16 +238,6 @@ func (l *auditList) end() error {
 		l.noteMore(l.count)
 	}
 	return nil
-}
-
-func actorOf(e api.AuditEntry) string {
-	switch {
-	case e.Actor != "":
-		return e.Actor
-	case e.ActorOrg != "":
-		return e.ActorOrg
-	}
-	return "the operator"
 }
 
 // whatOf summarizes an audit entry in a few words.

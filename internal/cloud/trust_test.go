@@ -66,7 +66,7 @@ func jobCredential(t *testing.T, c *cloudtest.Cloud, rule string) string {
 	must(t, err)
 	must(t, c.Store.ApplyTrust(t.Context(), org.ID, []string{rule}))
 	secret, sum, hint := auth.NewSecret(snap.PipelineKey)
-	_, err = c.Store.Exchange(t.Context(), store.Exchange{OrgID: org.ID, Rule: rule, Issuer: "https://ci.test",
+	_, err = c.Store.Exchange(t.Context(), store.Exchange{Org: org.OrgRef, Rule: rule, Issuer: "https://ci.test",
 		Subject: "job", Token: sum, Until: c.Store.Now().Add(time.Hour), Kind: snap.PipelineKey, Name: "shop",
 		Scopes: []snap.Scope{snap.ScopePull, snap.ScopePrivate}, Hash: sum, Hint: hint,
 		Expires: c.Store.Now().Add(15 * time.Minute)})

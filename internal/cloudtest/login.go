@@ -77,7 +77,7 @@ func (b *Browser) do(req *http.Request) string {
 	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != http.StatusOK {
+	if err != nil || res.StatusCode >= http.StatusMultipleChoices {
 		b.c.t.Fatalf("%s %s: status %d, %v: %s", req.Method, req.URL.Path, res.StatusCode, err, text)
 	}
 	return string(text)

@@ -73,7 +73,8 @@ func (s *Service) logoutBy(ctx context.Context, raw string) (ended int, err erro
 			err = errors.Join(errLogoutToken, invalid)
 			continue
 		}
-		n, failed := s.store.EndByLogout(ctx, store.Logout{OrgID: org.ID, Issuer: token.Issuer, Subject: c.Subject,
+		as := snap.ActingAs(ctx, snap.Acting(org.OrgRef, snap.PartProvider))
+		n, failed := s.store.EndByLogout(as, store.Logout{OrgID: org.ID, Issuer: token.Issuer, Subject: c.Subject,
 			SID: c.SID, Hash: digest(org.Slug + " " + token.Issuer + " " + c.ID), Until: token.Expiry})
 		if failed != nil {
 			return ended, failed

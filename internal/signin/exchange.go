@@ -118,7 +118,7 @@ func (s *Service) exchange(r *http.Request, f url.Values) (exchangeAnswer, error
 		return exchangeAnswer{}, err
 	}
 	e := store.Exchange{
-		OrgID: org.ID, Rule: rule.fingerprint(), Issuer: issued.Issuer, Subject: issued.Subject,
+		Org: org.OrgRef, Rule: rule.fingerprint(), Issuer: issued.Issuer, Subject: issued.Subject,
 		Token: digest(issued.Issuer + "\n" + issued.ID), Until: issued.Expires, Kind: snap.PipelineKey,
 		Name:    printable(fmt.Sprintf("%s: %s of %s", rule.Name, issued.Subject, issued.Issuer), 300),
 		Scopes:  rule.Scopes,

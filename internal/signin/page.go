@@ -32,6 +32,9 @@ type visit struct {
 
 func (v *visit) signedIn() bool { return v.caller.User != nil }
 
+// actAs makes c the audit log's actor for changes to users, keys and sessions.
+func (v *visit) actAs(c snap.Caller) { v.r = v.r.WithContext(snap.ActingAs(v.r.Context(), c)) }
+
 // pageHandler answers a visit. The error it returns becomes an error page.
 type pageHandler func(*visit) error
 
@@ -98,9 +101,7 @@ func (s *Service) findCaller(v *visit) error {
 	}
 	c.Credential = snap.Credential{Kind: snap.Browser, ID: session.ID, Name: session.Name}
 	v.caller, v.session = c, session
-	origin := snap.OriginOf(v.r.Context())
-	origin.Caller = c // the audit log's actor for changes to keys and sessions
-	v.r = v.r.WithContext(snap.WithOrigin(v.r.Context(), origin))
+	v.actAs(c)
 	return nil
 }
 

@@ -146,7 +146,8 @@ func (s *Service) localSignIn(v *visit, f url.Values) (userID int64, err error) 
 	if err != nil {
 		return 0, err
 	}
-	return s.signInLocal(ctx, org, u)
+	v.actAs(snap.Acting(org.OrgRef, snap.PartProvider)) // and not whoever is signed in already
+	return s.signInLocal(v.r.Context(), org, u)
 }
 
 // localUser returns a local user. Without a slug, the e-mail must belong to exactly one

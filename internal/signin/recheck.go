@@ -245,6 +245,7 @@ func (s *Service) check(ctx context.Context, org organization, t store.Standing)
 	if doubts == 0 {
 		return s.await(ctx, t)
 	}
+	ctx = snap.ActingAs(ctx, snap.Acting(org.OrgRef, snap.PartProvider))
 	// The answer may hold the only copy of the next refresh token, so it is stored even if the
 	// client has disconnected.
 	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.patience.check)

@@ -99,6 +99,8 @@ func (s *Service) applyAnswer(v *visit) error {
 	if !ok || org.oidc == nil {
 		return &snap.Error{Code: snap.CodeNotFound, Detail: "the organization no longer uses this way to sign in"}
 	}
+	v.actAs(snap.Acting(org.OrgRef, snap.PartProvider)) // and not whoever is signed in already
+	ctx = v.r.Context()
 	began := s.now()
 	p, token, err := s.identifyUpstream(ctx, org, login, q)
 	if err != nil {
@@ -261,7 +263,7 @@ func (s *Service) External(issuer, audience string) (*auth.External, error) {
 				fmt.Errorf("auth.issuer %s: several organizations sign in with it, so its tokens do not say which "+
 					"one they are for", issuer)
 		}
-		found = &auth.External{Provider: o.provider, Audience: audience, OrgID: o.ID, Claims: o.oidc.Claims,
+		found = &auth.External{Provider: o.provider, Audience: audience, Org: o.OrgRef, Claims: o.oidc.Claims,
 			Roles: o.oidc.Roles}
 	}
 	if found == nil {

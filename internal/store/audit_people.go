@@ -30,8 +30,8 @@ func (s *Store) recordKey(ctx context.Context, tx *sql.Tx, id int64, action snap
 	return s.record(ctx, tx, org, snap.OriginOf(ctx).Caller, snap.AuditEntry{Action: action, Detail: d})
 }
 
-// recordSession records that a session began or ended. Without a signed-in caller, the actor is the
-// session's own user.
+// recordSession records that a session began or ended. Users begin their own sessions, also in a
+// browser in which somebody else is still signed in. Without a caller, they end them too.
 func (s *Store) recordSession(ctx context.Context, tx *sql.Tx, id int64, action snap.AuditAction) error {
 	var actor snap.Caller
 	actor.User = &snap.User{}
@@ -48,7 +48,7 @@ func (s *Store) recordSession(ctx context.Context, tx *sql.Tx, id int64, action 
 	if action == snap.AuditTokenReused {
 		noticeTo = actor.User.ID
 	}
-	if by := snap.OriginOf(ctx).Caller; by.Principal() != 0 && by.Org.ID == org {
+	if by := snap.OriginOf(ctx).Caller; action != snap.AuditSessionBegan && by.Principal() != 0 && by.Org.ID == org {
 		actor = by
 	}
 	return s.recordFor(ctx, tx, org, actor, snap.AuditEntry{Action: action, Detail: d}, noticeTo)

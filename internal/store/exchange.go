@@ -12,7 +12,7 @@ import (
 
 // Exchange is a token of a CI system that was verified, and the credential to give for it.
 type Exchange struct {
-	OrgID           int64
+	Org             snap.OrgRef
 	Rule            string    // fingerprint of the trust rule that the token matched
 	Issuer, Subject string    // of the token
 	Token           []byte    // SHA-256 of what identifies the token
@@ -46,6 +46,7 @@ const keptCredentials = 24 * time.Hour
 // succeeds.
 func (s *Store) Exchange(ctx context.Context, e Exchange) (Key, error) {
 	var id int64
+	ctx = snap.ActingAs(ctx, snap.Acting(e.Org, "CI job "+e.Subject))
 	err := s.tx(ctx, func(tx *sql.Tx) (err error) {
 		now := s.now()
 		if _, err := tx.ExecContext(ctx, `DELETE FROM exchanged_tokens WHERE until <= $1`, now.UnixMilli()); err != nil {
@@ -57,7 +58,7 @@ func (s *Store) Exchange(ctx context.Context, e Exchange) (Key, error) {
 		}
 		var there int
 		err = tx.QueryRowContext(ctx, `SELECT 1 FROM trust_rules WHERE org_id = $1 AND fingerprint = $2`+s.forShare(),
-			e.OrgID, e.Rule).Scan(&there)
+			e.Org.ID, e.Rule).Scan(&there)
 		if errors.Is(err, sql.ErrNoRows) {
 			return errRuleGone
 		}
@@ -98,7 +99,7 @@ func (s *Store) renewable(ctx context.Context, tx *sql.Tx, e Exchange) (id int64
 	err = tx.QueryRowContext(ctx, `
 		SELECT id FROM api_keys WHERE hash = $1 AND org_id = $2 AND trust = $3 AND token_issuer = $4 AND token_subject = $5
 			AND kind = $6 AND coalesce(user_id, 0) = $7 AND scopes = $8 AND revoked_at IS NULL AND expires_at > $9`,
-		e.Previous, e.OrgID, e.Rule, e.Issuer, e.Subject, string(e.Kind), e.UserID, joinScopes(e.Scopes),
+		e.Previous, e.Org.ID, e.Rule, e.Issuer, e.Subject, string(e.Kind), e.UserID, joinScopes(e.Scopes),
 		s.now().Add(-keptCredentials).UnixMilli()).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
@@ -117,7 +118,7 @@ func (s *Store) writeCredential(ctx context.Context, tx *sql.Tx, e Exchange, id 
 		INSERT INTO api_keys(hash, kind, name, hint, org_id, user_id, scopes, created_at, expires_at, trust,
 			token_issuer, token_subject)
 		VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) RETURNING id`,
-		e.Hash, string(e.Kind), e.Name, e.Hint, e.OrgID, nullID(e.UserID), joinScopes(e.Scopes), s.now().UnixMilli(),
+		e.Hash, string(e.Kind), e.Name, e.Hint, e.Org.ID, nullID(e.UserID), joinScopes(e.Scopes), s.now().UnixMilli(),
 		e.Expires.UnixMilli(), e.Rule, e.Issuer, e.Subject).Scan(&id)
 	return id, err
 }

@@ -197,7 +197,7 @@ func (s *Store) disable(ctx context.Context, tx *sql.Tx, w Webhook, why string) 
 	if err != nil {
 		return err
 	}
-	c.Credential.Name = "webhooks"
+	c.Credential.Name = snap.PartWebhooks
 	return s.record(ctx, tx, w.OrgID, c, snap.AuditEntry{Action: snap.AuditWebhookDisabled,
 		Detail: snap.AuditDetail{Webhook: w.ID, Reason: why}})
 }

@@ -134,17 +134,21 @@ func (s *Store) bound(ctx context.Context, row rowQuery, orgID int64, r Retentio
 // keeper returns the caller that retention acts as: the organization, without a key.
 func (s *Store) keeper(ctx context.Context, orgID int64) (snap.Caller, error) {
 	c, err := s.CallerOfOrg(ctx, orgID)
-	c.Credential.Name = "retention"
+	c.Credential.Name = snap.PartRetention
 	return c, err
 }
 
-// Expire deletes a snapshot that [Store.Outlived] returned. It returns "" and false, and deletes
+// Expire deletes a snapshot that [Store.Outlived] returned, as the admin who asks for it or as
+// retention. It returns "" and false, and deletes
 // nothing, when a rule keeps it by now, it was shared with another organization meanwhile, or it is
 // gone. This is checked in the transaction that deletes it.
 func (s *Store) Expire(ctx context.Context, sn snap.Snapshot) (blobKey string, gone bool, err error) {
 	c, err := s.keeper(ctx, sn.Org.ID)
 	if err != nil {
 		return "", false, err
+	}
+	if by := snap.OriginOf(ctx).Caller; by.IsAdmin() && by.Org.ID == sn.Org.ID {
+		c = by
 	}
 	err = s.change(ctx, c, sn, func(tx *sql.Tx) error {
 		if gone, err = s.mayExpire(ctx, tx, sn); err != nil || !gone {

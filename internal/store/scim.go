@@ -167,6 +167,7 @@ func (s *Store) ChangeSCIMUser(ctx context.Context, r Reporter, id string, c SCI
 // and user-scoped keys at once, as by [Store.EndUser]. It fails with code not_found.
 func (s *Store) DeleteSCIMUser(ctx context.Context, r Reporter, id string) error {
 	var accounts []int64
+	ctx = snap.ActingAs(ctx, r.Caller)
 	return s.report(ctx, r, func(tx *sql.Tx) error {
 		u, err := scimUser(ctx, tx, r, id)
 		if err != nil {
@@ -180,7 +181,7 @@ func (s *Store) DeleteSCIMUser(ctx context.Context, r Reporter, id string) error
 			return err
 		}
 		for _, account := range all {
-			if err := s.endUser(ctx, tx, r.Caller, account); err != nil {
+			if err := s.endUser(ctx, tx, account); err != nil {
 				return err
 			}
 		}
@@ -192,6 +193,7 @@ func (s *Store) DeleteSCIMUser(ctx context.Context, r Reporter, id string) error
 // settleUser applies what is now known of a person to their accounts and to those that were theirs
 // before.
 func (s *Store) settleUser(ctx context.Context, tx *sql.Tx, r Reporter, key int64, before []int64) (SCIMUser, error) {
+	ctx = snap.ActingAs(ctx, r.Caller)
 	u, err := one(txCollect(ctx, tx, selectSCIMUsers+`WHERE n.key = $1`, scanSCIMUser, key))
 	if err != nil {
 		return u, err
@@ -208,7 +210,7 @@ func (s *Store) settleUser(ctx context.Context, tx *sql.Tx, r Reporter, key int6
 		return u, err
 	}
 	for _, account := range all {
-		if err := s.endUser(ctx, tx, r.Caller, account); err != nil {
+		if err := s.endUser(ctx, tx, account); err != nil {
 			return u, err
 		}
 	}

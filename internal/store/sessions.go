@@ -200,8 +200,9 @@ func (s *Store) EndSession(ctx context.Context, c snap.Caller, id int64) error {
 }
 
 // EndSessionByHash ends the browser session whose cookie has this SHA-256, if
-// there is one.
+// there is one, as its user does.
 func (s *Store) EndSessionByHash(ctx context.Context, hash []byte) error {
+	ctx = snap.ActingAs(ctx, snap.Caller{})
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		_, err := s.endSessions(ctx, tx, `hash = $2`, hash)
 		return err

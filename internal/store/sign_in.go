@@ -213,14 +213,15 @@ func (s *Store) Unconfirmed(ctx context.Context, userID int64, again, recheck ti
 }
 
 // EndUser ends all sessions and user-scoped keys of a user at once, because the identity provider
-// no longer knows the user. It records the reason.
+// no longer knows the user. It records the reason, and the caller of the context's origin as the
+// actor.
 func (s *Store) EndUser(ctx context.Context, userID int64) error {
-	return s.tx(ctx, func(tx *sql.Tx) error { return s.endUser(ctx, tx, snap.Caller{}, userID) })
+	return s.tx(ctx, func(tx *sql.Tx) error { return s.endUser(ctx, tx, userID) })
 }
 
-// endUser is EndUser on behalf of a caller. The user is disabled until their next sign-in, so that
-// no request with a credential that is being created at the same time succeeds either.
-func (s *Store) endUser(ctx context.Context, tx *sql.Tx, by snap.Caller, userID int64) error {
+// endUser is EndUser in a transaction. The user is disabled until their next sign-in, so that no
+// request with a credential that is being created at the same time succeeds either.
+func (s *Store) endUser(ctx context.Context, tx *sql.Tx, userID int64) error {
 	var first bool
 	err := tx.QueryRowContext(ctx, `SELECT away = 0 FROM users WHERE id = $1`, userID).Scan(&first)
 	if err != nil {
@@ -239,7 +240,8 @@ func (s *Store) endUser(ctx context.Context, tx *sql.Tx, by snap.Caller, userID 
 		return err
 	}
 	if first { // a report that is repeated is recorded once
-		if err := s.record(ctx, tx, org, by, snap.AuditEntry{Action: snap.AuditUserLeft, Detail: d}); err != nil {
+		left := snap.AuditEntry{Action: snap.AuditUserLeft, Detail: d}
+		if err := s.record(ctx, tx, org, snap.OriginOf(ctx).Caller, left); err != nil {
 			return err
 		}
 	}

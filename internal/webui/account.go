@@ -69,12 +69,11 @@ func (s *Server) account(w http.ResponseWriter, r *http.Request) error {
 	s.cloud.forget()
 	revision := s.revisions.next()
 	page := accountPage{Cloud: s.cloud.base(), Config: s.o.Agent.ConfigPath(), Version: s.o.Version,
-		SignIn: s.signin.view(), Jobs: s.dock()}
+		SignIn: s.signin.view(""), Jobs: s.dock()}
 	if s.cloud.configured() {
 		me, err := s.cloud.whoami(r.Context())
 		page.Me, page.Problem = me, problemOf(err)
-		if page.SignIn.Offered && (snap.CodeOf(err) == snap.CodeNotSignedIn ||
-			snap.CodeOf(err) == snap.CodeUnauthenticated) {
+		if page.SignIn.Offered && signedOut(err) {
 			page.Problem = nil // the page offers a sign-in instead
 		}
 	}

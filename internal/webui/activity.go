@@ -35,17 +35,6 @@ type activity struct {
 	Icon  string
 }
 
-// Who names the actor, which is a user, an API key of the organization, or the operator.
-func (a activity) Who() string {
-	switch {
-	case a.Actor != "":
-		return a.Actor
-	case a.ActorOrg != "":
-		return actorKey(a.ActorOrg)
-	}
-	return actorOperator
-}
-
 func (s *Server) activity(w http.ResponseWriter, r *http.Request) error {
 	v, revision := r.URL.Query(), s.revisions.next()
 	page := activityPage{

@@ -13,7 +13,7 @@ import (
 	"snap/internal/login"
 )
 
-// signin is the sign-in by device grant on the Account page (SPEC 5.2). At most one is in progress.
+// signin is the sign-in by device grant on the Account and Snapshots pages (SPEC 5.2). At most one is in progress.
 // The tokens are stored in credentials.json and never sent to a page (L4).
 type signin struct {
 	options login.Options // without Prompt
@@ -132,22 +132,31 @@ func (g *signin) stop() {
 	}
 }
 
-// signinView is the sign-in as the Account page shows it.
+// signedOut reports whether the service answered that it knows no credential of this machine.
+func signedOut(err error) bool {
+	code := snap.CodeOf(err)
+	return code == snap.CodeNotSignedIn || code == snap.CodeUnauthenticated
+}
+
+// signinView is the sign-in as a page shows it.
 type signinView struct {
-	Offered bool // signing in and out is possible here
+	Offered bool   // signing in and out is possible here
+	Service string // its URL
+	Back    string // path of the page that shows it; empty means the Account page
 	Code    *login.Code
 	Problem *problem
 	Notes   []string
 }
 
-func (g *signin) view() signinView {
+func (g *signin) view(back string) signinView {
 	if g == nil {
 		return signinView{}
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return signinView{Offered: true, Code: g.code, Problem: problemOf(g.problem),
-		Notes: append([]string(nil), g.notes...)}
+	return signinView{Offered: true, Service: g.options.CloudURL, Back: back, Code: g.code,
+		Problem: problemOf(g.problem),
+		Notes:   append([]string(nil), g.notes...)}
 }
 
 func (s *Server) signIn(w http.ResponseWriter, r *http.Request) error {
@@ -155,7 +164,7 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) error {
 		return errNoSignIn()
 	}
 	s.signin.begin(r.Context())
-	return s.toAccount(w, r)
+	return s.whence(w, r)
 }
 
 func (s *Server) stopSignIn(w http.ResponseWriter, r *http.Request) error {
@@ -163,7 +172,7 @@ func (s *Server) stopSignIn(w http.ResponseWriter, r *http.Request) error {
 		return errNoSignIn()
 	}
 	s.signin.stop()
-	return s.toAccount(w, r)
+	return s.whence(w, r)
 }
 
 func (s *Server) signOut(w http.ResponseWriter, r *http.Request) error {
@@ -177,6 +186,15 @@ func (s *Server) signOut(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return s.toAccount(w, r)
+}
+
+// whence responds with the page that showed the sign-in, or with its fragment.
+func (s *Server) whence(w http.ResponseWriter, r *http.Request) error {
+	if r.PostFormValue("back") == "" {
+		return s.toAccount(w, r)
+	}
+	http.Redirect(w, r, back(r), http.StatusSeeOther) // a script's request keeps its header
+	return nil
 }
 
 // toAccount responds with the Account page, or with its fragment.

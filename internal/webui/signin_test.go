@@ -22,9 +22,11 @@ func TestBrowserSignInAndOut(t *testing.T) {
 	u := openUI(t, nil, "cloud: {url: \""+c.URL+"\"}\n")
 	b := browse(t, u)
 	b.open("/snapshots")
-	b.until(`document.querySelector("#listing .notice")?.textContent.includes("Not signed in")`)
-	b.open("/account")
-	b.click("#sign-in")
+	b.until(`document.querySelector("#listing")?.textContent.includes("You are signed out")`)
+	if text := eval[string](b, `document.querySelector("#listing").textContent`); strings.Contains(text, "available again") {
+		t.Errorf("a signed-out person reads %q", text)
+	}
+	b.click("#sign-in") // in place
 	b.until(`document.querySelector("#user-code")`)
 	code := eval[string](b, `document.querySelector("#user-code").textContent`)
 	approve := eval[string](b, `document.querySelector("#approve").href`)
@@ -47,10 +49,10 @@ func TestBrowserSignInAndOut(t *testing.T) {
 	}
 	other.until(`document.body.textContent.includes("` + code + `")`)
 	other.click(`[name=decision][value=approve]`)
+	b.until(`document.getElementById("` + item.ID + `")`) // without a reload
+	b.open("/account")
 	b.until(`document.querySelector("#account")?.textContent.includes("mia@acme.test")`)
 	b.until(`document.querySelector("#account")?.textContent.includes("this one")`)
-	b.open("/snapshots")
-	b.until(`document.getElementById("` + item.ID + `")`)
 	session, ok, err := u.Server.signin.file.Session(c.URL)
 	if err != nil || !ok {
 		t.Fatalf("no session: %v", err)
@@ -77,7 +79,7 @@ func TestSignInStopped(t *testing.T) {
 		`id="user-code"`, `http-equiv="refresh"`)
 	u.must(u.post("/account/sign-in/stop", url.Values{}), http.StatusOK)
 	events.until("event: account")
-	u.must(u.get("/account"), http.StatusOK, "Not signed in", `id="sign-in"`)
+	u.must(u.get("/account"), http.StatusOK, "You are signed out", `id="sign-in"`)
 
 	key := openUI(t, c.As("mia@acme.test"), "cloud: {url: \""+c.URL+"\", api_key: "+c.Key("mia@acme.test")+"}\n")
 	key.mustNot(key.get("/account"), `id="sign-in"`, `id="sign-out"`)

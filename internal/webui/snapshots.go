@@ -15,7 +15,11 @@ type snapshotsPage struct {
 	Types   []snap.Type
 	Cloud   bool // a cloud service is configured
 	Problem *problem
-	Jobs    []jobView
+	// SignedOut reports that the service knows no credential of this machine. SignIn is then offered,
+	// unless the credential is an API key.
+	SignedOut bool
+	SignIn    signinView
+	Jobs      []jobView
 }
 
 // Filters are the entries of the filter row.
@@ -88,6 +92,9 @@ func (s *Server) snapshots(w http.ResponseWriter, r *http.Request) error {
 		Cloud: s.cloud.configured(), Problem: problemOf(list.Problem), Jobs: s.dock(),
 	}
 	page.Revision = revision
+	if page.SignedOut = signedOut(list.Problem); page.SignedOut {
+		page.SignIn = s.signin.view(list.Query.URL())
+	}
 	for _, t := range s.o.Agent.Targets() {
 		page.Targets = append(page.Targets, t.Name)
 	}

@@ -383,10 +383,6 @@ func errDestinationChanged() error {
 
 // Activity: who did what, as text around the name of the object.
 
-const actorOperator = "the operator"
-
-func actorKey(organization string) string { return "a key of " + organization }
-
 // deed is the text of an action of the audit log.
 type deed struct {
 	action     snap.AuditAction
