@@ -20,35 +20,42 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-// TestUnit has systemd read the unit, with a program that is there in place of
+// units are the systemd units, by the program that each of them runs.
+var units = map[string]string{"snapcloud": "snapcloud.service", "snapcli": "snapcli-agent.service"}
+
+// TestUnit has systemd read the units, with a program that is there in place of
 // the installed one.
 func TestUnit(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		t.Skip("needs systemd-analyze, of the package systemd")
 	}
-	unit := filepath.Join(t.TempDir(), "snapcloud.service")
-	text := strings.ReplaceAll(read(t, "deploy/snapcloud.service"), "/usr/local/bin/snapcloud", "/bin/true")
-	if err := os.WriteFile(unit, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	said, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no", unit).CombinedOutput()
-	if err != nil || strings.Contains(string(said), "snapcloud.service") {
-		t.Errorf("%v: %s", err, said)
+	for program, name := range units {
+		unit := filepath.Join(t.TempDir(), name)
+		text := strings.ReplaceAll(read(t, "deploy/"+name), "/usr/local/bin/"+program, "/bin/true")
+		if err := os.WriteFile(unit, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		said, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no", unit).CombinedOutput()
+		if err != nil || strings.Contains(string(said), name) {
+			t.Errorf("%v: %s", err, said)
+		}
 	}
 }
 
-// TestUnitIsHardened: what systemd says of the unit's exposure, from 0 (none) to
+// TestUnitIsHardened: what systemd says of a unit's exposure, from 0 (none) to
 // 10, without running it.
 func TestUnitIsHardened(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		t.Skip("needs systemd-analyze, of the package systemd")
 	}
-	said, err := exec.CommandContext(t.Context(), "systemd-analyze", "security", "--offline=true", "--threshold=20",
-		"--no-pager", "deploy/snapcloud.service").CombinedOutput()
-	if err != nil {
-		t.Errorf("%v: %s", err, said)
+	for _, name := range units {
+		said, err := exec.CommandContext(t.Context(), "systemd-analyze", "security", "--offline=true", "--threshold=20",
+			"--no-pager", "deploy/"+name).CombinedOutput()
+		if err != nil {
+			t.Errorf("%s: %v: %s", name, err, said)
+		}
 	}
 }
 

@@ -48,6 +48,7 @@ var needsMore = map[string]string{
 	"snapcli login":                     "wants an approval: cloud/login.txtar",
 	"snapcli switch":                    "wants login sessions: cloud/accounts.txtar",
 	"snapcli serve":                     "runs until it is stopped",
+	"snapcli agent":                     "runs until it is stopped: TestAgent",
 	"snapcli run":                       "runs programs of a project: script/clones.txtar",
 	"snapcli cloud keys":                "wants a login session: cloud/login.txtar",
 	"snapcli cloud keys list":           "wants a login session: cloud/login.txtar",

@@ -56,8 +56,7 @@ func (a *app) root() *cobra.Command {
 	add(root, groupCloud, a.cloudCommand(), a.loginCommand(), a.logoutCommand(), a.switchCommand(),
 		a.whoamiCommand())
 	add(root, groupHere, a.targetsCommand(), a.snapshotsCommand(), a.trustCommand(), a.configCommand(),
-		a.serveCommand(),
-		a.doctorCommand())
+		a.serveCommand(), a.agentCommand(), a.doctorCommand())
 	add(root, "", a.completionCommand(), a.versionCommand())
 	root.AddCommand(topics()...)
 	return root

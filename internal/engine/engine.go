@@ -40,6 +40,9 @@ type Scratch interface {
 	// Run executes an SQL text with any number of statements in it.
 	Run(ctx context.Context, sql string) error
 
+	// Ask runs a query that changes nothing and returns its only value as text, or [Null].
+	Ask(ctx context.Context, query string) (string, error)
+
 	// Scrub removes all traces of values that were changed or deleted in it.
 	Scrub(ctx context.Context) error
 

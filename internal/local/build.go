@@ -18,6 +18,9 @@ type BuildOptions struct {
 	Encrypt Encryption
 	Subset  SubsetSpec // the zero value uses the target's subset
 	Whole   bool       // include every row, even if the target has a subset
+	// Named is called with the snapshot's name before it exists; an error stops the build. Nil does
+	// nothing.
+	Named func(name string) error
 }
 
 // subset returns the limits on the rows, or nil for all rows.
@@ -92,6 +95,6 @@ func (a *Agent) Build(ctx context.Context, target string, o BuildOptions, p Prog
 	}
 	p.phase("connect")
 	d := draft{Manifest: archive.Manifest{Target: t.Name, Type: snap.TypeSnapshot}, from: Provenance{Origin: Mine},
-		to: to, jobs: jobsOf(o.Jobs, t.Jobs), subset: limits}
+		to: to, jobs: jobsOf(o.Jobs, t.Jobs), subset: limits, named: o.Named}
 	return a.newSnapshot(ctx, from, d, p)
 }

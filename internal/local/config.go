@@ -50,6 +50,15 @@ type Target struct {
 	Sanitize    SanitizeSpec `yaml:"sanitize,omitempty" koanf:"sanitize"`
 	Subset      SubsetSpec   `yaml:"subset,omitempty" koanf:"subset"`
 	Clones      ClonesSpec   `yaml:"clones,omitempty" koanf:"clones"`
+	Schedule    string       `yaml:"schedule,omitempty" koanf:"schedule"`   // when `snapcli agent` runs its job, in the syntax of cron
+	TimeZone    string       `yaml:"time_zone,omitempty" koanf:"time_zone"` // of the schedule; "" is UTC
+	Checks      []Check      `yaml:"checks,omitempty" koanf:"checks"`       // what the agent checks before it pushes
+}
+
+// Check is a query on a masked copy and the value that it must return.
+type Check struct {
+	SQL    string `yaml:"sql" koanf:"sql"`
+	Expect string `yaml:"expect" koanf:"expect"`
 }
 
 // ClonesSpec limits the clones of a target. The zero value has the defaults.

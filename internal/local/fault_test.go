@@ -47,6 +47,8 @@ func TestMain(m *testing.M) {
 			_, err = a.Load(ctx, shopTarget, LoadOptions{}, progress)
 		case "clones":
 			err = liveClones(ctx, a, progress)
+		case "night":
+			err = liveNight(ctx, a)
 		}
 	}
 	if err != nil {

@@ -75,6 +75,7 @@ func (a *Agent) targetFlaws(t Target, f *flaws) {
 		f.add(Flaw{Key: at + ".sanitize", Err: err})
 	}
 	f.add(Flaw{Key: at + ".clones", Err: t.Clones.check()})
+	a.scheduleFlaws(t, f)
 	_, err := a.recipients(Encryption{}, t)
 	f.add(Flaw{Key: at + ".encrypt_to", Err: err})
 	f.add(Flaw{Key: at + ".subset", Err: t.Subset.check()})

@@ -24,6 +24,7 @@ type SanitizeOptions struct {
 	Jobs     int
 	Identity []string // files of private keys that decrypt the original; nil: those of the configuration
 	Encrypt  Encryption
+	Named    func(name string) error // as in [BuildOptions]
 }
 
 // Sanitize makes a masked copy of an original snapshot, as a new snapshot of type sanitized: by
@@ -46,7 +47,8 @@ func (a *Agent) Sanitize(ctx context.Context, target string, o SanitizeOptions, 
 	if err != nil {
 		return Snapshot{}, err
 	}
-	w := maskedCopy{target: t, original: original, identity: o.Identity, jobs: jobsOf(o.Jobs, t.Jobs)}
+	w := maskedCopy{target: t, original: original, identity: o.Identity, jobs: jobsOf(o.Jobs, t.Jobs),
+		named: o.Named}
 	if w.to, err = a.copyRecipients(o.Encrypt, t, original); err != nil {
 		return Snapshot{}, err
 	}
@@ -74,6 +76,7 @@ type maskedCopy struct {
 	identity []string
 	to       []age.Recipient
 	jobs     int
+	named    func(string) error
 }
 
 // draft returns the draft of the copy. For a subset it records which tables had conditions but not
@@ -87,7 +90,7 @@ func (w maskedCopy) draft(original archive.Manifest, how archive.Sanitized) draf
 		}
 		subset = &archive.Subset{Where: tables, Percent: subset.Percent, Start: subset.Start}
 	}
-	return draft{from: w.original.From, to: w.to, jobs: w.jobs, Manifest: archive.Manifest{
+	return draft{from: w.original.From, to: w.to, jobs: w.jobs, named: w.named, Manifest: archive.Manifest{
 		Target: w.target.Name, Type: snap.TypeSanitized, Engine: w.original.Engine, Sanitized: &how,
 		Subset: subset, Tables: original.Tables, // for the number of rows in the source
 	}}

@@ -151,6 +151,9 @@ func settingPath(config reflect.Value, key string) ([]string, reflect.Type, erro
 	case path == nil:
 		return nil, nil, snap.Usage(fmt.Sprintf("there is no setting %q", key),
 			"the settings are "+strings.Join(SettingKeys(), ", "))
+	case kind.Kind() == reflect.Slice && kind.Elem().Kind() == reflect.Struct:
+		return nil, nil, snap.Usage(fmt.Sprintf("%q is a list that this command neither reads nor writes", key),
+			"use `snapcli config edit`")
 	case kind.Kind() == reflect.Struct || kind.Kind() == reflect.Map:
 		return nil, nil, snap.Usage(fmt.Sprintf("%q is a group of settings", key),
 			"name one of them: "+strings.Join(settingKeys(kind, path), ", "))
@@ -257,7 +260,10 @@ func textOf(v reflect.Value) string {
 		}
 		return textOf(v.Elem())
 	case reflect.Slice:
-		return strings.Join(v.Interface().([]string), ",")
+		if list, ok := v.Interface().([]string); ok {
+			return strings.Join(list, ",")
+		}
+		return fmt.Sprintf("%d entries", v.Len())
 	}
 	return fmt.Sprint(v.Interface())
 }

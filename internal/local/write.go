@@ -34,8 +34,9 @@ type draft struct {
 	to   []age.Recipient // recipients; nil means not encrypted
 	jobs int
 
-	subset *engine.Subset // limits on the dump's rows; nil means all
-	verify verifying      // checks the dump before it is kept; may be nil
+	subset *engine.Subset     // limits on the dump's rows; nil means all
+	verify verifying          // checks the dump before it is kept; may be nil
+	named  func(string) error // called with its name before there is anything of that name; may be nil
 }
 
 // verifying writes the dump that a function produces, and returns an error if it must not be kept.
@@ -79,6 +80,11 @@ func (a *Agent) writeSnapshot(d draft, dump func(io.Writer) (engine.Info, error)
 	}
 	defer f.abandon()
 	d.Name, d.Created = f.name, f.created
+	if d.named != nil {
+		if err := d.named(f.name); err != nil {
+			return Snapshot{}, err
+		}
+	}
 	m, sum, err := writeArchive(f.file, d, dump)
 	if err == nil {
 		err = f.keep()

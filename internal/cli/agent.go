@@ -1,0 +1,281 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"snap"
+	"snap/api"
+	"snap/internal/command"
+	"snap/internal/local"
+	"snap/internal/nightly"
+)
+
+func (a *app) agentCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "agent",
+		Short: "Build, mask, check and push snapshots on a schedule",
+		Long: `Agent runs until you stop it. At the times of a target's schedule it builds a
+snapshot, masks it, loads the masked copy into a scratch database, runs the
+target's checks there, and pushes the copy to the cloud service, or to the only
+storage profile. The unmasked snapshot is then deleted. The agent also drops
+expired clones.
+
+  targets:
+    shop:
+      source: postgres://me@db/shop
+      destination: postgres://me@localhost/shop_dev
+      sanitize: {rules: shop.rules.yaml}
+      schedule: 17 3 * * *
+      time_zone: Europe/Berlin
+      checks:
+        - {sql: SELECT count(*) > 1000 FROM customers, expect: true}
+
+A target has one run at a time, also with several agents. A run that was killed
+resumes at its step. Times at which no agent was running are caught up by one
+run. The config file is read again when it changes.`,
+		Example: examples("run it in a terminal; docs/agent.md has a systemd unit", "snapcli agent"),
+		Args:    command.RequireKnown,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.serveAgent(cmd.Context()) },
+	}
+	a.jsonFlag(cmd)
+	cmd.AddCommand(a.agentRunCommand(), a.agentStatusCommand())
+	return cmd
+}
+
+// agentTick is how often the agent looks at its schedules and at the clones.
+const agentTick = 15 * time.Second
+
+// serveAgent runs until ctx ends, which is no error.
+func (a *app) serveAgent(ctx context.Context) error {
+	agent, err := a.agent()
+	if err != nil {
+		return err
+	}
+	p := agentPrinter{app: a}
+	for _, t := range agent.Scheduled() {
+		p.target(t)
+	}
+	if len(agent.Scheduled()) == 0 {
+		a.warn("no target has a schedule yet; add one with `snapcli config edit`")
+	}
+	ticker := time.NewTicker(agentTick)
+	defer ticker.Stop()
+	n := nightly.Agent{Book: agent.Runs(), Now: a.now, Report: p.event}
+	n.Serve(ctx, ticker.C, func() []nightly.Task {
+		if err := agent.Reload(); err != nil {
+			p.trouble("config.yaml", err)
+		}
+		p.sweep(ctx, agent)
+		return p.tasks(agent)
+	}, p.trouble)
+	return nil
+}
+
+// agentPrinter prints what the agent does. It is safe for concurrent use.
+type agentPrinter struct {
+	*app
+	mu   sync.Mutex
+	said map[string]string // last error by what it is about, so that it is printed once
+}
+
+// agentEvent is the line that agent --json prints.
+type agentEvent struct {
+	At       time.Time `json:"at"`
+	Target   string    `json:"target"`
+	Event    string    `json:"event" doc:"began, resumed, interrupted, ended, clock back or trouble"`
+	Run      *runView  `json:"run,omitempty"`
+	Detail   string    `json:"detail,omitempty" doc:"why nothing could be run, for trouble"`
+	Hint     string    `json:"hint,omitempty"`
+	Sentence string    `json:"-"`
+}
+
+// tasks returns the jobs of all targets that have a schedule.
+func (p *agentPrinter) tasks(agent *local.Agent) (all []nightly.Task) {
+	for _, t := range agent.Scheduled() {
+		task, err := agent.Nightly(t, p.service(agent))
+		p.trouble(t.Name, err)
+		if err == nil {
+			all = append(all, task)
+		}
+	}
+	return all
+}
+
+// service returns a function that connects to the cloud service. Runs of several targets call it
+// at the same time.
+func (p *agentPrinter) service(agent *local.Agent) func() (*api.Client, error) {
+	return func() (*api.Client, error) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		conn, err := p.cloud(agent)
+		if err != nil {
+			return nil, err
+		}
+		return conn.Client, nil
+	}
+}
+
+// sweep drops expired clones. It waits for a server for no longer than a tick.
+func (p *agentPrinter) sweep(ctx context.Context, agent *local.Agent) {
+	ctx, cancel := context.WithTimeout(ctx, agentTick)
+	defer cancel()
+	_, err := agent.SweepClones(ctx)
+	if errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	p.trouble("clones", err)
+}
+
+// trouble prints an error about something, once until it changes.
+func (p *agentPrinter) trouble(about string, err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	changed := p.said[about] != text
+	if p.said == nil {
+		p.said = map[string]string{}
+	}
+	p.said[about] = text
+	if err == nil || !changed {
+		return
+	}
+	e := asError(err)
+	p.print(agentEvent{Target: about, Event: "trouble", Detail: p.known.redact(e.Error()), Hint: e.Hint,
+		Sentence: p.known.redact(e.Error()) + hinted(e.Hint)})
+}
+
+func hinted(hint string) string {
+	if hint == "" {
+		return ""
+	}
+	return "; " + hint
+}
+
+// event prints what happened to a run.
+func (p *agentPrinter) event(e nightly.Event) {
+	v := agentEvent{Target: e.Target, Event: string(e.Kind)}
+	switch e.Kind {
+	case nightly.ClockBack:
+		v.Sentence = "the clock was set back by more than a day; runs continue from now"
+	case nightly.Interrupted:
+		v.Sentence = fmt.Sprintf("the run of %s stops in the step %s; it resumes when the agent starts again",
+			e.Run.Slot, e.Run.Step)
+	default:
+		v.Sentence = p.sentence(e.Kind, e.Run)
+	}
+	if e.Kind != nightly.ClockBack {
+		run := viewRun(e.Run)
+		run.Problem, run.Hint = p.known.redact(run.Problem), p.known.redact(run.Hint)
+		v.Run = &run
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.print(v)
+}
+
+// sentence describes a run that began, was resumed or ended.
+func (p *agentPrinter) sentence(what nightly.Kind, r nightly.Run) string {
+	switch {
+	case what == nightly.Resumed:
+		return fmt.Sprintf("resumed the run of %s at the step %s", r.Slot, r.Step)
+	case what == nightly.Began && r.Missed > 0:
+		return fmt.Sprintf("the run of %s begins; it also catches up for %s that no agent ran", r.Slot,
+			plural(r.Missed, "earlier one", "earlier ones"))
+	case what == nightly.Began:
+		return fmt.Sprintf("the run of %s begins", r.Slot)
+	case r.State == nightly.Failed:
+		return fmt.Sprintf("the run of %s failed in the step %s: %s%s", r.Slot, r.Step, p.known.redact(r.Problem),
+			hinted(p.known.redact(r.Hint)))
+	}
+	return fmt.Sprintf("pushed %s as %s, after %s", r.Masked, r.Pushed, brief(r.Ended.Sub(r.Began)))
+}
+
+// print prints a line. The caller holds the lock. A log that cannot be written to does not stop the
+// agent: the record of runs has everything.
+func (p *agentPrinter) print(e agentEvent) {
+	e.At = p.now().UTC()
+	if p.flags.json {
+		_ = p.printEvent(e)
+		return
+	}
+	failed := e.Event == "trouble" || e.Run != nil && e.Run.State == string(nightly.Failed)
+	if failed || !p.flags.quiet {
+		p.say("%s %s: %s", p.moment(e.At), e.Target, strings.TrimSpace(e.Sentence))
+	}
+}
+
+// target prints a schedule when the agent starts, and the last run.
+func (p *agentPrinter) target(t local.Target) {
+	times, err := nightly.Parse(t.Schedule, t.TimeZone)
+	if err != nil || p.flags.json || p.flags.quiet {
+		return // a bad schedule is reported with its first turn
+	}
+	_, next := times.Next(p.now())
+	p.note("%s: next run %s", t.Name, p.when(next))
+}
+
+func (a *app) agentRunCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "run TARGET",
+		Short: "Run the job of a target now",
+		Long: `Run does at once what the agent does at the times of the target's schedule, and
+records the run. It fails if an agent is working on the target.`,
+		Example:           examples("try the job before its first night", "snapcli agent run shop"),
+		Args:              command.ExactArgs("target"),
+		ValidArgsFunction: a.completeTargets,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runAgentNow(cmd.Context(), args[0])
+		},
+	}
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+func (a *app) runAgentNow(ctx context.Context, target string) error {
+	agent, err := a.agent()
+	if err != nil {
+		return err
+	}
+	t, err := agent.Target(target)
+	if err != nil {
+		return err
+	}
+	p := agentPrinter{app: a}
+	task, err := agent.Nightly(t, p.service(agent))
+	if err != nil {
+		return err
+	}
+	n := nightly.Agent{Book: agent.Runs(), Now: a.now, Report: func(nightly.Event) {}}
+	run, err := n.RunNow(ctx, task)
+	if err != nil {
+		return stopped(ctx, busy(err, t.Name), "the run", "the agent resumes it, and so does running it again")
+	}
+	if run.State == nightly.Failed {
+		return &snap.Error{Code: snap.CodeInvalid, Detail: fmt.Sprintf("the step %s failed: %s", run.Step, run.Problem),
+			Hint: run.Hint}
+	}
+	if a.flags.json {
+		return a.printJSON(viewRun(run))
+	}
+	a.done(run.Pushed, "%s", p.sentence(nightly.Ended, run))
+	return nil
+}
+
+// busy returns the error for a target that another process works on.
+func busy(err error, target string) error {
+	if !errors.Is(err, nightly.ErrBusy) {
+		return err
+	}
+	return &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("an agent is working on the target %q", target),
+		Hint: "wait until its run has ended: `snapcli agent status`", Cause: err}
+}

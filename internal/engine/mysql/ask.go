@@ -1,0 +1,37 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	driver "github.com/go-sql-driver/mysql"
+
+	"snap"
+	"snap/internal/engine"
+)
+
+// Ask implements [engine.Scratch].
+func (s *scratch) Ask(ctx context.Context, query string) (string, error) {
+	db, err := s.here.open(s.here.name)
+	if err != nil {
+		return "", err
+	}
+	defer db.Close()
+	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return "", s.place.failure(err)
+	}
+	defer tx.Rollback()
+	rows, err := tx.QueryContext(ctx, query)
+	var value string
+	if err == nil {
+		value, err = engine.Answer(rows)
+	}
+	var said *driver.MySQLError
+	if errors.As(err, &said) && ctx.Err() == nil {
+		return "", &snap.Error{Code: snap.CodeDatabase, Detail: "the SQL failed: " + said.Message,
+			Hint: "correct the SQL", Cause: err}
+	}
+	return value, s.place.failure(err)
+}

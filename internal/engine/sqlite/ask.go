@@ -1,0 +1,30 @@
+package sqlite
+
+import (
+	"context"
+
+	"snap/internal/engine"
+)
+
+// Ask implements [engine.Scratch].
+func (s *scratch) Ask(ctx context.Context, query string) (string, error) {
+	db, err := s.open(ctx, "ro", "query_only(1)")
+	if err != nil {
+		return "", err
+	}
+	defer db.Close()
+	rows, err := db.QueryContext(ctx, query)
+	if err != nil {
+		return "", statementError(err)
+	}
+	value, err := engine.Answer(rows)
+	return value, statementErrorOf(err)
+}
+
+// statementErrorOf is statementError for an error that may be nil or from elsewhere.
+func statementErrorOf(err error) error {
+	if code(err) == 0 {
+		return err
+	}
+	return statementError(err)
+}

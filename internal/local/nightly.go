@@ -1,0 +1,289 @@
+package local
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"snap"
+	"snap/api"
+	"snap/internal/engine"
+	"snap/internal/nightly"
+)
+
+// keptNights is how long the masked copies of the nightly job stay on this machine, apart from the
+// newest, so that clones of them can be reset.
+const keptNights = 7 * 24 * time.Hour
+
+// Runs keeps the records of the nightly job.
+func (a *Agent) Runs() nightly.Book { return nightly.Book{Dir: filepath.Join(a.data, "agent")} }
+
+// Scheduled returns the targets that have a schedule, sorted by name.
+func (a *Agent) Scheduled() (all []Target) {
+	for _, t := range a.Targets() {
+		if t.Schedule != "" {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// Nightly returns the nightly job of a target: it builds a snapshot, masks it, proves the masked
+// copy by loading it into a scratch database, pushes it and removes what it no longer needs. An
+// unmasked snapshot is never pushed and does not stay. service connects to the cloud service; it is
+// not called if none is configured, and the only storage profile receives the copy then.
+func (a *Agent) Nightly(t Target, service func() (*api.Client, error)) (nightly.Task, error) {
+	times, err := nightly.Parse(t.Schedule, t.TimeZone)
+	if t.Schedule == "" { // for a run now
+		times, err = nightly.Parse("@yearly", t.TimeZone)
+	}
+	if err != nil {
+		return nightly.Task{}, err
+	}
+	n := night{agent: a, target: t, service: service}
+	return nightly.Task{Target: t.Name, Times: times, Failed: n.failed, Steps: []nightly.Step{
+		{Name: "build", Do: n.build}, {Name: "sanitize", Do: n.sanitize}, {Name: "prove", Do: n.prove},
+		{Name: "push", Do: n.push}, {Name: "clean up", Do: n.cleanUp},
+	}}, nil
+}
+
+// scheduleFlaws adds what would make the nightly job of a target fail.
+func (a *Agent) scheduleFlaws(t Target, f *flaws) {
+	at := "targets." + t.Name
+	f.add(Flaw{Key: at + ".checks", Err: checkChecks(t.Checks)})
+	_, err := nightly.Parse("@daily", t.TimeZone)
+	f.add(Flaw{Key: at + ".time_zone", Err: err})
+	if t.Schedule == "" {
+		return
+	}
+	if _, err = nightly.Parse(t.Schedule, ""); err == nil {
+		err = canMaskNightly(t)
+	}
+	f.add(Flaw{Key: at + ".schedule", Err: err})
+	f.add(Flaw{Key: at + ".schedule", Err: a.canPushNightly(), Doubt: true}) // the environment may say where
+}
+
+// canMaskNightly returns an error if a target lacks what the nightly job needs.
+func canMaskNightly(t Target) error {
+	switch {
+	case t.Source == "":
+		return snap.Usage(fmt.Sprintf("the target %q has no source to build from", t.Name),
+			fmt.Sprintf("give it one with `snapcli targets add %q --source URL`", t.Name))
+	case t.Sanitize == SanitizeSpec{}:
+		return snap.Usage(fmt.Sprintf("the target %q has no masking rules, and the agent pushes only masked "+
+			"snapshots", t.Name), fmt.Sprintf("draft rules with `snapcli sanitize %q --init`", t.Name))
+	}
+	return nil
+}
+
+// canPushNightly returns an error if there is no single place to push to.
+func (a *Agent) canPushNightly() error {
+	if c := a.Config(); c.Cloud.URL == "" && len(c.StorageProfiles) != 1 {
+		return snap.Usage("the agent has nowhere to push to", "set cloud.url, or configure one storage profile")
+	}
+	return nil
+}
+
+func checkChecks(all []Check) error {
+	for _, c := range all {
+		if strings.TrimSpace(c.SQL) == "" {
+			return snap.Usage("a check has no sql",
+				"write it as: - {sql: SELECT count(*) > 0 FROM orders, expect: true}")
+		}
+	}
+	return nil
+}
+
+// night does the steps of one target's job.
+type night struct {
+	agent   *Agent
+	target  Target
+	service func() (*api.Client, error)
+}
+
+// build takes the snapshot, unless a killed run did.
+func (n night) build(ctx context.Context, r *nightly.Run, save func() error) error {
+	if err := cmp.Or(canMaskNightly(n.target), n.agent.canPushNightly()); err != nil {
+		return err
+	}
+	if done, err := n.agent.whole(n.target.Name, r.Original); done || err != nil {
+		return err
+	}
+	_, err := n.agent.Build(ctx, n.target.Name, BuildOptions{Named: noting(&r.Original, save)}, nil)
+	return err
+}
+
+// sanitize masks the snapshot, unless a killed run did.
+func (n night) sanitize(ctx context.Context, r *nightly.Run, save func() error) error {
+	if done, err := n.agent.whole(n.target.Name, r.Masked); done || err != nil {
+		return err
+	}
+	o := SanitizeOptions{Snapshot: r.Original, Named: noting(&r.Masked, save)}
+	_, err := n.agent.Sanitize(ctx, n.target.Name, o, nil)
+	return err
+}
+
+// noting returns a function that saves the name of a snapshot before it exists.
+func noting(field *string, save func() error) func(string) error {
+	return func(name string) error {
+		*field = name
+		return save()
+	}
+}
+
+// whole reports whether a snapshot that a killed run named is complete. It removes what a kill left
+// of one that is not.
+func (a *Agent) whole(target, name string) (bool, error) {
+	if name == "" {
+		return false, nil
+	}
+	path, err := a.snapshotFile(target, name)
+	if err != nil {
+		return false, err
+	}
+	if _, err := os.Stat(recordPath(path)); err == nil {
+		return true, nil
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("remove an incomplete snapshot: %w", err)
+	}
+	return false, nil
+}
+
+// prove loads the masked copy into a scratch database and runs the target's checks there.
+func (n night) prove(ctx context.Context, r *nightly.Run, _ func() error) error {
+	a := n.agent
+	s, err := a.ToDelete(r.Masked) // by its whole name
+	if err != nil {
+		return err
+	}
+	reader, err := a.openVerified(ctx, s, nil)
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	d, err := a.dumpOf(s, reader)
+	if err != nil {
+		return err
+	}
+	dir, done, err := a.workDir()
+	if err != nil {
+		return err
+	}
+	defer done()
+	place, err := a.scratchPlace(n.target, s.Engine, dir)
+	if err != nil {
+		return err
+	}
+	scratch, err := place.engine.Restore(ctx, place.url, d, engine.Options{Jobs: jobsOf(n.target.Jobs), TempDir: dir})
+	if err != nil {
+		return diskError(err, "load the masked copy into a scratch database")
+	}
+	defer scratch.Drop(context.WithoutCancel(ctx))
+	for _, c := range n.target.Checks {
+		if err := c.run(ctx, scratch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run returns an error if the check does not hold in a scratch database.
+func (c Check) run(ctx context.Context, scratch engine.Scratch) error {
+	value, err := scratch.Ask(ctx, c.SQL)
+	var known *snap.Error
+	if errors.As(err, &known) {
+		return &snap.Error{Code: known.Code, Detail: fmt.Sprintf("the check %q cannot be made: %s", c.short(), known),
+			Hint: "correct it in the target's checks", Cause: err}
+	}
+	if err != nil || sameValue(value, c.Expect) {
+		return err
+	}
+	return snap.Invalid(fmt.Sprintf("the check %q gives %q, and %q is expected", c.short(), shorten(value),
+		shorten(c.Expect)), "nothing was pushed; look at the masked copy, the rules and the source")
+}
+
+func (c Check) short() string { return shorten(strings.Join(strings.Fields(c.SQL), " ")) }
+
+func shorten(text string) string {
+	const most = 120
+	if r := []rune(text); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return text
+}
+
+// sameValue compares a value with the expected one as text, as numbers, or as true and false, which
+// some databases return as t and f or 1 and 0.
+func sameValue(got, want string) bool {
+	if got == want {
+		return true
+	}
+	x, err := strconv.ParseFloat(got, 64)
+	y, other := strconv.ParseFloat(want, 64)
+	if err == nil && other == nil {
+		return x == y
+	}
+	yes, err := strconv.ParseBool(got)
+	wanted, other := strconv.ParseBool(want)
+	return err == nil && other == nil && yes == wanted
+}
+
+// push sends the masked copy to the service, or to the only storage profile. Both recognize a copy
+// that a killed run sent.
+func (n night) push(ctx context.Context, r *nightly.Run, save func() error) error {
+	o := PushOptions{Snapshot: r.Masked, Type: snap.TypeSanitized}
+	var result PushResult
+	var err error
+	if n.agent.Config().Cloud.URL == "" {
+		result, err = n.agent.PushProfile(ctx, "", n.target.Name, o, nil)
+	} else {
+		var client *api.Client
+		if client, err = n.service(); err == nil {
+			result, err = n.agent.Push(ctx, client, n.target.Name, o, nil)
+		}
+	}
+	r.Pushed = result.ID
+	return err
+}
+
+// failed removes the unmasked snapshot of a run that failed. The masked copy stays for a look.
+func (n night) failed(r *nightly.Run) {
+	if err := n.remove(r.Original); err != nil {
+		n.agent.log.Warn("an unmasked snapshot could not be removed", "snapshot", r.Original, "err", err)
+	}
+}
+
+// cleanUp removes the unmasked snapshot, and masked copies of earlier runs.
+func (n night) cleanUp(_ context.Context, r *nightly.Run, _ func() error) error {
+	record, failed := n.agent.Runs().Read(n.target.Name)
+	for _, old := range record.Runs {
+		if old.Masked == r.Masked || n.agent.now().Sub(old.Began) < keptNights {
+			continue
+		}
+		failed = errors.Join(failed, n.remove(old.Masked))
+	}
+	for _, old := range record.Runs { // of runs that were given up
+		failed = errors.Join(failed, n.remove(old.Original))
+	}
+	return failed
+}
+
+// remove deletes a snapshot that the job made, if it is still there.
+func (n night) remove(name string) error {
+	path, err := n.agent.snapshotFile(n.target.Name, name)
+	if name == "" || err != nil {
+		return nil
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return n.agent.DeleteSnapshot(name)
+}

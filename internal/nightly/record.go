@@ -1,0 +1,126 @@
+package nightly
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"snap"
+	"snap/internal/disk"
+)
+
+// State is the state of a run.
+type State string
+
+// The states.
+const (
+	Running State = "running" // or its process was killed: the lock says which
+	Stopped State = "stopped" // in order, with the agent; the next one resumes it
+	Done    State = "done"
+	Failed  State = "failed"
+)
+
+// Run is one run of a target's job.
+type Run struct {
+	Slot    Slot      `json:"slot"`
+	State   State     `json:"state"`
+	Step    string    `json:"step,omitempty"` // the one in progress, or the one that failed
+	Began   time.Time `json:"began"`
+	Ended   time.Time `json:"ended,omitzero"`
+	Kills   int       `json:"kills,omitempty"`   // processes that ended while they worked on it
+	Missed  int       `json:"missed,omitempty"`  // earlier times at which no agent was running
+	Problem string    `json:"problem,omitempty"` // why it failed
+	Hint    string    `json:"hint,omitempty"`
+
+	Original string `json:"original,omitempty"` // local snapshots that it made
+	Masked   string `json:"masked,omitempty"`
+	Pushed   string `json:"pushed,omitempty"` // ID, or name in a storage profile
+}
+
+// Record is what is known about a target's runs. It is written before and after each run, and
+// before and after each step.
+type Record struct {
+	After Slot  `json:"after"` // slots up to this one are not due any more
+	Runs  []Run `json:"runs"`  // oldest first
+}
+
+// kept is the number of runs in a record.
+const kept = 60
+
+// last returns the newest run, or nil.
+func (r *Record) last() *Run {
+	if len(r.Runs) == 0 {
+		return nil
+	}
+	return &r.Runs[len(r.Runs)-1]
+}
+
+// add begins a run.
+func (r *Record) add(run Run) {
+	r.After = run.Slot
+	r.Runs = append(r.Runs, run)
+	if n := len(r.Runs) - kept; n > 0 {
+		r.Runs = r.Runs[n:]
+	}
+}
+
+// Book keeps the records of all targets in a folder.
+type Book struct{ Dir string }
+
+func (b Book) path(target string) string { return filepath.Join(b.Dir, target+".json") }
+
+// Read returns the record of a target. A target that was never scheduled has an empty one.
+func (b Book) Read(target string) (r Record, err error) {
+	text, err := os.ReadFile(b.path(target))
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	if err != nil {
+		return r, &snap.Error{Code: snap.CodeInternal, Cause: err,
+			Detail: fmt.Sprintf("the record of runs %s cannot be read", b.path(target)),
+			Hint:   "restore the file from a backup, or delete it; then only times after now are due"}
+	}
+	return r, nil
+}
+
+// write replaces the record of a target. The caller holds its lock.
+func (b Book) write(target string, r Record) error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err == nil {
+		err = disk.Replace(b.path(target), append(text, '\n'), 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("write the record of runs: %w", err)
+	}
+	return nil
+}
+
+// ErrBusy is returned when another process works on a target.
+var ErrBusy = errors.New("another agent is working on this target")
+
+// lock takes the lock of a target. The system releases it when the process is killed.
+func (b Book) lock(target string) (release func(), err error) {
+	if err := os.MkdirAll(b.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("create the folder of runs: %w", err)
+	}
+	l := flock.New(filepath.Join(b.Dir, target+".lock"), flock.SetPermissions(0o600))
+	free, err := l.TryLock()
+	if err == nil && !free {
+		err = ErrBusy
+	}
+	if err != nil {
+		_ = l.Close()
+		return nil, fmt.Errorf("lock the record of %s: %w", target, err)
+	}
+	disk.RemoveLeft(b.path(target))
+	return func() { _ = l.Close() }, nil
+}

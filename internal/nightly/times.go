@@ -1,0 +1,134 @@
+package nightly
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	_ "time/tzdata" // containers have no zones
+
+	"github.com/netresearch/go-cron"
+
+	"snap"
+)
+
+// Slot is a time on the clock on the wall of a schedule's time zone, such as 2026-11-23T03:17. It
+// identifies a run: each slot has at most one. Slots are compared as text.
+type Slot string
+
+const slotForm = "2006-01-02T15:04"
+
+// Times is a schedule: a list of slots in a time zone.
+//
+// A slot that occurs twice, because clocks are set back, begins the first time. A slot that does not
+// occur, because clocks are set forward, begins at the moment of the change.
+type Times struct {
+	spec cron.Schedule
+	zone *time.Location
+}
+
+// parser accepts the five fields of cron, and @daily and the like. As in cron, a day matches if
+// either the day of the month or the day of the week does, when both are limited.
+var parser = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor |
+	cron.DowOrDom)
+
+// Parse reads a schedule in the syntax of cron. It may begin with CRON_TZ=ZONE, which takes
+// precedence over zone. Without either, the schedule is in UTC.
+func Parse(text, zone string) (Times, error) {
+	fields := strings.TrimSpace(text)
+	for _, prefix := range []string{"CRON_TZ=", "TZ="} {
+		if rest, found := strings.CutPrefix(fields, prefix); found {
+			zone, fields, _ = strings.Cut(rest, " ")
+		}
+	}
+	at, err := time.LoadLocation(zone)
+	if err != nil || zone == "Local" {
+		return Times{}, snap.Usage(fmt.Sprintf("there is no time zone %q", zone),
+			"use a name such as Europe/Berlin or UTC")
+	}
+	const hint = `use the five fields of cron, minute first: "17 3 * * *" is 3:17 every night`
+	spec, err := parser.Parse(fields)
+	if err != nil {
+		return Times{}, snap.Usage(fmt.Sprintf("%q is not a schedule: %s", text, err), hint)
+	}
+	if _, ok := spec.(*cron.SpecSchedule); !ok { // @every has no times on a clock
+		return Times{}, snap.Usage(fmt.Sprintf("%q is not a schedule with times of day", text), hint)
+	}
+	if spec.Next(time.Unix(0, 0).UTC()).IsZero() {
+		return Times{}, snap.Usage(fmt.Sprintf("the schedule %q never comes", text), hint)
+	}
+	return Times{spec: spec, zone: at}, nil
+}
+
+// Wall returns the slot form of a moment.
+func (t Times) Wall(now time.Time) Slot { return Slot(now.In(t.zone).Format(slotForm)) }
+
+// Next returns the first slot that begins after now.
+func (t Times) Next(now time.Time) (Slot, time.Time) {
+	for wall := t.civil(t.Wall(now)).Add(-24 * time.Hour); ; { // clocks never change by a day
+		wall = t.spec.Next(wall)
+		if wall.IsZero() {
+			return "", wall
+		}
+		slot := Slot(wall.Format(slotForm))
+		if at := t.At(slot); at.After(now) {
+			return slot, at
+		}
+	}
+}
+
+// reach limits how far back Due looks.
+const reach = 400 * 24 * time.Hour
+
+// Due returns the newest slot after a given one that has begun, or "", and the number of moments
+// before it at which slots began.
+func (t Times) Due(after Slot, now time.Time) (due Slot, earlier int) {
+	wall := t.civil(after)
+	if far := now.UTC().Add(-reach); wall.Before(far) {
+		wall = far
+	}
+	var begins time.Time
+	for {
+		wall = t.spec.Next(wall)
+		slot := Slot(wall.Format(slotForm))
+		at := t.At(slot)
+		if wall.IsZero() || at.After(now) {
+			return due, earlier
+		}
+		if due != "" && !at.Equal(begins) {
+			earlier++
+		}
+		due, begins = slot, at
+	}
+}
+
+// civil returns a slot as a time in UTC, where every slot occurs once.
+func (t Times) civil(s Slot) time.Time {
+	at, err := time.Parse(slotForm, string(s))
+	if err != nil { // a record that somebody edited: everything before it is over
+		return time.Time{}
+	}
+	return at
+}
+
+// At returns the moment at which a slot begins.
+func (t Times) At(s Slot) time.Time {
+	wall := t.civil(s)
+	at := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), 0, 0, t.zone)
+	start, end := at.ZoneBounds()
+	switch now := t.Wall(at); {
+	case now > s: // the slot was skipped, and at is after the change
+		return start.UTC()
+	case now < s:
+		return end.UTC()
+	}
+	if start.IsZero() {
+		return at.UTC()
+	}
+	_, offset := at.Zone()
+	_, before := start.Add(-time.Second).Zone()
+	first := at.Add(time.Duration(offset-before) * time.Second)
+	if first.Before(start) && t.Wall(first) == s {
+		return first.UTC()
+	}
+	return at.UTC()
+}

@@ -1,0 +1,256 @@
+// Package nightly runs the jobs of targets at the times of their schedules, each slot at most once,
+// and keeps a record of every run.
+//
+// The record is written before and after each step, and a lock is held meanwhile. A run whose
+// record says that it is running while nobody holds the lock was killed; the next turn resumes it
+// at its step. Every slot ends in the record in one of three ways: as a run that is done, as a run
+// that failed with a problem, or counted as missed in the run that caught up for it.
+package nightly
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"snap"
+)
+
+// Step is a part of a job. After a kill, Do is called again with what it noted in the run and saved.
+type Step struct {
+	Name string
+	Do   func(ctx context.Context, r *Run, save func() error) error
+}
+
+// Task is the job of one target.
+type Task struct {
+	Target string
+	Times  Times
+	Steps  []Step
+	Failed func(*Run) // called after a run failed; may be nil
+}
+
+// Event is something that happened to a run, for people.
+type Event struct {
+	Target string
+	Run    Run
+	Kind   Kind
+}
+
+// Kind is the kind of an [Event].
+type Kind string
+
+// The kinds of events.
+const (
+	Began       Kind = "began"
+	Resumed     Kind = "resumed"     // after the agent was killed or stopped
+	Ended       Kind = "ended"       // done or failed
+	Interrupted Kind = "interrupted" // the agent stops; the next one resumes the run
+	ClockBack   Kind = "clock back"  // the record was ahead of the clock, and begins now
+)
+
+// Agent works on tasks.
+type Agent struct {
+	Book   Book
+	Now    func() time.Time
+	Report func(Event) // may be called concurrently
+}
+
+// mostKills limits how often a run is resumed after kills, since it may be their cause.
+const mostKills = 3
+
+// ahead is how far a record may be ahead of the clock before it is given up.
+const ahead = 24 * time.Hour
+
+// Turn does what is due for a target: it resumes a run that was killed, or begins the newest slot
+// that was not run yet. ran reports whether there was anything to do. A failed run is no error: it
+// is in the record. It fails with [ErrBusy] if another process works on the target.
+func (a *Agent) Turn(ctx context.Context, t Task) (ran bool, err error) {
+	return a.turn(ctx, t, (*Agent).scheduled)
+}
+
+// RunNow runs a target's job now, whatever its schedule says, and returns the run. Slots that are
+// due count as missed in it.
+func (a *Agent) RunNow(ctx context.Context, t Task) (Run, error) {
+	ran, err := a.turn(ctx, t, (*Agent).unscheduled)
+	if err != nil {
+		return Run{}, err
+	}
+	r, err := a.Book.Read(t.Target)
+	if err != nil || !ran || r.last() == nil {
+		return Run{}, err
+	}
+	return *r.last(), nil
+}
+
+// turn runs what choose returns. choose may change the record, which is then written.
+func (a *Agent) turn(ctx context.Context, t Task, choose func(*Agent, Task, *Record) (*Run, error)) (bool, error) {
+	release, err := a.Book.lock(t.Target)
+	if err != nil {
+		return false, err
+	}
+	defer release()
+	r, err := a.Book.Read(t.Target)
+	if err != nil {
+		return false, err
+	}
+	run, err := choose(a, t, &r)
+	if err != nil || run == nil {
+		return false, err
+	}
+	what := Began
+	if run.State != "" {
+		what = Resumed
+	}
+	if run.State == Running {
+		run.Kills++
+	}
+	run.State = Running
+	if err := a.Book.write(t.Target, r); err != nil {
+		return false, err
+	}
+	a.Report(Event{t.Target, *run, what})
+	return true, a.work(ctx, t, &r, run)
+}
+
+// scheduled returns the run to work on, or nil. It closes an unfinished run that is not resumed.
+func (a *Agent) scheduled(t Task, r *Record) (*Run, error) {
+	now := a.Now()
+	if r.After == "" || t.Times.At(r.After).After(now.Add(ahead)) {
+		return nil, a.begin(t, r)
+	}
+	due, earlier := t.Times.Due(r.After, now)
+	if l := r.last(); l.unfinished() {
+		if due == "" && l.Kills < mostKills {
+			return l, nil
+		}
+		if err := a.giveUp(t, r); err != nil {
+			return nil, err
+		}
+	}
+	if due == "" {
+		return nil, nil
+	}
+	return a.newRun(t, r, due, earlier), nil
+}
+
+func (a *Agent) newRun(t Task, r *Record, slot Slot, missed int) *Run {
+	r.add(Run{Slot: slot, Step: t.Steps[0].Name, Began: a.Now().UTC(), Missed: missed})
+	return r.last()
+}
+
+// unfinished reports whether the run's process ended before the run did.
+func (l *Run) unfinished() bool { return l != nil && (l.State == Running || l.State == Stopped) }
+
+// begin starts a record: slots up to now are not due. A record that is ahead of the clock starts
+// again.
+func (a *Agent) begin(t Task, r *Record) error {
+	if r.After != "" {
+		a.Report(Event{Target: t.Target, Kind: ClockBack})
+	}
+	if r.last().unfinished() {
+		if err := a.giveUp(t, r); err != nil {
+			return err
+		}
+	}
+	r.After = t.Times.Wall(a.Now())
+	return a.Book.write(t.Target, *r)
+}
+
+// giveUp closes the last run, whose process ended.
+func (a *Agent) giveUp(t Task, r *Record) error {
+	l := r.last()
+	l.Problem = fmt.Sprintf("the agent ended in the step %s, and the next run was due before this one was resumed",
+		l.Step)
+	l.Hint = "keep the agent running, for example under systemd"
+	if l.Kills >= mostKills {
+		l.Problem = fmt.Sprintf("the agent was killed in the step %s, %d times", l.Step, l.Kills+1)
+		l.Hint = "look for a lack of memory on the agent's machine"
+	}
+	l.State, l.Ended = Failed, a.Now().UTC()
+	if err := a.Book.write(t.Target, *r); err != nil {
+		return err
+	}
+	if t.Failed != nil {
+		t.Failed(l)
+	}
+	a.Report(Event{t.Target, *l, Ended})
+	return nil
+}
+
+// unscheduled returns a run for this minute.
+func (a *Agent) unscheduled(t Task, r *Record) (*Run, error) {
+	now := a.Now()
+	slot := t.Times.Wall(now)
+	if r.After == "" {
+		r.After = t.Times.Wall(now.Add(-time.Minute))
+	}
+	if r.After >= slot {
+		return nil, &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("the run of %s was already begun", slot),
+			Hint: "wait a minute, or see `snapcli agent status`"}
+	}
+	if r.last().unfinished() {
+		if err := a.giveUp(t, r); err != nil {
+			return nil, err
+		}
+	}
+	due, missed := t.Times.Due(r.After, now)
+	if due != "" && due != slot {
+		missed++
+	}
+	return a.newRun(t, r, slot, missed), nil
+}
+
+// work does the steps of a run, from the one in its record.
+func (a *Agent) work(ctx context.Context, t Task, r *Record, run *Run) error {
+	save := func() error { return a.Book.write(t.Target, *r) }
+	for _, step := range t.Steps[indexOf(t.Steps, run.Step):] {
+		run.Step = step.Name
+		err := save()
+		if err == nil {
+			err = step.Do(ctx, run, save)
+		}
+		if err != nil && ctx.Err() != nil {
+			run.State = Stopped
+			err = save()
+			a.Report(Event{t.Target, *run, Interrupted})
+			return errors.Join(ctx.Err(), err)
+		}
+		if err != nil {
+			return a.end(t, r, run, err)
+		}
+	}
+	return a.end(t, r, run, nil)
+}
+
+// end records how a run ended.
+func (a *Agent) end(t Task, r *Record, run *Run, problem error) error {
+	run.State, run.Ended = Done, a.Now().UTC()
+	if problem != nil {
+		run.State, run.Problem = Failed, problem.Error()
+		var e *snap.Error
+		if errors.As(problem, &e) {
+			run.Hint = e.Hint
+		}
+	} else {
+		run.Step = ""
+	}
+	if err := a.Book.write(t.Target, *r); err != nil {
+		return err
+	}
+	if problem != nil && t.Failed != nil {
+		t.Failed(run)
+	}
+	a.Report(Event{t.Target, *run, Ended})
+	return nil
+}
+
+// indexOf returns the index of a step, or 0 if there is none with that name.
+func indexOf(steps []Step, name string) int {
+	for i, s := range steps {
+		if s.Name == name {
+			return i
+		}
+	}
+	return 0
+}

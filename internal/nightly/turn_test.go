@@ -1,0 +1,287 @@
+package nightly
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"snap"
+)
+
+// world is everything outside the record: a clock, snapshots, and pushed copies. It can end the
+// process, as a panic, at every moment at which something is about to be written or was written.
+type world struct {
+	now    time.Time
+	chance *rand.Rand
+	until  int                // moments until the process is killed; less than zero: never
+	stop   context.CancelFunc // ends the agent in order
+	kills  int
+	made   map[string]bool
+	pushed map[string]bool // by name of the copy, as the service recognizes it
+	of     map[string]Slot
+	events []Event
+}
+
+type killed struct{}
+
+func (w *world) moment() {
+	if w.until == 0 {
+		w.kills++
+		panic(killed{})
+	}
+	w.until--
+}
+
+func (w *world) step(name string, field func(*Run) *string) Step {
+	return Step{Name: name, Do: func(ctx context.Context, r *Run, save func() error) error {
+		w.moment()
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case w.chance.IntN(40) == 0:
+			return snap.Invalid("the "+name+" failed", "look")
+		case w.chance.IntN(25) == 0:
+			w.stop()
+			return ctx.Err()
+		}
+		if at := field(r); !w.made[*at] {
+			*at = fmt.Sprintf("%s-%d", name, len(w.made))
+			if err := save(); err != nil {
+				return err
+			}
+			w.moment()
+			w.made[*at] = true
+		}
+		w.moment()
+		return nil
+	}}
+}
+
+func (w *world) task(t *testing.T) Task {
+	t.Helper()
+	times, err := Parse("0 3 * * *", "Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	push := Step{Name: "push", Do: func(_ context.Context, r *Run, _ func() error) error {
+		w.moment()
+		w.pushed[r.Masked], w.of[r.Masked] = true, r.Slot
+		r.Pushed = "snap_" + r.Masked
+		w.moment()
+		return nil
+	}}
+	return Task{Target: "shop", Times: times, Steps: []Step{
+		w.step("build", func(r *Run) *string { return &r.Original }),
+		w.step("sanitize", func(r *Run) *string { return &r.Masked }), push}}
+}
+
+func newWorld(seed uint64) *world {
+	return &world{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), chance: rand.New(rand.NewPCG(seed, 7)),
+		made: map[string]bool{}, pushed: map[string]bool{}, of: map[string]Slot{}}
+}
+
+// turn is one life of the agent: a turn, which may be killed.
+func (w *world) turn(t *testing.T, dir string, task Task) {
+	t.Helper()
+	defer func() {
+		if r := recover(); r != nil && r != (killed{}) {
+			panic(r)
+		}
+	}()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	w.stop = cancel
+	a := &Agent{Book: Book{Dir: dir}, Now: func() time.Time { w.moment(); return w.now },
+		Report: func(e Event) { w.events = append(w.events, e); w.moment() }}
+	if _, err := a.Turn(ctx, task); err != nil && !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+}
+
+// Over 200 kills at every point, no night is run twice and none is lost: each is in the record as
+// done, as failed with a problem, or as missed in the run after it; and each pushed one copy at most.
+func TestKilledRunsAreNeitherLostNorDoubled(t *testing.T) {
+	t.Parallel()
+	kills := 0
+	for seed := uint64(1); kills < 210; seed++ {
+		w, dir := newWorld(seed), t.TempDir()
+		task := w.task(t)
+		w.until = -1
+		w.turn(t, dir, task)
+		began := w.now
+		for range 40 {
+			w.now = w.now.Add(time.Duration(w.chance.IntN(30*60)) * time.Minute)
+			w.until = w.chance.IntN(24) - 4
+			w.turn(t, dir, task)
+		}
+		for range 3 * mostKills { // nothing happens to the last run
+			w.until = -1
+			w.turn(t, dir, task)
+		}
+		w.check(t, seed, dir, task.Times, began)
+		kills += w.kills
+	}
+	t.Logf("%d kills", kills)
+}
+
+func (w *world) check(t *testing.T, seed uint64, dir string, times Times, began time.Time) {
+	t.Helper()
+	r, err := Book{Dir: dir}.Read("shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nights := 0
+	for slot, at := times.Next(began); !at.After(w.now); slot, at = times.Next(at) {
+		nights++
+		_ = slot
+	}
+	counted, seen := 0, map[Slot]bool{}
+	for _, run := range r.Runs {
+		counted += 1 + run.Missed
+		if seen[run.Slot] {
+			t.Errorf("seed %d: %s ran twice", seed, run.Slot)
+		}
+		seen[run.Slot] = true
+		if run.State != Done && run.State != Failed || run.State == Failed && run.Problem == "" || run.Ended.IsZero() {
+			t.Errorf("seed %d: %+v", seed, run)
+		}
+		if run.State == Done && !w.pushed[run.Masked] {
+			t.Errorf("seed %d: nothing was pushed by %+v", seed, run)
+		}
+	}
+	if counted != nights {
+		t.Errorf("seed %d: %d nights passed, and the record accounts for %d", seed, nights, counted)
+	}
+	once := slices.Collect(maps.Values(w.of))
+	if len(slices.Compact(slices.Sorted(slices.Values(once)))) != len(once) {
+		t.Errorf("seed %d: a night pushed two copies: %v", seed, w.of)
+	}
+}
+
+// Missed nights are caught up by one run that counts them, and a target that is new owes nothing.
+func TestMissedNightsAreCaughtUpOnce(t *testing.T) {
+	t.Parallel()
+	w, dir := newWorld(1), t.TempDir()
+	w.until = -1
+	task := w.task(t)
+	task.Steps = task.Steps[2:]
+	w.turn(t, dir, task)
+	if len(w.events) > 0 {
+		t.Errorf("the first turn did something: %+v", w.events)
+	}
+	w.now = w.now.Add(5 * 24 * time.Hour)
+	for range 3 {
+		w.turn(t, dir, task)
+	}
+	if len(w.events) != 2 || w.events[1].Run.Missed != 4 || w.events[1].Run.Slot != "2026-03-06T03:00" {
+		t.Errorf("%+v", w.events)
+	}
+}
+
+// A run that was killed three times is given up, and so is one whose successor is due.
+func TestKilledRunsAreGivenUp(t *testing.T) {
+	t.Parallel()
+	apart := map[string]time.Duration{"killed four times": 0, "the next is due": 24 * time.Hour}
+	for name, between := range apart {
+		w, dir := newWorld(1), t.TempDir()
+		w.until = -1
+		task := w.task(t)
+		task.Steps = []Step{{Name: "crash", Do: func(context.Context, *Run, func() error) error { panic(killed{}) }}}
+		w.turn(t, dir, task)
+		w.now = w.now.Add(24 * time.Hour)
+		for range 5 {
+			w.turn(t, dir, task)
+			w.now = w.now.Add(between)
+		}
+		r, err := Book{Dir: dir}.Read("shop")
+		if err != nil || len(r.Runs) == 0 || r.Runs[0].State != Failed ||
+			!strings.Contains(r.Runs[0].Problem, "crash") {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+}
+
+// A clock that was a year ahead by mistake does not stop the nights.
+func TestClockThatWasAhead(t *testing.T) {
+	t.Parallel()
+	w, dir := newWorld(1), t.TempDir()
+	w.until = -1
+	task := w.task(t)
+	task.Steps = task.Steps[2:]
+	w.turn(t, dir, task)
+	w.now = w.now.Add(365 * 24 * time.Hour)
+	w.turn(t, dir, task)
+	w.now = w.now.Add(-365 * 24 * time.Hour)
+	w.turn(t, dir, task)
+	w.now = w.now.Add(24 * time.Hour)
+	w.turn(t, dir, task)
+	last := w.events[len(w.events)-1]
+	if last.Kind != Ended || last.Run.Slot != "2026-03-02T03:00" {
+		t.Errorf("%+v", w.events)
+	}
+}
+
+// A second agent leaves a target alone that is being worked on; a run now counts as the night.
+func TestOneRunAtATime(t *testing.T) {
+	t.Parallel()
+	w, dir := newWorld(1), t.TempDir()
+	w.until = -1
+	task := w.task(t)
+	var other error
+	a := &Agent{Book: Book{Dir: dir}, Now: func() time.Time { return w.now }, Report: func(Event) {}}
+	task.Steps = []Step{{Name: "look", Do: func(context.Context, *Run, func() error) error {
+		_, other = a.Turn(t.Context(), task)
+		return nil
+	}}}
+	run, err := a.RunNow(t.Context(), task)
+	if err != nil || run.State != Done || run.Slot != "2026-03-01T13:00" || !errors.Is(other, ErrBusy) {
+		t.Errorf("%+v, %v; the other: %v", run, err, other)
+	}
+	if _, err := a.RunNow(t.Context(), task); snap.CodeOf(err) != snap.CodeConflict {
+		t.Errorf("again in the same minute: %v", err)
+	}
+	if ran, err := a.Turn(t.Context(), task); ran || err != nil {
+		t.Errorf("%v, %v", ran, err)
+	}
+}
+
+// Serve takes turns at every tick, and stops its runs when it is stopped.
+func TestServe(t *testing.T) {
+	t.Parallel()
+	w, dir := newWorld(1), t.TempDir()
+	w.until = -1
+	task := w.task(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	task.Steps = []Step{{Name: "wait", Do: func(ctx context.Context, _ *Run, _ func() error) error {
+		cancel()
+		<-ctx.Done()
+		return ctx.Err()
+	}}}
+	if err := (Book{Dir: dir}).start("shop", "2026-02-27T03:00"); err != nil {
+		t.Fatal(err)
+	}
+	a := &Agent{Book: Book{Dir: dir}, Now: func() time.Time { return w.now }, Report: func(Event) {}}
+	trouble := func(target string, err error) { t.Errorf("%s: %v", target, err) }
+	a.Serve(ctx, nil, func() []Task { return []Task{task} }, trouble)
+	r, err := Book{Dir: dir}.Read("shop")
+	if err != nil || len(r.Runs) != 1 || r.Runs[0].State != Stopped || r.Runs[0].Kills != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// start writes a record whose slots are not due up to one.
+func (b Book) start(target string, after Slot) error {
+	release, err := b.lock(target)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return b.write(target, Record{After: after})
+}
