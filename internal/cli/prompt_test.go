@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"snap/internal/local"
 	"strings"
 	"testing"
 
 	"snap"
+	"snap/internal/local"
 )
 
 // asking is a person at a terminal that cannot move its cursor, or with a

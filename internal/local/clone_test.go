@@ -502,48 +502,6 @@ func TestPostgresBranchOfAClonethatIsInUse(t *testing.T) {
 	}
 }
 
-// Somebody else's snapshot is cloned as it is loaded: as data, and with its programs only with trust.
-func TestClonesOfForeignSnapshots(t *testing.T) {
-	t.Parallel()
-	s := newCloneShop(t, snap.SQLite)
-	run(t, s.source, "CREATE TRIGGER spy AFTER INSERT ON customer BEGIN DELETE FROM purchase; END")
-	built, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Describe(&built, nil); err != nil {
-		t.Fatal(err)
-	}
-	foreign := built
-	foreign.From = Provenance{Origin: Theirs, Organization: "globex"}
-	if err := s.writeRecord(foreign); err != nil {
-		t.Fatal(err)
-	}
-	triggers := "SELECT count(*) FROM sqlite_schema WHERE type = 'trigger'"
-	path := func(c Cloned) string { p, _ := sqlite.Path(c.Secret); return p }
-	data := s.clone(t, CloneOptions{Name: "data", Snapshot: built.Name})
-	if n := query(t, path(data), triggers); n != "0" || data.LeftOut != "1 trigger" || s.rows(t, data.Secret) != 2000 {
-		t.Errorf("%s triggers, left out %q", n, data.LeftOut)
-	}
-	_, err = s.Clone(t.Context(), shopTarget, CloneOptions{Name: "p", Snapshot: built.Name, WithPrograms: true}, nil)
-	if snap.CodeOf(err) != snap.CodeUsage {
-		t.Errorf("programs without trust: %v", err)
-	}
-	agreed := func(Preflight) error { return nil }
-	all := s.clone(t, CloneOptions{Name: "p", Snapshot: built.Name, WithPrograms: true, Trust: agreed})
-	if n := query(t, path(all), triggers); n != "1" {
-		t.Errorf("%s triggers with trust", n)
-	}
-	_, err = s.Clone(t.Context(), shopTarget, CloneOptions{Name: "p2", Snapshot: built.Name, WithPrograms: true}, nil)
-	if snap.CodeOf(err) != snap.CodeUsage {
-		t.Errorf("programs without trust, after a clone with trust: %v", err)
-	}
-	again := s.clone(t, CloneOptions{Name: "data2", Snapshot: built.Name})
-	if n := query(t, path(again), triggers); n != "0" {
-		t.Errorf("%s triggers in a clone without programs, after one with them", n)
-	}
-}
-
 // A stopped clone leaves nothing, at whatever point it is stopped.
 func TestStoppedClonesLeaveNothing(t *testing.T) {
 	onClones(t, func(t *testing.T, s *cloneShop) {
