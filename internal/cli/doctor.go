@@ -271,14 +271,19 @@ func (x *examination) cloudService(ctx context.Context, agent *local.Agent) {
 	who := first(me.Email, "the organization")
 	x.add("credential", good, fmt.Sprintf("%s: %s of %s%s", conn.credential.Where, who, me.Organization,
 		after(", role ", string(me.Role))), "")
-	if me.SignInDue != nil && !me.Credential.Kind.IsKey() {
-		x.add("sign-in", good, "the next one is due by "+x.when(*me.SignInDue), "")
-	}
-	x.idleKeys(me)
+	x.access(me)
 	if me.GroupsUnknown {
 		why, ask, _ := strings.Cut(whyGroupsUnknown(me), "; ")
 		x.add("groups", look, "group shares give you nothing: "+why, ask)
 	}
+}
+
+// access reports when the access of a session or of keys ends, or should end.
+func (x *examination) access(me api.Me) {
+	if me.SignInDue != nil && !me.Credential.Kind.IsKey() {
+		x.add("sign-in", good, "the next one is due by "+x.when(*me.SignInDue), "")
+	}
+	x.idleKeys(me)
 }
 
 // idleKeys warns about keys that nobody may need any more: the caller's own and, for owners and
