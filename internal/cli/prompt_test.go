@@ -9,6 +9,7 @@ import (
 
 	"snap"
 	"snap/internal/local"
+	"snap/internal/schema"
 )
 
 // asking is a person at a terminal that cannot move its cursor, or with a
@@ -77,6 +78,30 @@ func (l *lines) Read(p []byte) (int, error) {
 	n := copy(p, (*l)[0])
 	*l = (*l)[1:]
 	return n, nil
+}
+
+// TestTrustIsAskedFor: a person sees the programs of somebody else's snapshot before the question
+// whether to load them. Nobody is asked without a terminal.
+func TestTrustIsAskedFor(t *testing.T) {
+	t.Parallel()
+	p := local.Preflight{Snapshot: local.Snapshot{Name: "shop-1",
+		From: local.Provenance{Origin: local.Theirs, Organization: "globex"}},
+		Programs: []schema.Program{{Kind: "trigger", Name: schema.Name{Name: "spy"}, On: "customer"}}}
+	for answer, want := range map[string]snap.Code{"y\n": "", "n\n": snap.CodeInterrupted, "\n": snap.CodeInterrupted} {
+		a, said := asking(strings.NewReader(answer))
+		if err := a.confirmTrust(t.Context(), p); (err != nil || want != "") && snap.CodeOf(err) != want {
+			t.Errorf("%q: %v", answer, err)
+		}
+		list := strings.Index(said.String(), "triggers: spy on customer")
+		if question := strings.Index(said.String(), "[y/N]"); list < 0 || question < list {
+			t.Errorf("%q: said %q", answer, said)
+		}
+	}
+	a, said := asking(strings.NewReader("y\n"))
+	a.io.InTerminal = false
+	if err := a.confirmTrust(t.Context(), p); snap.CodeOf(err) != snap.CodeUsage || said.Len() > 0 {
+		t.Errorf("without a terminal: %v, said %q", err, said)
+	}
 }
 
 // TestPlainQuestionIsLeft: Ctrl-C ends a plain question that nobody answers.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"snap/internal/local"
 	"snap/internal/operator"
 )
 
@@ -68,11 +69,37 @@ func runScripts(t *testing.T, dir string, setup func(*testscript.Env) error) {
 			"example":    exampleCommand,
 			"sqlite":     sqliteCommand,
 			"damage":     damageCommand,
+			"originate":  originateCommand,
 			"login":      loginCommand,
 			"pushed":     pushedCommand,
 			"block":      blockCommand,
 		},
 	})
+}
+
+// originateCommand changes where the only snapshot is from, as a pull records it:
+//
+//	originate theirs globex https://cloud.example
+func originateCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 && len(args) != 3 {
+		ts.Fatalf("usage: originate ORIGIN [ORGANIZATION SERVICE]")
+	}
+	files, err := filepath.Glob(ts.MkAbs("data/snapshots/*/*.json"))
+	ts.Check(err)
+	if len(files) != 1 {
+		ts.Fatalf("there are %d records", len(files))
+	}
+	text, err := os.ReadFile(files[0])
+	ts.Check(err)
+	var s local.Snapshot
+	ts.Check(json.Unmarshal(text, &s))
+	s.From = local.Provenance{Origin: local.Origin(args[0])}
+	if len(args) == 3 {
+		s.From.Organization, s.From.Service = args[1], args[2]
+	}
+	text, err = json.Marshal(s)
+	ts.Check(err)
+	ts.Check(os.WriteFile(files[0], text, 0o600))
 }
 
 // codeCommand runs a command that must end with an exit code:
