@@ -37,13 +37,14 @@ type PulledRequest struct {
 
 // AudienceThen describes who could see a snapshot at a time in the past.
 type AudienceThen struct {
-	Snapshot string       `json:"snapshot"`
-	At       time.Time    `json:"at"`
-	Existed  bool         `json:"existed" doc:"it was pushed and not yet deleted"`
-	Through  []string     `json:"through" doc:"how it could be seen: by its owner, by owners and admins, and through live shares"`
-	Closed   bool         `json:"closed" doc:"the organization was closed, so none of its members could see anything"`
-	Users    []ThenMember `json:"users" doc:"the organization's users who could see it"`
-	Keys     []AccessKey  `json:"keys" doc:"organization-level keys that could list and pull it; those made before the log recorded their scopes are left out"`
+	Snapshot   string       `json:"snapshot"`
+	At         time.Time    `json:"at"`
+	Existed    bool         `json:"existed" doc:"it was pushed and not yet deleted"`
+	Through    []string     `json:"through" doc:"how it could be seen: by its owner, by owners and admins, and through live shares"`
+	Closed     bool         `json:"closed" doc:"the organization was closed, so none of its members could see anything"`
+	Users      []ThenMember `json:"users" doc:"the organization's users who could see it, one page of them"`
+	Keys       []AccessKey  `json:"keys" doc:"organization-level keys that could list and pull it; those made before the log recorded their scopes are left out"`
+	NextCursor string       `json:"next_cursor,omitempty" doc:"pass it as cursor to get the next users; missing on the last page"`
 }
 
 // ThenMember is a user who could see a snapshot, and why.
@@ -107,8 +108,18 @@ func (c *Client) AllAudit(ctx context.Context, o AuditOptions) iter.Seq2[AuditEn
 }
 
 // AudienceAt returns who could see a snapshot at a time in the past, even if it has been deleted
-// since. id is the whole ID. Only owners and admins may call it.
-func (c *Client) AudienceAt(ctx context.Context, id string, at time.Time) (AudienceThen, error) {
+// since, with the users of all pages. id is the whole ID. Only owners and admins may call it.
+func (c *Client) AudienceAt(ctx context.Context, id string, at time.Time) (then AudienceThen, err error) {
 	q := url.Values{"snapshot": {id}, "at": {stamp(at)}}
-	return call[AudienceThen](ctx, c, http.MethodGet, "/audit/access?"+q.Encode(), nil)
+	for {
+		page, err := call[AudienceThen](ctx, c, http.MethodGet, "/audit/access?"+q.Encode(), nil)
+		if err != nil {
+			return AudienceThen{}, err
+		}
+		page.Users = append(then.Users, page.Users...)
+		if then = page; then.NextCursor == "" {
+			return then, nil
+		}
+		q.Set("cursor", then.NextCursor)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -62,6 +63,8 @@ func (s *Service) pulled(ctx context.Context, in *pulledInput) (*empty, error) {
 type thenInput struct {
 	Snapshot string    `query:"snapshot" required:"true" maxLength:"64" doc:"whole ID of the snapshot"`
 	At       time.Time `query:"at" required:"true" example:"2099-01-01T00:00:00Z" doc:"the time to answer for"`
+	Limit    int       `query:"limit" minimum:"1" maximum:"1000" default:"1000" doc:"users on a page"`
+	Cursor   string    `query:"cursor" maxLength:"40" doc:"next_cursor of the previous page"`
 }
 
 // audienceThen answers, from the audit log, who could see a snapshot at a time in the past.
@@ -84,10 +87,8 @@ func (s *Service) audienceThen(ctx context.Context, in *thenInput) (*body[api.Au
 		return &body[api.AudienceThen]{out}, nil
 	}
 	out.Through = through(then)
-	for _, u := range then.Users {
-		if why := then.Why(u); why != "" {
-			out.Users = append(out.Users, api.ThenMember{Email: u.User, Account: u.Account, Why: why})
-		}
+	if out.Users, out.NextCursor, err = in.page(then); err != nil {
+		return nil, err
 	}
 	for _, k := range then.Keys {
 		if then.SeenBy(k) {
@@ -96,6 +97,28 @@ func (s *Service) audienceThen(ctx context.Context, in *thenInput) (*body[api.Au
 		}
 	}
 	return &body[api.AudienceThen]{out}, nil
+}
+
+// page returns the users of one page. The cursor is the number of users before it, because those of
+// a time in the past do not change.
+func (in *thenInput) page(then snap.Then) (users []api.ThenMember, next string, err error) {
+	from := 0
+	if in.Cursor != "" {
+		if from, err = strconv.Atoi(in.Cursor); err != nil || from < 0 {
+			return nil, "", snap.Invalid("the cursor is not of this listing", "start again without a cursor")
+		}
+	}
+	users = []api.ThenMember{}
+	for _, u := range then.Users {
+		if why := then.Why(u); why != "" {
+			users = append(users, api.ThenMember{Email: u.User, Account: u.Account, Why: why})
+		}
+	}
+	from = min(from, len(users))
+	if len(users)-from > in.Limit {
+		next = strconv.Itoa(from + in.Limit)
+	}
+	return users[from:min(from+in.Limit, len(users))], next, nil
 }
 
 // through describes what let anyone see the snapshot.

@@ -2,6 +2,7 @@ package cloud_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -224,6 +225,23 @@ func TestAuditTellsWhoCouldSee(t *testing.T) {
 		if got := strings.Join(emails, " "); got != d.want {
 			t.Errorf("on %s: %s, want %s (%+v)", d.at.Format(time.DateOnly), got, d.want, then)
 		}
+	}
+	var paged []string
+	for cursor := "0"; cursor != ""; {
+		var page api.AudienceThen
+		_, text := get(t, fmt.Sprintf("%s%s/audit/access?limit=2&cursor=%s&snapshot=%s&at=%s", c.URL, api.MountAgent,
+			cursor, sn.ID, days[2].at.Format(time.RFC3339)), "Authorization", "Bearer "+c.Key("alice@acme.test"))
+		must(t, json.Unmarshal(text, &page))
+		if len(page.Users) > 2 {
+			t.Errorf("a page of %d users", len(page.Users))
+		}
+		for _, u := range page.Users {
+			paged = append(paged, u.Email)
+		}
+		cursor = page.NextCursor
+	}
+	if got := strings.Join(paged, " "); got != days[2].want {
+		t.Errorf("the pages have %s, want %s", got, days[2].want)
 	}
 	for _, id := range []string{snap.NewSnapshotID(), "x"} {
 		if _, err := alice.AudienceAt(ctx, id, clock.Now()); snap.CodeOf(err) != snap.CodeNotFound {

@@ -32,7 +32,8 @@ const maxAhead = 10 * time.Second
 // checkTimeout is the time limit of each check.
 const checkTimeout = 20 * time.Second
 
-// Verdicts tries everything the configuration names: database and schema, the clock, organizations
+// Verdicts tries everything the configuration names: database and schema, the clock and those of running replicas,
+// organizations
 // that a start would close, the object store, every identity provider, the hosts of webhooks, and
 // the collector of traces. It changes nothing, except that the object store holds a test object for
 // a moment.
@@ -55,6 +56,10 @@ func Verdicts(ctx context.Context, c Config) []Verdict {
 	})
 	if out[len(out)-1].Err == nil {
 		add("clock", func(context.Context) (string, error) { return clockDetail(c, seen) })
+		if seen.Skew > maxSkew {
+			add("replicas", func(context.Context) (string, error) { return "", errSkew(seen.Skew) })
+			warn()
+		}
 	}
 	if closed := unlisted(c, seen.Orgs); len(closed) > 0 {
 		add("organizations", func(context.Context) (string, error) {

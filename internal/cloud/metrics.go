@@ -41,6 +41,7 @@ type metrics struct {
 
 	jobs       *prometheus.CounterVec
 	jobSeconds *prometheus.HistogramVec
+	clockSkew  *prometheus.GaugeVec
 	leases     *prometheus.GaugeVec
 	deliveries *prometheus.CounterVec
 }
@@ -111,6 +112,8 @@ func newMetrics(version string) *metrics {
 		jobSeconds: make.histogram("snapcloud_job_duration_seconds", "Time of a run of background work.",
 			time.Millisecond,
 			"work"),
+		clockSkew: make.gauge("snapcloud_clock_skew_seconds",
+			"Largest difference between the clocks of running replicas."),
 		leases: make.gauge("snapcloud_lease_held", "1 if this process does the background work now.", "work"),
 		deliveries: make.counter("snapcloud_webhook_deliveries_total", "Attempts to deliver a webhook, by outcome.",
 			"outcome"),

@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"snap/internal/store"
@@ -11,7 +12,12 @@ import (
 // the record current until ctx is done. Commands that must not run next to the service, such as a
 // transfer of its data, check that record.
 func (s *Service) sayRunning(ctx context.Context, holder string) (goOn func()) {
-	say := func(ctx context.Context) error { return s.store.SayRunning(ctx, holder) }
+	say := func(ctx context.Context) error {
+		if err := s.store.SayRunning(ctx, holder); err != nil {
+			return err
+		}
+		return s.compareClocks(ctx)
+	}
 	if err := say(ctx); err != nil {
 		s.log.WarnContext(ctx, "could not record that this process runs; trying again", "error", err)
 	}
@@ -24,4 +30,28 @@ func (s *Service) sayRunning(ctx context.Context, holder string) (goOn func()) {
 				"error", err)
 		}
 	}
+}
+
+// maxSkew is the largest accepted difference between the clocks of replicas. Leases last three
+// times as long as their work waits, so the shortest ones, of a second, begin to overlap beyond it.
+const maxSkew = 2 * time.Second
+
+// compareClocks writes a log line when the clocks of the replicas differ, and when they agree again.
+func (s *Service) compareClocks(ctx context.Context) error {
+	const clocks = "clocks of the replicas"
+	skew, err := s.store.ClockSkew(ctx)
+	if err != nil {
+		return err
+	}
+	s.telemetry.metrics.clockSkew.WithLabelValues().Set(skew.Seconds())
+	if skew > maxSkew {
+		s.telemetry.outages.failed(ctx, clocks, errSkew(skew))
+		return nil
+	}
+	s.telemetry.outages.worked(ctx, clocks)
+	return nil
+}
+
+func errSkew(skew time.Duration) error {
+	return fmt.Errorf("the clocks of the replicas differ by %v; synchronize them with a time server", skew)
 }

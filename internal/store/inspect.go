@@ -16,6 +16,8 @@ type Inspection struct {
 	TooOld error
 	// Ahead is how far the clock of a database on another machine is ahead of this machine's.
 	Ahead time.Duration
+	// Skew is the largest difference between the clocks of running replicas.
+	Skew time.Duration
 	// Orgs are the slugs of the organizations.
 	Orgs []string
 	// Webhooks are the URLs that events are sent to.
@@ -53,20 +55,23 @@ func Inspect(ctx context.Context, o Options) (Inspection, error) {
 		`SELECT slug FROM orgs ORDER BY slug`, scanOne[string]); err != nil || i.Schema < i.Newest {
 		return i, err
 	}
+	if i.Skew, err = s.ClockSkew(ctx); err != nil {
+		return i, err
+	}
 	i.Webhooks, err = collect(ctx, s, `SELECT DISTINCT url FROM webhooks ORDER BY url`, scanOne[string])
 	return i, err
 }
 
-// ahead compares PostgreSQL's clock with the middle of the query's duration. SQLite uses this
-// machine's clock.
+// ahead returns how far PostgreSQL's clock is ahead of this process's in the middle of the query.
+// SQLite uses this machine's clock.
 func (s *Store) ahead(ctx context.Context) (time.Duration, error) {
 	if s.dialect == sqlite {
 		return 0, nil
 	}
-	asked := time.Now()
+	asked, began := s.now(), time.Now()
 	var there time.Time
 	if err := s.read.QueryRowContext(ctx, `SELECT clock_timestamp()`).Scan(&there); err != nil {
 		return 0, err
 	}
-	return there.Sub(asked.Add(time.Since(asked) / 2)).Round(time.Millisecond), nil
+	return there.Sub(asked.Add(time.Since(began) / 2)).Round(time.Millisecond), nil
 }

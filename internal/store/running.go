@@ -14,10 +14,29 @@ const (
 	RunningLife = 30 * time.Second
 )
 
-// SayRunning records that the process of the service named by holder is running.
+// SayRunning records that the process of the service named by holder is running, and how far its
+// clock is ahead of PostgreSQL's.
 func (s *Store) SayRunning(ctx context.Context, holder string) error {
-	_, err := s.Lease(ctx, runningPrefix+holder, holder, RunningLife)
-	return err
+	if _, err := s.Lease(ctx, runningPrefix+holder, holder, RunningLife); err != nil || s.dialect == sqlite {
+		return err
+	}
+	behind, err := s.ahead(ctx)
+	if err != nil {
+		return err
+	}
+	return s.exec(ctx, `UPDATE leases SET ahead = $2 WHERE name = $1`, runningPrefix+holder, -behind.Milliseconds())
+}
+
+// ClockSkew returns the largest difference between the clocks of running processes, which they
+// measured against PostgreSQL's. Processes on one SQLite database have one clock.
+func (s *Store) ClockSkew(ctx context.Context) (time.Duration, error) {
+	if s.dialect == sqlite {
+		return 0, nil
+	}
+	var skew int64
+	err := s.read.QueryRowContext(ctx, `SELECT coalesce(max(ahead) - min(ahead), 0) FROM leases
+		WHERE name LIKE 'serve:%' AND until - ahead > extract(epoch FROM clock_timestamp()) * 1000`).Scan(&skew)
+	return time.Duration(skew) * time.Millisecond, err
 }
 
 // SayStopped records that the process has ended.
