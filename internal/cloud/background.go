@@ -58,6 +58,7 @@ func (s *Service) startBackground(ctx context.Context) (wait func()) {
 	leased("retention", retentionEvery, s.expireAll)
 	leased("audit", sequenceEvery, s.Sequence)
 	leased("archive", archiveEvery, s.ArchiveLogs)
+	leased("checkpoints", checkpointsEvery, s.KeepCheckpoints)
 	leased("recheck", recheckEvery, func(ctx context.Context) error {
 		_, err := s.signin.Recheck(ctx)
 		return err
@@ -68,7 +69,7 @@ func (s *Service) startBackground(ctx context.Context) (wait func()) {
 
 // works returns the names of all kinds of background work.
 func works() []string {
-	return []string{"collect", "index", "retention", "audit", "archive", "recheck", "webhooks"}
+	return []string{"collect", "index", "retention", "audit", "archive", "checkpoints", "recheck", "webhooks"}
 }
 
 // often reports whether a kind of work runs every second or more often. The runs of such work are

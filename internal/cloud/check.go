@@ -34,7 +34,8 @@ const checkTimeout = 20 * time.Second
 
 // Verdicts tries everything the configuration names: database and schema, the clock and those of running replicas,
 // organizations
-// that a start would close, the object store, every identity provider, the hosts of webhooks, and
+// that a start would close, the object store, the
+// bucket of checkpoints, every identity provider, the hosts of webhooks, and
 // the collector of traces. It changes nothing, except that the object store holds a test object for
 // a moment.
 func Verdicts(ctx context.Context, c Config) []Verdict {
@@ -70,6 +71,12 @@ func Verdicts(ctx context.Context, c Config) []Verdict {
 		return "written, read and removed an object", tryStorage(ctx, c)
 	})
 	if c.Blob.URL != "" { // S3 may be down for a while, but a folder that is not writable is a mistake
+		warn()
+	}
+	if c.Audit.Checkpoints != "" {
+		add("checkpoints", func(ctx context.Context) (string, error) {
+			return "the bucket has object lock", tryCheckpoints(ctx, c.Audit)
+		})
 		warn()
 	}
 	for _, o := range c.signIn() {

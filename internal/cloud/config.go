@@ -86,6 +86,10 @@ type Webhooks struct {
 type Audit struct {
 	// ArchiveAfter is the age at which lines move to the object store; empty means never.
 	ArchiveAfter string `yaml:"archive_after" koanf:"archive_after"`
+	// Checkpoints is the URL of a bucket with object lock, in which checkpoints are kept.
+	Checkpoints string `yaml:"checkpoints" koanf:"checkpoints"`
+	// KeepCheckpoints is how long object lock keeps each of them; empty means 400 days.
+	KeepCheckpoints string `yaml:"keep_checkpoints" koanf:"keep_checkpoints"`
 }
 
 // minArchiveAfter is longer than messages of webhooks and notices are kept, because they refer to
@@ -337,6 +341,9 @@ func (c Config) Check() error {
 		say("sign_in_page %q is neither list nor ask", c.SignInPage)
 	}
 	if _, err := c.Audit.archiveAfter(); err != nil {
+		say("%v", err)
+	}
+	if _, err := c.Audit.keepCheckpoints(); err != nil {
 		say("%v", err)
 	}
 	wrong = append(wrong, c.Limits.check()...)

@@ -66,6 +66,7 @@ type telemetry struct {
 type background struct {
 	collectEvery time.Duration  // see Options
 	hookClient   *http.Client   // delivers webhooks
+	checkpoints  *keptCheckpoints
 	tests        *limit.Limiter // of test messages to webhooks
 }
 
@@ -141,6 +142,9 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 		return nil, err
 	}
 	s.store.OpenObject = s.transfers.blobs.Open
+	if s.background.checkpoints, err = c.Audit.openCheckpoints(ctx, s.now); err != nil {
+		return nil, err
+	}
 	s.warnOfPlain(ctx)
 	if err := s.claimAtStart(ctx); err != nil {
 		return nil, err

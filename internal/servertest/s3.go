@@ -11,6 +11,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
 )
 
 // S3 returns the URL of a fresh, empty bucket on a real S3-compatible server:
@@ -32,6 +35,25 @@ func S3(t testing.TB) string {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return fmt.Sprintf("s3://%s:%s@%s?endpoint=http://127.0.0.1:%d", gatewayKey, gatewaySecret, bucket, gateway.port)
+}
+
+// LockedS3 is [S3] with a bucket that has object lock, and a client that may try to remove objects.
+func LockedS3(t testing.TB) (url string, client *minio.Client, bucket string) {
+	t.Helper()
+	gateway := sharedGateway.with(S3Program(t))
+	if gateway.err != nil {
+		t.Fatal(gateway.err)
+	}
+	endpoint := fmt.Sprintf("127.0.0.1:%d", gateway.port)
+	client, err := minio.New(endpoint, &minio.Options{Creds: credentials.NewStaticV4(gatewayKey, gatewaySecret, "")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bucket = fmt.Sprintf("locked-%d", gateway.buckets.Add(1))
+	if err := client.MakeBucket(t.Context(), bucket, minio.MakeBucketOptions{ObjectLocking: true}); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("s3://%s:%s@%s?endpoint=http://%s", gatewayKey, gatewaySecret, bucket, endpoint), client, bucket
 }
 
 // S3Program returns the path of versitygw, for tests that run a server of their
