@@ -36,8 +36,8 @@ func TestLockedObjects(t *testing.T) {
 	must(t, locked.CheckLock(t.Context()))
 	until := time.Now().Add(time.Hour)
 	must(t, locked.WriteLocked(t.Context(), "checkpoints/acme/1", []byte("first"), until))
-	if mode, end := sent.Get("X-Amz-Object-Lock-Mode"), sent.Get("X-Amz-Object-Lock-Retain-Until-Date"); mode != "COMPLIANCE" ||
-		end != until.UTC().Format(time.RFC3339) {
+	mode, end := sent.Get("X-Amz-Object-Lock-Mode"), sent.Get("X-Amz-Object-Lock-Retain-Until-Date")
+	if mode != "COMPLIANCE" || end != until.UTC().Format(time.RFC3339) {
 		t.Errorf("sent mode %q until %q", mode, end)
 	}
 	versions := client.ListObjects(t.Context(), bucket, minio.ListObjectsOptions{Recursive: true, WithVersions: true})

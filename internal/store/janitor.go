@@ -13,10 +13,11 @@ const keepKeys = 90 * 24 * time.Hour
 const keepLeases = 24 * time.Hour
 
 // Sweep removes obsolete rows: grants that have ended, answers kept for an Idempotency-Key longer
-// than a day, messages of webhooks kept longer than [KeepDeliveries], keys 90 days after their
-// end, and leases of processes that were killed a day before. The audit log keeps what it says of them. It removes at most limit rows of each kind and
-// returns how many it removed. The janitor calls it until that is 0. Sweeping affects speed only:
-// every statement checks expiry itself, and would have to skip the ended grants one by one.
+// than a day, messages of webhooks kept longer than [KeepDeliveries], keys 90 days after their end,
+// and leases of processes that were killed a day before. The audit log keeps what it says of them.
+// It removes at most limit rows of each kind and returns how many it removed. The janitor calls it
+// until that is 0. Sweeping affects speed only: every statement checks expiry itself, and would have
+// to skip the ended grants one by one.
 func (s *Store) Sweep(ctx context.Context, limit int) (removed int64, err error) {
 	now := s.now()
 	for _, sweep := range []struct {
