@@ -64,8 +64,8 @@ type telemetry struct {
 
 // background holds the settings of the background work.
 type background struct {
-	collectEvery time.Duration  // see Options
-	hookClient   *http.Client   // delivers webhooks
+	collectEvery time.Duration // see Options
+	hookClient   *http.Client  // delivers webhooks
 	checkpoints  *keptCheckpoints
 	tests        *limit.Limiter // of test messages to webhooks
 }
