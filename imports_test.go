@@ -125,7 +125,7 @@ var house = map[string]struct {
 // onlyIn names what may be imported in one place alone.
 var onlyIn = map[string][]string{
 	"github.com/pressly/goose":  {"internal/store"},
-	"github.com/minio/minio-go": {"internal/blob"},
+	"github.com/minio/minio-go": {"internal/blob", "internal/servertest"},
 	"database/sql": {
 		"internal/store", "internal/engine", "internal/engine/postgres", "internal/engine/mysql",
 		"internal/engine/sqlite", "internal/sanitize", "internal/sample", "internal/servertest", "demo",
