@@ -68,11 +68,11 @@ func Raced() bool {
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-// Hostile returns how long a test attacks a server with dumps of a grammar: SNAP_HOSTILE, or two
-// seconds.
+// Hostile returns how long a test attacks a server with dumps of a grammar: SNAP_HOSTILE, or a
+// second.
 func Hostile(t testing.TB) time.Duration {
 	t.Helper()
-	text := cmp.Or(os.Getenv("SNAP_HOSTILE"), "2s")
+	text := cmp.Or(os.Getenv("SNAP_HOSTILE"), "1s")
 	d, err := time.ParseDuration(text)
 	if err != nil {
 		t.Fatal(err)

@@ -416,8 +416,8 @@ func (s *siege) use(t *testing.T, r *rapid.T) {
 	}
 }
 
-// TestHostileGrammar loads dumps of a grammar of attacks on real servers: as many as fit into two
-// seconds, or into the time that SNAP_HOSTILE sets.
+// TestHostileGrammar loads dumps of a grammar of attacks on real servers: as many as fit into a
+// second, or into the time that SNAP_HOSTILE sets.
 func TestHostileGrammar(t *testing.T) {
 	t.Parallel()
 	for _, server := range []string{"mariadb", "mysql-8.0"} {

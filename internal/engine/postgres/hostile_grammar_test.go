@@ -148,8 +148,8 @@ func (s *siege) attack(t *testing.T) func(*rapid.T) {
 	}
 }
 
-// TestHostileGrammar loads altered dumps and descriptions on a real server: as many as fit into two
-// seconds, or into the time that SNAP_HOSTILE sets.
+// TestHostileGrammar loads altered dumps and descriptions on a real server: as many as fit into a
+// second, or into the time that SNAP_HOSTILE sets.
 func TestHostileGrammar(t *testing.T) {
 	t.Parallel()
 	s := newSiege(t)
