@@ -34,19 +34,24 @@ func (a Access) String() string {
 	case KindKeys:
 		return "organization-level key, as which it was pushed"
 	case KindMembers:
-		return "shared org-wide"
+		return "shared org-wide" + a.until()
 	case KindGroup:
-		return "member of the group " + a.Group.Name
+		return "member of the group " + a.Group.Name + a.until()
 	case KindRecipients:
 		if a.Org.Slug == "" {
 			return "shared outside the organization; owners and admins know with whom"
 		}
-		if a.Until.IsZero() {
-			return "shared with the organization " + a.Org.Slug
-		}
-		return fmt.Sprintf("shared with the organization %s until %s", a.Org.Slug, a.Until.UTC().Format(time.RFC3339))
+		return "shared with the organization " + a.Org.Slug + a.until()
 	}
 	return "unknown"
+}
+
+// until says when the grant ends, if it does.
+func (g Grant) until() string {
+	if g.Until.IsZero() {
+		return ""
+	}
+	return " until " + g.Until.UTC().Format(time.RFC3339)
 }
 
 // Verdict explains why one user can or cannot see a snapshot.
@@ -92,7 +97,7 @@ func whyNot(c Caller, grants []Access, now time.Time) string {
 		switch {
 		case a.Audience == AudienceOf(KindRecipients, c.Org.ID) && !a.Live(now):
 			return "the share with the organization ended at " + a.Until.UTC().Format(time.RFC3339)
-		case a.Audience.Kind() == KindGroup && a.Org.ID == c.Org.ID:
+		case a.Audience.Kind() == KindGroup && a.Org.ID == c.Org.ID && a.Live(now):
 			groups = append(groups, a.Group.Name)
 		}
 	}

@@ -3,6 +3,7 @@ package snap
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -22,12 +23,15 @@ type Then struct {
 	Closed  bool                  // the organization was closed at that time, so nobody saw anything
 	account int64                 // the owner's ID; 0 in lines of older services
 	at      time.Time
+
+	wideUntil  *time.Time            // when the org-wide share ends; nil never
+	groupUntil map[string]*time.Time // the same for the groups
 }
 
 // ReadHistory builds the state at a time from an organization's audit lines about one snapshot and
 // about its users. The lines are ordered from the oldest to the newest, and none is later than at.
 func ReadHistory(lines []AuditEntry, snapshotID string, at time.Time) Then {
-	then := Then{Orgs: map[string]*time.Time{}, at: at}
+	then := Then{Orgs: map[string]*time.Time{}, groupUntil: map[string]*time.Time{}, at: at}
 	users, keys, created := map[string]AuditDetail{}, map[int64]AuditDetail{}, map[int64]time.Time{}
 	var policy Policy
 	for _, e := range lines {
@@ -50,11 +54,7 @@ func ReadHistory(lines []AuditEntry, snapshotID string, at time.Time) Then {
 			then.read(e)
 		}
 	}
-	for slug, until := range then.Orgs {
-		if until != nil && !(Grant{Until: *until}).Live(at) {
-			delete(then.Orgs, slug)
-		}
-	}
+	then.endShares()
 	for _, u := range users {
 		then.Users = append(then.Users, u)
 	}
@@ -104,12 +104,22 @@ func (t *Then) read(e AuditEntry) {
 	}
 }
 
+// endShares removes the shares that have expired.
+func (t *Then) endShares() {
+	ended := func(until *time.Time) bool { return until != nil && !(Grant{Until: *until}).Live(t.at) }
+	t.OrgWide = t.OrgWide && !ended(t.wideUntil)
+	t.Groups = slices.DeleteFunc(t.Groups, func(g string) bool { return ended(t.groupUntil[g]) })
+	maps.DeleteFunc(t.Orgs, func(_ string, until *time.Time) bool { return ended(until) })
+}
+
 func (t *Then) share(d AuditDetail) {
 	switch {
 	case d.OrgWide:
-		t.OrgWide = true
-	case d.Group != "" && !slices.Contains(t.Groups, d.Group):
-		t.Groups = append(t.Groups, d.Group)
+		t.OrgWide, t.wideUntil = true, d.Expires
+	case d.Group != "":
+		if t.groupUntil[d.Group] = d.Expires; !slices.Contains(t.Groups, d.Group) {
+			t.Groups = append(t.Groups, d.Group)
+		}
 	case d.Organization != "":
 		t.Orgs[d.Organization] = d.Expires
 	}

@@ -2,9 +2,10 @@ package snap
 
 import "time"
 
-// GroupShare is one group share of a snapshot (SPEC 2.2).
+// GroupShare is one group share of a snapshot (SPEC 2.2). A zero Expires means that it never ends.
 type GroupShare struct {
 	Group   Group
+	Expires time.Time
 	Created time.Time
 	By      string // e-mail of who shared it
 	Channel int64  // ID of the channel that made it; 0 when a person did
@@ -31,7 +32,7 @@ type Shares struct {
 	OrgWide bool
 	Groups  []string
 	Orgs    []string
-	Expires time.Time // of the shares with other organizations; zero means never
+	Expires time.Time // of all of them; zero means never
 }
 
 // ShareChange is one share that was made, updated or ended. Group and Org are nil for the org-wide

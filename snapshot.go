@@ -59,7 +59,7 @@ type Snapshot struct {
 	Shared bool
 	// Received is set when another organization shared it to the caller's.
 	Received bool
-	// Expires is when a received share ends; zero means never.
+	// Expires is when the org-wide or received share ends; zero means never.
 	Expires time.Time
 	// Groups and Orgs count the live group shares and cross-org shares. They are 0 for callers who
 	// may not manage such shares.

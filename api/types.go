@@ -79,12 +79,13 @@ type ListOptions struct {
 
 // GroupShare is a group share (SPEC 2.2).
 type GroupShare struct {
-	GroupID  string    `json:"group_id"`
-	Name     string    `json:"name"`
-	SharedBy string    `json:"shared_by,omitempty"`
-	SharedAt time.Time `json:"shared_at"`
-	Channel  string    `json:"channel,omitempty" doc:"ID of the channel that made it, if one did"`
-	Warning  string    `json:"warning,omitempty" doc:"in the answer to a share of a snapshot that is not sanitized: who can now see its data"`
+	GroupID   string     `json:"group_id"`
+	Name      string     `json:"name"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"absent means never"`
+	SharedBy  string     `json:"shared_by,omitempty"`
+	SharedAt  time.Time  `json:"shared_at"`
+	Channel   string     `json:"channel,omitempty" doc:"ID of the channel that made it, if one did"`
+	Warning   string     `json:"warning,omitempty" doc:"in the answer to a share of a snapshot that is not sanitized: who can now see its data"`
 }
 
 // OrgShare is a cross-organization share (SPEC 2.3).
@@ -112,7 +113,9 @@ type OrgShareList struct {
 
 // ShareGroupRequest is the body of POST share-group.
 type ShareGroupRequest struct {
-	GroupID string `json:"group_id" minLength:"1" maxLength:"512" example:"eng" doc:"ID of an SSO group of the organization"`
+	GroupID   string     `json:"group_id" minLength:"1" maxLength:"512" example:"eng" doc:"ID of an SSO group of the organization"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty" example:"2099-12-31T00:00:00Z" doc:"RFC 3339; without it and expires_in the share never expires"`
+	ExpiresIn int64      `json:"expires_in,omitempty" minimum:"1" maximum:"3153600000" doc:"seconds from now, by the service's clock; instead of expires_at"`
 }
 
 // ShareOrgRequest is the body of POST share-org.
@@ -128,8 +131,8 @@ type SharesRequest struct {
 	OrgWide  bool     `json:"org_wide,omitempty" doc:"every member of the organization"`
 	GroupIDs []string `json:"group_ids,omitempty" maxItems:"100" doc:"IDs of SSO groups of the organization" example:"[\"eng\",\"dba\"]"`
 	OrgSlugs []string `json:"org_slugs,omitempty" maxItems:"100" doc:"slugs of other organizations"`
-	// ExpiresAt is when the shares with other organizations end.
-	ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"when the shares with other organizations end, RFC 3339; without it and expires_in never"`
+	// ExpiresAt is when all of these shares end.
+	ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"when all of these shares end, RFC 3339; without it and expires_in never"`
 	ExpiresIn int64      `json:"expires_in,omitempty" minimum:"1" maximum:"3153600000" doc:"seconds from now, by the service's clock; instead of expires_at"`
 }
 

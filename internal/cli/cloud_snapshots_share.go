@@ -30,11 +30,10 @@ func (a *app) shareCommand() *cobra.Command {
 		Long: `Share lets more people see and pull a snapshot. Without a flag, every member of
 your organization can. --group shares it with an SSO group, --org with another
 organization, read-only. Both can be repeated and combined: a snapshot is shared
-with all of them, or with none if one is refused. --expires-in limits the shares
-with other organizations, by the service's clock.
+with all of them, or with none if one is refused. --expires-in lets these shares
+end by themselves, by the service's clock.
 
-Sharing never changes the snapshot. Sharing again changes nothing, except that a
-share with an organization gets the new expiry.
+Sharing never changes the snapshot. Sharing again only sets the new expiry.
 
 Snapshots that are not sanitized hold the original data. Share warns you about
 them and says how many more people can see that data. Your organization's policy
@@ -48,6 +47,8 @@ organizations.`,
 			"share with everyone in the organization", "snapcli cloud snapshots share snap_7h2k9m",
 			"share with two groups, by name or ID",
 			"snapcli cloud snapshots share snap_7h2k9m --group Engineering --group dba",
+			"share with a group until tomorrow",
+			"snapcli cloud snapshots share snap_7h2k9m --group dba --expires-in 24h",
 			"share with another organization for a week",
 			"snapcli cloud snapshots share snap_7h2k9m --org globex --expires-in 7d",
 			"see what would happen", "snapcli cloud snapshots share snap_7h2k9m snap_p3v8xw --dry-run"),
@@ -59,7 +60,7 @@ organizations.`,
 	}
 	a.shareWith(cmd, &f)
 	cmd.Flags().StringVar(&f.expiresIn, "expires-in", "",
-		"with --org: how long, such as 36h, 7d or 2w (default: it never ends)")
+		"how long, such as 36h, 7d or 2w (default: it never ends)")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "share original, unmasked data without asking")
 	return cmd
 }
@@ -98,9 +99,6 @@ type changer func(ctx context.Context, s api.Snapshot, dry bool) ([]shareChange,
 // each snapshot. It continues after a refusal.
 func (a *app) changeShares(ctx context.Context, ids []string, f shareFlags,
 	prepare func(context.Context, *connection, shareFlags) (changer, error)) error {
-	if f.expiresIn != "" && len(f.orgs) == 0 {
-		return snap.Usage("--expires-in is only for a share with another organization", "add --org SLUG")
-	}
 	conn, err := a.connect()
 	if err != nil {
 		return err
@@ -231,18 +229,26 @@ func (a *app) shareMade(s api.Snapshot, m api.ShareChange, groups []api.Group) s
 	case "group":
 		g := groupIn(groups, m)
 		c.Share, c.With = "group", m.GroupID
-		c.Says = c.shared(s.Name, "with the group "+groupName(g), membersOf(g))
+		c.Says = c.shared(s.Name, "with the group "+groupName(g)+a.ending(m.ExpiresAt), membersOf(g))
 	case "organization":
 		c.Share, c.With = "organization", m.OrgSlug
 		c.Says = c.shared(s.Name, "with the organization "+m.OrgSlug+" "+a.lasting(m.ExpiresAt), "every member of it")
-		if m.PreviousExpiresAt != nil && m.ExpiresAt == nil {
-			c.warning = a.unlimited(s, m.OrgSlug, m.PreviousExpiresAt, "never ends now")
-		}
 	default:
 		c.Share, c.With = "org-wide", s.Organization
-		c.Says = c.shared(s.Name, "org-wide", "every member of "+s.Organization)
+		c.Says = c.shared(s.Name, "org-wide"+a.ending(m.ExpiresAt), "every member of "+s.Organization)
+	}
+	if m.PreviousExpiresAt != nil && m.ExpiresAt == nil {
+		c.warning = a.unlimited(s, c.With, m.PreviousExpiresAt, "never ends now")
 	}
 	return c
+}
+
+// ending says when a share within the organization ends, if it does.
+func (a *app) ending(expires *time.Time) string {
+	if expires == nil {
+		return ""
+	}
+	return " until " + a.until(expires)
 }
 
 // unlimited formats the warning that a share with another organization had an expiry. it describes
@@ -269,14 +275,18 @@ func (a *app) foretellAll(ctx context.Context, conn *connection, s api.Snapshot,
 		return err
 	}
 	if with.OrgWide {
-		c := shareChange{Share: "org-wide", With: s.Organization, Changed: !s.Shared}
+		c := shareChange{Share: "org-wide", With: s.Organization,
+			Changed: !s.Shared || s.ExpiresAt != nil || with.ExpiresIn > 0}
+		if s.ExpiresAt != nil && with.ExpiresIn == 0 {
+			c.warning = a.unlimited(s, c.With, s.ExpiresAt, "would never end")
+		}
 		err := a.foretell(ctx, conn, s, "", &c)
 		if err := add(c, err); err != nil {
 			return nil, err
 		}
 	}
 	for _, g := range groups {
-		if err := add(a.foretellGroup(ctx, conn, s, g)); err != nil {
+		if err := add(a.foretellGroup(ctx, conn, s, g, with.ExpiresIn)); err != nil {
 			return nil, err
 		}
 	}
@@ -288,13 +298,16 @@ func (a *app) foretellAll(ctx context.Context, conn *connection, s api.Snapshot,
 	return all, nil
 }
 
-func (a *app) foretellGroup(ctx context.Context, conn *connection, s api.Snapshot, g api.Group) (shareChange, error) {
+func (a *app) foretellGroup(ctx context.Context, conn *connection, s api.Snapshot, g api.Group,
+	seconds int64) (shareChange, error) {
 	c := shareChange{Share: "group", With: g.GroupID}
 	shares, err := conn.GroupShares(ctx, s.ID)
 	if err != nil {
 		return c, err
 	}
-	c.Changed = !slices.ContainsFunc(shares, func(share api.GroupShare) bool { return share.GroupID == g.GroupID })
+	c.Changed = seconds > 0 || !slices.ContainsFunc(shares, func(share api.GroupShare) bool {
+		return share.GroupID == g.GroupID && share.ExpiresAt == nil
+	})
 	err = a.foretell(ctx, conn, s, g.GroupID, &c)
 	return c, err
 }

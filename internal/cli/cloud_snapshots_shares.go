@@ -36,6 +36,7 @@ organization and when the share ends.`,
 type sharesList struct {
 	ID            string           `json:"id"`
 	OrgWide       bool             `json:"org_wide"`
+	ExpiresAt     *time.Time       `json:"expires_at,omitempty" doc:"when the org-wide share ends"`
 	Groups        []api.GroupShare `json:"groups"`
 	Organizations []api.OrgShare   `json:"organizations"`
 	Received      *receivedShare   `json:"received,omitempty" doc:"set for a snapshot of another organization: all that yours may know"`
@@ -59,7 +60,7 @@ func (a *app) shares(ctx context.Context, typed string) error {
 	if s.Received {
 		return a.receivedShares(s)
 	}
-	list := sharesList{ID: s.ID, OrgWide: s.Shared}
+	list := sharesList{ID: s.ID, OrgWide: s.Shared, ExpiresAt: s.ExpiresAt}
 	if list.Groups, err = conn.GroupShares(ctx, s.ID); err != nil {
 		return err
 	}
@@ -95,7 +96,7 @@ func (a *app) receivedShares(s api.Snapshot) error {
 
 func (a *app) printShares(list sharesList) error {
 	if list.OrgWide {
-		a.note("shared org-wide: every member of the organization can see it")
+		a.note("shared org-wide%s: every member of the organization can see it", a.ending(list.ExpiresAt))
 	}
 	if err := a.printGroupShares(list.Groups); err != nil {
 		return err
@@ -115,13 +116,13 @@ func (a *app) printGroupShares(shares []api.GroupShare) error {
 		return nil
 	}
 	t := a.newTable(column{title: "Group", least: 8, weight: 1}, column{title: "ID", least: 8, weight: 3},
-		column{title: "Shared by", least: 6}, momentColumn("Since", 0))
+		momentColumn("Expires", 4), column{title: "Shared by", least: 6}, momentColumn("Since", 0))
 	for _, share := range shares {
 		by := share.SharedBy
 		if share.Channel != "" {
 			by = "channel " + share.Channel
 		}
-		t.row(share.Name, share.GroupID, by, a.moment(share.SharedAt))
+		t.row(share.Name, share.GroupID, a.until(share.ExpiresAt), by, a.moment(share.SharedAt))
 	}
 	return t.flush()
 }

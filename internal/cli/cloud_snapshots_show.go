@@ -62,7 +62,7 @@ func (a *app) sharing(s api.Snapshot) string {
 	}
 	state := "private"
 	if s.Shared {
-		state = "shared org-wide"
+		state = "shared org-wide" + a.ending(s.ExpiresAt)
 	}
 	if s.Groups > 0 {
 		state += ", " + plural(s.Groups, "group", "groups")

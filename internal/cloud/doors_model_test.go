@@ -204,7 +204,7 @@ func (b *building) told(v *visitor, t *thing) string {
 		switch {
 		case !g.Live(now):
 		case g.Audience == snap.AudienceOf(snap.KindMembers, v.caller.Org.ID):
-			shared = true
+			shared, expires = true, g.Until
 		case g.Audience == snap.AudienceOf(snap.KindRecipients, v.caller.Org.ID):
 			shared, received, expires = true, true, g.Until
 		case g.Audience.Kind() == snap.KindGroup && refused(v, snap.ActShare, sn) == "":

@@ -139,10 +139,27 @@ func (b *building) remove(rt *rapid.T) {
 
 func (b *building) share(rt *rapid.T) {
 	t, v := b.drawAct(rt, snap.ActShare)
-	_, err := v.client.Share(context.Background(), t.ID)
-	if b.answered(rt, v, t, snap.ActShare, err) {
-		b.grant(v, t, snap.AudienceOf(snap.KindMembers, t.org.ID), time.Time{}, "org-wide")
+	until, expires := b.until(rt)
+	var err error
+	if expires == nil {
+		_, err = v.client.Share(context.Background(), t.ID)
+	} else {
+		with := api.SharesRequest{OrgWide: true, ExpiresAt: expires}
+		_, err = v.client.ShareWith(context.Background(), t.ID, with, true)
 	}
+	if b.answered(rt, v, t, snap.ActShare, err) {
+		b.grant(v, t, snap.AudienceOf(snap.KindMembers, t.org.ID), until, "org-wide")
+	}
+}
+
+// until draws when a share ends; never is nil.
+func (b *building) until(rt *rapid.T) (until time.Time, expires *time.Time) {
+	d := rapid.SampledFrom([]time.Duration{0, time.Millisecond, 2 * time.Minute}).Draw(rt, "lasts")
+	if d == 0 {
+		return until, nil
+	}
+	until = b.clock.Now().Add(d)
+	return until, &until
 }
 
 func (b *building) unshare(rt *rapid.T) {
@@ -159,9 +176,11 @@ func (b *building) drawGroup(rt *rapid.T, t *thing) snap.Group {
 func (b *building) shareGroup(rt *rapid.T) {
 	t, v := b.drawAct(rt, snap.ActShare)
 	g := b.drawGroup(rt, t)
-	_, err := v.client.ShareGroup(context.Background(), t.ID, g.GroupID)
+	until, expires := b.until(rt)
+	_, err := v.client.ShareWith(context.Background(), t.ID,
+		api.SharesRequest{GroupIDs: []string{g.GroupID}, ExpiresAt: expires}, true)
 	if b.answered(rt, v, t, snap.ActShare, err) {
-		b.grant(v, t, snap.AudienceOf(snap.KindGroup, g.ID), time.Time{}, g.GroupID)
+		b.grant(v, t, snap.AudienceOf(snap.KindGroup, g.ID), until, g.GroupID)
 	}
 }
 
@@ -184,12 +203,7 @@ func (b *building) other(t *thing) snap.OrgRef {
 func (b *building) shareOrg(rt *rapid.T) {
 	t, v := b.drawAct(rt, snap.ActShareOrg)
 	to := b.other(t)
-	var until time.Time
-	var expires *time.Time
-	if d := rapid.SampledFrom([]time.Duration{0, time.Millisecond, 2 * time.Minute}).Draw(rt, "lasts"); d > 0 {
-		until = b.clock.Now().Add(d)
-		expires = &until
-	}
+	until, expires := b.until(rt)
 	_, err := v.client.ShareOrg(context.Background(), t.ID, to.Slug, expires)
 	if b.answered(rt, v, t, snap.ActShareOrg, err) {
 		b.grant(v, t, snap.AudienceOf(snap.KindRecipients, to.ID), until, to.Slug)

@@ -174,7 +174,8 @@ func (b *building) tryShares(rt *rapid.T, v *visitor, t *thing) {
 			got = append(got, g.GroupID)
 		}
 		for _, id := range []string{"g0", "g1", "g2"} {
-			if _, ok := t.grants[snap.AudienceOf(snap.KindGroup, b.groups[t.org.Slug+" "+id].ID)]; ok {
+			until, ok := t.grants[snap.AudienceOf(snap.KindGroup, b.groups[t.org.Slug+" "+id].ID)]
+			if ok && (snap.Grant{Until: until}).Live(b.clock.Now()) {
 				want = append(want, id)
 			}
 		}

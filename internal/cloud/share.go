@@ -101,7 +101,7 @@ func (s *Service) share(ctx context.Context, in *shareInput) (*body[api.Snapshot
 		return nil, err
 	}
 	shared := callOf(ctx).snapshot
-	shared.Shared = true
+	shared.Shared, shared.Expires = true, time.Time{}
 	out := wireSnapshot(shared)
 	out.Warning = warning
 	return &body[api.Snapshot]{out}, nil
@@ -119,11 +119,17 @@ func (s *Service) unshareFrom(ctx context.Context, from snap.Shares) (*empty, er
 }
 
 func (s *Service) shareGroup(ctx context.Context, in *shareGroupInput) (*body[api.GroupShare], error) {
-	made, warning, err := s.shareWith(ctx, snap.Shares{Groups: []string{in.Body.GroupID}}, in.Confirmed)
+	expires, err := s.expiry(in.Body.ExpiresAt, in.Body.ExpiresIn)
 	if err != nil {
 		return nil, err
 	}
-	out := wireGroupShare(snap.GroupShare{Group: *made[0].Group, Created: made[0].Created, By: made[0].By})
+	with := snap.Shares{Groups: []string{in.Body.GroupID}, Expires: expires}
+	made, warning, err := s.shareWith(ctx, with, in.Confirmed)
+	if err != nil {
+		return nil, err
+	}
+	m := made[0]
+	out := wireGroupShare(snap.GroupShare{Group: *m.Group, Expires: m.Expires, Created: m.Created, By: m.By})
 	out.Warning = warning
 	return &body[api.GroupShare]{out}, nil
 }

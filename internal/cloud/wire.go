@@ -36,7 +36,8 @@ func wireCan(c snap.Caller, s snap.Snapshot) *api.Can {
 }
 
 func wireGroupShare(g snap.GroupShare) api.GroupShare {
-	out := api.GroupShare{GroupID: g.Group.GroupID, Name: g.Group.Name, SharedBy: g.By, SharedAt: g.Created}
+	out := api.GroupShare{GroupID: g.Group.GroupID, Name: g.Group.Name, ExpiresAt: optional(g.Expires), SharedBy: g.By,
+		SharedAt: g.Created}
 	if g.Channel != 0 {
 		out.Channel = strconv.FormatInt(g.Channel, 10)
 	}

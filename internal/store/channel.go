@@ -163,14 +163,15 @@ func (s *Store) applyChannel(ctx context.Context, tx *sql.Tx, by snap.Caller, sn
 	}
 	var there bool
 	err := tx.QueryRowContext(ctx,
-		`SELECT EXISTS (SELECT 1 FROM grants WHERE audience = $1 AND snapshot = $2)`, int64(audience), sn.Key).Scan(&there)
+		`SELECT EXISTS (SELECT 1 FROM grants g WHERE g.audience = $1 AND g.snapshot = $3 AND `+liveGrant+`)`,
+		int64(audience), s.now().UnixMilli(), sn.Key).Scan(&there)
 	if err != nil || there {
 		return err
 	}
 	if h.Group != nil {
-		_, err = s.grantGroup(ctx, tx, by, sn, *h.Group)
+		_, err = s.grantGroup(ctx, tx, by, sn, *h.Group, time.Time{})
 	} else {
-		_, err = s.grantOrg(ctx, tx, by, sn)
+		_, err = s.grantOrg(ctx, tx, by, sn, time.Time{})
 	}
 	if err != nil {
 		return err

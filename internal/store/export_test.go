@@ -126,7 +126,11 @@ func FillVersion(ctx context.Context, o Options, version int64, statements ...st
 // These methods make and end single shares in tests.
 
 func (s *Store) Share(ctx context.Context, c snap.Caller, sn snap.Snapshot) error {
-	_, _, err := s.ShareWith(ctx, c, sn, snap.Shares{OrgWide: true})
+	return s.ShareUntil(ctx, c, sn, snap.Shares{OrgWide: true})
+}
+
+func (s *Store) ShareUntil(ctx context.Context, c snap.Caller, sn snap.Snapshot, with snap.Shares) error {
+	_, _, err := s.ShareWith(ctx, c, sn, with)
 	return err
 }
 

@@ -143,7 +143,7 @@ func (sh shape) text() string {
 	ranges, groups := sh.ranges(), ""
 	if sh.scope == scopeMember {
 		groups = sh.groupsText()
-		const wide = "SELECT DISTINCT id, 0 AS shared, CAST(NULL AS bigint) AS received FROM wide"
+		const wide = "SELECT DISTINCT id, CAST(NULL AS bigint) AS shared, CAST(NULL AS bigint) AS received FROM wide"
 		ranges = append(ranges, sh.ordered(wide, "id"))
 	}
 	shared := "ids.shared"
@@ -186,12 +186,13 @@ func (sh shape) ranges() (all []string) {
 
 // oneRange returns the grants to the caller's audience of a kind.
 func (sh shape) oneRange(kind snap.AudienceKind, which string) string {
-	shared, received := "0", "CAST(NULL AS bigint)"
+	const none, until = "CAST(NULL AS bigint)", "coalesce(g.expires_at, 0)"
+	shared, received := none, none
 	switch kind {
 	case snap.KindMembers:
-		shared = "1"
+		shared = until
 	case snap.KindRecipients:
-		received = "coalesce(g.expires_at, 0)"
+		received = until
 	}
 	text := fmt.Sprintf("SELECT g.snapshot AS id, %s AS shared, %s AS received FROM grants g\n"+
 		"    WHERE g.audience = (SELECT m.audience FROM membership m WHERE m.principal = $1 AND m.kind = %d%s)\n"+

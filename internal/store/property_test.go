@@ -189,8 +189,17 @@ func (h *history) share(rt *rapid.T) {
 }
 
 func (h *history) shareWith(rt *rapid.T, p *pushed, c snap.Caller) {
-	must(rt, h.Share(h.ctx, c, p.Snapshot))
-	p.grants[snap.AudienceOf(snap.KindMembers, p.Org.ID)] = time.Time{}
+	until := h.until(rt)
+	must(rt, h.ShareUntil(h.ctx, c, p.Snapshot, snap.Shares{OrgWide: true, Expires: until}))
+	p.grants[snap.AudienceOf(snap.KindMembers, p.Org.ID)] = until
+}
+
+// until draws when a share ends: never, or in a few milliseconds.
+func (h *history) until(rt *rapid.T) (end time.Time) {
+	if ms := rapid.IntRange(0, 10).Draw(rt, "lasts ms"); ms > 0 {
+		end = h.clock.Now().Add(time.Duration(ms) * time.Millisecond)
+	}
+	return end
 }
 
 func (h *history) unshare(rt *rapid.T) {
@@ -211,9 +220,9 @@ func (h *history) shareGroup(rt *rapid.T) {
 }
 
 func (h *history) shareGroupWith(rt *rapid.T, p *pushed, c snap.Caller, g snap.Group) {
-	_, err := h.ShareGroup(h.ctx, c, p.Snapshot, g.GroupID)
-	must(rt, err)
-	p.grants[snap.AudienceOf(snap.KindGroup, g.ID)] = time.Time{}
+	until := h.until(rt)
+	must(rt, h.ShareUntil(h.ctx, c, p.Snapshot, snap.Shares{Groups: []string{g.GroupID}, Expires: until}))
+	p.grants[snap.AudienceOf(snap.KindGroup, g.ID)] = until
 }
 
 func (h *history) unshareGroup(rt *rapid.T) {
@@ -233,10 +242,7 @@ func (h *history) other(p *pushed) snap.OrgRef {
 func (h *history) shareOrg(rt *rapid.T) {
 	p, c := h.pick(rt)
 	to := h.other(p)
-	var until time.Time
-	if ms := rapid.IntRange(0, 10).Draw(rt, "lasts ms"); ms > 0 {
-		until = h.clock.Now().Add(time.Duration(ms) * time.Millisecond)
-	}
+	until := h.until(rt)
 	_, _, err := h.ShareOrg(h.ctx, c, p.Snapshot, to.Slug, until)
 	must(rt, err)
 	p.grants[snap.AudienceOf(snap.KindRecipients, to.ID)] = until
@@ -256,7 +262,7 @@ func (h *history) delete(rt *rapid.T) {
 	clear(p.grants)
 }
 
-// advance lets time pass. Cross-org shares last a few milliseconds here.
+// advance lets time pass. Shares last a few milliseconds here.
 func (h *history) advance(rt *rapid.T) {
 	h.clock.Advance(time.Duration(rapid.IntRange(1, 5).Draw(rt, "ms")) * time.Millisecond)
 }
@@ -331,7 +337,7 @@ func (h *history) expect(c snap.Caller, p *pushed) (snap.Snapshot, bool) {
 		switch {
 		case !g.Live(now):
 		case a == snap.AudienceOf(snap.KindMembers, c.Org.ID):
-			sn.Shared = true
+			sn.Shared, sn.Expires = true, until
 		case a == snap.AudienceOf(snap.KindRecipients, c.Org.ID):
 			sn.Shared, sn.Received, sn.Expires = true, true, until
 		case a.Kind() == snap.KindGroup && snap.Allowed(c, snap.ActShare, sn) == nil:

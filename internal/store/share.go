@@ -43,7 +43,7 @@ func (s *Store) grantAll(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap
 		return err
 	}
 	if with.OrgWide {
-		if err := add(s.grantOrg(ctx, tx, c, sn)); err != nil {
+		if err := add(s.grantOrg(ctx, tx, c, sn, with.Expires)); err != nil {
 			return nil, err
 		}
 	}
@@ -52,7 +52,7 @@ func (s *Store) grantAll(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap
 		if err != nil {
 			return nil, err
 		}
-		if err := add(s.grantGroup(ctx, tx, c, sn, g)); err != nil {
+		if err := add(s.grantGroup(ctx, tx, c, sn, g, with.Expires)); err != nil {
 			return nil, err
 		}
 	}
@@ -172,16 +172,19 @@ func (s *Store) ungrantAll(ctx context.Context, tx *sql.Tx, c snap.Caller, sn sn
 	return all, nil
 }
 
-func (s *Store) grantOrg(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot) (snap.ShareChange, error) {
-	made, err := s.grant(ctx, tx, c, sn, snap.AudienceOf(snap.KindMembers, sn.Org.ID), time.Time{})
+// grantOrg shares a snapshot org-wide until a time, or indefinitely if expires is zero.
+func (s *Store) grantOrg(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot,
+	expires time.Time) (snap.ShareChange, error) {
+	made, err := s.grant(ctx, tx, c, sn, snap.AudienceOf(snap.KindMembers, sn.Org.ID), expires)
 	if err != nil {
 		return snap.ShareChange{}, err
 	}
 	return s.recordShare(ctx, tx, c, sn, made, snap.AuditDetail{OrgWide: true})
 }
 
+// grantGroup shares a snapshot with a group until a time, or indefinitely if expires is zero.
 func (s *Store) grantGroup(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot,
-	g snap.Group) (snap.ShareChange, error) {
+	g snap.Group, expires time.Time) (snap.ShareChange, error) {
 	// This precedes the grant: a listing must not skip the group once the grant exists.
 	if _, err := tx.ExecContext(ctx,
 		`UPDATE groups SET newest = $2 WHERE id = $1 AND newest < $2`, g.ID, sn.Key); err != nil {
@@ -190,7 +193,7 @@ func (s *Store) grantGroup(ctx context.Context, tx *sql.Tx, c snap.Caller, sn sn
 	if err := widen(ctx, tx, sn); err != nil {
 		return snap.ShareChange{}, err
 	}
-	made, err := s.grant(ctx, tx, c, sn, snap.AudienceOf(snap.KindGroup, g.ID), time.Time{})
+	made, err := s.grant(ctx, tx, c, sn, snap.AudienceOf(snap.KindGroup, g.ID), expires)
 	if err != nil {
 		return snap.ShareChange{}, err
 	}
@@ -256,17 +259,18 @@ func errNoGroup(groupID string) error {
 	}
 }
 
-// GroupShares returns a snapshot's group shares, by the groups' names.
+// GroupShares returns a snapshot's live group shares, by the groups' names.
 func (s *Store) GroupShares(ctx context.Context, c snap.Caller, sn snap.Snapshot) ([]snap.GroupShare, error) {
 	return collect(ctx, s, `
-		SELECT n.id, n.group_id, n.name, g.created_at, coalesce(u.email, ''), coalesce(g.channel, 0)
-		FROM snapshots s JOIN grants g ON g.snapshot = s.key AND g.audience`+isGroup+`
+		SELECT n.id, n.group_id, n.name, g.created_at, coalesce(u.email, ''), coalesce(g.channel, 0), g.expires_at
+		FROM snapshots s JOIN grants g ON g.snapshot = s.key AND g.audience`+isGroup+` AND `+liveGrant+`
 		JOIN groups n ON n.id = g.audience`+subjectOf+` LEFT JOIN users u ON u.id = g.created_by
 		WHERE s.key = $3 AND `+visible+` ORDER BY n.name, n.group_id`,
 		func(rows *sql.Rows) (g snap.GroupShare, err error) {
 			var created int64
-			err = rows.Scan(&g.Group.ID, &g.Group.GroupID, &g.Group.Name, &created, &g.By, &g.Channel)
-			g.Created = time.UnixMilli(created).UTC()
+			var expires sql.NullInt64
+			err = rows.Scan(&g.Group.ID, &g.Group.GroupID, &g.Group.Name, &created, &g.By, &g.Channel, &expires)
+			g.Created, g.Expires = time.UnixMilli(created).UTC(), timeOf(expires)
 			return g, err
 		}, c.Principal(), s.now().UnixMilli(), sn.Key)
 }

@@ -22,15 +22,16 @@ const snapshotColumns = `s.key, s.id, s.org_id, CASE WHEN s.org_id <> $3 THEN (S
   CASE WHEN s.org_id <> $3 THEN (SELECT o.name FROM orgs o WHERE o.id = s.org_id) END,
   u.id, u.email, u.name, s.target, s.name, s.type, s.engine, s.size, s.sha256, s.created_at,
   CASE WHEN s.widened <> 0 AND ($4 <> 0 OR s.owner_id = $1) THEN (SELECT count(*) FROM grants g
-      WHERE g.snapshot = s.key AND g.audience` + isGroup + `) ELSE 0 END,
+      WHERE g.snapshot = s.key AND g.audience` + isGroup + ` AND ` + liveGrant + `) ELSE 0 END,
   CASE WHEN s.widened <> 0 AND ($4 <> 0 OR s.owner_id = $1) THEN (SELECT count(*) FROM grants g WHERE g.snapshot = s.key
       AND g.audience` + isRecipients + ` AND ` + liveGrant + `) ELSE 0 END`
 
-// sharedHere and receivedHere look up grants that the merge of a listing already found. They avoid
+// sharedHere and receivedHere look up when grants end that the merge of a listing already found: 0
+// means never, and NULL that there is none. They avoid
 // EXISTS, because PostgreSQL may build a hash table of all grants of the audience for it.
 const (
-	sharedHere = `coalesce((SELECT 1 FROM grants g WHERE g.audience = CAST($3 AS bigint)` + membersOf + `
-		AND g.snapshot = s.key AND ` + liveGrant + `), 0)`
+	sharedHere = `(SELECT coalesce(g.expires_at, 0) FROM grants g
+		WHERE g.audience = CAST($3 AS bigint)` + membersOf + ` AND g.snapshot = s.key AND ` + liveGrant + `)`
 	receivedHere = `(SELECT coalesce(g.expires_at, 0) FROM grants g
 		WHERE g.audience = CAST($3 AS bigint)` + recipientsOf + ` AND g.snapshot = s.key AND ` + liveGrant + `)`
 )
@@ -60,10 +61,10 @@ const selectByID = selectOne + `s.key = (
 // scanSnapshot reads a row of snapshotColumns, shared and received for a caller.
 func scanSnapshot(row scanner, c snap.Caller) (f snap.Snapshot, err error) {
 	var slug, orgName, email, name sql.NullString
-	var owner, received sql.NullInt64
+	var owner, shared, received sql.NullInt64
 	var created int64
 	err = row.Scan(&f.Key, &f.ID, &f.Org.ID, &slug, &orgName, &owner, &email, &name,
-		&f.Target, &f.Name, &f.Type, &f.Engine, &f.Size, &f.SHA256, &created, &f.Groups, &f.Orgs, &f.Shared,
+		&f.Target, &f.Name, &f.Type, &f.Engine, &f.Size, &f.SHA256, &created, &f.Groups, &f.Orgs, &shared,
 		&received)
 	if err != nil {
 		return snap.Snapshot{}, err
@@ -76,8 +77,11 @@ func scanSnapshot(row scanner, c snap.Caller) (f snap.Snapshot, err error) {
 	if owner.Valid {
 		f.Owner = &snap.User{ID: owner.Int64, Email: email.String, Name: name.String}
 	}
-	if received.Valid {
+	switch {
+	case received.Valid:
 		f.Shared, f.Received, f.Expires = true, true, timeOrNever(received.Int64)
+	case shared.Valid:
+		f.Shared, f.Expires = true, timeOrNever(shared.Int64)
 	}
 	f.Outside = f.Orgs > 0 && f.Org.ID == c.Org.ID
 	if snap.Allowed(c, snap.ActShare, f) != nil {

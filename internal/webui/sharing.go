@@ -43,7 +43,8 @@ type sharingPage struct {
 type groupChoice struct {
 	api.Group
 	On      bool
-	Refused bool // the policy forbids an org-wide share
+	Expires *time.Time // of the share; nil means never
+	Refused bool       // the policy forbids an org-wide share
 }
 
 type expiryChoice struct{ Value, Text string }
@@ -163,13 +164,23 @@ func (s *Server) share(w http.ResponseWriter, r *http.Request) error {
 	}
 	everyone := everyoneIn(me.Organization)
 	if r.PostFormValue("shared") == "true" {
-		return s.shareWith(w, r, api.SharesRequest{OrgWide: true}, everyone, undo("false"))
+		with, err := expiryOf(r.PostFormValue("expires"), r.PostFormValue("date"))
+		if err != nil {
+			return err
+		}
+		with.OrgWide = true
+		return s.shareWith(w, r, with, everyone, undo("false"))
 	}
 	id := r.PathValue("id")
+	before, err := s.cloud.client().Snapshot(r.Context(), id)
+	if err != nil {
+		return err
+	}
 	if err := s.cloud.client().Unshare(r.Context(), id); err != nil {
 		return err
 	}
 	made := undo("true")
+	made.Fields = append(made.Fields, sameEnd(before.ExpiresAt)...)
 	made.Text = unsharedText(everyone, s.newcomers(r.Context(), id, ""))
 	return s.sharingChanged(w, r, made)
 }
@@ -215,14 +226,37 @@ func (s *Server) shareGroup(w http.ResponseWriter, r *http.Request) error {
 	id, group := r.PathValue("id"), r.PostFormValue("revoke")
 	if group == "" {
 		group = r.PostFormValue("grant")
-		return s.shareWith(w, r, api.SharesRequest{GroupIDs: []string{group}}, groupNamed(group),
+		with, err := expiryOf(r.PostFormValue("expires"), r.PostFormValue("date"))
+		if err != nil {
+			return err
+		}
+		with.GroupIDs = []string{group}
+		return s.shareWith(w, r, with, groupNamed(group),
 			change{Action: r.URL.Path, Fields: []confirmField{{"revoke", group}}})
+	}
+	before, err := s.cloud.client().GroupShares(r.Context(), id)
+	if err != nil {
+		return err
 	}
 	if err := s.cloud.client().UnshareGroup(r.Context(), id, group); err != nil {
 		return err
 	}
+	undo := []confirmField{{"grant", group}}
+	for _, share := range before {
+		if share.GroupID == group {
+			undo = append(undo, sameEnd(share.ExpiresAt)...)
+		}
+	}
 	return s.sharingChanged(w, r, change{Text: unsharedText(groupNamed(group), s.newcomers(r.Context(), id, group)),
-		Action: r.URL.Path, Fields: []confirmField{{"grant", group}}})
+		Action: r.URL.Path, Fields: undo})
+}
+
+// sameEnd returns the fields by which Undo restores the former end of a share exactly.
+func sameEnd(expires *time.Time) []confirmField {
+	if expires == nil {
+		return nil
+	}
+	return []confirmField{{"expires", "until"}, {"date", expires.UTC().Format(time.RFC3339Nano)}}
 }
 
 // shareOrg shares with another organization. In the dialog, an error is shown at its field.
@@ -288,9 +322,8 @@ func (s *Server) revokeOrg(w http.ResponseWriter, r *http.Request) error {
 	}
 	undo := []confirmField{{"slug", slug}}
 	for _, share := range before {
-		if share.OrgSlug == slug && share.ExpiresAt != nil {
-			undo = append(undo, confirmField{"expires", "until"},
-				confirmField{"date", share.ExpiresAt.UTC().Format(time.RFC3339Nano)})
+		if share.OrgSlug == slug {
+			undo = append(undo, sameEnd(share.ExpiresAt)...)
 		}
 	}
 	return s.sharingChanged(w, r, change{Text: unsharedText(slug, -1),
@@ -408,7 +441,8 @@ func (p *sharingPage) choose(groups []api.Group, shares []api.GroupShare) {
 	on := map[string]bool{}
 	for _, share := range shares {
 		on[share.GroupID] = true
-		p.Shared = append(p.Shared, groupChoice{Group: api.Group{GroupID: share.GroupID, Name: share.Name}, On: true})
+		p.Shared = append(p.Shared, groupChoice{Group: api.Group{GroupID: share.GroupID, Name: share.Name}, On: true,
+			Expires: share.ExpiresAt})
 	}
 	for _, g := range groups {
 		if i := slices.IndexFunc(p.Shared, func(c groupChoice) bool { return c.GroupID == g.GroupID }); i >= 0 {

@@ -200,6 +200,39 @@ func TestUndoRestoresTheEnd(t *testing.T) {
 	}
 }
 
+// TestUndoRestoresTheEndWithin is the same for the org-wide share and shares with groups.
+func TestUndoRestoresTheEndWithin(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia := c.As("mia@acme.test")
+	item := c.PushAs(mia, "shop", snap.TypeSanitized, []byte("one"))
+	u := openUI(t, mia, "")
+	end := time.Now().Add(36*time.Hour + 7*time.Second).UTC().Truncate(time.Millisecond)
+	with := api.SharesRequest{OrgWide: true, GroupIDs: []string{"eng"}, ExpiresAt: &end}
+	if _, err := mia.ShareWith(t.Context(), item.ID, with, false); err != nil {
+		t.Fatal(err)
+	}
+	path := "/cloud/" + item.ID
+	u.must(u.get(path+"/sharing"), http.StatusOK, "ends in")
+	date := end.Format(time.RFC3339Nano)
+	for action, off := range map[string]url.Values{"/share": {"shared": {"false"}}, "/groups": {"revoke": {"eng"}}} {
+		u.must(u.post(path+action, off, "Fragment", "1"), http.StatusOK, `name="date" value="`+date+`"`)
+	}
+	for action, on := range map[string]url.Values{"/share": {"shared": {"true"}}, "/groups": {"grant": {"eng"}}} {
+		on.Set("expires", "until")
+		on.Set("date", date)
+		u.must(u.post(path+action, on, "Fragment", "1"), http.StatusOK, ">Undo<")
+	}
+	now, err := mia.Snapshot(t.Context(), item.ID)
+	if err != nil || now.ExpiresAt == nil || !now.ExpiresAt.Equal(end) {
+		t.Errorf("the org-wide share ends at %v, want %v; %v", now.ExpiresAt, end, err)
+	}
+	groups, err := mia.GroupShares(t.Context(), item.ID)
+	if err != nil || len(groups) != 1 || groups[0].ExpiresAt == nil || !groups[0].ExpiresAt.Equal(end) {
+		t.Errorf("the group shares: %+v, %v", groups, err)
+	}
+}
+
 // TestSharingErrorIsAtItsField checks that the dialog shows an error next to the field and suggests
 // an organization that was shared with before, even if that share has ended.
 func TestSharingErrorIsAtItsField(t *testing.T) {
