@@ -1,0 +1,212 @@
+package cloud
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"snap"
+	"snap/internal/store"
+)
+
+// Replayed is what [ReplayRevocations] took away.
+type Replayed struct {
+	Lines  int      `json:"lines"` // after the end of the database's log
+	Shares []string `json:"shares"`
+	Users  []string `json:"users"`
+	Keys   []string `json:"keys"`
+}
+
+// ReplayRevocations ends in a database that was restored what an export of the audit log says had
+// ended after the restored moment: shares, also of snapshots that were deleted, users who were
+// disabled or left, and keys. It never gives access. It fails with code conflict, and changes
+// nothing, unless the lines continue the organization's log.
+func ReplayRevocations(ctx context.Context, st *store.Store, org snap.OrgRef, lines io.Reader) (Replayed, error) {
+	caller, err := st.CallerOfOrg(ctx, org.ID)
+	if err != nil {
+		return Replayed{}, err
+	}
+	page, err := st.Audit(ctx, caller, store.AuditQuery{Limit: 1})
+	if err != nil {
+		return Replayed{}, err
+	}
+	r := &replay{st: st, caller: caller, shares: map[string]map[string]bool{}, users: map[int64]bool{},
+		keys: map[int64]bool{}, out: Replayed{Shares: []string{}, Users: []string{}, Keys: []string{}}}
+	if len(page.Items) > 0 {
+		r.end = page.Items[0].Seq
+		r.chain.Skip(r.end, page.Items[0].Hash)
+	}
+	if err := r.read(lines); err != nil {
+		return Replayed{}, err
+	}
+	return r.out, r.apply(store.TakingAway(ctx))
+}
+
+// replay is one run of [ReplayRevocations]. Its maps hold what was seen last: true means taken away.
+type replay struct {
+	st     *store.Store
+	caller snap.Caller
+	end    int64 // number of the newest line in the database
+	chain  snap.AuditChain
+
+	shares      map[string]map[string]bool // by snapshot and share
+	users, keys map[int64]bool
+	out         Replayed
+}
+
+func (r *replay) read(lines io.Reader) error {
+	scanner := bufio.NewScanner(lines)
+	scanner.Buffer(nil, 16<<20)
+	for scanner.Scan() {
+		var e snap.AuditEntry
+		if err := json.Unmarshal(scanner.Bytes(), &e); err != nil {
+			return snap.Usage("a line of the export is not a line of an audit log",
+				"use the output of `snapcli cloud audit export`")
+		}
+		if e.Seq <= r.end {
+			continue
+		}
+		if err := r.chain.Next(e); err != nil {
+			return &snap.Error{Code: snap.CodeConflict,
+				Detail: fmt.Sprintf("line %d of the export does not continue the log, which ends with line %d", e.Seq,
+					r.end),
+				Hint: "export all lines, and replay before the restored service starts", Cause: err}
+		}
+		r.out.Lines++
+		r.note(e)
+	}
+	return scanner.Err()
+}
+
+// note remembers the last state of what a line is about.
+func (r *replay) note(e snap.AuditEntry) {
+	switch e.Action {
+	case snap.AuditShared, snap.AuditUnshared, snap.AuditDeclined:
+		if r.shares[e.Snapshot] == nil {
+			r.shares[e.Snapshot] = map[string]bool{}
+		}
+		r.shares[e.Snapshot][shareName(e.Detail)] = e.Action != snap.AuditShared
+	case snap.AuditDeleted:
+		r.shares[e.Snapshot] = map[string]bool{everyShare: true}
+	case snap.AuditUserChanged:
+		r.users[e.Detail.Account] = e.Detail.Disabled
+	case snap.AuditUserLeft:
+		r.users[e.Detail.Account] = true
+	case snap.AuditKeyRevoked:
+		r.keys[e.Detail.Key] = true
+	}
+}
+
+// Names of shares. An ID of a group or a slug follows the last two.
+const (
+	everyShare = "all"
+	orgWide    = "org-wide"
+	withGroup  = "group "
+	withOrg    = "organization "
+)
+
+func shareName(d snap.AuditDetail) string {
+	switch {
+	case d.Group != "":
+		return withGroup + d.Group
+	case d.Organization != "":
+		return withOrg + d.Organization
+	}
+	return orgWide
+}
+
+func (r *replay) apply(ctx context.Context) error {
+	for _, id := range slices.Sorted(maps.Keys(r.shares)) {
+		sn, err := r.st.Snapshot(ctx, r.caller, id)
+		if errors.Is(err, snap.ErrNotFound) || err == nil && sn.Org.ID != r.caller.Org.ID {
+			continue
+		}
+		if err == nil {
+			err = r.unshare(ctx, sn)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	members, err := r.st.Members(ctx, r.caller)
+	if err != nil {
+		return err
+	}
+	for _, m := range members {
+		if !r.users[m.ID] || m.Disabled {
+			continue
+		}
+		if err := r.st.SetDisabled(ctx, m.ID, true); err != nil {
+			return err
+		}
+		r.out.Users = append(r.out.Users, m.Email)
+	}
+	for _, id := range slices.Sorted(maps.Keys(r.keys)) {
+		err := r.st.RevokeOrgKey(ctx, r.caller.Org.ID, id)
+		if errors.Is(err, snap.ErrNotFound) {
+			continue // made after the restored moment, or revoked before
+		}
+		if err != nil {
+			return err
+		}
+		r.out.Keys = append(r.out.Keys, strconv.FormatInt(id, 10))
+	}
+	return nil
+}
+
+// unshare ends the shares of a snapshot that had ended.
+func (r *replay) unshare(ctx context.Context, sn snap.Snapshot) error {
+	ended := r.shares[sn.ID]
+	if ended[everyShare] {
+		groups, err := r.st.GroupShares(ctx, r.caller, sn)
+		if err != nil {
+			return err
+		}
+		orgs, err := r.st.OrgShares(ctx, r.caller, sn)
+		if err != nil {
+			return err
+		}
+		ended = map[string]bool{orgWide: true}
+		for _, g := range groups {
+			ended[withGroup+g.Group.GroupID] = true
+		}
+		for _, o := range orgs {
+			ended[withOrg+o.Org.Slug] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(ended)) {
+		if !ended[name] {
+			continue
+		}
+		changes, err := r.st.UnshareWith(ctx, r.caller, sn, sharesNamed(name))
+		if code := snap.CodeOf(err); code == snap.CodeGroupNotFound || code == snap.CodeOrganizationNotFound {
+			continue // it did not exist at the restored moment
+		}
+		if err != nil {
+			return err
+		}
+		for _, c := range changes {
+			if c.Changed {
+				r.out.Shares = append(r.out.Shares, sn.ID+" "+name)
+			}
+		}
+	}
+	return nil
+}
+
+func sharesNamed(name string) snap.Shares {
+	if group, found := strings.CutPrefix(name, withGroup); found {
+		return snap.Shares{Groups: []string{group}}
+	}
+	if slug, found := strings.CutPrefix(name, withOrg); found {
+		return snap.Shares{Orgs: []string{slug}}
+	}
+	return snap.Shares{OrgWide: true}
+}
