@@ -69,7 +69,8 @@ func (p *program) root(args []string) *cobra.Command {
 	root.PersistentFlags().StringVar(&p.configFile, "config", "", "the configuration file (YAML)")
 	root.PersistentFlags().BoolVar(&p.asJSON, "json", false, "print JSON")
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(p.serve(), p.migrate(), p.check(), p.openapi(), p.versionCommand(), p.audit(), p.key(), p.org(), p.user(),
+	root.AddCommand(p.serve(), p.migrate(), p.check(), p.openapi(), p.versionCommand(),
+		p.audit(), p.key(), p.org(), p.user(),
 		p.backup(), p.restore(), p.transfer(), p.claim())
 	return root
 }
