@@ -39,6 +39,8 @@ const (
 	AuditDeleted     AuditAction = "snapshot.deleted"
 	AuditChannelMade AuditAction = "channel.created"
 	AuditChannelGone AuditAction = "channel.deleted"
+	// AuditOverdue records that a channel's newest snapshot is older than the channel expects.
+	AuditOverdue     AuditAction = "channel.overdue"
 	AuditRetention   AuditAction = "retention.changed"
 	AuditWebhookMade AuditAction = "webhook.created"
 	AuditWebhookGone AuditAction = "webhook.deleted"
@@ -66,7 +68,7 @@ func AuditActions() []AuditAction {
 		AuditPushed, AuditPullStarted, AuditPulled, AuditShared, AuditUnshared, AuditReceipt, AuditShareRefused,
 		AuditDeclined, AuditDeclineRefused, AuditDeleted, AuditDeleteRefused,
 		AuditOrgClosed, AuditOrgOpened, AuditPolicy, AuditConfigured,
-		AuditChannelMade, AuditChannelGone, AuditRetention, AuditWebhookMade, AuditWebhookGone,
+		AuditChannelMade, AuditChannelGone, AuditOverdue, AuditRetention, AuditWebhookMade, AuditWebhookGone,
 		AuditWebhookDisabled, AuditWebhookEnabled, AuditWebhookRotated,
 		AuditUserChanged, AuditUserLeft, AuditKeyMade, AuditKeyRevoked, AuditSessionBegan, AuditSessionEnded,
 		AuditTokenReused,

@@ -19,6 +19,8 @@ type Channel struct {
 	GroupName string    `json:"group_name,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
 	CreatedBy string    `json:"created_by,omitempty"`
+	// ExpectEvery is how often a snapshot is expected, or 0.
+	ExpectEvery int64 `json:"expect_every,omitempty" doc:"seconds after which the newest snapshot is overdue"`
 }
 
 // ChannelList is the body of GET /channels.
@@ -32,6 +34,8 @@ type ChannelRequest struct {
 	Type    snap.Type `json:"type,omitempty" enum:"snapshot,sanitized" default:"sanitized" example:"sanitized"`
 	GroupID string    `json:"group_id,omitempty" maxLength:"512" example:"eng" doc:"absent: org-wide"`
 	Now     bool      `json:"now,omitempty" doc:"also share the newest existing snapshot at once"`
+	// ExpectEvery is how often a snapshot is expected, in seconds.
+	ExpectEvery int64 `json:"expect_every,omitempty" minimum:"3600" maximum:"31536000" example:"93600" doc:"raise the event channel.overdue when no snapshot is pushed for this many seconds"`
 }
 
 // RetentionRule says how long a target's snapshots are kept: the last keep_last of each type, and
@@ -65,6 +69,7 @@ type Webhook struct {
 	ID             string             `json:"id"`
 	URL            string             `json:"url"`
 	Events         []snap.AuditAction `json:"events"`
+	Format         string             `json:"format" doc:"standard, slack, teams or discord"`
 	CreatedAt      time.Time          `json:"created_at"`
 	CreatedBy      string             `json:"created_by,omitempty"`
 	Waiting        int64              `json:"waiting" doc:"number of messages that are not accepted or given up"`
@@ -84,6 +89,7 @@ type WebhookList struct {
 type WebhookRequest struct {
 	URL    string             `json:"url" minLength:"1" maxLength:"2000" example:"https://hooks.example/snapcloud"`
 	Events []snap.AuditAction `json:"events,omitempty" doc:"events to send; none means all of them" example:"[\"snapshot.pushed\"]"`
+	Format string             `json:"format,omitempty" enum:"standard,slack,teams,discord" default:"standard" doc:"form of the messages: our own, or that of a chat"`
 }
 
 // NewWebhook is a webhook with its signing secret, which is shown only once.

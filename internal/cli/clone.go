@@ -291,10 +291,28 @@ refuses a SQLite clone that is in use.`,
 			if err != nil {
 				return stopped(ctx, err, "the reset", "the clone has its old content or that of the snapshot")
 			}
+			if a.flags.json {
+				return a.printClone(ctx, agent, c)
+			}
 			a.done("", "reset %s to %s", c.Name, c.Source.Snapshot)
 			return nil
 		},
 	}
 	identityFlag(cmd, &o.Identity)
+	a.jsonFlag(cmd)
 	return cmd
+}
+
+// printClone prints a clone and the state of its database as JSON.
+func (a *app) printClone(ctx context.Context, agent *local.Agent, c clone.Clone) error {
+	all, err := agent.Clones(ctx)
+	if err != nil {
+		return err
+	}
+	for _, one := range all {
+		if one.ID == c.ID {
+			return a.printJSON(viewListed(one))
+		}
+	}
+	return a.printJSON(viewClone(c, ""))
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -51,12 +52,7 @@ connections. Those of ` + "`snapcli run`" + ` and the warm ones are among them.`
 func (a *app) printClones(all []clone.Listed) error {
 	views := []cloneView{}
 	for _, c := range all {
-		v := viewClone(c.Clone, c.URL)
-		v.Size, v.Connections = c.Size, c.Connections
-		if c.Err != nil {
-			v.Error = c.Err.Error()
-		}
-		views = append(views, v)
+		views = append(views, viewListed(c))
 	}
 	switch {
 	case a.flags.json:
@@ -89,6 +85,16 @@ func (a *app) printClones(all []clone.Listed) error {
 		}
 	}
 	return nil
+}
+
+// viewListed returns the JSON form of a clone with the state of its database.
+func viewListed(c clone.Listed) cloneView {
+	v := viewClone(c.Clone, c.URL)
+	v.Size, v.Connections = c.Size, c.Connections
+	if c.Err != nil {
+		v.Error = c.Err.Error()
+	}
+	return v
 }
 
 // stateOf returns what a clone is doing, in a word.
@@ -127,28 +133,49 @@ clone from the list, for a server that no longer exists.`,
 					return err
 				}
 			}
-			for _, name := range args {
-				if err := a.dropClone(cmd.Context(), agent, name, forget); err != nil {
-					return err
-				}
-			}
-			return nil
+			return a.dropClones(cmd.Context(), agent, args, forget)
 		},
 	}
+	a.jsonFlag(cmd)
 	cmd.Flags().BoolVar(&forget, "forget", false, "remove the clone from the list without dropping its database")
 	return cmd
+}
+
+// droppedClone is the JSON form of a clone that was dropped.
+type droppedClone struct {
+	Name      string `json:"name"`
+	Forgotten bool   `json:"forgotten" doc:"only removed from the list, by --forget"`
+}
+
+// dropClones drops clones one after another. With --json it prints those that it dropped, also when
+// one fails.
+func (a *app) dropClones(ctx context.Context, agent *local.Agent, names []string, forget bool) error {
+	gone := []droppedClone{}
+	for _, name := range names {
+		if err := a.dropClone(ctx, agent, name, forget); err != nil {
+			if a.flags.json {
+				return errors.Join(err, a.printJSON(gone))
+			}
+			return err
+		}
+		gone = append(gone, droppedClone{name, forget})
+	}
+	if a.flags.json {
+		return a.printJSON(gone)
+	}
+	return nil
 }
 
 func (a *app) dropClone(ctx context.Context, agent *local.Agent, name string, forget bool) error {
 	if forget {
 		c, err := agent.ForgetClone(name)
-		if err == nil {
+		if err == nil && !a.flags.json {
 			a.done("", "removed %s from the list; its database was %s", name, c.Database())
 		}
 		return err
 	}
 	err := agent.DropClone(ctx, name)
-	if err == nil {
+	if err == nil && !a.flags.json {
 		a.done("", "dropped %s", name)
 	}
 	return err
@@ -182,6 +209,7 @@ program is running. Warm copies expire like clones.`,
 	f.add(a, cmd)
 	f.addTTL(cmd)
 	cmd.Flags().IntVar(&count, "count", 0, "how many copies wait (default: clones.warm of the target)")
+	a.jsonFlag(cmd)
 	return cmd
 }
 
@@ -202,8 +230,18 @@ func (a *app) warmClones(ctx context.Context, target string, n int, o local.Clon
 	if err != nil {
 		return stopped(ctx, err, "the warming up", "copies that were finished stay; run the same command again")
 	}
+	if a.flags.json {
+		return a.printJSON(warmed{target, o.Snapshot, made})
+	}
 	a.done("", "made %s of %s", plural(made, "copy", "copies"), o.Snapshot)
 	return nil
+}
+
+// warmed is the JSON output of clones warm.
+type warmed struct {
+	Target   string `json:"target"`
+	Snapshot string `json:"snapshot"`
+	Made     int    `json:"made" doc:"copies that were missing"`
 }
 
 // completeClones completes the names of clones.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -31,10 +32,11 @@ it is pushed. Owners and admins of the organization manage channels.`,
 			list:    (*api.Client).Channels,
 			empty:   "there are no channels; create one with `snapcli cloud channels add TARGET --group NAME`",
 			columns: []column{{title: "ID"}, {title: "Target", least: 8}, {title: "Type"},
-				{title: "Shared with", least: 10}, {title: "Made by", least: 8, weight: 1},
-				{title: "Since", weight: 1}},
+				{title: "Shared with", least: 10}, {title: "Expected", weight: 2},
+				{title: "Made by", least: 8, weight: 1}, {title: "Since", weight: 1}},
 			row: func(c api.Channel) []string {
-				return []string{c.ID, c.Target, string(c.Type), channelAudience(c), c.CreatedBy, a.moment(c.CreatedAt)}
+				return []string{c.ID, c.Target, string(c.Type), channelAudience(c), expected(c), c.CreatedBy,
+					a.moment(c.CreatedAt)}
 			},
 		}),
 	}
@@ -49,8 +51,16 @@ func channelAudience(c api.Channel) string {
 	return "group " + c.GroupName
 }
 
+// expected describes how often a channel expects a snapshot.
+func expected(c api.Channel) string {
+	if c.ExpectEvery == 0 {
+		return "-"
+	}
+	return "every " + snap.InWords(time.Duration(c.ExpectEvery)*time.Second)
+}
+
 func (a *app) channelsAddCommand() *cobra.Command {
-	var group string
+	var group, every string
 	var now, yes bool
 	typ := snap.TypeSanitized
 	cmd := &cobra.Command{
@@ -60,20 +70,35 @@ func (a *app) channelsAddCommand() *cobra.Command {
 shares it with the group, or org-wide without --group, and stops sharing the
 previous one. It shares sanitized snapshots unless --type says otherwise. Shares
 made by hand stay. Existing snapshots are not shared, except the newest one with
---now.`,
+--now.
+
+With --expect-every the service raises the event channel.overdue, once, when no
+snapshot of the target and type was pushed for that time. Run it again to change
+the time.`,
 		Example: examples(
 			"give a team the newest masked data, always", "snapcli cloud channels add shop --group Engineering",
-			"share with everyone, starting with the newest existing one", "snapcli cloud channels add shop --now"),
+			"share with everyone, starting with the newest existing one", "snapcli cloud channels add shop --now",
+			"report when a nightly snapshot is overdue", "snapcli cloud channels add shop --expect-every 26h"),
 		Args:              command.ExactArgs("target"),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.addChannel(cmd.Context(), api.ChannelRequest{Target: args[0], Type: typ, Now: now}, group, yes)
+			r := api.ChannelRequest{Target: args[0], Type: typ, Now: now}
+			if every != "" {
+				d, err := snap.ParseDuration(every)
+				if err != nil {
+					return err
+				}
+				r.ExpectEvery = int64(d / time.Second)
+			}
+			return a.addChannel(cmd.Context(), r, group, yes)
 		},
 	}
 	cmd.Flags().StringVar(&group, "group", "", "an SSO group, by name or ID (default org-wide)")
 	typeFlag(cmd, &typ, "type of the snapshots that are shared")
 	cmd.Flags().BoolVar(&yes, "yes", false, "share original, unmasked data without asking")
 	cmd.Flags().BoolVar(&now, "now", false, "also share the newest existing one at once")
+	cmd.Flags().StringVar(&every, "expect-every", "",
+		"raise an event when no snapshot is pushed for this long, such as 26h (at least 1h)")
 	_ = cmd.RegisterFlagCompletionFunc("group", a.completeGroups)
 	a.jsonFlag(cmd)
 	return cmd

@@ -69,6 +69,8 @@ func eventOf(name string) snap.AuditAction {
 		return snap.AuditAction(name)
 	case name == "disabled":
 		return snap.AuditWebhookDisabled
+	case name == "overdue":
+		return snap.AuditOverdue
 	}
 	return snap.AuditAction("snapshot." + name)
 }
@@ -76,29 +78,37 @@ func eventOf(name string) snap.AuditAction {
 func eventNames(events []snap.AuditAction) string {
 	var names []string
 	for _, e := range events {
-		names = append(names, strings.TrimPrefix(strings.TrimPrefix(string(e), "snapshot."), "webhook."))
+		name := string(e)
+		for _, of := range []string{"snapshot.", "webhook.", "channel."} {
+			name = strings.TrimPrefix(name, of)
+		}
+		names = append(names, name)
 	}
 	return strings.Join(names, ", ")
 }
 
 func (a *app) webhooksAddCommand() *cobra.Command {
 	var events []string
+	var format string
 	cmd := &cobra.Command{
 		Use:   "add URL",
 		Short: "Send events to a URL, and show the secret once",
 		Long: `Add creates a webhook. Its signing secret is shown once, on standard output; the
 receiver uses it to check that a message comes from the service. The events are
-pushed, shared, unshared, pulled and deleted of snapshots, and disabled of
-webhooks. Without --events the webhook receives all of them.`,
+pushed, shared, unshared, pulled and deleted of snapshots, overdue of channels,
+disabled of webhooks, and user.left. Without --events the webhook receives all
+of them. With --format the messages have the form that Slack, Microsoft Teams
+(Workflows) or Discord shows; names in them are never read as markup.`,
 		Example: examples(
-			"receive pushes", "snapcli cloud webhooks add https://hooks.example/snap --events pushed"),
+			"receive pushes", "snapcli cloud webhooks add https://hooks.example/snap --events pushed",
+			"tell a Slack channel", "snapcli cloud webhooks add https://hooks.chat.example/x --format slack"),
 		Args: command.ExactArgs("URL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			conn, err := a.connect()
 			if err != nil {
 				return err
 			}
-			r := api.WebhookRequest{URL: args[0]}
+			r := api.WebhookRequest{URL: args[0], Format: format}
 			for _, e := range events {
 				r.Events = append(r.Events, eventOf(e))
 			}
@@ -115,7 +125,8 @@ webhooks. Without --events the webhook receives all of them.`,
 		},
 	}
 	cmd.Flags().StringSliceVar(&events, "events", nil,
-		"pushed, shared, unshared, pulled, deleted, disabled (default all)")
+		"pushed, shared, unshared, pulled, deleted, overdue, disabled, user.left (default all)")
+	cmd.Flags().StringVar(&format, "format", "", "form of the messages: slack, teams or discord (default our own)")
 	a.jsonFlag(cmd)
 	return cmd
 }

@@ -84,14 +84,16 @@ type walk struct {
 	config           string
 	seen             map[string]int64 // the last line, by organization
 	sn, other        string           // snapshots
-	id               string           // of whatever the last door made
-	user, group      string           // that SCIM reported
+	clock            *clocktest.Clock
+	id               string // of whatever the last door made
+	user, group      string // that SCIM reported
 }
 
 func newWalk(t *testing.T) *walk {
 	// retention and webhooks work when the test says so
 	clock := clocktest.New(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	w := &walk{t: t, seen: map[string]int64{}}
+	w.clock = clock
 	w.Cloud = cloudtest.Start(t, cloudtest.Options{Clock: clock, Config: func(c *cloud.Config) {
 		c.Webhooks.AllowPrivate = true
 	}})
@@ -211,6 +213,18 @@ func steps() []step {
 			return nil
 		}, []string{"snapshot.pushed by the key test of acme", "snapshot.shared by channel 1 of acme",
 			"snapshot.unshared by channel 1 of acme"}},
+		{"work expect", func(w *walk) error {
+			acme, err := w.Store.OrgBySlug(ctx, "acme")
+			must(w.t, err)
+			by, err := w.Store.CallerOfOrg(ctx, acme.ID)
+			must(w.t, err)
+			_, err = w.Store.AddChannel(ctx, by, store.NewChannel{Target: "shop", Type: snap.TypeSnapshot,
+				ExpectEvery: time.Second})
+			must(w.t, err)
+			w.clock.Advance(2 * time.Second)
+			_, err = w.Store.ReportOverdue(ctx)
+			return err
+		}, []string{"channel.overdue by channel 1 of acme"}},
 		{"api delete-channel", func(w *walk) error { return w.alice.DeleteChannel(ctx, w.id) },
 			[]string{"channel.deleted by " + alice, "snapshot.unshared by " + alice}},
 		{"api set-retention", func(w *walk) error {

@@ -22,6 +22,7 @@ const (
 	deliverEvery   = time.Second
 	recheckEvery   = time.Second
 	archiveEvery   = 10 * time.Minute
+	expectEvery    = time.Minute
 	indexEvery     = time.Minute // indexes rows of earlier releases for searches
 )
 
@@ -59,6 +60,10 @@ func (s *Service) startBackground(ctx context.Context) (wait func()) {
 	leased("audit", sequenceEvery, s.Sequence)
 	leased("archive", archiveEvery, s.ArchiveLogs)
 	leased("checkpoints", checkpointsEvery, s.KeepCheckpoints)
+	leased("expect", expectEvery, func(ctx context.Context) error {
+		_, err := s.store.ReportOverdue(ctx)
+		return err
+	})
 	leased("recheck", recheckEvery, func(ctx context.Context) error {
 		_, err := s.signin.Recheck(ctx)
 		return err
@@ -69,7 +74,7 @@ func (s *Service) startBackground(ctx context.Context) (wait func()) {
 
 // works returns the names of all kinds of background work.
 func works() []string {
-	return []string{"collect", "index", "retention", "audit", "archive", "checkpoints", "recheck", "webhooks"}
+	return []string{"collect", "index", "retention", "audit", "archive", "checkpoints", "expect", "recheck", "webhooks"}
 }
 
 // often reports whether a kind of work runs every second or more often. The runs of such work are

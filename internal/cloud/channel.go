@@ -3,6 +3,7 @@ package cloud
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"snap"
 	"snap/api"
@@ -35,7 +36,8 @@ func (s *Service) createChannel(ctx context.Context, in *channelInput) (*body[ap
 		s.now()); err != nil {
 		return nil, err
 	}
-	channel, err := s.store.AddChannel(ctx, callOf(ctx).caller, target, in.Body.Type, in.Body.GroupID, in.Body.Now)
+	channel, err := s.store.AddChannel(ctx, callOf(ctx).caller, store.NewChannel{Target: target, Type: in.Body.Type,
+		GroupID: in.Body.GroupID, Now: in.Body.Now, ExpectEvery: time.Duration(in.Body.ExpectEvery) * time.Second})
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +59,7 @@ func (s *Service) decline(ctx context.Context, _ *ByID) (*empty, error) {
 
 func wireChannel(h store.Channel) api.Channel {
 	out := api.Channel{ID: strconv.FormatInt(h.ID, 10), Target: h.Target, Type: h.Type, CreatedAt: h.Created,
-		CreatedBy: h.By}
+		CreatedBy: h.By, ExpectEvery: int64(h.ExpectEvery / time.Second)}
 	if h.Group != nil {
 		out.GroupID, out.GroupName = h.Group.GroupID, h.Group.Name
 	}

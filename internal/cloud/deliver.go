@@ -6,7 +6,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -231,7 +230,7 @@ func (s *Service) send(ctx context.Context, w store.Webhook, d store.Delivery) (
 // not follow redirects, and reads at most 64 KiB of the answer.
 func (s *Service) post(ctx context.Context, w store.Webhook, id string, e api.WebhookEvent) (o store.Outcome,
 	err error) {
-	payload, err := json.Marshal(e)
+	payload, err := message(w.Format, e)
 	if err != nil {
 		return o, err
 	}

@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -8,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"snap"
@@ -45,7 +47,8 @@ func (s *Service) createWebhook(ctx context.Context, in *webhookInput) (*body[ap
 	}
 	secret := newHookSecret()
 	hook, err := s.store.AddWebhook(ctx, callOf(ctx).caller,
-		store.Webhook{URL: in.Body.URL, Secrets: [][]byte{secret}, Events: events})
+		store.Webhook{URL: in.Body.URL, Secrets: [][]byte{secret}, Events: events,
+			Format: strings.TrimPrefix(in.Body.Format, standardFormat)})
 	return wireNewWebhook(hook, secret, err)
 }
 
@@ -88,7 +91,8 @@ func (s *Service) listDeliveries(ctx context.Context, in *ByNumber) (*body[api.D
 }
 
 func wireWebhook(w store.Webhook) api.Webhook {
-	return api.Webhook{ID: strconv.FormatInt(w.ID, 10), URL: w.URL, Events: w.Events, CreatedAt: w.Created,
+	return api.Webhook{ID: strconv.FormatInt(w.ID, 10), URL: w.URL, Events: w.Events,
+		Format: cmp.Or(w.Format, standardFormat), CreatedAt: w.Created,
 		CreatedBy: w.By, Waiting: w.Waiting, Failures: w.Failures, PausedUntil: optional(w.PausedUntil),
 		DisabledAt: optional(w.Disabled), DisabledReason: w.DisabledWhy,
 		OldSecretUntil: optional(w.OldSecretUntil)}

@@ -21,6 +21,8 @@ type Channel struct {
 	Group   *snap.Group // nil means org-wide
 	Created time.Time
 	By      string // e-mail of its creator
+
+	ExpectEvery time.Duration // reported as overdue when no snapshot is pushed for longer; 0 expects none
 }
 
 // Channels returns the channels of the caller's organization, by target.
@@ -28,14 +30,15 @@ func (s *Store) Channels(ctx context.Context, c snap.Caller) ([]Channel, error) 
 	return collect(ctx, s, selectChannel+`WHERE h.org_id = $1 ORDER BY h.target, h.id`, scanChannel, c.Org.ID)
 }
 
-const selectChannel = `SELECT h.id, h.target, h.type, g.id, coalesce(g.group_id, ''), coalesce(g.name, ''), h.created_at, coalesce(u.email, '')
+const selectChannel = `SELECT h.id, h.target, h.type, g.id, coalesce(g.group_id, ''), coalesce(g.name, ''), h.created_at, coalesce(u.email, ''), h.expect_every
 	FROM channels h LEFT JOIN groups g ON g.id = h.group_id LEFT JOIN users u ON u.id = h.created_by `
 
 func scanChannel(rows *sql.Rows) (h Channel, err error) {
 	var group sql.NullInt64
-	var created int64
+	var created, every int64
 	var g snap.Group
-	err = rows.Scan(&h.ID, &h.Target, &h.Type, &group, &g.GroupID, &g.Name, &created, &h.By)
+	err = rows.Scan(&h.ID, &h.Target, &h.Type, &group, &g.GroupID, &g.Name, &created, &h.By, &every)
+	h.ExpectEvery = time.Duration(every) * time.Second
 	h.Created = time.UnixMilli(created).UTC()
 	if group.Valid {
 		g.ID = group.Int64
@@ -44,11 +47,19 @@ func scanChannel(rows *sql.Rows) (h Channel, err error) {
 	return h, err
 }
 
-// AddChannel creates a channel; groupID is empty for an org-wide one. With now, it shares the
-// newest existing snapshot at once; otherwise it only shares later pushes. It is idempotent. It
-// fails with code group_not_found.
-func (s *Store) AddChannel(ctx context.Context, c snap.Caller, target string, t snap.Type, groupID string,
-	now bool) (h Channel, err error) {
+// NewChannel describes a channel to create.
+type NewChannel struct {
+	Target      string
+	Type        snap.Type
+	GroupID     string        // "" for an org-wide one
+	Now         bool          // share the newest existing snapshot at once, and not only later pushes
+	ExpectEvery time.Duration // 0 leaves that of an existing channel
+}
+
+// AddChannel creates a channel, or changes how often an existing one expects a snapshot. It is
+// idempotent. It fails with code group_not_found.
+func (s *Store) AddChannel(ctx context.Context, c snap.Caller, n NewChannel) (h Channel, err error) {
+	target, t, groupID := n.Target, n.Type, n.GroupID
 	var id int64
 	err = s.txUnique(ctx, func(tx *sql.Tx) error {
 		var group int64
@@ -65,7 +76,11 @@ func (s *Store) AddChannel(ctx context.Context, c snap.Caller, target string, t 
 		if errors.Is(err, sql.ErrNoRows) {
 			err = s.makeChannel(ctx, tx, c, target, t, group, groupID, &id)
 		}
-		if err != nil || !now {
+		if err == nil && n.ExpectEvery > 0 {
+			_, err = tx.ExecContext(ctx, `UPDATE channels SET expect_every = $2, overdue_after = -1 WHERE id = $1`, id,
+				int64(n.ExpectEvery/time.Second))
+		}
+		if err != nil || !n.Now {
 			return err
 		}
 		return s.applyToNewest(ctx, tx, c, target, t)

@@ -18,6 +18,7 @@ type Webhook struct {
 	URL     string
 	Secrets [][]byte           // each signs every message: the newest, and during a rotation the one before
 	Events  []snap.AuditAction // which; never empty
+	Format  string             // of its messages; "" is our own
 	Created time.Time
 	By      string // e-mail of who made it
 
@@ -30,17 +31,17 @@ type Webhook struct {
 }
 
 // WebhookEvents are the events a webhook can tell of: those of the audit log
-// that concern the life of a snapshot, people who left, and disabled webhooks.
+// that concern the life of a snapshot, overdue ones, people who left, and disabled webhooks.
 func WebhookEvents() []snap.AuditAction {
 	return []snap.AuditAction{snap.AuditPushed, snap.AuditShared, snap.AuditUnshared, snap.AuditPulled,
-		snap.AuditDeleted, snap.AuditUserLeft, snap.AuditWebhookDisabled}
+		snap.AuditDeleted, snap.AuditOverdue, snap.AuditUserLeft, snap.AuditWebhookDisabled}
 }
 
 // MaxWebhooks is the maximum number of webhooks of an organization.
 const MaxWebhooks = 20
 
-// AddWebhook adds a webhook to the caller's organization. Of w it takes URL,
-// Events and the first of Secrets.
+// AddWebhook adds a webhook to the caller's organization. Of w it takes URL, Events, Format and the
+// first of Secrets.
 func (s *Store) AddWebhook(ctx context.Context, c snap.Caller, w Webhook) (Webhook, error) {
 	var id int64
 	err := s.tx(ctx, func(tx *sql.Tx) error {
@@ -57,8 +58,9 @@ func (s *Store) AddWebhook(ctx context.Context, c snap.Caller, w Webhook) (Webho
 				"delete one first")
 		}
 		err := tx.QueryRowContext(ctx,
-			`INSERT INTO webhooks(org_id, url, secret, events, created_at, created_by) VALUES($1, $2, $3, $4, $5, $6) RETURNING id`,
-			c.Org.ID, w.URL, w.Secrets[0], joinActions(w.Events), s.now().UnixMilli(), userID(c)).Scan(&id)
+			`INSERT INTO webhooks(org_id, url, secret, events, created_at, created_by, format)
+				VALUES($1, $2, $3, $4, $5, $6, $7) RETURNING id`,
+			c.Org.ID, w.URL, w.Secrets[0], joinActions(w.Events), s.now().UnixMilli(), userID(c), w.Format).Scan(&id)
 		if err != nil {
 			return err
 		}
@@ -88,7 +90,7 @@ func (s *Store) Webhook(ctx context.Context, c snap.Caller, id int64) (Webhook, 
 func (s *Store) webhooks(ctx context.Context, where string, args ...any) ([]Webhook, error) {
 	return collect(ctx, s, `SELECT w.id, w.org_id, w.url, w.secret, w.events, w.created_at, coalesce(u.email, ''),
 		(SELECT count(*) FROM deliveries d WHERE d.webhook_id = w.id AND d.due_at IS NOT NULL), w.failures, w.next_at,
-		w.disabled_at, w.disabled_why, w.old_secret, w.old_secret_until
+		w.disabled_at, w.disabled_why, w.old_secret, w.old_secret_until, w.format
 		FROM webhooks w LEFT JOIN users u ON u.id = w.created_by `+where, s.scanWebhook, args...)
 }
 
@@ -98,7 +100,7 @@ func (s *Store) scanWebhook(rows *sql.Rows) (w Webhook, err error) {
 	var secret, old []byte
 	var disabled sql.NullInt64
 	err = rows.Scan(&w.ID, &w.OrgID, &w.URL, &secret, &events, &created, &w.By, &w.Waiting, &w.Failures, &next,
-		&disabled, &w.DisabledWhy, &old, &oldUntil)
+		&disabled, &w.DisabledWhy, &old, &oldUntil, &w.Format)
 	w.Created, w.Disabled, w.Secrets = time.UnixMilli(created).UTC(), timeOf(disabled), [][]byte{secret}
 	if now := s.now().UnixMilli(); oldUntil > now {
 		w.Secrets, w.OldSecretUntil = append(w.Secrets, old), timeOrNever(oldUntil)

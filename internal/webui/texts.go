@@ -409,6 +409,7 @@ func deeds() []deed {
 		{snap.AuditConfigured, "activity", "changed the configuration"},
 		{snap.AuditChannelMade, "activity", "created a channel for"},
 		{snap.AuditChannelGone, "activity", "ended a channel for"},
+		{snap.AuditOverdue, "warn", "found that no recent snapshot was pushed of"},
 		{snap.AuditRetention, "activity", "changed the retention rule of"},
 		{snap.AuditWebhookMade, "activity", "created the webhook"},
 		{snap.AuditWebhookGone, "activity", "removed the webhook"},

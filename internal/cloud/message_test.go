@@ -1,0 +1,57 @@
+package cloud
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf16"
+
+	"snap"
+	"snap/api"
+)
+
+// A chat shows the fields of an event as they are: no markup, link or mention is made of them, and no
+// message is longer than a chat takes.
+func TestMessagesAreNotMarkup(t *testing.T) {
+	t.Parallel()
+	for _, hostile := range []string{"<!channel>", "<https://evil.test|sign in>", "@everyone", "<@U1>",
+		"**b** __u__ ~~s~~", "[x](https://evil.test)", "`c`", "> q", "# h", "- l", "||spoiler||",
+		"&lt;!channel&gt;", "a\nb\u202e\u200b",
+		`\*`, strings.Repeat("*", 5000), strings.Repeat("<", 5000), strings.Repeat("😀", 5000)} {
+		for _, action := range append(snap.AuditActions(), "webhook.test") {
+			e := api.WebhookEvent{Type: action, Data: api.WebhookData{Snapshot: hostile, Organization: hostile,
+				Actor: hostile, Detail: snap.AuditDetail{Target: hostile, Name: hostile, Group: hostile,
+					Organization: hostile, User: hostile, Reason: hostile, Kind: hostile}}}
+			checkSlack(t, e)
+			checkDiscord(t, e)
+		}
+	}
+}
+
+func checkSlack(t *testing.T, e api.WebhookEvent) {
+	t.Helper()
+	var m slackMessage
+	body, err := message("slack", e)
+	if err != nil || json.Unmarshal(body, &m) != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsAny(m.Text, "<>\n") || m.Blocks[0].Text.Type != "plain_text" ||
+		len(utf16.Encode([]rune(m.Blocks[0].Text.Text))) > 3000 {
+		t.Errorf("%.200s", body)
+	}
+}
+
+func checkDiscord(t *testing.T, e api.WebhookEvent) {
+	t.Helper()
+	var m discordMessage
+	body, err := message("discord", e)
+	if err != nil || json.Unmarshal(body, &m) != nil {
+		t.Fatal(err)
+	}
+	bare := strings.NewReplacer(`\\`, "", `\*`, "", `\_`, "", `\~`, "", "\\`", "", `\|`, "", `\>`, "", `\<`, "", `\#`, "",
+		`\[`, "", `\]`, "", `\(`, "", `\)`, "", `\-`, "", "@\u200b", "").Replace(m.Content)
+	if strings.ContainsAny(bare, "*_~`|><#[]()@\\\n") || strings.Contains(bare, "://") ||
+		len([]rune(m.Content)) > 2000 || m.Mentions.Parse == nil || len(m.Mentions.Parse) > 0 {
+		t.Errorf("%.200s", body)
+	}
+}

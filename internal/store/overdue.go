@@ -1,0 +1,93 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"snap"
+)
+
+// expectation is a channel that expects snapshots.
+type expectation struct {
+	id, org int64
+	target  string
+	kind    string
+	every   time.Duration
+	since   time.Time // when the channel was created
+	told    int64     // key of the newest snapshot when it was last reported; -1: never
+}
+
+// ReportOverdue records each channel whose newest snapshot is older than the channel expects, once
+// until another snapshot is pushed, and returns how many it recorded. Several replicas may run it at
+// once.
+func (s *Store) ReportOverdue(ctx context.Context) (reported int, err error) {
+	all, err := collect(ctx, s, `SELECT h.id, h.org_id, h.target, h.type, h.expect_every, h.created_at, h.overdue_after
+		FROM channels h JOIN orgs o ON o.id = h.org_id WHERE h.expect_every > 0 AND o.closed = 0 ORDER BY h.id`,
+		func(rows *sql.Rows) (e expectation, err error) {
+			var every, since int64
+			err = rows.Scan(&e.id, &e.org, &e.target, &e.kind, &every, &since, &e.told)
+			e.every, e.since = time.Duration(every)*time.Second, time.UnixMilli(since)
+			return e, err
+		})
+	if err != nil {
+		return 0, err
+	}
+	for _, e := range all {
+		told, err := s.reportOverdue(ctx, e)
+		if err != nil {
+			return reported, err
+		}
+		if told {
+			reported++
+		}
+	}
+	return reported, nil
+}
+
+func (s *Store) reportOverdue(ctx context.Context, e expectation) (told bool, err error) {
+	newest, err := s.newestPushed(ctx, e)
+	if err != nil {
+		return false, err
+	}
+	last := e.since
+	if newest > 0 {
+		last = time.UnixMilli(newest >> 22)
+	}
+	if newest == e.told || s.now().Sub(last) <= e.every {
+		return false, nil
+	}
+	by, err := s.keeper(ctx, e.org)
+	if err != nil {
+		return false, err
+	}
+	by.Credential.Name = fmt.Sprintf("channel %d", e.id)
+	err = s.tx(ctx, func(tx *sql.Tx) error {
+		res, err := tx.ExecContext(ctx, `UPDATE channels SET overdue_after = $2
+			WHERE id = $1 AND overdue_after = $3 AND expect_every > 0`, e.id, newest, e.told)
+		if err != nil {
+			return err
+		}
+		n, err := res.RowsAffected()
+		if told = n == 1; !told || err != nil {
+			return err // another replica was first, or the channel is gone
+		}
+		return s.record(ctx, tx, e.org, by, snap.AuditEntry{Action: snap.AuditOverdue, Detail: snap.AuditDetail{
+			Channel: e.id, Target: e.target, Kind: e.kind,
+			Reason: "no snapshot was pushed for " + snap.InWords(s.now().Sub(last))}})
+	})
+	return told, err
+}
+
+// newestPushed returns the key of the newest snapshot that a channel is about, or 0.
+func (s *Store) newestPushed(ctx context.Context, e expectation) (key int64, err error) {
+	err = s.row(ctx, `SELECT g.snapshot FROM grants g
+		WHERE g.audience = $1 AND g.target_id = (SELECT id FROM targets WHERE name = $2) AND g.type = $3
+		ORDER BY g.snapshot DESC LIMIT 1`, int64(snap.AudienceOf(snap.KindAdmins, e.org)), e.target, e.kind).Scan(&key)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return key, err
+}
