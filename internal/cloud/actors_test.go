@@ -64,6 +64,7 @@ var silentDoors = []string{
 	"api test-webhook", "api replay-webhook",
 	"page /device", "page /device/confirm", "program /device_authorization", // /token begins the session
 	"work collect", "work index", "work audit", "work archive",
+	"work checkpoints",
 	"snapcloud backup", "snapcloud list", "snapcloud verify", "snapcloud restore", "snapcloud claim",
 	"snapcloud transfer", "snapcloud snapcloud", "snapcloud migrate", "snapcloud openapi", "snapcloud version",
 	"snapcloud check", "snapcloud user list", "snapcloud key list",
