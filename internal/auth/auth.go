@@ -31,10 +31,10 @@ type Options struct {
 	Now       func() time.Time // nil is time.Now
 	Proxies   []netip.Prefix   // proxies whose X-Forwarded-For names the client
 	Log       *slog.Logger     // nil discards
-	// Confirm decides whether the identity provider's last confirmation of a key's user is recent
-	// enough. With ask, it may ask the provider again. It fails with snap.ErrUnauthenticated. nil
-	// accepts every user.
-	Confirm  func(ctx context.Context, u store.KeyUse, ask bool) error
+	// Confirm decides whether the identity provider's last confirmation of a caller's user is recent
+	// enough. With ask, it may ask the provider again, and reports that it did: the user's role and
+	// groups may have changed. It fails with snap.ErrUnauthenticated. nil accepts every user.
+	Confirm  func(ctx context.Context, c snap.Caller, confirmed time.Time, ask bool) (asked bool, err error)
 	External *External      // an external auth service; nil means none
 	Limiter  *limit.Limiter // nil uses a limiter of its own over the store
 	// Failures is the number of invalid credentials per minute from one address. 0 is
@@ -54,7 +54,7 @@ type Authenticator struct {
 	address  func(*http.Request) string     // of the client, for rate limits
 	client   func(*http.Request) netip.Addr // exactly; invalid if unknown
 	log      *slog.Logger
-	confirm  func(ctx context.Context, u store.KeyUse, ask bool) error
+	confirm  func(ctx context.Context, c snap.Caller, confirmed time.Time, ask bool) (bool, error)
 	cross    *http.CrossOriginProtection
 	limiter  *limit.Limiter
 	failures limit.Rate
@@ -74,7 +74,7 @@ func New(s *store.Store, o Options) *Authenticator {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Confirm == nil {
-		o.Confirm = func(context.Context, store.KeyUse, bool) error { return nil }
+		o.Confirm = func(context.Context, snap.Caller, time.Time, bool) (bool, error) { return false, nil }
 	}
 	address := ProxiedAddress(o.Proxies)
 	if o.Failures == 0 {
@@ -257,7 +257,10 @@ func (a *Authenticator) useKey(r *http.Request, u store.KeyUse, ask bool) (snap.
 			"organization", u.Org.Slug, "address", client.String())
 		return snap.Caller{}, snap.ErrUnauthenticated
 	}
-	err := a.confirm(ctx, u, ask)
+	asked, err := a.confirm(ctx, u.Caller, u.Confirmed, ask)
+	if err == nil && asked {
+		u, err = a.store.CallerOfKeyID(ctx, u.Credential.ID)
+	}
 	if errors.Is(err, snap.ErrUnauthenticated) {
 		a.log.WarnContext(ctx, "a key was refused: the identity provider has not confirmed its user recently",
 			"key", u.Credential.ID, "organization", u.Org.Slug, "confirmed", u.Confirmed)
@@ -280,7 +283,7 @@ func (a *Authenticator) byToken(ctx context.Context, token string) (snap.Caller,
 	if err != nil {
 		return snap.Caller{}, err
 	}
-	c, err := a.ofSession(ctx, n)
+	c, err := a.confirmed(ctx, n)
 	if claims.Expires.Before(c.Credential.Until) {
 		c.Credential.Until = claims.Expires
 	}
@@ -300,7 +303,21 @@ func (a *Authenticator) byCookie(r *http.Request) (snap.Caller, error) {
 			Cause:  err,
 		}
 	}
-	return a.ofSession(r.Context(), n)
+	return a.confirmed(r.Context(), n)
+}
+
+// confirmed is ofSession for a new request: it first asks the identity provider about a user whose
+// last confirmation is too old.
+func (a *Authenticator) confirmed(ctx context.Context, n store.Session) (snap.Caller, error) {
+	c, err := a.ofSession(ctx, n)
+	if err != nil {
+		return snap.Caller{}, err
+	}
+	asked, err := a.confirm(ctx, c, n.Confirmed, true)
+	if err != nil || !asked {
+		return c, err
+	}
+	return a.ofSession(ctx, n)
 }
 
 func (a *Authenticator) ofSession(ctx context.Context, n store.Session) (snap.Caller, error) {

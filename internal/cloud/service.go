@@ -230,7 +230,7 @@ func (s *Service) openAuth(ctx context.Context, limiter *limit.Limiter) (err err
 		Scopes: []string{"openid", "offline_access"}, ExchangeURL: s.signin.ExchangeURL()}
 	options := auth.Options{
 		Issuer: s.signin.Issuer(), Audience: s.config.Auth.Audience, PublicURL: s.config.PublicURL, Sealer: sealer,
-		Now: s.now, Proxies: proxies, Log: s.log, Confirm: s.signin.ConfirmKey,
+		Now: s.now, Proxies: proxies, Log: s.log, Confirm: s.signin.Confirm,
 		Limiter: limiter, Failures: limit.Rate(s.config.Limits.FailuresPerAddress),
 	}
 	if issuer := s.config.Auth.Issuer; issuer != "" {

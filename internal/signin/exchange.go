@@ -243,11 +243,12 @@ func (s *Service) serviceUser(ctx context.Context, org organization, rule Trust)
 	if err != nil {
 		return 0, err
 	}
-	use := store.KeyUse{Caller: snap.Caller{Org: org.OrgRef, User: &u}}
+	var confirmed time.Time
 	if t, err := s.store.StandingOf(ctx, u.ID); err == nil {
-		use.Confirmed = t.Checked
+		confirmed = t.Checked
 	}
-	err = s.ConfirmKey(ctx, use, true)
+	asKey := snap.Caller{Org: org.OrgRef, User: &u, Credential: snap.Credential{Kind: snap.UserKey}}
+	_, err = s.Confirm(ctx, asKey, confirmed, true)
 	if errors.Is(err, snap.ErrUnauthenticated) {
 		err = s.untrusted(ctx, rule.Issuer, "", "the identity provider has not confirmed the user of rule "+rule.Name)
 	}

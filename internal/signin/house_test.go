@@ -141,7 +141,7 @@ func (h *house) serve(orgs []signin.Organization) {
 	service.SetPatience(time.Minute, time.Minute, time.Minute) // a busy machine is no slow provider
 	h.service = service
 	h.auth = auth.New(h.store, auth.Options{Issuer: service.Issuer(), PublicURL: public, Now: h.clock.Now,
-		Sealer: h.sealer, Confirm: service.ConfirmKey, Log: slog.New(slog.NewTextHandler(h.log, nil))})
+		Sealer: h.sealer, Confirm: service.Confirm, Log: slog.New(slog.NewTextHandler(h.log, nil))})
 	mux := http.NewServeMux()
 	mux.Handle("/auth/", service.Handler())
 	mux.Handle("/.well-known/", service.Handler())

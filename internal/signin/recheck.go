@@ -153,29 +153,27 @@ func (s *Service) confirmRefresh(ctx context.Context, hash []byte) error {
 	return nil
 }
 
-// ConfirmKey decides whether a key's user is confirmed as recently as the user of a session must be.
-// With ask, it first asks the identity provider about a user whose last confirmation is older than
-// recheck, unless the key was used since then, in which case the background work asks. It fails with
-// snap.ErrUnauthenticated when the provider no longer knows the user, or has not confirmed them for
-// max_staleness. It accepts local users and keys without a user.
-func (s *Service) ConfirmKey(ctx context.Context, u store.KeyUse, ask bool) error {
-	org, ok := s.organizationByID(u.Org.ID)
-	if !ok || org.oidc == nil || u.User == nil {
-		return nil
+// Confirm decides whether a caller's user was confirmed recently enough. With ask, it first asks the
+// identity provider about a user whose last confirmation is older than recheck, and reports that it
+// did. Normally the background work has asked before; a request asks when that work is behind or the
+// user was away. Confirm fails with snap.ErrUnauthenticated when the provider no longer knows the
+// user, or, for keys, has not confirmed them for max_staleness: sessions end at their next refresh.
+// It accepts local users and callers without a user.
+func (s *Service) Confirm(ctx context.Context, c snap.Caller, confirmed time.Time, ask bool) (asked bool, err error) {
+	org, ok := s.organizationByID(c.Org.ID)
+	if !ok || org.oidc == nil || c.User == nil {
+		return false, nil
 	}
-	age := s.now().Sub(u.Confirmed)
-	idle, stale := !u.Used.After(u.Confirmed), age >= org.fresh.staleness
-	if ask && age >= org.fresh.recheck && (idle || stale) {
-		confirmed, err := s.confirmNow(ctx, org, u.User.ID)
-		if err != nil {
-			return err
+	if ask && s.now().Sub(confirmed) >= org.fresh.recheck {
+		asked = true
+		if confirmed, err = s.confirmNow(ctx, org, c.User.ID); err != nil {
+			return asked, err
 		}
-		stale = s.now().Sub(confirmed) >= org.fresh.staleness
 	}
-	if stale {
-		return snap.ErrUnauthenticated
+	if c.Credential.Kind.IsKey() && s.now().Sub(confirmed) >= org.fresh.staleness {
+		return asked, snap.ErrUnauthenticated
 	}
-	return nil
+	return asked, nil
 }
 
 // confirmNow asks the identity provider about a user if it can be asked, and returns when the user

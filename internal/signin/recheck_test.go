@@ -158,6 +158,26 @@ func TestLeaverIsOutAtTheNextRefresh(t *testing.T) {
 	h.renewed(h.loginUpstream()) // back again by a sign-in
 }
 
+// TestLeaverIsOutAfterRecheck: an access token that is still valid does not outlive the removal of its
+// person by more than recheck, also when no background work runs.
+func TestLeaverIsOutAfterRecheck(t *testing.T) {
+	t.Parallel()
+	h, p := startSealed(t, storeIn)
+	tokens := h.loginUpstream()
+	p.lie(func(p *idp) { p.left = true })
+	h.clock.Advance(8 * time.Minute)
+	tokens = h.renewed(tokens) // without asking: the last check is recent enough
+	h.clock.Advance(signin.DefaultRecheck - 8*time.Minute - time.Second)
+	if a := h.api(tokens.access); a.status != http.StatusOK {
+		t.Errorf("before recheck: %d %s", a.status, a.body)
+	}
+	h.clock.Advance(time.Second)
+	if a := h.api(tokens.access); a.status != http.StatusUnauthorized {
+		t.Errorf("after recheck: %d %s", a.status, a.body)
+	}
+	h.hasAudit("user.left", "mia@acme.test")
+}
+
 // TestRecheckReplacesRoleAndGroups: the background check applies the provider's
 // answer, with each form of it, and asks only about people who are active.
 func TestRecheckReplacesRoleAndGroups(t *testing.T) {

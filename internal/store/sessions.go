@@ -24,6 +24,8 @@ type Session struct {
 	LastUsed time.Time
 	Idle     time.Time
 	Expires  time.Time
+
+	Confirmed time.Time // when the identity provider last confirmed the user; zero if never
 }
 
 // Until returns until when the session can be cached: it ends then, or the use of a browser's
@@ -212,16 +214,17 @@ func (s *Store) EndSessionByHash(ctx context.Context, hash []byte) error {
 var errNoSession = &snap.Error{Code: snap.CodeNotFound, Detail: "no such session",
 	Hint: "list your sessions to see which exist"}
 
-const selectSession = `SELECT id, user_id, kind, name, address, client_id, scope, created_at, last_used_at, idle_until, expires_at
-	FROM sessions WHERE `
+const selectSession = `SELECT id, user_id, kind, name, address, client_id, scope, created_at, last_used_at, idle_until, expires_at,
+	(SELECT i.checked_at FROM sign_ins i WHERE i.user_id = sessions.user_id) FROM sessions WHERE `
 
 func scanSession(rows *sql.Rows) (n Session, err error) {
 	var kind string
-	var created, used, idle, expires sql.NullInt64
+	var created, used, idle, expires, confirmed sql.NullInt64
 	err = rows.Scan(&n.ID, &n.UserID, &kind, &n.Name, &n.Address, &n.ClientID, &n.Scope, &created, &used, &idle,
-		&expires)
+		&expires, &confirmed)
 	n.Kind = snap.CredentialKind(kind)
 	n.Created, n.LastUsed, n.Idle, n.Expires = timeOf(created), timeOf(used), timeOf(idle), timeOf(expires)
+	n.Confirmed = timeOf(confirmed)
 	return n, err
 }
 
