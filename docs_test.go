@@ -79,7 +79,7 @@ func tryCommand(t *testing.T, words []string) string {
 	if exit != 0 {
 		return said.String()
 	}
-	// A group of commands says so; a word behind it should have been one.
+	// After a group of commands, the next word must be one of its commands.
 	for n := len(words); n > 0; n-- {
 		path := strings.Join(words[:n], " ")
 		if n < len(words) && !strings.HasPrefix(words[n], "-") &&

@@ -112,7 +112,7 @@ var house = map[string]struct {
 	"internal/clocktest": {both, nil},
 	"internal/cloudtest": {server, []string{
 		".", "api", "internal/auth", "internal/blob", "internal/clocktest", "internal/cloud",
-		"internal/signin", "internal/store",
+		"internal/servertest", "internal/signin", "internal/store",
 	}},
 	"internal/servertest":        {both, nil},
 	"internal/sample":            {both, nil},

@@ -31,7 +31,7 @@ func (w *world) sees(ctx context.Context, p person) ([]api.Snapshot, error) {
 	return list, nil
 }
 
-// seenBy proves that of the four callers exactly these see the snapshot. With
+// seenBy proves that exactly these of the four callers see the snapshot. With
 // show, each one's list is shown.
 func (s *story) seenBy(ctx context.Context, show bool, expected ...person) error {
 	var see, not []string

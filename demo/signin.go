@@ -16,7 +16,7 @@ import (
 
 // signsIn lets a person sign in with `snapcli login`: the command prints a
 // code, the person opens the page in a browser, signs in there and approves,
-// and the command continues (RFC 8628). What it prints goes to out; told is
+// and the command continues (RFC 8628). Its output goes to out; told is
 // called when it waits.
 func (w *world) signsIn(ctx context.Context, p person, out io.Writer, told func(code string)) error {
 	cmd := w.prepare(ctx, p, "snapcli", loginArgs...)

@@ -251,7 +251,7 @@ func (s *story) refused(ctx context.Context, p person, want int, args ...string)
 	return nil
 }
 
-// withoutSchema leaves out the entry that stands for all definitions.
+// withoutSchema removes the entry of all definitions.
 func withoutSchema(tables []sample.Table) []sample.Table {
 	return slices.DeleteFunc(slices.Clone(tables), func(t sample.Table) bool { return t.Name == "schema" })
 }

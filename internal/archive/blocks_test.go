@@ -225,7 +225,7 @@ func TestFramesAreRead(t *testing.T) {
 	}
 }
 
-// Who closes a section early, or twice, leaves nothing running.
+// Closing a section early, or twice, leaves nothing running.
 func TestSectionIsClosedEarly(t *testing.T) {
 	t.Parallel()
 	file, _ := pack(t, map[string][]byte{"dump": noise(20*blockSize, 2)})

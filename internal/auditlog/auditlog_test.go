@@ -94,7 +94,7 @@ func TestTreeProvesWhatItHolds(t *testing.T) {
 	})
 }
 
-// A stored tree that misses nodes says so.
+// A stored tree without some of its nodes returns an error.
 func TestDamagedTree(t *testing.T) {
 	t.Parallel()
 	l := build(t, "a", "b", "c")

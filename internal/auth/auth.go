@@ -221,11 +221,11 @@ func (a *Authenticator) byKey(r *http.Request, secret string) (snap.Caller, erro
 	return a.byAnyKey(r, secret)
 }
 
-// scimPrefix is that of SCIM keys, which call SCIM and nothing else.
+// scimPrefix begins SCIM keys, which can call only SCIM.
 const scimPrefix = string(snap.SCIMKey) + "_"
 
-// SCIM returns the caller of a SCIM request, by the SCIM key in Authorization: Bearer. It fails with
-// snap.ErrUnauthenticated or rate_limited.
+// SCIM returns the caller of a SCIM request, by the SCIM key in Authorization: Bearer. It fails
+// with snap.ErrUnauthenticated or rate_limited.
 func (a *Authenticator) SCIM(r *http.Request) (snap.Caller, error) {
 	return a.guarded(r, func() (snap.Caller, error) {
 		if !strings.HasPrefix(bearer(r), scimPrefix) {

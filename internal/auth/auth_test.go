@@ -2,6 +2,7 @@ package auth_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +15,7 @@ import (
 	"snap"
 	"snap/internal/auth"
 	"snap/internal/clocktest"
+	"snap/internal/servertest"
 	"snap/internal/store"
 )
 
@@ -29,9 +31,19 @@ type gate struct {
 	clock *clocktest.Clock
 }
 
+// migrated copies an empty database with the newest schema into a folder.
+var migrated = servertest.Template(func(dir string) error {
+	s, err := store.Open(context.Background(), store.Options{DataDir: dir})
+	if err != nil {
+		return err
+	}
+	return s.Close()
+})
+
 func newGate(t *testing.T) *gate {
 	t.Helper()
 	g := &gate{t: t, dir: t.TempDir(), clock: clocktest.New(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC))}
+	migrated(t, g.dir)
 	s, err := store.Open(t.Context(), store.Options{DataDir: g.dir, Now: g.clock.Now})
 	if err != nil {
 		t.Fatal(err)

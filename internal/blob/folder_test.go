@@ -205,7 +205,7 @@ func TestFolderPassesOverATornJournal(t *testing.T) {
 	}
 }
 
-// What nobody got to know of is removed in time; what is known is not.
+// Unknown uploads are removed in time; known ones are not.
 func TestFolderRemovesWhatACrashLeftUnknown(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

@@ -69,7 +69,8 @@ func TestAction(t *testing.T) {
 	runScripts(t, dir, jobSetup(t))
 }
 
-// actionScript pushes a snapshot as a person and shares it org-wide. Then the action's step loads it.
+// actionScript pushes a snapshot as a person and shares it org-wide. Then the action's step loads
+// it.
 func actionScript(step, kind string) string {
 	return `
 [!exec:bash] skip 'needs bash: the action is shell commands'
@@ -123,7 +124,7 @@ func jobSetup(t *testing.T) func(*testscript.Env) error {
 	}
 }
 
-// issuer is a CI system with one key. Its /token is that of GitHub Actions.
+// issuer is a CI system with one key. Its /token works like that of GitHub Actions.
 type issuer struct {
 	*httptest.Server
 	t   *testing.T

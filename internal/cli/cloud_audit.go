@@ -32,10 +32,10 @@ shares and their refusals, deletions, keys, sessions and roles. Each line names
 the user, the credential and the address. Only owners and admins may read the
 log. On a narrow terminal every entry takes two lines.
 
-Lines are only ever added. The service signs a checkpoint of the log. --verify
-proves on this machine that the log is the signed one, and that it only grew
-since the checkpoint that the last --verify kept here. If not, it shows both
-checkpoints and keeps the old one.
+Lines are only added, and the service signs checkpoints of the log. --verify
+proves on this machine that the log matches its newest checkpoint, and that it
+has only grown since the checkpoint that the last --verify saved here. If that
+fails, it shows both checkpoints and keeps the old one.
 
 To find out who could see a snapshot on a given day, use "snapcli cloud
 snapshots access".`,

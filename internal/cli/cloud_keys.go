@@ -51,7 +51,7 @@ this command uses the login session, even when an API key is configured.`,
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "list the keys of the whole organization (owners and admins)")
-	cmd.Flags().StringVar(&idle, "idle", "", "list only keys that were not used for so long, such as 90d")
+	cmd.Flags().StringVar(&idle, "idle", "", "list only keys that were not used for this long, such as 90d")
 	a.jsonFlag(cmd)
 	return cmd
 }

@@ -22,9 +22,9 @@ func (a *app) cloudAccessCommand() *cobra.Command {
 		Long: `Access shows which roles and shares let people see a snapshot, and how many
 people of your organization can see it. With --user it explains why one of them
 can or cannot. Only the snapshot's owner, and owners and admins of the
-organization, may ask. With --at, owners and admins learn from the audit log who
-could see it at a time in the past. That also works for a deleted snapshot, by
-its whole ID.`,
+organization, may ask. With --at, owners and admins see who could see it at a
+time in the past, according to the audit log. This also works for a deleted
+snapshot if you give its full ID.`,
 		Example: examples(
 			"who can see it now", "snapcli cloud snapshots access snap_7h2k9m",
 			"why one colleague cannot", "snapcli cloud snapshots access snap_7h2k9m --user mia@acme.example",

@@ -13,7 +13,7 @@
 //   - Every question has a flag that answers it, except whether to trust an
 //     author's programs. Without a terminal, no question is asked.
 //   - An error is one sentence and a hint, written by the one function
-//     [app.report]. The exit code is that of the error table of package snap.
+//     [app.report]. The exit code comes from the error table of package snap.
 //   - Text from elsewhere, such as names and messages of the service, never
 //     controls the terminal: see clean.
 //   - --debug logs what happens and never a secret: see redact.

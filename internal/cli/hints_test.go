@@ -85,7 +85,7 @@ func plain(words []string) []string {
 }
 
 // known tells whether the words lead to a command, rather than to a parent that
-// does not know the next word. Words in capitals stand for something.
+// does not know the next word. Words in capitals are placeholders.
 func known(root, c *cobra.Command, words []string) bool {
 	if c == root {
 		return len(plain(words)) == 0 || words[0] == "COMMAND" || words[0] == "X"

@@ -53,7 +53,7 @@ func checkRunArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// exited is the error of a command that ran and failed. Its exit code is that of snapcli.
+// exited is the error of a command that ran and failed. snapcli ends with its exit code.
 type exited int
 
 func (e exited) Error() string { return fmt.Sprintf("the command ended with exit code %d", int(e)) }

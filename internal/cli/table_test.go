@@ -51,7 +51,7 @@ func rowOf(rows [][]string, i int) []string {
 	return rows[i]
 }
 
-// TestTableWideCharacters: columns stand below each other whatever script the
+// TestTableWideCharacters: columns are aligned whatever script the
 // cells are in. On a narrow terminal the least important columns go first, so
 // that names stay whole as long as they can.
 func TestTableWideCharacters(t *testing.T) {

@@ -116,7 +116,7 @@ func TestTerminalErrors(t *testing.T) {
 	}
 }
 
-// TestInterrupted: when the context ends, the program says so and exits 130
+// TestInterrupted: when the context ends, the program prints that and exits 130
 // (SPEC: Ctrl-C), also in the middle of a request.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()

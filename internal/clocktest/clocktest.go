@@ -1,4 +1,4 @@
-// Package clocktest has the clock of tests. It stands apart from the service
+// Package clocktest has the clock of tests. It is separate from the service
 // that tests start, so that a test which only needs the time does not have the
 // whole service compiled for it. It is for tests only.
 package clocktest
@@ -14,7 +14,7 @@ type Clock struct {
 	now time.Time
 }
 
-// New returns a clock that stands at this time.
+// New returns a clock that shows this time until it is moved.
 func New(start time.Time) *Clock { return &Clock{now: start.UTC()} }
 
 // Now returns the clock's time.

@@ -22,8 +22,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// Every counter that an alert reads is there with the value 0 before anything happened, with each of
-// the labels that the alert selects. Otherwise the first event of its kind would raise no alert.
+// Every counter that an alert reads is there with the value 0 before anything happened, with each
+// of the labels that the alert selects. Otherwise the first event of its kind would raise no alert.
 func TestAlertsCountFromTheStart(t *testing.T) {
 	t.Parallel()
 	storage := fakeS3(t)
@@ -51,7 +51,8 @@ func TestAlertsCountFromTheStart(t *testing.T) {
 	}
 }
 
-// alternatives returns every combination of labels that a selector asks for, as regular expressions.
+// alternatives returns every combination of labels that a selector asks for, as regular
+// expressions.
 func alternatives(selector string) [][]string {
 	all := [][]string{nil}
 	for _, m := range regexp.MustCompile(`(\w+)=(~?)"([^"]*)"`).FindAllStringSubmatch(selector, -1) {
@@ -82,7 +83,7 @@ func fakeS3(t *testing.T) *httptest.Server {
 	return s
 }
 
-// The time of the last success of background work is that of any process, also of one that is gone.
+// The last success of background work counts from any process, also from one that has ended.
 func TestJobTimesOutliveProcesses(t *testing.T) {
 	t.Parallel()
 	onDatabases(t, func(t *testing.T, o cloudtest.Options) {
@@ -117,8 +118,8 @@ func TestJobTimesOutliveProcesses(t *testing.T) {
 	})
 }
 
-// An outage is one line when it begins, one for each minute while it lasts, and one when it is over,
-// however many requests and probes notice it.
+// An outage is one line when it begins, one for each minute while it lasts, and one when it is
+// over, however many requests and probes notice it.
 func TestOutagesAreFewLines(t *testing.T) {
 	t.Parallel()
 	var away atomic.Bool

@@ -17,8 +17,8 @@ import (
 
 // Two processes write and number lines while each of them is killed in turn, and then the database.
 // Afterwards the log has every answered line once and no line twice. Lines that one reader saw keep
-// their places. A line that was answered before another one was asked for comes first, and the lines
-// of one snapshot are in the order of its states.
+// their places. A line that was answered before another one was asked for comes first, and the
+// lines of one snapshot are in the order of its states.
 func TestKillsNeitherLoseNorReorderLines(t *testing.T) {
 	t.Parallel()
 	database, crash := servertest.CrashingPostgres(t)
@@ -115,8 +115,8 @@ func (m *lineModel) write(writer int) {
 	}
 }
 
-// follow reads the log as `audit export --follow` does. Every line that was answered before a reading
-// to the end began is in it.
+// follow reads the log as `audit export --follow` does. Every line that was answered before a
+// reading to the end began is in it.
 func (m *lineModel) follow() {
 	for i := 0; ; i++ {
 		last := m.stop.Load()
@@ -162,7 +162,7 @@ func (m *lineModel) missing(due []int64) {
 	}
 }
 
-// entry returns the line with this number from what was read.
+// entry returns the line with this number from those that were read.
 func (m *lineModel) entry(line int) (e snap.AuditEntry) {
 	if err := json.Unmarshal([]byte(m.seen[line-1]), &e); err != nil || e.Seq != int64(line) {
 		m.t.Errorf("line %d is %q, %v", line, m.seen[line-1], err)

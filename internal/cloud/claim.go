@@ -119,7 +119,7 @@ func Claim(ctx context.Context, st *store.Store, c Config, from string) error {
 }
 
 // serviceID returns the identifier of this service. It is derived from the database, so all
-// replicas have the same one.
+// replicas have the same owner.
 func serviceID(urlKey []byte) string {
 	h := hmac.New(sha256.New, urlKey)
 	h.Write([]byte("service"))

@@ -51,7 +51,7 @@ type Database struct {
 	URL string `yaml:"url" koanf:"url"`
 	// Connections is how many connections each process opens at most; 0 is four for each processor.
 	Connections int `yaml:"connections" koanf:"connections"`
-	// TransactionPooling is set when the URL is that of a pooler in transaction mode.
+	// TransactionPooling is set when the URL belongs to a pooler in transaction mode.
 	TransactionPooling bool `yaml:"transaction_pooling" koanf:"transaction_pooling"`
 }
 

@@ -62,7 +62,7 @@ func TestAccessIsTakenAwayOnAFullDisk(t *testing.T) {
 	if _, err := c.Client(key.Secret).Me(ctx); snap.CodeOf(err) != snap.CodeUnauthenticated {
 		t.Errorf("the revoked key: %v", err)
 	}
-	for range 20 { // others do not use up what was set free
+	for range 20 { // others do not use the space that was freed
 		if _, err := alice.Share(ctx, sn.ID); snap.CodeOf(err) != snap.CodeStorageFull {
 			t.Fatalf("a share with the reserve: %v", err)
 		}

@@ -84,7 +84,7 @@ func TestMetricNames(t *testing.T) {
 	}
 }
 
-// TestMetricsCount: what was done is what is counted.
+// TestMetricsCount: the metrics count the actions of the test.
 func TestMetricsCount(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

@@ -360,7 +360,7 @@ func TestIdempotencyKey(t *testing.T) {
 }
 
 // RFC 9110 section 8.3.1: media types have no case. Other media types are
-// refused by a code that says so.
+// refused with a code of its own.
 func TestMediaTypes(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

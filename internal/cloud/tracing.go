@@ -44,7 +44,7 @@ func (t Tracing) check() error {
 	return nil
 }
 
-// endpoint returns the URL for the spans. Its default path is that of the OTLP specification.
+// endpoint returns the URL for the spans. Its default path comes from the OTLP specification.
 func (t Tracing) endpoint() string {
 	u, err := url.Parse(t.Endpoint)
 	if err == nil && strings.Trim(u.Path, "/") == "" {

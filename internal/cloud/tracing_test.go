@@ -90,7 +90,7 @@ func testTraces(t *testing.T, o cloudtest.Options, below ...string) {
 		t.Fatal(err)
 	}
 	exchange(t, http.MethodGet, pull.URL, "")
-	if err := c.Service.Close(); err != nil { // sends what is left
+	if err := c.Service.Close(); err != nil { // sends the remaining spans
 		t.Fatal(err)
 	}
 	to.mu.Lock()

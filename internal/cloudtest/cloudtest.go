@@ -27,6 +27,7 @@ import (
 	"snap/internal/auth"
 	"snap/internal/clocktest"
 	"snap/internal/cloud"
+	"snap/internal/servertest"
 	"snap/internal/store"
 )
 
@@ -39,7 +40,7 @@ type Options struct {
 	Recheck     time.Duration                   // see cloud.Options
 	Clock       *clocktest.Clock                // nil: the real one
 	Log         io.Writer                       // nil: nowhere; for tests that read the log at debug level
-	Wrap        func(http.Handler) http.Handler // nil: none; stands before every request
+	Wrap        func(http.Handler) http.Handler // nil: none; wraps the service's handler
 	Config      func(*cloud.Config)             // last changes to the configuration
 }
 
@@ -96,12 +97,21 @@ func Start(t testing.TB, o Options) *Cloud {
 	return c
 }
 
+// migrated copies an empty database with the newest schema into a folder.
+var migrated = servertest.Template(func(dir string) error {
+	s, err := store.Open(context.Background(), store.Options{DataDir: dir})
+	if err != nil {
+		return err
+	}
+	return s.Close()
+})
+
 func configuration(t testing.TB, o Options, address string) cloud.Config {
 	config := cloud.Config{
 		Listen: address, PublicURL: "http://" + address, DataDir: o.DataDir,
 		Database: cloud.Database{URL: o.DatabaseURL}, Blob: cloud.Blob{URL: o.BlobURL},
 		Auth: cloud.Auth{ClientID: "snapcli"},
-		// Tests ask faster than any person, and some by a clock that stands still.
+		// Tests send requests faster than any person, some of them while the clock does not move.
 		Limits: cloud.Limits{RequestsPerCredential: -1, RequestsPerAddress: -1, SignInRequestsPerAddress: -1,
 			DiskReserve: -1},
 		Organizations: []cloud.Organization{
@@ -120,6 +130,7 @@ func configuration(t testing.TB, o Options, address string) cloud.Config {
 	}
 	if config.DataDir == "" {
 		config.DataDir = t.TempDir()
+		migrated(t, config.DataDir)
 	}
 	if o.Config != nil {
 		o.Config(&config)

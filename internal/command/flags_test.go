@@ -45,7 +45,7 @@ func TestUsage(t *testing.T) {
 		args         []string
 		detail, hint string
 	}{
-		{nil, "", ""},
+		{[]string{}, "", ""}, // not nil, with which Cobra reads the arguments of the test program
 		{[]string{"share", "1", "--group", "eng", "--width", "0"}, "", ""},
 		{[]string{"share", "1", "--scope", ""}, "", ""},
 		{[]string{"share", "1", "--group", ""}, "--group is empty", "give it a value, or omit it"},
@@ -81,7 +81,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestFault: the exit code of an error is that of its code, whatever words it has.
+// TestFault: an error's exit code depends on its code and not on its text.
 func TestFault(t *testing.T) {
 	t.Parallel()
 	if e := command.Fault(errors.New("read flag.txt: arg(s)")); e.Code != snap.CodeInternal {

@@ -13,7 +13,7 @@ import (
 	"snap/internal/store"
 )
 
-// newClock returns a time that stands still until the test moves it.
+// newClock returns a clock that only the test moves.
 func newClock() *clocktest.Clock {
 	return clocktest.New(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 }

@@ -64,7 +64,7 @@ func kinds() (all []string) {
 }
 
 // drive has every worker ask one thing after the other, at all replicas in
-// turn, and prints what was answered when.
+// turn, and prints each answer with its time.
 func drive(text string) error {
 	var o order
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
@@ -310,7 +310,7 @@ func (w *worker) begin() error {
 	return w.readOne()
 }
 
-// readOne lists what the worker may see, and finds one of its own.
+// readOne lists the snapshots that the worker may see, and reads one of them.
 func (w *worker) readOne() error {
 	for _, filter := range []string{"all", "mine"} {
 		w.own = ""

@@ -47,7 +47,7 @@ func (l *lab) seed(s site, n int) {
 		f.name(), time.Since(began).Round(time.Second))
 }
 
-// What objects there are, and how large.
+// The number and sizes of the objects.
 const (
 	distinct   = 1000
 	objectSize = 30

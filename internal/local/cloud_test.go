@@ -117,7 +117,7 @@ func TestPushAndPull(t *testing.T) {
 	}
 }
 
-// An unchanged snapshot moves no bytes in either direction and says so.
+// An unchanged snapshot moves no bytes in either direction, and the commands report that.
 func TestPushAndPullAgainMoveNothing(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -255,7 +255,7 @@ func TestPushAndPullChoose(t *testing.T) {
 	}
 }
 
-// SPEC 5.3, rule 2: what may not be seen behaves as if it did not exist.
+// SPEC 5.3, rule 2: a hidden snapshot behaves like one that does not exist.
 // A colleague's snapshot that was pulled is not pushed as one's own, unless it
 // is named; a load takes it, because it came last.
 func TestPushTakesOwnAndLoadTakesTheLast(t *testing.T) {
@@ -373,7 +373,7 @@ func (i *interrupter) wrap(next http.Handler) http.Handler {
 	})
 }
 
-// Ctrl-C leaves a state from which the same command resumes, and says so.
+// After Ctrl-C the same command resumes, and the message explains that.
 func TestInterruptedPushAndPullGoOn(t *testing.T) {
 	t.Parallel()
 	interrupt := &interrupter{seen: map[string]int{}}

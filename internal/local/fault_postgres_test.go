@@ -56,7 +56,7 @@ func (p pgServer) database(t *testing.T) string {
 	return servertest.PostgresVersion(t, p.major)
 }
 
-// crashing returns that of a server of the test's own, and what crashes it.
+// crashing returns the URL of the test's own server and a function that crashes it.
 func (p pgServer) crashing(t *testing.T) (url string, crash func()) {
 	t.Helper()
 	if p.major == 0 {

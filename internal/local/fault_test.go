@@ -131,7 +131,7 @@ func readLines(r io.Reader, n int) (read int) {
 
 // Killed at many points, a load leaves the old database or the new one, whole;
 // a build or sanitize leaves no snapshot or a good one; and the next command
-// works and clears away what was left.
+// works and removes the remains.
 func TestKilledAtRandomPoints(t *testing.T) {
 	t.Parallel()
 	rounds := 24
@@ -204,7 +204,7 @@ func (s shop) whole(t *testing.T, when string) {
 	}
 }
 
-// A full disk is one clear error, and what was there stays.
+// A full disk causes one clear error, and existing data stays.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

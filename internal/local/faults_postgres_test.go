@@ -32,7 +32,7 @@ func (s shop) nothingHalf(t *testing.T, when string) {
 }
 
 // Killed at many points, a build or a sanitize by rules or by SQL leaves no
-// snapshot or a good one, and the next one clears away what was left.
+// snapshot or a good one, and the next one removes the remains.
 func TestPostgresBuildAndSanitizeKilledAtRandomPoints(t *testing.T) {
 	onPostgres(t, func(t *testing.T, p pgServer) {
 		to := p.database(t)

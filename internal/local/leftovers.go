@@ -35,8 +35,8 @@ func (a *Agent) Leftovers(ctx context.Context) []Leftover {
 	return all
 }
 
-// Mend removes what Leftovers finds and returns what it removed. The error is that of the first
-// server on which removal failed.
+// Mend removes the remains that Leftovers finds and returns their names. The error is that of the
+// first server on which removal failed.
 func (a *Agent) Mend(ctx context.Context) (removed []Leftover, err error) {
 	removed = a.leftFiles()
 	sweepWork(a.tempDir())
@@ -57,8 +57,8 @@ func (a *Agent) Mend(ctx context.Context) (removed []Leftover, err error) {
 const mending = 5 * time.Second
 
 // mendTarget removes the remains of killed commands on a target's destination and scratch server,
-// while a command works elsewhere: a killed `sanitize --sql` leaves a scratch database with original
-// data. The command calls wait before it ends. A server that does not respond is skipped.
+// while a command works elsewhere: a killed `sanitize --sql` leaves a scratch database with
+// original data. The command calls wait before it ends. A server that does not respond is skipped.
 func (a *Agent) mendTarget(ctx context.Context, t Target) (wait func()) {
 	ctx, cancel := context.WithTimeout(ctx, mending)
 	done := make(chan struct{})

@@ -116,7 +116,7 @@ func TestSetRefuses(t *testing.T) {
 	}
 }
 
-// The environment comes before the file, and Set says so.
+// The environment overrides the file, and Set reports that.
 func TestSetUnderAVariable(t *testing.T) {
 	t.Parallel()
 	a, err := openText(t, sampleConfig, map[string]string{"SNAPCLI_CLOUD__URL": "https://env.example"})

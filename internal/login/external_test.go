@@ -204,7 +204,7 @@ func TestChangedAuthService(t *testing.T) {
 	}
 	d.confirm = true
 	if _, err := login.Login(t.Context(), d.options()); err == nil || !strings.Contains(err.Error(), "calls itself") {
-		t.Errorf("after yes: %v", err) // the service at that name is the old one, and says so
+		t.Errorf("after yes: %v", err) // the service at that name is still the old one
 	}
 }
 

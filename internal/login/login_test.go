@@ -64,7 +64,7 @@ func TestLooseModeIsRepaired(t *testing.T) {
 }
 
 // U6, U8: remaining time is shown; an unapproved code ends with its own text
-// and code, and the session that was there still stands.
+// and code, and the existing session stays valid.
 func TestExpired(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -169,7 +169,7 @@ func TestServiceGoneWhilePolling(t *testing.T) {
 	}
 }
 
-// U7: an approval whose answer is torn says so.
+// U7: an approval whose answer is incomplete gets an error that explains it.
 func TestTornAnswer(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

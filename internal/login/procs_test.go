@@ -114,7 +114,7 @@ func (d *desk) child(kill int) {
 }
 
 // linger lets some microseconds pass, so that the kill hits any place of the
-// refresh. It waits for nothing.
+// refresh. It does not wait.
 func linger() {
 	for range rand.IntN(2_000_000) {
 		_ = rand.Uint32()

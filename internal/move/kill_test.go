@@ -91,7 +91,7 @@ func killed(t *testing.T, j job, seed uint64, check func()) {
 	ok(t, err)
 	random := rand.New(rand.NewPCG(seed, 1))
 	kills := 0
-	for steps := 1; ; steps += 1 + random.IntN(6) { // later each time, so that it comes to an end
+	for steps := 1; ; steps += 1 + random.IntN(6) { // later each time, so that the loop ends
 		cmd := exec.CommandContext(t.Context(), os.Args[0])
 		cmd.Env = append(os.Environ(), workEnv+"="+string(text))
 		cmd.Stderr = t.Output()

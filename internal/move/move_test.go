@@ -211,7 +211,7 @@ func TestTransferMovesTheWholeService(t *testing.T) {
 	s.holds(t, back.start(t, first.URL), back)
 }
 
-// What would go wrong is refused before anything is changed.
+// A move that would fail is refused before anything changes.
 func TestTransferRefuses(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -21,7 +21,7 @@ type Place struct {
 	Sealer   *auth.Sealer                                  // of the signing keys; nil is none
 }
 
-// Report is what was moved, or would be.
+// Report counts the moved rows and objects, or in a dry run those that would be moved.
 type Report struct {
 	Rows    int64 `json:"rows"`
 	Objects int64 `json:"objects"`

@@ -13,7 +13,7 @@ import (
 )
 
 // TestCheckTriesEverything: check looks at database, schema, clock and storage
-// without changing them, and says so before and after the first start.
+// without changing them, and reports that before and after the first start.
 func TestCheckTriesEverything(t *testing.T) {
 	t.Parallel()
 	for name, database := range map[string]func(testing.TB) string{

@@ -66,7 +66,7 @@ func TestResultThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestMistypedCommands: a mistyped command fails, whatever it stands below, and
+// TestMistypedCommands: a mistyped command fails below any command, and
 // one that only holds others helps.
 func TestMistypedCommands(t *testing.T) {
 	t.Parallel()

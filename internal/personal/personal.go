@@ -223,7 +223,7 @@ func isRow(c Column, words []string) bool {
 		len(words) > 1 && (slices.Contains(byEnds, last) || strings.HasSuffix(strings.ToLower(c.Name), "id"))
 }
 
-// rowNamed reports whether a name is that of a row's key. In a table of sessions or tokens such a
+// rowNamed reports whether a name is a row's key. In a table of sessions or tokens such a
 // key does not count, because it grants access.
 func (j judge) rowNamed(words []string) bool {
 	kind, _ := strongKind(j.table)

@@ -188,8 +188,8 @@ func tableLabel(t engine.Shape) string {
 	return t.Schema + "." + t.Name
 }
 
-// find returns the rule of a column: first that of its table by name, then those of tables and
-// columns by pattern, then keep. If the table's rows are dropped, the column needs no rule.
+// find returns the rule of a column: first the rule of its table by name, then the rules of tables
+// and columns by pattern, then keep. If the table's rows are dropped, the column needs no rule.
 func (r *Rules) find(t engine.Shape, column string) (rule ColumnRule, where string, ok bool) {
 	table := tableLabel(t)
 	for _, exact := range []bool{true, false} {

@@ -162,7 +162,7 @@ func TestMasks(t *testing.T) {
 	}
 }
 
-// The scanner finds a value wherever it stands, however the stream is cut.
+// The scanner finds a value at every place of a stream, however the stream is cut.
 func TestScannerFindsEveryLeak(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

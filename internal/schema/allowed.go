@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // The lists in this file define what an expression may contain. Each entry is built into the
@@ -95,9 +97,16 @@ var extensionTypes = map[string][]string{
 	"vector":  {"vector", "halfvec", "sparsevec"},
 }
 
-// sqliteType matches a declared type of SQLite: words. Numbers are stored separately. SQLite
-// evaluates only parts of the name.
-var sqliteType = regexp.MustCompile(`^[\pL_][\pL\pN_ ]{0,120}$`)
+// isSQLiteType reports whether text is a declared type of SQLite: words. Numbers are stored
+// separately. SQLite evaluates only parts of the name.
+func isSQLiteType(text string) bool {
+	for i, r := range text {
+		if r != '_' && !unicode.IsLetter(r) && (i == 0 || r != ' ' && !unicode.IsNumber(r)) {
+			return false
+		}
+	}
+	return text != "" && utf8.RuneCountInString(text) <= 121
+}
 
 // typeArg matches an argument of a type: a number, or a word for PostGIS types and intervals.
 var typeArg = regexp.MustCompile(`^(-?[0-9]{1,9}|[A-Za-z]{1,24})$`)

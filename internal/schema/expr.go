@@ -155,7 +155,7 @@ func (t Type) allowedName(d Dialect) bool {
 	case t.Extension != "":
 		return d == PostgreSQL && slices.Contains(extensionTypes[t.Extension], t.Name)
 	case d == SQLite:
-		return sqliteType.MatchString(t.Name) || t.Name == "" && len(t.Args) == 0
+		return isSQLiteType(t.Name) || t.Name == "" && len(t.Args) == 0
 	}
 	return builtinTypes[d][t.Name]
 }

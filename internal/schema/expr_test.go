@@ -10,7 +10,7 @@ import (
 	"snap"
 )
 
-// TestAllowedExpressions writes what was parsed, and parses that to the same
+// TestAllowedExpressions prints parsed expressions, and parses that text to the same
 // tree again.
 func TestAllowedExpressions(t *testing.T) {
 	t.Parallel()
@@ -210,5 +210,17 @@ func TestExprJSON(t *testing.T) {
 	var back Expr
 	if err := json.Unmarshal([]byte(want), &back); err != nil || !reflect.DeepEqual(back, e) {
 		t.Errorf("%+v, want %+v: %v", back, e, err)
+	}
+}
+
+func TestSQLiteTypes(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"": false, "integer": true, "VARYING CHARACTER": true, "_x9": true, "größe": true, "9x": false, " x": false,
+		"x;": false, "x\n": false, "x\xff": false, strings.Repeat("ä", 121): true, strings.Repeat("ä", 122): false,
+	} {
+		if got := isSQLiteType(text); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
 	}
 }

@@ -19,8 +19,9 @@ const (
 	maxConditions = 8
 )
 
-// parseFilter reads a filter (RFC 7644 section 3.4.2.2) of comparisons by eq that are joined by and.
-// Those are the filters that identity providers send to find a resource. It refuses all others.
+// parseFilter reads a filter (RFC 7644 section 3.4.2.2) of comparisons by eq that are joined by
+// and. Those are the filters that identity providers send to find a resource. It refuses all
+// others.
 func parseFilter(text string) ([]condition, error) {
 	p, err := newParser(text, "invalidFilter")
 	if err != nil {
@@ -152,7 +153,7 @@ func (p *parser) keyword(word string) bool {
 	return true
 }
 
-// extension stands for every attribute of a schema that is not ours.
+// extension represents all attributes of other schemas.
 const extension = "extension"
 
 // attribute reads the path of an attribute (RFC 7644 section 3.10), as in userName or

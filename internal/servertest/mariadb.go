@@ -188,7 +188,7 @@ func found(programs ...string) error {
 }
 
 // start runs a server of the programs in folder, with its data in the folder
-// data, or in one of its own.
+// data, or in a new folder if data is "".
 func (s *mariadb) start(name, folder, data string, options ...string) error {
 	setup, serve, err := programs(name, folder)
 	if err != nil {

@@ -9,7 +9,7 @@
 //	POST /token                                    device_code and refresh_token grants
 //	POST /revoke                                   end a login (RFC 7009)
 //	GET  /jwks                                     public keys (RFC 7517)
-//	GET  /userinfo                                 who an access token stands for
+//	GET  /userinfo                                 the user of an access token
 //
 // The client is public: it has no secret. Access tokens are JWTs (RFC 9068)
 // that live ten minutes and end with their session. A refresh token is

@@ -203,7 +203,7 @@ func TestExchange(t *testing.T) {
 	h.useKey(e.AccessToken, false)
 }
 
-// TestExchangeRefusals: every token but that of a trusted job gets one and the same answer, and no
+// TestExchangeRefusals: every token except a trusted job's gets the same answer, and no
 // credential.
 func TestExchangeRefusals(t *testing.T) {
 	t.Parallel()
@@ -324,15 +324,15 @@ func encoded(claims map[string]any) string {
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
-// weakly signs claims with the issuer's weak key. Libraries refuse to, so the signature is nonsense: the
-// key must already be missing.
+// weakly signs claims with the issuer's weak key. Libraries refuse to, so the signature is
+// nonsense: the key must already be missing.
 func weakly(c *ci, claims map[string]any) string {
 	header := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"RS256","kid":"weak"}`))
 	return header + "." + encoded(claims) + "." + base64.RawURLEncoding.EncodeToString(make([]byte, 128))
 }
 
-// TestExchangeTokensOnce: a token works once, on any replica, however many try at the same time; after
-// that only for the holder of the credential that it gave.
+// TestExchangeTokensOnce: a token works once, on any replica, however many try at the same time;
+// after that only for the holder of the credential that it gave.
 func TestExchangeTokensOnce(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, one, two *house) {
@@ -408,8 +408,8 @@ func TestIssuerKeys(t *testing.T) {
 	exchangedOf(t, h.exchange(c.token(c.github(), "two")))
 }
 
-// TestIssuerAddressIsGuarded: neither the issuer nor the keys that it names are fetched from a private
-// address, unless the rule allows it.
+// TestIssuerAddressIsGuarded: neither the issuer nor the keys that it names are fetched from a
+// private address, unless the rule allows it.
 func TestIssuerAddressIsGuarded(t *testing.T) {
 	t.Parallel()
 	clock := newClock()
@@ -468,7 +468,8 @@ func TestTrustEnds(t *testing.T) {
 	})
 }
 
-// TestServiceUsers: a job can act as a named user, with that user's role, while the user may sign in.
+// TestServiceUsers: a job can act as a named user, with that user's role, while the user may sign
+// in.
 func TestServiceUsers(t *testing.T) {
 	t.Parallel()
 	h, c := startCI(t, func(c *ci, org *signin.Organization) {
@@ -491,8 +492,8 @@ func TestServiceUsers(t *testing.T) {
 	wantError(t, h.exchange(c.token(c.github(), "one")), "invalid_request")
 }
 
-// TestExchangeOfOtherSystems: GitLab and Kubernetes, by their own claims; a GitLab fork's merge request
-// and an account that was created again are refused.
+// TestExchangeOfOtherSystems: GitLab and Kubernetes, by their own claims; a GitLab fork's merge
+// request and an account that was created again are refused.
 func TestExchangeOfOtherSystems(t *testing.T) {
 	t.Parallel()
 	uid := "11111111-2222-3333-4444-555555555555"
@@ -542,8 +543,8 @@ func TestExchangeOfOtherSystems(t *testing.T) {
 	}
 }
 
-// TestExchangeRequests: requests that are not token exchanges for our credentials are refused by name,
-// and a job that several organizations trust must choose one.
+// TestExchangeRequests: requests that are not token exchanges for our credentials are refused by
+// name, and a job that several organizations trust must choose one.
 func TestExchangeRequests(t *testing.T) {
 	t.Parallel()
 	h, c := startCI(t, nil)

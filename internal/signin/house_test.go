@@ -2,6 +2,7 @@ package signin_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -19,11 +20,12 @@ import (
 	"snap"
 	"snap/internal/auth"
 	"snap/internal/clocktest"
+	"snap/internal/servertest"
 	"snap/internal/signin"
 	"snap/internal/store"
 )
 
-// newClock returns a time that stands still until the test moves it.
+// newClock returns a clock that only the test moves.
 func newClock() *clocktest.Clock {
 	return clocktest.New(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC))
 }
@@ -61,7 +63,7 @@ type house struct {
 	listed   bool            // the sign-in page lists the organizations
 	handler  http.Handler
 	listener net.Listener // for the next server
-	public   string       // URL of the service, when it is not that of the server
+	public   string       // URL of the service, if it differs from the server's
 }
 
 func acme() signin.Organization {
@@ -93,8 +95,18 @@ func startListed(t testing.TB, orgs ...signin.Organization) *house {
 	return h.begin(orgs)
 }
 
+// migrated copies an empty database with the newest schema into a folder.
+var migrated = servertest.Template(func(dir string) error {
+	s, err := store.Open(context.Background(), store.Options{DataDir: dir})
+	if err != nil {
+		return err
+	}
+	return s.Close()
+})
+
 func (h *house) begin(orgs []signin.Organization) *house {
 	h.t.Helper()
+	migrated(h.t, h.dir)
 	return h.open(store.Options{DataDir: h.dir, Now: h.clock.Now}, orgs)
 }
 
@@ -260,7 +272,7 @@ func (h *house) get(path string, headers ...string) answer {
 	return h.do(http.DefaultClient, r)
 }
 
-// api asks who a bearer token stands for.
+// api asks the service for the user of a bearer token.
 func (h *house) api(token string) answer {
 	return h.get("/api/user", "Authorization", "Bearer "+token)
 }

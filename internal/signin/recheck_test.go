@@ -264,8 +264,8 @@ func TestProviderThatFailsLocksNobodyOut(t *testing.T) {
 	}
 }
 
-// TestProviderThatRotatesKeys: a provider may sign with a new key at any time, under another name or
-// under the same one. A token that was signed with the old key changes nothing, and locks nobody out.
+// TestProviderThatRotatesKeys: a provider may sign with a new key at any time, under another name
+// or under the same one. A token signed with the old key has no effect and locks nobody out.
 func TestProviderThatRotatesKeys(t *testing.T) {
 	t.Parallel()
 	for _, kid := range []string{"another", "k"} {
@@ -365,7 +365,7 @@ func TestRefreshTokensAreUsedOnce(t *testing.T) {
 }
 
 // TestProviderTokensAreSealed: the database holds no refresh token of a provider
-// in clear, and nothing at all without a key.
+// unencrypted, and not at all without a key.
 func TestProviderTokensAreSealed(t *testing.T) {
 	t.Parallel()
 	h, p := startSealed(t, storeIn)

@@ -258,7 +258,7 @@ func TestEmailLinksNobody(t *testing.T) {
 	}
 }
 
-// F6: while the provider is down, sign-in says so with 502, and keys and
+// F6: while the provider is down, sign-in answers 502, and keys and
 // sessions keep working; the service also starts.
 func TestProviderDown(t *testing.T) {
 	t.Parallel()

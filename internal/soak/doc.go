@@ -10,7 +10,7 @@
 //     succeeds at any replica, nor by a URL that was given out before (by one of
 //     the storage itself for a minute at most).
 //   - A caller who may see a snapshot never gets not_found.
-//   - Every pull is what was pushed, byte by byte.
+//   - Every pull returns the pushed bytes.
 //   - No login session is lost by a refresh whose answer was lost.
 //   - A failure is a broken connection or a documented one: 503 comes with
 //     Retry-After, and there is no 500, no panic and no data race.

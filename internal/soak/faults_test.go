@@ -80,7 +80,7 @@ func schedule(seed uint64, rounds int, longest time.Duration) (all [][]fault) {
 	}
 	short := rounds < leaderEvery
 	for n := range rounds {
-		if n%leaderEvery == 2 { // alone, so that nothing else decides who leads
+		if n%leaderEvery == 2 { // alone, so that only the leases decide which replica leads
 			kind := []string{"kill", "freeze"}[(uint64(n/leaderEvery)+seed)%2]
 			all = append(all, []fault{{kind, "leader", 0, longest}})
 			continue

@@ -101,7 +101,7 @@ func (m *model) done(t *thing, f *fact) {
 	t.changes++
 }
 
-// retry reports whether the fact is unsure, and what was asked for.
+// retry reports whether the outcome is unknown, and returns the request.
 func (m *model) retry(f *fact) (unanswered, to bool, until time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -25,7 +25,7 @@ const (
 )
 
 // provider is an OpenID Connect provider whose people change groups between
-// two sign-ins. What real ones do is tested elsewhere.
+// two sign-ins. Other tests use real providers.
 type provider struct {
 	*httptest.Server
 	issuer string

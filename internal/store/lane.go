@@ -11,11 +11,11 @@ import (
 	"snap"
 )
 
-// Each webhook is a lane: its messages wait in the order of the audit log, and one replica at a time
-// sends them. A lane that hangs or fails delays no other.
+// Each webhook is a lane: its messages wait in the order of the audit log, and one replica at a
+// time sends them. A lane that hangs or fails delays no other.
 
-// maxInRow is how many attempts in a row may fail before a lane pauses. It then tries one message at
-// a time, and waits longer after each failure, from pauseFirst to pauseLongest.
+// maxInRow is how many attempts in a row may fail before a lane pauses. It then tries one message
+// at a time, and waits longer after each failure, from pauseFirst to pauseLongest.
 const (
 	maxInRow     = 5
 	pauseFirst   = 30 * time.Second
@@ -45,8 +45,8 @@ func (s *Store) Lanes(ctx context.Context) ([]WaitingLane, error) {
 		}, s.now().UnixMilli())
 }
 
-// Lane is the right to send messages to a webhook until a time. The end of a lease is later than
-// that of each lease before it, so it identifies its holder.
+// Lane is the right to send messages to a webhook until a time. A lease ends later than every
+// lease before it, so its end identifies its holder.
 type Lane struct {
 	Webhook  Webhook
 	Until    time.Time
@@ -202,7 +202,8 @@ func (s *Store) disable(ctx context.Context, tx *sql.Tx, w Webhook, why string) 
 		Detail: snap.AuditDetail{Webhook: w.ID, Reason: why}})
 }
 
-// LeaveLane gives a lane back before its lease ends. Messages that were not tried are due again at once.
+// LeaveLane gives a lane back before its lease ends. Messages that were not tried are due again at
+// once.
 func (s *Store) LeaveLane(ctx context.Context, l Lane) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, `UPDATE deliveries SET due_at = 0 WHERE webhook_id = $1 AND due_at = $2`,

@@ -17,8 +17,8 @@ import (
 type SignIn struct {
 	OrgID                        int64
 	Issuer, Subject, Email, Name string
-	// ExternalID is the person's external ID in SCIM. Empty keeps that of the last sign-in, which is
-	// the subject at first.
+	// ExternalID is the person's external ID in SCIM. If it is empty, the ID of the last sign-in
+	// stays, which is the subject at first.
 	ExternalID string
 	Verified   bool // the provider vouches for Email
 	Role       snap.Role

@@ -45,7 +45,7 @@ type Options struct {
 	// each processor that Go uses, and at least 16.
 	Connections int
 	// TransactionPooling says that a pooler such as PgBouncer gives every transaction another
-	// connection, so that nothing may be kept in a session.
+	// connection, so that no state may be kept in a session.
 	TransactionPooling bool
 	// DataDir holds snapcloud.db, for SQLite only. It is made if missing.
 	DataDir string
@@ -145,7 +145,8 @@ func (s *Store) openPostgres(o Options) (err error) {
 	}
 	s.write = stdlib.OpenDB(*config, options...)
 	s.write.SetMaxOpenConns(max(2, connections)) // a migration uses two
-	// A connection costs PostgreSQL a process and the plans of every statement, so a busy pool keeps all.
+	// A connection costs PostgreSQL a process and the plans of every statement, so a busy pool
+	// keeps all.
 	s.write.SetMaxIdleConns(max(2, connections))
 	s.write.SetConnMaxIdleTime(idleConnection)
 	s.read = s.write
@@ -224,7 +225,8 @@ func (s *Store) tx(ctx context.Context, f func(*sql.Tx) error) error {
 	return s.attempt(ctx, func() error { return s.txOnce(ctx, f) })
 }
 
-// exec runs one statement that is a transaction by itself, which saves the round trips of [Store.tx].
+// exec runs one statement that is a transaction by itself, which saves the round trips of
+// [Store.tx].
 func (s *Store) exec(ctx context.Context, text string, args ...any) error {
 	return s.attempt(ctx, func() error {
 		_, err := s.write.ExecContext(ctx, text, args...)

@@ -15,7 +15,7 @@ import (
 	"snap/internal/store"
 )
 
-// newClock returns a time that stands still until the test moves it.
+// newClock returns a clock that only the test moves.
 func newClock() *clocktest.Clock {
 	return clocktest.New(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 }
@@ -25,13 +25,24 @@ func onBoth(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		test(t, newWorld(t, store.Options{DataDir: t.TempDir()}))
+		dir := t.TempDir()
+		migrated(t, dir)
+		test(t, newWorld(t, store.Options{DataDir: dir}))
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
 		test(t, newWorld(t, store.Options{URL: servertest.Postgres(t)}))
 	})
 }
+
+// migrated copies an empty database with the newest schema into a folder.
+var migrated = servertest.Template(func(dir string) error {
+	s, err := store.Open(context.Background(), store.Options{DataDir: dir})
+	if err != nil {
+		return err
+	}
+	return s.Close()
+})
 
 // world is a store with two organizations and some users.
 type world struct {

@@ -41,8 +41,8 @@ func scanUsage(row scanner) (u Usage, err error) {
 	return u, err
 }
 
-// Usage returns the usage of the caller. For an organization-level key it is that of all such keys
-// of the organization.
+// Usage returns the usage of the caller. For an organization-level key it is the usage of all such
+// keys of the organization.
 func (s *Store) Usage(ctx context.Context, c snap.Caller) (Usage, error) {
 	return scanUsage(s.row(ctx, userUsage, c.Org.ID, userID(c).Int64))
 }

@@ -152,7 +152,7 @@ func (c *liteConn) PrepareContext(ctx context.Context, text string) (driver.Stmt
 
 type liteTx struct {
 	driver.Tx
-	began context.Context //nolint:containedctx // driver.Tx has none of its own
+	began context.Context //nolint:containedctx // driver.Tx has no context
 	watch Watch
 }
 

@@ -204,7 +204,7 @@ func newWeb(g Graph) *web {
 }
 
 // rings numbers the cycles (Tarjan's strongly connected components) so that referenced ones come
-// first. A table outside any cycle forms one of its own.
+// first. A table outside any cycle forms a group by itself.
 func (w *web) rings() {
 	w.ring = make([]int, w.n)
 	index, low, on := make([]int, w.n), make([]int, w.n), make([]bool, w.n)

@@ -191,7 +191,7 @@ func fileCRC(b *testing.B, path string) string {
 	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, crc64nvme.Checksum(content)))
 }
 
-// peer is what another client comes to, in bytes a second.
+// peer is another client's rate in bytes per second.
 type peer struct{ put, get float64 }
 
 func newPeer(b *testing.B, rawURL, data string, size int64) (p peer) {

@@ -82,7 +82,7 @@ func interruptAfter(t *testing.T, s *service, id, file string, n int32) {
 	wantCode(t, err, snap.CodeInterrupted)
 }
 
-// What an earlier process left is never trusted unread.
+// Bytes of an earlier process are always verified.
 func TestDownloadFetchesAgainWhatChangedOnTheDisk(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -42,7 +42,7 @@ func TestDownloadToAFullDisk(t *testing.T) {
 	wantFile(t, file, data)
 }
 
-// The service's disk is full: the push says so, and resumes when there is room.
+// When the service's disk is full, the push reports it, and resumes when there is room.
 func TestUploadToAFullService(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

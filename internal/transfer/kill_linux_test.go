@@ -81,7 +81,7 @@ func mustJSON(v any) []byte {
 	return text
 }
 
-// battle is a service, perhaps a storage, and what was pushed.
+// battle is a service, perhaps an object store, and the pushed snapshots.
 type battle struct {
 	t       testing.TB
 	dir     string

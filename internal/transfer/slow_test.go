@@ -54,7 +54,7 @@ func carry(to, from net.Conn) {
 		if err != nil {
 			return
 		}
-		// What else of the window has come meanwhile goes along.
+		// Bytes that arrived meanwhile are sent too.
 		_ = from.SetReadDeadline(time.Now().Add(time.Millisecond))
 		more, _ := io.ReadFull(from, buffer[n:])
 		_ = from.SetReadDeadline(time.Time{})

@@ -42,7 +42,7 @@ func TestUploadBringsTheWholeFileAndTellsOfIt(t *testing.T) {
 	}
 }
 
-// An unchanged snapshot moves no bytes and says so.
+// An unchanged snapshot moves no bytes, and the result reports that.
 func TestUploadAgainMovesNothing(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -56,7 +56,7 @@ func (u *ui) listen() *stream {
 	return &stream{t: u.t, lines: bufio.NewScanner(res.Body)}
 }
 
-// ended reads until a job ended and returns what was sent.
+// ended reads until a job ended and returns the events.
 func (s *stream) ended() string {
 	s.t.Helper()
 	s.seen.Reset()

@@ -13,7 +13,7 @@ import (
 // always nothing: the columns of a long table widen while its rows arrive.
 const mostShift = 0.1
 
-// What somebody is about to click stays where it is: when the page has loaded,
+// Elements do not move under the pointer: when the page has loaded,
 // when it is refreshed, with a new row too, and when a dialog opens on it.
 func TestBrowserLayoutIsStable(t *testing.T) {
 	t.Parallel()

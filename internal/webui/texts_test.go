@@ -39,7 +39,7 @@ func TestTextsAreInOnePlace(t *testing.T) {
 	}
 }
 
-// The test above finds a sentence, wherever it stands.
+// The test above finds a sentence anywhere in a file.
 func TestTextsAreFound(t *testing.T) {
 	t.Parallel()
 	for source, found := range map[string]int{

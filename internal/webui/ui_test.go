@@ -198,7 +198,7 @@ func unreachable(t *testing.T) *api.Client {
 	return c
 }
 
-// door stands before a service and can be shut: then nothing answers.
+// door is a proxy before a service. When it is shut, nothing answers.
 type door struct {
 	t      testing.TB
 	server *httptest.Server

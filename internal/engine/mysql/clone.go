@@ -15,9 +15,9 @@ import (
 
 var _ engine.Cloner = Engine{}
 
-// These servers copy no databases. A copy is made as a load is made, in a scratch database that then
-// changes places with the clone, but the rows come from the template by INSERT ... SELECT and never
-// leave the server.
+// These servers copy no databases. A copy is made as a load is made, in a scratch database that
+// then changes places with the clone, but the rows come from the template by INSERT ... SELECT and
+// never leave the server.
 
 // Named implements [engine.Cloner].
 func (Engine) Named(raw, name string) (string, error) {
@@ -60,8 +60,8 @@ func onServer(raw string, f func(database, *sql.DB) error) error {
 	return d.failure(f(d, db))
 }
 
-// Seal implements [engine.Cloner]. MySQL makes the database read-only. MariaDB cannot; there the mark
-// shows most writes, but not one that the server forgot about by a restart.
+// Seal implements [engine.Cloner]. MySQL makes the database read-only. MariaDB cannot; there the
+// mark shows most writes, but not one that the server forgot about by a restart.
 func (Engine) Seal(ctx context.Context, raw string) (mark string, err error) {
 	err = onServer(raw, func(d database, db *sql.DB) error {
 		_, err := db.ExecContext(ctx, "ALTER DATABASE "+quote(d.name)+" READ ONLY = 1")
@@ -81,8 +81,8 @@ func (Engine) Seal(ctx context.Context, raw string) (mark string, err error) {
 // erSyntax is the error of a server that does not know a statement.
 const erSyntax = 1064
 
-// markOf returns what changes when a table of a database is created, altered or written to. It is ""
-// if there is no such database.
+// markOf returns what changes when a table of a database is created, altered or written to. It is
+// "" if there is no such database.
 func markOf(ctx context.Context, db querier, name string) (mark string, err error) {
 	err = db.QueryRowContext(ctx, `SELECT coalesce(concat(count(*), ' ', coalesce(sum(unix_timestamp(create_time)), 0)), '')
 		FROM information_schema.tables WHERE table_schema = ? AND table_type <> 'VIEW'`, name).Scan(&mark)
@@ -95,7 +95,7 @@ func markOf(ctx context.Context, db querier, name string) (mark string, err erro
 	return fmt.Sprintf("%s|%.0f", mark, written.Float64), err
 }
 
-// unchanged reports whether a mark is still that of its database. A server that was restarted has
+// unchanged reports whether a mark still matches its database. A server that was restarted has
 // forgotten when tables were written to.
 func unchanged(before, now string) bool {
 	tables, written, _ := strings.Cut(before, "|")
@@ -174,8 +174,8 @@ func (s *scratch) fillFrom(ctx context.Context, source database) error {
 	return s.stayedInside(ctx)
 }
 
-// readSource reads how the source is made, and whether its programs belong to the account of a load:
-// then those of the copy must belong to one too.
+// readSource reads how the source is made, and whether its programs belong to the account of a
+// load: then those of the copy must belong to one too.
 func (s *scratch) readSource(ctx context.Context, source database) (tables []engine.Table, err error) {
 	db, err := source.open("")
 	if err != nil {
@@ -251,7 +251,7 @@ func (s *scratch) copyRows(ctx context.Context) (map[string]int64, error) {
 	return rows, nil
 }
 
-// copyTable fills one table. It compares the number of rows with that of the source.
+// copyTable fills one table. It compares the numbers of rows of both tables.
 func (s *scratch) copyTable(ctx context.Context, db *sql.DB, t engine.Table) (int64, error) {
 	c, err := s.loading(ctx, db)
 	if err != nil {

@@ -47,7 +47,7 @@ func past(t *testing.T, url string) []string {
 }
 
 // The history of system-versioned tables is taken along, between servers whose
-// time ends in 2038 and 2106 too; where it cannot be, the build says so.
+// time ends in 2038 and 2106 too; if that is impossible, the build reports it.
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	for _, servers := range [][2]string{{"mariadb", "mariadb"}, {"mariadb", "mariadb-11.8"},

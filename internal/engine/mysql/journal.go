@@ -28,7 +28,7 @@ type journal struct {
 	Account  account      `json:"account"`  // that the new programs belong to, or none
 }
 
-// The names of a journal's seal: aside is that of one that was set aside.
+// The names of a journal's seal. aside is the name in a journal that was set aside.
 const (
 	sealName  = "whole"
 	asideName = "aside"
@@ -68,8 +68,8 @@ func (j journal) write(ctx context.Context, c *sql.Conn, id string) error {
 	return err
 }
 
-// readJournal reads the journal of an id, and whether the tables were exchanged. It returns an error
-// that isSkipped if another account wrote or changed it.
+// readJournal reads the journal of an id, and whether the tables were exchanged. It returns an
+// error that isSkipped if another account wrote or changed it.
 func readJournal(ctx context.Context, server querier, id string) (j journal, swapped bool, err error) {
 	seal, err := readSeal(ctx, server, id)
 	if err != nil {
@@ -222,8 +222,8 @@ func (j journal) checkOwners(ctx context.Context, c *sql.Conn, table string) err
 	return nil
 }
 
-// restoreTrigger makes an old trigger again for its owner. If the owner is the account of an earlier
-// load and this user may not make triggers for others, the account makes it.
+// restoreTrigger makes an old trigger again for its owner. If the owner is the account of an
+// earlier load and this user may not make triggers for others, the account makes it.
 func restoreTrigger(ctx context.Context, server *sql.DB, place database, c *sql.Conn, d definition) error {
 	err := makeOne(ctx, c, "TRIGGER", d.ownedBy())
 	owner := accountOf(d.Owner)

@@ -302,7 +302,7 @@ func (s *scratch) checkWarnings(ctx context.Context, c *sql.Conn, table string) 
 		}
 		lost := number == erNotNull || number == erOutOfRange || number == erWrongText || number == erTruncated &&
 			!s.hasEnum(table)
-		if lost && level != "Note" { // that of a number rounded to its column's digits
+		if lost && level != "Note" { // a note says that a number was rounded
 			return &snap.Error{
 				Code: snap.CodeInvalid, Detail: fmt.Sprintf("a value of the table %s is not valid for its "+
 					"column: %s", table, said),

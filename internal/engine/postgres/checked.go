@@ -328,7 +328,7 @@ func qualified(s []token) (namespace, last string, rest []token, ok bool) {
 	return "", "", nil, false
 }
 
-// named reports whether a name is that of the entry.
+// named reports whether a name is the entry's.
 func (r *review) named(e dumpEntry, namespace, last string) bool {
 	want := e.tag
 	if e.desc == "FUNCTION" || e.desc == "PROCEDURE" || e.desc == "AGGREGATE" {

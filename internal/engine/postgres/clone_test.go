@@ -116,7 +116,7 @@ func TestCloneDropsOnlyClones(t *testing.T) {
 	}
 }
 
-// On a standby nothing can be created, and the error says so.
+// A standby cannot create databases, and the error explains that.
 func TestCloneOnAStandby(t *testing.T) {
 	t.Parallel()
 	raw, crash := servertest.CrashingPostgres(t)

@@ -47,7 +47,7 @@ SELECT kind, min(name COLLATE "C"), count(DISTINCT name) FROM names
 const credentials = `SELECT coalesce(min(srvname), '') FROM pg_user_mappings WHERE umoptions IS NOT NULL`
 
 // describeOmitted adds the parts that a dump omits to the description, and a warning for each. If
-// the user is not allowed to read the catalog, the warning says so.
+// the user is not allowed to read the catalog, the warning mentions it.
 func describeOmitted(ctx context.Context, conn *pgx.Conn, info *engine.Info) error {
 	if _, err := conn.Exec(ctx, "SAVEPOINT omitted"); err != nil { // a refusal must not end the dump's transaction
 		return err

@@ -180,7 +180,7 @@ func TestSubsetWithinALimit(t *testing.T) {
 		CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (501);
 		CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (501) TO (2000);
 		INSERT INTO parts SELECT generate_series(1, 1000)`)
-	for _, want := range []engine.Subset{{Rows: 200}, {Bytes: 430_000}} { // a tenth, either way
+	for _, want := range []engine.Subset{{Rows: 200}, {Bytes: 430_000}} { // a tenth, more or less
 		dump, err := subsetOf(t, from, want)
 		if err != nil {
 			t.Fatal(err)

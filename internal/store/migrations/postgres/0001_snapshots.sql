@@ -1,6 +1,6 @@
 -- +goose Up
--- Organizations, users and groups share one sequence of identifiers, so that a
--- principal (a user, or an organization acting through a key) is one number.
+-- Organizations, users and groups share one sequence of identifiers, so that one number names a
+-- principal: a user, or an organization that acts through a key.
 CREATE TABLE principals(id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, kind text NOT NULL);
 
 CREATE TABLE orgs(
@@ -13,33 +13,32 @@ CREATE TABLE users(
   created_at bigint NOT NULL, UNIQUE(org_id, issuer, subject));
 CREATE INDEX users_email ON users(org_id, email_folded);
 
--- newest is at least the key of the newest snapshot shared with the group, so that
--- a listing passes over groups that have nothing for its page.
+-- newest is at least the key of the newest snapshot shared with the group, so that a listing can
+-- skip groups that have nothing for its page.
 CREATE TABLE groups(
   id bigint PRIMARY KEY REFERENCES principals(id), org_id bigint NOT NULL REFERENCES orgs(id),
   group_id text NOT NULL, name text NOT NULL, newest bigint NOT NULL DEFAULT 0, UNIQUE(org_id, group_id));
 
--- One row: this principal belongs to this audience (snap.Audience), kind being
--- the audience's kind. Rewritten at sign-in and at a role change.
+-- Each row says that a principal belongs to an audience (snap.Audience). kind is the audience's
+-- kind. The rows are rewritten at each sign-in and change of role.
 CREATE TABLE membership(
   principal bigint NOT NULL REFERENCES principals(id), kind bigint NOT NULL, audience bigint NOT NULL,
   PRIMARY KEY(principal, kind, audience));
 CREATE INDEX membership_audience ON membership(audience, principal);
 
--- Names of databases. A name is one row for the whole service, so that a filter
--- by target is one number, whoever pushed.
+-- The names of databases. A name has one row for the whole service, so that a filter by target
+-- compares one number, no matter who pushed.
 CREATE TABLE targets(id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL UNIQUE);
 
--- The targets an organization may come to see, by their folded names, for the
--- search: those it pushed and those that others shared with it.
+-- The targets that an organization can find by searching, by their folded names: those that it
+-- pushed and those that others shared with it.
 CREATE TABLE org_targets(
   org_id bigint NOT NULL REFERENCES orgs(id), target_id bigint NOT NULL REFERENCES targets(id), folded text NOT NULL,
   PRIMARY KEY(org_id, target_id));
 
--- Only complete, verified snapshots have a row. target repeats the target's
--- name and folded is the name as the search compares it. widened is 0 as long as
--- no group and no other organization was granted anything, so that a listing
--- need not count those shares.
+-- Only complete, verified snapshots have a row. target repeats the target's name, and folded is the
+-- snapshot's name as the search compares it. widened is 0 until a group or another organization
+-- gets a grant, so that a listing need not count those shares.
 CREATE TABLE snapshots(
   key bigint PRIMARY KEY, id text COLLATE "C" NOT NULL UNIQUE, org_id bigint NOT NULL REFERENCES orgs(id),
   owner_id bigint REFERENCES users(id), pushed_with bigint,
@@ -50,10 +49,10 @@ CREATE INDEX snapshots_sha256 ON snapshots(org_id, sha256);
 CREATE INDEX snapshots_folded ON snapshots(folded);
 CREATE INDEX snapshots_blob ON snapshots(blob);
 
--- One row: this audience may see this snapshot, until expires_at. Every share
--- is one row here and nothing else; created_by is who shared it. A snapshot's
--- target and type are repeated, because every filter of a listing needs its
--- column in an index that starts with the audience and ends with the snapshot.
+-- Each row lets an audience see a snapshot until expires_at. A share is exactly one such row;
+-- created_by is the user who shared. The snapshot's target and type are repeated, because every
+-- filter of a listing needs its column in an index that starts with the audience and ends with the
+-- snapshot.
 CREATE TABLE grants(
   audience bigint NOT NULL, snapshot bigint NOT NULL REFERENCES snapshots(key) ON DELETE CASCADE,
   target_id bigint NOT NULL, type text NOT NULL, expires_at bigint, created_at bigint NOT NULL, created_by bigint,
@@ -63,8 +62,8 @@ CREATE INDEX grants_type ON grants(audience, type, snapshot) INCLUDE (expires_at
 CREATE INDEX grants_snapshot ON grants(snapshot, audience) INCLUDE (expires_at);
 CREATE INDEX grants_expiry ON grants(expires_at) WHERE expires_at IS NOT NULL;
 
--- Pushes that have begun and are not complete. No one lists them; only the
--- user who began one can resume it.
+-- Pushes that have begun and are not complete. They are not listed to others; only the user who
+-- began a push can resume it.
 CREATE TABLE uploads(
   id text PRIMARY KEY, org_id bigint NOT NULL REFERENCES orgs(id), owner_id bigint REFERENCES users(id), pushed_with bigint,
   target text NOT NULL, name text NOT NULL, type text NOT NULL, engine text NOT NULL,
@@ -73,14 +72,15 @@ CREATE TABLE uploads(
 CREATE INDEX uploads_touched ON uploads(touched_at);
 CREATE INDEX uploads_sha256 ON uploads(org_id, sha256);
 
--- Objects of the storage that no row needs any more and that are to be removed:
--- written in the transaction that let go of them, so that none is forgotten.
+-- Objects in the object store that no row needs any more and that will be removed. A row is written
+-- in the transaction that releases the object, so that none is forgotten.
 CREATE TABLE garbage(blob text PRIMARY KEY, blob_upload text NOT NULL);
 
--- Secrets of the service that every replica needs, such as the key that signs URLs.
+-- The service's secrets that every replica needs, such as the key that signs URLs.
 CREATE TABLE secrets(name text PRIMARY KEY, value bytea NOT NULL);
 
--- Answers kept for Idempotency-Key, for a day. Status 0: still being worked on.
+-- Answers kept for a day for their Idempotency-Key. Status 0 means that the request is still
+-- running.
 CREATE TABLE idempotency(
   principal bigint NOT NULL, key text NOT NULL, request bytea NOT NULL, status bigint NOT NULL, body bytea NOT NULL,
   created_at bigint NOT NULL, PRIMARY KEY(principal, key));

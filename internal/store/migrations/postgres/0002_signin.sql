@@ -1,6 +1,6 @@
 -- +goose Up
--- Secrets are stored as SHA-256 only: keys, cookies, refresh tokens and device
--- codes have 128 random bits and more, so a plain hash cannot be guessed back.
+-- Keys, cookies, refresh tokens and device codes are stored only as their SHA-256. They have at
+-- least 128 random bits, so they cannot be guessed from a plain hash.
 CREATE TABLE api_keys(
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, hash bytea NOT NULL UNIQUE, kind text NOT NULL, name text NOT NULL, hint text NOT NULL,
   org_id bigint NOT NULL REFERENCES orgs(id), user_id bigint REFERENCES users(id), scopes text NOT NULL,
@@ -9,8 +9,8 @@ CREATE TABLE api_keys(
 CREATE INDEX api_keys_org ON api_keys(org_id);
 CREATE INDEX api_keys_user ON api_keys(user_id);
 
--- A signed-in device or browser. It is live until the first of ended_at,
--- idle_until and expires_at. hash is that of a browser's cookie.
+-- A signed-in device or browser. It is live until the earliest of ended_at, idle_until and
+-- expires_at. hash is the hash of a browser's cookie.
 CREATE TABLE sessions(
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, user_id bigint NOT NULL REFERENCES users(id), kind text NOT NULL, hash bytea UNIQUE,
   name text NOT NULL, address text NOT NULL, client_id text NOT NULL, scope text NOT NULL,
@@ -26,7 +26,7 @@ CREATE TABLE refresh_tokens(
 CREATE INDEX refresh_tokens_session ON refresh_tokens(session_id);
 CREATE INDEX refresh_tokens_parent ON refresh_tokens(parent);
 
--- Logins by device grant that are going on. state: pending, approved, denied, used.
+-- Logins by device grant that have not ended. state is pending, approved, denied or used.
 CREATE TABLE device_grants(
   hash bytea PRIMARY KEY, user_code text NOT NULL UNIQUE, client_id text NOT NULL, scope text NOT NULL,
   program text NOT NULL, host text NOT NULL, address text NOT NULL,
@@ -35,15 +35,15 @@ CREATE TABLE device_grants(
 CREATE INDEX device_grants_address ON device_grants(address, expires_at);
 CREATE INDEX device_grants_expiry ON device_grants(expires_at);
 
--- Sign-ins at an identity provider that are going on, by the hash of their state.
+-- Unfinished sign-ins at an identity provider, by the hash of their state.
 CREATE TABLE upstream_logins(
   hash bytea PRIMARY KEY, browser bytea NOT NULL, org_id bigint NOT NULL REFERENCES orgs(id),
   nonce text NOT NULL, verifier text NOT NULL, next text NOT NULL, expires_at bigint NOT NULL);
 CREATE INDEX upstream_logins_expiry ON upstream_logins(expires_at);
 
--- Keys that sign access tokens, shared by all replicas. The newest signs.
+-- The keys that sign access tokens, shared by all replicas. The newest one signs.
 CREATE TABLE signing_keys(kid text PRIMARY KEY, private bytea NOT NULL, created_at bigint NOT NULL);
 
--- How often something failed, such as user codes tried by one address.
+-- The number of failures, such as of user codes that one address tried.
 CREATE TABLE misses(bucket text PRIMARY KEY, count bigint NOT NULL, until bigint NOT NULL);
 CREATE INDEX misses_until ON misses(until);

@@ -1,7 +1,6 @@
 -- +goose Up
--- A channel is a standing rule: the newest snapshot of a target and type is
--- shared with a group or, without one, org-wide. A grant made by a channel
--- names it.
+-- A channel is a standing rule: it shares the newest snapshot of a target and type with a group or,
+-- without a group, org-wide. The grants that it makes name it.
 CREATE TABLE channels(
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, org_id bigint NOT NULL REFERENCES orgs(id), target text NOT NULL, type text NOT NULL,
   group_id bigint REFERENCES groups(id), created_at bigint NOT NULL, created_by bigint REFERENCES users(id));
@@ -9,13 +8,13 @@ CREATE UNIQUE INDEX channels_rule ON channels(org_id, target, type, coalesce(gro
 ALTER TABLE grants ADD COLUMN channel bigint;
 CREATE INDEX grants_channel ON grants(channel, snapshot) WHERE channel IS NOT NULL;
 
--- What the recipient organization sent back, until it is shared again.
+-- Shares that the recipient organization declined. A row stays until the snapshot is shared again.
 CREATE TABLE declines(
   snapshot bigint NOT NULL REFERENCES snapshots(key) ON DELETE CASCADE, org_id bigint NOT NULL REFERENCES orgs(id),
   at bigint NOT NULL, PRIMARY KEY(snapshot, org_id));
 
--- How long a target's snapshots are kept: the last keep_last, and those
--- younger than keep_days; 0 is no such bound.
+-- How long a target's snapshots are kept: the last keep_last, and those younger than keep_days. 0
+-- means that this condition keeps nothing.
 CREATE TABLE retention(
   org_id bigint NOT NULL REFERENCES orgs(id), target text NOT NULL, keep_last bigint NOT NULL, keep_days bigint NOT NULL,
   PRIMARY KEY(org_id, target));
@@ -28,8 +27,8 @@ CREATE TABLE webhooks(
   events text NOT NULL, created_at bigint NOT NULL, created_by bigint REFERENCES users(id));
 CREATE INDEX webhooks_org ON webhooks(org_id);
 
--- One row an event and webhook: written with the audit line it tells of, taken
--- by one replica at a time, tried until it is answered.
+-- One row for each event and webhook. It is written with the event's audit line, claimed by one
+-- replica at a time and retried until the webhook answers.
 CREATE TABLE deliveries(
   id text PRIMARY KEY, webhook_id bigint NOT NULL REFERENCES webhooks(id) ON DELETE CASCADE,
   org_id bigint NOT NULL, seq bigint NOT NULL, attempts bigint NOT NULL DEFAULT 0,

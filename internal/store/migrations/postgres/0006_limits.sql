@@ -1,9 +1,9 @@
 -- +goose Up
--- How much of a rate limit is used, over all replicas: all of it is free again
--- at until. Rows of the past count for nothing.
+-- The used part of each rate limit, over all replicas. At until it is completely free again. Rows
+-- whose until has passed have no effect.
 CREATE TABLE rates(bucket text PRIMARY KEY, until bigint NOT NULL);
 
--- A transfer into this database that has not ended: the row with the empty key
--- says from where, the others which objects were copied and verified. A service
--- does not start on a database that has one.
+-- An unfinished transfer into this database. The row with the empty key names the origin; the
+-- others list the objects that were copied and verified. A service does not start on a database
+-- with such rows.
 CREATE TABLE transfer(blob text PRIMARY KEY, sha256 text NOT NULL);

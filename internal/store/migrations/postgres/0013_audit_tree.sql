@@ -1,7 +1,6 @@
 -- +goose Up
--- Lines of the audit log that were written with their change and have no number
--- yet. body is a whole line but for number and hash; notice_to is the user whose
--- notice the line becomes.
+-- Lines of the audit log that were written with their change and have no number yet. body is the
+-- whole line without number and hash. notice_to is the user who gets the line as a notice.
 CREATE TABLE audit_waiting(
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, org_id bigint NOT NULL REFERENCES orgs(id),
   body text NOT NULL, notice_to bigint);
@@ -11,6 +10,6 @@ CREATE INDEX audit_waiting_org ON audit_waiting(org_id, id);
 CREATE TABLE audit_tree(
   org_id bigint NOT NULL REFERENCES orgs(id), seq bigint NOT NULL, hashes bytea NOT NULL, PRIMARY KEY(org_id, seq));
 
--- The tree holds the first size lines, and checkpoint is its signed root.
+-- The tree contains the first size lines, and checkpoint is its signed root.
 ALTER TABLE audit_heads ADD COLUMN size bigint NOT NULL DEFAULT 0;
 ALTER TABLE audit_heads ADD COLUMN checkpoint text NOT NULL DEFAULT '';

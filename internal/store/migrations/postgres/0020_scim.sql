@@ -1,8 +1,8 @@
 -- +goose Up
--- external_id is how SCIM and the identity provider's tokens both name a person.
--- away marks a user whom the identity provider removed: such a user is disabled
--- until the next sign-in. signed_out_at is when the provider last ended the
--- user's sessions, for sign-ins that began before.
+-- external_id identifies a person both in SCIM and in the identity provider's tokens. away marks a
+-- user whom the identity provider removed; such a user is disabled until the next sign-in.
+-- signed_out_at is the time at which the provider last ended the user's sessions. It applies to
+-- sign-ins that began before.
 ALTER TABLE users ADD COLUMN external_id text NOT NULL DEFAULT '';
 ALTER TABLE users ADD COLUMN email_verified bigint NOT NULL DEFAULT 0;
 ALTER TABLE users ADD COLUMN away bigint NOT NULL DEFAULT 0;
@@ -10,7 +10,7 @@ ALTER TABLE users ADD COLUMN signed_out_at bigint NOT NULL DEFAULT 0;
 UPDATE users SET external_id = subject;
 CREATE INDEX users_external ON users(org_id, external_id);
 
--- People whom an identity provider reports by SCIM, with or without an account.
+-- The people that an identity provider reports by SCIM, with or without an account.
 CREATE TABLE scim_users(
   key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id text NOT NULL UNIQUE, org_id bigint NOT NULL REFERENCES orgs(id),
   user_name text NOT NULL, user_name_folded text NOT NULL, external_id text, display_name text NOT NULL, display_name_folded text NOT NULL,
@@ -18,7 +18,7 @@ CREATE TABLE scim_users(
   UNIQUE(org_id, user_name_folded), UNIQUE(org_id, external_id));
 CREATE INDEX scim_users_display ON scim_users(org_id, display_name_folded);
 
--- Groups that it reports, each with the SSO group that it is here.
+-- The groups that an identity provider reports, each with its SSO group in this service.
 CREATE TABLE scim_groups(
   key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id text NOT NULL UNIQUE, org_id bigint NOT NULL REFERENCES orgs(id),
   display_name text NOT NULL, display_name_folded text NOT NULL, external_id text, group_id bigint NOT NULL UNIQUE REFERENCES groups(id),

@@ -1,6 +1,6 @@
 -- +goose Up
--- Secrets are stored as SHA-256 only: keys, cookies, refresh tokens and device
--- codes have 128 random bits and more, so a plain hash cannot be guessed back.
+-- Keys, cookies, refresh tokens and device codes are stored only as their SHA-256. They have at
+-- least 128 random bits, so they cannot be guessed from a plain hash.
 CREATE TABLE api_keys(
   id INTEGER PRIMARY KEY AUTOINCREMENT, hash BLOB NOT NULL UNIQUE, kind TEXT NOT NULL, name TEXT NOT NULL, hint TEXT NOT NULL,
   org_id INTEGER NOT NULL REFERENCES orgs(id), user_id INTEGER REFERENCES users(id), scopes TEXT NOT NULL,
@@ -9,8 +9,8 @@ CREATE TABLE api_keys(
 CREATE INDEX api_keys_org ON api_keys(org_id);
 CREATE INDEX api_keys_user ON api_keys(user_id);
 
--- A signed-in device or browser. It is live until the first of ended_at,
--- idle_until and expires_at. hash is that of a browser's cookie.
+-- A signed-in device or browser. It is live until the earliest of ended_at, idle_until and
+-- expires_at. hash is the hash of a browser's cookie.
 CREATE TABLE sessions(
   id INTEGER PRIMARY KEY AUTOINCREMENT, user_id INTEGER NOT NULL REFERENCES users(id), kind TEXT NOT NULL, hash BLOB UNIQUE,
   name TEXT NOT NULL, address TEXT NOT NULL, client_id TEXT NOT NULL, scope TEXT NOT NULL,
@@ -26,7 +26,7 @@ CREATE TABLE refresh_tokens(
 CREATE INDEX refresh_tokens_session ON refresh_tokens(session_id);
 CREATE INDEX refresh_tokens_parent ON refresh_tokens(parent);
 
--- Logins by device grant that are going on. state: pending, approved, denied, used.
+-- Logins by device grant that have not ended. state is pending, approved, denied or used.
 CREATE TABLE device_grants(
   hash BLOB PRIMARY KEY, user_code TEXT NOT NULL UNIQUE, client_id TEXT NOT NULL, scope TEXT NOT NULL,
   program TEXT NOT NULL, host TEXT NOT NULL, address TEXT NOT NULL,
@@ -35,15 +35,15 @@ CREATE TABLE device_grants(
 CREATE INDEX device_grants_address ON device_grants(address, expires_at);
 CREATE INDEX device_grants_expiry ON device_grants(expires_at);
 
--- Sign-ins at an identity provider that are going on, by the hash of their state.
+-- Unfinished sign-ins at an identity provider, by the hash of their state.
 CREATE TABLE upstream_logins(
   hash BLOB PRIMARY KEY, browser BLOB NOT NULL, org_id INTEGER NOT NULL REFERENCES orgs(id),
   nonce TEXT NOT NULL, verifier TEXT NOT NULL, next TEXT NOT NULL, expires_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 CREATE INDEX upstream_logins_expiry ON upstream_logins(expires_at);
 
--- Keys that sign access tokens, shared by all replicas. The newest signs.
+-- The keys that sign access tokens, shared by all replicas. The newest one signs.
 CREATE TABLE signing_keys(kid TEXT PRIMARY KEY, private BLOB NOT NULL, created_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 
--- How often something failed, such as user codes tried by one address.
+-- The number of failures, such as of user codes that one address tried.
 CREATE TABLE misses(bucket TEXT PRIMARY KEY, count INTEGER NOT NULL, until INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 CREATE INDEX misses_until ON misses(until);

@@ -1,7 +1,6 @@
 -- +goose Up
--- A channel is a standing rule: the newest snapshot of a target and type is
--- shared with a group or, without one, org-wide. A grant made by a channel
--- names it.
+-- A channel is a standing rule: it shares the newest snapshot of a target and type with a group or,
+-- without a group, org-wide. The grants that it makes name it.
 CREATE TABLE channels(
   id INTEGER PRIMARY KEY AUTOINCREMENT, org_id INTEGER NOT NULL REFERENCES orgs(id), target TEXT NOT NULL, type TEXT NOT NULL,
   group_id INTEGER REFERENCES groups(id), created_at INTEGER NOT NULL, created_by INTEGER REFERENCES users(id)) STRICT;
@@ -9,13 +8,13 @@ CREATE UNIQUE INDEX channels_rule ON channels(org_id, target, type, coalesce(gro
 ALTER TABLE grants ADD COLUMN channel INTEGER;
 CREATE INDEX grants_channel ON grants(channel, snapshot) WHERE channel IS NOT NULL;
 
--- What the recipient organization sent back, until it is shared again.
+-- Shares that the recipient organization declined. A row stays until the snapshot is shared again.
 CREATE TABLE declines(
   snapshot INTEGER NOT NULL REFERENCES snapshots(key) ON DELETE CASCADE, org_id INTEGER NOT NULL REFERENCES orgs(id),
   at INTEGER NOT NULL, PRIMARY KEY(snapshot, org_id)) STRICT, WITHOUT ROWID;
 
--- How long a target's snapshots are kept: the last keep_last, and those
--- younger than keep_days; 0 is no such bound.
+-- How long a target's snapshots are kept: the last keep_last, and those younger than keep_days. 0
+-- means that this condition keeps nothing.
 CREATE TABLE retention(
   org_id INTEGER NOT NULL REFERENCES orgs(id), target TEXT NOT NULL, keep_last INTEGER NOT NULL, keep_days INTEGER NOT NULL,
   PRIMARY KEY(org_id, target)) STRICT, WITHOUT ROWID;
@@ -28,8 +27,8 @@ CREATE TABLE webhooks(
   events TEXT NOT NULL, created_at INTEGER NOT NULL, created_by INTEGER REFERENCES users(id)) STRICT;
 CREATE INDEX webhooks_org ON webhooks(org_id);
 
--- One row an event and webhook: written with the audit line it tells of, taken
--- by one replica at a time, tried until it is answered.
+-- One row for each event and webhook. It is written with the event's audit line, claimed by one
+-- replica at a time and retried until the webhook answers.
 CREATE TABLE deliveries(
   id TEXT PRIMARY KEY, webhook_id INTEGER NOT NULL REFERENCES webhooks(id) ON DELETE CASCADE,
   org_id INTEGER NOT NULL, seq INTEGER NOT NULL, attempts INTEGER NOT NULL DEFAULT 0,

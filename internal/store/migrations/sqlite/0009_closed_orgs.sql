@@ -1,4 +1,4 @@
 -- +goose Up
--- 1 while the configuration does not list the organization: then no credential
--- of it counts, and all of it stays as it is.
+-- 1 while the configuration does not list the organization. Then none of its credentials is
+-- accepted, and its data is kept unchanged.
 ALTER TABLE orgs ADD COLUMN closed INTEGER NOT NULL DEFAULT 0;

@@ -1,7 +1,7 @@
 -- +goose Up
--- The networks that a device login came from, and when a signed-in person first
--- looked at it: of too many logins, the busiest network gives up those that
--- nobody looked at.
+-- The network that a device login came from, and the time at which a signed-in person first opened
+-- that login. When there are too many logins, the network with the most loses those that nobody
+-- opened.
 ALTER TABLE device_grants ADD COLUMN site TEXT NOT NULL DEFAULT '';
 ALTER TABLE device_grants ADD COLUMN network TEXT NOT NULL DEFAULT '';
 ALTER TABLE device_grants ADD COLUMN opened_at INTEGER;

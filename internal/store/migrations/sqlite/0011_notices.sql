@@ -1,6 +1,6 @@
 -- +goose Up
--- Notices to users: lines of the audit log about a snapshot or a session of
--- theirs that somebody else caused. Kept for 30 days.
+-- Notices to users: lines of the audit log about their snapshots or sessions that somebody else
+-- caused. They are kept for 30 days.
 CREATE TABLE notices(
   user_id INTEGER NOT NULL REFERENCES users(id), org_id INTEGER NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL,
   PRIMARY KEY(user_id, org_id, seq)) STRICT, WITHOUT ROWID;

@@ -1,12 +1,12 @@
 -- +goose Up
--- When each user last signed in interactively, and what is needed to ask their
--- identity provider again. refresh is the provider's refresh token, sealed.
+-- The time of each user's last interactive sign-in, and the data for asking their identity provider
+-- again. refresh is the provider's refresh token, sealed.
 CREATE TABLE sign_ins(
   user_id INTEGER PRIMARY KEY REFERENCES users(id), signed_in_at INTEGER NOT NULL, refresh BLOB,
   sid TEXT NOT NULL DEFAULT '', -- the session at the identity provider
   checked_at INTEGER NOT NULL, claimed_until INTEGER NOT NULL DEFAULT 0, not_before INTEGER NOT NULL DEFAULT 0) STRICT;
 CREATE INDEX sign_ins_checked ON sign_ins(checked_at) WHERE refresh IS NOT NULL;
--- Logout tokens that were used, until they expire.
+-- Used logout tokens, until they expire.
 CREATE TABLE logout_tokens(hash BLOB PRIMARY KEY, until INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 INSERT INTO sign_ins(user_id, signed_in_at, checked_at)
   SELECT id, coalesce(groups_as_of, created_at), coalesce(groups_as_of, created_at) FROM users;

@@ -1,7 +1,7 @@
 -- +goose Up
--- Organization-level keys see what is shared org-wide (2), what was received (4)
--- and what such keys pushed (5). Those with the scope private are a principal of
--- their own, the organization's negative number, and see what admins see (1) too.
+-- Organization-level keys see org-wide shares (2), received shares (4) and snapshots that such keys
+-- pushed (5). Keys with the scope private are a principal of their own, the organization's negative
+-- number, which also sees what admins see (1).
 INSERT INTO principals(id, kind) SELECT -id, 'keys' FROM orgs;
 INSERT INTO membership(principal, kind, audience) SELECT -id, 1, id * 8 + 1 FROM orgs;
 INSERT INTO membership(principal, kind, audience) SELECT -id, 2, id * 8 + 2 FROM orgs;

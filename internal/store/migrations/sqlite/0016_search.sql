@@ -1,10 +1,9 @@
 -- +goose Up
--- The search by words. A grant repeats what a snapshot is found by, so that each
--- is a range of an audience that is ordered newest first, as the listing's are:
--- the owner, the date and time in the name (0 when it has none, else with a 1 in
--- front, which keeps leading zeros), and the label, which is the rest of a name
--- that says more than the target (0 when it does not). Null is not indexed yet:
--- an earlier release wrote the row.
+-- The search by words. A grant repeats the values that a snapshot is found by, so that each value
+-- selects a range of an audience in the listing's order, newest first. The values are the owner,
+-- the date and time in the name (0 without one, otherwise with a leading 1 that keeps leading
+-- zeros), and the label: the part of a name that says more than the target (0 without one). Null
+-- means that an earlier release wrote the row and it is not indexed yet.
 ALTER TABLE snapshots ADD COLUMN named_day INTEGER;
 ALTER TABLE snapshots ADD COLUMN named_time INTEGER;
 ALTER TABLE snapshots ADD COLUMN label_id INTEGER;
@@ -20,9 +19,9 @@ CREATE INDEX grants_unindexed ON grants(snapshot) WHERE named_day IS NULL;
 
 CREATE TABLE labels(id INTEGER PRIMARY KEY AUTOINCREMENT, folded TEXT NOT NULL UNIQUE) STRICT;
 
--- The words by which targets (kind 1), owners (2) and labels (3, of no
--- organization) are found. They are made from org_targets, users and labels;
--- users.words is the text that the words in the table were made from.
+-- The words of targets (kind 1), owners (2) and labels (3, without an organization) for the search.
+-- They come from org_targets, users and labels. users.words is the text from which the words in the
+-- table were made.
 CREATE TABLE words(
   org_id INTEGER NOT NULL, kind INTEGER NOT NULL, word TEXT NOT NULL, id INTEGER NOT NULL,
   PRIMARY KEY(org_id, kind, word, id)) STRICT, WITHOUT ROWID;

@@ -1,5 +1,4 @@
 -- +goose Up
--- What the configuration says about an organization, as of the newest start: a
--- JSON object of names and values, with digests in place of secrets. Empty: no
--- start has recorded it.
+-- The configuration of an organization at the newest start: a JSON object of names and values, with
+-- digests in place of secrets. It is empty until a start records it.
 ALTER TABLE orgs ADD COLUMN settings TEXT NOT NULL DEFAULT '';

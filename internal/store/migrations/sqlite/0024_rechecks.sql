@@ -1,8 +1,7 @@
 -- +goose Up
--- The queue of people whom an identity provider must be asked about. used marks
--- those who used a session or key since the last check. waits_from is the time
--- from which the interval until the next check counts. doubts counts the checks
--- whose outcome is unknown, so that the refresh token may have been replaced.
+-- The queue of people to recheck with their identity provider. used marks those who used a session
+-- or key since the last check. waits_from is the start of the interval until the next check. doubts
+-- counts checks with an unknown outcome, after which the refresh token may have been replaced.
 ALTER TABLE sign_ins ADD COLUMN org_id INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE sign_ins ADD COLUMN used INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE sign_ins ADD COLUMN waits_from INTEGER NOT NULL DEFAULT 0;
