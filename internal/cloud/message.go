@@ -101,7 +101,7 @@ func sentence(e api.WebhookEvent) string {
 	d := e.Data.Detail
 	actor := cmp.Or(e.Data.Actor, e.Data.Organization)
 	what := cmp.Or(d.Name, e.Data.Snapshot) + " of " + d.Target
-	text := ""
+	var text string
 	switch e.Type {
 	case snap.AuditPushed:
 		text = fmt.Sprintf("%s pushed %s (%s)", actor, what, e.Data.Snapshot)

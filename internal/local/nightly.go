@@ -238,7 +238,7 @@ func sameValue(got, want string) bool {
 
 // push sends the masked copy to the service, or to the only storage profile. Both recognize a copy
 // that a killed run sent.
-func (n night) push(ctx context.Context, r *nightly.Run, save func() error) error {
+func (n night) push(ctx context.Context, r *nightly.Run, _ func() error) error {
 	o := PushOptions{Snapshot: r.Masked, Type: snap.TypeSanitized}
 	var result PushResult
 	var err error
@@ -278,9 +278,12 @@ func (n night) cleanUp(_ context.Context, r *nightly.Run, _ func() error) error 
 
 // remove deletes a snapshot that the job made, if it is still there.
 func (n night) remove(name string) error {
-	path, err := n.agent.snapshotFile(n.target.Name, name)
-	if name == "" || err != nil {
+	if name == "" {
 		return nil
+	}
+	path, err := n.agent.snapshotFile(n.target.Name, name)
+	if err != nil {
+		return err
 	}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -28,7 +28,7 @@ type Times struct {
 
 // parser accepts the five fields of cron, and @daily and the like. As in cron, a day matches if
 // either the day of the month or the day of the week does, when both are limited.
-var parser = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor |
+var parser = cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor |
 	cron.DowOrDom)
 
 // Parse reads a schedule in the syntax of cron. It may begin with CRON_TZ=ZONE, which takes

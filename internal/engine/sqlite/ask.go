@@ -13,7 +13,7 @@ func (s *scratch) Ask(ctx context.Context, query string) (string, error) {
 		return "", err
 	}
 	defer db.Close()
-	rows, err := db.QueryContext(ctx, query)
+	rows, err := db.QueryContext(ctx, query) //nolint:rowserrcheck // engine.Answer checks it
 	if err != nil {
 		return "", statementError(err)
 	}
