@@ -73,9 +73,9 @@ image: ## the image for linux/amd64 and linux/arm64 into dist/image, without a c
 	cd tools/image && CGO_ENABLED=0 $(GO) run . -out $(CURDIR)/dist/image -version $$(git describe --tags --always) $(ARGS)
 
 lint-deploy: ## the folder deploy, by the parsers of Prometheus, Docker, Compose, Helm, Kubernetes and GoReleaser
-	@if (cd tools/deploy && $(GO) mod download) >/dev/null 2>&1; then CGO_ENABLED=0 $(GO) test -C tools/deploy -trimpath $(ARGS) ./...; \
+	@if (cd tools/deploy && $(GO) mod download) >/dev/null 2>&1; then CGO_ENABLED=0 $(GO) test -C tools/deploy -count=1 -trimpath $(ARGS) ./...; \
 	else echo "SKIPPED lint-deploy: needs the modules of tools/deploy, which cannot be downloaded"; fi
-	@if (cd tools/image && $(GO) mod download) >/dev/null 2>&1; then CGO_ENABLED=0 $(GO) test -C tools/image $(ARGS) ./...; \
+	@if (cd tools/image && $(GO) mod download) >/dev/null 2>&1; then CGO_ENABLED=0 $(GO) test -C tools/image -count=1 $(ARGS) ./...; \
 	else echo "SKIPPED the image: needs the modules of tools/image, which cannot be downloaded"; fi
 
 FUZZTIME ?= 30s
