@@ -43,8 +43,8 @@ func TestUnit(t *testing.T) {
 	}
 }
 
-// TestUnitIsHardened: what systemd says of a unit's exposure, from 0 (none) to
-// 10, without running it.
+// TestUnitIsHardened: systemd rates the exposure of each unit, from 0 (none) to 10, without running
+// it.
 func TestUnitIsHardened(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {

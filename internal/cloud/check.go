@@ -32,12 +32,10 @@ const maxAhead = 10 * time.Second
 // checkTimeout is the time limit of each check.
 const checkTimeout = 20 * time.Second
 
-// Verdicts tries everything the configuration names: database and schema, the clock and those of running replicas,
-// organizations
-// that a start would close, the object store, the
-// bucket of checkpoints, every identity provider, the hosts of webhooks, and
-// the collector of traces. It changes nothing, except that the object store holds a test object for
-// a moment.
+// Verdicts tries everything that the configuration names: the database and its schema, the clocks of
+// this machine and of running replicas, organizations that a start would close, the object store,
+// the bucket of checkpoints, every identity provider, the hosts of webhooks, and the collector of
+// traces. It changes nothing, except that the object store holds a test object for a moment.
 func Verdicts(ctx context.Context, c Config) []Verdict {
 	out := []Verdict{Configured(c)}
 	warn := func() { out[len(out)-1].Warning = out[len(out)-1].Err != nil }

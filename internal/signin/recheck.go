@@ -327,8 +327,8 @@ func (s *Service) ask(ctx context.Context, org organization, t store.Standing) e
 	return s.checkEnabled(ctx, userID)
 }
 
-// storeOutcome stores what a redemption did to the provider's refresh token. Providers that rotate
-// tokens accept each of them once. If no usable answer arrived, nobody knows whether the provider replaced
+// storeOutcome stores the provider's refresh token after a redemption. Providers that rotate tokens
+// accept each of them once. If no usable answer arrived, it is unknown whether the provider replaced
 // the token, and the claim's doubt remains. It returns errLeft for invalid_grant.
 func (s *Service) storeOutcome(ctx context.Context, t store.Standing, old string, token *oauth2.Token,
 	err error) error {
