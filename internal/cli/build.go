@@ -81,9 +81,6 @@ func (a *app) build(ctx context.Context, target string, o local.BuildOptions) er
 	if err != nil {
 		return stopped(ctx, err, "the build", "nothing was kept; run the same command again")
 	}
-	for _, w := range s.Warnings {
-		a.warn("%s", w)
-	}
 	if other := otherShares(s); other != "" {
 		a.warn("%s", other)
 	}
@@ -91,8 +88,11 @@ func (a *app) build(ctx context.Context, target string, o local.BuildOptions) er
 		word(target), word(target))
 }
 
-// printMade prints the local snapshot that a command made.
+// printMade prints the local snapshot that a command made, after its warnings.
 func (a *app) printMade(verb string, s local.Snapshot, next string, args ...any) error {
+	for _, w := range s.Warnings {
+		a.warn("%s", w)
+	}
 	if a.flags.json {
 		return a.printJSON(viewSnapshot(s))
 	}

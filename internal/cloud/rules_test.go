@@ -161,7 +161,7 @@ func TestRetention(t *testing.T) {
 		t.Errorf("when all are old, the last stay: deleted %q, left %q", got, there())
 	}
 	page, err := alice.Audit(ctx, api.AuditOptions{Snapshot: ids[0], Action: snap.AuditDeleted})
-	if err != nil || len(page.Items) != 1 || page.Items[0].Credential != "retention" {
+	if err != nil || len(page.Items) != 1 || page.Items[0].By() != "alice@acme.test" {
 		t.Errorf("audited as %+v, %v", page.Items, err)
 	}
 	must(t, alice.DeleteRetention(ctx, "shop"))

@@ -88,7 +88,6 @@ func (a *Agent) Build(ctx context.Context, target string, o BuildOptions, p Prog
 	if err != nil {
 		return Snapshot{}, err
 	}
-	defer a.mendTarget(ctx, t)()
 	limits, err := o.subset(t)
 	if err != nil {
 		return Snapshot{}, err
@@ -96,5 +95,8 @@ func (a *Agent) Build(ctx context.Context, target string, o BuildOptions, p Prog
 	p.phase("connect")
 	d := draft{Manifest: archive.Manifest{Target: t.Name, Type: snap.TypeSnapshot}, from: Provenance{Origin: Mine},
 		to: to, jobs: jobsOf(o.Jobs, t.Jobs), subset: limits, named: o.Named}
-	return a.newSnapshot(ctx, from, d, p)
+	mended := a.mendTarget(ctx, t)
+	s, err := a.newSnapshot(ctx, from, d, p)
+	s.Warnings = append(s.Warnings, mended()...)
+	return s, err
 }

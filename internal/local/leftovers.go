@@ -58,19 +58,26 @@ const mending = 5 * time.Second
 
 // mendTarget removes the remains of killed commands on a target's destination and scratch server,
 // while a command works elsewhere: a killed `sanitize --sql` leaves a scratch database with
-// original data. The command calls wait before it ends. A server that does not respond is skipped.
-func (a *Agent) mendTarget(ctx context.Context, t Target) (wait func()) {
+// original data. The command calls wait before it ends, and shows the sentences to the user. A
+// server that does not respond is skipped.
+func (a *Agent) mendTarget(ctx context.Context, t Target) (wait func() []string) {
 	ctx, cancel := context.WithTimeout(ctx, mending)
-	done := make(chan struct{})
+	done := make(chan []string)
 	go func() {
-		defer close(done)
+		var sentences []string
 		a.eachServer([]Target{t}, func(d database, m engine.Mender) {
-			if _, err := m.Mend(ctx, d.url); err != nil {
+			removed, err := m.Mend(ctx, d.url)
+			if err != nil {
 				a.log.Warn("cannot remove the remains of killed commands", "server", d.shown, "err", err)
 			}
+			for _, name := range removed {
+				sentences = append(sentences, fmt.Sprintf("removed %s, which an interrupted command left on %s",
+					name, d.shown))
+			}
 		})
+		done <- sentences
 	}()
-	return func() { <-done; cancel() }
+	return func() []string { defer cancel(); return <-done }
 }
 
 func leftAt(where string, names []string) (all []Leftover) {

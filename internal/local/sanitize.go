@@ -34,7 +34,7 @@ type SanitizeOptions struct {
 // Rules are applied on this machine. A SQL file runs in a scratch database that is removed
 // afterwards: for SQLite a file in the data directory; for PostgreSQL and MySQL a database on the
 // target's scratch server, or otherwise on the destination's server. Nothing runs on the source.
-func (a *Agent) Sanitize(ctx context.Context, target string, o SanitizeOptions, p Progress) (Snapshot, error) {
+func (a *Agent) Sanitize(ctx context.Context, target string, o SanitizeOptions, p Progress) (s Snapshot, err error) {
 	t, err := a.Target(target)
 	if err != nil {
 		return Snapshot{}, err
@@ -52,7 +52,8 @@ func (a *Agent) Sanitize(ctx context.Context, target string, o SanitizeOptions, 
 	if w.to, err = a.copyRecipients(o.Encrypt, t, original); err != nil {
 		return Snapshot{}, err
 	}
-	defer a.mendTarget(ctx, t)()
+	mended := a.mendTarget(ctx, t)
+	defer func() { s.Warnings = append(s.Warnings, mended()...) }()
 	if rules != nil {
 		return a.byRules(ctx, w, rules, sql, p)
 	}
