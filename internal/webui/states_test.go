@@ -164,7 +164,9 @@ type rowStates struct {
 
 // signedInAs is a user with unused keys, as the service describes them.
 func signedInAs(role snap.Role) api.Me {
-	me := api.Me{Organization: "acme", Role: role, Credential: api.MeCredential{Kind: snap.LoginToken}, IdleKeys: 1}
+	due := time.Date(2027, 1, 2, 3, 4, 5, 0, time.UTC)
+	me := api.Me{Organization: "acme", Role: role, Credential: api.MeCredential{Kind: snap.LoginToken}, IdleKeys: 1,
+		SignInDue: &due}
 	if role.IsAdmin() {
 		me.OrgIdleKeys = 2
 	}
@@ -183,7 +185,7 @@ func accountStates(page look.Page, admin api.Me, bad *problem, later time.Time) 
 		Detail: snap.AuditDetail{Group: "eng", Expires: &later}}, {Action: "new.action"},
 		{Action: snap.AuditUserChanged, Detail: snap.AuditDetail{User: "vic"}}}
 	for _, action := range snap.AuditActions() {
-		log = append(log, snap.AuditEntry{Action: action, ActorOrg: "acme",
+		log = append(log, snap.AuditEntry{Action: action, ActorOrg: "acme", Credential: string(snap.PipelineKey),
 			Detail: snap.AuditDetail{Name: "n", Bytes: 5, Organization: "globex", Code: snap.CodePolicy}})
 	}
 	return []state{
@@ -207,7 +209,7 @@ func accountStates(page look.Page, admin api.Me, bad *problem, later time.Time) 
 			[]string{"2 keys were not used", ">not used for 90 days</span>", "mia@acme.test", "only from 10.0.0.0/8",
 				"the organization", "revoke?keys=all", `href="/account?keys=idle"`}},
 		{"account.html", nil, accountPage{Page: page, Cloud: "https://c", Me: signedInAs(snap.RoleMember)},
-			[]string{"1 key was not used"}},
+			[]string{"1 key was not used", "Sign in again", "2027-01-02"}},
 		{"account.html", nil, accountPage{Page: page, Cloud: "https://c", Me: key},
 			[]string{"pull, push", "service agent"}},
 		{"activity.html", []string{"activity"}, activityPage{Page: page, Entries: inWords(log),
