@@ -161,7 +161,7 @@ func otherShares(s local.Snapshot) string {
 	if len(other) > most {
 		list = append(list, fmt.Sprintf("and %d more", len(other)-most))
 	}
-	return fmt.Sprintf("%g percent was asked for, and the share of %s differs by more than a third, because of "+
+	return fmt.Sprintf("the subset takes %g percent, and the share of %s differs by more than a third, because of "+
 		"their foreign keys: %s", asked, plural(len(other), "table", "tables"), strings.Join(list, ", "))
 }
 
