@@ -35,8 +35,29 @@ func (e Expr) check(d Dialect, known func(column string) bool) error {
 	return e.checkNode(d, known, 0, &nodes)
 }
 
+// maxGrowing is how many calls that multiply the length of a text may be nested. With ten of them, a
+// row of a few bytes could take a server's whole memory.
+const maxGrowing = 2
+
+// grows reports whether the result of a call can be many times as long as its arguments.
+func (e Expr) grows() bool { return e.Call == "replace" || e.Call == "hex" }
+
+// growing returns how many calls that grow are nested in an expression.
+func (e Expr) growing() (deepest int) {
+	for _, arg := range e.Args {
+		deepest = max(deepest, arg.growing())
+	}
+	if e.grows() {
+		deepest++
+	}
+	return deepest
+}
+
 func (e Expr) checkNode(d Dialect, known func(string) bool, depth int, nodes *int) error {
 	if *nodes++; *nodes > maxNodes || depth > maxDepth*2 || e.forms() != 1 {
+		return errNotAllowed
+	}
+	if e.grows() && e.growing() > maxGrowing {
 		return errNotAllowed
 	}
 	if err := e.checkForm(d, known); err != nil {

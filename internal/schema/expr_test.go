@@ -77,12 +77,14 @@ func TestRefusedExpressions(t *testing.T) {
 			`a /* x */`, `a -- x`, `$1`, `$$x$$`, `U&'x'`, `E'\x41'`, `current_setting('x')`, `set_config('a','b',true)`,
 			`nextval('x; y'::regclass)`, `nextval((a)::regclass)`, `a COLLATE public."C"`, `t.a = 1`, ``, `)`, `(`, `a b`,
 			strings.Repeat("(", 1000) + "1" + strings.Repeat(")", 1000), `pg_catalog`, `pg_catalog.x`, `'a`, `"a`,
+			`replace(replace(replace(a, 'x', 'xxxxxxxxx'), 'x', 'xxxxxxxxx'), 'x', 'xxxxxxxxx')`,
 		},
 		MySQL: {
 			"load_file('/etc/passwd')", "sleep(10)", "benchmark(1,1)", "@@version", "@a", "(select 1)",
 			"`prod`.`users`",
 			"a /*! b */",
 			"# x", "-- x", "get_lock('a',1)", "a || b", "user()", "`f`(1)", "repeat('a',1000000)", "a := 1",
+			"hex(lower(hex(upper(hex(a)))))",
 		},
 		SQLite: {
 			"load_extension('x')", "randomblob(1000000000)", "zeroblob(1000000000)", "writefile('a','b')", "(select 1)",
