@@ -32,9 +32,10 @@ type Options struct {
 	Proxies   []netip.Prefix   // proxies whose X-Forwarded-For names the client
 	Log       *slog.Logger     // nil discards
 	// Confirm decides whether the identity provider's last confirmation of a caller's user is recent
-	// enough. With ask, it may ask the provider again, and reports that it did: the user's role and
-	// groups may have changed. It fails with snap.ErrUnauthenticated. nil accepts every user.
-	Confirm  func(ctx context.Context, c snap.Caller, confirmed time.Time, ask bool) (asked bool, err error)
+	// enough. With ask, it may ask the provider again, and reports that the provider confirmed the
+	// user now: their role and groups may have changed. It fails with snap.ErrUnauthenticated. nil
+	// accepts every user.
+	Confirm  func(ctx context.Context, c snap.Caller, confirmed time.Time, ask bool) (fresh bool, err error)
 	External *External      // an external auth service; nil means none
 	Limiter  *limit.Limiter // nil uses a limiter of its own over the store
 	// Failures is the number of invalid credentials per minute from one address. 0 is
@@ -257,8 +258,8 @@ func (a *Authenticator) useKey(r *http.Request, u store.KeyUse, ask bool) (snap.
 			"organization", u.Org.Slug, "address", client.String())
 		return snap.Caller{}, snap.ErrUnauthenticated
 	}
-	asked, err := a.confirm(ctx, u.Caller, u.Confirmed, ask)
-	if err == nil && asked {
+	fresh, err := a.confirm(ctx, u.Caller, u.Confirmed, ask)
+	if err == nil && fresh {
 		u, err = a.store.CallerOfKeyID(ctx, u.Credential.ID)
 	}
 	if errors.Is(err, snap.ErrUnauthenticated) {
@@ -313,8 +314,8 @@ func (a *Authenticator) confirmed(ctx context.Context, n store.Session) (snap.Ca
 	if err != nil {
 		return snap.Caller{}, err
 	}
-	asked, err := a.confirm(ctx, c, n.Confirmed, true)
-	if err != nil || !asked {
+	fresh, err := a.confirm(ctx, c, n.Confirmed, true)
+	if err != nil || !fresh {
 		return c, err
 	}
 	return a.ofSession(ctx, n)

@@ -154,26 +154,27 @@ func (s *Service) confirmRefresh(ctx context.Context, hash []byte) error {
 }
 
 // Confirm decides whether a caller's user was confirmed recently enough. With ask, it first asks the
-// identity provider about a user whose last confirmation is older than recheck, and reports that it
-// did. Normally the background work has asked before; a request asks when that work is behind or the
-// user was away. Confirm fails with snap.ErrUnauthenticated when the provider no longer knows the
-// user, or, for keys, has not confirmed them for max_staleness: sessions end at their next refresh.
-// It accepts local users and callers without a user.
-func (s *Service) Confirm(ctx context.Context, c snap.Caller, confirmed time.Time, ask bool) (asked bool, err error) {
+// identity provider about a user whose last confirmation is older than recheck, and reports whether
+// the provider confirmed the user. Normally the background work has asked before; a request asks
+// when that work is behind or the user was away. Confirm fails with snap.ErrUnauthenticated when the
+// provider no longer knows the user, or, for keys, has not confirmed them for max_staleness: sessions
+// end at their next refresh. It accepts local users and callers without a user.
+func (s *Service) Confirm(ctx context.Context, c snap.Caller, confirmed time.Time, ask bool) (fresh bool, err error) {
 	org, ok := s.organizationByID(c.Org.ID)
 	if !ok || org.oidc == nil || c.User == nil {
 		return false, nil
 	}
-	if ask && s.now().Sub(confirmed) >= org.fresh.recheck {
-		asked = true
+	if ask && s.sealer != nil && s.now().Sub(confirmed) >= org.fresh.recheck {
+		before := confirmed
 		if confirmed, err = s.confirmNow(ctx, org, c.User.ID); err != nil {
-			return asked, err
+			return false, err
 		}
+		fresh = confirmed.After(before)
 	}
 	if c.Credential.Kind.IsKey() && s.now().Sub(confirmed) >= org.fresh.staleness {
-		return asked, snap.ErrUnauthenticated
+		return fresh, snap.ErrUnauthenticated
 	}
-	return asked, nil
+	return fresh, nil
 }
 
 // confirmNow asks the identity provider about a user if it can be asked, and returns when the user
