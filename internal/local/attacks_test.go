@@ -186,7 +186,8 @@ func onPostgresServer() attack {
 			DO $x$ BEGIN EXECUTE format($f$CREATE FUNCTION evil_now() RETURNS void LANGUAGE plpgsql AS $y$ BEGIN
 				IF current_database() <> %%L THEN
 					BEGIN COPY (SELECT 1) TO PROGRAM 'cat >%[1]s/owned'; EXCEPTION WHEN OTHERS THEN NULL; END;
-					BEGIN COPY (SELECT 1) TO '%[1]s-owned'; COPY (SELECT 1) TO PROGRAM 'cat >owned'; EXCEPTION WHEN OTHERS THEN NULL; END;
+					BEGIN COPY (SELECT 1) TO '%[1]s-owned';
+						COPY (SELECT 1) TO PROGRAM 'cat >owned'; EXCEPTION WHEN OTHERS THEN NULL; END;
 					BEGIN CREATE ROLE hostile SUPERUSER; EXCEPTION WHEN OTHERS THEN NULL; END;
 					BEGIN ALTER ROLE other PASSWORD 'owned'; EXCEPTION WHEN OTHERS THEN NULL; END;
 				END IF; END $y$$f$, current_database()); END $x$;

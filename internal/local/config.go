@@ -50,9 +50,9 @@ type Target struct {
 	Sanitize    SanitizeSpec `yaml:"sanitize,omitempty" koanf:"sanitize"`
 	Subset      SubsetSpec   `yaml:"subset,omitempty" koanf:"subset"`
 	Clones      ClonesSpec   `yaml:"clones,omitempty" koanf:"clones"`
-	Schedule    string       `yaml:"schedule,omitempty" koanf:"schedule"`   // when `snapcli agent` runs its job, in the syntax of cron
+	Schedule    string       `yaml:"schedule,omitempty" koanf:"schedule"`   // of `snapcli agent`, in the syntax of cron
 	TimeZone    string       `yaml:"time_zone,omitempty" koanf:"time_zone"` // of the schedule; "" is UTC
-	Checks      []Check      `yaml:"checks,omitempty" koanf:"checks"`       // what the agent checks before it pushes
+	Checks      []Check      `yaml:"checks,omitempty" koanf:"checks"`       // must hold before the agent pushes
 }
 
 // Check is a query on a masked copy and the value that it must return.
@@ -71,8 +71,8 @@ type ClonesSpec struct {
 // SubsetSpec limits the snapshots of a target to some rows and the rows related to them. The zero
 // value includes every row.
 type SubsetSpec struct {
-	Where   map[string]string `yaml:"where,omitempty" koanf:"where"`       // by table: the condition that selects the starting rows
-	Percent float64           `yaml:"percent,omitempty" koanf:"percent"`   // percentage of the starting rows in other tables
+	Where   map[string]string `yaml:"where,omitempty" koanf:"where"`       // by table: the starting rows
+	Percent float64           `yaml:"percent,omitempty" koanf:"percent"`   // of the rows of other tables
 	Rows    int64             `yaml:"rows,omitempty" koanf:"rows"`         // instead: the largest number of rows
 	MaxSize string            `yaml:"max_size,omitempty" koanf:"max_size"` // instead: the largest size, such as 200MB
 }

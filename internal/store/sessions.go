@@ -214,8 +214,8 @@ func (s *Store) EndSessionByHash(ctx context.Context, hash []byte) error {
 var errNoSession = &snap.Error{Code: snap.CodeNotFound, Detail: "no such session",
 	Hint: "list your sessions to see which exist"}
 
-const selectSession = `SELECT id, user_id, kind, name, address, client_id, scope, created_at, last_used_at, idle_until, expires_at,
-	(SELECT i.checked_at FROM sign_ins i WHERE i.user_id = sessions.user_id) FROM sessions WHERE `
+const selectSession = `SELECT id, user_id, kind, name, address, client_id, scope, created_at, last_used_at, idle_until,
+	expires_at, (SELECT i.checked_at FROM sign_ins i WHERE i.user_id = sessions.user_id) FROM sessions WHERE `
 
 func scanSession(rows *sql.Rows) (n Session, err error) {
 	var kind string

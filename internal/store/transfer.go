@@ -95,7 +95,8 @@ func (f *Frozen) Totals(ctx context.Context) (rows, objects, bytes int64, err er
 		rows += n
 	}
 	err = f.conn.QueryRowContext(ctx,
-		`SELECT count(*), coalesce(CAST(sum(size) AS bigint), 0) FROM (SELECT blob, max(size) AS size FROM `+held+` AS h GROUP BY blob) AS o`).Scan(&objects, &bytes)
+		`SELECT count(*), coalesce(CAST(sum(size) AS bigint), 0)
+		FROM (SELECT blob, max(size) AS size FROM `+held+` AS h GROUP BY blob) AS o`).Scan(&objects, &bytes)
 	return rows, objects, bytes, err
 }
 

@@ -23,7 +23,8 @@ func TestBrowserSignInAndOut(t *testing.T) {
 	b := browse(t, u)
 	b.open("/snapshots")
 	b.until(`document.querySelector("#listing")?.textContent.includes("You are signed out")`)
-	if text := eval[string](b, `document.querySelector("#listing").textContent`); strings.Contains(text, "available again") {
+	text := eval[string](b, `document.querySelector("#listing").textContent`)
+	if strings.Contains(text, "available again") {
 		t.Errorf("a signed-out person reads %q", text)
 	}
 	b.click("#sign-in") // in place

@@ -48,17 +48,21 @@ func (s *siege) state(t *testing.T) string {
 	t.Helper()
 	var all []string
 	for _, query := range []string{
-		`SELECT schema_name, default_collation_name FROM information_schema.schemata WHERE schema_name <> 'loaded' ORDER BY 1`,
+		`SELECT schema_name, default_collation_name FROM information_schema.schemata WHERE schema_name <> 'loaded'
+			ORDER BY 1`,
 		"SELECT * FROM users", "SHOW CREATE TABLE users", "SHOW CREATE PROCEDURE p",
-		`SELECT table_schema, table_name FROM information_schema.tables WHERE table_schema IN ('mysql', 'sys', 'prod', 'own') ORDER BY 1, 2`,
+		`SELECT table_schema, table_name FROM information_schema.tables
+			WHERE table_schema IN ('mysql', 'sys', 'prod', 'own') ORDER BY 1, 2`,
 		`SELECT * FROM mysql.user WHERE user NOT LIKE 'snapcli\_%' ORDER BY user, host`,
 		`SELECT * FROM mysql.db WHERE user NOT LIKE 'snapcli\_%' ORDER BY user, host, db`,
 		`SELECT user, db FROM mysql.db WHERE user LIKE 'snapcli\_%' AND db <> 'loaded' AND db NOT LIKE 'snapcli%'`,
-		`SELECT grantee, privilege_type FROM information_schema.user_privileges WHERE grantee LIKE '''snapcli\_%' AND privilege_type <> 'USAGE'`,
+		`SELECT grantee, privilege_type FROM information_schema.user_privileges WHERE grantee LIKE '''snapcli\_%'
+			AND privilege_type <> 'USAGE'`,
 		"SELECT host, db, user, table_name FROM mysql.tables_priv ORDER BY 1, 2, 3, 4",
 		"SELECT host, db, user, routine_name FROM mysql.procs_priv WHERE db <> 'loaded' ORDER BY 1, 2, 3, 4",
 		"SELECT event_schema, event_name FROM information_schema.events WHERE event_schema <> 'loaded'",
-		`SELECT trigger_schema, trigger_name FROM information_schema.triggers WHERE trigger_schema NOT IN ('loaded', 'sys')`,
+		`SELECT trigger_schema, trigger_name FROM information_schema.triggers
+			WHERE trigger_schema NOT IN ('loaded', 'sys')`,
 		"SELECT * FROM mysql.func", "SELECT * FROM mysql.plugin", "SELECT * FROM mysql.servers",
 	} {
 		all = append(all, answer(t, s.root, query)...)
@@ -119,8 +123,10 @@ func (d *drawing) maybe(do func()) {
 
 // nasty are strings that a hostile description may have in any place.
 var nasty = []string{
-	"", "a", "s", "prod", "prod`.`users", "a`; DROP DATABASE prod; --", "a'; DROP DATABASE prod; --", `\'; DROP USER other; --`, "a\x00b", strings.Repeat("x", 65),
-	"#mysql50#../prod/users", "#sql-1", "a ", "é", "a\u202eb", "\xff", "\xbf'", `\`, "/*", "*/", "/*! DROP DATABASE prod */", "--", "#", "\n", "DELIMITER //",
+	"", "a", "s", "prod", "prod`.`users", "a`; DROP DATABASE prod; --", "a'; DROP DATABASE prod; --",
+	`\'; DROP USER other; --`, "a\x00b", strings.Repeat("x", 65),
+	"#mysql50#../prod/users", "#sql-1", "a ", "é", "a\u202eb", "\xff", "\xbf'", `\`, "/*", "*/",
+	"/*! DROP DATABASE prod */", "--", "#", "\n", "DELIMITER //",
 	"int) SELECT 1", "text", "varchar", "json", "serial", "1", "-1", "1) SELECT 1", "99999999999999999999", "utf8mb4",
 	"gbk", "binary", "utf8mb4_bin", "utf8mb4 COLLATE x",
 	"engine", "InnoDB", "MyISAM", "FEDERATED", "CONNECT", "MEMORY", "ARCHIVE", "CSV", "data directory", "/tmp",
@@ -194,8 +200,9 @@ func (d *drawing) table(name string) schema.Table {
 	d.maybe(func() { t.Keys = []schema.Key{{Primary: true, Columns: d.keys(), Comment: d.one("c")}} })
 	d.maybe(func() { t.Checks = []schema.Check{{Name: d.one("k" + name), Expr: d.condition("id", "a")}} })
 	d.maybe(func() {
-		t.Indexes = []schema.Index{{Name: d.one("i"), Method: d.one("", "btree"), Parser: d.one(""), Columns: d.keys(),
-			Unique: true}}
+		t.Indexes = []schema.Index{{Name: d.one("i"), Method: d.one("", "btree"), Parser: d.one(""),
+			Columns: d.keys(),
+			Unique:  true}}
 	})
 	d.maybe(func() {
 		t.ForeignKeys = []schema.ForeignKey{{Name: d.one("f" + name), Columns: []string{d.one("id")},
@@ -233,7 +240,8 @@ func (d *drawing) broken(text string, pieces ...string) string {
 }
 
 var sqlPieces = []string{
-	"(", ")", "'", `"`, "`", ";", "\\", "\x00", "\n", "/*", "*/", "/*!", "/*!99999 ", "/*M! ", "--", "-- ", "#", "//", "\nDELIMITER //\n", "prod.", "`prod`.", "prod/**/.", "; DROP DATABASE prod; -- ",
+	"(", ")", "'", `"`, "`", ";", "\\", "\x00", "\n", "/*", "*/", "/*!", "/*!99999 ", "/*M! ", "--", "-- ",
+	"#", "//", "\nDELIMITER //\n", "prod.", "`prod`.", "prod/**/.", "; DROP DATABASE prod; -- ",
 	" AS ", " BEGIN ", " END", "; ", " DEFINER=root@localhost ", " SQL SECURITY INVOKER ", " OR REPLACE ", "\xbf",
 	"\u200b", "é", "@", "DO ", ":=", " IF NOT EXISTS ", "N'", "_gbk", "0x",
 }
@@ -303,7 +311,8 @@ func (d *drawing) program(s *structure, announced *schema.Schema) {
 	case "function":
 		p.SQL = head + d.of("", "", "AGGREGATE ") + "FUNCTION " + name + d.of("() RETURNS INT DETERMINISTIC "+d.of("",
 			"SQL SECURITY INVOKER ")+"BEGIN "+d.action()+"; RETURN 1; END",
-			"() RETURNS TEXT RETURN (SELECT password FROM prod.users)", " RETURNS STRING SONAME 'lib_mysqludf_sys.so'")
+			"() RETURNS TEXT RETURN (SELECT password FROM prod.users)",
+			" RETURNS STRING SONAME 'lib_mysqludf_sys.so'")
 	case "procedure":
 		p.SQL = head + "PROCEDURE " + name + "() " + d.of("", "SQL SECURITY INVOKER ", "READS SQL DATA ") + d.action()
 	default:
@@ -408,7 +417,8 @@ func (s *siege) use(t *testing.T, r *rapid.T) {
 		_, _ = c.ExecContext(t.Context(), text) // most of these are not there
 	}
 	for _, name := range answer(t, c,
-		`SELECT table_name FROM information_schema.tables WHERE table_schema = database() AND table_type = 'BASE TABLE'`) {
+		`SELECT table_name FROM information_schema.tables WHERE table_schema = database()
+			AND table_type = 'BASE TABLE'`) {
 		if text := strings.Join(answer(t, c, "SELECT * FROM "+quote(name)), "\n"); strings.Contains(text, "s3cret") ||
 			strings.Contains(text, "root:") {
 			r.Fatalf("the table %q has a secret: %s", name, text)

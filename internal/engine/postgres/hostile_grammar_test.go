@@ -16,11 +16,18 @@ import (
 
 // siegeBase is the database whose dump the grammar alters: the tables of [hostileSchema] and a program
 // of each kind.
-const siegeBase = `CREATE TABLE t (a integer, b integer); CREATE TABLE u (a integer, b integer); INSERT INTO t VALUES (1, 2), (3, NULL); INSERT INTO u VALUES (5, 6);
-	CREATE FUNCTION f(x integer) RETURNS integer LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN x; END $$; CREATE FUNCTION g() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$;
-	CREATE PROCEDURE p() LANGUAGE sql AS $$ SELECT 1 $$; CREATE VIEW v AS SELECT f(a) FROM t; CREATE MATERIALIZED VIEW m AS SELECT f(a) FROM t; CREATE INDEX i ON t (f(a)); CREATE INDEX j ON t (b) WHERE f(a) > 0;
-	CREATE TRIGGER g BEFORE INSERT OR UPDATE ON t FOR EACH ROW EXECUTE FUNCTION g(); CREATE RULE r AS ON DELETE TO u DO ALSO SELECT f(1); ALTER TABLE u ADD CHECK (f(a) > 0), ENABLE ROW LEVEL SECURITY;
-	CREATE POLICY p ON u USING (f(a) > 0); CREATE TYPE mood AS ENUM ('x', 'y'); CREATE DOMAIN d AS integer CHECK (f(VALUE) > 0); CREATE AGGREGATE agg(integer) (SFUNC = int4pl, STYPE = integer);`
+const siegeBase = `CREATE TABLE t (a integer, b integer); CREATE TABLE u (a integer, b integer);
+	INSERT INTO t VALUES (1, 2), (3, NULL); INSERT INTO u VALUES (5, 6);
+	CREATE FUNCTION f(x integer) RETURNS integer LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN x; END $$;
+	CREATE FUNCTION g() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$;
+	CREATE PROCEDURE p() LANGUAGE sql AS $$ SELECT 1 $$; CREATE VIEW v AS SELECT f(a) FROM t;
+	CREATE MATERIALIZED VIEW m AS SELECT f(a) FROM t; CREATE INDEX i ON t (f(a));
+	CREATE INDEX j ON t (b) WHERE f(a) > 0;
+	CREATE TRIGGER g BEFORE INSERT OR UPDATE ON t FOR EACH ROW EXECUTE FUNCTION g();
+	CREATE RULE r AS ON DELETE TO u DO ALSO SELECT f(1);
+	ALTER TABLE u ADD CHECK (f(a) > 0), ENABLE ROW LEVEL SECURITY;
+	CREATE POLICY p ON u USING (f(a) > 0); CREATE TYPE mood AS ENUM ('x', 'y');
+	CREATE DOMAIN d AS integer CHECK (f(VALUE) > 0); CREATE AGGREGATE agg(integer) (SFUNC = int4pl, STYPE = integer);`
 
 // siege alters a dump and its description, and loads it on a server.
 type siege struct {
@@ -37,21 +44,25 @@ type siege struct {
 func newSiege(t *testing.T) *siege {
 	t.Helper()
 	s := &siege{victim: newVictim(t)}
-	psql(t, s.url, script(t, "DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT ALL ON SCHEMA public TO PUBLIC;"+
-		siegeBase))
+	psql(t, s.url, script(t, "DROP SCHEMA public CASCADE; CREATE SCHEMA public; "+
+		"GRANT ALL ON SCHEMA public TO PUBLIC;"+siegeBase))
 	s.base, s.raw = dumped(t, s.url)
 	evil := "COPY (SELECT 1) TO PROGRAM 'cat >" + s.files + "/program'"
 	for _, what := range []string{evil, "DROP DATABASE prod", "ALTER ROLE plain PASSWORD 'owned'",
 		"CREATE ROLE evil SUPERUSER",
-		"ALTER SYSTEM SET work_mem = '1GB'", "ALTER DATABASE prod OWNER TO postgres", "SET ROLE postgres", "RESET ROLE",
+		"ALTER SYSTEM SET work_mem = '1GB'", "ALTER DATABASE prod OWNER TO postgres", "SET ROLE postgres",
+		"RESET ROLE",
 		"SET SESSION AUTHORIZATION DEFAULT", "SELECT lo_export(1, '" + s.files + "/lo')", "GRANT postgres TO plain",
 		"CREATE EXTENSION dblink", "CREATE TABLESPACE evil LOCATION '" + s.files + "'"} {
 		dynamic := "BEGIN EXECUTE " + quoteText(what) + "; EXCEPTION WHEN OTHERS THEN NULL; END; "
-		s.pieces = append(s.pieces, "; "+what+";", "\n"+what+";\n", "'; "+what+"; --", "$$; "+what+"; SELECT $$", `"; `+what+"; --",
+		s.pieces = append(s.pieces, "; "+what+";", "\n"+what+";\n", "'; "+what+"; --", "$$; "+what+"; SELECT $$",
+			`"; `+what+"; --",
 			"BEGIN "+dynamic, "BEGIN "+dynamic, dynamic, "*/ "+what+"; /*", "\x00; "+what+";",
 			"\n\\! touch "+s.files+"/psql\n")
 	}
-	s.pieces = append(s.pieces, "SECURITY DEFINER ", "LANGUAGE c ", "SET role = postgres ", "public.", "prod.", "pg_catalog.", "ALWAYS ", "OR REPLACE ", "CASCADE", " ", ";", "'", `"`, "$$", "/*", "--", "\\", "é", "U&'")
+	s.pieces = append(s.pieces, "SECURITY DEFINER ", "LANGUAGE c ", "SET role = postgres ", "public.",
+		"prod.", "pg_catalog.", "ALWAYS ", "OR REPLACE ", "CASCADE", " ", ";", "'", `"`, "$$", "/*", "--",
+		"\\", "é", "U&'")
 	for i, name := range []string{"/postgres", "/prod"} {
 		s.conns[i] = connectTo(t, strings.Replace(s.url, "/test", name, 1))
 	}
@@ -68,17 +79,22 @@ func (s *siege) state(t *testing.T) string {
 	}
 	for i, query := range []string{
 		`SELECT rolname || ' ' || a::text FROM pg_authid a WHERE rolname NOT LIKE 'snapcli\_%'
-		UNION ALL SELECT rolname::text FROM pg_authid WHERE rolname LIKE 'snapcli\_%' AND (rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls OR rolcanlogin)
+		UNION ALL SELECT rolname::text FROM pg_authid WHERE rolname LIKE 'snapcli\_%' AND (rolsuper
+			OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls OR rolcanlogin)
 		UNION ALL SELECT datname || ' ' || pg_get_userbyid(datdba) || CASE WHEN datname IN ('dev',
 			'test') THEN '' ELSE coalesce(datacl::text, '') END FROM pg_database WHERE datname NOT LIKE 'snapcli\_%'
 		UNION ALL SELECT setdatabase || ' ' || setrole ||
-			setconfig::text FROM pg_db_role_setting WHERE setdatabase = 0 OR setdatabase IN (SELECT oid FROM pg_database WHERE datname IN ('prod', 'postgres', 'template1'))
+			setconfig::text FROM pg_db_role_setting WHERE setdatabase = 0 OR setdatabase IN (SELECT oid
+				FROM pg_database WHERE datname IN ('prod', 'postgres', 'template1'))
 		UNION ALL SELECT pg_get_userbyid(member) || ' in ' ||
-			pg_get_userbyid(roleid) FROM pg_auth_members WHERE pg_get_userbyid(roleid) NOT LIKE 'snapcli\_%' OR pg_get_userbyid(member) LIKE 'snapcli\_%'
+			pg_get_userbyid(roleid) FROM pg_auth_members WHERE pg_get_userbyid(roleid) NOT LIKE 'snapcli\_%'
+				OR pg_get_userbyid(member) LIKE 'snapcli\_%'
 		UNION ALL SELECT name || '=' || coalesce(setting, '') FROM pg_file_settings UNION ALL SELECT name || '=' ||
 			coalesce(setting, '') FROM pg_settings
-		UNION ALL SELECT spcname::text FROM pg_tablespace UNION ALL SELECT relname::text FROM pg_class WHERE oid >= 16384 UNION ALL SELECT proname::text FROM pg_proc WHERE oid >= 16384 ORDER BY 1`,
-		`SELECT a FROM users UNION ALL SELECT relname::text FROM pg_class WHERE oid >= 16384 UNION ALL SELECT proname::text FROM pg_proc WHERE oid >= 16384 ORDER BY 1`,
+		UNION ALL SELECT spcname::text FROM pg_tablespace UNION ALL SELECT relname::text FROM pg_class
+			WHERE oid >= 16384 UNION ALL SELECT proname::text FROM pg_proc WHERE oid >= 16384 ORDER BY 1`,
+		`SELECT a FROM users UNION ALL SELECT relname::text FROM pg_class WHERE oid >= 16384
+			UNION ALL SELECT proname::text FROM pg_proc WHERE oid >= 16384 ORDER BY 1`,
 	} {
 		rows, err := s.conns[i].Query(t.Context(), query)
 		if err != nil {
