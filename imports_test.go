@@ -134,6 +134,7 @@ var onlyIn = map[string][]string{
 	"github.com/danielgtaylor/":  {"internal/cloud"},
 	"github.com/prometheus/":     {"internal/cloud"},
 	"go.opentelemetry.io/":       {"internal/cloud"},
+	"github.com/wneessen/":       {"internal/cloud"},
 	"charm.land/":                {"internal/cli", "demo"},
 	"filippo.io/age":             {"internal/archive", "internal/local"},
 	"github.com/google/renameio": {"internal/disk"},

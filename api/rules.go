@@ -63,13 +63,13 @@ type RetentionResult struct {
 	Snapshots []Snapshot `json:"snapshots"`
 }
 
-// Webhook is an address that receives the organization's events, signed as in
-// the Standard Webhooks specification.
+// Webhook is an address that receives the organization's events: a URL, with messages that are signed
+// as in the Standard Webhooks specification, or a mail address.
 type Webhook struct {
 	ID             string             `json:"id"`
 	URL            string             `json:"url"`
 	Events         []snap.AuditAction `json:"events"`
-	Format         string             `json:"format" doc:"standard, slack, teams or discord"`
+	Format         string             `json:"format" doc:"standard, slack, teams, discord or mail"`
 	CreatedAt      time.Time          `json:"created_at"`
 	CreatedBy      string             `json:"created_by,omitempty"`
 	Waiting        int64              `json:"waiting" doc:"number of messages that are not accepted or given up"`
@@ -87,15 +87,15 @@ type WebhookList struct {
 
 // WebhookRequest creates a webhook.
 type WebhookRequest struct {
-	URL    string             `json:"url" minLength:"1" maxLength:"2000" example:"https://hooks.example/snapcloud"`
+	URL    string             `json:"url" minLength:"1" maxLength:"2000" doc:"https URL, or mailto: and an address"`
 	Events []snap.AuditAction `json:"events,omitempty" doc:"events to send; none means all of them" example:"[\"snapshot.pushed\"]"`
-	Format string             `json:"format,omitempty" enum:"standard,slack,teams,discord" default:"standard" doc:"form of the messages: our own, or that of a chat"`
+	Format string             `json:"format,omitempty" enum:"standard,slack,teams,discord,mail" default:"standard"`
 }
 
 // NewWebhook is a webhook with its signing secret, which is shown only once.
 type NewWebhook struct {
 	Webhook
-	Secret string `json:"secret" doc:"whsec_ and base64"`
+	Secret string `json:"secret" doc:"whsec_ and base64; empty for a mail address"`
 }
 
 // RotateRequest gives a webhook a new secret.

@@ -15,7 +15,7 @@ import (
 
 func (a *app) cloudWebhooksCommand() *cobra.Command {
 	cmd := a.webhooksListCommand("webhooks")
-	cmd.Short = "Send events to a URL"
+	cmd.Short = "Send events to a URL or a mail address"
 	cmd.Args = command.RequireKnown
 	cmd.AddCommand(a.webhooksListCommand("list"), a.webhooksAddCommand(), a.webhooksRemoveCommand(),
 		a.webhooksDeliveriesCommand(), a.webhooksTestCommand(), a.webhooksReplayCommand(), a.webhooksRotateCommand(),
@@ -27,10 +27,11 @@ func (a *app) webhooksListCommand(use string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: "List the webhooks",
-		Long: `A webhook sends events about the organization's snapshots to a URL. Messages are
-signed as in the Standard Webhooks specification and retried for three days. A
-webhook is disabled when its receiver answers 410 Gone or accepts nothing for
-days. Owners and admins of the organization manage webhooks.`,
+		Long: `A webhook sends events about the organization's snapshots to a URL or a mail
+address. Messages to a URL are signed as in the Standard Webhooks specification.
+All messages are retried for three days. A webhook is disabled when its receiver
+answers 410 Gone or accepts nothing for days. Owners and admins of the
+organization manage webhooks.`,
 		Example: examples("list the webhooks", "snapcli cloud webhooks"),
 		Args:    command.NoArgs,
 		RunE: printList(a, serviceList[api.Webhook]{
@@ -92,16 +93,22 @@ func (a *app) webhooksAddCommand() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "add URL",
-		Short: "Send events to a URL, and show the secret once",
+		Short: "Send events to a URL or a mail address",
 		Long: `Add creates a webhook. Its signing secret is shown once, on standard output; the
 receiver uses it to check that a message comes from the service. The events are
 pushed, shared, unshared, pulled and deleted of snapshots, overdue of channels,
 disabled of webhooks, and user.left. Without --events the webhook receives all
 of them. With --format the messages have the form that Slack, Microsoft Teams
-(Workflows) or Discord shows; names in them are never read as markup.`,
+(Workflows) or Discord shows; names in them are never read as markup.
+
+A URL like mailto:ops@example.com sends mail, without a secret, if the service
+has an SMTP server. The address must be at a domain of the organization's people
+or at one that the service's operator allows.`,
 		Example: examples(
 			"receive pushes", "snapcli cloud webhooks add https://hooks.example/snap --events pushed",
-			"tell a Slack channel", "snapcli cloud webhooks add https://hooks.chat.example/x --format slack"),
+			"tell a Slack channel", "snapcli cloud webhooks add https://hooks.chat.example/x --format slack",
+			"send a mail when a snapshot is overdue",
+			"snapcli cloud webhooks add mailto:ops@example.com --events overdue"),
 		Args: command.ExactArgs("URL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			conn, err := a.connect()
@@ -118,6 +125,11 @@ of them. With --format the messages have the form that Slack, Microsoft Teams
 			}
 			if a.flags.json {
 				return a.printJSON(hook)
+			}
+			if hook.Secret == "" {
+				a.done("", "created the webhook %s to %s; `snapcli cloud webhooks test %s` sends a test message",
+					hook.ID, hook.URL, hook.ID)
+				return nil
 			}
 			a.note("created the webhook %s to %s; this is the only time its secret is shown:", hook.ID, hook.URL)
 			a.result("%s", hook.Secret)

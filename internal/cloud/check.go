@@ -34,8 +34,8 @@ const checkTimeout = 20 * time.Second
 
 // Verdicts tries everything that the configuration names: the database and its schema, the clocks of
 // this machine and of running replicas, organizations that a start would close, the object store,
-// the bucket of checkpoints, every identity provider, the hosts of webhooks, and the collector of
-// traces. It changes nothing, except that the object store holds a test object for a moment.
+// the bucket of checkpoints, every identity provider, the hosts of webhooks, the SMTP server, and
+// the collector of traces. It changes nothing, except that the object store holds a test object for a moment.
 func Verdicts(ctx context.Context, c Config) []Verdict {
 	out := []Verdict{Configured(c)}
 	warn := func() { out[len(out)-1].Warning = out[len(out)-1].Err != nil }
@@ -88,6 +88,12 @@ func Verdicts(ctx context.Context, c Config) []Verdict {
 	for _, base := range webhookHosts(seen.Webhooks) {
 		add("webhooks", func(ctx context.Context) (string, error) {
 			return "reached " + base, reach(ctx, newHookClient(c.Webhooks.AllowPrivate), base)
+		})
+		warn()
+	}
+	if c.Mail.Server != "" || slices.ContainsFunc(seen.Webhooks, isMail) {
+		add("mail", func(ctx context.Context) (string, error) {
+			return "reached " + c.Mail.Server, tryMail(ctx, c.Mail)
 		})
 		warn()
 	}
@@ -183,7 +189,7 @@ const maxHosts = 20
 func webhookHosts(urls []string) []string {
 	var out []string
 	for _, raw := range urls {
-		if u, err := url.Parse(raw); err == nil {
+		if u, err := url.Parse(raw); err == nil && u.Host != "" { // others are mail addresses
 			out = append(out, u.Scheme+"://"+u.Host)
 		}
 	}

@@ -36,6 +36,7 @@ type Config struct {
 	Auth          Auth           `yaml:"auth" koanf:"auth"`
 	Limits        Limits         `yaml:"limits" koanf:"limits"`
 	Webhooks      Webhooks       `yaml:"webhooks" koanf:"webhooks"`
+	Mail          Mail           `yaml:"mail" koanf:"mail"`
 	Audit         Audit          `yaml:"audit" koanf:"audit"`
 	Log           Log            `yaml:"log" koanf:"log"`
 	Private       Private        `yaml:"private" koanf:"private"`
@@ -346,6 +347,7 @@ func (c Config) Check() error {
 	if _, err := c.Audit.keepCheckpoints(); err != nil {
 		say("%v", err)
 	}
+	wrong = append(wrong, c.Mail.check()...)
 	wrong = append(wrong, c.Limits.check()...)
 	wrong = append(wrong, c.checkOrganizations(snap.IsLoopback(u.Hostname()))...)
 	if len(wrong) == 0 {

@@ -226,16 +226,24 @@ func (s *Service) send(ctx context.Context, w store.Webhook, d store.Delivery) (
 		Data: api.WebhookData{Snapshot: e.Snapshot, Organization: e.ActorOrg, Actor: e.Actor, Detail: e.Detail}})
 }
 
-// post sends an event to a public address, signed as in the Standard Webhooks specification. It does
-// not follow redirects, and reads at most 64 KiB of the answer.
-func (s *Service) post(ctx context.Context, w store.Webhook, id string, e api.WebhookEvent) (o store.Outcome,
+// post sends an event to the receiver of a webhook.
+func (s *Service) post(ctx context.Context, w store.Webhook, id string, e api.WebhookEvent) (store.Outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerIn)
+	defer cancel()
+	if w.Format == mailFormat {
+		return s.mailEvent(ctx, w, id, e)
+	}
+	return s.request(ctx, w, id, e)
+}
+
+// request sends an event to a public address, signed as in the Standard Webhooks specification. It
+// does not follow redirects, and reads at most 64 KiB of the answer.
+func (s *Service) request(ctx context.Context, w store.Webhook, id string, e api.WebhookEvent) (o store.Outcome,
 	err error) {
 	payload, err := message(w.Format, e)
 	if err != nil {
 		return o, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerIn)
-	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL, bytes.NewReader(payload))
 	if err != nil {
 		return store.Outcome{Status: "not a URL"}, err
@@ -251,7 +259,7 @@ func (s *Service) post(ctx context.Context, w store.Webhook, id string, e api.We
 		if errors.Is(err, errPrivate) {
 			return store.Outcome{Status: errPrivate.Error()}, err
 		}
-		return store.Outcome{Status: "not reached"}, err
+		return store.Outcome{Status: notReached}, err
 	}
 	defer res.Body.Close()
 	_, _ = io.CopyN(io.Discard, res.Body, maxAnswer)

@@ -30,10 +30,10 @@ func (s *Service) listWebhooks(ctx context.Context, _ *noInput) (*body[api.Webho
 }
 
 func (s *Service) createWebhook(ctx context.Context, in *webhookInput) (*body[api.NewWebhook], error) {
-	u, err := url.Parse(in.Body.URL)
-	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" &&
-		(u.Scheme != "http" || !s.config.Webhooks.AllowPrivate) {
-		return nil, snap.Invalid("the URL of a webhook must begin with https:// and contain no credentials", "")
+	c := callOf(ctx).caller
+	w, err := s.destination(c.Org.Slug, in.Body)
+	if err != nil {
+		return nil, err
 	}
 	events := in.Body.Events
 	for _, e := range events {
@@ -45,11 +45,35 @@ func (s *Service) createWebhook(ctx context.Context, in *webhookInput) (*body[ap
 	if len(events) == 0 {
 		events = store.WebhookEvents()
 	}
-	secret := newHookSecret()
-	hook, err := s.store.AddWebhook(ctx, callOf(ctx).caller,
-		store.Webhook{URL: in.Body.URL, Secrets: [][]byte{secret}, Events: events,
-			Format: strings.TrimPrefix(in.Body.Format, standardFormat)})
+	secret := []byte{}
+	if w.Format != mailFormat {
+		secret = newHookSecret()
+	}
+	w.Secrets, w.Events = [][]byte{secret}, events
+	hook, err := s.store.AddWebhook(ctx, c, w)
 	return wireNewWebhook(hook, secret, err)
+}
+
+// destination returns the URL and the format of a new webhook: a mail address, or a URL that takes
+// messages over HTTP.
+func (s *Service) destination(slug string, r api.WebhookRequest) (w store.Webhook, err error) {
+	format := strings.TrimPrefix(r.Format, standardFormat)
+	if address, ok := mailAddress(r.URL); ok {
+		if format != "" && format != mailFormat {
+			return w, snap.Invalid("messages to a mail address have no other format", "omit the format")
+		}
+		return store.Webhook{URL: mailtoURL(address), Format: mailFormat}, s.config.checkAddress(slug, address)
+	}
+	u, err := url.Parse(r.URL)
+	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" &&
+		(u.Scheme != "http" || !s.config.Webhooks.AllowPrivate) {
+		return w, snap.Invalid("the URL of a webhook must begin with https:// and contain no credentials",
+			"mailto: and an address sends mail")
+	}
+	if format == mailFormat {
+		return w, snap.Invalid("the format mail needs an address", "give it as mailto:name@example.com")
+	}
+	return store.Webhook{URL: r.URL, Format: format}, nil
 }
 
 func newHookSecret() []byte {
@@ -62,8 +86,11 @@ func wireNewWebhook(w store.Webhook, secret []byte, err error) (*body[api.NewWeb
 	if err != nil {
 		return nil, err
 	}
-	return &body[api.NewWebhook]{api.NewWebhook{Webhook: wireWebhook(w),
-		Secret: "whsec_" + base64.StdEncoding.EncodeToString(secret)}}, nil
+	out := api.NewWebhook{Webhook: wireWebhook(w)}
+	if len(secret) > 0 {
+		out.Secret = "whsec_" + base64.StdEncoding.EncodeToString(secret)
+	}
+	return &body[api.NewWebhook]{out}, nil
 }
 
 func (s *Service) deleteWebhook(ctx context.Context, in *ByNumber) (*empty, error) {
@@ -133,8 +160,16 @@ func (s *Service) rotateWebhook(ctx context.Context, in *rotateInput) (*body[api
 			return nil, snap.Invalid("the overlap must be a duration from 0s to 168h", "for example 24h")
 		}
 	}
+	c := callOf(ctx).caller
+	w, err := s.store.Webhook(ctx, c, id)
+	if err != nil {
+		return nil, err
+	}
+	if w.Format == mailFormat {
+		return nil, snap.Invalid("messages to a mail address have no secret", "")
+	}
 	secret := newHookSecret()
-	w, err := s.store.RotateSecret(ctx, callOf(ctx).caller, id, secret, s.now().Add(overlap))
+	w, err = s.store.RotateSecret(ctx, c, id, secret, s.now().Add(overlap))
 	return wireNewWebhook(w, secret, err)
 }
 

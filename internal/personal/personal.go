@@ -106,13 +106,10 @@ func (j judge) byName(c Column, words []string) (found Finding, sure bool) {
 	case c.Reference != "":
 		return Finding{}, false
 	case isRow(c, words) && !identifies(kind):
-		named := at == len(words) && len(words) > 1 && kind != Person && slices.Contains(rowEnds, words[at-1])
-		if !c.Key && (named || reveals(words)) {
+		if !c.Key && at == len(words) && len(words) > 1 && kind != Person && slices.Contains(rowEnds, words[at-1]) {
 			return Finding{Reason: fmt.Sprintf("it can be the identifier of %s", kind)}, true // "device_id uuid"
 		}
 		return Finding{}, false // a row's number: "address_id integer"
-	case kind == FreeText && c.Type.Class.isNumber():
-		return Finding{}, false // a number is no text: "failure_reason integer"
 	case technicalEnd(words, c.Type, kind, at):
 		return Finding{}, false // describes personal data but contains none: "email_count integer"
 	}
@@ -161,7 +158,7 @@ func (j judge) byType(c Column, words []string) Finding {
 	case class == MAC:
 		return Finding{Mask, Hardware, "a hardware address by its type"}
 	case class.isNumber():
-		return j.number(c.Type, words)
+		return j.number(words)
 	}
 	return j.byContent(c, words)
 }
@@ -193,7 +190,7 @@ func (j judge) byContent(c Column, words []string) Finding {
 }
 
 // number judges a number whose name is not personal.
-func (j judge) number(t Type, words []string) Finding {
+func (j judge) number(words []string) Finding {
 	last := ""
 	if len(words) > 0 {
 		last = words[len(words)-1]
@@ -206,17 +203,8 @@ func (j judge) number(t Type, words []string) Finding {
 		return Finding{Reason: "it can be the number of a person"}
 	case j.pay && !slices.Contains(payEnds, last):
 		return Finding{Mask, Income, "a number in a table of pay"}
-	case t.identifying() && (!measures(words) || t.Dims > 0 && last != "ids"):
-		return Finding{Reason: "a number that nothing explains"}
 	}
 	return Finding{Verdict: Keep, Reason: "a measurement"}
-}
-
-// reveals reports whether even the identifier of a kind says something about a person: their account at another
-// service, or which religion of a table of religions.
-func reveals(words []string) bool {
-	kind, _ := strongKind(words)
-	return kind == Profile || kind == Gender || kind == UserAgent || slices.Contains(special, kind)
 }
 
 // identifies reports whether a number of this kind identifies a person even if its name ends like a

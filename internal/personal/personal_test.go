@@ -58,33 +58,6 @@ func TestCodesAreNoEvidence(t *testing.T) {
 	}
 }
 
-// A whole number is kept only if its name says that it counts or measures something, or numbers a row.
-func TestNumbersNeedEvidence(t *testing.T) {
-	t.Parallel()
-	judge := func(name, typ string) Verdict {
-		return Judge(Table{Name: "things", Columns: []Column{{Name: name, Type: ParseType(typ),
-			Samples: []string{"1000", "2000", "3000"}}}}, Lists{})[0].Verdict
-	}
-	for column, typ := range map[string]string{"b": "bigint", "col8": "bigint", "ref": "bigint", "number": "bigint",
-		"reference": "integer", "identifier": "bigint", "value": "numeric", "hash": "bigint", "uid": "bigint",
-		"udf_field": "numeric(20)", "mystery": "bit(64)", "numbers": "bigint[]", "telegram_id": "bigint",
-		"facebook_id": "bigint", "twitter_uid": "bigint", "ethnicity_id": "integer", "visitor_id": "uuid",
-		"salary_cents": "bigint", "age_years": "integer", "heart_rate": "integer", "sex": "boolean",
-		"smoker": "boolean", "veteran": "boolean", "died_on": "date"} {
-		if judge(column, typ) == Keep {
-			t.Errorf("%s %s is kept", column, typ)
-		}
-	}
-	for column, typ := range map[string]string{"view_count": "bigint", "views": "integer", "order_id": "bigint",
-		"nb_images": "integer", "max_size_archive": "bigint", "price": "numeric(10,2)", "lock_version": "integer",
-		"created_ts": "bigint", "status": "integer", "depth": "smallint", "row_ids": "bigint[]",
-		"failure_reason": "integer", "active": "boolean"} {
-		if judge(column, typ) != Keep {
-			t.Errorf("%s %s is not kept", column, typ)
-		}
-	}
-}
-
 // Names in ten languages and more.
 func TestLanguages(t *testing.T) {
 	t.Parallel()

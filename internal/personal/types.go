@@ -173,12 +173,6 @@ func (c Class) Common() bool {
 	return c.isTime() || c.isNumber() || c == Bool || c == Enum || c == Interval
 }
 
-// identifying reports whether a type is used for numbers that identify something: whole numbers of enough digits.
-// Prices and physical quantities have fractions.
-func (t Type) identifying() bool {
-	return t.Class == Integer && t.Bytes > 2 || t.Class == Decimal && t.Scale == 0 || t.Class == Bits
-}
-
 func (c Class) isInteger() bool { return c == Integer }
 
 func (c Class) isNumber() bool {

@@ -15,7 +15,8 @@ import (
 type Webhook struct {
 	ID      int64
 	OrgID   int64
-	URL     string
+	Slug    string             // of the organization
+	URL     string             // https, or mailto and an address
 	Secrets [][]byte           // each signs every message: the newest, and during a rotation the one before
 	Events  []snap.AuditAction // which; never empty
 	Format  string             // of its messages; "" is our own
@@ -90,8 +91,9 @@ func (s *Store) Webhook(ctx context.Context, c snap.Caller, id int64) (Webhook, 
 func (s *Store) webhooks(ctx context.Context, where string, args ...any) ([]Webhook, error) {
 	return collect(ctx, s, `SELECT w.id, w.org_id, w.url, w.secret, w.events, w.created_at, coalesce(u.email, ''),
 		(SELECT count(*) FROM deliveries d WHERE d.webhook_id = w.id AND d.due_at IS NOT NULL), w.failures, w.next_at,
-		w.disabled_at, w.disabled_why, w.old_secret, w.old_secret_until, w.format
-		FROM webhooks w LEFT JOIN users u ON u.id = w.created_by `+where, s.scanWebhook, args...)
+		w.disabled_at, w.disabled_why, w.old_secret, w.old_secret_until, w.format, o.slug
+		FROM webhooks w JOIN orgs o ON o.id = w.org_id LEFT JOIN users u ON u.id = w.created_by
+		`+where, s.scanWebhook, args...)
 }
 
 func (s *Store) scanWebhook(rows *sql.Rows) (w Webhook, err error) {
@@ -100,7 +102,7 @@ func (s *Store) scanWebhook(rows *sql.Rows) (w Webhook, err error) {
 	var secret, old []byte
 	var disabled sql.NullInt64
 	err = rows.Scan(&w.ID, &w.OrgID, &w.URL, &secret, &events, &created, &w.By, &w.Waiting, &w.Failures, &next,
-		&disabled, &w.DisabledWhy, &old, &oldUntil, &w.Format)
+		&disabled, &w.DisabledWhy, &old, &oldUntil, &w.Format, &w.Slug)
 	w.Created, w.Disabled, w.Secrets = time.UnixMilli(created).UTC(), timeOf(disabled), [][]byte{secret}
 	if now := s.now().UnixMilli(); oldUntil > now {
 		w.Secrets, w.OldSecretUntil = append(w.Secrets, old), timeOrNever(oldUntil)

@@ -1,0 +1,182 @@
+package cloud
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/wneessen/go-mail"
+
+	"snap"
+	"snap/internal/store"
+)
+
+// Mail is the SMTP server through which events are sent to mail addresses. Without a server no
+// address can be added.
+type Mail struct {
+	Server   string `yaml:"server" koanf:"server"`     // host, or host:port
+	Security string `yaml:"security" koanf:"security"` // starttls, tls, or none for a server on this machine
+	User     string `yaml:"user" koanf:"user"`
+	Password string `yaml:"password" koanf:"password"`
+	// PasswordFile holds the password instead. It is read for every message, so that a changed
+	// password needs no restart.
+	PasswordFile string `yaml:"password_file" koanf:"password_file"`
+	CAFile       string `yaml:"ca_file" koanf:"ca_file"` // PEM; empty: the authorities of the system
+	From         string `yaml:"from" koanf:"from"`
+	// Domains are those of addresses that every organization may send to, in addition to the
+	// domains of its own people.
+	Domains []string `yaml:"domains" koanf:"domains"`
+}
+
+// The values of mail.security. The first is the default.
+const (
+	mailSTARTTLS = "starttls"
+	mailTLS      = "tls"
+	mailPlain    = "none"
+)
+
+// mailStep is how long connecting and signing in to the SMTP server may take, and handing a message
+// to it. Together they end within the time that a receiver has to answer.
+const mailStep = answerIn / 2
+
+// check lists the mistakes in the settings of mail.
+func (m Mail) check() (wrong []string) {
+	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	if m.Server == "" {
+		if m.User != "" || m.From != "" || len(m.Domains) > 0 {
+			say("mail has no server")
+		}
+		return wrong
+	}
+	host, _, err := m.address()
+	if err != nil {
+		say("mail.server %q is not an address like smtp.example:587", m.Server)
+	}
+	if !plainAddress.MatchString(m.From) {
+		say("mail.from %q is not a mail address", m.From)
+	}
+	if m.Password != "" && m.PasswordFile != "" {
+		say("mail has both password and password_file")
+	}
+	if (m.User == "") != (m.Password == "" && m.PasswordFile == "") {
+		say("mail needs both user and password, or neither")
+	}
+	switch m.Security {
+	case "", mailSTARTTLS, mailTLS:
+	case mailPlain:
+		if !snap.IsLoopback(host) || m.User != "" {
+			say("mail.security none is only for a server on this machine without a password")
+		}
+	default:
+		say("mail.security %q is none of starttls, tls and none", m.Security)
+	}
+	for _, d := range m.Domains {
+		if !plainAddress.MatchString("x@" + d) {
+			say("mail.domains: %q is not a domain", d)
+		}
+	}
+	return wrong
+}
+
+// address returns the host and the port of the server.
+func (m Mail) address() (host string, port int, err error) {
+	host, text, err := net.SplitHostPort(m.Server)
+	if err != nil { // no port
+		host = m.Server
+		text = map[string]string{mailTLS: "465", mailPlain: "25"}[m.Security]
+		text = cmp.Or(text, "587")
+	}
+	port, err = strconv.Atoi(text)
+	if err != nil || host == "" || strings.ContainsAny(host, " /@") || port < 1 || port > 65535 {
+		return "", 0, errors.New("not a host and a port")
+	}
+	return host, port, nil
+}
+
+// client returns a client of the server. It refuses to send anything unencrypted to a server that is
+// not on this machine.
+func (m Mail) client() (*mail.Client, error) {
+	host, port, err := m.address()
+	if err != nil {
+		return nil, err
+	}
+	_, domain, _ := strings.Cut(m.From, "@")
+	options := []mail.Option{mail.WithPort(port), mail.WithTimeout(mailStep), mail.WithHELO(domain)}
+	settings := &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12}
+	if m.CAFile != "" {
+		settings.RootCAs = x509.NewCertPool()
+		if text, err := os.ReadFile(m.CAFile); err != nil || !settings.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("mail.ca_file %s has no certificates that can be read", m.CAFile)
+		}
+	}
+	options = append(options, mail.WithTLSConfig(settings))
+	switch m.Security {
+	case mailTLS:
+		options = append(options, mail.WithSSL())
+	case mailPlain:
+		options = append(options, mail.WithTLSPolicy(mail.NoTLS))
+	default:
+		options = append(options, mail.WithTLSPolicy(mail.TLSMandatory))
+	}
+	if m.User != "" {
+		password := m.Password
+		if m.PasswordFile != "" {
+			text, err := os.ReadFile(m.PasswordFile)
+			if err != nil {
+				return nil, fmt.Errorf("read mail.password_file: %w", err)
+			}
+			password = strings.TrimRight(string(text), "\r\n")
+		}
+		options = append(options, mail.WithSMTPAuth(mail.SMTPAuthAutoDiscover), mail.WithUsername(m.User),
+			mail.WithPassword(password))
+	}
+	return mail.NewClient(host, options...)
+}
+
+// tryMail signs in to the SMTP server and sends nothing.
+func tryMail(ctx context.Context, m Mail) error {
+	if m.Server == "" {
+		return errors.New("events wait to be sent to mail addresses, and there is no mail.server")
+	}
+	c, err := m.client()
+	if err != nil {
+		return err
+	}
+	connection, err := c.DialToSMTPClientWithContext(ctx)
+	if err != nil {
+		return err
+	}
+	return c.CloseWithSMTPClient(connection)
+}
+
+// notReached is the status of a message whose receiver did not answer.
+const notReached = "not reached"
+
+// send hands a message to the SMTP server.
+func (m Mail) send(ctx context.Context, message *mail.Msg) (store.Outcome, error) {
+	failed := store.Outcome{Status: notReached}
+	c, err := m.client()
+	if err != nil {
+		return failed, err
+	}
+	connection, err := c.DialToSMTPClientWithContext(ctx)
+	if err != nil {
+		return failed, err
+	}
+	defer func() { _ = c.CloseWithSMTPClient(connection) }() // the server has accepted or refused the message
+	err = c.SendWithSMTPClient(connection, message)
+	if err == nil {
+		return store.Outcome{Status: "answered 250", OK: true}, nil
+	}
+	if refused := (*mail.SendError)(nil); errors.As(err, &refused) && refused.ErrorCode() != 0 {
+		failed.Status = "answered " + strconv.Itoa(refused.ErrorCode())
+	}
+	return failed, err
+}
