@@ -55,12 +55,15 @@ func TestAgent(t *testing.T) {
 	var said strings.Builder
 	ended := make(chan int, 1)
 	go func() {
-		ended <- Main(ctx, []string{"agent", "--json"}, IO{Out: in, Err: &said},
+		ended <- patientMain(ctx, []string{"agent", "--json"}, IO{Out: in, Err: &said},
 			func(name string) string { return env[name] })
 		in.Close()
 	}()
 	seen := map[string]agentEvent{}
-	for lines := bufio.NewScanner(out); len(seen) < 3 && lines.Scan(); {
+	for lines := bufio.NewScanner(out); seen["shop ended"].Run == nil || seen["broken trouble"].Event == ""; {
+		if !lines.Scan() {
+			t.Fatalf("the agent ended after %+v: %s", seen, said.String())
+		}
 		var e agentEvent
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
 			t.Fatalf("%s: %v", lines.Text(), err)

@@ -43,10 +43,15 @@ func Stdio() IO {
 // Main runs the program with these arguments (without its name) and returns
 // its exit code (see [snap.Codes]). It ends soon after ctx does, with 130.
 func Main(ctx context.Context, args []string, stdio IO, env func(string) string) int {
+	return run(ctx, args, stdio, env, interactive())
+}
+
+// run is [Main] with other time limits.
+func run(ctx context.Context, args []string, stdio IO, env func(string) string, limits patience) int {
 	direct, out := stdio.Out, command.NewResult(stdio.Out)
 	stdio.Out = out
 	a := &app{stdout: direct, io: stdio, env: env, now: time.Now, log: slog.New(slog.DiscardHandler),
-		patience: interactive(), args: args}
+		patience: limits, args: args}
 	a.jsonErrors = asksForJSON(args)
 	root := a.root()
 	root.SetArgs(args)

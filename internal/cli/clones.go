@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -267,16 +266,13 @@ func (a *app) sweepFirst(ctx context.Context, agent *local.Agent) error {
 	return ctx.Err()
 }
 
-// sweepPatience is how long a command that has nothing to do with clones waits for their clean-up.
-const sweepPatience = 10 * time.Second
-
 // sweepLast drops expired clones after a command. Failures are only logged: the next command tries
 // again.
 func (a *app) sweepLast(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, sweepPatience)
+	ctx, cancel := context.WithTimeout(ctx, a.patience.sweep)
 	defer cancel()
 	agent, err := local.Open(local.Options{ConfigFile: a.flags.config, Env: a.env, Now: a.now, Log: a.log})
 	if err != nil {
@@ -293,7 +289,7 @@ func (a *app) dropRevoked(ctx context.Context) {
 	if a.contacted == nil || ctx.Err() != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, sweepPatience)
+	ctx, cancel := context.WithTimeout(ctx, a.patience.sweep)
 	defer cancel()
 	agent, err := local.Open(local.Options{ConfigFile: a.flags.config, Env: a.env, Now: a.now, Log: a.log})
 	if err != nil {

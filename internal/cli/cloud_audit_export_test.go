@@ -38,7 +38,7 @@ func TestExportFollows(t *testing.T) {
 	var said bytes.Buffer
 	ended := make(chan int, 1)
 	go func() {
-		ended <- Main(ctx, []string{"cloud", "audit", "export", "--follow"}, IO{Out: in, Err: &said},
+		ended <- patientMain(ctx, []string{"cloud", "audit", "export", "--follow"}, IO{Out: in, Err: &said},
 			func(name string) string { return env[name] })
 		in.Close()
 	}()

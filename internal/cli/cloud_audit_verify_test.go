@@ -50,7 +50,7 @@ func TestVerifyShowsBothCheckpoints(t *testing.T) {
 		"SNAPCLI_CONFIG_DIR": t.TempDir(), "SNAPCLI_DATA_DIR": t.TempDir()}
 	verify := func(args ...string) (string, string, int) {
 		var out, errs bytes.Buffer
-		code := Main(context.Background(), append([]string{"cloud", "audit", "--verify"}, args...),
+		code := patientMain(context.Background(), append([]string{"cloud", "audit", "--verify"}, args...),
 			IO{Out: &out, Err: &errs}, func(name string) string { return env[name] })
 		return out.String(), errs.String(), code
 	}

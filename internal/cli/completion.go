@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -44,9 +43,6 @@ also targets, snapshot IDs, groups and local snapshots.
 		},
 	}
 }
-
-// completionPatience bounds how long a shell waits for live values.
-const completionPatience = 2 * time.Second
 
 // The completers offer live values for the word being typed. They print no errors: without values
 // they offer none.
@@ -157,7 +153,7 @@ func offer[T any](a *app, connect func() (*connection, error), list func(*api.Cl
 	}
 }
 
-// live queries the cloud service for values, within completionPatience.
+// live queries the cloud service for values, within the time that a shell waits.
 func (a *app) live(cmd *cobra.Command, connect func() (*connection, error),
 	ask func(context.Context, *connection) error) {
 	conn, err := connect()
@@ -168,7 +164,7 @@ func (a *app) live(cmd *cobra.Command, connect func() (*connection, error),
 	if parent == nil {
 		parent = context.Background()
 	}
-	ctx, cancel := context.WithTimeout(parent, completionPatience)
+	ctx, cancel := context.WithTimeout(parent, a.patience.complete)
 	defer cancel()
 	if err := ask(ctx, conn); err != nil {
 		cobra.CompDebugln(err.Error(), false)

@@ -45,7 +45,7 @@ func TestJobTokensAreHidden(t *testing.T) {
 		dir := t.TempDir()
 		vars["SNAPCLI_CLOUD__URL"], vars["SNAPCLI_CONFIG_DIR"], vars["SNAPCLI_DATA_DIR"] = server.URL, dir, dir
 		var said bytes.Buffer
-		code := Main(t.Context(), []string{"cloud", "snapshots", "--debug"}, IO{Out: io.Discard, Err: &said},
+		code := patientMain(t.Context(), []string{"cloud", "snapshots", "--debug"}, IO{Out: io.Discard, Err: &said},
 			func(name string) string { return vars[name] })
 		if text := said.String(); code == 0 || !strings.Contains(text, "no rule accepts [hidden] or [hidden]") ||
 			strings.Contains(text, token) || strings.Contains(text, bearer) {

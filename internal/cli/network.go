@@ -12,19 +12,22 @@ import (
 	"time"
 )
 
-// patience sets how long a request may take before the program shows a message, and before it gives
-// up.
+// patience sets how long the program waits before it shows a message, and before it gives up.
 type patience struct {
-	notice  time.Duration // without an answer: then show what the program is waiting for
-	connect time.Duration
-	answer  time.Duration // until a small request is answered completely
-	verify  time.Duration // the same at the end of a push, while the service verifies the bytes
+	notice   time.Duration // without an answer: then show what the program is waiting for
+	connect  time.Duration
+	answer   time.Duration // until a small request is answered completely
+	verify   time.Duration // the same at the end of a push, while the service verifies the bytes
+	complete time.Duration // while a shell waits for the values of a completion
+	sweep    time.Duration // for the removal of expired clones, after a command about something else
+	giveBack time.Duration // until the database of a run is dropped
 }
 
 // interactive returns the time limits of the program. The two requests of whoami, the session
 // refresh and the query itself, end within 45 seconds.
 func interactive() patience {
-	return patience{notice: 3 * time.Second, connect: 10 * time.Second, answer: 20 * time.Second, verify: time.Minute}
+	return patience{notice: 3 * time.Second, connect: 10 * time.Second, answer: 20 * time.Second, verify: time.Minute,
+		complete: 2 * time.Second, sweep: 10 * time.Second, giveBack: 30 * time.Second}
 }
 
 // http returns the client for small requests. It shows what it is waiting for and logs every step.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -96,15 +95,12 @@ func (a *app) run(ctx context.Context, targets, words []string, o local.CloneOpt
 
 // giveBack drops the clone of a run.
 func (a *app) giveBack(ctx context.Context, b *local.Borrowed) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropPatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.patience.giveBack)
 	defer cancel()
 	if err := b.Return(ctx); err != nil {
 		a.warn("the clone could not be dropped: %s; the next snapcli command tries again", err)
 	}
 }
-
-// dropPatience is how long a run waits for its database to be dropped.
-const dropPatience = 30 * time.Second
 
 // onlyTarget returns the named target, or the only one there is.
 func onlyTarget(agent *local.Agent, named []string) (string, error) {

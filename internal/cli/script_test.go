@@ -19,7 +19,16 @@ import (
 
 	"snap/internal/local"
 	"snap/internal/operator"
+	"snap/internal/servertest"
 )
+
+// patientMain is [Main] for tests: no request is slow and no work is given up because the machine is
+// busy.
+func patientMain(ctx context.Context, args []string, stdio IO, env func(string) string) int {
+	const long = servertest.Patience
+	return run(ctx, args, stdio, env, patience{notice: long, connect: long, answer: long, verify: long,
+		complete: long, sweep: long, giveBack: long})
+}
 
 // TestMain lets the scripts run both programs as processes of their own.
 func TestMain(m *testing.M) {
@@ -27,7 +36,7 @@ func TestMain(m *testing.M) {
 		"snapcli": func() {
 			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 			context.AfterFunc(ctx, stop)
-			os.Exit(Main(ctx, os.Args[1:], Stdio(), os.Getenv))
+			os.Exit(patientMain(ctx, os.Args[1:], Stdio(), os.Getenv))
 		},
 		"snapcloud": func() {
 			os.Exit(operator.Main(context.Background(), os.Args[1:], os.Stdout, os.Stderr, os.Environ(), "test"))

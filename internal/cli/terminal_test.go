@@ -44,7 +44,7 @@ func onTerminal(t *testing.T, width int, env map[string]string, args ...string) 
 	}
 	stdio := IO{In: strings.NewReader(""), Out: &out, Err: &errs, OutTerminal: true, ErrTerminal: true,
 		Width: func() int { return width }}
-	code = Main(context.Background(), args, stdio, lookup)
+	code = patientMain(context.Background(), args, stdio, lookup)
 	return out.String(), errs.String(), code
 }
 
@@ -59,7 +59,7 @@ func TestResultThatCannotBeWritten(t *testing.T) {
 	for _, args := range [][]string{{"version"}, {"version", "--json"}, {"--help"}, {"config", "schema"}} {
 		var errs bytes.Buffer
 		stdio := IO{In: strings.NewReader(""), Out: full, Err: &errs, Width: func() int { return 0 }}
-		code := Main(context.Background(), args, stdio, func(string) string { return "" })
+		code := patientMain(context.Background(), args, stdio, func(string) string { return "" })
 		if code == 0 || !strings.Contains(errs.String(), "no space left") {
 			t.Errorf("%v: exit code %d, said %q", args, code, errs.String())
 		}
@@ -129,7 +129,8 @@ func TestInterrupted(t *testing.T) {
 	var out, errs bytes.Buffer
 	env := map[string]string{"SNAPCLI_CLOUD__URL": server.URL, apiKeyEnv: "cak_000000000000000000000000000000000000ab",
 		"SNAPCLI_CONFIG_DIR": t.TempDir(), "SNAPCLI_DATA_DIR": t.TempDir()}
-	code := Main(ctx, []string{"whoami"}, IO{Out: &out, Err: &errs}, func(name string) string { return env[name] })
+	code := patientMain(ctx, []string{"whoami"}, IO{Out: &out, Err: &errs},
+		func(name string) string { return env[name] })
 	if code != snap.ExitInterrupted || errs.String() != "snapcli: interrupted\n" || out.Len() > 0 {
 		t.Errorf("code %d, %q, %q", code, out.String(), errs.String())
 	}
@@ -175,7 +176,7 @@ func TestJSONErrors(t *testing.T) {
 	for _, args := range [][]string{{"cloud", "snapshots", "--json"}, {"cloud", "snapshots", "--json", "--nothing"},
 		{"cluod", "--json"}} {
 		var out, errs bytes.Buffer
-		code := Main(context.Background(), args, IO{Out: &out, Err: &errs}, func(name string) string {
+		code := patientMain(context.Background(), args, IO{Out: &out, Err: &errs}, func(name string) string {
 			return map[string]string{"SNAPCLI_CONFIG_DIR": t.TempDir()}[name]
 		})
 		var object errorObject
@@ -248,7 +249,7 @@ func TestLongListsStream(t *testing.T) {
 	defer server.Close()
 	env := map[string]string{"SNAPCLI_CLOUD__URL": server.URL, apiKeyEnv: "cak_000000000000000000000000000000000000ab",
 		"SNAPCLI_CONFIG_DIR": t.TempDir()}
-	code := Main(context.Background(), []string{"cloud", "snapshots", "--all"}, IO{Out: &out, Err: io.Discard},
+	code := patientMain(context.Background(), []string{"cloud", "snapshots", "--all"}, IO{Out: &out, Err: io.Discard},
 		func(name string) string { return env[name] })
 	lines := strings.Split(out.String(), "\n")
 	if code != 0 || len(lines) != 4 || !strings.Contains(lines[2], "a much longer name") {
