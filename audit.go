@@ -52,7 +52,9 @@ const (
 	AuditUserChanged     AuditAction = "user.changed"
 	// AuditUserLeft records that the identity provider no longer confirms the user. Their sessions
 	// and keys were ended.
-	AuditUserLeft     AuditAction = "user.left"
+	AuditUserLeft AuditAction = "user.left"
+	// AuditUserPruned records that the account of a user who left long ago was deleted.
+	AuditUserPruned   AuditAction = "user.pruned"
 	AuditKeyMade      AuditAction = "key.created"
 	AuditKeyRevoked   AuditAction = "key.revoked"
 	AuditSessionBegan AuditAction = "session.started"
@@ -70,8 +72,8 @@ func AuditActions() []AuditAction {
 		AuditOrgClosed, AuditOrgOpened, AuditPolicy, AuditConfigured,
 		AuditChannelMade, AuditChannelGone, AuditOverdue, AuditRetention, AuditWebhookMade, AuditWebhookGone,
 		AuditWebhookDisabled, AuditWebhookEnabled, AuditWebhookRotated,
-		AuditUserChanged, AuditUserLeft, AuditKeyMade, AuditKeyRevoked, AuditSessionBegan, AuditSessionEnded,
-		AuditTokenReused,
+		AuditUserChanged, AuditUserLeft, AuditUserPruned, AuditKeyMade, AuditKeyRevoked, AuditSessionBegan,
+		AuditSessionEnded, AuditTokenReused,
 	}
 }
 

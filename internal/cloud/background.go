@@ -57,6 +57,7 @@ func (s *Service) startBackground(ctx context.Context) (wait func()) {
 	})
 	leased("index", indexEvery, s.store.Index)
 	leased("retention", retentionEvery, s.expireAll)
+	leased("prune", pruneEvery, s.Prune)
 	leased("audit", sequenceEvery, s.Sequence)
 	leased("archive", archiveEvery, s.ArchiveLogs)
 	leased("checkpoints", checkpointsEvery, s.KeepCheckpoints)
@@ -74,7 +75,8 @@ func (s *Service) startBackground(ctx context.Context) (wait func()) {
 
 // works returns the names of all kinds of background work.
 func works() []string {
-	return []string{"collect", "index", "retention", "audit", "archive", "checkpoints", "expect", "recheck", "webhooks"}
+	return []string{"collect", "index", "retention", "prune", "audit", "archive", "checkpoints", "expect", "recheck",
+		"webhooks"}
 }
 
 // often reports whether a kind of work runs every second or more often. The runs of such work are

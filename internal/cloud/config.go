@@ -38,6 +38,7 @@ type Config struct {
 	Webhooks      Webhooks       `yaml:"webhooks" koanf:"webhooks"`
 	Mail          Mail           `yaml:"mail" koanf:"mail"`
 	Audit         Audit          `yaml:"audit" koanf:"audit"`
+	Accounts      Accounts       `yaml:"accounts" koanf:"accounts"`
 	Log           Log            `yaml:"log" koanf:"log"`
 	Private       Private        `yaml:"private" koanf:"private"`
 	Tracing       Tracing        `yaml:"tracing" koanf:"tracing"`
@@ -348,6 +349,9 @@ func (c Config) Check() error {
 		say("%v", err)
 	}
 	wrong = append(wrong, c.Mail.check()...)
+	if _, err := c.Accounts.after(); err != nil {
+		say("%v", err)
+	}
 	wrong = append(wrong, c.Limits.check()...)
 	wrong = append(wrong, c.checkOrganizations(snap.IsLoopback(u.Hostname()))...)
 	if len(wrong) == 0 {

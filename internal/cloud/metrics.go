@@ -44,6 +44,7 @@ type metrics struct {
 	clockSkew  *prometheus.GaugeVec
 	leases     *prometheus.GaugeVec
 	deliveries *prometheus.CounterVec
+	pruned     *prometheus.CounterVec
 }
 
 // maker creates and registers metrics.
@@ -117,6 +118,8 @@ func newMetrics(version string) *metrics {
 		leases: make.gauge("snapcloud_lease_held", "1 if this process does the background work now.", "work"),
 		deliveries: make.counter("snapcloud_webhook_deliveries_total", "Attempts to deliver a webhook, by outcome.",
 			"outcome"),
+		pruned: make.counter("snapcloud_pruned_principals_total",
+			"Accounts and groups deleted because nothing names them any more, by kind.", "kind"),
 	}
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.build.WithLabelValues(version, runtime.Version()).Set(1)
@@ -133,6 +136,9 @@ func (m *metrics) begin() {
 	}
 	for _, outcome := range []string{"delivered", "retried", "given_up"} {
 		zero(m.deliveries, outcome)
+	}
+	for _, kind := range []string{"account", "group"} {
+		zero(m.pruned, kind)
 	}
 	for _, reason := range []string{"rate", "overload", "connections"} {
 		zero(m.refused, reason)

@@ -1,10 +1,15 @@
 package cloud_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"snap"
+	"snap/api"
 	"snap/internal/clocktest"
+	"snap/internal/cloud"
 	"snap/internal/cloudtest"
 )
 
@@ -39,5 +44,41 @@ func TestOldKeysArePruned(t *testing.T) {
 		}
 		_, err := w.As("mia@acme.test").Me(t.Context())
 		must(t, err)
+	})
+}
+
+// The account of a person whom nothing names any more is deleted, and counted. The audit log stays
+// sound, and still says what they could see before.
+func TestAccountsArePruned(t *testing.T) {
+	t.Parallel()
+	onDatabases(t, func(t *testing.T, o cloudtest.Options) {
+		ctx := t.Context()
+		clock := clocktest.New(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+		o.Clock = clock
+		o.Config = func(c *cloud.Config) { c.Accounts.PruneAfter = "31d" }
+		w := watch(t, o)
+		w.keep()
+		before := clock.Now()
+		clock.Advance(time.Hour)
+		w.exec(`UPDATE users SET disabled = 1, away = 1, signed_out_at = $1 WHERE email = 'max@acme.test'`,
+			clock.Now().UnixMilli())
+		w.exec(`DELETE FROM sessions WHERE user_id = (SELECT id FROM users WHERE email = 'max@acme.test')`)
+		clock.Advance(31*24*time.Hour + time.Minute)
+		must(t, w.Service.Prune(ctx))
+		if !strings.Contains(metrics(t, w.Cloud), `snapcloud_pruned_principals_total{kind="account"} 1`) {
+			t.Errorf("the metrics are %s", metrics(t, w.Cloud))
+		}
+		w.keep()
+		alice := w.As("alice@acme.test")
+		page, err := alice.Audit(ctx, api.AuditOptions{Action: snap.AuditUserPruned})
+		must(t, err)
+		if len(page.Items) != 1 || page.Items[0].Detail.User != "max@acme.test" || page.Items[0].By() != "retention of acme" {
+			t.Errorf("the log says %+v", page.Items)
+		}
+		then, err := alice.AudienceAt(ctx, w.pushed, before)
+		must(t, err)
+		if !strings.Contains(fmt.Sprint(then.Users), "max@acme.test") {
+			t.Errorf("%+v could see it", then)
+		}
 	})
 }

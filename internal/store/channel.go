@@ -65,7 +65,7 @@ func (s *Store) AddChannel(ctx context.Context, c snap.Caller, n NewChannel) (h 
 	err = s.txUnique(ctx, func(tx *sql.Tx) error {
 		var group int64
 		if groupID != "" {
-			g, err := groupByID(ctx, tx, c.Org.ID, groupID)
+			g, err := s.groupByID(ctx, tx, c.Org.ID, groupID)
 			if err != nil {
 				return err
 			}

@@ -48,7 +48,7 @@ func (s *Store) grantAll(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap
 		}
 	}
 	for _, id := range ordered(with.Groups) {
-		g, err := groupByID(ctx, tx, sn.Org.ID, id)
+		g, err := s.groupByID(ctx, tx, sn.Org.ID, id)
 		if err != nil {
 			return nil, err
 		}
@@ -150,7 +150,7 @@ func (s *Store) ungrantAll(ctx context.Context, tx *sql.Tx, c snap.Caller, sn sn
 		}
 	}
 	for _, id := range ordered(from.Groups) {
-		g, err := groupByID(ctx, tx, sn.Org.ID, id)
+		g, err := s.groupByID(ctx, tx, sn.Org.ID, id)
 		if err != nil {
 			return nil, err
 		}
@@ -242,9 +242,12 @@ func widen(ctx context.Context, tx *sql.Tx, sn snap.Snapshot) error {
 	return err
 }
 
-func groupByID(ctx context.Context, tx *sql.Tx, orgID int64, groupID string) (g snap.Group, err error) {
+// groupByID returns a group, which is not pruned until the transaction ends. It fails with code
+// group_not_found.
+func (s *Store) groupByID(ctx context.Context, tx *sql.Tx, orgID int64, groupID string) (g snap.Group, err error) {
 	err = tx.QueryRowContext(ctx,
-		`SELECT id, group_id, name FROM groups WHERE org_id = $1 AND group_id = $2`, orgID, groupID).Scan(&g.ID, &g.GroupID, &g.Name)
+		`SELECT id, group_id, name FROM groups WHERE org_id = $1 AND group_id = $2`+s.forShare(), orgID, groupID).
+		Scan(&g.ID, &g.GroupID, &g.Name)
 	if errors.Is(err, sql.ErrNoRows) {
 		return g, errNoGroup(groupID)
 	}

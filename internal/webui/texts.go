@@ -419,6 +419,7 @@ func deeds() []deed {
 		{snap.AuditUserChanged, "person", "changed the user"},
 		{snap.AuditUserLeft, "person",
 			"signed out everywhere, because the identity provider no longer has them, the user"},
+		{snap.AuditUserPruned, "person", "deleted the account of"},
 		{snap.AuditKeyMade, "key", "created the key"},
 		{snap.AuditKeyRevoked, "key", "revoked the key"},
 		{snap.AuditSessionBegan, "person", "signed in with"},

@@ -1,0 +1,74 @@
+package cloud
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"snap"
+)
+
+// Accounts configures how long accounts are kept.
+type Accounts struct {
+	// PruneAfter is how long after its person left an account is deleted if nothing names it; empty
+	// means 400 days.
+	PruneAfter string `yaml:"prune_after" koanf:"prune_after"`
+}
+
+// The age at which accounts are deleted: by default, and at least. Notices and messages of webhooks
+// are kept almost as long as the least.
+const (
+	pruneAfter    = 400 * 24 * time.Hour
+	minPruneAfter = 31 * 24 * time.Hour
+)
+
+// after returns how long an account is kept after its person left.
+func (a Accounts) after() (time.Duration, error) {
+	if a.PruneAfter == "" {
+		return pruneAfter, nil
+	}
+	d, err := snap.ParseDuration(a.PruneAfter)
+	if err != nil {
+		return 0, fmt.Errorf("accounts.prune_after: %w", err)
+	}
+	if d < minPruneAfter {
+		return 0, fmt.Errorf("accounts.prune_after: %s is less than 31d", a.PruneAfter)
+	}
+	return d, nil
+}
+
+// pruneEvery is how often accounts and groups are pruned, and pruneBatch how many of an organization
+// in one transaction, during which nobody can sign in to it.
+const (
+	pruneEvery = time.Hour
+	pruneBatch = 200
+)
+
+// Prune deletes the accounts of people who left long ago, and groups that nobody is in, if nothing
+// names them any more. It is background work.
+func (s *Service) Prune(ctx context.Context) error {
+	after, err := s.config.Accounts.after()
+	if err != nil {
+		return err
+	}
+	orgs, err := s.store.Orgs(ctx)
+	if err != nil {
+		return err
+	}
+	for _, org := range orgs {
+		for {
+			n, err := s.store.Prune(ctx, org.ID, s.now().Add(-after), pruneBatch)
+			if err != nil {
+				return err
+			}
+			if n.Accounts+n.Groups == 0 {
+				break
+			}
+			s.telemetry.metrics.pruned.WithLabelValues("account").Add(float64(n.Accounts))
+			s.telemetry.metrics.pruned.WithLabelValues("group").Add(float64(n.Groups))
+			s.log.Info("deleted accounts and groups that are of no use any more", "org", org.Slug,
+				"accounts", n.Accounts, "groups", n.Groups)
+		}
+	}
+	return nil
+}
