@@ -72,7 +72,8 @@ func TestAccountsArePruned(t *testing.T) {
 		alice := w.As("alice@acme.test")
 		page, err := alice.Audit(ctx, api.AuditOptions{Action: snap.AuditUserPruned})
 		must(t, err)
-		if len(page.Items) != 1 || page.Items[0].Detail.User != "max@acme.test" || page.Items[0].By() != "retention of acme" {
+		if len(page.Items) != 1 || page.Items[0].Detail.User != "max@acme.test" ||
+			page.Items[0].By() != "retention of acme" {
 			t.Errorf("the log says %+v", page.Items)
 		}
 		then, err := alice.AudienceAt(ctx, w.pushed, before)

@@ -48,8 +48,8 @@ func TestAccountsOfPeopleWhoLeftArePruned(t *testing.T) {
 		left("owner", func(c snap.Caller) { w.push(c, "crm", snap.TypeSnapshot) })
 		left("sharer", func(c snap.Caller) { w.ok(w.Share(w.ctx, c, snapshot)) })
 		left("hooked", func(c snap.Caller) {
-			_, err := w.AddWebhook(w.ctx, c,
-				store.Webhook{URL: "https://hooks.test", Secrets: [][]byte{{1}}, Events: []snap.AuditAction{snap.AuditShared}})
+			_, err := w.AddWebhook(w.ctx, c, store.Webhook{URL: "https://hooks.test", Secrets: [][]byte{{1}},
+				Events: []snap.AuditAction{snap.AuditShared}})
 			w.ok(err)
 		})
 		left("channel", func(c snap.Caller) {
@@ -85,7 +85,8 @@ func TestAccountsOfPeopleWhoLeftArePruned(t *testing.T) {
 		w.sequence()
 		log, err := w.Audit(w.ctx, alice, store.AuditQuery{Action: snap.AuditUserPruned, Limit: 10})
 		w.ok(err)
-		if len(log.Items) != 2 || log.Items[1].Detail.Account != gone.User.ID || log.Items[1].Detail.User != gone.User.Email {
+		if len(log.Items) != 2 || log.Items[1].Detail.Account != gone.User.ID ||
+			log.Items[1].Detail.User != gone.User.Email {
 			t.Errorf("the log says %+v", log.Items)
 		}
 		if again := w.user(w.acme, "gone", snap.RoleMember); again.User.ID <= gone.User.ID {
@@ -118,7 +119,8 @@ func TestUnusedGroupsArePruned(t *testing.T) {
 		snapshot := w.push(alice, "shop", snap.TypeSnapshot)
 		_, err := w.ShareGroup(w.ctx, alice, snapshot, "shared")
 		w.ok(err)
-		_, err = w.AddChannel(w.ctx, alice, store.NewChannel{Target: "crm", Type: snap.TypeSnapshot, GroupID: "channel"})
+		_, err = w.AddChannel(w.ctx, alice,
+			store.NewChannel{Target: "crm", Type: snap.TypeSnapshot, GroupID: "channel"})
 		w.ok(err)
 		w.user(w.acme, "alice", snap.RoleOwner, "used")
 		if n := w.prune(w.acme); n != (store.Pruned{Groups: 1}) {
@@ -152,8 +154,9 @@ func TestPruningRacesWithSharesAndSignIns(t *testing.T) {
 				done <- err
 			}()
 			go func() {
-				_, err := w.ApplySignIn(w.ctx, store.SignIn{OrgID: w.acme.ID, Issuer: "https://idp.test", Subject: "max",
-					Email: "max@acme.test", Role: snap.RoleMember, Groups: []snap.Group{{GroupID: "eng"}}})
+				_, err := w.ApplySignIn(w.ctx, store.SignIn{OrgID: w.acme.ID, Issuer: "https://idp.test",
+					Subject: "max", Email: "max@acme.test", Role: snap.RoleMember,
+					Groups: []snap.Group{{GroupID: "eng"}}})
 				done <- err
 			}()
 			for range cap(done) {
