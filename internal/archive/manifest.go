@@ -80,5 +80,6 @@ type Progress func(done, total int64)
 // LeakScan describes the search of the masked dump for original values. A dump with findings never
 // becomes a sanitized snapshot.
 type LeakScan struct {
-	Values int `json:"values"` // number of sampled original values searched for
+	Values int `json:"values"`                   // number of sampled original values searched for
+	Schema int `json:"schema_objects,omitempty"` // objects of the schema in which originals were kept or redacted
 }

@@ -91,6 +91,22 @@ type Options struct {
 	Phase    func(name string)       // called when a new phase begins; may be nil
 	Subset   *Subset                 // for Dump: include only some rows; nil includes all
 	Notice   func(sentence string)   // called with messages for the user; may be nil
+
+	// Every is for Inspect: it returns a function that is called with every value of a column, in
+	// any order and possibly several times, or nil for a column whose samples suffice. It may be nil.
+	Every func(schema, table, column string) func(value string)
+}
+
+// AllOf returns the functions of Every for the columns of a table, and whether there are any.
+func (o Options) AllOf(schema, table string, columns []Column) (all []func(string), any bool) {
+	all = make([]func(string), len(columns))
+	for i, c := range columns {
+		if o.Every != nil {
+			all[i] = o.Every(schema, table, c.Name)
+		}
+		any = any || all[i] != nil
+	}
+	return all, any
 }
 
 // Report calls Progress.

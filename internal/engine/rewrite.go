@@ -62,6 +62,11 @@ type Mask func(value string) (masked string, null bool)
 type Plan struct {
 	Tables           map[[2]string]TablePlan
 	KeepLargeObjects bool // else they are emptied
+
+	// Schema is called with the SQL of every object of the schema, in the dump's encoding, before it
+	// is written. It may overwrite bytes, but not change the length. It may be nil. kind is the
+	// object's SQL name in lower case.
+	Schema func(kind, name string, sql []byte)
 }
 
 // TablePlan defines how a table is treated. Columns has an entry for every column; a nil Mask keeps

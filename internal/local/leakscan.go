@@ -1,6 +1,7 @@
 package local
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -86,8 +87,17 @@ func (s *leakScan) scan(ctx context.Context, after engine.Dump) error {
 		return err
 	}
 	l := sanitize.NewLocator(s.originals)
-	if _, err := rewriter.Rewrite(ctx, after, l.Plan(engine.Plan{}, c), io.Discard, o); err != nil {
+	plan, look := l.Plan(engine.Plan{}, c), []func(*sanitize.Literals){}
+	plan.Schema = func(kind, name string, text []byte) {
+		text = bytes.Clone(text)
+		look = append(look, func(l *sanitize.Literals) { l.See(kind, name, text) })
+	}
+	if _, err := rewriter.Rewrite(ctx, after, plan, io.Discard, o); err != nil {
 		return err
 	}
-	return l.Result(true, sanitize.FixBySQL)
+	literals := sanitize.NewLiterals(l.Changed())
+	for _, see := range look {
+		see(literals)
+	}
+	return errors.Join(l.Result(true, sanitize.FixBySQL), literals.ResultOfSQL())
 }

@@ -107,7 +107,7 @@ func (a *Agent) openMasking(ctx context.Context, s Snapshot, identity []string, 
 
 // byRules makes a masked copy of a snapshot by column rules, followed by SQL if there is any.
 func (a *Agent) byRules(ctx context.Context, w maskedCopy, rules *sanitize.Rules, sql sanitize.SQL,
-	p Progress) (Snapshot, error) {
+	p Progress) (s Snapshot, err error) {
 	key, err := a.maskKey(rules)
 	if err != nil {
 		return Snapshot{}, err
@@ -117,6 +117,7 @@ func (a *Agent) byRules(ctx context.Context, w maskedCopy, rules *sanitize.Rules
 		return Snapshot{}, err
 	}
 	defer m.close()
+	m.options.Every = rules.Every
 	contents, err := m.inspect(ctx)
 	if err != nil {
 		return Snapshot{}, err
@@ -130,6 +131,8 @@ func (a *Agent) byRules(ctx context.Context, w maskedCopy, rules *sanitize.Rules
 		Dropped: prepared.Coverage.Dropped, LeakScan: &archive.LeakScan{Values: len(prepared.Originals)},
 	})
 	m.options.Begin("mask")
+	literals := prepared.Literals(rules.SchemaLiterals)
+	prepared.Plan.Schema = literals.See
 	rewrite := func(to io.Writer) (engine.Info, error) {
 		scanner := sanitize.NewScanner(to, prepared.Watch)
 		info, err := m.rewriter.Rewrite(ctx, m.dump, prepared.Plan, scanner, m.options)
@@ -144,8 +147,20 @@ func (a *Agent) byRules(ctx context.Context, w maskedCopy, rules *sanitize.Rules
 				return info, err
 			}
 		}
+		if err := literals.Result(rules.SchemaLiterals); err != nil {
+			return info, err
+		}
+		d.Sanitized.LeakScan.Schema = literals.Found()
+		if info.Schema, err = literals.Description(info.Schema); err != nil || literals.Explains(scanner) {
+			return describedAs(d.Engine, info), err
+		}
 		return describedAs(d.Engine, info), scanner.Result()
 	}
+	defer func() {
+		if note := literals.Note(); note != "" && err == nil {
+			s.Warnings = append(s.Warnings, note)
+		}
+	}()
 	if sql.Text == "" {
 		return a.writeSnapshot(d, rewrite)
 	}

@@ -1,29 +1,113 @@
 package sanitize
 
 import (
+	"encoding/binary"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"snap/internal/engine"
 )
 
-// avoiding wraps a mask that draws from a list, so that its result is never one of the originals:
-// it draws again. Otherwise nobody could tell such a result from an unmasked value.
-func avoiding(mask engine.Mask, originals map[string]bool) engine.Mask {
-	if len(originals) == 0 {
+// drawn are the masks that draw from lists.
+var drawn = []string{"name", "first_name", "last_name", "company", "city", "address"}
+
+// remade are the masks that make other values of the same form, which can be those of others.
+var remade = []string{"phone", "format", "card"}
+
+// redraws is how often a mask tries again before it makes up a word.
+const redraws = 8
+
+// avoiding wraps a mask so that its result is never one of the originals. Otherwise nobody could
+// distinguish such a result from an unmasked value. The same original gets the same result.
+func avoiding(mask engine.Mask, name string, key []byte, limit int, originals map[string]bool) engine.Mask {
+	if mask == nil || len(originals) == 0 {
 		return mask
 	}
+	from := newSource(key, name+" coined")
 	return func(v string) (string, bool) {
 		masked, null := mask(v)
 		for n := 1; !null && originals[strings.ToLower(masked)]; n++ {
-			if n == 100 { // in a short list, all entries may be originals
+			switch {
+			case slices.Contains(remade, name) && n > redraws:
 				return redact(v), false
+			case slices.Contains(remade, name):
+				masked, null = mask(masked)
+			case n > redraws: // in a short list, all entries may be originals
+				return cut(coined(from, v), limit), false
+			default:
+				masked, null = mask(v + "\x00" + strconv.Itoa(n))
 			}
-			masked, null = mask(v + "\x00" + strconv.Itoa(n))
 		}
 		return masked, null
 	}
 }
 
-// drawn are the masks that draw from lists.
-var drawn = []string{"name", "first_name", "last_name", "company", "city", "address"}
+// coined makes up a capitalized word of four syllables.
+func coined(from *source, v string) string {
+	const consonants, vowels = "bdfgklmnprstvz", "aeiou"
+	d := from.digest(v)
+	n := binary.BigEndian.Uint64(d[:])
+	word := make([]byte, 0, 8)
+	for range 4 {
+		word = append(word, consonants[n%uint64(len(consonants))])
+		n /= uint64(len(consonants))
+		word = append(word, vowels[n%uint64(len(vowels))])
+		n /= uint64(len(vowels))
+	}
+	return strings.ToUpper(string(word[:1])) + string(word[1:])
+}
+
+// Every returns a function that is called with every value of a column, or nil. It collects the
+// originals that a mask could draw, so that it does not (see [engine.Options]).
+func (r *Rules) Every(schema, table, column string) func(string) {
+	rule, _, ok := r.find(engine.Shape{Schema: schema, Name: table}, column)
+	if !ok || !slices.Contains(drawn, rule.Mask) {
+		return nil
+	}
+	if r.originals == nil {
+		r.originals, r.words = map[string]map[string]bool{}, listedWords()
+	}
+	if r.originals[rule.Mask] == nil {
+		r.originals[rule.Mask] = map[string]bool{}
+	}
+	of := r.originals[rule.Mask]
+	return func(v string) {
+		if drawable(v, r.words) {
+			of[strings.ToLower(v)] = true
+		}
+	}
+}
+
+// maxDrawn is the maximum length of a value that is drawn from lists.
+const maxDrawn = 100
+
+// drawable reports whether a mask could draw a value: it consists of listed words and of numbers.
+// So the number of collected originals is limited by the lists.
+func drawable(v string, words map[string]bool) bool {
+	if len(v) > maxDrawn {
+		return false
+	}
+	for w := range strings.FieldsSeq(v) {
+		number := !strings.ContainsFunc(w, func(r rune) bool { return !unicode.IsDigit(r) }) && len(w) <= 3
+		if !number && !words[strings.ToLower(w)] {
+			return false
+		}
+	}
+	return true
+}
+
+// listedWords returns the words of all lists, in lower case.
+func listedWords() map[string]bool {
+	all := map[string]bool{}
+	for _, list := range [][]string{firstNames[:], lastNames[:], cities[:], trades[:], companyForms[:],
+		streetNames[:], streetKinds[:]} {
+		for _, entry := range list {
+			for w := range strings.FieldsSeq(strings.ToLower(entry)) {
+				all[w] = true
+			}
+		}
+	}
+	return all
+}

@@ -41,21 +41,31 @@ func startOf(b []byte) uint64 { return binary.LittleEndian.Uint64(b) | 0x2020202
 
 func mix(start uint64) uint16 { return uint16((start * 0x9e3779b97f4a7c15) >> 48) }
 
-// find calls hit for every value that starts before the given position.
-func (f *finder) find(b []byte, before int, hit func(watched int)) {
+// find calls hit with every value that starts before the given position, and where. A value that
+// begins or ends with a digit must not continue with another one. last is the byte before b.
+func (f *finder) find(b []byte, before int, last byte, hit func(watched, at int)) {
 	for i := 0; i+8 <= len(b) && i < before; i++ {
 		start := startOf(b[i:])
 		if !f.filter[mix(start)] {
 			continue
 		}
+		if i > 0 {
+			last = b[i-1]
+		}
 		for _, at := range f.starts[start] {
 			v := f.watched[at].Value
-			if len(b)-i >= len(v) && bytes.EqualFold(b[i:i+len(v)], []byte(v)) {
-				hit(at)
+			if len(b)-i < len(v) || isDigit(last) && isDigit(v[0]) || !bytes.EqualFold(b[i:i+len(v)], []byte(v)) {
+				continue
 			}
+			if end := i + len(v); end < len(b) && isDigit(b[end]) && isDigit(v[len(v)-1]) {
+				continue
+			}
+			hit(at, i)
 		}
 	}
 }
+
+func isDigit(b byte) bool { return b >= '0' && b <= '9' }
 
 // Scanner copies a stream to a writer and searches it for original values. It finds a value in any
 // column, across writes, and in any case.
@@ -76,10 +86,14 @@ func (s *Scanner) Write(p []byte) (int, error) {
 	if len(s.f.watched) > 0 {
 		// First search the values that span the previous write and this one, then this write alone.
 		border := len(s.tail)
-		joined := slices.Concat(s.tail, p[:min(len(p), s.f.longest-1)])
-		note := func(at int) { s.found[s.f.watched[at].Column]++ }
-		s.f.find(joined, border, note)
-		s.f.find(p, len(p), note)
+		joined := slices.Concat(s.tail, p[:min(len(p), s.f.longest)])
+		note := func(watched, _ int) { s.found[s.f.watched[watched].Column]++ }
+		s.f.find(joined, border, 0, note)
+		var last byte
+		if border > 0 {
+			last = s.tail[border-1]
+		}
+		s.f.find(p, len(p), last, note)
 		s.keep(p)
 	}
 	return s.w.Write(p)

@@ -60,7 +60,7 @@ func (l *Locator) observe(label string, mask engine.Mask) engine.Mask {
 
 func (l *Locator) record(label, v string) {
 	in := map[string]bool{}
-	l.f.find([]byte(v), len(v), func(at int) {
+	l.f.find([]byte(v), len(v), 0, func(at, _ int) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		w := l.f.watched[at]
@@ -98,6 +98,17 @@ func (l *Locator) Found(changedOnly bool) []place {
 		all = append(all, p)
 	}
 	slices.SortFunc(all, func(a, b place) int { return strings.Compare(a.of+"\x00"+a.in, b.of+"\x00"+b.in) })
+	return all
+}
+
+// Changed returns the originals that are no longer in their own column.
+func (l *Locator) Changed() []Watched {
+	var all []Watched
+	for i, w := range l.f.watched {
+		if !l.same[i] {
+			all = append(all, w)
+		}
+	}
 	return all
 }
 
@@ -146,11 +157,11 @@ func Originals(c engine.Contents, sql string) []Watched {
 	for _, t := range c.Tables {
 		for i, col := range t.Columns {
 			k := f.of[columnID{t.Schema, t.Name, col.Name}]
-			if k.typ.Class.Common() || shared[k.label] || shared[t.Name+"."+col.Name] {
+			if shared[k.label] || shared[t.Name+"."+col.Name] {
 				continue
 			}
 			for _, v := range t.Samples[i] {
-				if len(v) >= minWatched && hasLetters(v) {
+				if worthWatching(v, k.typ) {
 					all = append(all, Watched{Column: k.label, Value: v})
 				}
 			}

@@ -68,6 +68,19 @@ func makers() map[string]maker {
 	}
 }
 
+// Example returns what a mask without settings makes of a value with a public key: a value of the
+// kind that the mask makes, for examples and tests.
+func Example(mask, value string) string {
+	made, ok := makers()[mask]
+	if !ok {
+		return ""
+	}
+	if m := made(proposalKey, ColumnRule{Mask: mask}, 0); m != nil {
+		value, _ = m(value)
+	}
+	return value
+}
+
 // MaskNames returns the names of all masks.
 func MaskNames() []string {
 	var names []string

@@ -2,6 +2,7 @@ package sanitize
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -39,10 +40,10 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 	used := r.dropped(c)
 	var missing, open []string
 	f, chosen := factsOf(c), map[columnID]ColumnRule{}
-	originals := r.drawnFrom(c)
+	originals := r.avoided(c)
 	for _, t := range c.Tables {
 		plan := engine.TablePlan{Columns: map[string]engine.Mask{}}
-		for i, column := range t.Columns {
+		for _, column := range t.Columns {
 			label := tableLabel(t) + "." + column.Name
 			rule, where, ok := r.find(t, column.Name)
 			used[where] = true
@@ -57,9 +58,7 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 			known := f.of[columnID{t.Schema, t.Name, column.Name}]
 			chosen[known.id] = rule
 			mask := maskOf(key, rule, known)
-			if slices.Contains(drawn, rule.Mask) {
-				mask = avoiding(mask, originals[rule.Mask])
-			}
+			mask = avoiding(mask, rule.Mask, key, limitOf(known), originals[rule.Mask])
 			plan.Columns[column.Name] = mask
 			if mask == nil {
 				p.Coverage.Kept++
@@ -69,9 +68,7 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 			if rule.Mask == "key" && known.unique {
 				plan.Permuted = append(plan.Permuted, column.Name)
 			}
-			if !rule.Shared && !fromDictionary(rule.Mask) && !known.typ.Class.Common() {
-				p.watch(label, t.Samples[i], mask, c.Stored)
-			}
+			p.watch(rule, known, mask, c.Stored)
 		}
 		if r.drops(t) {
 			plan.DropRows = true
@@ -85,37 +82,44 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 	return p, r.checkFits(f, chosen, key)
 }
 
-// drawnFrom returns the sampled originals in lower case, by the list mask that is applied to their
-// columns. All columns of a mask share them, so that equal values get equal results.
-func (r *Rules) drawnFrom(c engine.Contents) map[string]map[string]bool {
+// avoided returns the originals in lower case that masks must not make, by mask. All columns of a
+// mask share them, so that equal values get equal results.
+func (r *Rules) avoided(c engine.Contents) map[string]map[string]bool {
 	all := map[string]map[string]bool{}
+	for _, mask := range append(slices.Clone(drawn), remade...) {
+		all[mask] = maps.Clone(r.originals[mask])
+	}
 	for _, t := range c.Tables {
 		for i, column := range t.Columns {
 			rule, _, _ := r.find(t, column.Name)
-			if !slices.Contains(drawn, rule.Mask) {
+			isDrawn := slices.Contains(drawn, rule.Mask)
+			if !isDrawn && !slices.Contains(remade, rule.Mask) {
 				continue
 			}
 			if all[rule.Mask] == nil {
 				all[rule.Mask] = map[string]bool{}
 			}
 			for _, v := range t.Samples[i] {
-				all[rule.Mask][strings.ToLower(v)] = true
+				if isDrawn || len(v) >= minWatched {
+					all[rule.Mask][strings.ToLower(v)] = true
+				}
 			}
 		}
 	}
 	return all
 }
 
-// watch records the samples that are long enough not to occur elsewhere by chance, in their stored
-// form.
-func (p *Prepared) watch(column string, samples []string, mask engine.Mask, stored func(string) []string) {
-	for _, v := range samples {
-		if masked, null := mask(v); !null && masked == v || !hasLetters(v) {
+// watch records the samples that are particular enough not to occur elsewhere by chance, in their
+// stored form.
+func (p *Prepared) watch(rule ColumnRule, c *column, mask engine.Mask, stored func(string) []string) {
+	for _, v := range c.samples {
+		if !worthWatching(v, c.typ) || !watchedRule(rule, v) {
 			continue
 		}
-		if len(v) >= minWatched {
-			p.Originals = append(p.Originals, Watched{Column: column, Value: v})
+		if masked, null := mask(v); !null && masked == v {
+			continue
 		}
+		p.Originals = append(p.Originals, Watched{Column: c.label, Value: v})
 		for _, form := range formsOf(v) {
 			forms := []string{form}
 			if stored != nil {
@@ -123,25 +127,11 @@ func (p *Prepared) watch(column string, samples []string, mask engine.Mask, stor
 			}
 			for _, f := range forms {
 				if len(f) >= minWatched {
-					p.Watch = append(p.Watch, Watched{Column: column, Value: f})
+					p.Watch = append(p.Watch, Watched{Column: c.label, Value: f})
 				}
 			}
 		}
 	}
-}
-
-// fromDictionary reports whether a mask draws from a list of common names, so that an original can
-// occur in the output by chance.
-func fromDictionary(mask string) bool {
-	switch mask {
-	case "name", "first_name", "last_name", "company", "city":
-		return true
-	}
-	return false
-}
-
-func hasLetters(v string) bool {
-	return strings.ContainsFunc(v, func(r rune) bool { return r > '9' })
 }
 
 // requireComplete returns an error unless every column has a rule, every decision is made and every

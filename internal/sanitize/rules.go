@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -20,6 +21,7 @@ import (
 //	key: ${SHOP_MASK_KEY}          # equal keys mask equal values equally
 //	keep: ["*.id", "country.*"]    # columns without personal data
 //	large_objects: drop            # or keep
+//	schema_literals: stop          # or redact, or keep
 //	tables:
 //	  public.customer:
 //	    columns:
@@ -35,8 +37,14 @@ type Rules struct {
 	LargeObjects string               `yaml:"large_objects"`
 	Tables       map[string]TableRule `yaml:"tables"`
 
+	// SchemaLiterals says what happens to originals in the texts of the schema: keep, redact or stop.
+	SchemaLiterals string `yaml:"schema_literals"`
+
 	path   string
 	sha256 string
+
+	originals map[string]map[string]bool // those that list masks could draw, by mask; see Every
+	words     map[string]bool
 }
 
 // TableRule is the rule of one table, or of all tables whose names match.
@@ -102,6 +110,9 @@ func parseRules(path string, text []byte) (*Rules, error) {
 func (r *Rules) validate() error {
 	if r.LargeObjects != "" && r.LargeObjects != "keep" && r.LargeObjects != "drop" {
 		return r.bad("large_objects", "must be keep or drop")
+	}
+	if !slices.Contains([]string{"", LiteralsKeep, LiteralsRedact, LiteralsStop}, r.SchemaLiterals) {
+		return r.bad("schema_literals", "must be keep, redact or stop")
 	}
 	for table, t := range r.Tables {
 		if t.Rows != "" && t.Rows != "drop" {

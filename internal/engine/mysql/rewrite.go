@@ -67,7 +67,7 @@ func withoutGenerated(columns []engine.Column) []engine.Column {
 }
 
 // Inspect implements [engine.Rewriter].
-func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, _ engine.Options) (engine.Contents, error) {
+func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, o engine.Options) (engine.Contents, error) {
 	var c engine.Contents
 	known, err := columnsOf(dump)
 	if err != nil {
@@ -101,14 +101,16 @@ func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, _ engi
 		if err != nil {
 			return c, err
 		}
-		if err := sampleRows(&c.Tables[at[s.table]], columns, s, samples); err != nil {
+		if err := sampleRows(&c.Tables[at[s.table]], columns, s, samples, o); err != nil {
 			return c, err
 		}
 	}
 }
 
-// sampleRows collects values of a statement's rows until each column has enough samples.
-func sampleRows(t *engine.Shape, columns []engine.Column, s statement, most int) error {
+// sampleRows collects values of a statement's rows until each column has enough samples, and shows
+// all values of the columns that o.Every wants.
+func sampleRows(t *engine.Shape, columns []engine.Column, s statement, most int, o engine.Options) error {
+	every, all := o.AllOf("", t.Name, columns)
 	var fields [][]byte
 	var err error
 	for line := range rowsOf(s.rows) {
@@ -116,7 +118,7 @@ func sampleRows(t *engine.Shape, columns []engine.Column, s statement, most int)
 		for _, seen := range t.Samples {
 			enough = enough && len(seen) >= most
 		}
-		if enough {
+		if enough && !all {
 			return nil
 		}
 		if fields, err = fieldsOf(line, fields); err != nil {
@@ -129,6 +131,9 @@ func sampleRows(t *engine.Shape, columns []engine.Column, s statement, most int)
 			text, kind, err := value(fields[i])
 			if err != nil {
 				return badDump(err)
+			}
+			if kind != isNull && every[i] != nil {
+				every[i](text)
 			}
 			if kind != isNull {
 				t.Samples[i] = engine.AddSample(t.Samples[i], text, most)
@@ -166,6 +171,7 @@ func (Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, out 
 	if err != nil {
 		return engine.Info{}, err
 	}
+	parts.show(p.Schema)
 	line, err := json.Marshal(parts)
 	if err != nil {
 		return engine.Info{}, fmt.Errorf("write the dump: %w", err)

@@ -94,7 +94,7 @@ func cannotMask(why string, cause error) error {
 }
 
 // Inspect implements [engine.Rewriter].
-func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, _ engine.Options) (engine.Contents, error) {
+func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, o engine.Options) (engine.Contents, error) {
 	in, err := dump.Open()
 	if err != nil {
 		return engine.Contents{}, err
@@ -117,7 +117,7 @@ func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, _ engi
 	err = d.blocks(func(kind byte, id int) error {
 		i, ok := at[id]
 		if kind == blockData && ok {
-			return sampleRows(d, &c.Tables[i], samples)
+			return sampleRows(d, &c.Tables[i], samples, o)
 		}
 		c.LargeObjects += d.skip(kind)
 		return nil
@@ -145,9 +145,11 @@ func shapeOf(t tableData, known []engine.Table) engine.Shape {
 	return s
 }
 
-// sampleRows collects values of a table's rows until each column has enough samples.
-func sampleRows(d *dumpReader, s *engine.Shape, most int) error {
+// sampleRows collects values of a table's rows until each column has enough samples, and shows all
+// values of the columns that o.Every wants.
+func sampleRows(d *dumpReader, s *engine.Shape, most int, o engine.Options) error {
 	lines, wanting := &lineReader{d: d}, len(s.Columns)
+	every, all := o.AllOf(s.Schema, s.Name, s.Columns)
 	sampled := make([]map[string]bool, len(s.Columns)) // the short fields of each column
 	for i := range sampled {
 		sampled[i] = map[string]bool{}
@@ -157,13 +159,16 @@ func sampleRows(d *dumpReader, s *engine.Shape, most int) error {
 		if err != nil || line == nil {
 			return err
 		}
-		if wanting == 0 {
+		if wanting == 0 && !all {
 			return lines.rest()
 		}
 		for i := 0; ; i++ {
 			field, rest, more := bytes.Cut(line, []byte("\t"))
 			if i >= len(s.Columns) {
 				return cannotMask("a row of the table "+s.Name+" has too many fields", nil)
+			}
+			if every[i] != nil && string(field) != `\N` {
+				every[i](d.stored.Text(unescape(field)))
 			}
 			if len(s.Samples[i]) < most && !sampled[i][string(field)] && string(field) != `\N` {
 				if len(field) <= rememberedField {
@@ -191,7 +196,7 @@ func (Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, w io
 	defer in.Close()
 	out := bufio.NewWriterSize(&engine.Counter{W: w, O: o, Of: dump.Size}, 1<<20)
 	d := &dumpReader{r: bufio.NewReaderSize(engine.Reader(ctx, in), 1<<20), echo: &bytes.Buffer{},
-		foreign: dump.Trust != engine.Mine}
+		foreign: dump.Trust != engine.Mine, schema: p.Schema}
 	tables, _, err := openDump(d)
 	if err != nil {
 		return engine.Info{}, err

@@ -21,11 +21,12 @@ type dumpReader struct {
 	r               *bufio.Reader
 	version         int // major*100 + minor
 	intSize, offset int
-	echo            *bytes.Buffer    // if set, receives a copy of the bytes read
-	stored          *charset.Charset // of the dump's strings, set when the table of contents is read
-	foreign         bool             // not the user's own dump: its table of contents is bounded
-	weight          int              // of the table of contents so far, see weigh
-	lean            bool             // keep only the entries that locate rows
+	echo            *bytes.Buffer                       // if set, receives a copy of the bytes read
+	stored          *charset.Charset                    // of the dump's strings, set when the table of contents is read
+	foreign         bool                                // not the user's own dump: its table of contents is bounded
+	weight          int                                 // of the table of contents so far, see weigh
+	lean            bool                                // keep only the entries that locate rows
+	schema          func(kind, name string, sql []byte) // see engine.Plan; may overwrite what is in echo
 	err             error
 }
 
@@ -212,6 +213,10 @@ func (d *dumpReader) entry() dumpEntry {
 	e.tag, e.desc = d.text(), d.text()
 	d.int() // section
 	e.definition = d.text()
+	if d.schema != nil && d.echo != nil { // the text is at the end of what was read
+		all := d.echo.Bytes()
+		d.schema(strings.ToLower(e.desc), e.tag, all[len(all)-len(e.definition):])
+	}
 	d.text() // drop statement
 	e.copy = d.text()
 	e.namespace = d.text()

@@ -90,7 +90,7 @@ func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, o engi
 	if err != nil {
 		return engine.Contents{}, err
 	}
-	c, err := inspect(ctx, db, samples)
+	c, err := inspect(ctx, db, samples, o)
 	db.Close()
 	if err == nil {
 		err = s.leave(dump)
@@ -106,7 +106,7 @@ func unreadable(err error) error {
 	return err
 }
 
-func inspect(ctx context.Context, db *sql.DB, samples int) (engine.Contents, error) {
+func inspect(ctx context.Context, db *sql.DB, samples int, o engine.Options) (engine.Contents, error) {
 	var c engine.Contents
 	all, err := tables(ctx, db)
 	if err != nil {
@@ -131,6 +131,12 @@ func inspect(ctx context.Context, db *sql.DB, samples int) (engine.Contents, err
 				return c, err
 			}
 		}
+		every, _ := o.AllOf("", s.Name, s.Columns)
+		for i, see := range every {
+			if err := allValues(ctx, db, t.Name, t.Columns[i].Name, see); err != nil {
+				return c, err
+			}
+		}
 		if s.Definitions, err = texts(ctx, db, "SELECT sql FROM sqlite_schema WHERE type = 'index' AND tbl_name = ? "+
 			"AND sql IS NOT NULL", t.Name); err != nil {
 			return c, err
@@ -144,6 +150,27 @@ func sample(ctx context.Context, db *sql.DB, table, column string, most int) ([]
 	return texts(ctx, db,
 		fmt.Sprintf("SELECT DISTINCT CAST(%[1]s AS TEXT) FROM (SELECT %[1]s FROM %[2]s WHERE %[1]s IS NOT NULL LIMIT "+
 			"20000) LIMIT %[3]d", quote(column), quote(table), most))
+}
+
+// allValues calls see, unless it is nil, with every value of a column.
+func allValues(ctx context.Context, db *sql.DB, table, column string, see func(string)) error {
+	if see == nil {
+		return nil
+	}
+	rows, err := db.QueryContext(ctx, fmt.Sprintf("SELECT CAST(%[1]s AS TEXT) FROM %[2]s WHERE %[1]s IS NOT NULL",
+		quote(column), quote(table)))
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var value string
+		if err := rows.Scan(&value); err != nil {
+			return err
+		}
+		see(value)
+	}
+	return rows.Err()
 }
 
 // own returns the tables without shadow tables, which change with their virtual tables.
@@ -262,7 +289,10 @@ func maskTables(ctx context.Context, tx *sql.Tx, p engine.Plan, want engine.Info
 	if err := rebuildSearch(ctx, tx); err != nil {
 		return nil, err
 	}
-	return changed, execute(ctx, tx, triggers)
+	if err := execute(ctx, tx, triggers); err != nil {
+		return nil, err
+	}
+	return changed, rewriteSchema(ctx, tx, p.Schema)
 }
 
 // masking says how a table is masked.

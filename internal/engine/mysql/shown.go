@@ -1,0 +1,25 @@
+package mysql
+
+import "strings"
+
+// show calls see with the SQL of every definition, and takes over what it overwrote. Keys of
+// sequences, which have no texts, are left out.
+func (s *structure) show(see func(kind, name string, sql []byte)) {
+	if see == nil {
+		return
+	}
+	for _, part := range []struct {
+		kind string
+		list []definition
+	}{{"table", s.Tables}, {"routine", s.Routines}, {"trigger", s.Triggers}, {"view", s.Views}, {"event", s.Events}} {
+		for i, d := range part.list {
+			kind := part.kind
+			if d.Kind != "" {
+				kind = strings.ToLower(d.Kind)
+			}
+			text := []byte(d.SQL)
+			see(kind, d.Name, text)
+			part.list[i].SQL = string(text)
+		}
+	}
+}

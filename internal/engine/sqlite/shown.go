@@ -1,0 +1,66 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"snap"
+)
+
+// rewriteSchema calls see with the SQL of every object of the schema and stores what it overwrote.
+// It must be the last change of a transaction: SQLite reads the schema again only afterwards.
+func rewriteSchema(ctx context.Context, tx *sql.Tx, see func(kind, name string, sql []byte)) error {
+	if see == nil {
+		return nil
+	}
+	all, err := definitions(ctx, tx)
+	if err != nil {
+		return err
+	}
+	writable := false
+	for _, e := range all {
+		text := []byte(e.sql)
+		if see(e.kind, e.name, text); string(text) == e.sql {
+			continue
+		}
+		if !writable {
+			if err := execute(ctx, tx, []string{"PRAGMA writable_schema = on"}); err != nil {
+				return err
+			}
+			writable = true
+		}
+		r, err := tx.ExecContext(ctx, "UPDATE sqlite_schema SET sql = ? WHERE type = ? AND name = ?", string(text),
+			e.kind, e.name)
+		if err != nil {
+			return snap.Invalid(fmt.Sprintf("the definition of the %s %s cannot be changed", e.kind, e.name),
+				"use schema_literals: stop, and change the definition in the database")
+		}
+		if n, err := r.RowsAffected(); err != nil || n != 1 {
+			return errors.Join(err, fmt.Errorf("the definition of %s has %d rows", e.name, n))
+		}
+	}
+	if !writable {
+		return nil
+	}
+	return execute(ctx, tx, []string{"PRAGMA writable_schema = off"})
+}
+
+// definitions returns the objects of a schema that have SQL.
+func definitions(ctx context.Context, tx *sql.Tx) ([]entry, error) {
+	rows, err := tx.QueryContext(ctx, "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var all []entry
+	for rows.Next() {
+		var e entry
+		if err := rows.Scan(&e.kind, &e.name, &e.table, &e.sql); err != nil {
+			return nil, err
+		}
+		all = append(all, e)
+	}
+	return all, rows.Err()
+}

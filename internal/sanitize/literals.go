@@ -1,0 +1,291 @@
+package sanitize
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"snap"
+	"snap/internal/schema"
+)
+
+// The settings of schema_literals. Without one, the run stops.
+const (
+	LiteralsKeep   = "keep"
+	LiteralsRedact = "redact"
+	LiteralsStop   = "stop"
+)
+
+// Literals searches the SQL of a schema for original values: in defaults, comments, views, policies,
+// enum labels, bounds of partitions and conditions of indexes.
+type Literals struct {
+	redact  bool
+	f       *finder
+	found   map[string][]string // the objects by the column whose values they contain
+	changed map[string]bool     // objects that were redacted
+	stuck   []string            // objects that cannot be redacted
+}
+
+// Literals returns a search for the originals of a plan. mode is the setting of the rules.
+func (p Prepared) Literals(mode string) *Literals {
+	l := NewLiterals(p.Originals)
+	l.redact = mode == LiteralsRedact
+	l.f = newFinder(append(l.f.watched, p.Watch...)) // the schema can have another encoding than the rows
+	return l
+}
+
+// NewLiterals returns a search for originals, which are UTF-8 text.
+func NewLiterals(originals []Watched) *Literals {
+	var watched []Watched
+	for _, w := range originals {
+		for _, form := range append(formsOf(w.Value), strings.ReplaceAll(w.Value, "'", "''")) {
+			watched = append(watched, Watched{w.Column, form})
+		}
+	}
+	return &Literals{f: newFinder(watched), found: map[string][]string{}, changed: map[string]bool{}}
+}
+
+// See searches the SQL of an object, and overwrites the originals in it if they are redacted.
+func (l *Literals) See(kind, name string, sql []byte) {
+	object := kind + " " + name
+	var spans []span
+	l.f.find(sql, len(sql), 0, func(watched, at int) {
+		w := l.f.watched[watched]
+		if !slices.Contains(l.found[w.Column], object) {
+			l.found[w.Column] = append(l.found[w.Column], object)
+		}
+		if !l.redact {
+			return
+		}
+		if spans == nil {
+			spans = spansOf(sql)
+		}
+		if !changeable(kind, spans, at, at+len(w.Value)) {
+			l.stuck = append(l.stuck, object)
+			return
+		}
+		l.changed[object] = true
+		overwrite(sql[at : at+len(w.Value)])
+	})
+}
+
+// overwrite replaces letters and digits and keeps the length.
+func overwrite(b []byte) {
+	for i, c := range b {
+		switch {
+		case isDigit(c):
+			b[i] = '0'
+		case c >= 0x80 || 'a' <= c|0x20 && c|0x20 <= 'z':
+			b[i] = 'x'
+		}
+	}
+}
+
+// Found returns the number of objects in which originals were found.
+func (l *Literals) Found() int { return len(l.objects()) }
+
+func (l *Literals) objects() []string {
+	var all []string
+	for _, objects := range l.found {
+		for _, o := range objects {
+			if !slices.Contains(all, o) {
+				all = append(all, o)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Result returns an error if originals are in the schema and the rules do not say what to do, or
+// say redact and that is impossible.
+func (l *Literals) Result(mode string) error {
+	switch {
+	case len(l.found) == 0, mode == LiteralsKeep:
+		return nil
+	case mode == LiteralsRedact && len(l.stuck) == 0:
+		return nil
+	case mode == LiteralsRedact:
+		slices.Sort(l.stuck)
+		return snap.Invalid("original values in the schema cannot be redacted, because rows depend on them: "+
+			some(slices.Compact(l.stuck)), "change them in the database, or use schema_literals: keep")
+	}
+	return l.stop("add schema_literals: redact, or schema_literals: keep, to the rules; if the values of a column " +
+		"are not secret, add shared: true to its rule")
+}
+
+// ResultOfSQL returns an error if originals that a SQL file masked are in the schema.
+func (l *Literals) ResultOfSQL() error {
+	if len(l.found) == 0 {
+		return nil
+	}
+	return l.stop("if the values of a column are not secret, add a line \"-- shared: \" with its name to the SQL file")
+}
+
+func (l *Literals) stop(otherwise string) error {
+	var where []string
+	for _, column := range sortedKeys(l.found) {
+		where = append(where, fmt.Sprintf("those of %s in %s", column, some(l.found[column])))
+	}
+	return snap.Invalid("original values are in the schema: "+some(where),
+		"change them in the database, or "+otherwise)
+}
+
+// Explains reports whether every finding of a scanner is in the schema.
+func (l *Literals) Explains(s *Scanner) bool {
+	for column := range s.found {
+		if l.found[column] == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// Note returns a sentence for the user about originals in the schema that are kept or were redacted,
+// or "".
+func (l *Literals) Note() string {
+	if len(l.found) == 0 {
+		return ""
+	}
+	did := "were kept"
+	if l.redact {
+		did = "were redacted"
+	}
+	return fmt.Sprintf("original values in the schema %s, as schema_literals says: %s", did, some(l.objects()))
+}
+
+// Description redacts a schema description as the SQL was redacted.
+func (l *Literals) Description(s *schema.Schema) (*schema.Schema, error) {
+	if s == nil || !l.redact || len(l.changed) == 0 {
+		return s, nil
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("redact the description: %w", err)
+	}
+	var tree any
+	if err := json.Unmarshal(text, &tree); err != nil {
+		return nil, fmt.Errorf("redact the description: %w", err)
+	}
+	if text, err = json.Marshal(l.redacted(tree)); err != nil {
+		return nil, fmt.Errorf("redact the description: %w", err)
+	}
+	out := &schema.Schema{}
+	return out, json.Unmarshal(text, out)
+}
+
+func (l *Literals) redacted(tree any) any {
+	switch v := tree.(type) {
+	case map[string]any:
+		for k := range v {
+			v[k] = l.redacted(v[k])
+		}
+	case []any:
+		for i := range v {
+			v[i] = l.redacted(v[i])
+		}
+	case string:
+		b := []byte(v)
+		l.f.find(b, len(b), 0, func(watched, at int) { overwrite(b[at : at+len(l.f.watched[watched].Value)]) })
+		return string(b)
+	}
+	return tree
+}
+
+// span is a part of a SQL text: a string, a quoted name or a comment.
+type span struct {
+	start, end int
+	kind       byte   // ' for a string, " for a name, - for a comment
+	after      string // the word before it, in upper case
+}
+
+// spansOf returns the strings, quoted names and comments of a SQL text. It reads the bodies of
+// functions too.
+func spansOf(sql []byte) []span {
+	var all []span
+	word, after := []byte{}, ""
+	for i := 0; i < len(sql); {
+		c := sql[i]
+		if isWord(c) {
+			word = append(word, c)
+			i++
+			continue
+		}
+		if len(word) > 0 {
+			after, word = strings.ToUpper(string(word)), word[:0]
+		}
+		end, kind := spanAt(sql, i)
+		if kind != 0 {
+			all = append(all, span{i, end, kind, after})
+			if kind != '-' {
+				after = ""
+			}
+		} else if c == ',' || c == ';' {
+			after = ""
+		}
+		i = end
+	}
+	return all
+}
+
+func isWord(c byte) bool {
+	return c == '_' || isDigit(c) || c >= 0x80 || 'a' <= c|0x20 && c|0x20 <= 'z'
+}
+
+// spanAt returns the end and the kind of the span at a position; a kind of 0 is one other byte.
+func spanAt(sql []byte, i int) (end int, kind byte) {
+	rest := string(sql[i:min(len(sql), i+2)])
+	until := func(from int, mark string) int {
+		if at := bytes.Index(sql[from:], []byte(mark)); at >= 0 {
+			return from + at + len(mark)
+		}
+		return len(sql)
+	}
+	switch {
+	case rest == "--":
+		return until(i, "\n"), '-'
+	case rest == "/*":
+		return until(i+2, "*/"), '-'
+	case sql[i] == '\'' || sql[i] == '"' || sql[i] == '`':
+		kind = '"'
+		if sql[i] == '\'' {
+			kind = '\''
+		}
+		for end = i + 1; end < len(sql); end++ {
+			if sql[end] == '\\' && kind == '\'' && end+1 < len(sql) && sql[end+1] != '\'' {
+				end++
+				continue
+			}
+			if sql[end] != sql[i] {
+				continue
+			}
+			if end+1 < len(sql) && sql[end+1] == sql[i] { // a doubled quote is part of the string
+				end++
+				continue
+			}
+			return end + 1, kind
+		}
+		return len(sql), kind
+	}
+	return i + 1, 0
+}
+
+// free are the kinds of objects whose strings may change without an effect on the rows.
+var free = []string{"view", "materialized view", "rule", "policy", "function", "procedure", "trigger", "event",
+	"comment", "default", "aggregate", "routine", "package", "package body"}
+
+// changeable reports whether the bytes from start to end are in a comment, or in a string on which
+// no row depends.
+func changeable(kind string, spans []span, start, end int) bool {
+	for _, s := range spans {
+		if start < s.start || end > s.end {
+			continue
+		}
+		ofDefault := slices.Contains([]string{"table", "domain", "type"}, kind) &&
+			(s.after == "DEFAULT" || s.after == "COMMENT")
+		return s.kind == '-' || s.kind == '\'' && (slices.Contains(free, kind) || ofDefault)
+	}
+	return false
+}

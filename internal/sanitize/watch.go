@@ -1,0 +1,63 @@
+package sanitize
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"snap/internal/personal"
+)
+
+// minDigits is the minimum number of digits of a value without letters to search for, and
+// minNumber that of a value which is only digits. Shorter ones occur elsewhere by chance.
+const (
+	minDigits = 7
+	minNumber = 11
+)
+
+var dateForm = regexp.MustCompile(`^([0-9]{4}[-./][0-9]{1,2}[-./][0-9]{1,2}|[0-9]{1,2}[-./][0-9]{1,2}[-./][0-9]{4})`)
+
+// worthWatching reports whether an original value is so particular that it is nowhere else by
+// chance: it is long enough, and if it has no letters, it has enough digits and is no date.
+func worthWatching(v string, t personal.Type) bool {
+	if len(v) < minWatched || dateForm.MatchString(v) && strings.Trim(v, "0123456789-./: TZ+") == "" {
+		return false
+	}
+	digits := 0
+	for i := range len(v) {
+		if v[i] >= '0' && v[i] <= '9' {
+			digits++
+		}
+	}
+	switch {
+	case digits == len(v):
+		return digits >= minNumber && !t.Class.Common()
+	case t.Class.Common():
+		return false
+	case hasLetters(v):
+		return true
+	}
+	return digits >= minDigits
+}
+
+// watchedRule reports whether the originals of a rule are searched for. Single words of lists of
+// common names are in other values by chance.
+func watchedRule(rule ColumnRule, v string) bool {
+	switch {
+	case rule.Shared:
+		return false
+	case slices.Contains([]string{"first_name", "last_name", "city"}, rule.Mask):
+		return false
+	case rule.Mask == "name" || rule.Mask == "company":
+		return len(strings.Fields(v)) > 1
+	case rule.Mask == "ip":
+		return !strings.HasPrefix(v, "10.") // as masked addresses do
+	case rule.Mask == "key":
+		return hasLetters(v) || len(v) >= minNumber
+	}
+	return true
+}
+
+func hasLetters(v string) bool {
+	return strings.ContainsFunc(v, func(r rune) bool { return r > '9' })
+}
