@@ -97,17 +97,22 @@ type view struct {
 	Inclusion              api.AuditInclusion
 }
 
+func (a *archived) allRecords() (all []string) {
+	a.t.Helper()
+	for {
+		page, err := a.As("alice@acme.test").AuditRecords(a.t.Context(), int64(len(all))+1, 700)
+		must(a.t, err)
+		if len(page.Items) == 0 {
+			return all
+		}
+		all = append(all, page.Items...)
+	}
+}
+
 func (a *archived) view() (v view) {
 	a.t.Helper()
 	ctx, alice := a.t.Context(), a.As("alice@acme.test")
-	for {
-		page, err := alice.AuditRecords(ctx, int64(len(v.Records))+1, 700)
-		must(a.t, err)
-		if len(page.Items) == 0 {
-			break
-		}
-		v.Records = append(v.Records, page.Items...)
-	}
+	v.Records = a.allRecords()
 	list := func(o api.AuditOptions) (all []string) {
 		for e, err := range alice.AllAudit(ctx, o) {
 			must(a.t, err)

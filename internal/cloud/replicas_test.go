@@ -58,8 +58,8 @@ type replica struct {
 }
 
 // startReplica starts a process over a database and a blob folder, of the
-// service that people know by a public URL.
-func startReplica(t *testing.T, database, dir, public string) *replica {
+// service that people know by a public URL. more are further lines of its configuration.
+func startReplica(t *testing.T, database, dir, public string, more ...string) *replica {
 	t.Helper()
 	address := servertest.Address(t)
 	r := &replica{t: t, url: "http://" + address, config: filepath.Join(t.TempDir(), "snapcloud.yaml")}
@@ -78,7 +78,8 @@ organizations:
   - slug: globex
     sign_in: {type: local}
     users: [{email: gail@globex.test, password: x, role: owner}, {email: gary@globex.test, password: x, role: member}]
-`, address, public, dir, database)), 0o600))
+%s
+`, address, public, dir, database, strings.Join(more, "\n"))), 0o600))
 	r.start()
 	t.Cleanup(func() {
 		r.kill()

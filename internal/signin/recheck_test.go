@@ -218,6 +218,40 @@ func TestRecheckReplacesRoleAndGroups(t *testing.T) {
 	}
 }
 
+// TestRequestThatAsksHasTheNewRole: the request that asks the provider is itself answered with the
+// role and groups that the provider reports, and so is everything later.
+func TestRequestThatAsksHasTheNewRole(t *testing.T) {
+	t.Parallel()
+	h, p := startSealed(t, storeIn)
+	p.lie(func(p *idp) { p.claims = map[string]any{"groups": []string{"admins", "eng"}} })
+	got := h.loginUpstream()
+	is := func(when string, role snap.Role) {
+		t.Helper()
+		a := h.api(got.access)
+		if a.status != http.StatusOK || a.body != "mia@acme.test "+string(role) {
+			t.Errorf("%s: %d %s, want the role %s", when, a.status, a.body, role)
+		}
+	}
+	is("at first", snap.RoleAdmin)
+	for _, change := range []struct {
+		groups []string
+		role   snap.Role
+	}{{[]string{"eng"}, snap.RoleMember}, {[]string{"admins"}, snap.RoleAdmin}} {
+		before := snap.RoleAdmin
+		if change.role == snap.RoleAdmin {
+			before = snap.RoleMember
+		}
+		p.lie(func(p *idp) { p.claims = map[string]any{"groups": change.groups} })
+		h.clock.Advance(signin.DefaultRecheck - 8*time.Minute)
+		got = h.renewed(got) // access tokens are valid for ten minutes; this one asks nobody
+		is("before the check is due", before)
+		h.clock.Advance(8 * time.Minute)
+		is("at the request that asks", change.role)
+		h.recheck(0)
+		h.hasRole(change.role, 1)
+	}
+}
+
 // TestProviderThatFailsLocksNobodyOut: no outage shorter than max_staleness ends
 // anything, whatever the provider answers; after it, refreshes wait for the
 // provider without losing the session.

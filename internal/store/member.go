@@ -283,7 +283,7 @@ func (s *Store) SetListed(ctx context.Context, userID int64, listed bool) (chang
 func (s *Store) setDisabled(ctx context.Context, userID int64, disabled, unlisted bool) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		if err := oneRow(tx.ExecContext(ctx, `UPDATE users SET disabled = $2, unlisted = $3, away = 0,
-			signed_out_at = CASE WHEN $3 = 1 THEN $4 ELSE signed_out_at END WHERE id = $1`,
+			signed_out_at = CASE WHEN CAST($3 AS bigint) = 1 THEN $4 ELSE signed_out_at END WHERE id = $1`,
 			userID, flag(disabled), flag(unlisted), s.now().UnixMilli())); err != nil {
 			return err
 		}
