@@ -85,9 +85,9 @@ type WebhookList struct {
 	Items []Webhook `json:"items"`
 }
 
-// WebhookRequest creates a webhook.
+// WebhookRequest creates a webhook. Its URL begins with https://, or is mailto: and an address.
 type WebhookRequest struct {
-	URL    string             `json:"url" minLength:"1" maxLength:"2000" doc:"https URL, or mailto: and an address"`
+	URL    string             `json:"url" minLength:"1" maxLength:"2000" example:"https://hooks.example/x"`
 	Events []snap.AuditAction `json:"events,omitempty" doc:"events to send; none means all of them" example:"[\"snapshot.pushed\"]"`
 	Format string             `json:"format,omitempty" enum:"standard,slack,teams,discord,mail" default:"standard"`
 }
