@@ -179,12 +179,21 @@ func viewClone(h clone.Held) Cloned {
 // withoutPassword removes the password from a URL, which then still works for programs that know it.
 func withoutPassword(raw string) string {
 	u, err := url.Parse(raw)
-	if err != nil || u.User == nil {
-		return raw
+	if err != nil {
+		return Redact(raw)
 	}
-	u.User = url.User(u.User.Username())
-	if u.User.String() == "" {
-		u.User = nil
+	if u.User != nil {
+		u.User = url.User(u.User.Username())
+		if u.User.String() == "" {
+			u.User = nil
+		}
+	}
+	q := u.Query()
+	for key := range q {
+		if strings.Contains(strings.ToLower(key), "pass") {
+			q.Del(key)
+			u.RawQuery = q.Encode()
+		}
 	}
 	return u.String()
 }

@@ -40,52 +40,57 @@ func liveClones(ctx context.Context, a *Agent, progress Progress) error {
 // Killed at many points, whatever is done with clones leaves only what the next command finds and
 // drops, and clones that stay are whole.
 func TestKilledClonesLeaveNothing(t *testing.T) {
-	onClones(t, func(t *testing.T, s *cloneShop) {
-		chance := chance(t, 24)
-		rounds := fromEnv("SNAP_KILL_ROUNDS", map[snap.Engine]int{snap.SQLite: 20}[s.kind])
-		if rounds == 0 {
-			rounds = 6
+	onClones(t, killedClonesLeaveNothing)
+	if fromEnv("SNAP_KILL_ROUNDS", 0) > 0 {
+		onMoreServers(t, killedClonesLeaveNothing)
+	}
+}
+
+func killedClonesLeaveNothing(t *testing.T, s *cloneShop) {
+	chance := chance(t, 24)
+	rounds := fromEnv("SNAP_KILL_ROUNDS", map[snap.Engine]int{snap.SQLite: 20}[s.kind])
+	if rounds == 0 {
+		rounds = 6
+	}
+	steps := s.steps(t, "clones")
+	s.late.Store(int64(48 * time.Hour))
+	if _, err := s.SweepClones(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	killed := 0
+	for round := range rounds {
+		s.late.Store(0)
+		if round%2 == 0 {
+			s.dropTemplates(t)
 		}
-		steps := s.steps(t, "clones")
+		lines, moment := chance.IntN(steps), time.Duration(chance.IntN(5_000))*time.Microsecond
+		if s.killedAt(t, "clones", lines, moment) {
+			killed++
+		}
+		when := fmt.Sprintf("round %d, killed after %d lines", round, lines)
+		if _, err := s.SweepClones(t.Context()); err != nil {
+			t.Fatalf("%s: %v", when, err)
+		}
+		s.wholeClones(t, when)
 		s.late.Store(int64(48 * time.Hour))
 		if _, err := s.SweepClones(t.Context()); err != nil {
-			t.Fatal(err)
+			t.Fatalf("%s: %v", when, err)
 		}
-		killed := 0
-		for round := range rounds {
-			s.late.Store(0)
-			if round%2 == 0 {
-				s.dropTemplates(t)
-			}
-			lines, moment := chance.IntN(steps), time.Duration(chance.IntN(5_000))*time.Microsecond
-			if s.killedAt(t, "clones", lines, moment) {
-				killed++
-			}
-			when := fmt.Sprintf("round %d, killed after %d lines", round, lines)
-			if _, err := s.SweepClones(t.Context()); err != nil {
-				t.Fatalf("%s: %v", when, err)
-			}
-			s.wholeClones(t, when)
-			s.late.Store(int64(48 * time.Hour))
-			if _, err := s.SweepClones(t.Context()); err != nil {
-				t.Fatalf("%s: %v", when, err)
-			}
-			s.onlyTemplate(t, when)
-		}
-		t.Logf("%d of %d rounds were killed in time", killed, rounds)
-		if killed < rounds/3 {
-			t.Errorf("only %d of %d rounds were killed in time", killed, rounds)
-		}
-		s.deleteAll(t)
-		if _, err := s.SweepClones(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		s.late.Store(int64(96 * time.Hour)) // locks of processes killed at their start
-		if _, err := s.SweepClones(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		s.nothingLeft(t)
-	})
+		s.onlyTemplate(t, when)
+	}
+	t.Logf("%d of %d rounds were killed in time", killed, rounds)
+	if killed < rounds/3 {
+		t.Errorf("only %d of %d rounds were killed in time", killed, rounds)
+	}
+	s.deleteAll(t)
+	if _, err := s.SweepClones(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.late.Store(int64(96 * time.Hour)) // locks of processes killed at their start
+	if _, err := s.SweepClones(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.nothingLeft(t)
 }
 
 // dropTemplates has the next clone load the snapshot again.

@@ -34,21 +34,33 @@ func onClones(t *testing.T, test func(*testing.T, *cloneShop)) {
 	for _, kind := range []snap.Engine{snap.SQLite, snap.Postgres, snap.MySQL} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			test(t, newCloneShop(t, kind))
+			test(t, newCloneShop(t, kind, "mariadb"))
 		})
 	}
 }
 
-func newCloneShop(t *testing.T, kind snap.Engine) *cloneShop {
+// onMoreServers runs a test on MySQL 8.0 and 9.7 too.
+func onMoreServers(t *testing.T, test func(*testing.T, *cloneShop)) {
+	for _, server := range []string{"mysql-8.0", "mysql-9.7"} {
+		t.Run(server, func(t *testing.T) {
+			t.Parallel()
+			test(t, newCloneShop(t, snap.MySQL, server))
+		})
+	}
+}
+
+// newCloneShop returns a machine with a snapshot of one kind of database. server is that of MySQL; see
+// [servertest.MySQLServers].
+func newCloneShop(t *testing.T, kind snap.Engine, server string) *cloneShop {
 	t.Helper()
 	s := &cloneShop{shop: newShop(t), kind: kind}
 	s.now = func() time.Time { return time.Now().Add(time.Duration(s.late.Load())) }
 	if kind == snap.MySQL {
-		to := servertest.OwnMySQL(t, "mariadb", t.TempDir()) // its own: the test counts what is left on it
-		s.kind = snap.MySQL
+		to := servertest.OwnMySQL(t, server, t.TempDir()) // its own: the test counts what is left on it
 		for _, statement := range []string{
 			"CREATE TABLE customer (id INT PRIMARY KEY, email VARCHAR(100), KEY (email))",
-			"INSERT INTO customer SELECT seq, concat('person-', seq) FROM seq_1_to_2000",
+			"INSERT INTO customer WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) " +
+				"SELECT i, concat('person-', i) FROM n UNION ALL SELECT i + 1000, concat('person-', i + 1000) FROM n",
 			"CREATE VIEW v AS SELECT email FROM customer",
 			"CREATE TRIGGER t BEFORE INSERT ON customer FOR EACH ROW SET NEW.email = lower(NEW.email)"} {
 			s.exec(t, to, statement)
@@ -391,7 +403,7 @@ func TestRunsTakeWarmClones(t *testing.T) {
 // Each refusal says in one sentence what is wrong, and leaves nothing.
 func TestCloneRefusals(t *testing.T) {
 	t.Parallel()
-	s := newCloneShop(t, snap.SQLite)
+	s := newCloneShop(t, snap.SQLite, "")
 	s.clone(t, CloneOptions{Name: "used"})
 	for _, target := range []Target{{Name: "marked", Destination: "sqlite://" + s.destination, Production: true},
 		{Name: "bare"}} {
@@ -445,7 +457,7 @@ func second[T any](_ T, err error) error { return err }
 // says so; what was committed to its log is in the branch.
 func TestSQLiteClonesInUse(t *testing.T) {
 	t.Parallel()
-	s := newCloneShop(t, snap.SQLite)
+	s := newCloneShop(t, snap.SQLite, "")
 	one := s.clone(t, CloneOptions{Name: "one"})
 	db := s.db(t, one.Secret)
 	if _, err := db.Exec("PRAGMA journal_mode = wal; DELETE FROM customer WHERE id > 7"); err != nil {
@@ -477,7 +489,7 @@ func TestSQLiteClonesInUse(t *testing.T) {
 // it.
 func TestPostgresBranchOfAClonethatIsInUse(t *testing.T) {
 	t.Parallel()
-	s := newCloneShop(t, snap.Postgres)
+	s := newCloneShop(t, snap.Postgres, "")
 	one := s.clone(t, CloneOptions{Name: "one"})
 	db := s.db(t, one.Secret+"&application_name=shopper")
 	if err := db.Ping(); err != nil {
@@ -553,6 +565,24 @@ func TestEnvironment(t *testing.T) {
 		}
 		if got := WithEnvironment(env, c.kind, c.url); !slices.Equal(got, want) {
 			t.Errorf("%s\ngot  %q\nwant %q", c.url, got, want)
+		}
+	}
+}
+
+// A URL that is shown has no password, wherever the configuration has it.
+func TestShownURLsHaveNoPassword(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]string{
+		"postgres://me:secret@db:5432/x?sslmode=require": "postgres://me@db:5432/x?sslmode=require",
+		"postgres://me@db/x?password=secret&sslmode=a":   "postgres://me@db/x?sslmode=a",
+		"postgres://me@db/x?sslpassword=secret":          "postgres://me@db/x",
+		"postgres://:secret@db/x":                        "postgres://db/x",
+		"mysql://root@127.0.0.1/x":                       "mysql://root@127.0.0.1/x",
+		"sqlite:///home/me/a%20b.db":                     "sqlite:///home/me/a%20b.db",
+		"postgres://me:sec%zzret@db/x":                   "postgres://...",
+	} {
+		if got := withoutPassword(raw); got != want {
+			t.Errorf("%s became %s", raw, got)
 		}
 	}
 }

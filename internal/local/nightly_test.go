@@ -232,7 +232,7 @@ func TestNightlyJobOnServers(t *testing.T) {
 	for _, kind := range []snap.Engine{snap.Postgres, snap.MySQL} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			s := newCloneShop(t, kind)
+			s := newCloneShop(t, kind, "mariadb")
 			target, err := s.Target(shopTarget)
 			if err != nil {
 				t.Fatal(err)
