@@ -33,6 +33,7 @@ var printed = []struct {
 	{"snapshots, snapshots list", []localView{}},
 	{"snapshots show", localView{}},
 	{"snapshots verify", []sound{}},
+	{"diff", diffView{}},
 	{"targets, targets list", []targetView{}},
 	{"targets show", targetView{}},
 	{"targets check", []checkedDatabase{}},

@@ -51,7 +51,8 @@ func (a *app) root() *cobra.Command {
 		&cobra.Group{ID: groupCloud, Title: "Sign in and share:"},
 		&cobra.Group{ID: groupHere, Title: "This machine:"},
 	)
-	add(root, groupMain, a.buildCommand(), a.sanitizeCommand(), a.pushCommand(), a.pullCommand(), a.loadCommand())
+	add(root, groupMain, a.buildCommand(), a.sanitizeCommand(), a.diffCommand(), a.pushCommand(), a.pullCommand(),
+		a.loadCommand())
 	add(root, groupClones, a.cloneCommand(), a.runCommand(), a.resetCommand(), a.clonesCommand())
 	add(root, groupCloud, a.cloudCommand(), a.loginCommand(), a.logoutCommand(), a.switchCommand(),
 		a.whoamiCommand())

@@ -1,9 +1,13 @@
 package mysql
 
 import (
+	"bytes"
+	"errors"
+	"io"
 	"testing"
 
 	"snap"
+	"snap/internal/engine"
 )
 
 // FuzzURL: a connection URL is taken or refused, and its own URL means the
@@ -48,6 +52,42 @@ func FuzzDumpLines(f *testing.F) {
 		}
 		if total > len(line) {
 			t.Fatalf("%q has the fields %q", line, fields)
+		}
+	})
+}
+
+// FuzzReadDump checks that any bytes after a valid start are read as rows with the columns of their
+// table, or refused.
+func FuzzReadDump(f *testing.F) {
+	for _, seed := range []string{"INSERT INTO `t` (`a`,`b`) VALUES\n(1,NULL),\n('x',_binary 'y');\n", "",
+		"INSERT INTO `t` () VALUES\n();\n", "INSERT INTO `other` (`a`) VALUES\n(1);\n", "(1);\n"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, rows []byte) {
+		start := head + "{\"tables\":[{\"name\":\"t\",\"sql\":\"CREATE TABLE `t` (`a` int,`b` int)\"}]}\n"
+		dump := append([]byte(start), rows...)
+		r, err := Engine{}.ReadDump(t.Context(), engine.Dump{Trust: engine.Foreign,
+			Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(dump)), nil },
+			Info: engine.Info{Tables: []engine.Table{{Name: "t", Columns: []engine.Column{{Name: "a"}, {Name: "b"}}}}},
+		}, engine.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		err = r.Rows(t.Context(), func(table int, fields [][]byte) error {
+			if table != 0 || len(fields) != 2 {
+				t.Fatalf("a row of table %d has the fields %q", table, fields)
+			}
+			for _, field := range fields {
+				if field != nil {
+					r.Text(field)
+				}
+			}
+			return nil
+		})
+		var refused *snap.Error
+		if err != nil && !errors.As(err, &refused) {
+			t.Fatalf("%q fails with %v", rows, err)
 		}
 	})
 }

@@ -1,0 +1,103 @@
+// Package diff compares the content of two databases of one engine: the objects of their schemas,
+// and the rows of their tables as sets.
+//
+// It reads each side once. Of each row it keeps two hashes, in temporary files when there are many,
+// so that its memory does not grow with the databases.
+package diff
+
+import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+
+	"snap/internal/engine"
+	"snap/internal/schema"
+)
+
+// Side is one of the two databases.
+type Side struct {
+	engine.Reading
+
+	Schema *schema.Schema // its description; nil if it has none
+}
+
+// Result lists the differences between two databases. It has no entries for what is equal.
+type Result struct {
+	Schema []Change
+	Tables []Table // tables with different rows, in the order of their names
+}
+
+// Equal reports whether there are no differences.
+func (r Result) Equal() bool { return len(r.Schema) == 0 && len(r.Tables) == 0 }
+
+// Kind is how a part of a database differs from before.
+type Kind string
+
+// The kinds of differences.
+const (
+	Added   Kind = "added"
+	Removed Kind = "removed"
+	Changed Kind = "changed"
+)
+
+// Table counts the rows of a table that differ. A row is changed if the primary key exists on both
+// sides and another column has a different value. Without a common primary key, a changed row
+// counts as one that was removed and one that was added. Only columns that exist on both sides are
+// compared.
+type Table struct {
+	Schema, Name            string
+	Before, After           int64 // number of rows
+	Added, Removed, Changed int64
+	Keyed                   bool // rows are matched by the primary key
+}
+
+// Compare compares two databases. Temporary files are created in dir.
+func Compare(ctx context.Context, before, after Side, dir string) (Result, error) {
+	c := newComparison(before, after, dir)
+	defer c.close()
+	if err := c.read(ctx, before, after); err != nil {
+		return Result{}, err
+	}
+	err := c.differences(func(table int, _ identity, removed, added, changed int64) {
+		t := &c.tables[table]
+		t.Removed, t.Added, t.Changed = t.Removed+removed, t.Added+added, t.Changed+changed
+	})
+	if err != nil {
+		return Result{}, err
+	}
+	r := Result{Schema: compareSchemas(before, after)}
+	for _, t := range c.tables {
+		if t.Added+t.Removed+t.Changed > 0 {
+			r.Tables = append(r.Tables, t.Table)
+		}
+	}
+	return r, nil
+}
+
+// read reads the rows of both sides.
+func (c *comparison) read(ctx context.Context, before, after Side) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for i, side := range []Side{before, after} {
+		g.Go(func() error {
+			h := c.hasher(i)
+			return side.Rows(ctx, func(table int, fields [][]byte) error {
+				at := c.at[i][table]
+				if c.counts[i][at]++; !c.tables[at].shared {
+					return nil
+				}
+				id, row := h.hash(at, fields)
+				return c.spills[i].add(entry{identity: id, row: row, table: uint32(at)})
+			})
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for at := range c.tables {
+		t := &c.tables[at]
+		if t.Before, t.After = c.counts[0][at], c.counts[1][at]; !t.shared {
+			t.Removed, t.Added = t.Before, t.After
+		}
+	}
+	return nil
+}

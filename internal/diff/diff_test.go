@@ -1,0 +1,256 @@
+package diff
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"snap/internal/engine"
+	"snap/internal/schema"
+)
+
+// memory is a database in memory.
+type memory struct {
+	tables []engine.Table
+	rows   [][][]*string // by table
+}
+
+func (m memory) Tables() []engine.Table         { return m.tables }
+func (memory) Definitions() []engine.Definition { return nil }
+func (memory) Text(field []byte) string         { return string(field) }
+func (memory) Close() error                     { return nil }
+func (m memory) opener(s *schema.Schema) Opener {
+	return func(context.Context) (Side, error) { return m.side(s), nil }
+}
+func (m memory) side(described *schema.Schema) Side { return Side{m, described} }
+
+// Rows reads the tables in turns, because rows of different tables can alternate.
+func (m memory) Rows(_ context.Context, see func(int, [][]byte) error) error {
+	for i, left := 0, true; left; i++ {
+		left = false
+		for at, rows := range m.rows {
+			if i >= len(rows) {
+				continue
+			}
+			left = true
+			fields := make([][]byte, len(rows[i]))
+			for j, v := range rows[i] {
+				if v != nil {
+					fields[j] = []byte(*v)
+				}
+			}
+			if err := see(at, fields); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+var columnNames = []string{"id", "a", "b", "c"}
+
+func drawValue(t *rapid.T) *string {
+	s := rapid.SampledFrom([]string{"NULL", "", "x", "y", "xy", "\x00", "a\tb", "\\N"}).Draw(t, "value")
+	if s == "NULL" {
+		return nil
+	}
+	return &s
+}
+
+func drawRows(t *rapid.T, keyed bool) [][]*string {
+	var all [][]*string
+	for i := range rapid.IntRange(0, 12).Draw(t, "rows") {
+		if keyed && rapid.Bool().Draw(t, "left out") {
+			continue
+		}
+		id := fmt.Sprint(i)
+		if !keyed {
+			id = "0"
+		}
+		all = append(all, []*string{&id, drawValue(t), drawValue(t), drawValue(t)})
+	}
+	return all
+}
+
+func text(row []*string, columns []int) string {
+	var b string
+	for _, i := range columns {
+		if row[i] == nil {
+			b += "|NULL"
+		} else {
+			b += fmt.Sprintf("|%q", *row[i])
+		}
+	}
+	return b
+}
+
+// TestCompareCounts: the counts are those of a comparison of all rows in memory, for tables with and
+// without a key, with columns that only one side has, and through temporary files.
+func TestCompareCounts(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var sides [2]memory
+		var want []Table
+		described := &schema.Schema{}
+		for i := range rapid.IntRange(1, 3).Draw(t, "tables") {
+			name, keyed := fmt.Sprintf("t%d", i), rapid.Bool().Draw(t, "keyed")
+			if keyed {
+				described.Tables = append(described.Tables, schema.Table{Name: schema.Name{Name: name},
+					Keys: []schema.Key{{Primary: true, Columns: []schema.KeyColumn{{Name: "id"}}}}})
+			}
+			rows := [2][][]*string{drawRows(t, keyed), drawRows(t, keyed)}
+			common := []int{0, 1, 2, 3}
+			dropped := rapid.SampledFrom([]int{-1, 1, 3}).Draw(t, "dropped column")
+			for side := range sides {
+				table := engine.Table{Name: name}
+				for j, c := range columnNames {
+					if side == 0 || j != dropped {
+						table.Columns = append(table.Columns, engine.Column{Name: c})
+					}
+				}
+				stored := rows[side]
+				if side == 1 && dropped > 0 {
+					stored = nil
+					for _, row := range rows[side] {
+						stored = append(stored, slices.Delete(slices.Clone(row), dropped, dropped+1))
+					}
+				}
+				sides[side].tables = append(sides[side].tables, table)
+				sides[side].rows = append(sides[side].rows, stored)
+			}
+			if dropped > 0 {
+				common = slices.DeleteFunc(common, func(c int) bool { return c == dropped })
+			}
+			if one := expected(name, keyed, rows, common); one.Added+one.Removed+one.Changed > 0 {
+				want = append(want, one)
+			}
+		}
+		got, err := Compare(context.Background(), sides[0].side(described), sides[1].side(described), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(got.Tables, want) {
+			t.Fatalf("got %+v, want %+v", got.Tables, want)
+		}
+	})
+}
+
+// expected compares two lists of rows by their texts.
+func expected(name string, keyed bool, rows [2][][]*string, common []int) Table {
+	one := Table{Name: name, Before: int64(len(rows[0])), After: int64(len(rows[1])), Keyed: keyed}
+	keys := common
+	if keyed {
+		keys = []int{0}
+	}
+	before, after := map[string][]string{}, map[string][]string{}
+	for _, row := range rows[0] {
+		before[text(row, keys)] = append(before[text(row, keys)], text(row, common))
+	}
+	for _, row := range rows[1] {
+		after[text(row, keys)] = append(after[text(row, keys)], text(row, common))
+	}
+	for key, b := range before {
+		a := after[key]
+		switch {
+		case keyed && len(a) == 0:
+			one.Removed++
+		case keyed && a[0] != b[0]:
+			one.Changed++
+		case !keyed:
+			one.Removed += int64(max(0, len(b)-len(a)))
+		}
+	}
+	for key, a := range after {
+		if !keyed || len(before[key]) == 0 {
+			one.Added += int64(max(0, len(a)-len(before[key])))
+		}
+	}
+	return one
+}
+
+// TestManyRows: rows that do not fit into the blocks in memory are compared through files, which are
+// removed afterwards.
+func TestManyRows(t *testing.T) {
+	t.Parallel()
+	table := []engine.Table{{Name: "t", Columns: []engine.Column{{Name: "id"}, {Name: "a"}}}}
+	var before, after memory
+	before.tables, after.tables = table, table
+	before.rows, after.rows = make([][][]*string, 1), make([][][]*string, 1)
+	for i := range 20_000 {
+		id, a, b := fmt.Sprint(i), "same", "other"
+		before.rows[0] = append(before.rows[0], []*string{&id, &a})
+		if i%100 == 0 {
+			after.rows[0] = append(after.rows[0], []*string{&id, &b})
+		} else if i%7 > 0 {
+			after.rows[0] = append(after.rows[0], []*string{&id, &a})
+		}
+	}
+	described := &schema.Schema{Tables: []schema.Table{{Name: schema.Name{Name: "t"},
+		Keys: []schema.Key{{Primary: true, Columns: []schema.KeyColumn{{Name: "id"}}}}}}}
+	c := newComparison(before.side(described), after.side(described), t.TempDir())
+	for _, s := range c.spills {
+		s.size = 3 * entrySize
+	}
+	if err := c.read(t.Context(), before.side(described), after.side(described)); err != nil {
+		t.Fatal(err)
+	}
+	if c.spills[0].file == nil || c.spills[1].file == nil {
+		t.Fatal("no file was used")
+	}
+	var got [3]int64
+	err := c.differences(func(_ int, _ identity, removed, added, changed int64) {
+		got[0], got[1], got[2] = got[0]+removed, got[1]+added, got[2]+changed
+	})
+	if want := [3]int64{2829, 0, 200}; err != nil || got != want {
+		t.Errorf("removed, added and changed are %v, want %v: %v", got, want, err)
+	}
+	c.close()
+}
+
+// TestCompareRows: the listed rows are those that were counted.
+func TestCompareRows(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		keyed := rapid.Bool().Draw(t, "keyed")
+		described := &schema.Schema{}
+		if keyed {
+			described.Tables = []schema.Table{{Name: schema.Name{Name: "t"},
+				Keys: []schema.Key{{Primary: true, Columns: []schema.KeyColumn{{Name: "id"}}}}}}
+		}
+		var sides [2]memory
+		rows := [2][][]*string{drawRows(t, keyed), drawRows(t, keyed)}
+		for side := range sides {
+			one := engine.Table{Name: "t"}
+			for _, c := range columnNames {
+				one.Columns = append(one.Columns, engine.Column{Name: c})
+			}
+			sides[side] = memory{[]engine.Table{one}, [][][]*string{rows[side]}}
+		}
+		want := expected("t", keyed, rows, []int{0, 1, 2, 3})
+		limit := rapid.IntRange(1, 30).Draw(t, "limit")
+		got, err := CompareRows(context.Background(), sides[0].opener(described), sides[1].opener(described),
+			[2]string{"", "t"}, limit, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		total := want.Added + want.Removed + want.Changed
+		if int64(len(got.Rows))+got.More != total || len(got.Rows) > limit {
+			t.Fatalf("%d rows and %d more with limit %d, want %+v", len(got.Rows), got.More, limit, want)
+		}
+		for _, r := range got.Rows {
+			in := [2]bool{holds(rows[0], r.Before), holds(rows[1], r.After)}
+			if in != map[Kind][2]bool{Added: {false, true}, Removed: {true, false}, Changed: {true, true}}[r.Change] {
+				t.Fatalf("%s row %v in %v", r.Change, in, rows)
+			}
+		}
+	})
+}
+
+func holds(rows [][]*string, row []*string) bool {
+	return row != nil && slices.ContainsFunc(rows, func(r []*string) bool {
+		return text(r, []int{0, 1, 2, 3}) == text(row, []int{0, 1, 2, 3})
+	})
+}

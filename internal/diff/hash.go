@@ -1,0 +1,176 @@
+package diff
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"slices"
+
+	"snap/internal/engine"
+	"snap/internal/schema"
+)
+
+// identity is a hash of a row's primary key, or of the whole row if rows have no common key. Its
+// seeds are random, so nobody can construct rows with equal hashes.
+type identity [2]uint64
+
+// comparison compares the rows of two sides.
+type comparison struct {
+	tables []compared
+	at     [2][]int   // for each side, the index in tables of each of its tables
+	counts [2][]int64 // for each side, the number of rows by index in tables
+	spills [2]*spill
+	seeds  [3]maphash.Seed
+}
+
+// compared is a table of one side or of both.
+type compared struct {
+	Table
+
+	shared  bool     // it exists on both sides
+	columns [2][]int // for each side, the positions of the common columns in its rows
+	key     [2][]int // for each side, the positions of the primary key's columns; nil without one
+}
+
+func newComparison(before, after Side, dir string) *comparison {
+	c := &comparison{seeds: [3]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed(), maphash.MakeSeed()}}
+	for i := range c.spills {
+		c.spills[i] = &spill{dir: dir, size: blockEntries * entrySize}
+	}
+	c.match([2][]engine.Table{before.Tables(), after.Tables()})
+	for at := range c.tables {
+		c.tables[at].findKey([2]Side{before, after}, [2]int{slices.Index(c.at[0], at), slices.Index(c.at[1], at)})
+	}
+	for i := range c.counts {
+		c.counts[i] = make([]int64, len(c.tables))
+	}
+	return c
+}
+
+// match finds the tables and columns that exist on both sides.
+func (c *comparison) match(sides [2][]engine.Table) {
+	names := map[[2]string][2]*engine.Table{}
+	var all []engine.Table
+	for i, list := range sides {
+		for j, t := range list {
+			name := [2]string{t.Schema, t.Name}
+			pair, known := names[name]
+			if !known {
+				all = append(all, engine.Table{Schema: t.Schema, Name: t.Name})
+			}
+			pair[i] = &list[j]
+			names[name] = pair
+		}
+	}
+	engine.Sort(all)
+	index := map[[2]string]int{}
+	for _, t := range all {
+		name := [2]string{t.Schema, t.Name}
+		index[name] = len(c.tables)
+		one := compared{Table: Table{Schema: t.Schema, Name: t.Name}}
+		if pair := names[name]; pair[0] != nil && pair[1] != nil {
+			one.shared = true
+			one.columns = commonColumns(pair[0].Columns, pair[1].Columns)
+		}
+		c.tables = append(c.tables, one)
+	}
+	for i, list := range sides {
+		for _, t := range list {
+			c.at[i] = append(c.at[i], index[[2]string{t.Schema, t.Name}])
+		}
+	}
+}
+
+// commonColumns returns the positions, on each side, of the columns with equal names.
+func commonColumns(before, after []engine.Column) (at [2][]int) {
+	for i, b := range before {
+		j := slices.IndexFunc(after, func(a engine.Column) bool { return a.Name == b.Name })
+		if j >= 0 {
+			at[0], at[1] = append(at[0], i), append(at[1], j)
+		}
+	}
+	return at
+}
+
+// findKey sets the key if both sides have the same primary key. indexes are the table's in the
+// lists of the sides, negative where it does not exist.
+func (t *compared) findKey(sides [2]Side, indexes [2]int) {
+	if indexes[0] < 0 || indexes[1] < 0 {
+		return
+	}
+	var keys [2][]string
+	for i, side := range sides {
+		keys[i] = primaryKey(side.Schema, schema.Name{Schema: t.Schema, Name: t.Name})
+	}
+	if len(keys[0]) == 0 || !slices.Equal(keys[0], keys[1]) {
+		return
+	}
+	var positions [2][]int
+	for i, side := range sides {
+		columns := side.Tables()[indexes[i]].Columns
+		for _, name := range keys[i] {
+			at := slices.IndexFunc(columns, func(c engine.Column) bool { return c.Name == name })
+			if at < 0 {
+				return
+			}
+			positions[i] = append(positions[i], at)
+		}
+	}
+	t.key, t.Keyed = positions, true
+}
+
+// primaryKey returns the columns of a table's primary key, or nil.
+func primaryKey(s *schema.Schema, name schema.Name) []string {
+	if s == nil {
+		return nil
+	}
+	for _, t := range s.Tables {
+		if t.Name != name {
+			continue
+		}
+		for _, k := range t.Keys {
+			if !k.Primary {
+				continue
+			}
+			var columns []string
+			for _, c := range k.Columns {
+				columns = append(columns, c.Name)
+			}
+			return columns
+		}
+	}
+	return nil
+}
+
+// hasher hashes the rows of one side. It is for one goroutine.
+type hasher struct {
+	*comparison
+	side int
+	room []byte
+}
+
+func (c *comparison) hasher(side int) *hasher { return &hasher{comparison: c, side: side} }
+
+// hash returns the identity and the hash of a row of the table at an index in tables.
+func (h *hasher) hash(at int, fields [][]byte) (id identity, row uint64) {
+	t := &h.tables[at]
+	whole := h.joined(at, t.columns[h.side], fields)
+	row = maphash.Bytes(h.seeds[0], whole)
+	if t.Keyed {
+		whole = h.joined(at, t.key[h.side], fields)
+	}
+	return identity{maphash.Bytes(h.seeds[1], whole), maphash.Bytes(h.seeds[2], whole)}, row
+}
+
+// joined returns the table and some fields as bytes from which both could be read again.
+func (h *hasher) joined(table int, positions []int, fields [][]byte) []byte {
+	h.room = binary.AppendUvarint(h.room[:0], uint64(table))
+	for _, at := range positions {
+		if fields[at] == nil {
+			h.room = append(h.room, 0)
+			continue
+		}
+		h.room = binary.AppendUvarint(h.room, uint64(len(fields[at]))+1)
+		h.room = append(h.room, fields[at]...)
+	}
+	return h.room
+}

@@ -1,0 +1,168 @@
+package diff
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"snap/internal/engine"
+)
+
+// Row is one row that differs. Before and After have a value for each of the columns; nil is NULL.
+// Before is nil for an added row, and After for a removed one.
+type Row struct {
+	Change        Kind
+	Before, After []*string
+}
+
+// Rows holds the rows of one table that differ.
+type Rows struct {
+	Columns []string // the columns that exist on both sides
+	Key     []string // those of them in the primary key by which rows are matched; nil without one
+	Rows    []Row
+	More    int64 // number of differing rows beyond the limit
+}
+
+// Opener opens a side. Each reading can be used once.
+type Opener func(context.Context) (Side, error)
+
+// CompareRows returns up to limit rows of one table that differ. It reads each side twice: the
+// second time for the values of the rows. The table must exist on both sides.
+func CompareRows(ctx context.Context, before, after Opener, table [2]string, limit int, dir string) (Rows, error) {
+	c, found, err := findRows(ctx, before, after, table, limit, dir)
+	if err != nil {
+		return Rows{}, err
+	}
+	for i, open := range []Opener{before, after} {
+		if err := found.read(ctx, c, i, open); err != nil {
+			return Rows{}, err
+		}
+	}
+	return found.result(), nil
+}
+
+// ErrNoTable means that a table does not exist on both sides.
+var ErrNoTable = errors.New("the table does not exist on both sides")
+
+// findRows finds the identities of the rows that differ.
+func findRows(ctx context.Context, before, after Opener, table [2]string, limit int, dir string) (*comparison, *found,
+	error) {
+	var sides [2]Side
+	for i, open := range []Opener{before, after} {
+		var err error
+		if sides[i], err = open(ctx); err != nil {
+			return nil, nil, err
+		}
+		defer sides[i].Close()
+	}
+	c := newComparison(sides[0], sides[1], dir)
+	defer c.close()
+	f := &found{pairs: map[identity]*pair{}}
+	if f.table = c.index(table); f.table < 0 || !c.tables[f.table].shared {
+		return nil, nil, ErrNoTable
+	}
+	f.describe(c, sides[0])
+	if err := c.read(ctx, sides[0], sides[1]); err != nil {
+		return nil, nil, err
+	}
+	err := c.differences(func(at int, id identity, removed, added, changed int64) {
+		if at != f.table {
+			return
+		}
+		if n := removed + added + changed; f.size+n > int64(limit) {
+			f.Rows.More += n
+			return
+		}
+		f.size += removed + added + changed
+		f.pairs[id] = &pair{left: [2]int64{removed + changed, added + changed}}
+	})
+	return c, f, err
+}
+
+// index returns the index of a table, or -1.
+func (c *comparison) index(name [2]string) int {
+	return slices.IndexFunc(c.tables, func(t compared) bool { return [2]string{t.Schema, t.Name} == name })
+}
+
+// found holds the rows that differ while their values are read.
+type found struct {
+	Rows
+
+	table int
+	size  int64
+	pairs map[identity]*pair
+	order []identity // in the order of the dumps
+}
+
+// pair holds the rows of one identity that differ.
+type pair struct {
+	left   [2]int64 // for each side, how many rows are still to be read
+	values [2][][]*string
+}
+
+func (f *found) describe(c *comparison, side Side) {
+	t := c.tables[f.table]
+	columns := side.Tables()[slices.Index(c.at[0], f.table)].Columns
+	for _, at := range t.columns[0] {
+		f.Columns = append(f.Columns, columns[at].Name)
+	}
+	for _, at := range t.key[0] {
+		f.Key = append(f.Key, columns[at].Name)
+	}
+}
+
+// read reads the values of the rows on one side.
+func (f *found) read(ctx context.Context, c *comparison, side int, open Opener) error {
+	s, err := open(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	h := c.hasher(side)
+	return s.Rows(ctx, func(table int, fields [][]byte) error {
+		if c.at[side][table] != f.table {
+			return nil
+		}
+		id, _ := h.hash(f.table, fields)
+		p := f.pairs[id]
+		if p == nil || p.left[side] == 0 {
+			return nil
+		}
+		p.left[side]--
+		if len(p.values[0])+len(p.values[1]) == 0 {
+			f.order = append(f.order, id)
+		}
+		var values []*string
+		for _, at := range c.tables[f.table].columns[side] {
+			values = append(values, textOf(s, fields[at]))
+		}
+		p.values[side] = append(p.values[side], values)
+		return nil
+	})
+}
+
+func textOf(r engine.Reading, field []byte) *string {
+	if field == nil {
+		return nil
+	}
+	text := r.Text(field)
+	return &text
+}
+
+// result pairs the rows of each identity.
+func (f *found) result() Rows {
+	for _, id := range f.order {
+		before, after := f.pairs[id].values[0], f.pairs[id].values[1]
+		for i := range max(len(before), len(after)) {
+			switch {
+			case i >= len(before):
+				f.Rows.Rows = append(f.Rows.Rows, Row{Change: Added, After: after[i]})
+			case i >= len(after):
+				f.Rows.Rows = append(f.Rows.Rows, Row{Change: Removed, Before: before[i]})
+			default:
+				f.Rows.Rows = append(f.Rows.Rows, Row{Changed, before[i], after[i]})
+			}
+		}
+	}
+	return f.Rows
+}

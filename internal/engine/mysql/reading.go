@@ -1,0 +1,149 @@
+package mysql
+
+import (
+	"bufio"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"snap"
+	"snap/internal/engine"
+)
+
+var _ engine.DumpReader = Engine{}
+
+// dumpReading reads a dump as [engine.Reading] describes.
+type dumpReading struct {
+	in     io.Closer
+	rows   *bufio.Reader
+	most   int // bytes of a statement
+	parts  structure
+	tables []engine.Table
+	at     map[string]int // indexes of tables by name
+}
+
+// ReadDump implements [engine.DumpReader].
+func (Engine) ReadDump(ctx context.Context, dump engine.Dump, _ engine.Options) (engine.Reading, error) {
+	in, err := dump.Open()
+	if err != nil {
+		return nil, err
+	}
+	parts, rows, err := split(engine.Reader(ctx, in), headLimit(dump))
+	if err != nil {
+		in.Close()
+		return nil, err
+	}
+	r := &dumpReading{in: in, rows: rows, most: rowLimit(dump), parts: parts, at: map[string]int{}}
+	for _, t := range dump.Info.Tables {
+		columns := withoutGenerated(t.Columns)
+		for _, name := range parts.periodOf(t.Name) {
+			columns = append(columns, engine.Column{Name: name, Type: "timestamp(6)"})
+		}
+		r.at[t.Name] = len(r.tables)
+		r.tables = append(r.tables, engine.Table{Name: t.Name, Columns: columns})
+	}
+	return r, nil
+}
+
+// Tables implements [engine.Reading].
+func (r *dumpReading) Tables() []engine.Table { return r.tables }
+
+// nextNumber is the part of a table's definition that changes with its rows.
+var nextNumber = regexp.MustCompile(` AUTO_INCREMENT=[0-9]+`)
+
+// Definitions implements [engine.Reading].
+func (r *dumpReading) Definitions() []engine.Definition {
+	var all []engine.Definition
+	for _, list := range []struct {
+		kind string
+		of   []definition
+	}{{"sequence", r.parts.Sequences}, {"table", r.parts.Tables}, {"", r.parts.Routines},
+		{"trigger", r.parts.Triggers}, {"view", r.parts.Views}, {"event", r.parts.Events}} {
+		for _, d := range list.of {
+			one := engine.Definition{Kind: list.kind, Name: d.Name, On: d.On, Text: d.SQL}
+			if list.kind == "" {
+				one.Kind = strings.ToLower(d.Kind)
+			}
+			if list.kind == "table" {
+				one.Text = nextNumber.ReplaceAllString(d.SQL, "")
+			}
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// Rows implements [engine.Reading].
+func (r *dumpReading) Rows(_ context.Context, see func(table int, fields [][]byte) error) error {
+	var fields [][]byte
+	for {
+		s, err := next(r.rows, r.most)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		at, err := r.tableOf(s)
+		if err != nil {
+			return err
+		}
+		for line := range rowsOf(s.rows) {
+			if len(s.columns) == 0 {
+				fields = fields[:0]
+			} else if fields, err = fieldsOf(line, fields); err != nil {
+				return err
+			}
+			if len(fields) != len(s.columns) {
+				return otherColumns(s.table)
+			}
+			for i, f := range fields {
+				if string(f) == "NULL" {
+					fields[i] = nil
+				}
+			}
+			if err := see(at, fields); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// tableOf returns the index of the table of a statement's rows. Its columns must be known.
+func (r *dumpReading) tableOf(s statement) (int, error) {
+	at, ok := r.at[s.table]
+	if !ok {
+		return 0, badDump(fmt.Errorf("it has rows of the unknown table %.80q", s.table))
+	}
+	var names []string
+	for _, c := range r.tables[at].Columns {
+		names = append(names, c.Name)
+	}
+	if !slices.Equal(names, s.columns) {
+		return 0, &snap.Error{Code: snap.CodeInvalid,
+			Detail: fmt.Sprintf("the rows in the snapshot cannot be read: it does not list the columns of the table %s",
+				s.table),
+			Hint: "rebuild it with this version of snapcli"}
+	}
+	return at, nil
+}
+
+// Text implements [engine.Reading].
+func (r *dumpReading) Text(field []byte) string {
+	text, kind, err := value(field)
+	switch {
+	case err != nil:
+		return string(field)
+	case kind == isBits || kind == isBinary:
+		return "0x" + hex.EncodeToString([]byte(text))
+	}
+	return text
+}
+
+// Close implements [engine.Reading].
+func (r *dumpReading) Close() error { return r.in.Close() }
