@@ -86,6 +86,9 @@ func settings(agent *local.Agent) []setting {
 		put(key+"encrypt_to", strings.Join(t.EncryptTo, ", "))
 		put(key+"sanitize.rules", t.Sanitize.Rules)
 		put(key+"sanitize.sql", t.Sanitize.SQL)
+		if prove := t.Sanitize.Prove; prove != nil {
+			put(key+"sanitize.prove", strconv.FormatBool(*prove))
+		}
 		put(key+"subset", limits(t.Subset))
 	}
 	if own := c.Trust.OwnOrganization; own != nil {

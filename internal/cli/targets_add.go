@@ -137,5 +137,5 @@ func keepUnchanged(cmd *cobra.Command, t *local.Target, old local.Target) {
 	keep("encrypt-to", func() { t.EncryptTo = old.EncryptTo })
 	keep("sanitize-sql", func() { t.Sanitize.SQL = old.Sanitize.SQL })
 	keep("sanitize-rules", func() { t.Sanitize.Rules = old.Sanitize.Rules })
-	t.Subset = old.Subset
+	t.Subset, t.Sanitize.Prove = old.Subset, old.Sanitize.Prove
 }

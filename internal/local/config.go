@@ -82,4 +82,8 @@ type SubsetSpec struct {
 type SanitizeSpec struct {
 	Rules string `yaml:"rules,omitempty" koanf:"rules"`
 	SQL   string `yaml:"sql,omitempty" koanf:"sql"`
+
+	// Prove says whether masked copies are loaded into a scratch database. Nil means if a server for
+	// it can be reached.
+	Prove *bool `yaml:"prove,omitempty" koanf:"prove"`
 }

@@ -56,22 +56,13 @@ func (s *leakScan) verify(ctx context.Context, w io.Writer, dump func(io.Writer)
 		return dump(w)
 	}
 	path := filepath.Join(s.dir, "after")
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
-	if err != nil {
-		return engine.Info{}, err
-	}
+	after, err := alsoInFile(path, w, dump)
 	defer os.Remove(path)
-	info, err := dump(io.MultiWriter(w, file))
-	if err := errors.Join(err, file.Close()); err != nil {
-		return info, err
-	}
-	stat, err := os.Stat(path)
 	if err != nil {
-		return info, err
+		return after.Info, err
 	}
-	after := engine.Dump{Open: func() (io.ReadCloser, error) { return os.Open(path) }, Size: stat.Size(), Info: info,
-		Trust: s.before.Trust}
-	return info, s.scan(ctx, after)
+	after.Trust = s.before.Trust
+	return after.Info, s.scan(ctx, after)
 }
 
 func (s *leakScan) scan(ctx context.Context, after engine.Dump) error {

@@ -162,7 +162,7 @@ func (a *Agent) byRules(ctx context.Context, w maskedCopy, rules *sanitize.Rules
 		}
 	}()
 	if sql.Text == "" {
-		return a.writeSnapshot(d, rewrite)
+		return a.writeProven(ctx, w, m, d, rewrite, p)
 	}
 	between, err := writeBetween(d, m.options, rewrite)
 	if err != nil {
@@ -173,6 +173,25 @@ func (a *Agent) byRules(ctx context.Context, w maskedCopy, rules *sanitize.Rules
 	dump := dumpIn(between)
 	dump.Trust = m.dump.Trust
 	return a.bySQL(ctx, w.target, dump, sql, d, p)
+}
+
+// writeProven writes a masked copy after it was loaded into a scratch database, if there is a server
+// for that.
+func (a *Agent) writeProven(ctx context.Context, w maskedCopy, m *masking, d draft,
+	rewrite func(io.Writer) (engine.Info, error), p Progress) (Snapshot, error) {
+	o, err := a.proofOf(w.target, d.Engine, m.options.TempDir)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	if o == nil {
+		return a.writeSnapshot(d, rewrite)
+	}
+	o.trust, o.jobs, o.p = m.dump.Trust, d.jobs, p
+	s, err := a.writeSnapshot(d, func(to io.Writer) (engine.Info, error) { return o.verify(ctx, to, rewrite) })
+	if err == nil && o.note != "" {
+		s.Warnings = append(s.Warnings, o.note)
+	}
+	return s, err
 }
 
 // locate masks the dump a second time to report which columns contain original values.

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -273,17 +274,28 @@ func maskTables(ctx context.Context, tx *sql.Tx, p engine.Plan, want engine.Info
 	if err != nil {
 		return nil, err
 	}
-	for _, t := range list {
-		m, err := maskingOf(t, p)
-		if err != nil {
+	plans := make([]masking, len(list))
+	for i, t := range list {
+		if plans[i], err = maskingOf(t, p); err != nil {
 			return nil, err
 		}
+	}
+	before, err := danglingOf(ctx, tx, plans)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range plans {
 		if !m.drop && len(m.columns) == 0 {
 			continue
 		}
-		changed, *masks = append(changed, t.Name), m.masks
+		changed, *masks = append(changed, m.table), m.masks
 		if err := m.run(ctx, tx); err != nil {
-			return nil, maskFailure(t.Name, err)
+			return nil, maskFailure(m.table, err)
+		}
+	}
+	if before >= 0 {
+		if now, err := dangling(ctx, tx); err != nil || now > before {
+			return nil, cmp.Or(err, brokenReferences(now-before))
 		}
 	}
 	if err := rebuildSearch(ctx, tx); err != nil {
@@ -293,6 +305,48 @@ func maskTables(ctx context.Context, tx *sql.Tx, p engine.Plan, want engine.Info
 		return nil, err
 	}
 	return changed, rewriteSchema(ctx, tx, p.Schema)
+}
+
+// danglingOf returns the result of dangling, or -1 if no mask changes a column of a foreign key.
+func danglingOf(ctx context.Context, tx *sql.Tx, plans []masking) (int64, error) {
+	for _, m := range plans {
+		if !m.drop && len(m.columns) == 0 {
+			continue
+		}
+		list, err := json.Marshal(m.columns)
+		if err != nil {
+			return 0, err
+		}
+		var n int
+		if err := tx.QueryRowContext(ctx, `
+			WITH masked AS (SELECT value FROM json_each(?2))
+			SELECT count(*) FROM pragma_table_list AS l, pragma_foreign_key_list(l.name) AS f
+			WHERE l.schema = 'main' AND (l.name = ?1 COLLATE NOCASE AND (?3 OR f."from" IN masked)
+			OR f."table" = ?1 COLLATE NOCASE AND (?3 OR f."to" IS NULL OR f."to" IN masked))`,
+			m.table, string(list), m.drop).Scan(&n); err != nil {
+			return 0, err
+		}
+		if n > 0 {
+			return dangling(ctx, tx)
+		}
+	}
+	return -1, nil
+}
+
+// dangling returns the number of rows whose foreign keys refer to no row, or -1 if that cannot be
+// checked.
+func dangling(ctx context.Context, q querier) (n int64, err error) {
+	err = q.QueryRowContext(ctx, "SELECT count(*) FROM pragma_foreign_key_check").Scan(&n)
+	if code(err) == codes.SQLITE_ERROR { // a foreign key refers to columns without a unique index
+		return -1, nil
+	}
+	return n, err
+}
+
+// brokenReferences says that masks broke foreign keys.
+func brokenReferences(n int64) error {
+	return snap.Invalid(fmt.Sprintf("the masks break foreign keys: %d more rows refer to no row", n),
+		"give the columns that refer to one another the same mask")
 }
 
 // masking says how a table is masked.

@@ -332,13 +332,12 @@ func (s *scratch) openChoosing(ctx context.Context) (*sql.DB, error) {
 
 // foreignKeys checks every foreign key and returns a text with the number of dangling references.
 func foreignKeys(ctx context.Context, q querier) (string, error) {
-	var n int64
-	err := q.QueryRowContext(ctx, "SELECT count(*) FROM pragma_foreign_key_check").Scan(&n)
+	n, err := dangling(ctx, q)
 	switch {
-	case code(err) == 1: // a foreign key refers to columns without a unique index
-		return "cannot be checked", nil
 	case err != nil:
 		return "", err
+	case n < 0:
+		return "cannot be checked", nil
 	case n > 0:
 		return fmt.Sprintf("%d rows of the source reference nothing", n), nil
 	}

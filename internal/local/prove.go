@@ -1,0 +1,103 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"snap"
+	"snap/internal/engine"
+)
+
+// proof loads a masked copy into a scratch database, which is dropped again, so that sanitize fails
+// where a load would. SQLite needs none: its masks run in a database, which is checked.
+type proof struct {
+	on    database
+	must  bool // an unreachable server is an error
+	trust engine.Trust
+	dir   string // for the copy
+	jobs  int
+	p     Progress
+	note  string // why there was no proof
+}
+
+// proofOf returns the proof for a target's masked copies, or nil if there is no server for it or the
+// configuration says prove: false.
+func (a *Agent) proofOf(t Target, kind snap.Engine, dir string) (*proof, error) {
+	must := t.Sanitize.Prove != nil && *t.Sanitize.Prove
+	if kind == snap.SQLite || t.Sanitize.Prove != nil && !must {
+		return nil, nil
+	}
+	on, err := a.scratchPlace(t, kind, dir)
+	switch {
+	case err == nil:
+		return &proof{on: on, must: must, dir: dir}, nil
+	case must:
+		return nil, err
+	}
+	return nil, nil
+}
+
+// verify implements verifying.
+func (o *proof) verify(ctx context.Context, w io.Writer, dump func(io.Writer) (engine.Info, error)) (engine.Info,
+	error) {
+	if _, err := o.on.engine.Check(ctx, o.on.url); err != nil {
+		if o.must || ctx.Err() != nil {
+			return engine.Info{}, err
+		}
+		o.note = fmt.Sprintf("the copy was not tried on %s, which cannot be reached: %v", o.on.shown, err)
+		return dump(w)
+	}
+	after, err := alsoInFile(filepath.Join(o.dir, "proof"), w, dump)
+	defer os.Remove(filepath.Join(o.dir, "proof"))
+	if err != nil {
+		return after.Info, err
+	}
+	after.Trust = o.trust
+	bytes, begin := o.p.following("prove")
+	begin("prove")
+	scratch, err := o.on.engine.Restore(ctx, o.on.url, after, engine.Options{Jobs: o.jobs, TempDir: o.dir,
+		Progress: bytes})
+	if err == nil {
+		err = scratch.Drop(context.WithoutCancel(ctx))
+	}
+	return after.Info, o.failed(ctx, err)
+}
+
+// failed says that a copy did not load.
+func (o *proof) failed(ctx context.Context, err error) error {
+	var e *snap.Error
+	if err == nil || ctx.Err() != nil || !errors.As(err, &e) {
+		return err
+	}
+	said := *e
+	said.Detail = fmt.Sprintf("the masked copy does not load on %s: %s", o.on.shown, e.Detail)
+	said.Hint = "correct the rules and run sanitize again; nothing was written"
+	if e.Code != snap.CodeInvalid && e.Code != snap.CodeDatabase && e.Hint != "" {
+		said.Hint = e.Hint
+	}
+	said.Cause = err
+	return &said
+}
+
+// alsoInFile writes what a function dumps to w and to a new file, and returns the file as a dump.
+func alsoInFile(path string, w io.Writer, dump func(io.Writer) (engine.Info, error)) (engine.Dump, error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return engine.Dump{}, err
+	}
+	info, err := dump(io.MultiWriter(w, file))
+	d := engine.Dump{Info: info, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
+	if err := errors.Join(err, file.Close()); err != nil {
+		return d, err
+	}
+	stat, err := os.Stat(path)
+	if err != nil {
+		return d, err
+	}
+	d.Size = stat.Size()
+	return d, nil
+}

@@ -1,0 +1,75 @@
+package local
+
+import (
+	"database/sql"
+	"strings"
+	"testing"
+
+	"snap"
+	"snap/internal/servertest"
+)
+
+// A masked copy that does not load is no sanitized snapshot: it is loaded into a scratch database
+// first, which is dropped again. The check of this table is a function, which nobody can evaluate
+// before.
+func TestMaskedCopiesAreProven(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	source, destination := servertest.Postgres(t), servertest.Postgres(t)
+	db, err := sql.Open("pgx", source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(`CREATE FUNCTION is_real(text) RETURNS bool LANGUAGE sql IMMUTABLE AS
+			$$ SELECT $1 LIKE '%@real.example' $$;
+		CREATE TABLE person (id int PRIMARY KEY, email text CHECK (public.is_real(email)));
+		INSERT INTO person VALUES (1, 'maria.meyer@real.example')`); err != nil {
+		t.Fatal(err)
+	}
+	yes, no := true, false
+	rules := s.rulesFile(t, "keep: ['*.id']\ntables:\n  public.person: {columns: {email: email}}\n")
+	sanitize := func(to string, prove *bool) (Snapshot, error) {
+		t.Helper()
+		if err := s.AddTarget(Target{Name: "proven", Source: source, Destination: to,
+			Sanitize: SanitizeSpec{Prove: prove}}); err != nil {
+			t.Fatal(err)
+		}
+		return s.Sanitize(t.Context(), "proven", SanitizeOptions{Rules: rules}, nil)
+	}
+	if err := s.AddTarget(Target{Name: "proven", Source: source}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Build(t.Context(), "proven", BuildOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for name, prove := range map[string]*bool{"by default": nil, "prove: true": &yes} {
+		_, err := sanitize(destination, prove)
+		if err == nil || !strings.Contains(err.Error(), "the masked copy does not load on") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if all, err := s.Snapshots("proven"); err != nil || len(all) != 1 {
+		t.Errorf("%d snapshots after refused runs, %v", len(all), err)
+	}
+	if _, err := sanitize(destination, &no); err != nil {
+		t.Errorf("prove: false: %v", err)
+	}
+	const nowhere = "postgres://me@127.0.0.1:1/nowhere"
+	if made, err := sanitize(nowhere, nil); err != nil || len(made.Warnings) != 1 ||
+		!strings.Contains(made.Warnings[0], "was not tried on") {
+		t.Errorf("an unreachable server: %v, %v", made.Warnings, err)
+	}
+	if _, err := sanitize(nowhere, &yes); snap.CodeOf(err) != snap.CodeDatabase {
+		t.Errorf("an unreachable server that is required: %v", err)
+	}
+	rules = s.rulesFile(t, "keep: ['*.id']\ntables:\n  public.person: {columns: {email: 'null'}}\n")
+	if made, err := sanitize(destination, &yes); err != nil || len(made.Warnings) != 0 {
+		t.Errorf("%v, %v", made.Warnings, err)
+	}
+	var left int
+	if err := db.QueryRow("SELECT count(*) FROM pg_database WHERE datname LIKE '%snapcli%'").Scan(&left); err != nil ||
+		left != 0 {
+		t.Errorf("%d scratch databases are left, %v", left, err)
+	}
+}
