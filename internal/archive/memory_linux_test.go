@@ -19,6 +19,7 @@ import (
 // one. Each of these is under a right checksum.
 func TestHostileManifestsTakeLittleMemory(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	base, _ := readElsewhere(t, `"tables":[]`, "", "")
 	columns := strings.Repeat("{},", 20_000) + "{}"
 	most := 100 // MiB

@@ -84,6 +84,13 @@ func NewProvider(issuer string, allowPrivate bool, now func() time.Time) (*Provi
 // Issuer returns the provider's URL.
 func (p *Provider) Issuer() string { return p.issuer }
 
+// SetTimeout sets how long a request to the provider may take, which is 15 seconds otherwise. It is
+// called before the provider is used.
+func (p *Provider) SetTimeout(d time.Duration) {
+	p.client.Timeout = d
+	p.client.Transport.(*http.Transport).ResponseHeaderTimeout = d
+}
+
 // Context returns a context in which go-oidc and oauth2 use the provider's
 // guarded client.
 func (p *Provider) Context(ctx context.Context) context.Context {

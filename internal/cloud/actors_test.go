@@ -22,6 +22,7 @@ import (
 	"snap/internal/cloud"
 	"snap/internal/cloudtest"
 	"snap/internal/operator"
+	"snap/internal/servertest"
 	"snap/internal/store"
 )
 
@@ -418,6 +419,7 @@ func (w *walk) otherSession(email string) string {
 // TestEveryDoorNamesItsActor: every audit line has the right actor, whichever door it came through.
 func TestEveryDoorNamesItsActor(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	w := newWalk(t)
 	known := append(slices.Clone(silentDoors), providerDoors...)
 	for _, s := range steps() {

@@ -138,6 +138,7 @@ func (a *archived) view() (v view) {
 // filters, proofs, and who could see a snapshot then. Two replicas may archive at once.
 func TestArchivedLogReadsTheSame(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	onArchives(t, func(t *testing.T, a *archived) {
 		a.keep()
 		before, rows := a.view(), a.rows()
@@ -171,6 +172,7 @@ func TestArchivedLogReadsTheSame(t *testing.T) {
 // are kept rows that differ from it. Lines elsewhere can still be read.
 func TestDamagedArchivesAreNamed(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	onArchives(t, func(t *testing.T, a *archived) {
 		must(t, a.Service.ArchiveLogs(t.Context()))
 		a.keep()
@@ -248,6 +250,7 @@ func bomb(t *testing.T) []byte {
 // next run completes the work.
 func TestArchivingTrustsNoWrite(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	onArchives(t, func(t *testing.T, a *archived) {
 		a.keep()
 		rows, open := a.rows(), a.Store.OpenObject

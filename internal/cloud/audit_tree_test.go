@@ -124,6 +124,7 @@ var falsified = map[string][]string{
 // and they see both checkpoints; also once the service has written more lines.
 func TestFalsifiedLogsAreFound(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	onDatabases(t, func(t *testing.T, o cloudtest.Options) {
 		w := watch(t, o)
 		w.keep()

@@ -31,6 +31,7 @@ import (
 // it with a key of alice.
 func startLimited(t *testing.T, database, dir, limits string) (r *replica, key string) {
 	t.Helper()
+	servertest.RequireServers(t, "processes of the service")
 	address := servertest.Address(t)
 	r = &replica{t: t, url: "http://" + address, config: filepath.Join(t.TempDir(), "snapcloud.yaml")}
 	must(t, os.WriteFile(r.config, fmt.Appendf(nil, `

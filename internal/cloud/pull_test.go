@@ -13,6 +13,7 @@ import (
 	"snap"
 	"snap/internal/clocktest"
 	"snap/internal/cloudtest"
+	"snap/internal/servertest"
 )
 
 func copyAll(w io.Writer, r io.Reader) (int64, error) { return io.Copy(w, r) }
@@ -151,6 +152,7 @@ func TestDownloadURLsCannotBeBent(t *testing.T) {
 // An unshare stops a download that is already running in one request.
 func TestUnshareStopsARunningDownload(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	ctx := context.Background()
 	c := cloudtest.Start(t, cloudtest.Options{Recheck: time.Nanosecond})
 	content := make([]byte, 96<<20) // more than the sockets buffer

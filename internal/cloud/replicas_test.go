@@ -61,6 +61,7 @@ type replica struct {
 // service that people know by a public URL. more are further lines of its configuration.
 func startReplica(t *testing.T, database, dir, public string, more ...string) *replica {
 	t.Helper()
+	servertest.RequireServers(t, "processes of the service")
 	address := servertest.Address(t)
 	r := &replica{t: t, url: "http://" + address, config: filepath.Join(t.TempDir(), "snapcloud.yaml")}
 	must(t, os.WriteFile(r.config, []byte(fmt.Sprintf(`

@@ -112,8 +112,9 @@ func configuration(t testing.TB, o Options, address string) cloud.Config {
 		Database: cloud.Database{URL: o.DatabaseURL}, Blob: cloud.Blob{URL: o.BlobURL},
 		Auth: cloud.Auth{ClientID: "snapcli"},
 		// Tests send requests faster than any person, some of them while the clock does not move.
+		// On a busy machine, requests wait for each other longer than people would.
 		Limits: cloud.Limits{RequestsPerCredential: -1, RequestsPerAddress: -1, SignInRequestsPerAddress: -1,
-			DiskReserve: -1},
+			DiskReserve: -1, QueueWait: "1m"},
 		Organizations: []cloud.Organization{
 			{Slug: "acme", Name: "Acme Inc", SignIn: cloud.SignIn{Type: "local"}, Users: []cloud.LocalUser{
 				person("alice", "acme", snap.RoleOwner), person("adam", "acme", snap.RoleAdmin),

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"snap"
+	"snap/internal/servertest"
 )
 
 // liveClones is what a child process does until it is killed: every operation on clones, with a line
@@ -40,6 +41,7 @@ func liveClones(ctx context.Context, a *Agent, progress Progress) error {
 // Killed at many points, whatever is done with clones leaves only what the next command finds and
 // drops, and clones that stay are whole.
 func TestKilledClonesLeaveNothing(t *testing.T) {
+	servertest.Thorough(t)
 	onClones(t, killedClonesLeaveNothing)
 	if fromEnv("SNAP_KILL_ROUNDS", 0) > 0 {
 		onMoreServers(t, killedClonesLeaveNothing)

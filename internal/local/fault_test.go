@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"snap"
+	"snap/internal/servertest"
 )
 
 // A child process of the tests runs one action of an agent, to be killed.
@@ -134,6 +135,7 @@ func readLines(r io.Reader, n int) (read int) {
 // works and removes the remains.
 func TestKilledAtRandomPoints(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	rounds := 24
 	if testing.Short() {
 		rounds = 6

@@ -19,6 +19,7 @@ import (
 	"snap/internal/cloudtest"
 	"snap/internal/engine"
 	"snap/internal/schema"
+	"snap/internal/servertest"
 )
 
 // A hostile snapshot goes the whole way: push, share, pull, and then show, load,
@@ -26,6 +27,7 @@ import (
 // other database, every account and every setting of the server are as before.
 func TestHostileSnapshots(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	for name, a := range attacks() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

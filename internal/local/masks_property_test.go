@@ -16,6 +16,7 @@ import (
 // would work.
 func TestFirstRulesLoad(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	for _, kind := range []string{"sqlite", "postgres"} {
 		for seed := range uint64(4) {
 			t.Run(fmt.Sprintf("%s %d", kind, seed), func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"snap/internal/nightly"
+	"snap/internal/servertest"
 )
 
 // lateEnv moves the clock of a child process, in seconds.
@@ -53,6 +54,7 @@ func liveNight(ctx context.Context, a *Agent) error {
 // is in the record as done, failed or missed.
 func TestKilledNights(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	rounds := fromEnv("SNAP_KILL_ROUNDS", 12)
 	s, agent := nightShop(t, Check{SQL: "SELECT count(*) FROM customer", Expect: "2000"})
 	if _, err := agent.Turn(t.Context(), s.task(t)); err != nil { // nights are due from now

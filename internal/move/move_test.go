@@ -214,6 +214,7 @@ func TestTransferMovesTheWholeService(t *testing.T) {
 // A move that would fail is refused before anything changes.
 func TestTransferRefuses(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	ctx := t.Context()
 	from := embedded(t)
 	c := from.start(t, "")

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"snap"
+	"snap/internal/servertest"
 )
 
 // world is everything outside the record: a clock, snapshots, and pushed copies. It can end the
@@ -108,6 +109,7 @@ func (w *world) turn(t *testing.T, dir string, task Task) {
 // done, as failed with a problem, or as missed in the run after it; and each pushed one copy at most.
 func TestKilledRunsAreNeitherLostNorDoubled(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	kills := 0
 	for seed := uint64(1); kills < 210; seed++ {
 		w, dir := newWorld(seed), t.TempDir()

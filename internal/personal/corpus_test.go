@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"snap/internal/servertest"
 )
 
 // labelled is one column of testdata/columns.tsv: the names and the type of a
@@ -132,6 +134,7 @@ func (f *figures) note(l labelled, finding Finding) {
 // masks 0.867 and 0.937, undecided 0.112 and 0.143.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	all := corpus(t)
 	for part, chosen := range map[string]func(string) bool{
 		"held out": heldOut,

@@ -12,6 +12,7 @@ import (
 	"snap/internal/engine"
 	"snap/internal/personal"
 	"snap/internal/schema"
+	"snap/internal/servertest"
 )
 
 // shopSchema is a table with constraints of every kind, and one that refers to it.
@@ -141,6 +142,7 @@ func TestProposalsHold(t *testing.T) {
 // The mask key is a permutation: different values of one form stay different.
 func TestKeyIsAPermutation(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	small := &column{Column: engine.Column{Type: "smallint"}, typ: personal.ParseType("smallint")}
 	mask := maskOf(testKey, ColumnRule{Mask: "key"}, small)
 	seen := map[string]bool{}

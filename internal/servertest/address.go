@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"sync"
 	"testing"
 	"time"
 )
 
-// Patience is how long tests wait for what must come, such as a server that
-// starts: it ends a hang, and says nothing of how long it should take.
-const Patience = 3 * time.Minute
+// Patience is how long tests wait for an event that must happen, such as the start of a server. It
+// only ends a hang: nothing that works takes this long, however busy the machine is.
+const Patience = 15 * time.Minute
 
 // Address returns a loopback address, host and port, that is free now, for a
 // server that may also be ended and started again: its port is below those
@@ -25,15 +26,36 @@ func Address(t testing.TB) string {
 	return fmt.Sprintf("127.0.0.1:%d", port)
 }
 
+// freePort returns a port that is free, and that no test of another process gets before this process
+// ends: its program may listen later, or more than once.
 func freePort() (int, error) {
 	var failures []error
 	for range 1000 {
 		port := 12000 + rand.IntN(20000) //nolint:gosec // any that is free will do
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		err := reserve(port)
 		if err == nil {
-			return port, l.Close()
+			return port, nil
 		}
 		failures = append(failures, err)
 	}
 	return 0, errors.Join(failures...)
 }
+
+// reserve takes the UDP port of the same number until the process ends: that is how the processes of
+// several tests agree on a TCP port without listening there.
+func reserve(port int) error {
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	held, err := net.ListenPacket("udp", address)
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return errors.Join(err, held.Close())
+	}
+	reserved.Store(port, held)
+	return l.Close()
+}
+
+// reserved keeps the reservations of this process from being collected, which would end them.
+var reserved sync.Map

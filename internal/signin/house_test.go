@@ -150,7 +150,9 @@ func (h *house) serve(orgs []signin.Organization) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	service.SetPatience(time.Minute, time.Minute, time.Minute) // a busy machine is no slow provider
+	// A busy machine is no slow provider.
+	service.SetPatience(servertest.Patience, servertest.Patience, servertest.Patience)
+	service.SetProviderTimeout(servertest.Patience)
 	h.service = service
 	h.auth = auth.New(h.store, auth.Options{Issuer: service.Issuer(), PublicURL: public, Now: h.clock.Now,
 		Sealer: h.sealer, Confirm: service.Confirm, Log: slog.New(slog.NewTextHandler(h.log, nil))})

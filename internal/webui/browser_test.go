@@ -51,7 +51,7 @@ func (c *chromium) start() {
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-sync", true),
 		chromedp.Flag("no-proxy-server", true),
-		chromedp.WSURLReadTimeout(2*time.Minute),
+		chromedp.WSURLReadTimeout(servertest.Patience),
 	)
 	allocated, endAllocator := chromedp.NewExecAllocator(context.Background(), options...)
 	var endBrowser context.CancelFunc
@@ -89,7 +89,7 @@ func newTab(t testing.TB, address string) *tab {
 	if err := chromedp.Do(first); err != nil { // the tab lives as long as this context
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(first, 5*time.Minute)
+	ctx, cancel := context.WithTimeout(first, servertest.Patience)
 	t.Cleanup(cancel)
 	b := &tab{t: t, ctx: ctx, URL: address}
 	if _, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled,
@@ -128,7 +128,7 @@ func (b *tab) until(condition string) {
 	b.t.Helper()
 	if _, err := chromedp.Run(b.ctx,
 		chromedp.Poll[bool]("(() => { try { return Boolean("+condition+") } catch { return false } })()",
-			chromedp.WithPollingTimeout(2*time.Minute),
+			chromedp.WithPollingTimeout(servertest.Patience),
 			chromedp.WithPollingInterval(30*time.Millisecond))); err != nil {
 		html, _ := chromedp.Run(b.ctx, chromedp.OuterHTML(chromedp.CSS("body")))
 		if dir := os.Getenv("SNAP_SCREENSHOTS"); dir != "" {

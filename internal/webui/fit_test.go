@@ -7,12 +7,14 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"snap/internal/cloudtest"
+	"snap/internal/servertest"
 )
 
 // On a phone a button with the service's address stays in its card, and the
 // tick of a job stands next to what it says.
 func TestBrowserTextStaysInPlace(t *testing.T) {
 	t.Parallel()
+	servertest.RequireServers(t, "a browser")
 	c := cloudtest.Start(t, cloudtest.Options{})
 	out := openUI(t, nil, "cloud: {url: \""+c.URL+"\"}\n")
 	out.post("/account/sign-in", url.Values{})

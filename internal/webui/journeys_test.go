@@ -12,11 +12,13 @@ import (
 
 	"snap"
 	"snap/internal/cloudtest"
+	"snap/internal/servertest"
 )
 
 // A click on Private shares at once, without loading a page (SPEC 3, 4.6).
 func TestBrowserSharingControl(t *testing.T) {
 	t.Parallel()
+	servertest.RequireServers(t, "a browser")
 	c := cloudtest.Start(t, cloudtest.Options{})
 	mia := c.As("mia@acme.test")
 	item := c.PushAs(mia, "shop", snap.TypeSanitized, []byte("one"))
@@ -43,6 +45,7 @@ func TestBrowserSharingControl(t *testing.T) {
 // shares it, and the focus stays in the row (SPEC 3).
 func TestBrowserUnsanitizedIsAskedAbout(t *testing.T) {
 	t.Parallel()
+	servertest.RequireServers(t, "a browser")
 	c := cloudtest.Start(t, unsanitizedShares(snap.UnsanitizedAsk))
 	mia := c.As("mia@acme.test")
 	item := c.Push(mia, "shop", []byte("one"))
@@ -68,6 +71,7 @@ func TestBrowserUnsanitizedIsAskedAbout(t *testing.T) {
 // Undo.
 func TestBrowserUnsanitizedShareIsUndone(t *testing.T) {
 	t.Parallel()
+	servertest.RequireServers(t, "a browser")
 	c := cloudtest.Start(t, cloudtest.Options{})
 	mia, max := c.As("mia@acme.test"), c.As("max@acme.test")
 	item := c.Push(mia, "shop", []byte("one"))
@@ -87,6 +91,7 @@ func TestBrowserUnsanitizedShareIsUndone(t *testing.T) {
 // A change that the service refuses is undone on the page, with the reason.
 func TestBrowserFailedChangeIsUndone(t *testing.T) {
 	t.Parallel()
+	servertest.RequireServers(t, "a browser")
 	c := cloudtest.Start(t, cloudtest.Options{})
 	mia := c.As("mia@acme.test")
 	item := c.PushAs(mia, "shop", snap.TypeSanitized, []byte("one"))
@@ -101,6 +106,7 @@ func TestBrowserFailedChangeIsUndone(t *testing.T) {
 
 func TestBrowserSharingDialog(t *testing.T) {
 	t.Parallel()
+	servertest.RequireServers(t, "a browser")
 	c := cloudtest.Start(t, cloudtest.Options{})
 	item := c.Push(c.As("mia@acme.test"), "shop", []byte("one"))
 	b := browse(t, openUI(t, c.As("alice@acme.test"), ""))
@@ -133,6 +139,7 @@ func TestBrowserSharingDialog(t *testing.T) {
 // Search, filters and paging change the list and the address.
 func TestBrowserSearchAndFilters(t *testing.T) {
 	t.Parallel()
+	servertest.RequireServers(t, "a browser")
 	c := cloudtest.Start(t, cloudtest.Options{})
 	mia := c.As("mia@acme.test")
 	shop, billing := c.Push(mia, "shop", []byte("one")), c.Push(mia, "billing", []byte("two"))
@@ -154,6 +161,7 @@ func TestBrowserSearchAndFilters(t *testing.T) {
 // The same pages without script: every step is a form or a link.
 func TestBrowserWithoutScript(t *testing.T) {
 	t.Parallel()
+	servertest.RequireServers(t, "a browser")
 	c := cloudtest.Start(t, unsanitizedShares(snap.UnsanitizedAsk))
 	alice := c.As("alice@acme.test")
 	item := c.Push(alice, "shop", []byte("one"))
@@ -186,6 +194,7 @@ func TestBrowserWithoutScript(t *testing.T) {
 // Build, push and load from the page, with live progress and the typed name.
 func TestBrowserJobs(t *testing.T) {
 	t.Parallel()
+	servertest.RequireServers(t, "a browser")
 	c := cloudtest.Start(t, cloudtest.Options{})
 	config, source, destination := shopConfig(t)
 	u := openUI(t, c.As("mia@acme.test"), config)
@@ -212,6 +221,7 @@ func TestBrowserJobs(t *testing.T) {
 // Two tabs of one browser: a job begun in one shows in the other.
 func TestBrowserTwoTabs(t *testing.T) {
 	t.Parallel()
+	servertest.RequireServers(t, "a browser")
 	config, _, _ := shopConfig(t)
 	u := openUI(t, nil, config)
 	one, two := browse(t, u), browse(t, u)
@@ -225,6 +235,7 @@ func TestBrowserTwoTabs(t *testing.T) {
 // and fills again by itself.
 func TestBrowserServiceAwayAndBack(t *testing.T) {
 	t.Parallel()
+	servertest.RequireServers(t, "a browser")
 	c := cloudtest.Start(t, cloudtest.Options{})
 	mia := c.As("mia@acme.test")
 	item := c.PushAs(mia, "shop", snap.TypeSanitized, []byte("one"))
@@ -247,6 +258,7 @@ func TestBrowserServiceAwayAndBack(t *testing.T) {
 // sees asks nothing.
 func TestBrowserUnsharedElsewhere(t *testing.T) {
 	t.Parallel()
+	servertest.RequireServers(t, "a browser")
 	c := cloudtest.Start(t, cloudtest.Options{})
 	mia := c.As("mia@acme.test")
 	item := c.PushAs(mia, "shop", snap.TypeSanitized, []byte("one"))
@@ -294,6 +306,7 @@ func TestBrowserUnsharedElsewhere(t *testing.T) {
 // the event stream puts into it.
 func TestBrowserHostileName(t *testing.T) {
 	t.Parallel()
+	servertest.RequireServers(t, "a browser")
 	c := cloudtest.Start(t, cloudtest.Options{})
 	mia := c.As("mia@acme.test")
 	item := c.Push(mia,
@@ -313,6 +326,7 @@ func TestBrowserHostileName(t *testing.T) {
 // and dark.
 func TestBrowserAccessibility(t *testing.T) {
 	t.Parallel()
+	servertest.RequireServers(t, "a browser")
 	rules := axe(t)
 	c := cloudtest.Start(t, cloudtest.Options{})
 	_, dialog := populate(t, c)
@@ -369,6 +383,7 @@ func (b *tab) check(rules, what string) {
 // included.
 func TestFirstPageIsSmall(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	c := cloudtest.Start(t, cloudtest.Options{})
 	mia := c.As("mia@acme.test")
 	for i := range pageSize {

@@ -11,6 +11,7 @@ import (
 
 	"snap"
 	"snap/internal/cloudtest"
+	"snap/internal/servertest"
 )
 
 // held keeps the first answer that matches until it is released; the answer was
@@ -65,6 +66,7 @@ func browseHeld(t *testing.T, u *ui, match func(*http.Request) bool) (*tab, *hel
 // it arrives afterwards.
 func TestBrowserLateAnswerOfAJob(t *testing.T) {
 	t.Parallel()
+	servertest.RequireServers(t, "a browser")
 	config, _, _ := shopConfig(t)
 	u := openUI(t, nil, config)
 	b, late := browseHeld(t, u, func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/build") })
@@ -88,6 +90,7 @@ func TestBrowserLateAnswerOfAJob(t *testing.T) {
 // A dismissed job does not come back with a late answer.
 func TestBrowserLateAnswerAfterDismissal(t *testing.T) {
 	t.Parallel()
+	servertest.RequireServers(t, "a browser")
 	config, _, _ := shopConfig(t)
 	u := openUI(t, nil, config)
 	b, late := browseHeld(t, u, func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/build") })
@@ -111,6 +114,7 @@ func TestBrowserLateAnswerAfterDismissal(t *testing.T) {
 // arrives after it; it is asked for again.
 func TestBrowserLateListing(t *testing.T) {
 	t.Parallel()
+	servertest.RequireServers(t, "a browser")
 	c := cloudtest.Start(t, cloudtest.Options{})
 	mia := c.As("mia@acme.test")
 	item := c.PushAs(mia, "shop", snap.TypeSanitized, []byte("one"))

@@ -8,12 +8,14 @@ import (
 
 	"snap"
 	"snap/internal/cloudtest"
+	"snap/internal/servertest"
 )
 
 // The page offers each role what it may do, and nothing else: a viewer sees and
 // pulls, a member shares what is theirs, owners and admins everything.
 func TestBrowserRoles(t *testing.T) {
 	t.Parallel()
+	servertest.RequireServers(t, "a browser")
 	c := cloudtest.Start(t, cloudtest.Options{})
 	mia := c.As("mia@acme.test")
 	item := c.PushAs(mia, "shop", snap.TypeSanitized, []byte("one"))
@@ -55,6 +57,7 @@ func TestBrowserRoles(t *testing.T) {
 // making, and an owner of theirs can decline; then it is gone from the page.
 func TestBrowserRecipient(t *testing.T) {
 	t.Parallel()
+	servertest.RequireServers(t, "a browser")
 	c := cloudtest.Start(t, cloudtest.Options{})
 	config, _, _ := shopConfig(t)
 	alice := openUI(t, c.As("alice@acme.test"), config)

@@ -10,6 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"snap/internal/cloudtest"
+	"snap/internal/servertest"
 )
 
 // servicePage is one of the cloud service's own pages, which share the look.
@@ -51,6 +52,7 @@ func (b *tab) signInAs(email, password string) {
 // and dark, and fit 360 pixels.
 func TestBrowserServicePages(t *testing.T) {
 	t.Parallel()
+	servertest.RequireServers(t, "a browser")
 	rules := axe(t)
 	c := cloudtest.Start(t, cloudtest.Options{})
 	b := newTab(t, c.URL)

@@ -6,6 +6,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"snap/internal/cloudtest"
+	"snap/internal/servertest"
 )
 
 // mostShift is what the Snapshots page may move in all by itself; 0.1 is what
@@ -17,6 +18,7 @@ const mostShift = 0.1
 // when it is refreshed, with a new row too, and when a dialog opens on it.
 func TestBrowserLayoutIsStable(t *testing.T) {
 	t.Parallel()
+	servertest.RequireServers(t, "a browser")
 	c := cloudtest.Start(t, cloudtest.Options{})
 	_, dialog := populate(t, c)
 	config, _, _ := shopConfig(t)

@@ -11,12 +11,14 @@ import (
 
 	"snap"
 	"snap/internal/cloudtest"
+	"snap/internal/servertest"
 )
 
 // SPEC 5.2 from the page: sign in by device grant, see the cloud, sign out. The
 // tokens are in no page (L4).
 func TestBrowserSignInAndOut(t *testing.T) {
 	t.Parallel()
+	servertest.RequireServers(t, "a browser")
 	c := cloudtest.Start(t, cloudtest.Options{})
 	item := c.Push(c.As("mia@acme.test"), "shop", []byte("one"))
 	u := openUI(t, nil, "cloud: {url: \""+c.URL+"\"}\n")

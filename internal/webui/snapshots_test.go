@@ -9,6 +9,7 @@ import (
 
 	"snap"
 	"snap/internal/cloudtest"
+	"snap/internal/servertest"
 )
 
 // SPEC 4.6: cloud rows carry a badge, a Sharing control and a Pull action; the
@@ -150,6 +151,7 @@ func TestSharingControlOfOthers(t *testing.T) {
 // Pages follow each other without a gap and without repeating.
 func TestPaging(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	c := cloudtest.Start(t, cloudtest.Options{})
 	mia := c.As("mia@acme.test")
 	want := map[string]bool{}
@@ -227,6 +229,7 @@ func TestWithoutTheService(t *testing.T) {
 // Sorting covers what is here and what is in the cloud, over several pages.
 func TestSorting(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	c := cloudtest.Start(t, cloudtest.Options{})
 	mia := c.As("mia@acme.test")
 	small := c.Push(mia, "bb", []byte("1"))

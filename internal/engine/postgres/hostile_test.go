@@ -431,6 +431,7 @@ func TestPlantedFunctionsAreNotCalled(t *testing.T) {
 // Reading somebody else's table of contents needs little memory, however large it is.
 func TestLargeContentsAreRefused(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	number := func(n int) []byte {
 		sign := byte(0)
 		if n < 0 {

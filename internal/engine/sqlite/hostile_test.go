@@ -15,6 +15,7 @@ import (
 
 	"snap/internal/engine"
 	"snap/internal/schema"
+	"snap/internal/servertest"
 )
 
 // machine is what a hostile snapshot must not change: a home folder with a
@@ -217,6 +218,7 @@ func hostileSchemas(m machine) map[string]string {
 // No schema of a file can change anything on the machine.
 func TestHostileSchemas(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	for name := range hostileSchemas(machine{}) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -263,6 +265,7 @@ func TestHostileSchemasOfMine(t *testing.T) {
 // A false description of a valid file is refused, or loaded exactly as it is described.
 func TestHostileDescriptions(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	m := newMachine(t)
 	path := filepath.Join(t.TempDir(), "from.db")
 	makeDB(t, path, victim)
@@ -336,6 +339,7 @@ func TestHostileDescriptions(t *testing.T) {
 // Damaged and altered pages cause errors, or valid rows.
 func TestHostilePages(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	path := filepath.Join(t.TempDir(), "from.db")
 	makeDB(t, path,
 		`PRAGMA page_size = 512;`+victim+`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300) INSERT INTO t (a) SELECT 'a text that is long enough ' || i FROM n;

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"snap/internal/engine"
+	"snap/internal/servertest"
 )
 
 // Generated databases are restored unchanged: any names, any kinds of tables and values, any page
@@ -21,6 +22,7 @@ import (
 // masking a column changes nothing else.
 func TestGeneratedDatabasesRoundTrip(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	rapid.Check(t, func(r *rapid.T) {
 		dir, err := os.MkdirTemp("", "sqlite-property-")
 		if err != nil {
