@@ -24,8 +24,9 @@ import (
 // cloneShop is a machine with a snapshot of one kind of database, and a clock.
 type cloneShop struct {
 	shop
-	kind snap.Engine
-	late atomic.Int64 // how far the clock is ahead
+	kind   snap.Engine
+	server string       // of MySQL
+	late   atomic.Int64 // how far the clock is ahead
 }
 
 // onClones runs a test on every kind of database.
@@ -53,7 +54,7 @@ func onMoreServers(t *testing.T, test func(*testing.T, *cloneShop)) {
 // [servertest.MySQLServers].
 func newCloneShop(t *testing.T, kind snap.Engine, server string) *cloneShop {
 	t.Helper()
-	s := &cloneShop{shop: newShop(t), kind: kind}
+	s := &cloneShop{shop: newShop(t), kind: kind, server: server}
 	s.now = func() time.Time { return time.Now().Add(time.Duration(s.late.Load())) }
 	if kind == snap.MySQL {
 		to := servertest.OwnMySQL(t, server, t.TempDir()) // its own: the test counts what is left on it
@@ -156,7 +157,9 @@ func (s *cloneShop) left(t testing.TB) (names []string) {
 	if s.kind == snap.MySQL {
 		query = `SELECT schema_name FROM information_schema.schemata WHERE schema_name LIKE 'snapcli\_%'`
 	}
-	rows, err := s.db(t, target.Source).Query(query)
+	db := s.db(t, target.Source)
+	defer db.Close()
+	rows, err := db.Query(query)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,41 +177,44 @@ func (s *cloneShop) left(t testing.TB) (names []string) {
 // The whole life of clones: copies are independent of each other, a reset puts one back, a branch
 // has what its origin had, and nothing is left when they are dropped.
 func TestClonesLive(t *testing.T) {
-	onClones(t, func(t *testing.T, s *cloneShop) {
-		one, two := s.clone(t, CloneOptions{Name: "one"}), s.clone(t, CloneOptions{Name: "two/b"})
-		s.exec(t, one.Secret, "DELETE FROM customer WHERE id > 10")
-		if a, b := s.rows(t, one.Secret), s.rows(t, two.Secret); a != 10 || b != 2000 {
-			t.Errorf("%d and %d rows, want 10 and 2000", a, b)
+	onClones(t, clonesLive)
+	onMoreServers(t, clonesLive)
+}
+
+func clonesLive(t *testing.T, s *cloneShop) {
+	one, two := s.clone(t, CloneOptions{Name: "one"}), s.clone(t, CloneOptions{Name: "two/b"})
+	s.exec(t, one.Secret, "DELETE FROM customer WHERE id > 10")
+	if a, b := s.rows(t, one.Secret), s.rows(t, two.Secret); a != 10 || b != 2000 {
+		t.Errorf("%d and %d rows, want 10 and 2000", a, b)
+	}
+	branch, err := s.Branch(t.Context(), "one", CloneOptions{Name: "branch"}, false)
+	if err != nil || branch.From != "one" {
+		t.Fatalf("%+v, %v", branch, err)
+	}
+	s.exec(t, branch.Secret, "DELETE FROM customer WHERE id > 5")
+	if _, err := s.ResetClone(t.Context(), "one", CloneOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := s.rows(t, one.Secret), s.rows(t, branch.Secret); a != 2000 || b != 5 {
+		t.Errorf("%d and %d rows, want 2000 and 5", a, b)
+	}
+	if _, err := s.ResetClone(t.Context(), "branch", CloneOptions{}, nil); err != nil || s.rows(t,
+		branch.Secret) != 2000 {
+		t.Errorf("a branch goes back to the snapshot: %v", err)
+	}
+	for _, name := range []string{"one", "two/b", "branch"} {
+		if err := s.DropClone(t.Context(), name); err != nil {
+			t.Error(err)
 		}
-		branch, err := s.Branch(t.Context(), "one", CloneOptions{Name: "branch"}, false)
-		if err != nil || branch.From != "one" {
-			t.Fatalf("%+v, %v", branch, err)
-		}
-		s.exec(t, branch.Secret, "DELETE FROM customer WHERE id > 5")
-		if _, err := s.ResetClone(t.Context(), "one", CloneOptions{}, nil); err != nil {
-			t.Fatal(err)
-		}
-		if a, b := s.rows(t, one.Secret), s.rows(t, branch.Secret); a != 2000 || b != 5 {
-			t.Errorf("%d and %d rows, want 2000 and 5", a, b)
-		}
-		if _, err := s.ResetClone(t.Context(), "branch", CloneOptions{}, nil); err != nil || s.rows(t,
-			branch.Secret) != 2000 {
-			t.Errorf("a branch goes back to the snapshot: %v", err)
-		}
-		for _, name := range []string{"one", "two/b", "branch"} {
-			if err := s.DropClone(t.Context(), name); err != nil {
-				t.Error(err)
-			}
-		}
-		if s.rows(t, one.Secret) != -1 {
-			t.Error("a dropped clone can be read")
-		}
-		s.deleteAll(t)
-		if _, err := s.SweepClones(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		s.nothingLeft(t)
-	})
+	}
+	if s.rows(t, one.Secret) != -1 {
+		t.Error("a dropped clone can be read")
+	}
+	s.deleteAll(t)
+	if _, err := s.SweepClones(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.nothingLeft(t)
 }
 
 // deleteAll deletes the snapshots, so that their templates are not wanted any more.
@@ -283,36 +289,46 @@ func TestClonesExpire(t *testing.T) {
 
 // A template that somebody opened and changed is found and made again.
 func TestChangedTemplatesAreRepaired(t *testing.T) {
-	onClones(t, func(t *testing.T, s *cloneShop) {
-		s.clone(t, CloneOptions{Name: "one"})
-		template := s.template(t)
-		switch s.kind {
-		case snap.MySQL:
-			s.exec(t, template, "DELETE FROM customer")
-			s.exec(t, template, "ALTER TABLE customer ADD c INT")
-		case snap.Postgres:
-			target, _ := s.Target(shopTarget)
-			if s.rows(t, template) != -1 {
-				t.Error("a template can be connected to")
-			}
-			name := template[strings.LastIndex(template, "/")+1 : strings.Index(template, "?")]
-			s.exec(t, target.Source, "ALTER DATABASE "+name+" ALLOW_CONNECTIONS true")
-			s.exec(t, template, "DELETE FROM customer")
-			s.exec(t, target.Source, "ALTER DATABASE "+name+" ALLOW_CONNECTIONS false")
-		default:
-			path, err := sqlite.Path(template)
-			if err != nil || os.Chmod(path, 0o600) != nil {
-				t.Fatal(err)
-			}
-			s.exec(t, template, "DELETE FROM customer")
+	onClones(t, changedTemplatesAreRepaired)
+	onMoreServers(t, changedTemplatesAreRepaired)
+}
+
+func changedTemplatesAreRepaired(t *testing.T, s *cloneShop) {
+	s.clone(t, CloneOptions{Name: "one"})
+	template := s.template(t)
+	switch s.kind {
+	case snap.MySQL:
+		name := template[strings.LastIndex(template, "/")+1:]
+		if s.server != "mariadb" {
+			s.exec(t, template, "ALTER DATABASE "+name+" READ ONLY = 0")
 		}
-		if two := s.clone(t, CloneOptions{Name: "two"}); s.rows(t, two.Secret) != 2000 {
-			t.Errorf("%d rows in a clone of a changed template", s.rows(t, two.Secret))
+		s.exec(t, template, "DELETE FROM customer")
+		s.exec(t, template, "ALTER TABLE customer ADD c INT")
+		if s.server != "mariadb" {
+			s.exec(t, template, "ALTER DATABASE "+name+" READ ONLY = 1")
 		}
-		if _, err := s.ResetClone(t.Context(), "one", CloneOptions{}, nil); err != nil {
-			t.Error(err)
+	case snap.Postgres:
+		target, _ := s.Target(shopTarget)
+		if s.rows(t, template) != -1 {
+			t.Error("a template can be connected to")
 		}
-	})
+		name := template[strings.LastIndex(template, "/")+1 : strings.Index(template, "?")]
+		s.exec(t, target.Source, "ALTER DATABASE "+name+" ALLOW_CONNECTIONS true")
+		s.exec(t, template, "DELETE FROM customer")
+		s.exec(t, target.Source, "ALTER DATABASE "+name+" ALLOW_CONNECTIONS false")
+	default:
+		path, err := sqlite.Path(template)
+		if err != nil || os.Chmod(path, 0o600) != nil {
+			t.Fatal(err)
+		}
+		s.exec(t, template, "DELETE FROM customer")
+	}
+	if two := s.clone(t, CloneOptions{Name: "two"}); s.rows(t, two.Secret) != 2000 {
+		t.Errorf("%d rows in a clone of a changed template", s.rows(t, two.Secret))
+	}
+	if _, err := s.ResetClone(t.Context(), "one", CloneOptions{}, nil); err != nil {
+		t.Error(err)
+	}
 }
 
 // template returns the URL of the only template.

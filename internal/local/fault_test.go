@@ -4,6 +4,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -81,6 +82,9 @@ func (s shop) child(t testing.TB, action string, env ...string) *exec.Cmd {
 func (s shop) steps(t *testing.T, action string, env ...string) int {
 	t.Helper()
 	out, err := s.child(t, action, env...).Output()
+	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
+		t.Fatalf("%s: %v: %s", action, err, failed.Stderr)
+	}
 	if err != nil {
 		t.Fatalf("%s: %v", action, err)
 	}

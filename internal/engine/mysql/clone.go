@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -315,7 +316,8 @@ func (e Engine) Drop(ctx context.Context, raw string) error {
 			_, _ = db.ExecContext(ctx, "KILL "+id) // one that has ended by itself is no error
 		}
 		_, err = db.ExecContext(ctx, "ALTER DATABASE "+quote(d.name)+" READ ONLY = 0")
-		if n := number(err); err != nil && n != erSyntax && n != erNoDatabase && n != erNoRight {
+		if n := number(err); err != nil &&
+			!slices.Contains([]uint16{erSyntax, erNoDatabase, erNoSchema, erNoRight}, n) {
 			return err
 		}
 		if _, err = db.ExecContext(ctx, "DROP DATABASE IF EXISTS "+quote(d.name)); err != nil {

@@ -122,6 +122,7 @@ const (
 	erDatabaseDenied = 1044
 	erAccessDenied   = 1045
 	erNoDatabase     = 1049
+	erNoSchema       = 3503 // MySQL's answer to ALTER DATABASE
 	erTableDenied    = 1142
 	erNoRight        = 1227
 	erNoTable        = 1146

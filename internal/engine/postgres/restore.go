@@ -184,6 +184,11 @@ func randomName(prefix string) string {
 
 // create creates the empty scratch database. Only its owner can connect to it.
 func (s *scratch) create(ctx context.Context, run restoring) error {
+	if s.place.requireClone() == nil { // whoever drops a killed clone waits until the server has created this
+		if err := holdName(ctx, s.admin, s.place.name()); err != nil {
+			return err
+		}
+	}
 	if s.trust != engine.Mine && s.loader.name == "" {
 		if err := s.makeLoader(ctx); err != nil {
 			return err
