@@ -34,11 +34,19 @@ reference them, and everything that all of these reference, so that every
 foreign key holds. --rows and --max-size take as large a percentage as fits
 into a number of rows, or into a size before compression. docs/sanitizing.md
 explains the rules. These flags replace the subset of the target's
-configuration.`,
+configuration.
+
+--table, --schema, --exclude-table, --exclude-data and --exclude-extension take
+patterns: * matches any characters, ? matches one, and double quotes turn both
+off. Foreign keys, views and other objects that need something that is left out
+are left out too, and named. --table and --schema replace those of the
+target's configuration; the other flags add to it.`,
 		Example: examples("take a snapshot", "snapcli build shop", "keep only its name, for a script",
 			"name=$(snapcli build shop --quiet)",
 			"a tenth of the customers, and the rows that belong to them", "snapcli build shop --percent 10",
 			"a subset that fits on a laptop", "snapcli build shop --max-size 200MB",
+			"leave out a table, and the rows of another",
+			"snapcli build shop --exclude-table 'log_*' --exclude-data sessions",
 			"one customer, and the rows that belong to it", "snapcli build shop --where 'customers=id = 17'",
 			"encrypt it for a colleague", "snapcli build shop --encrypt-to colleague.pub"),
 		Args:              command.ExactArgs("target"),
@@ -62,6 +70,7 @@ configuration.`,
 	cmd.Flags().StringVar(&o.Subset.MaxSize, "max-size", "",
 		"take a subset of at most about this size before compression, such as 200MB")
 	cmd.Flags().BoolVar(&o.Whole, "no-subset", false, "take every row, whatever the target's configuration says")
+	choiceFlags(cmd, &o.Choice)
 	cmd.Flags().Bool("no-push", false, "accepted for scripts; a build never pushes")
 	for _, flag := range []string{"where", "percent"} {
 		cmd.MarkFlagsMutuallyExclusive(flag, "rows", "max-size", "no-subset")

@@ -90,6 +90,9 @@ func settings(agent *local.Agent) []setting {
 			put(key+"sanitize.prove", strconv.FormatBool(*prove))
 		}
 		put(key+"subset", limits(t.Subset))
+		for _, list := range choiceLists(t.Choice()) {
+			put(key+list.key, strings.Join(list.patterns, ", "))
+		}
 	}
 	if own := c.Trust.OwnOrganization; own != nil {
 		put("trust.own_organization", strconv.FormatBool(*own))

@@ -30,6 +30,9 @@ func (a *app) checkConfig() error {
 	var broken []error
 	for _, f := range agent.Flaws() {
 		err := fmt.Errorf("%s: %w", f.Key, f.Err)
+		if at := agent.Position(f.Key); at != "" {
+			err = fmt.Errorf("%s: %w", at, err)
+		}
 		if f.Doubt {
 			a.warn("%s", err)
 			continue

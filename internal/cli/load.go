@@ -24,6 +24,10 @@ prints which one it chose. The file is verified first, and the database is
 replaced whole or not at all. Load asks before it replaces a database; scripts
 confirm with --yes.
 
+--only replaces the rows of the tables that match a pattern, in one transaction,
+and leaves everything else as it is. The tables must exist in the destination,
+and every foreign key must hold at the end. No trigger fires.
+
 A snapshot of another organization, or of unknown origin, fills the destination
 with its tables and rows. It cannot run anything that its author wrote, nor read
 or change another database, an account, a setting or a file: its functions,
@@ -33,6 +37,7 @@ or confirm when load asks; --yes does not confirm that.`,
 		Example: examples(
 			"load the latest snapshot", "snapcli load shop",
 			"load the newest masked one, without asking", "snapcli load shop --type sanitized --yes",
+			"replace the rows of one table", "snapcli load shop --only orders --yes",
 			"load an encrypted one", "snapcli load shop --identity key.txt"),
 		Args:              command.ExactArgs("target"),
 		ValidArgsFunction: a.completeTargets,
@@ -50,6 +55,11 @@ or confirm when load asks; --yes does not confirm that.`,
 		"load even into a destination that is marked as production or looks like it")
 	cmd.Flags().BoolVar(&o.WithPrograms, "with-programs", false,
 		"load also the functions, triggers, views and other programs of another organization's snapshot")
+	cmd.Flags().StringArrayVar(&o.Only, "only", nil,
+		"replace only the rows of the tables that match a pattern; may be repeated")
+	for _, whole := range []string{"terminate", "with-programs"} {
+		cmd.MarkFlagsMutuallyExclusive("only", whole)
+	}
 	jobsFlag(cmd, &o.Jobs, "tables written at once; 0 is the target's setting")
 	identityFlag(cmd, &o.Identity)
 	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeLocal)
@@ -104,6 +114,11 @@ func (a *app) load(ctx context.Context, target string, o local.LoadOptions, yes 
 			viewProvenance(r.Snapshot.From), viewPrograms(r.LeftOut),
 		})
 	}
+	if r.Only {
+		a.done(r.Snapshot.Name, "replaced the rows of %s of %s with those of %s in %s",
+			plural(len(r.Tables), "table", "tables"), r.Destination, r.Snapshot.Name, brief(r.Elapsed))
+		return nil
+	}
 	a.done(r.Snapshot.Name, "loaded %s into %s%s in %s", r.Snapshot.Name, r.Destination, tablesOf(len(r.Tables)),
 		brief(r.Elapsed))
 	return nil
@@ -117,6 +132,12 @@ func (a *app) confirmLoad(ctx context.Context, p local.Preflight, yes bool) erro
 	}
 	if !p.Exists {
 		return nil
+	}
+	if len(p.Only) > 0 {
+		return a.confirm(ctx, yes, fmt.Sprintf("Replace rows in the database %s?", p.Destination),
+			fmt.Sprintf("The tables that match %s lose their rows and get those of %s (%s).", strings.Join(p.Only,
+				", "),
+				p.Snapshot.Name, p.Snapshot.Type))
 	}
 	details := fmt.Sprintf("It has %s, %s. %s (%s, %s) takes its place.",
 		plural(p.Tables, "table", "tables"), size(p.Size), p.Snapshot.Name, p.Snapshot.Type, size(p.Snapshot.Size))

@@ -78,6 +78,7 @@ type localView struct {
 
 	Provenance provenanceView `json:"provenance"`
 	Programs   []programView  `json:"programs,omitempty" doc:"only from show: its functions, triggers and other objects with code"`
+	Omitted    []string       `json:"omitted,omitempty" doc:"only from show: the parts that it lacks, as sentences"`
 }
 
 // provenanceView describes where a snapshot came from.
@@ -110,7 +111,7 @@ func viewSnapshot(s local.Snapshot) localView {
 	v := localView{
 		Target: s.Target, Name: s.Name, Type: s.Type, Engine: s.Engine, Size: s.Size, SHA256: s.SHA256,
 		CreatedAt: s.Created, File: s.Path, Cloud: s.Cloud, Encrypted: s.Encrypted,
-		Provenance: viewProvenance(s.From), Programs: viewPrograms(s.Programs),
+		Provenance: viewProvenance(s.From), Programs: viewPrograms(s.Programs), Omitted: s.Omitted,
 	}
 	if s.Subset != nil {
 		v.Subset = (*subsetView)(s.Subset)

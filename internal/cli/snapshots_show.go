@@ -115,6 +115,9 @@ func (a *app) showLocal(s local.Snapshot) error {
 	if len(s.Programs) > 0 {
 		pairs = append(pairs, "Programs", local.CountPrograms(s.Programs))
 	}
+	for _, sentence := range s.Omitted {
+		pairs = append(pairs, "Omitted", sentence)
+	}
 	a.fields(pairs...)
 	if len(s.Tables) == 0 {
 		return nil

@@ -50,11 +50,13 @@ type targetView struct {
 
 	EncryptTo []string    `json:"encrypt_to,omitempty" doc:"public keys, or files of them"`
 	Subset    *limitsView `json:"subset,omitempty" doc:"which rows its snapshots are limited to"`
+
+	choiceView
 }
 
 func viewTarget(t local.Target) targetView {
 	v := targetView{t.Name, hidePassword(t.Source), hidePassword(t.Destination), hidePassword(t.Scratch), t.Jobs,
-		t.Production, t.Sanitize.Rules, t.Sanitize.SQL, t.EncryptTo, nil}
+		t.Production, t.Sanitize.Rules, t.Sanitize.SQL, t.EncryptTo, nil, viewChoice(t.Choice())}
 	if limits(t.Subset) != "" {
 		v.Subset = &limitsView{Where: t.Subset.Where, Percent: t.Subset.Percent, Rows: t.Subset.Rows,
 			MaxSize: t.Subset.MaxSize}

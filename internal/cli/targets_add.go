@@ -137,5 +137,9 @@ func keepUnchanged(cmd *cobra.Command, t *local.Target, old local.Target) {
 	keep("encrypt-to", func() { t.EncryptTo = old.EncryptTo })
 	keep("sanitize-sql", func() { t.Sanitize.SQL = old.Sanitize.SQL })
 	keep("sanitize-rules", func() { t.Sanitize.Rules = old.Sanitize.Rules })
-	t.Subset, t.Sanitize.Prove = old.Subset, old.Sanitize.Prove
+	t.Sanitize.Prove = old.Sanitize.Prove
+	t.Subset, t.Clones, t.Schedule, t.TimeZone, t.Checks = old.Subset, old.Clones, old.Schedule, old.TimeZone,
+		old.Checks
+	t.Include, t.Schemas, t.Exclude, t.ExcludeData = old.Include, old.Schemas, old.Exclude, old.ExcludeData
+	t.ExcludeExtensions, t.Omit = old.ExcludeExtensions, old.Omit
 }

@@ -90,6 +90,7 @@ type Options struct {
 	Progress func(done, total int64) // bytes; may be nil
 	Phase    func(name string)       // called when a new phase begins; may be nil
 	Subset   *Subset                 // for Dump: include only some rows; nil includes all
+	Choice   Choice                  // for Dump: include only some objects
 	Notice   func(sentence string)   // called with messages for the user; may be nil
 
 	// Every is for Inspect: it returns a function that is called with every value of a column, in

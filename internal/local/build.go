@@ -18,6 +18,7 @@ type BuildOptions struct {
 	Encrypt Encryption
 	Subset  SubsetSpec // the zero value uses the target's subset
 	Whole   bool       // include every row, even if the target has a subset
+	Choice  Choice     // added to the target's; its tables and schemas replace the target's
 	// Named is called with the snapshot's name before it exists; an error stops the build. Nil does
 	// nothing.
 	Named func(name string) error
@@ -92,9 +93,13 @@ func (a *Agent) Build(ctx context.Context, target string, o BuildOptions, p Prog
 	if err != nil {
 		return Snapshot{}, err
 	}
+	choice, err := o.choice(t)
+	if err != nil {
+		return Snapshot{}, err
+	}
 	p.phase("connect")
 	d := draft{Manifest: archive.Manifest{Target: t.Name, Type: snap.TypeSnapshot}, from: Provenance{Origin: Mine},
-		to: to, jobs: jobsOf(o.Jobs, t.Jobs), subset: limits, named: o.Named}
+		to: to, jobs: jobsOf(o.Jobs, t.Jobs), subset: limits, choice: choice, named: o.Named}
 	mended := a.mendTarget(ctx, t)
 	s, err := a.newSnapshot(ctx, from, d, p)
 	s.Warnings = append(s.Warnings, mended()...)

@@ -49,10 +49,20 @@ type Target struct {
 	EncryptTo   []string     `yaml:"encrypt_to,omitempty" koanf:"encrypt_to"`   // public keys, or files of them, that its snapshots are encrypted to
 	Sanitize    SanitizeSpec `yaml:"sanitize,omitempty" koanf:"sanitize"`
 	Subset      SubsetSpec   `yaml:"subset,omitempty" koanf:"subset"`
-	Clones      ClonesSpec   `yaml:"clones,omitempty" koanf:"clones"`
-	Schedule    string       `yaml:"schedule,omitempty" koanf:"schedule"`   // of `snapcli agent`, in the syntax of cron
-	TimeZone    string       `yaml:"time_zone,omitempty" koanf:"time_zone"` // of the schedule; "" is UTC
-	Checks      []Check      `yaml:"checks,omitempty" koanf:"checks"`       // must hold before the agent pushes
+	// Include has patterns of the tables to build, and Schemas of PostgreSQL schemas; none means all.
+	// Exclude and ExcludeExtensions have patterns of tables, views and extensions to leave out, and
+	// ExcludeData of tables to build without rows. Omit has kinds of objects, see [OmitKinds].
+	Include           []string `yaml:"include,omitempty" koanf:"include"`
+	Schemas           []string `yaml:"schemas,omitempty" koanf:"schemas"`
+	Exclude           []string `yaml:"exclude,omitempty" koanf:"exclude"`
+	ExcludeData       []string `yaml:"exclude_data,omitempty" koanf:"exclude_data"`
+	ExcludeExtensions []string `yaml:"exclude_extensions,omitempty" koanf:"exclude_extensions"`
+	Omit              []string `yaml:"omit,omitempty" koanf:"omit"`
+
+	Clones   ClonesSpec `yaml:"clones,omitempty" koanf:"clones"`
+	Schedule string     `yaml:"schedule,omitempty" koanf:"schedule"`   // of `snapcli agent`, in the syntax of cron
+	TimeZone string     `yaml:"time_zone,omitempty" koanf:"time_zone"` // of the schedule; "" is UTC
+	Checks   []Check    `yaml:"checks,omitempty" koanf:"checks"`       // must hold before the agent pushes
 }
 
 // Check is a query on a masked copy and the value that it must return.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/knadh/koanf/v2"
@@ -49,7 +50,8 @@ func envKeys(file *koanf.Koanf, env func(string) string) (map[string]any, error)
 		value := env(name)
 		switch parts := strings.Split(key, keyDelim); {
 		case value == "":
-		case key == "identities" || key == "postgres_tools" || len(parts) == 3 && parts[2] == "encrypt_to":
+		case key == "identities" || key == "postgres_tools" || len(parts) == 3 && slices.Contains(targetLists(),
+			parts[2]):
 			set[key] = strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == '\n' })
 		default:
 			set[key] = value
@@ -62,8 +64,13 @@ func fieldsOf(group string) []string {
 	if group == "storage_profiles" {
 		return []string{"url"}
 	}
-	return []string{"source", "destination", "scratch", "jobs", "production", "encrypt_to", "sanitize" + keyDelim +
-		"rules", "sanitize" + keyDelim + "sql", "subset" + keyDelim + "percent"}
+	return append(targetLists(), "source", "destination", "scratch", "jobs", "production", "sanitize"+keyDelim+"rules",
+		"sanitize"+keyDelim+"sql", "subset"+keyDelim+"percent")
+}
+
+// targetLists returns the settings of a target that are lists of texts.
+func targetLists() []string {
+	return []string{"encrypt_to", "include", "schemas", "exclude", "exclude_data", "exclude_extensions", "omit"}
 }
 
 // envName returns the name of the environment variable that sets a key.

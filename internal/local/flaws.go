@@ -79,6 +79,7 @@ func (a *Agent) targetFlaws(t Target, f *flaws) {
 	_, err := a.recipients(Encryption{}, t)
 	f.add(Flaw{Key: at + ".encrypt_to", Err: err})
 	f.add(Flaw{Key: at + ".subset", Err: t.Subset.check()})
+	choiceFlaws(at, t, f)
 }
 
 // urlFlaw checks a URL after expanding its ${NAME} references. An unset variable is only doubtful,

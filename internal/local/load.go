@@ -20,6 +20,7 @@ type LoadOptions struct {
 	Terminate bool                  // end other connections to the destination
 	Force     bool                  // load even into a destination that is marked as production or looks like it
 	Jobs      int
+	Only      []string // patterns of tables: replaces only their rows, in an existing database
 	Identity  []string // files of private keys for decryption; nil: those of the configuration
 
 	// WithPrograms loads the programs of a foreign snapshot too, each after a check. Trust is
@@ -33,6 +34,7 @@ type LoadResult struct {
 	Snapshot    Snapshot
 	Destination string // URL without its password
 	Replaced    bool   // the destination existed before
+	Only        bool   // only the rows of Tables were replaced
 	Tables      []archive.Table
 	Elapsed     time.Duration
 	LeftOut     []schema.Program // not loaded, because the snapshot is foreign
@@ -67,7 +69,8 @@ func (a *Agent) Load(ctx context.Context, target string, o LoadOptions, p Progre
 	}
 	d.WithPrograms = o.WithPrograms
 	ready, err := a.preflight(ctx, s, r, d, to, p)
-	if err == nil {
+	ready.Only = o.Only
+	if err == nil && len(o.Only) == 0 {
 		err = requireUnused(ctx, ready, to, o.Terminate)
 	}
 	if err == nil {
@@ -77,6 +80,11 @@ func (a *Agent) Load(ctx context.Context, target string, o LoadOptions, p Progre
 		return LoadResult{}, err
 	}
 	o.Jobs = jobsOf(o.Jobs, t.Jobs)
+	if len(o.Only) > 0 {
+		tables, err := a.refill(ctx, d, to, ready, o, p)
+		return LoadResult{Snapshot: s, Destination: to.shown, Replaced: true, Only: true, Tables: toArchive(tables),
+			Elapsed: a.now().Sub(started)}, err
+	}
 	notices, err := a.replace(ctx, d, to, o, p)
 	return LoadResult{
 		Snapshot: s, Destination: to.shown, Replaced: ready.Exists, Tables: r.Manifest().Tables,
@@ -122,6 +130,26 @@ func (a *Agent) confirm(ready Preflight, d engine.Dump, o LoadOptions) error {
 		return nil
 	}
 	return o.Confirm(ready)
+}
+
+// refill replaces the rows of some tables.
+func (a *Agent) refill(ctx context.Context, d engine.Dump, to database, ready Preflight, o LoadOptions,
+	p Progress) ([]engine.Table, error) {
+	filler, ok := to.engine.(engine.Refiller)
+	if !ok || !ready.Exists {
+		return nil, &snap.Error{Code: snap.CodeNotFound,
+			Detail: fmt.Sprintf("the destination %s does not exist, so that its tables cannot be filled", to.shown),
+			Hint:   "load the whole snapshot first, without --only"}
+	}
+	dir, done, err := a.workDir()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	bytes, begin := p.following("restore")
+	tables, err := filler.Refill(ctx, to.url, d, o.Only, engine.Options{Jobs: o.Jobs, TempDir: dir, Progress: bytes,
+		Phase: begin})
+	return tables, diskError(err, "load the tables")
 }
 
 // replace restores the dump next to the destination and swaps the two.

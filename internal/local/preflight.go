@@ -21,10 +21,11 @@ import (
 // Preflight describes a load before it changes anything.
 type Preflight struct {
 	Snapshot      Snapshot
-	Destination   string // URL without its password
-	Exists        bool   // the destination exists and would be replaced
-	Tables        int    // number of tables in the destination
-	Size          int64  // of the destination in bytes
+	Destination   string   // URL without its password
+	Exists        bool     // the destination exists and would be replaced
+	Only          []string // patterns of the tables whose rows would be replaced, instead of all of it
+	Tables        int      // number of tables in the destination
+	Size          int64    // of the destination in bytes
 	Connections   []string
 	ServerVersion string
 	Warnings      []string

@@ -132,7 +132,7 @@ func (a *Agent) bySQL(ctx context.Context, t Target, dump engine.Dump, sql sanit
 	if err := sql.Apply(ctx, scratch); err != nil {
 		return Snapshot{}, err
 	}
-	place.url = scratch.URL()
+	place.url, d.lacks = scratch.URL(), dump.Info.Schema
 	scan := leakScan{engine: place.engine, before: dump, sql: sql.Text, dir: dir}
 	if err := scan.begin(ctx); err != nil {
 		return Snapshot{}, err

@@ -43,6 +43,8 @@ type Snapshot struct {
 	Subset    *archive.Subset `json:"subset,omitempty"` // set if it does not hold every row
 	// Programs are the objects in it that can run code; [Agent.Describe] sets them.
 	Programs []schema.Program `json:"-"`
+	// Omitted are sentences about the parts of the source that it lacks; [Agent.Describe] sets them.
+	Omitted []string `json:"-"`
 	// Warnings are messages for the user who built it, for example about objects that could not be
 	// included.
 	Warnings []string `json:"-"`

@@ -59,7 +59,7 @@ func (a *Agent) Describe(s *Snapshot, identity []string) error {
 		s.describe(m)
 		s.Tables = m.Tables
 		if m.Schema != nil {
-			s.Programs = m.Schema.Programs
+			s.Programs, s.Omitted = m.Schema.Programs, m.Schema.Omissions()
 		}
 	}
 	return err

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"snap/internal/archive"
 	"snap/internal/disk"
 	"snap/internal/engine"
+	"snap/internal/schema"
 )
 
 // partSuffix ends the name of a file that a build is writing. The file is locked meanwhile, so that
@@ -35,6 +37,8 @@ type draft struct {
 	jobs int
 
 	subset *engine.Subset     // limits on the dump's rows; nil means all
+	choice Choice             // limits on the dump's objects
+	lacks  *schema.Schema     // of the original: the parts that it lacks; may be nil
 	verify verifying          // checks the dump before it is kept; may be nil
 	named  func(string) error // called with its name before there is anything of that name; may be nil
 }
@@ -46,7 +50,7 @@ type verifying func(context.Context, io.Writer, func(io.Writer) (engine.Info, er
 func (a *Agent) newSnapshot(ctx context.Context, from database, d draft, p Progress) (Snapshot, error) {
 	d.Engine = from.kind
 	dir := a.tempDir()
-	if d.subset != nil { // the engine may need room for a copy
+	if d.subset != nil || !d.choice.Empty() { // the engine may need room for a copy
 		work, done, err := a.workDir()
 		if err != nil {
 			return Snapshot{}, err
@@ -55,7 +59,7 @@ func (a *Agent) newSnapshot(ctx context.Context, from database, d draft, p Progr
 		dir = work
 	}
 	bytes, begin := p.following("dump")
-	o := engine.Options{Jobs: d.jobs, TempDir: dir, Progress: bytes, Phase: begin, Subset: d.subset}
+	o := engine.Options{Jobs: d.jobs, TempDir: dir, Progress: bytes, Phase: begin, Subset: d.subset, Choice: d.choice}
 	var warnings []string
 	s, err := a.writeSnapshot(d, func(w io.Writer) (engine.Info, error) {
 		dump := func(w io.Writer) (engine.Info, error) { return from.engine.Dump(ctx, from.url, w, o) }
@@ -135,6 +139,7 @@ func writeArchive(file *os.File, d draft, dump func(io.Writer) (engine.Info, err
 		m.Subset = subsetTo(info.Subset)
 	}
 	ofOriginal(m.Tables, d.Tables)
+	lacksOfOriginal(m.Schema, d.lacks)
 	sum, err = w.Close(m)
 	return m, sum, err
 }
@@ -148,6 +153,18 @@ func ofOriginal(tables, original []archive.Table) {
 	for i, t := range tables {
 		if t.Of == 0 {
 			tables[i].Of = of[[2]string{t.Schema, t.Name}]
+		}
+	}
+}
+
+// lacksOfOriginal adds to a copy's description the parts that its original lacks.
+func lacksOfOriginal(s, original *schema.Schema) {
+	if s == nil || original == nil {
+		return
+	}
+	for _, o := range original.Omitted {
+		if !slices.ContainsFunc(s.Omitted, func(known schema.Omission) bool { return known.Kind == o.Kind }) {
+			s.Omitted = append(s.Omitted, o)
 		}
 	}
 }

@@ -19,6 +19,17 @@ const (
 	OmittedForeignRows   = "foreign_rows"
 	OmittedSettings      = "settings"
 	OmittedTablespaces   = "tablespaces"
+
+	// Left out by the user's choice, and objects that need those.
+	OmittedTables            = "excluded_tables"
+	OmittedRows              = "excluded_rows"
+	OmittedSchemas           = "excluded_schemas"
+	OmittedExtensions        = "excluded_extensions"
+	OmittedForeignKeys       = "excluded_foreign_keys"
+	OmittedPrograms          = "excluded_programs"
+	OmittedPublications      = "excluded_publications"
+	OmittedEventTriggers     = "excluded_event_triggers"
+	OmittedExtensionComments = "excluded_extension_comments"
 )
 
 // maxOmissions is more than the number of kinds, for snapshots of newer versions.
@@ -46,8 +57,31 @@ func (o Omission) Sentence() string {
 			"): a load keeps those of the destination"
 	case OmittedTablespaces:
 		return "the snapshot omits tablespaces: objects in " + first + " are loaded into the default tablespace"
+	case OmittedForeignKeys:
+		return "the snapshot omits the foreign key " + first + ", because the rows that it references are left out"
+	case OmittedPrograms:
+		return "the snapshot omits the " + first + ", because it needs something that is left out"
+	}
+	if chosen := chosenKinds()[o.Kind]; chosen != "" {
+		return "the snapshot omits " + chosen + " " + first + ", as chosen"
 	}
 	return ""
+}
+
+// chosenKinds returns the names of the kinds that users leave out.
+func chosenKinds() map[string]string {
+	return map[string]string{
+		OmittedTables: "the table", OmittedRows: "the rows of the table", OmittedSchemas: "the schema",
+		OmittedExtensions: "the extension", OmittedPublications: "the publication",
+		OmittedEventTriggers: "the event trigger", OmittedExtensionComments: "the comment on the extension",
+	}
+}
+
+// AddOmission adds objects of a kind that the snapshot omits. Without names it does nothing.
+func (s *Schema) AddOmission(kind string, names []string) {
+	if len(names) > 0 {
+		s.Omitted = append(s.Omitted, Omission{Kind: kind, First: names[0], Count: len(names)})
+	}
 }
 
 // Omissions returns the sentences of what the snapshot omits. The receiver may be nil.

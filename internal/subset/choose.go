@@ -132,7 +132,7 @@ func (c *Choice) start(ctx context.Context, percent float64) error {
 		condition, insert := c.Plan.Where[i], c.s.InsertWhere
 		if c.Plan.Percent[i] {
 			insert = c.s.Insert
-			condition = c.share(i, percent/100)
+			condition = c.share(i, "", percent/100)
 		}
 		if condition == "" {
 			continue

@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// share returns the condition that a row of a table is among a share of the rows, from 0 to 1.
-func (c *Choice) share(table int, share float64) string {
-	return fmt.Sprintf("%s < %.0f", c.g.Tables[table].Share(""), share*(1<<32))
+// share returns the condition that a row of a table is among a share of the rows, from 0 to 1. prefix
+// precedes columns.
+func (c *Choice) share(table int, prefix string, share float64) string {
+	return fmt.Sprintf("%s < %.0f", c.g.Tables[table].Share(prefix), share*(1<<32))
 }
 
 // startBelow selects a percentage of the rows that no foreign key of the plan leads to: those whose
@@ -18,7 +19,7 @@ func (c *Choice) startBelow(ctx context.Context, percent float64) error {
 		if !c.Plan.Below[i] {
 			continue
 		}
-		conditions := []string{c.share(i, percent/100)}
+		conditions := []string{c.share(i, "o.", percent/100)}
 		for _, k := range c.Plan.Down {
 			if c.g.Keys[k].Child == i {
 				conditions = append(conditions, "NOT EXISTS ("+c.referenced(c.g.Keys[k])+")")
@@ -67,7 +68,8 @@ func (c *Choice) fill(ctx context.Context, percent float64) error {
 			if missing[n] <= 0 {
 				continue
 			}
-			rows := fmt.Sprintf("SELECT %s FROM %s WHERE %s", c.key(i, ""), c.g.Tables[i].From, c.share(i, missing[n]))
+			rows := fmt.Sprintf("SELECT %s FROM %s WHERE %s", c.key(i, ""), c.g.Tables[i].From, c.share(i, "",
+				missing[n]))
 			if err := c.s.Insert(ctx, c.temp("next", i), rows); err != nil {
 				return err
 			}

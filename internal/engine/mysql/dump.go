@@ -71,7 +71,13 @@ func dump(ctx context.Context, db *sql.DB, name string, w io.Writer, o engine.Op
 	if err := parts.keepHistory(ctx, readers[0], name, &info, o); err != nil {
 		return info, err
 	}
-	info.Schema = described(parts)
+	before := parts.Tables
+	tables, left, err := leaveOut(&parts, info.Tables, o.Choice)
+	if err != nil {
+		return info, err
+	}
+	info.Tables, info.Schema = tables, described(parts)
+	left.report(&info)
 	info.Warnings = append(info.Warnings, loadable(parts, info)...)
 	line, err := json.Marshal(parts)
 	if err != nil {
@@ -90,9 +96,11 @@ func dump(ctx context.Context, db *sql.DB, name string, w io.Writer, o engine.Op
 		return info, err
 	}
 	after, err := structureOf(ctx, readers[0], name)
-	if err == nil && !sameTables(parts.Tables, after.Tables) {
+	if err == nil && !sameTables(before, after.Tables) {
 		err = changedMeanwhile("its tables changed after the build started")
 	}
+	info.Tables = append(info.Tables, left.empty...)
+	engine.Sort(info.Tables)
 	return info, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 
 	"snap/internal/engine"
@@ -21,9 +22,9 @@ const endOfRows = "\\.\n\n\n"
 // condense copies a dump with larger chunks, and returns the number of rows of each table, by
 // schema and name. The rows come from the relay, if there is one. A dump of an unknown version is
 // copied unchanged, without counts; with a relay, condense returns errUnknownVersion and writes
-// nothing.
-func condense(r io.Reader, via *relay, w io.Writer) (map[[2]string]int64, error) {
-	d := &dumpReader{r: bufio.NewReaderSize(r, 1<<20), echo: &bytes.Buffer{}}
+// nothing. Entries that are left out are not copied.
+func condense(r io.Reader, via *relay, left *selection, w io.Writer) (map[[2]string]int64, error) {
+	d := &dumpReader{r: bufio.NewReaderSize(r, 1<<20), echo: &bytes.Buffer{}, left: left}
 	d.header()
 	entries := d.contents()
 	head := d.echo.Bytes()
@@ -33,6 +34,9 @@ func condense(r io.Reader, via *relay, w io.Writer) (map[[2]string]int64, error)
 	}
 	if d.err != nil && via != nil {
 		return nil, errUnknownVersion
+	}
+	if d.err != nil && left != nil {
+		return nil, fmt.Errorf("leave out objects: %w", d.err)
 	}
 	if _, err := w.Write(head); err != nil {
 		return nil, err

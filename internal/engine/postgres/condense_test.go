@@ -23,7 +23,7 @@ func TestCondensedDumpIsTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	var condensed, again bytes.Buffer
-	counts, err := condense(bytes.NewReader(raw), nil, &condensed)
+	counts, err := condense(bytes.NewReader(raw), nil, nil, &condensed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestCondensedDumpIsTheSame(t *testing.T) {
 	if asSQL(t, raw) != asSQL(t, condensed.Bytes()) {
 		t.Error("the condensed dump holds something else")
 	}
-	if _, err := condense(bytes.NewReader(condensed.Bytes()), nil, &again); err != nil ||
+	if _, err := condense(bytes.NewReader(condensed.Bytes()), nil, nil, &again); err != nil ||
 		!bytes.Equal(again.Bytes(), condensed.Bytes()) {
 		t.Errorf("condensed again it differs: %v", err)
 	}
@@ -87,16 +87,16 @@ func TestCondenseKeepsWhatIsNotUnderstood(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	newer := "PGDMP\x01\x63\x00\x04\x08\x01 something of the future"
-	if counts, err := condense(strings.NewReader(newer), nil, &out); err != nil || counts != nil ||
+	if counts, err := condense(strings.NewReader(newer), nil, nil, &out); err != nil || counts != nil ||
 		out.String() != newer {
 		t.Errorf("%v, %v, %q", counts, err, out.String())
 	}
 	out.Reset()
-	if _, err := condense(strings.NewReader("PGDMP\x01\x0e"), nil, &out); err == nil || out.Len() > 0 {
+	if _, err := condense(strings.NewReader("PGDMP\x01\x0e"), nil, nil, &out); err == nil || out.Len() > 0 {
 		t.Errorf("%v, %q", err, out.String())
 	}
 	full := errors.New("full")
-	if _, err := condense(strings.NewReader(newer), nil, &failing{w: refusing{full}}); !errors.Is(err, full) {
+	if _, err := condense(strings.NewReader(newer), nil, nil, &failing{w: refusing{full}}); !errors.Is(err, full) {
 		t.Errorf("got %v", err)
 	}
 }

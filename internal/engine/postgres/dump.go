@@ -46,16 +46,16 @@ func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Opti
 	}
 	o.Begin("dump")
 	out := &engine.Counter{W: w, O: o}
-	return retryMoved(out, func() (engine.Info, error) { return d.dumpOnce(ctx, tool, info, out) })
+	return retryMoved(out, func() (engine.Info, error) { return d.dumpOnce(ctx, tool, info, out, o) })
 }
 
-// describe sets the description of the database in conn's transaction, with the parts that a dump
-// omits.
-func describe(ctx context.Context, conn *pgx.Conn, info *engine.Info) (err error) {
+// describe sets the description of the chosen objects in conn's transaction, with the parts that a
+// dump omits.
+func (d database) describe(ctx context.Context, conn *pgx.Conn, info *engine.Info) (err error) {
 	if info.Schema, err = describeSchema(ctx, conn.PgConn()); err != nil {
 		return err
 	}
-	return describeOmitted(ctx, conn, info)
+	return describeOmitted(ctx, conn, d.left, info)
 }
 
 // dumpArguments returns the arguments of pg_dump.
@@ -67,7 +67,7 @@ func (d database) dumpArguments(t tool, snapshot string) []string {
 	if major(t.version) >= 18 { // the planner's statistics hold values of rows
 		args = append(args, "--no-statistics")
 	}
-	return args
+	return append(args, d.left.arguments()...)
 }
 
 // retryMoved dumps, and dumps again if a table was dropped or rewritten before pg_dump had locked
@@ -88,7 +88,8 @@ func retryMoved(w *engine.Counter, dump func() (engine.Info, error)) (info engin
 }
 
 // dumpOnce dumps and describes the database in one snapshot of the server.
-func (d database) dumpOnce(ctx context.Context, t tool, info engine.Info, w io.Writer) (engine.Info, error) {
+func (d database) dumpOnce(ctx context.Context, t tool, info engine.Info, w io.Writer, o engine.Options) (engine.Info,
+	error) {
 	conn, err := d.connect(ctx)
 	if err != nil {
 		return info, err
@@ -99,6 +100,9 @@ func (d database) dumpOnce(ctx context.Context, t tool, info engine.Info, w io.W
 	if err == nil {
 		err = conn.QueryRow(ctx, "SELECT pg_export_snapshot()").Scan(&snapshot)
 	}
+	if err == nil {
+		d.left, err = choose(ctx, conn, o.Choice)
+	}
 	if err != nil {
 		return info, d.failure(err)
 	}
@@ -108,7 +112,7 @@ func (d database) dumpOnce(ctx context.Context, t tool, info engine.Info, w io.W
 	g.Go(func() error {
 		err := inspect(ctx, conn, &info)
 		if err == nil {
-			err = describe(ctx, conn, &info)
+			err = d.describe(ctx, conn, &info)
 		}
 		return d.failure(err)
 	})
@@ -120,7 +124,7 @@ func (d database) dumpOnce(ctx context.Context, t tool, info engine.Info, w io.W
 		return info, err
 	}
 	info.Warnings = append(info.Warnings, warnings...)
-	info.Tables = merge(info.Tables, counts)
+	info.Tables = d.left.emptyTables(info.Tables, merge(info.Tables, counts))
 	return info, nil
 }
 
@@ -169,7 +173,7 @@ func (d database) dumpVia(ctx context.Context, via *relay, t tool, snapshot stri
 		_ = cmd.Wait()
 		return nil, nil, err
 	}
-	counts, failed := condense(stream, via, out)
+	counts, failed := condense(stream, via, d.left, out)
 	early := errors.Is(failed, io.EOF) || errors.Is(failed, io.ErrUnexpectedEOF)
 	if early { // it is about to say why
 		_, _ = io.Copy(io.Discard, stream)

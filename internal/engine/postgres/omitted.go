@@ -46,9 +46,10 @@ SELECT kind, min(name COLLATE "C"), count(DISTINCT name) FROM names
 // credentials names one foreign server whose login options are in the dump.
 const credentials = `SELECT coalesce(min(srvname), '') FROM pg_user_mappings WHERE umoptions IS NOT NULL`
 
-// describeOmitted adds the parts that a dump omits to the description, and a warning for each. If
-// the user is not allowed to read the catalog, the warning mentions it.
-func describeOmitted(ctx context.Context, conn *pgx.Conn, info *engine.Info) error {
+// describeOmitted adds the parts that a dump omits to the description, removes the objects that are
+// left out, and adds a warning for each kind. If the user is not allowed to read the catalog, the
+// warning mentions it.
+func describeOmitted(ctx context.Context, conn *pgx.Conn, left *selection, info *engine.Info) error {
 	if _, err := conn.Exec(ctx, "SAVEPOINT omitted"); err != nil { // a refusal must not end the dump's transaction
 		return err
 	}
@@ -60,6 +61,7 @@ func describeOmitted(ctx context.Context, conn *pgx.Conn, info *engine.Info) err
 	if err == nil {
 		err = conn.QueryRow(ctx, credentials).Scan(&server)
 	}
+	left.apply(info.Schema)
 	info.Warnings = append(info.Warnings, info.Schema.Omissions()...)
 	if err != nil {
 		info.Warnings = append(info.Warnings, "the parts that the snapshot omits could not be listed: "+message(err))

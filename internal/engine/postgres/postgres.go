@@ -37,7 +37,8 @@ type database struct {
 	raw    string
 	config *pgx.ConnConfig
 
-	encoding string // of its strings, set by a dump
+	encoding string     // of its strings, set by a dump
+	left     *selection // set by a dump of chosen objects
 }
 
 // encodingParameter is a parameter of URLs that is ignored: sessions choose the client encoding

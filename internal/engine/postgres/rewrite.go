@@ -216,6 +216,12 @@ func (Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, w io
 	}
 	info := dump.Info
 	info.Tables = merge(dump.Info.Tables, counts)
+	for _, t := range dump.Info.Tables {
+		if _, dumped := counts[[2]string{t.Schema, t.Name}]; !dumped && t.Rows == 0 { // its rows were left out
+			info.Tables = append(info.Tables, t)
+		}
+	}
+	engine.Sort(info.Tables)
 	return info, out.Flush()
 }
 

@@ -36,7 +36,7 @@ func (d database) checkLocked(ctx context.Context, stream *bufio.Reader, snapsho
 	}
 	var table string
 	if err == nil {
-		err = conn.QueryRow(ctx, rewrittenTable).Scan(&table)
+		err = conn.QueryRow(ctx, rewrittenTable, d.left.unlocked()).Scan(&table)
 	}
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
@@ -56,5 +56,5 @@ const rewrittenTable = `
 	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 	WHERE c.relkind = 'r' AND c.relpersistence <> 't' AND c.relfilenode <> 0
 		AND n.nspname NOT IN ('pg_catalog', 'information_schema')
-		AND c.relfilenode IS DISTINCT FROM pg_relation_filenode(c.oid)
+		AND c.oid <> ALL ($1::oid[]) AND c.relfilenode IS DISTINCT FROM pg_relation_filenode(c.oid)
 	ORDER BY 1 LIMIT 1`

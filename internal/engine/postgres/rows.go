@@ -3,9 +3,11 @@ package postgres
 import (
 	"bufio"
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"snap"
@@ -27,6 +29,7 @@ type dumpReader struct {
 	weight          int                                 // of the table of contents so far, see weigh
 	lean            bool                                // keep only the entries that locate rows
 	schema          func(kind, name string, sql []byte) // see engine.Plan; may overwrite what is in echo
+	left            *selection                          // entries to remove, also from echo
 	err             error
 }
 
@@ -35,8 +38,10 @@ type dumpReader struct {
 type dumpEntry struct {
 	id                                     int
 	tag, desc, definition, copy, namespace string
-	broken                                 bool     // a string other than the statements has a line break
-	columns                                []string // of the rows, as labels; only set by a lean reader
+	broken                                 bool      // a string other than the statements has a line break
+	columns                                []string  // of the rows, as labels; only set by a lean reader
+	object                                 [2]string // the oids of its catalog and of its object
+	needs                                  []string  // the ids of other entries
 }
 
 func (d *dumpReader) fail(err error) {
@@ -143,9 +148,13 @@ func (d *dumpReader) header() {
 func (d *dumpReader) contents() []dumpEntry {
 	var all []dumpEntry
 	kept := 0
+	removing := d.removing()
 	for n := d.int(); n > 0 && d.err == nil; n-- {
 		d.weigh(entryWeight)
 		e := d.entry()
+		if removing(e) {
+			continue
+		}
 		if e.desc == "ENCODING" { // SET client_encoding = 'LATIN1';
 			_, name, _ := strings.Cut(e.definition, "'")
 			name, _, _ = strings.Cut(name, "'")
@@ -174,6 +183,28 @@ func (d *dumpReader) contents() []dumpEntry {
 		}
 	}
 	return all
+}
+
+// removing returns a function that removes the entry just read from the echo, if it is left out, and
+// then reports true. It is called before the number of entries is read.
+func (d *dumpReader) removing() func(dumpEntry) bool {
+	if d.left == nil || d.echo == nil {
+		return func(dumpEntry) bool { return false }
+	}
+	number, gone := d.echo.Len(), map[string]bool{}
+	end := number + 1 + d.intSize
+	return func(e dumpEntry) bool {
+		if !d.left.leaves(e, gone) || d.err != nil {
+			end = d.echo.Len()
+			return false
+		}
+		gone[strconv.Itoa(e.id)] = true
+		d.echo.Truncate(end)
+		count := d.echo.Bytes()[number+1 : number+1+d.intSize]
+		left := binary.LittleEndian.Uint32(count) - 1
+		binary.LittleEndian.PutUint32(count, left)
+		return true
+	}
 }
 
 // weigh adds n to the weight of the table of contents. It fails if a dump that is not the user's
@@ -207,9 +238,8 @@ const (
 // entry reads one entry of the table of contents.
 func (d *dumpReader) entry() dumpEntry {
 	e := dumpEntry{id: d.int()}
-	d.int()  // whether it has data
-	d.text() // catalog's oid
-	d.text() // oid
+	d.int() // whether it has data
+	e.object = [2]string{d.text(), d.text()}
 	e.tag, e.desc = d.text(), d.text()
 	d.int() // section
 	e.definition = d.text()
@@ -228,7 +258,9 @@ func (d *dumpReader) entry() dumpEntry {
 	e.broken = strings.ContainsAny(strings.Join(others, ""), "\r\n\x00")
 	d.text() // "false"
 	for d.err == nil && d.more() {
-		d.text() // a dependency
+		if need := d.text(); d.left != nil {
+			e.needs = append(e.needs, need)
+		}
 	}
 	for range 1 + d.offset { // where the data is
 		d.byte()

@@ -3,6 +3,7 @@ package postgres
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -38,11 +39,11 @@ func (d database) dumpSubset(ctx context.Context, t tool, info engine.Info, w io
 	}
 	c := &cutter{conn: conn, d: d, counts: map[[2]string]int64{}}
 	o.Begin("choose")
-	snapshot, err := c.choose(ctx, *o.Subset)
+	snapshot, err := c.choose(ctx, o)
 	if err != nil {
 		return info, c.failure(err)
 	}
-	if err := describe(ctx, conn, &info); err != nil {
+	if err := c.d.describe(ctx, conn, &info); err != nil {
 		return info, c.failure(err)
 	}
 	o.Begin("dump")
@@ -51,7 +52,7 @@ func (d database) dumpSubset(ctx context.Context, t tool, info engine.Info, w io
 		return info, err
 	}
 	info.Warnings = append(info.Warnings, warnings...)
-	info.Tables = merge(info.Tables, c.counts)
+	info.Tables = c.d.left.emptyTables(info.Tables, merge(info.Tables, c.counts))
 	info.Subset = &engine.Subset{Where: o.Subset.Where, Percent: c.choice.Percent, Start: c.choice.Plan.Start}
 	for i, table := range info.Tables {
 		if info.Tables[i].Of, err = c.of(ctx, table); err != nil {
@@ -107,7 +108,7 @@ type member struct {
 
 // choose begins the transaction and chooses the rows. It returns the transaction's snapshot for
 // pg_dump.
-func (c *cutter) choose(ctx context.Context, want engine.Subset) (snapshot string, err error) {
+func (c *cutter) choose(ctx context.Context, o engine.Options) (snapshot string, err error) {
 	if _, err := c.conn.Exec(ctx, sessionLikeDump); err != nil {
 		return "", err
 	}
@@ -117,13 +118,16 @@ func (c *cutter) choose(ctx context.Context, want engine.Subset) (snapshot strin
 	if err := c.conn.QueryRow(ctx, "SELECT pg_export_snapshot()").Scan(&snapshot); err != nil {
 		return "", err
 	}
+	if c.d.left, err = choose(ctx, c.conn, o.Choice); err != nil {
+		return "", err
+	}
 	if err := c.tablesOf(ctx); err != nil {
 		return "", err
 	}
 	if err := c.references(ctx); err != nil {
 		return "", err
 	}
-	c.choice, err = subset.Choose(ctx, c.graph, want, c, subset.Dialect{
+	c.choice, err = subset.Choose(ctx, c.graph, *o.Subset, c, subset.Dialect{
 		Temp:  func(name string) string { return "pg_temp." + name },
 		Empty: "TRUNCATE %s", Drop: "DROP TABLE %s", Bytes: tableBytes, Analyze: "ANALYZE %s",
 		BeforeDeep: "SELECT set_config(j, 'off', true) FROM unnest('{enable_hashjoin,enable_mergejoin}'::text[]) j",
@@ -169,7 +173,7 @@ func (c *cutter) tablesOf(ctx context.Context) error {
 	}
 	defer rows.Close()
 	c.parts = map[[2]string]*member{}
-	at, stored := map[uint32]int{}, charsetOn(c.conn.PgConn())
+	at, stored, skipped := map[uint32]int{}, charsetOn(c.conn.PgConn()), c.d.left.skipped()
 	for rows.Next() {
 		var m member
 		var schema, name []byte
@@ -181,6 +185,9 @@ func (c *cutter) tablesOf(ctx context.Context) error {
 		}
 		m.columns = asTexts(columns)
 		key := [2]string{stored.Label(string(schema)), stored.Label(string(name))}
+		if skipped[key] != engine.Whole {
+			continue
+		}
 		if root == m.oid { // the rows of roots come first
 			at[root] = len(c.graph.Tables)
 			c.oids = append(c.oids, root)
@@ -210,7 +217,7 @@ func tableOf(key [2]string, from, quoted string, primary []string) subset.Table 
 		{Type: "tid", Expr: func(prefix string) string { return prefix + "ctid" }},
 	}}
 	t.Share = func(prefix string) string {
-		identity := "ROW(" + quoted + ".*)"
+		identity := "ROW(" + cmp.Or(prefix, quoted+".") + "*)"
 		var parts []string
 		for _, column := range primary {
 			parts = append(parts, prefix+column) // no cast: the database can define its own
@@ -340,7 +347,8 @@ func (c *cutter) dump(ctx context.Context, t tool, snapshot string, w io.Writer)
 // copy copies a dump block by block, with only the chosen rows.
 func (c *cutter) copy(ctx context.Context, stream io.Reader, w io.Writer) error {
 	c.ctx, c.out = ctx, bufio.NewWriterSize(w, 1<<20)
-	c.in = &dumpReader{r: bufio.NewReaderSize(engine.Reader(ctx, stream), 1<<20), echo: &bytes.Buffer{}}
+	c.in = &dumpReader{r: bufio.NewReaderSize(engine.Reader(ctx, stream), 1<<20), echo: &bytes.Buffer{},
+		left: c.d.left}
 	tables, _, err := openDump(c.in)
 	if err != nil {
 		return err

@@ -14,8 +14,8 @@ import (
 
 // Dump implements [engine.Engine].
 func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Options) (engine.Info, error) {
-	if o.Subset != nil {
-		return e.dumpSubset(ctx, raw, w, o)
+	if o.Subset != nil || !o.Choice.Empty() {
+		return e.dumpPart(ctx, raw, w, o)
 	}
 	path, err := Path(raw)
 	if err != nil {

@@ -16,34 +16,54 @@ import (
 	"snap"
 	"snap/internal/engine"
 	"snap/internal/engine/charset"
+	"snap/internal/schema"
 	"snap/internal/subset"
 )
 
-// dumpSubset dumps a subset of the rows. It copies the database to a scratch file in one read
-// transaction, deletes the rows that do not belong to the subset from the copy, and rewrites it.
-func (e Engine) dumpSubset(ctx context.Context, raw string, w io.Writer, o engine.Options) (engine.Info, error) {
-	want := *o.Subset
-	o.Subset = nil
+// dumpPart dumps chosen objects, or a subset of the rows. It copies the database to a scratch file in
+// one read transaction, deletes everything else from the copy, and rewrites it.
+func (e Engine) dumpPart(ctx context.Context, raw string, w io.Writer, o engine.Options) (engine.Info, error) {
+	want, choice := o.Subset, o.Choice
+	o.Subset, o.Choice = nil, engine.Choice{}
 	s, err := e.copyOf(ctx, raw, o)
 	if err != nil {
 		return engine.Info{}, err
 	}
 	defer s.remove()
 	o.Begin("choose")
+	var omitted schema.Schema
+	if !choice.Empty() {
+		if omitted, err = s.leaveOut(ctx, choice); err != nil {
+			return engine.Info{}, failure(s.path, err)
+		}
+	}
 	cut := &cutter{}
-	if err := cut.cut(ctx, s, want); err != nil {
-		return engine.Info{}, failure(s.path, err)
+	if want != nil {
+		if err := cut.cut(ctx, s, *want); err != nil {
+			return engine.Info{}, failure(s.path, err)
+		}
 	}
 	if err := s.Scrub(ctx); err != nil {
 		return engine.Info{}, err
 	}
 	info, err := e.Dump(ctx, s.URL(), w, o)
-	info.Subset, info.Properties = &engine.Subset{Where: want.Where, Percent: cut.percent, Start: cut.start},
-		map[string]string{engine.ForeignKeys: cut.keys}
-	for i, t := range info.Tables {
-		info.Tables[i].Of = cut.of[t.Name]
+	if err != nil {
+		return info, err
 	}
-	return info, err
+	info.Schema.Omitted, info.Warnings = omitted.Omitted, append(info.Warnings, omitted.Omissions()...)
+	if want != nil {
+		cut.describe(&info, *want)
+	}
+	return info, nil
+}
+
+// describe adds the description of the subset.
+func (c *cutter) describe(info *engine.Info, want engine.Subset) {
+	info.Subset = &engine.Subset{Where: want.Where, Percent: c.percent, Start: c.start}
+	info.Properties = map[string]string{engine.ForeignKeys: c.keys}
+	for i, t := range info.Tables {
+		info.Tables[i].Of = c.of[t.Name]
+	}
 }
 
 // copyOf copies a database to a scratch file.

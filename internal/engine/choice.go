@@ -1,0 +1,259 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"snap"
+)
+
+// Choice limits a dump to some objects of the database. The zero value includes all of them. All
+// patterns are those of [Pattern]. A pattern that matches nothing is an error.
+type Choice struct {
+	Tables      []string // include only these tables, and those in Schemas
+	Schemas     []string // include only the objects in these schemas, and Tables
+	Exclude     []string // leave out these tables and views
+	ExcludeData []string // include these tables without their rows
+	Extensions  []string // leave out these extensions
+	Omit        []string // leave out objects of these kinds, see [OmitKinds]
+}
+
+// OmitKinds returns the kinds of objects that a choice can leave out.
+func OmitKinds() []string {
+	return []string{OmitEventTriggers, OmitExtensionComments, OmitPublications, OmitSubscriptions}
+}
+
+// The kinds of objects that [Choice.Omit] can name. Subscriptions are never part of a dump.
+const (
+	OmitEventTriggers     = "event_triggers"
+	OmitExtensionComments = "extension_comments"
+	OmitPublications      = "publications"
+	OmitSubscriptions     = "subscriptions"
+)
+
+// Empty reports whether the choice includes everything.
+func (c Choice) Empty() bool {
+	return len(c.Tables)+len(c.Schemas)+len(c.Exclude)+len(c.ExcludeData)+len(c.Extensions)+len(c.Omit) == 0
+}
+
+// Omits reports whether the choice leaves out a kind of objects.
+func (c Choice) Omits(kind string) bool { return slices.Contains(c.Omit, kind) }
+
+// Check returns a usage error for an invalid pattern or an unknown kind.
+func (c Choice) Check() error {
+	for _, list := range [][]string{c.Tables, c.Schemas, c.Exclude, c.ExcludeData, c.Extensions} {
+		for _, text := range list {
+			if _, err := ParsePattern(text); err != nil {
+				return err
+			}
+		}
+	}
+	for _, text := range append(slices.Clone(c.Schemas), c.Extensions...) {
+		if p, err := ParsePattern(text); err != nil || p.schema != nil {
+			return snap.Usage(fmt.Sprintf("%q has a dot outside of quotes", text), "give one name or pattern")
+		}
+	}
+	for _, kind := range c.Omit {
+		if !slices.Contains(OmitKinds(), kind) {
+			return snap.Usage(fmt.Sprintf("%q cannot be left out", kind), "the kinds are "+strings.Join(OmitKinds(),
+				", "))
+		}
+	}
+	return nil
+}
+
+// RequireTablesOnly refuses the parts of a choice that only PostgreSQL has.
+func (c Choice) RequireTablesOnly() error {
+	for _, part := range []struct {
+		given []string
+		what  string
+	}{{c.Schemas, "schemas"}, {c.Extensions, "extensions"}, {c.Omit, "objects of the kind " + strings.Join(c.Omit,
+		", ")}} {
+		if len(part.given) > 0 {
+			return snap.Usage("only PostgreSQL databases have "+part.what, "choose tables by their names")
+		}
+	}
+	return nil
+}
+
+// Relation is a table or a view that a choice can name.
+type Relation struct {
+	Schema, Name string
+	View         bool  // a view or something else that has no rows of its own
+	Of           []int // indexes of the tables that it is a partition of, or inherits from
+	Partition    bool
+}
+
+// Fate is the part of a relation that a dump includes.
+type Fate int
+
+// The fates.
+const (
+	Whole   Fate = iota
+	NoRows       // its definition
+	LeftOut      // nothing
+)
+
+// Fates applies the choice to the tables and views of a database with these schemas. A table without
+// its parent cannot be created, so that a table that is left out takes its partitions and the tables
+// that inherit from it with it, and a chosen partition brings the definition of its parent.
+func (c Choice) Fates(all []Relation, schemas []string) ([]Fate, error) {
+	m := matching{all: all, fates: make([]Fate, len(all))}
+	if len(c.Tables)+len(c.Schemas) > 0 {
+		if err := m.include(c, schemas); err != nil {
+			return nil, err
+		}
+	}
+	if err := m.exclude(c.Exclude); err != nil {
+		return nil, err
+	}
+	if err := m.excludeData(c.ExcludeData); err != nil {
+		return nil, err
+	}
+	for i, r := range all {
+		if m.fates[i] != LeftOut && !r.View {
+			return m.fates, nil
+		}
+	}
+	if len(all) > 0 && len(c.Tables)+len(c.Schemas)+len(c.Exclude) > 0 {
+		return nil, snap.Usage("the choice leaves out every table", "exclude fewer tables")
+	}
+	return m.fates, nil
+}
+
+// matching is the application of a choice.
+type matching struct {
+	all   []Relation
+	fates []Fate
+}
+
+// matches returns the relations that match one of the patterns. Each must match one.
+func (m *matching) matches(patterns []string, views bool) ([]bool, error) {
+	found := make([]bool, len(m.all))
+	for _, text := range patterns {
+		p, err := ParsePattern(text)
+		if err != nil {
+			return nil, err
+		}
+		any := false
+		for i, r := range m.all {
+			if (views || !r.View) && p.Matches(r.Schema, r.Name) {
+				found[i], any = true, true
+			}
+		}
+		if !any {
+			return nil, matchesNothing(text, "table")
+		}
+	}
+	return found, nil
+}
+
+func matchesNothing(pattern, what string) error {
+	return snap.Usage(fmt.Sprintf("the pattern %q matches no %s of the source", pattern, what),
+		"correct it; * matches any characters, ? matches one, and double quotes turn both off")
+}
+
+// Names returns the names that match one of the patterns. Each pattern must match one. what is the
+// kind of the names, for messages.
+func Names(patterns, names []string, what string) (map[string]bool, error) {
+	found := map[string]bool{}
+	for _, text := range patterns {
+		p, err := ParsePattern(text)
+		if err != nil {
+			return nil, err
+		}
+		any := false
+		for _, name := range names {
+			if p.Matches("", name) {
+				found[name], any = true, true
+			}
+		}
+		if !any {
+			return nil, matchesNothing(text, what)
+		}
+	}
+	return found, nil
+}
+
+func (m *matching) include(c Choice, schemas []string) error {
+	chosen, err := m.matches(c.Tables, false)
+	if err != nil {
+		return err
+	}
+	in, err := Names(c.Schemas, schemas, "schema")
+	if err != nil {
+		return err
+	}
+	for i, r := range m.all {
+		chosen[i] = chosen[i] || in[r.Schema]
+	}
+	m.spread(chosen, true)
+	for i, r := range m.all {
+		switch {
+		case r.View && len(c.Schemas) == 0: // kept unless it needs a table that is left out
+		case !chosen[i]:
+			m.fates[i] = LeftOut
+		}
+	}
+	for i := range m.all {
+		if chosen[i] {
+			m.keepAbove(i)
+		}
+	}
+	return nil
+}
+
+// keepAbove includes the definitions of the tables above a chosen one.
+func (m *matching) keepAbove(i int) {
+	for _, above := range m.all[i].Of {
+		if m.fates[above] == LeftOut {
+			m.fates[above] = NoRows
+			m.keepAbove(above)
+		}
+	}
+}
+
+// spread marks the partitions of marked tables too, and unless partitions is set the tables that
+// inherit from them.
+func (m *matching) spread(marked []bool, partitions bool) {
+	for changed := true; changed; {
+		changed = false
+		for i, r := range m.all {
+			if marked[i] || partitions && !r.Partition {
+				continue
+			}
+			if slices.ContainsFunc(r.Of, func(above int) bool { return marked[above] }) {
+				marked[i], changed = true, true
+			}
+		}
+	}
+}
+
+func (m *matching) exclude(patterns []string) error {
+	gone, err := m.matches(patterns, true)
+	if err != nil {
+		return err
+	}
+	m.spread(gone, false)
+	for i, yes := range gone {
+		if yes {
+			m.fates[i] = LeftOut
+		}
+	}
+	return nil
+}
+
+func (m *matching) excludeData(patterns []string) error {
+	empty, err := m.matches(patterns, false)
+	if err != nil {
+		return err
+	}
+	m.spread(empty, true)
+	for i, yes := range empty {
+		if yes && m.fates[i] == Whole {
+			m.fates[i] = NoRows
+		}
+	}
+	return nil
+}

@@ -1,0 +1,247 @@
+package mysql
+
+import (
+	"slices"
+	"strings"
+
+	"snap/internal/engine"
+	"snap/internal/schema"
+)
+
+// selection is the part of a database that a dump leaves out. The zero value leaves out nothing.
+type selection struct {
+	fates   map[string]engine.Fate // of tables and views, by name
+	empty   []engine.Table         // the tables whose rows are left out
+	omitted schema.Schema          // only its omissions
+}
+
+// leaveOut removes the objects that a choice leaves out from the definitions, and the tables without
+// rows from the tables to read.
+func leaveOut(s *structure, tables []engine.Table, c engine.Choice) (kept []engine.Table, left selection, err error) {
+	if c.Empty() {
+		return tables, left, nil
+	}
+	if err := c.RequireTablesOnly(); err != nil {
+		return nil, left, err
+	}
+	var all []engine.Relation
+	for _, t := range s.Tables {
+		all = append(all, engine.Relation{Name: t.Name})
+	}
+	for _, v := range s.Views {
+		all = append(all, engine.Relation{Name: v.Name, View: true})
+	}
+	fates, err := c.Fates(all, nil)
+	if err != nil {
+		return nil, left, err
+	}
+	left.fates = map[string]engine.Fate{}
+	var gone, empty []string
+	for i, r := range all {
+		left.fates[r.Name] = fates[i]
+		switch fates[i] {
+		case engine.LeftOut:
+			gone = append(gone, r.Name)
+		case engine.NoRows:
+			empty = append(empty, r.Name)
+		}
+	}
+	left.omitted.AddOmission(schema.OmittedTables, gone)
+	left.omitted.AddOmission(schema.OmittedRows, empty)
+	if err := left.keys(s); err != nil {
+		return nil, left, err
+	}
+	if err := left.views(s); err != nil {
+		return nil, left, err
+	}
+	isGone := func(d definition) bool { return left.fates[d.Name] == engine.LeftOut }
+	s.Tables, s.Views = slices.DeleteFunc(slices.Clone(s.Tables), isGone), slices.DeleteFunc(s.Views, isGone)
+	s.Triggers = slices.DeleteFunc(s.Triggers, func(d definition) bool { return left.fates[d.On] == engine.LeftOut })
+	for _, t := range tables {
+		switch left.fates[t.Name] {
+		case engine.Whole:
+			kept = append(kept, t)
+		case engine.NoRows:
+			t.Rows = 0
+			left.empty = append(left.empty, t)
+		}
+	}
+	return kept, left, nil
+}
+
+// report adds the omissions to the description, and a warning for each kind.
+func (l selection) report(info *engine.Info) {
+	info.Schema.Omitted = append(info.Schema.Omitted, l.omitted.Omitted...)
+	info.Warnings = append(info.Warnings, l.omitted.Omissions()...)
+}
+
+// keys removes the foreign keys whose rows are in the dump, but not the rows that they reference.
+func (l *selection) keys(s *structure) error {
+	parts := map[string]engine.Fate{} // some servers write referenced names in lower case
+	for name, fate := range l.fates {
+		parts[strings.ToLower(name)] = fate
+	}
+	var removed []string
+	tables := slices.Clone(s.Tables)
+	for i, t := range tables {
+		if l.fates[t.Name] == engine.LeftOut {
+			continue
+		}
+		text, names, err := withoutKeys(t.SQL, func(to string) bool {
+			fate := parts[strings.ToLower(to)]
+			return fate == engine.LeftOut || fate == engine.NoRows && l.fates[t.Name] == engine.Whole
+		})
+		if err != nil {
+			return notRead("TABLE", t.Name, err)
+		}
+		tables[i].SQL = text
+		for _, name := range names {
+			removed = append(removed, name+" on "+t.Name)
+		}
+	}
+	s.Tables = tables
+	l.omitted.AddOmission(schema.OmittedForeignKeys, removed)
+	return nil
+}
+
+// withoutKeys removes the foreign keys to some tables from a table's definition, as a server writes
+// it, and returns their names. Keys to tables of other databases remain.
+func withoutKeys(text string, gone func(table string) bool) (string, []string, error) {
+	items, err := listItems(text)
+	if err != nil {
+		return "", nil, err
+	}
+	var names []string
+	for _, item := range slices.Backward(items) {
+		name, to, ok := foreignKeyOf(item.tokens)
+		if ok && gone(to) {
+			names = append(names, name)
+			text = text[:item.from] + text[item.to:]
+		}
+	}
+	slices.Reverse(names)
+	return text, names, nil
+}
+
+// listItem is one entry of the list of columns, keys and constraints in a table's definition. Its
+// place begins at the comma before it.
+type listItem struct {
+	from, to int
+	tokens   []token
+}
+
+// listItems returns the entries after the first one.
+func listItems(text string) (all []listItem, err error) {
+	depth := 0
+	var now *listItem
+	for i := 0; i < len(text); {
+		if executable(text[i:]) {
+			if i, err = after(text, i+2, "*/"); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		t, err := lexOne(text, i, lexMode{})
+		if err != nil {
+			return nil, err
+		}
+		i = t.to
+		sign := ""
+		if t.kind == signToken {
+			sign = t.value
+		}
+		switch {
+		case sign == "(":
+			depth++
+		case sign == ")":
+			depth--
+		}
+		if sign == "," && depth == 1 || depth == 0 && sign == ")" {
+			if now != nil {
+				now.to = t.from
+				all = append(all, *now)
+			}
+			if depth == 0 {
+				for j := range all { // the white space before the end of the list belongs to the list
+					all[j].to = all[j].from + len(strings.TrimRight(text[all[j].from:all[j].to], " \n"))
+				}
+				return all, nil
+			}
+			now = &listItem{from: t.from}
+		} else if now != nil && t.kind != endToken {
+			now.tokens = append(now.tokens, t)
+		}
+	}
+	return nil, errNotClosed
+}
+
+// foreignKeyOf returns the name of a foreign key and the table of the same database that it
+// references.
+func foreignKeyOf(tokens []token) (name, to string, ok bool) {
+	word := func(i int, text string) bool {
+		return i < len(tokens) && tokens[i].kind == wordToken && strings.EqualFold(tokens[i].value, text)
+	}
+	if !word(0, "CONSTRAINT") || len(tokens) < 4 || !word(2, "FOREIGN") || !word(3, "KEY") {
+		return "", "", false
+	}
+	for i := range tokens {
+		if word(i, "REFERENCES") && i+2 < len(tokens) && tokens[i+1].kind == nameToken && tokens[i+2].value != "." {
+			return tokens[1].value, tokens[i+1].value, true
+		}
+	}
+	return "", "", false
+}
+
+// views leaves out the views that need a table or a view that is left out.
+func (l *selection) views(s *structure) error {
+	uses := map[string][]string{}
+	for _, v := range s.Views {
+		tokens, err := lex(v.SQL, lexMode{})
+		if err != nil {
+			return notRead("VIEW", v.Name, err)
+		}
+		uses[v.Name] = tablesIn(tokens)
+	}
+	var lost []string
+	for found := true; found; {
+		found = false
+		for _, v := range s.Views {
+			if l.fates[v.Name] != engine.LeftOut && slices.ContainsFunc(uses[v.Name], l.isLeftOut) {
+				l.fates[v.Name], found = engine.LeftOut, true
+				lost = append(lost, "view "+v.Name)
+			}
+		}
+	}
+	slices.Sort(lost)
+	l.omitted.AddOmission(schema.OmittedPrograms, lost)
+	return nil
+}
+
+func (l *selection) isLeftOut(name string) bool {
+	fate, known := l.fates[name]
+	if !known {
+		for other := range l.fates {
+			if strings.EqualFold(other, name) {
+				fate = l.fates[other]
+			}
+		}
+	}
+	return fate == engine.LeftOut
+}
+
+// tablesIn returns the tables and views that a view reads. A server writes the name of a table
+// without a dot, after FROM, JOIN, a comma or a parenthesis, and the name of a column with its table.
+func tablesIn(tokens []token) (all []string) {
+	for i, t := range tokens {
+		if t.kind != nameToken || i == 0 || i+1 < len(tokens) && tokens[i+1].value == "." {
+			continue
+		}
+		switch before := tokens[i-1]; {
+		case before.kind == wordToken && (strings.EqualFold(before.value, "from") ||
+			strings.HasSuffix(strings.ToLower(before.value), "join")),
+			before.kind == signToken && (before.value == "(" || before.value == ","):
+			all = append(all, t.value)
+		}
+	}
+	return all
+}

@@ -1,0 +1,122 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"snap"
+)
+
+// Pattern matches names of tables, by the rules of pg_dump except for its regular expressions:
+// * matches any characters and ? matches one. A dot separates the schema from the table, and a
+// pattern without a dot matches in every schema. In double quotes, each character stands for itself,
+// and "" for a quotation mark. Outside of them, upper and lower case letters are the same.
+type Pattern struct {
+	text   string
+	schema []part // nil matches every schema
+	name   []part
+}
+
+// part is one character of a pattern.
+type part struct {
+	r    rune
+	kind partKind
+}
+
+type partKind int
+
+const (
+	exact partKind = iota
+	folded
+	one
+	many
+)
+
+// ParsePattern parses a pattern. An invalid one is an error of code usage.
+func ParsePattern(text string) (Pattern, error) {
+	p := Pattern{text: text}
+	bad := func(why string) (Pattern, error) {
+		return Pattern{}, snap.Usage(fmt.Sprintf("the pattern %q %s", text, why),
+			`write it as table, schema.table, orders_* or "Odd.Name"`)
+	}
+	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+		return bad("is not text")
+	}
+	var now []part
+	quoted, some := false, false
+	for rest := []rune(text); len(rest) > 0; rest = rest[1:] {
+		switch r := rest[0]; {
+		case r == '"' && quoted && len(rest) > 1 && rest[1] == '"':
+			now, rest = append(now, part{r: '"'}), rest[1:]
+		case r == '"':
+			quoted, some = !quoted, true
+		case quoted:
+			now = append(now, part{r: r})
+		case r == '.':
+			if p.schema != nil || len(now) == 0 {
+				return bad("has a dot in the wrong place")
+			}
+			p.schema, now = now, nil
+		case r == '*':
+			now = append(now, part{kind: many})
+		case r == '?':
+			now = append(now, part{kind: one})
+		default:
+			now = append(now, part{r: r, kind: folded})
+		}
+	}
+	switch p.name = now; {
+	case quoted:
+		return bad("has a quotation mark without an end")
+	case len(now) == 0 && (some || text == "" || p.schema != nil):
+		return bad("has no name")
+	}
+	return p, nil
+}
+
+// Matches reports whether the pattern matches a table. In databases without schemas, schema is empty
+// and a dot in the pattern is part of the name.
+func (p Pattern) Matches(schema, name string) bool {
+	if schema == "" && p.schema != nil {
+		dotted := append(append(append([]part{}, p.schema...), part{r: '.'}), p.name...)
+		return match(dotted, []rune(name))
+	}
+	return (p.schema == nil || match(p.schema, []rune(schema))) && match(p.name, []rune(name))
+}
+
+// match compares a pattern with a text. After a mismatch it lets the last * match one character more,
+// which takes time proportional to the product of both lengths at worst.
+func match(pattern []part, text []rune) bool {
+	star, again := -1, 0
+	at := 0
+	for i := 0; i < len(text); {
+		switch {
+		case at < len(pattern) && pattern[at].kind == many:
+			star, again = at, i
+			at++
+		case at < len(pattern) && pattern[at].is(text[i]):
+			at++
+			i++
+		case star >= 0:
+			again++
+			at, i = star+1, again
+		default:
+			return false
+		}
+	}
+	for at < len(pattern) && pattern[at].kind == many {
+		at++
+	}
+	return at == len(pattern)
+}
+
+func (p part) is(r rune) bool {
+	switch p.kind {
+	case one:
+		return true
+	case folded:
+		return p.r == r || strings.EqualFold(string(p.r), string(r))
+	}
+	return p.r == r
+}

@@ -1,0 +1,231 @@
+package postgres
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/jackc/pgx/v5"
+
+	"snap/internal/engine"
+	"snap/internal/schema"
+)
+
+var _ engine.Refiller = Engine{}
+
+// Refill implements [engine.Refiller]. Foreign keys are dropped and created again, because the server
+// checks them for each statement otherwise, and truncates no table that others reference.
+func (e Engine) Refill(ctx context.Context, raw string, dump engine.Dump, only []string, o engine.Options) (
+	[]engine.Table, error) {
+	d, err := parse(raw)
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := engine.Refilled(dump.Info.Schema, only)
+	if err != nil {
+		return nil, err
+	}
+	if err := dump.Info.Schema.Check(dialect); err != nil {
+		return nil, err
+	}
+	in, err := dump.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	conn, err := d.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	r := &refill{conn: conn, schema: dump.Info.Schema, chosen: chosen, o: o, size: dump.Size}
+	if err := r.run(ctx, in); err != nil {
+		return nil, d.failure(err)
+	}
+	for _, name := range r.names {
+		_, _ = conn.Exec(ctx, "ANALYZE "+name) // the server does so later otherwise
+	}
+	return r.tables, nil
+}
+
+// refill replaces rows in one transaction.
+type refill struct {
+	conn   *pgx.Conn
+	schema *schema.Schema
+	chosen map[schema.Name]bool
+	o      engine.Options
+	size   int64
+
+	names  []string // of the tables, quoted
+	oids   []uint32
+	keys   []restored
+	again  []restored // triggers
+	tables []engine.Table
+}
+
+// restored is an object that is removed and created again.
+type restored struct{ name, drop, create string }
+
+func (r *refill) run(ctx context.Context, in io.Reader) error {
+	tx, err := r.conn.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback(context.WithoutCancel(ctx))
+	if _, err := tx.Exec(ctx, "SET LOCAL row_security = off"); err != nil {
+		return err
+	}
+	r.o.Begin("restore")
+	if err := r.prepare(ctx); err != nil {
+		return err
+	}
+	if err := r.fill(ctx, in); err != nil {
+		return err
+	}
+	r.o.Begin("verify")
+	for _, k := range r.keys {
+		if _, err := tx.Exec(ctx, k.create); err != nil {
+			return engine.KeysBroken(k.name, err)
+		}
+	}
+	for _, t := range r.again {
+		if _, err := tx.Exec(ctx, t.create); err != nil {
+			return err
+		}
+	}
+	if err := r.sequences(ctx); err != nil {
+		return err
+	}
+	return tx.Commit(ctx)
+}
+
+// prepare finds the tables, empties them, and removes their foreign keys and triggers.
+func (r *refill) prepare(ctx context.Context) (err error) {
+	for _, t := range r.schema.Tables {
+		if !r.chosen[t.Name] || t.Partitions != nil {
+			continue
+		}
+		var oid uint32
+		err := r.conn.QueryRow(ctx, "SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "+
+			"WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind = 'r'", t.Schema, t.Name.Name).Scan(&oid)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return engine.NoTable(t.Schema + "." + t.Name.Name)
+		}
+		if err != nil {
+			return err
+		}
+		r.names, r.oids = append(r.names, quoteName(t.Name)), append(r.oids, oid)
+	}
+	if r.keys, err = r.list(ctx, keysToRestore); err != nil {
+		return err
+	}
+	if r.again, err = r.list(ctx, triggersToRestore); err != nil {
+		return err
+	}
+	for _, one := range append(r.keys, r.again...) {
+		if _, err := r.conn.Exec(ctx, one.drop); err != nil {
+			return err
+		}
+	}
+	for _, name := range r.names {
+		if _, err := r.conn.Exec(ctx, "TRUNCATE TABLE ONLY "+name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// The objects that are removed and created again: their name and the statements.
+const (
+	keysToRestore = `
+		WITH named AS (SELECT t AS oid FROM unnest($1::oid[]) t
+			UNION SELECT a.relid FROM unnest($1::oid[]) t, pg_partition_ancestors(t) a)
+		SELECT format('%I on %s', conname, conrelid::regclass),
+			format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname),
+			format('ALTER TABLE %s ADD CONSTRAINT %I %s', conrelid::regclass, conname, pg_get_constraintdef(k.oid))
+				|| coalesce(format('; COMMENT ON CONSTRAINT %I ON %s IS %L', conname, conrelid::regclass,
+					obj_description(k.oid, 'pg_constraint')), '')
+		FROM pg_constraint k WHERE contype = 'f' AND conparentid = 0
+			AND (conrelid IN (SELECT oid FROM named) OR confrelid IN (SELECT oid FROM named)) ORDER BY 1`
+	triggersToRestore = `
+		SELECT tgname::text, format('ALTER TABLE %s DISABLE TRIGGER %I', tgrelid::regclass, tgname),
+			format('ALTER TABLE %s ENABLE %s TRIGGER %I', tgrelid::regclass,
+				CASE tgenabled WHEN 'R' THEN 'REPLICA' WHEN 'A' THEN 'ALWAYS' ELSE '' END, tgname)
+		FROM pg_trigger WHERE tgrelid = ANY ($1) AND NOT tgisinternal AND tgenabled <> 'D' ORDER BY 1`
+)
+
+func (r *refill) list(ctx context.Context, query string) ([]restored, error) {
+	rows, err := r.conn.Query(ctx, query, r.oids)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (one restored, err error) {
+		err = row.Scan(&one.name, &one.drop, &one.create)
+		return one, err
+	})
+}
+
+// fill copies the rows of the chosen tables from the dump, which it reads to its end.
+func (r *refill) fill(ctx context.Context, in io.Reader) error {
+	counted := &engine.Counter{W: io.Discard, O: r.o, Of: r.size}
+	d := &dumpReader{r: bufio.NewReaderSize(io.TeeReader(engine.Reader(ctx, in), counted), 1<<20), foreign: true,
+		lean: true}
+	d.header()
+	entries := d.contents()
+	if d.err != nil {
+		return wrongDump("the dump is damaged or has an unknown version")
+	}
+	l, err := matchedLayout(entries, r.schema)
+	if err != nil {
+		return err
+	}
+	return d.blocks(func(kind byte, id int) error {
+		b := l.tables[id]
+		if kind != blockData || b == nil || !r.chosen[schema.Name{Schema: b.schema, Name: b.name}] {
+			d.skip(kind)
+			return d.err
+		}
+		rows, err := r.copy(ctx, d, b)
+		if err != nil {
+			return fmt.Errorf("fill %s.%s: %w", b.schema, b.name, err)
+		}
+		r.tables = append(r.tables, engine.Table{Schema: b.schema, Name: b.name, Rows: rows})
+		return nil
+	})
+}
+
+// copy sends the rows of one table to the server.
+func (r *refill) copy(ctx context.Context, d *dumpReader, b *block) (int64, error) {
+	from, to := io.Pipe()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		var failed error
+		d.chunks(func(p []byte) {
+			if failed == nil {
+				_, failed = to.Write(p)
+			}
+		})
+		to.CloseWithError(errors.Join(failed, d.err))
+	}()
+	tag, err := r.conn.PgConn().CopyFrom(ctx, from, b.copy+b.options(""))
+	from.CloseWithError(io.ErrClosedPipe)
+	<-done
+	return tag.RowsAffected(), err
+}
+
+// sequences sets the sequences that the tables own to their values in the dump.
+func (r *refill) sequences(ctx context.Context) error {
+	for _, q := range r.schema.Sequences {
+		if q.Owner == nil || !r.chosen[q.Owner.Table] || q.Last == "" {
+			continue
+		}
+		if _, err := r.conn.Exec(ctx, "SELECT setval(pg_get_serial_sequence($1, $2)::regclass, $3::text::bigint, $4)",
+			quoteName(q.Owner.Table), q.Owner.Column, q.Last, q.Called); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,64 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"snap"
+	"snap/internal/schema"
+)
+
+// Refiller is an engine that can replace the rows of some tables of an existing database.
+type Refiller interface {
+	// Refill replaces the rows of the chosen tables of the database at url with those of the dump, in
+	// one transaction. No definition changes, no trigger fires, and no text of the dump runs as SQL. A
+	// table that is missing in the database, or a foreign key that no longer holds, is an error that
+	// changes nothing. It returns the tables with their rows.
+	Refill(ctx context.Context, url string, d Dump, only []string, o Options) ([]Table, error)
+}
+
+// Refilled returns the tables of a dump that match the patterns. Partitions belong to their table.
+func Refilled(s *schema.Schema, only []string) (map[schema.Name]bool, error) {
+	if s == nil {
+		return nil, &snap.Error{Code: snap.CodeInvalid,
+			Detail: "the snapshot has no description of its tables: an old version built it",
+			Hint:   "build it again with the current version, or load all of it"}
+	}
+	at, all := map[schema.Name]int{}, make([]Relation, len(s.Tables))
+	for i, t := range s.Tables {
+		at[t.Name] = i
+	}
+	for i, t := range s.Tables {
+		all[i] = Relation{Schema: t.Schema, Name: t.Name.Name}
+		if t.PartitionOf != nil {
+			all[i].Partition = true
+			if above, ok := at[t.PartitionOf.Table]; ok {
+				all[i].Of = []int{above}
+			}
+		}
+	}
+	fates, err := Choice{Tables: only}.Fates(all, nil)
+	if err != nil {
+		return nil, err
+	}
+	chosen := map[schema.Name]bool{}
+	for i, t := range s.Tables {
+		if fates[i] == Whole {
+			chosen[t.Name] = true
+		}
+	}
+	return chosen, nil
+}
+
+// NoTable returns the error for a table that the destination of a refill lacks.
+func NoTable(label string) error {
+	return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("the destination has no table %s", label),
+		Hint: "load the whole snapshot, or create the table first; nothing was changed"}
+}
+
+// KeysBroken returns the error for a foreign key that does not hold after a refill.
+func KeysBroken(key string, cause error) error {
+	return &snap.Error{Code: snap.CodeConflict,
+		Detail: fmt.Sprintf("the foreign key %s would not hold between the new rows and the others", key),
+		Hint:   "name the tables on both sides of it; nothing was changed", Cause: cause}
+}

@@ -1,0 +1,299 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"strings"
+
+	"snap"
+	"snap/internal/engine"
+	"snap/internal/engine/charset"
+	"snap/internal/schema"
+)
+
+// leaver removes the objects that a choice leaves out from a copy of the database.
+type leaver struct {
+	tx      *sql.Tx
+	all     []engine.Relation
+	names   []string // of the relations, as stored
+	fates   map[string]engine.Fate
+	omitted schema.Schema // only its omissions
+}
+
+// leaveOut removes the objects that a choice leaves out from the scratch file.
+func (s *scratch) leaveOut(ctx context.Context, c engine.Choice) (schema.Schema, error) {
+	if err := c.RequireTablesOnly(); err != nil {
+		return schema.Schema{}, err
+	}
+	db, err := s.openChoosing(ctx)
+	if err != nil {
+		return schema.Schema{}, err
+	}
+	defer db.Close()
+	l := &leaver{fates: map[string]engine.Fate{}}
+	err = forGood(ctx, db, func(tx *sql.Tx) error {
+		l.tx = tx
+		return l.leave(ctx, c)
+	})
+	return l.omitted, err
+}
+
+func (l *leaver) leave(ctx context.Context, c engine.Choice) error {
+	if err := l.choose(ctx, c); err != nil {
+		return err
+	}
+	views, err := l.working(ctx)
+	if err != nil {
+		return err
+	}
+	triggers, err := l.triggers(ctx)
+	if err != nil {
+		return err
+	}
+	if err := l.remove(ctx); err != nil {
+		return err
+	}
+	if err := l.keys(ctx); err != nil {
+		return err
+	}
+	still, err := l.working(ctx)
+	if err != nil {
+		return err
+	}
+	var lost []string
+	for _, view := range views {
+		if l.fates[strings.ToLower(view)] != engine.LeftOut && !slices.Contains(still, view) {
+			if err := execute(ctx, l.tx, []string{"DROP VIEW " + quote(view)}); err != nil {
+				return err
+			}
+			lost = append(lost, "view "+charset.Readable(view))
+		}
+	}
+	broken, err := l.remake(ctx, triggers)
+	l.omitted.AddOmission(schema.OmittedPrograms, append(lost, broken...))
+	return err
+}
+
+// choose applies the choice to the tables and views.
+func (l *leaver) choose(ctx context.Context, c engine.Choice) error {
+	for _, kind := range []string{"table", "virtual", "view"} {
+		names, err := texts(ctx, l.tx, `SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = ?
+			AND name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY name`, kind)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			l.names = append(l.names, name)
+			l.all = append(l.all, engine.Relation{Name: charset.Readable(name), View: kind == "view"})
+		}
+	}
+	fates, err := c.Fates(l.all, nil)
+	if err != nil {
+		return err
+	}
+	var gone, empty []string
+	for i, r := range l.all {
+		l.fates[strings.ToLower(l.names[i])] = fates[i]
+		switch fates[i] {
+		case engine.LeftOut:
+			gone = append(gone, r.Name)
+		case engine.NoRows:
+			empty = append(empty, r.Name)
+		}
+	}
+	l.omitted.AddOmission(schema.OmittedTables, gone)
+	l.omitted.AddOmission(schema.OmittedRows, empty)
+	return nil
+}
+
+// working returns the views that SQLite can compile.
+func (l *leaver) working(ctx context.Context) (all []string, err error) {
+	names, err := texts(ctx, l.tx, "SELECT name FROM sqlite_schema WHERE type = 'view' ORDER BY name")
+	for _, name := range names {
+		rows, err := l.tx.QueryContext(ctx, "EXPLAIN SELECT * FROM "+quote(name))
+		if err == nil {
+			all, err = append(all, name), rows.Close()
+		}
+		if err != nil && code(err) != 1 { // SQLITE_ERROR
+			return nil, err
+		}
+	}
+	return all, err
+}
+
+// triggers drops all triggers and returns them.
+func (l *leaver) triggers(ctx context.Context) (all []entry, err error) {
+	names, err := texts(ctx, l.tx, "SELECT name FROM sqlite_schema WHERE type = 'trigger' ORDER BY rowid")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		e := entry{kind: "trigger", name: name}
+		if err := l.tx.QueryRowContext(ctx,
+			"SELECT tbl_name, sql FROM sqlite_schema WHERE type = 'trigger' AND name = ?",
+			name).Scan(&e.table, &e.sql); err != nil {
+			return nil, err
+		}
+		all = append(all, e)
+	}
+	_, err = drop(ctx, l.tx, "trigger", names)
+	return all, err
+}
+
+// remake creates the triggers again, except those that name something that is left out: SQLite would
+// fail at every change of their tables.
+func (l *leaver) remake(ctx context.Context, triggers []entry) (broken []string, err error) {
+	for _, e := range triggers {
+		there, err := texts(ctx, l.tx, "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name = ? "+
+			"COLLATE NOCASE", e.table)
+		if err != nil {
+			return nil, err
+		}
+		if len(there) == 0 {
+			continue
+		}
+		list, err := tokens(e.sql)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(list, func(t token) bool {
+			name, ok := t.name()
+			return ok && t.kind != stringToken && l.fates[strings.ToLower(name)] == engine.LeftOut
+		}) {
+			broken = append(broken, "trigger "+charset.Readable(e.name))
+			continue
+		}
+		if err := execute(ctx, l.tx, []string{e.sql}); err != nil {
+			return nil, err
+		}
+	}
+	return broken, nil
+}
+
+// remove drops the tables and views that are left out, and deletes the rows that are.
+func (l *leaver) remove(ctx context.Context) error {
+	for i, r := range l.all {
+		statement := ""
+		switch fate := l.fates[strings.ToLower(l.names[i])]; {
+		case fate == engine.LeftOut && r.View:
+			statement = "DROP VIEW "
+		case fate == engine.LeftOut:
+			statement = "DROP TABLE "
+		case fate == engine.NoRows:
+			statement = "DELETE FROM "
+		default:
+			continue
+		}
+		if err := execute(ctx, l.tx, []string{statement + quote(l.names[i])}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keys removes the foreign keys whose rows are in the copy, but not the rows that they reference.
+func (l *leaver) keys(ctx context.Context) error {
+	var removed []string
+	changes := map[string]string{}
+	for i, r := range l.all {
+		fate := l.fates[strings.ToLower(l.names[i])]
+		if r.View || fate == engine.LeftOut {
+			continue
+		}
+		var text string
+		if err := l.tx.QueryRowContext(ctx, "SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = ?",
+			l.names[i]).Scan(&text); err != nil {
+			return err
+		}
+		changed, to, err := withoutKeys(text, func(to string) bool {
+			parent := l.fates[strings.ToLower(to)]
+			return parent == engine.LeftOut || parent == engine.NoRows && fate == engine.Whole
+		})
+		if err != nil {
+			return snap.Invalid("the definition of the table "+r.Name+" cannot be read", "include every table")
+		}
+		if len(to) > 0 {
+			changes[l.names[i]] = changed
+		}
+		for _, other := range to {
+			removed = append(removed, r.Name+" to "+charset.Readable(other))
+		}
+	}
+	l.omitted.AddOmission(schema.OmittedForeignKeys, removed)
+	return l.define(ctx, changes)
+}
+
+// define replaces definitions of tables, by name.
+func (l *leaver) define(ctx context.Context, changes map[string]string) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	if _, err := l.tx.ExecContext(ctx, "PRAGMA writable_schema = ON"); err != nil {
+		return err
+	}
+	for name, text := range changes {
+		if _, err := l.tx.ExecContext(ctx, "UPDATE sqlite_schema SET sql = ? WHERE type = 'table' AND name = ?", text,
+			name); err != nil {
+			return err
+		}
+	}
+	_, err := l.tx.ExecContext(ctx, "PRAGMA writable_schema = RESET") // which also reads the definitions again
+	return err
+}
+
+// withoutKeys removes the foreign keys to some tables from a CREATE TABLE statement, and returns the
+// tables.
+func withoutKeys(text string, gone func(table string) bool) (string, []string, error) {
+	list, err := tokens(text)
+	if err != nil || len(list) > 1 && list[1].is("VIRTUAL") {
+		return text, nil, err
+	}
+	var to []string
+	var spans []token
+	for i := 0; i < len(list); i++ {
+		if !list[i].is("REFERENCES") || i+1 == len(list) {
+			continue
+		}
+		name, _ := list[i+1].name()
+		p := &tableParser{reader: reader{list: list, at: i + 1}}
+		if err := p.references(nil); err != nil {
+			return "", nil, err
+		}
+		if err := p.deferrable(); err != nil {
+			return "", nil, err
+		}
+		if gone(name) {
+			to = append(to, name)
+			spans = append(spans, token{start: list[keyStart(list, i)].start, end: list[p.at-1].end})
+		}
+		i = p.at - 1
+	}
+	for _, s := range slices.Backward(spans) {
+		text = text[:s.start] + text[s.end:]
+	}
+	return text, to, nil
+}
+
+// keyStart returns the first token of the foreign key whose word REFERENCES is at i: the comma before
+// it if it is a constraint of the table.
+func keyStart(list []token, i int) int {
+	start := i
+	if i > 0 && list[i-1].is(")") {
+		for open := i - 1; open > 1; open-- {
+			if list[open].is("(") {
+				if list[open-1].is("KEY") && list[open-2].is("FOREIGN") {
+					start = open - 2
+				}
+				break
+			}
+		}
+	}
+	if start > 2 && list[start-2].is("CONSTRAINT") {
+		start -= 2
+	}
+	if start > 0 && list[start-1].is(",") {
+		start--
+	}
+	return start
+}

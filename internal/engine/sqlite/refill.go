@@ -1,0 +1,157 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"snap"
+	"snap/internal/engine"
+	"snap/internal/engine/charset"
+)
+
+var _ engine.Refiller = Engine{}
+
+// Refill implements [engine.Refiller]. It restores the snapshot next to the destination and copies
+// the rows from there.
+func (e Engine) Refill(ctx context.Context, raw string, dump engine.Dump, only []string, o engine.Options) (
+	[]engine.Table, error) {
+	path, err := Path(raw)
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := engine.Refilled(dump.Info.Schema, only)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range dump.Info.Schema.Tables {
+		if chosen[t.Name] && t.Virtual != "" {
+			return nil, snap.Invalid(fmt.Sprintf("the rows of the virtual table %s cannot be replaced", t.Name.Name),
+				"load the whole snapshot; nothing was changed")
+		}
+	}
+	if _, err := os.Stat(path); err != nil {
+		return nil, failure(path, err)
+	}
+	from, err := e.Restore(ctx, raw, dump, o)
+	if err != nil {
+		return nil, err
+	}
+	defer from.Drop(context.WithoutCancel(ctx))
+	r := &refill{from: from.(*scratch).path}
+	for name := range chosen {
+		r.chosen = append(r.chosen, name.Name)
+	}
+	err = r.run(ctx, path, o)
+	return r.tables, failure(path, err)
+}
+
+// refill replaces rows in one transaction.
+type refill struct {
+	from   string // the file with the new rows
+	chosen []string
+	tables []engine.Table
+}
+
+func (r *refill) run(ctx context.Context, path string, o engine.Options) error {
+	db, err := open(path, "rw")
+	if err != nil {
+		return err
+	}
+	defer db.Close() // there is one connection, which keeps what follows
+	if _, err := db.ExecContext(ctx, "PRAGMA foreign_keys = OFF"); err != nil {
+		return err
+	}
+	if _, err := db.ExecContext(ctx, "ATTACH DATABASE ? AS snapcli_from", r.from); err != nil {
+		return err
+	}
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	o.Begin("restore")
+	if err := r.fill(ctx, tx); err != nil {
+		return err
+	}
+	o.Begin("verify")
+	if err := r.checkKeys(ctx, tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// fill replaces the rows, without the triggers of the tables.
+func (r *refill) fill(ctx context.Context, tx *sql.Tx) error {
+	for _, name := range r.chosen {
+		triggers, err := texts(ctx, tx, "SELECT name FROM main.sqlite_schema WHERE type = 'trigger' AND tbl_name = ? "+
+			"COLLATE NOCASE", name)
+		if err != nil {
+			return err
+		}
+		makes, err := drop(ctx, tx, "trigger", triggers)
+		if err == nil {
+			err = r.copy(ctx, tx, name)
+		}
+		if err == nil {
+			err = execute(ctx, tx, makes)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copy replaces the rows of one table.
+func (r *refill) copy(ctx context.Context, tx *sql.Tx, name string) error {
+	there, err := texts(ctx, tx, "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND "+
+		"name = ? COLLATE NOCASE", name)
+	if err != nil {
+		return err
+	}
+	if len(there) == 0 {
+		return engine.NoTable(name)
+	}
+	columns, err := texts(ctx, tx, "SELECT name FROM pragma_table_xinfo(?, 'snapcli_from') WHERE hidden = 0 ORDER BY "+
+		"cid", name)
+	if err != nil {
+		return err
+	}
+	list := quoted(columns)
+	if err := execute(ctx, tx, []string{"DELETE FROM main." + quote(name)}); err != nil {
+		return err
+	}
+	done, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO main.%[1]s (%[2]s) SELECT %[2]s FROM snapcli_from.%[1]s",
+		quote(name), list))
+	if err != nil {
+		return err
+	}
+	rows, err := done.RowsAffected()
+	r.tables = append(r.tables, engine.Table{Name: name, Rows: rows})
+	return err
+}
+
+// checkKeys checks the foreign keys of the tables and to them.
+func (r *refill) checkKeys(ctx context.Context, tx *sql.Tx) error {
+	rows, err := tx.QueryContext(ctx, "PRAGMA main.foreign_key_check")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var child, parent string
+		if err := rows.Scan(&child, new(any), &parent, new(any)); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(r.chosen, func(name string) bool {
+			return strings.EqualFold(name, child) || strings.EqualFold(name, parent)
+		}) {
+			return engine.KeysBroken(charset.Readable(child)+" to "+charset.Readable(parent), nil)
+		}
+	}
+	return rows.Err()
+}
