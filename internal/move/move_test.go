@@ -42,7 +42,7 @@ func (s site) start(t *testing.T, public string) *cloudtest.Cloud {
 	t.Helper()
 	return cloudtest.Start(t, cloudtest.Options{DatabaseURL: s.database, BlobURL: s.blobs, DataDir: s.dir,
 		Config: func(c *cloud.Config) {
-			c.Auth.KeyEncryptionKey = s.key
+			c.Auth.KeyEncryptionKey, c.Audit.ArchiveAfter = s.key, "40d"
 			if public != "" {
 				c.PublicURL = public
 			}

@@ -72,21 +72,37 @@ func (r release) write(dir string) (v1.Hash, error) {
 	if err := to.AppendIndex(index, layout.WithAnnotations(map[string]string{refName: r.version})); err != nil {
 		return v1.Hash{}, err
 	}
+	signed := []v1.Hash{digest}
 	for _, bom := range boms {
 		if err := to.AppendImage(bom); err != nil {
 			return v1.Hash{}, err
 		}
+		of, err := bom.Digest()
+		if err != nil {
+			return v1.Hash{}, err
+		}
+		signed = append(signed, of)
 	}
+	return digest, r.sign(to, signed)
+}
+
+// sign adds the signatures of digests to the layout, if there is a key.
+func (r release) sign(to layout.Path, digests []v1.Hash) error {
 	if r.key == nil {
-		return digest, nil
+		return nil
 	}
-	signature, err := r.signature(digest)
-	if err != nil {
-		return v1.Hash{}, err
+	for _, digest := range digests {
+		signature, err := r.signature(digest)
+		if err != nil {
+			return err
+		}
+		// The name by which cosign finds the signature of an image.
+		name := digest.Algorithm + "-" + digest.Hex + ".sig"
+		if err := to.AppendImage(signature, layout.WithAnnotations(map[string]string{refName: name})); err != nil {
+			return err
+		}
 	}
-	// The name by which cosign finds the signature of an image.
-	name := digest.Algorithm + "-" + digest.Hex + ".sig"
-	return digest, to.AppendImage(signature, layout.WithAnnotations(map[string]string{refName: name}))
+	return nil
 }
 
 // image returns the image of a program: one layer.

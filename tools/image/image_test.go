@@ -138,14 +138,15 @@ func checkFiles(t *testing.T, image v1.Image) {
 	}
 }
 
-// checkAttached finds the bill of materials of an image and the signature of the index.
+// checkAttached finds the bill of materials of an image, and the signatures of the index and of both
+// bills.
 func checkAttached(t *testing.T, all v1.ImageIndex, image, index v1.Hash, public ed25519.PublicKey) {
 	t.Helper()
 	manifest, err := all.IndexManifest()
 	if err != nil {
 		t.Fatal(err)
 	}
-	boms, signatures := 0, 0
+	boms, signatures, verify := map[v1.Hash]bool{}, map[string][]byte{}, verifier(t, public)
 	for _, d := range manifest.Manifests {
 		if d.MediaType.IsIndex() {
 			continue
@@ -159,28 +160,74 @@ func checkAttached(t *testing.T, all v1.ImageIndex, image, index v1.Hash, public
 			t.Fatal(err)
 		}
 		content := layerOf(t, attached)
-		switch {
-		case m.Subject != nil && m.Subject.Digest == image:
-			boms++
-			var bom cdx.BOM
-			if err := cdx.NewBOMDecoder(bytes.NewReader(content), cdx.BOMFileFormatJSON).Decode(&bom); err != nil ||
-				len(*bom.Components) < 30 ||
-				!bytes.Contains(content, []byte("pkg:golang/github.com/jackc/pgx/v5@v5.")) {
-				t.Errorf("the bill of materials is %s, %v", content, err)
-			}
-		case strings.HasSuffix(d.Annotations[refName], ".sig"):
-			signatures++
+		if m.Subject == nil {
 			text := m.Layers[0].Annotations["dev.cosignproject.cosign/signature"]
 			signed, err := base64.StdEncoding.DecodeString(text)
-			var payload map[string]any
-			if err != nil || !ed25519.Verify(public, content, signed) || json.Unmarshal(content, &payload) != nil ||
-				!bytes.Contains(content, []byte(index.String())) {
-				t.Errorf("the signature of %s is %s of %s, %v", index, signed, content, err)
+			if err != nil || !verify(content, signed) {
+				t.Errorf("the signature %s of %s is wrong, %v", signed, content, err)
 			}
+			if verify(bytes.Replace(content, []byte("sha256:"), []byte("sha256:0"), 1), signed) {
+				t.Error("the signature is right for another digest")
+			}
+			signatures[d.Annotations[refName]] = content
+			continue
+		}
+		boms[d.Digest] = true
+		var bom cdx.BOM
+		err = cdx.NewBOMDecoder(bytes.NewReader(content), cdx.BOMFileFormatJSON).Decode(&bom)
+		if m.Subject.Digest == image && (err != nil || len(*bom.Components) < 30 ||
+			!bytes.Contains(content, []byte("pkg:golang/github.com/jackc/pgx/v5@v5."))) {
+			t.Errorf("the bill of materials is %s, %v", content, err)
 		}
 	}
-	if boms != 1 || signatures != 1 {
-		t.Errorf("%d bills of materials and %d signatures", boms, signatures)
+	if len(boms) != 2 || len(signatures) != 3 {
+		t.Errorf("%d bills of materials and %d signatures", len(boms), len(signatures))
+	}
+	boms[index] = true
+	for digest := range boms {
+		name := digest.Algorithm + "-" + digest.Hex + ".sig"
+		var payload struct {
+			Critical struct {
+				Image struct {
+					Digest string `json:"docker-manifest-digest"`
+				} `json:"image"`
+				Type string `json:"type"`
+			} `json:"critical"`
+		}
+		if err := json.Unmarshal(signatures[name], &payload); err != nil ||
+			payload.Critical.Image.Digest != digest.String() ||
+			payload.Critical.Type != "cosign container image signature" {
+			t.Errorf("%s is %s, %v", name, signatures[name], err)
+		}
+	}
+}
+
+// verifier checks signatures with OpenSSL, which shares no code with what made them, or with Go's
+// library where there is no OpenSSL 3.
+func verifier(t *testing.T, public ed25519.PublicKey) func(content, signature []byte) bool {
+	t.Helper()
+	said, err := exec.CommandContext(t.Context(), "openssl", "version").CombinedOutput()
+	if err != nil || !bytes.HasPrefix(said, []byte("OpenSSL 3")) {
+		t.Logf("the signatures are checked by Go alone: there is no OpenSSL 3: %s %v", said, err)
+		return func(content, signature []byte) bool { return ed25519.Verify(public, content, signature) }
+	}
+	dir := t.TempDir()
+	write := func(name string, content []byte) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	der, err := x509.MarshalPKIXPublicKey(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := write("key.pem", pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+	return func(content, signature []byte) bool {
+		said, err := exec.CommandContext(t.Context(), "openssl", "pkeyutl", "-verify", "-pubin", "-inkey", key,
+			"-rawin", "-in", write("payload", content), "-sigfile", write("signature", signature)).CombinedOutput()
+		return err == nil && bytes.Contains(said, []byte("Signature Verified Successfully"))
 	}
 }
 

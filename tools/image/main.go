@@ -1,10 +1,10 @@
 // Command image builds the image of snapcloud without a container engine, as an OCI image layout
-// that holds one image for each platform, the bill of materials of each, and a signature:
+// that holds one image for each platform, the bill of materials of each, and signatures:
 //
 //	cd tools/image && go run . -out ../../dist/image -version v1.2.3 -key release.pem
 //
 // An image has the static program, the certificates of golang.org/x/crypto/x509roots and an empty
-// /data, and runs as user 65532. The same revision gives the same digest. The signature has the
+// /data, and runs as user 65532. The same revision gives the same digest. The signatures have the
 // form that `cosign verify --key` reads. Push the layout with `skopeo copy --all` or `crane push`.
 package main
 
