@@ -132,6 +132,23 @@ kill -QUIT $pid; wait $pid; rm -rf "$2"`
 func start() *server { return startIn(PostgresBin()) }
 
 func startIn(bin string) *server {
+	return startWith(bin, func(dir string, as *account) (string, error) { return "", initialize(bin, dir, as) })
+}
+
+// initialize makes the data of a new server below dir.
+func initialize(bin, dir string, as *account) error {
+	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", filepath.Join(dir, "data"), "-U", "postgres", "-A",
+		"trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
+	initdb.Dir = dir
+	runAs(initdb, as)
+	if out, err := initdb.CombinedOutput(); err != nil {
+		return fmt.Errorf("initdb: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// startWith starts a server whose data, below dir, prepare makes. It returns further settings.
+func startWith(bin string, prepare func(dir string, as *account) (settings string, err error)) *server {
 	if bin == "" {
 		return &server{err: errNotInstalled}
 	}
@@ -149,28 +166,24 @@ func startIn(bin string) *server {
 		}
 	}
 	s := &server{}
-	if s.err = s.run(bin, dir, as); s.err != nil {
+	if s.err = s.run(bin, dir, as, prepare); s.err != nil {
 		log, _ := os.ReadFile(filepath.Join(dir, "log"))
 		s.err = fmt.Errorf("start PostgreSQL: %w\n%s", s.err, log)
 	}
 	return s
 }
 
-func (s *server) run(bin, dir string, as *account) error {
-	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", filepath.Join(dir, "data"), "-U", "postgres", "-A",
-		"trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
-	initdb.Dir = dir
-	runAs(initdb, as)
-	if out, err := initdb.CombinedOutput(); err != nil {
-		return fmt.Errorf("initdb: %w\n%s", err, out)
+func (s *server) run(bin, dir string, as *account, prepare func(string, *account) (string, error)) error {
+	more, err := prepare(dir, as)
+	if err != nil {
+		return err
 	}
-	var err error
 	if s.port, err = freePort(); err != nil {
 		return err
 	}
 	settings := fmt.Sprintf("listen_addresses = '127.0.0.1'\nport = %d\nunix_socket_directories = '%s'\nfsync = "+
-		"off\nsynchronous_commit = on\nmax_connections = 200\nshared_buffers = 512MB\nautovacuum_naptime = 10\n",
-		s.port, dir)
+		"off\nsynchronous_commit = on\nmax_connections = 200\nshared_buffers = 512MB\nautovacuum_naptime = 10\n%s",
+		s.port, dir, more)
 	if err := appendFile(filepath.Join(dir, "data", "postgresql.conf"), settings); err != nil {
 		return err
 	}

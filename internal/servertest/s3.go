@@ -56,6 +56,29 @@ func LockedS3(t testing.TB) (url string, client *minio.Client, bucket string) {
 	return fmt.Sprintf("s3://%s:%s@%s?endpoint=http://%s", gatewayKey, gatewaySecret, bucket, endpoint), client, bucket
 }
 
+// VersionedS3 is [S3] with a server of the test's own and a bucket that keeps the versions of objects,
+// and a client that can remove a delete marker.
+func VersionedS3(t testing.TB) (url string, client *minio.Client, bucket string) {
+	t.Helper()
+	g := startGateway(S3Program(t), true)
+	if g.err != nil {
+		t.Fatal(g.err)
+	}
+	t.Cleanup(func() { g.alive.Close() })
+	endpoint, bucket := fmt.Sprintf("127.0.0.1:%d", g.port), "versioned"
+	client, err := minio.New(endpoint, &minio.Options{Creds: credentials.NewStaticV4(gatewayKey, gatewaySecret, "")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.MakeBucket(t.Context(), bucket, minio.MakeBucketOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.EnableVersioning(t.Context(), bucket); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("s3://%s:%s@%s?endpoint=http://%s", gatewayKey, gatewaySecret, bucket, endpoint), client, bucket
+}
+
 // S3Program returns the path of versitygw, for tests that run a server of their
 // own, or skips the test.
 func S3Program(t testing.TB) string {
@@ -84,6 +107,8 @@ type gateway struct {
 	alive   io.Closer // the server ends when this is closed, at the latest by the process's end
 	buckets atomic.Int64
 	err     error
+
+	versions bool // its buckets can keep versions
 }
 
 // sharedGateway is the S3 server of this process.
@@ -98,7 +123,7 @@ type onceGateway struct {
 func (o *onceGateway) with(program string) *gateway {
 	o.once.Do(func() {
 		for range 3 { // another program may take the free port first
-			if o.g = startGateway(program); o.g.err == nil {
+			if o.g = startGateway(program, false); o.g.err == nil {
 				return
 			}
 		}
@@ -108,14 +133,15 @@ func (o *onceGateway) with(program string) *gateway {
 
 // watchGateway runs the server until its standard input ends, and removes its
 // folder then.
-const watchGateway = `"$1" --port "127.0.0.1:$3" --quiet posix "$2/buckets" >"$2/log" 2>&1 </dev/null & pid=$!; read -r _; kill -KILL $pid; wait $pid; rm -rf "$2"`
+const watchGateway = `"$1" --port "127.0.0.1:$3" --quiet $4 posix "$2/buckets" >"$2/log" 2>&1 </dev/null & pid=$!
+read -r _; kill -KILL $pid; wait $pid; rm -rf "$2"`
 
-func startGateway(program string) *gateway {
+func startGateway(program string, versions bool) *gateway {
 	dir, err := os.MkdirTemp("", "servertest-s3-")
 	if err != nil {
 		return &gateway{err: err}
 	}
-	g := &gateway{dir: dir}
+	g := &gateway{dir: dir, versions: versions}
 	if g.err = g.run(program); g.err != nil {
 		log, _ := os.ReadFile(filepath.Join(dir, "log"))
 		g.err = fmt.Errorf("start versitygw: %w\n%s", g.err, log)
@@ -127,11 +153,18 @@ func (g *gateway) run(program string) error {
 	if err := os.Mkdir(filepath.Join(g.dir, "buckets"), 0o755); err != nil {
 		return err
 	}
+	versions := ""
+	if g.versions {
+		versions = "--versions=" + filepath.Join(g.dir, "versions")
+		if err := os.Mkdir(filepath.Join(g.dir, "versions"), 0o755); err != nil {
+			return err
+		}
+	}
 	var err error
 	if g.port, err = freePort(); err != nil {
 		return err
 	}
-	cmd := exec.Command("/bin/sh", "-c", watchGateway, "sh", program, g.dir, fmt.Sprint(g.port))
+	cmd := exec.Command("/bin/sh", "-c", watchGateway, "sh", program, g.dir, fmt.Sprint(g.port), versions)
 	cmd.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+gatewayKey, "ROOT_SECRET_KEY="+gatewaySecret)
 	runApart(cmd)
 	if g.alive, err = cmd.StdinPipe(); err != nil {

@@ -4,6 +4,8 @@
 // that is needed. It understands what the tests say to either:
 //
 //	ROOT_ACCESS_KEY=key ROOT_SECRET_KEY=secret versitygw --port ADDRESS --quiet posix FOLDER
+//
+// With --versions FOLDER, buckets can keep the versions of their objects there.
 package main
 
 import (
@@ -20,23 +22,24 @@ import (
 func main() {
 	address := flag.String("port", "", "address to listen at")
 	quiet := flag.Bool("quiet", false, "do not log requests")
+	versions := flag.String("versions", "", "folder for the versions of objects")
 	flag.Parse()
 	if flag.Arg(0) != "posix" || flag.NArg() != 2 {
-		log.Fatal("usage: versitygw --port ADDRESS [--quiet] posix FOLDER")
+		log.Fatal("usage: versitygw --port ADDRESS [--quiet] [--versions FOLDER] posix FOLDER")
 	}
-	log.Fatal(serve(flag.Arg(1), embedgw.Config{
+	log.Fatal(serve(flag.Arg(1), *versions, embedgw.Config{
 		RootUserAccess: os.Getenv("ROOT_ACCESS_KEY"), RootUserSecret: os.Getenv("ROOT_SECRET_KEY"),
 		Ports: []string{*address}, Quiet: *quiet,
 		MaxConnections: 250_000, MaxRequests: 100_000, MultipartMaxParts: 10_000,
 	}))
 }
 
-func serve(folder string, c embedgw.Config) error {
+func serve(folder, versions string, c embedgw.Config) error {
 	if err := (meta.XattrMeta{}).Test(folder); err != nil {
 		return err
 	}
-	storage, err := posix.New(folder, meta.XattrMeta{},
-		posix.PosixOpts{Concurrency: 5000, IOBufferSize: 1 << 20, CopyObjectThreshold: 5 << 30})
+	storage, err := posix.New(folder, meta.XattrMeta{}, posix.PosixOpts{Concurrency: 5000, IOBufferSize: 1 << 20,
+		CopyObjectThreshold: 5 << 30, VersioningDir: versions})
 	if err != nil {
 		return err
 	}
