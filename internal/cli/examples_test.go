@@ -10,6 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
 
+	"snap/internal/cloud"
 	"snap/internal/cloudtest"
 	"snap/internal/servertest"
 )
@@ -32,7 +33,9 @@ func TestExamples(t *testing.T) {
 		}
 	}
 	runScripts(t, dir, func(e *testscript.Env) error {
-		c := cloudtest.Start(t, cloudtest.Options{})
+		c := cloudtest.Start(t, cloudtest.Options{Config: func(c *cloud.Config) {
+			c.Mail = cloud.Mail{Server: "mail.example", From: "snapcloud@example.com", Domains: []string{"example.com"}}
+		}})
 		e.Values[cloudKey{}] = c
 		e.Setenv("CLOUD", c.URL)
 		e.Setenv("SNAPCLI_CLOUD__URL", c.URL)
@@ -118,26 +121,26 @@ const exampleSetup = `
 [!exec:jq] skip 'needs jq: an example hands its JSON to it'
 sqlite shop.db make.sql
 as alice@acme.test
-exec snapcli targets add shop --source sqlite://$WORK/shop.db --destination sqlite://$WORK/dev.db --sanitize-sql $WORK/mask.sql
-exec snapcli build shop --quiet
+prepare targets add shop --source sqlite://$WORK/shop.db --destination sqlite://$WORK/dev.db --sanitize-sql $WORK/mask.sql
+prepare build shop --quiet
 capture NAME '^(.+)$'
-exec snapcli push shop --cloud --quiet
+prepare push shop --cloud --quiet
 capture A_SHORT '^(.+)$'
-exec snapcli sanitize shop --quiet
-exec snapcli push shop --cloud --type sanitized --quiet
+prepare sanitize shop --quiet
+prepare push shop --cloud --type sanitized --quiet
 capture B_SHORT '^(.+)$'
 `
 
 // exampleBefore is what the examples of some commands find done already.
 var exampleBefore = map[string]string{
-	"snapcli cloud snapshots decline": "exec snapcli cloud snapshots share $A_SHORT --org globex\nas " +
+	"snapcli cloud snapshots decline": "prepare cloud snapshots share $A_SHORT --org globex\nas " +
 		"gail@globex.test\n",
-	"snapcli cloud channels remove": "exec snapcli cloud channels add one\nexec snapcli cloud channels add two\nexec " +
-		"snapcli cloud channels add three\n",
-	"snapcli reset":                  "exec snapcli clone shop --name pr-12\n",
-	"snapcli clones drop":            "exec snapcli clone shop --name pr-12\n",
-	"snapcli trust remove":           "exec snapcli trust add org:globex\n",
-	"snapcli cloud retention remove": "exec snapcli cloud retention set shop --keep-last 5\n",
+	"snapcli cloud channels remove": "prepare cloud channels add one\nprepare cloud channels add two\n" +
+		"prepare cloud channels add three\n",
+	"snapcli reset":                  "prepare clone shop --name pr-12\n",
+	"snapcli clones drop":            "prepare clone shop --name pr-12\n",
+	"snapcli trust remove":           "prepare trust add org:globex\n",
+	"snapcli cloud retention remove": "prepare cloud retention set shop --keep-last 5\n",
 }
 
 const exampleFiles = `

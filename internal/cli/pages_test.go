@@ -186,14 +186,14 @@ const pageSetup = `
 [!exec:curl] skip 'needs curl: docs/api.md shows it'
 sqlite shop.db make.sql
 as mia@acme.test
-exec snapcli targets add shop --destination sqlite://$WORK/mia.db
+prepare targets add shop --destination sqlite://$WORK/mia.db
 as alice@acme.test
-exec snapcli targets add shop --source sqlite://$WORK/shop.db --sanitize-sql $WORK/mask.sql
-exec snapcli build shop --quiet
-exec snapcli sanitize shop --quiet
-exec snapcli push shop --cloud --type sanitized --quiet
+prepare targets add shop --source sqlite://$WORK/shop.db --sanitize-sql $WORK/mask.sql
+prepare build shop --quiet
+prepare sanitize shop --quiet
+prepare push shop --cloud --type sanitized --quiet
 capture ID '^(.+)$'
-exec snapcli cloud snapshots share $ID
+prepare cloud snapshots share $ID
 `
 
 const pageFiles = `

@@ -12,11 +12,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 	_ "time/tzdata" // scripts set TZ, and not every machine has the zones
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"snap"
 	"snap/internal/local"
 	"snap/internal/operator"
 	"snap/internal/servertest"
@@ -71,6 +73,7 @@ func runScripts(t *testing.T, dir string, setup func(*testscript.Env) error) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code":       codeCommand,
+			"prepare":    prepareCommand,
 			"capture":    captureCommand,
 			"answers":    answersCommand,
 			"as":         asCommand,
@@ -84,6 +87,20 @@ func runScripts(t *testing.T, dir string, setup func(*testscript.Env) error) {
 			"block":      blockCommand,
 		},
 	})
+}
+
+// prepareCommand runs snapcli in the process of the test, for what a script needs to begin with: to
+// start a program takes longer than most commands.
+//
+//	prepare build shop --quiet
+func prepareCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: prepare ARGUMENT...")
+	}
+	stdio := IO{In: strings.NewReader(""), Out: ts.Stdout(), Err: ts.Stderr(), Width: func() int { return 0 }}
+	if code := patientMain(context.Background(), args, stdio, ts.Getenv); code != snap.ExitOK {
+		ts.Fatalf("exit code %d", code)
+	}
 }
 
 // originateCommand changes where the only snapshot is from, as a pull records it:
