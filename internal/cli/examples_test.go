@@ -99,7 +99,8 @@ func exampleCommand(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	line := strings.NewReplacer(
 		"snap_7h2k9m", ts.Getenv("A_SHORT"), "snap_p3v8xw", ts.Getenv("B_SHORT"),
-		"shop-20261121T011600Z", ts.Getenv("NAME"), "Engineering", "eng",
+		"shop-20261121T011600Z", ts.Getenv("NAME"), "shop-20261122T011600Z", ts.Getenv("NAME"),
+		"--rows orders", "--rows customers", "Engineering", "eng",
 	).Replace(args[0])
 	ts.Logf("%s", line)
 	if err := ts.Exec("bash", "-euo", "pipefail", "-c", line); err != nil {

@@ -38,7 +38,7 @@ var elsewhere = map[string]string{
 // actors are who acts from a page's n-th block on, counted from 0; before that
 // it is Alice.
 var actors = map[string]map[int]string{
-	"docs/getting-started.md": {4: "mia@acme.test"},
+	"docs/getting-started.md": {5: "mia@acme.test"},
 }
 
 // TestPagesRun runs every command block of the pages, in order and as it
@@ -149,6 +149,8 @@ func blockCommand(ts *testscript.TestScript, neg bool, args []string) {
 		"/mnt/backups", work+"/backups",
 		"http://127.0.0.1:8080", ts.Getenv("CLOUD"), "https://cloud.example", ts.Getenv("CLOUD"),
 		"--from https://snap.example.com", "--from "+ts.Getenv("CLOUD"), "--from URL", "--from "+ts.Getenv("CLOUD"),
+		"shop-20261121T011600Z", ts.Getenv("BUILT"), "shop-20261122T011600Z", ts.Getenv("BUILT"),
+		"--rows orders", "--rows customers",
 		"/ID/", "/"+ts.Getenv("ID")+"/", " ID", " "+ts.Getenv("ID"), "2026-11-21",
 		time.Now().UTC().Format(time.RFC3339Nano),
 	)
@@ -190,6 +192,7 @@ prepare targets add shop --destination sqlite://$WORK/mia.db
 as alice@acme.test
 prepare targets add shop --source sqlite://$WORK/shop.db --sanitize-sql $WORK/mask.sql
 prepare build shop --quiet
+capture BUILT '^(.+)$'
 prepare sanitize shop --quiet
 prepare push shop --cloud --type sanitized --quiet
 capture ID '^(.+)$'
