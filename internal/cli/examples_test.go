@@ -122,7 +122,8 @@ const exampleSetup = `
 [!exec:jq] skip 'needs jq: an example hands its JSON to it'
 sqlite shop.db make.sql
 as alice@acme.test
-prepare targets add shop --source sqlite://$WORK/shop.db --destination sqlite://$WORK/dev.db --sanitize-sql $WORK/mask.sql
+env TO=sqlite://$WORK/dev.db
+prepare targets add shop --source sqlite://$WORK/shop.db --destination $TO --sanitize-sql $WORK/mask.sql
 prepare build shop --quiet
 capture NAME '^(.+)$'
 prepare push shop --cloud --quiet

@@ -17,6 +17,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -131,10 +132,12 @@ func configuration(t testing.TB, o Options, address string) cloud.Config {
 	}
 	if config.DataDir == "" {
 		config.DataDir = t.TempDir()
-		migrated(t, config.DataDir)
 	}
 	if o.Config != nil {
 		o.Config(&config)
+	}
+	if left, _ := os.ReadDir(config.DataDir); len(left) == 0 && config.Database.URL == "" {
+		migrated(t, config.DataDir)
 	}
 	return config
 }
