@@ -47,6 +47,8 @@ func TestMain(m *testing.M) {
 				Rules: os.Getenv("SNAPCLI_TEST_RULES")}, progress)
 		case "load":
 			_, err = a.Load(ctx, shopTarget, LoadOptions{}, progress)
+		case "diff":
+			err = diffNewest(ctx, a)
 		case "clones":
 			err = liveClones(ctx, a, progress)
 		case "night":

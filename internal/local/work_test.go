@@ -86,7 +86,7 @@ func query(t testing.TB, path, text string) string {
 }
 
 // execute runs statements on PostgreSQL.
-func execute(t *testing.T, url, text string) {
+func execute(t testing.TB, url, text string) {
 	t.Helper()
 	db, err := sql.Open("pgx", url)
 	if err != nil {
