@@ -22,13 +22,14 @@ import (
 )
 
 func (a *app) doctorCommand() *cobra.Command {
-	var fix bool
+	var fix, verbose bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check everything that snapcli needs, and say how to fix it",
 		Long: `Doctor checks versions, the config file and its permissions, the folder of the
 snapshots, the databases of every target and the programs they need, the cloud
-service, its clock, and your credential. It changes nothing, and fails when
+service, its clock, and your credential. It prints one line for each target, and
+the problems; --verbose prints every check. It changes nothing, and fails when
 something is broken.
 
 It also lists the remains of failed and killed commands: temporary files, and
@@ -36,9 +37,10 @@ scratch databases, journals and roles on the servers of destinations. --fix
 removes them.`,
 		Example: examples("check everything", "snapcli doctor", "for a bug report", "snapcli doctor --json"),
 		Args:    command.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context(), fix) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context(), fix, verbose) },
 	}
 	cmd.Flags().BoolVar(&fix, "fix", false, "remove the remains of failed and killed commands")
+	cmd.Flags().BoolVar(&verbose, "verbose", false, "print every check, not only the problems")
 	a.jsonFlag(cmd)
 	return cmd
 }
@@ -57,33 +59,38 @@ type finding struct {
 	Says    string `json:"says"`
 	Hint    string `json:"hint,omitempty"`
 	code    snap.Code
+	target  string // the target that was checked; "" for other checks
+	shown   bool   // print it even if it is no problem
 }
 
 // examination collects findings.
 type examination struct {
 	*app
+
 	findings []finding
+	target   string // the target that is being checked
+	brief    bool   // print only one line for each target, and the problems
 }
 
 func (x *examination) add(what, verdict, says, hint string) {
-	x.findings = append(x.findings, finding{What: what, Verdict: verdict, Says: says, Hint: hint})
+	x.findings = append(x.findings, finding{What: what, Verdict: verdict, Says: says, Hint: hint, target: x.target})
 }
 
 // failed adds an error as a finding.
 func (x *examination) failed(what, verdict string, err error) {
 	e := asError(err)
-	x.findings = append(x.findings, finding{what, verdict, x.known.redact(e.Error()), e.Hint, e.Code})
+	x.findings = append(x.findings, finding{what, verdict, x.known.redact(e.Error()), e.Hint, e.Code, x.target, false})
 }
 
-func (a *app) doctor(ctx context.Context, fix bool) error {
-	x := &examination{app: a}
+func (a *app) doctor(ctx context.Context, fix, verbose bool) error {
+	x := &examination{app: a, brief: !verbose}
 	x.add("snapcli", good, fmt.Sprintf("%s, %s, %s/%s", snap.Version(), runtime.Version(), runtime.GOOS,
 		runtime.GOARCH),
 		"")
 	if agent := x.configuration(); agent != nil {
 		x.snapshots(agent)
 		for _, t := range agent.Targets() {
-			x.target(ctx, agent, t)
+			x.checkTarget(ctx, agent, t)
 		}
 		x.leftovers(ctx, agent, fix)
 		x.cloudService(ctx, agent)
@@ -186,8 +193,10 @@ func checkWritable(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// target checks both databases of a target.
-func (x *examination) target(ctx context.Context, agent *local.Agent, t local.Target) {
+// checkTarget checks both databases of a target.
+func (x *examination) checkTarget(ctx context.Context, agent *local.Agent, t local.Target) {
+	x.target = t.Name
+	defer func() { x.target = "" }()
 	what := "target " + t.Name
 	if t.Source == "" && t.Destination == "" {
 		x.add(what, look, "it has neither a source nor a destination",
@@ -208,7 +217,8 @@ func (x *examination) leftovers(ctx context.Context, agent *local.Agent, fix boo
 	if fix {
 		removed, err := agent.Mend(ctx)
 		for _, l := range removed {
-			x.add("left behind", good, "removed "+l.Name+" from "+l.Where, "")
+			x.findings = append(x.findings, finding{What: "left behind", Verdict: good,
+				Says: "removed " + l.Name + " from " + l.Where, shown: true})
 		}
 		if err != nil {
 			x.failed("left behind", look, err)
@@ -229,7 +239,7 @@ func (x *examination) database(side string, c local.DatabaseCheck) {
 			c.ServerVersion)+after(", tools ", c.ToolVersion), "")
 	}
 	for _, n := range c.Missing {
-		x.findings = append(x.findings, finding{side, bad, c.URL + ": " + n.What, n.Mend, n.Code})
+		x.findings = append(x.findings, finding{side, bad, c.URL + ": " + n.What, n.Mend, n.Code, x.target, false})
 	}
 	for _, w := range c.Warnings {
 		x.add(side, look, c.URL+": "+w, "")
@@ -338,11 +348,11 @@ func (x *examination) report() error {
 
 // verdict prints the findings, unless the output is JSON, and returns an error if any check failed.
 func (x *examination) verdict(hint string) error {
+	if !x.flags.json {
+		x.printFindings()
+	}
 	broken, code := 0, snap.CodeInternal
 	for _, f := range x.findings {
-		if !x.flags.json {
-			x.printFinding(f)
-		}
 		if f.Verdict != bad {
 			continue
 		}
@@ -354,6 +364,33 @@ func (x *examination) verdict(hint string) error {
 		return &snap.Error{Code: code, Detail: plural(broken, "thing is", "things are") + " broken", Hint: hint}
 	}
 	return nil
+}
+
+func (x *examination) printFindings() {
+	problems := 0
+	for i, f := range x.findings {
+		if f.Verdict != good {
+			problems++
+		}
+		if !x.brief || f.shown || f.Verdict != good {
+			x.printFinding(f)
+		} else if x.soundTarget(i) {
+			x.printFinding(finding{What: "target " + f.target, Verdict: good, Says: "its databases can be used"})
+		}
+	}
+	if x.brief && problems == 0 {
+		x.printFinding(finding{What: "everything else", Verdict: good,
+			Says: "no problems; --verbose prints all " + plural(len(x.findings), "check", "checks")})
+	}
+}
+
+// soundTarget reports whether the finding at an index is the last one about a target without
+// problems.
+func (x *examination) soundTarget(at int) bool {
+	target := x.findings[at].target
+	about := func(f finding) bool { return f.target == target }
+	return target != "" && !slices.ContainsFunc(x.findings[at+1:], about) &&
+		!slices.ContainsFunc(x.findings, func(f finding) bool { return about(f) && f.Verdict != good })
 }
 
 func (x *examination) printFinding(f finding) {

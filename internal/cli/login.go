@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"strings"
@@ -19,11 +20,12 @@ func (a *app) loginCommand() *cobra.Command {
 	var o login.Options
 	var qr bool
 	cmd := &cobra.Command{
-		Use:   "login",
+		Use:   "login [URL]",
 		Short: "Sign in to the cloud service",
 		Long: `Login prints a short code and a URL, and opens the URL in your browser. Sign in
 there, compare the code and approve; this terminal then continues. No password
-or key is entered here. Only cloud.url must be configured.
+or key is entered here. URL is that of the cloud service. A successful login
+saves it as cloud.url, so that it is needed only once.
 
 If this machine has no browser, as over SSH, open the URL on any other device;
 --qr draws it for a phone's camera. With --json every line is one JSON object,
@@ -37,12 +39,14 @@ after its organization, or as --as says. See ` + "`snapcli switch`" + ` and
 
 For automation use an API key instead: set ` + apiKeyEnv + `.`,
 		Example: examples(
-			"sign in", "snapcli login",
+			"sign in for the first time", "snapcli login https://cloud.example",
+			"sign in again", "snapcli login",
 			"sign in on a machine without a browser", "snapcli login --no-browser",
 			"sign in on a phone", "snapcli login --qr --no-browser",
 			"sign in as a second account", "snapcli login --as work"),
-		Args: command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args: command.AtMostOneArg("URL"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.CloudURL = strings.Join(args, "")
 			return a.login(cmd.Context(), o, &loginPrompt{app: a, qr: qr})
 		},
 	}
@@ -63,7 +67,8 @@ func (a *app) login(ctx context.Context, o login.Options, prompt *loginPrompt) e
 	if err != nil {
 		return err
 	}
-	if o.CloudURL, err = api.CheckBaseURL(agent.Config().Cloud.URL); err != nil {
+	given := o.CloudURL
+	if o.CloudURL, err = api.CheckBaseURL(cmp.Or(given, agent.Config().Cloud.URL)); err != nil {
 		return err
 	}
 	if key, first := a.keyFirst(agent); first { // AUTH U12
@@ -86,6 +91,11 @@ func (a *app) login(ctx context.Context, o login.Options, prompt *loginPrompt) e
 		prompt.failed(err)
 		return err
 	}
+	if given != "" && s.CloudURL != agent.Config().Cloud.URL {
+		if err := a.saveCloudURL(agent, s.CloudURL); err != nil {
+			return err
+		}
+	}
 	if a.flags.json {
 		return a.printEvent(signedIn{"done", s.CloudURL, s.Account(), s.Email, s.Organization})
 	}
@@ -94,6 +104,18 @@ func (a *app) login(ctx context.Context, o login.Options, prompt *loginPrompt) e
 		return err
 	}
 	a.next("list the snapshots that you may see with `snapcli cloud snapshots`")
+	return nil
+}
+
+// saveCloudURL makes a service the one that commands use.
+func (a *app) saveCloudURL(agent *local.Agent, url string) error {
+	overridden, err := agent.Set("cloud.url", url)
+	if err != nil {
+		return err
+	}
+	if overridden != "" {
+		a.warn("%s is set and overrides the saved cloud.url; unset it to use %s", overridden, url)
+	}
 	return nil
 }
 

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"charm.land/huh/v2"
 
@@ -35,6 +37,19 @@ func (a *app) askYesNo(ctx context.Context, question, details string) (bool, err
 	agreed := false
 	field := huh.NewConfirm().Title(snap.CleanText(question)).Description(snap.CleanText(details)).
 		Affirmative("Yes").Negative("No").Value(&agreed)
+	return agreed, a.ask(ctx, field, details)
+}
+
+// askText asks for a line of text on the terminal. Enter alone returns proposed.
+func (a *app) askText(ctx context.Context, question, details, proposed string) (string, error) {
+	answer := proposed
+	field := huh.NewInput().Title(snap.CleanText(question)).Description(snap.CleanText(details)).Value(&answer)
+	err := a.ask(ctx, field, details)
+	return strings.TrimSpace(cmp.Or(answer, proposed)), err
+}
+
+// ask shows one question on the terminal.
+func (a *app) ask(ctx context.Context, field huh.Field, details string) error {
 	form := huh.NewForm(huh.NewGroup(field)).WithInput(a.io.In).WithOutput(a.io.Err).WithShowHelp(false).
 		WithTheme(huh.ThemeFunc(ownColours))
 	run := form.RunWithContext
@@ -45,9 +60,9 @@ func (a *app) askYesNo(ctx context.Context, question, details string) (bool, err
 		run = a.leaving(form.WithAccessible(true).RunWithContext)
 	}
 	if err := run(ctx); err != nil {
-		return false, fmt.Errorf("ask: %w", err)
+		return fmt.Errorf("ask: %w", err)
 	}
-	return agreed, nil
+	return nil
 }
 
 // leaving wraps a question that would wait for input regardless of its context, so that it returns

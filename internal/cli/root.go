@@ -56,7 +56,7 @@ func (a *app) root() *cobra.Command {
 	add(root, groupClones, a.cloneCommand(), a.runCommand(), a.resetCommand(), a.clonesCommand())
 	add(root, groupCloud, a.cloudCommand(), a.loginCommand(), a.logoutCommand(), a.switchCommand(),
 		a.whoamiCommand())
-	add(root, groupHere, a.targetsCommand(), a.snapshotsCommand(), a.trustCommand(), a.configCommand(),
+	add(root, groupHere, a.initCommand(), a.targetsCommand(), a.snapshotsCommand(), a.trustCommand(), a.configCommand(),
 		a.serveCommand(), a.agentCommand(), a.doctorCommand())
 	add(root, "", a.completionCommand(), a.versionCommand())
 	root.AddCommand(topics()...)
@@ -108,7 +108,7 @@ func examples(lines ...string) string {
 const firstMinutes = `snapcli takes snapshots of databases, masks them, shares them through the
 cloud service and loads them elsewhere.
 
-The first five minutes:
+The first five minutes, or let ` + "`snapcli init`" + ` ask you:
 
   snapcli targets add shop --source postgres://me@localhost/shop \
       --destination postgres://me@localhost/shop_dev
@@ -117,8 +117,7 @@ The first five minutes:
   snapcli sanitize shop                  # make a masked copy
   snapcli load shop --type sanitized     # load it into the destination
 
-  export SNAPCLI_CLOUD__URL=https://cloud.example
-  snapcli login                          # a code, a browser
+  snapcli login https://cloud.example    # a code, a browser
   snapcli push shop --cloud              # private at first
   snapcli cloud snapshots                # what you may see
   snapcli cloud snapshots share ID       # now the whole organization may`

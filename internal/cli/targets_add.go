@@ -19,7 +19,8 @@ func (a *app) targetAddCommand() *cobra.Command {
 		Use:   "add NAME --source URL [--destination URL]",
 		Short: "Add a target, or change one",
 		Long: `Add writes a target into the config file and keeps the file's comments. If the
-target exists, add changes only the settings given by flags.
+target exists, add changes only the settings given by flags. Alone on a
+terminal, add asks for the settings, as ` + "`snapcli init`" + ` does.
 
 URLs: postgres://user@host/database, mysql://user@host/database,
 sqlite:///path/to/file. Write secrets as ${NAME}: they are read from the
@@ -29,9 +30,17 @@ environment when they are needed.`,
 			"snapcli targets add shop --source postgres://me@db.example/shop \\\n      --destination "+
 				"postgres://me@localhost/shop_dev",
 			"a SQLite file", "snapcli targets add notes --source sqlite:///home/me/notes.db"),
-		Args:              command.ExactArgs("name"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 && cmd.Flags().NFlag() == 0 && a.person() {
+				return nil
+			}
+			return command.ExactArgs("name")(cmd, args)
+		},
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return a.askForTarget(cmd.Context(), "")
+			}
 			t.Name = args[0]
 			if err := errors.Join(databaseFromHere(&t.Source), databaseFromHere(&t.Destination),
 				databaseFromHere(&t.Scratch),

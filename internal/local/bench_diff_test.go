@@ -30,8 +30,10 @@ func diffNewest(ctx context.Context, a *Agent) error {
 func BenchmarkDiff(b *testing.B) {
 	rows := fromEnv("SNAP_BENCH_DIFF_ROWS", 1_000_000)
 	p := newPeerBench(b, servertest.Postgres(b), "", "")
-	execute(b, p.from, fmt.Sprintf(`CREATE TABLE t (id bigint PRIMARY KEY, name text, email text, total numeric(10,2), at timestamptz);
-		INSERT INTO t SELECT n, 'Customer number ' || n, md5(n::text) || '@example.test', n / 7.0, now() - n * interval '1 minute' FROM generate_series(1, %d) n`, rows))
+	execute(b, p.from, fmt.Sprintf(`
+		CREATE TABLE t (id bigint PRIMARY KEY, name text, email text, total numeric(10,2), at timestamptz);
+		INSERT INTO t SELECT n, 'Customer number ' || n, md5(n::text) || '@example.test', n / 7.0,
+			now() - n * interval '1 minute' FROM generate_series(1, %d) n`, rows))
 	p.act(b, "build", "")
 	execute(b, p.from, "UPDATE t SET name = name || ' changed' WHERE id % 100 = 0")
 	p.act(b, "build", "")

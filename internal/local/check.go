@@ -32,6 +32,11 @@ func (a *Agent) CheckTarget(ctx context.Context, name string) ([]DatabaseCheck, 
 	if err != nil {
 		return nil, err
 	}
+	return a.CheckDatabases(ctx, t), nil
+}
+
+// CheckDatabases is [Agent.CheckTarget] for a target that need not be in the configuration.
+func (a *Agent) CheckDatabases(ctx context.Context, t Target) []DatabaseCheck {
 	var all []DatabaseCheck
 	if t.Source != "" {
 		c, info := a.checkDatabase(ctx, "source", t.Source, engine.ForBuild)
@@ -53,7 +58,7 @@ func (a *Agent) CheckTarget(ctx context.Context, name string) ([]DatabaseCheck, 
 		}
 		all = append(all, c)
 	}
-	return all, nil
+	return all
 }
 
 func (a *Agent) checkDatabase(ctx context.Context, role, raw string, use engine.Use) (DatabaseCheck, engine.Info) {

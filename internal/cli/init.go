@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"charm.land/huh/v2"
+	"github.com/spf13/cobra"
+
+	"snap"
+	"snap/internal/command"
+	"snap/internal/local"
+)
+
+func (a *app) initCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "init [URL]",
+		Short: "Ask for a database, and take its first snapshot",
+		Long: `Init asks for the URL of a database, tests the connection, asks for a name and
+for the database to load snapshots into, and adds a target with these settings.
+Then it offers to take the first snapshot. Until the last answer nothing is
+written, so Ctrl-C changes nothing.
+
+It needs a terminal. Scripts use ` + "`snapcli targets add`" + `.`,
+		Example: examples("answer the questions", "snapcli init",
+			"begin with a database", "snapcli init postgres://me@localhost/shop"),
+		Args: command.AtMostOneArg("URL"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.askForTarget(cmd.Context(), strings.Join(args, ""))
+		},
+	}
+}
+
+// askForTarget asks a person for a target, adds it, and offers the first build. source may be given
+// beforehand.
+func (a *app) askForTarget(ctx context.Context, source string) error {
+	if !a.person() {
+		return snap.Usage("this is not a terminal, so nobody can be asked",
+			"use `snapcli targets add NAME --source URL`")
+	}
+	agent, err := a.agent()
+	if err != nil {
+		return err
+	}
+	t, err := a.askTarget(ctx, agent, source)
+	if err != nil {
+		if ctx.Err() != nil || errors.Is(err, huh.ErrUserAborted) {
+			err = &snap.Error{Code: snap.CodeInterrupted, Detail: "nothing was changed", Cause: err}
+		}
+		return err
+	}
+	if err := agent.AddTarget(t); err != nil {
+		return err
+	}
+	a.done(t.Name, "added the target %s to %s", t.Name, agent.ConfigPath())
+	build, err := a.askYesNo(ctx, "Take the first snapshot now?", "The database is only read.")
+	if err != nil || !build {
+		a.nextForTarget(agent, t)
+		return nil //nolint:nilerr // the target was added, and the question can be answered later
+	}
+	return a.build(ctx, t.Name, local.BuildOptions{})
+}
+
+// askTarget asks for the settings of a target.
+func (a *app) askTarget(ctx context.Context, agent *local.Agent, source string) (t local.Target, err error) {
+	t.Source, err = a.askDatabase(ctx, source, databaseQuestion{"Which database do you want snapshots of?",
+		"Its URL, such as postgres://me@localhost/shop, mysql://me@localhost/shop or sqlite:///path/to/shop.db.",
+		func(url string) []local.DatabaseCheck { return agent.CheckDatabases(ctx, local.Target{Source: url}) }})
+	if err == nil && t.Source == "" {
+		err = snap.Usage("no database was given, so nothing was changed", "run `snapcli init` again with its URL")
+	}
+	if err != nil {
+		return t, err
+	}
+	if t.Name, err = a.askTargetName(ctx, agent, nameFromURL(t.Source)); err != nil {
+		return t, err
+	}
+	t.Destination, err = a.askDatabase(ctx, "", databaseQuestion{"Which database may `snapcli load` replace?",
+		"The URL of another database, usually on your own machine. It need not exist yet. Enter alone skips this.",
+		func(url string) []local.DatabaseCheck {
+			return agent.CheckDatabases(ctx, local.Target{Destination: url})
+		}})
+	return t, err
+}
+
+// databaseQuestion is a question for the URL of a database.
+type databaseQuestion struct {
+	text, details string
+	check         func(url string) []local.DatabaseCheck
+}
+
+// askDatabase asks for a database until one can be used, or until the answer is empty. The first
+// answer may be given beforehand.
+func (a *app) askDatabase(ctx context.Context, given string, q databaseQuestion) (string, error) {
+	for {
+		if given == "" {
+			var err error
+			if given, err = a.askText(ctx, q.text, q.details, ""); err != nil || given == "" {
+				return "", err
+			}
+		}
+		err := a.tryDatabase(&given, q.check)
+		if err == nil {
+			return given, nil
+		}
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
+		a.writeError(asError(err))
+		given = ""
+	}
+}
+
+// tryDatabase checks a database's URL and connects to it.
+func (a *app) tryDatabase(raw *string, check func(url string) []local.DatabaseCheck) error {
+	if err := databaseFromHere(raw); err != nil {
+		return err
+	}
+	if err := local.CheckURL(*raw); err != nil {
+		return err
+	}
+	if hasPassword(*raw) {
+		return snap.Usage("the URL contains a password, which would be written into the config file",
+			"write it as ${NAME}, and set that variable; or leave it out and use ~/.pgpass")
+	}
+	x := &examination{app: a}
+	for _, c := range check(*raw) {
+		x.database(c.Role, c)
+	}
+	for _, f := range x.findings {
+		if f.Verdict == bad {
+			return &snap.Error{Code: f.code, Detail: f.Says, Hint: f.Hint}
+		}
+		x.printFinding(f)
+	}
+	return nil
+}
+
+// hasPassword reports whether a URL contains a password itself, and not the name of a variable.
+func hasPassword(raw string) bool {
+	u, err := url.Parse(variable.ReplaceAllString(raw, "x"))
+	if err != nil || u.User == nil {
+		return false
+	}
+	_, set := u.User.Password()
+	return set && !variable.MatchString(raw)
+}
+
+// variable is the form in which a URL takes a value from the environment.
+var variable = regexp.MustCompile(`\$\{[^}]*\}`)
+
+// askTargetName asks for a name that no target has. Enter alone takes a free one.
+func (a *app) askTargetName(ctx context.Context, agent *local.Agent, base string) (string, error) {
+	proposed := base
+	for n := 2; ; n++ {
+		if _, err := agent.Target(proposed); err != nil {
+			break
+		}
+		proposed = fmt.Sprintf("%s-%d", base, n)
+	}
+	for {
+		answer, err := a.askText(ctx, "What is the target called?",
+			fmt.Sprintf("Commands and colleagues use this name. Enter alone takes %q.", proposed), proposed)
+		if err != nil {
+			return "", err
+		}
+		name, err := snap.CleanTarget(answer)
+		if _, taken := agent.Target(name); err == nil && taken == nil {
+			err = snap.Usage(fmt.Sprintf("there is already a target %q", name),
+				"choose another name, or change it with `snapcli targets add`")
+		}
+		if err == nil {
+			return name, nil
+		}
+		a.writeError(asError(err))
+	}
+}
+
+// nameFromURL proposes the name of a database as the name of its target.
+func nameFromURL(raw string) string {
+	u, err := url.Parse(variable.ReplaceAllString(raw, "x"))
+	if err != nil {
+		return "shop"
+	}
+	base := path.Base(u.Path)
+	if u.Scheme == "sqlite" {
+		base = strings.TrimSuffix(base, filepath.Ext(base))
+	}
+	if name, err := snap.CleanTarget(base); err == nil && name != "/" && name != "." {
+		return name
+	}
+	return "shop"
+}
