@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"snap"
+	"snap/internal/sanitize"
 )
 
 // Reading any file ends without a panic, and every setting that was not taken
@@ -78,8 +79,8 @@ func TestDaysOf(t *testing.T) {
 // and says so.
 func TestTransformersWithoutAnEqual(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"RandomUuid", "Json", "Cmd", "RandomDate", "RegexpReplace", "Dict", "Template",
-		"NotThereYet", ""} {
+	for _, name := range []string{"Json", "Cmd", "RegexpReplace", "Dict", "Template", "TemplateRecord",
+		"NotThereYet", ""} { // some without the parameters that they need
 		found, err := Greenmask("f",
 			[]byte("dump: {transformation: [{schema: s, name: t, transformers: [{name: '"+name+"', params: {column: "+
 				"c}}]}]}"),
@@ -88,5 +89,55 @@ func TestTransformersWithoutAnEqual(t *testing.T) {
 			found.Left[0].Line != 1 {
 			t.Errorf("%s: %v, %+v", name, err, found)
 		}
+	}
+}
+
+// Every transformer of Greenmask's reference becomes a rule that can be read, except those that run
+// a program or a template.
+func TestEveryTransformer(t *testing.T) {
+	t.Parallel()
+	params := map[string]string{
+		"Dict": `values: {S: M, "it's": "a\"b"}`, "RandomChoice": `values: [a, "b: c", 3]`, "Replace": "value: x",
+		"RegexpReplace": `regexp: 'adventure\\(.*)', replace: "$1"`, "NoiseDate": "ratio: 2 weeks",
+		"NoiseInt": "ratio: 0.1", "NoiseFloat": "max_ratio: 0.1", "NoiseNumeric": "ratio: 0.2",
+		"RandomInt": "min: 1, max: 9", "RandomFloat": "min: 0.5, max: 1, decimal: 3", "RandomNumeric": "min: 1, max: 5",
+		"RandomDate":          `min: "2011-05-31 00:00:00", max: "2013-05-31 00:00:00"`,
+		"RandomUnixTimestamp": `min: "2011-05-31 00:00:00", max: "2013-05-31 00:00:00"`,
+		"Json":                `operations: [{operation: set, path: a.b, value: x}, {operation: delete, path: c}]`,
+		"RandomPerson":        "columns: [{name: c, template: '{{ .FirstName }}'}]",
+		"RealAddress":         "columns: [{name: c, template: '{{ .City }}'}]",
+	}
+	reference := strings.Fields(`Cmd Dict Hash HashedPassword Masking NoiseDate NoiseFloat NoiseInt NoiseNumeric
+		RandomAmountWithCurrency RandomBool RandomCCNumber RandomCCType RandomCentury RandomChoice RandomCompany
+		RandomCurrency RandomDate RandomDayOfMonth RandomDayOfWeek RandomDomainName RandomE164PhoneNumber RandomEmail
+		RandomFloat RandomInt RandomIP RandomLatitude RandomLongitude RandomMac RandomMonthName RandomNumeric
+		RandomParagraph RandomPassword RandomPerson RandomPhoneNumber RandomSentence RandomString RandomTimezone
+		RandomTollFreePhoneNumber RandomUnixTimestamp RandomURL RandomUsername RandomUuid RandomWord RandomYearString
+		RealAddress RegexpReplace Replace SetNull Json Template TemplateRecord`)
+	var left []string
+	for _, name := range reference {
+		more := params[name]
+		if more != "" {
+			more = ", " + more
+		}
+		column := "column: c"
+		if strings.HasPrefix(more, ", columns") {
+			column = "engine: hash"
+		}
+		found, err := Greenmask("f", []byte("dump: {transformation: [{schema: s, name: t, transformers: [{name: "+name+
+			", params: {"+column+more+"}}]}]}"), "x")
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if found.Targets[0].Rules == "" {
+			left = append(left, name)
+			continue
+		}
+		if err := sanitize.CheckRules("r.yaml", []byte(found.Targets[0].Rules)); err != nil {
+			t.Errorf("%s becomes %s: %v", name, found.Targets[0].Rules, err)
+		}
+	}
+	if got := strings.Join(left, " "); got != "Cmd Template TemplateRecord" {
+		t.Errorf("without an equivalent: %s", got)
 	}
 }

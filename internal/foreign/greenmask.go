@@ -303,28 +303,6 @@ func (g *greenmask) transformer(table string, t *tree) {
 	t.use() // the remaining parameters describe parts of the other values
 }
 
-// sameMask returns the mask of a transformer that needs no parameters.
-func sameMask(name string) (mask string, ok bool) {
-	mask, ok = map[string]string{
-		"Hash": "hash", "SetNull": `"null"`, "RandomEmail": "email", "RandomName": "name", "RandomCompany": "company",
-		"RandomFirstName": "first_name", "RandomFirstNameMale": "first_name", "RandomFirstNameFemale": "first_name",
-		"RandomLastName":    "last_name",
-		"RandomPhoneNumber": "phone", "RandomE164PhoneNumber": "phone", "RandomTollFreePhoneNumber": "phone",
-	}[name]
-	return mask, ok
-}
-
-// nearMask returns the mask that hides as much as a transformer but produces values of another
-// kind.
-func nearMask(name string) (mask string, ok bool) {
-	mask, ok = map[string]string{
-		"RandomUsername": "hash", "RandomPassword": "hash", "HashedPassword": "hash", "RandomString": "format",
-		"RandomCCNumber": "format", "RandomCreditCardNumber": "format",
-		"RandomWord": "redact", "RandomSentence": "redact", "RandomParagraph": "redact",
-	}[name]
-	return mask, ok
-}
-
 // maskingKinds returns the mask for a type of the Masking transformer.
 func maskingKinds(name string) (mask string, ok bool) {
 	mask, ok = map[string]string{
@@ -343,6 +321,12 @@ func maskOf(name string, params, column *tree) (mask string, exact bool) {
 	}
 	if m, ok := nearMask(name); ok {
 		return m, false
+	}
+	if m, exact, ok := rangeMask(name, params); ok {
+		return m, exact
+	}
+	if m, exact, ok := listedMask(name, params); ok {
+		return m, exact
 	}
 	switch name {
 	case "Masking":
@@ -387,6 +371,8 @@ func personMask(template string) (string, bool) {
 		return "first_name", true
 	case last:
 		return "last_name", true
+	case strings.Contains(template, ".Title"), strings.Contains(template, ".Gender"):
+		return "redact", false
 	}
 	return "", false
 }
@@ -397,6 +383,14 @@ func addressMask(template string) (string, bool) {
 		return "address", true
 	case strings.Contains(template, ".City"):
 		return "city", true
+	case strings.Contains(template, ".PostalCode"):
+		return "format", false
+	case strings.Contains(template, ".Latitude"):
+		return "{mask: number, min: -90, max: 90, decimals: 6}", true
+	case strings.Contains(template, ".Longitude"):
+		return "{mask: number, min: -180, max: 180, decimals: 6}", true
+	case template != "":
+		return "redact", false
 	}
 	return "", false
 }

@@ -3,10 +3,12 @@ package sanitize
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"math/big"
 	"net"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -147,14 +149,16 @@ func filled(mask engine.Mask, t personal.Type) engine.Mask {
 // suited lists, for each class of types, the masks whose results it can hold, besides keep, null
 // and constant.
 var suited = map[personal.Class][]string{
-	personal.Integer:   {"noise", "format", "phone", "card", "key", "redact"},
-	personal.Decimal:   {"noise", "format", "phone", "card", "key", "redact", "coordinates"},
-	personal.Float:     {"noise", "redact", "coordinates"},
-	personal.Date:      {"shift"},
-	personal.Timestamp: {"shift"},
-	personal.Year:      {"noise", "shift"},
-	personal.UUID:      {"hash", "key"},
-	personal.JSON:      {"redact"},
+	personal.Integer:   {"noise", "format", "phone", "card", "key", "redact", "integer"},
+	personal.Decimal:   {"noise", "format", "phone", "card", "key", "redact", "coordinates", "integer", "number"},
+	personal.Float:     {"noise", "redact", "coordinates", "integer", "number"},
+	personal.Money:     {"integer", "number"},
+	personal.Date:      {"shift", "date"},
+	personal.Timestamp: {"shift", "date"},
+	personal.Year:      {"noise", "shift", "integer"},
+	personal.Bool:      {"boolean"},
+	personal.UUID:      {"hash", "key", "uuid"},
+	personal.JSON:      {"redact", "json"},
 	personal.Hstore:    {"redact"},
 	personal.IP:        {"ip"},
 	personal.MAC:       {"mac"},
@@ -162,7 +166,7 @@ var suited = map[personal.Class][]string{
 }
 
 // keepsUnique are the masks that give different results for different values.
-var keepsUnique = []string{"keep", "hash", "email", "user_name", "key"}
+var keepsUnique = []string{"keep", "hash", "email", "user_name", "key", "uuid"}
 
 // minUnique is the minimum number of characters in which a hash stays unique.
 const minUnique = 12
@@ -192,8 +196,17 @@ func misfit(key []byte, rule ColumnRule, c *column) string {
 		return c.holdsAll([]string{rule.Value})
 	case "choice":
 		return c.holdsAll(rule.Values)
+	case "dictionary":
+		if why := c.holdsAll(slices.Collect(maps.Values(rule.Map))); why != "" {
+			return why
+		}
+	case "replace":
+		if why := matchesNone(rule, c); why != "" {
+			return why
+		}
 	}
-	if c.typ.Class != personal.Text && !slices.Contains(suited[c.typ.Class], rule.Mask) && !c.loose() {
+	anyType := rule.Mask == "dictionary" || rule.Mask == "replace"
+	if c.typ.Class != personal.Text && !anyType && !slices.Contains(suited[c.typ.Class], rule.Mask) && !c.loose() {
 		return fmt.Sprintf("its type %s cannot hold the values of %s", c.Type, rule.Mask)
 	}
 	mask := maskOf(key, rule, c)
@@ -212,6 +225,15 @@ func misfit(key []byte, rule ColumnRule, c *column) string {
 	return ""
 }
 
+// matchesNone returns why a pattern is probably wrong: it matches no sampled value.
+func matchesNone(rule ColumnRule, c *column) string {
+	pattern, err := regexp.Compile(rule.Pattern)
+	if err != nil || len(c.samples) == 0 || slices.ContainsFunc(c.samples, pattern.MatchString) {
+		return ""
+	}
+	return "its pattern matches none of the sampled values"
+}
+
 func (c *column) holdsAll(values []string) string {
 	for _, v := range values {
 		if why := c.holds(v); why != "" {
@@ -226,11 +248,14 @@ func (c *column) holdsAll(values []string) string {
 func (c *column) loose() bool { return c.id[0] == "" && c.typ.Class == personal.Other }
 
 func notUnique(rule ColumnRule, c *column) string {
+	if n := len(rule.Map) + len(rule.Values); n > 0 {
+		return fmt.Sprintf("its values must stay unique, and the rule has only %d values", n)
+	}
 	if !slices.Contains(keepsUnique, rule.Mask) {
 		return "its values must stay unique"
 	}
 	if limit := limitOf(c); limit > 0 && rule.Mask != "key" {
-		need := map[string]int{"hash": minUnique, "email": 40, "user_name": 24}[rule.Mask]
+		need := map[string]int{"hash": minUnique, "email": 40, "user_name": 24, "uuid": 36}[rule.Mask]
 		if limit < need {
 			return fmt.Sprintf("its values must stay unique, and %d characters are too few for %s", limit, rule.Mask)
 		}

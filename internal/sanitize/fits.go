@@ -22,9 +22,10 @@ func (r *Rules) checkFits(f *facts, chosen map[columnID]ColumnRule, key []byte) 
 			c := f.of[columnID{t.Schema, t.Name, col.Name}]
 			rule := chosen[c.id]
 			if why := misfit(key, rule, c); why != "" {
-				wrong = append(wrong, fmt.Sprintf("%s cannot be masked by %s: %s; %s would work", c.label, rule.Mask,
-					why,
-					remedy(key, c)))
+				_, where, _ := r.find(t, col.Name)
+				table, name, _ := strings.Cut(where, "\x00")
+				wrong = append(wrong, fmt.Sprintf("%s%s cannot be masked by %s: %s; %s would work", c.label,
+					r.line(table, name), rule.Mask, why, remedy(key, c)))
 				continue
 			}
 			if why := r.parts(f, c, chosen, key); why != "" {

@@ -52,7 +52,8 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 				missing = append(missing, label)
 				continue
 			case rule.Mask == Undecided:
-				open = append(open, label)
+				table, name, _ := strings.Cut(where, "\x00")
+				open = append(open, label+r.line(table, name))
 				continue
 			}
 			known := f.of[columnID{t.Schema, t.Name, column.Name}]
@@ -152,7 +153,7 @@ func (r *Rules) requireComplete(missing, open []string, used map[string]bool) er
 		}
 		for column := range t.Columns {
 			if !used[table+"\x00"+column] {
-				stale = append(stale, table+"."+column)
+				stale = append(stale, table+"."+column+r.line(table, column))
 			}
 		}
 	}

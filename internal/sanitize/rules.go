@@ -42,6 +42,7 @@ type Rules struct {
 
 	path   string
 	sha256 string
+	places map[[2]string]string // the lines and columns of rules, see positions
 
 	originals map[string]map[string]bool // those that list masks could draw, by mask; see Every
 	words     map[string]bool
@@ -62,6 +63,25 @@ type ColumnRule struct {
 	Values  []string `yaml:"values"`  // of the mask choice
 	Meters  float64  `yaml:"meters"`  // of the mask coordinates; default 5000
 	Shared  bool     `yaml:"shared"`  // its values may occur elsewhere too; excluded from the leak scan
+
+	Min      bound `yaml:"min"` // of the masks integer, number and date
+	Max      bound `yaml:"max"`
+	Decimals *int  `yaml:"decimals"` // of the mask number; default 2
+
+	Map       map[string]string     `yaml:"map"`       // of the mask dictionary
+	Pattern   string                `yaml:"pattern"`   // of the mask replace: a regular expression (RE2)
+	With      string                `yaml:"with"`      // its replacement; $1 is the first group
+	Paths     map[string]ColumnRule `yaml:"paths"`     // of the mask json
+	Otherwise string                `yaml:"otherwise"` // the mask of what those three do not name; default redact
+}
+
+// bound is a number or a date.
+type bound string
+
+// UnmarshalYAML accepts any scalar.
+func (b *bound) UnmarshalYAML(text []byte) error {
+	*b = bound(strings.Trim(strings.TrimSpace(string(text)), `"'`))
+	return nil
 }
 
 // UnmarshalYAML accepts a mask's name, or a mapping with more settings.
@@ -102,7 +122,7 @@ func parseRules(path string, text []byte) (*Rules, error) {
 			Cause: err}
 	}
 	sum := sha256.Sum256(text)
-	r.sha256 = hex.EncodeToString(sum[:])
+	r.sha256, r.places = hex.EncodeToString(sum[:]), positions(text)
 	return r, r.validate()
 }
 
@@ -114,32 +134,50 @@ func (r *Rules) validate() error {
 	if !slices.Contains([]string{"", LiteralsKeep, LiteralsRedact, LiteralsStop}, r.SchemaLiterals) {
 		return r.bad("schema_literals", "must be keep, redact or stop")
 	}
-	for table, t := range r.Tables {
+	for _, table := range sortedKeys(r.Tables) {
+		t := r.Tables[table]
 		if t.Rows != "" && t.Rows != "drop" {
-			return r.bad(table+": rows", "can only be drop")
+			return snap.Usage(fmt.Sprintf("%s%s: %s: rows can only be drop", r.path, r.places[[2]string{table, ""}],
+				table), "correct the rules file")
 		}
-		for column, c := range t.Columns {
+		for _, column := range sortedKeys(t.Columns) {
+			c := t.Columns[column]
 			if c.Mask == Undecided {
 				continue // reported later, together with all others
 			}
-			if _, ok := makers()[c.Mask]; !ok {
-				return r.bad(table+"."+column, fmt.Sprintf("has the unknown mask %q; there are %s", c.Mask,
-					strings.Join(MaskNames(), ", ")))
-			}
-			if (c.Mask == "choice") != (len(c.Values) > 0) {
-				return r.bad(table+"."+column, "needs values for the mask choice, and takes none for other masks")
-			}
-			if c.Mask == "noise" && (c.Percent < 0 || c.Percent > 100) || c.Mask == "shift" && c.Days < 0 ||
-				c.Mask == "coordinates" && (c.Meters < 0 || c.Meters > 10_000_000) {
-				return r.bad(table+"."+column, "has a number that is out of range")
+			if why := checkSettings(c); why != "" {
+				return r.badColumn(table, column, why)
 			}
 		}
 	}
 	return nil
 }
 
+// checkSettings returns why a rule's mask or settings are wrong, or "".
+func checkSettings(c ColumnRule) string {
+	if _, ok := makers()[c.Mask]; !ok {
+		return fmt.Sprintf("has the unknown mask %q; there are %s", c.Mask, strings.Join(MaskNames(), ", "))
+	}
+	if (c.Mask == "choice") != (len(c.Values) > 0) {
+		return "needs values for the mask choice, and takes none for other masks"
+	}
+	if c.Mask == "noise" && (c.Percent < 0 || c.Percent > 100) || c.Mask == "shift" && c.Days < 0 ||
+		c.Mask == "coordinates" && (c.Meters < 0 || c.Meters > 10_000_000) {
+		return "has a number that is out of range"
+	}
+	if why := checkBounds(c); why != "" {
+		return why
+	}
+	return checkPartial(c)
+}
+
 func (r *Rules) bad(where, why string) error {
 	return snap.Usage(fmt.Sprintf("%s: %s %s", r.path, where, why), "correct the rules file")
+}
+
+func (r *Rules) badColumn(table, column, why string) error {
+	return snap.Usage(fmt.Sprintf("%s%s: %s.%s %s", r.path, r.places[[2]string{table, column}], table, column, why),
+		"correct the rules file")
 }
 
 // match reports whether a name matches a pattern in which * matches any sequence of characters.

@@ -1,0 +1,109 @@
+package sanitize
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"snap"
+	"snap/internal/engine"
+	"snap/internal/personal"
+)
+
+// Every mask of the catalogue makes a value of its kind, which its column can hold, and the same one
+// each time.
+func TestCatalogue(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ rule, typ, value, form string }{
+		{"{mask: integer, min: 18, max: 20}", "smallint", "75", `^(18|19|20)$`},
+		{"{mask: integer, min: -5, max: -5}", "bigint", "75", `^-5$`},
+		{"integer", "integer", "75", `^[0-9]{1,7}$`},
+		{"{mask: number, min: 0.5, max: 0.75, decimals: 3}", "numeric(8,3)", "75", `^0\.[567][0-9]{2}$`},
+		{"{mask: number, min: -90, max: 90, decimals: 6}", "double precision", "52.5", `^-?[0-9]{1,2}\.[0-9]{6}$`},
+		{"{mask: date, min: 2001-02-03, max: 2001-02-04}", "date", "1980-05-06", `^2001-02-0[34]$`},
+		{"{mask: date, min: '2001-02-03', max: 2001-02-04 10:00:00}", "timestamp", "1980-05-06 07:08:09.5+02",
+			`^2001-02-0[34] [0-9:]{8}$`},
+		{"date", "timestamp", "1980-05-06 07:08:09", `^(19|20)[0-9]{2}-[0-9-]{5} [0-9:]{8}$`},
+		{"boolean", "boolean", "t", `^[tf]$`},
+		{"boolean", "tinyint(1)", "1", `^[01]$`},
+		{"uuid", "uuid", "00000000-0000-4000-8000-000000000001", `^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab]`},
+		{"word", "text", "Maria", `^[a-z]+$`},
+		{"sentence", "text", "Maria said so", `^[A-Z][a-z ]+\.$`},
+		{"paragraph", "text", "Maria said so", `^([A-Z][a-z ]+\. ?){2,}$`},
+		{"url", "text", "https://maria.example/x", `^https://[a-z]+-[0-9a-f]{8}\.example\.com/[a-z]+$`},
+		{"domain", "text", "maria.example", `\.example\.com$`},
+		{"password", "text", "secret", `^[A-Za-z2-9]{20}$`},
+		{"password_hash", "text", "$2a$10$x", `^\$2a\$10\$[./A-Za-z0-9]{53}$`},
+		{"time_zone", "text", "Europe/Vaduz", `^([A-Z][a-z]+/[A-Za-z_]+|UTC)$`},
+		{"currency", "char(3)", "XAU", `^[A-Z]{3}$`},
+		{"{mask: dictionary, map: {S: M, M: S}}", "char(1)", "S", `^M$`},
+		{"{mask: dictionary, map: {S: M, M: S}}", "char(1)", "D", `^x$`},
+		{"{mask: dictionary, map: {S: M}, otherwise: 'null'}", "char(1)", "D", `^NULL$`},
+		{"{mask: replace, pattern: '^(.*)@.*$', with: '$1@example.com'}", "text", "a.b@real.example",
+			`^a\.b@example\.com$`},
+		{"{mask: json, paths: {$.email: email, 'items[*].n': {mask: integer, min: 7, max: 7}}}", "jsonb",
+			`{"email":"maria@real.example","items":[{"n":1,"who":"Maria"}],"ok":true}`,
+			`^{"email":"[a-z]+\.[0-9a-f]{10}@example\.com","items":\[{"n":7,"who":"xxxxx"}\],"ok":true}$`},
+		{"{mask: json, paths: {a: 'null'}, otherwise: keep}", "jsonb", `{"a":{"b":1},"c":"d"}`,
+			`^{"a":{"b":null},"c":"d"}$`},
+		{"{mask: json, paths: {a: email}}", "text", `no document: Maria`, `^xx xxxxxxxx: xxxxx$`},
+	} {
+		rules, err := parseRules("r.yaml", []byte("tables: {t: {columns: {c: "+c.rule+"}}}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rule := rules.Tables["t"].Columns["c"]
+		col := &column{Column: engine.Column{Type: c.typ}, typ: personal.ParseType(c.typ), samples: []string{c.value}}
+		if why := misfit(testKey, rule, col); why != "" {
+			t.Errorf("%s of %s: %s", c.rule, c.typ, why)
+		}
+		mask := maskOf(testKey, rule, col)
+		got, null := mask(c.value)
+		if null {
+			got = "NULL"
+		}
+		if again, _ := mask(c.value); !regexp.MustCompile(c.form).MatchString(got) || !null && again != got {
+			t.Errorf("%s of %q: %q", c.rule, c.value, got)
+		}
+	}
+}
+
+// Settings that cannot work are refused before anything is read, with the line and the column.
+func TestBadSettings(t *testing.T) {
+	t.Parallel()
+	for rule, want := range map[string]string{
+		"{mask: integer, min: 3, max: 2}":                    "min must not be more than max",
+		"{mask: integer, min: x}":                            "needs whole numbers",
+		"{mask: number, decimals: 99}":                       "needs decimals from 0 to 15",
+		"{mask: date, min: yesterday}":                       "needs dates",
+		"{mask: email, min: 1}":                              "takes no min",
+		"dictionary":                                         "needs a map",
+		"{mask: email, map: {a: b}}":                         "takes none for other masks",
+		"{mask: replace, pattern: '('}":                      "is no regular expression",
+		"{mask: json, paths: {'': email}}":                   "has the path",
+		"{mask: json, paths: {a: emial}}":                    `unknown mask "emial"`,
+		"{mask: json, paths: {a: email}, otherwise: choice}": "a mask without settings as otherwise",
+		"emial": `unknown mask "emial"`,
+	} {
+		_, err := parseRules("r.yaml", []byte("tables:\n  t:\n    columns:\n      c: "+rule+"\n"))
+		if snap.CodeOf(err) != snap.CodeUsage || !strings.Contains(err.Error(), want) ||
+			!strings.HasPrefix(err.Error(), "r.yaml:4:7: t.c ") {
+			t.Errorf("%s: %v", rule, err)
+		}
+	}
+}
+
+// A pattern that matches no sampled value, and a dictionary for a unique column, are refused.
+func TestPartialMasksFit(t *testing.T) {
+	t.Parallel()
+	c := &column{Column: engine.Column{Type: "text"}, typ: personal.ParseType("text"), samples: []string{"Maria"}}
+	if why := misfit(testKey, ColumnRule{Mask: "replace", Pattern: "[0-9]+", With: "0"}, c); !strings.Contains(why,
+		"matches none of the sampled values") {
+		t.Errorf("%q", why)
+	}
+	c.unique = true
+	if why := misfit(testKey, ColumnRule{Mask: "dictionary", Map: map[string]string{"Maria": "Anna"}},
+		c); !strings.Contains(why, "must stay unique, and the rule has only 1 values") {
+		t.Errorf("%q", why)
+	}
+}

@@ -1,0 +1,180 @@
+package sanitize
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"snap/internal/engine"
+)
+
+// rest returns the mask of what a rule for parts of values does not name. By default it redacts, so
+// that nothing is kept by accident.
+func (c ColumnRule) rest(key []byte, limit int) engine.Mask {
+	name := c.Otherwise
+	if name == "" {
+		name = "redact"
+	}
+	mask := makers()[name](key, ColumnRule{Mask: name}, limit)
+	if mask == nil { // keep
+		return func(v string) (string, bool) { return v, false }
+	}
+	return mask
+}
+
+// dictionary replaces values as its map says.
+func dictionary(key []byte, c ColumnRule, limit int) engine.Mask {
+	rest := c.rest(key, limit)
+	return func(v string) (string, bool) {
+		if to, ok := c.Map[v]; ok {
+			return cut(to, limit), false
+		}
+		return rest(v)
+	}
+}
+
+// replaced replaces what a pattern matches in a value. A value that it does not match is masked as
+// otherwise says.
+func replaced(key []byte, c ColumnRule, limit int) engine.Mask {
+	rest := c.rest(key, limit)
+	pattern, err := regexp.Compile(c.Pattern)
+	if err != nil { // refused when the rules are read
+		return rest
+	}
+	return func(v string) (string, bool) {
+		if !pattern.MatchString(v) {
+			return rest(v)
+		}
+		return cut(pattern.ReplaceAllString(v, c.With), limit), false
+	}
+}
+
+// byPath masks the texts and numbers of a JSON document by their paths.
+func byPath(key []byte, c ColumnRule, limit int) engine.Mask {
+	d := documentMask{rest: c.rest(key, 0)}
+	for _, path := range sortedKeys(c.Paths) {
+		rule := c.Paths[path]
+		mask := makers()[rule.Mask](key, rule, 0)
+		if mask == nil {
+			mask = func(v string) (string, bool) { return v, false }
+		}
+		d.paths = append(d.paths, pathMask{pathOf(path), mask})
+	}
+	whole := c.rest(key, limit)
+	return func(v string) (string, bool) {
+		decoder := json.NewDecoder(strings.NewReader(v))
+		decoder.UseNumber()
+		var tree any
+		if decoder.Decode(&tree) != nil || decoder.More() {
+			return whole(v) // not a document
+		}
+		var out bytes.Buffer
+		e := json.NewEncoder(&out)
+		e.SetEscapeHTML(false)
+		if e.Encode(d.masked(tree, nil)) != nil {
+			return "", true
+		}
+		return strings.TrimSuffix(out.String(), "\n"), false
+	}
+}
+
+// pathOf splits a path such as "$.items[*].name" into its keys; * is any key or index.
+func pathOf(path string) []string {
+	path = strings.TrimPrefix(strings.TrimPrefix(path, "$"), ".")
+	return strings.Split(strings.NewReplacer("[", ".", "]", "").Replace(path), ".")
+}
+
+type pathMask struct {
+	keys []string
+	mask engine.Mask
+}
+
+// documentMask masks documents.
+type documentMask struct {
+	paths []pathMask
+	rest  engine.Mask
+}
+
+// maskAt returns the mask of a path: that of the first rule that matches it or a part before it.
+func (d documentMask) maskAt(at []string) engine.Mask {
+	for _, p := range d.paths {
+		if len(p.keys) <= len(at) && pathMatches(p.keys, at) {
+			return p.mask
+		}
+	}
+	return d.rest
+}
+
+func pathMatches(keys, at []string) bool {
+	for i, k := range keys {
+		if k != "*" && k != at[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func (d documentMask) masked(tree any, at []string) any {
+	switch v := tree.(type) {
+	case map[string]any:
+		for k := range v {
+			v[k] = d.masked(v[k], append(slices.Clone(at), k))
+		}
+	case []any:
+		for i := range v {
+			v[i] = d.masked(v[i], append(slices.Clone(at), fmt.Sprint(i)))
+		}
+	case string:
+		masked, null := d.maskAt(at)(v)
+		if null {
+			return nil
+		}
+		return masked
+	case json.Number:
+		masked, null := d.maskAt(at)(v.String())
+		if null {
+			return nil
+		}
+		if n := json.Number(masked); json.Valid([]byte(masked)) {
+			return n
+		}
+		return json.Number("0") // a mask that makes no number: the value stays a number
+	}
+	return tree
+}
+
+// checkPartial returns why the settings of a mask for parts of values are wrong, or "".
+func checkPartial(c ColumnRule) string {
+	isPartial := slices.Contains([]string{"dictionary", "replace", "json"}, c.Mask)
+	if c.Otherwise != "" {
+		if _, ok := makers()[c.Otherwise]; !isPartial || !ok || slices.Contains(withSettings, c.Otherwise) {
+			return "needs the name of a mask without settings as otherwise, and only for dictionary, replace and json"
+		}
+	}
+	switch {
+	case (c.Mask == "dictionary") != (len(c.Map) > 0):
+		return "needs a map for the mask dictionary, and takes none for other masks"
+	case (c.Mask == "json") != (len(c.Paths) > 0):
+		return "needs paths for the mask json, and takes none for other masks"
+	case (c.Mask == "replace") != (c.Pattern != ""):
+		return "needs a pattern for the mask replace, and takes none for other masks"
+	}
+	if _, err := regexp.Compile(c.Pattern); err != nil {
+		return fmt.Sprintf("has a pattern that is no regular expression: %v", err)
+	}
+	for _, path := range sortedKeys(c.Paths) {
+		if slices.Contains(pathOf(path), "") {
+			return fmt.Sprintf("has the path %q, which is none such as $.user.email or items[*].name", path)
+		}
+		if why := checkSettings(c.Paths[path]); why != "" {
+			return fmt.Sprintf("at %s %s", path, why)
+		}
+	}
+	return ""
+}
+
+// withSettings are the masks that cannot be used by their name alone.
+var withSettings = []string{"choice", "dictionary", "replace", "json", "constant"}

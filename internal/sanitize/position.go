@@ -1,0 +1,69 @@
+package sanitize
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// positions returns the line and column of every rule in a rules file, by table and column; the
+// column is "" for the table's own.
+func positions(text []byte) map[[2]string]string {
+	all := map[[2]string]string{}
+	file, err := parser.ParseBytes(text, 0)
+	if err != nil || len(file.Docs) == 0 {
+		return all
+	}
+	each(file.Docs[0].Body, func(key string, _ ast.MapKeyNode, value ast.Node) {
+		if key != "tables" {
+			return
+		}
+		each(value, func(table string, at ast.MapKeyNode, value ast.Node) {
+			all[[2]string{table, ""}] = lineAndColumn(at)
+			each(value, func(key string, _ ast.MapKeyNode, value ast.Node) {
+				if key != "columns" {
+					return
+				}
+				each(value, func(column string, at ast.MapKeyNode, _ ast.Node) {
+					all[[2]string{table, column}] = lineAndColumn(at)
+				})
+			})
+		})
+	})
+	return all
+}
+
+// each calls see with the entries of a mapping. Other nodes have none.
+func each(n ast.Node, see func(key string, at ast.MapKeyNode, value ast.Node)) {
+	if a, ok := n.(*ast.AnchorNode); ok {
+		n = a.Value
+	}
+	m, ok := n.(ast.MapNode)
+	if !ok {
+		return
+	}
+	for i := m.MapRange(); i.Next(); {
+		if t := i.Key().GetToken(); t != nil {
+			see(t.Value, i.Key(), i.Value())
+		}
+	}
+}
+
+func lineAndColumn(n ast.MapKeyNode) string {
+	t := n.GetToken()
+	if t == nil || t.Position == nil {
+		return ""
+	}
+	return fmt.Sprintf(":%d:%d", t.Position.Line, t.Position.Column)
+}
+
+// line returns the line of a rule for a message, such as " (line 7)", or "" if it is not known.
+func (r *Rules) line(table, column string) string {
+	line, _, _ := strings.Cut(strings.TrimPrefix(r.places[[2]string{table, column}], ":"), ":")
+	if line == "" {
+		return ""
+	}
+	return " (line " + line + ")"
+}

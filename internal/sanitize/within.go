@@ -1,0 +1,162 @@
+package sanitize
+
+import (
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"snap/internal/engine"
+)
+
+// drawnBy returns a maker of masks that replace a value with one drawn for it. An empty value stays.
+func drawnBy(mask string, draw func(r *rand.Rand, c ColumnRule, v string) string) maker {
+	return func(key []byte, c ColumnRule, limit int) engine.Mask {
+		from := newSource(key, mask)
+		return text(func(v string) string {
+			if v == "" {
+				return ""
+			}
+			return cut(draw(from.draws(v), c, v), limit)
+		})
+	}
+}
+
+// integerWithin draws a whole number from min to max.
+func integerWithin(r *rand.Rand, c ColumnRule, _ string) string {
+	low, high := wholeBounds(c)
+	return strconv.FormatInt(low+r.Int64N(high-low+1), 10)
+}
+
+// wholeBounds returns the bounds of the mask integer; 0 and 1,000,000 by default.
+func wholeBounds(c ColumnRule) (low, high int64) {
+	low, err := strconv.ParseInt(string(c.Min), 10, 64)
+	if err != nil {
+		low = 0
+	}
+	if high, err = strconv.ParseInt(string(c.Max), 10, 64); err != nil {
+		high = max(low, 1_000_000)
+	}
+	return low, high
+}
+
+// numberWithin draws a number from min to max, with the given decimals.
+func numberWithin(r *rand.Rand, c ColumnRule, _ string) string {
+	low, high := numberBounds(c)
+	decimals := 2
+	if c.Decimals != nil {
+		decimals = *c.Decimals
+	}
+	unit := math.Pow10(-decimals)
+	n := max(low, min(high, math.Floor((low+r.Float64()*(high-low))/unit)*unit))
+	return strconv.FormatFloat(n, 'f', decimals, 64)
+}
+
+// numberBounds returns the bounds of the mask number; 0 and 1,000 by default.
+func numberBounds(c ColumnRule) (low, high float64) {
+	low, err := strconv.ParseFloat(string(c.Min), 64)
+	if err != nil {
+		low = 0
+	}
+	if high, err = strconv.ParseFloat(string(c.Max), 64); err != nil {
+		high = max(low, 1000)
+	}
+	return low, high
+}
+
+// timeForms are the forms of the bounds of the mask date.
+var timeForms = []string{"2006-01-02", "2006-01-02 15:04:05", time.RFC3339}
+
+func parseTime(text string) (time.Time, bool) {
+	for _, form := range timeForms {
+		if t, err := time.Parse(form, text); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// dateBounds returns the bounds of the mask date; 1970 and 2020 by default.
+func dateBounds(c ColumnRule) (low, high time.Time) {
+	low, ok := parseTime(string(c.Min))
+	if !ok {
+		low = time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC)
+	}
+	if high, ok = parseTime(string(c.Max)); !ok {
+		high = time.Date(2019, 12, 31, 0, 0, 0, 0, time.UTC)
+	}
+	return low, high
+}
+
+// dateWithin draws a day from min to max. A value with a time of day gets another one.
+func dateWithin(r *rand.Rand, c ColumnRule, v string) string {
+	low, high := dateBounds(c)
+	t := low.Add(time.Duration(r.Int64N(max(1, int64(high.Sub(low)/time.Second)+1))) * time.Second)
+	switch {
+	case len(v) <= len("2006-01-02"):
+		return t.Format("2006-01-02")
+	case v[10] == 'T':
+		return t.Format("2006-01-02T15:04:05")
+	}
+	return t.Format("2006-01-02 15:04:05")
+}
+
+// booleans are the ways in which databases write yes and no.
+var booleans = [][2]string{{"t", "f"}, {"true", "false"}, {"1", "0"}}
+
+// boolean draws yes or no, written like the original.
+func boolean(r *rand.Rand, _ ColumnRule, v string) string {
+	for _, pair := range booleans {
+		if strings.EqualFold(v, pair[0]) || strings.EqualFold(v, pair[1]) {
+			return pair[r.IntN(2)]
+		}
+	}
+	return booleans[0][r.IntN(2)]
+}
+
+// uuidOfVersion4 draws a UUID (RFC 9562, section 5.4).
+func uuidOfVersion4(r *rand.Rand, _ ColumnRule, _ string) string {
+	var b [16]byte
+	for i := range b {
+		b[i] = byte(r.UintN(256))
+	}
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return uuidOf(b)
+}
+
+// checkBounds returns why the settings of a mask that draws from a range are wrong, or "".
+func checkBounds(c ColumnRule) string {
+	given := func(ok bool, b bound) bool { return b == "" || ok }
+	switch c.Mask {
+	case "integer":
+		_, err := strconv.ParseInt(string(c.Min), 10, 64)
+		_, err2 := strconv.ParseInt(string(c.Max), 10, 64)
+		low, high := wholeBounds(c)
+		wide := high-low < 0 || high-low == math.MaxInt64
+		if !given(err == nil, c.Min) || !given(err2 == nil, c.Max) || low > high || wide {
+			return "needs whole numbers as min and max, and min must not be more than max"
+		}
+	case "number":
+		_, err := strconv.ParseFloat(string(c.Min), 64)
+		_, err2 := strconv.ParseFloat(string(c.Max), 64)
+		low, high := numberBounds(c)
+		if !given(err == nil, c.Min) || !given(err2 == nil, c.Max) || !(low <= high) || math.IsInf(high-low, 0) {
+			return "needs numbers as min and max, and min must not be more than max"
+		}
+		if c.Decimals != nil && (*c.Decimals < 0 || *c.Decimals > 15) {
+			return "needs decimals from 0 to 15"
+		}
+	case "date":
+		_, ok := parseTime(string(c.Min))
+		_, ok2 := parseTime(string(c.Max))
+		if low, high := dateBounds(c); !given(ok, c.Min) || !given(ok2, c.Max) || low.After(high) {
+			return "needs dates such as 2001-12-31 as min and max, and min must not be after max"
+		}
+	default:
+		if c.Min != "" || c.Max != "" || c.Decimals != nil {
+			return "takes no min, max and decimals"
+		}
+	}
+	return ""
+}
