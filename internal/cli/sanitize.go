@@ -13,7 +13,7 @@ import (
 
 func (a *app) sanitizeCommand() *cobra.Command {
 	var o local.SanitizeOptions
-	var initial bool
+	var initial, reviewed bool
 	cmd := &cobra.Command{
 		Use:   "sanitize TARGET",
 		Short: "Make a masked copy of a snapshot",
@@ -29,16 +29,22 @@ none of its programs. It cannot run anything that its author wrote, nor read or
 change another database, an account, a setting or a file.
 
 --init drafts a rules file from the snapshot's tables and values, for you to
-read and correct, and adds it to the target's configuration.`,
+read and correct, and adds it to the target's configuration. --review goes
+through the drafted rules on the terminal: columns with the same reason are
+decided together, with one key. Each decision is saved at once.`,
 		Example: examples(
 			"draft rules from the snapshot", "snapcli sanitize shop --init --rules shop.rules.yaml",
+			"decide on what the draft left open", "snapcli sanitize shop --review",
 			"mask as the target's configuration says", "snapcli sanitize shop",
 			"run a SQL file on the copy", "snapcli sanitize shop --sql mask.sql"),
 		Args:              command.ExactArgs("target"),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if initial {
+			switch {
+			case initial:
 				return a.suggestRules(cmd.Context(), args[0], o)
+			case reviewed:
+				return a.reviewRules(cmd.Context(), args[0], o.Rules)
 			}
 			return a.sanitize(cmd.Context(), args[0], o)
 		},
@@ -48,9 +54,10 @@ read and correct, and adds it to the target's configuration.`,
 	cmd.Flags().StringVar(&o.Rules, "rules", "", "file of column rules (default the target's)")
 	jobsFlag(cmd, &o.Jobs, "tables at once; 0 is the target's setting")
 	cmd.Flags().BoolVar(&initial, "init", false, "draft a rules file instead of masking")
+	cmd.Flags().BoolVar(&reviewed, "review", false, "decide on the drafted rules, group by group")
 	identityFlag(cmd, &o.Identity)
 	encryptFlags(cmd, &o.Encrypt)
-	cmd.MarkFlagsMutuallyExclusive("init", "sql")
+	cmd.MarkFlagsMutuallyExclusive("init", "sql", "review")
 	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeLocal)
 	a.jsonFlag(cmd)
 	return cmd
@@ -101,7 +108,7 @@ func (a *app) suggestRules(ctx context.Context, target string, o local.SanitizeO
 		return a.printJSON(rulesWritten{t.Name, path})
 	}
 	a.done(path, "drafted a rules file for %s: %s", t.Name, path)
-	a.next("read and correct it, then run `snapcli sanitize %s`", word(t.Name))
+	a.next("review it with `snapcli sanitize %[1]s --review`, then run `snapcli sanitize %[1]s`", word(t.Name))
 	return nil
 }
 

@@ -16,23 +16,34 @@ func positions(text []byte) map[[2]string]string {
 	if err != nil || len(file.Docs) == 0 {
 		return all
 	}
-	each(file.Docs[0].Body, func(key string, _ ast.MapKeyNode, value ast.Node) {
-		if key != "tables" {
-			return
-		}
-		each(value, func(table string, at ast.MapKeyNode, value ast.Node) {
-			all[[2]string{table, ""}] = lineAndColumn(at)
-			each(value, func(key string, _ ast.MapKeyNode, value ast.Node) {
-				if key != "columns" {
-					return
-				}
-				each(value, func(column string, at ast.MapKeyNode, _ ast.Node) {
-					all[[2]string{table, column}] = lineAndColumn(at)
-				})
-			})
-		})
+	eachTable(file.Docs[0].Body, func(table string, at ast.MapKeyNode, _ ast.Node) {
+		all[[2]string{table, ""}] = lineAndColumn(at)
+	})
+	eachRule(file.Docs[0].Body, func(table, column string, at ast.MapKeyNode, _ ast.Node) {
+		all[[2]string{table, column}] = lineAndColumn(at)
 	})
 	return all
+}
+
+// eachTable calls see with the tables of a rules file.
+func eachTable(body ast.Node, see func(table string, at ast.MapKeyNode, value ast.Node)) {
+	each(body, func(key string, _ ast.MapKeyNode, value ast.Node) {
+		if key == "tables" {
+			each(value, see)
+		}
+	})
+}
+
+// eachRule calls see with the rules of columns in a rules file.
+func eachRule(body ast.Node, see func(table, column string, at ast.MapKeyNode, value ast.Node)) {
+	eachTable(body, func(table string, _ ast.MapKeyNode, value ast.Node) {
+		each(value, func(key string, _ ast.MapKeyNode, value ast.Node) {
+			if key != "columns" {
+				return
+			}
+			each(value, func(column string, at ast.MapKeyNode, value ast.Node) { see(table, column, at, value) })
+		})
+	})
 }
 
 // each calls see with the entries of a mapping. Other nodes have none.

@@ -1,0 +1,181 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/term"
+
+	"snap"
+	"snap/internal/local"
+)
+
+// reviewRules goes through the proposals of a target's rules file on the terminal. Columns with the
+// same mask and reason are one group, decided with one key. Each decision is saved at once.
+func (a *app) reviewRules(ctx context.Context, target, given string) error {
+	if !a.person() || a.flags.json {
+		return snap.Usage("a review needs a terminal", "edit the rules file instead")
+	}
+	agent, err := a.agent()
+	if err != nil {
+		return err
+	}
+	t, err := agent.Target(target)
+	if err != nil {
+		return err
+	}
+	path, err := rulesPath(agent, t, given)
+	if err != nil {
+		return err
+	}
+	v, err := local.ReviewRules(path)
+	if err != nil {
+		return err
+	}
+	return a.review(ctx, path, v)
+}
+
+// review goes through a rules file.
+func (a *app) review(ctx context.Context, path string, v local.RulesReview) error {
+	r := reviewing{app: a, path: path, rules: v}
+	a.say("%s", r.summary())
+	for _, g := range append(v.Groups(local.Undecided), v.Groups("keep")...) {
+		if err := r.decide(ctx, g); err != nil || r.left {
+			return r.end(err)
+		}
+	}
+	return r.end(nil)
+}
+
+// reviewing is the state of a review.
+type reviewing struct {
+	app   *app
+	path  string
+	rules local.RulesReview
+	left  bool // the person wants to stop
+}
+
+// summary counts the proposals by mask.
+func (r *reviewing) summary() string {
+	counts := r.rules.Counts()
+	var names []string
+	for name := range counts {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(x, y string) int {
+		if counts[x] != counts[y] {
+			return counts[y] - counts[x]
+		}
+		return strings.Compare(x, y)
+	})
+	parts := make([]string, len(names))
+	for i, name := range names {
+		parts[i] = fmt.Sprintf("%d %s", counts[name], name)
+	}
+	return "Proposals: " + strings.Join(parts, ", ")
+}
+
+// shownColumns is how many names of a group are printed.
+const shownColumns = 12
+
+// decide asks about one group. Split asks about each of its columns.
+func (r *reviewing) decide(ctx context.Context, g local.ReviewGroup) error {
+	a := r.app
+	names := g.Columns[:min(shownColumns, len(g.Columns))]
+	more := ""
+	if len(g.Columns) > len(names) {
+		more = fmt.Sprintf(" and %d more", len(g.Columns)-len(names))
+	}
+	a.say("\n%s: %s (%s)\n  %s%s", plural(len(g.Columns), "column", "columns"), snap.CleanText(g.Reason), g.Mask,
+		snap.CleanText(strings.Join(names, ", ")), more)
+	rule := g.Would
+	if rule == "" {
+		rule = "redact"
+	}
+	keys := fmt.Sprintf("m %s, n null, k keep, s skip", rule)
+	if g.Mask == "keep" {
+		keys = "k keep, m mask with redact, d decide later"
+		rule = "redact"
+	}
+	if len(g.Columns) > 1 {
+		keys += ", e each column"
+	}
+	for {
+		a.write(keys + ", q save and quit: ")
+		key, err := a.key(ctx)
+		if err != nil {
+			return err
+		}
+		a.write(string(key) + "\n")
+		switch {
+		case key == 'q':
+			r.left = true
+			return nil
+		case key == 'k', key == 's':
+			if g.Mask == "keep" || key == 's' {
+				return nil
+			}
+			return r.rules.Save(g, "keep")
+		case key == 'm':
+			return r.rules.Save(g, rule)
+		case key == 'n' && g.Mask != "keep":
+			return r.rules.Save(g, `"null"`)
+		case key == 'd' && g.Mask == "keep":
+			return r.rules.Save(g, local.Undecided)
+		case key == 'e' && len(g.Columns) > 1:
+			for i := range g.Columns {
+				if err := r.decide(ctx, g.One(i)); err != nil || r.left {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+}
+
+// end says what is left to decide.
+func (r *reviewing) end(err error) error {
+	if err != nil {
+		return err
+	}
+	if open := r.rules.Counts()[local.Undecided]; open > 0 {
+		r.app.note("%s still to decide in %s", plural(open, "column", "columns"), r.path)
+		return nil
+	}
+	r.app.done(r.path, "every column of %s is decided", r.path)
+	return nil
+}
+
+// interrupt is Ctrl-C where a terminal passes it on as a character.
+const interrupt = 3
+
+// key reads one key, without Enter if the terminal allows it.
+func (a *app) key(ctx context.Context) (byte, error) {
+	var pressed byte
+	err := a.leaving(func(context.Context) error {
+		restore := func() error { return nil }
+		if f, ok := a.io.In.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+			old, err := term.MakeRaw(int(f.Fd()))
+			if err != nil {
+				return fmt.Errorf("read a key: %w", err)
+			}
+			restore = func() error { return term.Restore(int(f.Fd()), old) }
+		}
+		var b [1]byte
+		_, err := io.ReadFull(a.io.In, b[:])
+		pressed = b[0]
+		if restored := restore(); err == nil {
+			err = restored
+		}
+		return err
+	})(ctx)
+	if err != nil || pressed == interrupt {
+		return 0, &snap.Error{Code: snap.CodeInterrupted, Detail: "the review was left; earlier decisions are saved",
+			Cause: err}
+	}
+	return pressed, nil
+}

@@ -1,0 +1,138 @@
+package sanitize
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+
+	"snap"
+)
+
+// Review is a rules file whose proposals a person goes through. It changes only the words that are
+// decided, so that comments and the order of the file remain. It contains names, rules and reasons,
+// and no values.
+type Review struct {
+	path  string
+	lines []string
+	all   []proposed
+}
+
+// proposed is a rule that consists of a mask's name, and its place in the file.
+type proposed struct {
+	Column, Mask, Reason string
+	line, column         int // of the mask's name, counted from zero
+}
+
+// Group is columns with the same mask and the same reason.
+type Group struct {
+	Mask, Reason string
+	Columns      []string
+	Would        string // the rule that all of them can hold, as --init says; "" if unknown
+	at           []int
+}
+
+// ReadReview reads a rules file for a review.
+func ReadReview(path string) (*Review, error) {
+	if _, err := ReadRules(path); err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the rules file: %w", err)
+	}
+	return parseReview(path, text)
+}
+
+func parseReview(path string, text []byte) (*Review, error) {
+	v := &Review{path: path, lines: strings.SplitAfter(string(text), "\n")}
+	file, err := parser.ParseBytes(text, 0)
+	if err != nil || len(file.Docs) == 0 {
+		return nil, snap.Invalid(path+" is not a rules file", "draft one with `snapcli sanitize TARGET --init`")
+	}
+	eachRule(file.Docs[0].Body, func(table, column string, _ ast.MapKeyNode, value ast.Node) {
+		s, ok := value.(*ast.StringNode)
+		if !ok || s.Token == nil || s.Token.Position == nil {
+			return
+		}
+		p := proposed{Column: table + "." + column, Mask: s.Value, line: s.Token.Position.Line - 1,
+			column: s.Token.Position.Column - 1}
+		if p.line >= len(v.lines) || !strings.HasPrefix(runesFrom(v.lines[p.line], p.column), s.Value) {
+			return // a quoted or an otherwise unusual rule
+		}
+		_, comment, _ := strings.Cut(runesFrom(v.lines[p.line], p.column), "# ")
+		p.Reason = strings.TrimSpace(comment)
+		v.all = append(v.all, p)
+	})
+	return v, nil
+}
+
+// runesFrom returns a line from a position, which the parser counts in runes.
+func runesFrom(line string, at int) string {
+	r := []rune(line)
+	return string(r[min(at, len(r)):])
+}
+
+// Groups returns the columns with a mask, by their reason, the largest groups first.
+func (v *Review) Groups(mask string) []Group {
+	by := map[string]*Group{}
+	for i, p := range v.all {
+		if p.Mask != mask {
+			continue
+		}
+		g := by[p.Reason]
+		if g == nil {
+			reason, would := p.Reason, ""
+			if before, ok := strings.CutSuffix(reason, " would work"); ok {
+				if at := strings.LastIndex(before, "; "); at >= 0 {
+					reason, would = before[:at], before[at+2:]
+				}
+			}
+			g = &Group{Mask: mask, Reason: reason, Would: would}
+			by[p.Reason] = g
+		}
+		g.Columns, g.at = append(g.Columns, p.Column), append(g.at, i)
+	}
+	var all []Group
+	for _, reason := range sortedKeys(by) {
+		all = append(all, *by[reason])
+	}
+	slices.SortStableFunc(all, func(a, b Group) int { return cmp.Compare(len(b.Columns), len(a.Columns)) })
+	return all
+}
+
+// Counts returns how many columns each mask has.
+func (v *Review) Counts() map[string]int {
+	all := map[string]int{}
+	for _, p := range v.all {
+		all[p.Mask]++
+	}
+	return all
+}
+
+// One returns a group of one column of a group.
+func (g Group) One(i int) Group {
+	return Group{Mask: g.Mask, Reason: g.Reason, Would: g.Would, Columns: g.Columns[i : i+1], at: g.at[i : i+1]}
+}
+
+// Decide gives the columns of a group a rule, as it is written in a rules file.
+func (v *Review) Decide(g Group, rule string) {
+	for _, at := range g.at {
+		p := &v.all[at]
+		r := []rune(v.lines[p.line])
+		tail := string(r[p.column+len([]rune(p.Mask)):])
+		pad := max(0, len([]rune(p.Mask))-len([]rune(rule)))
+		v.lines[p.line] = string(r[:p.column]) + rule + strings.Repeat(" ", pad) + tail
+		p.Mask = strings.Trim(rule, `"`)
+	}
+}
+
+// Text returns the file with the decisions. It fails if that is no rules file any more.
+func (v *Review) Text() ([]byte, error) {
+	text := []byte(strings.Join(v.lines, ""))
+	return text, CheckRules(v.path, text)
+}
