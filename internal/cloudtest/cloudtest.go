@@ -136,7 +136,7 @@ func configuration(t testing.TB, o Options, address string) cloud.Config {
 	if o.Config != nil {
 		o.Config(&config)
 	}
-	if left, _ := os.ReadDir(config.DataDir); len(left) == 0 && config.Database.URL == "" {
+	if left, err := os.ReadDir(config.DataDir); err == nil && len(left) == 0 && config.Database.URL == "" {
 		migrated(t, config.DataDir)
 	}
 	return config

@@ -11,6 +11,7 @@ import (
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"regexp"
 	"strings"
 	"sync"
@@ -106,7 +107,6 @@ var migrated = servertest.Template(func(dir string) error {
 
 func (h *house) begin(orgs []signin.Organization) *house {
 	h.t.Helper()
-	migrated(h.t, h.dir)
 	return h.open(store.Options{DataDir: h.dir, Now: h.clock.Now}, orgs)
 }
 
@@ -116,6 +116,9 @@ func (h *house) open(o store.Options, orgs []signin.Organization) *house {
 		orgs = []signin.Organization{acme()}
 	}
 	ctx := h.t.Context()
+	if left, err := os.ReadDir(o.DataDir); err == nil && len(left) == 0 {
+		migrated(h.t, o.DataDir)
+	}
 	s, err := store.Open(ctx, o)
 	if err != nil {
 		h.t.Fatal(err)
