@@ -34,8 +34,9 @@ type ChannelRequest struct {
 	Type    snap.Type `json:"type,omitempty" enum:"snapshot,sanitized" default:"sanitized" example:"sanitized"`
 	GroupID string    `json:"group_id,omitempty" maxLength:"512" example:"eng" doc:"absent: org-wide"`
 	Now     bool      `json:"now,omitempty" doc:"also share the newest existing snapshot at once"`
-	// ExpectEvery is how often a snapshot is expected, in seconds.
-	ExpectEvery int64 `json:"expect_every,omitempty" minimum:"3600" maximum:"31536000" example:"93600" doc:"raise the event channel.overdue when no snapshot is pushed for this many seconds"`
+	// ExpectEvery is how often a snapshot is expected, in seconds: an hour to a year. 0 expects none,
+	// and nil leaves that of an existing channel.
+	ExpectEvery *int64 `json:"expect_every,omitempty" minimum:"0" maximum:"31536000" example:"93600"`
 }
 
 // RetentionRule says how long a target's snapshots are kept: the last keep_last of each type, and

@@ -74,7 +74,7 @@ made by hand stay. Existing snapshots are not shared, except the newest one with
 
 With --expect-every the service raises the event channel.overdue, once, when no
 snapshot of the target and type was pushed for that time. Run it again to change
-the time.`,
+the time, or with --expect-every never to expect none.`,
 		Example: examples(
 			"give a team the newest masked data, always", "snapcli cloud channels add shop --group Engineering",
 			"share with everyone, starting with the newest existing one", "snapcli cloud channels add shop --now",
@@ -84,11 +84,11 @@ the time.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r := api.ChannelRequest{Target: args[0], Type: typ, Now: now}
 			if every != "" {
-				d, err := snap.ParseDuration(every)
+				seconds, err := expectedEvery(every)
 				if err != nil {
 					return err
 				}
-				r.ExpectEvery = int64(d / time.Second)
+				r.ExpectEvery = &seconds
 			}
 			return a.addChannel(cmd.Context(), r, group, yes)
 		},
@@ -98,10 +98,19 @@ the time.`,
 	cmd.Flags().BoolVar(&yes, "yes", false, "share original, unmasked data without asking")
 	cmd.Flags().BoolVar(&now, "now", false, "also share the newest existing one at once")
 	cmd.Flags().StringVar(&every, "expect-every", "",
-		"raise an event when no snapshot is pushed for this long, such as 26h (at least 1h)")
+		"raise an event when no snapshot is pushed for this long, such as 26h (at least 1h), or never")
 	_ = cmd.RegisterFlagCompletionFunc("group", a.completeGroups)
 	a.jsonFlag(cmd)
 	return cmd
+}
+
+// expectedEvery reads the flag --expect-every, in seconds; 0 is never.
+func expectedEvery(text string) (seconds int64, err error) {
+	if text == "never" {
+		return 0, nil
+	}
+	d, err := snap.ParseDuration(text)
+	return int64(d / time.Second), err
 }
 
 // addChannel creates a channel for the given group, or an org-wide one if group is empty.

@@ -220,7 +220,7 @@ func steps() []step {
 			by, err := w.Store.CallerOfOrg(ctx, acme.ID)
 			must(w.t, err)
 			_, err = w.Store.AddChannel(ctx, by, store.NewChannel{Target: "shop", Type: snap.TypeSnapshot,
-				ExpectEvery: time.Second})
+				ExpectEvery: new(time.Second)})
 			must(w.t, err)
 			w.clock.Advance(2 * time.Second)
 			_, err = w.Store.ReportOverdue(ctx)

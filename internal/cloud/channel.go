@@ -36,8 +36,15 @@ func (s *Service) createChannel(ctx context.Context, in *channelInput) (*body[ap
 		s.now()); err != nil {
 		return nil, err
 	}
-	channel, err := s.store.AddChannel(ctx, callOf(ctx).caller, store.NewChannel{Target: target, Type: in.Body.Type,
-		GroupID: in.Body.GroupID, Now: in.Body.Now, ExpectEvery: time.Duration(in.Body.ExpectEvery) * time.Second})
+	n := store.NewChannel{Target: target, Type: in.Body.Type, GroupID: in.Body.GroupID, Now: in.Body.Now}
+	if seconds := in.Body.ExpectEvery; seconds != nil {
+		every := time.Duration(*seconds) * time.Second
+		if every != 0 && every < time.Hour {
+			return nil, snap.Invalid("a snapshot can be expected every hour at most", "0 expects none")
+		}
+		n.ExpectEvery = &every
+	}
+	channel, err := s.store.AddChannel(ctx, callOf(ctx).caller, n)
 	if err != nil {
 		return nil, err
 	}

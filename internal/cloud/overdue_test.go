@@ -13,6 +13,8 @@ import (
 	"snap/internal/cloudtest"
 )
 
+func seconds(n int64) *int64 { return &n }
+
 // A channel that expects a snapshot every 26 hours raises one event for each lapse, on whatever
 // number of replicas, and another one only after a new snapshot has become too old too.
 func TestOverdueSnapshots(t *testing.T) {
@@ -23,7 +25,7 @@ func TestOverdueSnapshots(t *testing.T) {
 	alice, r := c.As("alice@acme.test"), newReceiver(t)
 	_, err := alice.AddWebhook(ctx, api.WebhookRequest{URL: r.URL, Events: []snap.AuditAction{snap.AuditOverdue}})
 	must(t, err)
-	expect := api.ChannelRequest{Target: "shop", Type: snap.TypeSnapshot, ExpectEvery: 26 * 3600}
+	expect := api.ChannelRequest{Target: "shop", Type: snap.TypeSnapshot, ExpectEvery: seconds(26 * 3600)}
 	channel, err := alice.AddChannel(ctx, expect, true)
 	must(t, err)
 	if channel.ExpectEvery != 26*3600 {
@@ -61,9 +63,25 @@ func TestOverdueSnapshots(t *testing.T) {
 		!strings.Contains(d.Reason, "no snapshot was pushed for") {
 		t.Errorf("%s", r.bodies[1])
 	}
+	without := expect
+	without.ExpectEvery = nil
+	changed := func(r api.ChannelRequest, want int64) {
+		t.Helper()
+		channel, err := alice.AddChannel(ctx, r, true)
+		if err != nil || channel.ExpectEvery != want {
+			t.Errorf("%+v, %v; want %d", channel, err, want)
+		}
+	}
+	changed(without, 26*3600) // as it was
+	without.ExpectEvery = seconds(0)
+	c.Push(alice, "shop", []byte("c"))
+	changed(without, 0)
+	told(100*time.Hour, 0) // the channel stays and expects nothing
+	changed(expect, 26*3600)
+	told(time.Minute, 1)
 	must(t, alice.DeleteChannel(ctx, channel.ID))
 	told(100*time.Hour, 0)
-	expect.ExpectEvery = 60
+	expect.ExpectEvery = seconds(60)
 	_, err = alice.AddChannel(ctx, expect, true)
 	if snap.CodeOf(err) != snap.CodeInvalid {
 		t.Errorf("every minute: %v", err)

@@ -52,9 +52,9 @@ func scanChannel(rows *sql.Rows) (h Channel, err error) {
 type NewChannel struct {
 	Target      string
 	Type        snap.Type
-	GroupID     string        // "" for an org-wide one
-	Now         bool          // share the newest existing snapshot at once, and not only later pushes
-	ExpectEvery time.Duration // 0 leaves that of an existing channel
+	GroupID     string         // "" for an org-wide one
+	Now         bool           // share the newest existing snapshot at once, and not only later pushes
+	ExpectEvery *time.Duration // 0 expects none; nil leaves that of an existing channel
 }
 
 // AddChannel creates a channel, or changes how often an existing one expects a snapshot. It is
@@ -77,9 +77,9 @@ func (s *Store) AddChannel(ctx context.Context, c snap.Caller, n NewChannel) (h 
 		if errors.Is(err, sql.ErrNoRows) {
 			err = s.makeChannel(ctx, tx, c, target, t, group, groupID, &id)
 		}
-		if err == nil && n.ExpectEvery > 0 {
+		if err == nil && n.ExpectEvery != nil {
 			_, err = tx.ExecContext(ctx, `UPDATE channels SET expect_every = $2, overdue_after = -1 WHERE id = $1`, id,
-				int64(n.ExpectEvery/time.Second))
+				int64(*n.ExpectEvery/time.Second))
 		}
 		if err != nil || !n.Now {
 			return err
