@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -180,6 +181,49 @@ func TestKilledAtRandomPoints(t *testing.T) {
 		if left, _ := filepath.Glob(filepath.Join(s.dir, pattern)); len(left) > 0 {
 			t.Errorf("left behind: %v", left)
 		}
+	}
+	s.recorded(t)
+}
+
+// recorded fails unless every snapshot file has a record, and every record a file.
+func (s shop) recorded(t *testing.T) {
+	t.Helper()
+	files, _ := filepath.Glob(filepath.Join(s.data, "snapshots", "*", "*"+fileSuffix))
+	records, _ := filepath.Glob(filepath.Join(s.data, "snapshots", "*", "*"+recordSuffix))
+	if len(files) != len(records) {
+		t.Errorf("the files %v have the records %v", files, records)
+	}
+	for _, file := range files {
+		if _, err := os.Stat(recordPath(file)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A build that is killed when its record is written, and its file does not have its name yet, leaves
+// nothing that is listed, and the next build removes both.
+func TestKilledBeforeItHasItsName(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	killed, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(killed.Path, killed.Path+partSuffix); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := s.Snapshots(""); err != nil || len(all) > 0 {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if left := s.leftFiles(); len(left) != 1 {
+		t.Errorf("the remains are %v", left)
+	}
+	if _, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	s.recorded(t)
+	if _, err := os.Stat(recordPath(killed.Path)); !errors.Is(err, fs.ErrNotExist) && mustLast(t, s).Name != killed.Name {
+		t.Errorf("the record of the killed build stays: %v", err)
 	}
 }
 

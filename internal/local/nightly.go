@@ -148,11 +148,15 @@ func (a *Agent) whole(target, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if _, err := os.Stat(recordPath(path)); err == nil {
+	_, noFile := os.Stat(path)
+	_, noRecord := os.Stat(recordPath(path))
+	if noFile == nil && noRecord == nil {
 		return true, nil
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, fmt.Errorf("remove an incomplete snapshot: %w", err)
+	for _, left := range []string{path, recordPath(path)} {
+		if err := os.Remove(left); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, fmt.Errorf("remove an incomplete snapshot: %w", err)
+		}
 	}
 	return false, nil
 }

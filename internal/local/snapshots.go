@@ -309,14 +309,24 @@ func fileName(name string) bool {
 
 // adopt adds a complete snapshot file at its final path (see snapshotFile) to the listing: it reads
 // the manifest, checks that it agrees with the given record, and writes the record. It is used
-// after build and pull.
+// after a pull.
 func (a *Agent) adopt(s Snapshot) (Snapshot, error) {
 	path, err := a.snapshotFile(s.Target, s.Name)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	s.Path = path
+	return a.admit(s, path)
+}
+
+// admit is adopt for a file that has another path until its record is written.
+func (a *Agent) admit(s Snapshot, file string) (Snapshot, error) {
+	path, err := a.snapshotFile(s.Target, s.Name)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	s.Path = file
 	r, err := openSnapshot(s)
+	s.Path = path
 	if err != nil {
 		return Snapshot{}, err
 	}

@@ -91,15 +91,17 @@ func (a *Agent) writeSnapshot(d draft, dump func(io.Writer) (engine.Info, error)
 	}
 	m, sum, err := writeArchive(f.file, d, dump)
 	if err == nil {
-		err = f.keep()
+		err = f.finish()
 	}
 	if err != nil {
 		return Snapshot{}, diskError(err, "write the snapshot")
 	}
-	s, err = a.adopt(Snapshot{Target: m.Target, Name: m.Name, Type: m.Type, Engine: m.Engine, Size: sum.Size,
-		SHA256: sum.SHA256, Created: m.Created, From: d.from})
+	s, err = a.admit(Snapshot{Target: m.Target, Name: m.Name, Type: m.Type, Engine: m.Engine, Size: sum.Size,
+		SHA256: sum.SHA256, Created: m.Created, From: d.from}, f.path+partSuffix)
+	if err == nil { // with its record written, the file is listed as soon as it has its name
+		err = diskError(f.keep(), "write the snapshot")
+	}
 	if err != nil {
-		os.Remove(f.path) // without its record the file would never be listed
 		return s, err
 	}
 	s.describe(m) // including what the record of an encrypted snapshot omits
@@ -219,14 +221,16 @@ func (a *Agent) reserve(target string) (*reserved, error) {
 	}
 }
 
-// keep syncs the file and gives it its final name.
-func (r *reserved) keep() error {
+// finish syncs and closes the file.
+func (r *reserved) finish() error {
 	if err := r.file.Sync(); err != nil {
 		return err
 	}
-	if err := r.file.Close(); err != nil {
-		return err
-	}
+	return r.file.Close()
+}
+
+// keep gives the file its final name.
+func (r *reserved) keep() error {
 	if err := os.Rename(r.path+partSuffix, r.path); err != nil {
 		return err
 	}
@@ -238,7 +242,7 @@ func (r *reserved) keep() error {
 func (r *reserved) abandon() {
 	r.file.Close()
 	if !r.kept {
-		os.Remove(r.path + partSuffix)
+		removePart(r.path + partSuffix)
 	}
 	if r.lock != nil {
 		_ = r.lock.Close()
@@ -254,10 +258,20 @@ func sweepParts(dir string) {
 		}
 		lock := flock.New(filepath.Join(dir, e.Name()), flock.SetFlag(os.O_RDWR))
 		if free, err := lock.TryLock(); err == nil && free {
-			os.Remove(filepath.Join(dir, e.Name()))
+			removePart(filepath.Join(dir, e.Name()))
 		}
 		_ = lock.Close()
 	}
+}
+
+// removePart removes the file of a build that did not end, and before it the record, which is
+// written before the file gets its final name.
+func removePart(part string) {
+	final := strings.TrimSuffix(part, partSuffix)
+	if _, err := os.Lstat(final); errors.Is(err, fs.ErrNotExist) {
+		os.Remove(recordPath(final))
+	}
+	os.Remove(part)
 }
 
 // tempDir is the directory for files that live as long as one command.
