@@ -3,11 +3,14 @@
 package local
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,8 +21,10 @@ import (
 
 // BenchmarkClones clones and resets a database of mixed tables, and compares that in one run with a
 // load of the same snapshot and with other programs: how long a clone or reset takes, as a share of
-// theirs. Each takes the best of the rounds, whose steps alternate. SNAP_BENCH_DATABASE and
-// SNAP_BENCH_ROUNDS are those of [BenchmarkPostgres].
+// theirs. Each takes the best of the rounds, whose steps alternate. Then the program itself makes its
+// first clone, which loads the template, one clone, a reset, a run from a warm pool and many clones at
+// once: how long each takes, and the most memory. SNAP_BENCH_DATABASE and SNAP_BENCH_ROUNDS are those
+// of [BenchmarkPostgres]. SNAP_BENCH_CLONES is how many are made at once (50); 0 makes none.
 func BenchmarkClones(b *testing.B) {
 	size := fromEnv("SNAP_BENCH_DATABASE", 100)
 	b.Run("postgres", func(b *testing.B) {
@@ -125,6 +130,7 @@ func benchClones(b *testing.B, from, to string, peers map[string]string, undo st
 	if err := s.DropClone(ctx, "one"); err != nil {
 		b.Fatal(err)
 	}
+	s.benchProgram(b)
 	all, err := s.Snapshots("")
 	if err != nil {
 		b.Fatal(err)
@@ -137,4 +143,107 @@ func benchClones(b *testing.B, from, to string, peers map[string]string, undo st
 	if _, err := s.SweepClones(ctx); err != nil {
 		b.Fatal(err)
 	}
+}
+
+// benchProgram measures snapcli as its users run it.
+func (s shop) benchProgram(b *testing.B) {
+	program := filepath.Join(b.TempDir(), "snapcli")
+	shell(b, fmt.Sprintf("cd %s && go build -o %s ./cmd/snapcli", servertest.Root(b), program))
+	many := fromEnv("SNAP_BENCH_CLONES", 50)
+	best, peak := map[string]time.Duration{}, int64(0)
+	act := func(step string, args ...string) {
+		cmd := exec.Command(program, args...)
+		cmd.Env = append(os.Environ(), "SNAPCLI_CONFIG_DIR="+s.dir, "SNAPCLI_DATA_DIR="+filepath.Join(s.dir, "data"))
+		var said strings.Builder
+		cmd.Stdout, cmd.Stderr = &said, &said
+		began := time.Now()
+		if err := cmd.Start(); err != nil {
+			b.Fatal(err)
+		}
+		ended := make(chan struct{})
+		memory := memoryOf(cmd.Process.Pid, ended)
+		err := cmd.Wait()
+		took := time.Since(began)
+		close(ended)
+		most := <-memory
+		if err != nil {
+			b.Fatalf("%s: %v\n%s", step, err, said.String())
+		}
+		if step == "" {
+			return
+		}
+		if best[step] == 0 || took < best[step] {
+			best[step] = took
+		}
+		peak = max(peak, most)
+		b.Logf("%-12s %8.0f ms %6d MiB", step, float64(took.Microseconds())/1000, most>>20)
+	}
+	act("", "config", "set", "targets."+shopTarget+".clones.max", strconv.Itoa(many+5))
+	if err := s.dropTemplatesNow(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	act("first", "clone", shopTarget, "--name", "first")
+	for range fromEnv("SNAP_BENCH_ROUNDS", 3) {
+		act("program", "clone", shopTarget, "--name", "program")
+		act("resetting", "reset", "program")
+		act("", "clones", "drop", "program")
+		act("", "clones", "warm", shopTarget, "--count", "1")
+		act("run", "run", shopTarget, "--", "true")
+	}
+	drop := []string{"clones", "drop", "first"}
+	if many > 0 {
+		act("many", "clone", shopTarget, "--name", "many", "--count", strconv.Itoa(many))
+		drop = append(drop, s.CloneNames()...)
+		slices.Sort(drop[2:])
+		drop = slices.Compact(drop)
+	}
+	act("", drop...)
+	for step, took := range best {
+		b.ReportMetric(took.Seconds()*1000, step+"-ms")
+	}
+	b.ReportMetric(float64(peak>>20), "MiB")
+}
+
+// memoryOf reads the most memory that a process has had, in bytes, every few milliseconds until it
+// has ended. What the system counts for a child begins with the memory of its parent.
+func memoryOf(pid int, ended <-chan struct{}) <-chan int64 {
+	result := make(chan int64, 1)
+	go func() {
+		var most int64
+		again := time.NewTicker(2 * time.Millisecond)
+		defer again.Stop()
+		for {
+			if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)); err == nil {
+				most = max(most, mostMemory(string(text)))
+			}
+			select {
+			case <-again.C:
+			case <-ended:
+				result <- most
+				return
+			}
+		}
+	}()
+	return result
+}
+
+// mostMemory returns the most memory that a process has had, in bytes, by its status.
+func mostMemory(status string) int64 {
+	for line := range strings.Lines(status) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kib, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+			return kib << 10
+		}
+	}
+	return 0
+}
+
+// dropTemplatesNow has the next clone load its snapshot.
+func (s shop) dropTemplatesNow(ctx context.Context) error {
+	all, err := s.clones().Templates()
+	for _, one := range all {
+		_, dropped := s.clones().DropTemplate(ctx, one)
+		err = errors.Join(err, dropped)
+	}
+	return err
 }

@@ -141,12 +141,7 @@ func (p *pgBench) act(b *testing.B, action, rules string) Snapshot {
 	if err != nil {
 		b.Fatalf("%s: %v\n%s", action, err, errorOutput(err))
 	}
-	for line := range strings.Lines(string(out)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kib, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
-			p.peak[action] = max(p.peak[action], kib<<10)
-		}
-	}
+	p.peak[action] = max(p.peak[action], mostMemory(string(out)))
 	s, err := p.newest(shopTarget, "")
 	if err != nil {
 		b.Fatal(err)

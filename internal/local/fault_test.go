@@ -222,7 +222,8 @@ func TestKilledBeforeItHasItsName(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.recorded(t)
-	if _, err := os.Stat(recordPath(killed.Path)); !errors.Is(err, fs.ErrNotExist) && mustLast(t, s).Name != killed.Name {
+	_, err = os.Stat(recordPath(killed.Path))
+	if !errors.Is(err, fs.ErrNotExist) && mustLast(t, s).Name != killed.Name { // the same second has the same name
 		t.Errorf("the record of the killed build stays: %v", err)
 	}
 }
