@@ -72,7 +72,7 @@ func TestOverdueSnapshots(t *testing.T) {
 			t.Errorf("%+v, %v; want %d", channel, err, want)
 		}
 	}
-	changed(without, 26*3600) // as it was
+	changed(without, 26*3600) // unchanged
 	without.ExpectEvery = seconds(0)
 	c.Push(alice, "shop", []byte("c"))
 	changed(without, 0)

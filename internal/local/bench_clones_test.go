@@ -205,7 +205,7 @@ func (s shop) benchProgram(b *testing.B) {
 }
 
 // memoryOf reads the most memory that a process has had, in bytes, every few milliseconds until it
-// has ended. What the system counts for a child begins with the memory of its parent.
+// has ended. The system's own count for a child begins with the memory of its parent.
 func memoryOf(pid int, ended <-chan struct{}) <-chan int64 {
 	result := make(chan int64, 1)
 	go func() {
