@@ -60,8 +60,9 @@ lint: bin/golangci-lint ## run the linters
 SNAP_SOAK ?= 10m
 SNAP_KILL_ROUNDS ?= 200
 SNAP_RACES ?= 10000
-soak: servers bin/versitygw ## faults for SNAP_SOAK at random by SNAP_SOAK_SEED, then SNAP_KILL_ROUNDS killed transfers, clones and nights
+soak: servers bin/versitygw ## faults for SNAP_SOAK at random by SNAP_SOAK_SEED, without and with PgBouncer, then SNAP_KILL_ROUNDS killed transfers, clones and nights
 	SNAP_SOAK=$(SNAP_SOAK) SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -count=1 -v -run TestSoak -timeout 24h $(ARGS) ./internal/soak
+	SNAP_SOAK_POOLED=1 SNAP_SOAK=$(SNAP_SOAK) SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -count=1 -v -run TestSoak -timeout 24h $(ARGS) ./internal/soak
 	SNAP_RACES=$(SNAP_RACES) $(GO) test -count=1 -v -run 'TestSCIMRemoval|TestRemovalEnds' -timeout 2h $(ARGS) ./internal/cloud
 	SNAP_KILL_ROUNDS=$(SNAP_KILL_ROUNDS) SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -count=1 -v -run TestKilled -timeout 24h $(ARGS) ./internal/transfer
 	SNAP_KILL_ROUNDS=$(SNAP_KILL_ROUNDS) $(GO) test -count=1 -v -run 'TestKilledClones|TestKilledNights' -timeout 24h $(ARGS) ./internal/local

@@ -173,6 +173,10 @@ func (w *worker) share() error {
 		method = http.MethodDelete
 	}
 	w.shared = !w.shared
+	if w.shared && w.random.IntN(2) == 0 {
+		return w.call(http.MethodPost, "/snapshots/"+w.own+"/shares",
+			map[string]any{"org_wide": true, "expires_in": 3600}, nil)
+	}
 	return w.call(method, "/snapshots/"+w.own+"/share", nil, nil)
 }
 

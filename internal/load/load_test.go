@@ -3,7 +3,8 @@
 // on PostgreSQL with one replica and with three; and how large database and
 // processes get. Service, database, storage and whoever asks are processes of
 // their own. There are 100 organizations. Half of the snapshots belong to one of them,
-// which is hot: first only its people send requests, then one person of each of the others.
+// which is hot: first only its people send requests, then one person of each of the others. Half of
+// the shares expire, and the hot organization's shares and unshares go to a webhook.
 //
 //	SNAP_LOAD_SNAPSHOTS=1000000 go test -run '^$' -bench Load -benchtime 1x ./internal/load
 //
@@ -18,12 +19,14 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -79,6 +82,9 @@ func strangers() (all []person) {
 func BenchmarkLoad(b *testing.B) {
 	n := number("SNAP_LOAD_SNAPSHOTS", fewSnapshots)
 	l := &lab{B: b, program: build(b), dir: b.TempDir()}
+	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { l.received.Add(1) }))
+	defer receiver.Close()
+	l.receiver = receiver.URL
 	results := map[string][]result{}
 	measure := func(name string, at site, replicas int) {
 		processes := l.serve(at, replicas)
@@ -86,8 +92,8 @@ func BenchmarkLoad(b *testing.B) {
 		for _, c := range crowds() {
 			results[c.name] = append(results[c.name], l.drive(name, c, processes))
 		}
-		fmt.Printf("%s: a process of the service takes %d MiB when it has started, %d MiB at most\n", name, idle,
-			most(processes, "VmHWM"))
+		fmt.Printf("%s: a process of the service takes %d MiB when it has started, %d MiB at most; "+
+			"the webhook received %d messages\n", name, idle, most(processes, "VmHWM"), l.received.Swap(0))
 		for _, p := range processes {
 			p.stop()
 		}
@@ -151,8 +157,10 @@ func synced(b *testing.B) string {
 // lab is one run.
 type lab struct {
 	*testing.B
-	program string
-	dir     string
+	program  string
+	dir      string
+	receiver string       // URL of the webhook
+	received atomic.Int64 // messages of the webhook
 }
 
 // site is where a service keeps its data.
@@ -201,6 +209,7 @@ data_dir: %s
 database: {url: %q}
 blob: {url: %q}
 log: {level: warn}
+webhooks: {allow_private: true}
 limits: {requests_per_credential: -1, requests_per_address: -1, sign_in_requests_per_address: -1, uploads_per_user: -1,
   uploads_per_organization: -1}
 organizations:

@@ -40,6 +40,9 @@ func (l *lab) seed(s site, n int) {
 	f.people()
 	f.crowd(n / perSnapshots)
 	f.fill(n)
+	f.exec(`INSERT INTO webhooks(org_id, url, secret, events, created_at) VALUES($1, $2, $3, $4, $5)`,
+		f.tenants[0].org, l.receiver, []byte("secret"),
+		string(snap.AuditShared)+" "+string(snap.AuditUnshared), time.Now().UnixMilli())
 	f.exec(`COMMIT`)
 	f.exec(map[bool]string{true: `VACUUM ANALYZE`, false: `ANALYZE`}[f.pg])
 	grants := f.ids(`SELECT count(*) FROM grants`)[0]
@@ -142,8 +145,12 @@ func (l *lab) sayAudit(s site) {
 	b := open(l, s)
 	defer b.conn.Close()
 	lines := b.ids(`SELECT count(*) FROM audit`)[0]
-	fmt.Printf("%d lines of the audit log take %d bytes each in PostgreSQL\n", lines,
-		b.ids(`SELECT pg_total_relation_size('audit')`)[0]/max(lines, 1))
+	of := func(table string) int64 { return b.ids(`SELECT pg_total_relation_size($1)`, table)[0] / max(lines, 1) }
+	fmt.Printf("%d lines of the audit log take %d bytes each in PostgreSQL, and %d in the tree; %d messages of "+
+		"the webhook are kept, %d of them are not sent, and %d shares expire\n", lines, of("audit"), of("audit_tree"),
+		b.ids(`SELECT count(*) FROM deliveries`)[0],
+		b.ids(`SELECT count(*) FROM deliveries WHERE due_at IS NOT NULL`)[0],
+		b.ids(`SELECT count(*) FROM grants WHERE expires_at IS NOT NULL`)[0])
 }
 
 // tenant is an organization with snapshots.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -15,8 +16,8 @@ import (
 // PgBouncer starts PgBouncer in transaction mode in front of a database of [Postgres] and returns
 // the database's URL there. It has fewer connections to the server than a service uses, so that the
 // transactions of one client run on several of them. It ends with the test. The test is skipped when
-// PgBouncer is not installed.
-func PgBouncer(t testing.TB, database string) string {
+// PgBouncer is not installed. settings are further lines of its configuration, which override.
+func PgBouncer(t testing.TB, database string, settings ...string) string {
 	t.Helper()
 	program, err := exec.LookPath("pgbouncer")
 	if err != nil {
@@ -46,7 +47,8 @@ unix_socket_dir =
 auth_type = any
 pool_mode = transaction
 default_pool_size = 4
-`, u.Port(), port), 0o600); err != nil {
+%s
+`, u.Port(), port, strings.Join(settings, "\n")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if as != nil {

@@ -1,6 +1,7 @@
 package servertest
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -46,6 +47,40 @@ func CrashingPostgres(t testing.TB) (url string, crash func()) {
 	t.Helper()
 	RequireServers(t, "PostgreSQL")
 	return crashing(t, start())
+}
+
+// StoppingPostgres is [Postgres] with a server of the test's own, and functions that stop the server,
+// as a crash does, and start it again. They return when it does not answer, or does.
+func StoppingPostgres(t testing.TB) (url string, stop, begin func()) {
+	t.Helper()
+	RequireServers(t, "PostgreSQL")
+	s := start()
+	url, _ = crashing(t, s)
+	do := func(command string, answers bool) func() {
+		return func() {
+			if err := s.order(command, answers); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return url, do("stop", false), do("start", true)
+}
+
+// order has the shell that runs a server do something, and waits until the server answers, or does
+// not.
+func (s *server) order(command string, answers bool) error {
+	if _, err := io.WriteString(s.alive, command+"\n"); err != nil {
+		return err
+	}
+	if answers {
+		return s.ready()
+	}
+	return waitReady(s.alive, func(ctx context.Context) error {
+		if s.admin.PingContext(ctx) == nil {
+			return errors.New("PostgreSQL still answers")
+		}
+		return nil
+	})
 }
 
 func crashing(t testing.TB, s *server) (url string, crash func()) {
@@ -122,11 +157,14 @@ func (s *server) exec(t testing.TB, statement string) {
 }
 
 // watch runs the server until its standard input ends, which the kernel sees
-// to when the test process is gone, and removes the server's folder then. At
-// every line it reads, it ends the server as a crash would, and starts it again.
+// to when the test process is gone, and removes the server's folder then. When it reads "stop", it ends
+// the server as a crash would; at "start" it starts it again, and at any other line it does both.
 const watch = `run() { "$1/postgres" -D "$2/data" >>"$2/log" 2>&1 </dev/null & pid=$!; }
 run "$1" "$2"
-while read -r _; do kill -QUIT $pid; wait $pid; run "$1" "$2"; done
+while read -r what; do
+	[ "$what" = start ] || { kill -QUIT $pid; wait $pid; }
+	[ "$what" = stop ] || run "$1" "$2"
+done
 kill -QUIT $pid; wait $pid; rm -rf "$2"`
 
 func start() *server { return startIn(PostgresBin()) }

@@ -27,5 +27,6 @@
 // repeats a schedule, and SNAP_SOAK_OLD names a snapcloud program of an older
 // release: every replica is one and then the other, two releases side by side
 // at any time. How the older one words its failures is not looked at, and its
-// memory is not measured; all else holds.
+// memory is not measured; all else holds. With SNAP_SOAK_POOLED the replicas reach PostgreSQL
+// through PgBouncer in transaction mode.
 package soak

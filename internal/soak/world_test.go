@@ -34,6 +34,8 @@ type world struct {
 	seed uint64
 	old  string // program of an older release, or ""
 
+	pooled bool // the replicas reach PostgreSQL through PgBouncer in transaction mode
+
 	db       *sql.DB // past all links
 	crash    func()  // of PostgreSQL, and its restart
 	storage  *process
@@ -81,11 +83,17 @@ func newWorld(t *testing.T, seed uint64) *world {
 	t.Helper()
 	w := &world{
 		t: t, dir: t.TempDir(), seed: seed, old: os.Getenv("SNAP_SOAK_OLD"),
+		pooled: os.Getenv("SNAP_SOAK_POOLED") != "",
 		chance: rand.New(rand.NewPCG(seed, 1)), counts: map[string]int{}, longest: map[string]time.Duration{},
 	}
 	program := servertest.S3Program(t)
 	var database string
 	database, w.crash = servertest.CrashingPostgres(t)
+	behind := database
+	if w.pooled {
+		behind = servertest.PgBouncer(t, database, "default_pool_size = 20", "max_client_conn = 500",
+			"server_login_retry = 1")
+	}
 	db, err := sql.Open("pgx", database)
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +107,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	address := w.startStorage(program)
 	w.clientS3 = newLink(t, "client-s3", address, seed+2)
 	for i := range replicaCount {
-		w.addReplica(i, database, address)
+		w.addReplica(i, behind, address)
 	}
 	for _, r := range w.replicas { // all at once, over an empty database
 		if err := r.start(); err != nil {
@@ -156,8 +164,8 @@ func (w *world) addReplica(i int, database, storage string) {
 	}
 	r.front = newLink(w.t, name+"-front", r.listen, seed+5)
 	u.Host = r.db.address()
-	text := fmt.Sprintf(configuration, r.listen, publicURL, u, w.blobURL(r.s3.address()), w.provider.issuer,
-		clientSecret)
+	text := fmt.Sprintf(configuration, r.listen, publicURL, u, w.pooling(), w.blobURL(r.s3.address()),
+		w.provider.issuer, clientSecret)
 	r.oldConfig = filepath.Join(w.dir, name+"-old.yaml")
 	for path, content := range map[string]string{r.oldConfig: text,
 		r.config: text + fmt.Sprintf("private: {listen: %q}\n", r.private)} {
@@ -177,6 +185,14 @@ func (w *world) addReplica(i int, database, storage string) {
 	w.replicas = append(w.replicas, r)
 }
 
+// pooling is the setting that PgBouncer needs, which older programs do not know.
+func (w *world) pooling() string {
+	if w.pooled {
+		return ", transaction_pooling: true"
+	}
+	return ""
+}
+
 func (w *world) blobURL(address string) string {
 	return "s3://soak-key:soak-secret@soak?endpoint=http://" + address
 }
@@ -185,7 +201,7 @@ func (w *world) blobURL(address string) string {
 const configuration = `
 listen: %s
 public_url: %s
-database: {url: "%s"}
+database: {url: "%s"%s}
 blob: {url: "%s"}
 trust_proxies: [127.0.0.0/8]
 webhooks: {allow_private: true}
@@ -193,7 +209,8 @@ log: {format: json, level: debug}
 organizations:
   - slug: acme
     name: Acme
-    sign_in: &provider {type: oidc, issuer: "%[5]s", client_id: snapcloud, client_secret: %[6]s, allow_private: true, roles: {admin: [leads]}}
+    sign_in: &provider {type: oidc, issuer: "%[6]s", client_id: snapcloud, client_secret: %[7]s,
+      allow_private: true, roles: {admin: [leads]}}
   - slug: globex
     name: Globex
     sign_in: *provider
