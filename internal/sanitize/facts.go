@@ -24,6 +24,8 @@ type column struct {
 	divides bool        // it is part of the table's partition key
 	defined int         // number of the table's SQL checks that mention it
 	to      []columnID  // the columns its foreign keys reference
+	linked  bool        // it is part of a foreign key, on either side
+	folds   bool        // its database compares its texts without case
 	refs    string      // the table it references
 	comment string
 	samples []string
@@ -61,6 +63,7 @@ func factsOf(c engine.Contents) *facts {
 		for _, col := range t.Columns {
 			if known := f.of[columnID{t.Schema, t.Name.Name, col.Name}]; known != nil {
 				known.describe(col, s)
+				known.folds = foldsCase(col, t)
 			}
 		}
 		f.constraints(t, s)
@@ -103,6 +106,9 @@ func (f *facts) partitions(s *schema.Schema) {
 func (c *column) describe(d schema.Column, s *schema.Schema) {
 	c.comment = d.Comment
 	t := d.Type
+	if t.Name == "citext" || t.Name == "hstore" {
+		c.typ = typeOf(t) // the dump writes the extension's schema too
+	}
 	if d.Check != nil {
 		c.checks = append(c.checks, boundExpr{*d.Check, d.Name})
 	}
@@ -152,6 +158,7 @@ func (f *facts) constraints(t schema.Table, s *schema.Schema) {
 			if c := at(k.Name); c != nil {
 				c.unique = true
 				c.key = c.key || alone
+				c.folds = c.folds || k.Collation != nil && foldingName(k.Collation.Name)
 			}
 		}
 	}
@@ -178,7 +185,10 @@ func (f *facts) constraints(t schema.Table, s *schema.Schema) {
 		for i, name := range k.Columns {
 			if c := at(name); c != nil && i < len(to) {
 				c.to = append(c.to, columnID{k.To.Schema, k.To.Name, to[i]})
-				c.refs = k.To.Name
+				c.refs, c.linked = k.To.Name, true
+				if other := f.of[columnID{k.To.Schema, k.To.Name, to[i]}]; other != nil {
+					other.linked = true
+				}
 			}
 		}
 	}
@@ -244,6 +254,8 @@ func (f *facts) definitions(t engine.Shape) {
 			}
 			c := f.of[columnID{t.Schema, t.Name, col.Name}]
 			c.unique = c.unique || isUnique
+			c.folds = c.folds || isUnique && (strings.Contains(upper, "LOWER(") || strings.Contains(upper, "UPPER(") ||
+				strings.Contains(upper, "NOCASE"))
 			if strings.HasPrefix(upper, "CHECK") {
 				c.defined++
 			}

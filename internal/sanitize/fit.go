@@ -26,7 +26,7 @@ func maskOf(key []byte, rule ColumnRule, c *column) engine.Mask {
 		return mask
 	}
 	if c.typ.Dims == 0 {
-		return fitted(mask, key, rule, c)
+		return folded(fitted(mask, key, rule, c), rule, c)
 	}
 	element := *c
 	element.typ.Dims = 0

@@ -1,0 +1,80 @@
+package local
+
+import (
+	"database/sql"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"snap/internal/servertest"
+)
+
+// Values that differ only in case stay together where the database compares without case: unique
+// columns stay unique, and rows refer to the same rows, in citext, NOCASE and MySQL's collations.
+func TestCollationsAreRespected(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ driver, before, text string }{
+		"sqlite":   {"sqlite", "", "TEXT COLLATE NOCASE"},
+		"postgres": {"pgx", "CREATE EXTENSION citext;", "citext"},
+		"mysql":    {"mysql", "", "varchar(90)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newShop(t)
+			target := Target{Name: "folded", Source: "sqlite://" + filepath.Join(s.dir, "a.db"),
+				Destination: "sqlite://" + filepath.Join(s.dir, "b.db")}
+			switch name {
+			case "postgres":
+				target.Source, target.Destination = servertest.Postgres(t), servertest.Postgres(t)
+			case "mysql":
+				target.Source, target.Destination = servertest.MySQL(t, "mysql-8.0"), servertest.MySQL(t, "mysql-8.0")
+			}
+			open := func(url string) *sql.DB {
+				db, err := sql.Open(c.driver, dsnOf(c.driver, url))
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { db.Close() })
+				return db
+			}
+			db := open(target.Source)
+			execAll(t, db, c.before+strings.ReplaceAll(`CREATE TABLE person (code TYPE NOT NULL UNIQUE,
+				email TYPE NOT NULL UNIQUE);
+				CREATE TABLE visit (id int PRIMARY KEY, code TYPE, email TYPE,
+				FOREIGN KEY (code) REFERENCES person (code), FOREIGN KEY (email) REFERENCES person (email))`,
+				"TYPE", c.text))
+			for i := range 400 { // all codes of two letters, in mixed case
+				code := fmt.Sprintf("%c%c", 'a'+i/20, 'A'+i%20)
+				execAll(t, db, fmt.Sprintf("INSERT INTO person VALUES ('%s', '%s.%d@real.example')", code, code, i))
+				execAll(t, db, fmt.Sprintf("INSERT INTO visit VALUES (%d, '%s', '%s.%d@REAL.example')", i,
+					strings.ToUpper(code), strings.ToLower(code), i))
+			}
+			if err := s.AddTarget(target); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Build(t.Context(), "folded", BuildOptions{}, nil); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Sanitize(t.Context(), "folded", SanitizeOptions{Rules: s.rulesFile(t,
+				"keep: ['*visit.id']\ntables:\n  '*person': {columns: {code: key, email: email}}\n"+
+					"  '*visit': {columns: {code: key, email: email}}\n")}, nil); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Load(t.Context(), "folded", LoadOptions{}, nil); err != nil {
+				t.Fatal(err)
+			}
+			var joined, left int
+			loaded := open(target.Destination)
+			err := loaded.QueryRow(`SELECT count(*) FROM visit v JOIN person p
+				ON p.code = v.code AND p.email = v.email`).Scan(&joined)
+			if err != nil || joined != 400 {
+				t.Errorf("%d of 400 rows join, %v", joined, err)
+			}
+			err = loaded.QueryRow("SELECT count(*) FROM person WHERE email LIKE '%real%'").Scan(&left)
+			if err != nil || left != 0 {
+				t.Errorf("%d originals, %v", left, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,60 @@
+package sanitize
+
+import (
+	"strings"
+	"unicode"
+
+	"snap/internal/engine"
+	"snap/internal/schema"
+)
+
+// foldsCase reports whether a database compares the texts of a column without case: citext, SQLite's
+// NOCASE, and in MySQL and MariaDB every collation that does not say otherwise.
+func foldsCase(c schema.Column, t schema.Table) bool {
+	if c.Type.Name == "citext" || c.Collation != nil && foldingName(c.Collation.Name) {
+		return true
+	}
+	charset, ofTable := t.Options["charset"], t.Options["collate"]
+	if charset == "" && ofTable == "" || c.Collation != nil || c.Charset == "binary" {
+		return false
+	}
+	if ofTable == "" {
+		return charset != "binary"
+	}
+	return foldingName(ofTable)
+}
+
+// foldingName reports whether a collation with this name ignores case.
+func foldingName(name string) bool {
+	name = strings.ToLower(name)
+	return name == "nocase" || strings.HasSuffix(name, "_ci") || strings.Contains(name, "_ci_")
+}
+
+// folded wraps the mask of a column whose values are compared without case, where other rows depend
+// on the comparison: values that differ only in case get results that do.
+func folded(mask engine.Mask, rule ColumnRule, c *column) engine.Mask {
+	if !c.folds || !c.linked && !(c.unique && rule.Mask == "key") {
+		return mask
+	}
+	return func(v string) (string, bool) {
+		masked, null := mask(strings.ToLower(v))
+		if null || rule.Mask != "key" {
+			return masked, null
+		}
+		return cased(masked, v), false
+	}
+}
+
+// cased gives each letter of a text the case of the letter in the same place of another text.
+func cased(text, like string) string {
+	from, to := []rune(like), []rune(text)
+	if len(from) != len(to) {
+		return text
+	}
+	for i, r := range from {
+		if unicode.IsUpper(r) {
+			to[i] = unicode.ToUpper(to[i])
+		}
+	}
+	return string(to)
+}
