@@ -26,9 +26,9 @@ import (
 	"snap/internal/servertest"
 )
 
-// olderProgram builds the last program with an older schema, from the
+// olderProgram builds the last program with fewer than below migrations, from the
 // repository's history, or skips the test.
-func olderProgram(t *testing.T) string {
+func olderProgram(t *testing.T, below int) string {
 	t.Helper()
 	root := servertest.Root(t)
 	git := func(args ...string) string {
@@ -38,7 +38,7 @@ func olderProgram(t *testing.T) string {
 		}
 		return strings.TrimSpace(string(out))
 	}
-	before := olderSchema(root, git)
+	before := olderSchema(git, below)
 	if before == "" {
 		t.Skip("needs the repository's history: it has no older schema, or the clone is shallow")
 	}
@@ -54,21 +54,26 @@ func olderProgram(t *testing.T) string {
 	return program
 }
 
-// olderSchema returns the newest commit with fewer migrations than today, or "". A commit in which
+// migrations returns how many migrations the schema has today.
+func migrations(t *testing.T) int {
+	t.Helper()
+	today, err := os.ReadDir(filepath.Join(servertest.Root(t), schemaFolder))
+	must(t, err)
+	return len(today)
+}
+
+const schemaFolder = "internal/store/migrations/postgres"
+
+// olderSchema returns the newest commit with fewer than below migrations, or "". A commit in which
 // two migrations had one number never served anybody.
-func olderSchema(root string, git func(...string) string) string {
-	const folder = "internal/store/migrations/postgres"
-	today, err := os.ReadDir(filepath.Join(root, folder))
-	if err != nil {
-		return ""
-	}
-	for commit := range strings.FieldsSeq(git("log", "--format=%H", "--", folder)) {
-		names := strings.Fields(git("ls-tree", "--name-only", commit+":"+folder))
+func olderSchema(git func(...string) string, below int) string {
+	for commit := range strings.FieldsSeq(git("log", "--format=%H", "--", schemaFolder)) {
+		names := strings.Fields(git("ls-tree", "--name-only", commit+":"+schemaFolder))
 		sound := true
 		for i, name := range names {
 			sound = sound && strings.HasPrefix(name, fmt.Sprintf("%04d_", i+1))
 		}
-		if sound && len(names) < len(today) {
+		if sound && len(names) < below {
 			return commit
 		}
 	}
@@ -210,7 +215,7 @@ func TestOlderReplicasRunBesideNewer(t *testing.T) {
 	t.Parallel()
 	database, bucket := servertest.Postgres(t), servertest.S3(t)
 	ctx := t.Context()
-	older := newBeside(t, olderProgram(t), database, bucket, "")
+	older := newBeside(t, olderProgram(t, migrations(t)), database, bucket, "")
 	alice, max, gail := older.key("alice@acme.test"), older.key("max@acme.test"), older.key("gail@globex.test")
 	first := pushFrom(ctx, t, alice, "shop-1", older, older, older)
 
