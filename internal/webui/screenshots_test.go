@@ -41,6 +41,9 @@ func TestScreenshots(t *testing.T) {
 	admin := browse(t, ui)
 	shoot(admin, dir, "targets", "/targets", "")
 	shoot(admin, dir, "target-new", "/targets/new", "")
+	shoot(admin, dir, "target-tested", "/targets/new", `document.getElementById("name").value = "shop",
+		document.getElementById("source").value = "sqlite:///nothing.db",
+		document.getElementById("destination").value = "sqlite:///tmp/new.db", document.getElementById("test").click()`)
 	shoot(admin, dir, "target-edit", "/targets/billing/edit", "")
 	shoot(admin, dir, "share-unsanitized", "/cloud/"+mixed.ID+"/share", "")
 	shoot(admin, dir, "load-dialog", "/snapshots", `document.querySelector(".do a[href$='/load']").click()`)

@@ -1,6 +1,7 @@
 package webui
 
 import (
+	"context"
 	"net/http"
 	"strings"
 
@@ -26,7 +27,11 @@ type secretField struct {
 	Value             string // as typed, or the current URL if it contains no secret
 	Kept              string // the current URL without its secret, which is kept if the field is left empty
 	Problem           *problem
+	Tested            *local.DatabaseCheck // the result of Test connection
 }
+
+// Works returns the sentence about a tested database that can be used.
+func (f secretField) Works() string { return textWorks(*f.Tested) }
 
 // Action returns the form's target.
 func (p targetPage) Action() string {
@@ -113,6 +118,10 @@ func (s *Server) saveTarget(w http.ResponseWriter, r *http.Request, page targetP
 	if !bad && t.Source == "" && t.Destination == "" {
 		bad, page.Source.Problem = true, problemOf(errNoDatabase())
 	}
+	if !bad && r.PostFormValue("test") != "" {
+		s.test(r.Context(), &page, t)
+		return s.views.Page(w, http.StatusOK, "target.html", page)
+	}
 	if !bad {
 		if err := s.o.Agent.AddTarget(t); err != nil {
 			return err
@@ -121,6 +130,24 @@ func (s *Server) saveTarget(w http.ResponseWriter, r *http.Request, page targetP
 		return nil
 	}
 	return s.views.Page(w, http.StatusUnprocessableEntity, "target.html", page)
+}
+
+// test connects to the databases of the form and shows the result at each field.
+func (s *Server) test(ctx context.Context, page *targetPage, t local.Target) {
+	for _, c := range s.o.Agent.CheckDatabases(ctx, t) {
+		field := &page.Source
+		if c.Role == page.Destination.Name {
+			field = &page.Destination
+		}
+		switch {
+		case c.Err != nil:
+			field.Problem = problemOf(c.Err)
+		case len(c.Missing) > 0:
+			field.Problem = &problem{Detail: c.Missing[0].What, Hint: c.Missing[0].Mend}
+		default:
+			field.Tested = &c
+		}
+	}
 }
 
 // withoutSecret returns a typed URL, or "" if it contains a secret, which is not sent back.

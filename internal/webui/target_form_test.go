@@ -72,3 +72,25 @@ func TestTargetForm(t *testing.T) {
 	}
 	u.must(u.get("/targets/none/edit"), http.StatusNotFound, "no target")
 }
+
+// TestConnectionIsTested: the button Test connection connects to the databases in the form, shows the
+// result at each field, and saves nothing. No answer contains a secret that was typed.
+func TestConnectionIsTested(t *testing.T) {
+	t.Parallel()
+	u := openUI(t, nil, "targets: {}\n")
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "shop.db"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	form := url.Values{"name": {"shop"}, "test": {"yes"}, "source": {"sqlite://" + dir + "/shop.db"},
+		"destination": {"sqlite://" + dir + "/dev.db"}}
+	u.must(u.post("/targets/new", form), http.StatusOK, "The database can be reached: 0 tables",
+		"The server can be reached.", "load will create it", `value="sqlite://`+dir+`/shop.db"`)
+	form.Set("source", "sqlite://"+dir+"/missing.db")
+	u.must(u.post("/targets/new", form), http.StatusOK, "There is no database", `id="source-hint"`)
+	form.Set("source", "postgres://me:s3cr3t@127.0.0.1:1/shop")
+	answer := u.post("/targets/new", form)
+	u.must(answer, http.StatusOK, `aria-invalid="true"`)
+	u.mustNot(answer, "s3cr3t")
+	u.must(u.get("/targets"), http.StatusOK, "No targets yet")
+}

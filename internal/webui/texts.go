@@ -10,6 +10,7 @@ import (
 	"snap"
 	"snap/api"
 	"snap/internal/clone"
+	"snap/internal/local"
 	"snap/internal/look"
 )
 
@@ -34,6 +35,18 @@ const (
 	titleProblem   = "Problem"
 	titleGate      = "No access from this browser"
 )
+
+// textWorks describes a tested database that can be used.
+func textWorks(c local.DatabaseCheck) string {
+	if !c.Exists {
+		return "The server can be reached."
+	}
+	text := "The database can be reached: " + look.Plural(c.Tables, "table", "tables")
+	if c.ServerVersion != "" {
+		text += ", server version " + c.ServerVersion
+	}
+	return text + "."
+}
 
 func titleChange(target string) string { return "Change " + target }
 
