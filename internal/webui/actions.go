@@ -55,7 +55,7 @@ type loadPage struct {
 	look.Page
 	Snapshot local.Snapshot
 	Flight   local.Preflight
-	Database string // the name that must be typed
+	Database string // the name that must be typed; "" if the load replaces nothing
 	Problem  *problem
 	Back     string
 }
@@ -81,11 +81,11 @@ func (s *Server) confirmLoad(w http.ResponseWriter, r *http.Request) error {
 	page := loadPage{Page: s.page(jobLoad(l.Name), "/snapshots"), Snapshot: l, Back: "/snapshots"}
 	page.Narrow = true
 	page.Flight, err = s.o.Agent.Preflight(r.Context(), l.Target, local.LoadOptions{Snapshot: l.Name})
-	page.Problem, page.Database = problemOf(err), databaseName(page.Flight.Destination)
+	page.Problem, page.Database = problemOf(err), replaced(page.Flight)
 	return s.show(w, r, "load.html", "dialog", page)
 }
 
-// load replaces the destination if its name was typed correctly.
+// load fills the destination. The name of a database that it replaces must be typed.
 func (s *Server) load(w http.ResponseWriter, r *http.Request) error {
 	l, err := s.o.Agent.Snapshot(r.PathValue("name"))
 	if err != nil {
@@ -96,14 +96,14 @@ func (s *Server) load(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if name := databaseName(flight.Destination); typed != name {
+	if name := replaced(flight); name != "" && typed != name {
 		return errOtherDatabase(name)
 	}
 	return s.begin(w, r, "load", l.Target, jobLoad(l.Name),
 		func(ctx context.Context, p local.Progress) (outcome, error) {
 			res, err := s.o.Agent.Load(ctx, l.Target, local.LoadOptions{Snapshot: l.Name,
 				Terminate: r.PostFormValue("terminate") == "true", Confirm: func(f local.Preflight) error {
-					if databaseName(f.Destination) != typed {
+					if name := replaced(f); name != "" && typed != name {
 						return errDestinationChanged()
 					}
 					return nil
@@ -112,6 +112,14 @@ func (s *Server) load(w http.ResponseWriter, r *http.Request) error {
 				res.Notices)
 			return outcome{text: text}, err
 		})
+}
+
+// replaced returns the name of the database that a load replaces, or "" if it creates one.
+func replaced(f local.Preflight) string {
+	if !f.Exists {
+		return ""
+	}
+	return databaseName(f.Destination)
 }
 
 // databaseName returns the name of the database in a URL: the last part of its path.

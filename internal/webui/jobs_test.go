@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -26,6 +27,7 @@ func shopConfig(t *testing.T) (config, source, destination string) {
 		sample.Options{Customers: 50, Products: 10, Staff: 3, Orders: 60}); err != nil {
 		t.Fatal(err)
 	}
+	sqliteFile(t, destination)
 	return "targets:\n  shop:\n    source: sqlite://" + source + "\n    destination: sqlite://" + destination +
 		"\n", source, destination
 }
@@ -317,4 +319,29 @@ func TestJobsAreOfferedAgain(t *testing.T) {
 		t.Errorf("sent:\n%s", sent)
 	}
 	after.mustNot(after.get("/snapshots"), "Interrupted when")
+}
+
+// TestLoadIntoNothing: a load that replaces nothing needs no name. If a database appears before the
+// load begins, it is not replaced.
+func TestLoadIntoNothing(t *testing.T) {
+	t.Parallel()
+	config, source, destination := shopConfig(t)
+	if err := os.Remove(destination); err != nil {
+		t.Fatal(err)
+	}
+	u := openUI(t, nil, config)
+	s, err := u.Agent.Build(t.Context(), "shop", local.BuildOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := u.get("/local/" + s.Name + "/load")
+	u.must(page, http.StatusOK, "it will be created", `id="load-now" autofocus`)
+	u.mustNot(page, "To continue, type")
+	heard := u.listen()
+	u.must(u.post("/local/"+s.Name+"/load", nil, "Fragment", "1"), http.StatusAccepted)
+	if sent := heard.ended(); !strings.Contains(sent, "tables into shop_dev.db") {
+		t.Fatalf("the load:\n%s", sent)
+	}
+	sameData(t, source, destination)
+	u.must(u.post("/local/"+s.Name+"/load", nil, "Fragment", "1"), http.StatusBadRequest, "not that of the database")
 }
