@@ -4,8 +4,10 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
+	"snap"
 	"snap/internal/clone"
 	"snap/internal/local"
 	"snap/internal/look"
@@ -16,6 +18,7 @@ type clonesPage struct {
 	look.Page
 	Clones  []cloneView
 	Targets []string // that have a snapshot and are not production
+	TTL     string   // how long clones live if nothing else is said
 	Problem *problem
 	Jobs    []jobView
 }
@@ -43,7 +46,7 @@ func (c cloneView) Doing() string {
 }
 
 func (s *Server) clones(w http.ResponseWriter, r *http.Request) error {
-	page := clonesPage{Page: s.page(titleClones, "/clones"), Jobs: s.dock()}
+	page := clonesPage{Page: s.page(titleClones, "/clones"), Jobs: s.dock(), TTL: "24h"}
 	all, err := s.o.Agent.Clones(r.Context())
 	page.Problem = problemOf(err)
 	for _, c := range all {
@@ -57,31 +60,82 @@ func (s *Server) clones(w http.ResponseWriter, r *http.Request) error {
 	return s.show(w, r, "clones.html", "clones", page)
 }
 
-// makeClone makes a clone of the target's latest snapshot, as a job.
+// cloneForm reads the form that makes clones.
+func (s *Server) cloneForm(r *http.Request) (t local.Target, o local.CloneOptions, err error) {
+	if t, err = s.o.Agent.Target(r.PostFormValue("target")); err != nil {
+		return t, o, err
+	}
+	o = local.CloneOptions{Name: r.PostFormValue("name"), Snapshot: r.PostFormValue("snapshot"),
+		Type: snap.Type(r.PostFormValue("type")), Count: 1}
+	if o.Type != "" && !o.Type.Valid() {
+		return t, o, errNoType(string(o.Type))
+	}
+	if text := r.PostFormValue("ttl"); text != "" {
+		if o.TTL, err = snap.ParseDuration(text); err != nil {
+			return t, o, err
+		}
+	}
+	if text := r.PostFormValue("count"); text != "" {
+		if o.Count, err = strconv.Atoi(text); err != nil || o.Count < 1 {
+			return t, o, errNoCount(text)
+		}
+	}
+	return t, o, nil
+}
+
+// makeClone makes clones of a target's snapshot, as a job.
 func (s *Server) makeClone(w http.ResponseWriter, r *http.Request) error {
-	t, err := s.o.Agent.Target(r.PostFormValue("target"))
+	t, o, err := s.cloneForm(r)
 	if err != nil {
 		return err
 	}
-	o := local.CloneOptions{Name: r.PostFormValue("name")}
 	return s.begin(w, r, "clone", t.Name, jobClone(t.Name, o.Name),
 		func(ctx context.Context, p local.Progress) (outcome, error) {
 			all, err := s.o.Agent.Clone(ctx, t.Name, o, p)
 			if err != nil {
 				return outcome{}, err
 			}
-			return outcome{text: endClone(all[0].Name, all[0].LeftOut)}, nil
+			return outcome{text: endClone(all[0].Name, len(all), all[0].LeftOut)}, nil
 		})
 }
 
-// clonePage is the data of clone.html: a question before a clone is reset or dropped.
+// warmClones makes copies that wait for runs, as a job.
+func (s *Server) warmClones(w http.ResponseWriter, r *http.Request) error {
+	t, o, err := s.cloneForm(r)
+	if err != nil {
+		return err
+	}
+	return s.begin(w, r, "clone", t.Name, jobWarm(t.Name),
+		func(ctx context.Context, p local.Progress) (outcome, error) {
+			made, err := s.o.Agent.WarmClones(ctx, t.Name, o.Count, o, p)
+			return outcome{text: endWarm(made)}, err
+		})
+}
+
+func (s *Server) branchClone(w http.ResponseWriter, r *http.Request) error {
+	from := r.PathValue("name")
+	o := local.CloneOptions{Name: r.PostFormValue("name")}
+	if _, err := s.o.Agent.Branch(r.Context(), from, o, r.PostFormValue("terminate") == "true"); err != nil {
+		return err
+	}
+	http.Redirect(w, r, "/clones", http.StatusSeeOther)
+	return nil
+}
+
+// clonePage is the data of clone.html: a question before a clone is reset, branched or dropped.
 type clonePage struct {
 	look.Page
 	Question, Detail, Button, Action string
+
+	Named string // the clone to branch, which asks for the name of the branch
 }
 
 func (s *Server) confirmReset(w http.ResponseWriter, r *http.Request) error {
 	return s.confirmClone(w, r, "reset", questionResetClone)
+}
+
+func (s *Server) confirmBranch(w http.ResponseWriter, r *http.Request) error {
+	return s.confirmClone(w, r, "branch", questionBranchClone)
 }
 
 func (s *Server) confirmDrop(w http.ResponseWriter, r *http.Request) error {
@@ -98,6 +152,9 @@ func (s *Server) confirmClone(w http.ResponseWriter, r *http.Request, what strin
 	page := clonePage{Page: s.page(titleClones, "/clones"), Action: cloneView{clone.Listed{Clone: c}}.Action(what)}
 	page.Question, page.Detail, page.Button = ask(c)
 	page.Narrow = true
+	if what == "branch" {
+		page.Named = c.Name
+	}
 	return s.show(w, r, "clone.html", "main", page)
 }
 

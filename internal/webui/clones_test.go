@@ -3,17 +3,22 @@ package webui
 import (
 	"database/sql"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
+
 	"snap/internal/clone"
 	"snap/internal/cloudtest"
 	"snap/internal/engine"
 	"snap/internal/local"
+	"snap/internal/servertest"
 )
 
 // cloneStates are clones in every state that the page shows.
@@ -50,9 +55,31 @@ func TestClonesPage(t *testing.T) {
 	u.must(u.get("/clones"), http.StatusOK, "feature/x", all[0].URL, `href="/clones/feature%2Fx/drop"`)
 	u.must(u.get("/clones/feature%2Fx/reset"), http.StatusOK, "Reset feature/x?")
 	u.must(u.post("/clones/feature%2Fx/reset", nil), http.StatusOK)
+	u.must(u.get("/clones/feature%2Fx/branch"), http.StatusOK, "Branch feature/x?", `name="terminate"`)
+	u.must(u.post("/clones/feature%2Fx/branch", url.Values{"name": {"other"}}), http.StatusOK)
+	u.must(u.get("/clones"), http.StatusOK, "branched from feature/x")
+	for field, text := range map[string]string{"ttl": "never", "count": "0", "type": "raw"} {
+		for _, action := range []string{"/clones", "/clones/warm"} {
+			u.must(u.post(action, url.Values{"target": {"shop"}, field: {text}}), http.StatusBadRequest, text)
+		}
+	}
+	events := u.listen()
+	u.post("/clones", url.Values{"target": {"shop"}, "name": {"many"}, "count": {"3"}, "ttl": {"2h"}, "type": {""}})
+	events.ended()
+	u.must(u.get("/clones"), http.StatusOK, "many-3")
+	u.post("/clones/warm", url.Values{"target": {"shop"}, "count": {"2"}})
+	events.ended()
+	u.must(u.get("/clones"), http.StatusOK, "Ready for a run")
+	listed, err := agent.Clones(t.Context())
+	if err != nil || len(listed) != 7 || listed[2].Expires.Sub(listed[2].Created) > 3*time.Hour {
+		t.Errorf("%+v, %v", listed, err)
+	}
+	for _, name := range []string{"other", "many-1", "many-2", "many-3"} {
+		u.must(u.post("/clones/"+name+"/drop", nil), http.StatusOK)
+	}
 	u.must(u.get("/clones/feature%2Fx/drop"), http.StatusOK, "Drop feature/x?")
 	u.must(u.post("/clones/feature%2Fx/drop", nil), http.StatusOK)
-	u.must(u.get("/clones"), http.StatusOK, "No clones")
+	u.mustNot(u.get("/clones"), "feature/x")
 	u.must(u.post("/clones/feature%2Fx/drop", nil), http.StatusNotFound, "no clone")
 }
 
@@ -157,4 +184,58 @@ func sqliteFile(t *testing.T, path string, more ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// The Clones page and its questions keep the rules of axe-core in light and dark and at three widths,
+// in every state, and are never wider than the window.
+func TestBrowserClonesPage(t *testing.T) {
+	t.Parallel()
+	servertest.RequireServers(t, "a browser")
+	rules := axe(t)
+	source := filepath.Join(t.TempDir(), "shop.db")
+	sqliteFile(t, source)
+	u := openUI(t, nil, "targets:\n  shop: {source: \"sqlite://"+source+"\"}\n")
+	agent, b := u.Server.o.Agent, browse(t, u)
+	each := func(state, script string, paths ...string) {
+		for _, scheme := range []string{"light", "dark"} {
+			for _, width := range []int64{360, 768, 1440} {
+				b.media("prefers-color-scheme", scheme, "prefers-reduced-motion", "reduce")
+				b.run(chromedp.EmulateViewport(width, 900))
+				for _, path := range paths {
+					b.open(path)
+					b.run(chromedp.Evaluate[chromedp.Void](script))
+					what := fmt.Sprintf("%s, %s %s %d", path, state, scheme, width)
+					b.check(rules, what)
+					if wide := eval[int64](b, "document.documentElement.scrollWidth"); wide > width {
+						t.Errorf("%s is %d wide", what, wide)
+					}
+				}
+			}
+		}
+	}
+	each("empty", "0", "/clones")
+	if _, err := agent.Build(t.Context(), "shop", local.BuildOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	o := local.CloneOptions{Name: "feature/" + strings.Repeat("long-", 10)}
+	if _, err := agent.Clone(t.Context(), "shop", o, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := agent.Branch(t.Context(), o.Name, local.CloneOptions{Name: "branch"}, false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := agent.WarmClones(t.Context(), "shop", 1, local.CloneOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	each("clones", `void document.querySelectorAll("#clones details").forEach((d) => { d.open = true })`, "/clones")
+	each("questions", "0", "/clones/branch/reset", "/clones/branch/branch", "/clones/branch/drop")
+	all, err := agent.Clones(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Dir(filepath.Dir(strings.TrimPrefix(all[0].URL, "sqlite://")))
+	if err := os.WriteFile(filepath.Join(folder, "clones.json"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	each("a problem", "0", "/clones")
 }

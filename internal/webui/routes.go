@@ -50,6 +50,9 @@ func (s *Server) routes() http.Handler {
 
 	handle("GET /clones", s.clones)
 	handle("POST /clones", s.makeClone)
+	handle("POST /clones/warm", s.warmClones)
+	handle("GET /clones/{name}/branch", s.confirmBranch)
+	handle("POST /clones/{name}/branch", s.branchClone)
 	handle("GET /clones/{name}/reset", s.confirmReset)
 	handle("POST /clones/{name}/reset", s.resetClone)
 	handle("GET /clones/{name}/drop", s.confirmDrop)

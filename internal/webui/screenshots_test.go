@@ -58,6 +58,12 @@ func TestScreenshots(t *testing.T) {
 	shoot(admin, dir, "sharing-dialog", "/snapshots", `document.getElementById("also-`+dialog.ID+`").click()`)
 	shoot(admin, dir, "sharing-page", "/cloud/"+dialog.ID+"/sharing", "")
 	shoot(admin, dir, "delete-dialog", "/cloud/"+mixed.ID+"/delete", "")
+	shoot(admin, dir, "clones-empty", "/clones", `document.querySelector("#clones details").open = true`)
+	if _, err := ui.Agent.Clone(t.Context(), "shop", local.CloneOptions{Name: "pr-12", Count: 2}, nil); err != nil {
+		t.Fatal(err)
+	}
+	shoot(admin, dir, "clones", "/clones", "")
+	shoot(admin, dir, "clone-branch", "/clones/pr-12-1/branch", "")
 	shoot(admin, dir, "nothing-matches", "/snapshots?q=nothing", "")
 	shoot(admin, dir, "account", "/account", "")
 	shoot(admin, dir, "activity", "/activity", "")

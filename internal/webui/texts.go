@@ -535,8 +535,30 @@ func jobClone(target, name string) string {
 	return "Clone " + target + " as " + name
 }
 
-func endClone(name, leftOut string) string {
+func endClone(name string, n int, leftOut string) string {
+	if n > 1 {
+		return fmt.Sprintf("%d clones are ready, from %s on", n, name) + endLeftOut(leftOut)
+	}
 	return "the clone " + name + " is ready" + endLeftOut(leftOut)
+}
+
+func jobWarm(target string) string { return "Prepare copies of " + target + " for runs" }
+
+func endWarm(made int) string {
+	return fmt.Sprintf("%s made, which the next runs take", look.Plural(made, "copy was", "copies were"))
+}
+
+func errNoType(text string) error {
+	return snap.Usage(fmt.Sprintf("%q is not a type of snapshot", text), "choose sanitized or original")
+}
+
+func errNoCount(text string) error {
+	return snap.Usage(fmt.Sprintf("%q is not a number of clones", text), "give a number from 1 up")
+}
+
+func questionBranchClone(c clone.Clone) (question, detail, button string) {
+	return "Branch " + c.Name + "?", "A new clone is made with its current content. PostgreSQL copies only a " +
+		"database without connections.", "Branch"
 }
 
 func questionResetClone(c clone.Clone) (question, detail, button string) {
