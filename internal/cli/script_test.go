@@ -66,6 +66,7 @@ func runScripts(t *testing.T, dir string, setup func(*testscript.Env) error) {
 			e.Setenv("SNAPCLI_DATA_DIR", filepath.Join(e.WorkDir, "data"))
 			e.Setenv("TZ", "UTC")
 			e.Setenv("GORACE", "atexit_sleep_ms=0") // with the race detector every program would end a second later
+			e.Setenv("GOGC", "400")                 // programs that end at once need not collect garbage
 			if setup == nil {
 				return nil
 			}

@@ -15,7 +15,6 @@ import (
 	"snap"
 	"snap/internal/clocktest"
 	"snap/internal/cloudtest"
-	"snap/internal/servertest"
 )
 
 // SPEC 5.3 rule 2: what is hidden cannot be told from what never existed by how
@@ -23,7 +22,7 @@ import (
 // on every route.
 func TestHiddenTakesAsManyQueriesAsAbsent(t *testing.T) {
 	t.Parallel()
-	database, statements := counted(t, servertest.Postgres(t))
+	database, statements := counted(t, cloudtest.Postgres(t))
 	c := cloudtest.Start(t, cloudtest.Options{DatabaseURL: database, Clock: clocktest.New(time.Now())})
 	s := newScene(t, c)
 	count := func(pattern, id, body, key string) int64 {

@@ -11,7 +11,6 @@ import (
 	"snap/internal/clocktest"
 	"snap/internal/cloud"
 	"snap/internal/cloudtest"
-	"snap/internal/servertest"
 )
 
 // A replica is killed while it archives: after it wrote an object and before the database names the
@@ -19,7 +18,7 @@ import (
 // log is sound and complete, and the next replica completes the work without a second object.
 func TestArchivingSurvivesKills(t *testing.T) {
 	t.Parallel()
-	ctx, database, dir := t.Context(), servertest.Postgres(t), t.TempDir()
+	ctx, database, dir := t.Context(), cloudtest.Postgres(t), t.TempDir()
 	a := &archived{clock: clocktest.New(time.Now().Add(-archiveAfter - 2*time.Hour))}
 	a.watched = watch(t, cloudtest.Options{DatabaseURL: database, DataDir: dir, Clock: a.clock})
 	var err error

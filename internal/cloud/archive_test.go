@@ -41,7 +41,7 @@ func onArchives(t *testing.T, test func(t *testing.T, a *archived)) {
 	})
 	t.Run("postgres, s3", func(t *testing.T) {
 		t.Parallel()
-		test(t, newArchived(t, cloudtest.Options{DatabaseURL: servertest.Postgres(t), BlobURL: servertest.S3(t)}))
+		test(t, newArchived(t, cloudtest.Options{DatabaseURL: cloudtest.Postgres(t), BlobURL: servertest.S3(t)}))
 	})
 }
 

@@ -429,6 +429,6 @@ func onDatabases(t *testing.T, test func(t *testing.T, o cloudtest.Options)) {
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		test(t, cloudtest.Options{DatabaseURL: servertest.Postgres(t)})
+		test(t, cloudtest.Options{DatabaseURL: cloudtest.Postgres(t)})
 	})
 }

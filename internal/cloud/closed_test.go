@@ -15,7 +15,6 @@ import (
 	"snap/api"
 	"snap/internal/cloud"
 	"snap/internal/cloudtest"
-	"snap/internal/servertest"
 )
 
 // restart starts the service of c once more, as another replica of it, with
@@ -41,7 +40,7 @@ func restart(t *testing.T, c *cloudtest.Cloud, slugs ...string) (log, signIn str
 func TestUnlistedOrganizationsAreClosed(t *testing.T) {
 	t.Parallel()
 	for name, database := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" },
-		"postgres": servertest.Postgres} {
+		"postgres": cloudtest.Postgres} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := cloudtest.Start(t, cloudtest.Options{DatabaseURL: database(t), Config: allowPrivate})

@@ -16,7 +16,6 @@ import (
 	"snap/api"
 	"snap/internal/clocktest"
 	"snap/internal/cloudtest"
-	"snap/internal/servertest"
 )
 
 // fewHistories are those that are lived through unless -rapid.checks says how
@@ -34,7 +33,7 @@ func TestEveryDoorIsTheAccessRule(t *testing.T) {
 			clock := clocktest.New(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 			o := cloudtest.Options{Clock: clock, Config: behindProxy}
 			if db == "postgres" {
-				o.DatabaseURL = servertest.Postgres(t)
+				o.DatabaseURL = cloudtest.Postgres(t)
 			}
 			c := cloudtest.Start(t, o)
 			histories, all := 0, chosen("rapid.checks")

@@ -15,14 +15,13 @@ import (
 	"snap/internal/clocktest"
 	"snap/internal/cloud"
 	"snap/internal/cloudtest"
-	"snap/internal/servertest"
 )
 
 // twoReplicas runs a test with two replicas over one database, of each kind.
 func twoReplicas(t *testing.T, test func(t *testing.T, clock *clocktest.Clock, a, b *cloudtest.Cloud)) {
 	t.Parallel()
 	for name, database := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" },
-		"postgres": servertest.Postgres} {
+		"postgres": cloudtest.Postgres} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			clock := clocktest.New(time.Now())

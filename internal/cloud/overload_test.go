@@ -116,7 +116,7 @@ func (a reply) waits(t *testing.T, most int) {
 func TestRatesAreSharedByReplicas(t *testing.T) {
 	t.Parallel()
 	const perKey, perAddress = 200, 60
-	database, dir := servertest.Postgres(t), t.TempDir()
+	database, dir := cloudtest.Postgres(t), t.TempDir()
 	limits := fmt.Sprintf("requests_per_credential: %d, sign_in_requests_per_address: %d", perKey, perAddress)
 	var all []*replica
 	var key string

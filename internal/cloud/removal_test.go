@@ -31,7 +31,6 @@ import (
 	"snap/internal/auth"
 	"snap/internal/cloud"
 	"snap/internal/cloudtest"
-	"snap/internal/servertest"
 	"snap/internal/store"
 )
 
@@ -54,7 +53,7 @@ func newRemover(t *testing.T, content []byte) *remover {
 	t.Helper()
 	m := &remover{t: t, sent: make(chan time.Time, 1000)}
 	m.serveProvider()
-	database, dir := servertest.Postgres(t), t.TempDir()
+	database, dir := cloudtest.Postgres(t), t.TempDir()
 	configure := func(c *cloud.Config) {
 		o := &c.Organizations[0]
 		o.Users, o.SignIn = nil, cloud.SignIn{Type: "oidc", Issuer: m.issuer, ClientID: "snapcloud", ClientSecret: "x",

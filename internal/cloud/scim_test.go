@@ -17,7 +17,6 @@ import (
 	"snap/internal/auth"
 	"snap/internal/clocktest"
 	"snap/internal/cloudtest"
-	"snap/internal/servertest"
 )
 
 // provisioner is an identity provider that reports people and groups by SCIM.
@@ -128,7 +127,7 @@ func groupsOf(t *testing.T, c *cloudtest.Cloud, email string) (names []string) {
 func bothDatabases(t *testing.T, test func(*testing.T, *cloudtest.Cloud)) {
 	t.Helper()
 	for name, database := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" },
-		"postgres": servertest.Postgres} {
+		"postgres": cloudtest.Postgres} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, cloudtest.Start(t, cloudtest.Options{DatabaseURL: database(t)}))

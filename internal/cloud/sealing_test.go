@@ -11,7 +11,7 @@ import (
 	"snap"
 	"snap/internal/auth"
 	"snap/internal/cloud"
-	"snap/internal/servertest"
+	"snap/internal/cloudtest"
 	"snap/internal/store"
 )
 
@@ -57,7 +57,7 @@ func TestKeyEncryptionKey(t *testing.T) {
 func TestUnencryptedSigningKeysAreToldOf(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]int{"": 1, base64.StdEncoding.EncodeToString(make([]byte, 32)): 0} {
-		database := servertest.Postgres(t)
+		database := cloudtest.Postgres(t)
 		config, err := cloud.LoadConfig("", []string{
 			"SNAPCLOUD_DATABASE__URL=" + database, "SNAPCLOUD_DATA_DIR=" +
 				t.TempDir(), "SNAPCLOUD_AUTH__KEY_ENCRYPTION_KEY=" +

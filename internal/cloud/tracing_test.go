@@ -64,7 +64,7 @@ func TestTraces(t *testing.T) {
 		func(t *testing.T) { t.Parallel(); testTraces(t, cloudtest.Options{}, "select", "begin", "commit") })
 	t.Run("postgres and s3", func(t *testing.T) {
 		t.Parallel()
-		testTraces(t, cloudtest.Options{DatabaseURL: servertest.Postgres(t), BlobURL: servertest.S3(t)}, "select",
+		testTraces(t, cloudtest.Options{DatabaseURL: cloudtest.Postgres(t), BlobURL: servertest.S3(t)}, "select",
 			"begin",
 			"commit", "S3 POST")
 	})

@@ -107,6 +107,15 @@ var migrated = servertest.Template(func(dir string) error {
 	return s.Close()
 })
 
+// Postgres returns the URL of an empty PostgreSQL database with the newest schema.
+var Postgres = servertest.PostgresTemplate(func(url string) error {
+	s, err := store.Open(context.Background(), store.Options{URL: url})
+	if err != nil {
+		return err
+	}
+	return s.Close()
+})
+
 func configuration(t testing.TB, o Options, address string) cloud.Config {
 	config := cloud.Config{
 		Listen: address, PublicURL: "http://" + address, DataDir: o.DataDir,

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -85,13 +86,15 @@ func TestPostgresSchemaChangesDuringBuild(t *testing.T) {
 		}
 		defer db.Close()
 		stop, stopped := make(chan struct{}), make(chan error)
+		var pause atomic.Int64
+		pause.Store(int64(100 * time.Millisecond))
 		go func() {
 			for n := 3; ; n++ {
 				select {
 				case <-stop:
 					stopped <- nil
 					return
-				case <-time.After(100 * time.Millisecond):
+				case <-time.After(time.Duration(pause.Load())):
 				}
 				_, err := db.Exec(fmt.Sprintf(`CREATE TABLE new_%[1]d (a int); INSERT INTO new_%[1]d SELECT generate_series(1, %[1]d %% 50);
 					ALTER TABLE customer ADD extra_%[1]d int DEFAULT 5; ALTER TABLE customer DROP extra_%[1]d; DROP TABLE IF EXISTS new_%[2]d`, n, n-3))
@@ -109,6 +112,7 @@ func TestPostgresSchemaChangesDuringBuild(t *testing.T) {
 					t.Errorf("build: %s: %v", snap.CodeOf(err), err)
 				}
 				t.Logf("refused: %v", err)
+				pause.Store(pause.Load() * 5 / 4) // on a slow machine no build would fit in between
 				continue
 			}
 			good++

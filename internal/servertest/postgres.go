@@ -27,18 +27,53 @@ import (
 // The server runs without fsync: it is for tests, not for measuring writes.
 func Postgres(t testing.TB) string {
 	t.Helper()
+	return requireServer(t).database(t, "template1")
+}
+
+// PostgresTemplate returns a function like [Postgres] whose databases begin with the content that
+// fill writes into one, at the first call, once for all tests of a process.
+func PostgresTemplate(fill func(url string) error) func(testing.TB) string {
+	template := sync.OnceValues(func() (string, error) {
+		s := sharedServer()
+		name := fmt.Sprintf("template_%d", s.databases.Add(1))
+		_, err := s.admin.Exec("CREATE DATABASE " + name)
+		if err == nil {
+			err = fill(s.url(name))
+		}
+		return name, err
+	})
+	return func(t testing.TB) string {
+		t.Helper()
+		s := requireServer(t)
+		name, err := template()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.database(t, name)
+	}
+}
+
+// requireServer returns the server of this process, or skips the test.
+func requireServer(t testing.TB) *server {
+	t.Helper()
 	RequireServers(t, "PostgreSQL")
-	server := sharedServer()
-	if errors.Is(server.err, errNotInstalled) {
+	s := sharedServer()
+	if errors.Is(s.err, errNotInstalled) {
 		t.Skip("needs PostgreSQL: install the package postgresql")
 	}
-	if server.err != nil {
-		t.Fatal(server.err)
+	if s.err != nil {
+		t.Fatal(s.err)
 	}
-	name := fmt.Sprintf("test_%d", server.databases.Add(1))
-	server.exec(t, "CREATE DATABASE "+name)
-	t.Cleanup(func() { server.exec(t, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") })
-	return server.url(name)
+	return s
+}
+
+// database returns the URL of a copy of another database. The copy is dropped when the test ends.
+func (s *server) database(t testing.TB, template string) string {
+	t.Helper()
+	name := fmt.Sprintf("test_%d", s.databases.Add(1))
+	s.exec(t, "CREATE DATABASE "+name+" TEMPLATE "+template)
+	t.Cleanup(func() { s.exec(t, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") })
+	return s.url(name)
 }
 
 // CrashingPostgres is [Postgres] with a server of the test's own, and a function

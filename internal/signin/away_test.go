@@ -9,7 +9,6 @@ import (
 	"sync"
 	"testing"
 
-	"snap/internal/servertest"
 	"snap/internal/signin"
 	"snap/internal/store"
 )
@@ -62,7 +61,7 @@ func (r *road) close() {
 // Retry-After, as the API does, and nothing of what broke.
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
-	database, err := url.Parse(servertest.Postgres(t))
+	database, err := url.Parse(postgres(t))
 	if err != nil {
 		t.Fatal(err)
 	}

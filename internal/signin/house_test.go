@@ -105,6 +105,15 @@ var migrated = servertest.Template(func(dir string) error {
 	return s.Close()
 })
 
+// postgres returns the URL of an empty PostgreSQL database with the newest schema.
+var postgres = servertest.PostgresTemplate(func(url string) error {
+	s, err := store.Open(context.Background(), store.Options{URL: url})
+	if err != nil {
+		return err
+	}
+	return s.Close()
+})
+
 func (h *house) begin(orgs []signin.Organization) *house {
 	h.t.Helper()
 	return h.open(store.Options{DataDir: h.dir, Now: h.clock.Now}, orgs)

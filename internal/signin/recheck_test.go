@@ -185,7 +185,7 @@ func TestRecheckReplacesRoleAndGroups(t *testing.T) {
 	for name, store := range map[string]func(*house) store.Options{
 		"SQLite": storeIn,
 		"PostgreSQL": func(h *house) store.Options {
-			return store.Options{URL: servertest.Postgres(h.t), Now: h.clock.Now}
+			return store.Options{URL: postgres(h.t), Now: h.clock.Now}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"sync"
 	"testing"
 
-	"snap/internal/servertest"
 	"snap/internal/signin"
 	"snap/internal/store"
 )
@@ -34,7 +33,7 @@ func onBoth(t *testing.T, f func(t *testing.T, one, two *house)) {
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
 		t.Parallel()
-		one, two := replicas(t, store.Options{URL: servertest.Postgres(t)}, "")
+		one, two := replicas(t, store.Options{URL: postgres(t)}, "")
 		f(t, one, two)
 	})
 }

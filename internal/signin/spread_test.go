@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"snap"
-	"snap/internal/servertest"
 	"snap/internal/signin"
 	"snap/internal/store"
 )
@@ -26,7 +25,7 @@ func TestRechecksAreSpread(t *testing.T) {
 	for name, store := range map[string]func(*house) store.Options{
 		"SQLite": storeIn,
 		"PostgreSQL": func(h *house) store.Options {
-			return store.Options{URL: servertest.Postgres(h.t), Now: h.clock.Now}
+			return store.Options{URL: postgres(h.t), Now: h.clock.Now}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

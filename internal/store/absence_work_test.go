@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"snap"
-	"snap/internal/servertest"
 	"snap/internal/store"
 )
 
@@ -18,7 +17,7 @@ import (
 // steps, rows and pages of the database.
 func TestHiddenAndAbsentAreTheSameWork(t *testing.T) {
 	t.Parallel()
-	d := seed(t, store.Options{URL: servertest.Postgres(t)}, sizes{snapshots: 3000, users: 100, groups: 60})
+	d := seed(t, store.Options{URL: postgres(t)}, sizes{snapshots: 3000, users: 100, groups: 60})
 	stranger := d.user(d.org("strangers"), "stranger", snap.RoleMember, "a", "b", "c")
 	for _, text := range []string{"VACUUM ANALYZE"} {
 		_, err := d.DB().ExecContext(d.ctx, text)

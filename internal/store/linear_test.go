@@ -12,7 +12,6 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"snap"
-	"snap/internal/servertest"
 	"snap/internal/store"
 )
 
@@ -23,7 +22,7 @@ import (
 // linearizable as one switch for every way to see.
 func TestReplicasAreLinearizable(t *testing.T) {
 	t.Parallel()
-	o := store.Options{URL: servertest.Postgres(t)}
+	o := store.Options{URL: postgres(t)}
 	w := newWorld(t, o)
 	replicas := append(openAll(t, o, 2), w.Store)
 	switches := newSwitches(w)

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"snap"
-	"snap/internal/servertest"
 	"snap/internal/store"
 )
 
@@ -21,7 +20,7 @@ func TestMergeFindsWhatAPlainWalkFinds(t *testing.T) {
 	n := sizes{snapshots: 4000, users: 100, groups: 600}
 	for name, options := range map[string]func(t *testing.T) store.Options{
 		"sqlite":   func(t *testing.T) store.Options { return store.Options{DataDir: t.TempDir()} },
-		"postgres": func(t *testing.T) store.Options { return store.Options{URL: servertest.Postgres(t)} },
+		"postgres": func(t *testing.T) store.Options { return store.Options{URL: postgres(t)} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -132,5 +131,5 @@ func (d *seeded) walk(c snap.Caller, q store.Query) []int64 {
 // onEach runs a test on each database.
 func onEach(t *testing.T, f func(t *testing.T, o store.Options)) {
 	t.Run("sqlite", func(t *testing.T) { t.Parallel(); f(t, store.Options{DataDir: t.TempDir()}) })
-	t.Run("postgres", func(t *testing.T) { t.Parallel(); f(t, store.Options{URL: servertest.Postgres(t)}) })
+	t.Run("postgres", func(t *testing.T) { t.Parallel(); f(t, store.Options{URL: postgres(t)}) })
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"snap/internal/servertest"
 	"snap/internal/store"
 )
 
@@ -31,7 +30,7 @@ func TestPlansReadOnlyIndexRanges(t *testing.T) {
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		d := seed(t, store.Options{URL: servertest.Postgres(t)}, n)
+		d := seed(t, store.Options{URL: postgres(t)}, n)
 		for _, tall := range [][]string{nil, {"grants_type"}, {"grants_target", "grants_target_type"}} {
 			for _, index := range tall {
 				d.rebuild(index, "SET (fillfactor = 10)")
@@ -196,7 +195,7 @@ func TestPlanTestFindsBadPlans(t *testing.T) {
 	if sqlitePlan(t, s.Store, bad) == "" {
 		t.Error("a full scan in SQLite was not found")
 	}
-	p := seed(t, store.Options{URL: servertest.Postgres(t)}, sizes{snapshots: 2000, users: 100, groups: 50})
+	p := seed(t, store.Options{URL: postgres(t)}, sizes{snapshots: 2000, users: 100, groups: 50})
 	if postgresPlan(t, p.Store, 0, bad) == "" {
 		t.Error("a full scan in PostgreSQL was not found")
 	}

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"snap/internal/servertest"
 	"snap/internal/store"
 )
 
@@ -47,7 +46,7 @@ func TestRechecksReadTheFrontOfTheQueue(t *testing.T) {
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		d := queue(t, store.Options{URL: servertest.Postgres(t)}, 2000)
+		d := queue(t, store.Options{URL: postgres(t)}, 2000)
 		if bad := postgresPlan(t, d.Store, 0, store.Due(d.acme.ID)); bad != "" {
 			t.Error(bad)
 		}
@@ -72,7 +71,7 @@ func BenchmarkDueStandings(b *testing.B) {
 			skipOther(b, db)
 			o := store.Options{DataDir: b.TempDir()}
 			if db == "postgres" {
-				o = store.Options{URL: servertest.Postgres(b)}
+				o = store.Options{URL: postgres(b)}
 			}
 			d := queue(b, o, 80_000)
 			for b.Loop() {

@@ -31,13 +31,22 @@ func onBoth(t *testing.T, test func(t *testing.T, w *world)) {
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		test(t, newWorld(t, store.Options{URL: servertest.Postgres(t)}))
+		test(t, newWorld(t, store.Options{URL: postgres(t)}))
 	})
 }
 
 // migrated copies an empty database with the newest schema into a folder.
 var migrated = servertest.Template(func(dir string) error {
 	s, err := store.Open(context.Background(), store.Options{DataDir: dir})
+	if err != nil {
+		return err
+	}
+	return s.Close()
+})
+
+// postgres returns the URL of an empty PostgreSQL database with the newest schema.
+var postgres = servertest.PostgresTemplate(func(url string) error {
+	s, err := store.Open(context.Background(), store.Options{URL: url})
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"snap"
-	"snap/internal/servertest"
 	"snap/internal/store"
 )
 
@@ -17,7 +16,7 @@ import (
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) { t.Parallel(); testWatch(t, "") })
-	t.Run("postgres", func(t *testing.T) { t.Parallel(); testWatch(t, servertest.Postgres(t)) })
+	t.Run("postgres", func(t *testing.T) { t.Parallel(); testWatch(t, postgres(t)) })
 }
 
 func testWatch(t *testing.T, url string) {
