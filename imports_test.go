@@ -58,7 +58,7 @@ var house = map[string]struct {
 		"internal/subset",
 	}},
 	"internal/engine/mysql": {client, []string{
-		".", "internal/schema", "internal/engine", "internal/engine/charset", "internal/subset",
+		".", "internal/schema", "internal/engine", "internal/engine/charset", "internal/disk", "internal/subset",
 	}},
 	"internal/engine/sqlite": {client, []string{
 		".", "internal/schema", "internal/engine", "internal/engine/charset", "internal/engine/sqlite/btree",

@@ -3,6 +3,11 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
+
+	"github.com/dustin/go-humanize"
+
+	"snap"
 )
 
 // Cloner is an engine that can copy whole databases where they are: on their server, or in their
@@ -61,3 +66,14 @@ type Look struct {
 
 // ErrNotSealed is returned for a sealed database that is missing, or that somebody opened since.
 var ErrNotSealed = errors.New("the sealed database was changed")
+
+// NoRoom returns the error for a copy that the disk cannot hold. where is a folder or a server, with
+// its preposition.
+func NoRoom(size int64, where string, free int64) error {
+	return &snap.Error{
+		Code: snap.CodeStorageFull,
+		Detail: fmt.Sprintf("a copy needs %s %s, and %s are free", humanize.Bytes(uint64(size)), where,
+			humanize.Bytes(uint64(free))),
+		Hint: "free some space there, for example with `snapcli clones drop`, and try again",
+	}
+}

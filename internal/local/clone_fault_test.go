@@ -5,6 +5,8 @@ package local
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -142,5 +144,55 @@ func (s *cloneShop) onlyTemplate(t *testing.T, when string) {
 	}
 	if templates > 1 {
 		t.Fatalf("%s: %d templates", when, templates)
+	}
+}
+
+// A clone for which the disk has no room is refused with one sentence, before anything is written, and
+// so is a clone whose template does not fit.
+func TestCloneOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	s := newCloneShop(t, snap.SQLite, "")
+	small := smallDisk(t, 1<<20)
+	s.data = filepath.Join(small, "data")
+	if _, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	one := s.clone(t, CloneOptions{Name: "one"})
+	size, err := os.Stat(strings.TrimPrefix(one.URL, "sqlite://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ballast := filepath.Join(small, "ballast")
+	fill := func(leave int64) {
+		t.Helper()
+		if err := os.RemoveAll(ballast); err != nil {
+			t.Fatal(err)
+		}
+		free, _ := freeSpace(small)
+		if err := os.WriteFile(ballast, make([]byte, int64(free)-leave), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := func(name, want string) {
+		t.Helper()
+		_, err := s.Clone(t.Context(), shopTarget, CloneOptions{Name: name}, nil)
+		if snap.CodeOf(err) != snap.CodeStorageFull || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %s: %v", name, snap.CodeOf(err), err)
+		}
+	}
+	fill(size.Size() / 2)
+	refused("two", "a copy needs")
+	if err := s.DropClone(t.Context(), "one"); err != nil {
+		t.Fatal(err)
+	}
+	s.dropTemplates(t)
+	fill(size.Size() / 2)
+	refused("three", "")
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.rows(t, s.clone(t, CloneOptions{Name: "two"}).Secret); n != 2000 {
+		t.Errorf("with room again: %d rows", n)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"snap"
+	"snap/internal/disk"
 	"snap/internal/engine"
 )
 
@@ -121,8 +122,31 @@ func (Engine) Copy(ctx context.Context, from, to string, o engine.CopyOptions) e
 				return engine.ErrNotSealed
 			}
 		}
+		if err := requireRoom(ctx, db, d, source.name); err != nil {
+			return err
+		}
 		return copyDatabase(ctx, source, d, o)
 	})
+}
+
+// requireRoom returns an error if the disk of a server on this machine cannot hold another copy of a
+// database.
+func requireRoom(ctx context.Context, db *sql.DB, on database, name string) error {
+	if on.socket == "" && !snap.IsLoopback(on.host) {
+		return nil
+	}
+	found, err := lookUp(ctx, db, name)
+	if err != nil {
+		return err
+	}
+	var folder string
+	if err := db.QueryRowContext(ctx, "SELECT @@global.datadir").Scan(&folder); err != nil {
+		return err
+	}
+	if free, known := disk.Free(folder); known && found.Size >= free {
+		return engine.NoRoom(found.Size, "on the MySQL server "+on.where(), free)
+	}
+	return nil
 }
 
 // copyDatabase makes one database a copy of another one on its server.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"snap"
+	"snap/internal/engine"
 	"snap/internal/servertest"
 )
 
@@ -70,4 +71,23 @@ func fillBut(t *testing.T, disk string, left uint64) string {
 		t.Fatal(err)
 	}
 	return f.Name()
+}
+
+// A copy of a template for which the disk has no room is refused before it begins.
+func TestCopyChecksTheDisk(t *testing.T) {
+	t.Parallel()
+	disk := servertest.SmallDisk(t, 512<<20)
+	to := servertest.OwnMySQL(t, "mariadb", disk, "--innodb-log-file-size=8M")
+	script(t, to, big)
+	ballast := fillBut(t, disk, 1<<20)
+	err := Engine{}.Copy(t.Context(), to, strings.Replace(to, "/own", "/snapcli_clone_x", 1), engine.CopyOptions{})
+	if snap.CodeOf(err) != snap.CodeStorageFull || !strings.Contains(err.Error(), "a copy needs") {
+		t.Errorf("%v", err)
+	}
+	if left := leftovers(t, to); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
 }

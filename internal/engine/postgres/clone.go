@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/dustin/go-humanize"
 	"github.com/jackc/pgx/v5"
 
 	"snap"
@@ -204,12 +203,7 @@ func (c *copier) room(ctx context.Context) (size int64, err error) {
 	if !known || size < free {
 		return size, nil
 	}
-	return size, &snap.Error{
-		Code: snap.CodeStorageFull,
-		Detail: fmt.Sprintf("a copy needs %s on the PostgreSQL server %s, and %s are free",
-			humanize.Bytes(uint64(size)), c.where(), humanize.Bytes(uint64(free))),
-		Hint: "free some space there, for example with `snapcli clones drop`, and try again",
-	}
+	return size, engine.NoRoom(size, "on the PostgreSQL server "+c.where(), free)
 }
 
 // used returns a conflict that names the connections to the session's database.

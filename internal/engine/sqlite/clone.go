@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/dustin/go-humanize"
-
 	"snap"
 	"snap/internal/disk"
 	"snap/internal/engine"
@@ -149,12 +147,7 @@ func requireRoom(path, dir string) error {
 	if !known || info.Size() < free || disk.SharesBlocks(dir) {
 		return nil
 	}
-	return &snap.Error{
-		Code: snap.CodeStorageFull,
-		Detail: fmt.Sprintf("a copy needs %s in %s, and %s are free", humanize.Bytes(uint64(info.Size())), dir,
-			humanize.Bytes(uint64(free))),
-		Hint: "free some space there, for example with `snapcli clones drop`, and try again",
-	}
+	return engine.NoRoom(info.Size(), "in "+dir, free)
 }
 
 // nextSuffix ends the name of the copy that Reset makes.

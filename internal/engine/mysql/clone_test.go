@@ -1,0 +1,38 @@
+package mysql
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"snap"
+	"snap/internal/servertest"
+)
+
+// Where databases cannot be created, one sentence says why and what to do.
+func TestCloneRefusals(t *testing.T) {
+	t.Parallel()
+	to := servertest.OwnMySQL(t, "mariadb", t.TempDir())
+	script(t, to, "CREATE USER lacking@'127.0.0.1'; GRANT SELECT ON own.* TO lacking@'127.0.0.1'")
+	for name, c := range map[string]struct {
+		url, detail, hint string
+		code              snap.Code
+	}{
+		"a right":  {to, "", "", ""},
+		"no right": {strings.Replace(to, "root@", "lacking@", 1), "", "GRANT ", snap.CodeForbidden},
+	} {
+		checkRefusal(t, name, c.url, c.code, c.detail, c.hint)
+	}
+	script(t, to, "SET GLOBAL read_only = 1")
+	checkRefusal(t, "a replica", to, snap.CodeDatabase, "is read-only, as replicas are", "the primary server")
+}
+
+func checkRefusal(t *testing.T, name, url string, code snap.Code, detail, hint string) {
+	t.Helper()
+	err := Engine{}.CanClone(t.Context(), url)
+	var e *snap.Error
+	if snap.CodeOf(err) != code || code != "" && (!errors.As(err, &e) || !strings.Contains(e.Detail, detail) ||
+		!strings.Contains(e.Hint, hint) || strings.Contains(e.Detail, "\n")) {
+		t.Errorf("%s: %s: %+v", name, snap.CodeOf(err), err)
+	}
+}
