@@ -40,6 +40,9 @@ type sharingPage struct {
 	Adds    *api.Newcomers // users whom an org-wide share would add; nil if not queried
 }
 
+// Ends returns how long a new share with groups or the whole organization can last.
+func (p sharingPage) Ends() []expiryChoice { return endChoices() }
+
 type groupChoice struct {
 	api.Group
 	On      bool

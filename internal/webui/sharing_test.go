@@ -233,6 +233,26 @@ func TestUndoRestoresTheEndWithin(t *testing.T) {
 	}
 }
 
+// TestEndWithin: the dialog offers how long the organization and a group can see the snapshot.
+func TestEndWithin(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia := c.As("mia@acme.test")
+	item := c.PushAs(mia, "shop", snap.TypeSanitized, []byte("one"))
+	u := openUI(t, mia, "")
+	path := "/cloud/" + item.ID
+	u.must(u.get(path+"/sharing"), http.StatusOK, `<select id="wide-expires" name="expires" form="wide-form">`,
+		`id="group-expires" name="expires"`, `<option value="">without an end</option>`, "for 1 day<", "for 30 days<")
+	for action, on := range map[string]url.Values{"/share": {"shared": {"true"}}, "/groups": {"grant": {"eng"}}} {
+		on.Set("expires", "7d")
+		on.Set("from", "dialog")
+		u.must(u.post(path+action, on, "Fragment", "1"), http.StatusOK, "ends in")
+	}
+	page := u.get(path + "/sharing")
+	u.must(page, http.StatusOK, "ends in")
+	u.mustNot(page, "wide-expires")
+}
+
 // TestSharingErrorIsAtItsField checks that the dialog shows an error next to the field and suggests
 // an organization that was shared with before, even if that share has ended.
 func TestSharingErrorIsAtItsField(t *testing.T) {

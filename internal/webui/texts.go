@@ -292,6 +292,15 @@ func expiryChoices(longest time.Duration) (offered []expiryChoice) {
 	return offered
 }
 
+// endChoices returns how long a share within the organization can last. The first is the default.
+func endChoices() []expiryChoice {
+	offered := []expiryChoice{{"", "without an end"}}
+	for _, days := range []int{1, 7, 30, 90} {
+		offered = append(offered, expiryChoice{fmt.Sprintf("%dd", days), "for " + look.Plural(days, "day", "days")})
+	}
+	return offered
+}
+
 func errNoSlug() error {
 	return snap.Invalid("enter the slug of the organization to share with",
 		"ask someone there: `snapcli whoami` shows it")
