@@ -96,10 +96,10 @@ func (a *Agent) eachServer(targets []Target, f func(database, engine.Mender)) {
 				continue
 			}
 			d, err := a.databaseAt(raw)
-			if err != nil || seen[place(d)] {
+			if err != nil || seen[strings.Join(placesOf(d), "; ")] {
 				continue
 			}
-			seen[place(d)] = true
+			seen[strings.Join(placesOf(d), "; ")] = true
 			if m, ok := d.engine.(engine.Mender); ok {
 				f(d, m)
 			}

@@ -3,9 +3,10 @@ package local
 import (
 	"context"
 	"fmt"
-	"net/url"
+	"net"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -66,41 +67,54 @@ func (a *Agent) production(t Target, to database) string {
 	if t.Production {
 		return "is marked as production"
 	}
+	places := placesOf(to)
 	if t.Source != "" {
-		if from, err := a.databaseAt(t.Source); err == nil && place(from) == place(to) {
+		if from, err := a.databaseAt(t.Source); err == nil && samePlace(from, to) {
 			return "is the target's own source"
 		}
 	}
-	u, err := url.Parse(to.url)
-	if err == nil && to.kind != snap.SQLite && (productionWord.MatchString(u.Hostname()) ||
-		productionWord.MatchString(u.Path)) {
+	if to.kind != snap.SQLite && slices.ContainsFunc(places, productionWord.MatchString) {
 		return "looks like production by its name"
 	}
 	return ""
 }
 
-// place identifies a database regardless of the user name, so that two URLs of the same database
-// can be recognized.
-func place(d database) string {
-	if d.kind == snap.SQLite {
+// samePlace reports whether two URLs can name the same database, regardless of the user's name.
+func samePlace(x, y database) bool {
+	if x.kind != y.kind {
+		return false
+	}
+	others := placesOf(y)
+	return slices.ContainsFunc(placesOf(x), func(place string) bool { return slices.Contains(others, place) })
+}
+
+// placesOf returns texts that identify a database. A URL can name several hosts, or a service of
+// PostgreSQL.
+func placesOf(d database) []string {
+	locator, ok := d.engine.(engine.Locator)
+	if !ok {
 		path, _ := sqlite.Path(d.url)
 		if real, err := filepath.EvalSymlinks(path); err == nil {
 			path = real
 		}
-		return path
+		return []string{path}
 	}
-	u, err := url.Parse(d.url)
+	located, err := locator.Located(d.url)
 	if err != nil {
-		return d.url
+		return []string{d.url}
 	}
-	host, port := strings.ToLower(u.Hostname()), u.Port()
-	if host == "" || host == "localhost" || host == "::1" {
-		host = "127.0.0.1"
+	var all []string
+	for _, l := range located {
+		host, port, err := net.SplitHostPort(strings.ToLower(l.Host))
+		switch {
+		case err != nil:
+			host = l.Host
+		case snap.IsLoopback(host), strings.HasPrefix(host, "/"): // a socket
+			host = "127.0.0.1"
+		}
+		all = append(all, host+" "+port+" /"+l.Database)
 	}
-	if port == "" {
-		port = map[snap.Engine]string{snap.Postgres: "5432", snap.MySQL: "3306"}[d.kind]
-	}
-	return string(d.kind) + " " + host + " " + port + " " + u.Path
+	return all
 }
 
 // Preflight describes what a load would do and changes nothing. It reads only the snapshot's

@@ -10,6 +10,7 @@ package mysql
 
 import (
 	"context"
+	"crypto/tls"
 	"database/sql"
 	sqldriver "database/sql/driver"
 	"errors"
@@ -36,11 +37,11 @@ type Engine struct{}
 type database struct {
 	name, user, password string
 	host, port, socket   string
-	tls                  string
+	tls                  encryption
 }
 
 // parse parses a database URL: mysql://user@host:3306/name?tls=true, or with ?socket=/path for a
-// local server.
+// local server. Without a password, it reads the user's option file.
 func parse(raw string) (database, error) {
 	u, err := url.Parse(raw)
 	if err != nil || strings.Trim(u.Path, "/") == "" || strings.Contains(strings.Trim(u.Path, "/"), "/") ||
@@ -48,8 +49,10 @@ func parse(raw string) (database, error) {
 		return database{}, &snap.Error{Code: snap.CodeUsage, Detail: "the MySQL URL is invalid",
 			Hint: "use mysql://user@host:3306/database"}
 	}
-	d := database{name: strings.Trim(u.Path, "/"), host: u.Hostname(), port: u.Port(), socket: u.Query().Get("socket"),
-		tls: u.Query().Get("tls")}
+	d := database{name: strings.Trim(u.Path, "/"), host: u.Hostname(), port: u.Port()}
+	if err := d.parameters(u.Query()); err != nil {
+		return database{}, err
+	}
 	if d.host == "" {
 		d.host = "127.0.0.1"
 	}
@@ -60,7 +63,10 @@ func parse(raw string) (database, error) {
 		d.user = u.User.Username()
 		d.password, _ = u.User.Password()
 	}
-	return d, nil
+	if d.password == "" {
+		err = d.fromOptionFile(optionFile(), u.Host != "")
+	}
+	return d, err
 }
 
 // isHost rejects text that net/url accepts as a host but that is not one, such as a colon.
@@ -79,7 +85,8 @@ func (d database) url() string {
 	u := url.URL{Scheme: "mysql", Host: net.JoinHostPort(d.host, d.port), Path: "/" + d.name,
 		User: url.UserPassword(d.user, d.password)}
 	q := url.Values{}
-	for key, value := range map[string]string{"socket": d.socket, "tls": d.tls} {
+	for key, value := range map[string]string{"socket": d.socket, "tls": d.tls.mode, "tls-ca": d.tls.ca,
+		"tls-cert": d.tls.cert, "tls-key": d.tls.key} {
 		if value != "" {
 			q.Set(key, value)
 		}
@@ -96,7 +103,14 @@ func (d database) open(name string) (*sql.DB, error) {
 	if d.socket != "" {
 		c.Net, c.Addr = "unix", d.socket
 	}
-	c.TLSConfig, c.Timeout = d.tls, 10*time.Second
+	c.Timeout = 10 * time.Second
+	if d.tls.mode == tlsPreferred {
+		c.TLSConfig = tlsPreferred
+	}
+	var err error
+	if c.TLS, err = d.tls.config(d.host); err != nil {
+		return nil, err
+	}
 	c.MaxAllowedPacket = 0 // the server reports the error
 	c.Params = map[string]string{"wait_timeout": patient}
 	c.Logger = &driver.NopLogger{}
@@ -115,7 +129,12 @@ const patient = "86400, net_write_timeout = 86400, sql_select_limit = 1844674407
 	"/*M!100300 , max_statement_time = 0, idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0, " +
 	"idle_write_transaction_timeout = 0 */"
 
-func (d database) where() string { return "at " + net.JoinHostPort(d.host, d.port) }
+func (d database) where() string {
+	if d.socket != "" {
+		return "at " + d.socket
+	}
+	return "at " + net.JoinHostPort(d.host, d.port)
+}
 
 // Error numbers of the server, from its manual.
 const (
@@ -140,6 +159,7 @@ const (
 	erPacketTooLarge = 1153
 	erDiskFull       = 1021
 	erRecordFull     = 1114
+	erTLSRequired    = 3159
 )
 
 func number(err error) uint16 {
@@ -165,7 +185,13 @@ func (d database) failure(err error) error {
 		e.Hint = "check the target's URL: snapcli targets"
 	case erAccessDenied:
 		e.Detail = fmt.Sprintf("the MySQL server %s refused the user %q or the password", d.where(), d.user)
-		e.Hint = "set the password as ${NAME} in the URL"
+		e.Hint = "set the password as ${NAME} in the URL, or in ~/.my.cnf"
+		if d.tls.mode == "" || d.tls.mode == tlsOff {
+			e.Hint += "; if the account requires TLS, add ?tls=true to the URL"
+		}
+	case erTLSRequired:
+		e.Detail = fmt.Sprintf("the MySQL server %s requires TLS", d.where())
+		e.Hint = "add ?tls=true to the URL, and &tls-ca=FILE if it has a private certificate authority"
 	case erDatabaseDenied, erTableDenied, erNoRight:
 		errors.As(err, &said)
 		e.Detail = fmt.Sprintf("the MySQL user %q is not allowed to do this: %s", d.user, said.Message)
@@ -184,7 +210,16 @@ func (d database) failure(err error) error {
 	case 0:
 		e.Detail = fmt.Sprintf("the MySQL server %s cannot be reached", d.where())
 		e.Hint = "check that it is running, and check the host and port in the target's URL"
-		if isConnectionLost(err) {
+		var untrusted *tls.CertificateVerificationError
+		switch {
+		case errors.As(err, &untrusted):
+			e.Detail = fmt.Sprintf("the certificate of the MySQL server %s cannot be verified: %s", d.where(),
+				untrusted.Err)
+			e.Hint = "give the certificate authority with &tls-ca=FILE in the URL, and use the host of the certificate"
+		case errors.Is(err, driver.ErrNoTLS):
+			e.Detail = fmt.Sprintf("the MySQL server %s does not offer TLS", d.where())
+			e.Hint = "turn TLS on there, or remove tls from the URL"
+		case isConnectionLost(err):
 			e.Detail = fmt.Sprintf("the MySQL server %s ended the connection", d.where())
 			e.Hint = "look for the reason in its log, and try again when it is running"
 		}

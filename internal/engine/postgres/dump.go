@@ -28,6 +28,9 @@ func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Opti
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	info := engine.Info{Exists: true}
+	if err := d.requireSession(ctx, conn); err != nil {
+		return info, err
+	}
 	if info.ServerVersion, err = version(ctx, conn); err != nil {
 		return info, d.failure(err)
 	}

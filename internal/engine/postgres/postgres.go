@@ -45,6 +45,10 @@ type database struct {
 // themselves.
 const encodingParameter = "client_encoding"
 
+// serviceFile is a parameter that PostgreSQL's programs before version 18 only know as an environment
+// variable.
+const serviceFile = "servicefile"
+
 // parse parses a database URL. It uses libpq's environment variables and password files too.
 func parse(raw string) (database, error) {
 	config, err := pgx.ParseConfig(raw)
@@ -91,7 +95,7 @@ func (d database) build(secret bool) string {
 		}
 	}
 	q := u.Query()
-	for _, elsewhere := range []string{"password", "dbname", "user", "sslpassword", encodingParameter} {
+	for _, elsewhere := range []string{"password", "dbname", "user", "sslpassword", serviceFile, encodingParameter} {
 		q.Del(elsewhere)
 	}
 	u.RawQuery = strings.ReplaceAll(q.Encode(), "+", "%20") // libpq does not decode + as a space
@@ -109,6 +113,9 @@ func (d database) environment() []string {
 	env := []string{"PGAPPNAME=snapcli", "PGCONNECT_TIMEOUT=10", "LC_ALL=C"}
 	if d.config.Password != "" {
 		env = append(env, "PGPASSWORD="+d.config.Password)
+	}
+	if u, err := url.Parse(d.raw); err == nil && u.Query().Get(serviceFile) != "" {
+		env = append(env, "PGSERVICEFILE="+u.Query().Get(serviceFile))
 	}
 	return env
 }
@@ -206,6 +213,7 @@ func (d database) failure(err error) error {
 		e.Code = snap.CodeNotFound
 		e.Detail = fmt.Sprintf("there is no database %q on the PostgreSQL server %s", d.name(), d.where())
 		e.Hint = "check the target's URL: snapcli targets"
+	case d.refusedConnection(err, e):
 	case state(err) == stateBadPassword || state(err) == stateBadLogin:
 		e.Detail = fmt.Sprintf("the PostgreSQL server %s refused the user %q or the password", d.where(), d.config.User)
 		e.Hint = "set the password as ${NAME} in the URL, in PGPASSWORD or in ~/.pgpass"

@@ -33,6 +33,10 @@ func (e Engine) Restore(ctx context.Context, raw string, dump engine.Dump, o eng
 	if err != nil {
 		return nil, err
 	}
+	if err := d.requireDirect(ctx, admin); err != nil {
+		admin.Close(context.WithoutCancel(ctx))
+		return nil, err
+	}
 	o.Jobs = max(1, o.Jobs)
 	s := &scratch{place: d, admin: admin, o: o, size: dump.Size}
 	if err := s.fill(ctx, e, dump); err != nil {

@@ -1,0 +1,195 @@
+package mysql
+
+import (
+	"bufio"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"snap"
+)
+
+// encryption is how a connection is encrypted and the server is verified.
+type encryption struct {
+	mode          string // see [tlsModes]; "" is the default
+	ca, cert, key string // PEM files
+}
+
+// The modes of encryption.
+const (
+	tlsVerify    = "true"        // the server's certificate must be valid for its host
+	tlsVerifyCA  = "verify-ca"   // the certificate must be valid for any host
+	tlsAny       = "skip-verify" // encrypted, but any certificate is accepted
+	tlsPreferred = "preferred"   // encrypted if the server can
+	tlsOff       = "false"
+)
+
+// tlsModes returns the values of the parameters tls and ssl-mode, in lower case, with their modes.
+func tlsModes() map[string]string {
+	return map[string]string{"true": tlsVerify, "verify_identity": tlsVerify, "verify-ca": tlsVerifyCA,
+		"verify_ca": tlsVerifyCA, "skip-verify": tlsAny, "required": tlsAny, "preferred": tlsPreferred,
+		"false": tlsOff, "disabled": tlsOff}
+}
+
+// parameters reads the parameters of a URL. It refuses unknown ones, so that a misspelled one does
+// not leave the connection unencrypted.
+func (d *database) parameters(q url.Values) error {
+	names := map[string]*string{"socket": &d.socket, "tls": &d.tls.mode, "ssl-mode": &d.tls.mode, "tls-ca": &d.tls.ca,
+		"ssl-ca": &d.tls.ca, "tls-cert": &d.tls.cert, "ssl-cert": &d.tls.cert, "tls-key": &d.tls.key,
+		"ssl-key": &d.tls.key}
+	for name, values := range q {
+		into, ok := names[name]
+		if !ok {
+			return snap.Usage(fmt.Sprintf("the MySQL URL has the unknown parameter %q", name),
+				"the parameters are socket, tls, tls-ca, tls-cert and tls-key")
+		}
+		*into = values[len(values)-1]
+	}
+	return d.tls.check()
+}
+
+// check replaces the name of a mode by the mode.
+func (e *encryption) check() error {
+	if e.mode == "" {
+		if e.ca+e.cert+e.key != "" {
+			e.mode = tlsVerify
+		}
+		return nil
+	}
+	mode, ok := tlsModes()[strings.ToLower(e.mode)]
+	if !ok {
+		return snap.Usage(fmt.Sprintf("the MySQL URL has the unknown value %q of tls", e.mode),
+			"use true, verify-ca, skip-verify, preferred or false")
+	}
+	e.mode = mode
+	return nil
+}
+
+// config returns the settings of TLS, or nil without it.
+func (e encryption) config(host string) (*tls.Config, error) {
+	if e.mode == "" || e.mode == tlsOff || e.mode == tlsPreferred {
+		return nil, nil //nolint:nilnil // no TLS, or the driver's own settings
+	}
+	c := &tls.Config{ServerName: host, InsecureSkipVerify: e.mode != tlsVerify}
+	if e.ca != "" {
+		pem, err := os.ReadFile(e.ca)
+		if err != nil {
+			return nil, unreadable(e.ca, err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, unreadable(e.ca, nil)
+		}
+	}
+	if e.cert != "" || e.key != "" {
+		pair, err := tls.LoadX509KeyPair(e.cert, e.key)
+		if err != nil {
+			return nil, unreadable(e.cert, err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	if e.mode == tlsVerifyCA {
+		c.VerifyConnection = func(s tls.ConnectionState) error { return verifyChain(s, c.RootCAs) }
+	}
+	return c, nil
+}
+
+func unreadable(path string, err error) error {
+	return &snap.Error{Code: snap.CodeUsage, Detail: fmt.Sprintf("there is no usable PEM certificate or key in %s",
+		path),
+		Hint: "check tls-ca, tls-cert and tls-key in the URL", Cause: err}
+}
+
+// verifyChain verifies the server's certificate for whatever host it names.
+func verifyChain(s tls.ConnectionState, roots *x509.CertPool) error {
+	between := x509.NewCertPool()
+	for _, cert := range s.PeerCertificates[1:] {
+		between.AddCert(cert)
+	}
+	_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between})
+	return err
+}
+
+// fromOptionFile completes a URL without a password from the group [client] of an option file, as
+// MySQL's own programs do. A file that others can write is ignored.
+func (d *database) fromOptionFile(path string, hostGiven bool) error {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o022 != 0 {
+		return nil //nolint:nilerr // there is nothing to complete it from
+	}
+	options := clientOptions(path)
+	if d.user != "" && options["user"] != "" && d.user != options["user"] {
+		return nil
+	}
+	fill := func(into *string, name string) {
+		if *into == "" {
+			*into = options[name]
+		}
+	}
+	fill(&d.user, "user")
+	fill(&d.password, "password")
+	if !hostGiven && d.socket == "" {
+		fill(&d.socket, "socket")
+		for name, into := range map[string]*string{"host": &d.host, "port": &d.port} {
+			if options[name] != "" {
+				*into = options[name]
+			}
+		}
+	}
+	if d.tls == (encryption{}) {
+		d.tls = encryption{options["ssl-mode"], options["ssl-ca"], options["ssl-cert"], options["ssl-key"]}
+	}
+	return d.tls.check()
+}
+
+// clientOptions reads the group [client]. Names may be written with underscores.
+func clientOptions(path string) map[string]string {
+	options := map[string]string{}
+	file, err := os.Open(path)
+	if err != nil {
+		return options
+	}
+	defer file.Close()
+	known := []string{"user", "password", "host", "port", "socket", "ssl-mode", "ssl-ca", "ssl-cert", "ssl-key"}
+	group := ""
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		line := strings.TrimSpace(lines.Text())
+		if strings.HasPrefix(line, "[") {
+			group = strings.Trim(line, "[] ")
+			continue
+		}
+		name, value, ok := strings.Cut(line, "=")
+		name = strings.ReplaceAll(strings.TrimSpace(name), "_", "-")
+		if ok && group == "client" && slices.Contains(known, name) {
+			options[name] = optionValue(value)
+		}
+	}
+	return options
+}
+
+// optionValue removes the quotes around a value, or the comment after it, and its escapes.
+func optionValue(text string) string {
+	text = strings.TrimSpace(text)
+	if len(text) > 1 && (text[0] == '"' || text[0] == '\'') {
+		if end := strings.LastIndexByte(text, text[0]); end > 0 {
+			text = text[1:end]
+		}
+	} else if at := strings.Index(text, " #"); at >= 0 {
+		text = strings.TrimSpace(text[:at])
+	}
+	return strings.NewReplacer(`\\`, `\`, `\s`, " ", `\t`, "\t", `\n`, "\n", `\r`, "\r", `\b`, "\b").Replace(text)
+}
+
+// optionFile returns the user's option file, or "".
+func optionFile() string {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(home, ".my.cnf")
+}
