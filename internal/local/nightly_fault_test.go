@@ -61,7 +61,7 @@ func TestKilledNights(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, late, killed := rand.New(rand.NewPCG(3, 4)), time.Duration(0), 0
-	for range rounds {
+	for round := 0; round < rounds || killed < rounds/3 && round < 10*rounds; round++ {
 		if r.IntN(3) > 0 {
 			late += 24 * time.Hour
 		}
