@@ -11,7 +11,8 @@ import (
 )
 
 // Values that differ only in case stay together where the database compares without case: unique
-// columns stay unique, and rows refer to the same rows, in citext, NOCASE and MySQL's collations.
+// columns stay unique, and rows refer to the same rows, in citext, NOCASE and MySQL's collations. The
+// table that refers to the other's unique keys is loaded before it.
 func TestCollationsAreRespected(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ driver, before, text string }{
@@ -41,13 +42,13 @@ func TestCollationsAreRespected(t *testing.T) {
 			db := open(target.Source)
 			execAll(t, db, c.before+strings.ReplaceAll(`CREATE TABLE person (code TYPE NOT NULL UNIQUE,
 				email TYPE NOT NULL UNIQUE);
-				CREATE TABLE visit (id int PRIMARY KEY, code TYPE, email TYPE,
+				CREATE TABLE a_visit (id int PRIMARY KEY, code TYPE, email TYPE,
 				FOREIGN KEY (code) REFERENCES person (code), FOREIGN KEY (email) REFERENCES person (email))`,
 				"TYPE", c.text))
 			for i := range 400 { // all codes of two letters, in mixed case
 				code := fmt.Sprintf("%c%c", 'a'+i/20, 'A'+i%20)
 				execAll(t, db, fmt.Sprintf("INSERT INTO person VALUES ('%s', '%s.%d@real.example')", code, code, i))
-				execAll(t, db, fmt.Sprintf("INSERT INTO visit VALUES (%d, '%s', '%s.%d@REAL.example')", i,
+				execAll(t, db, fmt.Sprintf("INSERT INTO a_visit VALUES (%d, '%s', '%s.%d@REAL.example')", i,
 					strings.ToUpper(code), strings.ToLower(code), i))
 			}
 			if err := s.AddTarget(target); err != nil {
@@ -66,7 +67,7 @@ func TestCollationsAreRespected(t *testing.T) {
 			}
 			var joined, left int
 			loaded := open(target.Destination)
-			err := loaded.QueryRow(`SELECT count(*) FROM visit v JOIN person p
+			err := loaded.QueryRow(`SELECT count(*) FROM a_visit v JOIN person p
 				ON p.code = v.code AND p.email = v.email`).Scan(&joined)
 			if err != nil || joined != 400 {
 				t.Errorf("%d of 400 rows join, %v", joined, err)

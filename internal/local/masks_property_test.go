@@ -17,32 +17,43 @@ import (
 func TestFirstRulesLoad(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
-	for _, kind := range []string{"sqlite", "postgres"} {
+	for _, kind := range []string{"sqlite", "postgres", "mysql"} {
 		for seed := range uint64(4) {
 			t.Run(fmt.Sprintf("%s %d", kind, seed), func(t *testing.T) {
 				t.Parallel()
 				s := newShop(t)
 				target := Target{Name: "random", Source: "sqlite://" + filepath.Join(s.dir, "random.db"),
 					Destination: "sqlite://" + filepath.Join(s.dir, "loaded.db")}
-				driver, at := "sqlite", filepath.Join(s.dir, "random.db")
-				if kind == "postgres" {
+				driver := "sqlite"
+				switch kind {
+				case "postgres":
 					target.Source, target.Destination = servertest.Postgres(t), servertest.Postgres(t)
-					driver, at = "pgx", target.Source
+					driver = "pgx"
+				case "mysql":
+					servertest.RequireServers(t, "MySQL")
+					target.Source = servertest.MySQL(t, "mysql-8.0")
+					target.Destination = servertest.MySQL(t, "mysql-8.0")
+					driver = "mysql"
 				}
-				db, err := sql.Open(driver, at)
+				db, err := sql.Open(driver, dsnOf(driver, target.Source))
 				if err != nil {
 					t.Fatal(err)
 				}
 				defer db.Close()
-				text := randomSchema(rand.New(rand.NewPCG(seed, 19)), kind == "postgres")
-				if _, err := db.Exec(text); err != nil {
-					t.Fatalf("%v in\n%s", err, text)
+				text := randomSchema(rand.New(rand.NewPCG(seed, 19)), kind)
+				for statement := range strings.SplitSeq(strings.TrimSpace(text), ";\n") {
+					if _, err := db.Exec(strings.TrimSuffix(statement, ";")); err != nil {
+						t.Fatalf("%v in\n%s", err, statement)
+					}
 				}
 				if err := s.AddTarget(target); err != nil {
 					t.Fatal(err)
 				}
 				if _, err := s.Build(t.Context(), "random", BuildOptions{}, nil); err != nil {
 					t.Fatal(err)
+				}
+				if _, err := s.Load(t.Context(), "random", LoadOptions{}, nil); err != nil {
+					t.Fatalf("the original does not load: %v", err)
 				}
 				clean := s.sanitizeAsDecided(t, "random", "keep")
 				if _, err := s.Load(t.Context(), "random", LoadOptions{Snapshot: clean.Name}, nil); err != nil {
@@ -96,6 +107,8 @@ var postgresKinds = []kindOfColumn{
 	}, nil},
 	{"inet", func(_ *rand.Rand, row, salt int) string { return fmt.Sprintf("'198.51.%d.%d'", salt%256, row) }, nil},
 	{"cidr", func(_ *rand.Rand, row, salt int) string { return fmt.Sprintf("'198.%d.%d.0/24'", salt%256, row) }, nil},
+	{"citext", func(_ *rand.Rand, row, salt int) string { return fmt.Sprintf("'Person.%d.%d'", salt, row) },
+		[]string{"X <> ''"}},
 	{"macaddr",
 		func(_ *rand.Rand, row, salt int) string { return fmt.Sprintf("'00:1b:44:%02x:3a:%02x'", salt%256, row) }, nil},
 	{"jsonb", func(_ *rand.Rand, row, salt int) string {
@@ -124,13 +137,13 @@ var columnNames = strings.Fields(`email phone ssn first_name last_name full_name
 	avatar company country religion location session_id tax_id comment mystery value data`)
 
 // randomSchema is SQL that makes ten tables with thirty rows each.
-func randomSchema(r *rand.Rand, postgres bool) string {
+func randomSchema(r *rand.Rand, database string) string {
 	kinds := columnKinds
 	var b strings.Builder
-	if postgres {
+	if database == "postgres" {
 		kinds = append(append([]kindOfColumn{}, kinds...), postgresKinds...)
 		b.WriteString("CREATE TYPE mood AS ENUM ('good', 'bad'); CREATE TYPE pair AS (a int, b text);" +
-			"CREATE DOMAIN contact_hint AS varchar(60) CHECK (VALUE ~ '@');\n")
+			"CREATE EXTENSION citext; CREATE DOMAIN contact_hint AS varchar(60) CHECK (VALUE ~ '@');\n")
 	}
 	type target struct {
 		table, column string
@@ -141,7 +154,7 @@ func randomSchema(r *rand.Rand, postgres bool) string {
 	for table := range 10 {
 		name := []string{"users", "customers", "orders", "things"}[table%4] + fmt.Sprint(table)
 		lines := []string{"id integer PRIMARY KEY"}
-		columns, salts := []kindOfColumn{}, []int{}
+		columns, salts, references := []kindOfColumn{}, []int{}, ""
 		for i := range 3 + r.IntN(6) {
 			kind := kinds[r.IntN(len(kinds))]
 			column := fmt.Sprintf("%s_%d", columnNames[r.IntN(len(columnNames))], i)
@@ -153,6 +166,7 @@ func randomSchema(r *rand.Rand, postgres bool) string {
 				line += " CHECK (" + strings.ReplaceAll(kind.checks[r.IntN(n)], "X", column) + ")"
 			}
 			alike := kind.typ != "boolean" && kind.typ != "char(1)" && kind.typ != "mood" && kind.typ != "point" &&
+				(kind.typ != "text" || database != "mysql") &&
 				kind.typ != "xml" && kind.typ != "bit(8)" && kind.typ != "timestamp" && kind.typ != "numeric(8,2)"
 			if alike && r.IntN(4) == 0 {
 				line += " UNIQUE"
@@ -165,11 +179,12 @@ func randomSchema(r *rand.Rand, postgres bool) string {
 		}
 		if len(unique) > 0 && unique[0].table != name && r.IntN(2) == 0 {
 			to := unique[0]
-			lines = append(lines, fmt.Sprintf("ref_email varchar(40) REFERENCES %s (%s)", to.table, to.column))
+			lines = append(lines, "ref_email varchar(40)")
+			references = fmt.Sprintf(", FOREIGN KEY (ref_email) REFERENCES %s (%s)", to.table, to.column)
 			columns, salts = append(columns, columnKinds[5]), append(salts, to.salt)
 		}
-		fmt.Fprintf(&b, "CREATE TABLE %s (%s);\n", name, strings.Join(lines, ", "))
-		if strings.Contains(lines[1], "varchar(40)") {
+		fmt.Fprintf(&b, "CREATE TABLE %s (%s%s);\n", name, strings.Join(lines, ", "), references)
+		if strings.Contains(lines[1], "varchar(40)") && database != "mysql" {
 			fmt.Fprintf(&b, "CREATE UNIQUE INDEX ON_%d ON %s (lower(%s)) WHERE id > 0;\n", table, name,
 				strings.Fields(lines[1])[0])
 		}

@@ -132,19 +132,22 @@ func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, w
 	// setting.
 	_, _ = c.ExecContext(ctx, "SET @unused = 0 /*!80030 , SESSION sql_require_primary_key = 0, SESSION "+
 		"sql_generate_invisible_primary_key = 0 */")
-	var indexes []string
+	var indexes, references []string
 	for _, q := range s.structure.Sequences {
 		if err := makeSequence(ctx, c, q); err != nil {
 			return err
 		}
 	}
 	for _, t := range s.structure.Tables {
-		bare, alter := later(t.SQL)
+		bare, keys, foreign := later(t.SQL)
 		if err := makeOne(ctx, c, "TABLE", definition{Name: t.Name, SQL: bare, Mode: storedMode}); err != nil {
 			return err
 		}
-		if alter != "" {
-			indexes = append(indexes, "ALTER TABLE "+quote(t.Name)+" "+alter)
+		if keys != "" {
+			indexes = append(indexes, "ALTER TABLE "+quote(t.Name)+" "+keys)
+		}
+		if foreign != "" {
+			references = append(references, "ALTER TABLE "+quote(t.Name)+" "+foreign)
 		}
 	}
 	load := func() (map[string]int64, error) { return s.load(ctx, db, rows) }
@@ -156,8 +159,10 @@ func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, w
 		return err
 	}
 	s.o.Begin("index")
-	if err := s.parallel(ctx, db, indexes); err != nil {
-		return err
+	for _, statements := range [][]string{indexes, references} { // a foreign key needs the other table's index
+		if err := s.parallel(ctx, db, statements); err != nil {
+			return err
+		}
 	}
 	s.o.Begin("verify")
 	if err := s.verify(ctx, c, want, got); err != nil {

@@ -195,20 +195,21 @@ var collated = regexp.MustCompile(`\bCOLLATE[= ](\w+)`)
 
 // later splits the secondary indexes and foreign keys from a table's definition, so that they are
 // created after the rows are inserted: building an index at once is faster than row by row. It
-// returns "" and the unchanged statement if the table needs its indexes or has none.
-func later(create string) (bare, alter string) {
+// returns "" and the unchanged statement if the table needs its indexes or has none. The foreign keys
+// come after the indexes of all tables.
+func later(create string) (bare, keys, foreign string) {
 	lines := strings.Split(create, "\n")
 	last := len(lines) - 1
 	odd := func(line string) bool { return strings.Count(line, "`")%2 > 0 }
 	if slices.ContainsFunc(lines, odd) { // a name with a line's end in it, perhaps
-		return create, ""
+		return create, "", ""
 	}
 	for last > 0 && !strings.HasPrefix(lines[last], ")") {
 		last--
 	}
 	if last == 0 || !strings.Contains(lines[last], "ENGINE=InnoDB") ||
 		strings.Contains(create, "WITH SYSTEM VERSIONING") {
-		return create, ""
+		return create, "", ""
 	}
 	primary, auto := "", ""
 	for _, line := range lines[:last] {
@@ -220,18 +221,23 @@ func later(create string) (bare, alter string) {
 		}
 	}
 	if primary == "" || auto != "" && auto != primary {
-		return create, ""
+		return create, "", ""
 	}
-	kept, added := lines[:1:1], []string{}
+	kept, added, references := lines[:1:1], []string{}, []string{}
 	for _, line := range lines[1:last] {
 		if laterLine.MatchString(line) {
-			added = append(added, "ADD "+strings.TrimSuffix(strings.TrimSpace(line), ","))
+			part := "ADD " + strings.TrimSuffix(strings.TrimSpace(line), ",")
+			if strings.HasPrefix(part, "ADD CONSTRAINT ") {
+				references = append(references, part)
+				continue
+			}
+			added = append(added, part)
 			continue
 		}
 		kept = append(kept, line)
 	}
 	kept[len(kept)-1] = strings.TrimSuffix(kept[len(kept)-1], ",")
-	return strings.Join(append(kept, lines[last:]...), "\n"), strings.Join(added, ", ")
+	return strings.Join(append(kept, lines[last:]...), "\n"), strings.Join(added, ", "), strings.Join(references, ", ")
 }
 
 // sequenced returns the columns whose default is a sequence's: it is kept with
