@@ -48,15 +48,7 @@ func (s *Server) routes() http.Handler {
 	handle("POST /targets/{name}/remove", s.removeTarget)
 	handle("POST /targets/{name}/build", s.build)
 
-	handle("GET /clones", s.clones)
-	handle("POST /clones", s.makeClone)
-	handle("POST /clones/warm", s.warmClones)
-	handle("GET /clones/{name}/branch", s.confirmBranch)
-	handle("POST /clones/{name}/branch", s.branchClone)
-	handle("GET /clones/{name}/reset", s.confirmReset)
-	handle("POST /clones/{name}/reset", s.resetClone)
-	handle("GET /clones/{name}/drop", s.confirmDrop)
-	handle("POST /clones/{name}/drop", s.dropClone)
+	s.cloneRoutes(handle)
 
 	handle("GET /jobs", s.jobsPage)
 	handle("POST /jobs/{id}/cancel", s.cancelJob)
@@ -73,4 +65,17 @@ func (s *Server) routes() http.Handler {
 	handle("POST /account/keys/{id}/revoke", s.revokeKey)
 	handle("GET /", s.noPage)
 	return mux
+}
+
+// cloneRoutes registers the Clones page and its actions.
+func (s *Server) cloneRoutes(handle func(string, func(http.ResponseWriter, *http.Request) error)) {
+	handle("GET /clones", s.clones)
+	handle("POST /clones", s.makeClone)
+	handle("POST /clones/warm", s.warmClones)
+	handle("GET /clones/{name}/branch", s.confirmBranch)
+	handle("POST /clones/{name}/branch", s.branchClone)
+	handle("GET /clones/{name}/reset", s.confirmReset)
+	handle("POST /clones/{name}/reset", s.resetClone)
+	handle("GET /clones/{name}/drop", s.confirmDrop)
+	handle("POST /clones/{name}/drop", s.dropClone)
 }
