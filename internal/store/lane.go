@@ -53,12 +53,25 @@ type Lane struct {
 	Messages []Delivery // in the order in which they are to be sent
 }
 
+// leaveWithin is how long giving back a lane may take that could not be taken.
+const leaveWithin = 10 * time.Second
+
 // TakeLane gives a lane to the caller, with at most limit of its messages. It returns false when
 // another replica has it. If the replica dies, the messages are due again when the lease ends, so
-// each is sent at least once.
+// each is sent at least once. If it fails, for example because the service stops meanwhile, the lane
+// is given back.
 func (s *Store) TakeLane(ctx context.Context, w WaitingLane, lease time.Duration, limit int) (l Lane, held bool,
 	err error) {
 	now := s.now()
+	defer func() {
+		if err == nil {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWithin)
+		defer cancel()
+		l.Webhook.ID = w.Webhook
+		err = errors.Join(err, s.LeaveLane(ctx, l))
+	}()
 	l.Until = time.UnixMilli(now.Add(lease).UnixMilli()).UTC()
 	var ids []string
 	err = s.tx(ctx, func(tx *sql.Tx) error {
