@@ -90,6 +90,7 @@ func settings(agent *local.Agent) []setting {
 			put(key+"sanitize.prove", strconv.FormatBool(*prove))
 		}
 		put(key+"subset", limits(t.Subset))
+		put(key+"after_load", t.AfterLoad)
 		for _, list := range choiceLists(t.Choice()) {
 			put(key+list.key, strings.Join(list.patterns, ", "))
 		}

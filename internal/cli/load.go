@@ -24,6 +24,9 @@ prints which one it chose. The file is verified first, and the database is
 replaced whole or not at all. Load asks before it replaces a database; scripts
 confirm with --yes.
 
+If the target's configuration has after_load, that SQL file runs in the loaded
+database before it replaces the destination, so that a failure changes nothing.
+
 --only replaces the rows of the tables that match a pattern, in one transaction,
 and leaves everything else as it is. The tables must exist in the destination,
 and every foreign key must hold at the end. No trigger fires.

@@ -42,7 +42,8 @@ func (a *app) targetShowCommand() *cobra.Command {
 				jobs,
 				"Production", production,
 				"Rules", v.Rules, "SQL", v.SQL, "Encrypt to", strings.Join(v.EncryptTo, ", "), "Subset",
-				limits(t.Subset), "Objects", choiceOf(t.Choice()))
+				limits(t.Subset), "Objects", choiceOf(t.Choice()),
+				"After load", t.AfterLoad)
 			return nil
 		},
 	}

@@ -59,6 +59,9 @@ type Target struct {
 	ExcludeExtensions []string `yaml:"exclude_extensions,omitempty" koanf:"exclude_extensions"`
 	Omit              []string `yaml:"omit,omitempty" koanf:"omit"`
 
+	// AfterLoad is a file of SQL that each load runs before it replaces the destination.
+	AfterLoad string `yaml:"after_load,omitempty" koanf:"after_load"`
+
 	Clones   ClonesSpec `yaml:"clones,omitempty" koanf:"clones"`
 	Schedule string     `yaml:"schedule,omitempty" koanf:"schedule"`   // of `snapcli agent`, in the syntax of cron
 	TimeZone string     `yaml:"time_zone,omitempty" koanf:"time_zone"` // of the schedule; "" is UTC

@@ -80,6 +80,8 @@ func (a *Agent) targetFlaws(t Target, f *flaws) {
 	f.add(Flaw{Key: at + ".encrypt_to", Err: err})
 	f.add(Flaw{Key: at + ".subset", Err: t.Subset.check()})
 	choiceFlaws(at, t, f)
+	_, err = a.afterLoad(t)
+	f.add(Flaw{Key: at + ".after_load", Err: err})
 }
 
 // urlFlaw checks a URL after expanding its ${NAME} references. An unset variable is only doubtful,

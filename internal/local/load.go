@@ -27,6 +27,8 @@ type LoadOptions struct {
 	// called if the author is not trusted yet; nil refuses.
 	WithPrograms bool
 	Trust        func(Preflight) error
+
+	after string // SQL to run in the scratch database
 }
 
 // LoadResult is the result of [Agent.Load].
@@ -58,6 +60,10 @@ func (a *Agent) Load(ctx context.Context, target string, o LoadOptions, p Progre
 	if err != nil {
 		return LoadResult{}, err
 	}
+	after, err := a.afterLoad(t)
+	if err != nil {
+		return LoadResult{}, err
+	}
 	r, err := a.openVerified(ctx, s, p, o.Identity...)
 	if err != nil {
 		return LoadResult{}, err
@@ -85,6 +91,7 @@ func (a *Agent) Load(ctx context.Context, target string, o LoadOptions, p Progre
 		return LoadResult{Snapshot: s, Destination: to.shown, Replaced: true, Only: true, Tables: toArchive(tables),
 			Elapsed: a.now().Sub(started)}, err
 	}
+	o.after = after
 	notices, err := a.replace(ctx, d, to, o, p)
 	return LoadResult{
 		Snapshot: s, Destination: to.shown, Replaced: ready.Exists, Tables: r.Manifest().Tables,
@@ -168,6 +175,12 @@ func (a *Agent) replace(ctx context.Context, d engine.Dump, to database, o LoadO
 		return notices, diskError(err, "restore the snapshot")
 	}
 	defer scratch.Drop(context.WithoutCancel(ctx))
+	if o.after != "" {
+		begin("after_load")
+		if err := scratch.Run(ctx, o.after); err != nil {
+			return notices, fmt.Errorf("after_load: %w", err)
+		}
+	}
 	begin("swap")
 	err = scratch.Swap(ctx, o.Terminate)
 	return notices, err
