@@ -115,26 +115,40 @@ func (r *reviewing) decide(ctx context.Context, g local.ReviewGroup) error {
 		case key == 'q':
 			r.left = true
 			return nil
-		case key == 'k', key == 's':
-			if g.Mask == "keep" || key == 's' {
-				return nil
-			}
-			return r.rules.Save(g, "keep")
-		case key == 'm':
-			return r.rules.Save(g, rule)
-		case key == 'n' && g.Mask != "keep":
-			return r.rules.Save(g, `"null"`)
-		case key == 'd' && g.Mask == "keep":
-			return r.rules.Save(g, local.Undecided)
-		case key == 'e' && len(g.Columns) > 1:
-			for i := range g.Columns {
-				if err := r.decide(ctx, g.One(i)); err != nil || r.left {
-					return err
-				}
-			}
+		case key == 's', key == 'k' && g.Mask == "keep":
 			return nil
+		case key == 'e' && len(g.Columns) > 1:
+			return r.each(ctx, g)
+		}
+		if chosen := ruleOf(key, g, rule); chosen != "" {
+			return r.rules.Save(g, chosen)
 		}
 	}
+}
+
+// each asks about each column of a group.
+func (r *reviewing) each(ctx context.Context, g local.ReviewGroup) error {
+	for i := range g.Columns {
+		if err := r.decide(ctx, g.One(i)); err != nil || r.left {
+			return err
+		}
+	}
+	return nil
+}
+
+// ruleOf returns the rule that a key stands for, or "". would is the rule of the key m.
+func ruleOf(key byte, g local.ReviewGroup, would string) string {
+	switch {
+	case key == 'm':
+		return would
+	case key == 'd' && g.Mask == "keep":
+		return local.Undecided
+	case key == 'k' && g.Mask != "keep":
+		return "keep"
+	case key == 'n' && g.Mask != "keep":
+		return `"null"`
+	}
+	return ""
 }
 
 // end says what is left to decide.

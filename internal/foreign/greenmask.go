@@ -322,10 +322,7 @@ func maskOf(name string, params, column *tree) (mask string, exact bool) {
 	if m, ok := nearMask(name); ok {
 		return m, false
 	}
-	if m, exact, ok := rangeMask(name, params); ok {
-		return m, exact
-	}
-	if m, exact, ok := listedMask(name, params); ok {
+	if m, exact, ok := settingsMask(name, params); ok {
 		return m, exact
 	}
 	switch name {

@@ -61,6 +61,14 @@ func nearMask(name string) (mask string, ok bool) {
 	return mask, ok
 }
 
+// settingsMask returns the mask of a transformer with bounds, lists of values or a pattern.
+func settingsMask(name string, params *tree) (mask string, exact, ok bool) {
+	if m, exact, ok := rangeMask(name, params); ok {
+		return m, exact, true
+	}
+	return listedMask(name, params)
+}
+
 // rangeMask returns the mask of a transformer with bounds. A bound that is computed has no
 // equivalent; the mask's default takes its place, and exact is false.
 func rangeMask(name string, params *tree) (mask string, exact, ok bool) {

@@ -191,25 +191,40 @@ func misfit(key []byte, rule ColumnRule, c *column) string {
 			return why
 		}
 	}
-	switch rule.Mask {
-	case "constant":
-		return c.holdsAll([]string{rule.Value})
-	case "choice":
-		return c.holdsAll(rule.Values)
-	case "dictionary":
-		if why := c.holdsAll(slices.Collect(maps.Values(rule.Map))); why != "" {
-			return why
-		}
-	case "replace":
-		if why := matchesNone(rule, c); why != "" {
-			return why
-		}
+	if rule.Mask == "constant" || rule.Mask == "choice" {
+		return c.holdsAll(append(slices.Clone(rule.Values), constants(rule)...))
+	}
+	if why := ofSettings(rule, c); why != "" {
+		return why
 	}
 	anyType := rule.Mask == "dictionary" || rule.Mask == "replace"
 	if c.typ.Class != personal.Text && !anyType && !slices.Contains(suited[c.typ.Class], rule.Mask) && !c.loose() {
 		return fmt.Sprintf("its type %s cannot hold the values of %s", c.Type, rule.Mask)
 	}
-	mask := maskOf(key, rule, c)
+	return c.holdsMasked(maskOf(key, rule, c))
+}
+
+// constants returns the value of the mask constant.
+func constants(rule ColumnRule) []string {
+	if rule.Mask == "constant" {
+		return []string{rule.Value}
+	}
+	return nil
+}
+
+// ofSettings returns why the map or the pattern of a rule does not suit a column, or "".
+func ofSettings(rule ColumnRule, c *column) string {
+	switch rule.Mask {
+	case "dictionary":
+		return c.holdsAll(slices.Collect(maps.Values(rule.Map)))
+	case "replace":
+		return matchesNone(rule, c)
+	}
+	return ""
+}
+
+// holdsMasked returns why a column cannot hold what a mask makes of its samples, or "".
+func (c *column) holdsMasked(mask engine.Mask) string {
 	for _, v := range c.samples {
 		masked, null := mask(v)
 		if null && c.NotNull {

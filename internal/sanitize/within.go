@@ -127,36 +127,48 @@ func uuidOfVersion4(r *rand.Rand, _ ColumnRule, _ string) string {
 
 // checkBounds returns why the settings of a mask that draws from a range are wrong, or "".
 func checkBounds(c ColumnRule) string {
-	given := func(ok bool, b bound) bool { return b == "" || ok }
 	switch c.Mask {
 	case "integer":
-		_, err := strconv.ParseInt(string(c.Min), 10, 64)
-		_, err2 := strconv.ParseInt(string(c.Max), 10, 64)
-		low, high := wholeBounds(c)
-		wide := high-low < 0 || high-low == math.MaxInt64
-		if !given(err == nil, c.Min) || !given(err2 == nil, c.Max) || low > high || wide {
-			return "needs whole numbers as min and max, and min must not be more than max"
-		}
+		return checkWhole(c)
 	case "number":
-		_, err := strconv.ParseFloat(string(c.Min), 64)
-		_, err2 := strconv.ParseFloat(string(c.Max), 64)
-		low, high := numberBounds(c)
-		if !given(err == nil, c.Min) || !given(err2 == nil, c.Max) || !(low <= high) || math.IsInf(high-low, 0) {
-			return "needs numbers as min and max, and min must not be more than max"
-		}
-		if c.Decimals != nil && (*c.Decimals < 0 || *c.Decimals > 15) {
-			return "needs decimals from 0 to 15"
-		}
+		return checkNumber(c)
 	case "date":
 		_, ok := parseTime(string(c.Min))
 		_, ok2 := parseTime(string(c.Max))
-		if low, high := dateBounds(c); !given(ok, c.Min) || !given(ok2, c.Max) || low.After(high) {
+		if low, high := dateBounds(c); c.Min.bad(ok) || c.Max.bad(ok2) || low.After(high) {
 			return "needs dates such as 2001-12-31 as min and max, and min must not be after max"
 		}
-	default:
-		if c.Min != "" || c.Max != "" || c.Decimals != nil {
-			return "takes no min, max and decimals"
-		}
+		return ""
+	}
+	if c.Min != "" || c.Max != "" || c.Decimals != nil {
+		return "takes no min, max and decimals"
+	}
+	return ""
+}
+
+// bad reports whether a bound is given and could not be read.
+func (b bound) bad(ok bool) bool { return b != "" && !ok }
+
+func checkWhole(c ColumnRule) string {
+	_, err := strconv.ParseInt(string(c.Min), 10, 64)
+	_, err2 := strconv.ParseInt(string(c.Max), 10, 64)
+	low, high := wholeBounds(c)
+	wide := high-low < 0 || high-low == math.MaxInt64
+	if c.Min.bad(err == nil) || c.Max.bad(err2 == nil) || low > high || wide {
+		return "needs whole numbers as min and max, and min must not be more than max"
+	}
+	return ""
+}
+
+func checkNumber(c ColumnRule) string {
+	_, err := strconv.ParseFloat(string(c.Min), 64)
+	_, err2 := strconv.ParseFloat(string(c.Max), 64)
+	low, high := numberBounds(c)
+	if c.Min.bad(err == nil) || c.Max.bad(err2 == nil) || !(low <= high) || math.IsInf(high-low, 0) {
+		return "needs numbers as min and max, and min must not be more than max"
+	}
+	if c.Decimals != nil && (*c.Decimals < 0 || *c.Decimals > 15) {
+		return "needs decimals from 0 to 15"
 	}
 	return ""
 }
