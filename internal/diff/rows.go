@@ -53,7 +53,7 @@ func findRows(ctx context.Context, before, after Opener, table [2]string, limit 
 		if sides[i], err = open(ctx); err != nil {
 			return nil, nil, err
 		}
-		defer sides[i].Close()
+		defer sides[i].Close() //nolint:errcheck // it was only read
 	}
 	c := newComparison(sides[0], sides[1], dir)
 	defer c.close()
@@ -117,7 +117,7 @@ func (f *found) read(ctx context.Context, c *comparison, side int, open Opener) 
 	if err != nil {
 		return err
 	}
-	defer s.Close()
+	defer s.Close() //nolint:errcheck // it was only read
 	h := c.hasher(side)
 	return s.Rows(ctx, func(table int, fields [][]byte) error {
 		if c.at[side][table] != f.table {

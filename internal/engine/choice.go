@@ -136,13 +136,13 @@ func (m *matching) matches(patterns []string, views bool) ([]bool, error) {
 		if err != nil {
 			return nil, err
 		}
-		any := false
+		matched := false
 		for i, r := range m.all {
 			if (views || !r.View) && p.Matches(r.Schema, r.Name) {
-				found[i], any = true, true
+				found[i], matched = true, true
 			}
 		}
-		if !any {
+		if !matched {
 			return nil, matchesNothing(text, "table")
 		}
 	}
@@ -163,13 +163,13 @@ func Names(patterns, names []string, what string) (map[string]bool, error) {
 		if err != nil {
 			return nil, err
 		}
-		any := false
+		matched := false
 		for _, name := range names {
 			if p.Matches("", name) {
-				found[name], any = true, true
+				found[name], matched = true, true
 			}
 		}
-		if !any {
+		if !matched {
 			return nil, matchesNothing(text, what)
 		}
 	}

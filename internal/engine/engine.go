@@ -99,15 +99,15 @@ type Options struct {
 }
 
 // AllOf returns the functions of Every for the columns of a table, and whether there are any.
-func (o Options) AllOf(schema, table string, columns []Column) (all []func(string), any bool) {
+func (o Options) AllOf(schema, table string, columns []Column) (all []func(string), some bool) {
 	all = make([]func(string), len(columns))
 	for i, c := range columns {
 		if o.Every != nil {
 			all[i] = o.Every(schema, table, c.Name)
 		}
-		any = any || all[i] != nil
+		some = some || all[i] != nil
 	}
-	return all, any
+	return all, some
 }
 
 // Report calls Progress.

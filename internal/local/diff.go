@@ -76,12 +76,12 @@ func compareSides(ctx context.Context, before, after diffSide, dir string) (diff
 	if err != nil {
 		return diff.Result{}, err
 	}
-	defer b.Close()
+	defer b.Close() //nolint:errcheck // it was only read
 	a, err := after.open(ctx)
 	if err != nil {
 		return diff.Result{}, err
 	}
-	defer a.Close()
+	defer a.Close() //nolint:errcheck // it was only read
 	return diff.Compare(ctx, b, a, dir)
 }
 

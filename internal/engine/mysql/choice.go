@@ -150,10 +150,10 @@ func listItems(text string) (all []listItem, err error) {
 		if t.kind == signToken {
 			sign = t.value
 		}
-		switch {
-		case sign == "(":
+		switch sign {
+		case "(":
 			depth++
-		case sign == ")":
+		case ")":
 			depth--
 		}
 		if sign == "," && depth == 1 || depth == 0 && sign == ")" {

@@ -208,26 +208,30 @@ func (d database) failure(err error) error {
 		e.Detail = fmt.Sprintf("the MySQL server %s has no space left", d.where())
 		e.Hint = "free some space there and try again; the database is unchanged"
 	case 0:
-		e.Detail = fmt.Sprintf("the MySQL server %s cannot be reached", d.where())
-		e.Hint = "check that it is running, and check the host and port in the target's URL"
-		var untrusted *tls.CertificateVerificationError
-		switch {
-		case errors.As(err, &untrusted):
-			e.Detail = fmt.Sprintf("the certificate of the MySQL server %s cannot be verified: %s", d.where(),
-				untrusted.Err)
-			e.Hint = "give the certificate authority with &tls-ca=FILE in the URL, and use the host of the certificate"
-		case errors.Is(err, driver.ErrNoTLS):
-			e.Detail = fmt.Sprintf("the MySQL server %s does not offer TLS", d.where())
-			e.Hint = "turn TLS on there, or remove tls from the URL"
-		case isConnectionLost(err):
-			e.Detail = fmt.Sprintf("the MySQL server %s ended the connection", d.where())
-			e.Hint = "look for the reason in its log, and try again when it is running"
-		}
+		e.Detail, e.Hint = d.unreached(err)
 	default:
 		errors.As(err, &said)
 		e.Detail = fmt.Sprintf("the MySQL server %s failed: %s", d.where(), said.Message)
 	}
 	return e
+}
+
+// unreached describes an error that is not the server's answer to a statement.
+func (d database) unreached(err error) (detail, hint string) {
+	var untrusted *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &untrusted):
+		return fmt.Sprintf("the certificate of the MySQL server %s cannot be verified: %s", d.where(), untrusted.Err),
+			"give the certificate authority with &tls-ca=FILE in the URL, and use the host of the certificate"
+	case errors.Is(err, driver.ErrNoTLS):
+		return fmt.Sprintf("the MySQL server %s does not offer TLS", d.where()),
+			"turn TLS on there, or remove tls from the URL"
+	case isConnectionLost(err):
+		return fmt.Sprintf("the MySQL server %s ended the connection", d.where()),
+			"look for the reason in its log, and try again when it is running"
+	}
+	return fmt.Sprintf("the MySQL server %s cannot be reached", d.where()),
+		"check that it is running, and check the host and port in the target's URL"
 }
 
 // isDenied reports whether the server refused a statement because a privilege is missing.

@@ -108,7 +108,7 @@ func (r *dumpReading) table(ctx context.Context, t engine.Table, see func(fields
 		if err != nil {
 			return err
 		}
-		defer rows.Close()
+		defer rows.Close() //nolint:errcheck // it was only read
 		values, fields, room := make([]driver.Value, len(names)), make([][]byte, len(names)), []byte(nil)
 		for {
 			if err := rows.Next(values); errors.Is(err, io.EOF) {
