@@ -63,4 +63,35 @@ func wideLines(t *testing.T, file string, source []byte) map[int][]byte {
 	return wide
 }
 
+// maxProse is where a line of prose ends in a document.
+const maxProse = 100
+
+// TestProseFits: no line of prose in a document is wider than maxProse. Tables, headings, code and
+// lines with links may be.
+func TestProseFits(t *testing.T) {
+	t.Parallel()
+	for _, file := range trackedFiles(t) {
+		if !strings.HasSuffix(file, ".md") {
+			continue
+		}
+		source, err := os.ReadFile(file)
+		if os.IsNotExist(err) {
+			continue // removed, and not committed yet
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		code := false
+		for i, line := range strings.Split(string(source), "\n") {
+			fence := strings.HasPrefix(strings.TrimSpace(line), "```")
+			code = code != fence
+			free := code || fence || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "#") ||
+				strings.Contains(line, "](") || strings.Contains(line, "://")
+			if n := utf8.RuneCountInString(line); n > maxProse && !free {
+				t.Errorf("%s:%d: %d columns", file, i+1, n)
+			}
+		}
+	}
+}
+
 func width(line []byte) int { return utf8.RuneCount(line) + 3*bytes.Count(line, []byte("\t")) }

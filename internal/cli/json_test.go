@@ -85,7 +85,7 @@ func TestJSONPage(t *testing.T) {
 	t.Parallel()
 	var page bytes.Buffer
 	page.WriteString("# What --json prints\n\nThis page is made from the code. Fields are added, never removed or " +
-		"renamed. Times are RFC 3339 in UTC,\nsizes are bytes. A field marked optional is left out when it is empty.\n")
+		"renamed. Times are RFC 3339 in\nUTC, sizes are bytes. A field marked optional is left out when it is empty.\n")
 	documented := map[string]bool{}
 	for _, p := range printed {
 		kind := reflect.TypeOf(p.value)
