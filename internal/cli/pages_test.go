@@ -20,7 +20,9 @@ import (
 var needsAPerson = map[string]string{
 	"snapcloud serve --config snapcloud.yaml": "runs until it is stopped: TestServeStopsGracefullyAndComesBack, and " +
 		"the demo",
-	"make build     # bin/snapcli": "this is what runs this test",
+	"snapcli build shop --exclude-table 'log_*'": "needs schemas of PostgreSQL: TestChoice",
+	"openssl pkeyutl -verify":                    "needs an image: TestImage",
+	"make build     # bin/snapcli":               "this is what runs this test",
 	"snapcli cloud snapshots receipt snap_7h2k9m --json > receipt.json": "a recipient organization asks for it: " +
 		"cloud/audit.txtar",
 	"curl -d grant_type=urn:ietf:params:oauth:grant-type:token-exchange": "needs the token of a CI job: job/job.txtar",
