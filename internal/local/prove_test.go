@@ -15,7 +15,8 @@ import (
 func TestMaskedCopiesAreProven(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	source, destination := servertest.Postgres(t), servertest.Postgres(t)
+	source := servertest.Postgres(t)
+	destination, _ := servertest.CrashingPostgres(t) // where no other test has scratch databases
 	db, err := sql.Open("pgx", source)
 	if err != nil {
 		t.Fatal(err)
@@ -67,8 +68,13 @@ func TestMaskedCopiesAreProven(t *testing.T) {
 	if made, err := sanitize(destination, &yes); err != nil || len(made.Warnings) != 0 {
 		t.Errorf("%v, %v", made.Warnings, err)
 	}
+	server, err := sql.Open("pgx", destination)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
 	var left int
-	if err := db.QueryRow("SELECT count(*) FROM pg_database WHERE datname LIKE '%snapcli%'").Scan(&left); err != nil ||
+	if err := server.QueryRow("SELECT count(*) FROM pg_database WHERE datname LIKE '%snapcli%'").Scan(&left); err != nil ||
 		left != 0 {
 		t.Errorf("%d scratch databases are left, %v", left, err)
 	}
