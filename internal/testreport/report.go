@@ -71,6 +71,8 @@ func (r *report) add(e event) {
 		fmt.Fprint(r.out, e.Output)
 	case "build-fail":
 		r.broken = true
+	case "run":
+		r.output[n] = nil // a test that hangs in silence is named too
 	case "output":
 		r.keep(n, e.Output)
 	case "pass", "fail", "skip":
@@ -125,7 +127,7 @@ func (r *report) endPackage(n name, failed bool) {
 	}
 }
 
-// left returns the tests of a package that have output and did not end.
+// left returns the tests of a package that began and did not end.
 func (r *report) left(pkg string) []name {
 	var all []name
 	for n := range r.output {

@@ -57,6 +57,15 @@ func TestReport(t *testing.T) {
 			want: []string{"--- UNFINISHED: TestHang\npanic: test timed out"},
 		},
 		{
+			name: "a test that never ended and printed nothing is shown",
+			events: `{"Action":"run","Package":"snap","Test":"TestQuiet"}
+{"Action":"run","Package":"snap","Test":"TestA"}
+{"Action":"pass","Package":"snap","Test":"TestA"}
+{"Action":"fail","Package":"snap"}
+`,
+			want: []string{"--- UNFINISHED: TestQuiet\n", "1 passed"},
+		},
+		{
 			name: "a package that does not build fails the run",
 			events: `{"ImportPath":"snap/y","Action":"build-output","Output":"y.go:1:1: syntax error\n"}
 {"ImportPath":"snap/y","Action":"build-fail"}
