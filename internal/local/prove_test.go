@@ -74,8 +74,8 @@ func TestMaskedCopiesAreProven(t *testing.T) {
 	}
 	defer server.Close()
 	var left int
-	if err := server.QueryRow("SELECT count(*) FROM pg_database WHERE datname LIKE '%snapcli%'").Scan(&left); err != nil ||
-		left != 0 {
+	err = server.QueryRow("SELECT count(*) FROM pg_database WHERE datname LIKE '%snapcli%'").Scan(&left)
+	if err != nil || left != 0 {
 		t.Errorf("%d scratch databases are left, %v", left, err)
 	}
 }
