@@ -48,7 +48,7 @@ var house = map[string]struct {
 		"internal/foreign", "internal/transfer", "internal/profile", "internal/disk", "internal/clone",
 		"internal/nightly", "internal/diff",
 	}},
-	"internal/diff":           {client, []string{"internal/schema", "internal/engine"}},
+	"internal/diff":           {client, []string{".", "internal/schema", "internal/engine"}},
 	"internal/profile":        {client, []string{".", "api", "internal/blob"}},
 	"internal/schema":         {client, []string{"."}},
 	"internal/engine":         {client, []string{".", "internal/schema"}},

@@ -51,16 +51,56 @@ type Table struct {
 	Keyed                   bool // rows are matched by the primary key
 }
 
-// Compare compares two databases. Temporary files are created in dir.
-func Compare(ctx context.Context, before, after Side, dir string) (Result, error) {
-	c := newComparison(before, after, dir)
+// Opener opens a side. A reading can be used once.
+type Opener func(context.Context) (Side, error)
+
+// Wanted asks for the rows of one table that differ, by its schema and name.
+type Wanted struct {
+	Table [2]string
+	Limit int // maximum number of rows
+}
+
+// Compare compares two databases. Temporary files are created in dir. With want, it also returns rows
+// of that table, which it reads in a second reading of each side; the table must exist on both.
+func Compare(ctx context.Context, before, after Opener, want *Wanted, dir string) (Result, *Rows, error) {
+	b, err := before(ctx)
+	if err != nil {
+		return Result{}, nil, err
+	}
+	defer b.Close() //nolint:errcheck // it was only read
+	a, err := after(ctx)
+	if err != nil {
+		return Result{}, nil, err
+	}
+	defer a.Close() //nolint:errcheck // it was only read
+	c, err := newComparison(b, a, dir)
+	if err != nil {
+		return Result{}, nil, err
+	}
 	defer c.close()
+	f, err := c.find(want, b)
+	if err != nil {
+		return Result{}, nil, err
+	}
+	r, err := c.compare(ctx, b, a, f)
+	if err != nil || f == nil {
+		return r, nil, err
+	}
+	rows, err := f.rows(ctx, c, before, after)
+	return r, rows, err
+}
+
+// compare reads both sides and counts the rows that differ. Those of a wanted table are noted in f.
+func (c *comparison) compare(ctx context.Context, before, after Side, f *found) (Result, error) {
 	if err := c.read(ctx, before, after); err != nil {
 		return Result{}, err
 	}
-	err := c.differences(func(table int, _ identity, removed, added, changed int64) {
+	err := c.differences(func(table int, id identity, removed, added, changed int64) {
 		t := &c.tables[table]
 		t.Removed, t.Added, t.Changed = t.Removed+removed, t.Added+added, t.Changed+changed
+		if f != nil && f.table == table {
+			f.note(id, removed, added, changed)
+		}
 	})
 	if err != nil {
 		return Result{}, err

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"snap"
 	"snap/internal/engine"
 	"snap/internal/schema"
 )
@@ -128,7 +129,7 @@ func TestCompareCounts(t *testing.T) {
 				want = append(want, one)
 			}
 		}
-		got, err := Compare(context.Background(), sides[0].side(described), sides[1].side(described), "")
+		got, _, err := Compare(context.Background(), sides[0].opener(described), sides[1].opener(described), nil, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -190,7 +191,10 @@ func TestManyRows(t *testing.T) {
 	}
 	described := &schema.Schema{Tables: []schema.Table{{Name: schema.Name{Name: "t"},
 		Keys: []schema.Key{{Primary: true, Columns: []schema.KeyColumn{{Name: "id"}}}}}}}
-	c := newComparison(before.side(described), after.side(described), t.TempDir())
+	c, err := newComparison(before.side(described), after.side(described), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, s := range c.spills {
 		s.size = 3 * entrySize
 	}
@@ -201,7 +205,7 @@ func TestManyRows(t *testing.T) {
 		t.Fatal("no file was used")
 	}
 	var got [3]int64
-	err := c.differences(func(_ int, _ identity, removed, added, changed int64) {
+	err = c.differences(func(_ int, _ identity, removed, added, changed int64) {
 		got[0], got[1], got[2] = got[0]+removed, got[1]+added, got[2]+changed
 	})
 	if want := [3]int64{2829, 0, 200}; err != nil || got != want {
@@ -231,8 +235,8 @@ func TestCompareRows(t *testing.T) {
 		}
 		want := expected("t", keyed, rows, []int{0, 1, 2, 3})
 		limit := rapid.IntRange(1, 30).Draw(t, "limit")
-		got, err := CompareRows(context.Background(), sides[0].opener(described), sides[1].opener(described),
-			[2]string{"", "t"}, limit, "")
+		_, got, err := Compare(context.Background(), sides[0].opener(described), sides[1].opener(described),
+			&Wanted{[2]string{"", "t"}, limit}, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -253,4 +257,18 @@ func holds(rows [][]*string, row []*string) bool {
 	return row != nil && slices.ContainsFunc(rows, func(r []*string) bool {
 		return text(r, []int{0, 1, 2, 3}) == text(row, []int{0, 1, 2, 3})
 	})
+}
+
+// TestTableListedTwice: a dump that lists a table twice, with different columns, is refused.
+func TestTableListedTwice(t *testing.T) {
+	t.Parallel()
+	id := "1"
+	twice := memory{[]engine.Table{{Name: "t", Columns: []engine.Column{{Name: "a"}}},
+		{Name: "t", Columns: []engine.Column{{Name: "b"}, {Name: "a"}}}}, [][][]*string{{{&id}}, {{&id, &id}}}}
+	for _, sides := range [][2]memory{{twice, {}}, {{}, twice}, {twice, twice}} {
+		_, _, err := Compare(t.Context(), sides[0].opener(nil), sides[1].opener(nil), nil, "")
+		if snap.CodeOf(err) != snap.CodeCorrupt {
+			t.Errorf("%v", err)
+		}
+	}
 }

@@ -2,9 +2,11 @@ package diff
 
 import (
 	"encoding/binary"
+	"fmt"
 	"hash/maphash"
 	"slices"
 
+	"snap"
 	"snap/internal/engine"
 	"snap/internal/schema"
 )
@@ -31,29 +33,36 @@ type compared struct {
 	key     [2][]int // for each side, the positions of the primary key's columns; nil without one
 }
 
-func newComparison(before, after Side, dir string) *comparison {
+func newComparison(before, after Side, dir string) (*comparison, error) {
 	c := &comparison{seeds: [3]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed(), maphash.MakeSeed()}}
 	for i := range c.spills {
 		c.spills[i] = &spill{dir: dir, size: blockEntries * entrySize}
 	}
-	c.match([2][]engine.Table{before.Tables(), after.Tables()})
+	if err := c.match([2][]engine.Table{before.Tables(), after.Tables()}); err != nil {
+		return nil, err
+	}
 	for at := range c.tables {
 		c.tables[at].findKey([2]Side{before, after}, [2]int{slices.Index(c.at[0], at), slices.Index(c.at[1], at)})
 	}
 	for i := range c.counts {
 		c.counts[i] = make([]int64, len(c.tables))
 	}
-	return c
+	return c, nil
 }
 
-// match finds the tables and columns that exist on both sides.
-func (c *comparison) match(sides [2][]engine.Table) {
+// match finds the tables and columns that exist on both sides. It fails if a side lists a table
+// twice, because then its columns would not be known.
+func (c *comparison) match(sides [2][]engine.Table) error {
 	names := map[[2]string][2]*engine.Table{}
 	var all []engine.Table
 	for i, list := range sides {
 		for j, t := range list {
 			name := [2]string{t.Schema, t.Name}
 			pair, known := names[name]
+			if pair[i] != nil {
+				return &snap.Error{Code: snap.CodeCorrupt, Hint: "build it again, or pull it again",
+					Detail: fmt.Sprintf("the snapshot lists the table %s twice", label(t.Schema, t.Name))}
+			}
 			if !known {
 				all = append(all, engine.Table{Schema: t.Schema, Name: t.Name})
 			}
@@ -78,6 +87,7 @@ func (c *comparison) match(sides [2][]engine.Table) {
 			c.at[i] = append(c.at[i], index[[2]string{t.Schema, t.Name}])
 		}
 	}
+	return nil
 }
 
 // commonColumns returns the positions, on each side, of the columns with equal names.

@@ -23,60 +23,42 @@ type Rows struct {
 	More    int64 // number of differing rows beyond the limit
 }
 
-// Opener opens a side. Each reading can be used once.
-type Opener func(context.Context) (Side, error)
-
-// CompareRows returns up to limit rows of one table that differ. It reads each side twice: the
-// second time for the values of the rows. The table must exist on both sides.
-func CompareRows(ctx context.Context, before, after Opener, table [2]string, limit int, dir string) (Rows, error) {
-	c, found, err := findRows(ctx, before, after, table, limit, dir)
-	if err != nil {
-		return Rows{}, err
-	}
-	for i, open := range []Opener{before, after} {
-		if err := found.read(ctx, c, i, open); err != nil {
-			return Rows{}, err
-		}
-	}
-	return found.result(), nil
-}
-
 // ErrNoTable means that a table does not exist on both sides.
 var ErrNoTable = errors.New("the table does not exist on both sides")
 
-// findRows finds the identities of the rows that differ.
-func findRows(ctx context.Context, before, after Opener, table [2]string, limit int, dir string) (*comparison, *found,
-	error) {
-	var sides [2]Side
-	for i, open := range []Opener{before, after} {
-		var err error
-		if sides[i], err = open(ctx); err != nil {
-			return nil, nil, err
-		}
-		defer sides[i].Close() //nolint:errcheck // it was only read
+// find begins to collect the wanted rows. It returns nil if none are wanted.
+func (c *comparison) find(want *Wanted, before Side) (*found, error) {
+	if want == nil {
+		return nil, nil //nolint:nilnil // no rows are wanted
 	}
-	c := newComparison(sides[0], sides[1], dir)
-	defer c.close()
-	f := &found{pairs: map[identity]*pair{}}
-	if f.table = c.index(table); f.table < 0 || !c.tables[f.table].shared {
-		return nil, nil, ErrNoTable
+	f := &found{table: c.index(want.Table), limit: int64(want.Limit), pairs: map[identity]*pair{}}
+	if f.table < 0 || !c.tables[f.table].shared {
+		return nil, ErrNoTable
 	}
-	f.describe(c, sides[0])
-	if err := c.read(ctx, sides[0], sides[1]); err != nil {
-		return nil, nil, err
+	f.describe(c, before)
+	return f, nil
+}
+
+// note remembers the rows of an identity, unless there are enough.
+func (f *found) note(id identity, removed, added, changed int64) {
+	n := removed + added + changed
+	if f.size+n > f.limit {
+		f.Rows.More += n
+		return
 	}
-	err := c.differences(func(at int, id identity, removed, added, changed int64) {
-		if at != f.table {
-			return
+	f.size += n
+	f.pairs[id] = &pair{left: [2]int64{removed + changed, added + changed}}
+}
+
+// rows reads the values of the noted rows on both sides.
+func (f *found) rows(ctx context.Context, c *comparison, sides ...Opener) (*Rows, error) {
+	for i, open := range sides {
+		if err := f.read(ctx, c, i, open); err != nil {
+			return nil, err
 		}
-		if n := removed + added + changed; f.size+n > int64(limit) {
-			f.Rows.More += n
-			return
-		}
-		f.size += removed + added + changed
-		f.pairs[id] = &pair{left: [2]int64{removed + changed, added + changed}}
-	})
-	return c, f, err
+	}
+	f.pairUp()
+	return &f.Rows, nil
 }
 
 // index returns the index of a table, or -1.
@@ -89,7 +71,8 @@ type found struct {
 	Rows
 
 	table int
-	size  int64
+	limit int64
+	size  int64 // number of noted rows
 	pairs map[identity]*pair
 	order []identity // in the order of the dumps
 }
@@ -149,8 +132,8 @@ func textOf(r engine.Reading, field []byte) *string {
 	return &text
 }
 
-// result pairs the rows of each identity.
-func (f *found) result() Rows {
+// pairUp pairs the rows of each identity.
+func (f *found) pairUp() {
 	for _, id := range f.order {
 		before, after := f.pairs[id].values[0], f.pairs[id].values[1]
 		for i := range max(len(before), len(after)) {
@@ -164,5 +147,4 @@ func (f *found) result() Rows {
 			}
 		}
 	}
-	return f.Rows
 }

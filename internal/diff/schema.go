@@ -32,8 +32,8 @@ type object struct {
 
 func (o object) key() [3]string { return [3]string{o.kind, o.name, o.on} }
 
-// compareSchemas compares the descriptions of both sides. Then it compares the SQL texts, which show
-// what descriptions do not contain, such as the body of a function.
+// compareSchemas compares the descriptions of both sides and then their SQL texts. Only the texts
+// contain some parts of a schema, such as the body of a function.
 func compareSchemas(before, after Side) []Change {
 	var all []Change
 	told := map[string]bool{} // names of described objects that differ or belong to a table that does

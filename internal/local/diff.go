@@ -64,38 +64,21 @@ func (a *Agent) Diff(ctx context.Context, before, after string, o DiffOptions, p
 		d.Warnings = append(d.Warnings, "a snapshot has no description of its tables: "+
 			"rows are compared without their keys, and columns only by their SQL")
 	}
+	var want *diff.Wanted
+	if o.Table != "" {
+		table, err := findTable(o.Table, first.dump.Info.Tables, second.dump.Info.Tables)
+		if err != nil {
+			return d, err
+		}
+		want = &diff.Wanted{Table: table, Limit: o.Limit}
+	}
 	p.phase("compare")
-	if d.Result, err = compareSides(ctx, first, second, dir); err == nil && o.Table != "" {
-		d.Rows, err = compareRows(ctx, first, second, o, dir)
-	}
-	return d, diskError(err, "compare the snapshots")
-}
-
-func compareSides(ctx context.Context, before, after diffSide, dir string) (diff.Result, error) {
-	b, err := before.open(ctx)
-	if err != nil {
-		return diff.Result{}, err
-	}
-	defer b.Close() //nolint:errcheck // it was only read
-	a, err := after.open(ctx)
-	if err != nil {
-		return diff.Result{}, err
-	}
-	defer a.Close() //nolint:errcheck // it was only read
-	return diff.Compare(ctx, b, a, dir)
-}
-
-func compareRows(ctx context.Context, before, after diffSide, o DiffOptions, dir string) (*diff.Rows, error) {
-	name, err := findTable(o.Table, before.dump.Info.Tables, after.dump.Info.Tables)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := diff.CompareRows(ctx, before.open, after.open, name, o.Limit, dir)
+	d.Result, d.Rows, err = diff.Compare(ctx, first.open, second.open, want, dir)
 	if errors.Is(err, diff.ErrNoTable) {
 		err = snap.Usage(fmt.Sprintf("the table %s does not exist on both sides", o.Table),
 			"list the rows of a table that exists on both sides")
 	}
-	return &rows, err
+	return d, diskError(err, "compare the snapshots")
 }
 
 // findTable returns the schema and name of a table that is given as "table" or "schema.table".
