@@ -18,8 +18,19 @@ const maxLine = 120
 // where a break would change the text.
 func TestLinesFit(t *testing.T) {
 	t.Parallel()
+	for file, source := range tracked(t, ".go") {
+		for i, line := range wideLines(t, file, source) {
+			t.Errorf("%s:%d: %d columns", file, i, width(line))
+		}
+	}
+}
+
+// tracked returns the tracked files whose names end with a suffix.
+func tracked(t *testing.T, suffix string) map[string][]byte {
+	t.Helper()
+	all := map[string][]byte{}
 	for _, file := range trackedFiles(t) {
-		if !strings.HasSuffix(file, ".go") {
+		if !strings.HasSuffix(file, suffix) {
 			continue
 		}
 		source, err := os.ReadFile(file)
@@ -29,10 +40,9 @@ func TestLinesFit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, line := range wideLines(t, file, source) {
-			t.Errorf("%s:%d: %d columns", file, i, width(line))
-		}
+		all[file] = source
 	}
+	return all
 }
 
 // wideLines returns the lines of a file that are too wide, by number.
@@ -70,17 +80,7 @@ const maxProse = 100
 // lines with links may be.
 func TestProseFits(t *testing.T) {
 	t.Parallel()
-	for _, file := range trackedFiles(t) {
-		if !strings.HasSuffix(file, ".md") {
-			continue
-		}
-		source, err := os.ReadFile(file)
-		if os.IsNotExist(err) {
-			continue // removed, and not committed yet
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	for file, source := range tracked(t, ".md") {
 		code := false
 		for i, line := range strings.Split(string(source), "\n") {
 			fence := strings.HasPrefix(strings.TrimSpace(line), "```")

@@ -69,12 +69,8 @@ func TestAction(t *testing.T) {
 	runScripts(t, dir, jobSetup(t))
 }
 
-// actionScript pushes a snapshot as a person and shares it org-wide. Then the action's step loads
-// it.
-func actionScript(step, kind string) string {
-	return `
-[!exec:bash] skip 'needs bash: the action is shell commands'
-sqlite shop.db make.sql
+// pushedScript pushes a masked snapshot as a person and shares it org-wide.
+const pushedScript = `sqlite shop.db make.sql
 as alice@acme.test
 exec snapcli targets add shop --source sqlite://$WORK/shop.db
 exec snapcli build shop
@@ -82,7 +78,14 @@ exec snapcli sanitize shop --sql mask.sql
 exec snapcli push shop --cloud --type sanitized --json
 capture ID '"id": "(snap_\w+)"'
 exec snapcli cloud snapshots share $ID
-env SNAPCLI_CLOUD__API_KEY=
+`
+
+// actionScript pushes a snapshot as a person and shares it org-wide. Then the action's step loads
+// it.
+func actionScript(step, kind string) string {
+	return `
+[!exec:bash] skip 'needs bash: the action is shell commands'
+` + pushedScript + `env SNAPCLI_CLOUD__API_KEY=
 env SNAPCLI_CONFIG_DIR=$WORK/runner
 env SNAPCLI_DATA_DIR=$WORK/runner
 env TARGET=shop

@@ -153,15 +153,7 @@ const pullRequestScript = `
 [!exec:bash] skip 'needs bash: the action is shell commands'
 [!exec:jq] skip 'needs jq'
 [!exec:curl] skip 'needs curl'
-sqlite shop.db make.sql
-as alice@acme.test
-exec snapcli targets add shop --source sqlite://$WORK/shop.db
-exec snapcli build shop
-exec snapcli sanitize shop --sql mask.sql
-exec snapcli push shop --cloud --type sanitized --json
-capture ID '"id": "(snap_\w+)"'
-exec snapcli cloud snapshots share $ID
-env SNAPCLI_CLOUD__API_KEY=
+` + pushedScript + `env SNAPCLI_CLOUD__API_KEY=
 env SNAPCLI_CONFIG_DIR=$WORK/runner
 env DATA=
 env HOME=$WORK/home
@@ -227,15 +219,7 @@ const mergeRequestScript = `
 [!exec:bash] skip 'needs bash: the recipe is shell commands'
 [!exec:jq] skip 'needs jq'
 [!exec:curl] skip 'needs curl'
-sqlite shop.db make.sql
-as alice@acme.test
-exec snapcli targets add shop --source sqlite://$WORK/shop.db
-exec snapcli build shop
-exec snapcli sanitize shop --sql mask.sql
-exec snapcli push shop --cloud --type sanitized --json
-capture ID '"id": "(snap_\w+)"'
-exec snapcli cloud snapshots share $ID
-as mia@acme.test
+` + pushedScript + `as mia@acme.test
 env SNAP_KEY=$SNAPCLI_CLOUD__API_KEY
 env SNAPCLI_DATA_DIR=$WORK/runner
 env CLONE=mr-12

@@ -3,12 +3,10 @@ package local
 import (
 	"database/sql"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"snap/internal/sanitize"
-	"snap/internal/servertest"
 )
 
 // No masked value is an original of anybody, not only of the sampled rows: with 3,000 addresses and
@@ -20,14 +18,7 @@ func TestMasksAvoidAllOriginals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newShop(t)
-			target := Target{Name: "many", Source: "sqlite://" + filepath.Join(s.dir, "a.db"),
-				Destination: "sqlite://" + filepath.Join(s.dir, "b.db")}
-			switch name {
-			case "postgres":
-				target.Source, target.Destination = servertest.Postgres(t), servertest.Postgres(t)
-			case "mysql":
-				target.Source, target.Destination = servertest.MySQL(t, "mysql-8.0"), servertest.MySQL(t, "mysql-8.0")
-			}
+			target := s.targetOn(t, name, "many")
 			db, err := sql.Open(driver, dsnOf(driver, target.Source))
 			if err != nil {
 				t.Fatal(err)

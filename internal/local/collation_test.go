@@ -3,11 +3,8 @@ package local
 import (
 	"database/sql"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"snap/internal/servertest"
 )
 
 // Values that differ only in case stay together where the database compares without case: unique
@@ -23,14 +20,7 @@ func TestCollationsAreRespected(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newShop(t)
-			target := Target{Name: "folded", Source: "sqlite://" + filepath.Join(s.dir, "a.db"),
-				Destination: "sqlite://" + filepath.Join(s.dir, "b.db")}
-			switch name {
-			case "postgres":
-				target.Source, target.Destination = servertest.Postgres(t), servertest.Postgres(t)
-			case "mysql":
-				target.Source, target.Destination = servertest.MySQL(t, "mysql-8.0"), servertest.MySQL(t, "mysql-8.0")
-			}
+			target := s.targetOn(t, name, "folded")
 			open := func(url string) *sql.DB {
 				db, err := sql.Open(c.driver, dsnOf(c.driver, url))
 				if err != nil {

@@ -2,12 +2,10 @@ package local
 
 import (
 	"database/sql"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"snap"
-	"snap/internal/servertest"
 )
 
 // Originals in the schema stop a run, with the objects and without values. schema_literals redacts
@@ -30,14 +28,7 @@ func TestSchemaLiterals(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newShop(t)
-			target := Target{Name: "literals", Source: "sqlite://" + filepath.Join(s.dir, "a.db"),
-				Destination: "sqlite://" + filepath.Join(s.dir, "b.db")}
-			switch name {
-			case "postgres":
-				target.Source, target.Destination = servertest.Postgres(t), servertest.Postgres(t)
-			case "mysql":
-				target.Source, target.Destination = servertest.MySQL(t, "mysql-8.0"), servertest.MySQL(t, "mysql-8.0")
-			}
+			target := s.targetOn(t, name, "literals")
 			db, err := sql.Open(c.driver, dsnOf(c.driver, target.Source))
 			if err != nil {
 				t.Fatal(err)

@@ -126,6 +126,21 @@ func TestSQLThatLeavesOriginals(t *testing.T) {
 	}
 }
 
+// targetOn returns a target with two new databases: of "sqlite", "postgres" or "mysql", which is MySQL
+// 8.0.
+func (s shop) targetOn(t *testing.T, server, name string) Target {
+	t.Helper()
+	switch server {
+	case "postgres":
+		return Target{Name: name, Source: servertest.Postgres(t), Destination: servertest.Postgres(t)}
+	case "mysql":
+		return Target{Name: name, Source: servertest.MySQL(t, "mysql-8.0"),
+			Destination: servertest.MySQL(t, "mysql-8.0")}
+	}
+	return Target{Name: name, Source: "sqlite://" + filepath.Join(s.dir, "a.db"),
+		Destination: "sqlite://" + filepath.Join(s.dir, "b.db")}
+}
+
 // dsnOf is a database's URL as its driver takes it.
 func dsnOf(driver, url string) string {
 	switch driver {

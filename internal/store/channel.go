@@ -30,8 +30,8 @@ func (s *Store) Channels(ctx context.Context, c snap.Caller) ([]Channel, error) 
 	return collect(ctx, s, selectChannel+`WHERE h.org_id = $1 ORDER BY h.target, h.id`, scanChannel, c.Org.ID)
 }
 
-const selectChannel = `SELECT h.id, h.target, h.type, g.id, coalesce(g.group_id, ''), coalesce(g.name, ''), h.created_at,
-		coalesce(u.email, ''), h.expect_every
+const selectChannel = `SELECT h.id, h.target, h.type, g.id, coalesce(g.group_id, ''), coalesce(g.name, ''),
+		h.created_at, coalesce(u.email, ''), h.expect_every
 	FROM channels h LEFT JOIN groups g ON g.id = h.group_id LEFT JOIN users u ON u.id = h.created_by `
 
 func scanChannel(rows *sql.Rows) (h Channel, err error) {
