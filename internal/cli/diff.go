@@ -15,7 +15,7 @@ import (
 	"snap/internal/local"
 )
 
-// The exit codes of diff, which are those of the Unix command.
+// The exit codes of diff and of sanitize --check, which are those of Unix's diff.
 const (
 	exitDifferent = 1
 	exitTrouble   = 2
@@ -76,10 +76,16 @@ func (a *app) diff(ctx context.Context, agent *local.Agent, names []string, o lo
 	if err == nil {
 		err = a.printDiff(d)
 	}
-	if err == nil {
-		if d.Equal() {
-			return nil
-		}
+	return a.compared(ctx, err == nil && d.Equal(), err)
+}
+
+// compared returns the exit code of a command that compares, as diff does: 0 if nothing differs, 1
+// if something does, and above 1 after an error, which it reports.
+func (a *app) compared(ctx context.Context, equal bool, err error) error {
+	switch {
+	case err == nil && equal:
+		return nil
+	case err == nil:
 		return exited(exitDifferent)
 	}
 	if exit := a.report(ctx, err); exit != exitDifferent {

@@ -20,6 +20,7 @@ var printed = []struct {
 	{"build", localView{}},
 	{"sanitize", localView{}},
 	{"sanitize --init", rulesWritten{}},
+	{"sanitize --check", rulesCheckView{}},
 	{"load", loaded{}},
 	{"clone, clones, clones list", []cloneView{}},
 	{"reset", cloneView{}},

@@ -13,7 +13,7 @@ import (
 
 func (a *app) sanitizeCommand() *cobra.Command {
 	var o local.SanitizeOptions
-	var initial, reviewed bool
+	var initial, reviewed, checked bool
 	cmd := &cobra.Command{
 		Use:   "sanitize TARGET",
 		Short: "Make a masked copy of a snapshot",
@@ -31,10 +31,15 @@ change another database, an account, a setting or a file.
 --init drafts a rules file from the snapshot's tables and values, for you to
 read and correct, and adds it to the target's configuration. --review goes
 through the drafted rules on the terminal: columns with the same reason are
-decided together, with one key. Each decision is saved at once.`,
+decided together, with one key. Each decision is saved at once.
+
+--check masks nothing. It prints the columns that the rules do not know yet,
+such as a column added since. The exit code is 0 if there are none, 1 if there
+are some, and above 1 after an error.`,
 		Example: examples(
 			"draft rules from the snapshot", "snapcli sanitize shop --init --rules shop.rules.yaml",
 			"decide on what the draft left open", "snapcli sanitize shop --review",
+			"does every column have a rule", "snapcli sanitize shop --check",
 			"mask as the target's configuration says", "snapcli sanitize shop",
 			"run a SQL file on the copy", "snapcli sanitize shop --sql mask.sql"),
 		Args:              command.ExactArgs("target"),
@@ -45,6 +50,8 @@ decided together, with one key. Each decision is saved at once.`,
 				return a.suggestRules(cmd.Context(), args[0], o)
 			case reviewed:
 				return a.reviewRules(cmd.Context(), args[0], o.Rules)
+			case checked:
+				return a.checkRules(cmd.Context(), args[0], o)
 			}
 			return a.sanitize(cmd.Context(), args[0], o)
 		},
@@ -55,9 +62,10 @@ decided together, with one key. Each decision is saved at once.`,
 	jobsFlag(cmd, &o.Jobs, "tables at once; 0 is the target's setting")
 	cmd.Flags().BoolVar(&initial, "init", false, "draft a rules file instead of masking")
 	cmd.Flags().BoolVar(&reviewed, "review", false, "decide on the drafted rules, group by group")
+	cmd.Flags().BoolVar(&checked, "check", false, "only print the columns that the rules do not know yet")
 	identityFlag(cmd, &o.Identity)
 	encryptFlags(cmd, &o.Encrypt)
-	cmd.MarkFlagsMutuallyExclusive("init", "sql", "review")
+	cmd.MarkFlagsMutuallyExclusive("init", "sql", "review", "check")
 	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeLocal)
 	a.jsonFlag(cmd)
 	return cmd

@@ -38,23 +38,15 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 			"add large_objects: drop, or large_objects: keep, to the rules file")
 	}
 	used := r.dropped(c)
-	var missing, open []string
 	f, chosen := factsOf(c), map[columnID]ColumnRule{}
 	originals := r.avoided(c)
 	for _, t := range c.Tables {
 		plan := engine.TablePlan{Columns: map[string]engine.Mask{}}
 		for _, column := range t.Columns {
-			label := tableLabel(t) + "." + column.Name
 			rule, where, ok := r.find(t, column.Name)
 			used[where] = true
-			switch {
-			case !ok:
-				missing = append(missing, label)
-				continue
-			case rule.Mask == Undecided:
-				table, name, _ := strings.Cut(where, "\x00")
-				open = append(open, label+r.line(table, name))
-				continue
+			if !ok || rule.Mask == Undecided {
+				continue // requireComplete names it
 			}
 			known := f.of[columnID{t.Schema, t.Name, column.Name}]
 			chosen[known.id] = rule
@@ -77,7 +69,7 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 		}
 		p.Plan.Tables[[2]string{t.Schema, t.Name}] = plan
 	}
-	if err := r.requireComplete(missing, open, used); err != nil {
+	if err := r.requireComplete(r.Unknown(c), used); err != nil {
 		return p, err
 	}
 	return p, r.checkFits(f, chosen, key)
@@ -135,9 +127,43 @@ func (p *Prepared) watch(rule ColumnRule, c *column, mask engine.Mask, stored fu
 	}
 }
 
+// Unknown is a column without a decision: no rule covers it, or its rule is [Undecided].
+type Unknown struct {
+	Table, Column, Type string
+	Undecided           bool
+	line                string // of the undecided rule
+}
+
+// Unknown returns the columns of a dump that the rules do not decide on, in its order.
+func (r *Rules) Unknown(c engine.Contents) (all []Unknown) {
+	for _, t := range c.Tables {
+		for _, column := range t.Columns {
+			rule, where, ok := r.find(t, column.Name)
+			if ok && rule.Mask != Undecided {
+				continue
+			}
+			u := Unknown{Table: tableLabel(t), Column: column.Name, Type: column.Type, Undecided: ok}
+			if ok {
+				table, name, _ := strings.Cut(where, "\x00")
+				u.line = r.line(table, name)
+			}
+			all = append(all, u)
+		}
+	}
+	return all
+}
+
 // requireComplete returns an error unless every column has a rule, every decision is made and every
 // rule matches something.
-func (r *Rules) requireComplete(missing, open []string, used map[string]bool) error {
+func (r *Rules) requireComplete(unknown []Unknown, used map[string]bool) error {
+	var missing, open []string
+	for _, u := range unknown {
+		if label := u.Table + "." + u.Column; u.Undecided {
+			open = append(open, label+u.line)
+		} else {
+			missing = append(missing, label)
+		}
+	}
 	switch {
 	case len(missing) > 0:
 		return snap.Invalid(fmt.Sprintf("%s: no rule covers %s", r.path, some(missing)),
