@@ -143,9 +143,11 @@ func (a *Agent) byRules(ctx context.Context, w maskedCopy, rules *sanitize.Rules
 			info.Schema = m.dump.Info.Schema // rules change only rows, so the schema remains
 		}
 		if scanner.Leaked() {
-			if err := m.locate(ctx, prepared, contents); err != nil {
+			chances, err := m.locate(ctx, prepared, contents)
+			if err != nil {
 				return info, err
 			}
+			scanner.Excuse(chances)
 		}
 		if err := literals.Result(rules.SchemaLiterals); err != nil {
 			return info, err
@@ -194,13 +196,14 @@ func (a *Agent) writeProven(ctx context.Context, w maskedCopy, m *masking, d dra
 	return s, err
 }
 
-// locate masks the dump a second time to report which columns contain original values.
-func (m *masking) locate(ctx context.Context, p sanitize.Prepared, c engine.Contents) error {
-	l := sanitize.NewLocator(p.Originals)
+// locate masks the dump a second time to report which columns contain original values. It returns the
+// values that are there by coincidence, in every form.
+func (m *masking) locate(ctx context.Context, p sanitize.Prepared, c engine.Contents) ([]sanitize.Watched, error) {
+	l := p.Locator()
 	if _, err := m.rewriter.Rewrite(ctx, m.dump, l.Plan(p.Plan, c), io.Discard, m.options); err != nil {
-		return err
+		return nil, err
 	}
-	return l.Result(false, sanitize.FixByRule)
+	return p.Forms(l.Coincidences()...), l.Result(false, sanitize.FixByRule)
 }
 
 // writeBetween writes the output of the rules to a temporary file that cannot be mistaken for a

@@ -245,6 +245,36 @@ func texts(t *testing.T, url, query string) (v string) {
 	return v
 }
 
+// A masked value that is another row's original by chance does not stop a run, in whatever form and
+// however often the file holds it.
+func TestCoincidencesDoNotStop(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	path := filepath.Join(s.dir, "cars.db")
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	statements := "CREATE TABLE car (plate TEXT PRIMARY KEY); CREATE INDEX again ON car (lower(plate));"
+	for c := 'A'; c <= 'Z'; c++ { // key permutes them among themselves
+		statements += fmt.Sprintf(" INSERT INTO car VALUES ('%c\\-/-/-/-');", c)
+	}
+	if _, err := db.Exec(statements); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.AddTarget(Target{Name: "cars", Source: "sqlite://" + path}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Build(t.Context(), "cars", BuildOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	rules := s.rulesFile(t, "tables: {car: {columns: {plate: key}}}\n")
+	if _, err := s.Sanitize(t.Context(), "cars", SanitizeOptions{Rules: rules}, nil); err != nil {
+		t.Error(err)
+	}
+}
+
 // Commands that need this machine's first mask key at once get one key, only its
 // owner can read it, and a damaged one is not replaced.
 func TestMaskKeyOfThisMachine(t *testing.T) {

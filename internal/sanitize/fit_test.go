@@ -187,6 +187,9 @@ func TestNetworksPlacesAndDocuments(t *testing.T) {
 		{"mac", "macaddr", "00:1b:44:11:3a:b7", func(v string) bool { return len(v) == 17 }},
 		{"mac", "macaddr8", "00:1b:44:11:3a:b7:01:02", func(v string) bool { return len(v) == 23 }},
 		{"coordinates", "double precision", "52.52", func(v string) bool { return strings.HasPrefix(v, "52.") }},
+		{"coordinates", "text", "POINT(13.4 52.5) Maria", func(v string) bool {
+			return strings.HasPrefix(v, "POINT(13.") && strings.HasSuffix(v, ") xxxxx")
+		}},
 		{"coordinates", "point", "(13.4,52.5)", func(v string) bool { return strings.HasPrefix(v, "(13.") }},
 		{"user_name", "text", "maria.meyer", func(v string) bool { return strings.Contains(v, "_") }},
 		{"redact", "jsonb", `{"email": "maria@x.example", "n": 17, "ok": true}`, func(v string) bool {

@@ -135,7 +135,7 @@ func (l *Literals) stop(otherwise string) error {
 
 // Explains reports whether every finding of a scanner is in the schema.
 func (l *Literals) Explains(s *Scanner) bool {
-	for column := range s.found {
+	for _, column := range s.columns() {
 		if l.found[column] == nil {
 			return false
 		}

@@ -18,6 +18,9 @@ type Locator struct {
 	rows map[place]int
 	same map[int]bool // values still unchanged in their own column
 	seen map[int]map[string]bool
+
+	random  map[string]bool // columns whose values are random, so that one can equal an original by chance
+	chances map[int]bool    // values found by chance
 }
 
 // place records that values of the column of were found in the column in.
@@ -26,7 +29,14 @@ type place struct{ of, in string }
 // NewLocator returns a locator of the given originals, which are UTF-8 text.
 func NewLocator(originals []Watched) *Locator {
 	return &Locator{f: newFinder(originals), rows: map[place]int{}, same: map[int]bool{},
-		seen: map[int]map[string]bool{}}
+		seen: map[int]map[string]bool{}, chances: map[int]bool{}}
+}
+
+// Locator returns a locator of the plan's originals, which tells coincidences from leaks.
+func (p *Prepared) Locator() *Locator {
+	l := NewLocator(p.Originals)
+	l.random = p.random
+	return l
 }
 
 // Plan wraps another plan so that its output is searched. If the other plan has no tables, the
@@ -52,18 +62,24 @@ func (l *Locator) observe(label string, mask engine.Mask) engine.Mask {
 			masked, null = mask(v)
 		}
 		if !null && len(masked) >= minWatched {
-			l.record(label, masked)
+			l.record(label, v, masked)
 		}
 		return masked, null
 	}
 }
 
-func (l *Locator) record(label, v string) {
+// record notes the originals in a masked value. A value that a random mask made of one without the
+// original has it by chance.
+func (l *Locator) record(label, before, v string) {
 	in := map[string]bool{}
 	l.f.find([]byte(v), len(v), 0, func(at, _ int) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		w := l.f.watched[at]
+		if l.random[label] && !contains(before, w.Value) {
+			l.chances[at] = true
+			return
+		}
 		if w.Column == label && w.Value == v {
 			l.same[at] = true
 			return
@@ -79,6 +95,23 @@ func (l *Locator) record(label, v string) {
 	for of := range in {
 		l.rows[place{of, label}]++
 	}
+}
+
+// contains reports whether a text contains a value in any form and case.
+func contains(text, value string) bool {
+	text = strings.ToLower(text)
+	return slices.ContainsFunc(formsOf(value), func(form string) bool {
+		return strings.Contains(text, strings.ToLower(form))
+	})
+}
+
+// Coincidences returns the originals that random masks made of other values.
+func (l *Locator) Coincidences() []Watched {
+	var all []Watched
+	for at := range l.chances {
+		all = append(all, l.f.watched[at])
+	}
+	return all
 }
 
 // Found returns the places in a fixed order. With changedOnly it omits values that remain unchanged

@@ -176,5 +176,6 @@ func checkPartial(c ColumnRule) string {
 	return ""
 }
 
-// withSettings are the masks that cannot be used by their name alone.
+// withSettings are the masks that cannot be used by their name alone. Their settings decide which parts
+// of a value remain.
 var withSettings = []string{"choice", "dictionary", "replace", "json", "constant"}

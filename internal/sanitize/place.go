@@ -17,8 +17,23 @@ const meterDegrees = 1 / 111_320.0
 
 var coordinateForm = regexp.MustCompile(`-?[0-9]+(\.[0-9]+)?`)
 
+// placeWords are the words that belong to coordinates. Others are redacted.
+var placeWords = regexp.MustCompile(`(?i)^(point|srid|type|coordinates|lat|latitude|lng|lon|long|longitude|[nsewzm])$`)
+
+var wordForm = regexp.MustCompile(`[\pL\p{Co}]+`)
+
+// onlyPlace redacts the words of a text that are no part of coordinates.
+func onlyPlace(v string) string {
+	return wordForm.ReplaceAllStringFunc(v, func(w string) string {
+		if placeWords.MatchString(w) {
+			return w
+		}
+		return redact(w)
+	})
+}
+
 // coordinates moves every number of a value by up to the given metres. The value is a latitude, a
-// longitude, or a point as text. A value without a number becomes NULL.
+// longitude, or a point as text. A value without a number becomes NULL, and other words are redacted.
 func coordinates(key []byte, c ColumnRule, limit int) engine.Mask {
 	meters := c.Meters
 	if meters == 0 {
@@ -30,7 +45,7 @@ func coordinates(key []byte, c ColumnRule, limit int) engine.Mask {
 			return "", true
 		}
 		r := from.draws(v)
-		return cut(coordinateForm.ReplaceAllStringFunc(v, func(number string) string {
+		return cut(coordinateForm.ReplaceAllStringFunc(onlyPlace(v), func(number string) string {
 			n, err := strconv.ParseFloat(number, 64)
 			if err != nil || math.IsInf(n, 0) {
 				return "0"

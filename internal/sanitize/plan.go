@@ -20,6 +20,9 @@ type Prepared struct {
 	Watch    []Watched // as they may be written in the dump
 
 	Originals []Watched // the same as UTF-8 text
+
+	stored func(value string) []string // see [engine.Contents]
+	random map[string]bool             // columns whose mask makes values without parts of the original
 }
 
 // Watched is an original value that must not be in the output.
@@ -32,7 +35,7 @@ const Samples = 200
 // matches nothing, or a decision is missing. The error names up to ten of them.
 func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 	p := Prepared{Plan: engine.Plan{Tables: map[[2]string]engine.TablePlan{},
-		KeepLargeObjects: r.LargeObjects == "keep"}}
+		KeepLargeObjects: r.LargeObjects == "keep"}, stored: c.Stored, random: map[string]bool{}}
 	if c.LargeObjects > 0 && r.LargeObjects == "" {
 		return p, snap.Invalid(fmt.Sprintf("no rule covers the %d large objects", c.LargeObjects),
 			"add large_objects: drop, or large_objects: keep, to the rules file")
@@ -61,7 +64,8 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 			if rule.Mask == "key" && known.unique {
 				plan.Permuted = append(plan.Permuted, column.Name)
 			}
-			p.watch(rule, known, mask, c.Stored)
+			p.random[known.label] = !slices.Contains(withSettings, rule.Mask)
+			p.watch(rule, known, mask)
 		}
 		if r.drops(t) {
 			plan.DropRows = true
@@ -104,7 +108,7 @@ func (r *Rules) avoided(c engine.Contents) map[string]map[string]bool {
 
 // watch records the samples that are particular enough not to occur elsewhere by chance, in their
 // stored form.
-func (p *Prepared) watch(rule ColumnRule, c *column, mask engine.Mask, stored func(string) []string) {
+func (p *Prepared) watch(rule ColumnRule, c *column, mask engine.Mask) {
 	for _, v := range c.samples {
 		if !worthWatching(v, c.typ) || !watchedRule(rule, v) {
 			continue
@@ -112,19 +116,28 @@ func (p *Prepared) watch(rule ColumnRule, c *column, mask engine.Mask, stored fu
 		if masked, null := mask(v); !null && masked == v {
 			continue
 		}
-		p.Originals = append(p.Originals, Watched{Column: c.label, Value: v})
-		for _, form := range formsOf(v) {
+		original := Watched{Column: c.label, Value: v}
+		p.Originals = append(p.Originals, original)
+		p.Watch = append(p.Watch, p.Forms(original)...)
+	}
+}
+
+// Forms returns an original in every form in which it may be written in the dump.
+func (p *Prepared) Forms(originals ...Watched) (all []Watched) {
+	for _, w := range originals {
+		for _, form := range formsOf(w.Value) {
 			forms := []string{form}
-			if stored != nil {
-				forms = stored(form)
+			if p.stored != nil {
+				forms = p.stored(form)
 			}
 			for _, f := range forms {
 				if len(f) >= minWatched {
-					p.Watch = append(p.Watch, Watched{Column: c.label, Value: f})
+					all = append(all, Watched{Column: w.Column, Value: f})
 				}
 			}
 		}
 	}
+	return all
 }
 
 // Unknown is a column without a decision: no rule covers it, or its rule is [Undecided].
