@@ -215,7 +215,7 @@ func (a account) dropUnused(ctx context.Context, server *sql.DB) error {
 		return err
 	}
 	if programs > 0 {
-		_, err = server.ExecContext(ctx, "ALTER USER "+a.quoted()+" ACCOUNT LOCK")
+		_, err = server.ExecContext(ctx, "ALTER USER IF EXISTS "+a.quoted()+" ACCOUNT LOCK")
 	} else {
 		_, err = server.ExecContext(ctx, "DROP USER IF EXISTS "+a.quoted())
 	}
