@@ -2,6 +2,8 @@ package servertest
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 )
@@ -21,4 +23,22 @@ func SmallDisk(t testing.TB, size int64) string {
 		}
 	})
 	return dir
+}
+
+// FillDisk fills a disk except for left bytes, and returns the file that does.
+func FillDisk(t testing.TB, disk string, left uint64) (ballast string) {
+	t.Helper()
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(disk, &s); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(filepath.Join(disk, "ballast"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := syscall.Fallocate(int(f.Fd()), 0, 0, int64(s.Bavail*uint64(s.Bsize)-left)); err != nil {
+		t.Fatal(err)
+	}
+	return f.Name()
 }

@@ -84,6 +84,28 @@ func CrashingPostgres(t testing.TB) (url string, crash func()) {
 	return crashing(t, start())
 }
 
+// PostgresIn is [Postgres] with a server of the test's own, whose data is in dir.
+func PostgresIn(t testing.TB, dir string) string {
+	t.Helper()
+	RequireServers(t, "PostgreSQL")
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // else its user does not come to dir
+		t.Fatal(err)
+	}
+	bin := PostgresBin()
+	url, _ := crashing(t, startWith(bin, func(place string, as *account) (string, error) {
+		if as != nil {
+			if err := os.Chown(dir, int(as.Uid), int(as.Gid)); err != nil {
+				return "", err
+			}
+		}
+		if err := os.Symlink(dir, filepath.Join(place, "data")); err != nil {
+			return "", err
+		}
+		return "", initialize(bin, place, as)
+	}))
+	return url
+}
+
 // StoppingPostgres is [Postgres] with a server of the test's own, and functions that stop the server,
 // as a crash does, and start it again. They return when it does not answer, or does.
 func StoppingPostgres(t testing.TB) (url string, stop, begin func()) {

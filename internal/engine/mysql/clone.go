@@ -245,9 +245,9 @@ func (s *scratch) readSource(ctx context.Context, source database) (tables []eng
 // ofDefiners matches the accounts of loads as owners of programs.
 const ofDefiners = "^snapcli_[0-9a-f]{16}@"
 
-// copyRows fills the tables from those of the source, several at a time, and returns how many rows
-// each took.
-func (s *scratch) copyRows(ctx context.Context) (map[string]int64, error) {
+// copyRows fills the tables from those of the source and then makes their indexes, several tables at
+// a time and the largest first. It returns how many rows each took.
+func (s *scratch) copyRows(ctx context.Context, inside *sql.DB, indexes map[string]string) (map[string]int64, error) {
 	db, err := s.here.open(s.here.name)
 	if err != nil {
 		return nil, err
@@ -257,12 +257,23 @@ func (s *scratch) copyRows(ctx context.Context) (map[string]int64, error) {
 	if err != nil {
 		return nil, err
 	}
+	bySize, err := names(ctx, db, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? "+
+		"ORDER BY data_length DESC", s.from)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(tables, func(a, b engine.Table) int {
+		return slices.Index(bySize, a.Name) - slices.Index(bySize, b.Name)
+	})
 	took := make([]int64, len(tables))
 	g, each := errgroup.WithContext(ctx)
 	g.SetLimit(s.o.Jobs)
 	for i, t := range tables {
 		g.Go(func() (err error) {
 			took[i], err = s.copyTable(each, db, t)
+			if statement, ok := indexes[t.Name]; ok && err == nil {
+				err = s.alter(each, inside, statement)
+			}
 			return err
 		})
 	}
@@ -276,13 +287,43 @@ func (s *scratch) copyRows(ctx context.Context) (map[string]int64, error) {
 	return rows, nil
 }
 
+// The source is read without locks. Unique checks are on because MariaDB would otherwise sort the
+// rows before it inserts them, although they are in the order of the primary key.
+const (
+	copiesInOrder   = "SET SESSION unique_checks = 1"
+	readsUnlocked   = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"
+	readsRepeatably = "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"
+)
+
+// erNeedsRepeatable is the error of a server whose binary log contains statements instead of rows.
+const erNeedsRepeatable = 1665
+
 // copyTable fills one table. It compares the numbers of rows of both tables.
 func (s *scratch) copyTable(ctx context.Context, db *sql.DB, t engine.Table) (int64, error) {
-	c, err := s.loading(ctx, db)
+	c, err := s.loading(ctx, db, copiesInOrder, readsUnlocked)
 	if err != nil {
 		return 0, err
 	}
 	defer c.Close()
+	statement := s.copyStatement(t)
+	if statement == "" {
+		return 0, nil
+	}
+	result, err := persistent(ctx, c, statement)
+	if number(err) == erNeedsRepeatable {
+		if _, err = c.ExecContext(ctx, readsRepeatably); err == nil {
+			result, err = persistent(ctx, c, statement)
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// copyStatement returns the statement that fills a table, or "" for a table whose columns are all
+// generated.
+func (s *scratch) copyStatement(t engine.Table) string {
 	var columns []string
 	for _, column := range t.Columns {
 		if !column.Generated {
@@ -298,14 +339,10 @@ func (s *scratch) copyTable(ctx context.Context, db *sql.DB, t engine.Table) (in
 	}
 	list := strings.Join(columns, ", ")
 	if list == "" {
-		return 0, nil
+		return ""
 	}
-	result, err := persistent(ctx, c, fmt.Sprintf("INSERT INTO %[1]s.%[2]s (%[3]s) SELECT %[3]s FROM %[4]s.%[2]s%[5]s",
-		quote(s.here.name), quote(t.Name), list, quote(s.from), versions))
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
+	return fmt.Sprintf("INSERT INTO %[1]s.%[2]s (%[3]s) SELECT %[3]s FROM %[4]s.%[2]s%[5]s",
+		quote(s.here.name), quote(t.Name), list, quote(s.from), versions)
 }
 
 // Reset implements [engine.Cloner]. It ends the connections to the clone.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"snap"
+	"snap/internal/engine"
 	"snap/internal/servertest"
 )
 
@@ -34,5 +35,21 @@ func checkRefusal(t *testing.T, name, url string, code snap.Code, detail, hint s
 	if snap.CodeOf(err) != code || code != "" && (!errors.As(err, &e) || !strings.Contains(e.Detail, detail) ||
 		!strings.Contains(e.Hint, hint) || strings.Contains(e.Detail, "\n")) {
 		t.Errorf("%s: %s: %+v", name, snap.CodeOf(err), err)
+	}
+}
+
+// A copy is whole where the server allows no reading without locks, because its binary log contains
+// statements.
+func TestCopyWithStatementsInTheLog(t *testing.T) {
+	t.Parallel()
+	from := servertest.OwnMySQL(t, "mariadb", t.TempDir(), "--log-bin=statements", "--binlog-format=STATEMENT",
+		"--server-id=1")
+	script(t, from, odd)
+	to := strings.Replace(from, "/own", "/snapcli_clone_x", 1)
+	if err := (Engine{}).Copy(t.Context(), from, to, engine.CopyOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := contents(t, to), contents(t, from); got != want {
+		t.Error(difference(want, got))
 	}
 }

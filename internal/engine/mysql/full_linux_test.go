@@ -2,10 +2,8 @@ package mysql
 
 import (
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"snap"
@@ -32,7 +30,7 @@ func TestFullDiskOfTheServer(t *testing.T) {
 				"EACH ROW "+
 				"SET NEW.a = 2;")
 		before := contents(t, to)
-		ballast := fillBut(t, disk, 16<<20)
+		ballast := servertest.FillDisk(t, disk, 16<<20)
 		if err := load(t, to, d, false); snap.CodeOf(err) != snap.CodeStorageFull ||
 			!strings.Contains(err.Error(), "no space left") {
 			t.Errorf("with a full disk: %v", err)
@@ -55,31 +53,13 @@ func TestFullDiskOfTheServer(t *testing.T) {
 	})
 }
 
-// fillBut fills a disk except for left bytes, and returns the file that does.
-func fillBut(t *testing.T, disk string, left uint64) string {
-	t.Helper()
-	var s syscall.Statfs_t
-	if err := syscall.Statfs(disk, &s); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Create(filepath.Join(disk, "ballast"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if err := syscall.Fallocate(int(f.Fd()), 0, 0, int64(s.Bavail*uint64(s.Bsize)-left)); err != nil {
-		t.Fatal(err)
-	}
-	return f.Name()
-}
-
 // A copy of a template for which the disk has no room is refused before it begins.
 func TestCopyChecksTheDisk(t *testing.T) {
 	t.Parallel()
 	disk := servertest.SmallDisk(t, 512<<20)
 	to := servertest.OwnMySQL(t, "mariadb", disk, "--innodb-log-file-size=8M")
 	script(t, to, big)
-	ballast := fillBut(t, disk, 1<<20)
+	ballast := servertest.FillDisk(t, disk, 1<<20)
 	err := Engine{}.Copy(t.Context(), to, strings.Replace(to, "/own", "/snapcli_clone_x", 1), engine.CopyOptions{})
 	if snap.CodeOf(err) != snap.CodeStorageFull || !strings.Contains(err.Error(), "a copy needs") {
 		t.Errorf("%v", err)

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -132,7 +133,7 @@ func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, w
 	// setting.
 	_, _ = c.ExecContext(ctx, "SET @unused = 0 /*!80030 , SESSION sql_require_primary_key = 0, SESSION "+
 		"sql_generate_invisible_primary_key = 0 */")
-	var indexes, references []string
+	indexes, references := map[string]string{}, []string{}
 	for _, q := range s.structure.Sequences {
 		if err := makeSequence(ctx, c, q); err != nil {
 			return err
@@ -144,25 +145,18 @@ func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, w
 			return err
 		}
 		if keys != "" {
-			indexes = append(indexes, "ALTER TABLE "+quote(t.Name)+" "+keys)
+			indexes[t.Name] = "ALTER TABLE " + quote(t.Name) + " " + keys
 		}
 		if foreign != "" {
 			references = append(references, "ALTER TABLE "+quote(t.Name)+" "+foreign)
 		}
 	}
-	load := func() (map[string]int64, error) { return s.load(ctx, db, rows) }
-	if s.from != "" {
-		load = func() (map[string]int64, error) { return s.copyRows(ctx) }
+	got, err := s.fillTables(ctx, db, rows, indexes)
+	if err == nil {
+		err = s.parallel(ctx, db, references) // a foreign key needs the other table's index
 	}
-	got, err := load()
 	if err != nil {
 		return err
-	}
-	s.o.Begin("index")
-	for _, statements := range [][]string{indexes, references} { // a foreign key needs the other table's index
-		if err := s.parallel(ctx, db, statements); err != nil {
-			return err
-		}
 	}
 	s.o.Begin("verify")
 	if err := s.verify(ctx, c, want, got); err != nil {
@@ -187,6 +181,20 @@ func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, w
 	return parseEvents(ctx, c, s.structure.Events)
 }
 
+// fillTables fills the tables, makes their indexes and returns the numbers of rows.
+func (s *scratch) fillTables(ctx context.Context, db *sql.DB, rows *bufio.Reader, indexes map[string]string) (
+	map[string]int64, error) {
+	if s.from != "" {
+		return s.copyRows(ctx, db, indexes)
+	}
+	got, err := s.load(ctx, db, rows)
+	if err != nil {
+		return nil, err
+	}
+	s.o.Begin("index")
+	return got, s.parallel(ctx, db, slices.Collect(maps.Values(indexes)))
+}
+
 // endSession closes a connection, so that no other user of the pool gets its database and modes.
 func endSession(c *sql.Conn) {
 	_ = c.Raw(func(any) error { return sqldriver.ErrBadConn })
@@ -194,14 +202,14 @@ func endSession(c *sql.Conn) {
 }
 
 // loading opens a connection that loads rows. It turns off checks that the source database has
-// already made.
-func (s *scratch) loading(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
+// already made, and then runs the statements of more.
+func (s *scratch) loading(ctx context.Context, db *sql.DB, more ...string) (*sql.Conn, error) {
 	settings := []string{"SET SESSION foreign_key_checks = 0, unique_checks = 0 /*M!100300 , check_constraint_checks " +
 		"= 0 */"}
 	if s.structure.hasHistory() {
 		settings = append(settings, "SET SESSION system_versioning_insert_history = 1")
 	}
-	c, err := session(ctx, db, settings...)
+	c, err := session(ctx, db, append(settings, more...)...)
 	if number(err) == erNoVariable {
 		err = noHistory(s.place.where(), err)
 	}
@@ -352,17 +360,19 @@ func (s *scratch) parallel(ctx context.Context, db *sql.DB, statements []string)
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(1, s.o.Jobs))
 	for _, statement := range statements {
-		g.Go(func() error {
-			c, err := s.loading(ctx, db)
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			_, err = persistent(ctx, c, statement)
-			return err
-		})
+		g.Go(func() error { return s.alter(ctx, db, statement) })
 	}
 	return g.Wait()
+}
+
+func (s *scratch) alter(ctx context.Context, db *sql.DB, statement string) error {
+	c, err := s.loading(ctx, db)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	_, err = persistent(ctx, c, statement)
+	return err
 }
 
 // persistent retries a statement that the server rolled back because of a conflict with another
