@@ -31,12 +31,14 @@ var house = map[string]struct {
 }{
 	".":   {both, nil},
 	"api": {both, []string{".", "internal/auditlog"}},
+	// The client makes cards and the service reads them.
+	"internal/card": {both, []string{".", "api"}},
 
 	"cmd/snapcli": {client, []string{"internal/cli"}},
 	"internal/cli": {client, []string{
 		".", "api", "internal/schema", "internal/login", "internal/local", "internal/foreign", "internal/webui",
 		"internal/archive", "internal/transfer", "internal/disk", "internal/command", "internal/clone",
-		"internal/nightly", "internal/diff",
+		"internal/nightly", "internal/diff", "internal/card",
 	}},
 	"internal/clone":   {client, []string{".", "internal/engine", "internal/disk"}},
 	"internal/nightly": {client, []string{".", "internal/disk"}},
@@ -46,7 +48,7 @@ var house = map[string]struct {
 		".", "api", "internal/schema", "internal/engine", "internal/engine/postgres",
 		"internal/engine/mysql", "internal/engine/sqlite", "internal/archive", "internal/sanitize",
 		"internal/foreign", "internal/transfer", "internal/profile", "internal/disk", "internal/clone",
-		"internal/nightly", "internal/diff",
+		"internal/nightly", "internal/diff", "internal/card",
 	}},
 	"internal/diff":           {client, []string{".", "internal/schema", "internal/engine"}},
 	"internal/profile":        {client, []string{".", "api", "internal/blob"}},
@@ -74,7 +76,8 @@ var house = map[string]struct {
 	"internal/archive":  {client, []string{".", "internal/schema"}},
 	"internal/transfer": {client, []string{".", "api", "internal/disk"}},
 	"internal/webui": {client, []string{
-		".", "api", "internal/clone", "internal/disk", "internal/local", "internal/login", "internal/look",
+		".", "api", "internal/card", "internal/clone", "internal/disk", "internal/local", "internal/login",
+		"internal/look",
 	}},
 
 	"cmd/snapcloud": {server, []string{".", "internal/operator"}},
@@ -87,7 +90,7 @@ var house = map[string]struct {
 	}},
 	"internal/cloud": {server, []string{
 		".", "api", "internal/auditlog", "internal/auth", "internal/limit", "internal/loadcontrol", "internal/signin",
-		"internal/store", "internal/blob", "internal/disk", "internal/look", "internal/scim",
+		"internal/store", "internal/blob", "internal/disk", "internal/look", "internal/scim", "internal/card",
 	}},
 	"internal/loadcontrol": {server, []string{".", "internal/limit"}},
 	"internal/scim":        {server, []string{".", "internal/store"}},

@@ -39,9 +39,13 @@ type Table struct {
 	Schema string `json:"schema,omitempty"`
 	Name   string `json:"name"`
 	Rows   int64  `json:"rows"`
-	Of     int64  `json:"of,omitempty"` // in a subset: number of rows in the source's table
+	Of     int64  `json:"of,omitempty"`    // in a subset: number of rows in the source's table
+	Bytes  int64  `json:"bytes,omitempty"` // of its rows in the dump; 0 if not measured
 
 	Columns []Column `json:"columns,omitempty"` // the columns present in the dump's rows
+
+	Masks   map[string]string `json:"masks,omitempty"`        // in a masked copy: the mask of each column with a rule
+	Dropped bool              `json:"rows_dropped,omitempty"` // masking dropped its rows
 }
 
 // Column is one column of a table, with its type as the database writes it.

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"snap"
+	"snap/api"
 	"snap/internal/command"
 	"snap/internal/local"
 )
@@ -79,6 +80,7 @@ type localView struct {
 	Provenance provenanceView `json:"provenance"`
 	Programs   []programView  `json:"programs,omitempty" doc:"only from show: its functions, triggers and other objects with code"`
 	Omitted    []string       `json:"omitted,omitempty" doc:"only from show: the parts that it lacks, as sentences"`
+	Card       *api.Card      `json:"card,omitempty" doc:"only from show: tables and columns; absent if it is locked"`
 }
 
 // provenanceView describes where a snapshot came from.

@@ -7,19 +7,25 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"snap/api"
 	"snap/internal/archive"
+	"snap/internal/card"
 	"snap/internal/command"
 	"snap/internal/local"
 )
 
 func (a *app) localShowCommand() *cobra.Command {
 	var identity []string
+	var view cardView
 	cmd := &cobra.Command{
 		Use:   "show NAME",
 		Short: "Show everything about one snapshot on this machine",
-		Long: "Show prints a snapshot on this machine with its file, checksum and tables. The\ntables of an " +
-			"encrypted snapshot are shown when an identity on this machine opens\nit.",
-		Example:           examples("show one", "snapcli snapshots show shop-20261121T011600Z"),
+		Long: "Show prints a snapshot on this machine with its file, checksum and card: the\ndatabase it was " +
+			"taken from, how it was masked, and its tables with their rows\nand sizes. It never prints a row of " +
+			"data. The card of an encrypted snapshot is\nshown when an identity on this machine opens it.",
+		Example: examples("show one", "snapcli snapshots show shop-20261121T011600Z",
+			"show the columns, and how each was masked", "snapcli snapshots show shop-20261121T011600Z --columns",
+			"find columns", "snapcli snapshots show shop-20261121T011600Z --search email"),
 		Args:              command.ExactArgs("name"),
 		ValidArgsFunction: a.completeLocal,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -34,9 +40,10 @@ func (a *app) localShowCommand() *cobra.Command {
 			if err := agent.Describe(&s, identity); err != nil {
 				return err
 			}
-			return a.showLocal(s)
+			return a.showLocal(s, view)
 		},
 	}
+	view.flags(cmd)
 	identityFlag(cmd, &identity)
 	a.jsonFlag(cmd)
 	return cmd
@@ -98,9 +105,11 @@ func fromState(p local.Provenance) string {
 	return "unknown: loaded as data, without its programs"
 }
 
-func (a *app) showLocal(s local.Snapshot) error {
+func (a *app) showLocal(s local.Snapshot, view cardView) error {
 	if a.flags.json {
-		return a.printJSON(viewSnapshot(s))
+		shown := viewSnapshot(s)
+		shown.Card = shownCard(s.Card, view)
+		return a.printJSON(shown)
 	}
 	pairs := []string{
 		"Name", s.Name, "Target", s.Target, "Type", string(s.Type), "Engine", string(s.Engine),
@@ -108,6 +117,9 @@ func (a *app) showLocal(s local.Snapshot) error {
 		"From", fromState(s.From), "Created", a.moment(s.Created), "File", s.Path, "Encrypted", sealedState(s),
 		"Subset",
 		subsetState(s),
+	}
+	if s.Card != nil {
+		pairs = append(pairs, cardFields(*s.Card, s.Engine)...)
 	}
 	for url, id := range s.Cloud {
 		pairs = append(pairs, "Cloud", id+" at "+url)
@@ -119,28 +131,23 @@ func (a *app) showLocal(s local.Snapshot) error {
 		pairs = append(pairs, "Omitted", sentence)
 	}
 	a.fields(pairs...)
-	if len(s.Tables) == 0 {
+	if s.Card == nil {
 		return nil
 	}
-	a.result("")
-	t := a.newTable(column{title: "Table", least: 10}, column{title: "Rows", right: true})
-	for _, table := range s.Tables {
-		count := "not counted"
-		if table.Rows >= 0 {
-			count = fmt.Sprint(table.Rows)
-		}
-		if s.Subset != nil {
-			count = fmt.Sprintf("%s of %d", count, table.Of)
-		}
-		t.row(tableName(table), count)
+	return a.printTables(card.Find(s.Card.Tables, view.search), view, s.Subset != nil)
+}
+
+// shownCard returns the card with only the tables and columns that a search finds.
+func shownCard(c *api.Card, view cardView) *api.Card {
+	if c == nil {
+		return nil
 	}
-	return t.flush()
+	found := *c
+	found.Tables = card.Find(c.Tables, view.search)
+	return &found
 }
 
 // tableName writes a table's name with its schema, if its database has schemas.
 func tableName(t archive.Table) string {
-	if t.Schema == "" {
-		return t.Name
-	}
-	return t.Schema + "." + t.Name
+	return api.CardTable{Schema: t.Schema, Name: t.Name}.Label()
 }

@@ -152,6 +152,7 @@ type Table struct {
 	Name    string
 	Rows    int64
 	Of      int64 // in a subset: rows of the source's table, of which Rows are included; otherwise 0
+	Bytes   int64 // size of its rows in the dump; 0 if not measured
 	Columns []Column
 }
 

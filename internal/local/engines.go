@@ -93,7 +93,7 @@ func subsetTo(s *engine.Subset) *archive.Subset {
 func toArchive(tables []engine.Table) []archive.Table {
 	all := make([]archive.Table, len(tables))
 	for i, t := range tables {
-		all[i] = archive.Table{Schema: t.Schema, Name: t.Name, Rows: t.Rows, Of: t.Of}
+		all[i] = archive.Table{Schema: t.Schema, Name: t.Name, Rows: t.Rows, Of: t.Of, Bytes: t.Bytes}
 		for _, c := range t.Columns {
 			all[i].Columns = append(all[i].Columns, archive.Column(c))
 		}
@@ -104,7 +104,7 @@ func toArchive(tables []engine.Table) []archive.Table {
 func fromArchive(tables []archive.Table) []engine.Table {
 	all := make([]engine.Table, len(tables))
 	for i, t := range tables {
-		all[i] = engine.Table{Schema: t.Schema, Name: t.Name, Rows: t.Rows, Of: t.Of}
+		all[i] = engine.Table{Schema: t.Schema, Name: t.Name, Rows: t.Rows, Of: t.Of, Bytes: t.Bytes}
 		for _, c := range t.Columns {
 			all[i].Columns = append(all[i].Columns, engine.Column(c))
 		}

@@ -130,6 +130,7 @@ func (a *Agent) byRules(ctx context.Context, w maskedCopy, rules *sanitize.Rules
 		From: w.original.Name, Rules: rules.Digest(), Masked: prepared.Coverage.Masked, Kept: prepared.Coverage.Kept,
 		Dropped: prepared.Coverage.Dropped, LeakScan: &archive.LeakScan{Values: len(prepared.Originals)},
 	})
+	d.masks = &prepared
 	m.options.Begin("mask")
 	literals := prepared.Literals(rules.SchemaLiterals)
 	prepared.Plan.Schema = literals.See

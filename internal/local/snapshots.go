@@ -17,6 +17,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"snap"
+	"snap/api"
 	"snap/internal/archive"
 	"snap/internal/disk"
 	"snap/internal/schema"
@@ -45,6 +46,9 @@ type Snapshot struct {
 	Programs []schema.Program `json:"-"`
 	// Omitted are sentences about the parts of the source that it lacks; [Agent.Describe] sets them.
 	Omitted []string `json:"-"`
+	// Card describes its content. [Agent.Describe] sets it, unless the snapshot is encrypted and no
+	// identity opens it.
+	Card *api.Card `json:"-"`
 	// Warnings are messages for the user who built it, for example about objects that could not be
 	// included.
 	Warnings []string `json:"-"`
@@ -62,7 +66,7 @@ func (s *Snapshot) describe(m archive.Manifest) {
 		s.Tables = nil
 	}
 	for i := range s.Tables { // only the manifest keeps the columns, so that the record stays small
-		s.Tables[i].Columns = nil
+		s.Tables[i].Columns, s.Tables[i].Masks = nil, nil
 	}
 }
 

@@ -58,6 +58,8 @@ func (a *Agent) Describe(s *Snapshot, identity []string) error {
 		m := r.Manifest()
 		s.describe(m)
 		s.Tables = m.Tables
+		described := cardOf(m)
+		s.Card = &described
 		if m.Schema != nil {
 			s.Programs, s.Omitted = m.Schema.Programs, m.Schema.Omissions()
 		}

@@ -21,6 +21,7 @@ import (
 	"snap/internal/archive"
 	"snap/internal/disk"
 	"snap/internal/engine"
+	"snap/internal/sanitize"
 	"snap/internal/schema"
 )
 
@@ -38,6 +39,7 @@ type draft struct {
 
 	subset *engine.Subset     // limits on the dump's rows; nil means all
 	choice Choice             // limits on the dump's objects
+	masks  *sanitize.Prepared // how rules mask each column; nil without rules
 	lacks  *schema.Schema     // of the original: the parts that it lacks; may be nil
 	verify verifying          // checks the dump before it is kept; may be nil
 	named  func(string) error // called with its name before there is anything of that name; may be nil
@@ -141,6 +143,7 @@ func writeArchive(file *os.File, d draft, dump func(io.Writer) (engine.Info, err
 		m.Subset = subsetTo(info.Subset)
 	}
 	ofOriginal(m.Tables, d.Tables)
+	maskedBy(m.Tables, d.masks)
 	lacksOfOriginal(m.Schema, d.lacks)
 	sum, err = w.Close(m)
 	return m, sum, err
@@ -155,6 +158,19 @@ func ofOriginal(tables, original []archive.Table) {
 	for i, t := range tables {
 		if t.Of == 0 {
 			tables[i].Of = of[[2]string{t.Schema, t.Name}]
+		}
+	}
+}
+
+// maskedBy notes in tables how rules masked them.
+func maskedBy(tables []archive.Table, by *sanitize.Prepared) {
+	if by == nil {
+		return
+	}
+	for i, t := range tables {
+		id := [2]string{t.Schema, t.Name}
+		if tables[i].Dropped = by.Plan.Tables[id].DropRows; !tables[i].Dropped {
+			tables[i].Masks = by.Chosen[id]
 		}
 	}
 }

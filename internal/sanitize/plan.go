@@ -21,6 +21,8 @@ type Prepared struct {
 
 	Originals []Watched // the same as UTF-8 text
 
+	Chosen map[[2]string]map[string]string // names of the masks by schema and table, and by column
+
 	stored func(value string) []string // see [engine.Contents]
 	random map[string]bool             // columns whose mask makes values without parts of the original
 }
@@ -35,7 +37,8 @@ const Samples = 200
 // matches nothing, or a decision is missing. The error names up to ten of them.
 func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 	p := Prepared{Plan: engine.Plan{Tables: map[[2]string]engine.TablePlan{},
-		KeepLargeObjects: r.LargeObjects == "keep"}, stored: c.Stored, random: map[string]bool{}}
+		KeepLargeObjects: r.LargeObjects == "keep"}, Chosen: map[[2]string]map[string]string{}, stored: c.Stored,
+		random: map[string]bool{}}
 	if c.LargeObjects > 0 && r.LargeObjects == "" {
 		return p, snap.Invalid(fmt.Sprintf("no rule covers the %d large objects", c.LargeObjects),
 			"add large_objects: drop, or large_objects: keep, to the rules file")
@@ -44,7 +47,7 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 	f, chosen := factsOf(c), map[columnID]ColumnRule{}
 	originals := r.avoided(c)
 	for _, t := range c.Tables {
-		plan := engine.TablePlan{Columns: map[string]engine.Mask{}}
+		plan, masks := engine.TablePlan{Columns: map[string]engine.Mask{}}, map[string]string{}
 		for _, column := range t.Columns {
 			rule, where, ok := r.find(t, column.Name)
 			used[where] = true
@@ -52,7 +55,7 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 				continue // requireComplete names it
 			}
 			known := f.of[columnID{t.Schema, t.Name, column.Name}]
-			chosen[known.id] = rule
+			chosen[known.id], masks[column.Name] = rule, rule.Mask
 			mask := maskOf(key, rule, known)
 			mask = avoiding(mask, rule.Mask, key, limitOf(known), originals[rule.Mask])
 			plan.Columns[column.Name] = mask
@@ -71,7 +74,7 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 			plan.DropRows = true
 			p.Coverage.Dropped++
 		}
-		p.Plan.Tables[[2]string{t.Schema, t.Name}] = plan
+		p.Plan.Tables[[2]string{t.Schema, t.Name}], p.Chosen[[2]string{t.Schema, t.Name}] = plan, masks
 	}
 	if err := r.requireComplete(r.Unknown(c), used); err != nil {
 		return p, err

@@ -247,7 +247,7 @@ func readTables(ctx context.Context, readers []*sql.Conn, name string, parts str
 	for _, c := range readers {
 		g.Go(func() (err error) {
 			for s := range next {
-				if s.rows, err = readTable(ctx, c, *s, out); err != nil {
+				if s.rows, s.bytes, err = readTable(ctx, c, *s, out); err != nil {
 					return err
 				}
 			}
@@ -258,7 +258,7 @@ func readTables(ctx context.Context, readers []*sql.Conn, name string, parts str
 		return err
 	}
 	for _, s := range sources {
-		s.table.Rows = max(0, s.table.Rows) + s.rows
+		s.table.Rows, s.table.Bytes = max(0, s.table.Rows)+s.rows, s.table.Bytes+s.bytes
 	}
 	return nil
 }

@@ -180,7 +180,8 @@ func (Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, out 
 	if _, err := fmt.Fprintf(counted, "%s%s\n", head, line); err != nil {
 		return engine.Info{}, err
 	}
-	m := masker{most: rowLimit(dump), plan: p, known: known, parts: parts, rows: map[string]int64{}}
+	m := masker{most: rowLimit(dump), plan: p, known: known, parts: parts, rows: map[string]int64{},
+		bytes: map[string]int64{}}
 	for table := range known { // tables without rows need rules too
 		if _, _, err := m.masks(table); err != nil {
 			return engine.Info{}, err
@@ -192,7 +193,7 @@ func (Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, out 
 	info := dump.Info
 	info.Tables = append([]engine.Table(nil), dump.Info.Tables...)
 	for i, t := range info.Tables {
-		info.Tables[i].Rows = m.rows[t.Name]
+		info.Tables[i].Rows, info.Tables[i].Bytes = m.rows[t.Name], m.bytes[t.Name]
 	}
 	return info, nil
 }
@@ -204,6 +205,7 @@ type masker struct {
 	known map[string][]engine.Column
 	parts structure
 	rows  map[string]int64
+	bytes map[string]int64
 }
 
 // masks returns the masks of a table's columns that are not generated.
@@ -217,8 +219,9 @@ func (m *masker) masks(table string) (masks []engine.Mask, drop bool, err error)
 
 // masked is a statement being masked.
 type masked struct {
-	text []byte
-	err  error
+	table string
+	text  []byte
+	err   error
 }
 
 // run masks up to jobs statements at a time, in bounded memory.
@@ -252,7 +255,7 @@ func (m *masker) run(ctx context.Context, in *bufio.Reader, out io.Writer, jobs 
 			slots <- struct{}{}
 			go func() {
 				text, err := mask(s, masks)
-				done <- masked{text, err}
+				done <- masked{s.table, text, err}
 				<-slots
 			}()
 		}
@@ -263,6 +266,7 @@ func (m *masker) run(ctx context.Context, in *bufio.Reader, out io.Writer, jobs 
 			if r.err != nil {
 				return r.err
 			}
+			m.bytes[r.table] += int64(len(r.text))
 			if _, err := out.Write(r.text); err != nil {
 				return err
 			}

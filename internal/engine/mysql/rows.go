@@ -25,6 +25,7 @@ type source struct {
 	number string   // quoted name of the integer column that the primary key begins with
 	size   int64
 	rows   int64 // number of rows read
+	bytes  int64 // of these rows in the dump
 
 	charsets map[[2]string]string // of strings that are read as bytes, by table and column
 }
@@ -72,10 +73,10 @@ func sourcesOf(ctx context.Context, c *sql.Conn, name string, tables []engine.Ta
 	return all, rows.Err()
 }
 
-// readTable writes a table's rows as INSERT statements and returns their number. It uses a prepared
+// readTable writes a table's rows as INSERT statements and returns their number and size. It uses a prepared
 // statement: values arrive in binary, so that no number is rounded for display. Rows come in
 // storage order, which costs nothing and is fast to load.
-func readTable(ctx context.Context, c *sql.Conn, from source, out *writer) (n int64, err error) {
+func readTable(ctx context.Context, c *sql.Conn, from source, out *writer) (n, bytes int64, err error) {
 	t := from.table
 	own := withoutGenerated(t.Columns)
 	var list, asked []string
@@ -124,9 +125,9 @@ func readTable(ctx context.Context, c *sql.Conn, from source, out *writer) (n in
 	})
 	switch number(err) {
 	case erTableChanged, erNoTable, erNoColumn:
-		return n, changedMeanwhile("the table " + t.Name + " was altered or dropped")
+		return n, b.bytes, changedMeanwhile("the table " + t.Name + " was altered or dropped")
 	}
-	return n, err
+	return n, b.bytes, err
 }
 
 // query runs a prepared statement on the driver's own connection. Reading rows through database/sql
@@ -187,6 +188,7 @@ type batch struct {
 	out   *writer
 	start string
 	b     []byte
+	bytes int64 // written
 }
 
 func (b *batch) add(values []driver.Value, forms []form) error {
@@ -216,6 +218,7 @@ func (b *batch) flush() error {
 	if len(b.b) == 0 {
 		return nil
 	}
+	b.bytes += int64(len(b.b))
 	err := b.out.write(append(b.b, ";\n"...))
 	b.b = b.b[:0]
 	if cap(b.b) > 4*chunkSize { // after a large row

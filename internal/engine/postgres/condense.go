@@ -23,7 +23,7 @@ const endOfRows = "\\.\n\n\n"
 // schema and name. The rows come from the relay, if there is one. A dump of an unknown version is
 // copied unchanged, without counts; with a relay, condense returns errUnknownVersion and writes
 // nothing. Entries that are left out are not copied.
-func condense(r io.Reader, via *relay, left *selection, w io.Writer) (map[[2]string]int64, error) {
+func condense(r io.Reader, via *relay, left *selection, w io.Writer) (map[[2]string]tally, error) {
 	d := &dumpReader{r: bufio.NewReaderSize(r, 1<<20), echo: &bytes.Buffer{}, left: left}
 	d.header()
 	entries := d.contents()
@@ -45,11 +45,11 @@ func condense(r io.Reader, via *relay, left *selection, w io.Writer) (map[[2]str
 		_, err := io.Copy(w, d.r)
 		return nil, err
 	}
-	counts, data := map[[2]string]int64{}, map[int][2]string{}
+	counts, data := map[[2]string]tally{}, map[int][2]string{}
 	for _, e := range entries {
 		if e.desc == "TABLE DATA" {
 			data[e.id] = [2]string{e.namespace, e.tag}
-			counts[data[e.id]] = 0
+			counts[data[e.id]] = tally{}
 		}
 	}
 	out := rewriter{d: d, out: bufio.NewWriterSize(w, 2*chunkSize), plan: engine.Plan{KeepLargeObjects: true}}
@@ -61,9 +61,10 @@ func condense(r io.Reader, via *relay, left *selection, w io.Writer) (map[[2]str
 		if kind == blockObjects {
 			return out.objects()
 		}
+		before := out.wrote
 		rows, err := out.rowsVia(via)
 		if name, ok := data[id]; ok {
-			counts[name] += rows
+			counts[name] = out.tally(rows, before)
 		}
 		return err
 	})

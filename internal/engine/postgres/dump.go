@@ -109,7 +109,7 @@ func (d database) dumpOnce(ctx context.Context, t tool, info engine.Info, w io.W
 	if err != nil {
 		return info, d.failure(err)
 	}
-	var counts map[[2]string]int64
+	var counts map[[2]string]tally
 	var warnings []string
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
@@ -139,7 +139,7 @@ func schemaMoved(err error) bool {
 
 // dump runs pg_dump, through a relay if possible, and writes its stream condensed. It returns the
 // number of rows of each table and pg_dump's warnings.
-func (d database) dump(ctx context.Context, t tool, snapshot string, w io.Writer) (map[[2]string]int64, []string,
+func (d database) dump(ctx context.Context, t tool, snapshot string, w io.Writer) (map[[2]string]tally, []string,
 	error) {
 	via, err := d.relay(ctx)
 	if errors.Is(err, errNoRelay) {
@@ -157,7 +157,7 @@ func (d database) dump(ctx context.Context, t tool, snapshot string, w io.Writer
 }
 
 // dumpVia dumps through a relay, or without one.
-func (d database) dumpVia(ctx context.Context, via *relay, t tool, snapshot string, w io.Writer) (map[[2]string]int64,
+func (d database) dumpVia(ctx context.Context, via *relay, t tool, snapshot string, w io.Writer) (map[[2]string]tally,
 	[]string, error) {
 	cmd, said := t.command(ctx, d, d.dumpArguments(t, snapshot)...)
 	if via != nil {
@@ -209,7 +209,7 @@ func (f *failing) Write(p []byte) (int, error) {
 
 // merge returns the tables with their counted rows. A table that was created or dropped after the
 // listing is treated as pg_dump saw it.
-func merge(listed []engine.Table, counts map[[2]string]int64) []engine.Table {
+func merge(listed []engine.Table, counts map[[2]string]tally) []engine.Table {
 	if counts == nil {
 		return listed
 	}
@@ -218,8 +218,9 @@ func merge(listed []engine.Table, counts map[[2]string]int64) []engine.Table {
 		columns[[2]string{t.Schema, t.Name}] = t.Columns
 	}
 	var all []engine.Table
-	for key, rows := range counts {
-		all = append(all, engine.Table{Schema: key[0], Name: key[1], Rows: rows, Columns: columns[key]})
+	for key, n := range counts {
+		all = append(all, engine.Table{Schema: key[0], Name: key[1], Rows: n.rows, Bytes: n.bytes,
+			Columns: columns[key]})
 	}
 	engine.Sort(all)
 	return all

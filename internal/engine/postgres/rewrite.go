@@ -206,7 +206,7 @@ func (Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, w io
 	if _, err := out.Write(head); err != nil {
 		return engine.Info{}, err
 	}
-	counts := map[[2]string]int64{}
+	counts := map[[2]string]tally{}
 	r := rewriter{d: d, out: out, plan: p, tables: tables, counts: counts}
 	if err := r.check(); err != nil {
 		return engine.Info{}, err
@@ -230,7 +230,16 @@ type rewriter struct {
 	out    *bufio.Writer
 	plan   engine.Plan
 	tables map[int]tableData
-	counts map[[2]string]int64
+	counts map[[2]string]tally
+	wrote  int64 // bytes of chunks written
+}
+
+// tally is the number and size of a table's rows.
+type tally struct{ rows, bytes int64 }
+
+// tally returns the tally of rows written since wrote had the value before.
+func (r *rewriter) tally(rows, before int64) tally {
+	return tally{rows, max(0, r.wrote-before-int64(len(endOfRows)))}
 }
 
 // check returns an error if the plan does not cover all data. It runs before anything is written.
@@ -239,7 +248,7 @@ func (r *rewriter) check() error {
 		if _, _, err := r.plan.Masks(t.schema, t.name, t.columns); err != nil {
 			return err
 		}
-		r.counts[[2]string{t.schema, t.name}] = 0
+		r.counts[[2]string{t.schema, t.name}] = tally{}
 	}
 	return nil
 }
@@ -265,11 +274,12 @@ func (r *rewriter) table(t tableData) error {
 	if err != nil {
 		return err
 	}
+	before := r.wrote
 	rows, err := r.rows(t, masks, drop)
 	if err != nil {
 		return err
 	}
-	r.counts[[2]string{t.schema, t.name}] = rows
+	r.counts[[2]string{t.schema, t.name}] = r.tally(rows, before)
 	return nil
 }
 
@@ -412,6 +422,7 @@ func (r *rewriter) objects() error {
 // chunk and int write parts of the format. The buffered writer keeps the first error. After a
 // chunk could not be written, nothing more is read.
 func (r *rewriter) chunk(p []byte) {
+	r.wrote += int64(len(p))
 	if len(p) > 0 {
 		r.int(len(p))
 		if _, err := r.out.Write(p); err != nil {

@@ -37,7 +37,7 @@ func (d database) dumpSubset(ctx context.Context, t tool, info engine.Info, w io
 	if err := requireNoPrograms(ctx, conn); err != nil {
 		return info, err
 	}
-	c := &cutter{conn: conn, d: d, counts: map[[2]string]int64{}}
+	c := &cutter{conn: conn, d: d, counts: map[[2]string]tally{}}
 	o.Begin("choose")
 	snapshot, err := c.choose(ctx, o)
 	if err != nil {
@@ -89,7 +89,7 @@ type cutter struct {
 	graph  subset.Graph
 	oids   []uint32              // of the tables of the graph
 	parts  map[[2]string]*member // by schema and name, including partitions
-	counts map[[2]string]int64   // rows written
+	counts map[[2]string]tally   // rows written
 
 	ctx    context.Context // of the current dump, for the blocks of its stream
 	in     *dumpReader
@@ -359,7 +359,7 @@ func (c *cutter) copy(ctx context.Context, stream io.Reader, w io.Writer) error 
 		return err
 	}
 	for _, t := range tables {
-		c.counts[[2]string{t.schema, t.name}] = 0
+		c.counts[[2]string{t.schema, t.name}] = tally{}
 	}
 	if err := c.in.blocks(c.block); err != nil {
 		return err
@@ -381,7 +381,7 @@ func (c *cutter) block(kind byte, id int) error {
 	m, known := c.parts[name]
 	if !known || c.choice.Kept(m.table) == "" {
 		rows, err := w.condensed()
-		c.counts[name] = rows
+		c.counts[name] = w.tally(rows, 0)
 		return err
 	}
 	c.in.skip(kind)
@@ -389,8 +389,8 @@ func (c *cutter) block(kind byte, id int) error {
 		return c.in.err
 	}
 	rows, err := c.chosen(&w, t, m)
-	c.counts[name] = rows
 	w.chunk([]byte(endOfRows))
+	c.counts[name] = w.tally(rows, 0)
 	w.int(0)
 	return err
 }

@@ -64,6 +64,9 @@ func dump(ctx context.Context, tx *sql.Tx, w io.Writer, o engine.Options) (engin
 	if err != nil {
 		return info, err
 	}
+	if err := measure(ctx, tx, all); err != nil {
+		return info, err
+	}
 	info.Tables = labelled(all)
 	if info.Schema, err = describe(ctx, tx); err != nil {
 		return info, err

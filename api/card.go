@@ -1,0 +1,87 @@
+package api
+
+import "time"
+
+// Card describes the content of one snapshot: its tables and columns, and how it was made. It never
+// contains a row of data.
+type Card struct {
+	BuiltAt       *time.Time  `json:"built_at,omitempty" doc:"when the snapshot was made on its machine"`
+	ServerVersion string      `json:"server_version,omitempty" doc:"version of the database server"`
+	Encoding      string      `json:"encoding,omitempty" doc:"character encoding of the database"`
+	Collation     string      `json:"collation,omitempty"`
+	From          string      `json:"from,omitempty" doc:"name of the snapshot that a masked copy was made from"`
+	Masking       *Masking    `json:"masking,omitempty" doc:"how a masked copy was made; absent for originals"`
+	Subset        *CardSubset `json:"subset,omitempty" doc:"set if the snapshot does not hold every row"`
+	Unlisted      int         `json:"tables_unlisted,omitempty" doc:"tables left out, being too many"`
+	Tables        []CardTable `json:"tables"`
+}
+
+// Masking describes how a masked copy was made.
+type Masking struct {
+	Rules   string `json:"rules,omitempty" doc:"SHA-256 of the rules"`
+	SQL     string `json:"sql,omitempty" doc:"SHA-256 of the SQL that ran after the rules, or instead of them"`
+	Masked  int    `json:"masked" doc:"columns changed by a rule"`
+	Kept    int    `json:"kept" doc:"columns kept by a rule"`
+	Dropped int    `json:"dropped" doc:"tables whose rows were dropped"`
+}
+
+// CardSubset describes how the rows of a subset were chosen.
+type CardSubset struct {
+	Percent    float64         `json:"percent,omitempty" doc:"of the starting rows in tables without a condition"`
+	Start      []string        `json:"start,omitempty" doc:"tables in which rows were chosen"`
+	Conditions []CardCondition `json:"conditions,omitempty"`
+}
+
+// CardCondition is the condition of the starting rows of one table.
+type CardCondition struct {
+	Table string `json:"table"`
+	Where string `json:"where,omitempty" doc:"SQL; a masked copy names only the tables"`
+}
+
+// CardTable is one table of a snapshot.
+type CardTable struct {
+	Schema  string       `json:"schema,omitempty" doc:"PostgreSQL only"`
+	Name    string       `json:"name"`
+	Rows    int64        `json:"rows" doc:"-1 if they were not counted"`
+	Of      int64        `json:"of,omitempty" doc:"in a subset: rows of the source's table"`
+	Bytes   int64        `json:"bytes,omitempty" doc:"of the rows before compression; absent if unknown"`
+	Dropped bool         `json:"rows_dropped,omitempty" doc:"masking dropped its rows"`
+	Columns []CardColumn `json:"columns,omitempty"`
+}
+
+// Label returns the table's name with its schema, if it has one.
+func (t CardTable) Label() string {
+	if t.Schema == "" {
+		return t.Name
+	}
+	return t.Schema + "." + t.Name
+}
+
+// CardColumn is one column of a table.
+type CardColumn struct {
+	Name    string `json:"name"`
+	Type    string `json:"type,omitempty" doc:"as the database writes it"`
+	NotNull bool   `json:"not_null,omitempty"`
+	Key     string `json:"key,omitempty" enum:"primary,unique" doc:"the key that the column is part of"`
+	Refers  string `json:"references,omitempty" doc:"what its foreign key refers to, as table.column"`
+	Mask    string `json:"mask,omitempty" doc:"name of the mask in a masked copy; keep if the column was kept"`
+}
+
+// CardTotals are the sums of a card.
+type CardTotals struct {
+	Tables  int   `json:"tables"`
+	Columns int   `json:"columns"`
+	Rows    int64 `json:"rows" doc:"of the tables whose rows were counted"`
+	Bytes   int64 `json:"bytes,omitempty" doc:"of the tables whose size is known"`
+}
+
+// CardChange is one difference between the tables of two cards.
+type CardChange struct {
+	Table  string `json:"table"`
+	Column string `json:"column,omitempty" doc:"absent if the change is about the whole table"`
+	Change string `json:"change" enum:"added,removed,changed,rows"`
+	Before string `json:"before,omitempty" doc:"of a changed column: its type, key and mask before"`
+	After  string `json:"after,omitempty" doc:"of a changed column: its type, key and mask after"`
+	Rows   int64  `json:"rows,omitempty" doc:"rows now"`
+	More   int64  `json:"more,omitempty" doc:"how many rows more than before; negative if there are fewer"`
+}

@@ -1,0 +1,195 @@
+// Package card reads, bounds, searches and compares the cards of snapshots. A card describes the
+// content of a snapshot without a row of its data ([api.Card]). The client makes it from the
+// snapshot's manifest and sends it with a push; the service stores it.
+//
+// A card from elsewhere is untrusted input. Nothing may use it before [Parse].
+package card
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"snap"
+	"snap/api"
+)
+
+// The bounds of a card. A database with more is described in part; see [Bound].
+const (
+	MaxBytes   = 16 << 20 // of its JSON
+	MaxTables  = 10000
+	MaxColumns = 100000
+	maxName    = 1024    // bytes of a name
+	maxText    = 4096    // bytes of any other text
+	maxList    = 1000    // starting tables and conditions of a subset
+	maxCount   = 1 << 48 // rows or bytes of a table, so that no sum overflows
+)
+
+// Parse reads a card from untrusted text and checks it. It fails with code invalid if the card
+// exceeds a bound or contains a character that could control a terminal or page.
+func Parse(text []byte) (c api.Card, err error) {
+	if len(text) > MaxBytes {
+		return c, refused(fmt.Sprintf("it has %d bytes; at most %d are accepted", len(text), MaxBytes))
+	}
+	if !affordable(text) {
+		return c, refused("it has too many elements")
+	}
+	if err := json.Unmarshal(text, &c); err != nil {
+		return api.Card{}, refused("it is not valid JSON of a card")
+	}
+	return c, check(c)
+}
+
+func refused(why string) error {
+	return snap.Invalid("the snapshot's card is not accepted: "+why, "update snapcli and push again")
+}
+
+// affordable reports whether decoding a text takes bounded memory: few bytes of JSON can describe
+// many elements.
+func affordable(text []byte) bool {
+	const most = MaxTables*2 + MaxColumns + 4*maxList
+	quoted, escaped, elements, commas := false, false, 0, 0
+	for _, b := range text {
+		switch {
+		case escaped:
+			escaped = false
+		case quoted && b == '\\':
+			escaped = true
+		case b == '"':
+			quoted = !quoted
+		case quoted:
+		case b == '{' || b == '[':
+			elements++
+		case b == ',':
+			commas++
+		}
+	}
+	return elements <= most && commas <= 8*most
+}
+
+// check returns an error unless the card is within the bounds and safe to show.
+func check(c api.Card) error {
+	if len(c.Tables) > MaxTables || Totals(c.Tables).Columns > MaxColumns || c.Unlisted < 0 {
+		return refused(fmt.Sprintf("it has more than %d tables or %d columns", MaxTables, MaxColumns))
+	}
+	texts := []string{c.ServerVersion, c.Encoding, c.Collation, c.From}
+	if m := c.Masking; m != nil {
+		texts = append(texts, m.Rules, m.SQL)
+		if min(m.Masked, m.Kept, m.Dropped) < 0 {
+			return refused("it has a negative count")
+		}
+	}
+	if s := c.Subset; s != nil {
+		if len(s.Start) > maxList || len(s.Conditions) > maxList {
+			return refused(fmt.Sprintf("its subset has more than %d tables", maxList))
+		}
+		texts = append(texts, s.Start...)
+		for _, of := range s.Conditions {
+			texts = append(texts, of.Table, of.Where)
+		}
+	}
+	if i := slices.IndexFunc(texts, func(s string) bool { return !clean(s, maxText) }); i >= 0 {
+		return refused(fmt.Sprintf("the text %.40q is too long or has control characters", texts[i]))
+	}
+	return checkTables(c.Tables)
+}
+
+func checkTables(tables []api.CardTable) error {
+	known := make(map[[2]string]bool, len(tables))
+	for _, t := range tables {
+		name := [2]string{t.Schema, t.Name}
+		switch {
+		case t.Name == "" || !clean(t.Schema, maxName) || !clean(t.Name, maxName):
+			return refused(fmt.Sprintf("the table name %.40q is empty, too long or has control characters", t.Name))
+		case known[name]:
+			return refused(fmt.Sprintf("the table %.40q is listed twice", t.Name))
+		case t.Rows < -1 || min(t.Of, t.Bytes) < 0 || max(t.Rows, t.Of, t.Bytes) > maxCount:
+			return refused(fmt.Sprintf("a count of the table %.40q is out of range", t.Name))
+		}
+		known[name] = true
+		for _, c := range t.Columns {
+			if c.Name == "" || !clean(c.Name, maxName) || !clean(c.Type, maxText) || !clean(c.Mask, maxName) ||
+				!clean(c.Refers, maxText) || c.Key != "" && c.Key != Primary && c.Key != Unique {
+				return refused(fmt.Sprintf("the column %.40q of the table %.40q is not valid", c.Name, t.Name))
+			}
+		}
+	}
+	return nil
+}
+
+// The keys that a column can be part of.
+const (
+	Primary = "primary"
+	Unique  = "unique"
+)
+
+func clean(text string, most int) bool {
+	return len(text) <= most && utf8.ValidString(text) && snap.CleanText(text) == text
+}
+
+// Bound makes a card that [Parse] accepts: it removes control characters, shortens long texts, and
+// leaves out tables beyond the limits. If there are too many columns, no table lists its columns.
+func Bound(c api.Card) api.Card {
+	bounded := func(text string, most int) string {
+		text = snap.CleanText(text)
+		if len(text) <= most {
+			return text
+		}
+		return strings.ToValidUTF8(text[:most-len("…")], "") + "…"
+	}
+	for _, text := range []*string{&c.ServerVersion, &c.Encoding, &c.Collation, &c.From} {
+		*text = bounded(*text, maxText)
+	}
+	if c.Subset != nil {
+		s := *c.Subset
+		s.Start, s.Conditions = slices.Clone(s.Start), slices.Clone(s.Conditions)
+		s.Start, s.Conditions = s.Start[:min(len(s.Start), maxList)], s.Conditions[:min(len(s.Conditions), maxList)]
+		for i, name := range s.Start {
+			s.Start[i] = bounded(name, maxText)
+		}
+		for i, of := range s.Conditions {
+			s.Conditions[i] = api.CardCondition{Table: bounded(of.Table, maxText), Where: bounded(of.Where, maxText)}
+		}
+		c.Subset = &s
+	}
+	wide := Totals(c.Tables).Columns > MaxColumns
+	known := map[[2]string]bool{}
+	tables := make([]api.CardTable, 0, len(c.Tables))
+	for _, t := range c.Tables {
+		t.Schema, t.Name = bounded(t.Schema, maxName), bounded(t.Name, maxName)
+		if name := [2]string{t.Schema, t.Name}; t.Name == "" || known[name] || len(tables) == MaxTables {
+			c.Unlisted++
+			continue
+		}
+		known[[2]string{t.Schema, t.Name}] = true
+		t.Rows, t.Of, t.Bytes = within(t.Rows, -1), within(t.Of, 0), within(t.Bytes, 0)
+		t.Columns = slices.Clone(t.Columns)
+		if wide {
+			t.Columns = nil
+		}
+		for i, of := range t.Columns {
+			of.Name, of.Type = bounded(of.Name, maxName), bounded(of.Type, maxText)
+			of.Refers, of.Mask = bounded(of.Refers, maxText), bounded(of.Mask, maxName)
+			t.Columns[i] = of
+		}
+		t.Columns = slices.DeleteFunc(t.Columns, func(of api.CardColumn) bool { return of.Name == "" })
+		tables = append(tables, t)
+	}
+	c.Tables = tables
+	return c
+}
+
+func within(n, least int64) int64 { return min(max(n, least), maxCount) }
+
+// Totals returns the sums of tables.
+func Totals(tables []api.CardTable) (n api.CardTotals) {
+	n.Tables = len(tables)
+	for _, t := range tables {
+		n.Columns += len(t.Columns)
+		n.Rows += max(0, t.Rows)
+		n.Bytes += t.Bytes
+	}
+	return n
+}

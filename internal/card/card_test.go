@@ -1,0 +1,230 @@
+package card
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"snap"
+	"snap/api"
+)
+
+// shop returns a card with two tables.
+func shop() api.Card {
+	return api.Card{
+		ServerVersion: "17.2", Encoding: "UTF8", Masking: &api.Masking{Masked: 1, Kept: 2},
+		Subset: &api.CardSubset{Start: []string{"orders"}, Conditions: []api.CardCondition{{Table: "orders"}}},
+		Tables: []api.CardTable{
+			{Schema: "public", Name: "customer", Rows: 12, Bytes: 900, Columns: []api.CardColumn{
+				{Name: "id", Type: "integer", NotNull: true, Key: Primary, Mask: Kept},
+				{Name: "email", Type: "text", Mask: "email"}}},
+			{Schema: "public", Name: "orders", Rows: 40, Columns: []api.CardColumn{
+				{Name: "id", Type: "bigint", Key: Primary},
+				{Name: "customer_id", Type: "integer", Refers: "public.customer.id"}}},
+		},
+	}
+}
+
+func text(t testing.TB, c any) []byte {
+	t.Helper()
+	b, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	got, err := Parse(text(t, shop()))
+	if err != nil || !reflect.DeepEqual(got, shop()) {
+		t.Fatalf("%v, %+v", err, got)
+	}
+	if got, err := Parse([]byte(`{"tables":[],"of_a_later_release":{"a":[1]}}`)); err != nil || len(got.Tables) > 0 {
+		t.Fatalf("an unknown member: %v", err)
+	}
+	wide := make([]api.CardColumn, MaxColumns+1)
+	for i := range wide {
+		wide[i].Name = fmt.Sprint(i)
+	}
+	tables := func(all ...api.CardTable) api.Card { return api.Card{Tables: all} }
+	column := func(c api.CardColumn) api.Card {
+		return tables(api.CardTable{Name: "t", Columns: []api.CardColumn{c}})
+	}
+	for name, bad := range map[string]any{
+		"no JSON":            json.RawMessage(`7`),
+		"escape in a name":   api.Card{Tables: []api.CardTable{{Name: "a\x1b[2J"}}},
+		"direction of text":  column(api.CardColumn{Name: "\u202e"}),
+		"no table name":      api.Card{Tables: []api.CardTable{{}}},
+		"no column name":     column(api.CardColumn{}),
+		"two of one name":    api.Card{Tables: []api.CardTable{{Name: "t"}, {Name: "t"}}},
+		"unknown key":        column(api.CardColumn{Name: "c", Key: "x"}),
+		"negative rows":      api.Card{Tables: []api.CardTable{{Name: "t", Rows: -2}}},
+		"an overflowing sum": tables(api.CardTable{Name: "t", Rows: 1 << 62}, api.CardTable{Name: "u", Rows: 1 << 62}),
+		"long name":          api.Card{Tables: []api.CardTable{{Name: strings.Repeat("n", maxName+1)}}},
+		"long version":       api.Card{ServerVersion: strings.Repeat("9", maxText+1)},
+		"line in a condition": api.Card{Subset: &api.CardSubset{
+			Conditions: []api.CardCondition{{Table: "t", Where: "a\nb"}}}},
+		"many starts":        api.Card{Subset: &api.CardSubset{Start: slices.Repeat([]string{"t"}, maxList+1)}},
+		"negative masking":   api.Card{Masking: &api.Masking{Kept: -1}},
+		"many columns":       api.Card{Tables: []api.CardTable{{Name: "t", Columns: wide}}},
+		"nothing but marks":  json.RawMessage(`{"tables":[` + strings.Repeat(`{},`, 1<<20) + `{}]}`),
+		"nothing but commas": json.RawMessage(`{"subset":{"start":[` + strings.Repeat(`"",`, 2<<20) + `""]}}`),
+		"a large text":       json.RawMessage(`"` + strings.Repeat("a", MaxBytes) + `"`),
+	} {
+		if _, err := Parse(text(t, bad)); snap.CodeOf(err) != snap.CodeInvalid {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestBoundedCardsAreAccepted makes cards of databases that exceed every bound.
+func TestBoundedCardsAreAccepted(t *testing.T) {
+	t.Parallel()
+	c := api.Card{
+		ServerVersion: "\x1b" + strings.Repeat("9", 2*maxText), Collation: "C\xff",
+		Subset: &api.CardSubset{Start: slices.Repeat([]string{"t\n"}, 2*maxList),
+			Conditions: slices.Repeat([]api.CardCondition{{Table: "t", Where: "a\n= 1"}}, 2*maxList)},
+		Tables: []api.CardTable{{Name: "t", Rows: -7, Bytes: 1 << 62}, {Name: "t\x00"}, {Name: "\u202e"},
+			{Name: "w", Columns: slices.Repeat(
+				[]api.CardColumn{{Name: "c\x1b", Type: strings.Repeat("€", maxText)}}, 3)}},
+	}
+	for i := range MaxTables {
+		c.Tables = append(c.Tables, api.CardTable{Name: fmt.Sprint("table ", i)})
+	}
+	got, err := Parse(text(t, Bound(c)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Tables) != MaxTables || got.Unlisted != 4 || len(got.Tables[1].Columns) != 3 ||
+		got.Tables[0].Rows != -1 {
+		t.Errorf("%d tables, %d unlisted, %+v", len(got.Tables), got.Unlisted, got.Tables[0])
+	}
+	wide := api.Card{Tables: []api.CardTable{{Name: "t", Rows: 3,
+		Columns: slices.Repeat([]api.CardColumn{{Name: "c"}}, MaxColumns+1)}}}
+	if got := Bound(wide); got.Tables[0].Rows != 3 || got.Tables[0].Columns != nil {
+		t.Error("the columns of a database with too many of them are listed")
+	}
+}
+
+func TestPagesAndSearch(t *testing.T) {
+	t.Parallel()
+	var tables []api.CardTable
+	for i := range 2000 {
+		table := api.CardTable{Name: fmt.Sprintf("table_%d", i)}
+		for j := range 25 {
+			table.Columns = append(table.Columns, api.CardColumn{Name: fmt.Sprintf("column_%d_%d", i, j), Type: "text"})
+		}
+		tables = append(tables, table)
+	}
+	pages := Pages(tables)
+	if !reflect.DeepEqual(slices.Concat(pages...), tables) {
+		t.Error("the pages together are not all tables in their order")
+	}
+	for i, p := range pages {
+		if n := Totals(p); n.Tables > pageTables || n.Columns > pageColumns {
+			t.Errorf("page %d has %+v", i, n)
+		}
+	}
+	if got := Pages(nil); len(got) != 1 || len(got[0]) > 0 {
+		t.Errorf("no tables: %v", got)
+	}
+	for q, want := range map[string]api.CardTotals{
+		"":                {Tables: 2000, Columns: 50000},
+		" Table_7 COLUMN": {Tables: 111, Columns: 111 * 25},
+		"table_1999":      {Tables: 1, Columns: 25},
+		"column_5_24":     {Tables: 1, Columns: 1},
+		"table_5 umn_5_2": {Tables: 1, Columns: 6},
+		"zzz":             {},
+	} {
+		if got := Totals(Find(tables, q)); got != want {
+			t.Errorf("%q: %+v, not %+v", q, got, want)
+		}
+	}
+	if tables[5].Columns[0].Name != "column_5_0" || len(tables[5].Columns) != 25 {
+		t.Error("a search changed the card")
+	}
+}
+
+func TestCompare(t *testing.T) {
+	t.Parallel()
+	before, after := shop().Tables, shop().Tables
+	if got := Compare(before, after); len(got) > 0 {
+		t.Errorf("equal cards: %+v", got)
+	}
+	after[0].Rows = 10
+	after[0].Columns[1].Type = "citext"
+	after[0].Columns = append(after[0].Columns, api.CardColumn{Name: "phone", Type: "text", Mask: "phone"})
+	after[1] = api.CardTable{Schema: "public", Name: "invoice", Rows: 5}
+	want := []api.CardChange{
+		{Table: "public.customer", Column: "email", Change: "changed", Before: "text, masked: email",
+			After: "citext, masked: email"},
+		{Table: "public.customer", Column: "phone", Change: "added", After: "text, masked: phone"},
+		{Table: "public.customer", Change: "rows", Rows: 10, More: -2},
+		{Table: "public.invoice", Change: "added", Rows: 5, More: 5},
+		{Table: "public.orders", Change: "removed", More: -40},
+	}
+	if got := Compare(before, after); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v", got)
+	}
+	unlisted := []api.CardTable{{Schema: "public", Name: "customer", Rows: -1}}
+	if got := Compare(unlisted, shop().Tables[:1]); len(got) > 0 {
+		t.Errorf("columns that a card leaves out count as removed: %+v", got)
+	}
+}
+
+// FuzzParse checks that any accepted text is within the bounds, stays the same when it is bounded
+// again, and can be paged, searched and compared.
+func FuzzParse(f *testing.F) {
+	f.Add(text(f, shop()), "id")
+	f.Add([]byte(`{"tables":[{"name":"a","rows":-1},{"name":"a"}]}`), "a a")
+	f.Add([]byte(`{"subset":null,"masking":{"masked":1},"tables":null}`), "")
+	f.Add([]byte(`[`+strings.Repeat(`[`, 5000)), "")
+	f.Fuzz(func(t *testing.T, raw []byte, q string) {
+		c, err := Parse(raw)
+		if err != nil {
+			if snap.CodeOf(err) != snap.CodeInvalid {
+				t.Fatal(err)
+			}
+			return
+		}
+		if again, err := Parse(text(t, Bound(c))); err != nil || len(again.Tables) != len(c.Tables) {
+			t.Fatalf("%v: %d of %d tables", err, len(again.Tables), len(c.Tables))
+		}
+		total := Totals(c.Tables)
+		if total.Rows < 0 || total.Bytes < 0 || total.Columns > MaxColumns {
+			t.Fatalf("%+v", total)
+		}
+		if n := len(slices.Concat(Pages(c.Tables)...)); n != len(c.Tables) {
+			t.Fatalf("%d of %d tables on pages", n, len(c.Tables))
+		}
+		if found := Totals(Find(c.Tables, q)); found.Tables > total.Tables || found.Columns > total.Columns {
+			t.Fatalf("%q finds %+v of %+v", q, found, total)
+		}
+		if len(Compare(c.Tables, c.Tables)) > 0 && !repeats(c.Tables) {
+			t.Fatal("a card differs from itself")
+		}
+	})
+}
+
+// repeats reports whether two tables have the same label, or two columns of a table the same name.
+func repeats(tables []api.CardTable) bool {
+	labels := map[string]bool{}
+	for _, t := range tables {
+		names := map[string]bool{}
+		for _, c := range t.Columns {
+			if names[c.Name] {
+				return true
+			}
+			names[c.Name] = true
+		}
+		if labels[t.Label()] {
+			return true
+		}
+		labels[t.Label()] = true
+	}
+	return false
+}

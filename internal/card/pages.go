@@ -1,0 +1,64 @@
+package card
+
+import (
+	"strings"
+
+	"snap/api"
+)
+
+// The limits of a page, so that it stays small whatever the database.
+const (
+	pageTables  = 50
+	pageColumns = 500
+)
+
+// Pages splits tables into pages of at most 50 tables and, unless a single table has more, 500
+// columns. There is at least one page, which may be empty.
+func Pages(tables []api.CardTable) [][]api.CardTable {
+	pages := [][]api.CardTable{}
+	first, columns := 0, 0
+	for i, t := range tables {
+		if i > first && (i-first == pageTables || columns+len(t.Columns) > pageColumns) {
+			pages, first, columns = append(pages, tables[first:i]), i, 0
+		}
+		columns += len(t.Columns)
+	}
+	return append(pages, tables[first:])
+}
+
+// Find returns the tables that have every word of q in the name of the table or of one of its
+// columns, in a column's type or in the name of its mask. Case is ignored. A table that matches by
+// its own name keeps all columns; of another one, only the matching columns remain.
+func Find(tables []api.CardTable, q string) []api.CardTable {
+	words := strings.Fields(strings.ToLower(q))
+	if len(words) == 0 {
+		return tables
+	}
+	found := []api.CardTable{}
+	for _, t := range tables {
+		label := strings.ToLower(t.Label())
+		if hasAll(label, words) {
+			found = append(found, t)
+			continue
+		}
+		var columns []api.CardColumn
+		for _, c := range t.Columns {
+			if hasAll(label+" "+strings.ToLower(c.Name+" "+c.Type+" "+c.Mask), words) {
+				columns = append(columns, c)
+			}
+		}
+		if t.Columns = columns; len(columns) > 0 {
+			found = append(found, t)
+		}
+	}
+	return found
+}
+
+func hasAll(text string, words []string) bool {
+	for _, w := range words {
+		if !strings.Contains(text, w) {
+			return false
+		}
+	}
+	return true
+}

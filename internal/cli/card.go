@@ -1,0 +1,161 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"snap"
+	"snap/api"
+	"snap/internal/card"
+)
+
+// cardView selects the part of a card to print.
+type cardView struct {
+	columns bool
+	search  string
+}
+
+func (v *cardView) flags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&v.columns, "columns", false,
+		"list the columns with their types, keys and masks instead of the tables")
+	cmd.Flags().StringVar(&v.search, "search", "",
+		"only tables and columns whose names, types or masks contain these words")
+}
+
+// lists reports whether columns are listed.
+func (v cardView) lists() bool { return v.columns || v.search != "" }
+
+// cardFields returns names and values that describe how a snapshot was made, as [app.fields] prints
+// them.
+func cardFields(c api.Card, engine snap.Engine) []string {
+	encoding := c.Encoding
+	if c.Collation != "" {
+		encoding = strings.TrimPrefix(encoding+", sorted as "+c.Collation, ", ")
+	}
+	return []string{
+		"Server", strings.TrimSpace(serverName(engine) + " " + c.ServerVersion), "Encoding", encoding,
+		"Made from", c.From, "Masking", maskingState(c.Masking),
+	}
+}
+
+func serverName(e snap.Engine) string {
+	return cmp.Or(map[snap.Engine]string{snap.Postgres: "PostgreSQL", snap.MySQL: "MySQL or MariaDB",
+		snap.SQLite: "SQLite"}[e], string(e))
+}
+
+// maskingState describes how a masked copy was made.
+func maskingState(m *api.Masking) string {
+	if m == nil {
+		return ""
+	}
+	var parts []string
+	if m.Rules != "" {
+		parts = append(parts, fmt.Sprintf("%s masked, %d kept", plural(m.Masked, "column", "columns"), m.Kept))
+	}
+	if m.Dropped > 0 {
+		parts = append(parts, "rows of "+plural(m.Dropped, "table", "tables")+" dropped")
+	}
+	if m.SQL != "" {
+		parts = append(parts, "changed by a SQL file")
+	}
+	return strings.Join(parts, "; ")
+}
+
+// printTables prints the tables of a card, or its columns.
+func (a *app) printTables(tables []api.CardTable, v cardView, subset bool) error {
+	if len(tables) == 0 {
+		if v.search != "" {
+			a.note("No table or column matches %q.", v.search)
+		}
+		return nil
+	}
+	a.result("")
+	if v.lists() {
+		return a.printColumns(tables)
+	}
+	t := a.newTable(column{title: "Table", least: 10}, column{title: "Rows", right: true},
+		column{title: "Size", right: true, spare: true}, column{title: "Columns", right: true, spare: true})
+	for _, one := range tables {
+		t.row(one.Label(), rowCount(one, subset), unlessZero(one.Bytes, size),
+			unlessZero(int64(len(one.Columns)), digits))
+	}
+	return t.flush()
+}
+
+func rowCount(t api.CardTable, subset bool) string {
+	switch {
+	case t.Dropped:
+		return "dropped"
+	case t.Rows < 0:
+		return "not counted"
+	case subset:
+		return fmt.Sprintf("%d of %d", t.Rows, t.Of)
+	}
+	return digits(t.Rows)
+}
+
+func digits(n int64) string { return fmt.Sprint(n) }
+
+// unlessZero formats a number, or returns "" for 0, which means that it is unknown.
+func unlessZero(n int64, format func(int64) string) string {
+	if n == 0 {
+		return ""
+	}
+	return format(n)
+}
+
+func (a *app) printColumns(tables []api.CardTable) error {
+	masked := slices.ContainsFunc(tables, func(t api.CardTable) bool {
+		return t.Dropped || slices.ContainsFunc(t.Columns, func(c api.CardColumn) bool { return c.Mask != "" })
+	})
+	t := a.newTable(cardColumns(masked)...)
+	for _, one := range tables {
+		for _, c := range one.Columns {
+			cells := []string{one.Label() + "." + c.Name, columnType(c), keyState(c)}
+			if masked {
+				cells = append(cells, maskState(one, c))
+			}
+			t.row(cells...)
+		}
+	}
+	return t.flush()
+}
+
+func cardColumns(masked bool) []column {
+	all := []column{{title: "Column", least: 16, weight: 2}, {title: "Type", least: 8, weight: 1},
+		{title: "Key", least: 7}}
+	if masked {
+		all = append(all, column{title: "Masked", least: 6, weight: 3})
+	}
+	return all
+}
+
+func columnType(c api.CardColumn) string {
+	if c.NotNull {
+		return strings.TrimSpace(c.Type + " not null")
+	}
+	return c.Type
+}
+
+// keyState describes the keys that a column is part of.
+func keyState(c api.CardColumn) string {
+	if c.Refers == "" {
+		return c.Key
+	}
+	return strings.TrimSpace(c.Key + " → " + c.Refers)
+}
+
+// maskState describes how a column was masked.
+func maskState(t api.CardTable, c api.CardColumn) string {
+	switch {
+	case t.Dropped:
+		return "rows dropped"
+	case c.Mask == card.Kept:
+		return "kept"
+	}
+	return c.Mask
+}
