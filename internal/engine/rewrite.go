@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	"snap"
 	"snap/internal/schema"
@@ -75,6 +76,59 @@ type TablePlan struct {
 	DropRows bool
 	Columns  map[string]Mask
 	Permuted []string // columns whose masked values can be other rows' originals, and that are unique
+
+	// Rows are the masks that depend on other columns of the row. They take the place of those in
+	// Columns.
+	Rows map[string]RowMask
+}
+
+// RowMask is a mask that needs the original values of other columns of its row.
+type RowMask struct {
+	Needs []string // names of columns
+	Mask  func(value string, others []*string) (masked string, null bool)
+}
+
+// BoundMask is a row mask for a table with a certain order of columns.
+type BoundMask struct {
+	RowMask
+	At []int // the positions of the columns that it needs
+}
+
+// For returns the mask for a row. text returns the value at a position, nil for NULL.
+func (m BoundMask) For(text func(at int) (*string, error)) (Mask, error) {
+	others := make([]*string, len(m.At))
+	for i, at := range m.At {
+		var err error
+		if others[i], err = text(at); err != nil {
+			return nil, err
+		}
+	}
+	return func(v string) (string, bool) { return m.Mask(v, others) }, nil
+}
+
+// RowMasks returns the row masks of the columns in order, nil for columns without one. If the table
+// has none, the list is empty.
+func (p Plan) RowMasks(schema, table string, columns []string) ([]*BoundMask, error) {
+	rows := p.Tables[[2]string{schema, table}].Rows
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	all := make([]*BoundMask, len(columns))
+	for i, c := range columns {
+		row, ok := rows[c]
+		if !ok {
+			continue
+		}
+		all[i] = &BoundMask{RowMask: row}
+		for _, need := range row.Needs {
+			at := slices.Index(columns, need)
+			if at < 0 {
+				return nil, uncovered(Table{Schema: schema, Name: table}.label() + "." + need)
+			}
+			all[i].At = append(all[i].At, at)
+		}
+	}
+	return all, nil
 }
 
 // Masks returns the masks for the columns in order, and whether any is not nil.

@@ -242,7 +242,7 @@ func (g *greenmask) table(t *tree) {
 			"rules or SQL",
 		"columns_type_override": "is not needed: masks work on what a value looks like",
 		"apply_for_inherited":   "write the rule for every partition: a name may have * in it",
-		"when":                  "has no equivalent: masks apply to every row",
+		"when":                  "is written in another language: add when and else to the rules of its columns",
 	} {
 		if o := t.get(key); o != nil {
 			g.left(o, "%s", why)
@@ -256,14 +256,12 @@ func (g *greenmask) table(t *tree) {
 // transformer converts a transformer of one or several columns.
 func (g *greenmask) transformer(table string, t *tree) {
 	name, params := t.value("name"), t.get("params")
-	if t.get("apply_for_references") != nil {
-		g.left(t.get("apply_for_references"),
-			"give the columns that reference it the same mask: equal values get equal values")
+	references := t.value("apply_for_references") == "true"
+	if o := t.get("when"); o != nil {
+		g.left(o, "is written in another language: add when and else to the rule, otherwise every row is masked")
 	}
-	for _, key := range []string{"when", "dynamic_params"} {
-		if o := t.get(key); o != nil {
-			g.left(o, "has no equivalent: the mask applies to every row, based on the value alone")
-		}
+	if o := t.get("dynamic_params"); o != nil {
+		g.left(o, "has no equivalent but the mask template, which puts masked values of other columns together")
 	}
 	columns := params.get("columns").list()
 	if c := params.get("column"); c != nil {
@@ -292,6 +290,9 @@ func (g *greenmask) transformer(table string, t *tree) {
 			g.Left = append(g.Left,
 				Left{t.line, label, fmt.Sprintf("%s became %s, which gives other values", name, mask)})
 		}
+		if references {
+			mask = toReferences(mask)
+		}
 		if !g.rules.set(table, column, mask) {
 			g.Left = append(g.Left,
 				Left{t.line, label, fmt.Sprintf("has several transformers: the last, %s, counts", name)})
@@ -301,6 +302,14 @@ func (g *greenmask) transformer(table string, t *tree) {
 		g.left(keep, "has no equivalent: NULL stays NULL")
 	}
 	t.use() // the remaining parameters describe parts of the other values
+}
+
+// toReferences adds a setting to a rule.
+func toReferences(mask string) string {
+	if inside, ok := strings.CutPrefix(mask, "{"); ok {
+		return "{apply_to_references: true, " + inside
+	}
+	return "{mask: " + mask + ", apply_to_references: true}"
 }
 
 // maskingKinds returns the mask for a type of the Masking transformer.
@@ -351,6 +360,9 @@ func maskOf(name string, params, column *tree) (mask string, exact bool) {
 		if days := daysOf(ratio); days > 0 {
 			return fmt.Sprintf("{mask: shift, days: %d}", days), false
 		}
+	case "Template":
+		m, _ := templateMask(params.value("template"))
+		return m, false
 	case "RandomPerson":
 		return personMask(column.value("template"))
 	case "RealAddress":

@@ -1,9 +1,11 @@
 package local
 
 import (
+	"cmp"
 	"database/sql"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,8 +42,13 @@ func TestMasksAreEqualAcrossEngines(t *testing.T) {
 			}
 			defer db.Close()
 			var columns, rules []string
-			for _, m := range masks {
-				columns, rules = append(columns, "c_"+m+" varchar(400)"), append(rules, "c_"+m+": "+m)
+			rule := map[string]string{
+				"template": `{mask: template, template: "{c_name|upper} {n} {id}"}`,
+				"when":     `{mask: email, when: "id BETWEEN 2 AND 7 OR c_name LIKE 'M%'", else: redact}`,
+			}
+			for _, m := range append(slices.Clone(masks), "template", "when") {
+				columns = append(columns, "c_"+m+" varchar(400)")
+				rules = append(rules, "c_"+m+": "+cmp.Or(rule[m], m))
 			}
 			execAll(t, db, "CREATE TABLE v (id int PRIMARY KEY, n bigint, "+strings.Join(columns, ", ")+")")
 			for i, v := range values {
@@ -49,7 +56,7 @@ func TestMasksAreEqualAcrossEngines(t *testing.T) {
 					v = strings.ReplaceAll(v, `\\`, `\`)
 				}
 				execAll(t, db, fmt.Sprintf("INSERT INTO v VALUES (%d, %d%s)", i, i*7919+1,
-					strings.Repeat(", '"+v+"'", len(masks))))
+					strings.Repeat(", '"+v+"'", len(columns))))
 			}
 			if err := s.AddTarget(target); err != nil {
 				t.Fatal(err)

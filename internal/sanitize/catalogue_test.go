@@ -83,7 +83,20 @@ func TestBadSettings(t *testing.T) {
 		"{mask: json, paths: {'': email}}":                   "has the path",
 		"{mask: json, paths: {a: emial}}":                    `unknown mask "emial"`,
 		"{mask: json, paths: {a: email}, otherwise: choice}": "a mask without settings as otherwise",
-		"emial": `unknown mask "emial"`,
+		"emial":                                           `unknown mask "emial"`,
+		"{mask: email, when: 'a = 1'}":                    "needs when and else together",
+		"{mask: email, when: 'a =', else: keep}":          "has the condition",
+		"{mask: email, when: 'sleep(9) = 1', else: keep}": "has the condition",
+		"{mask: email, when: 'a = 1', else: choice}":      "a mask without settings as else",
+		"{mask: keep, when: 'a = 1', else: redact}":       "write the opposite condition",
+		"template":                                                           "needs a template",
+		"{mask: email, template: x}":                                         "takes none for other masks",
+		"{mask: template, template: '{a'}":                                   "a single {",
+		"{mask: template, template: '{}'}":                                   "names no column",
+		"{mask: template, template: '{a|run}'}":                              `the unknown function "run"`,
+		"{mask: template, template: '{a|left}'}":                             "a wrong argument",
+		"{mask: template, template: '{a|left:-1}'}":                          "a wrong argument",
+		"{mask: json, paths: {a: {mask: email, when: 'b = 1', else: keep}}}": "takes no condition",
 	} {
 		_, err := parseRules("r.yaml", []byte("tables:\n  t:\n    columns:\n      c: "+rule+"\n"))
 		if snap.CodeOf(err) != snap.CodeUsage || !strings.Contains(err.Error(), want) ||

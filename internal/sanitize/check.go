@@ -7,7 +7,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"snap/internal/personal"
 	"snap/internal/schema"
 )
 
@@ -29,16 +28,15 @@ func answerOf(is bool) answer {
 
 // evaluate evaluates a check for one value of one column. The result is unsure if the check
 // involves other columns or unknown functions.
-func evaluate(e schema.Expr, column, value string, t personal.Type) answer {
-	c := condition{column: column, value: value, numeric: t.Class == personal.Integer || t.Class == personal.Decimal ||
-		t.Class == personal.Float}
+func evaluate(e schema.Expr, column, value string) answer {
+	c := condition{of: func(name string) (string, bool) { return value, strings.EqualFold(name, column) }, valued: true}
 	return c.answer(e)
 }
 
-// condition evaluates expressions for a value.
+// condition evaluates expressions for a row, or for one value of it.
 type condition struct {
-	column, value string
-	numeric       bool
+	of     func(column string) (value string, known bool)
+	valued bool // columns are not NULL; otherwise those that are not known are
 }
 
 func (c condition) answer(e schema.Expr) answer {
@@ -49,8 +47,14 @@ func (c condition) answer(e schema.Expr) answer {
 		return c.joined(e)
 	case op == "NOT" && len(e.Args) == 1:
 		return negated(c.answer(e.Args[0]))
-	case op == "IS NOT NULL":
+	case op == "IS NOT NULL" && c.valued:
 		return yes
+	case (op == "IS NULL" || op == "IS NOT NULL") && len(e.Args) == 1:
+		return c.isNull(e.Args[0], op == "IS NOT NULL")
+	case op == "NOT LIKE" && len(e.Args) == 2:
+		return negated(c.compare("LIKE", e.Args[0], e.Args[1]))
+	case e.Column != "":
+		return c.truth(e.Column)
 	case op == "IN" || op == "NOT IN":
 		return c.among(e.Args[0], e.Args[1:], op == "NOT IN")
 	case op == "= ANY" && len(e.Args) == 2 && e.Args[1].Op == "ARRAY":
@@ -61,6 +65,34 @@ func (c condition) answer(e schema.Expr) answer {
 		return c.compare(op, e.Args[0], e.Args[1])
 	}
 	return unsure
+}
+
+func (c condition) isNull(e schema.Expr, not bool) answer {
+	if e.Column == "" || c.valued {
+		return unsure
+	}
+	_, known := c.of(e.Column)
+	return answerOf(known == not)
+}
+
+// truth reads a column as yes or no.
+func (c condition) truth(column string) answer {
+	v, known := c.of(column)
+	is, ok := booleanOf(v)
+	if !known || !ok {
+		return unsure
+	}
+	return answerOf(is)
+}
+
+// booleanOf reads a boolean as databases write it.
+func booleanOf(v string) (is, ok bool) {
+	for _, pair := range booleans {
+		if strings.EqualFold(v, pair[0]) || strings.EqualFold(v, pair[1]) {
+			return strings.EqualFold(v, pair[0]), true
+		}
+	}
+	return false, false
 }
 
 func negated(a answer) answer {
@@ -120,10 +152,10 @@ func (c condition) among(of schema.Expr, list []schema.Expr, not bool) answer {
 // them.
 func (c condition) text(e schema.Expr) (string, bool) {
 	switch {
-	case e.Literal != nil && (e.Literal.Kind == "string" || e.Literal.Kind == "number"):
+	case e.Literal != nil && slices.Contains([]string{"string", "number", "boolean"}, e.Literal.Kind):
 		return e.Literal.Value, true
-	case e.Column != "" && strings.EqualFold(e.Column, c.column):
-		return c.value, true
+	case e.Column != "":
+		return c.of(e.Column)
 	case e.Cast != nil && len(e.Args) == 1:
 		return c.text(e.Args[0])
 	case e.Op == "NEG" && len(e.Args) == 1:
@@ -183,6 +215,11 @@ func (c condition) compare(op string, a, b schema.Expr) answer {
 }
 
 func (c condition) same(left, right string) answer {
+	if x, ok := booleanOf(left); ok && len(left) > 1 || len(right) > 1 {
+		if y, ok2 := booleanOf(right); ok && ok2 {
+			return answerOf(x == y)
+		}
+	}
 	if x, y, ok := numbers(left, right); ok {
 		return answerOf(x == y)
 	}

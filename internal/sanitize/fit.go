@@ -180,6 +180,9 @@ func misfit(key []byte, rule ColumnRule, c *column) string {
 	if c.divides {
 		return "the table is partitioned by it"
 	}
+	if rule.byRow() {
+		return rowMisfit(key, rule, c)
+	}
 	if rule.Mask == "null" && (c.NotNull || c.key) {
 		return "it cannot be null"
 	}
@@ -293,7 +296,7 @@ func (c *column) holds(v string) string {
 		return fmt.Sprintf("its type %s cannot hold the masked values", c.Type)
 	}
 	for _, check := range c.checks {
-		if evaluate(check.expr, check.value, v, c.typ) == no {
+		if evaluate(check.expr, check.value, v) == no {
 			return "a check constraint rejects the masked values"
 		}
 	}

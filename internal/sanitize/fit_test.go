@@ -275,7 +275,7 @@ func TestChecks(t *testing.T) {
 			t.Fatalf("%s: %v", check, err)
 		}
 		for v, answer := range want {
-			if got := evaluate(e, "x", v, personal.ParseType("text")); got != answer {
+			if got := evaluate(e, "x", v); got != answer {
 				t.Errorf("%s of %q: %d, want %d", check, v, got, answer)
 			}
 		}

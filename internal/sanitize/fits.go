@@ -28,6 +28,9 @@ func (r *Rules) checkFits(f *facts, chosen map[columnID]ColumnRule, key []byte) 
 					r.line(table, name), rule.Mask, why, remedy(key, c)))
 				continue
 			}
+			if why := r.filledMisfit(f, t, c, chosen, key); why != "" {
+				wrong = append(wrong, why)
+			}
 			if why := r.parts(f, c, chosen, key); why != "" {
 				wrong = append(wrong, why)
 			}

@@ -49,7 +49,7 @@ func (l *Locator) Plan(p engine.Plan, c engine.Contents) engine.Plan {
 		for _, col := range t.Columns {
 			columns[col.Name] = l.observe(tableLabel(t)+"."+col.Name, plan.Columns[col.Name])
 		}
-		plan.Columns = columns
+		plan.Columns, plan.Rows = columns, l.observeRows(tableLabel(t), plan.Rows)
 		all.Tables[[2]string{t.Schema, t.Name}] = plan
 	}
 	return all
@@ -66,6 +66,16 @@ func (l *Locator) observe(label string, mask engine.Mask) engine.Mask {
 		}
 		return masked, null
 	}
+}
+
+func (l *Locator) observeRows(table string, rows map[string]engine.RowMask) map[string]engine.RowMask {
+	observed := map[string]engine.RowMask{}
+	for name, row := range rows {
+		observed[name] = engine.RowMask{Needs: row.Needs, Mask: func(v string, others []*string) (string, bool) {
+			return l.observe(table+"."+name, func(v string) (string, bool) { return row.Mask(v, others) })(v)
+		}}
+	}
+	return observed
 }
 
 // record notes the originals in a masked value. A value that a random mask made of one without the

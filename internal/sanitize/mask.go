@@ -72,6 +72,9 @@ func makers() map[string]maker {
 		"dictionary":    dictionary,
 		"replace":       replaced,
 		"json":          byPath,
+		"template": func([]byte, ColumnRule, int) engine.Mask { // see rowMasks
+			return text(redactAny)
+		},
 
 		"key":         keyed,
 		"ip":          ipAddress,

@@ -169,6 +169,9 @@ func checkPartial(c ColumnRule) string {
 		if slices.Contains(pathOf(path), "") {
 			return fmt.Sprintf("has the path %q, which is none such as $.user.email or items[*].name", path)
 		}
+		if c.Paths[path].byRow() || c.Paths[path].Template != "" {
+			return fmt.Sprintf("at %s takes no condition and no template", path)
+		}
 		if why := checkSettings(c.Paths[path]); why != "" {
 			return fmt.Sprintf("at %s %s", path, why)
 		}
@@ -178,4 +181,4 @@ func checkPartial(c ColumnRule) string {
 
 // withSettings are the masks that cannot be used by their name alone. Their settings decide which parts
 // of a value remain.
-var withSettings = []string{"choice", "dictionary", "replace", "json", "constant"}
+var withSettings = []string{"choice", "dictionary", "replace", "json", "constant", "template"}

@@ -46,8 +46,10 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 	used := r.dropped(c)
 	f, chosen := factsOf(c), map[columnID]ColumnRule{}
 	originals := r.avoided(c)
+	r.inherit(f)
 	for _, t := range c.Tables {
-		plan, masks := engine.TablePlan{Columns: map[string]engine.Mask{}}, map[string]string{}
+		plan := engine.TablePlan{Columns: map[string]engine.Mask{}}
+		rows := rowMasks{key: key, plan: plan, known: map[string]*column{}, rules: map[string]ColumnRule{}}
 		for _, column := range t.Columns {
 			rule, where, ok := r.find(t, column.Name)
 			used[where] = true
@@ -55,7 +57,7 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 				continue // requireComplete names it
 			}
 			known := f.of[columnID{t.Schema, t.Name, column.Name}]
-			chosen[known.id], masks[column.Name] = rule, rule.Mask
+			chosen[known.id], rows.rules[column.Name], rows.known[column.Name] = rule, rule, known
 			mask := maskOf(key, rule, known)
 			mask = avoiding(mask, rule.Mask, key, limitOf(known), originals[rule.Mask])
 			plan.Columns[column.Name] = mask
@@ -67,14 +69,20 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 			if rule.Mask == "key" && known.unique {
 				plan.Permuted = append(plan.Permuted, column.Name)
 			}
-			p.random[known.label] = !slices.Contains(withSettings, rule.Mask)
+			p.random[known.label] = !slices.Contains(withSettings, rule.Mask) && !rule.byRow()
 			p.watch(rule, known, mask)
 		}
 		if r.drops(t) {
 			plan.DropRows = true
 			p.Coverage.Dropped++
 		}
-		p.Plan.Tables[[2]string{t.Schema, t.Name}], p.Chosen[[2]string{t.Schema, t.Name}] = plan, masks
+		if len(rows.rules) == len(t.Columns) {
+			if err := r.checkRow(t, rows.rules); err != nil {
+				return p, err
+			}
+			plan.Rows = rows.all()
+		}
+		p.Plan.Tables[[2]string{t.Schema, t.Name}], p.Chosen[[2]string{t.Schema, t.Name}] = plan, rows.names()
 	}
 	if err := r.requireComplete(r.Unknown(c), used); err != nil {
 		return p, err
@@ -116,7 +124,7 @@ func (p *Prepared) watch(rule ColumnRule, c *column, mask engine.Mask) {
 		if !worthWatching(v, c.typ) || !watchedRule(rule, v) {
 			continue
 		}
-		if masked, null := mask(v); !null && masked == v {
+		if masked, null := mask(v); !null && masked == v || rule.Else == "keep" {
 			continue
 		}
 		original := Watched{Column: c.label, Value: v}
@@ -152,6 +160,7 @@ type Unknown struct {
 
 // Unknown returns the columns of a dump that the rules do not decide on, in its order.
 func (r *Rules) Unknown(c engine.Contents) (all []Unknown) {
+	r.inherit(factsOf(c))
 	for _, t := range c.Tables {
 		for _, column := range t.Columns {
 			rule, where, ok := r.find(t, column.Name)
@@ -221,8 +230,32 @@ func tableLabel(t engine.Shape) string {
 	return t.Schema + "." + t.Name
 }
 
+// inherit notes the rules of columns that apply to those that refer to them.
+func (r *Rules) inherit(f *facts) {
+	r.inherited = map[string]ColumnRule{}
+	for range f.tables { // a reference can refer to a reference
+		for _, t := range f.tables {
+			for _, col := range t.Columns {
+				r.inheritAt(f, f.of[columnID{t.Schema, t.Name, col.Name}])
+			}
+		}
+	}
+}
+
+func (r *Rules) inheritAt(f *facts, c *column) {
+	for _, id := range c.to {
+		if f.of[id] == nil {
+			continue
+		}
+		rule, _, _ := r.find(engine.Shape{Schema: id[0], Name: id[1]}, id[2])
+		if rule.ToReferences {
+			r.inherited[c.label] = rule
+		}
+	}
+}
+
 // find returns the rule of a column: first the rule of its table by name, then the rules of tables
-// and columns by pattern, then keep. If the table's rows are dropped, the column needs no rule.
+// and columns by pattern, then that of a column it refers to, then keep. If the table's rows are dropped, the column needs no rule.
 func (r *Rules) find(t engine.Shape, column string) (rule ColumnRule, where string, ok bool) {
 	table := tableLabel(t)
 	for _, exact := range []bool{true, false} {
@@ -243,6 +276,9 @@ func (r *Rules) find(t engine.Shape, column string) (rule ColumnRule, where stri
 				return ColumnRule{Mask: "null"}, pattern, true
 			}
 		}
+	}
+	if rule, ok := r.inherited[table+"."+column]; ok {
+		return rule, "", true
 	}
 	for _, pattern := range r.Keep {
 		if match(pattern, table+"."+column) {

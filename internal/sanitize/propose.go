@@ -95,7 +95,7 @@ func (c *column) certain(rule ColumnRule) bool {
 	for _, v := range c.samples {
 		masked, null := mask(v)
 		for _, check := range c.checks {
-			if !null && evaluate(check.expr, check.value, masked, c.typ) == unsure {
+			if !null && evaluate(check.expr, check.value, masked) == unsure {
 				return false
 			}
 		}

@@ -14,6 +14,7 @@ import (
 
 	"snap"
 	"snap/internal/disk"
+	"snap/internal/schema"
 )
 
 // Rules is a rules file. It sets how every column of every table is treated.
@@ -46,6 +47,8 @@ type Rules struct {
 
 	originals map[string]map[string]bool // those that list masks could draw, by mask; see Every
 	words     map[string]bool
+
+	inherited map[string]ColumnRule // by the column's label, see ToReferences
 }
 
 // TableRule is the rule of one table, or of all tables whose names match.
@@ -73,6 +76,16 @@ type ColumnRule struct {
 	With      string                `yaml:"with"`      // its replacement; $1 is the first group
 	Paths     map[string]ColumnRule `yaml:"paths"`     // of the mask json
 	Otherwise string                `yaml:"otherwise"` // the mask of what those three do not name; default redact
+
+	Template string `yaml:"template"` // of the mask template
+	When     string `yaml:"when"`     // a condition; other rows are masked as Else says
+	Else     string `yaml:"else"`
+
+	// ToReferences makes the rule that of the columns that refer to this one, unless they have one.
+	ToReferences bool `yaml:"apply_to_references"`
+
+	parsed *schema.Expr // When
+	filled template     // Template
 }
 
 // bound is a number or a date.
@@ -145,9 +158,14 @@ func (r *Rules) validate() error {
 			if c.Mask == Undecided {
 				continue // reported later, together with all others
 			}
-			if why := checkSettings(c); why != "" {
+			why := checkSettings(c)
+			if why == "" {
+				why = c.checkRowSettings()
+			}
+			if why != "" {
 				return r.badColumn(table, column, why)
 			}
+			t.Columns[column] = c
 		}
 	}
 	return nil

@@ -183,7 +183,7 @@ func (Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, out 
 	m := masker{most: rowLimit(dump), plan: p, known: known, parts: parts, rows: map[string]int64{},
 		bytes: map[string]int64{}}
 	for table := range known { // tables without rows need rules too
-		if _, _, err := m.masks(table); err != nil {
+		if _, err := m.masks(table); err != nil {
 			return engine.Info{}, err
 		}
 	}
@@ -208,13 +208,39 @@ type masker struct {
 	bytes map[string]int64
 }
 
-// masks returns the masks of a table's columns that are not generated.
-func (m *masker) masks(table string) (masks []engine.Mask, drop bool, err error) {
+// tableMasks are the masks of a table's columns that are not generated.
+type tableMasks struct {
+	drop    bool
+	columns []engine.Mask
+	rows    []*engine.BoundMask // by column, or empty
+}
+
+func (m *masker) masks(table string) (all tableMasks, err error) {
 	var names []string
 	for _, c := range withoutGenerated(m.known[table]) {
 		names = append(names, c.Name)
 	}
-	return m.plan.Masks("", table, names)
+	if all.columns, all.drop, err = m.plan.Masks("", table, names); err == nil {
+		all.rows, err = m.plan.RowMasks("", table, names)
+	}
+	return all, err
+}
+
+// at returns the mask of a field of a row.
+func (m tableMasks) at(i int, fields [][]byte) (engine.Mask, error) {
+	if i >= len(m.rows) || m.rows[i] == nil {
+		return m.columns[i], nil
+	}
+	return m.rows[i].For(func(at int) (*string, error) {
+		text, kind, err := value(fields[at])
+		switch {
+		case err != nil:
+			return nil, badDump(err)
+		case kind == isNull:
+			return nil, nil
+		}
+		return &text, nil
+	})
 }
 
 // masked is a statement being masked.
@@ -238,11 +264,11 @@ func (m *masker) run(ctx context.Context, in *bufio.Reader, out io.Writer, jobs 
 			if err != nil {
 				return err
 			}
-			masks, drop, err := m.of(s)
+			masks, err := m.of(s)
 			if err != nil {
 				return err
 			}
-			if drop {
+			if masks.drop {
 				continue
 			}
 			m.rows[s.table] += s.count
@@ -276,19 +302,20 @@ func (m *masker) run(ctx context.Context, in *bufio.Reader, out io.Writer, jobs 
 	return g.Wait()
 }
 
-// of returns the masked form of a statement.
-func (m *masker) of(s statement) ([]engine.Mask, bool, error) {
+// of returns the masks of a statement.
+func (m *masker) of(s statement) (tableMasks, error) {
 	if _, err := matchColumns(m.known, m.parts, s); err != nil {
-		return nil, false, err
+		return tableMasks{}, err
 	}
-	masks, drop, err := m.masks(s.table)
-	return append(masks, make([]engine.Mask, len(s.columns)-len(masks))...), drop, err
+	masks, err := m.masks(s.table)
+	masks.columns = append(masks.columns, make([]engine.Mask, len(s.columns)-len(masks.columns))...)
+	return masks, err
 }
 
 // mask writes a statement with its rows masked.
-func mask(s statement, masks []engine.Mask) ([]byte, error) {
+func mask(s statement, masks tableMasks) ([]byte, error) {
 	out := append(make([]byte, 0, len(s.start)+len(s.rows)+len(s.rows)/4), s.start...)
-	if !slices.ContainsFunc(masks, func(m engine.Mask) bool { return m != nil }) {
+	if !slices.ContainsFunc(masks.columns, func(m engine.Mask) bool { return m != nil }) {
 		return append(out, s.rows...), nil
 	}
 	var fields [][]byte
@@ -298,7 +325,7 @@ func mask(s statement, masks []engine.Mask) ([]byte, error) {
 		if fields, err = fieldsOf(line[:end], fields); err != nil {
 			return nil, err
 		}
-		if len(fields) != len(masks) {
+		if len(fields) != len(masks.columns) {
 			return nil, changed(s.table)
 		}
 		out = append(out, '(')
@@ -306,7 +333,11 @@ func mask(s statement, masks []engine.Mask) ([]byte, error) {
 			if i > 0 {
 				out = append(out, ',')
 			}
-			if out, err = appendMasked(out, f, masks[i]); err != nil {
+			mask, err := masks.at(i, fields)
+			if err != nil {
+				return nil, err
+			}
+			if out, err = appendMasked(out, f, mask); err != nil {
 				return nil, err
 			}
 		}

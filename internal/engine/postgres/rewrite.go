@@ -274,8 +274,12 @@ func (r *rewriter) table(t tableData) error {
 	if err != nil {
 		return err
 	}
+	fields, err := r.fieldMasks(t, masks)
+	if err != nil {
+		return err
+	}
 	before := r.wrote
-	rows, err := r.rows(t, masks, drop)
+	rows, err := r.rows(fields, drop)
 	if err != nil {
 		return err
 	}
@@ -284,11 +288,10 @@ func (r *rewriter) table(t tableData) error {
 }
 
 // rows writes the masked rows of a table's block and returns their number.
-func (r *rewriter) rows(t tableData, masks []engine.Mask, drop bool) (rows int64, err error) {
-	if !drop && !slices.ContainsFunc(masks, func(m engine.Mask) bool { return m != nil }) {
+func (r *rewriter) rows(fields []*fieldMask, drop bool) (rows int64, err error) {
+	if !drop && !slices.ContainsFunc(fields, func(m *fieldMask) bool { return m != nil }) {
 		return r.condensed()
 	}
-	fields := r.fieldMasks(t, masks)
 	lines, chunk := &lineReader{d: r.d}, make([]byte, 0, 128<<10)
 	for {
 		line, err := lines.next()
@@ -320,6 +323,7 @@ func maskLine(out, line []byte, masks []*fieldMask) (_ []byte, err error) {
 	if len(masks) == 0 {
 		return append(append(out, line...), '\n'), nil
 	}
+	whole := line
 	for i := 0; ; i++ {
 		field, rest, more := bytes.Cut(line, []byte("\t"))
 		if i >= len(masks) || !more && i != len(masks)-1 {
@@ -327,7 +331,7 @@ func maskLine(out, line []byte, masks []*fieldMask) (_ []byte, err error) {
 		}
 		if masks[i] == nil || string(field) == `\N` {
 			out = append(out, field...)
-		} else if out, err = masks[i].append(out, field); err != nil {
+		} else if out, err = masks[i].append(out, field, whole); err != nil {
 			return out, err
 		}
 		if !more {
@@ -343,6 +347,7 @@ type fieldMask struct {
 	column string // as shown in errors
 	stored *charset.Charset
 	mask   engine.Mask
+	row    *engine.BoundMask // instead of mask, or nil
 	seed   maphash.Seed
 	kept   [256]struct {
 		known         bool
@@ -354,25 +359,39 @@ type fieldMask struct {
 const rememberedField = 256
 
 // fieldMasks returns the mask of each column of a table, nil for columns that are kept.
-func (r *rewriter) fieldMasks(t tableData, masks []engine.Mask) []*fieldMask {
+func (r *rewriter) fieldMasks(t tableData, masks []engine.Mask) ([]*fieldMask, error) {
+	rows, err := r.plan.RowMasks(t.schema, t.name, t.columns)
+	if err != nil {
+		return nil, err
+	}
 	all := make([]*fieldMask, len(masks))
 	for i, m := range masks {
 		if m != nil {
 			all[i] = &fieldMask{column: t.schema + "." + t.name + "." + t.columns[i], stored: r.d.stored, mask: m,
 				seed: maphash.MakeSeed()}
+			if len(rows) > 0 {
+				all[i].row = rows[i]
+			}
 		}
 	}
-	return all
+	return all, nil
 }
 
-// append appends the masked value of a field that is not \N.
-func (m *fieldMask) append(out, field []byte) ([]byte, error) {
+// append appends the masked value of a field of a row that is not \N.
+func (m *fieldMask) append(out, field, row []byte) ([]byte, error) {
+	if m.row != nil {
+		mask, err := m.forRow(row)
+		if err != nil {
+			return nil, err
+		}
+		return m.appendMasked(out, field, mask)
+	}
 	if len(field) > rememberedField {
-		return m.appendMasked(out, field)
+		return m.appendMasked(out, field, m.mask)
 	}
 	k := &m.kept[maphash.Bytes(m.seed, field)%uint64(len(m.kept))]
 	if !k.known || !bytes.Equal(k.field, field) {
-		masked, err := m.appendMasked(k.masked[:0], field)
+		masked, err := m.appendMasked(k.masked[:0], field, m.mask)
 		if err != nil {
 			return nil, err
 		}
@@ -381,8 +400,20 @@ func (m *fieldMask) append(out, field []byte) ([]byte, error) {
 	return append(out, k.masked...), nil
 }
 
-func (m *fieldMask) appendMasked(out, field []byte) ([]byte, error) {
-	value, null := m.mask(m.stored.Text(unescape(field)))
+// forRow returns the mask for a row.
+func (m *fieldMask) forRow(row []byte) (engine.Mask, error) {
+	fields := bytes.Split(row, []byte("\t"))
+	return m.row.For(func(at int) (*string, error) {
+		if at >= len(fields) || string(fields[at]) == `\N` {
+			return nil, nil
+		}
+		text := m.stored.Text(unescape(fields[at]))
+		return &text, nil
+	})
+}
+
+func (m *fieldMask) appendMasked(out, field []byte, mask engine.Mask) ([]byte, error) {
+	value, null := mask(m.stored.Text(unescape(field)))
 	if null {
 		return append(out, `\N`...), nil
 	}

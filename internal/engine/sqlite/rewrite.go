@@ -217,7 +217,7 @@ func (e Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, w 
 
 // mask applies the plan, and returns the tables that it changed.
 func (s *scratch) mask(ctx context.Context, p engine.Plan, want engine.Info) (changed []string, err error) {
-	var masks []engine.Mask
+	var masks []columnMask
 	db, err := s.openMasking(ctx, &masks)
 	if err != nil {
 		return nil, err
@@ -258,7 +258,7 @@ func forGood(ctx context.Context, db *sql.DB, change func(*sql.Tx) error) error 
 // maskTables masks the tables one by one, without triggers. It fails if rows that the manifest
 // counts are missing.
 func maskTables(ctx context.Context, tx *sql.Tx, p engine.Plan, want engine.Info,
-	masks *[]engine.Mask) (changed []string, err error) {
+	masks *[]columnMask) (changed []string, err error) {
 	all, err := tables(ctx, tx)
 	if err == nil {
 		err = engine.Compare(want.Tables, labelled(all))
@@ -354,8 +354,33 @@ type masking struct {
 	table   string
 	drop    bool     // delete all rows
 	columns []string // otherwise, mask these columns
-	masks   []engine.Mask
+	masks   []columnMask
 	twice   []string // the columns that are masked in two steps
+}
+
+// columnMask is the mask of a column.
+type columnMask struct {
+	mask  engine.Mask
+	row   *engine.BoundMask // instead of mask, or nil
+	needs string            // SQL of the additional arguments of snapcli_mask
+}
+
+// of returns the mask for a row with these values of the columns that it needs.
+func (m columnMask) of(others []driver.Value) (engine.Mask, error) {
+	if m.row == nil {
+		return m.mask, nil
+	}
+	if len(others) != len(m.row.At) {
+		return nil, fmt.Errorf("%d values for a mask that needs %d", len(others), len(m.row.At))
+	}
+	i := -1
+	return m.row.For(func(int) (*string, error) {
+		if i++; others[i] == nil {
+			return nil, nil
+		}
+		text := textOf(others[i])
+		return &text, nil
+	})
 }
 
 func maskingOf(t engine.Table, p engine.Plan) (masking, error) {
@@ -368,13 +393,24 @@ func maskingOf(t engine.Table, p engine.Plan) (masking, error) {
 	if m.drop = drop; err != nil || drop {
 		return m, err
 	}
+	rows, err := p.RowMasks("", charset.Readable(t.Name), names)
+	if err != nil {
+		return m, err
+	}
 	permuted := p.Tables[[2]string{"", charset.Readable(t.Name)}].Permuted
 	for i, mask := range masks {
 		if mask != nil && slices.Contains(permuted, names[i]) {
 			m.twice = append(m.twice, t.Columns[i].Name)
 		}
 		if mask != nil {
-			m.columns, m.masks = append(m.columns, t.Columns[i].Name), append(m.masks, mask)
+			of := columnMask{mask: mask}
+			if len(rows) > 0 && rows[i] != nil {
+				of.row = rows[i]
+				for _, at := range rows[i].At {
+					of.needs += ", " + quote(t.Columns[at].Name)
+				}
+			}
+			m.columns, m.masks = append(m.columns, t.Columns[i].Name), append(m.masks, of)
 		}
 	}
 	return m, nil
@@ -392,7 +428,7 @@ func (m masking) run(ctx context.Context, tx *sql.Tx) error {
 	}
 	sets := make([]string, len(m.columns))
 	for i, column := range m.columns {
-		sets[i] = fmt.Sprintf("%[1]s = snapcli_mask(%[2]d, %[1]s)", quote(column), i)
+		sets[i] = fmt.Sprintf("%[1]s = snapcli_mask(%[2]d, %[1]s%[3]s)", quote(column), i, m.masks[i].needs)
 		if slices.Contains(m.twice, column) {
 			sets[i] = fmt.Sprintf("%[1]s = CASE typeof(%[1]s) WHEN 'integer' THEN snapcli_mask(%[2]d, %[1]s) - %[3]d "+
 				"ELSE char(1) || snapcli_mask(%[2]d, %[1]s) END", quote(column), i, aside)
@@ -556,17 +592,24 @@ func rebuildSearch(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// openMasking opens the file with the function snapcli_mask(number, value),
-// which applies the mask of that number.
-func (s *scratch) openMasking(ctx context.Context, masks *[]engine.Mask) (*sql.DB, error) {
+// openMasking opens the file with the function snapcli_mask(number, value, ...), which applies the mask
+// of that number. More arguments are the values of the columns that a row mask needs.
+func (s *scratch) openMasking(ctx context.Context, masks *[]columnMask) (*sql.DB, error) {
 	d := &sqlite3.Driver{}
-	err := d.RegisterScalarFunction("snapcli_mask", 2, func(_ *sqlite3.FunctionContext,
+	err := d.RegisterScalarFunction("snapcli_mask", -1, func(_ *sqlite3.FunctionContext,
 		args []driver.Value) (driver.Value, error) {
+		if len(args) < 2 {
+			return nil, errors.New("a mask needs a number and a value")
+		}
 		number, ok := args[0].(int64)
 		if !ok || number < 0 || int(number) >= len(*masks) {
 			return nil, fmt.Errorf("there is no mask %v", args[0])
 		}
-		return apply((*masks)[number], args[1]), nil
+		mask, err := (*masks)[number].of(args[2:])
+		if err != nil {
+			return nil, err
+		}
+		return apply(mask, args[1]), nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("register the mask: %w", err)
@@ -583,22 +626,25 @@ func (s *scratch) openWith(ctx context.Context, d *sqlite3.Driver) (*sql.DB, err
 	return confine(ctx, d, s.path, query)
 }
 
+// textOf returns a value that is not NULL as the text to mask.
+func textOf(value driver.Value) string {
+	switch v := value.(type) {
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	case []byte:
+		return string(v)
+	}
+	return fmt.Sprint(value)
+}
+
 // apply masks a value. If possible, the result has the same storage class as the value.
 func apply(mask engine.Mask, value driver.Value) driver.Value {
-	var text string
-	switch v := value.(type) {
-	case nil:
+	if value == nil {
 		return nil
-	case int64:
-		text = strconv.FormatInt(v, 10)
-	case float64:
-		text = strconv.FormatFloat(v, 'g', -1, 64)
-	case []byte:
-		text = string(v)
-	default:
-		text = fmt.Sprint(v)
 	}
-	masked, null := mask(text)
+	masked, null := mask(textOf(value))
 	if null {
 		return nil
 	}

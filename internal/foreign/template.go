@@ -1,0 +1,36 @@
+package foreign
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// action is one action of a Go template that reads a column of the row, with functions that the mask
+// template has too. Other actions are programs, which have no equivalent.
+var action = regexp.MustCompile(`^-?\s*\.Get(?:Raw)?ColumnValue\s+["` + "`" + `]([^"` + "`" + `{}|]+)["` + "`" +
+	`]((?:\s*\|\s*(?:lower|upper|title|trim))*)\s*-?$`)
+
+// templateMask returns the mask of a template that puts columns of the row together.
+func templateMask(text string) (mask string, ok bool) {
+	var out strings.Builder
+	braces := strings.NewReplacer("{", "{{", "}", "}}")
+	for text != "" {
+		before, rest, found := strings.Cut(text, "{{")
+		out.WriteString(braces.Replace(before))
+		if !found {
+			break
+		}
+		inside, after, closed := strings.Cut(rest, "}}")
+		m := action.FindStringSubmatch(strings.TrimSpace(inside))
+		if !closed || m == nil {
+			return "", false
+		}
+		out.WriteString("{" + m[1] + strings.Join(strings.Fields(m[2]), "") + "}")
+		text = after
+	}
+	if out.Len() == 0 {
+		return "", false
+	}
+	return "{mask: template, template: " + strconv.Quote(out.String()) + "}", true
+}

@@ -1,0 +1,243 @@
+package sanitize
+
+import (
+	"fmt"
+	"slices"
+
+	"snap"
+	"snap/internal/engine"
+	"snap/internal/schema"
+)
+
+// byRow reports whether a rule needs other columns of the row: it has a condition or is a template.
+func (c ColumnRule) byRow() bool { return c.When != "" || c.Mask == "template" }
+
+// plain is the rule without its condition.
+func (c ColumnRule) plain() ColumnRule {
+	c.When, c.Else = "", ""
+	return c
+}
+
+// otherwiseRule is the rule of the rows for which the condition does not hold.
+func (c ColumnRule) otherwiseRule() ColumnRule { return ColumnRule{Mask: c.Else} }
+
+// rowMasks are the masks of a table that need other columns.
+type rowMasks struct {
+	key   []byte
+	plan  engine.TablePlan
+	known map[string]*column
+	rules map[string]ColumnRule
+}
+
+// all returns the row masks by column.
+func (r rowMasks) all() map[string]engine.RowMask {
+	var masks map[string]engine.RowMask
+	for _, name := range sortedKeys(r.rules) {
+		if !r.rules[name].byRow() {
+			continue
+		}
+		if masks == nil {
+			masks = map[string]engine.RowMask{}
+		}
+		needs := r.needs(name)
+		masks[name] = engine.RowMask{Needs: needs, Mask: func(v string, others []*string) (string, bool) {
+			return r.masked(name, v, func(column string) *string {
+				if at := slices.Index(needs, column); at >= 0 {
+					return others[at]
+				}
+				return nil
+			})
+		}}
+	}
+	return masks
+}
+
+// names returns the names of the masks by column.
+func (r rowMasks) names() map[string]string {
+	names := map[string]string{}
+	for column, rule := range r.rules {
+		names[column] = rule.Mask
+	}
+	return names
+}
+
+// needs returns the columns whose originals decide on the masked value of a column.
+func (r rowMasks) needs(name string) []string {
+	rule := r.rules[name]
+	all := columnsOf(rule.condition())
+	if rule.Mask == "template" {
+		for _, column := range rule.template().columns() {
+			all = append(append(all, column), r.needs(column)...)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// masked masks a value of a column. A row for which the condition is not certainly false is masked.
+func (r rowMasks) masked(name, v string, original func(column string) *string) (string, bool) {
+	rule := r.rules[name]
+	if rule.When != "" && (condition{of: func(column string) (string, bool) {
+		if column == name {
+			return v, true
+		}
+		if text := original(column); text != nil {
+			return *text, true
+		}
+		return "", false
+	}}).answer(rule.condition()) == no {
+		if mask := maskOf(r.key, rule.otherwiseRule(), r.known[name]); mask != nil {
+			return mask(v)
+		}
+		return v, false
+	}
+	if rule.Mask != "template" {
+		if mask := r.plan.Columns[name]; mask != nil {
+			return mask(v)
+		}
+		return v, false
+	}
+	made := rule.template().fill(func(column string) string {
+		text := original(column)
+		if text == nil {
+			return ""
+		}
+		masked, null := r.masked(column, *text, original)
+		if null {
+			return ""
+		}
+		return masked
+	})
+	return cut(made, limitOf(r.known[name])), false
+}
+
+// condition returns the parsed condition; an empty one has no columns.
+func (c ColumnRule) condition() schema.Expr {
+	if c.parsed == nil {
+		return schema.Expr{}
+	}
+	return *c.parsed
+}
+
+func (c ColumnRule) template() template { return c.filled }
+
+// rowMisfit returns why a rule with a condition or a template cannot be used for a column, or "".
+func rowMisfit(key []byte, rule ColumnRule, c *column) string {
+	switch {
+	case c.unique:
+		return "its values must stay unique, which a condition or a template cannot promise"
+	case c.linked:
+		return "it is part of a foreign key, and values of other tables would no longer match"
+	case rule.Mask == "template" && c.typ.Dims > 0:
+		return "it holds arrays"
+	}
+	if rule.When != "" {
+		if why := misfit(key, rule.otherwiseRule(), c); why != "" {
+			return why
+		}
+	}
+	if rule.Mask == "template" {
+		return ""
+	}
+	return misfit(key, rule.plain(), c)
+}
+
+// checkRow returns an error if a rule refers to columns that do not exist, or to another template.
+func (r *Rules) checkRow(t engine.Shape, rules map[string]ColumnRule) error {
+	for _, name := range sortedKeys(rules) {
+		rule := rules[name]
+		for _, column := range append(columnsOf(rule.condition()), rule.template().columns()...) {
+			why := ""
+			other, ok := rules[column]
+			switch {
+			case !ok:
+				why = fmt.Sprintf("the table has no column %q", column)
+			case rule.Mask == "template" && other.Mask == "template" && slices.Contains(rule.template().columns(), column):
+				why = fmt.Sprintf("a template cannot refer to %q, which is a template too", column)
+			default:
+				continue
+			}
+			return snap.Invalid(fmt.Sprintf("%s: %s.%s%s: %s", r.path, tableLabel(t), name, r.line(tableLabel(t), name),
+				why), "correct the rules; nothing was written")
+		}
+	}
+	return nil
+}
+
+// holdsFilled returns why a column cannot hold what its template makes of sampled values, or "".
+func (r rowMasks) holdsFilled(name string) string {
+	c := r.known[name]
+	for i, v := range c.samples {
+		made, _ := r.masked(name, v, func(column string) *string {
+			samples := r.known[column].samples
+			if len(samples) == 0 {
+				return nil
+			}
+			return &samples[i%len(samples)]
+		})
+		if why := c.holds(made); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// filledMisfit returns why a column cannot hold what its template makes, or "".
+func (r *Rules) filledMisfit(f *facts, t engine.Shape, c *column, chosen map[columnID]ColumnRule, key []byte) string {
+	if chosen[c.id].Mask != "template" {
+		return ""
+	}
+	rows := rowMasks{key: key, plan: engine.TablePlan{Columns: map[string]engine.Mask{}}, known: map[string]*column{},
+		rules: map[string]ColumnRule{}}
+	for _, col := range t.Columns {
+		of := f.of[columnID{t.Schema, t.Name, col.Name}]
+		rows.known[col.Name], rows.rules[col.Name] = of, chosen[of.id]
+		rows.plan.Columns[col.Name] = maskOf(key, chosen[of.id], of)
+	}
+	if why := rows.holdsFilled(c.Name); why != "" {
+		return fmt.Sprintf("%s%s cannot be filled by its template: %s; %s would work", c.label,
+			r.line(tableLabel(t), c.Name), why, remedy(key, c))
+	}
+	return ""
+}
+
+// checkRowSettings parses the condition and the template of a rule, and returns why they are wrong, or
+// "".
+func (c *ColumnRule) checkRowSettings() string {
+	if (c.When != "") != (c.Else != "") {
+		return "needs when and else together: else is the mask of the rows for which when does not hold"
+	}
+	if (c.Mask == "template") != (c.Template != "") {
+		return "needs a template for the mask template, and takes none for other masks"
+	}
+	if c.When != "" && c.Mask == "keep" {
+		return "keeps the rows for which when holds; write the opposite condition, with else: keep"
+	}
+	if c.When != "" {
+		if _, ok := makers()[c.Else]; !ok || slices.Contains(withSettings, c.Else) {
+			return "needs the name of a mask without settings as else"
+		}
+		e, err := schema.ParseExpr(schema.PostgreSQL, c.When)
+		if err != nil || !decidable(e) {
+			return fmt.Sprintf("has the condition %q, which is none such as role <> 'staff' AND age >= 18", c.When)
+		}
+		c.parsed = &e
+	}
+	var err error
+	if c.filled, err = parseTemplate(c.Template); err != nil {
+		return fmt.Sprintf("has a template with %v", err)
+	}
+	return ""
+}
+
+// decidable reports whether conditions know all operators and functions of an expression.
+func decidable(e schema.Expr) bool {
+	known := e.Op == "" || slices.Contains([]string{"AND", "OR", "NOT", "IS NULL", "IS NOT NULL", "IN", "NOT IN",
+		"BETWEEN", "=", "<>", "<", "<=", ">", ">=", "LIKE", "NOT LIKE", "ILIKE", "~", "~*", "NEG"}, e.Op)
+	known = known && (e.Call == "" || slices.Contains([]string{"lower", "upper", "trim", "btrim", "char_length",
+		"length"}, e.Call)) && e.NextValue == nil
+	for _, arg := range e.Args {
+		known = known && decidable(arg)
+	}
+	return known
+}
