@@ -255,7 +255,8 @@ func (r *Rules) inheritAt(f *facts, c *column) {
 }
 
 // find returns the rule of a column: first the rule of its table by name, then the rules of tables
-// and columns by pattern, then that of a column it refers to, then keep. If the table's rows are dropped, the column needs no rule.
+// and columns by pattern, then that of a column it refers to, then keep. If the table's rows are
+// dropped, the column needs no rule.
 func (r *Rules) find(t engine.Shape, column string) (rule ColumnRule, where string, ok bool) {
 	table := tableLabel(t)
 	for _, exact := range []bool{true, false} {

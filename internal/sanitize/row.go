@@ -146,13 +146,14 @@ func rowMisfit(key []byte, rule ColumnRule, c *column) string {
 func (r *Rules) checkRow(t engine.Shape, rules map[string]ColumnRule) error {
 	for _, name := range sortedKeys(rules) {
 		rule := rules[name]
-		for _, column := range append(columnsOf(rule.condition()), rule.template().columns()...) {
+		filled := rule.template().columns()
+		for _, column := range append(columnsOf(rule.condition()), filled...) {
 			why := ""
 			other, ok := rules[column]
 			switch {
 			case !ok:
 				why = fmt.Sprintf("the table has no column %q", column)
-			case rule.Mask == "template" && other.Mask == "template" && slices.Contains(rule.template().columns(), column):
+			case other.Mask == "template" && slices.Contains(filled, column):
 				why = fmt.Sprintf("a template cannot refer to %q, which is a template too", column)
 			default:
 				continue

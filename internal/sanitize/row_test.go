@@ -19,8 +19,8 @@ func people(linked ...schema.ForeignKey) engine.Contents {
 	}
 	return engine.Contents{
 		Tables: []engine.Shape{
-			{Name: "person", Columns: columns("id", "first", "last", "role", "full", "email"), Samples: [][]string{{"P-1001"},
-				{"Maria"}, {"Meyer"}, {"staff"}, {"Maria Meyer"}, {"maria@real.example"}}},
+			{Name: "person", Columns: columns("id", "first", "last", "role", "full", "email"),
+				Samples: [][]string{{"P-1001"}, {"Maria"}, {"Meyer"}, {"staff"}, {"Maria Meyer"}, {"maria@real.example"}}},
 			{Name: "visit", Columns: columns("person"), Samples: [][]string{{"P-1001"}}},
 		},
 		Schema: &schema.Schema{Tables: []schema.Table{
@@ -102,13 +102,14 @@ keep: ["visit.person"]
 // A rule that depends on the row and cannot hold is refused with its line.
 func TestRowMasksFit(t *testing.T) {
 	t.Parallel()
+	const unique = "its values must stay unique"
 	const rest = "first: name, last: name, role: keep, email: email"
 	for columns, want := range map[string]string{
 		"id: key, full: {mask: template, template: '{nobody}'}, " + rest:                    `no column "nobody"`,
 		"id: key, full: {mask: redact, when: 'nothing = 1', else: keep}, " + rest:           `no column "nothing"`,
 		"id: key, full: {mask: template, template: '{full}'}, " + rest:                      "which is a template too",
-		"id: {mask: key, when: \"role = 'x'\", else: keep}, full: name, " + rest:            "its values must stay unique",
-		"id: {mask: template, template: '{role}'}, full: name, " + rest:                     "its values must stay unique",
+		"id: {mask: key, when: \"role = 'x'\", else: keep}, full: name, " + rest:            unique,
+		"id: {mask: template, template: '{role}'}, full: name, " + rest:                     unique,
 		"id: key, full: {mask: redact, when: \"role = 'x'\", else: integer}, n: x, " + rest: `unknown mask "x"`,
 	} {
 		text := "tables:\n  person: {columns: {" + columns + "}}\n  visit: {columns: {person: key}}\n"
