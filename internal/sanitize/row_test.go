@@ -20,7 +20,8 @@ func people(linked ...schema.ForeignKey) engine.Contents {
 	return engine.Contents{
 		Tables: []engine.Shape{
 			{Name: "person", Columns: columns("id", "first", "last", "role", "full", "email"),
-				Samples: [][]string{{"P-1001"}, {"Maria"}, {"Meyer"}, {"staff"}, {"Maria Meyer"}, {"maria@real.example"}}},
+				Samples: [][]string{{"P-1001"}, {"Maria"}, {"Meyer"}, {"staff"}, {"Maria Meyer"},
+					{"maria@real.example"}}},
 			{Name: "visit", Columns: columns("person"), Samples: [][]string{{"P-1001"}}},
 		},
 		Schema: &schema.Schema{Tables: []schema.Table{
