@@ -7,14 +7,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"snap/internal/local"
-
 	"snap/internal/command"
+	"snap/internal/engine"
+	"snap/internal/local"
 )
 
 func (a *app) loadCommand() *cobra.Command {
 	var o local.LoadOptions
-	var yes bool
+	var yes, intoExisting, inPlace bool
 	cmd := &cobra.Command{
 		Use:   "load TARGET",
 		Short: "Load a snapshot into a target's destination database",
@@ -26,6 +26,13 @@ confirm with --yes.
 
 If the target's configuration has after_load, that SQL file runs in the loaded
 database before it replaces the destination, so that a failure changes nothing.
+
+--into-existing replaces the content of a database that exists, for users who
+may not create or drop databases. PostgreSQL fills the new schemas next to the
+old ones and exchanges them in one transaction, so that a failure changes
+nothing. Where that is not possible, load refuses. --in-place first removes the
+old content and then fills the database: if that fails, the database is left
+empty or partly filled until a load succeeds.
 
 --only replaces the rows of the tables that match a pattern, in one transaction,
 and leaves everything else as it is. The tables must exist in the destination,
@@ -45,6 +52,12 @@ or confirm when load asks; --yes does not confirm that.`,
 		Args:              command.ExactArgs("target"),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case inPlace:
+				o.Into = engine.InPlace
+			case intoExisting:
+				o.Into = engine.Existing
+			}
 			o.Took = a.reportChoice("the latest one built, sanitized or pulled here")
 			return a.load(cmd.Context(), args[0], o, yes)
 		},
@@ -60,7 +73,11 @@ or confirm when load asks; --yes does not confirm that.`,
 		"load also the functions, triggers, views and other programs of another organization's snapshot")
 	cmd.Flags().StringArrayVar(&o.Only, "only", nil,
 		"replace only the rows of the tables that match a pattern; may be repeated")
-	for _, whole := range []string{"terminate", "with-programs"} {
+	cmd.Flags().BoolVar(&intoExisting, "into-existing", false,
+		"replace the content of the destination instead of the database, without creating another one")
+	cmd.Flags().BoolVar(&inPlace, "in-place", false,
+		"remove the destination's content before filling it: a failure leaves it empty or partly filled")
+	for _, whole := range []string{"terminate", "with-programs", "into-existing", "in-place"} {
 		cmd.MarkFlagsMutuallyExclusive("only", whole)
 	}
 	jobsFlag(cmd, &o.Jobs, "tables written at once; 0 is the target's setting")
@@ -106,7 +123,11 @@ func (a *app) load(ctx context.Context, target string, o local.LoadOptions, yes 
 	})
 	end()
 	if err != nil {
-		return stopped(ctx, err, "the load", "no half-loaded database is left behind; run the same command again")
+		left := "no half-loaded database is left behind; run the same command again"
+		if o.Into == engine.InPlace {
+			left = "the destination may be empty or partly filled; run the same command again"
+		}
+		return stopped(ctx, err, "the load", left)
 	}
 	for _, sentence := range r.Notices {
 		a.warn("%s", sentence)
@@ -141,6 +162,9 @@ func (a *app) confirmLoad(ctx context.Context, p local.Preflight, yes bool) erro
 			fmt.Sprintf("The tables that match %s lose their rows and get those of %s (%s).", strings.Join(p.Only,
 				", "),
 				p.Snapshot.Name, p.Snapshot.Type))
+	}
+	if p.Into == engine.InPlace {
+		a.warn("%s", "the old content is removed first: a failure would leave the database empty or partly filled")
 	}
 	details := fmt.Sprintf("It has %s, %s. %s (%s, %s) takes its place.",
 		plural(p.Tables, "table", "tables"), size(p.Size), p.Snapshot.Name, p.Snapshot.Type, size(p.Snapshot.Size))

@@ -51,13 +51,15 @@ type targetView struct {
 	EncryptTo []string    `json:"encrypt_to,omitempty" doc:"public keys, or files of them"`
 	Subset    *limitsView `json:"subset,omitempty" doc:"which rows its snapshots are limited to"`
 	AfterLoad string      `json:"after_load,omitempty" doc:"SQL that a load runs before it replaces the destination"`
+	Grants    []string    `json:"grants,omitempty" doc:"GRANT statements that a load ends with"`
 
 	choiceView
 }
 
 func viewTarget(t local.Target) targetView {
 	v := targetView{t.Name, hidePassword(t.Source), hidePassword(t.Destination), hidePassword(t.Scratch), t.Jobs,
-		t.Production, t.Sanitize.Rules, t.Sanitize.SQL, t.EncryptTo, nil, t.AfterLoad, viewChoice(t.Choice())}
+		t.Production, t.Sanitize.Rules, t.Sanitize.SQL, t.EncryptTo, nil, t.AfterLoad, t.Grants,
+		viewChoice(t.Choice())}
 	if limits(t.Subset) != "" {
 		v.Subset = &limitsView{Where: t.Subset.Where, Percent: t.Subset.Percent, Rows: t.Subset.Rows,
 			MaxSize: t.Subset.MaxSize}

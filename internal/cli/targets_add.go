@@ -150,6 +150,6 @@ func keepUnchanged(cmd *cobra.Command, t *local.Target, old local.Target) {
 	t.Subset, t.Clones, t.Schedule, t.TimeZone, t.Checks = old.Subset, old.Clones, old.Schedule, old.TimeZone,
 		old.Checks
 	t.Include, t.Schemas, t.Exclude, t.ExcludeData = old.Include, old.Schemas, old.Exclude, old.ExcludeData
-	t.AfterLoad = old.AfterLoad
+	t.AfterLoad, t.Grants = old.AfterLoad, old.Grants
 	t.ExcludeExtensions, t.Omit = old.ExcludeExtensions, old.Omit
 }

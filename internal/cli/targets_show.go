@@ -43,7 +43,7 @@ func (a *app) targetShowCommand() *cobra.Command {
 				"Production", production,
 				"Rules", v.Rules, "SQL", v.SQL, "Encrypt to", strings.Join(v.EncryptTo, ", "), "Subset",
 				limits(t.Subset), "Objects", choiceOf(t.Choice()),
-				"After load", t.AfterLoad)
+				"After load", t.AfterLoad, "Grants", strings.Join(t.Grants, "; "))
 			return nil
 		},
 	}

@@ -91,6 +91,9 @@ type Options struct {
 	Phase    func(name string)       // called when a new phase begins; may be nil
 	Subset   *Subset                 // for Dump: include only some rows; nil includes all
 	Choice   Choice                  // for Dump: include only some objects
+	Into     Into                    // for Restore: where the content goes
+	Kick     bool                    // for Restore into an existing database: end sessions that hold locks
+	Grants   []string                // for Restore: GRANT statements that the new content ends with
 	Notice   func(sentence string)   // called with messages for the user; may be nil
 
 	// Every is for Inspect: it returns a function that is called with every value of a column, in

@@ -62,6 +62,9 @@ type Target struct {
 	// AfterLoad is a file of SQL that each load runs before it replaces the destination.
 	AfterLoad string `yaml:"after_load,omitempty" koanf:"after_load"`
 
+	// Grants are the GRANT statements that each load ends with.
+	Grants []string `yaml:"grants,omitempty" koanf:"grants"`
+
 	Clones   ClonesSpec `yaml:"clones,omitempty" koanf:"clones"`
 	Schedule string     `yaml:"schedule,omitempty" koanf:"schedule"`   // of `snapcli agent`, in the syntax of cron
 	TimeZone string     `yaml:"time_zone,omitempty" koanf:"time_zone"` // of the schedule; "" is UTC

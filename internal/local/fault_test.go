@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"snap"
+	"snap/internal/engine"
 	"snap/internal/servertest"
 )
 
@@ -26,6 +27,9 @@ const childAction = "SNAPCLI_TEST_ACTION"
 // childQuiet keeps it from telling its progress, for benchmarks: who reads every
 // line takes time from the server.
 const childQuiet = "SNAPCLI_TEST_QUIET"
+
+// childInto is how a child's load fills the destination.
+const childInto = "SNAPCLI_TEST_INTO"
 
 func TestMain(m *testing.M) {
 	action := os.Getenv(childAction)
@@ -47,7 +51,7 @@ func TestMain(m *testing.M) {
 			_, err = a.Sanitize(ctx, shopTarget, SanitizeOptions{SQL: os.Getenv("SNAPCLI_TEST_SQL"),
 				Rules: os.Getenv("SNAPCLI_TEST_RULES")}, progress)
 		case "load":
-			_, err = a.Load(ctx, shopTarget, LoadOptions{}, progress)
+			_, err = a.Load(ctx, shopTarget, LoadOptions{Into: engine.Into(fromEnv(childInto, 0))}, progress)
 		case "diff":
 			err = diffNewest(ctx, a)
 		case "clones":

@@ -82,6 +82,10 @@ func (a *Agent) targetFlaws(t Target, f *flaws) {
 	choiceFlaws(at, t, f)
 	_, err = a.afterLoad(t)
 	f.add(Flaw{Key: at + ".after_load", Err: err})
+	if to, err := a.databaseAt(t.Destination); err == nil {
+		_, err := grantsOf(t, to)
+		f.add(Flaw{Key: at + ".grants", Err: err})
+	}
 }
 
 // urlFlaw checks a URL after expanding its ${NAME} references. An unset variable is only doubtful,

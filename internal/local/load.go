@@ -28,7 +28,11 @@ type LoadOptions struct {
 	WithPrograms bool
 	Trust        func(Preflight) error
 
-	after string // SQL to run in the scratch database
+	Into       engine.Into // how the destination gets its content
+	WithGrants bool        // give other users the rights that they had in the source, if the snapshot has them
+
+	after  string   // SQL to run in the scratch database
+	grants []string // statements that the load ends with
 }
 
 // LoadResult is the result of [Agent.Load].
@@ -60,8 +64,13 @@ func (a *Agent) Load(ctx context.Context, target string, o LoadOptions, p Progre
 	if err != nil {
 		return LoadResult{}, err
 	}
-	after, err := a.afterLoad(t)
-	if err != nil {
+	if err := o.checkWay(to); err != nil {
+		return LoadResult{}, err
+	}
+	if o.after, err = a.afterLoad(t); err != nil {
+		return LoadResult{}, err
+	}
+	if o.grants, err = grantsOf(t, to); err != nil {
 		return LoadResult{}, err
 	}
 	r, err := a.openVerified(ctx, s, p, o.Identity...)
@@ -76,8 +85,15 @@ func (a *Agent) Load(ctx context.Context, target string, o LoadOptions, p Progre
 	d.WithPrograms = o.WithPrograms
 	ready, err := a.preflight(ctx, s, r, d, to, p)
 	ready.Only = o.Only
-	if err == nil && len(o.Only) == 0 {
-		err = requireUnused(ctx, ready, to, o.Terminate)
+	ready.Into = o.Into
+	switch {
+	case err != nil:
+	case o.Into != engine.Another:
+		err = requireExisting(ready, to)
+	case len(o.Only) == 0:
+		if err = requireReplaceable(ctx, to); err == nil {
+			err = requireUnused(ctx, ready, to, o.Terminate)
+		}
 	}
 	if err == nil {
 		err = a.confirm(ready, d, o)
@@ -91,7 +107,6 @@ func (a *Agent) Load(ctx context.Context, target string, o LoadOptions, p Progre
 		return LoadResult{Snapshot: s, Destination: to.shown, Replaced: true, Only: true, Tables: toArchive(tables),
 			Elapsed: a.now().Sub(started)}, err
 	}
-	o.after = after
 	notices, err := a.replace(ctx, d, to, o, p)
 	return LoadResult{
 		Snapshot: s, Destination: to.shown, Replaced: ready.Exists, Tables: r.Manifest().Tables,
@@ -170,7 +185,8 @@ func (a *Agent) replace(ctx context.Context, d engine.Dump, to database, o LoadO
 	bytes, begin := p.following("restore")
 	notice := func(sentence string) { notices = append(notices, sentence) }
 	scratch, err := to.engine.Restore(ctx, to.url, d,
-		engine.Options{Jobs: o.Jobs, TempDir: dir, Progress: bytes, Phase: begin, Notice: notice})
+		engine.Options{Jobs: o.Jobs, TempDir: dir, Progress: bytes, Phase: begin, Notice: notice, Into: o.Into,
+			Kick: o.Terminate, Grants: o.grants})
 	if err != nil {
 		return notices, diskError(err, "restore the snapshot")
 	}

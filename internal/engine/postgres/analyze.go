@@ -79,10 +79,11 @@ func (a *analysis) end() {
 // unknownTables lists the tables without complete planner statistics: those never analyzed, and
 // those that got indexed expressions or child tables after they were filled. The slowest come
 // first. Large tables are sampled at the same size, so the number of their columns decides. A
-// partition is analyzed with its root.
+// partition is analyzed with its root. $1 are the schemas, or NULL for all.
 const unknownTables = `
 SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 	WHERE c.relkind IN ('r', 'm', 'p') AND NOT c.relispartition AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\_%'
+	AND ($1::text[] IS NULL OR n.nspname = ANY ($1))
 	AND (c.relkind = 'p' OR pg_relation_size(c.oid) > 0)
 	AND (pg_stat_get_last_analyze_time(c.oid) IS NULL OR c.relhassubclass
 		OR EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND indexprs IS NOT NULL) OR EXISTS (SELECT FROM pg_statistic_ext WHERE stxrelid = c.oid))
@@ -91,7 +92,7 @@ SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n
 // analyze analyzes the tables without complete planner statistics, several at a time. It ignores
 // failures, such as that of a function in an index: the server analyzes the table again later.
 func (s *scratch) analyze(ctx context.Context, conn *pgx.Conn) error {
-	rows, err := conn.Query(ctx, unknownTables)
+	rows, err := conn.Query(ctx, unknownTables, s.into.schemas())
 	if err != nil {
 		return err
 	}
@@ -107,11 +108,11 @@ func (s *scratch) analyze(ctx context.Context, conn *pgx.Conn) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for range min(s.o.Jobs, len(tables)) {
 		g.Go(func() error {
-			conn, err := s.here.connect(ctx)
+			conn, err := s.connect(ctx)
 			if err != nil {
 				return err
 			}
-			defer conn.Close(context.WithoutCancel(ctx))
+			defer s.release(ctx, conn)
 			for t := range work {
 				if _, err := conn.Exec(ctx, "ANALYZE "+t); err != nil && state(err) == "" {
 					return err

@@ -38,9 +38,9 @@ func (s *scratch) loadData(ctx context.Context, u *unpacking, jobs int, ahead *a
 			if err != nil {
 				return err
 			}
-			defer conn.Close(context.WithoutCancel(ctx))
+			defer s.release(ctx, conn)
 			for ; b != nil; b = u.rows.next() {
-				rows, err := loadBlock(ctx, conn, b, u.rows.rows(b, seen))
+				rows, err := s.loadBlock(ctx, conn, b, u.rows.rows(b, seen))
 				if err != nil {
 					return s.dataFailure(b, err)
 				}
@@ -71,7 +71,7 @@ func (s *scratch) progress() func(int) {
 
 // session connects as pg_restore does, with the dump's encoding and search path.
 func (s *scratch) session(ctx context.Context, setup []string) (*pgx.Conn, error) {
-	conn, err := s.here.connect(ctx)
+	conn, err := s.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -81,17 +81,21 @@ func (s *scratch) session(ctx context.Context, setup []string) (*pgx.Conn, error
 	}, setup...)
 	for _, statement := range statements {
 		if _, err := conn.PgConn().Exec(ctx, statement).ReadAll(); err != nil {
-			conn.Close(context.WithoutCancel(ctx))
+			s.release(ctx, conn)
 			return nil, s.here.failure(err)
 		}
 	}
 	return conn, nil
 }
 
-func loadBlock(ctx context.Context, conn *pgx.Conn, b *block, rows io.Reader) (int64, error) {
+func (s *scratch) loadBlock(ctx context.Context, conn *pgx.Conn, b *block, rows io.Reader) (int64, error) {
 	pg := conn.PgConn()
-	if !b.fresh || b.shared {
-		tag, err := pg.CopyFrom(ctx, rows, b.copy+b.options(""))
+	if !b.fresh || b.shared || s.inTransaction() {
+		first := ""
+		if b.fresh && s.inTransaction() { // which created the table
+			first = "FREEZE"
+		}
+		tag, err := pg.CopyFrom(ctx, rows, b.copy+b.options(first))
 		return tag.RowsAffected(), err
 	}
 	if _, err := pg.Exec(ctx, "BEGIN; TRUNCATE TABLE ONLY "+b.table()).ReadAll(); err != nil {

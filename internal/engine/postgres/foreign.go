@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -19,16 +20,15 @@ import (
 // loadForeign loads a dump as data: every object is created by statements generated from its
 // description, and the rows are loaded as values.
 func (s *scratch) loadForeign(ctx context.Context, info engine.Info, u *unpacking) error {
-	server, err := version(ctx, s.admin)
-	if err == nil {
-		err = sweep(ctx, s.admin)
-	}
+	server, err := s.serverVersion(ctx)
 	if err != nil {
-		return s.place.failure(err)
+		return err
 	}
 	run := restoring{server: major(server), jobs: s.o.Jobs, properties: info.Properties}
-	if err := s.create(ctx, run); err != nil {
-		return s.place.failure(err)
+	if s.into == nil {
+		if err := s.create(ctx, run); err != nil {
+			return s.place.failure(err)
+		}
 	}
 	g := newGenerator(u.described, run.server)
 	if err := s.prepare(ctx, g); err != nil {
@@ -58,14 +58,14 @@ func describedTables(tables []engine.Table, d *schema.Schema) []engine.Table {
 // prepare creates the extensions while the database is still empty, and reads which collations and
 // operator classes the server has. It uses the user's own session.
 func (s *scratch) prepare(ctx context.Context, g *generator) error {
-	conn, err := s.place.named(s.here.name()).connect(ctx)
+	conn, err := s.asUser(ctx)
 	if err != nil {
 		return err
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
+	defer s.release(ctx, conn)
 	for _, x := range g.s.Extensions {
 		if err := s.extend(ctx, conn, x); err != nil {
-			return err
+			return s.here.extensionFailure(x, err)
 		}
 	}
 	facts := func(query string, see func(name, namespace string)) error {
@@ -118,18 +118,18 @@ func (s *scratch) makeExtensions(ctx context.Context, u *unpacking) error {
 		s.o.Notify("left out, because only a superuser may create it: " + what)
 	}
 	for _, x := range u.layout.extensions {
-		place := s.here
+		connect := s.connect
 		if allowedExtension(x.Name) {
-			place = s.place.named(s.here.name())
+			connect = s.asUser
 		}
-		conn, err := place.connect(ctx)
+		conn, err := connect(ctx)
 		if err != nil {
 			return err
 		}
-		err = s.extend(ctx, conn, x)
-		conn.Close(context.WithoutCancel(ctx))
+		err = pgx.BeginFunc(ctx, s.transaction(conn), func(pgx.Tx) error { return s.extend(ctx, conn, x) })
+		s.release(ctx, conn)
 		if err != nil && allowedExtension(x.Name) {
-			return s.here.failure(err)
+			return s.here.extensionFailure(x, err)
 		}
 		if err != nil {
 			s.o.Notify("left out: the extension " + x.Name + ": " + message(err))
@@ -144,10 +144,20 @@ func (s *scratch) requireConfined(ctx context.Context) error {
 	if s.loader.name != "" {
 		return nil
 	}
-	var super bool
-	if err := s.admin.QueryRow(ctx,
-		"SELECT rolsuper FROM pg_roles WHERE rolname = current_user").Scan(&super); err != nil {
+	var super, creator bool
+	err := s.admin.QueryRow(ctx,
+		"SELECT rolsuper, rolcreaterole FROM pg_roles WHERE rolname = current_user").Scan(&super, &creator)
+	if err != nil {
 		return s.place.failure(err)
+	}
+	if s.into != nil && (super || creator || s.trust == engine.Foreign) {
+		return &snap.Error{
+			Code: snap.CodeDatabase,
+			Detail: fmt.Sprintf("a load into an existing database runs the snapshot's programs with the rights of the "+
+				"user %s, which are too many for a snapshot that is not your own", s.place.config.User),
+			Hint: "for a snapshot of your organization, use the database's owner in the target's URL, without " +
+				"CREATEROLE; or load without --into-existing, or without programs; nothing was changed",
+		}
 	}
 	if super || s.trust == engine.Foreign {
 		return &snap.Error{
@@ -252,7 +262,7 @@ func (s *scratch) each(ctx context.Context, statements []string) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
+	defer s.release(ctx, conn)
 	for part := range slices.Chunk(statements, statementsAtOnce) {
 		if _, err := conn.PgConn().Exec(ctx, strings.Join(part, ";\n")).ReadAll(); err != nil {
 			return s.here.failure(err)
@@ -279,7 +289,7 @@ func (s *scratch) inParallel(ctx context.Context, statements []string) error {
 			if err != nil {
 				return err
 			}
-			defer conn.Close(context.WithoutCancel(inner))
+			defer s.release(inner, conn)
 			for statement := range work {
 				_, err := conn.PgConn().Exec(inner, statement).ReadAll()
 				if state(err) == stateDeadlock {
@@ -318,10 +328,11 @@ func (s *scratch) largeObjects(ctx context.Context, u *unpacking) error {
 				return err
 			}
 		}
-		return s.here.failure(pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return fillObjects(ctx, d, tx) }))
+		return s.here.failure(pgx.BeginFunc(ctx, s.transaction(conn),
+			func(tx pgx.Tx) error { return fillObjects(ctx, d, tx) }))
 	})
 	if conn != nil {
-		conn.Close(context.WithoutCancel(ctx))
+		s.release(ctx, conn)
 	}
 	return err
 }

@@ -13,6 +13,8 @@ type layout struct {
 	tables map[int]*block // the data of tables, by the number of the entry
 	others []int          // the entries without the data of tables, in order
 
+	outer map[int]string // entries of schemas as SCHEMA and name, and comments as comment:, kind and name
+
 	extensions []schema.Extension // to create first, if the entries were checked
 }
 
@@ -69,7 +71,7 @@ func oneTable(tables []engine.Table) bool {
 
 // layoutOf derives the layout from a table of contents, before any rows are unpacked.
 func layoutOf(entries []dumpEntry) *layout {
-	l := &layout{tables: map[int]*block{}}
+	l := &layout{tables: map[int]*block{}, outer: map[int]string{}}
 	made, partition, computed := map[[2]string]bool{}, map[[2]string]bool{}, map[string]bool{}
 	for _, e := range entries {
 		switch e.desc {
@@ -96,6 +98,10 @@ func layoutOf(entries []dumpEntry) *layout {
 			b.settled = b.fresh && !partition[key] && !computed[name] // a partition is analyzed with its root
 			l.tables[e.id] = b
 			continue
+		case "SCHEMA":
+			l.outer[e.id] = "SCHEMA " + e.tag
+		case "COMMENT":
+			l.outer[e.id] = "comment:" + e.tag
 		case "ENCODING", "STDSTRINGS", "SEARCHPATH":
 			l.setup = append(l.setup, e.definition)
 		}

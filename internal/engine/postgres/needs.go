@@ -100,3 +100,24 @@ SELECT format('the user %I is not allowed to create databases, and a load fills 
 UNION ALL
 SELECT format('the database %I belongs to %I, and the user %I is not allowed to replace it', datname, pg_get_userbyid(datdba), current_user), format('ALTER DATABASE %I OWNER TO %I', datname, current_user)
 	FROM pg_database WHERE datname = $1 AND NOT pg_has_role(datdba, 'USAGE')`
+
+var _ engine.Replacer = Engine{}
+
+// RequireReplaceable implements [engine.Replacer].
+func (Engine) RequireReplaceable(ctx context.Context, raw string) error {
+	d, err := parse(raw)
+	if err != nil {
+		return err
+	}
+	admin, err := d.maintenance(ctx)
+	if err != nil {
+		return err
+	}
+	defer admin.Close(context.WithoutCancel(ctx))
+	needs, err := missing(ctx, admin, rightsToLoad, d.name())
+	if err != nil || len(needs) == 0 {
+		return d.failure(errors.Join(err, requireDroppable(ctx, admin, d.name())))
+	}
+	return &snap.Error{Code: needs[0].Code, Detail: needs[0].What,
+		Hint: "as an administrator, run: " + needs[0].Mend + "; or load with --into-existing"}
+}

@@ -30,6 +30,10 @@ type Engine struct {
 	// Tools are the only folders that are searched for pg_dump and pg_restore. If there are none,
 	// PATH and the usual folders are searched.
 	Tools []string
+
+	// LockPatience is how long a load into an existing database waits for the locks of others when it
+	// replaces the content. 0 is half a minute.
+	LockPatience time.Duration
 }
 
 // database is a database on a server, with the settings to connect to it.
@@ -288,6 +292,14 @@ func inspect(ctx context.Context, conn *pgx.Conn, info *engine.Info) (err error)
 	}
 	if err := conn.QueryRow(ctx, "SELECT pg_database_size(current_database())").Scan(&info.Size); err != nil {
 		return err
+	}
+	var unfinished bool
+	if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)",
+		engine.Unfinished).Scan(&unfinished); err != nil {
+		return err
+	}
+	if unfinished {
+		info.Warnings = append(info.Warnings, engine.UnfinishedWarning)
 	}
 	info.Connections, err = connections(ctx, conn, conn.Config().Database)
 	return err

@@ -29,6 +29,10 @@ func (e Engine) Restore(ctx context.Context, raw string, dump engine.Dump, o eng
 	if err != nil {
 		return nil, err
 	}
+	o.Jobs = max(1, o.Jobs)
+	if o.Into != engine.Another {
+		return e.restoreInto(ctx, d, dump, o)
+	}
 	admin, err := d.maintenance(ctx)
 	if err != nil {
 		return nil, err
@@ -37,7 +41,6 @@ func (e Engine) Restore(ctx context.Context, raw string, dump engine.Dump, o eng
 		admin.Close(context.WithoutCancel(ctx))
 		return nil, err
 	}
-	o.Jobs = max(1, o.Jobs)
 	s := &scratch{place: d, admin: admin, o: o, size: dump.Size}
 	if err := s.fill(ctx, e, dump); err != nil {
 		if dropped := s.Drop(context.WithoutCancel(ctx)); dropped != nil {
@@ -59,7 +62,8 @@ type scratch struct {
 	size  int64 // of the dump
 
 	trust  engine.Trust
-	loader loader // the role that loads, and owns the loaded objects
+	loader loader    // the role that loads, and owns the loaded objects
+	into   *existing // the database whose content is replaced; nil for a scratch database
 }
 
 // fill loads the dump while it is unpacked. Both must succeed.
@@ -98,12 +102,9 @@ func (s *scratch) fill(ctx context.Context, e Engine, dump engine.Dump) error {
 func (s *scratch) load(ctx context.Context, e Engine, info engine.Info, u *unpacking) error {
 	// Any version that can read the dump works, whatever the server's version.
 	pgRestore := e.findTool("pg_restore")
-	server, err := version(ctx, s.admin)
-	if err == nil {
-		err = sweep(ctx, s.admin)
-	}
+	server, err := s.serverVersion(ctx)
 	if err != nil {
-		return s.place.failure(err)
+		return err
 	}
 	tool, err := pgRestore(major(info.ToolVersion))
 	if err != nil {
@@ -113,7 +114,7 @@ func (s *scratch) load(ctx context.Context, e Engine, info engine.Info, u *unpac
 		properties: info.Properties,
 		oneTable:   oneTable(info.Tables)}
 	counts, err := s.restoreDump(ctx, run, u)
-	if deadlocked(err) && run.jobs > 1 && u.rows.wait() == nil {
+	if deadlocked(err) && run.jobs > 1 && s.into == nil && u.rows.wait() == nil {
 		// Two jobs can deadlock on partitioned tables. One cannot.
 		run.jobs = 1
 		u.rows.again()
@@ -126,8 +127,19 @@ func (s *scratch) load(ctx context.Context, e Engine, info engine.Info, u *unpac
 	return s.verify(ctx, info.Tables, counts)
 }
 
+// serverVersion returns the server's version, after it has dropped the leftovers of killed loads.
+func (s *scratch) serverVersion(ctx context.Context) (server string, err error) {
+	if server, err = version(ctx, s.admin); err == nil && s.into == nil {
+		err = sweep(ctx, s.admin)
+	}
+	return server, s.place.failure(err)
+}
+
 // restoreDump creates the scratch database and restores the dump into it.
 func (s *scratch) restoreDump(ctx context.Context, run restoring, u *unpacking) (map[[2]string]int64, error) {
+	if s.into != nil {
+		return s.parts(ctx, run, u)
+	}
 	if s.made {
 		if _, err := s.admin.Exec(ctx,
 			"DROP DATABASE "+pgx.Identifier{s.here.name()}.Sanitize()+" WITH (FORCE)"); err != nil {
@@ -154,6 +166,9 @@ func (s *scratch) parts(ctx context.Context, run restoring, u *unpacking) (map[[
 			return nil, err
 		}
 		return nil, s.restore(ctx, run)
+	}
+	if s.into != nil {
+		s.into.skip(u.layout)
 	}
 	list, err := useList(s.o.TempDir, u.layout)
 	if err != nil {
@@ -278,6 +293,9 @@ func createLike(ctx context.Context, admin *pgx.Conn, name, tablespace string, p
 	return err
 }
 
+// restoresNeither are the arguments of pg_restore for all that a load leaves to the destination.
+var restoresNeither = []string{"--no-owner", "--no-privileges", "--no-tablespaces", "--no-subscriptions"}
+
 // restoring describes a run of pg_restore.
 type restoring struct {
 	tool   tool
@@ -291,10 +309,13 @@ type restoring struct {
 
 // restore runs pg_restore, which stops at the first error.
 func (s *scratch) restore(ctx context.Context, run restoring, args ...string) error {
+	if s.inTransaction() {
+		return s.into.restore(ctx, run, args...)
+	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	args = append(args, "--jobs="+strconv.Itoa(run.jobs), "--no-owner", "--no-privileges", "--no-tablespaces",
-		"--no-subscriptions")
+	args = append(args, "--jobs="+strconv.Itoa(run.jobs))
+	args = append(args, restoresNeither...)
 	cmd, said := run.tool.command(ctx, s.here, args...)
 	var ignored *ignoring
 	if setsUnknown(run.tool, run.server) {
@@ -317,15 +338,16 @@ func (s *scratch) restore(ctx context.Context, run restoring, args ...string) er
 // verify compares the tables, and the number of rows that the server loaded into each, with the
 // snapshot. Then it analyzes the tables. Without counts, it does not compare rows.
 func (s *scratch) verify(ctx context.Context, want []engine.Table, counts map[[2]string]int64) error {
-	conn, err := s.here.connect(ctx)
+	conn, err := s.connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
+	defer s.release(ctx, conn)
 	got, err := listTables(ctx, conn)
 	if err != nil {
 		return s.here.failure(err)
 	}
+	got = s.into.only(got, want)
 	for i := range got {
 		if counts != nil {
 			got[i].Rows = counts[[2]string{got[i].Schema, got[i].Name}]
@@ -345,29 +367,36 @@ func (s *scratch) Run(ctx context.Context, text string) error {
 }
 
 func (s *scratch) run(ctx context.Context, text string) error {
-	conn, err := s.here.connect(ctx)
+	conn, err := s.connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
+	defer s.release(ctx, conn)
 	if err := s.checkRowSecurity(ctx, conn); err != nil {
 		return err
 	}
 	if _, err := conn.PgConn().Exec(ctx, usersNames).ReadAll(); err != nil {
 		return s.here.failure(err)
 	}
+	if s.inTransaction() {
+		return s.into.run(ctx, text)
+	}
 	_, err = conn.PgConn().Exec(ctx, text).ReadAll()
 	if err != nil {
 		if state(err) == "" {
 			return s.here.failure(err)
 		}
-		return &snap.Error{Code: snap.CodeDatabase, Detail: "the SQL failed: " + message(err),
-			Hint: "correct the SQL and try again; this run's changes were undone", Cause: err}
+		return sqlFailed(err)
 	}
 	if conn.PgConn().TxStatus() != 'I' {
 		return snap.Invalid("the SQL begins a transaction and does not commit it", "add COMMIT at the end")
 	}
 	return nil
+}
+
+func sqlFailed(err error) error {
+	return &snap.Error{Code: snap.CodeDatabase, Detail: "the SQL failed: " + message(err),
+		Hint: "correct the SQL and try again; this run's changes were undone", Cause: err}
 }
 
 // checkRowSecurity returns an error if policies hide rows of a table from this session, so that SQL
@@ -398,6 +427,11 @@ func (s *scratch) Scrub(context.Context) error { return nil }
 // first one.
 func (s *scratch) Drop(ctx context.Context) (err error) {
 	if s.admin == nil {
+		return nil
+	}
+	if s.into != nil {
+		s.into.leave(ctx)
+		s.admin = nil
 		return nil
 	}
 	if s.made && s.admin.IsClosed() {

@@ -21,11 +21,17 @@ func (s *scratch) Swap(ctx context.Context, terminate bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if err := s.grant(ctx); err != nil {
+		return err
+	}
+	if s.into != nil {
+		return s.into.failure(s.into.swap(ctx, terminate))
+	}
 	exists, err := s.exists(ctx)
 	if err != nil {
 		return s.place.failure(err)
 	}
-	if err := s.requireDroppable(ctx); err != nil {
+	if err := requireDroppable(ctx, s.admin, s.place.name()); err != nil {
 		return s.place.failure(err)
 	}
 	old := randomName("snapcli_replaced_")
@@ -71,19 +77,19 @@ func (s *scratch) exists(ctx context.Context) (yes bool, err error) {
 
 // requireDroppable returns an error if the server would rename the old database but then not drop
 // it.
-func (s *scratch) requireDroppable(ctx context.Context) error {
+func requireDroppable(ctx context.Context, admin *pgx.Conn, database string) error {
 	var subscription string
-	err := s.admin.QueryRow(ctx,
+	err := admin.QueryRow(ctx,
 		"SELECT coalesce(min(subname), '') FROM pg_subscription JOIN pg_database d ON d.oid = subdbid WHERE datname "+
 			"= $1",
-		s.place.name()).Scan(&subscription)
+		database).Scan(&subscription)
 	if err != nil || subscription == "" {
 		return err
 	}
 	return &snap.Error{
 		Code: snap.CodeConflict,
 		Detail: fmt.Sprintf("the database %q cannot be dropped while it has the subscription %q",
-			s.place.name(),
+			database,
 			subscription),
 		Hint: "drop the subscription first; nothing was changed",
 	}

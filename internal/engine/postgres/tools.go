@@ -25,6 +25,8 @@ type tool struct {
 
 var versionText = regexp.MustCompile(`\(PostgreSQL\) (\S+)`)
 
+var forbiddenExtension = regexp.MustCompile(`permission denied to create extension (".+")`)
+
 var missingRole = regexp.MustCompile(`role (".+") does not exist`)
 
 // usualPlaces returns the folders where packages install the programs of each version.
@@ -158,10 +160,26 @@ func (d database) toolFailure(ctx context.Context, name string, said *engine.Spe
 	}
 	what := charset.Readable(said.FirstError())
 	e := &snap.Error{Code: snap.CodeDatabase, Detail: fmt.Sprintf("%s failed: %s", name, what), Cause: err}
+	d.advise(e, what)
+	return e
+}
+
+// advise sets the hint, and the code where there is a better one, of an error of the server while it
+// created an object.
+func (d database) advise(e *snap.Error, what string) {
 	switch {
 	case strings.Contains(what, "No space left on device"):
 		e.Code, e.Hint = snap.CodeStorageFull,
 			"free some space on the server's disk and try again; the database is unchanged"
+	case forbiddenExtension.MatchString(what):
+		x := forbiddenExtension.FindStringSubmatch(what)[1]
+		e.Detail = fmt.Sprintf("the user %q is not allowed to create the extension %s of the snapshot",
+			d.config.User, x)
+		e.Hint = fmt.Sprintf("have an administrator run CREATE EXTENSION %s in the destination and use "+
+			"--into-existing, or build again with --exclude-extension %s", x, x)
+	case strings.Contains(what, "permission denied for database"):
+		e.Hint = fmt.Sprintf("as its owner, run: GRANT CREATE ON DATABASE %s TO %s",
+			quote(d.name()), quote(d.config.User))
 	case strings.Contains(what, "permission denied") || strings.Contains(what, "must be owner") ||
 		strings.Contains(what, "must be superuser"):
 		e.Hint = fmt.Sprintf("grant the right to the user %q, or use another user in the target's URL", d.config.User)
@@ -171,7 +189,7 @@ func (d database) toolFailure(ctx context.Context, name string, said *engine.Spe
 	case strings.Contains(what, "row-level security"):
 		e.Hint = "use a user who sees every row: a superuser, or one with BYPASSRLS"
 	case strings.Contains(what, "extension") && strings.Contains(what, "not available"):
-		e.Hint = "install the extension's package on the destination's server"
+		e.Hint = "install the extension's package on the destination's server, or build again with " +
+			"--exclude-extension"
 	}
-	return e
 }

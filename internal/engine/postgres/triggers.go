@@ -14,14 +14,16 @@ const firing = `
 			CASE t.tgenabled WHEN 'R' THEN 'REPLICA ' WHEN 'A' THEN 'ALWAYS ' ELSE '' END, t.tgname),
 		c.oid::text, t.oid::text
 	FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-	WHERE NOT t.tgisinternal AND t.tgenabled <> 'D' AND c.relkind IN ('r', 'p')
+	WHERE ($1::text[] IS NULL OR n.nspname = ANY ($1))
+		AND NOT t.tgisinternal AND t.tgenabled <> 'D' AND c.relkind IN ('r', 'p')
 	UNION ALL
 	SELECT format('ALTER TABLE %I.%I DISABLE RULE %I', n.nspname, c.relname, r.rulename),
 		format('ALTER TABLE %I.%I ENABLE %sRULE %I', n.nspname, c.relname,
 			CASE r.ev_enabled WHEN 'R' THEN 'REPLICA ' WHEN 'A' THEN 'ALWAYS ' ELSE '' END, r.rulename),
 		c.oid::text, r.oid::text
 	FROM pg_rewrite r JOIN pg_class c ON c.oid = r.ev_class JOIN pg_namespace n ON n.oid = c.relnamespace
-	WHERE r.ev_enabled <> 'D' AND c.relkind IN ('r', 'p') AND r.rulename <> '_RETURN'`
+	WHERE ($1::text[] IS NULL OR n.nspname = ANY ($1))
+		AND r.ev_enabled <> 'D' AND c.relkind IN ('r', 'p') AND r.rulename <> '_RETURN'`
 
 // fires is an enabled trigger or rule.
 type fires struct{ Stop, Start, Table, Object string }
@@ -29,12 +31,12 @@ type fires struct{ Stop, Start, Table, Object string }
 // withoutTriggers calls run while all triggers and rules of tables are disabled, so that none of
 // them copies a value to another table. Afterwards it enables those that still exist.
 func (s *scratch) withoutTriggers(ctx context.Context, run func() error) error {
-	conn, err := s.here.connect(ctx)
+	conn, err := s.connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	rows, err := conn.Query(ctx, firing)
+	defer s.release(ctx, conn)
+	rows, err := conn.Query(ctx, firing, s.into.schemas())
 	if err != nil {
 		return s.here.failure(err)
 	}

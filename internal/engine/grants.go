@@ -1,0 +1,29 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+
+	"snap"
+)
+
+// Granter is an engine whose databases have rights of users.
+type Granter interface {
+	// CheckGrant returns an error unless the text is a single statement that grants rights.
+	CheckGrant(statement string) error
+}
+
+// NotGrant returns the error for text that is not a single GRANT statement.
+func NotGrant(text string) error {
+	return snap.Usage(fmt.Sprintf("%q is not a single GRANT statement", Shortened(text)),
+		"write each of the target's grants like this: GRANT SELECT ON ALL TABLES IN SCHEMA public TO reporting")
+}
+
+// Shortened returns the first line of a text, at most 80 characters of it.
+func Shortened(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	if r := []rune(line); len(r) > 80 {
+		return string(r[:80]) + "…"
+	}
+	return line
+}

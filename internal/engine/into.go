@@ -1,0 +1,56 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"snap"
+)
+
+// Into is where a load puts the content of a dump.
+type Into int
+
+// The ways to load.
+const (
+	// Another fills a scratch database, which then takes the place of the old one.
+	Another Into = iota
+	// Existing replaces the content of an existing database. The old content is there, whole, until
+	// the load has succeeded.
+	Existing
+	// InPlace removes the content of an existing database and then fills it. A load that fails leaves
+	// it empty or partly filled, with [Unfinished] in it.
+	InPlace
+)
+
+// Replacer is an engine that can tell in advance whether a load may replace a database.
+type Replacer interface {
+	// RequireReplaceable returns an error with the statement that helps if the user may not create
+	// the scratch database of a load, or not replace the database at url by it.
+	RequireReplaceable(ctx context.Context, url string) error
+}
+
+// Unfinished is the name of a schema (PostgreSQL) or table (MySQL, MariaDB) that is in a database
+// while it is filled in place, and afterwards if that failed.
+const Unfinished = "snapcli_unfinished_load"
+
+// UnfinishedWarning is the warning for a database that has [Unfinished].
+const UnfinishedWarning = "a load with --in-place into this database has not finished: its content is not complete"
+
+// Incomplete returns the error for a database that is filled in place, after its old content was
+// removed.
+func Incomplete(database string, err error) error {
+	var failed *snap.Error
+	if err == nil || !errors.As(err, &failed) {
+		return err
+	}
+	e := *failed
+	e.Detail += fmt.Sprintf("; the database %q was being filled in place and is incomplete now", database)
+	for _, unchanged := range []string{"; nothing was replaced", "; nothing was changed",
+		"; the database is unchanged"} {
+		e.Hint = strings.ReplaceAll(e.Hint, unchanged, "")
+	}
+	e.Hint = strings.TrimPrefix(e.Hint+"; then load again", "; then ")
+	return &e
+}

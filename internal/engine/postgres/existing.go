@@ -1,0 +1,356 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"snap"
+	"snap/internal/engine"
+	"snap/internal/engine/charset"
+)
+
+// A load into an existing database is one transaction on one connection. It gives the old schemas
+// other names, creates the new ones next to them, drops the old ones at the end, and commits. Other
+// sessions see the old content until then, and only the last step waits for their locks. A schema
+// that the user cannot rename, because somebody else owns it or extensions live in it, is emptied at
+// the start of the transaction instead, so that others wait until the load has ended.
+
+// existing is the database whose content a load replaces.
+type existing struct {
+	place    database
+	tx       pgx.Tx // of the whole load; nil if the database is filled in place
+	conn     *pgx.Conn
+	patience time.Duration
+	server   int
+	content  content
+	o        engine.Options
+}
+
+// lockPatience is how long the last step of a load waits for the locks of others.
+const lockPatience = 30 * time.Second
+
+// restoreInto implements [Engine.Restore] for an existing database.
+func (e Engine) restoreInto(ctx context.Context, d database, dump engine.Dump, o engine.Options) (engine.Scratch,
+	error) {
+	conn, err := d.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	x := &existing{place: d, conn: conn, o: o, patience: e.LockPatience}
+	if x.patience == 0 {
+		x.patience = lockPatience
+	}
+	if o.Into == engine.Existing {
+		o.Jobs = 1
+	}
+	s := &scratch{place: d, here: d, admin: conn, o: o, size: dump.Size, trust: dump.Trust, into: x}
+	if err = d.requireDirect(ctx, conn); err == nil {
+		err = x.begin(ctx, dump, o.Into == engine.InPlace)
+	}
+	if err == nil {
+		err = s.fill(ctx, e, dump)
+	}
+	if err == nil {
+		err = x.inherit(ctx)
+	}
+	if err != nil {
+		x.leave(context.WithoutCancel(ctx))
+		return nil, x.failure(err)
+	}
+	return s, nil
+}
+
+// begin makes room for the new content.
+func (x *existing) begin(ctx context.Context, dump engine.Dump, inPlace bool) (err error) {
+	if err := x.hold(ctx); err != nil {
+		return err
+	}
+	server, err := version(ctx, x.conn)
+	if err != nil {
+		return err
+	}
+	x.server = major(server)
+	if x.server >= 14 { // a killed load then ends within seconds, even while the server builds an index
+		_, _ = x.conn.Exec(ctx, "SET client_connection_check_interval = '5s'") // not on every system
+	}
+	if x.tx, err = x.conn.Begin(ctx); err != nil {
+		return err
+	}
+	if x.content, err = contentOf(ctx, x.tx, dump); err != nil {
+		return err
+	}
+	for _, kept := range x.content.Kept() {
+		x.o.Notify(kept)
+	}
+	if inPlace {
+		return x.clear(ctx)
+	}
+	return x.makeRoom(ctx)
+}
+
+// hold takes the lock of loads into this database, which ends with the connection.
+func (x *existing) hold(ctx context.Context) error {
+	if _, err := x.conn.Exec(ctx, "SET lock_timeout = '"+x.wait()+"'"); err != nil {
+		return err
+	}
+	err := holdName(ctx, x.conn, x.place.name())
+	if state(err) == stateLocked {
+		return &snap.Error{Code: snap.CodeConflict,
+			Detail: fmt.Sprintf("another load into the database %q is running", x.place.name()),
+			Hint:   "try again when it has ended"}
+	}
+	if err != nil {
+		return err
+	}
+	_, err = x.conn.Exec(ctx, "SET lock_timeout = 0")
+	return err
+}
+
+func (x *existing) wait() string { return fmt.Sprintf("%dms", x.patience.Milliseconds()) }
+
+// makeRoom renames the old schemas, and removes everything else that is replaced.
+func (x *existing) makeRoom(ctx context.Context) error {
+	for i := range x.content.Schemas {
+		n := &x.content.Schemas[i]
+		if n.Renamed {
+			n.Old = randomName("snapcli_replaced_")
+			if err := x.exec(ctx, "ALTER SCHEMA "+quote(n.Name)+" RENAME TO "+quote(n.Old)); err != nil {
+				return err
+			}
+		}
+	}
+	if err := x.locking(ctx, x.o.Kick, func() error { return x.exec(ctx, x.content.Objects...) }); err != nil {
+		return err
+	}
+	if err := x.exec(ctx, ownLargeObjects); err != nil {
+		return err
+	}
+	if n := x.content.named("public"); n != nil && n.Renamed {
+		return x.exec(ctx, "CREATE SCHEMA public")
+	}
+	return nil
+}
+
+// clear removes the old content for good, and marks the database as unfinished.
+func (x *existing) clear(ctx context.Context) error {
+	if err := x.makeRoom(ctx); err != nil {
+		return err
+	}
+	mark := []string{"CREATE SCHEMA IF NOT EXISTS " + engine.Unfinished, "COMMENT ON SCHEMA " + engine.Unfinished +
+		" IS 'snapcli fills this database, or failed to: it is not complete'"}
+	for _, statement := range mark {
+		if err := x.exec(ctx, statement); err != nil {
+			return err
+		}
+	}
+	if err := x.dropOld(ctx, x.o.Kick); err != nil {
+		return err
+	}
+	if err := x.tx.Commit(ctx); err != nil {
+		return err
+	}
+	x.tx = nil
+	return nil
+}
+
+func (x *existing) exec(ctx context.Context, statements ...string) error {
+	_, err := x.conn.PgConn().Exec(ctx, strings.Join(statements, ";\n")).ReadAll()
+	return err
+}
+
+const ownLargeObjects = "SELECT lo_unlink(oid) FROM pg_largeobject_metadata WHERE pg_has_role(lomowner, 'USAGE')"
+
+// locking runs a step that needs the locks of the old objects. If another session keeps a lock for
+// longer than x.patience, it returns a conflict that names the session, or with kick ends it.
+func (x *existing) locking(ctx context.Context, kick bool, step func() error) error {
+	for attempt := 0; ; attempt++ {
+		if err := x.exec(ctx, "SAVEPOINT step", "SET LOCAL lock_timeout = '"+x.wait()+"'"); err != nil {
+			return err
+		}
+		err := step()
+		if err == nil {
+			return x.exec(ctx, "RELEASE step", "SET LOCAL lock_timeout = 0")
+		}
+		if state(err) != stateLocked || attempt == 5 {
+			return err
+		}
+		if err := x.exec(ctx, "ROLLBACK TO step"); err != nil {
+			return err
+		}
+		if err := x.freeLocks(ctx, kick, err); err != nil {
+			return err
+		}
+	}
+}
+
+// freeLocks ends the sessions that hold locks on what is replaced, or returns a conflict.
+func (x *existing) freeLocks(ctx context.Context, kick bool, cause error) error {
+	rows, err := x.conn.Query(ctx, holders, x.content.oids())
+	if err != nil {
+		return err
+	}
+	type holder struct {
+		PID    int32
+		Who    string
+		Schema uint32
+		Table  string
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[holder])
+	if err != nil || len(all) == 0 { // they are gone: try again
+		return err
+	}
+	if kick {
+		for _, h := range all {
+			if _, err := x.conn.Exec(ctx, "SELECT pg_terminate_backend($1)", h.PID); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return &snap.Error{
+		Code: snap.CodeConflict, Cause: cause,
+		Detail: fmt.Sprintf("the session %d of %s holds a lock on %s", all[0].PID, charset.Readable(all[0].Who),
+			charset.Readable(x.content.nameOf(all[0].Schema)+"."+all[0].Table)),
+		Hint: fmt.Sprintf("end it with SELECT pg_terminate_backend(%d), or load with --terminate; nothing was changed",
+			all[0].PID),
+	}
+}
+
+// holders lists the sessions of others that hold locks on relations in schemas.
+const holders = `
+SELECT DISTINCT ON (l.pid) l.pid, coalesce(a.usename, 'unknown')
+	|| coalesce(' (' || nullif(a.application_name, '') || ')', ''),
+	c.relnamespace, c.relname::text
+FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
+	LEFT JOIN pg_stat_activity a ON a.pid = l.pid
+WHERE l.granted AND l.pid <> pg_backend_pid()
+	AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+	AND c.relnamespace = ANY ($1) ORDER BY l.pid, c.relkind <> 'r', c.relname`
+
+// dropOld drops the renamed schemas.
+func (x *existing) dropOld(ctx context.Context, kick bool) error {
+	var old []string
+	for _, n := range x.content.Schemas {
+		if n.Renamed && x.tx != nil {
+			old = append(old, quote(n.Old))
+		}
+	}
+	if len(old) == 0 {
+		return nil
+	}
+	return x.locking(ctx, kick, func() error {
+		return x.exec(ctx, "SET LOCAL client_min_messages = error", "DROP SCHEMA "+strings.Join(old, ", ")+" CASCADE")
+	})
+}
+
+// swap drops the old content and commits the new one.
+func (x *existing) swap(ctx context.Context, kick bool) error {
+	if err := x.dropOld(ctx, kick); err != nil {
+		return err
+	}
+	if err := x.exec(ctx, "SET client_min_messages = error", "DROP SCHEMA IF EXISTS "+engine.Unfinished); err != nil ||
+		x.tx == nil {
+		return err
+	}
+	if err := x.exec(ctx, "RESET synchronous_commit"); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longWait)
+	defer cancel()
+	return x.tx.Commit(ctx)
+}
+
+// inherit gives the new schemas the owners and rights of the old ones, as far as the user may.
+func (x *existing) inherit(ctx context.Context) error {
+	for _, n := range x.content.Schemas {
+		for _, statement := range n.Inherit {
+			var there bool
+			err := x.conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)",
+				n.Name).Scan(&there)
+			if err == nil && there {
+				err = x.attempt(ctx, statement)
+			}
+			if err != nil && state(err) != stateNoRight {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// attempt runs a statement whose failure must not end the transaction.
+func (x *existing) attempt(ctx context.Context, statement string) error {
+	if x.tx == nil {
+		return x.exec(ctx, statement)
+	}
+	return pgx.BeginFunc(ctx, x.tx, func(pgx.Tx) error { return x.exec(ctx, statement) })
+}
+
+// leave undoes the transaction, if it has not been committed, and disconnects.
+func (x *existing) leave(ctx context.Context) { _ = x.conn.Close(ctx) }
+
+// schemas returns the schemas that a load fills, or nil for a scratch database.
+func (x *existing) schemas() (all []string) {
+	if x == nil {
+		return nil
+	}
+	for _, n := range x.content.Schemas {
+		all = append(all, n.Name)
+	}
+	return append(all, x.content.fresh...)
+}
+
+// only returns the tables of the snapshot among those of an existing database, which can have others
+// in schemas that it keeps.
+func (x *existing) only(got, want []engine.Table) []engine.Table {
+	if x == nil {
+		return got
+	}
+	return slices.DeleteFunc(got, func(t engine.Table) bool {
+		return !slices.ContainsFunc(want, func(w engine.Table) bool { return w.Schema == t.Schema && w.Name == t.Name })
+	})
+}
+
+// connect returns a session of the scratch database, or that of the transaction.
+func (s *scratch) connect(ctx context.Context) (*pgx.Conn, error) {
+	if s.inTransaction() {
+		return s.into.conn, nil
+	}
+	return s.here.connect(ctx)
+}
+
+// asUser returns a session like [scratch.connect], but always with the rights of the user who loads.
+func (s *scratch) asUser(ctx context.Context) (*pgx.Conn, error) {
+	if s.inTransaction() {
+		return s.into.conn, nil
+	}
+	return s.place.named(s.here.name()).connect(ctx)
+}
+
+// release closes a session, unless it is that of the transaction.
+func (s *scratch) release(ctx context.Context, conn *pgx.Conn) {
+	if !s.inTransaction() {
+		conn.Close(context.WithoutCancel(ctx))
+	}
+}
+
+// inTransaction reports whether the whole load is one transaction.
+func (s *scratch) inTransaction() bool { return s.into != nil && s.into.tx != nil }
+
+// beginner begins a transaction, or a savepoint of one.
+type beginner interface {
+	Begin(ctx context.Context) (pgx.Tx, error)
+}
+
+// transaction returns where to begin a transaction of a session.
+func (s *scratch) transaction(conn *pgx.Conn) beginner {
+	if s.inTransaction() {
+		return s.into.tx
+	}
+	return conn
+}

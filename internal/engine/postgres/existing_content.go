@@ -1,0 +1,306 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"snap"
+	"snap/internal/engine"
+	"snap/internal/engine/charset"
+	"snap/internal/schema"
+)
+
+// content is the part of an existing database that a load replaces.
+type content struct {
+	Schemas []namespace
+	Objects []string // statements that drop the objects outside of the renamed schemas
+	fresh   []string // schemas of the snapshot that the database does not have yet
+	kept    []string // schemas that the load leaves as they are
+	others  []string // extensions that do not belong to the user
+}
+
+// namespace is a schema whose objects are replaced.
+type namespace struct {
+	OID     uint32
+	Name    string
+	Old     string // its name during the load, if it is renamed
+	Renamed bool
+	Own     bool     // it belongs to the user
+	Inherit []string // statements that give the new schema its owner and rights
+}
+
+func (c content) named(name string) *namespace {
+	for i := range c.Schemas {
+		if c.Schemas[i].Name == name {
+			return &c.Schemas[i]
+		}
+	}
+	return nil
+}
+
+func (c content) nameOf(oid uint32) string {
+	for _, n := range c.Schemas {
+		if n.OID == oid {
+			return n.Name
+		}
+	}
+	return ""
+}
+
+func (c content) oids() (all []uint32) {
+	for _, n := range c.Schemas {
+		all = append(all, n.OID)
+	}
+	return all
+}
+
+// Kept returns sentences about the schemas that a load leaves as they are.
+func (c content) Kept() []string {
+	if len(c.kept) == 0 {
+		return nil
+	}
+	return []string{"the load keeps the content of " + engine.List(c.kept) +
+		", because the snapshot has no such schema and the user does not own it, or extensions live there"}
+}
+
+// existingSchemas lists the schemas of the database, except those of extensions.
+const existingSchemas = `
+SELECT n.oid, nspname::text, pg_has_role(nspowner, 'USAGE') AND has_database_privilege(current_database(), 'CREATE'),
+	EXISTS (SELECT FROM pg_extension WHERE extnamespace = n.oid)
+		OR EXISTS (SELECT FROM pg_depend e JOIN pg_depend d USING (classid, objid) WHERE e.deptype = 'e'
+			AND d.refclassid = 'pg_namespace'::regclass AND d.refobjid = n.oid),
+	array_remove(array_agg(format('GRANT %s ON SCHEMA %I TO %s%s', a.privilege_type, nspname,
+		CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END,
+		CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END)) FILTER (WHERE a.grantee <> nspowner), NULL)
+	|| CASE WHEN pg_get_userbyid(nspowner) <> current_user
+		THEN ARRAY[format('ALTER SCHEMA %I OWNER TO %I', nspname, pg_get_userbyid(nspowner))] ELSE '{}' END
+FROM pg_namespace n LEFT JOIN aclexplode(nspacl) a ON true
+WHERE ` + ownSchemas + ` AND nspname <> '` + engine.Unfinished + `'
+	AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_namespace'::regclass AND objid = n.oid AND deptype = 'e')
+GROUP BY n.oid, nspname, nspowner ORDER BY nspname`
+
+// contentOf finds what a load of the dump replaces. A snapshot of chosen schemas replaces only those.
+func contentOf(ctx context.Context, tx pgx.Tx, dump engine.Dump) (c content, err error) {
+	wanted, whole := schemasOf(dump.Info)
+	rows, err := tx.Query(ctx, existingSchemas)
+	if err != nil {
+		return c, err
+	}
+	var n namespace
+	var extended bool
+	there := map[string]bool{}
+	_, err = pgx.ForEachRow(rows, []any{&n.OID, &n.Name, &n.Own, &extended, &n.Inherit}, func() error {
+		there[n.Name] = true
+		n.Renamed = n.Own && !extended
+		if wanted[n.Name] || whole && n.Renamed {
+			c.Schemas = append(c.Schemas, n)
+		} else {
+			c.kept = append(c.kept, charset.Readable(n.Name))
+		}
+		n.Inherit = nil
+		return nil
+	})
+	if err != nil {
+		return c, err
+	}
+	for name := range wanted {
+		if !there[name] {
+			c.fresh = append(c.fresh, name)
+		}
+	}
+	for _, step := range []func(context.Context, pgx.Tx) error{c.requireAlone, c.requireOwned} {
+		if err := step(ctx, tx); err != nil {
+			return c, err
+		}
+	}
+	if err := requirePlaces(ctx, tx, dump.Info.Schema); err != nil {
+		return c, err
+	}
+	rows, err = tx.Query(ctx, "SELECT extname::text FROM pg_extension WHERE NOT pg_has_role(extowner, 'USAGE')")
+	if err != nil {
+		return c, err
+	}
+	if c.others, err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
+		return c, err
+	}
+	c.Objects, err = c.drops(ctx, tx, whole)
+	return c, err
+}
+
+// schemasOf returns the schemas of a snapshot, and whether it has all schemas of its source.
+func schemasOf(info engine.Info) (all map[string]bool, whole bool) {
+	all, whole = map[string]bool{"public": true}, true
+	for _, t := range info.Tables {
+		all[t.Schema] = true
+	}
+	if info.Schema == nil {
+		return all, whole
+	}
+	for _, n := range info.Schema.Namespaces {
+		all[n.Name] = true
+	}
+	for _, o := range info.Schema.Omitted {
+		whole = whole && o.Kind != schema.OmittedSchemas
+	}
+	return all, whole
+}
+
+// emptied returns the schemas that are emptied instead of renamed.
+func (c content) emptied() (all []uint32) {
+	for _, n := range c.Schemas {
+		if !n.Renamed {
+			all = append(all, n.OID)
+		}
+	}
+	return all
+}
+
+// inSchemas are the objects that live in schemas $1 and belong to no extension, with their owners. The
+// server does not record objects of its first user, whose oid is 10.
+const inSchemas = `
+WITH inside AS (
+	SELECT DISTINCT d.classid, d.objid, coalesce(s.refobjid, 10) AS owner FROM pg_depend d
+		LEFT JOIN pg_shdepend s ON s.classid = d.classid AND s.objid = d.objid AND s.deptype = 'o'
+			AND s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
+	WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = ANY ($1::oid[]) AND d.deptype = 'n'
+		AND d.classid <> 'pg_extension'::regclass
+		AND NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = d.classid AND e.objid = d.objid AND e.deptype = 'e')
+),
+named AS (
+	SELECT inside.*, upper(CASE i.type WHEN 'statistics object' THEN 'statistics' ELSE i.type END) AS type, i.identity
+	FROM inside, pg_identify_object(classid, objid, 0) i
+)`
+
+// requireOwned returns an error if the user may not drop an object of a schema that is emptied.
+func (c content) requireOwned(ctx context.Context, tx pgx.Tx) error {
+	var what, owner, statement string
+	err := tx.QueryRow(ctx, inSchemas+`
+		SELECT coalesce(min(lower(type) || ' ' || identity), ''), coalesce(min(pg_get_userbyid(owner)), ''),
+			coalesce(min(format('ALTER %s %s OWNER TO %I', type, identity, current_user)), '')
+		FROM (SELECT * FROM named WHERE NOT pg_has_role(owner, 'USAGE') ORDER BY type, identity LIMIT 1) others`,
+		c.emptied()).Scan(&what, &owner, &statement)
+	if err != nil || what == "" {
+		return err
+	}
+	return &snap.Error{Code: snap.CodeDatabase,
+		Detail: fmt.Sprintf("the %s belongs to %s, so that this user cannot replace it", charset.Readable(what),
+			charset.Readable(owner)),
+		Hint: "as an administrator, run: " + charset.Readable(statement) + "; nothing was changed"}
+}
+
+// drops returns the statements that remove what is not in a renamed schema: relations first, because
+// their sequences go with them. Publications, event triggers and foreign servers belong to the whole
+// database.
+func (c content) drops(ctx context.Context, tx pgx.Tx, whole bool) ([]string, error) {
+	rows, err := tx.Query(ctx, inSchemas+`
+		SELECT format('DROP %s IF EXISTS %s CASCADE', type, identity) FROM (
+			SELECT type, identity, CASE WHEN classid = 'pg_class'::regclass AND type <> 'SEQUENCE' THEN 1 ELSE 2 END
+				AS turn, objid FROM named
+			UNION ALL SELECT upper(i.type), i.identity, 0, o.objid FROM (
+				SELECT 'pg_publication'::regclass AS classid, oid AS objid, pubowner AS owner FROM pg_publication
+				UNION ALL SELECT 'pg_event_trigger'::regclass, oid, evtowner FROM pg_event_trigger
+				UNION ALL SELECT 'pg_foreign_server'::regclass, oid, srvowner FROM pg_foreign_server
+				UNION ALL SELECT 'pg_foreign_data_wrapper'::regclass, oid, fdwowner FROM pg_foreign_data_wrapper
+			) o, pg_identify_object(classid, objid, 0) i
+			WHERE $2 AND pg_has_role(owner, 'USAGE')
+				AND NOT EXISTS (SELECT FROM pg_depend e
+					WHERE e.classid = o.classid AND e.objid = o.objid AND e.deptype = 'e')
+		) objects ORDER BY turn, objid`, c.emptied(), whole)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}
+
+// requireAlone returns a conflict if an object that is kept needs one that is replaced: dropping that
+// would drop both.
+func (c content) requireAlone(ctx context.Context, tx pgx.Tx) error {
+	var who, what string
+	err := tx.QueryRow(ctx, `
+		WITH placed (classid, objid, at) AS (
+			SELECT 'pg_class'::regclass, oid, relnamespace FROM pg_class
+			UNION ALL SELECT 'pg_type'::regclass, oid, typnamespace FROM pg_type
+			UNION ALL SELECT 'pg_proc'::regclass, oid, pronamespace FROM pg_proc
+			UNION ALL SELECT 'pg_constraint'::regclass, oid, connamespace FROM pg_constraint
+			UNION ALL SELECT 'pg_rewrite'::regclass, r.oid, relnamespace
+				FROM pg_rewrite r JOIN pg_class c ON c.oid = ev_class
+			UNION ALL SELECT 'pg_trigger'::regclass, r.oid, relnamespace
+				FROM pg_trigger r JOIN pg_class c ON c.oid = tgrelid
+			UNION ALL SELECT 'pg_attrdef'::regclass, r.oid, relnamespace
+				FROM pg_attrdef r JOIN pg_class c ON c.oid = adrelid
+			UNION ALL SELECT 'pg_policy'::regclass, r.oid, relnamespace
+				FROM pg_policy r JOIN pg_class c ON c.oid = polrelid
+		)
+		SELECT coalesce(min(coalesce((SELECT pg_describe_object('pg_class'::regclass, ev_class, 0) FROM pg_rewrite
+				WHERE d.classid = 'pg_rewrite'::regclass AND oid = d.objid),
+				pg_describe_object(d.classid, d.objid, 0))), ''),
+			coalesce(min(pg_describe_object(d.refclassid, d.refobjid, 0)), '')
+		FROM (SELECT d.* FROM pg_depend d
+			JOIN placed o ON o.classid = d.classid AND o.objid = d.objid
+			JOIN placed r ON r.classid = d.refclassid AND r.objid = d.refobjid
+			JOIN pg_namespace n ON n.oid = o.at
+			WHERE d.deptype IN ('n', 'a') AND r.at = ANY ($1::oid[]) AND o.at <> ALL ($1::oid[]) AND `+ownSchemas+`
+				AND NOT EXISTS (SELECT FROM pg_depend e
+					WHERE e.classid = d.refclassid AND e.objid = d.refobjid AND e.deptype = 'e')
+			ORDER BY d.classid, d.objid LIMIT 1) d`, c.oids()).Scan(&who, &what)
+	if err != nil || who == "" {
+		return err
+	}
+	return &snap.Error{Code: snap.CodeConflict,
+		Detail: fmt.Sprintf("the load would keep the %s, which needs the %s that it replaces", charset.Readable(who),
+			charset.Readable(what)),
+		Hint: "drop it first, and create it again after the load; nothing was changed"}
+}
+
+// requirePlaces returns a conflict if an extension of the snapshot is in another schema of the
+// database, where the snapshot's objects would not find it.
+func requirePlaces(ctx context.Context, tx pgx.Tx, s *schema.Schema) error {
+	if s == nil {
+		return nil
+	}
+	rows, err := tx.Query(ctx, "SELECT extname::text, nspname::text FROM pg_extension JOIN pg_namespace n ON "+
+		"n.oid = extnamespace")
+	if err != nil {
+		return err
+	}
+	at := map[string]string{}
+	var name, in string
+	if _, err := pgx.ForEachRow(rows, []any{&name, &in}, func() error { at[name] = in; return nil }); err != nil {
+		return err
+	}
+	for _, x := range s.Extensions {
+		if in, ok := at[x.Name]; ok && in != x.Schema && x.Schema != "" && x.Schema != "pg_catalog" {
+			return &snap.Error{Code: snap.CodeConflict,
+				Detail: fmt.Sprintf("the extension %q is in the schema %q of the destination, and in %q of the "+
+					"snapshot", x.Name, in, x.Schema),
+				Hint: fmt.Sprintf("as its owner, run: ALTER EXTENSION %s SET SCHEMA %s; nothing was changed",
+					quote(x.Name), quote(x.Schema))}
+		}
+	}
+	return nil
+}
+
+// skip removes entries from what pg_restore creates: schemas that are there already, and comments on
+// schemas and extensions of others.
+func (x *existing) skip(l *layout) {
+	l.others = slices.DeleteFunc(l.others, func(id int) bool {
+		named, ok := l.outer[id]
+		if !ok {
+			return false
+		}
+		kind, name, _ := strings.Cut(named, " ")
+		switch kind {
+		case "SCHEMA":
+			n := x.content.named(name)
+			return name == "public" || n != nil && !n.Renamed
+		case "comment:SCHEMA":
+			n := x.content.named(name)
+			return n != nil && !n.Own
+		}
+		return kind == "comment:EXTENSION" && slices.Contains(x.content.others, name)
+	})
+}

@@ -1,0 +1,80 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"snap"
+	"snap/internal/engine"
+	"snap/internal/schema"
+)
+
+var _ engine.Granter = Engine{}
+
+// CheckGrant implements [engine.Granter].
+func (Engine) CheckGrant(statement string) error {
+	all, err := statements(strings.TrimSuffix(strings.TrimSpace(statement), ";") + ";")
+	if err == nil && len(all) == 1 {
+		grants := all[0][0].is(word, "grant")
+		defaults := len(all[0]) > 3 && all[0][0].is(word, "alter") && all[0][1].is(word, "default") &&
+			all[0][2].is(word, "privileges")
+		if grants || defaults {
+			return nil
+		}
+	}
+	return engine.NotGrant(statement)
+}
+
+// grant runs the target's GRANT statements before the exchange, with the user's own rights.
+func (s *scratch) grant(ctx context.Context) error {
+	if len(s.o.Grants) == 0 {
+		return nil
+	}
+	conn, err := s.asUser(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.release(ctx, conn)
+	if _, err := conn.PgConn().Exec(ctx, usersNames).ReadAll(); err != nil {
+		return s.here.failure(err)
+	}
+	for _, statement := range s.o.Grants {
+		if _, err := conn.PgConn().Exec(ctx, statement).ReadAll(); err != nil {
+			return s.grantFailure(statement, err)
+		}
+	}
+	_, err = conn.PgConn().Exec(ctx, builtInNames).ReadAll()
+	return s.here.failure(err)
+}
+
+func (s *scratch) grantFailure(statement string, err error) error {
+	if state(err) == "" {
+		return s.here.failure(err)
+	}
+	e := &snap.Error{Code: snap.CodeDatabase, Cause: err,
+		Detail: fmt.Sprintf("the grant %q failed: %s", engine.Shortened(statement), message(err)),
+		Hint:   "correct the target's grants; nothing was replaced"}
+	if role := missingRole.FindStringSubmatch(message(err)); role != nil {
+		e.Hint = "on the destination's server, run: CREATE ROLE " + role[1] + "; nothing was replaced"
+	}
+	if s.into != nil {
+		return s.into.failure(e)
+	}
+	return e
+}
+
+// extensionFailure returns the error for an extension that could not be created.
+func (d database) extensionFailure(x schema.Extension, err error) error {
+	var known *snap.Error
+	if err == nil || errors.As(err, &known) || state(err) == "" {
+		return d.failure(err)
+	}
+	e := &snap.Error{Code: snap.CodeDatabase, Cause: err,
+		Detail: fmt.Sprintf("the extension %q cannot be created: %s", x.Name, message(err))}
+	if d.advise(e, message(err)); e.Hint == "" {
+		return d.failure(err)
+	}
+	return e
+}

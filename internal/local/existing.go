@@ -1,0 +1,53 @@
+package local
+
+import (
+	"context"
+	"fmt"
+
+	"snap"
+	"snap/internal/engine"
+)
+
+// checkWay returns an error if the destination cannot be loaded in the way that the options choose.
+func (o LoadOptions) checkWay(to database) error {
+	if o.Into != engine.Another && to.kind == snap.SQLite {
+		return snap.Usage("a SQLite database is one file, which every load replaces as a whole",
+			"omit --into-existing and --in-place")
+	}
+	return nil
+}
+
+// requireExisting returns an error if there is no database whose content could be replaced.
+func requireExisting(f Preflight, to database) error {
+	if f.Exists {
+		return nil
+	}
+	return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("the destination %s does not exist", to.shown),
+		Hint: "create the database, or omit --into-existing and --in-place"}
+}
+
+// requireReplaceable returns an error if the user may not replace the destination.
+func requireReplaceable(ctx context.Context, to database) error {
+	if e, ok := to.engine.(engine.Replacer); ok {
+		return e.RequireReplaceable(ctx, to.url)
+	}
+	return nil
+}
+
+// grantsOf returns the statements that a load of the target ends with, after checking each of them.
+func grantsOf(t Target, to database) ([]string, error) {
+	if len(t.Grants) == 0 {
+		return nil, nil
+	}
+	granter, ok := to.engine.(engine.Granter)
+	if !ok {
+		return nil, snap.Usage("a SQLite database has no users to grant rights to", "remove targets."+t.Name+
+			".grants with `snapcli config edit`")
+	}
+	for _, statement := range t.Grants {
+		if err := granter.CheckGrant(statement); err != nil {
+			return nil, err
+		}
+	}
+	return t.Grants, nil
+}

@@ -1,0 +1,105 @@
+//go:build linux
+
+package local
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"snap/internal/engine"
+)
+
+// Killed at many points, a load into an existing database leaves the old content or the new one,
+// whole, and no schema of its own.
+func TestPostgresLoadIntoExistingKilledAtRandomPoints(t *testing.T) {
+	onPostgres(t, func(t *testing.T, p pgServer) {
+		to, _ := p.crashing(t)
+		s, _ := p.built(t, to)
+		env := fmt.Sprintf("%s=%d", childInto, engine.Existing)
+		rounds, r, killed, steps := p.rounds(9), chance(t, 14), 0, s.steps(t, "load", env)
+		for round := 0; round < rounds || killed < rounds/3 && round < 10*rounds; round++ {
+			oldPostgres(t, to)
+			lines, moment := 1+r.IntN(steps), time.Duration(r.IntN(50))*time.Millisecond
+			if s.killedAt(t, "load", lines, moment, env) {
+				killed++
+			}
+			wholePostgres(t, to, fmt.Sprintf("round %d, killed after %d lines and %s", round, lines, moment))
+			nothingOfALoad(t, to)
+		}
+		if killed < rounds/3 {
+			t.Errorf("only %d of %d rounds were killed in time", killed, rounds)
+		}
+	})
+}
+
+// Stopped in any of its phases, or when the server crashes then, a load into an existing database
+// leaves the old content or the new one, whole.
+func TestPostgresLoadIntoExistingStoppedInAnyPhase(t *testing.T) {
+	onPostgres(t, func(t *testing.T, p pgServer) {
+		to, crash := p.crashing(t)
+		s, _ := p.built(t, to)
+		for phase, reached := 1, true; reached; phase++ {
+			for _, how := range []string{"stopped", "the server crashed"} {
+				oldPostgres(t, to)
+				ctx, stop := context.WithCancel(t.Context())
+				halt := stop
+				if how != "stopped" {
+					halt = crash
+				}
+				var err error
+				reached, err = until(phase, 0, halt, func(p Progress) error {
+					_, err := s.Load(ctx, shopTarget, LoadOptions{Into: engine.Existing}, p)
+					return err
+				})
+				stop()
+				wholePostgres(t, to, fmt.Sprintf("%s in phase %d: %v", how, phase, err))
+				nothingOfALoad(t, to)
+			}
+		}
+		if _, err := s.Load(t.Context(), shopTarget, LoadOptions{Into: engine.Existing}, nil); err != nil {
+			t.Fatal(err)
+		}
+		wholePostgres(t, to, "the next load")
+	})
+}
+
+// nothingOfALoad checks that the database has no schema of a load.
+func nothingOfALoad(t *testing.T, url string) {
+	t.Helper()
+	if n := one(t, url, `SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'snapcli\_%'`); n != 0 {
+		t.Errorf("%d schemas are left behind", n)
+	}
+}
+
+// A load in place that is killed leaves a database that says that it is not complete. The next load
+// completes it.
+func TestPostgresLoadInPlaceKilled(t *testing.T) {
+	t.Parallel()
+	to, _ := pgServer{}.crashing(t)
+	s, _ := pgServer{}.built(t, to)
+	env := fmt.Sprintf("%s=%d", childInto, engine.InPlace)
+	marked := 0
+	for lines := range s.steps(t, "load", env) {
+		oldPostgres(t, to)
+		s.killedAt(t, "load", lines+1, 0, env)
+		if one(t, to, "SELECT count(*) FROM pg_namespace WHERE nspname = '"+engine.Unfinished+"'") == 0 {
+			wholePostgres(t, to, fmt.Sprintf("killed after %d lines", lines+1))
+			continue
+		}
+		marked++
+		info, err := s.Preflight(t.Context(), shopTarget, LoadOptions{})
+		if err != nil || len(info.Warnings) != 1 || info.Warnings[0] != engine.UnfinishedWarning {
+			t.Errorf("%q, %v", info.Warnings, err)
+		}
+	}
+	if marked == 0 {
+		t.Error("no load was killed while it filled the database")
+	}
+	if _, err := s.Load(t.Context(), shopTarget, LoadOptions{Into: engine.InPlace}, nil); err != nil {
+		t.Fatal(err)
+	}
+	wholePostgres(t, to, "the next load")
+	nothingOfALoad(t, to)
+}
