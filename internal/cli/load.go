@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"snap/internal/command"
-	"snap/internal/engine"
 	"snap/internal/local"
 )
 
@@ -54,9 +53,9 @@ or confirm when load asks; --yes does not confirm that.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case inPlace:
-				o.Into = engine.InPlace
+				o.Into = local.InPlace
 			case intoExisting:
-				o.Into = engine.Existing
+				o.Into = local.IntoExisting
 			}
 			o.Took = a.reportChoice("the latest one built, sanitized or pulled here")
 			return a.load(cmd.Context(), args[0], o, yes)
@@ -124,7 +123,7 @@ func (a *app) load(ctx context.Context, target string, o local.LoadOptions, yes 
 	end()
 	if err != nil {
 		left := "no half-loaded database is left behind; run the same command again"
-		if o.Into == engine.InPlace {
+		if o.Into == local.InPlace {
 			left = "the destination may be empty or partly filled; run the same command again"
 		}
 		return stopped(ctx, err, "the load", left)
@@ -163,7 +162,7 @@ func (a *app) confirmLoad(ctx context.Context, p local.Preflight, yes bool) erro
 				", "),
 				p.Snapshot.Name, p.Snapshot.Type))
 	}
-	if p.Into == engine.InPlace {
+	if p.Into == local.InPlace {
 		a.warn("%s", "the old content is removed first: a failure would leave the database empty or partly filled")
 	}
 	details := fmt.Sprintf("It has %s, %s. %s (%s, %s) takes its place.",

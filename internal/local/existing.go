@@ -8,6 +8,15 @@ import (
 	"snap/internal/engine"
 )
 
+// Into is how a load fills its destination.
+type Into = engine.Into
+
+// The ways to replace the content of a database instead of the database. See [engine.Into].
+const (
+	IntoExisting = engine.Existing
+	InPlace      = engine.InPlace
+)
+
 // checkWay returns an error if the destination cannot be loaded in the way that the options choose.
 func (o LoadOptions) checkWay(to database) error {
 	if o.Into != engine.Another && to.kind == snap.SQLite {

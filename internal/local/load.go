@@ -28,8 +28,8 @@ type LoadOptions struct {
 	WithPrograms bool
 	Trust        func(Preflight) error
 
-	Into       engine.Into // how the destination gets its content
-	WithGrants bool        // give other users the rights that they had in the source, if the snapshot has them
+	Into       Into // how the destination gets its content
+	WithGrants bool // give other users the rights that they had in the source, if the snapshot has them
 
 	after  string   // SQL to run in the scratch database
 	grants []string // statements that the load ends with

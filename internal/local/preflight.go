@@ -25,7 +25,7 @@ type Preflight struct {
 	Destination   string   // URL without its password
 	Exists        bool     // the destination exists and would be replaced
 	Only          []string // patterns of the tables whose rows would be replaced, instead of all of it
-	Into          engine.Into
+	Into          Into
 	Tables        int   // number of tables in the destination
 	Size          int64 // of the destination in bytes
 	Connections   []string
