@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/gofrs/flock"
+	"golang.org/x/sync/errgroup"
 )
 
 // Leftovers of killed commands are named and removed; those of running ones are not.
@@ -69,5 +70,38 @@ func TestBuildRemovesTheRemainsOfAKilledLoad(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(remains + "*"); len(left) > 0 {
 		t.Errorf("left behind: %q", left)
+	}
+}
+
+// The folder of a running command stays, however many other commands begin and end meanwhile, and
+// nothing is left at the end.
+func TestFoldersOfRunningCommandsStay(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	var g errgroup.Group
+	for range 8 {
+		g.Go(func() error {
+			for range 50 {
+				dir, done, err := s.workDir()
+				if err != nil {
+					return err
+				}
+				sweepWork(s.tempDir())
+				for _, path := range []string{dir, dir + ".lock"} {
+					if _, err := os.Stat(path); err != nil {
+						return err
+					}
+				}
+				done()
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Error(err)
+	}
+	sweepWork(s.tempDir())
+	if left, _ := filepath.Glob(filepath.Join(s.tempDir(), "work-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
 	}
 }

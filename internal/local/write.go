@@ -300,24 +300,49 @@ func (a *Agent) workDir() (dir string, done func(), err error) {
 		return "", nil, diskError(err, "create the folder for temporary files")
 	}
 	sweepWork(a.tempDir())
-	dir, err = os.MkdirTemp(a.tempDir(), "work-")
+	lock, err := lockWork(a.tempDir())
 	if err != nil {
+		return "", nil, diskError(err, "lock a folder for temporary files")
+	}
+	done = func() {
+		os.RemoveAll(dir)
+		os.Remove(lock.Path())
+		_ = lock.Close()
+	}
+	dir = strings.TrimSuffix(lock.Path(), ".lock")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		done()
 		return "", nil, diskError(err, "create a folder for temporary files")
 	}
-	lock := flock.New(dir + ".lock")
-	if _, err := lock.TryLock(); err != nil {
-		os.RemoveAll(dir)
-		return "", nil, diskError(err, "lock the folder for temporary files")
-	}
-	return dir, func() {
-		os.RemoveAll(dir)
-		os.Remove(dir + ".lock")
-		_ = lock.Close()
-	}, nil
+	return dir, done, nil
 }
 
-// sweepWork removes the directories of killed commands. A directory without a lock file belongs to
-// a command that is just starting.
+// lockWork creates and locks the lock file of a directory that does not exist yet. The file comes
+// first, so that sweepWork finds whatever a killed command leaves.
+func lockWork(temp string) (*flock.Flock, error) {
+	for {
+		f, err := os.CreateTemp(temp, "work-*.lock")
+		if err != nil {
+			return nil, err
+		}
+		f.Close()
+		lock := flock.New(f.Name(), flock.SetFlag(os.O_RDWR))
+		held, err := lock.TryLock()
+		if err == nil && held {
+			if _, err = os.Stat(f.Name()); err == nil {
+				return lock, nil
+			}
+		}
+		_ = lock.Close()
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			os.Remove(f.Name())
+			return nil, err
+		}
+		// Another command swept the file before it was locked.
+	}
+}
+
+// sweepWork removes the directories of killed commands: those whose lock file nobody holds.
 func sweepWork(temp string) {
 	locks, _ := filepath.Glob(filepath.Join(temp, "work-*.lock"))
 	for _, path := range locks {
