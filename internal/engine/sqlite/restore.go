@@ -148,7 +148,7 @@ func (s *scratch) copy(ctx context.Context, file *os.File, d engine.Dump) error 
 
 // verify checks the restored file with SQLite and counts its rows at the same time.
 func (s *scratch) verify(ctx context.Context, want engine.Info) error {
-	db, err := s.open(ctx, "rw")
+	db, err := s.open(ctx, "rw", fewPages)
 	if err != nil {
 		return err
 	}

@@ -47,6 +47,7 @@ func URLOf(path string) string { return (&url.URL{Scheme: "sqlite", Path: path})
 // are read in any order. Files that are thrown away are not synced.
 const (
 	manyPages = "cache_size(-16384)"
+	fewPages  = "cache_size(-512)"
 	noSync    = "synchronous(off)"
 )
 
