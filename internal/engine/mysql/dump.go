@@ -25,6 +25,7 @@ const (
 	head      = "-- snapcli 2: "
 	maxHead   = 256 << 20
 	chunkSize = 1 << 20 // bytes of an INSERT statement, about
+	readSize  = 64 << 10
 )
 
 // Dump implements [engine.Engine]. If the user can block writers for a moment (the privilege
@@ -267,7 +268,7 @@ func readTables(ctx context.Context, readers []*sql.Conn, name string, parts str
 // rest.
 func split(r io.Reader, most int) (structure, *bufio.Reader, error) {
 	var s structure
-	in := bufio.NewReaderSize(r, chunkSize)
+	in := bufio.NewReaderSize(r, readSize)
 	line, err := readLine(in, most)
 	if err != nil {
 		return s, nil, badDump(err)
@@ -284,7 +285,7 @@ func split(r io.Reader, most int) (structure, *bufio.Reader, error) {
 
 // pastHead passes the first line of a dump without looking into it.
 func pastHead(r io.Reader) (*bufio.Reader, error) {
-	in := bufio.NewReaderSize(r, chunkSize)
+	in := bufio.NewReaderSize(r, readSize)
 	if start, err := in.Peek(len(head)); err != nil || string(start) != head {
 		return nil, badDump(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"strings"
 )
 
@@ -30,6 +31,7 @@ type statement struct {
 
 // next reads the next statement, up to a maximum length. It returns io.EOF at the end of the dump.
 func next(in *bufio.Reader, most int) (statement, error) {
+	const tiny = 64 << 10
 	var s statement
 	var err error
 	for len(s.start) == 0 || bytes.Count(s.start, []byte("`"))%2 > 0 { // a name contains a line break
@@ -46,6 +48,9 @@ func next(in *bufio.Reader, most int) (statement, error) {
 	}
 	for !bytes.HasSuffix(s.rows, []byte(");\n")) {
 		part, err := in.ReadSlice('\n')
+		if len(s.rows) > tiny { // most others are a little larger than chunkSize
+			s.rows = slices.Grow(s.rows, max(len(part), chunkSize+tiny-len(s.rows)))
+		}
 		s.rows = append(s.rows, part...)
 		switch {
 		case len(s.rows) > most:
@@ -63,10 +68,13 @@ func next(in *bufio.Reader, most int) (statement, error) {
 }
 
 // within yields the statement's text, split into several statements if it is longer than most
-// bytes. It never splits a row.
-func (s statement) within(most int) iter.Seq[string] {
+// bytes. It never splits a row. It takes the rows out of the statement, so that their memory is free
+// while the last text is in use.
+func (s *statement) within(most int) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for rows := s.rows; len(rows) > 0; {
+		rows := s.rows
+		s.rows = nil
+		for len(rows) > 0 {
 			n := len(rows)
 			if len(s.start)+n > most {
 				n = wholeRows(rows, most-len(s.start))
@@ -75,10 +83,12 @@ func (s statement) within(most int) iter.Seq[string] {
 			text.Grow(len(s.start) + n)
 			text.Write(s.start)
 			text.Write(rows[:n-len(",\n")]) // or ";\n"
+			if rows = rows[n:]; len(rows) == 0 {
+				rows = nil
+			}
 			if !yield(text.String()) {
 				return
 			}
-			rows = rows[n:]
 		}
 	}
 }
