@@ -91,7 +91,10 @@ var house = map[string]struct {
 	"internal/cloud": {server, []string{
 		".", "api", "internal/auditlog", "internal/auth", "internal/limit", "internal/loadcontrol", "internal/signin",
 		"internal/store", "internal/blob", "internal/disk", "internal/look", "internal/scim", "internal/card",
+		"internal/console",
 	}},
+	// It does not import the store: its pages are made from answers of the API alone.
+	"internal/console":     {server, []string{".", "api", "internal/auth", "internal/look"}},
 	"internal/loadcontrol": {server, []string{".", "internal/limit"}},
 	"internal/scim":        {server, []string{".", "internal/store"}},
 	"internal/auth":        {server, []string{".", "internal/auditlog", "internal/limit", "internal/store"}},

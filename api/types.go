@@ -401,6 +401,7 @@ type Session struct {
 	LastUsed  time.Time `json:"last_used_at"`
 	ExpiresAt time.Time `json:"expires_at"`
 	Current   bool      `json:"current"`
+	User      string    `json:"user,omitempty" doc:"e-mail of the person; only in a list of everybody's sessions"`
 }
 
 // SessionList is the body of GET /sessions.

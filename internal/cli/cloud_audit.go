@@ -241,34 +241,4 @@ func (l *auditList) end() error {
 }
 
 // whatOf summarizes an audit entry in a few words.
-func (a *app) whatOf(e api.AuditEntry) string {
-	d := e.Detail
-	var parts []string
-	if about := first(d.Name, d.Target, d.User, d.URL); about != "" {
-		parts = append(parts, about)
-	}
-	say := func(when bool, format string, args ...any) {
-		if when {
-			parts = append(parts, fmt.Sprintf(format, args...))
-		}
-	}
-	say(d.OrgWide, "org-wide")
-	say(d.Group != "", "group %s", d.Group)
-	say(d.Organization != "", "organization %s", d.Organization)
-	if d.Expires != nil {
-		say(true, "until %s", a.moment(*d.Expires))
-	}
-	say(d.Bytes > 0, "%s", size(d.Bytes))
-	say(d.Code != "", "refused: %s", d.Code)
-	say(d.Role != "", "role %s", d.Role)
-	say(d.Disabled, "disabled")
-	say(len(d.Scopes) > 0, "scopes %s", d.Scopes)
-	say(d.Policy != "", "policy %s", d.Policy)
-	for _, c := range d.Settings {
-		say(true, "%s", c)
-	}
-	say(d.KeepLast > 0, "keep the last %d", d.KeepLast)
-	say(d.KeepDays > 0, "keep %s", plural(d.KeepDays, "day", "days"))
-	say(e.Action == snap.AuditRetention && d.KeepLast == 0 && d.KeepDays == 0, "keep all")
-	return strings.Join(parts, ", ")
-}
+func (a *app) whatOf(e api.AuditEntry) string { return e.About(a.moment, size) }

@@ -78,16 +78,34 @@ func (s *Service) revokeKey(ctx context.Context, in *ByNumber) (*empty, error) {
 	return &empty{}, s.store.RevokeKey(ctx, callOf(ctx).caller, id)
 }
 
-func (s *Service) listSessions(ctx context.Context, _ *noInput) (*body[api.SessionList], error) {
+type sessionsInput struct {
+	All bool `query:"all" doc:"owners and admins: the sessions of everybody in the organization"`
+}
+
+func (s *Service) listSessions(ctx context.Context, in *sessionsInput) (*body[api.SessionList], error) {
 	c := callOf(ctx).caller
-	sessions, err := s.store.Sessions(ctx, c)
+	list, emails := s.store.Sessions, map[int64]string{}
+	if in.All {
+		if err := snap.Allowed(c, snap.ActAdminister, snap.Snapshot{}); err != nil {
+			return nil, err
+		}
+		members, err := s.store.Members(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range members {
+			emails[m.ID] = m.Email
+		}
+		list = s.store.OrgSessions
+	}
+	sessions, err := list(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	return &body[api.SessionList]{api.SessionList{Items: each(sessions, func(x store.Session) api.Session {
 		return api.Session{
 			ID: strconv.FormatInt(x.ID, 10), Kind: string(x.Kind), Name: x.Name, Address: x.Address,
-			CreatedAt: x.Created, LastUsed: x.LastUsed, ExpiresAt: x.Expires,
+			CreatedAt: x.Created, LastUsed: x.LastUsed, ExpiresAt: x.Expires, User: emails[x.UserID],
 			Current: x.ID == c.Credential.ID && x.Kind == c.Credential.Kind,
 		}
 	})}}, nil

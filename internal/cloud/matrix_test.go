@@ -205,6 +205,9 @@ var matrix = map[string]struct {
 	"GET /org/sso/groups":            {"", everyone(ok)},
 	"GET /org/members":               {"", everyone(ok)},
 	"GET /me":                        {"", everyone(ok)},
+	"GET /org/people":                {"", admins}, "GET /org/shares": {"", admins}, "GET /org/storage": {"", admins},
+	"GET /org/overview":              {"", admins},
+	"POST /org/people/{id}/sign-out": {"", absent},
 	"GET /uploads":                   {"", with(everyone(ok), "viewer", no, "pull-only key", no)},
 	"DELETE /uploads/{id}":           {"", everyone(hidden)},
 }

@@ -84,9 +84,7 @@ func (s *Service) wrap(next http.Handler) http.Handler {
 			defer cancel()
 			r = r.WithContext(bounded)
 		}
-		if reducesAccess(r) {
-			r = r.WithContext(store.TakingAway(r.Context()))
-		}
+		r = mayUseReserve(r)
 		ctx := snap.WithOrigin(r.Context(), snap.Origin{Address: s.address(r), RequestID: i.id})
 		r = r.WithContext(context.WithValue(ctx, infoKey{}, i))
 		ctx, ended := s.telemetry.tracing.request(r)
@@ -111,10 +109,20 @@ func (s *Service) wrap(next http.Handler) http.Handler {
 	})
 }
 
+// mayUseReserve returns the request, with the right to use the database's reserve if it takes access
+// away.
+func mayUseReserve(r *http.Request) *http.Request {
+	if reducesAccess(r) {
+		return r.WithContext(store.TakingAway(r.Context()))
+	}
+	return r
+}
+
 // reducesAccess reports whether a request takes access away. Such a request may use the database's
 // reserve on a full disk.
 func reducesAccess(r *http.Request) bool {
-	return r.Method == http.MethodDelete || r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/unshare")
+	return r.Method == http.MethodDelete || r.Method == http.MethodPost && (strings.HasSuffix(r.URL.Path, "/unshare") ||
+		strings.HasSuffix(r.URL.Path, "/sign-out"))
 }
 
 // observe records metrics and the log line of an answer, and returns the route that gave it.

@@ -54,7 +54,12 @@ func fill(t *testing.T, s scene, path string) string {
 	case strings.Contains(path, "/webhooks/"):
 		number = s.webhook(t)
 	}
-	if strings.Contains(path, "/channels/") || strings.Contains(path, "/webhooks/") {
+	if strings.Contains(path, "/people/") {
+		people, err := s.As("alice@acme.test").People(t.Context())
+		must(t, err)
+		number = people[0].ID
+	}
+	if !strings.Contains(path, "/snapshots/") && !strings.Contains(path, "/uploads/") {
 		id = number
 	}
 	if strings.Contains(path, "/retention/{target}") {

@@ -71,6 +71,17 @@ func (s *Service) routes(root huma.API) {
 	register(s, both, route{"me", "GET /me", "", onNothing,
 		"Get the caller: user, role, groups and credential"}, s.me)
 
+	register(s, both, route{"list-people", "GET /org/people", snap.ActAdminister, onNothing,
+		"List the organization's accounts, with when they were last seen and what they store"}, s.listPeople)
+	register(s, both, route{"sign-out-person", "POST /org/people/{id}/sign-out", snap.ActAdminister, onNothing,
+		"Sign a person out of every device and browser, at once"}, s.signOutPerson)
+	register(s, both, route{"list-live-shares", "GET /org/shares", snap.ActAdminister, onNothing,
+		"List the organization's live shares with other organizations or with one group"}, s.listLiveShares)
+	register(s, both, route{"storage", "GET /org/storage", snap.ActAdminister, onNothing,
+		"Get how much the organization stores by target, and its quotas"}, s.storage)
+	register(s, both, route{"overview", "GET /org/overview", snap.ActAdminister, onNothing,
+		"Get what happened in the organization on each of the last days"}, s.overview)
+
 	register(s, both, route{"list-audit", "GET /audit", snap.ActAdminister, onNothing,
 		"List the organization's audit log, newest first"}, s.listAudit)
 	register(s, both, route{"audience-then", "GET /audit/access", snap.ActAdminister, onNothing,

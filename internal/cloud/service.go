@@ -260,7 +260,7 @@ func (s *Service) build(version string) (http.Handler, error) {
 	mux.Handle(scim.Prefix, s.scimHandler())
 	mux.HandleFunc("GET /healthz", s.healthz)
 	mux.HandleFunc("GET /readyz", s.readyz)
-	if err := s.openPages(mux, version); err != nil {
+	if err := errors.Join(s.openPages(mux, version), s.openConsole(mux)); err != nil {
 		return nil, fmt.Errorf("open the pages: %w", err)
 	}
 	return s.wrap(s.load.Wrap(s.fallback(mux))), nil

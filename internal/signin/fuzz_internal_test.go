@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -13,18 +14,19 @@ import (
 func FuzzLocalPath(f *testing.F) {
 	for _, seed := range []string{"/auth/account", "/auth//evil.example", "//evil.example", "/auth/\\evil",
 		"https://evil.example", "/auth/..//x", "/auth/%2f%2fevil", "/auth/device?user_code=A", "/auth/\tx",
-		"/auth/..;/x"} {
+		"/auth/..;/x", "/console/members", "/blobs/x", "/%2f/evil.example"} {
 		f.Add(seed)
 	}
+	ours := regexp.MustCompile(`^/(auth/|console(/|$)|snapshots(/|$))`)
 	s := &Service{path: "/auth"}
 	base, err := url.Parse("https://cloud.example/auth/signin")
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, next string) {
-		path := s.path + s.localPath(next)
+		path := s.localPath(next)
 		to, err := base.Parse(path)
-		if err != nil || to.Host != "cloud.example" || to.Scheme != "https" || !strings.HasPrefix(to.Path, "/auth/") ||
+		if err != nil || to.Host != "cloud.example" || to.Scheme != "https" || !ours.MatchString(to.Path) ||
 			strings.ContainsAny(path, "\\\r\n\t") {
 			t.Fatalf("%q leads to %q, %v", next, path, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"snap"
+	"snap/internal/auth"
 )
 
 // The grant types of the token endpoint.
@@ -52,13 +53,10 @@ func (s *Service) postOnly(w http.ResponseWriter, _ *http.Request) {
 	s.writeOAuthError(w, http.StatusMethodNotAllowed, "invalid_request", "use POST")
 }
 
-// maxForm is the maximum size of a request's body in bytes.
-const maxForm = 64 << 10
-
 // form reads the parameters of a request's body. It refuses a repeated parameter (RFC 6749 section
 // 3.2) and a parameter in the URL.
 func (s *Service) form(w http.ResponseWriter, r *http.Request) (url.Values, bool) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	r.Body = http.MaxBytesReader(w, r.Body, auth.MaxForm)
 	if err := r.ParseForm(); err != nil {
 		s.writeOAuthError(w, http.StatusBadRequest, "invalid_request", "the body is not a form")
 		return nil, false

@@ -1,11 +1,8 @@
 package signin
 
 import (
-	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha256"
 	"embed"
-	"encoding/base64"
 	"errors"
 	"net/http"
 	"net/url"
@@ -38,11 +35,7 @@ func (v *visit) actAs(c snap.Caller) { v.r = v.r.WithContext(snap.ActingAs(v.r.C
 // pageHandler answers a visit. The error it returns becomes an error page.
 type pageHandler func(*visit) error
 
-// formCookie holds the random number that binds forms to a browser.
-const formCookie = "snap_form"
-
-// page wraps a page handler. A form (POST) must come from our own pages, which is checked twice: by
-// the origin that the browser sends, and by the CSRF token.
+// page wraps a page handler. A form (POST) must pass [auth.Forms.Check].
 func (s *Service) page(h pageHandler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v := &visit{w: w, r: r}
@@ -63,19 +56,7 @@ func (s *Service) prepare(v *visit) error {
 	if v.r.Method != http.MethodPost {
 		return nil
 	}
-	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
-	if err := v.r.ParseForm(); err != nil {
-		return snap.Invalid("the form cannot be read", "go back and submit it again")
-	}
-	if err := s.cross.Check(v.r); err != nil {
-		return snap.Forbidden("this form was sent from another site",
-			"open the page yourself and submit the form again")
-	}
-	if !hmac.Equal([]byte(v.r.PostFormValue("csrf_token")), []byte(v.csrf)) {
-		return snap.Forbidden("this form is outdated or belongs to another browser",
-			"go back, reload the page and submit the form again")
-	}
-	return nil
+	return s.forms.Check(v.w, v.r, v.csrf)
 }
 
 // identify finds the signed-in user and computes the CSRF token: a keyed hash of the browser's form
@@ -84,8 +65,8 @@ func (s *Service) identify(v *visit) error {
 	if err := s.findCaller(v); err != nil && !errors.Is(err, snap.ErrUnauthenticated) {
 		return err
 	}
-	v.number = s.formNumber(v)
-	v.csrf = s.csrfToken(v.number, v.session.ID)
+	v.number = s.forms.Number(v.w, v.r)
+	v.csrf = s.forms.Token(v.number, v.session.ID)
 	return nil
 }
 
@@ -105,32 +86,17 @@ func (s *Service) findCaller(v *visit) error {
 	return nil
 }
 
-// formNumber returns the browser's random number. It sets a new one if there is none.
-func (s *Service) formNumber(v *visit) string {
-	if cookie, err := v.r.Cookie(s.browser.CookieName(formCookie)); err == nil && len(cookie.Value) >= 26 {
-		return cookie.Value
-	}
-	number := rand.Text()
-	s.browser.SetCookie(v.w, formCookie, number, 0)
-	return number
-}
-
-func (s *Service) csrfToken(number string, session int64) string {
-	mac := hmac.New(sha256.New, s.secret)
-	_, _ = mac.Write([]byte(number + "|" + formatID(session)))
-	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
-}
-
 // layout holds the data that all pages have. Page data embeds it.
 type layout struct {
 	look.Page
 	Base string // path of the auth service
+	Root string // path of the service's other pages
 	CSRF string
 }
 
 func (s *Service) layout(v *visit, title string) layout {
-	l := layout{Page: look.Page{Title: title, Product: "snapcloud", Home: s.path + "/", Narrow: true}, Base: s.path,
-		CSRF: v.csrf}
+	l := layout{Page: look.Page{Title: title, Product: "snapcloud", Home: s.path + "/", Narrow: true},
+		Base: s.path, Root: s.root, CSRF: v.csrf}
 	if v.signedIn() {
 		l.Who, l.WhoLink = v.caller.User.Email, s.path+"/account"
 	}
@@ -145,18 +111,24 @@ func (s *Service) redirect(v *visit, path string, query url.Values) error {
 	return nil
 }
 
-// localPath returns next if it is a path of our own pages, else the account page. Browsers treat
-// "//" and "\" as the beginning of another host.
+// localPath returns next if it is a path of a page that a person signs in for, else the account
+// page. Browsers treat "//" and "\" as the beginning of another host.
 func (s *Service) localPath(next string) string {
-	home := "/account"
-	if !strings.HasPrefix(next, s.path+"/") || strings.ContainsAny(next, "\\\r\n\t") || strings.Contains(next, "//") {
+	home := s.path + "/account"
+	if strings.ContainsAny(next, "\\\r\n\t") || strings.Contains(next, "//") {
 		return home
 	}
 	u, err := url.Parse(next)
-	if err != nil || u.Scheme != "" || u.Host != "" || strings.Contains(u.Path, "..") {
+	if err != nil || u.Scheme != "" || u.Host != "" || strings.Contains(u.Path, "..") ||
+		strings.Contains(u.Path, "//") {
 		return home
 	}
-	return strings.TrimPrefix(next, s.path)
+	for _, page := range []string{s.path, s.root + "/console", s.root + "/snapshots"} {
+		if strings.HasPrefix(u.Path, page+"/") || u.Path == page && page != s.path {
+			return next
+		}
+	}
+	return home
 }
 
 type problemPage struct {

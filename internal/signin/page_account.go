@@ -129,9 +129,6 @@ func (s *Service) revokeKey(v *visit) error {
 		return err
 	}
 	s.log.InfoContext(v.r.Context(), "key revoked", "user", v.caller.User.ID, "key", id)
-	if v.r.PostFormValue("list") == "all" {
-		return s.redirect(v, "/keys", nil)
-	}
 	return s.redirect(v, "/account", nil)
 }
 

@@ -32,7 +32,7 @@ type signInPage struct {
 // to sign in.
 func (s *Service) signInPage(v *visit) error {
 	q := v.r.URL.Query()
-	data := signInPage{layout: s.layout(v, "Sign in"), Next: s.path + s.localPath(q.Get("next"))}
+	data := signInPage{layout: s.layout(v, "Sign in"), Next: s.localPath(q.Get("next"))}
 	return s.showSignIn(v, http.StatusOK, data, q.Get("organization"))
 }
 
@@ -98,7 +98,7 @@ func (s *Service) allLocal() bool {
 // postSignIn handles the e-mail and password of a local user.
 func (s *Service) postSignIn(v *visit) error {
 	f := v.r.PostForm
-	next := s.path + s.localPath(f.Get("next"))
+	next := s.localPath(f.Get("next"))
 	userID, err := s.localSignIn(v, f)
 	if err == nil {
 		err = s.enter(v, store.SignedIn{UserID: userID})

@@ -185,8 +185,9 @@ func TestAccountPage(t *testing.T) {
 	}
 	id := regexp.MustCompile(`keys/revoke"><input type="hidden" name="csrf_token" value="[^"]+"><input type="hidden" name="id" value="(\d+)"`).FindStringSubmatch(page.body)[1]
 	other := h.browser()
-	if a := other.submit(other.signIn("alice@acme.test", "alice-password"), "/auth/account/sessions/end", "id",
-		"1"); a.status != http.StatusNotFound {
+	ids := regexp.MustCompile(`name="id" value="(\d+)"`)
+	theirs := ids.FindStringSubmatch(other.signIn("alice@acme.test", "alice-password").body)[1]
+	if a := b.submit(page, "/auth/account/sessions/end", "id", theirs); a.status != http.StatusNotFound {
 		t.Errorf("ending someone else's session: %d", a.status)
 	}
 	b.submit(page, "/auth/account/keys/revoke", "id", id)

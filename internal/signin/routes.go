@@ -49,7 +49,6 @@ func (s *Service) Handler() http.Handler {
 	page("POST /signout", s.signOut)
 	page("GET /account", s.account)
 	page("POST /account/sessions/end", s.endSession)
-	page("GET /keys", s.allKeys)
 	page("POST /account/keys", s.createKey)
 	page("POST /account/keys/revoke", s.revokeKey)
 	page("GET /", s.noPage)

@@ -71,6 +71,7 @@ type Service struct {
 	store   *store.Store
 	issuer  string
 	path    string // of the issuer, such as /auth
+	root    string // of the public URL; empty unless the service is below a path
 	client  string
 	orgs    []organization
 	listed  bool // the sign-in page lists them
@@ -81,11 +82,10 @@ type Service struct {
 	now     func() time.Time
 	log     *slog.Logger
 	count   func(door, outcome string)
-	secret  []byte       // of CSRF tokens
+	forms   auth.Forms
 	sealer  *auth.Sealer // of the providers' refresh tokens; nil: they are not kept
 	views   *look.Views
 	assets  *look.Assets
-	cross   *http.CrossOriginProtection
 	issuers issuers // of CI jobs' tokens
 
 	patience patience // with identity providers
@@ -125,19 +125,19 @@ func New(ctx context.Context, s *store.Store, o Options) (*Service, error) {
 	}
 	issuer, address := public+"/auth", auth.ProxiedAddress(o.TrustedProxies)
 	v := &Service{
-		store: s, issuer: issuer, path: u.Path + "/auth", client: o.ClientID, listed: o.ListThem,
+		store: s, issuer: issuer, path: u.Path + "/auth", root: u.Path, client: o.ClientID, listed: o.ListThem,
 		tokens:  auth.NewTokens(s, issuer, o.Audience, o.Sealer, o.Now),
 		browser: auth.NewBrowser(s, public, o.Now, address),
 		keys: auth.New(s, auth.Options{Issuer: issuer, Audience: o.Audience, PublicURL: public, Sealer: o.Sealer,
 			Now: o.Now, Proxies: o.TrustedProxies}),
-		address: address, now: o.Now, log: o.Log, count: o.Count, cross: auth.CrossOrigin(public),
+		address: address, now: o.Now, log: o.Log, count: o.Count,
 		sealer: o.Sealer, patience: defaultPatience,
 	}
 	if err := v.tokens.Check(ctx); err != nil {
 		return nil, err
 	}
-	if v.secret, err = s.Secret(ctx, "signin-forms", 32); err != nil {
-		return nil, fmt.Errorf("read the secret of forms: %w", err)
+	if v.forms, err = auth.NewForms(ctx, s, public, v.browser); err != nil {
+		return nil, err
 	}
 	v.assets = look.NewAssets(v.path+"/assets/", look.Files())
 	if v.views, err = look.Parse(v.assets, func() time.Time { return o.Now().UTC() }, pageFiles,
@@ -158,6 +158,9 @@ func (s *Service) ExchangeURL() string {
 	}
 	return ""
 }
+
+// Forms returns the protection of forms, which all pages of the service share.
+func (s *Service) Forms() auth.Forms { return s.forms }
 
 // Issuer returns {public_url}/auth.
 func (s *Service) Issuer() string { return s.issuer }

@@ -116,7 +116,7 @@ func (s *Service) applyAnswer(v *visit) error {
 	if err != nil {
 		return err
 	}
-	http.Redirect(v.w, v.r, s.path+login.Next, http.StatusSeeOther)
+	http.Redirect(v.w, v.r, login.Next, http.StatusSeeOther)
 	return nil
 }
 

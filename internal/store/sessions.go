@@ -187,18 +187,30 @@ func (s *Store) UserSessions(ctx context.Context, userID int64) ([]Session, erro
 		selectSession+`user_id = $1`+liveSession+` ORDER BY id DESC`, scanSession, userID, s.now().UnixMilli())
 }
 
-// EndSession ends one of the caller's sessions at once. It does not find the sessions of others.
+// EndSession ends a session of the caller or, for an owner or admin, of anybody in the organization.
+// It fails with not_found for other sessions.
 func (s *Store) EndSession(ctx context.Context, c snap.Caller, id int64) error {
 	if c.User == nil {
 		return errNoSession
 	}
+	whose, owner := `user_id = $3`, c.User.ID
+	if c.IsAdmin() {
+		whose, owner = `user_id IN (SELECT id FROM users WHERE org_id = $3)`, c.Org.ID
+	}
 	return s.tx(ctx, func(tx *sql.Tx) error {
-		n, err := s.endSessions(ctx, tx, `id = $2 AND user_id = $3`, id, c.User.ID)
+		n, err := s.endSessions(ctx, tx, `id = $2 AND `+whose, id, owner)
 		if err == nil && n == 0 {
 			return errNoSession
 		}
 		return err
 	})
+}
+
+// OrgSessions returns the live sessions of everybody in the caller's organization, the newest first.
+// Authorization is the caller's job (snap.Allowed).
+func (s *Store) OrgSessions(ctx context.Context, c snap.Caller) ([]Session, error) {
+	return collect(ctx, s, selectSession+`user_id IN (SELECT id FROM users WHERE org_id = $1)`+liveSession+
+		` ORDER BY id DESC`, scanSession, c.Org.ID, s.now().UnixMilli())
 }
 
 // EndSessionByHash ends the browser session whose cookie has this SHA-256, if

@@ -154,7 +154,7 @@ func (s *Store) delete(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.S
 	} else if err := discard(ctx, tx, Garbage{Blob: blobKey}); err != nil {
 		return "", err
 	}
-	return blobKey, s.recordOn(ctx, tx, c, sn, snap.AuditDeleted, snap.AuditDetail{Name: sn.Name})
+	return blobKey, s.recordOn(ctx, tx, c, sn, snap.AuditDeleted, snap.AuditDetail{Name: sn.Name, Bytes: sn.Size})
 }
 
 // change runs f in a transaction if the caller can still see the snapshot. Until the transaction

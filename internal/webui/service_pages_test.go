@@ -1,14 +1,20 @@
 package webui
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
+	"snap"
+	"snap/api"
 	"snap/internal/cloudtest"
 	"snap/internal/servertest"
 )
@@ -39,6 +45,49 @@ func signedInPages(t *testing.T, c *cloudtest.Cloud) []servicePage {
 		{"service-confirm", "/auth/device/confirm?user_code=" + grant.UserCode}}
 }
 
+// consolePages are those of an organization for its owners and admins.
+func consolePages() (all []servicePage) {
+	for _, name := range []string{"", "/members", "/groups", "/groups?id=eng", "/outside", "/keys", "/channels",
+		"/retention", "/webhooks", "/audit", "/storage"} {
+		all = append(all, servicePage{"console" + strings.NewReplacer("/", "-", "?id=", "-").Replace(name),
+			"/console" + name})
+	}
+	return all
+}
+
+// busyOrganization gives acme something for each page of the console.
+func busyOrganization(t *testing.T, c *cloudtest.Cloud) {
+	t.Helper()
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, alice, mia := t.Context(), c.As("alice@acme.test"), c.As("mia@acme.test")
+	end := time.Now().Add(75 * time.Hour)
+	for i, target := range []string{"shop", "shop", "billing", "customer support desk"} {
+		sn := c.PushAs(mia, target, snap.TypeSanitized, bytes.Repeat([]byte{byte(i)}, 40_000*(i+1)))
+		_, err := mia.ShareGroup(ctx, sn.ID, "eng")
+		must(err)
+		_, err = alice.ShareOrg(ctx, sn.ID, "globex", &end)
+		must(err)
+		must(alice.Pulled(ctx, sn.ID, 10))
+	}
+	original := c.Push(alice, "warehouse", []byte("original data"))
+	_, err := alice.ShareOrg(ctx, original.ID, "initech", nil)
+	must(err)
+	_, err = alice.AddChannel(ctx, api.ChannelRequest{Target: "nightly", GroupID: "eng"}, false)
+	must(err)
+	_, err = alice.AddWebhook(ctx, api.WebhookRequest{URL: "https://hooks.example/services/T0/B0/x"})
+	must(err)
+	_, err = alice.SetRetention(ctx, api.RetentionRule{Target: "billing", KeepLast: 1})
+	must(err)
+	c.Push(mia, "nightly", []byte("a"))
+	c.Push(mia, "nightly", []byte("b"))
+	_, err = alice.SetRetention(ctx, api.RetentionRule{Target: "nightly", KeepLast: 1})
+	must(err)
+}
+
 // signInAs fills in the service's sign-in form.
 func (b *tab) signInAs(email, password string) {
 	b.t.Helper()
@@ -48,8 +97,8 @@ func (b *tab) signInAs(email, password string) {
 	b.run(chromedp.WaitVisible(chromedp.CSS(`form[action="/auth/signout"]`)))
 }
 
-// The service's own pages keep the rules of axe-core for WCAG 2.2 AA in light
-// and dark, and fit 360 pixels.
+// The service's own pages keep the rules of axe-core for WCAG 2.2 AA in light and dark, and fit 360,
+// 768 and 1440 pixels.
 func TestBrowserServicePages(t *testing.T) {
 	t.Parallel()
 	servertest.RequireServers(t, "a browser")
@@ -58,14 +107,16 @@ func TestBrowserServicePages(t *testing.T) {
 	b := newTab(t, c.URL)
 	look := func(pages []servicePage) {
 		for _, page := range pages {
-			for _, scheme := range []string{"light", "dark"} {
-				b.media("prefers-color-scheme", scheme, "prefers-reduced-motion", "reduce")
-				b.run(chromedp.EmulateViewport(360, 780))
-				b.open(page.path)
-				if wide := eval[int](b, "document.documentElement.scrollWidth"); wide > 360 {
-					t.Errorf("%s is %d wide at 360", page.name, wide)
+			b.open(page.path)
+			for _, width := range []int{360, 768, 1440} {
+				b.run(chromedp.EmulateViewport(int64(width), 780))
+				if wide := eval[int](b, "document.documentElement.scrollWidth"); wide > width {
+					t.Errorf("%s is %d wide at %d", page.name, wide, width)
 				}
-				b.check(rules, page.name+" "+scheme)
+				for _, scheme := range []string{"light", "dark"} {
+					b.media("prefers-color-scheme", scheme, "prefers-reduced-motion", "reduce")
+					b.check(rules, fmt.Sprint(page.name, " ", scheme, " ", width))
+				}
 			}
 			dark := eval[string](b, "getComputedStyle(document.documentElement).backgroundColor")
 			b.media("prefers-color-scheme", "light")
@@ -77,6 +128,8 @@ func TestBrowserServicePages(t *testing.T) {
 	look(openPages())
 	b.signInAs("adam@acme.test", "adam-password")
 	look(signedInPages(t, c))
+	busyOrganization(t, c)
+	look(consolePages())
 }
 
 // TestScreenshotsOfTheService is TestScreenshots for the service's own pages.
@@ -94,7 +147,8 @@ func TestScreenshotsOfTheService(t *testing.T) {
 		shoot(b, dir, page.name, page.path, "")
 	}
 	b.signInAs("adam@acme.test", "adam-password")
-	for _, page := range signedInPages(t, c) {
+	busyOrganization(t, c)
+	for _, page := range append(signedInPages(t, c), consolePages()...) {
 		shoot(b, dir, page.name, page.path, "")
 	}
 }

@@ -1,0 +1,80 @@
+package console
+
+import (
+	"net/url"
+	"time"
+
+	"snap"
+	"snap/api"
+	"snap/internal/look"
+)
+
+// auditPage is the data of audit.html.
+type auditPage struct {
+	layout
+	Actions      []snap.AuditAction
+	Filter       api.AuditOptions
+	Since, Until string // as typed
+	Filtered     bool
+	Lines        []api.AuditEntry
+	Next         string // address of the page with older lines
+	Export       string // address of the export, to which the format is added
+	Verdict      *api.AuditVerdict
+}
+
+// Concerns summarizes what a line concerns.
+func (auditPage) Concerns(e api.AuditEntry) string {
+	return e.About(func(t time.Time) string { return look.Exact(t.UTC()) }, look.Bytes)
+}
+
+func (s *Server) audit(v *visit) error { return s.showAudit(v, nil) }
+
+func (s *Server) showAudit(v *visit, verdict *api.AuditVerdict) error {
+	data := auditPage{layout: s.layout(v), Actions: snap.AuditActions(), Since: v.query("since"), Until: v.query("until"),
+		Verdict: verdict}
+	var err error
+	if data.Filter, err = auditFilter(v); err == nil {
+		var page api.AuditPage
+		options := data.Filter
+		options.Limit, options.Cursor = onPage, v.query("cursor")
+		page, err = v.api.Audit(v.r.Context(), options)
+		data.Lines = page.Items
+		if page.NextCursor != "" {
+			data.Next = v.withParameter("cursor", page.NextCursor)
+		}
+	}
+	if err != nil && !data.shows(v, err) {
+		return err
+	}
+	data.Filtered = data.Filter != (api.AuditOptions{})
+	q := url.Values{}
+	for _, name := range []string{"action", "actor", "snapshot", "since", "until"} {
+		if value := v.query(name); value != "" {
+			q.Set(name, value)
+		}
+	}
+	data.Export = s.root + Prefix + "/audit/export?" + q.Encode()
+	return s.write(v, "audit.html", data)
+}
+
+// auditFilter reads the filter in the page's address. Days are in UTC.
+func auditFilter(v *visit) (o api.AuditOptions, err error) {
+	o = api.AuditOptions{Snapshot: v.query("snapshot"), Actor: v.query("actor"), Action: snap.AuditAction(v.query("action"))}
+	for name, to := range map[string]*time.Time{"since": &o.Since, "until": &o.Until} {
+		if text := v.query(name); text != "" {
+			if *to, err = time.Parse(time.DateOnly, text); err != nil {
+				return o, snap.Invalid("the date is not a day", "write it as 2026-03-01")
+			}
+		}
+	}
+	return o, nil
+}
+
+// verifyAudit reads the whole log and compares it with the service's signed checkpoint.
+func (s *Server) verifyAudit(v *visit) (string, error) {
+	verdict, err := v.api.VerifyAudit(v.r.Context(), nil)
+	if err != nil && verdict.Problem == "" {
+		return "", err
+	}
+	return "", s.showAudit(v, &verdict)
+}

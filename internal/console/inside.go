@@ -1,0 +1,74 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"time"
+
+	"snap/api"
+)
+
+// inside answers the requests of an [api.Client] with the API's handler in this process, on behalf
+// of the browser that asked for a page.
+type inside struct {
+	handler http.Handler
+	page    *http.Request
+}
+
+// client returns a client of the API for the browser that asks for a page. It repeats nothing,
+// because a request that fails in this process would fail again.
+func (s *Server) client(r *http.Request) (*api.Client, error) {
+	return api.New(api.Options{
+		BaseURL: s.o.PublicURL, Mount: api.MountUser, Token: api.StaticToken(""),
+		HTTP: &http.Client{Transport: inside{s.o.API, r}},
+		Wait: func(context.Context, time.Duration) error { return http.ErrHandlerTimeout },
+	})
+}
+
+// RoundTrip implements [http.RoundTripper]. The request keeps the page's address and headers, by
+// which the API recognizes the browser and refuses other sites.
+func (t inside) RoundTrip(r *http.Request) (*http.Response, error) {
+	in := r.Clone(r.Context())
+	in.RemoteAddr, in.Host, in.RequestURI = t.page.RemoteAddr, t.page.Host, r.URL.RequestURI()
+	for _, name := range []string{"Cookie", "Origin", "Sec-Fetch-Site", "X-Forwarded-For", "User-Agent"} {
+		if values := t.page.Header.Values(name); len(values) > 0 {
+			in.Header[name] = values
+		}
+	}
+	if in.Body == nil {
+		in.Body = http.NoBody
+	}
+	out := &recorded{header: http.Header{}, status: http.StatusOK}
+	t.handler.ServeHTTP(out, in)
+	return &http.Response{
+		StatusCode: out.status, Status: http.StatusText(out.status), Header: out.header,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		Body: io.NopCloser(&out.body), ContentLength: int64(out.body.Len()),
+	}, nil
+}
+
+// recorded is an answer in memory.
+type recorded struct {
+	header http.Header
+	status int
+	begun  bool
+	body   bytes.Buffer
+}
+
+// Header implements [http.ResponseWriter], as do WriteHeader and Write.
+func (w *recorded) Header() http.Header { return w.header }
+
+// WriteHeader keeps the first status.
+func (w *recorded) WriteHeader(status int) {
+	if !w.begun {
+		w.status, w.begun = status, true
+	}
+}
+
+// Write appends to the body.
+func (w *recorded) Write(p []byte) (int, error) {
+	w.begun = true
+	return w.body.Write(p)
+}

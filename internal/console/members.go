@@ -1,0 +1,66 @@
+package console
+
+import (
+	"strconv"
+	"strings"
+
+	"snap/api"
+)
+
+// onPage is how many rows a page has at most, so that it stays small.
+const onPage = 50
+
+// membersPage is the data of members.html.
+type membersPage struct {
+	layout
+	People []api.Person
+	Count  int    // of all accounts that match
+	Q      string // part of a name, an e-mail or a group
+	Next   string // address of the next page
+}
+
+func (s *Server) members(v *visit) error {
+	all, err := v.api.People(v.r.Context())
+	if err != nil {
+		return err
+	}
+	data := membersPage{layout: s.layout(v), Q: v.query("q")}
+	found := all[:0]
+	for _, p := range all {
+		if hasWords(data.Q, p.Email, p.Name, string(p.Role), strings.Join(p.Groups, " ")) {
+			found = append(found, p)
+		}
+	}
+	data.Count = len(found)
+	data.People, data.Next = cut(v, found)
+	return s.write(v, "members.html", data)
+}
+
+// hasWords reports whether every word of q is part of one of the texts, whatever its case.
+func hasWords(q string, texts ...string) bool {
+	text := strings.ToLower(strings.Join(texts, "\n"))
+	for word := range strings.FieldsSeq(strings.ToLower(q)) {
+		if !strings.Contains(text, word) {
+			return false
+		}
+	}
+	return true
+}
+
+// cut returns the rows of the page that the parameter "from" names, and the address of the next one.
+func cut[T any](v *visit, rows []T) (page []T, next string) {
+	from, err := strconv.Atoi(v.query("from"))
+	if err != nil || from < 0 || from > len(rows) {
+		from = 0
+	}
+	if end := from + onPage; end < len(rows) {
+		return rows[from:end], v.withParameter("from", strconv.Itoa(end))
+	}
+	return rows[from:], ""
+}
+
+// signOut signs a person out of every device and browser.
+func (s *Server) signOut(v *visit) (string, error) {
+	_, err := v.api.SignOutPerson(v.r.Context(), v.field("id"))
+	return "signed-out", err
+}

@@ -1,0 +1,72 @@
+package console
+
+import (
+	"fmt"
+	"strconv"
+
+	"snap"
+	"snap/api"
+)
+
+// retentionPage is the data of retention.html.
+type retentionPage struct {
+	layout
+	Rules       []api.RetentionRule
+	Doomed      []api.Snapshot // that the rules would delete now
+	MoreDoomed  bool
+	DoomedBytes int64
+	Form        form
+}
+
+func (s *Server) retention(v *visit) (err error) {
+	data := retentionPage{layout: s.layout(v), Form: v.form("target", "last", "days")}
+	if data.Rules, err = v.api.Retention(v.r.Context()); err != nil {
+		return err
+	}
+	preview, err := v.api.RunRetention(v.r.Context(), true)
+	if err != nil {
+		return err
+	}
+	data.Doomed = preview.Snapshots
+	for _, sn := range data.Doomed {
+		data.DoomedBytes += sn.Size
+	}
+	// The preview has at most this many snapshots; see cloud.expireBatch.
+	const batch = 200
+	data.MoreDoomed = len(data.Doomed) >= batch
+	return s.write(v, "retention.html", data)
+}
+
+// changeRetention applies the rules, or deletes or saves one.
+func (s *Server) changeRetention(v *visit) (string, error) {
+	if v.field("apply") != "" {
+		_, err := v.api.RunRetention(v.r.Context(), false)
+		return "applied", err
+	}
+	if target := v.field("delete"); target != "" {
+		return "no-rule", v.api.DeleteRetention(v.r.Context(), target)
+	}
+	last, err := v.number("last", "Keep the last")
+	if err != nil {
+		return "", err
+	}
+	days, err := v.number("days", "Keep for days")
+	if err != nil {
+		return "", err
+	}
+	_, err = v.api.SetRetention(v.r.Context(), api.RetentionRule{Target: v.field("target"), KeepLast: last, KeepDays: days})
+	return "rule", err
+}
+
+// number returns the number in a field of the form; an empty field is 0.
+func (v *visit) number(name, label string) (int, error) {
+	text := v.field(name)
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return 0, snap.Invalid(fmt.Sprintf("%q is not a number", text), label+" takes a whole number, or nothing")
+	}
+	return n, nil
+}

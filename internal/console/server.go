@@ -1,0 +1,185 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"embed"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"snap"
+	"snap/api"
+	"snap/internal/auth"
+	"snap/internal/look"
+)
+
+//go:embed pages/*.html
+var pageFiles embed.FS
+
+// Prefix is the path of the console below the public URL.
+const Prefix = "/console"
+
+// Options configures a [Server]. All fields are required.
+type Options struct {
+	API       http.Handler // serves the routes below api.MountUser
+	PublicURL string       // of the service
+	// Caller returns the caller of a request that a browser sends with its cookie. It fails with
+	// snap.ErrUnauthenticated.
+	Caller   func(*http.Request) (snap.Caller, error)
+	Forms    auth.Forms
+	NotFound http.Handler                             // the answer for addresses that do not exist
+	Problem  func(context.Context, error) api.Problem // describes the failure of a page; it logs internal ones
+	Now      func() time.Time
+}
+
+// Server serves the pages of the console.
+type Server struct {
+	o      Options
+	root   string // path of the public URL; empty unless the service is below a path
+	views  *look.Views
+	assets *look.Assets
+}
+
+// New returns the server of the pages.
+func New(o Options) (*Server, error) {
+	u, err := url.Parse(o.PublicURL)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{o: o, root: strings.TrimRight(u.Path, "/")}
+	s.assets = look.NewAssets(s.root+Prefix+"/assets/", look.Files())
+	s.views, err = look.Parse(s.assets, func() time.Time { return o.Now().UTC() }, pageFiles, "pages/*.html")
+	return s, err
+}
+
+// Register adds the pages to a mux.
+func (s *Server) Register(mux *http.ServeMux) {
+	mux.Handle("GET "+s.root+Prefix+"/assets/", s.assets)
+	for _, p := range s.sections() {
+		path := s.root + Prefix + p.path
+		mux.Handle("GET "+path, look.Secure(s.page(p)))
+		if p.act != nil {
+			mux.Handle("POST "+path, look.Secure(s.page(p)))
+		}
+	}
+	mux.Handle("GET "+s.root+Prefix+"/audit/export", look.Secure(s.visited(s.exportAudit)))
+}
+
+// section is one page of the console. show writes the page. act carries out the form that the page
+// sent and returns the name of the success to announce; see [successes].
+type section struct {
+	path, title, icon string
+	show              func(*visit) error
+	act               func(*visit) (done string, err error)
+}
+
+// sections lists the pages in the order of the navigation.
+func (s *Server) sections() []section {
+	return []section{
+		{"", "Overview", "activity", s.overview, nil},
+		{"/members", "Members", "person", s.members, s.signOut},
+		{"/groups", "Groups", "people", s.groups, s.endShare},
+		{"/outside", "Shared outside", "building", s.outside, s.endShare},
+		{"/keys", "Keys and sessions", "key", s.keys, s.changeKeys},
+		{"/channels", "Channels", "refresh", s.channels, s.changeChannels},
+		{"/retention", "Retention", "clock", s.retention, s.changeRetention},
+		{"/webhooks", "Webhooks", "up", s.webhooks, s.changeWebhooks},
+		{"/audit", "Audit log", "tasks", s.audit, s.verifyAudit},
+		{"/storage", "Storage", "load", s.storage, nil},
+	}
+}
+
+// successes are the announcements after a form was carried out. A page's address names one of them,
+// so that a link cannot make a page say anything else.
+func successes() map[string]string {
+	return map[string]string{
+		"signed-out":  "The person was signed out of every device and browser. Their keys keep working.",
+		"session":     "The device was signed out.",
+		"ended":       "The share ended. Whoever could see the snapshot only through it no longer can.",
+		"revoked":     "The key was revoked. It no longer works.",
+		"channel":     "The channel was created. It shares the next snapshot that is pushed.",
+		"no-channel":  "The channel was deleted, and the shares that it made ended.",
+		"rule":        "The retention rule was saved. It is applied within an hour.",
+		"no-rule":     "The rule was deleted. The target's snapshots are now kept indefinitely.",
+		"applied":     "The retention rules were applied.",
+		"no-webhook":  "The webhook was deleted.",
+		"enabled":     "The webhook is enabled. Waiting messages are sent now.",
+		"resent":      "The message will be sent again within seconds.",
+		"test-ok":     "The receiver accepted a test message.",
+		"test-failed": "The receiver did not accept a test message.",
+	}
+}
+
+// layout holds the data that all pages have. Page data embeds it.
+type layout struct {
+	look.Page
+	Org      snap.OrgRef
+	Heading  string
+	Here     string // path of the page
+	Self     string // address of the page with its parameters, where its forms are sent
+	CSRF     string
+	Sections []look.Link
+	Done     string // a success to announce
+	Problem  string // why the form failed
+	Hint     string
+}
+
+func (s *Server) layout(v *visit) layout {
+	l := layout{
+		Page: look.Page{Title: v.section.title + " · " + v.caller.Org.Name, Product: "snapcloud", Home: s.root + "/",
+			Nav: []look.Link{
+				{URL: s.root + Prefix, Text: "Organization", Icon: "building", Current: true},
+				{URL: s.root + "/docs", Text: "API"},
+			},
+			Who: v.caller.User.Email, WhoLink: s.root + "/auth/account"},
+		Org: v.caller.Org, Heading: v.section.title, Here: s.root + Prefix + v.section.path, Self: v.withParameter("done", ""), CSRF: v.csrf,
+		Done: successes()[v.r.URL.Query().Get("done")],
+	}
+	for _, p := range s.sections() {
+		l.Sections = append(l.Sections, look.Link{URL: s.root + Prefix + p.path, Text: p.title, Icon: p.icon,
+			Current: p.path == v.section.path})
+	}
+	if v.problem != nil {
+		l.shows(v, v.problem)
+	}
+	return l
+}
+
+// shows puts an error that concerns the person's input on the page, and reports whether it is one.
+func (l *layout) shows(v *visit, err error) bool {
+	var known *snap.Error
+	if !errors.As(err, &known) {
+		return false
+	}
+	status := known.Code.Info().Status
+	if status < 400 || status >= 500 || known.Code == snap.CodeUnauthenticated {
+		return false
+	}
+	v.status = status
+	l.Done, l.Problem, l.Hint = "", known.Error(), known.Hint
+	return true
+}
+
+// write writes a page.
+func (s *Server) write(v *visit, name string, data any) error {
+	return s.views.Page(v.w, cmp.Or(v.status, http.StatusOK), name, data)
+}
+
+// problemPage is the data of problem.html.
+type problemPage struct {
+	look.Page
+	Problem api.Problem
+}
+
+// fail writes the page of an error.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	p := s.o.Problem(r.Context(), err)
+	p.Title = strings.ToUpper(p.Title[:1]) + p.Title[1:]
+	data := problemPage{look.Page{Title: p.Title, Product: "snapcloud", Home: s.root + "/", Narrow: true}, p}
+	if err := s.views.Page(w, p.Status, "problem.html", data); err != nil {
+		s.o.Problem(r.Context(), err)
+	}
+}

@@ -1,0 +1,122 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+
+	"snap"
+	"snap/api"
+)
+
+// visit is one request for a page by an owner or admin.
+type visit struct {
+	w       http.ResponseWriter
+	r       *http.Request
+	section section
+	caller  snap.Caller
+	csrf    string
+	api     *api.Client // acts as the caller
+
+	status  int         // of the answer; 0 is 200
+	problem *snap.Error // why the form that the page sent failed
+}
+
+// page returns the handler of a section.
+func (s *Server) page(p section) http.HandlerFunc {
+	return s.visited(func(v *visit) error {
+		v.section = p
+		if v.r.Method != http.MethodPost {
+			return p.show(v)
+		}
+		if err := s.o.Forms.Check(v.w, v.r, v.csrf); err != nil {
+			return err
+		}
+		done, err := p.act(v)
+		if err != nil {
+			return s.again(v, err)
+		}
+		if done != "" {
+			http.Redirect(v.w, v.r, v.withParameter("done", done), http.StatusSeeOther)
+		}
+		return nil
+	})
+}
+
+// again shows the page with the reason why its form failed.
+func (s *Server) again(v *visit, err error) error {
+	if !new(layout).shows(v, err) || !errors.As(err, &v.problem) {
+		return err
+	}
+	return v.section.show(v)
+}
+
+// visited returns a handler for owners and admins. Other people get the answer for an address that
+// does not exist, and people who are signed out are sent to the sign-in page.
+func (s *Server) visited(h func(*visit) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		v := &visit{w: w, r: r}
+		err := s.admit(v)
+		if err == nil {
+			err = h(v)
+		}
+		switch {
+		case err == nil:
+		case snap.CodeOf(err) == snap.CodeUnauthenticated:
+			next := url.Values{"next": {r.URL.RequestURI()}}
+			http.Redirect(w, r, s.root+"/auth/signin?"+next.Encode(), http.StatusSeeOther)
+		case errors.Is(err, errNoPage):
+			s.o.NotFound.ServeHTTP(w, r)
+		default:
+			s.fail(w, r, err)
+		}
+	}
+}
+
+// errNoPage is the error of people who may not see a page.
+var errNoPage = errors.New("the page does not exist for this caller")
+
+// admit sets the caller, who must be an owner or admin in a browser.
+func (s *Server) admit(v *visit) error {
+	caller, err := s.o.Caller(v.r)
+	if err != nil {
+		return err
+	}
+	if caller.Credential.Kind != snap.Browser || snap.Allowed(caller, snap.ActAdminister, snap.Snapshot{}) != nil {
+		return errNoPage
+	}
+	v.caller = caller
+	v.csrf = s.o.Forms.Token(s.o.Forms.Number(v.w, v.r), caller.Credential.ID)
+	v.api, err = s.client(v.r)
+	return err
+}
+
+// field returns a field of the form that the page sent.
+func (v *visit) field(name string) string { return v.r.PostFormValue(name) }
+
+// query returns a parameter of the page's address.
+func (v *visit) query(name string) string { return v.r.URL.Query().Get(name) }
+
+// form returns fields of the form that failed, or nil when no form failed.
+func (v *visit) form(names ...string) form {
+	if v.problem == nil {
+		return nil
+	}
+	out := form{}
+	for _, name := range names {
+		out[name] = v.field(name)
+	}
+	return out
+}
+
+// withParameter returns the address of the page with another value of one parameter; "" leaves it
+// out.
+func (v *visit) withParameter(name, value string) string {
+	q := v.r.URL.Query()
+	q.Del("done")
+	q.Set(name, value)
+	if value == "" {
+		q.Del(name)
+	}
+	return (&url.URL{Path: v.r.URL.Path, RawQuery: q.Encode()}).String()
+}

@@ -1,0 +1,81 @@
+package look
+
+import (
+	"html/template"
+	"strconv"
+	"strings"
+)
+
+// Plot is a series of values over time, drawn as bars. Its part "plot" shows it with a table of the
+// same values behind it, for people who cannot see it and for exact figures.
+type Plot struct {
+	Title  string // such as "Pulls per day"
+	Of     string // column heading of the values, such as "Pulls"
+	When   string // column heading of the times; empty means "Day"
+	Total  string // a figure to show next to the title, such as "1,204 in 30 days"
+	Points []Point
+}
+
+// Point is one value of a [Plot].
+type Point struct {
+	When  string // such as "21 Nov"
+	Value int64
+	Text  string // the value for people, such as "12 MB"
+}
+
+// The size of a drawing, in units of its own. The stylesheet decides how large it is shown.
+const (
+	plotWidth  = 600
+	plotHeight = 120
+)
+
+// Bars returns the drawing: one bar for each point, the highest of which fills the height. Values
+// are not negative.
+func (p Plot) Bars() template.HTML {
+	var most int64 = 1
+	for _, v := range p.Points {
+		most = max(most, v.Value)
+	}
+	var b strings.Builder
+	b.WriteString(`<svg class="bars" viewBox="0 0 ` + strconv.Itoa(plotWidth) + ` ` + strconv.Itoa(plotHeight) +
+		`" preserveAspectRatio="none" aria-hidden="true" focusable="false">`)
+	step := float64(plotWidth) / float64(max(len(p.Points), 1))
+	for i, v := range p.Points {
+		height := float64(v.Value) / float64(most) * (plotHeight - 2)
+		if v.Value > 0 {
+			height = max(height, 2)
+		}
+		number := func(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) }
+		b.WriteString(`<rect x="` + number(float64(i)*step+step*0.1) + `" y="` + number(plotHeight-height) + `" width="` +
+			number(step*0.8) + `" height="` + number(height) + `"/>`)
+	}
+	b.WriteString(`</svg>`)
+	return template.HTML(b.String())
+}
+
+// Highest returns the point with the highest value, the last one of several. It is the zero Point
+// without points.
+func (p Plot) Highest() (best Point) {
+	for _, v := range p.Points {
+		if v.Value >= best.Value {
+			best = v
+		}
+	}
+	return best
+}
+
+// First and Last return the first and last point, or the zero Point.
+func (p Plot) First() (first Point) {
+	if len(p.Points) > 0 {
+		first = p.Points[0]
+	}
+	return first
+}
+
+// Last returns the last point, or the zero Point.
+func (p Plot) Last() (last Point) {
+	if len(p.Points) > 0 {
+		last = p.Points[len(p.Points)-1]
+	}
+	return last
+}
