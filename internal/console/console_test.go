@@ -322,8 +322,10 @@ func TestFormsChangeWhatTheySay(t *testing.T) {
 		"The channel was created.", "Delete the channel of shop")
 	channels, err := alice.Channels(ctx)
 	must(t, err)
-	v.submit("/console/channels", "delete", channels[0].ID).must(t, 200, "The channel was deleted", "There are no channels.")
-	v.submit("/console/channels", "target", "no/such", "type", "sanitized").must(t, 400, `value="no/such"`, "role=\"alert\"")
+	v.submit("/console/channels", "delete", channels[0].ID).must(t, 200, "The channel was deleted",
+		"There are no channels.")
+	v.submit("/console/channels", "target", "no/such", "type", "sanitized").must(t, 400, `value="no/such"`,
+		"role=\"alert\"")
 
 	v.submit("/console/retention", "target", "shop", "last", "many").must(t, 400, "is not a number", `value="many"`)
 	v.submit("/console/retention", "target", "shop", "last", "1").must(t, 200, "The retention rule was saved.",
@@ -334,7 +336,8 @@ func TestFormsChangeWhatTheySay(t *testing.T) {
 	}
 	v.submit("/console/retention", "delete", "shop").must(t, 200, "kept indefinitely", "every snapshot is kept")
 
-	v.submit("/console/webhooks", "do", "create", "url", "http://plain.example").must(t, 400, "must begin with https://")
+	v.submit("/console/webhooks", "do", "create", "url", "http://plain.example").must(t, 400,
+		"must begin with https://")
 	v.submit("/console/webhooks", "do", "create", "url", "https://hooks.example/x", "format", "standard").must(t, 200,
 		"whsec_", "It is not shown again.")
 	hooks, err := alice.Webhooks(ctx)
@@ -403,7 +406,8 @@ func TestAuditIsExportedAndVerified(t *testing.T) {
 	must(t, err)
 	v := visit(t, c, "adam@acme.test")
 	var want []api.AuditEntry
-	for e, err := range c.As("alice@acme.test").AllAudit(ctx, api.AuditOptions{OldestFirst: true, Action: snap.AuditKeyMade}) {
+	made := api.AuditOptions{OldestFirst: true, Action: snap.AuditKeyMade}
+	for e, err := range c.As("alice@acme.test").AllAudit(ctx, made) {
 		must(t, err)
 		want = append(want, e)
 	}

@@ -54,7 +54,8 @@ func (s *Server) changeRetention(v *visit) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_, err = v.api.SetRetention(v.r.Context(), api.RetentionRule{Target: v.field("target"), KeepLast: last, KeepDays: days})
+	rule := api.RetentionRule{Target: v.field("target"), KeepLast: last, KeepDays: days}
+	_, err = v.api.SetRetention(v.r.Context(), rule)
 	return "rule", err
 }
 

@@ -135,7 +135,8 @@ func (s *Server) layout(v *visit) layout {
 				{URL: s.root + "/docs", Text: "API"},
 			},
 			Who: v.caller.User.Email, WhoLink: s.root + "/auth/account"},
-		Org: v.caller.Org, Heading: v.section.title, Here: s.root + Prefix + v.section.path, Self: v.withParameter("done", ""), CSRF: v.csrf,
+		Org: v.caller.Org, Heading: v.section.title, Here: s.root + Prefix + v.section.path,
+		Self: v.withParameter("done", ""), CSRF: v.csrf,
 		Done: successes()[v.r.URL.Query().Get("done")],
 	}
 	for _, p := range s.sections() {

@@ -46,8 +46,8 @@ func (p Plot) Bars() template.HTML {
 			height = max(height, 2)
 		}
 		number := func(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) }
-		b.WriteString(`<rect x="` + number(float64(i)*step+step*0.1) + `" y="` + number(plotHeight-height) + `" width="` +
-			number(step*0.8) + `" height="` + number(height) + `"/>`)
+		b.WriteString(`<rect x="` + number(float64(i)*step+step*0.1) + `" y="` + number(plotHeight-height) +
+			`" width="` + number(step*0.8) + `" height="` + number(height) + `"/>`)
 	}
 	b.WriteString(`</svg>`)
 	return template.HTML(b.String())

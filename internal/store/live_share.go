@@ -46,7 +46,8 @@ func (s *Store) LiveShares(ctx context.Context, c snap.Caller, q ShareQuery) (al
 		JOIN orgs o ON o.id = g.audience` + subjectOf + ` LEFT JOIN users b ON b.id = g.created_by
 		WHERE s.org_id = $1 AND s.widened <> 0 AND g.audience` + isRecipients + where
 	if q.GroupID != "" {
-		text = columns + `n.id, n.group_id, n.name, g.audience FROM groups n JOIN grants g ON g.audience = n.id` + groupOf + `
+		text = columns + `n.id, n.group_id, n.name, g.audience FROM groups n
+		JOIN grants g ON g.audience = n.id` + groupOf + `
 		JOIN snapshots s ON s.key = g.snapshot LEFT JOIN users b ON b.id = g.created_by
 		WHERE n.org_id = $1 AND n.group_id = $5` + where
 		args = append(args, q.GroupID)
