@@ -97,7 +97,7 @@ type AuditDetail struct {
 	Group        string     `json:"group,omitempty"`        // ID of the group shared with
 	Organization string     `json:"organization,omitempty"` // slug of the organization shared with
 	Expires      *time.Time `json:"expires_at,omitempty"`   // when the share or key expires
-	Bytes        int64      `json:"bytes,omitempty"`        // of the snapshot that was pushed or deleted, or transferred
+	Bytes        int64      `json:"bytes,omitempty"`        // of the snapshot, or transferred
 	Code         Code       `json:"code,omitempty"`         // why it was refused
 	User         string     `json:"user,omitempty"`         // e-mail of the user it concerns, unless that is the actor
 	Account      int64      `json:"account,omitempty"`      // ID of that user, or of the owner who pushed

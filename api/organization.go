@@ -18,7 +18,7 @@ type Person struct {
 	Role          snap.Role  `json:"role"`
 	Groups        []string   `json:"groups" doc:"names of their groups"`
 	GroupsAsOf    *time.Time `json:"groups_as_of,omitempty" doc:"when the groups were read from the identity provider"`
-	GroupsUnknown bool       `json:"groups_unknown" doc:"the identity provider sent no usable groups; group shares give nothing"`
+	GroupsUnknown bool       `json:"groups_unknown" doc:"the identity provider sent no usable groups"`
 	Disabled      bool       `json:"disabled" doc:"the account cannot sign in, and its keys are refused"`
 	LastSeen      *time.Time `json:"last_seen_at,omitempty" doc:"last use of any of their sessions and keys"`
 	Sessions      int        `json:"sessions" doc:"signed-in devices and browsers"`

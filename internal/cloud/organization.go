@@ -39,7 +39,7 @@ func (s *Service) signOutPerson(ctx context.Context, in *ByNumber) (*body[api.Si
 }
 
 type liveSharesInput struct {
-	GroupID string `query:"group_id" maxLength:"512" doc:"only shares with this SSO group; without it those with other organizations"`
+	GroupID string `query:"group_id" maxLength:"512" doc:"with this SSO group; without it, with other organizations"`
 	Limit   int    `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"items per page"`
 	Cursor  string `query:"cursor" maxLength:"60" doc:"next_cursor of the previous page"`
 }
@@ -53,8 +53,8 @@ func (s *Service) listLiveShares(ctx context.Context, in *liveSharesInput) (*bod
 }
 
 func wireLiveShare(l store.LiveShare) api.LiveShare {
-	out := api.LiveShare{Snapshot: l.Snapshot.ID, Target: l.Snapshot.Target, Name: l.Snapshot.Name, Type: l.Snapshot.Type,
-		Size: l.Snapshot.Size, Created: l.Snapshot.Created}
+	out := api.LiveShare{Snapshot: l.Snapshot.ID, Target: l.Snapshot.Target, Name: l.Snapshot.Name,
+		Type: l.Snapshot.Type, Size: l.Snapshot.Size, Created: l.Snapshot.Created}
 	if g := l.Group; g != nil {
 		share := wireGroupShare(*g)
 		out.GroupID, out.With, out.ExpiresAt = share.GroupID, cmp.Or(share.Name, share.GroupID), share.ExpiresAt
@@ -85,7 +85,7 @@ func (s *Service) storage(ctx context.Context, _ *noInput) (*body[api.Storage], 
 }
 
 type overviewInput struct {
-	Days int `query:"days" minimum:"1" maximum:"90" default:"30" doc:"number of days, the last of which is today in UTC"`
+	Days int `query:"days" minimum:"1" maximum:"90" default:"30" doc:"number of days, up to today in UTC"`
 }
 
 // overview reports each of the last days. The stored snapshots and bytes at the end of a day are

@@ -30,8 +30,8 @@ func (auditPage) Concerns(e api.AuditEntry) string {
 func (s *Server) audit(v *visit) error { return s.showAudit(v, nil) }
 
 func (s *Server) showAudit(v *visit, verdict *api.AuditVerdict) error {
-	data := auditPage{layout: s.layout(v), Actions: snap.AuditActions(), Since: v.query("since"), Until: v.query("until"),
-		Verdict: verdict}
+	data := auditPage{layout: s.layout(v), Actions: snap.AuditActions(), Since: v.query("since"),
+		Until: v.query("until"), Verdict: verdict}
 	var err error
 	if data.Filter, err = auditFilter(v); err == nil {
 		var page api.AuditPage
@@ -59,7 +59,8 @@ func (s *Server) showAudit(v *visit, verdict *api.AuditVerdict) error {
 
 // auditFilter reads the filter in the page's address. Days are in UTC.
 func auditFilter(v *visit) (o api.AuditOptions, err error) {
-	o = api.AuditOptions{Snapshot: v.query("snapshot"), Actor: v.query("actor"), Action: snap.AuditAction(v.query("action"))}
+	o = api.AuditOptions{Snapshot: v.query("snapshot"), Actor: v.query("actor"),
+		Action: snap.AuditAction(v.query("action"))}
 	for name, to := range map[string]*time.Time{"since": &o.Since, "until": &o.Until} {
 		if text := v.query(name); text != "" {
 			if *to, err = time.Parse(time.DateOnly, text); err != nil {

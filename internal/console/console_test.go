@@ -183,7 +183,8 @@ func TestFormsAndHeadersAreThoseOfTheSignInPages(t *testing.T) {
 	alice, adam := visit(t, c, "alice@acme.test"), visit(t, c, "adam@acme.test")
 	must(t, ruleOf(c, "shop"))
 	good := alice.token("/console/retention")
-	for name, csrf := range map[string]string{"none": "", "another's": adam.token("/console/retention"), "bad": good + "x"} {
+	another := adam.token("/console/retention")
+	for name, csrf := range map[string]string{"none": "", "another's": another, "bad": good + "x"} {
 		if p := alice.post("/console/retention", csrf, "delete", "shop"); p.StatusCode != http.StatusForbidden {
 			t.Errorf("%s token: status %d", name, p.StatusCode)
 		}
