@@ -80,7 +80,8 @@ func writeCSV(w io.Writer, all lines) error {
 		}
 		concerns := e.About(func(t time.Time) string { return t.UTC().Format(time.RFC3339) }, look.Bytes)
 		rows = append(rows, []string{strconv.FormatInt(e.Seq, 10), e.At.UTC().Format(time.RFC3339Nano),
-			string(e.Action), e.By(), e.ActorOrg, e.Credential, e.Address, e.RequestID, e.Snapshot, concerns, string(detail), e.Hash})
+			string(e.Action), e.By(), e.ActorOrg, e.Credential, e.Address, e.RequestID, e.Snapshot, concerns,
+			string(detail), e.Hash})
 		if err := writeRows(out, rows); err != nil {
 			return err
 		}
