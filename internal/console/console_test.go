@@ -358,7 +358,7 @@ func TestFormsChangeWhatTheySay(t *testing.T) {
 	}
 }
 
-// Owners and admins sign out anybody of their organization, and nobody of another.
+// Owners and admins sign out the people of their organization, and not those of another.
 func TestSignOutPeople(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
