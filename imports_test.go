@@ -46,7 +46,7 @@ var house = map[string]struct {
 	"internal/login":   {client, []string{".", "api", "internal/disk"}},
 	"internal/local": {client, []string{
 		".", "api", "internal/schema", "internal/engine", "internal/engine/postgres",
-		"internal/engine/mysql", "internal/engine/sqlite", "internal/archive", "internal/sanitize",
+		"internal/engine/mysql", "internal/engine/sqlite", "internal/archive", "internal/sanitize", "internal/reach",
 		"internal/foreign", "internal/transfer", "internal/profile", "internal/disk", "internal/clone",
 		"internal/nightly", "internal/diff", "internal/card",
 	}},
@@ -55,12 +55,14 @@ var house = map[string]struct {
 	"internal/schema":         {client, []string{"."}},
 	"internal/engine":         {client, []string{".", "internal/schema"}},
 	"internal/engine/charset": {client, nil},
+	"internal/reach":          {client, []string{".", "internal/engine"}},
 	"internal/engine/postgres": {client, []string{
-		".", "internal/schema", "internal/engine", "internal/engine/charset", "internal/disk",
+		".", "internal/schema", "internal/engine", "internal/engine/charset", "internal/disk", "internal/reach",
 		"internal/subset",
 	}},
 	"internal/engine/mysql": {client, []string{
-		".", "internal/schema", "internal/engine", "internal/engine/charset", "internal/disk", "internal/subset",
+		".", "internal/schema", "internal/engine", "internal/engine/charset", "internal/disk", "internal/reach",
+		"internal/subset",
 	}},
 	"internal/engine/sqlite": {client, []string{
 		".", "internal/schema", "internal/engine", "internal/engine/charset", "internal/engine/sqlite/btree",

@@ -92,6 +92,9 @@ func settings(agent *local.Agent) []setting {
 		put(key+"subset", limits(t.Subset))
 		put(key+"after_load", t.AfterLoad)
 		put(key+"grants", strings.Join(t.Grants, "; "))
+		for _, s := range viewWay(t).settings() {
+			put(key+s[0], s[1])
+		}
 		for _, list := range choiceLists(t.Choice()) {
 			put(key+list.key, strings.Join(list.patterns, ", "))
 		}

@@ -54,12 +54,13 @@ type targetView struct {
 	Grants    []string    `json:"grants,omitempty" doc:"GRANT statements that a load ends with"`
 
 	choiceView
+	wayView
 }
 
 func viewTarget(t local.Target) targetView {
 	v := targetView{t.Name, hidePassword(t.Source), hidePassword(t.Destination), hidePassword(t.Scratch), t.Jobs,
 		t.Production, t.Sanitize.Rules, t.Sanitize.SQL, t.EncryptTo, nil, t.AfterLoad, t.Grants,
-		viewChoice(t.Choice())}
+		viewChoice(t.Choice()), viewWay(t)}
 	if limits(t.Subset) != "" {
 		v.Subset = &limitsView{Where: t.Subset.Where, Percent: t.Subset.Percent, Rows: t.Subset.Rows,
 			MaxSize: t.Subset.MaxSize}

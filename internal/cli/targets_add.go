@@ -151,5 +151,8 @@ func keepUnchanged(cmd *cobra.Command, t *local.Target, old local.Target) {
 		old.Checks
 	t.Include, t.Schemas, t.Exclude, t.ExcludeData = old.Include, old.Schemas, old.Exclude, old.ExcludeData
 	t.AfterLoad, t.Grants = old.AfterLoad, old.Grants
+	t.Via, t.PasswordBy, t.DestinationVia, t.DestinationPasswordBy, t.ScratchVia, t.ScratchPasswordBy =
+		old.Via, old.PasswordBy, old.DestinationVia, old.DestinationPasswordBy, old.ScratchVia,
+		old.ScratchPasswordBy
 	t.ExcludeExtensions, t.Omit = old.ExcludeExtensions, old.Omit
 }

@@ -44,6 +44,9 @@ func (a *app) targetShowCommand() *cobra.Command {
 				"Rules", v.Rules, "SQL", v.SQL, "Encrypt to", strings.Join(v.EncryptTo, ", "), "Subset",
 				limits(t.Subset), "Objects", choiceOf(t.Choice()),
 				"After load", t.AfterLoad, "Grants", strings.Join(t.Grants, "; "))
+			for _, s := range v.settings() {
+				a.fields(s[0], s[1])
+			}
 			return nil
 		},
 	}

@@ -56,7 +56,7 @@ type Source struct {
 	SHA256       string      `json:"sha256"`   // of the snapshot's file
 	Type         snap.Type   `json:"type"`
 	Engine       snap.Engine `json:"engine"`
-	Server       string      `json:"server"` // URL as in the configuration, with its ${NAME} references
+	Server       string      `json:"server"` // as in the configuration, with its ${NAME} references
 	Trust        int         `json:"trust"`  // how far its author was trusted when it was loaded
 	WithPrograms bool        `json:"with_programs,omitempty"`
 }

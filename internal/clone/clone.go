@@ -30,7 +30,7 @@ import (
 type Options struct {
 	Dir string // for the record, the locks and SQLite databases
 	// Connect returns the engine of a server and its expanded URL. It makes no connection.
-	Connect func(kind snap.Engine, server string) (engine.Cloner, string, error)
+	Connect func(Source) (engine.Cloner, string, error)
 	Now     func() time.Time
 	Log     *slog.Logger
 }
@@ -377,7 +377,7 @@ func (r *Room) drop(ctx context.Context, c Clone) error {
 
 // place returns the engine of a clone and the URL of its database.
 func (r *Room) place(c Clone) (engine.Cloner, string, error) {
-	cloner, server, err := r.o.Connect(c.Source.Engine, c.Source.Server)
+	cloner, server, err := r.o.Connect(c.Source)
 	if err != nil {
 		return nil, "", err
 	}

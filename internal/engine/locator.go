@@ -6,5 +6,6 @@ type Locator interface {
 	Located(url string) ([]Location, error)
 }
 
-// Location is a server's host and port, and a database on it.
-type Location struct{ Host, Database string }
+// Location is a server's host and port, and a database on it. From is the SSH server that connects to
+// the host, or "" if this machine does.
+type Location struct{ From, Host, Database string }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"snap"
+	"snap/internal/reach"
 )
 
 // Options configure [Open].
@@ -34,6 +35,7 @@ type Agent struct {
 	log  *slog.Logger
 
 	passphrase func(path string) ([]byte, error)
+	tunnels    *reach.Tunnels
 }
 
 // Open reads the configuration. A missing file is an empty configuration. A file that cannot be
@@ -49,6 +51,7 @@ func Open(o Options) (*Agent, error) {
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}
+	a.tunnels = &reach.Tunnels{Env: a.env}
 	path := o.ConfigFile
 	if path == "" {
 		dir, err := ConfigDir(a.env)

@@ -81,7 +81,7 @@ func (a *Agent) Build(ctx context.Context, target string, o BuildOptions, p Prog
 		return Snapshot{}, snap.Usage(fmt.Sprintf("the target %q has no source to build from", t.Name),
 			fmt.Sprintf("give it one with `snapcli targets add %q --source URL`", t.Name))
 	}
-	from, err := a.databaseAt(t.Source)
+	from, err := a.databaseAt(t.source())
 	if err != nil {
 		return Snapshot{}, err
 	}

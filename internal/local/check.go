@@ -39,7 +39,7 @@ func (a *Agent) CheckTarget(ctx context.Context, name string) ([]DatabaseCheck, 
 func (a *Agent) CheckDatabases(ctx context.Context, t Target) []DatabaseCheck {
 	var all []DatabaseCheck
 	if t.Source != "" {
-		c, info := a.checkDatabase(ctx, "source", t.Source, engine.ForBuild)
+		c, info := a.checkDatabase(ctx, "source", t.source(), engine.ForBuild)
 		if c.Err == nil && !info.Exists {
 			c.Err = &snap.Error{Code: snap.CodeNotFound, Detail: "there is no database " + c.URL,
 				Hint: "correct the target's source"}
@@ -47,11 +47,11 @@ func (a *Agent) CheckDatabases(ctx context.Context, t Target) []DatabaseCheck {
 		all = append(all, c)
 	}
 	if t.Destination != "" {
-		c, info := a.checkDatabase(ctx, "destination", t.Destination, engine.ForLoad)
+		c, info := a.checkDatabase(ctx, "destination", t.destination(), engine.ForLoad)
 		if c.Err == nil && !info.Exists {
 			c.Warnings = append(c.Warnings, "the database does not exist yet; load will create it")
 		}
-		if to, err := a.databaseAt(t.Destination); err == nil {
+		if to, err := a.databaseAt(t.destination()); err == nil {
 			if why := a.production(t, to); why != "" {
 				c.Warnings = append(c.Warnings, "it "+why+": load will refuse it without --force-production")
 			}
@@ -61,9 +61,9 @@ func (a *Agent) CheckDatabases(ctx context.Context, t Target) []DatabaseCheck {
 	return all
 }
 
-func (a *Agent) checkDatabase(ctx context.Context, role, raw string, use engine.Use) (DatabaseCheck, engine.Info) {
-	c := DatabaseCheck{Role: role, URL: Redact(raw)}
-	d, err := a.databaseAt(raw)
+func (a *Agent) checkDatabase(ctx context.Context, role string, at place, use engine.Use) (DatabaseCheck, engine.Info) {
+	c := DatabaseCheck{Role: role, URL: Redact(at.raw)}
+	d, err := a.databaseAt(at)
 	if err != nil {
 		c.Err = err
 		return c, engine.Info{}

@@ -72,16 +72,35 @@ func (a *Agent) clones() *clone.Room {
 }
 
 // cloner implements [clone.Options.Connect].
-func (a *Agent) cloner(kind snap.Engine, server string) (engine.Cloner, string, error) {
-	d, err := a.databaseAt(server)
+func (a *Agent) cloner(s clone.Source) (engine.Cloner, string, error) {
+	d, err := a.databaseAt(a.clonePlace(s))
 	if err != nil {
 		return nil, "", err
 	}
 	c, ok := d.engine.(engine.Cloner)
-	if !ok || d.kind != kind {
+	if !ok || d.kind != s.Engine {
 		return nil, "", snap.Usage(fmt.Sprintf("databases of kind %q cannot be cloned", d.kind), "use `snapcli load`")
 	}
 	return c, d.url, nil
+}
+
+// serverRecord returns a place as the server of clones is recorded: its URL, after that of the SSH server
+// if there is one.
+func serverRecord(p place) string { return strings.TrimSpace(p.via + " " + p.raw) }
+
+// clonePlace returns the server of a source's clones. Its password command is that of the target, as
+// long as the target has the server.
+func (a *Agent) clonePlace(s clone.Source) place {
+	t := a.Config().Targets[s.Target]
+	for _, p := range []place{t.destination(), t.scratch()} {
+		if serverRecord(p) == s.Server {
+			return p
+		}
+	}
+	if via, raw, ok := strings.Cut(s.Server, " "); ok {
+		return place{raw: raw, via: via}
+	}
+	return direct(s.Server)
 }
 
 // ToClone returns the snapshot that a clone would be made from. A not_found error with an existing
@@ -260,7 +279,7 @@ func (a *Agent) cloneRequest(target string, o CloneOptions, p Progress) (q clone
 	q.Source = clone.Source{Target: t.Name, Snapshot: s.Name, SHA256: s.SHA256, Type: s.Type, Engine: s.Engine,
 		Server: server, Trust: int(trust), WithPrograms: o.WithPrograms}
 	o.Jobs = q.Jobs
-	q.Load = a.templateLoad(s, trust, o, p)
+	q.Load = a.templateLoad(s, q.Source, trust, o, p)
 	return q, nil
 }
 
@@ -301,12 +320,15 @@ func (a *Agent) cloneServer(t Target, s Snapshot) (string, error) {
 	if s.Engine == snap.SQLite {
 		return sqlite.URLOf(a.clones().Files()), nil
 	}
-	raw := cmp.Or(t.Destination, t.Scratch)
-	if raw == "" {
+	on := t.destination()
+	if on.raw == "" {
+		on = t.scratch()
+	}
+	if on.raw == "" {
 		return "", snap.Usage(fmt.Sprintf("the target %q has no server to make clones on", t.Name),
 			fmt.Sprintf("give it one with `snapcli targets add %q --destination URL`", t.Name))
 	}
-	to, err := a.databaseAt(raw)
+	to, err := a.databaseAt(on)
 	if err != nil {
 		return "", err
 	}
@@ -318,18 +340,19 @@ func (a *Agent) cloneServer(t Target, s Snapshot) (string, error) {
 		return "", snap.Forbidden(fmt.Sprintf("the destination %s %s, so no clones are made on its server", to.shown,
 			why), "give the target a destination on a server for development")
 	}
-	return raw, nil
+	return serverRecord(on), nil
 }
 
 // templateLoad returns a function that loads a snapshot into a new database, by the same rules as
 // [Agent.Load], and trusts its author no more than trust says.
-func (a *Agent) templateLoad(s Snapshot, trust engine.Trust, o CloneOptions, p Progress) clone.Load {
+func (a *Agent) templateLoad(s Snapshot, on clone.Source, trust engine.Trust, o CloneOptions,
+	p Progress) clone.Load {
 	return func(ctx context.Context, url string) (string, error) {
-		e, err := a.engineFor(s.Engine)
+		to, err := a.databaseAt(a.clonePlace(on))
 		if err != nil {
 			return "", err
 		}
-		to := database{kind: s.Engine, engine: e, url: url, shown: Redact(url)}
+		to.url, to.shown = url, Redact(url)
 		r, err := a.openVerified(ctx, s, p, o.Identity...)
 		if err != nil {
 			return "", err
@@ -388,7 +411,7 @@ func (a *Agent) ResetClone(ctx context.Context, name string, o CloneOptions, p P
 			return "", err
 		}
 		o.WithPrograms = c.Source.WithPrograms
-		return a.templateLoad(s, engine.Trust(c.Source.Trust), o, p)(ctx, url)
+		return a.templateLoad(s, c.Source, engine.Trust(c.Source.Trust), o, p)(ctx, url)
 	}
 	return a.clones().Reset(ctx, name, jobsOf(o.Jobs), load)
 }

@@ -338,7 +338,7 @@ func (s *cloneShop) template(t *testing.T) string {
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%d templates, %v", len(all), err)
 	}
-	cloner, server, err := s.cloner(all[0].Source.Engine, all[0].Source.Server)
+	cloner, server, err := s.cloner(all[0].Source)
 	if err != nil {
 		t.Fatal(err)
 	}

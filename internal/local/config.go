@@ -49,6 +49,15 @@ type Target struct {
 	EncryptTo   []string     `yaml:"encrypt_to,omitempty" koanf:"encrypt_to"`   // public keys, or files of them, that its snapshots are encrypted to
 	Sanitize    SanitizeSpec `yaml:"sanitize,omitempty" koanf:"sanitize"`
 	Subset      SubsetSpec   `yaml:"subset,omitempty" koanf:"subset"`
+	// Via is the URL of an SSH server through which the source is reached, and PasswordBy a program with
+	// its arguments that prints the source's password for each connection.
+	Via                   string   `yaml:"via,omitempty" koanf:"via"`
+	PasswordBy            []string `yaml:"password_command,omitempty" koanf:"password_command"`
+	DestinationVia        string   `yaml:"destination_via,omitempty" koanf:"destination_via"`
+	DestinationPasswordBy []string `yaml:"destination_password_command,omitempty" koanf:"destination_password_command"`
+	ScratchVia            string   `yaml:"scratch_via,omitempty" koanf:"scratch_via"`
+	ScratchPasswordBy     []string `yaml:"scratch_password_command,omitempty" koanf:"scratch_password_command"`
+
 	// Include has patterns of the tables to build, and Schemas of PostgreSQL schemas; none means all.
 	// Exclude and ExcludeExtensions have patterns of tables, views and extensions to leave out, and
 	// ExcludeData of tables to build without rows. Omit has kinds of objects, see [OmitKinds].

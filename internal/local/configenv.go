@@ -64,13 +64,15 @@ func fieldsOf(group string) []string {
 	if group == "storage_profiles" {
 		return []string{"url"}
 	}
-	return append(targetLists(), "source", "destination", "scratch", "jobs", "production", "sanitize"+keyDelim+"rules",
+	return append(targetLists(), "source", "destination", "scratch", "via", "destination_via",
+		"scratch_via", "jobs", "production", "sanitize"+keyDelim+"rules",
 		"sanitize"+keyDelim+"sql", "subset"+keyDelim+"percent")
 }
 
 // targetLists returns the settings of a target that are lists of texts.
 func targetLists() []string {
-	return []string{"encrypt_to", "include", "schemas", "exclude", "exclude_data", "exclude_extensions", "omit"}
+	return []string{"encrypt_to", "include", "schemas", "exclude", "exclude_data", "exclude_extensions", "omit",
+		"password_command", "destination_password_command", "scratch_password_command"}
 }
 
 // envName returns the name of the environment variable that sets a key.

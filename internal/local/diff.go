@@ -145,7 +145,7 @@ func (a *Agent) diffNow(ctx context.Context, target, dir string, p Progress) (di
 		return diffSide{}, snap.Usage(fmt.Sprintf("the target %q has no source to compare with", t.Name),
 			"name a second snapshot")
 	}
-	from, err := a.databaseAt(t.Source)
+	from, err := a.databaseAt(t.source())
 	if err != nil {
 		return diffSide{}, err
 	}

@@ -11,18 +11,22 @@ import (
 	"snap/internal/engine/mysql"
 	"snap/internal/engine/postgres"
 	"snap/internal/engine/sqlite"
+	"snap/internal/reach"
 )
 
 // dumpSection is the name of the snapshot file's section that holds the dump.
 const dumpSection = "dump"
 
 // engineFor returns the implementation for a database engine.
-func (a *Agent) engineFor(kind snap.Engine) (engine.Engine, error) {
+func (a *Agent) engineFor(kind snap.Engine) (engine.Engine, error) { return a.engineBy(kind, nil) }
+
+// engineBy is engineFor for databases that are reached in some way.
+func (a *Agent) engineBy(kind snap.Engine, way *reach.Way) (engine.Engine, error) {
 	switch kind {
 	case snap.Postgres:
-		return postgres.Engine{Tools: a.postgresTools()}, nil
+		return postgres.Engine{Tools: a.postgresTools(), Way: way}, nil
 	case snap.MySQL:
-		return mysql.Engine{}, nil
+		return mysql.Engine{Way: way}, nil
 	case snap.SQLite:
 		return sqlite.Engine{}, nil
 	}
@@ -47,9 +51,9 @@ type database struct {
 	shown  string // without secrets
 }
 
-// databaseAt returns the database at a URL of the configuration. It does not connect.
-func (a *Agent) databaseAt(raw string) (database, error) {
-	expanded, err := expandURL(raw, a.env)
+// databaseAt returns a database of the configuration. It does not connect.
+func (a *Agent) databaseAt(p place) (database, error) {
+	expanded, err := expandURL(p.raw, a.env)
 	if err != nil {
 		return database{}, err
 	}
@@ -57,7 +61,15 @@ func (a *Agent) databaseAt(raw string) (database, error) {
 	if err != nil {
 		return database{}, err
 	}
-	e, err := a.engineFor(kind)
+	way, err := a.way(p)
+	if err != nil {
+		return database{}, err
+	}
+	if way != nil && kind == snap.SQLite {
+		return database{}, snap.Usage("a SQLite file is not on a server: it is reached neither "+
+			"through an SSH server nor with a password", "remove via and password_command from the target")
+	}
+	e, err := a.engineBy(kind, way)
 	return database{kind: kind, engine: e, url: expanded, shown: Redact(expanded)}, err
 }
 

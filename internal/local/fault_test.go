@@ -315,7 +315,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	to, err := s.databaseAt(target.Destination)
+	to, err := s.databaseAt(target.destination())
 	if err != nil {
 		t.Fatal(err)
 	}

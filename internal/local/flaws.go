@@ -58,6 +58,7 @@ func (a *Agent) targetFlaws(t Target, f *flaws) {
 		f.add(Flaw{Key: at, Err: snap.Usage("it has neither a source nor a destination",
 			fmt.Sprintf("run `snapcli targets add %q --source URL`", t.Name)), Doubt: true, Tried: true})
 	}
+	a.wayFlaws(at, t, f)
 	for _, side := range []struct{ name, url string }{{"source", t.Source}, {"destination", t.Destination},
 		{"scratch", t.Scratch}} {
 		if side.url != "" {
@@ -82,7 +83,7 @@ func (a *Agent) targetFlaws(t Target, f *flaws) {
 	choiceFlaws(at, t, f)
 	_, err = a.afterLoad(t)
 	f.add(Flaw{Key: at + ".after_load", Err: err})
-	if to, err := a.databaseAt(t.Destination); err == nil {
+	if to, err := a.databaseAt(t.destination()); err == nil {
 		_, err := grantsOf(t, to)
 		f.add(Flaw{Key: at + ".grants", Err: err})
 	}

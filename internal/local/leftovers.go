@@ -91,11 +91,11 @@ func leftAt(where string, names []string) (all []Leftover) {
 func (a *Agent) eachServer(targets []Target, f func(database, engine.Mender)) {
 	seen := map[string]bool{}
 	for _, t := range targets {
-		for _, raw := range []string{t.Destination, t.Scratch} {
-			if raw == "" {
+		for _, at := range []place{t.destination(), t.scratch()} {
+			if at.raw == "" {
 				continue
 			}
-			d, err := a.databaseAt(raw)
+			d, err := a.databaseAt(at)
 			if err != nil || seen[strings.Join(placesOf(d), "; ")] {
 				continue
 			}

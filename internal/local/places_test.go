@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"snap/internal/reach"
 )
 
 // TestSamePlace recognizes a source that another URL names as a destination.
@@ -16,21 +18,48 @@ func TestSamePlace(t *testing.T) {
 	named := "postgres://?service=live&servicefile=" + service
 	for _, c := range []struct {
 		source, destination, want string
+		via, destinationVia       string
 	}{
-		{"postgres://a@db.example:5433/shop", named, "is the target's own source"},
-		{"postgres://a@one.example,db.example:5433/shop", named, "is the target's own source"},
-		{"postgres://a@db.example:5433/other", named, ""},
-		{"postgres://a@localhost/shop", "postgres://b@/shop?host=/run/postgresql", "is the target's own source"},
-		{"mysql://a:p@LOCALHOST/shop", "mysql://b:p@127.0.0.1:3306/shop", "is the target's own source"},
-		{"mysql://a:p@db/shop", "mysql://b:p@db/shop_dev", ""},
-		{"", "postgres://a@one.example,prod.example/shop", "looks like production by its name"},
+		{source: "postgres://a@db.example:5433/shop", destination: named, want: "is the target's own source"},
+		{
+			source: "postgres://a@one.example,db.example:5433/shop", destination: named,
+			want: "is the target's own source",
+		},
+		{source: "postgres://a@db.example:5433/other", destination: named, want: ""},
+		{
+			source: "postgres://a@localhost/shop", destination: "postgres://b@/shop?host=/run/postgresql",
+			want: "is the target's own source",
+		},
+		{
+			source: "mysql://a:p@LOCALHOST/shop", destination: "mysql://b:p@127.0.0.1:3306/shop",
+			want: "is the target's own source",
+		},
+		{source: "mysql://a:p@db/shop", destination: "mysql://b:p@db/shop_dev", want: ""},
+		{
+			source: "", destination: "postgres://a@one.example,prod.example/shop",
+			want: "looks like production by its name",
+		},
+		{source: "mysql://a@localhost/shop", via: "ssh://db.example", destination: "mysql://a@localhost/shop"},
+		{
+			source: "mysql://a@localhost/shop", via: "ssh://me@db.example", destination: "mysql://a@localhost/shop",
+			destinationVia: "ssh://DB.example:2222", want: "is the target's own source",
+		},
+		{
+			source: "mysql://a@localhost/shop", via: "ssh://db.example", destination: "mysql://a@db.example/shop",
+			want: "is the target's own source",
+		},
+		{
+			source: "mysql://a@db.example/shop", via: "ssh://bastion", destination: "mysql://a@db.example/shop",
+			want: "is the target's own source",
+		},
 	} {
-		a := &Agent{env: func(string) string { return "" }, file: &configFile{}}
-		to, err := a.databaseAt(c.destination)
+		none := func(string) string { return "" }
+		a := &Agent{env: none, file: &configFile{}, tunnels: &reach.Tunnels{Env: none}}
+		to, err := a.databaseAt(place{raw: c.destination, via: c.destinationVia})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := a.production(Target{Source: c.source}, to); got != c.want {
+		if got := a.production(Target{Source: c.source, Via: c.via}, to); got != c.want {
 			t.Errorf("%s: %q, want %q", c.destination, got, c.want)
 		}
 	}

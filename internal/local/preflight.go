@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -42,7 +43,7 @@ func (a *Agent) destination(t Target, s Snapshot, force bool) (database, error) 
 		return database{}, snap.Usage(fmt.Sprintf("the target %q has no destination to load into", t.Name),
 			fmt.Sprintf("give it one with `snapcli targets add %q --destination URL`", t.Name))
 	}
-	to, err := a.databaseAt(t.Destination)
+	to, err := a.databaseAt(t.destination())
 	if err != nil {
 		return database{}, err
 	}
@@ -70,7 +71,7 @@ func (a *Agent) production(t Target, to database) string {
 	}
 	places := placesOf(to)
 	if t.Source != "" {
-		if from, err := a.databaseAt(t.Source); err == nil && samePlace(from, to) {
+		if from, err := a.databaseAt(t.source()); err == nil && samePlace(from, to) {
 			return "is the target's own source"
 		}
 	}
@@ -111,7 +112,7 @@ func placesOf(d database) []string {
 		case err != nil:
 			host = l.Host
 		case snap.IsLoopback(host), strings.HasPrefix(host, "/"): // a socket
-			host = "127.0.0.1"
+			host = cmp.Or(strings.ToLower(l.From), "127.0.0.1")
 		}
 		all = append(all, host+" "+port+" /"+l.Database)
 	}

@@ -202,19 +202,15 @@ func (a *Agent) original(target, name string) (Snapshot, error) {
 // the destination's server. It is never the source and never production.
 func (a *Agent) scratchPlace(t Target, kind snap.Engine, dir string) (database, error) {
 	if kind == snap.SQLite {
-		return a.databaseAt(sqlite.URLOf(filepath.Join(dir, "scratch.db")))
+		return a.databaseAt(direct(sqlite.URLOf(filepath.Join(dir, "scratch.db"))))
 	}
 	hint := fmt.Sprintf("name a %s server for scratch copies with `snapcli targets add %q --scratch URL`", kind, t.Name)
-	raw := t.Scratch
-	if raw == "" {
-		raw = t.Destination
-	}
-	if raw == "" {
+	if t.scratch().raw == "" {
 		return database{},
 			snap.Usage(fmt.Sprintf("the target %q has neither a destination nor a scratch server, and SQL never runs "+
 				"on the source", t.Name), hint)
 	}
-	place, err := a.databaseAt(raw)
+	place, err := a.databaseAt(t.scratch())
 	if err != nil {
 		return database{}, err
 	}

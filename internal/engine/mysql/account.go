@@ -140,8 +140,14 @@ func (m maker) revokeRights(ctx context.Context, database string, routines []def
 func (s *scratch) inside() database {
 	d := s.here
 	if s.account.exists() {
-		d.user, d.password = s.account.User, s.account.password
+		return d.as(s.account)
 	}
+	return d
+}
+
+// as returns the database with the account's credentials.
+func (d database) as(a account) database {
+	d.user, d.password, d.way = a.User, a.password, d.way.WithPassword()
 	return d
 }
 
@@ -192,8 +198,7 @@ func (a account) asOwner(ctx context.Context, server *sql.DB, place database) (*
 	if err := grantOn(ctx, server, place.name, a); err != nil {
 		return nil, nil, err
 	}
-	place.user, place.password = a.User, a.password
-	db, err := place.open(place.name)
+	db, err := place.as(a).open(place.name)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -103,8 +103,8 @@ var _ engine.Mender = Engine{}
 
 // Leftovers implements [engine.Mender]. It lists the databases and accounts of loads that no longer
 // run.
-func (Engine) Leftovers(ctx context.Context, raw string) ([]string, error) {
-	d, err := parse(raw)
+func (e Engine) Leftovers(ctx context.Context, raw string) ([]string, error) {
+	d, err := e.parse(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -130,8 +130,8 @@ func leftOn(ctx context.Context, server querier) ([]string, error) {
 // Mend implements [engine.Mender]. It tries a set-aside journal once more, and then removes it
 // whether or not that succeeded. It removes journals of other accounts without using them, except
 // those that have the only copy of a database's triggers.
-func (Engine) Mend(ctx context.Context, raw string) ([]string, error) {
-	d, err := parse(raw)
+func (e Engine) Mend(ctx context.Context, raw string) ([]string, error) {
+	d, err := e.parse(raw)
 	if err != nil {
 		return nil, err
 	}

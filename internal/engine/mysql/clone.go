@@ -22,8 +22,8 @@ var _ engine.Cloner = Engine{}
 // never leave the server.
 
 // Named implements [engine.Cloner].
-func (Engine) Named(raw, name string) (string, error) {
-	d, err := parse(raw)
+func (e Engine) Named(raw, name string) (string, error) {
+	d, err := e.parse(raw)
 	return d.named(name).url(), err
 }
 
@@ -37,7 +37,7 @@ func (e Engine) CanClone(ctx context.Context, raw string) error {
 		last := needs[len(needs)-1]
 		return &snap.Error{Code: snap.CodeForbidden, Detail: last.What, Hint: "have an administrator run: " + last.Mend}
 	}
-	return onServer(raw, func(d database, db *sql.DB) error {
+	return e.onServer(raw, func(d database, db *sql.DB) error {
 		var readOnly bool
 		if err := db.QueryRowContext(ctx, "SELECT @@global.read_only").Scan(&readOnly); err != nil || !readOnly {
 			return err
@@ -49,8 +49,8 @@ func (e Engine) CanClone(ctx context.Context, raw string) error {
 }
 
 // onServer calls f with a pool of connections to the server of a database.
-func onServer(raw string, f func(database, *sql.DB) error) error {
-	d, err := parse(raw)
+func (e Engine) onServer(raw string, f func(database, *sql.DB) error) error {
+	d, err := e.parse(raw)
 	if err != nil {
 		return err
 	}
@@ -64,8 +64,8 @@ func onServer(raw string, f func(database, *sql.DB) error) error {
 
 // Seal implements [engine.Cloner]. MySQL makes the database read-only. MariaDB cannot; there the
 // mark shows most writes, but not one that the server forgot about by a restart.
-func (Engine) Seal(ctx context.Context, raw string) (mark string, err error) {
-	err = onServer(raw, func(d database, db *sql.DB) error {
+func (e Engine) Seal(ctx context.Context, raw string) (mark string, err error) {
+	err = e.onServer(raw, func(d database, db *sql.DB) error {
 		_, err := db.ExecContext(ctx, "ALTER DATABASE "+quote(d.name)+" READ ONLY = 1")
 		if n := number(err); err != nil && n != erSyntax && n != erNoRight {
 			return err
@@ -106,12 +106,12 @@ func unchanged(before, now string) bool {
 }
 
 // Copy implements [engine.Cloner].
-func (Engine) Copy(ctx context.Context, from, to string, o engine.CopyOptions) error {
-	source, err := parse(from)
+func (e Engine) Copy(ctx context.Context, from, to string, o engine.CopyOptions) error {
+	source, err := e.parse(from)
 	if err != nil {
 		return err
 	}
-	return onServer(to, func(d database, db *sql.DB) error {
+	return e.onServer(to, func(d database, db *sql.DB) error {
 		if !strings.HasPrefix(d.name, engine.ClonePrefix) {
 			return fmt.Errorf("%q is not a clone", d.name)
 		}
@@ -132,7 +132,7 @@ func (Engine) Copy(ctx context.Context, from, to string, o engine.CopyOptions) e
 // requireRoom returns an error if the disk of a server on this machine cannot hold another copy of a
 // database.
 func requireRoom(ctx context.Context, db *sql.DB, on database, name string) error {
-	if on.socket == "" && !snap.IsLoopback(on.host) {
+	if on.way.Through() != "" || on.socket == "" && !snap.IsLoopback(on.host) {
 		return nil
 	}
 	found, err := lookUp(ctx, db, name)
@@ -358,7 +358,7 @@ func (e Engine) Recover(ctx context.Context, raw string) error {
 
 // Drop implements [engine.Cloner].
 func (e Engine) Drop(ctx context.Context, raw string) error {
-	d, err := parse(raw)
+	d, err := e.parse(raw)
 	if err != nil {
 		return err
 	}
@@ -368,7 +368,7 @@ func (e Engine) Drop(ctx context.Context, raw string) error {
 	if _, err := e.Mend(ctx, raw); err != nil { // else a killed copy could still put its tables in place
 		return err
 	}
-	return onServer(raw, func(d database, db *sql.DB) error {
+	return e.onServer(raw, func(d database, db *sql.DB) error {
 		ids, err := names(ctx, db, "SELECT id FROM information_schema.processlist WHERE db = ?", d.name)
 		if err != nil {
 			return err
@@ -394,14 +394,14 @@ func (e Engine) Drop(ctx context.Context, raw string) error {
 }
 
 // Look implements [engine.Cloner].
-func (Engine) Look(ctx context.Context, urls []string) (all []engine.Look, err error) {
+func (e Engine) Look(ctx context.Context, urls []string) (all []engine.Look, err error) {
 	if len(urls) == 0 {
 		return nil, nil
 	}
 	all = make([]engine.Look, len(urls))
-	err = onServer(urls[0], func(_ database, db *sql.DB) error {
+	err = e.onServer(urls[0], func(_ database, db *sql.DB) error {
 		for i, raw := range urls {
-			d, err := parse(raw)
+			d, err := e.parse(raw)
 			if err != nil {
 				return err
 			}

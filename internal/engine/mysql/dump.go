@@ -30,8 +30,8 @@ const (
 
 // Dump implements [engine.Engine]. If the user can block writers for a moment (the privilege
 // RELOAD), several connections read the same moment concurrently; otherwise one connection reads.
-func (Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Options) (engine.Info, error) {
-	d, err := parse(raw)
+func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Options) (engine.Info, error) {
+	d, err := e.parse(raw)
 	if err != nil {
 		return engine.Info{}, err
 	}

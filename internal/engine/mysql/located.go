@@ -10,10 +10,10 @@ var _ engine.Locator = Engine{}
 
 // Located implements [engine.Locator]. It reads the user's option file. A socket counts as a port of
 // this machine.
-func (Engine) Located(raw string) ([]engine.Location, error) {
-	d, err := parse(raw)
+func (e Engine) Located(raw string) ([]engine.Location, error) {
+	d, err := e.parse(raw)
 	if err != nil {
 		return nil, err
 	}
-	return []engine.Location{{Host: net.JoinHostPort(d.host, d.port), Database: d.name}}, nil
+	return []engine.Location{{From: e.Way.Host(), Host: net.JoinHostPort(d.host, d.port), Database: d.name}}, nil
 }

@@ -28,16 +28,28 @@ import (
 
 	"snap"
 	"snap/internal/engine"
+	"snap/internal/reach"
 )
 
 // Engine is the engine for MySQL and MariaDB.
-type Engine struct{}
+type Engine struct {
+	// Way is how the server is reached. Nil is directly.
+	Way *reach.Way
+}
 
 // database is a database on a server, with the settings to connect to it.
 type database struct {
 	name, user, password string
 	host, port, socket   string
 	tls                  encryption
+	way                  *reach.Way
+}
+
+// parse parses a database URL for a server that is reached in the engine's way.
+func (e Engine) parse(raw string) (database, error) {
+	d, err := parse(raw)
+	d.way = e.Way
+	return d, err
 }
 
 // parse parses a database URL: mysql://user@host:3306/name?tls=true, or with ?socket=/path for a
@@ -114,6 +126,16 @@ func (d database) open(name string) (*sql.DB, error) {
 	c.MaxAllowedPacket = 0 // the server reports the error
 	c.Params = map[string]string{"wait_timeout": patient}
 	c.Logger = &driver.NopLogger{}
+	c.DialFunc = d.way.Dial
+	// A token, unlike a password, has to be sent as it is. Only a verified server gets it.
+	c.AllowCleartextPasswords = d.way.AsksPassword() && (d.tls.mode == tlsVerify || d.tls.mode == tlsVerifyCA)
+	err = c.Apply(driver.BeforeConnect(func(ctx context.Context, c *driver.Config) (err error) {
+		c.Passwd, err = d.way.Prepare(ctx, c.Passwd)
+		return err
+	}))
+	if err != nil {
+		return nil, err
+	}
 	connector, err := driver.NewConnector(c)
 	if err != nil {
 		return nil, &snap.Error{Code: snap.CodeUsage, Detail: "the MySQL URL is invalid",
@@ -131,9 +153,9 @@ const patient = "86400, net_write_timeout = 86400, sql_select_limit = 1844674407
 
 func (d database) where() string {
 	if d.socket != "" {
-		return "at " + d.socket
+		return "at " + d.socket + d.way.Says()
 	}
-	return "at " + net.JoinHostPort(d.host, d.port)
+	return "at " + net.JoinHostPort(d.host, d.port) + d.way.Says()
 }
 
 // Error numbers of the server, from its manual.
@@ -186,6 +208,9 @@ func (d database) failure(err error) error {
 	case erAccessDenied:
 		e.Detail = fmt.Sprintf("the MySQL server %s refused the user %q or the password", d.where(), d.user)
 		e.Hint = "set the password as ${NAME} in the URL, or in ~/.my.cnf"
+		if d.way.AsksPassword() {
+			e.Hint = "check the user in the URL, and the program that prints the password"
+		}
 		if d.tls.mode == "" || d.tls.mode == tlsOff {
 			e.Hint += "; if the account requires TLS, add ?tls=true to the URL"
 		}
@@ -223,6 +248,9 @@ func (d database) unreached(err error) (detail, hint string) {
 	case errors.As(err, &untrusted):
 		return fmt.Sprintf("the certificate of the MySQL server %s cannot be verified: %s", d.where(), untrusted.Err),
 			"give the certificate authority with &tls-ca=FILE in the URL, and use the host of the certificate"
+	case errors.Is(err, driver.ErrCleartextPassword):
+		return fmt.Sprintf("the MySQL server %s asks for the password as plain text", d.where()),
+			"add ?tls=true to the URL, and set password_command: only then is it sent, to a verified server"
 	case errors.Is(err, driver.ErrNoTLS):
 		return fmt.Sprintf("the MySQL server %s does not offer TLS", d.where()),
 			"turn TLS on there, or remove tls from the URL"
@@ -247,8 +275,8 @@ func isConnectionLost(err error) bool {
 }
 
 // Check implements [engine.Engine].
-func (Engine) Check(ctx context.Context, raw string) (engine.Info, error) {
-	d, err := parse(raw)
+func (e Engine) Check(ctx context.Context, raw string) (engine.Info, error) {
+	d, err := e.parse(raw)
 	if err != nil {
 		return engine.Info{}, err
 	}

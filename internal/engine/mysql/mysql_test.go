@@ -197,7 +197,12 @@ func dumpOf(b []byte, info engine.Info) engine.Dump {
 
 func load(t testing.TB, url string, d engine.Dump, terminate bool) error {
 	t.Helper()
-	s, err := Engine{}.Restore(t.Context(), url, d, engine.Options{Jobs: 2})
+	return loadBy(t, Engine{}, url, d, terminate)
+}
+
+func loadBy(t testing.TB, e Engine, url string, d engine.Dump, terminate bool) error {
+	t.Helper()
+	s, err := e.Restore(t.Context(), url, d, engine.Options{Jobs: 2})
 	if err != nil {
 		return err
 	}

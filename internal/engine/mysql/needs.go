@@ -22,8 +22,8 @@ var (
 
 // Needs implements [engine.Inspector]. For a user with roles, whose privileges are defined
 // elsewhere, it reports nothing.
-func (Engine) Needs(ctx context.Context, raw string, u engine.Use) ([]engine.Need, error) {
-	d, err := parse(raw)
+func (e Engine) Needs(ctx context.Context, raw string, u engine.Use) ([]engine.Need, error) {
+	d, err := e.parse(raw)
 	if err != nil {
 		return nil, err
 	}

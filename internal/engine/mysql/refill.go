@@ -19,9 +19,9 @@ var _ engine.Refiller = Engine{}
 
 // Refill implements [engine.Refiller]. The server checks no foreign keys meanwhile, so that it is
 // done at the end. Triggers cannot be turned off, so that tables with triggers are refused.
-func (Engine) Refill(ctx context.Context, raw string, dump engine.Dump, only []string, o engine.Options) (
+func (e Engine) Refill(ctx context.Context, raw string, dump engine.Dump, only []string, o engine.Options) (
 	[]engine.Table, error) {
-	d, err := parse(raw)
+	d, err := e.parse(raw)
 	if err != nil {
 		return nil, err
 	}

@@ -24,8 +24,8 @@ import (
 )
 
 // Restore implements [engine.Engine].
-func (Engine) Restore(ctx context.Context, raw string, dump engine.Dump, o engine.Options) (engine.Scratch, error) {
-	d, err := parse(raw)
+func (e Engine) Restore(ctx context.Context, raw string, dump engine.Dump, o engine.Options) (engine.Scratch, error) {
+	d, err := e.parse(raw)
 	if err != nil {
 		return nil, err
 	}

@@ -114,8 +114,13 @@ func TestChoice(t *testing.T) {
 
 func chosen(t *testing.T, url string, o engine.Options) engine.Dump {
 	t.Helper()
+	return chosenBy(t, Engine{}, url, o)
+}
+
+func chosenBy(t *testing.T, e Engine, url string, o engine.Options) engine.Dump {
+	t.Helper()
 	var b bytes.Buffer
-	info, err := Engine{}.Dump(t.Context(), url, &b, o)
+	info, err := e.Dump(t.Context(), url, &b, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 var _ engine.Cloner = Engine{}
 
 // Named implements [engine.Cloner].
-func (Engine) Named(raw, name string) (string, error) {
-	d, err := parse(raw)
+func (e Engine) Named(raw, name string) (string, error) {
+	d, err := e.parse(raw)
 	return d.named(name).url(), err
 }
 
@@ -73,13 +73,13 @@ func (c *copier) check(ctx context.Context) error {
 }
 
 // CanClone implements [engine.Cloner].
-func (Engine) CanClone(ctx context.Context, raw string) error {
-	return copying(ctx, raw, func(*copier) error { return nil })
+func (e Engine) CanClone(ctx context.Context, raw string) error {
+	return e.copying(ctx, raw, func(*copier) error { return nil })
 }
 
 // copying calls f with a session on the server of a database.
-func copying(ctx context.Context, raw string, f func(*copier) error) error {
-	d, err := parse(raw)
+func (e Engine) copying(ctx context.Context, raw string, f func(*copier) error) error {
+	d, err := e.parse(raw)
 	if err != nil {
 		return err
 	}
@@ -94,8 +94,8 @@ func copying(ctx context.Context, raw string, f func(*copier) error) error {
 // Seal implements [engine.Cloner]: nobody can connect to the database, not even a superuser. The
 // mark is the version of the database's row in the catalog, which changes when somebody allows
 // connections again.
-func (Engine) Seal(ctx context.Context, raw string) (mark string, err error) {
-	err = copying(ctx, raw, func(c *copier) error {
+func (e Engine) Seal(ctx context.Context, raw string) (mark string, err error) {
+	err = e.copying(ctx, raw, func(c *copier) error {
 		_, err := c.Exec(ctx, "ALTER DATABASE "+c.quoted()+" ALLOW_CONNECTIONS false")
 		if err == nil {
 			mark, err = c.mark(ctx)
@@ -115,12 +115,12 @@ func (c *copier) mark(ctx context.Context) (mark string, err error) {
 }
 
 // Copy implements [engine.Cloner].
-func (Engine) Copy(ctx context.Context, from, to string, o engine.CopyOptions) error {
-	d, err := parse(to)
+func (e Engine) Copy(ctx context.Context, from, to string, o engine.CopyOptions) error {
+	d, err := e.parse(to)
 	if err != nil {
 		return err
 	}
-	return copying(ctx, from, func(c *copier) error {
+	return e.copying(ctx, from, func(c *copier) error {
 		if err := holdName(ctx, c.Conn, d.name()); err != nil {
 			return err
 		}
@@ -238,12 +238,12 @@ const (
 
 // Reset implements [engine.Cloner]: the copy is created next to the clone, and two renames in one
 // transaction put it in place.
-func (Engine) Reset(ctx context.Context, from, to string, o engine.CopyOptions) error {
-	source, err := parse(from)
+func (e Engine) Reset(ctx context.Context, from, to string, o engine.CopyOptions) error {
+	source, err := e.parse(from)
 	if err != nil {
 		return err
 	}
-	d, err := parse(to)
+	d, err := e.parse(to)
 	if err == nil {
 		err = d.requireClone()
 	}
@@ -329,15 +329,15 @@ func (d database) requireClone() error {
 
 // onClone calls f with a session on the server of a clone, and the lock on the clone's name. It
 // waits for a session of a killed client that may still be creating the database.
-func onClone(ctx context.Context, raw string, f func(*copier) error) error {
-	d, err := parse(raw)
+func (e Engine) onClone(ctx context.Context, raw string, f func(*copier) error) error {
+	d, err := e.parse(raw)
 	if err == nil {
 		err = d.requireClone()
 	}
 	if err != nil {
 		return err
 	}
-	return copying(ctx, raw, func(c *copier) error {
+	return e.copying(ctx, raw, func(c *copier) error {
 		if err := holdName(ctx, c.Conn, c.name()); err != nil {
 			return err
 		}
@@ -356,13 +356,13 @@ func (c *copier) recover(ctx context.Context) error {
 }
 
 // Recover implements [engine.Cloner].
-func (Engine) Recover(ctx context.Context, raw string) error {
-	return onClone(ctx, raw, func(c *copier) error { return c.recover(ctx) })
+func (e Engine) Recover(ctx context.Context, raw string) error {
+	return e.onClone(ctx, raw, func(c *copier) error { return c.recover(ctx) })
 }
 
 // Drop implements [engine.Cloner].
-func (Engine) Drop(ctx context.Context, raw string) error {
-	return onClone(ctx, raw, func(c *copier) error {
+func (e Engine) Drop(ctx context.Context, raw string) error {
+	return e.onClone(ctx, raw, func(c *copier) error {
 		if err := c.recover(ctx); err != nil {
 			return err
 		}
@@ -372,11 +372,11 @@ func (Engine) Drop(ctx context.Context, raw string) error {
 }
 
 // Look implements [engine.Cloner].
-func (Engine) Look(ctx context.Context, urls []string) ([]engine.Look, error) {
+func (e Engine) Look(ctx context.Context, urls []string) ([]engine.Look, error) {
 	if len(urls) == 0 {
 		return nil, nil
 	}
-	d, err := parse(urls[0])
+	d, err := e.parse(urls[0])
 	if err != nil {
 		return nil, err
 	}
@@ -387,7 +387,7 @@ func (Engine) Look(ctx context.Context, urls []string) ([]engine.Look, error) {
 	defer conn.Close(context.WithoutCancel(ctx))
 	all := make([]engine.Look, len(urls))
 	for i, raw := range urls {
-		d, err := parse(raw)
+		d, err := e.parse(raw)
 		if err != nil {
 			return nil, err
 		}

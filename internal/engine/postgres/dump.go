@@ -2,10 +2,12 @@ package postgres
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os/exec"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -17,7 +19,7 @@ import (
 
 // Dump implements [engine.Engine].
 func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Options) (engine.Info, error) {
-	d, err := parse(raw)
+	d, err := e.parse(raw)
 	if err != nil {
 		return engine.Info{}, err
 	}
@@ -142,7 +144,7 @@ func schemaMoved(err error) bool {
 func (d database) dump(ctx context.Context, t tool, snapshot string, w io.Writer) (map[[2]string]tally, []string,
 	error) {
 	via, err := d.relay(ctx)
-	if errors.Is(err, errNoRelay) {
+	if errors.Is(err, errNoSocket) {
 		return d.dumpVia(ctx, nil, t, snapshot, w)
 	}
 	if err != nil {
@@ -159,10 +161,22 @@ func (d database) dump(ctx context.Context, t tool, snapshot string, w io.Writer
 // dumpVia dumps through a relay, or without one.
 func (d database) dumpVia(ctx context.Context, via *relay, t tool, snapshot string, w io.Writer) (map[[2]string]tally,
 	[]string, error) {
-	cmd, said := t.command(ctx, d, d.dumpArguments(t, snapshot)...)
-	if via != nil {
-		cmd, said = via.command(ctx, t, d.dumpArguments(t, snapshot)...)
+	args := d.dumpArguments(t, snapshot)
+	if via == nil {
+		cmd, said, done, err := d.program(ctx, t, args...)
+		if err != nil {
+			return nil, nil, err
+		}
+		counts, warnings, err := d.dumpBy(ctx, cmd, said, nil, snapshot, w)
+		return counts, warnings, cmp.Or(done(), err)
 	}
+	cmd, said := via.command(ctx, t, args...)
+	return d.dumpBy(ctx, cmd, said, via, snapshot, w)
+}
+
+// dumpBy runs pg_dump.
+func (d database) dumpBy(ctx context.Context, cmd *exec.Cmd, said *engine.Speech, via *relay, snapshot string,
+	w io.Writer) (map[[2]string]tally, []string, error) {
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, nil, fmt.Errorf("start pg_dump: %w", err)

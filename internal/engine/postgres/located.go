@@ -11,13 +11,14 @@ var _ engine.Locator = Engine{}
 
 // Located implements [engine.Locator]. It reads service files and environment variables, and returns
 // each of several hosts.
-func (Engine) Located(raw string) ([]engine.Location, error) {
-	d, err := parse(raw)
+func (e Engine) Located(raw string) ([]engine.Location, error) {
+	d, err := e.parse(raw)
 	if err != nil {
 		return nil, err
 	}
 	at := func(host string, port uint16) engine.Location {
-		return engine.Location{Host: net.JoinHostPort(host, strconv.Itoa(int(port))), Database: d.name()}
+		return engine.Location{From: e.Way.Host(),
+			Host: net.JoinHostPort(host, strconv.Itoa(int(port))), Database: d.name()}
 	}
 	all := []engine.Location{at(d.config.Host, d.config.Port)}
 	for _, other := range d.config.Fallbacks {

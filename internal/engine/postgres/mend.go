@@ -17,7 +17,7 @@ const (
 
 // Leftovers implements engine.Mender. It lists the databases and roles of loads that have ended.
 func (e Engine) Leftovers(ctx context.Context, raw string) ([]string, error) {
-	d, err := parse(raw)
+	d, err := e.parse(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func (e Engine) Leftovers(ctx context.Context, raw string) ([]string, error) {
 
 // Mend implements engine.Mender: it drops what Leftovers names.
 func (e Engine) Mend(ctx context.Context, raw string) (removed []string, err error) {
-	d, err := parse(raw)
+	d, err := e.parse(raw)
 	if err != nil {
 		return nil, err
 	}

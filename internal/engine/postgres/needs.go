@@ -18,7 +18,7 @@ const oldestTool = 13
 
 // Needs implements [engine.Inspector].
 func (e Engine) Needs(ctx context.Context, raw string, u engine.Use) ([]engine.Need, error) {
-	d, err := parse(raw)
+	d, err := e.parse(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -104,8 +104,8 @@ SELECT format('the database %I belongs to %I, and the user %I is not allowed to 
 var _ engine.Replacer = Engine{}
 
 // RequireReplaceable implements [engine.Replacer].
-func (Engine) RequireReplaceable(ctx context.Context, raw string) error {
-	d, err := parse(raw)
+func (e Engine) RequireReplaceable(ctx context.Context, raw string) error {
+	d, err := e.parse(raw)
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ import (
 	"snap"
 	"snap/internal/engine"
 	"snap/internal/engine/charset"
+	"snap/internal/reach"
 )
 
 // Engine is the PostgreSQL engine.
@@ -34,12 +35,16 @@ type Engine struct {
 	// LockPatience is how long a load into an existing database waits for the locks of others when it
 	// replaces the content. 0 is half a minute.
 	LockPatience time.Duration
+
+	// Way is how the server is reached. Nil is directly.
+	Way *reach.Way
 }
 
 // database is a database on a server, with the settings to connect to it.
 type database struct {
 	raw    string
 	config *pgx.ConnConfig
+	way    *reach.Way
 
 	encoding string     // of its strings, set by a dump
 	left     *selection // set by a dump of chosen objects
@@ -68,11 +73,22 @@ func parse(raw string) (database, error) {
 	return database{raw: raw, config: config}, nil
 }
 
+// parse parses a database URL for a server that is reached in the engine's way.
+func (e Engine) parse(raw string) (database, error) {
+	d, err := parse(raw)
+	if err == nil && e.Way.Through() != "" {
+		d.config.DialFunc = e.Way.Dial
+		d.config.LookupFunc = func(_ context.Context, host string) ([]string, error) { return []string{host}, nil }
+	}
+	d.way = e.Way
+	return d, err
+}
+
 // named returns another database of the same server.
 func (d database) named(name string) database {
 	config := d.config.Copy()
 	config.Database = name
-	return database{raw: d.raw, config: config}
+	return database{raw: d.raw, config: config, way: d.way}
 }
 
 // name returns the database's name.
@@ -128,7 +144,12 @@ func (d database) environment() []string {
 // may create a function in the database could have it called in place of PostgreSQL's, with the
 // user's privileges.
 func (d database) connect(ctx context.Context) (*pgx.Conn, error) {
-	conn, err := pgx.ConnectConfig(ctx, d.config)
+	config := d.config.Copy()
+	var err error
+	if config.Password, err = d.way.Prepare(ctx, config.Password); err != nil {
+		return nil, err
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
 	if err == nil {
 		if _, err = conn.PgConn().Exec(ctx, builtInNames).ReadAll(); err != nil {
 			conn.Close(context.WithoutCancel(ctx))
@@ -171,14 +192,17 @@ func (d database) maintenance(ctx context.Context) (*pgx.Conn, error) {
 
 // local reports whether the server's address is on this machine.
 func (d database) local() bool {
-	return snap.IsLoopback(d.config.Host) || strings.HasPrefix(d.config.Host, "/")
+	return d.way.Through() == "" && (snap.IsLoopback(d.config.Host) || strings.HasPrefix(d.config.Host, "/"))
 }
 
 func (d database) where() string {
-	if strings.HasPrefix(d.config.Host, "/") {
-		return "on this machine"
+	switch {
+	case !strings.HasPrefix(d.config.Host, "/"):
+		return "at " + net.JoinHostPort(d.config.Host, strconv.Itoa(int(d.config.Port))) + d.way.Says()
+	case d.way.Through() != "":
+		return "at " + d.config.Host + d.way.Says()
 	}
-	return "at " + net.JoinHostPort(d.config.Host, strconv.Itoa(int(d.config.Port)))
+	return "on this machine"
 }
 
 // SQLSTATE codes, appendix A of PostgreSQL's manual.
@@ -221,6 +245,9 @@ func (d database) failure(err error) error {
 	case state(err) == stateBadPassword || state(err) == stateBadLogin:
 		e.Detail = fmt.Sprintf("the PostgreSQL server %s refused the user %q or the password", d.where(), d.config.User)
 		e.Hint = "set the password as ${NAME} in the URL, in PGPASSWORD or in ~/.pgpass"
+		if d.way.AsksPassword() {
+			e.Hint = "check the user in the URL, and the program that prints the password"
+		}
 	case state(err) == stateDiskFull:
 		e.Code = snap.CodeStorageFull
 		e.Detail = fmt.Sprintf("the PostgreSQL server %s has no space left on its disk", d.where())
@@ -251,7 +278,7 @@ func message(err error) string {
 
 // Check implements [engine.Engine].
 func (e Engine) Check(ctx context.Context, raw string) (engine.Info, error) {
-	d, err := parse(raw)
+	d, err := e.parse(raw)
 	if err != nil {
 		return engine.Info{}, err
 	}

@@ -19,7 +19,7 @@ var _ engine.Refiller = Engine{}
 // checks them for each statement otherwise, and truncates no table that others reference.
 func (e Engine) Refill(ctx context.Context, raw string, dump engine.Dump, only []string, o engine.Options) (
 	[]engine.Table, error) {
-	d, err := parse(raw)
+	d, err := e.parse(raw)
 	if err != nil {
 		return nil, err
 	}

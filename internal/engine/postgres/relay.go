@@ -7,15 +7,9 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"slices"
-	"strings"
-	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
@@ -28,7 +22,7 @@ import (
 // them from pg_dump as much again.
 type relay struct {
 	listener net.Listener
-	dir      string // of the socket; only this user can enter it
+	dir      string // of the private socket
 	server   *pgconn.HijackedConn
 
 	rows  chan []byte // chunks of rows; nil at the end of each table
@@ -48,14 +42,10 @@ func (d database) relay(ctx context.Context) (*relay, error) {
 	}
 	r := &relay{rows: make(chan []byte, relayed), free: make(chan []byte, relayed), ended: make(chan struct{}),
 		done: make(chan struct{})}
-	if err = conn.PgConn().SyncConn(ctx); err == nil {
-		r.server, err = conn.PgConn().Hijack()
-	}
-	if err != nil {
-		conn.Close(context.WithoutCancel(ctx))
+	if r.server, err = hijack(ctx, conn); err != nil {
 		return nil, d.failure(err)
 	}
-	if err := r.listen(ctx); err != nil {
+	if r.listener, r.dir, err = privateSocket(ctx); err != nil {
 		r.server.Conn.Close()
 		return nil, err
 	}
@@ -63,49 +53,9 @@ func (d database) relay(ctx context.Context) (*relay, error) {
 	return r, nil
 }
 
-const relayPort = "5432"
-
-// errNoRelay reports that this machine cannot run a relay.
-var errNoRelay = errors.New("a relay is not possible on this machine")
-
-func (r *relay) listen(ctx context.Context) (err error) {
-	sweepSockets(os.TempDir())
-	if r.dir, err = os.MkdirTemp("", socketPrefix); err != nil {
-		return errors.Join(errNoRelay, err)
-	}
-	if r.listener, err = (&net.ListenConfig{}).Listen(ctx, "unix",
-		filepath.Join(r.dir, ".s.PGSQL."+relayPort)); err != nil {
-		os.RemoveAll(r.dir)
-		return errors.Join(errNoRelay, err)
-	}
-	return nil
-}
-
-// socketPrefix begins the name of a socket's folder.
-const socketPrefix = "snapcli-socket-"
-
-// sweepSockets removes the socket folders of builds that were killed before pg_dump connected.
-// Running builds need theirs only for a moment.
-func sweepSockets(temp string) {
-	left, _ := filepath.Glob(filepath.Join(temp, socketPrefix+"*"))
-	for _, dir := range left {
-		if info, err := os.Lstat(dir); err == nil && time.Since(info.ModTime()) > time.Hour {
-			os.RemoveAll(dir)
-		}
-	}
-}
-
-// command prepares a run of pg_dump against the relay. Environment variables for connecting apply
-// to the relay's own connection instead.
+// command prepares a run of pg_dump against the relay.
 func (r *relay) command(ctx context.Context, t tool, args ...string) (*exec.Cmd, *engine.Speech) {
-	config := r.server.Config
-	u := url.URL{Scheme: "postgres", RawQuery: url.Values{"host": {r.dir}, "port": {relayPort}}.Encode()}
-	place := database{raw: u.String(),
-		config: &pgx.ConnConfig{Config: pgconn.Config{Database: config.Database, User: config.User}}}
-	cmd, said := t.command(ctx, place, args...)
-	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PG") }),
-		place.environment()...)
-	return cmd, said
+	return socketCommand(ctx, t, r.dir, r.server.Config.Database, r.server.Config.User, args...)
 }
 
 // run relays until either side ends.
@@ -119,7 +69,8 @@ func (r *relay) run() {
 		return
 	}
 	defer client.Close()
-	if r.welcome(client) != nil {
+	b := pgproto3.NewBackend(client, client)
+	if _, err := b.ReceiveStartupMessage(); err != nil || welcome(b, r.server) != nil {
 		return
 	}
 	go func() {
@@ -130,21 +81,6 @@ func (r *relay) run() {
 	for err == nil {
 		err = a.pass()
 	}
-}
-
-// welcome starts the protocol with pg_dump, with the values that the server sent to the relay.
-func (r *relay) welcome(client net.Conn) error {
-	b := pgproto3.NewBackend(client, client)
-	if _, err := b.ReceiveStartupMessage(); err != nil {
-		return err
-	}
-	b.Send(&pgproto3.AuthenticationOk{})
-	for name, value := range r.server.ParameterStatuses {
-		b.Send(&pgproto3.ParameterStatus{Name: name, Value: value})
-	}
-	b.Send(&pgproto3.BackendKeyData{ProcessID: r.server.PID, SecretKey: r.server.SecretKey})
-	b.Send(&pgproto3.ReadyForQuery{TxStatus: r.server.TxStatus})
-	return b.Flush()
 }
 
 // nextTable calls see for each chunk of the next table's rows. A chunk is valid until see returns.
@@ -171,13 +107,8 @@ func (r *relay) close(ctx context.Context, failed bool) {
 	r.listener.Close()
 	r.server.Conn.Close()
 	<-r.ended
-	if !failed {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	if conn, err := pgconn.Construct(r.server); err == nil {
-		_ = conn.CancelRequest(ctx)
+	if failed {
+		cancelOn(ctx, r.server)
 	}
 }
 

@@ -153,7 +153,7 @@ func TestSocketsAreSwept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	sweepSockets(temp)
+	sweepSockets(t.Context(), temp)
 	if left, err := filepath.Glob(filepath.Join(temp, "*")); err != nil || !slices.Equal(left, []string{other, young}) {
 		t.Errorf("left are %v, %v", left, err)
 	}

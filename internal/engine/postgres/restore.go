@@ -25,7 +25,7 @@ const scratchMark = "snapcli: a scratch database, in use while its load runs"
 
 // Restore implements [engine.Engine].
 func (e Engine) Restore(ctx context.Context, raw string, dump engine.Dump, o engine.Options) (engine.Scratch, error) {
-	d, err := parse(raw)
+	d, err := e.parse(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -316,7 +316,10 @@ func (s *scratch) restore(ctx context.Context, run restoring, args ...string) er
 	defer stop(nil)
 	args = append(args, "--jobs="+strconv.Itoa(run.jobs))
 	args = append(args, restoresNeither...)
-	cmd, said := run.tool.command(ctx, s.here, args...)
+	cmd, said, done, err := s.here.program(ctx, run.tool, args...)
+	if err != nil {
+		return err
+	}
 	var ignored *ignoring
 	if setsUnknown(run.tool, run.server) {
 		ignored = &ignoring{said: said, failed: func() { stop(errors.New("pg_restore reported an error")) }}
@@ -325,7 +328,10 @@ func (s *scratch) restore(ctx context.Context, run restoring, args ...string) er
 		cmd.Args = append(cmd.Args, "--exit-on-error")
 	}
 	cmd.Args = append(cmd.Args, run.file)
-	err := cmd.Run()
+	err = cmd.Run()
+	if unreached := done(); unreached != nil {
+		return unreached
+	}
 	if err == nil || ignored != nil && ignored.onlyThose(err) {
 		return nil
 	}

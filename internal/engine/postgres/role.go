@@ -70,7 +70,7 @@ func (s *scratch) enter(ctx context.Context) (here database, ok bool) {
 func (d database) as(l loader) database {
 	config := d.config.Copy()
 	config.User, config.Password = l.name, l.password
-	return database{raw: d.raw, config: config, encoding: d.encoding}
+	return database{raw: d.raw, config: config, way: d.way.WithPassword(), encoding: d.encoding}
 }
 
 // onLoopback returns the database with a TCP address on this machine, if it is reached through a
@@ -81,7 +81,7 @@ func (d database) onLoopback() database {
 	}
 	config := d.config.Copy()
 	config.Host, config.Fallbacks = "127.0.0.1", nil
-	loopback := database{config: config, encoding: d.encoding}
+	loopback := database{config: config, way: d.way, encoding: d.encoding}
 	loopback.raw = "host=127.0.0.1"
 	return loopback
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os/exec"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -316,7 +317,17 @@ func (c *cutter) of(ctx context.Context, t engine.Table) (int64, error) {
 
 // dump runs pg_dump on the snapshot and writes its dump with only the chosen rows.
 func (c *cutter) dump(ctx context.Context, t tool, snapshot string, w io.Writer) ([]string, error) {
-	cmd, said := t.command(ctx, c.d, c.d.dumpArguments(t, snapshot)...)
+	cmd, said, done, err := c.d.program(ctx, t, c.d.dumpArguments(t, snapshot)...)
+	if err != nil {
+		return nil, err
+	}
+	warnings, err := c.dumpBy(ctx, cmd, said, snapshot, w)
+	return warnings, cmp.Or(done(), err)
+}
+
+// dumpBy runs pg_dump.
+func (c *cutter) dumpBy(ctx context.Context, cmd *exec.Cmd, said *engine.Speech, snapshot string, w io.Writer) (
+	[]string, error) {
 	stdout, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()

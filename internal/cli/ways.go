@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"strings"
+
+	"snap/internal/local"
+)
+
+// wayView is how the databases of a target are reached. Arguments of commands are hidden, because
+// they may be secret.
+type wayView struct {
+	Via                   string `json:"via,omitempty" doc:"SSH server through which the source is reached"`
+	PasswordBy            string `json:"password_command,omitempty" doc:"program that prints the source's password"`
+	DestinationVia        string `json:"destination_via,omitempty" doc:"the same for the destination"`
+	DestinationPasswordBy string `json:"destination_password_command,omitempty" doc:"the same for the destination"`
+	ScratchVia            string `json:"scratch_via,omitempty" doc:"the same for scratch"`
+	ScratchPasswordBy     string `json:"scratch_password_command,omitempty" doc:"the same for scratch"`
+}
+
+func viewWay(t local.Target) wayView {
+	return wayView{t.Via, programOf(t.PasswordBy), t.DestinationVia, programOf(t.DestinationPasswordBy),
+		t.ScratchVia, programOf(t.ScratchPasswordBy)}
+}
+
+// programOf returns a command without its arguments.
+func programOf(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return words[0] + " ..."
+}
+
+// settings returns the view as keys and values.
+func (v wayView) settings() [][2]string {
+	return [][2]string{{"via", v.Via}, {"password_command", v.PasswordBy}, {"destination_via", v.DestinationVia},
+		{"destination_password_command", v.DestinationPasswordBy}, {"scratch_via", v.ScratchVia},
+		{"scratch_password_command", v.ScratchPasswordBy}}
+}

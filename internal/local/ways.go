@@ -1,0 +1,89 @@
+package local
+
+import (
+	"os"
+	"slices"
+	"strings"
+
+	"snap"
+	"snap/internal/reach"
+)
+
+// place is one of a target's databases in the configuration.
+type place struct {
+	raw     string   // URL
+	via     string   // URL of an SSH server, or ""
+	command []string // prints the password, or nil
+	setting string   // key of the command
+}
+
+// The databases of a target. Settings for one of them do not apply to another: a password is only
+// sent to the server that it is for.
+
+func (t Target) source() place {
+	return place{t.Source, t.Via, t.PasswordBy, "targets." + t.Name + ".password_command"}
+}
+
+func (t Target) destination() place {
+	return place{t.Destination, t.DestinationVia, t.DestinationPasswordBy,
+		"targets." + t.Name + ".destination_password_command"}
+}
+
+// scratch is the server for scratch copies, which is the destination's unless it has its own URL.
+func (t Target) scratch() place {
+	if t.Scratch == "" {
+		return t.destination()
+	}
+	return place{t.Scratch, t.ScratchVia, t.ScratchPasswordBy, "targets." + t.Name + ".scratch_password_command"}
+}
+
+// direct is a database that is reached with nothing but its URL.
+func direct(raw string) place { return place{raw: raw} }
+
+// way returns how a database is reached.
+func (a *Agent) way(p place) (*reach.Way, error) {
+	via, err := expandURL(p.via, a.env)
+	if err != nil {
+		return nil, err
+	}
+	tunnel, err := a.tunnels.To(via)
+	if err != nil || len(p.command) == 0 {
+		return reach.NewWay(tunnel, nil), err
+	}
+	if err := checkCommand(p.command); err != nil {
+		return nil, err
+	}
+	words := slices.Clone(p.command)
+	if strings.ContainsAny(words[0], `/\`) {
+		words[0] = a.besideConfig(words[0])
+	}
+	return reach.NewWay(tunnel, &reach.Command{Setting: p.setting, Words: words}), nil
+}
+
+// wayFlaws reports settings with which a database cannot be reached.
+func (a *Agent) wayFlaws(at string, t Target, f *flaws) {
+	for prefix, p := range map[string]place{"": t.source(), "destination_": t.destination(),
+		"scratch_": {t.Scratch, t.ScratchVia, t.ScratchPasswordBy, ""}} {
+		if p.raw == "" && (p.via != "" || len(p.command) > 0) {
+			f.add(Flaw{Key: at + "." + prefix + "via", Doubt: true, Err: snap.Usage("it is for a database that the "+
+				"target does not have", "via is for the source, and destination_via for the destination")})
+		}
+		f.add(a.urlFlaw(at+"."+prefix+"via", p.via, func(via string) error {
+			_, err := a.tunnels.To(via)
+			return err
+		}))
+		f.add(Flaw{Key: at + "." + prefix + "password_command", Err: checkCommand(p.command)})
+	}
+}
+
+// checkCommand rejects a command that is one text with spaces: no shell splits it.
+func checkCommand(words []string) error {
+	if len(words) == 0 || words[0] != "" && (len(words) > 1 || !strings.Contains(words[0], " ")) {
+		return nil
+	}
+	if _, err := os.Stat(words[0]); err == nil {
+		return nil
+	}
+	return snap.Usage("password_command is not a program and its arguments",
+		"give a list, which no shell reads: [aws, rds, generate-db-auth-token, --hostname, db.example]")
+}
