@@ -94,6 +94,7 @@ func TestSharesWidenAndNarrowAtOnce(t *testing.T) {
 		{"a moment before its end", func() error { clock.Advance(time.Hour - time.Millisecond); return nil },
 			"alice adam mia gail gary"},
 		{"at its end", func() error { clock.Advance(time.Millisecond); return nil }, "alice adam mia"},
+		{"revoked when it was over", func() error { return alice.UnshareOrg(ctx, sn.ID, "globex") }, "alice adam mia"},
 		{"shared again", func() error { _, err := alice.ShareOrg(ctx, sn.ID, "globex", nil); return err },
 			"alice adam mia gail gary"},
 		{"revoked", func() error { return alice.UnshareOrg(ctx, sn.ID, "globex") }, "alice adam mia"},
@@ -103,6 +104,11 @@ func TestSharesWidenAndNarrowAtOnce(t *testing.T) {
 		if got := audience(t, c, sn.ID); got != step.want {
 			t.Fatalf("%s: seen by %q, want %q", step.name, got, step.want)
 		}
+	}
+	const ended = 4 // all but the one that was unshared twice
+	page, err := alice.Audit(ctx, api.AuditOptions{Snapshot: sn.ID, Action: snap.AuditUnshared})
+	if err != nil || len(page.Items) != ended {
+		t.Errorf("%d lines about shares that were ended, %v", len(page.Items), err)
 	}
 }
 
