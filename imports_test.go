@@ -38,7 +38,7 @@ var house = map[string]struct {
 	"internal/cli": {client, []string{
 		".", "api", "internal/schema", "internal/login", "internal/local", "internal/foreign", "internal/webui",
 		"internal/archive", "internal/transfer", "internal/disk", "internal/command", "internal/clone",
-		"internal/nightly", "internal/diff", "internal/card",
+		"internal/nightly", "internal/diff", "internal/card", "internal/certificate",
 	}},
 	"internal/clone":   {client, []string{".", "internal/engine", "internal/disk"}},
 	"internal/nightly": {client, []string{".", "internal/disk"}},
@@ -48,7 +48,7 @@ var house = map[string]struct {
 		".", "api", "internal/schema", "internal/engine", "internal/engine/postgres",
 		"internal/engine/mysql", "internal/engine/sqlite", "internal/archive", "internal/sanitize", "internal/reach",
 		"internal/foreign", "internal/transfer", "internal/profile", "internal/disk", "internal/clone",
-		"internal/nightly", "internal/diff", "internal/card",
+		"internal/nightly", "internal/diff", "internal/card", "internal/certificate",
 	}},
 	"internal/diff":           {client, []string{".", "internal/schema", "internal/engine"}},
 	"internal/profile":        {client, []string{".", "api", "internal/blob"}},
@@ -74,9 +74,10 @@ var house = map[string]struct {
 	"internal/sanitize": {client, []string{
 		".", "internal/schema", "internal/engine", "internal/personal", "internal/disk",
 	}},
-	"internal/personal": {client, nil},
-	"internal/archive":  {client, []string{".", "internal/schema"}},
-	"internal/transfer": {client, []string{".", "api", "internal/disk"}},
+	"internal/personal":    {client, nil},
+	"internal/certificate": {client, []string{"."}},
+	"internal/archive":     {client, []string{".", "internal/schema"}},
+	"internal/transfer":    {client, []string{".", "api", "internal/disk"}},
 	"internal/webui": {client, []string{
 		".", "api", "internal/card", "internal/clone", "internal/disk", "internal/local", "internal/login",
 		"internal/look",

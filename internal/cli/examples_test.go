@@ -142,6 +142,8 @@ var exampleBefore = map[string]string{
 		"prepare cloud channels add three\n",
 	"snapcli reset":                  "prepare clone shop --name pr-12\n",
 	"snapcli clones drop":            "prepare clone shop --name pr-12\n",
+	"snapcli keys export":            "prepare keys new --name ci\n",
+	"snapcli keys revoke":            "prepare keys new --name ci\n",
 	"snapcli trust remove":           "prepare trust add org:globex\n",
 	"snapcli cloud retention remove": "prepare cloud retention set shop --keep-last 5\n",
 }

@@ -40,6 +40,8 @@ var printed = []struct {
 	{"targets check", []checkedDatabase{}},
 	{"trust list", []trustView{}},
 	{"trust add", trustView{}},
+	{"keys list", []signingKeyView{}},
+	{"keys new, keys trust, keys revoke", signingKeyView{}},
 	{"config, config show", []setting{}},
 	{"config get", setting{}},
 	{"config import dbsnapper, config import greenmask", imported{}},

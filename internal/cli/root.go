@@ -56,7 +56,8 @@ func (a *app) root() *cobra.Command {
 	add(root, groupClones, a.cloneCommand(), a.runCommand(), a.resetCommand(), a.clonesCommand())
 	add(root, groupCloud, a.cloudCommand(), a.loginCommand(), a.logoutCommand(), a.switchCommand(),
 		a.whoamiCommand())
-	add(root, groupHere, a.initCommand(), a.targetsCommand(), a.snapshotsCommand(), a.trustCommand(), a.configCommand(),
+	add(root, groupHere, a.initCommand(), a.targetsCommand(), a.snapshotsCommand(), a.trustCommand(), a.keysCommand(),
+		a.configCommand(),
 		a.serveCommand(), a.agentCommand(), a.doctorCommand())
 	add(root, "", a.completionCommand(), a.versionCommand())
 	root.AddCommand(topics()...)

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -12,13 +13,16 @@ import (
 
 func (a *app) localVerifyCommand() *cobra.Command {
 	var identity []string
+	var required bool
 	cmd := &cobra.Command{
 		Use:   "verify [NAME...]",
 		Short: "Read snapshot files and check every checksum in them",
 		Long: `Verify reads whole snapshot files and checks every checksum: of the files you
 name, or of all on this machine. It fails when one is damaged. It checks an
 encrypted file as a whole, and its content too when an identity on this machine
-opens it.`,
+opens it. A certificate must be of this file, state the file's rules, and be
+signed by a key that is known and not revoked; see ` + "`snapcli keys`" + `.
+--require-certificate fails for files that have none.`,
 		Example: examples("verify one", "snapcli snapshots verify shop-20261121T011600Z", "verify all",
 			"snapcli snapshots verify"),
 		ValidArgsFunction: a.completeLocal,
@@ -36,10 +40,11 @@ opens it.`,
 					args = append(args, s.Name)
 				}
 			}
-			return a.verify(cmd.Context(), agent, args, identity)
+			return a.verify(cmd.Context(), agent, args, required, identity)
 		},
 	}
 	identityFlag(cmd, &identity)
+	cmd.Flags().BoolVar(&required, "require-certificate", false, "fail when a file has no certificate")
 	a.jsonFlag(cmd)
 	return cmd
 }
@@ -53,6 +58,55 @@ type sound struct {
 
 	Encrypted int  `json:"encrypted,omitempty" doc:"to how many recipients"`
 	Inside    bool `json:"inside" doc:"every checksum was checked; false when it is encrypted and no identity opened it, so that only the file's and the encrypted part's were"`
+
+	Certificate *certified `json:"certificate,omitempty" doc:"who sanitized it and how; absent if it has none"`
+}
+
+// certified is the JSON form of a certificate that holds.
+type certified struct {
+	Key     string `json:"key" doc:"ID of the key that signed it"`
+	Name    string `json:"name,omitempty" doc:"name of the key on this machine"`
+	Source  string `json:"source" doc:"name of the original"`
+	SHA256  string `json:"source_sha256" doc:"SHA-256 of the original's file"`
+	Rules   string `json:"rules,omitempty" doc:"SHA-256 of the rules"`
+	SQL     string `json:"sql,omitempty" doc:"SHA-256 of the SQL"`
+	Masked  int    `json:"masked" doc:"number of columns that were masked"`
+	Kept    int    `json:"kept" doc:"number of columns that were kept"`
+	Dropped int    `json:"dropped" doc:"number of tables whose rows were dropped"`
+	Scanned int    `json:"scanned" doc:"number of originals that the leak scan searched for"`
+	Tool    string `json:"tool" doc:"version of snapcli"`
+}
+
+func viewCertificate(c *local.Certified) *certified {
+	if c == nil {
+		return nil
+	}
+	how := c.Predicate
+	v := &certified{Key: c.Key, Name: c.KeyName, Source: how.Source.Name, SHA256: how.Source.Digest.SHA256,
+		Rules: how.Rules, SQL: how.SQL, Masked: how.Masked, Kept: how.Kept, Dropped: how.Dropped, Tool: how.Tool}
+	if how.Scan != nil {
+		v.Scanned = how.Scan.Values
+	}
+	return v
+}
+
+// signedBy describes the certificate of a file.
+func signedBy(c *local.Certified) string {
+	if c == nil {
+		return ""
+	}
+	name := ""
+	if c.KeyName != "" {
+		name = " (" + c.KeyName + ")"
+	}
+	return fmt.Sprintf("; its certificate is by the key %s%s: %d columns masked, %d kept", c.Key, name,
+		c.Predicate.Masked, c.Predicate.Kept)
+}
+
+// needCertificate returns an error for a file without a certificate.
+func needCertificate(name string) error {
+	return &snap.Error{Code: snap.CodePolicy, Detail: fmt.Sprintf("the snapshot %s has no certificate", name),
+		Hint: "sanitize it on a machine with a signing key; see `snapcli keys`"}
 }
 
 // sealedSoundness describes how much of an encrypted file was checked.
@@ -64,22 +118,26 @@ func sealedSoundness(v local.Verified) string {
 	return said
 }
 
-func (a *app) verify(ctx context.Context, agent *local.Agent, names, identity []string) error {
+func (a *app) verify(ctx context.Context, agent *local.Agent, names []string, required bool, identity []string) error {
 	var failed []error
 	good := []sound{}
 	for _, name := range names {
 		report, end := a.progress()
 		v, err := agent.Verify(ctx, name, report, identity...)
 		end()
+		if err == nil && required && v.Certificate == nil {
+			err = needCertificate(name)
+		}
 		if err != nil {
 			failed = append(failed, named(err, name, len(names)))
 			continue
 		}
 		m := v.Manifest
-		good = append(good, sound{name, m.Type, m.Engine, len(m.Tables), v.Encrypted, v.Inside})
+		good = append(good, sound{name, m.Type, m.Engine, len(m.Tables), v.Encrypted, v.Inside,
+			viewCertificate(v.Certificate)})
 		if !a.flags.json {
-			a.done(name, "%s is intact: %s, %s%s%s", name, string(m.Type), string(m.Engine), tablesOf(len(m.Tables)),
-				sealedSoundness(v))
+			a.done(name, "%s is intact: %s, %s%s%s%s", name, string(m.Type), string(m.Engine), tablesOf(len(m.Tables)),
+				sealedSoundness(v), signedBy(v.Certificate))
 		}
 	}
 	if a.flags.json {

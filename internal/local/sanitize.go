@@ -47,6 +47,9 @@ func (a *Agent) Sanitize(ctx context.Context, target string, o SanitizeOptions, 
 	if err != nil {
 		return Snapshot{}, err
 	}
+	if _, _, err := a.signer(); err != nil { // before anything is made
+		return Snapshot{}, err
+	}
 	w := maskedCopy{target: t, original: original, identity: o.Identity, jobs: jobsOf(o.Jobs, t.Jobs),
 		named: o.Named}
 	if w.to, err = a.copyRecipients(o.Encrypt, t, original); err != nil {
@@ -91,10 +94,12 @@ func (w maskedCopy) draft(original archive.Manifest, how archive.Sanitized) draf
 		}
 		subset = &archive.Subset{Where: tables, Percent: subset.Percent, Start: subset.Start}
 	}
-	return draft{from: w.original.From, to: w.to, jobs: w.jobs, named: w.named, Manifest: archive.Manifest{
+	d := draft{from: w.original.From, source: w.original, to: w.to, jobs: w.jobs, named: w.named}
+	d.Manifest = archive.Manifest{
 		Target: w.target.Name, Type: snap.TypeSanitized, Engine: w.original.Engine, Sanitized: &how,
 		Subset: subset, Tables: original.Tables, // for the number of rows in the source
-	}}
+	}
+	return d
 }
 
 // copyRecipients returns the recipients of a masked copy. The copy of an encrypted original is

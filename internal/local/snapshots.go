@@ -42,6 +42,8 @@ type Snapshot struct {
 	// snapshot contains nothing about its tables.
 	Encrypted int             `json:"encrypted,omitempty"`
 	Subset    *archive.Subset `json:"subset,omitempty"` // set if it does not hold every row
+	// Certificate is the signed statement about how it was sanitized, or empty.
+	Certificate json.RawMessage `json:"certificate,omitempty"`
 	// Programs are the objects in it that can run code; [Agent.Describe] sets them.
 	Programs []schema.Program `json:"-"`
 	// Omitted are sentences about the parts of the source that it lacks; [Agent.Describe] sets them.

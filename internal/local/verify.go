@@ -13,11 +13,13 @@ type Verified struct {
 	archive.Manifest
 	Encrypted int  // number of recipients
 	Inside    bool // the encrypted content was checked too
+
+	Certificate *Certified // nil if it has none
 }
 
 // Verify reads the whole file and checks every checksum: those inside it, and the one recorded when
 // it was built or pulled. The content of an encrypted file is checked if one of the given
-// identities, or of the configuration's, decrypts it.
+// identities, or of the configuration's, decrypts it. A certificate is checked too.
 func (a *Agent) Verify(ctx context.Context, name string, p Progress, identity ...string) (Verified, error) {
 	s, err := a.Snapshot(name)
 	if err != nil {
@@ -35,7 +37,11 @@ func (a *Agent) Verify(ctx context.Context, name string, p Progress, identity ..
 	if err == nil {
 		err = verifyFile(ctx, r, s, p)
 	}
-	return Verified{Manifest: r.Manifest(), Encrypted: r.Encrypted(), Inside: !r.Locked()}, err
+	v := Verified{Manifest: r.Manifest(), Encrypted: r.Encrypted(), Inside: !r.Locked()}
+	if err == nil {
+		v.Certificate, err = a.checkCertificate(s, v)
+	}
+	return v, err
 }
 
 // Describe fills in what a record omits: the programs, the tables of an encrypted snapshot if one

@@ -34,8 +34,10 @@ const partSuffix = ".building"
 type draft struct {
 	archive.Manifest
 	from Provenance
-	to   []age.Recipient // recipients; nil means not encrypted
-	jobs int
+
+	source Snapshot        // the original that is sanitized
+	to     []age.Recipient // recipients; nil means not encrypted
+	jobs   int
 
 	subset *engine.Subset     // limits on the dump's rows; nil means all
 	choice Choice             // limits on the dump's objects
@@ -98,8 +100,12 @@ func (a *Agent) writeSnapshot(d draft, dump func(io.Writer) (engine.Info, error)
 	if err != nil {
 		return Snapshot{}, diskError(err, "write the snapshot")
 	}
-	s, err = a.admit(Snapshot{Target: m.Target, Name: m.Name, Type: m.Type, Engine: m.Engine, Size: sum.Size,
-		SHA256: sum.SHA256, Created: m.Created, From: d.from}, f.path+partSuffix)
+	s = Snapshot{Target: m.Target, Name: m.Name, Type: m.Type, Engine: m.Engine, Size: sum.Size,
+		SHA256: sum.SHA256, Created: m.Created, From: d.from}
+	if s.Certificate, err = a.certify(s, d); err != nil {
+		return Snapshot{}, err
+	}
+	s, err = a.admit(s, f.path+partSuffix)
 	if err == nil { // with its record written, the file is listed as soon as it has its name
 		err = diskError(f.keep(), "write the snapshot")
 	}

@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"snap/internal/command"
+	"snap/internal/local"
+)
+
+func (a *app) keysCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "keys",
+		Short: "Manage the keys that sign and check certificates",
+		Long: `A snapshot that is sanitized on a machine with a signing key gets a
+certificate: a signed statement of which original it was made from, by which
+rules, and what the leak scan found. It does not state that the rules were wise.
+` + "`snapcli snapshots verify`" + ` checks certificates. Make a key with keys new, or set
+SNAPCLI_SIGNING_KEY to a private key, for example in a CI job.`,
+		Example: examples("make this machine's key", "snapcli keys new --name ci"),
+		Args:    command.RequireKnown,
+	}
+	cmd.AddCommand(a.keysNewCommand(), a.signingKeysCommand(), a.keysExportCommand(), a.keysTrustCommand(),
+		a.revokeSigningKeyCommand())
+	return cmd
+}
+
+// signingKeyView is the JSON form of a key.
+type signingKeyView struct {
+	ID      string     `json:"id"`
+	Name    string     `json:"name,omitempty"`
+	Public  string     `json:"public" doc:"public key as text"`
+	Own     bool       `json:"own" doc:"its private key was made on this machine"`
+	Since   time.Time  `json:"since" doc:"when it became known here"`
+	Revoked *time.Time `json:"revoked_at,omitempty" doc:"its certificates are refused since then"`
+}
+
+func viewSigningKey(k local.SigningKey) signingKeyView {
+	v := signingKeyView{ID: k.ID(), Name: k.Name, Public: k.Public, Own: k.Own, Since: k.Since}
+	if !k.Revoked.IsZero() {
+		v.Revoked = &k.Revoked
+	}
+	return v
+}
+
+// changedKey prints the key that a command changed.
+func (a *app) changedKey(k local.SigningKey, format string, args ...any) error {
+	if a.flags.json {
+		return a.printJSON(viewSigningKey(k))
+	}
+	a.done(k.ID(), format, args...)
+	return nil
+}
+
+func (a *app) keysNewCommand() *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use:   "new",
+		Short: "Make this machine's signing key",
+		Long: `New makes the key that signs the certificates of snapshots which are sanitized
+on this machine from now on. The private key stays in the data folder. Others
+need the public key, which keys export prints.`,
+		Example: examples("make a key", "snapcli keys new --name ci"),
+		Args:    command.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			agent, err := a.agent()
+			if err != nil {
+				return err
+			}
+			k, err := agent.NewSigningKey(name)
+			if err != nil {
+				return err
+			}
+			return a.changedKey(k, "made the signing key %s; others trust it with `snapcli keys trust %s`", k.ID(),
+				k.Public)
+		},
+	}
+	cmd.Flags().StringVar(&name, "name", "", "name of the key, for people")
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+func (a *app) signingKeysCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List the known keys",
+		Long:    "List prints this machine's key and the public keys of others, with those that\nare revoked.",
+		Example: examples("list them", "snapcli keys list"),
+		Args:    command.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			agent, err := a.agent()
+			if err != nil {
+				return err
+			}
+			all, err := agent.SigningKeys()
+			if err != nil {
+				return err
+			}
+			return a.printSigningKeys(all)
+		},
+	}
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+func (a *app) printSigningKeys(all []local.SigningKey) error {
+	if a.flags.json {
+		views := []signingKeyView{}
+		for _, k := range all {
+			views = append(views, viewSigningKey(k))
+		}
+		return a.printJSON(views)
+	}
+	if len(all) == 0 {
+		a.note("there are no keys; make one with `snapcli keys new`")
+		return nil
+	}
+	t := a.newTable(column{title: "Key", least: 16}, column{title: "Name", least: 4}, column{title: "State", least: 7},
+		momentColumn("Since", 1))
+	for _, k := range all {
+		state := "trusted"
+		if k.Own {
+			state = "own"
+		}
+		if !k.Revoked.IsZero() {
+			state = "revoked"
+		}
+		t.row(k.ID(), k.Name, state, a.moment(k.Since))
+	}
+	return t.flush()
+}
+
+func (a *app) keysExportCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "export [KEY]",
+		Short:   "Print a public key",
+		Long:    "Export prints the public key of this machine, or of the key with the given ID or\nname.",
+		Example: examples("print this machine's public key", "snapcli keys export"),
+		Args:    command.AtMostOneArg("key"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			agent, err := a.agent()
+			if err != nil {
+				return err
+			}
+			id := ""
+			if len(args) > 0 {
+				id = args[0]
+			}
+			k, err := agent.SigningKey(id)
+			if err != nil {
+				return err
+			}
+			a.result("%s", k.Public)
+			return nil
+		},
+	}
+}
+
+func (a *app) keysTrustCommand() *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use:   "trust PUBLIC-KEY",
+		Short: "Accept certificates of somebody else's key",
+		Long: `Trust makes a public key known on this machine, so that snapshots verify
+accepts its certificates. Ask for the key on another way than the snapshot's.`,
+		Example: examples("trust a key",
+			"snapcli keys trust snapkey-11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"),
+		Args: command.ExactArgs("public key"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			agent, err := a.agent()
+			if err != nil {
+				return err
+			}
+			k, err := agent.TrustSigningKey(args[0], name)
+			if err != nil {
+				return err
+			}
+			return a.changedKey(k, "certificates of the key %s are accepted", k.ID())
+		},
+	}
+	cmd.Flags().StringVar(&name, "name", "", "name of the key, for people")
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+func (a *app) revokeSigningKeyCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "revoke KEY",
+		Short: "Refuse certificates of a key",
+		Long: `Revoke refuses all certificates of a key on this machine from now on, also of
+snapshots that were made before. The private key of this machine is deleted. A
+revoked key stays revoked.`,
+		Example: examples("revoke a key", "snapcli keys revoke ci"),
+		Args:    command.ExactArgs("key"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			agent, err := a.agent()
+			if err != nil {
+				return err
+			}
+			k, err := agent.RevokeSigningKey(args[0])
+			if err != nil {
+				return err
+			}
+			return a.changedKey(k, "certificates of the key %s are refused", k.ID())
+		},
+	}
+	a.jsonFlag(cmd)
+	return cmd
+}

@@ -1,0 +1,245 @@
+package local
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"snap"
+	"snap/internal/certificate"
+	"snap/internal/disk"
+)
+
+// signingKeyEnv is the environment variable of the private key that signs certificates. It takes the
+// place of the key that [Agent.NewSigningKey] made.
+const signingKeyEnv = "SNAPCLI_SIGNING_KEY"
+
+// SigningKey is a public key whose certificates this machine accepts, unless it is revoked.
+type SigningKey struct {
+	Public  string    `json:"public"`
+	Name    string    `json:"name"`
+	Own     bool      `json:"own,omitempty"` // its private key was made here
+	Since   time.Time `json:"since"`
+	Revoked time.Time `json:"revoked,omitzero"`
+}
+
+// ID returns the short name of the key.
+func (k SigningKey) ID() string {
+	public, err := certificate.ParsePublic(k.Public)
+	if err != nil {
+		return "damaged"
+	}
+	return public.ID()
+}
+
+// Both are in the data directory, as the list of trusted people is.
+func (a *Agent) signingKeysPath() string { return filepath.Join(a.data, "signing-keys.json") }
+func (a *Agent) signingKeyPath() string  { return filepath.Join(a.data, "signing.key") }
+
+// SigningKeys lists the known keys in the order they were added.
+func (a *Agent) SigningKeys() ([]SigningKey, error) {
+	text, err := os.ReadFile(a.signingKeysPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var all []SigningKey
+	if err == nil {
+		err = json.Unmarshal(text, &all)
+	}
+	if err != nil {
+		return nil, snap.Usage(fmt.Sprintf("the list of keys %s cannot be read: %s", a.signingKeysPath(), reason(err)),
+			"restore it from a backup; if you delete it, add the keys of others again with `snapcli keys trust`")
+	}
+	return all, nil
+}
+
+// NewSigningKey makes the key that signs this machine's certificates. There can be one at a time.
+func (a *Agent) NewSigningKey(name string) (k SigningKey, err error) {
+	err = a.changeSigningKeys(func(all []SigningKey) ([]SigningKey, error) {
+		if _, err := os.Lstat(a.signingKeyPath()); err == nil {
+			return nil, &snap.Error{Code: snap.CodeConflict, Detail: "this machine has a signing key already",
+				Hint: "show it with `snapcli keys list`, or end it with `snapcli keys revoke`"}
+		}
+		key := certificate.New()
+		k = SigningKey{Public: key.PublicKey().String(), Name: name, Own: true, Since: a.now().UTC()}
+		return append(all, k), disk.Replace(a.signingKeyPath(), []byte(key.String()+"\n"), 0o600)
+	})
+	return k, err
+}
+
+// TrustSigningKey adds somebody else's public key.
+func (a *Agent) TrustSigningKey(public, name string) (k SigningKey, err error) {
+	key, err := certificate.ParsePublic(public)
+	if err != nil {
+		return k, err
+	}
+	k = SigningKey{Public: key.String(), Name: name, Since: a.now().UTC()}
+	err = a.changeSigningKeys(func(all []SigningKey) ([]SigningKey, error) {
+		if slices.ContainsFunc(all, func(old SigningKey) bool { return old.Public == k.Public }) {
+			return nil, &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("the key %s is known already", k.ID()),
+				Hint: "list the keys with `snapcli keys list`; a revoked key stays revoked"}
+		}
+		return append(all, k), nil
+	})
+	return k, err
+}
+
+// RevokeSigningKey refuses all certificates of a key from now on. If it is this machine's, its private
+// key is deleted.
+func (a *Agent) RevokeSigningKey(id string) (k SigningKey, err error) {
+	err = a.changeSigningKeys(func(all []SigningKey) ([]SigningKey, error) {
+		at, err := findSigningKey(all, id)
+		if err != nil {
+			return nil, err
+		}
+		if k = all[at]; !k.Revoked.IsZero() {
+			return all, nil
+		}
+		all[at].Revoked = a.now().UTC()
+		k = all[at]
+		if !k.Own {
+			return all, nil
+		}
+		if err := os.Remove(a.signingKeyPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		return all, nil
+	})
+	return k, err
+}
+
+// SigningKey returns the known key with this ID or name; "" is the own one.
+func (a *Agent) SigningKey(id string) (SigningKey, error) {
+	all, err := a.SigningKeys()
+	if err != nil {
+		return SigningKey{}, err
+	}
+	at, err := findSigningKey(all, id)
+	if err != nil {
+		return SigningKey{}, err
+	}
+	return all[at], nil
+}
+
+func findSigningKey(all []SigningKey, id string) (int, error) {
+	at := slices.IndexFunc(all, func(k SigningKey) bool {
+		return k.ID() == id || k.Name == id && id != "" || id == "" && k.Own && k.Revoked.IsZero()
+	})
+	switch {
+	case at >= 0:
+		return at, nil
+	case id == "":
+		return 0, &snap.Error{Code: snap.CodeNotFound, Detail: "this machine has no signing key",
+			Hint: "make one with `snapcli keys new`"}
+	}
+	return 0, &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no key %q", id),
+		Hint: "list the keys with `snapcli keys list`"}
+}
+
+// changeSigningKeys changes the list of keys while no other process does.
+func (a *Agent) changeSigningKeys(change func([]SigningKey) ([]SigningKey, error)) error {
+	if err := os.MkdirAll(a.data, 0o700); err != nil {
+		return diskError(err, "create the data folder")
+	}
+	lock := flock.New(a.signingKeysPath()+".lock", flock.SetPermissions(0o600))
+	if err := lock.Lock(); err != nil {
+		return diskError(err, "lock the list of keys")
+	}
+	defer lock.Unlock()
+	all, err := a.SigningKeys()
+	if err != nil {
+		return err
+	}
+	if all, err = change(all); err != nil {
+		return diskError(err, "write the key")
+	}
+	text, err := json.MarshalIndent(all, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write the list of keys: %w", err)
+	}
+	return diskError(disk.Replace(a.signingKeysPath(), append(text, '\n'), 0o600), "write the list of keys")
+}
+
+// signer returns the private key of the environment, or this machine's. ok is false if there is none.
+func (a *Agent) signer() (key certificate.Private, ok bool, err error) {
+	if text := a.env(signingKeyEnv); text != "" {
+		key, err = certificate.ParsePrivate(text)
+		return key, err == nil, err
+	}
+	text, err := os.ReadFile(a.signingKeyPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return key, false, nil
+	}
+	if err != nil {
+		return key, false, fmt.Errorf("read the signing key: %w", err)
+	}
+	key, err = certificate.ParsePrivate(string(text))
+	return key, err == nil, err
+}
+
+// certify signs the certificate of a masked copy, if there is a key.
+func (a *Agent) certify(s Snapshot, d draft) (json.RawMessage, error) {
+	if d.Sanitized == nil || d.source.SHA256 == "" {
+		return nil, nil
+	}
+	key, ok, err := a.signer()
+	if err != nil || !ok {
+		return nil, err
+	}
+	how := certificate.Sanitized{
+		Source: certificate.Subject{Name: d.source.Name, Digest: certificate.Digest{SHA256: d.source.SHA256}},
+		Rules:  d.Sanitized.Rules, SQL: d.Sanitized.SQL, Masked: d.Sanitized.Masked, Kept: d.Sanitized.Kept,
+		Dropped: d.Sanitized.Dropped, Tool: snap.Version(), Made: s.Created,
+	}
+	if scan := d.Sanitized.LeakScan; scan != nil {
+		how.Scan = &certificate.LeakScan{Values: scan.Values, Schema: scan.Schema}
+	}
+	return certificate.Make(key, certificate.Subject{Name: s.Name, Digest: certificate.Digest{SHA256: s.SHA256}}, how)
+}
+
+// Certified is a certificate that holds.
+type Certified struct {
+	certificate.Statement
+	Key     string // ID of the key that signed it
+	KeyName string
+}
+
+// checkCertificate checks the certificate of a snapshot, if it has one. The rules that it states must be
+// those of the file's manifest, if that can be read.
+func (a *Agent) checkCertificate(s Snapshot, v Verified) (*Certified, error) {
+	if len(s.Certificate) == 0 {
+		return nil, nil
+	}
+	keys, err := a.SigningKeys()
+	if err != nil {
+		return nil, err
+	}
+	var known []certificate.Known
+	for _, k := range keys {
+		if public, err := certificate.ParsePublic(k.Public); err == nil {
+			known = append(known, certificate.Known{Public: public, Name: k.Name, Revoked: !k.Revoked.IsZero()})
+		}
+	}
+	if key, ok, err := a.signer(); err == nil && ok {
+		known = append(known, certificate.Known{Public: key.PublicKey(), Name: "own"})
+	}
+	stated, by, err := certificate.Check(s.Certificate, s.SHA256, known)
+	if err != nil {
+		return nil, err
+	}
+	if how := v.Sanitized; s.Type != snap.TypeSanitized || v.Inside && (how == nil ||
+		how.Rules != stated.Predicate.Rules || how.SQL != stated.Predicate.SQL) {
+		return nil, &snap.Error{Code: snap.CodePolicy,
+			Detail: fmt.Sprintf("the certificate of %s states other rules than the file", s.Name),
+			Hint:   "sanitize again, or ask who made it"}
+	}
+	return &Certified{stated, by.Public.ID(), strings.TrimSpace(by.Name)}, nil
+}

@@ -1,0 +1,122 @@
+package local
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"snap"
+	"snap/internal/certificate"
+)
+
+// certified is a masked copy with the certificate of this machine's key.
+func (s shop) certified(t *testing.T) Snapshot {
+	t.Helper()
+	if _, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.NewSigningKey("own"); err != nil {
+		t.Fatal(err)
+	}
+	return s.sanitizeAsSuggested(t, shopTarget)
+}
+
+// Each certificate that does not hold is refused: of another file, with other rules, by a revoked or an
+// unknown key, and on a snapshot that is relabelled.
+func TestCertificatesAreChecked(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	made := s.certified(t)
+	v, err := s.Verify(t.Context(), made.Name, nil)
+	if err != nil || v.Certificate == nil || v.Certificate.KeyName != "own" ||
+		v.Certificate.Predicate.Masked != v.Sanitized.Masked || v.Certificate.Predicate.Scan == nil {
+		t.Fatalf("%+v, %v", v.Certificate, err)
+	}
+	original, err := s.Snapshot(v.Sanitized.From)
+	if err != nil || v.Certificate.Predicate.Source.Digest.SHA256 != original.SHA256 {
+		t.Errorf("the source is %+v, %v", v.Certificate.Predicate.Source, err)
+	}
+	second := s.sanitizeAsDecided(t, shopTarget, `"null"`)
+	key, _, err := s.signer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sign := func(key certificate.Private, sum, rules string) json.RawMessage {
+		t.Helper()
+		text, err := certificate.Make(key, certificate.Subject{Name: made.Name,
+			Digest: certificate.Digest{SHA256: sum}}, certificate.Sanitized{Rules: rules, Made: time.Unix(0, 0)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	relabelled := original
+	relabelled.Type = snap.TypeSanitized
+	for name, c := range map[string]struct {
+		of   Snapshot
+		text json.RawMessage
+		want string
+	}{
+		"another file's certificate": {made, second.Certificate, "that of another file"},
+		"other rules":                {made, sign(key, made.SHA256, "other"), "states other rules than the file"},
+		"an unknown key": {made, sign(certificate.New(), made.SHA256, v.Sanitized.Rules),
+			"not made by a known key"},
+		"an original":         {original, sign(key, original.SHA256, ""), "states other rules than the file"},
+		"a relabelled file":   {relabelled, sign(key, original.SHA256, ""), "is listed as a sanitized"},
+		"one that holds":      {made, sign(key, made.SHA256, v.Sanitized.Rules), ""},
+		"none that holds any": {made, json.RawMessage(`{"payload": 1}`), "cannot be read"},
+	} {
+		c.of.Certificate = c.text
+		if err := s.writeRecord(c.of); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.Verify(t.Context(), c.of.Name, nil)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		original.Certificate = nil
+		if err := s.writeRecord(original); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.writeRecord(made); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.RevokeSigningKey("own"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Verify(t.Context(), made.Name, nil); snap.CodeOf(err) != snap.CodePolicy ||
+		!strings.Contains(err.Error(), "is revoked") {
+		t.Errorf("a revoked key: %v", err)
+	}
+	if _, ok, err := s.signer(); ok || err != nil {
+		t.Errorf("the private key is still there: %v", err)
+	}
+}
+
+// A key in the environment signs without a key on the machine.
+func TestSigningKeyOfTheEnvironment(t *testing.T) {
+	t.Parallel()
+	s, key := newShop(t), certificate.New()
+	var err error
+	s.Agent, err = Open(Options{ConfigFile: filepath.Join(s.dir, "config.yaml"), DataDir: filepath.Join(s.dir, "data"),
+		Env: func(name string) string {
+			if name == signingKeyEnv {
+				return key.String()
+			}
+			return ""
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	made := s.sanitizeAsSuggested(t, shopTarget)
+	v, err := s.Verify(t.Context(), made.Name, nil)
+	if err != nil || v.Certificate == nil || v.Certificate.Key != key.PublicKey().ID() {
+		t.Errorf("%+v, %v", v.Certificate, err)
+	}
+}
