@@ -67,3 +67,6 @@ func (s *Service) BeginJobs(ctx context.Context) error { return s.telemetry.jobT
 
 // LogHandler returns the handler of the service's log.
 func LogHandler(c Log, w io.Writer) slog.Handler { return newLogHandler(c, w) }
+
+// ExampleOf is exampleOf, whose requests the tests send.
+var ExampleOf = exampleOf

@@ -22,7 +22,7 @@ func tags() []*huma.Tag {
 		{Name: "snapshots", Description: "Cloud snapshots: list, show, pull and delete."},
 		{Name: "pushes", Description: "Uploads of new snapshots, part by part."},
 		{Name: "shares", Description: "Who can see a snapshot: org-wide, SSO groups, other organizations."},
-		{Name: "organization", Description: "The caller, and the members and SSO groups of their organization."},
+		{Name: "organization", Description: "The caller, and the people, groups, shares and storage of their organization."},
 		{Name: "audit", Description: "What happened, for owners and admins."},
 		{Name: "channels", Description: "Standing rules that share what is pushed."},
 		{Name: "retention", Description: "How long snapshots are kept."},
@@ -42,6 +42,8 @@ func tagOf(path string) string {
 		return "credentials"
 	case "org", "me":
 		return "organization"
+	case "uploads":
+		return "pushes"
 	case "snapshots":
 		switch {
 		case last == "parts" || last == "complete":
@@ -153,7 +155,8 @@ func codesOf(op *huma.Operation, method string, rt route, authenticated bool) []
 	sharing := rt.do == snap.ActShare || rt.do == snap.ActShareOrg
 	makes := method == http.MethodPost && sharing && rt.id != "unshare-with"
 	add(authenticated, snap.CodeUnauthenticated)
-	add(authenticated && (rt.do != "" || rt.id == "create-key" || rt.id == "list-keys"), snap.CodeForbidden)
+	add(authenticated && (rt.do != "" || slices.Contains([]string{"create-key", "list-keys", "list-sessions"},
+		rt.id)), snap.CodeForbidden)
 	add(sharing || rt.do == snap.ActDelete || rt.do == snap.ActDecline, snap.CodeUserAttributionRequired)
 	add(makes || rt.id == "create-channel", snap.CodePolicy, snap.CodeConfirm)
 	add(has("{") || rt.id == "explain-access" || rt.id == "audience-then", snap.CodeNotFound)

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"snap/api"
+	"snap/internal/cloud"
 	"snap/internal/cloudtest"
 )
 
@@ -106,7 +107,7 @@ func TestEveryExampleInTheOpenAPIDocument(t *testing.T) {
 		s := newScene(t, c)
 		query := url.Values{}
 		for _, p := range d.op.Parameters {
-			if example := exampleOf(doc, p.Schema); p.In == "query" && (example != nil || p.Required) {
+			if example := cloud.ExampleOf(doc, p.Schema); p.In == "query" && (example != nil || p.Required) {
 				query.Set(p.Name, fmt.Sprint(example))
 			}
 		}
@@ -115,7 +116,7 @@ func TestEveryExampleInTheOpenAPIDocument(t *testing.T) {
 		}
 		text := ""
 		if d.op.RequestBody != nil {
-			data, err := json.Marshal(exampleOf(doc, d.op.RequestBody.Content["application/json"].Schema))
+			data, err := json.Marshal(cloud.ExampleOf(doc, d.op.RequestBody.Content["application/json"].Schema))
 			must(t, err)
 			text = string(data)
 		}
@@ -142,27 +143,6 @@ func checkAnswer(t *testing.T, doc *huma.OpenAPI, d documented, res *http.Respon
 	for _, err := range result.Errors {
 		t.Errorf("%s %s answers what it does not describe: %v in %s", d.method, d.path, err, data)
 	}
-}
-
-// exampleOf returns the document's example of a value, put together from those
-// of its members; nil when it has none.
-func exampleOf(doc *huma.OpenAPI, s *huma.Schema) any {
-	if s.Ref != "" {
-		s = doc.Components.Schemas.SchemaFromRef(s.Ref)
-	}
-	if len(s.Examples) > 0 {
-		return s.Examples[0]
-	}
-	if s.Type != huma.TypeObject {
-		return nil
-	}
-	object := map[string]any{}
-	for name, member := range s.Properties {
-		if v := exampleOf(doc, member); v != nil {
-			object[name] = v
-		}
-	}
-	return object
 }
 
 // Input that the document does not allow is refused, and never breaks the
@@ -230,4 +210,54 @@ func wrongBody(rt *rapid.T) string {
 func memberNames() []string {
 	return []string{"group_id", "org_slug", "expires_at", "target", "type", "name", "engine", "size", "sha256", "parts",
 		"bytes", "events", "url", "keep_last", "keep_days", "now", "dry_run"}
+}
+
+// The reference has a page for each resource with every operation of the document, its errors and
+// its examples, and finds operations by words. No page is larger than 60 KB with its stylesheet.
+func TestReferencePages(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	doc := c.Service.Described()
+	get := func(path string) string {
+		res, data := send(t, http.MethodGet, c.URL+path, "", "")
+		if res.StatusCode != http.StatusOK {
+			t.Fatalf("%s: status %d", path, res.StatusCode)
+		}
+		if len(data) > 44_000 {
+			t.Errorf("%s has %d bytes", path, len(data))
+		}
+		return string(data)
+	}
+	pages := map[string]string{}
+	for _, tag := range doc.Tags {
+		pages[tag.Name] = get("/docs/" + tag.Name)
+	}
+	for path, item := range doc.Paths {
+		if strings.HasPrefix(path, api.MountAgent) {
+			continue
+		}
+		for _, op := range []*huma.Operation{item.Get, item.Post, item.Delete} {
+			if op == nil {
+				continue
+			}
+			id := `id="` + strings.TrimPrefix(op.OperationID, "api-v1-") + `"`
+			if strings.Count(pages[op.Tags[0]], id) != 1 {
+				t.Errorf("%s is not on the page of %s", op.OperationID, op.Tags[0])
+			}
+		}
+	}
+	for _, want := range []string{"curl -fsS -X POST", `&#34;group_id&#34;:&#34;eng&#34;`,
+		"http.NewRequest(&#34;POST&#34;",
+		"404 group_not_found", `href="#share-group"`, "$SNAP_KEY"} {
+		if !strings.Contains(pages["shares"], want) {
+			t.Errorf("the page of shares lacks %q", want)
+		}
+	}
+	if text := get("/docs?q=presigned"); !strings.Contains(text, "/docs/snapshots#pull-snapshot") ||
+		strings.Contains(text, "/docs/webhooks#") {
+		t.Errorf("the search for presigned found %s", text)
+	}
+	if res, _ := send(t, http.MethodGet, c.URL+"/docs/no-such", "", ""); res.StatusCode != http.StatusNotFound {
+		t.Errorf("an unknown resource: status %d", res.StatusCode)
+	}
 }

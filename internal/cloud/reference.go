@@ -19,25 +19,38 @@ import (
 //go:embed pages
 var pageFiles embed.FS
 
-// reference is the HTML page of the API, made from the OpenAPI document. It loads nothing from
-// other hosts.
+// reference is an HTML page of the API's reference, made from the OpenAPI document: the list of
+// resources or, with Resource, the operations of one. It loads nothing from other hosts.
 type reference struct {
 	look.Page
 	Version    string
 	AgentMount string
 	UserMount  string
-	Operations []operation
+	Resources  []chapter
+	Resource   *chapter
 	Errors     []snap.CodeInfo
+	Query      string // words that were searched for
+	Found      int    // operations with these words
+}
+
+// chapter is a group of operations; see tags.
+type chapter struct {
+	Name, About string
+	Operations  []operation
 }
 
 // operation is one route on the page.
 type operation struct {
 	ID, Method, Path, Summary string
+	Resource                  string
 	Mounts                    string
 	Parameters                []field
 	Request                   []field
-	Answer                    string // status and shape
+	Answer                    string // its status
 	Response                  []field
+	Errors                    []snap.CodeInfo
+	Curl, Go                  string // the example's request
+	Example                   string // its answer, as JSON
 }
 
 // field is a parameter, or a member of a JSON body.
@@ -74,20 +87,88 @@ func (s *Service) openPages(mux *http.ServeMux, version string) error {
 	missing := page
 	missing.Title, missing.Narrow = "Not found", true
 	s.web.notFound = show(http.StatusNotFound, "missing.html", missing)
-	ref := reference{Page: page, Version: version, AgentMount: api.MountAgent, UserMount: api.MountUser,
-		Operations: operations(s.web.openAPI)}
-	ref.Title = "API"
-	for _, row := range snap.Codes() {
-		if row.Status != 0 {
-			ref.Errors = append(ref.Errors, row)
-		}
-	}
-	mux.Handle("GET /docs", show(http.StatusOK, "reference.html", ref))
+	s.openReference(mux, version, page, func(w http.ResponseWriter, r *http.Request, ref reference) {
+		show(http.StatusOK, "reference.html", ref).ServeHTTP(w, r)
+	})
 	return nil
 }
 
+// openReference adds the pages of the API's reference. Their data is made once.
+func (s *Service) openReference(mux *http.ServeMux, version string, page look.Page,
+	show func(http.ResponseWriter, *http.Request, reference)) {
+	all := reference{Page: page, Version: version, AgentMount: api.MountAgent, UserMount: api.MountUser,
+		Resources: s.resources()}
+	all.Title = "API"
+	for _, row := range snap.Codes() {
+		if row.Status != 0 {
+			all.Errors = append(all.Errors, row)
+		}
+	}
+	mux.HandleFunc("GET /docs", func(w http.ResponseWriter, r *http.Request) {
+		ref := all
+		ref.search(r.URL.Query().Get("q"))
+		show(w, r, ref)
+	})
+	mux.HandleFunc("GET /docs/{resource}", func(w http.ResponseWriter, r *http.Request) {
+		ref := all
+		i := slices.IndexFunc(ref.Resources, func(x chapter) bool { return x.Name == r.PathValue("resource") })
+		if i < 0 {
+			s.web.notFound.ServeHTTP(w, r)
+			return
+		}
+		ref.Resource = &ref.Resources[i]
+		ref.Title = "API: " + ref.Resource.Name
+		show(w, r, ref)
+	})
+}
+
+// search keeps the operations that have all words of q in their path, summary or names of fields.
+func (ref *reference) search(q string) {
+	ref.Query = strings.TrimSpace(q)
+	if ref.Query == "" {
+		return
+	}
+	var found []chapter
+	for _, x := range ref.Resources {
+		operations := slices.DeleteFunc(slices.Clone(x.Operations), func(o operation) bool {
+			return !o.has(strings.Fields(strings.ToLower(ref.Query)))
+		})
+		if len(operations) > 0 {
+			found = append(found, chapter{Name: x.Name, About: x.About, Operations: operations})
+			ref.Found += len(operations)
+		}
+	}
+	ref.Resources = found
+}
+
+func (o operation) has(words []string) bool {
+	text := o.ID + " " + o.Method + " " + o.Path + " " + o.Summary + " " + o.Resource
+	for _, f := range slices.Concat(o.Parameters, o.Request, o.Response) {
+		text += " " + f.Name
+	}
+	text = strings.ToLower(text)
+	return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) })
+}
+
+// resources groups the operations by their tags, in the order of the document.
+func (s *Service) resources() (all []chapter) {
+	operations := operations(s.web.openAPI, s.config.PublicURL)
+	for _, tag := range s.web.openAPI.Tags {
+		x := chapter{Name: tag.Name, About: tag.Description}
+		for _, o := range operations {
+			if o.Resource == tag.Name {
+				x.Operations = append(x.Operations, o)
+			}
+		}
+		if len(x.Operations) > 0 {
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
 // operations lists the operations of the document. A route on both mounts is one entry.
-func operations(doc *huma.OpenAPI) []operation {
+func operations(doc *huma.OpenAPI, publicURL string) []operation {
 	var out []operation
 	for path, item := range doc.Paths {
 		for method, op := range methods(item) {
@@ -100,7 +181,7 @@ func operations(doc *huma.OpenAPI) []operation {
 			case path != api.PathAuthConfig:
 				short, mounts = strings.TrimPrefix(path, api.MountUser), "user mount only"
 			}
-			out = append(out, describe(doc, op, method, short, mounts))
+			out = append(out, describe(doc, op, method, short, mounts, publicURL))
 		}
 	}
 	slices.SortFunc(out, func(a, b operation) int {
@@ -119,28 +200,44 @@ func methods(item *huma.PathItem) map[string]*huma.Operation {
 	return all
 }
 
-func describe(doc *huma.OpenAPI, op *huma.Operation, method, path, mounts string) operation {
+func describe(doc *huma.OpenAPI, op *huma.Operation, method, path, mounts, publicURL string) operation {
 	out := operation{ID: strings.TrimPrefix(op.OperationID, "api-v1-"), Method: method, Path: path, Summary: op.Summary,
-		Mounts: mounts}
+		Mounts: mounts, Resource: op.Tags[0]}
 	for _, p := range op.Parameters {
 		out.Parameters = append(out.Parameters, field{Name: p.Name, In: p.In, Type: typeName(p.Schema),
-			Doc:      p.Description,
-			Required: p.Required})
+			Doc: p.Description, Required: p.Required})
 	}
+	ask := request{method: method, path: path, parameters: op.Parameters, url: publicURL}
 	if op.RequestBody != nil {
 		if body := op.RequestBody.Content["application/json"]; body != nil {
 			out.Request = fields(doc, body.Schema)
+			ask.body = exampleOf(doc, body.Schema)
 		}
 	}
 	for status, response := range op.Responses {
 		if status[0] != '2' {
+			for code := range response.Content["application/problem+json"].Examples {
+				out.Errors = append(out.Errors, snap.Code(code).Info())
+			}
 			continue
 		}
 		out.Answer = status
 		if body := response.Content["application/json"]; body != nil {
 			out.Response = fields(doc, body.Schema)
+			out.Example = indented(sampleOf(doc, body.Schema, 0))
 		}
 	}
+	slices.SortFunc(out.Errors, func(a, b snap.CodeInfo) int {
+		return cmp.Or(cmp.Compare(a.Status, b.Status), cmp.Compare(a.Code, b.Code))
+	})
+	ask.mount, ask.secret = api.MountAgent, "$SNAP_KEY"
+	switch {
+	case mounts == "":
+		ask.mount, ask.secret = "", ""
+	case mounts != "both mounts":
+		ask.mount, ask.secret = api.MountUser, "$SNAP_TOKEN"
+	}
+	out.Curl, out.Go = ask.curl(), ask.golang()
 	return out
 }
 

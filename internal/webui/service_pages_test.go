@@ -23,7 +23,8 @@ import (
 type servicePage struct{ name, path string }
 
 func openPages() []servicePage {
-	return []servicePage{{"service-home", "/"}, {"service-docs", "/docs"}, {"service-sign-in", "/auth/signin"}}
+	return []servicePage{{"service-home", "/"}, {"service-docs", "/docs"}, {"service-docs-shares", "/docs/shares"},
+		{"service-docs-search", "/docs?q=webhook"}, {"service-sign-in", "/auth/signin"}}
 }
 
 // signedInPages are those for who is signed in, one of them with a code that
