@@ -22,7 +22,7 @@ func tags() []*huma.Tag {
 		{Name: "snapshots", Description: "Cloud snapshots: list, show, pull and delete."},
 		{Name: "pushes", Description: "Uploads of new snapshots, part by part."},
 		{Name: "shares", Description: "Who can see a snapshot: org-wide, SSO groups, other organizations."},
-		{Name: "organization", Description: "The caller, and the people, groups, shares and storage of their organization."},
+		{Name: "organization", Description: "The caller, and their organization's people, groups, shares and storage."},
 		{Name: "audit", Description: "What happened, for owners and admins."},
 		{Name: "channels", Description: "Standing rules that share what is pushed."},
 		{Name: "retention", Description: "How long snapshots are kept."},

@@ -73,9 +73,11 @@ func (r request) golang() string {
 		body = "body"
 		fmt.Fprintf(&b, "body := strings.NewReader(`%s`)\n", text)
 	}
-	fmt.Fprintf(&b, "req, err := http.NewRequest(%q, %q, %s)\nif err != nil {\n\treturn err\n}\n", r.method, r.target(), body)
+	fmt.Fprintf(&b, "req, err := http.NewRequest(%q, %q, %s)\nif err != nil {\n\treturn err\n}\n", r.method,
+		r.target(), body)
 	if r.secret != "" {
-		fmt.Fprintf(&b, "req.Header.Set(\"Authorization\", \"Bearer \"+os.Getenv(%q))\n", strings.TrimPrefix(r.secret, "$"))
+		fmt.Fprintf(&b, "req.Header.Set(\"Authorization\", \"Bearer \"+os.Getenv(%q))\n",
+			strings.TrimPrefix(r.secret, "$"))
 	}
 	if body != "nil" {
 		b.WriteString("req.Header.Set(\"Content-Type\", \"application/json\")\n")
