@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -188,5 +190,39 @@ func pool(client net.Conn, server string) {
 		if _, err := client.Write(slices.Concat(head, body)); err != nil {
 			return
 		}
+	}
+}
+
+// A large database is copied file by file: before PostgreSQL 15 without a strategy, and on 18 also
+// where the file system cannot share blocks.
+func TestLargeCopies(t *testing.T) {
+	t.Parallel()
+	servertest.Thorough(t)
+	for _, version := range []int{13, 18} {
+		t.Run(strconv.Itoa(version), func(t *testing.T) {
+			t.Parallel()
+			from := servertest.PostgresVersion(t, version)
+			rawly(t, from, "CREATE TABLE a AS SELECT n, repeat('x', 1000) FROM generate_series(1, 34000) n")
+			e := Engine{}
+			to, err := e.Named(from, engine.ClonePrefix+"large")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := e.Drop(context.WithoutCancel(t.Context()), to); err != nil {
+					t.Error(err)
+				}
+			})
+			for _, act := range []func(context.Context, string, string, engine.CopyOptions) error{e.Copy, e.Reset} {
+				if err := act(t.Context(), from, to, engine.CopyOptions{Terminate: true}); err != nil {
+					t.Fatal(err)
+				}
+				rawly(t, to, "DO $$BEGIN ASSERT (SELECT count(*) = 34000 FROM a); END$$", "TRUNCATE a")
+			}
+			found, err := e.Look(t.Context(), []string{from})
+			if err != nil || found[0].Size < largeDatabase {
+				t.Errorf("the database is not large: %+v, %v", found, err)
+			}
+		})
 	}
 }
