@@ -172,6 +172,7 @@ const (
 	erLockTimeout    = 1205
 	erDeadlock       = 1213
 	erEmptyQuery     = 1065
+	erNoCollation    = 1273
 	erNotNull        = 1048
 	erOutOfRange     = 1264
 	erTruncated      = 1265

@@ -36,6 +36,10 @@ func withSettings(ctx context.Context, c *sql.Conn, d definition, do func() erro
 		d.Mode = strings.ReplaceAll(d.Mode, "NO_AUTO_CREATE_USER", "")
 		_, err = c.ExecContext(ctx, d.setting())
 	}
+	if number(err) == erNoCollation { // only of literals: collations of columns were checked before
+		d.Charset, d.Collation = "", ""
+		_, err = c.ExecContext(ctx, d.setting())
+	}
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,8 @@ func (e Engine) Restore(ctx context.Context, raw string, dump engine.Dump, o eng
 	id := randomID()
 	s := &scratch{place: d, here: d.named(scratchPrefix + id), id: id, server: db, o: o}
 	if err := s.fill(ctx, dump); err != nil {
-		return nil, s.place.failure(errors.Join(err, s.drop(context.WithoutCancel(ctx))))
+		err = s.place.failure(errors.Join(err, s.drop(context.WithoutCancel(ctx))))
+		return nil, otherServer(err, dump.Info.ServerVersion, s.version)
 	}
 	return s, nil
 }

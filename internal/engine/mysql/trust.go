@@ -33,7 +33,7 @@ func trustOf(dump engine.Dump) trust {
 	return dataOnly
 }
 
-func (s *scratch) mariadb() bool { return strings.Contains(s.version, "MariaDB") }
+func (s *scratch) mariadb() bool { return isMariaDB(s.version) }
 
 // read takes from a dump how everything is made, as far as the dump is trusted,
 // and returns its rows.

@@ -1,0 +1,36 @@
+package mysql
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"snap"
+)
+
+// otherServer adds the likely reason to a failure if a snapshot of MySQL is loaded into MariaDB, or
+// the other way round.
+func otherServer(err error, built, server string) error {
+	var failed *snap.Error
+	if server == "" || isMariaDB(built) == isMariaDB(server) || !errors.As(err, &failed) ||
+		failed.Code != snap.CodeDatabase || number(err) == 0 {
+		return err
+	}
+	e := *failed
+	e.Detail = fmt.Sprintf("the snapshot is from %s, and the destination's server is %s, which does not support all of "+
+		"it: %s", product(built), product(server), failed.Detail)
+	e.Hint = fmt.Sprintf("load it into %s, or leave the object out of the build with --exclude-table; nothing was "+
+		"replaced", product(built))
+	return &e
+}
+
+func isMariaDB(version string) bool { return strings.Contains(version, "MariaDB") }
+
+// product returns the name and number of a server's version, such as MariaDB 10.11.14.
+func product(version string) string {
+	number, _, _ := strings.Cut(version, "-")
+	if isMariaDB(version) {
+		return "MariaDB " + number
+	}
+	return "MySQL " + number
+}
