@@ -17,8 +17,8 @@ func otherServer(err error, built, server string) error {
 		return err
 	}
 	e := *failed
-	e.Detail = fmt.Sprintf("the snapshot is from %s, and the destination's server is %s, which does not support all of "+
-		"it: %s", product(built), product(server), failed.Detail)
+	e.Detail = fmt.Sprintf("the snapshot is from %s, and the destination's server is %s, which does not support "+
+		"all of it: %s", product(built), product(server), failed.Detail)
 	e.Hint = fmt.Sprintf("load it into %s, or leave the object out of the build with --exclude-table; nothing was "+
 		"replaced", product(built))
 	return &e

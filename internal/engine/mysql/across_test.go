@@ -17,8 +17,8 @@ func TestAcrossServers(t *testing.T) {
 	const common = "CREATE TABLE customer (id int PRIMARY KEY AUTO_INCREMENT, name varchar(40) CHARACTER SET utf8mb4 " +
 		"COLLATE utf8mb4_unicode_ci UNIQUE, born date, spent decimal(9,2) DEFAULT 0.5, note json); " +
 		"INSERT INTO customer (name, born, note) VALUES ('Ann', '2000-01-02', '{\"a\": 1}'), ('Zoë', NULL, NULL); " +
-		"CREATE TABLE orders (id int PRIMARY KEY, customer_id int, FOREIGN KEY (customer_id) REFERENCES customer (id) " +
-		"ON DELETE CASCADE); INSERT INTO orders VALUES (7, 1); CREATE VIEW v AS SELECT name FROM customer"
+		"CREATE TABLE orders (id int PRIMARY KEY, customer_id int, FOREIGN KEY (customer_id) REFERENCES customer " +
+		"(id) ON DELETE CASCADE); INSERT INTO orders VALUES (7, 1); CREATE VIEW v AS SELECT name FROM customer"
 	rows := []engine.Table{{Name: "customer", Rows: 2}, {Name: "orders", Rows: 1}}
 	for _, c := range []struct{ from, to, only, refusal string }{
 		{"mariadb", "mysql-8.0", "CREATE SEQUENCE s",

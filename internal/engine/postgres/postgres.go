@@ -155,6 +155,10 @@ func (d database) connect(ctx context.Context) (*pgx.Conn, error) {
 			conn.Close(context.WithoutCancel(ctx))
 		}
 	}
+	var tunnel *snap.Error
+	if errors.As(err, &tunnel) { // inside pgx's error, once for each address
+		return nil, tunnel
+	}
 	if err != nil {
 		return nil, d.failure(err)
 	}

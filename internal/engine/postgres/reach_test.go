@@ -106,6 +106,11 @@ func TestSocketThroughSSH(t *testing.T) {
 	if err != nil || !info.Exists {
 		t.Errorf("%+v, %v", info, err)
 	}
+	_, err = e.Check(t.Context(), "postgres://postgres@127.0.0.1:1/"+name)
+	if err == nil || !strings.HasPrefix(err.Error(), "the SSH server ") ||
+		!strings.HasSuffix(err.Error(), " cannot reach 127.0.0.1:1") {
+		t.Error(err)
+	}
 }
 
 // TestPasswordCommandFails checks that a program's connection that fails is reported with its
