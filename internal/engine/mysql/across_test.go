@@ -10,8 +10,8 @@ import (
 )
 
 // TestAcrossServers loads snapshots of MySQL into MariaDB and the other way round. A snapshot with
-// something that the other server does not have is refused with the server's reason, and leaves the
-// destination as it was.
+// something that the other server does not have is refused with the server's reason, and the
+// destination does not change.
 func TestAcrossServers(t *testing.T) {
 	t.Parallel()
 	const common = "CREATE TABLE customer (id int PRIMARY KEY AUTO_INCREMENT, name varchar(40) CHARACTER SET utf8mb4 " +
