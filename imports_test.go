@@ -48,11 +48,11 @@ var house = map[string]struct {
 		".", "api", "internal/schema", "internal/engine", "internal/engine/postgres",
 		"internal/engine/mysql", "internal/engine/sqlite", "internal/archive", "internal/sanitize", "internal/reach",
 		"internal/foreign", "internal/transfer", "internal/profile", "internal/disk", "internal/clone",
-		"internal/nightly", "internal/diff", "internal/card", "internal/certificate",
+		"internal/nightly", "internal/diff", "internal/card", "internal/certificate", "internal/delta",
 	}},
 	"internal/diff":           {client, []string{".", "internal/schema", "internal/engine"}},
 	"internal/profile":        {client, []string{".", "api", "internal/blob"}},
-	"internal/schema":         {client, []string{"."}},
+	"internal/schema":         {both, []string{"."}},
 	"internal/engine":         {client, []string{".", "internal/schema"}},
 	"internal/engine/charset": {client, nil},
 	"internal/reach":          {client, []string{".", "internal/engine"}},
@@ -76,7 +76,8 @@ var house = map[string]struct {
 	}},
 	"internal/personal":    {client, nil},
 	"internal/certificate": {client, []string{"."}},
-	"internal/archive":     {client, []string{".", "internal/schema"}},
+	"internal/archive":     {both, []string{".", "internal/schema"}},
+	"internal/delta":       {both, []string{".", "internal/archive"}},
 	"internal/transfer":    {client, []string{".", "api", "internal/disk"}},
 	"internal/webui": {client, []string{
 		".", "api", "internal/card", "internal/clone", "internal/disk", "internal/local", "internal/login",
@@ -94,7 +95,7 @@ var house = map[string]struct {
 	"internal/cloud": {server, []string{
 		".", "api", "internal/auditlog", "internal/auth", "internal/limit", "internal/loadcontrol", "internal/signin",
 		"internal/store", "internal/blob", "internal/disk", "internal/look", "internal/scim", "internal/card",
-		"internal/console",
+		"internal/console", "internal/archive", "internal/delta",
 	}},
 	// It does not import the store: its pages are made from answers of the API alone.
 	"internal/console":     {server, []string{".", "api", "internal/auth", "internal/look"}},

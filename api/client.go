@@ -247,6 +247,18 @@ func (c *Client) Parts(ctx context.Context, id string, r PartsRequest) (PartsRes
 	return call[PartsResponse](ctx, c, http.MethodPost, snapshotPath(id, "/parts"), r)
 }
 
+// PushDelta announces a delta for a push that was begun. It fails with not_found if the base is not
+// available to the caller, and also if the service is older than deltas.
+func (c *Client) PushDelta(ctx context.Context, id string, r DeltaPush) (DeltaUpload, error) {
+	return call[DeltaUpload](ctx, c, http.MethodPost, snapshotPath(id, "/delta"), r)
+}
+
+// PullDelta asks for a delta of a snapshot. It fails with not_found if the service is older than
+// deltas.
+func (c *Client) PullDelta(ctx context.Context, id string, r DeltaRequest) (DeltaOffer, error) {
+	return call[DeltaOffer](ctx, c, http.MethodPost, snapshotPath(id, "/pull-delta"), r)
+}
+
 // Complete completes a push. The snapshot is listed from then on.
 func (c *Client) Complete(ctx context.Context, id string) (Snapshot, error) {
 	return call[Snapshot](ctx, c, http.MethodPost, snapshotPath(id, "/complete"), nil)

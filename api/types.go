@@ -206,6 +206,33 @@ type UploadPlan struct {
 	Present  []PartRef `json:"present" doc:"parts that have arrived"`
 }
 
+// DeltaPush announces a delta that replaces the upload of a push.
+type DeltaPush struct {
+	Base string `json:"base" doc:"ID of a snapshot of the same target and organization" example:"snap_7h2k9m4p6r8t0v2w"`
+	Size int64  `json:"size" minimum:"1" doc:"bytes of the delta" example:"48211"`
+}
+
+// DeltaUpload answers a [DeltaPush]: where to send the delta. The answer to that request comes when
+// the snapshot's file is rebuilt and verified; the push can then be completed.
+type DeltaUpload struct {
+	URL     string    `json:"url" doc:"presigned URL for a PUT of the delta"`
+	Expires time.Time `json:"expires_at"`
+}
+
+// DeltaRequest asks for a delta instead of the whole file.
+type DeltaRequest struct {
+	Have []string `json:"have" minItems:"1" maxItems:"50" doc:"IDs of local snapshots" example:"[\"snap_7h2k9m4p6\"]"`
+}
+
+// DeltaOffer answers a [DeltaRequest]. Without a URL there is no delta, or not yet.
+type DeltaOffer struct {
+	Base    string     `json:"base,omitempty" doc:"ID of the snapshot that the delta applies to"`
+	Size    int64      `json:"size,omitempty" doc:"bytes of the delta"`
+	URL     string     `json:"url,omitempty" doc:"presigned URL of the delta; supports ranges"`
+	Expires *time.Time `json:"expires_at,omitempty"`
+	Making  bool       `json:"making" doc:"the service is still making the delta; ask again"`
+}
+
 // PartRef names a part that is in the object store. Numbers count from 1.
 type PartRef struct {
 	Number int    `json:"number"`

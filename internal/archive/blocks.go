@@ -2,7 +2,6 @@ package archive
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"sync/atomic"
@@ -117,10 +116,9 @@ type blockReader struct {
 }
 
 func newBlockReader(src io.Reader, jobs int) (*blockReader, error) {
-	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(jobs), zstd.WithDecoderMaxWindow(maxBlock),
-		zstd.WithDecoderMaxMemory(maxBlock), zstd.WithDecodeAllCapLimit(true))
+	dec, err := newBlockDecoder(jobs)
 	if err != nil {
-		return nil, fmt.Errorf("start zstd: %w", err)
+		return nil, err
 	}
 	r := &blockReader{zstd: dec, free: make(chan *unpacker, jobs+1), order: make(chan *unpacker, jobs+1),
 		stop: make(chan struct{}), done: make(chan struct{})}

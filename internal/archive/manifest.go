@@ -11,6 +11,7 @@ import (
 // counts and checksums are known only after the dump.
 type Manifest struct {
 	Format        int               `json:"format"`
+	Encoder       int               `json:"encoder,omitempty"` // see [Encoder]; 0 in files of older versions
 	Engine        snap.Engine       `json:"engine"`
 	ServerVersion string            `json:"server_version"`         // of the database server, or of the SQLite library
 	ToolVersion   string            `json:"tool_version,omitempty"` // of the program that wrote the dump

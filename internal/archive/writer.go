@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -73,7 +74,7 @@ func (w *Writer) Close(m Manifest) (Summary, error) {
 	if w.open != nil {
 		return Summary{}, errors.New("a section is still open")
 	}
-	m.Format, m.Sections = Format, w.sections
+	m.Format, m.Encoder, m.Sections = Format, Encoder, w.sections
 	if err := m.check(Format, w.at); err != nil {
 		return Summary{}, fmt.Errorf("the manifest is not complete: %w", err)
 	}
@@ -85,14 +86,23 @@ func (w *Writer) Close(m Manifest) (Summary, error) {
 		return Summary{}, &snap.Error{Code: snap.CodeTooLarge,
 			Detail: "the database has too many tables for a snapshot file"}
 	}
-	foot := footer{offset: uint64(w.at), length: uint64(len(text)), sum: sha256.Sum256(text)}
-	for _, part := range [][]byte{text, foot.bytes()} {
-		if _, err := w.write(part); err != nil {
-			return Summary{}, fmt.Errorf("write the manifest: %w", err)
-		}
-	}
-	if w.seal != nil {
+	done, err := w.finish(bytes.NewReader(text))
+	if err == nil && w.seal != nil {
 		return w.seal.close(m)
+	}
+	return done, err
+}
+
+// finish writes the text of the manifest and the footer.
+func (w *Writer) finish(manifest io.Reader) (Summary, error) {
+	foot, sum := footer{offset: uint64(w.at)}, sha256.New()
+	n, err := io.Copy(io.MultiWriter(writerFunc(w.write), sum), manifest)
+	if err != nil {
+		return Summary{}, fmt.Errorf("write the manifest: %w", err)
+	}
+	foot.length, foot.sum = uint64(n), [sha256.Size]byte(sum.Sum(nil))
+	if _, err := w.write(foot.bytes()); err != nil {
+		return Summary{}, fmt.Errorf("write the manifest: %w", err)
 	}
 	return Summary{Size: w.at, SHA256: hex.EncodeToString(w.whole.Sum(nil))}, nil
 }

@@ -24,6 +24,10 @@ private: only you and the owners and admins of your organization see it. Without
 --cloud push writes to a storage profile of the config file: a bucket or folder
 of your own.
 
+If this machine still has a snapshot of the target that is in the cloud, only
+the difference is sent. The service rebuilds the same file from it and verifies
+the checksum. --full sends the whole file.
+
 An interrupted push resumes where it stopped when you run it again. A snapshot
 that is in the cloud already is not sent twice.`,
 		Example: examples(
@@ -44,6 +48,7 @@ that is in the cloud already is not sent twice.`,
 		"name of the local snapshot to push (default: the newest built or sanitized here)")
 	typeFlag(cmd, &o.Type, "push only a snapshot of this type")
 	jobsFlag(cmd, &o.Jobs, "connections at once; 0 chooses")
+	cmd.Flags().BoolVar(&o.Full, "full", false, "with --cloud: send the whole file, not only what changed")
 	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeLocal)
 	a.jsonFlag(cmd)
 	return cmd
@@ -64,10 +69,14 @@ type pushed struct {
 	Moved   int64   `json:"moved"`
 	Exists  bool    `json:"exists"`
 	Seconds float64 `json:"seconds"`
+
+	Base      string `json:"base,omitempty" doc:"name of the snapshot from which only the difference was sent"`
+	Unchanged bool   `json:"unchanged" doc:"the data is that of the base"`
 }
 
 func (a *app) printPushed(target string, r local.PushResult) error {
-	return a.printJSON(pushed{r.ID, r.Name, target, r.Bytes, r.Moved, r.Exists, r.Elapsed.Seconds()})
+	return a.printJSON(pushed{r.ID, r.Name, target, r.Bytes, r.Moved, r.Exists, r.Elapsed.Seconds(),
+		r.Base, r.Unchanged})
 }
 
 func (a *app) push(ctx context.Context, target string, o local.PushOptions) error {
@@ -100,6 +109,12 @@ func (a *app) reportPushed(ctx context.Context, conn *connection, r local.PushRe
 		a.done(r.ID, "pushed %s as %s (%s in %s)", r.Name, r.ID, size(r.Moved), brief(r.Elapsed))
 	default:
 		a.done(r.ID, "pushed %s as %s (%s in %s): %s", r.Name, r.ID, size(r.Moved), brief(r.Elapsed), seenBy(s))
+	}
+	switch {
+	case r.Unchanged:
+		a.note("nothing changed since %s", r.Base)
+	case r.Base != "":
+		a.note("only what changed since %s was sent", r.Base)
 	}
 	if s.Can != nil && s.Can.Share {
 		a.next("share it with `snapcli cloud snapshots share %s`", r.ID)

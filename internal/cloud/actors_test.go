@@ -60,7 +60,7 @@ func allDoors(t *testing.T) (all []string) {
 
 // silentDoors write no audit line.
 var silentDoors = []string{
-	"api begin-push", "api sign-parts", "api abort-upload", // recorded when the push is complete
+	"api begin-push", "api sign-parts", "api push-delta", "api abort-upload", // recorded when the push is complete
 	"api test-webhook", "api replay-webhook",
 	"page /device", "page /device/confirm", "program /device_authorization", // /token begins the session
 	"work collect", "work index", "work audit", "work archive",
@@ -187,6 +187,17 @@ func steps() []step {
 			[]string{"snapshot.shared by " + alice}},
 		{"api pull-snapshot", func(w *walk) error { _, err := w.gail.Pull(ctx, w.sn); return err },
 			[]string{"globex: snapshot.pull_started by gail@globex.test", "snapshot.pull_started by gail@globex.test"}},
+		{"api pull-delta", func(w *walk) error {
+			ids := []string{w.Push(w.mia, "deltas", version(w.t, 0)).ID, w.Push(w.mia, "deltas", version(w.t, 1)).ID}
+			for _, id := range ids {
+				_, err := w.alice.ShareOrg(ctx, id, "globex", nil)
+				must(w.t, err)
+			}
+			w.news("acme")
+			w.news("globex")
+			_, err := w.gail.PullDelta(ctx, ids[1], api.DeltaRequest{Have: ids[:1]})
+			return err
+		}, []string{"globex: snapshot.pull_started by gail@globex.test", "snapshot.pull_started by gail@globex.test"}},
 		{"api pulled-snapshot", func(w *walk) error { return w.gail.Pulled(ctx, w.sn, 5) },
 			[]string{"globex: snapshot.pulled by gail@globex.test", "snapshot.pulled by gail@globex.test"}},
 		{"api decline", func(w *walk) error { return w.gail.Decline(ctx, w.sn) },

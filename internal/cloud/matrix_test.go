@@ -159,10 +159,13 @@ var matrix = map[string]struct {
 	body string
 	row  map[string]string
 }{
-	"GET /snapshots":                  {"", everyone(ok)},
-	"GET /snapshots/{id}":             {"", cells(ok, ok, ok, ok, ok, ok, ok, ok, ok)},
-	"DELETE /snapshots/{id}":          {"", cells(done, done, no, no, no, no, nameless, nameless, nameless)},
-	"POST /snapshots/{id}/pull":       {"", cells(ok, ok, ok, ok, ok, ok, ok, ok, ok)},
+	"GET /snapshots":            {"", everyone(ok)},
+	"GET /snapshots/{id}":       {"", cells(ok, ok, ok, ok, ok, ok, ok, ok, ok)},
+	"DELETE /snapshots/{id}":    {"", cells(done, done, no, no, no, no, nameless, nameless, nameless)},
+	"POST /snapshots/{id}/pull": {"", cells(ok, ok, ok, ok, ok, ok, ok, ok, ok)},
+	"POST /snapshots/{id}/pull-delta": {`{"have":["snap_7h2k9m4p6r8t0v2w"]}`,
+		cells(ok, ok, ok, ok, ok, ok, ok, ok, ok)},
+	"POST /snapshots/{id}/delta":      {`{"base":"snap_7h2k9m4p6r8t0v2w","size":9}`, with(everyone(hidden))},
 	"POST /snapshots/{id}/pulled":     {`{"bytes":1}`, cells(done, done, done, done, done, done, done, done, done)},
 	"GET /snapshots/{id}/access":      {"", cells(ok, ok, ok, no, no, no, no, no, no)},
 	"GET /snapshots/{id}/newcomers":   {"", cells(ok, ok, ok, no, no, no, nameless, nameless, nameless)},

@@ -46,7 +46,7 @@ func tagOf(path string) string {
 		return "pushes"
 	case "snapshots":
 		switch {
-		case last == "parts" || last == "complete":
+		case last == "parts" || last == "complete" || last == "delta":
 			return "pushes"
 		case strings.Contains(path, "share") || slices.Contains([]string{"access", "newcomers", "received"}, last):
 			return "shares"

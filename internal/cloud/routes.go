@@ -23,7 +23,8 @@ func (s *Service) routes(root huma.API) {
 		"Delete a snapshot and its bytes"}, s.deleteSnapshot)
 	register(s, both, route{"pull-snapshot", "POST /snapshots/{id}/pull", snap.ActPull, onSnapshot,
 		"Get a presigned URL of the snapshot's file"}, s.pullSnapshot)
-
+	register(s, both, route{"pull-delta", "POST /snapshots/{id}/pull-delta", snap.ActPull, onSnapshot,
+		"Get a presigned URL of a delta to the snapshot from one that the caller has"}, s.pullDelta)
 	register(s, both, route{"pulled-snapshot", "POST /snapshots/{id}/pulled", snap.ActPull, onSnapshot,
 		"Record in the audit log that a pull is complete"}, s.pulled)
 
@@ -31,6 +32,8 @@ func (s *Service) routes(root huma.API) {
 		"Begin a push, or resume one"}, s.beginPush)
 	register(s, both, route{"sign-parts", "POST /snapshots/{id}/parts", snap.ActPush, onUpload,
 		"Presign uploads of parts, and list those that arrived"}, s.signParts)
+	register(s, both, route{"push-delta", "POST /snapshots/{id}/delta", snap.ActPush, onUpload,
+		"Get a presigned URL for a delta that replaces the upload of a push"}, s.pushDelta)
 	register(s, both, route{"complete-push", "POST /snapshots/{id}/complete", snap.ActPush, onPush,
 		"Complete a push: verify size and checksum, then list the snapshot"}, s.completePush)
 

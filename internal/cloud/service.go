@@ -48,8 +48,9 @@ type Service struct {
 // transfers is about the bytes of snapshots.
 type transfers struct {
 	blobs     blob.Store
-	verifying blob.Tasks    // uploads whose bytes are being verified
-	parts     http.Handler  // PUT of parts, for the folder store; nil for S3
+	verifying blob.Tasks   // uploads whose bytes are being verified
+	parts     http.Handler // PUT of parts, for the folder store; nil for S3
+	deltas    *deltas
 	urlKey    []byte        // signs download URLs
 	recheck   time.Duration // see Options
 }
@@ -142,6 +143,9 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 		return nil, err
 	}
 	s.store.OpenObject = s.transfers.blobs.Open
+	if s.transfers.deltas, err = openDeltas(c, s.transfers.blobs, o.Now); err != nil {
+		return nil, err
+	}
 	if s.background.checkpoints, err = c.Audit.openCheckpoints(ctx, s.now); err != nil {
 		return nil, err
 	}
@@ -252,6 +256,8 @@ func (s *Service) build(version string) (http.Handler, error) {
 	s.completeOpenAPI()
 	mux.HandleFunc("GET /openapi.json", s.serveOpenAPI)
 	mux.HandleFunc("GET /blobs/{token}", s.serveBytes)
+	mux.HandleFunc("GET /blobs/deltas/{token}", s.serveDelta)
+	mux.Handle("PUT /blobs/deltas/{token}", s.countUp(http.HandlerFunc(s.receiveDelta)))
 	if s.transfers.parts != nil {
 		mux.Handle("PUT /blobs/parts/", s.countUp(s.transfers.parts))
 	}
@@ -333,7 +339,7 @@ func (s *Service) Auth() *auth.Authenticator { return s.auth }
 
 // Close sends the remaining traces and closes the database.
 func (s *Service) Close() error {
-	return errors.Join(s.telemetry.tracing.close(context.Background()), s.store.Close())
+	return errors.Join(s.telemetry.tracing.close(context.Background()), s.transfers.deltas.close(), s.store.Close())
 }
 
 // drain is how long running requests may take at shutdown.

@@ -52,7 +52,7 @@ func (a *Agent) PullProfile(ctx context.Context, name, target string, o PullOpti
 		return result, err
 	}
 	options := transfer.Options{Jobs: o.Jobs, Progress: p.bytes("pull"), HTTP: store.HTTP(), Plain: true}
-	from := offer{wanted, Provenance{Origin: Ours, Profile: name}}
+	from := offer{Snapshot: wanted, from: Provenance{Origin: Ours, Profile: name}}
 	result.Snapshot, result.Here, result.Moved, err = a.fetch(ctx, store, store.ID(wanted), from, options)
 	if err == nil && result.Here {
 		err = a.writeRecord(result.Snapshot)

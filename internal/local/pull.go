@@ -17,7 +17,8 @@ import (
 type PullOptions struct {
 	SnapshotID string
 	Type       snap.Type
-	Jobs       int // concurrent connections; 0: a default
+	Jobs       int  // concurrent connections; 0: a default
+	Full       bool // pull the whole file, never a delta
 }
 
 // PullResult is the result of [Agent.Pull].
@@ -27,7 +28,7 @@ type PullResult struct {
 	Here          bool   // the snapshot was already on this machine
 	CreatedTarget bool   // the target was not in the configuration
 	Unsaved       error  // why the missing target could not be saved; the pull succeeded regardless
-	Moved         int64  // bytes transferred
+	Moved         int64  // bytes transferred, including those of a delta
 }
 
 // Pull downloads a cloud snapshot through a presigned URL (SPEC 4.4). It first creates the target
@@ -48,8 +49,12 @@ func (a *Agent) Pull(ctx context.Context, c *api.Client, target string, o PullOp
 	if err = a.ensureTarget(&result, target); err != nil {
 		return result, err
 	}
-	s, here, moved, err := a.fetch(ctx, c, wanted.ID, offer{wanted, fromCloud(wanted, c.BaseURL())},
-		a.options(c, o.Jobs, p.bytes("pull")))
+	options := a.options(c, o.Jobs, p.bytes("pull"))
+	from := offer{Snapshot: wanted, from: fromCloud(wanted, c.BaseURL())}
+	if !o.Full {
+		from.delta = func(path string) (int64, error) { return a.pullDelta(ctx, c, wanted, path, options) }
+	}
+	s, here, moved, err := a.fetch(ctx, c, wanted.ID, from, options)
 	result.Snapshot, result.Here, result.Moved = s, here, moved
 	if err != nil {
 		return result, err
@@ -68,7 +73,8 @@ func (a *Agent) Pull(ctx context.Context, c *api.Client, target string, o PullOp
 // offer is a snapshot that can be pulled, and its provenance.
 type offer struct {
 	api.Snapshot
-	from Provenance
+	from  Provenance
+	delta func(path string) (moved int64, err error) // makes the file from a delta, or returns 0; may be nil
 }
 
 // fetch finds a snapshot on this machine, or downloads it and adds it to the listing. It does not
@@ -86,7 +92,13 @@ func (a *Agent) fetch(ctx context.Context, c transfer.Service, id string, wanted
 	if err := os.MkdirAll(filepath.Dir(s.Path), 0o700); err != nil {
 		return s, false, 0, diskError(err, "create the folder of the target's snapshots")
 	}
-	if _, moved, err = transfer.Download(ctx, c, id, s.Path, o); err == nil {
+	if wanted.delta != nil {
+		moved, err = wanted.delta(s.Path)
+	}
+	if err == nil && moved == 0 {
+		_, moved, err = transfer.Download(ctx, c, id, s.Path, o)
+	}
+	if err == nil {
 		s, err = a.adopt(s)
 	}
 	return s, false, moved, err

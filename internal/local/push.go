@@ -20,16 +20,20 @@ type PushOptions struct {
 	Type     snap.Type
 	Took     func(Snapshot) // called with the chosen snapshot if none was named; may be nil
 	Jobs     int            // concurrent connections; 0: a default
+	Full     bool           // push the whole file, never a delta
 }
 
 // PushResult is the result of [Agent.Push].
 type PushResult struct {
-	ID      string // in the cloud
-	Name    string
-	Bytes   int64 // of the snapshot
-	Moved   int64 // bytes transferred
-	Exists  bool  // the cloud already had the snapshot; nothing was sent
-	Elapsed time.Duration
+	ID     string // in the cloud
+	Name   string
+	Bytes  int64 // of the snapshot
+	Moved  int64 // bytes transferred
+	Exists bool  // the cloud already had the snapshot; nothing was sent
+
+	Base      string // name of the snapshot to which a delta was sent; empty for the whole file
+	Unchanged bool   // the data is that of Base
+	Elapsed   time.Duration
 }
 
 // Push uploads a local snapshot to the cloud, where it is private at first (SPEC 3). An interrupted
@@ -40,14 +44,25 @@ func (a *Agent) Push(ctx context.Context, c *api.Client, target string, o PushOp
 	if err != nil {
 		return PushResult{}, err
 	}
-	done, err := transfer.Upload(ctx, c, s.Path, pushOf(s), a.options(c, o.Jobs, p.bytes("push")))
+	options := a.options(c, o.Jobs, p.bytes("push"))
+	var sent *sentDelta
+	if !o.Full {
+		if sent, err = a.pushDelta(ctx, c, s, options, p); err != nil {
+			return PushResult{}, err
+		}
+	}
+	done, err := transfer.Upload(ctx, c, s.Path, pushOf(s), options)
 	if err != nil {
 		return PushResult{}, err
 	}
 	_, err = a.noteCloud(s, c.BaseURL(), done.ID)
-	return PushResult{
-		ID: done.ID, Name: s.Name, Bytes: s.Size, Moved: done.Moved, Exists: done.Exists, Elapsed: a.now().Sub(started),
-	}, err
+	result := PushResult{ID: done.ID, Name: s.Name, Bytes: s.Size, Moved: done.Moved, Exists: done.Exists}
+	if sent != nil {
+		result.Moved += sent.Size
+		result.Exists, result.Base, result.Unchanged = false, sent.base.Name, sent.Same
+	}
+	result.Elapsed = a.now().Sub(started)
+	return result, err
 }
 
 // options returns the options for a transfer with the service. With an https service, nothing is

@@ -24,6 +24,7 @@ type dumpReader struct {
 	version         int // major*100 + minor
 	intSize, offset int
 	echo            *bytes.Buffer                       // if set, receives a copy of the bytes read
+	timeAt          int                                 // where the time begins in echo
 	stored          *charset.Charset                    // of the dump's strings, set when the table of contents is read
 	foreign         bool                                // not the user's own dump: its table of contents is bounded
 	weight          int                                 // of the table of contents so far, see weigh
@@ -136,6 +137,9 @@ func (d *dumpReader) header() {
 		}
 	} else if d.int() > 0 {
 		d.fail(errors.New("it is compressed"))
+	}
+	if d.echo != nil {
+		d.timeAt = d.echo.Len()
 	}
 	for range 7 { // the time of the dump
 		d.int()

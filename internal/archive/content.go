@@ -1,0 +1,328 @@
+package archive
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"sort"
+
+	"github.com/klauspost/compress/zstd"
+
+	"snap"
+)
+
+// Outline is the order of a file's content: the sections, followed by the text of the manifest.
+type Outline struct {
+	Sections []Extent
+	Manifest int64 // bytes
+}
+
+// Extent is the name of a section and the size of its content.
+type Extent struct {
+	Name string
+	Size int64
+}
+
+// Size returns the number of bytes of the content.
+func (o Outline) Size() int64 {
+	n := o.Manifest
+	for _, s := range o.Sections {
+		n += s.Size
+	}
+	return n
+}
+
+// maxCached is how many bytes of decompressed blocks a [Content] keeps.
+const maxCached = 32 << 20
+
+// Content gives access to all content of a file in one address space, in the order of its
+// [Outline]. It decompresses the blocks that are needed and keeps the last ones. It is not safe for
+// concurrent use.
+type Content struct {
+	Outline
+	r      *Reader
+	blocks []stored
+	end    int64 // of the sections' content
+	unpack unpacker
+	cached []cachedBlock // the most recently used last
+	kept   int
+	loads  int64
+}
+
+// stored is the position of a block in the content and in the file.
+type stored struct{ at, offset int64 }
+
+type cachedBlock struct {
+	block   int
+	content []byte
+}
+
+// Content returns the content of the file. It fails with [snap.CodeInvalid] for an encrypted file
+// and for one of an older format, and with corrupt_snapshot for a file whose blocks do not match
+// its manifest.
+func (r *Reader) Content(ctx context.Context) (*Content, error) {
+	if r.sealed != nil || r.manifest.Format != Format {
+		return nil, snap.Invalid("the content of an encrypted file, or of one of an older format, cannot be addressed",
+			"use the whole file")
+	}
+	dec, err := newBlockDecoder(1)
+	if err != nil {
+		return nil, err
+	}
+	c := &Content{r: r, unpack: unpacker{zstd: dec}, Outline: Outline{Manifest: int64(r.foot.length)}}
+	for _, s := range r.manifest.Sections {
+		c.Sections = append(c.Sections, Extent{s.Name, s.Size})
+		if err := c.index(ctx, s); err != nil {
+			c.Close()
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// index finds the blocks of a section.
+func (c *Content) index(ctx context.Context, s Section) error {
+	at, until := s.Offset, c.end+s.Size
+	var head [blockHead]byte
+	for at < s.Offset+s.Stored {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := c.r.readAt(head[:], at); err != nil {
+			return err
+		}
+		size, body := int64(binary.BigEndian.Uint32(head[:])), int64(binary.BigEndian.Uint32(head[4:]))
+		if size == 0 || size > maxBlock || body > 2*maxBlock {
+			return corrupt("a section is damaged", errBlock)
+		}
+		c.blocks = append(c.blocks, stored{c.end, at})
+		c.end, at = c.end+size, at+blockHead+body
+	}
+	if at != s.Offset+s.Stored || c.end != until {
+		return corrupt("a section does not have its stated size", nil)
+	}
+	return nil
+}
+
+// Blocks returns the number of blocks.
+func (c *Content) Blocks() int64 { return int64(len(c.blocks)) }
+
+// Loads returns how many blocks were decompressed so far.
+func (c *Content) Loads() int64 { return c.loads }
+
+// Close releases the memory. It does not close the [Reader].
+func (c *Content) Close() {
+	c.unpack.zstd.Close()
+	c.cached = nil
+}
+
+// ReadAt implements io.ReaderAt.
+func (c *Content) ReadAt(p []byte, at int64) (n int, err error) {
+	for n < len(p) && err == nil {
+		var b []byte
+		if b, err = c.From(at + int64(n)); err == nil {
+			n += copy(p[n:], b)
+		}
+	}
+	return n, err
+}
+
+// From returns content from an offset to the end of its block, at least one byte, or io.EOF. The
+// bytes are valid until the next call.
+func (c *Content) From(at int64) ([]byte, error) {
+	switch {
+	case at < 0 || at >= c.Size():
+		return nil, io.EOF
+	case at >= c.end:
+		text := make([]byte, min(c.Size()-at, blockSize))
+		return text, c.r.readAt(text, int64(c.r.foot.offset)+at-c.end)
+	}
+	i := sort.Search(len(c.blocks), func(i int) bool { return c.blocks[i].at > at }) - 1
+	content, err := c.block(i)
+	if err != nil {
+		return nil, err
+	}
+	return content[at-c.blocks[i].at:], nil
+}
+
+// block returns the content of a block.
+func (c *Content) block(i int) ([]byte, error) {
+	for n := len(c.cached) - 1; n >= 0; n-- {
+		if b := c.cached[n]; b.block == i {
+			copy(c.cached[n:], c.cached[n+1:])
+			c.cached[len(c.cached)-1] = b
+			return b.content, nil
+		}
+	}
+	c.loads++
+	b := c.blocks[i]
+	if err := c.unpack.read(&fileFrom{c.r, b.offset}); err != nil {
+		return nil, fmt.Errorf("read a block: %w", err)
+	}
+	until := c.end
+	if i+1 < len(c.blocks) {
+		until = c.blocks[i+1].at
+	}
+	if err := c.unpack.unpack(); err != nil || int64(len(c.unpack.content)) != until-b.at {
+		return nil, corrupt("a section is damaged", errBlock)
+	}
+	for len(c.cached) > 0 && c.kept+len(c.unpack.content) > maxCached {
+		c.kept -= len(c.cached[0].content)
+		c.cached = c.cached[1:]
+	}
+	content := append([]byte(nil), c.unpack.content...)
+	c.cached, c.kept = append(c.cached, cachedBlock{i, content}), c.kept+len(content)
+	return content, nil
+}
+
+// fileFrom reads a file from an offset on.
+type fileFrom struct {
+	r  *Reader
+	at int64
+}
+
+// Read implements io.Reader.
+func (f *fileFrom) Read(p []byte) (int, error) {
+	if err := f.r.readAt(p, f.at); err != nil {
+		return 0, err
+	}
+	f.at += int64(len(p))
+	return len(p), nil
+}
+
+// Stream returns the whole content from the start, decompressed several blocks at a time.
+func (c *Content) Stream() io.ReadCloser {
+	return &stream{r: c.r, left: c.Sections, text: io.NewSectionReader(readerAt(c.r.readAt), int64(c.r.foot.offset),
+		c.Manifest)}
+}
+
+// stream reads the sections and then the manifest.
+type stream struct {
+	r    *Reader
+	left []Extent
+	now  io.ReadCloser
+	text io.Reader
+}
+
+// Read implements io.Reader.
+func (s *stream) Read(p []byte) (n int, err error) {
+	for {
+		if s.now == nil && len(s.left) == 0 {
+			return s.text.Read(p)
+		}
+		if s.now == nil {
+			if s.now, err = s.r.Section(s.left[0].Name); err != nil {
+				return 0, err
+			}
+			s.left = s.left[1:]
+		}
+		n, err = s.now.Read(p)
+		if err != io.EOF {
+			return n, err
+		}
+		if err := s.Close(); err != nil || n > 0 {
+			return n, err
+		}
+	}
+}
+
+// Close implements io.Closer.
+func (s *stream) Close() error {
+	now := s.now
+	if s.now = nil; now == nil {
+		return nil
+	}
+	return now.Close()
+}
+
+// Rebuild writes a file again from its content, byte for byte if [Encoder] wrote it: the caller
+// must compare the checksum. content yields the bytes of the outline and may end with an error.
+func Rebuild(dst io.Writer, o Outline, content io.Reader) (Summary, error) {
+	w, err := NewWriter(dst, 0)
+	if err != nil {
+		return Summary{}, err
+	}
+	for _, s := range o.Sections {
+		section, err := w.Section(s.Name)
+		if err != nil {
+			return Summary{}, err
+		}
+		_, failed := io.CopyN(section, content, s.Size)
+		if err := section.Close(); failed == nil {
+			failed = err
+		}
+		if failed != nil {
+			return Summary{}, failed
+		}
+	}
+	return w.finish(io.LimitReader(content, o.Manifest))
+}
+
+// Check returns an error for an outline that no file can have.
+func (o Outline) Check() error {
+	seen := map[string]bool{}
+	for _, s := range o.Sections {
+		if !sectionName.MatchString(s.Name) || seen[s.Name] || s.Size < 0 || s.Size > maxStructure {
+			return corrupt("it has an invalid section", nil)
+		}
+		seen[s.Name] = true
+	}
+	if len(o.Sections) > maxSections || o.Manifest < 0 || o.Manifest > maxManifest {
+		return corrupt("its outline is out of bounds", nil)
+	}
+	return nil
+}
+
+// Block compresses texts of at most 1 MiB as a section's blocks are. It is not safe for concurrent
+// use.
+type Block struct {
+	packer   *packer
+	unpacker unpacker
+}
+
+// NewBlock returns a Block.
+func NewBlock() (*Block, error) {
+	e, err := newEncoders(1)
+	if err != nil {
+		return nil, err
+	}
+	dec, err := newBlockDecoder(1)
+	return &Block{newPacker(e), unpacker{zstd: dec}}, err
+}
+
+// Close releases the memory.
+func (b *Block) Close() error {
+	b.unpacker.zstd.Close()
+	return b.packer.close()
+}
+
+// Pack returns the block of a text of 1 byte to 1 MiB. It is valid until the next call.
+func (b *Block) Pack(text []byte) []byte {
+	b.packer.content = append(b.packer.content[:0], text...)
+	b.packer.pack()
+	return b.packer.block
+}
+
+// Unpack returns the text of a block, which has exactly size bytes. It is valid until the next
+// call.
+func (b *Block) Unpack(block []byte, size int) ([]byte, error) {
+	if size < 1 || size > blockSize || len(block) < blockHead || int(binary.BigEndian.Uint32(block)) != size ||
+		int(binary.BigEndian.Uint32(block[4:])) != len(block)-blockHead {
+		return nil, errBlock
+	}
+	b.unpacker.size, b.unpacker.sum = size, binary.BigEndian.Uint32(block[8:])
+	b.unpacker.body = block[blockHead:]
+	err := b.unpacker.unpack()
+	return b.unpacker.content, err
+}
+
+// newBlockDecoder returns the decoder of the zstd frames in blocks.
+func newBlockDecoder(jobs int) (*zstd.Decoder, error) {
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(jobs), zstd.WithDecoderMaxWindow(maxBlock),
+		zstd.WithDecoderMaxMemory(maxBlock), zstd.WithDecodeAllCapLimit(true))
+	if err != nil {
+		return nil, fmt.Errorf("start zstd: %w", err)
+	}
+	return dec, nil
+}

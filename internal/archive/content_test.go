@@ -1,0 +1,118 @@
+package archive
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"snap"
+)
+
+// varied is content of every kind that the encoder treats differently.
+func varied() []byte {
+	b := bytes.Repeat([]byte{0}, 3<<20)
+	for i := range 60_000 {
+		b = fmt.Appendf(b, "%d\tname %d\t%x\tconstant\n", i, i*7919%1000, noise(6, uint64(i)))
+	}
+	return append(append(b, noise(2<<20, 5)...), "the end"...)
+}
+
+// TestEncoderIsDeterministic: a delta is applied by encoding the content again. If this fails after
+// a change of the encoder or of its library, increase [Encoder] and replace the checksum.
+func TestEncoderIsDeterministic(t *testing.T) {
+	t.Parallel()
+	const want = "05fdab68e11cc9d5eda33f0db8ca4b4b2c87ba019654e2ec6d9af12123ede93f"
+	for _, jobs := range []int{1, 5} {
+		var b bytes.Buffer
+		w, err := NewWriter(&b, jobs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		section, err := w.Section("dump")
+		if err != nil {
+			t.Fatal(err)
+		}
+		section.Write(varied())
+		if err := section.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Close(sampleManifest()); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.sections[0].SHA256; got != want || Encoder != 1 {
+			t.Errorf("encoder %d with %d jobs writes a section with the SHA-256 %s", Encoder, jobs, got)
+		}
+	}
+}
+
+// TestContent reads any range of a file's content, in any order, and rebuilds the file from it.
+func TestContent(t *testing.T) {
+	t.Parallel()
+	large, _ := pack(t, map[string][]byte{"dump": varied()})
+	small, _ := pack(t, map[string][]byte{"dump": noise(5000, 9), "extra": noise(70_000, 3)})
+	for _, f := range [][]byte{large, small} {
+		r, err := NewReader(bytes.NewReader(f), int64(len(f)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := r.Content(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		stream := c.Stream()
+		whole, err := io.ReadAll(stream)
+		if err != nil || int64(len(whole)) != c.Size() {
+			t.Fatalf("%d of %d bytes, error %v", len(whole), c.Size(), err)
+		}
+		rapid.Check(t, func(r *rapid.T) {
+			from := rapid.IntRange(0, len(whole)).Draw(r, "from")
+			p := make([]byte, min(rapid.IntRange(0, 3<<20).Draw(r, "size"), len(whole)-from))
+			if _, err := c.ReadAt(p, int64(from)); err != nil || !bytes.Equal(p, whole[from:from+len(p)]) {
+				r.Fatalf("%d bytes from %d: %v", len(p), from, err)
+			}
+			if c.kept > maxCached {
+				r.Fatalf("%d bytes are cached", c.kept)
+			}
+		})
+		if _, err := c.ReadAt(make([]byte, 2), c.Size()-1); !errors.Is(err, io.EOF) {
+			t.Errorf("beyond the end: %v", err)
+		}
+		var again bytes.Buffer
+		if _, err := Rebuild(&again, c.Outline, bytes.NewReader(whole)); err != nil || !bytes.Equal(again.Bytes(), f) {
+			t.Errorf("the rebuilt file differs: %v", err)
+		}
+	}
+}
+
+// TestContentOfDamagedFiles: blocks that do not match the manifest are refused when they are read.
+func TestContentOfDamagedFiles(t *testing.T) {
+	t.Parallel()
+	const size = 1<<20 + 5000
+	file, _ := pack(t, map[string][]byte{"dump": noise(size, 1)})
+	whole, err := NewReader(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rapid.Check(t, func(r *rapid.T) {
+		b := bytes.Clone(file)
+		at := rapid.IntRange(headerSize, int(whole.foot.offset)-1).Draw(r, "at")
+		b[at] ^= byte(rapid.IntRange(1, 255).Draw(r, "bits"))
+		reader, err := NewReader(bytes.NewReader(b), int64(len(b)))
+		if err != nil {
+			return
+		}
+		c, err := reader.Content(t.Context())
+		if err == nil {
+			defer c.Close()
+			_, err = c.ReadAt(make([]byte, size), 0)
+		}
+		if snap.CodeOf(err) != snap.CodeCorrupt {
+			r.Fatalf("error %v", err)
+		}
+	})
+}

@@ -1,0 +1,229 @@
+package cloud
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"os"
+	"time"
+
+	"snap"
+	"snap/api"
+	"snap/internal/blob"
+	"snap/internal/loadcontrol"
+	"snap/internal/store"
+)
+
+// A delta needs two snapshots: its base and its result. The caller must be able to pull the base,
+// which must be of the same target and organization. For every other base, the answer is the one
+// for a snapshot that does not exist. The URL of a delta is checked like that of a download, for
+// both snapshots.
+
+// The purposes of the tokens in URLs of deltas.
+const (
+	deltaUp   = "delta up"
+	deltaDown = "delta down"
+)
+
+// deltaTicket is the content of a URL of a delta.
+type deltaTicket struct {
+	ticket
+	Base string `json:"b"`
+	Size int64  `json:"z"`
+}
+
+type deltaPushInput struct {
+	ByID
+	Body api.DeltaPush
+}
+
+type deltaPullInput struct {
+	ByID
+	Body api.DeltaRequest
+}
+
+// base returns the bytes of a snapshot that may be the base of a delta for this caller. It fails
+// with snap.ErrNotFound for all others.
+func (s *Service) base(ctx context.Context, c snap.Caller, id, target string, org int64) (store.Bytes, error) {
+	sn, err := s.store.Snapshot(ctx, c, id)
+	if err != nil {
+		return store.Bytes{}, err
+	}
+	if sn.Target != target || sn.Org.ID != org || snap.Allowed(c, snap.ActPull, sn) != nil {
+		return store.Bytes{}, snap.ErrNotFound
+	}
+	return s.store.Bytes(ctx, c, id)
+}
+
+// deltaURL returns the URL of a delta for this caller.
+func (s *Service) deltaURL(c snap.Caller, purpose, id, base string, size int64) (string, time.Time) {
+	expires := s.now().Add(pullLife).UTC().Truncate(time.Millisecond)
+	token := blob.SignToken(s.transfers.urlKey, purpose, deltaTicket{ticket{Snapshot: id, Principal: c.Principal(),
+		Kind: c.Credential.Kind, Credential: c.Credential.ID, Expires: expires.UnixMilli()}, base, size})
+	return s.config.PublicURL + "/blobs/deltas/" + token, expires
+}
+
+// pushDelta answers where to send a delta for a push.
+func (s *Service) pushDelta(ctx context.Context, in *deltaPushInput) (*body[api.DeltaUpload], error) {
+	c := callOf(ctx)
+	if _, err := s.base(ctx, c.caller, in.Body.Base, c.upload.Target, c.caller.Org.ID); err != nil {
+		return nil, err
+	}
+	if in.Body.Size >= c.upload.Size {
+		return nil, snap.Invalid("the delta is not smaller than the snapshot", "push the whole file")
+	}
+	url, expires := s.deltaURL(c.caller, deltaUp, c.upload.ID, in.Body.Base, in.Body.Size)
+	return &body[api.DeltaUpload]{api.DeltaUpload{URL: url, Expires: expires}}, nil
+}
+
+// pullDelta offers a delta from the first snapshot of the list that can be a base.
+func (s *Service) pullDelta(ctx context.Context, in *deltaPullInput) (*body[api.DeltaOffer], error) {
+	c := callOf(ctx)
+	none := &body[api.DeltaOffer]{}
+	for _, id := range in.Body.Have {
+		base, err := s.base(ctx, c.caller, id, c.snapshot.Target, c.snapshot.Org.ID)
+		if errors.Is(err, snap.ErrNotFound) || id == c.snapshot.ID {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		result, err := s.store.Bytes(ctx, c.caller, c.snapshot.ID)
+		if err != nil || result.Size < deltaLeast {
+			return none, err
+		}
+		f, making, err := s.transfers.deltas.get(ctx, base, result)
+		if err != nil || f == nil {
+			if err != nil && ctx.Err() == nil {
+				s.log.WarnContext(ctx, "cannot make a delta", "error", err)
+			}
+			return &body[api.DeltaOffer]{api.DeltaOffer{Making: making}}, nil
+		}
+		defer f.Close()
+		info, err := f.Stat()
+		if err != nil {
+			return none, err
+		}
+		if err := s.store.Note(ctx, c.caller, c.snapshot, snap.AuditPullStarted, snap.AuditDetail{}); err != nil {
+			return nil, err
+		}
+		s.telemetry.metrics.pulls.Inc()
+		url, expires := s.deltaURL(c.caller, deltaDown, c.snapshot.ID, id, info.Size())
+		return &body[api.DeltaOffer]{api.DeltaOffer{Base: id, Size: info.Size(), URL: url, Expires: &expires}}, nil
+	}
+	return none, nil
+}
+
+// openDeltaTicket returns the content of a delta's URL that this service signed and that is valid.
+func (s *Service) openDeltaTicket(r *http.Request, purpose string) (t deltaTicket, err error) {
+	if !blob.OpenToken(s.transfers.urlKey, purpose, r.PathValue("token"), &t) ||
+		!s.now().Before(time.UnixMilli(t.Expires)) {
+		return deltaTicket{}, errTicket
+	}
+	return t, nil
+}
+
+// bothBytes returns the files of a delta's base and result. It fails with snap.ErrNotFound when the
+// bearer of the ticket may no longer see one of them.
+func (s *Service) bothBytes(r *http.Request, t deltaTicket) (base, result store.Bytes, err error) {
+	if result, err = s.bytes(r, t.ticket); err != nil {
+		return base, result, err
+	}
+	t.Snapshot = t.Base
+	base, err = s.bytes(r, t.ticket)
+	return base, result, err
+}
+
+// serveDelta answers GET of a delta's URL.
+func (s *Service) serveDelta(w http.ResponseWriter, r *http.Request) {
+	t, err := s.openDeltaTicket(r, deltaDown)
+	if err != nil {
+		s.writeError(w, r, err)
+		return
+	}
+	base, result, err := s.bothBytes(r, t)
+	var f *os.File
+	if err == nil {
+		f, err = s.transfers.deltas.kept(nameOf(base, result))
+	}
+	if err == nil && f == nil {
+		err = snap.ErrNotFound
+	}
+	if err != nil {
+		s.writeError(w, r, err)
+		return
+	}
+	defer f.Close()
+	w.Header().Set("Cache-Control", "private, no-store")
+	w.Header().Set("Content-Type", "application/octet-stream")
+	allowed := func() error {
+		_, _, err := s.bothBytes(r, t)
+		return err
+	}
+	checked := &loadcontrol.Response{ResponseWriter: w, Piece: 8 << 20, Before: recheck(s.transfers.recheck, allowed)}
+	defer watch(w, s.transfers.recheck, allowed)()
+	http.ServeContent(checked, r, "", time.Time{}, f)
+}
+
+// receiveDelta answers PUT of a delta's URL: it rebuilds the snapshot's file and verifies it. The
+// upload is then complete in the object store, and the push can be completed.
+func (s *Service) receiveDelta(w http.ResponseWriter, r *http.Request) {
+	if err := s.applyDelta(r); err != nil {
+		s.writeError(w, r, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (s *Service) applyDelta(r *http.Request) error {
+	t, err := s.openDeltaTicket(r, deltaUp)
+	if err != nil {
+		return err
+	}
+	ctx := r.Context()
+	caller, err := s.auth.Recheck(r, t.Kind, t.Credential, t.Principal)
+	if errors.Is(err, snap.ErrUnauthenticated) {
+		err = snap.ErrNotFound
+	}
+	if err == nil {
+		err = snap.Allowed(caller, snap.ActPush, snap.Snapshot{})
+	}
+	if err != nil {
+		return err
+	}
+	u, err := s.store.Upload(ctx, caller, t.Snapshot)
+	if err != nil {
+		return err
+	}
+	base, err := s.base(ctx, caller, t.Base, u.Target, caller.Org.ID)
+	if err != nil {
+		return err
+	}
+	if r.ContentLength != t.Size {
+		return snap.Invalid("the delta does not have the announced size", "push again")
+	}
+	held, release, err := s.holdUpload(ctx, u.ID)
+	if err != nil || !held {
+		return errors.Join(err, errNoDelta)
+	}
+	defer release()
+	if err := s.transfers.deltas.rebuild(ctx, u, base, http.MaxBytesReader(nil, r.Body, t.Size)); err != nil {
+		return err
+	}
+	return s.transfers.blobs.Abort(ctx, u.Blob, u.BlobUpload)
+}
+
+// holdLife is how long one replica may take to rebuild a file before another one may begin.
+const holdLife = time.Hour
+
+// holdUpload reserves an upload for this request, among all replicas.
+func (s *Service) holdUpload(ctx context.Context, id string) (held bool, release func(), err error) {
+	name, holder := "delta of "+id, rand.Text()
+	held, err = s.store.Lease(ctx, name, holder, holdLife)
+	return held, func() {
+		if _, err := s.store.Lease(context.WithoutCancel(ctx), name, holder, 0); err != nil {
+			s.log.WarnContext(ctx, "cannot end the lease of an upload", "error", err)
+		}
+	}, err
+}

@@ -1,0 +1,233 @@
+package delta
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/klauspost/compress/zstd"
+
+	"snap/internal/archive"
+)
+
+// Apply writes the result of a delta, whose header was read, to w. The base must be the file that
+// the header names. Apply fails with corrupt_snapshot unless the bytes written have the size and the
+// SHA-256 of the header; the caller must then discard them. It never writes more than the announced
+// size.
+func Apply(ctx context.Context, w io.Writer, h Header, base *archive.Reader, r io.Reader) error {
+	content, err := base.Content(ctx)
+	if err != nil {
+		return damaged("the base cannot be used", err)
+	}
+	defer content.Close()
+	blocks, err := archive.NewBlock()
+	if err != nil {
+		return err
+	}
+	defer blocks.Close()
+	p := &patched{ctx: ctx, r: r, base: content, blocks: blocks, left: h.outline().Size(),
+		loads: loadsAllowed(content.Blocks(), h.outline().Size())}
+	out := &bounded{w: w, left: h.Result.Size}
+	got, err := archive.Rebuild(out, h.outline(), p)
+	if err == nil {
+		err = p.end()
+	}
+	switch {
+	case err != nil && (out.failed || ctx.Err() != nil):
+		return err
+	case err != nil:
+		return damaged("its operations cannot be carried out", err)
+	case got.Size != h.Result.Size || got.SHA256 != h.Result.SHA256:
+		return damaged("the result has a different checksum", nil)
+	}
+	return nil
+}
+
+// loadsAllowed limits how many blocks of the base a delta may decompress. Writers need each block
+// about once. A hostile delta could otherwise decompress a block for each of its bytes.
+func loadsAllowed(blocks, size int64) int64 { return 1024 + 8*blocks + size/(32<<10) }
+
+// bounded writes at most left bytes.
+type bounded struct {
+	w      io.Writer
+	left   int64
+	failed bool // the writer itself failed
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if int64(len(p)) > b.left {
+		return 0, errors.New("the result is larger than announced")
+	}
+	n, err := b.w.Write(p)
+	b.left -= int64(n)
+	b.failed = err != nil
+	return n, err
+}
+
+// patched is the content of the result.
+type patched struct {
+	ctx    context.Context
+	r      io.Reader
+	base   *archive.Content
+	blocks *archive.Block
+	loads  int64
+	left   int64 // bytes of content that are still to come
+
+	ops      []op
+	literals []byte
+	at       int64 // in the base: the end of the last range
+	body     []byte
+}
+
+// Read implements io.Reader.
+func (p *patched) Read(b []byte) (int, error) {
+	for {
+		for len(p.ops) > 0 && p.ops[0] == (op{}) {
+			p.ops = p.ops[1:]
+		}
+		if len(p.ops) > 0 {
+			break
+		}
+		if p.left == 0 {
+			return 0, io.EOF
+		}
+		if err := p.group(); err != nil {
+			return 0, err
+		}
+	}
+	chunk, err := p.chunk(&p.ops[0], len(b))
+	if err != nil {
+		return 0, err
+	}
+	if p.left -= int64(len(chunk)); p.left < 0 {
+		return 0, errors.New("it yields more content than announced")
+	}
+	return copy(b, chunk), nil
+}
+
+// chunk carries out a part of an operation.
+func (p *patched) chunk(o *op, most int) (chunk []byte, err error) {
+	if o.literal > 0 {
+		n := min(o.literal, most)
+		chunk, p.literals = p.literals[:n], p.literals[n:]
+		o.literal -= n
+		return chunk, nil
+	}
+	if chunk, err = p.base.From(p.at + o.jump); err != nil {
+		return nil, fmt.Errorf("read the base: %w", err)
+	}
+	if p.base.Loads() > p.loads {
+		return nil, errors.New("it reads the base too often")
+	}
+	chunk = chunk[:min(o.copied, most, len(chunk))]
+	p.at += o.jump + int64(len(chunk))
+	o.copied -= len(chunk)
+	if o.jump = 0; o.copied == 0 {
+		*o = op{}
+	}
+	return chunk, nil
+}
+
+// group reads the next group.
+func (p *patched) group() (err error) {
+	if err := p.ctx.Err(); err != nil {
+		return err
+	}
+	if p.body, err = readGroup(p.r, p.body); err != nil {
+		return errors.Join(errGroup, err)
+	}
+	c := cursor{b: p.body}
+	count := c.number(maxOps)
+	dict := make([]span, c.number(maxRanges))
+	total, at := uint64(0), int64(0)
+	for i := range dict {
+		at += c.signed()
+		dict[i] = span{at, int64(c.number(maxDict - total))}
+		total += uint64(dict[i].size)
+		at += dict[i].size
+	}
+	literals, ops := c.part(maxLiteral), c.part(maxGroup)
+	if c.bad || len(c.b) > 0 || count == 0 {
+		return errGroup
+	}
+	packed, err := p.unpack(ops, nil)
+	if err != nil {
+		return err
+	}
+	if p.ops, err = decodeOps(packed, int(count), literals.size); err != nil {
+		return err
+	}
+	p.literals, err = p.unpack(literals, dict)
+	return err
+}
+
+// unpack returns the content of a part.
+func (p *patched) unpack(x part, dict []span) ([]byte, error) {
+	switch {
+	case x.how == asIs && len(x.stored) == x.size:
+		return x.stored, nil
+	case x.how == asBlock && x.size > 0 && x.size <= maxLiteral:
+		return p.blocks.Unpack(x.stored, x.size)
+	case x.how != asZstd:
+		return nil, errGroup
+	}
+	words, err := readSpans(p.base, dict)
+	if err != nil {
+		return nil, err
+	}
+	dec, err := zstd.NewReader(nil, append(dictOptions(words), zstd.WithDecoderConcurrency(1),
+		zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(window), zstd.WithDecoderMaxMemory(maxGroup),
+		zstd.WithDecodeAllCapLimit(true))...)
+	if err != nil {
+		return nil, err
+	}
+	defer dec.Close()
+	content, err := dec.DecodeAll(x.stored, make([]byte, 0, x.size))
+	if err != nil || len(content) != x.size {
+		return nil, errors.Join(errGroup, err)
+	}
+	return content, nil
+}
+
+// window is the size of zstd's window. It is larger than a dictionary and a group's literals.
+const window = 4 << 20
+
+// dictID is the number of a group's dictionary in its zstd frame.
+const dictID = 1
+
+func dictOptions(words []byte) []zstd.DOption {
+	if len(words) == 0 {
+		return nil
+	}
+	return []zstd.DOption{zstd.WithDecoderDictRaw(dictID, words)}
+}
+
+// readSpans returns the content of ranges of the base.
+func readSpans(base *archive.Content, spans []span) ([]byte, error) {
+	total := int64(0)
+	for _, s := range spans {
+		total += s.size
+	}
+	words, n := make([]byte, total), int64(0)
+	for _, s := range spans {
+		if _, err := base.ReadAt(words[n:n+s.size], s.at); err != nil {
+			return nil, fmt.Errorf("read the base: %w", err)
+		}
+		n += s.size
+	}
+	return words, nil
+}
+
+// end returns an error if the delta has more operations than its result needs.
+func (p *patched) end() error {
+	var one [1]byte
+	if n, err := io.ReadFull(p.r, one[:]); n > 0 || !errors.Is(err, io.EOF) {
+		return errors.Join(errors.New("it does not end where it should"), err)
+	}
+	if p.left != 0 || slices.ContainsFunc(p.ops, func(o op) bool { return o != op{} }) {
+		return errors.New("it does not end where it should")
+	}
+	return nil
+}

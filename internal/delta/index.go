@@ -1,0 +1,191 @@
+package delta
+
+import (
+	"bytes"
+	"context"
+	"hash/maphash"
+	"io"
+	"slices"
+
+	"snap"
+	"snap/internal/archive"
+)
+
+// An anchor is a place in a content at which a range of the base can be recognized: the beginning
+// of a line, or of a page of a SQLite file. It is recognized by a hash of the bytes that follow.
+
+// lineWindow is the number of bytes that are hashed at the beginning of a line.
+const lineWindow = 64
+
+// anchors finds the anchors of a content.
+type anchors struct{ page, window int }
+
+// anchorsOf returns the anchors for a snapshot, by its engine and the beginning of its dump.
+func anchorsOf(c *archive.Content, e snap.Engine) (anchors, error) {
+	if e != snap.SQLite || c.Size() < 100 {
+		return anchors{window: lineWindow}, nil
+	}
+	var size [2]byte // SQLite's fileformat2, section 1.3.2
+	if _, err := c.ReadAt(size[:], 16); err != nil {
+		return anchors{}, err
+	}
+	page := int(size[0])<<8 | int(size[1])
+	if page == 1 {
+		page = 64 << 10
+	}
+	if page < 512 || page&(page-1) != 0 {
+		page = 4096
+	}
+	return anchors{page: page, window: page}, nil
+}
+
+// next returns the index of the first anchor in b from i on, or len(b). at is the offset of b in the
+// content.
+func (a anchors) next(b []byte, i int, at int64) int {
+	if a.page > 0 {
+		return min(i+int((int64(a.page)-(at+int64(i))%int64(a.page))%int64(a.page)), len(b))
+	}
+	if i == 0 && at == 0 {
+		return 0
+	}
+	if i > 0 && b[i-1] == '\n' {
+		return i
+	}
+	n := bytes.IndexByte(b[i:], '\n')
+	if n < 0 {
+		return len(b)
+	}
+	return i + n + 1
+}
+
+// maxSlots limits the memory of an index: each slot takes 16 bytes.
+const maxSlots = 1 << 22
+
+// index maps the hashes of a sample of the base's anchors to their offsets. When it is full, it
+// keeps every second one.
+type index struct {
+	seed  maphash.Seed
+	slots []slot
+	used  int
+	mask  uint64 // an anchor is sampled if these bits of its hash are 0
+}
+
+// slot is an anchor. Offsets are stored plus 1, so that 0 is an empty slot.
+type slot struct {
+	hash   uint64
+	offset int64
+}
+
+func newIndex() *index {
+	return &index{seed: maphash.MakeSeed(), slots: make([]slot, 1<<12)}
+}
+
+func (x *index) hash(b []byte) uint64 { return maphash.Bytes(x.seed, b) }
+
+// place returns the slot of a hash, or the empty slot where it belongs. The sampled bits are the
+// highest, so that they do not crowd the slots.
+func (x *index) place(hash uint64) *slot {
+	for i := hash; ; i++ {
+		s := &x.slots[i&uint64(len(x.slots)-1)]
+		if s.offset == 0 || s.hash == hash {
+			return s
+		}
+	}
+}
+
+// add adds an anchor, unless it is not in the sample or an earlier one has the same hash.
+func (x *index) add(hash uint64, offset int64) {
+	if hash&x.mask != 0 {
+		return
+	}
+	s := x.place(hash)
+	if s.offset != 0 {
+		return
+	}
+	*s = slot{hash, offset + 1}
+	if x.used++; x.used*4 > len(x.slots)*3 {
+		x.grow()
+	}
+}
+
+// grow doubles the slots, or halves the sample.
+func (x *index) grow() {
+	size := 2 * len(x.slots)
+	if size > maxSlots {
+		size, x.mask = len(x.slots), x.mask>>1|1<<63
+	}
+	kept := slices.DeleteFunc(x.slots, func(s slot) bool { return s.offset == 0 || s.hash&x.mask != 0 })
+	if size > len(x.slots) {
+		x.slots = make([]slot, size)
+	} else {
+		kept = slices.Clone(kept)
+		clear(x.slots)
+	}
+	for _, s := range kept {
+		*x.place(s.hash) = s
+	}
+	x.used = len(kept)
+}
+
+// find returns the offset of an anchor with a hash, or -1.
+func (x *index) find(hash uint64) int64 {
+	if hash&x.mask != 0 {
+		return -1
+	}
+	return x.place(hash).offset - 1
+}
+
+// fill adds all anchors of a content.
+func (x *index) fill(ctx context.Context, r io.Reader, a anchors) error {
+	w := &windowed{src: r}
+	for i := 0; ; {
+		if n := a.next(w.b, i, w.at); n+a.window <= len(w.b) {
+			x.add(x.hash(w.b[n:n+a.window]), w.at+int64(n))
+			i = n + 1
+			continue
+		} else if i = w.drop(n-1) + 1; w.end {
+			return nil
+		}
+		if err := w.ensure(ctx, i, a.window); err != nil {
+			return err
+		}
+	}
+}
+
+// windowed is a stream with the bytes that are being looked at.
+type windowed struct {
+	src io.Reader
+	b   []byte
+	at  int64 // of b[0] in the stream
+	end bool
+}
+
+// readSize is how many bytes are read at a time.
+const readSize = 1 << 20
+
+// ensure reads on until at least n bytes follow index i, or the stream ends.
+func (w *windowed) ensure(ctx context.Context, i, n int) error {
+	for len(w.b)-i < n && !w.end {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		w.b = slices.Grow(w.b, readSize)
+		got, err := io.ReadFull(w.src, w.b[len(w.b):len(w.b)+readSize])
+		w.b = w.b[:len(w.b)+got]
+		if w.end = err == io.EOF || err == io.ErrUnexpectedEOF; !w.end && err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drop forgets the bytes before index i, and returns the new index of the same byte. It waits until
+// that is worth the copying.
+func (w *windowed) drop(i int) int {
+	if i < len(w.b)/2 {
+		return i
+	}
+	w.b = w.b[:copy(w.b, w.b[i:])]
+	w.at += int64(i)
+	return 0
+}

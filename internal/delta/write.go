@@ -1,0 +1,416 @@
+package delta
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/klauspost/compress/zstd"
+
+	"snap/internal/archive"
+)
+
+const (
+	near     = 8 << 20   // bytes; a jump of at most this far needs no long range
+	farLeast = 32 << 10  // least bytes of a range after a longer jump
+	ahead    = 64 << 10  // bytes that are read ahead, at least farLeast
+	pending  = 256 << 10 // literals that may still become part of a range
+	tail     = 128 << 10 // bytes before an insertion that serve as its dictionary
+	extra    = 256       // bytes of a replaced range that serve as dictionary, beyond twice its literals
+	unknown  = -1        // where the base continues, before that was found
+)
+
+// ErrLarge means that a delta would be larger than the limit given to [Write].
+var ErrLarge = errors.New("the delta is too large to be of use")
+
+// Writable returns an error if no delta of this result can be written: it is encrypted, or it was
+// written by another encoder.
+func Writable(result *archive.Reader) error {
+	if result.Encrypted() > 0 || result.Manifest().Encoder != archive.Encoder {
+		return cannotApply
+	}
+	return nil
+}
+
+// Written describes a delta.
+type Written struct {
+	Size int64 // bytes
+	Same bool  // all sections are equal, so that only the manifests differ
+}
+
+// Write writes the delta from base to result to dst. It writes at most limit bytes and then fails
+// with [ErrLarge]. from and to identify the files of the two readers.
+func Write(ctx context.Context, dst io.Writer, base, result *archive.Reader, from, to File, limit int64) (Written,
+	error) {
+	if err := Writable(result); err != nil {
+		return Written{}, err
+	}
+	old, err := base.Content(ctx)
+	if err != nil {
+		return Written{}, err
+	}
+	defer old.Close()
+	now, err := result.Content(ctx)
+	if err != nil {
+		return Written{}, err
+	}
+	defer now.Close()
+	w := &writer{ctx: ctx, base: old, index: newIndex(), manifest: now.Size() - now.Manifest,
+		groups: groups{base: old, dst: &limited{w: dst, left: limit, all: limit}}}
+	if w.anchors, err = anchorsOf(old, base.Manifest().Engine); err != nil {
+		return Written{}, err
+	}
+	if w.groups.blocks, err = archive.NewBlock(); err != nil {
+		return Written{}, err
+	}
+	defer w.groups.blocks.Close()
+	if err := w.fill(); err != nil {
+		return Written{}, err
+	}
+	stream := now.Stream()
+	defer stream.Close()
+	w.in.src = stream
+	err = writeHeader(w.groups.dst, Header{Base: from, Result: to, Encoder: archive.Encoder, Sections: now.Sections,
+		Manifest: now.Manifest})
+	if err == nil {
+		err = w.run()
+	}
+	same := !w.differs && slices.Equal(old.Sections, now.Sections)
+	return Written{w.groups.dst.all - w.groups.dst.left, same}, err
+}
+
+// limited writes at most left bytes.
+type limited struct {
+	w         io.Writer
+	left, all int64
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	if int64(len(p)) > l.left {
+		return 0, ErrLarge
+	}
+	n, err := l.w.Write(p)
+	l.left -= int64(n)
+	return n, err
+}
+
+// writer compares the result with the base. in holds the result's bytes that have no operation yet:
+// those before lit have one.
+type writer struct {
+	ctx      context.Context
+	base     *archive.Content
+	anchors  anchors
+	index    *index
+	in       windowed
+	lit      int
+	manifest int64 // where the result's manifest begins
+	at       int64 // in the base: the end of the last range
+	groups   groups
+	differs  bool // a section has other content, or in another order
+}
+
+// fill indexes the base.
+func (w *writer) fill() error {
+	stream := w.base.Stream()
+	defer stream.Close()
+	return w.index.fill(w.ctx, stream, w.anchors)
+}
+
+// run writes the operations.
+func (w *writer) run() error {
+	scan := 0 // anchors before it match nothing
+	for {
+		if err := w.in.ensure(w.ctx, scan, ahead); err != nil {
+			return err
+		}
+		at, from, found, err := w.match(&scan)
+		switch {
+		case err != nil:
+			return err
+		case found:
+			err = w.copyFrom(at, from)
+			scan = w.lit
+		case w.in.end:
+			if err = w.literals(len(w.in.b), unknown); err == nil {
+				err = w.groups.flush()
+			}
+			return err
+		case scan-w.lit > pending:
+			err = w.literals(scan, unknown)
+		}
+		if err != nil {
+			return err
+		}
+		kept := w.in.drop(min(w.lit, scan-1))
+		moved := min(w.lit, scan-1) - kept
+		w.lit, scan = w.lit-moved, scan-moved
+	}
+}
+
+// match finds the next range of the base in the bytes that were read. It moves scan past the
+// anchors that match nothing.
+func (w *writer) match(scan *int) (at int, from int64, found bool, err error) {
+	b := w.in.b
+	for {
+		n := w.anchors.next(b, *scan, w.in.at)
+		if n+w.anchors.window > len(b) || !w.in.end && n+ahead > len(b) {
+			*scan = min(n, len(b))
+			return 0, 0, false, nil
+		}
+		*scan = n + 1
+		shifted, indexed := w.groups.expect+int64(n-w.lit), w.index.find(w.index.hash(b[n:n+w.anchors.window]))
+		for _, candidate := range [...]int64{shifted, indexed} {
+			at, from, err := w.extend(n, candidate)
+			if err != nil || at >= 0 {
+				return at, from, err == nil, err
+			}
+		}
+	}
+}
+
+// extend extends the bytes at index n to the left, if they are in the base at offset from and a jump
+// to there is worthwhile. Otherwise it returns a negative index.
+func (w *writer) extend(n int, from int64) (int, int64, error) {
+	if from < 0 {
+		return -1, 0, nil
+	}
+	least := w.anchors.window
+	if from > w.at+near || from < w.at-near {
+		least = farLeast
+	}
+	same, err := w.common(w.in.b[n:min(n+least, len(w.in.b))], from)
+	if err != nil || same < least {
+		return -1, 0, err
+	}
+	back := int64(min(n-w.lit, pending))
+	before := make([]byte, min(back, from))
+	if _, err := w.base.ReadAt(before, from-int64(len(before))); err != nil {
+		return -1, 0, err
+	}
+	for len(before) > 0 && w.in.b[n-1] == before[len(before)-1] {
+		n, from, before = n-1, from-1, before[:len(before)-1]
+	}
+	return n, from, nil
+}
+
+// common returns how many bytes of b are in the base at an offset.
+func (w *writer) common(b []byte, from int64) (n int, err error) {
+	for n < len(b) {
+		old, err := w.base.From(from + int64(n))
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return n, err
+		}
+		old = old[:min(len(old), len(b)-n)]
+		same := prefix(old, b[n:])
+		if n += same; same < len(old) {
+			break
+		}
+	}
+	return n, nil
+}
+
+// prefix returns the length of the common prefix of a and b. a is not longer than b.
+func prefix(a, b []byte) (n int) {
+	const step = 256
+	for n+step <= len(a) && bytes.Equal(a[n:n+step], b[n:n+step]) {
+		n += step
+	}
+	for n < len(a) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// copyFrom adds the literals before index at, and the longest range that begins there.
+func (w *writer) copyFrom(at int, from int64) error {
+	if err := w.literals(at, from); err != nil {
+		return err
+	}
+	for {
+		n, err := w.common(w.in.b[w.lit:], from)
+		if err != nil {
+			return err
+		}
+		w.differs = w.differs || from != w.in.at+int64(w.lit)
+		w.groups.copied(n, from, &w.at)
+		w.lit, from = w.lit+n, from+int64(n)
+		if w.lit < len(w.in.b) || w.in.end {
+			return w.groups.full()
+		}
+		w.lit = w.in.drop(w.lit-1) + 1
+		if err := w.in.ensure(w.ctx, w.lit, 1); err != nil {
+			return err
+		}
+	}
+}
+
+// literals adds the bytes from lit up to an index. next is where the base continues, or unknown.
+func (w *writer) literals(until int, next int64) error {
+	for w.lit < until {
+		n := min(until-w.lit, w.groups.room())
+		if left := w.manifest - w.in.at - int64(w.lit); left == 0 {
+			w.groups.expect = w.base.Size() - w.base.Manifest // the manifests are similar
+		} else if left > 0 {
+			w.differs, n = true, int(min(int64(n), left))
+		}
+		w.groups.literal(w.in.b[w.lit:w.lit+n], next)
+		w.lit += n
+		if err := w.groups.full(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// groups collects operations and writes them.
+type groups struct {
+	group
+	base   *archive.Content
+	dst    *limited
+	blocks *archive.Block
+	expect int64 // where the base is expected to have bytes similar to the next literals
+}
+
+func (g *groups) room() int { return maxLiteral - len(g.literals) }
+
+// literal adds literals of at most room bytes. next is where the base continues after
+// them, or unknown.
+func (g *groups) literal(b []byte, next int64) {
+	if last := len(g.ops) - 1; last >= 0 && g.ops[last].copied == 0 {
+		g.ops[last].literal += len(b)
+	} else {
+		g.ops = append(g.ops, op{literal: len(b)})
+	}
+	g.literals = append(g.literals, b...)
+	switch until := g.expect + int64(len(b)); {
+	case next == unknown:
+		g.learn(g.expect, until)
+		g.expect = until
+	case next > g.expect:
+		g.learn(g.expect, min(next, until+int64(len(b))+extra))
+	}
+}
+
+// learn adds a range of the base to the dictionary.
+func (g *groups) learn(from, until int64) {
+	until = min(until, g.base.Size(), from+maxDict-g.dictSize)
+	if until <= from {
+		return
+	}
+	if last := len(g.dict) - 1; last >= 0 && g.dict[last].at+g.dict[last].size == from {
+		g.dict[last].size += until - from
+	} else if len(g.dict) == maxRanges {
+		return
+	} else {
+		g.dict = append(g.dict, span{from, until - from})
+	}
+	g.dictSize += until - from
+}
+
+// copied adds a range of n bytes of the base. at is the end of the range before.
+func (g *groups) copied(n int, from int64, at *int64) {
+	if n == 0 {
+		return
+	}
+	last := len(g.ops) - 1
+	switch {
+	case last >= 0 && g.ops[last].copied > 0 && *at == from:
+		g.ops[last].copied += n
+	case last >= 0 && g.ops[last].copied == 0:
+		g.ops[last].copied, g.ops[last].jump = n, from-*at
+	default:
+		g.ops = append(g.ops, op{copied: n, jump: from - *at})
+	}
+	*at = from + int64(n)
+	g.expect = *at
+}
+
+// full writes the group if it has no room for more.
+func (g *groups) full() error {
+	if g.room() > 0 && len(g.ops) < maxOps {
+		return nil
+	}
+	return g.flush()
+}
+
+// flush writes the group.
+func (g *groups) flush() error {
+	if len(g.ops) == 0 {
+		return nil
+	}
+	if first := g.expect - tail; g.dictSize < tail && len(g.literals) >= minPacked {
+		g.learn(max(first, 0), g.expect)
+	}
+	literals, err := g.pack()
+	if err != nil {
+		return err
+	}
+	b := binary.AppendUvarint(make([]byte, 4), uint64(len(g.ops)))
+	if literals.how != asZstd {
+		g.dict = g.dict[:0]
+	}
+	b = binary.AppendUvarint(b, uint64(len(g.dict)))
+	at := int64(0)
+	for _, s := range g.dict {
+		b = binary.AppendVarint(b, s.at-at)
+		b = binary.AppendUvarint(b, uint64(s.size))
+		at = s.at + s.size
+	}
+	ops, err := compressed(g.encodeOps(), nil)
+	if err != nil {
+		return err
+	}
+	b = ops.append(literals.append(b))
+	if len(b) > maxGroup {
+		return fmt.Errorf("%w: it has %d bytes", errGroup, len(b))
+	}
+	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
+	g.group = group{ops: g.ops[:0], literals: g.literals[:0], dict: g.dict[:0]}
+	_, err = g.dst.Write(b)
+	return err
+}
+
+// pack stores the literals in the smallest way.
+func (g *groups) pack() (part, error) {
+	if len(g.literals) < minPacked {
+		return part{asIs, len(g.literals), g.literals}, nil
+	}
+	words, err := readSpans(g.base, g.dict)
+	if err != nil {
+		return part{}, err
+	}
+	p, err := compressed(g.literals, words)
+	if block := g.blocks.Pack(g.literals); err == nil && len(block) < len(p.stored) {
+		p = part{asBlock, len(g.literals), block}
+	}
+	return p, err
+}
+
+// compressed stores content with zstd, unless that makes it larger.
+func compressed(content, words []byte) (part, error) {
+	p := part{asIs, len(content), content}
+	if len(content) < minPacked {
+		return p, nil
+	}
+	o := []zstd.EOption{zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBetterCompression),
+		zstd.WithWindowSize(window)}
+	if len(words) > 0 {
+		o = append(o, zstd.WithEncoderDictRaw(dictID, words))
+	}
+	enc, err := zstd.NewWriter(nil, o...)
+	if err != nil {
+		return p, fmt.Errorf("start zstd: %w", err)
+	}
+	defer enc.Close()
+	if packed := enc.EncodeAll(content, nil); len(packed) < len(content) {
+		p.how, p.stored = asZstd, packed
+	}
+	return p, nil
+}

@@ -1,0 +1,259 @@
+package local
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"snap"
+	"snap/api"
+	"snap/internal/archive"
+	"snap/internal/delta"
+	"snap/internal/disk"
+	"snap/internal/transfer"
+)
+
+// A delta is only an attempt to move fewer bytes. A push that succeeds with one ends with the
+// ordinary transfer, which then finds nothing left to send. Whatever goes wrong with a delta, the
+// whole file is transferred.
+
+const (
+	deltaLeast = 128 << 10 // bytes of a file; smaller files are transferred whole
+	deltaBases = 20        // local snapshots that are offered as a base
+	deltaPolls = 120       // seconds that a pull waits until the service has made a delta
+)
+
+// sentDelta describes a delta that the service has accepted.
+type sentDelta struct {
+	delta.Written
+	base Snapshot
+}
+
+// pushDelta pushes a snapshot as a delta to one that the service and this machine both have. It
+// returns nil if the whole file must be pushed.
+func (a *Agent) pushDelta(ctx context.Context, c *api.Client, s Snapshot, o transfer.Options, p Progress) (*sentDelta,
+	error) {
+	if s.Size < deltaLeast || s.Encrypted > 0 {
+		return nil, nil
+	}
+	sent, err := a.tryPushDelta(ctx, c, s, o, p)
+	return sent, a.giveUp(ctx, err)
+}
+
+// giveUp returns an error only if the command must end. All others lead to the transfer of the whole
+// file.
+func (a *Agent) giveUp(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		a.log.Debug("the whole file is transferred instead of a delta", "error", err)
+	}
+	return nil
+}
+
+// errNoBase means that there is no snapshot to which a delta can be made.
+var errNoBase = errors.New("no snapshot is both here and in the cloud")
+
+func (a *Agent) tryPushDelta(ctx context.Context, c *api.Client, s Snapshot, o transfer.Options,
+	p Progress) (*sentDelta, error) {
+	base, id, err := a.commonBase(ctx, c, s)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := c.Push(ctx, pushOf(s))
+	if err != nil || plan.Exists || len(plan.Present) > 0 {
+		return nil, errors.Join(err, errNoBase)
+	}
+	dir, done, err := a.workDir()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	p.phase("compare")
+	file, written, err := writeDelta(ctx, filepath.Join(dir, "delta"), base, s)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	place, err := c.PushDelta(ctx, plan.ID, api.DeltaPush{Base: id, Size: written.Size})
+	if err != nil {
+		return nil, err
+	}
+	p.phase("push")
+	if err := transfer.SendDelta(ctx, place.URL, file, written.Size, o); err != nil {
+		return nil, err
+	}
+	return &sentDelta{written, base}, nil
+}
+
+// commonBase returns the newest local snapshot of the same target and type that the caller may also
+// see in the cloud, and its ID there.
+func (a *Agent) commonBase(ctx context.Context, c *api.Client, s Snapshot) (Snapshot, string, error) {
+	page, err := c.Snapshots(ctx, api.ListOptions{Target: s.Target, Type: s.Type, Limit: 50})
+	if err != nil {
+		return Snapshot{}, "", err
+	}
+	local, err := a.Snapshots(s.Target)
+	if err != nil {
+		return Snapshot{}, "", err
+	}
+	for _, there := range page.Items {
+		for _, here := range local {
+			if here.SHA256 == there.SHA256 && here.SHA256 != s.SHA256 && here.Encrypted == 0 && !there.Received {
+				return here, there.ID, nil
+			}
+		}
+	}
+	return Snapshot{}, "", errNoBase
+}
+
+// writeDelta writes the delta between two local snapshots to a new file, and returns the file at its
+// start. It fails if the delta would save less than a fifth.
+func writeDelta(ctx context.Context, path string, base, result Snapshot) (*os.File, delta.Written, error) {
+	var none delta.Written
+	old, err := archive.Open(base.Path)
+	if err != nil {
+		return nil, none, err
+	}
+	defer old.Close()
+	now, err := archive.Open(result.Path)
+	if err != nil {
+		return nil, none, err
+	}
+	defer now.Close()
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, none, err
+	}
+	out := bufio.NewWriterSize(file, 1<<20)
+	written, err := delta.Write(ctx, out, old, now, deltaFile(base), deltaFile(result), result.Size/5*4)
+	if err == nil {
+		err = out.Flush()
+	}
+	if err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return nil, none, errors.Join(err, file.Close())
+	}
+	return file, written, nil
+}
+
+func deltaFile(s Snapshot) delta.File { return delta.File{Size: s.Size, SHA256: s.SHA256} }
+
+// pullDelta makes the file of a snapshot from a delta and a local snapshot, and returns the number of
+// bytes fetched. It returns 0 if the whole file must be pulled.
+func (a *Agent) pullDelta(ctx context.Context, c *api.Client, wanted api.Snapshot, path string,
+	o transfer.Options) (moved int64, err error) {
+	if wanted.Size < deltaLeast {
+		return 0, nil
+	}
+	if moved, err = a.tryPullDelta(ctx, c, wanted, path, o); err != nil {
+		return 0, a.giveUp(ctx, err)
+	}
+	return moved, nil
+}
+
+func (a *Agent) tryPullDelta(ctx context.Context, c *api.Client, wanted api.Snapshot, path string,
+	o transfer.Options) (int64, error) {
+	bases, have, err := a.basesFor(c, wanted)
+	if err != nil {
+		return 0, err
+	}
+	offer, err := c.PullDelta(ctx, wanted.ID, api.DeltaRequest{Have: have})
+	for n := 0; err == nil && offer.Making && n < deltaPolls; n++ {
+		if err = api.Wait(ctx, time.Second); err == nil {
+			offer, err = c.PullDelta(ctx, wanted.ID, api.DeltaRequest{Have: have})
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	base, ok := bases[offer.Base]
+	if !ok || offer.Size >= wanted.Size {
+		return 0, errNoBase
+	}
+	dir, done, err := a.workDir()
+	if err != nil {
+		return 0, err
+	}
+	defer done()
+	file, err := os.OpenFile(filepath.Join(dir, "delta"), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	if err = transfer.FetchDelta(ctx, offer.URL, offer.Size, file, o); err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return offer.Size, applyDelta(ctx, file, base, wanted, path)
+}
+
+// basesFor returns the local snapshots that may be the base of a delta to a cloud snapshot, by their
+// IDs, and these IDs, the best one first.
+func (a *Agent) basesFor(c *api.Client, wanted api.Snapshot) (map[string]Snapshot, []string, error) {
+	local, err := a.Snapshots(wanted.Target)
+	if err != nil {
+		return nil, nil, err
+	}
+	local = slices.DeleteFunc(local, func(s Snapshot) bool {
+		return s.Cloud[c.BaseURL()] == "" || s.Encrypted > 0 || s.Type != wanted.Type
+	})
+	slices.SortStableFunc(local, func(s, t Snapshot) int { return t.Created.Compare(s.Created) })
+	bases := map[string]Snapshot{}
+	var ids []string
+	for _, s := range local[:min(len(local), deltaBases)] {
+		id := s.Cloud[c.BaseURL()]
+		bases[id], ids = s, append(ids, id)
+	}
+	if len(ids) == 0 {
+		return nil, nil, errNoBase
+	}
+	return bases, ids, nil
+}
+
+// applyDelta writes the file that a delta describes. The file exists only if it is the wanted one.
+func applyDelta(ctx context.Context, r io.Reader, base Snapshot, wanted api.Snapshot, path string) error {
+	in := bufio.NewReaderSize(r, 1<<20)
+	h, err := delta.ReadHeader(in)
+	if err != nil {
+		return err
+	}
+	if h.Base != deltaFile(base) || h.Result != (delta.File{Size: wanted.Size, SHA256: wanted.SHA256}) {
+		return snap.Invalid("the delta is not from this base to this snapshot", "")
+	}
+	old, err := archive.Open(base.Path)
+	if err != nil {
+		return err
+	}
+	defer old.Close()
+	making, err := os.CreateTemp(filepath.Dir(path), ".delta-*")
+	if err != nil {
+		return fmt.Errorf("write the snapshot: %w", err)
+	}
+	defer os.Remove(making.Name()) // fails after it has become the snapshot
+	out := bufio.NewWriterSize(making, 1<<20)
+	if err = delta.Apply(ctx, out, h, old, in); err == nil {
+		err = out.Flush()
+	}
+	if err == nil {
+		err = making.Sync()
+	}
+	if err = errors.Join(err, making.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(making.Name(), path); err != nil {
+		return err
+	}
+	return disk.SyncDir(filepath.Dir(path))
+}

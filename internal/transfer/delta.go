@@ -1,0 +1,86 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// rebuilding is how long the service may take to rebuild a file after the delta has arrived.
+const rebuilding = 10 * time.Minute
+
+// SendDelta sends a delta of size bytes to a presigned URL, once. It returns when the service has
+// rebuilt and verified the snapshot's file.
+func SendDelta(ctx context.Context, url string, delta io.Reader, size int64, o Options) error {
+	o.still = rebuilding
+	res, err := o.complete().exchange(ctx, http.MethodPut, url, delta, size)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusNoContent {
+		return refused(res)
+	}
+	return nil
+}
+
+// FetchDelta writes a delta of size bytes from a presigned URL to w, once.
+func FetchDelta(ctx context.Context, url string, size int64, w io.Writer, o Options) error {
+	res, err := o.complete().exchange(ctx, http.MethodGet, url, nil, 0)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return refused(res)
+	}
+	n, err := io.Copy(w, io.LimitReader(res.Body, size+1))
+	if err == nil && n != size {
+		err = errors.New("the delta does not have the announced size")
+	}
+	return err
+}
+
+// exchange sends one request. Its context ends when no byte of the body moves for a while.
+func (o Options) exchange(ctx context.Context, method, url string, body io.Reader, size int64) (*http.Response, error) {
+	if err := o.checkURL(url); err != nil {
+		return nil, err
+	}
+	ctx, alive, stop := o.watch(ctx)
+	if body != nil {
+		body = &counted{r: body, alive: alive, total: new(atomic.Int64)}
+	}
+	req, err := http.NewRequestWithContext(ctx, method, url, body)
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	req.ContentLength = size
+	res, err := o.HTTP.Do(req)
+	if err != nil {
+		cause := context.Cause(ctx)
+		stop()
+		return nil, errors.Join(cause, err)
+	}
+	res.Body = &watched{res.Body, alive, stop}
+	return res, nil
+}
+
+// watched is a body whose request ends when it is closed.
+type watched struct {
+	io.ReadCloser
+	alive, stop func()
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	w.alive()
+	return w.ReadCloser.Read(p)
+}
+
+func (w *watched) Close() error {
+	defer w.stop()
+	return w.ReadCloser.Close()
+}
