@@ -345,21 +345,10 @@ func maskOf(name string, params, column *tree) (mask string, exact bool) {
 			return fmt.Sprintf("{mask: constant, value: %s}", strconv.Quote(v.text)), true
 		}
 	case "NoiseInt", "NoiseFloat", "NoiseNumeric":
-		ratio := params.number("max_ratio")
-		if ratio == 0 {
-			ratio = params.number("ratio")
-		}
-		if ratio > 0 && ratio <= 1 {
-			return fmt.Sprintf("{mask: noise, percent: %s}", strconv.FormatFloat(ratio*100, 'g', 6, 64)), true
-		}
+		m := noiseMask(params)
+		return m, m != ""
 	case "NoiseDate":
-		ratio := params.value("max_ratio")
-		if ratio == "" {
-			ratio = params.value("ratio")
-		}
-		if days := daysOf(ratio); days > 0 {
-			return fmt.Sprintf("{mask: shift, days: %d}", days), false
-		}
+		return shiftMask(params), false
 	case "Template":
 		m, _ := templateMask(params.value("template"))
 		return m, false
@@ -369,6 +358,29 @@ func maskOf(name string, params, column *tree) (mask string, exact bool) {
 		return addressMask(column.value("template"))
 	}
 	return "", false
+}
+
+func noiseMask(params *tree) string {
+	ratio := params.number("max_ratio")
+	if ratio == 0 {
+		ratio = params.number("ratio")
+	}
+	if ratio <= 0 || ratio > 1 {
+		return ""
+	}
+	return fmt.Sprintf("{mask: noise, percent: %s}", strconv.FormatFloat(ratio*100, 'g', 6, 64))
+}
+
+func shiftMask(params *tree) string {
+	ratio := params.value("max_ratio")
+	if ratio == "" {
+		ratio = params.value("ratio")
+	}
+	days := daysOf(ratio)
+	if days <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("{mask: shift, days: %d}", days)
 }
 
 func personMask(template string) (string, bool) {

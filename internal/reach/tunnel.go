@@ -149,7 +149,7 @@ func (t *Tunnel) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.open == 0 && t.client != nil {
-		t.client.Close()
+		_ = t.client.Close()
 		t.client = nil
 	}
 }
@@ -158,7 +158,7 @@ func (t *Tunnel) forget(broken *ssh.Client) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.client == broken {
-		broken.Close()
+		_ = broken.Close()
 		t.client = nil
 	}
 }

@@ -47,10 +47,8 @@ func (c condition) answer(e schema.Expr) answer {
 		return c.joined(e)
 	case op == "NOT" && len(e.Args) == 1:
 		return negated(c.answer(e.Args[0]))
-	case op == "IS NOT NULL" && c.valued:
-		return yes
-	case (op == "IS NULL" || op == "IS NOT NULL") && len(e.Args) == 1:
-		return c.isNull(e.Args[0], op == "IS NOT NULL")
+	case op == "IS NULL" || op == "IS NOT NULL":
+		return c.isNull(e.Args, op == "IS NOT NULL")
 	case op == "NOT LIKE" && len(e.Args) == 2:
 		return negated(c.compare("LIKE", e.Args[0], e.Args[1]))
 	case e.Column != "":
@@ -67,11 +65,14 @@ func (c condition) answer(e schema.Expr) answer {
 	return unsure
 }
 
-func (c condition) isNull(e schema.Expr, not bool) answer {
-	if e.Column == "" || c.valued {
+func (c condition) isNull(args []schema.Expr, not bool) answer {
+	if c.valued && not {
+		return yes
+	}
+	if c.valued || len(args) != 1 || args[0].Column == "" {
 		return unsure
 	}
-	_, known := c.of(e.Column)
+	_, known := c.of(args[0].Column)
 	return answerOf(known == not)
 }
 

@@ -148,7 +148,7 @@ func (r *Rules) checkRow(t engine.Shape, rules map[string]ColumnRule) error {
 		rule := rules[name]
 		filled := rule.template().columns()
 		for _, column := range append(columnsOf(rule.condition()), filled...) {
-			why := ""
+			var why string
 			other, ok := rules[column]
 			switch {
 			case !ok:

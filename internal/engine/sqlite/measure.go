@@ -24,6 +24,9 @@ func measure(ctx context.Context, tx *sql.Tx, tables []engine.Table) error {
 		}
 		sizes[name] = size
 	}
+	if rows.Err() != nil {
+		return ctx.Err()
+	}
 	for i, t := range tables {
 		tables[i].Bytes = sizes[t.Name]
 	}
