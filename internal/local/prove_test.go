@@ -2,6 +2,8 @@ package local
 
 import (
 	"database/sql"
+	"fmt"
+	"hash/crc32"
 	"strings"
 	"testing"
 
@@ -77,5 +79,40 @@ func TestMaskedCopiesAreProven(t *testing.T) {
 	err = server.QueryRow("SELECT count(*) FROM pg_database WHERE datname LIKE '%snapcli%'").Scan(&left)
 	if err != nil || left != 0 {
 		t.Errorf("%d scratch databases are left, %v", left, err)
+	}
+}
+
+// MySQL refuses a masked copy by a check that is not evaluated before, too.
+func TestMaskedCopiesAreProvenOnMySQL(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	const email = "maria.meyer@real.example"
+	target := Target{Name: "proven", Source: servertest.MySQL(t, "mysql-8.0"),
+		Destination: servertest.MySQL(t, "mysql-8.0")}
+	db, err := sql.Open("mysql", dsnOf("mysql", target.Source))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	execAll(t, db, fmt.Sprintf("CREATE TABLE person (id int PRIMARY KEY, email varchar(80), CHECK (crc32(email) = %d)); "+
+		"INSERT INTO person VALUES (1, '%s')", crc32.ChecksumIEEE([]byte(email)), email))
+	if err := s.AddTarget(target); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Build(t.Context(), "proven", BuildOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	rules := s.rulesFile(t, "keep: ['*.id']\ntables:\n  person: {columns: {email: email}}\n")
+	_, err = s.Sanitize(t.Context(), "proven", SanitizeOptions{Rules: rules}, nil)
+	if err == nil || !strings.Contains(err.Error(), "the masked copy does not load on") {
+		t.Errorf("a check that fails: %v", err)
+	}
+	if all, err := s.Snapshots("proven"); err != nil || len(all) != 1 {
+		t.Errorf("%d snapshots after a refused run, %v", len(all), err)
+	}
+	rules = s.rulesFile(t, "keep: ['*.id']\ntables:\n  person: {columns: {email: 'null'}}\n")
+	if made, err := s.Sanitize(t.Context(), "proven", SanitizeOptions{Rules: rules}, nil); err != nil ||
+		len(made.Warnings) != 0 {
+		t.Errorf("%v, %v", made.Warnings, err)
 	}
 }

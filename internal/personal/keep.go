@@ -8,6 +8,9 @@ import (
 // rowEnds are last words of row identifiers.
 var rowEnds = strings.Fields(`id ids uuid guid rowguid fk pk oid gid rowid kennung`)
 
+// publicIDs are names of identifiers that tables have in addition to their keys, to show them to others.
+var publicIDs = strings.Fields(`uuid guid uid`)
+
 // byEnds are last words of references to the person who performed an action.
 var byEnds = strings.Fields(`by to parent author creator owner create change update`)
 

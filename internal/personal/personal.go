@@ -55,10 +55,13 @@ func Judge(t Table, lists Lists) []Finding {
 	j := judge{lists: lists, table: split(t.Name)}
 	j.people = anyOf(j.table, peopleTables) && !anyOf(j.table[max(0, len(j.table)-1):], things)
 	j.pay = anyOf(j.table, payTables)
+	axes := map[string]bool{}
 	for _, c := range t.Columns {
+		axes[strings.ToLower(c.Name)] = true
 		kind, _ := strongKind(split(c.Name))
 		j.place = j.place || (kind == Street || kind == City) && c.Type.Class == Text
 	}
+	j.plane = axes["x"] && axes["y"]
 	findings := make([]Finding, len(t.Columns))
 	for i, c := range t.Columns {
 		findings[i] = j.column(c)
@@ -73,6 +76,7 @@ type judge struct {
 	people bool     // it is a table of people
 	pay    bool     // it is a table about pay
 	place  bool     // it has address columns
+	plane  bool     // it has the columns x and y
 }
 
 // column judges one column: first by its name, then by its values, then by its type.
@@ -145,6 +149,8 @@ func (j judge) byType(c Column, words []string) Finding {
 		return keep("refers to " + c.Reference)
 	case c.Key && j.generated(c, words):
 		return keep("a generated key")
+	case class == UUID && len(words) == 1 && slices.Contains(publicIDs, words[0]):
+		return Finding{Reason: "an identifier that is not the table's key, so others may know it"}
 	case isRow(c, words):
 		return keep("the number of a row")
 	case class == Bool, class.isInteger() && c.Type.Length == 1:
@@ -196,6 +202,8 @@ func (j judge) number(words []string) Finding {
 		last = words[len(words)-1]
 	}
 	switch {
+	case j.plane && len(words) == 1 && (last == "x" || last == "y"):
+		return Finding{Reason: "it can be a coordinate"}
 	case len(words) == 1 && last == "long":
 		return Finding{Mask, Coordinates, "coordinates by its name"}
 	case slices.Contains(numberEnds, last) && !slices.Contains(measureEnds, last) && anyOf(words, peopleTables),

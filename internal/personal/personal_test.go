@@ -45,6 +45,26 @@ func TestPersonalNamesAreNeverKept(t *testing.T) {
 	}
 }
 
+// An identifier next to the key, an account elsewhere, a place and a status of a person need a decision.
+func TestDoubtfulNamesAreAsked(t *testing.T) {
+	t.Parallel()
+	table := Table{Name: "things"}
+	for _, c := range [][2]string{{"guid", "uuid"}, {"uuid", "uuid"}, {"chat_id", "bigint"}, {"x", "double precision"},
+		{"y", "integer"}, {"citizen", "boolean"}, {"telegram_user_id", "bigint"}} {
+		table.Columns = append(table.Columns, Column{Name: c[0], Type: ParseType(c[1])})
+	}
+	for i, f := range Judge(table, Lists{}) {
+		if f.Verdict != Undecided || f.Reason == "" {
+			t.Errorf("%s: %+v", table.Columns[i].Name, f)
+		}
+	}
+	for _, c := range []Column{{Name: "uuid", Type: ParseType("uuid"), Key: true}, {Name: "x", Type: ParseType("real")}} {
+		if f := Judge(Table{Name: "things", Columns: []Column{c}}, Lists{})[0]; f.Verdict != Keep {
+			t.Errorf("%s alone: %+v", c.Name, f)
+		}
+	}
+}
+
 // Few values and values that look like codes are no evidence.
 func TestCodesAreNoEvidence(t *testing.T) {
 	t.Parallel()
@@ -95,7 +115,7 @@ func TestKeepsWithEvidence(t *testing.T) {
 		"price":    "numeric",
 		"is_admin": "boolean", "email_verified": "tinyint(1)", "created_at": "timestamp with time zone",
 		"currency": "char(3)",
-		"status":   "enum('a','b')", "mime": "text", "quantity": "int(11)", "uuid": "uuid",
+		"status":   "enum('a','b')", "mime": "text", "quantity": "int(11)",
 	} {
 		f := Judge(Table{Name: "orders", Columns: []Column{{Name: column, Type: ParseType(typ)}}}, Lists{})[0]
 		if f.Verdict != Keep || f.Reason == "" {
