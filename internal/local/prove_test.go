@@ -94,7 +94,8 @@ func TestMaskedCopiesAreProvenOnMySQL(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	execAll(t, db, fmt.Sprintf("CREATE TABLE person (id int PRIMARY KEY, email varchar(80), CHECK (crc32(email) = %d)); "+
+	execAll(t, db, fmt.Sprintf("CREATE TABLE person (id int PRIMARY KEY, email varchar(80), "+
+		"CHECK (crc32(email) = %d)); "+
 		"INSERT INTO person VALUES (1, '%s')", crc32.ChecksumIEEE([]byte(email)), email))
 	if err := s.AddTarget(target); err != nil {
 		t.Fatal(err)

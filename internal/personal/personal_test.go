@@ -58,7 +58,8 @@ func TestDoubtfulNamesAreAsked(t *testing.T) {
 			t.Errorf("%s: %+v", table.Columns[i].Name, f)
 		}
 	}
-	for _, c := range []Column{{Name: "uuid", Type: ParseType("uuid"), Key: true}, {Name: "x", Type: ParseType("real")}} {
+	for _, c := range []Column{{Name: "uuid", Type: ParseType("uuid"), Key: true},
+		{Name: "x", Type: ParseType("real")}} {
 		if f := Judge(Table{Name: "things", Columns: []Column{c}}, Lists{})[0]; f.Verdict != Keep {
 			t.Errorf("%s alone: %+v", c.Name, f)
 		}
