@@ -293,6 +293,15 @@ func steps() []step {
 			i := slices.IndexFunc(all, func(n api.Session) bool { return !n.Current })
 			return gus.EndSession(ctx, all[i].ID)
 		}, []string{"session.ended by gus@acme.test"}},
+		{"api sign-out-person", func(w *walk) error {
+			w.Token("max@acme.test")
+			people, err := w.token.People(ctx)
+			must(w.t, err)
+			i := slices.IndexFunc(people, func(p api.Person) bool { return p.Email == "max@acme.test" })
+			_, err = w.token.SignOutPerson(ctx, people[i].ID)
+			return err
+		}, []string{"session.started by max@acme.test", "session.started by max@acme.test", "session.ended by " + alice,
+			"session.ended by " + alice}},
 		{"page /account/keys", func(w *walk) error {
 			w.submit("/auth/account", "/auth/account/keys", url.Values{"name": {"laptop"}})
 			w.id = w.newestKey(mia)

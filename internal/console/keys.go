@@ -11,17 +11,13 @@ import (
 type keysPage struct {
 	layout
 	Keys     []api.Key
-	Idle     bool // only keys that were not used for snap.IdleKey
+	Idle     bool   // only keys that were not used for snap.IdleKey
+	Count    int    // of these keys
+	NextKeys string // address of the page with the next keys
 	Sessions []api.Session
-	More     int // number of all sessions, if not all are shown
+	Next     string // address of the page with the next sessions
 	now      time.Time
 }
-
-// maxSessions and maxKeys bound the page.
-const (
-	maxSessions = 100
-	maxKeys     = 200
-)
 
 // IsIdle reports whether a key was not used for so long that it may no longer be needed.
 func (p keysPage) IsIdle(k api.Key) bool {
@@ -32,21 +28,23 @@ func (p keysPage) IsIdle(k api.Key) bool {
 	return !p.now.Before(used.Add(snap.IdleKey))
 }
 
-func (s *Server) keys(v *visit) (err error) {
+func (s *Server) keys(v *visit) error {
 	data := keysPage{layout: s.layout(v), Idle: v.query("idle") != "", now: s.o.Now()}
 	filter := api.KeyFilter{All: true}
 	if data.Idle {
 		filter.Idle = snap.IdleKey
 	}
-	if data.Keys, err = v.api.Keys(v.r.Context(), filter); err != nil {
+	keys, err := v.api.Keys(v.r.Context(), filter)
+	if err != nil {
 		return err
 	}
-	if data.Sessions, err = v.api.AllSessions(v.r.Context()); err != nil {
+	sessions, err := v.api.AllSessions(v.r.Context())
+	if err != nil {
 		return err
 	}
-	if len(data.Sessions) > maxSessions {
-		data.More, data.Sessions = len(data.Sessions), data.Sessions[:maxSessions]
-	}
+	data.Count = len(keys)
+	data.Keys, data.NextKeys = cut(v, "keys", keys)
+	data.Sessions, data.Next = cut(v, "sessions", sessions)
 	return s.write(v, "keys.html", data)
 }
 

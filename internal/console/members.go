@@ -7,8 +7,8 @@ import (
 	"snap/api"
 )
 
-// onPage is how many rows a page has at most, so that it stays small.
-const onPage = 50
+// onPage is the maximum number of rows of a table, so that every page stays below 60 KB.
+const onPage = 25
 
 // membersPage is the data of members.html.
 type membersPage struct {
@@ -32,7 +32,7 @@ func (s *Server) members(v *visit) error {
 		}
 	}
 	data.Count = len(found)
-	data.People, data.Next = cut(v, found)
+	data.People, data.Next = cut(v, "from", found)
 	return s.write(v, "members.html", data)
 }
 
@@ -47,14 +47,15 @@ func hasWords(q string, texts ...string) bool {
 	return true
 }
 
-// cut returns the rows of the page that the parameter "from" names, and the address of the next one.
-func cut[T any](v *visit, rows []T) (page []T, next string) {
-	from, err := strconv.Atoi(v.query("from"))
+// cut returns the rows from the position that a parameter names on, and the address of the page with
+// the next ones.
+func cut[T any](v *visit, parameter string, rows []T) (page []T, next string) {
+	from, err := strconv.Atoi(v.query(parameter))
 	if err != nil || from < 0 || from > len(rows) {
 		from = 0
 	}
 	if end := from + onPage; end < len(rows) {
-		return rows[from:end], v.withParameter("from", strconv.Itoa(end))
+		return rows[from:end], v.withParameter(parameter, strconv.Itoa(end))
 	}
 	return rows[from:], ""
 }

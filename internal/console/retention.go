@@ -18,6 +18,12 @@ type retentionPage struct {
 	Form        form
 }
 
+// First returns the snapshots of the preview that the page lists, and Others is the number of the rest.
+func (p retentionPage) First() []api.Snapshot { return p.Doomed[:min(len(p.Doomed), onPage)] }
+
+// Others returns the number of snapshots of the preview that the page does not list.
+func (p retentionPage) Others() int { return len(p.Doomed) - len(p.First()) }
+
 func (s *Server) retention(v *visit) (err error) {
 	data := retentionPage{layout: s.layout(v), Form: v.form("target", "last", "days")}
 	if data.Rules, err = v.api.Retention(v.r.Context()); err != nil {
