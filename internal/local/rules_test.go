@@ -165,7 +165,7 @@ func TestSanitizeSamplesByRules(t *testing.T) {
 			if _, err := s.Load(t.Context(), "pg", LoadOptions{Snapshot: clean.Name}, nil); err != nil {
 				t.Fatal(err)
 			}
-			if fmt.Sprint(clean.Tables) != fmt.Sprint(original.Tables) {
+			if countsOf(clean.Tables) != countsOf(original.Tables) {
 				t.Errorf("rows %v\nwant %v", clean.Tables, original.Tables)
 			}
 			a, b := texts(t, from, c.kept), texts(t, to, c.kept)
@@ -230,6 +230,15 @@ func (s shop) sanitizeAsDecided(t *testing.T, target, decision string) Snapshot 
 		t.Fatalf("%v\n%s", err, decided)
 	}
 	return clean
+}
+
+// countsOf lists the tables and their numbers of rows.
+func countsOf(tables []archive.Table) string {
+	var b strings.Builder
+	for _, t := range tables {
+		fmt.Fprintf(&b, "%s.%s %d\n", t.Schema, t.Name, t.Rows)
+	}
+	return b.String()
 }
 
 func texts(t *testing.T, url, query string) (v string) {
@@ -327,7 +336,7 @@ func TestSanitizeSQLiteSampleByRules(t *testing.T) {
 	if _, err := s.Load(t.Context(), "chinook", LoadOptions{Snapshot: clean.Name}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if fmt.Sprint(clean.Tables) != fmt.Sprint(original.Tables) {
+	if countsOf(clean.Tables) != countsOf(original.Tables) {
 		t.Errorf("rows %v\nwant %v", clean.Tables, original.Tables)
 	}
 	raw, err := os.ReadFile(to)
