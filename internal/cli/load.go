@@ -29,9 +29,11 @@ database before it replaces the destination, so that a failure changes nothing.
 --into-existing replaces the content of a database that exists, for users who
 may not create or drop databases. PostgreSQL fills the new schemas next to the
 old ones and exchanges them in one transaction, so that a failure changes
-nothing. Where that is not possible, load refuses. --in-place first removes the
-old content and then fills the database: if that fails, the database is left
-empty or partly filled until a load succeeds.
+nothing. MySQL and MariaDB exchange the tables in one statement, for which the
+user must be able to create databases named snapcli_*. Where that is not
+possible, load refuses. --in-place first removes the old content and then fills
+the database: if that fails, the database is left empty or partly filled until a
+load succeeds.
 
 --only replaces the rows of the tables that match a pattern, in one transaction,
 and leaves everything else as it is. The tables must exist in the destination,

@@ -309,6 +309,9 @@ func inspect(ctx context.Context, db *sql.DB, name string) (engine.Info, error) 
 	if info.Tables, err = listTables(ctx, db, name); err != nil {
 		return info, err
 	}
+	if slices.ContainsFunc(info.Tables, func(t engine.Table) bool { return t.Name == engine.Unfinished }) {
+		info.Warnings = append(info.Warnings, engine.UnfinishedWarning)
+	}
 	if err := db.QueryRowContext(ctx, "SELECT coalesce(CAST(sum(data_length + index_length) AS SIGNED), 0) FROM "+
 		"information_schema.tables WHERE table_schema = ?", name).Scan(&info.Size); err != nil {
 		return info, err

@@ -35,8 +35,11 @@ func (e Engine) Restore(ctx context.Context, raw string, dump engine.Dump, o eng
 	}
 	id := randomID()
 	s := &scratch{place: d, here: d.named(scratchPrefix + id), id: id, server: db, o: o}
+	if o.Into == engine.InPlace {
+		s.here = d
+	}
 	if err := s.fill(ctx, dump); err != nil {
-		err = s.place.failure(errors.Join(err, s.drop(context.WithoutCancel(ctx))))
+		err = s.failed(errors.Join(err, s.drop(context.WithoutCancel(ctx))))
 		return nil, otherServer(err, dump.Info.ServerVersion, s.version)
 	}
 	return s, nil
@@ -53,6 +56,7 @@ type scratch struct {
 	packet      int // maximum size of a statement on the server, in bytes
 	properties  map[string]string
 	made        bool
+	emptied     bool // the destination, for a load in place
 	o           engine.Options
 	from        string // database on the same server that the rows are copied from; "" is a dump
 
@@ -103,9 +107,7 @@ func (s *scratch) fill(ctx context.Context, dump engine.Dump) error {
 	if err := s.server.QueryRowContext(ctx, "SELECT @@max_allowed_packet").Scan(&s.packet); err != nil {
 		return err
 	}
-	_, err = s.lock.ExecContext(ctx, "CREATE DATABASE "+quote(s.here.name)+s.charset())
-	s.made = err == nil || number(err) == 0 // if the server has not answered, it may still create the database
-	if err != nil {
+	if err := s.create(ctx); err != nil {
 		return err
 	}
 	if err := s.confine(ctx); err != nil {
@@ -443,6 +445,7 @@ func (s *scratch) verify(ctx context.Context, c *sql.Conn, want []engine.Table, 
 	if err != nil {
 		return err
 	}
+	got = slices.DeleteFunc(got, func(t engine.Table) bool { return t.Name == engine.Unfinished })
 	for i, t := range got {
 		got[i].Rows = took[t.Name]
 	}
@@ -508,6 +511,9 @@ func (s *scratch) drop(ctx context.Context) error {
 		return nil
 	}
 	var err error
+	if s.emptied {
+		err = s.account.dropUnused(ctx, s.server)
+	}
 	if s.made {
 		err = errors.Join(s.dropDatabase(ctx), s.account.dropUnused(ctx, s.server))
 	}

@@ -29,10 +29,20 @@ func (s *scratch) Swap(ctx context.Context, terminate bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if s.emptied {
+		err := s.finishInPlace(ctx)
+		if err == nil {
+			err = s.grant(ctx)
+		}
+		return s.failed(err)
+	}
 	err := s.place.failure(s.swap(ctx, terminate))
 	var e *snap.Error
 	if errors.As(err, &e) && e.Code == snap.CodeDatabase && number(err) == 0 { // the server is away
 		e.Hint = "load again when the server is running: that first finishes or undoes the exchange of the databases"
+	}
+	if err == nil {
+		err = s.place.failure(s.grant(context.WithoutCancel(ctx)))
 	}
 	return err
 }

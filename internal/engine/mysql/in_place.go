@@ -1,0 +1,162 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	driver "github.com/go-sql-driver/mysql"
+
+	"snap"
+	"snap/internal/engine"
+)
+
+// Loads of MySQL never replace the database itself, only what is in it. They need other databases to
+// prepare that, which some providers do not allow. A load in place does without: it removes the old
+// content and fills the database.
+
+// create creates the scratch database, or empties the destination for a load in place.
+func (s *scratch) create(ctx context.Context) error {
+	if s.o.Into == engine.InPlace {
+		return s.empty(ctx)
+	}
+	_, err := s.lock.ExecContext(ctx, "CREATE DATABASE "+quote(s.here.name)+s.charset())
+	s.made = err == nil || number(err) == 0 // if the server has not answered, it may still create the database
+	if isDenied(err) {
+		return s.mayNotCreate(ctx, err)
+	}
+	return err
+}
+
+func (s *scratch) mayNotCreate(ctx context.Context, cause error) error {
+	var user, host string
+	_ = s.server.QueryRowContext(ctx, "SELECT substring_index(current_user(), '@', 1), "+
+		"substring_index(current_user(), '@', -1)").Scan(&user, &host)
+	return &snap.Error{
+		Code: snap.CodeDatabase, Cause: cause,
+		Detail: fmt.Sprintf("the MySQL user %q is not allowed to create the databases from which a load exchanges "+
+			"the tables", s.place.user),
+		Hint: fmt.Sprintf("as an administrator, run: GRANT ALL PRIVILEGES ON `snapcli\\_%%`.* TO %s@%s; or load with "+
+			"--in-place; nothing was changed", quoteText(user), quoteText(host)),
+	}
+}
+
+// empty removes the content of the destination, and marks it as unfinished. Nobody else may be
+// connected.
+func (s *scratch) empty(ctx context.Context) error {
+	var free sql.NullInt64
+	if err := s.lock.QueryRowContext(ctx, "SELECT get_lock(left(concat('snapcli_', sha2(?, 256)), 64), 10)",
+		s.place.name).Scan(&free); err != nil {
+		return err
+	}
+	if free.Int64 != 1 {
+		return &snap.Error{Code: snap.CodeConflict,
+			Detail: fmt.Sprintf("another load into the database %q is running", s.place.name),
+			Hint:   "try again when it has ended"}
+	}
+	if err := s.checkNotReferenced(ctx); err != nil {
+		return err
+	}
+	if err := s.clear(ctx, s.o.Kick); err != nil {
+		return err
+	}
+	c, err := session(ctx, s.server, "USE "+quote(s.place.name),
+		"SET SESSION lock_wait_timeout = 10, foreign_key_checks = 0")
+	if err != nil {
+		return err
+	}
+	defer endSession(c)
+	// The table marks the database. Its creation is also the first thing that a missing right stops.
+	if _, err := c.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS "+engine.Unfinished+" (n INT PRIMARY KEY) COMMENT "+
+		"'snapcli fills this database, or failed to: it is not complete'"); err != nil {
+		return err
+	}
+	s.emptied = true
+	if err := replacePrograms(ctx, c, maker{c: c}, s.place.name, structure{}); err != nil {
+		return err
+	}
+	tables, err := names(ctx, c, "SELECT concat(if(table_type = 'SEQUENCE', 'SEQUENCE ', 'TABLE '), '`', "+
+		"replace(table_name, '`', '``'), '`') FROM information_schema.tables WHERE table_schema = ? AND table_name <> "+
+		"? AND table_type <> 'VIEW'", s.place.name, engine.Unfinished)
+	if err != nil {
+		return err
+	}
+	for _, t := range tables {
+		if _, err := c.ExecContext(ctx, "DROP "+t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finishInPlace creates the programs again, with the events, as after an exchange. Then the database is
+// complete.
+func (s *scratch) finishInPlace(ctx context.Context) error {
+	c, err := session(ctx, s.server, "USE "+quote(s.place.name))
+	if err != nil {
+		return err
+	}
+	defer endSession(c)
+	j := journal{Place: s.place.name, New: s.structure, Account: s.account}
+	j.New.Tables, j.New.Sequences = nil, nil
+	if err := replaceBy(ctx, s.server, s.place, c, j); err != nil {
+		return err
+	}
+	_, err = c.ExecContext(ctx, "DROP TABLE "+engine.Unfinished)
+	return err
+}
+
+// failed converts an error of a load. In place, it says that the database is not complete.
+func (s *scratch) failed(err error) error {
+	err = s.place.failure(err)
+	if s.emptied {
+		return engine.Incomplete(s.place.name, err)
+	}
+	return err
+}
+
+var _ engine.Granter = Engine{}
+
+var grantText = regexp.MustCompile(`(?is)^\s*GRANT\s`)
+
+// CheckGrant implements [engine.Granter].
+func (Engine) CheckGrant(statement string) error {
+	count := 0
+	for range statements(statement) {
+		count++
+	}
+	if count != 1 || !grantText.MatchString(statement) {
+		return engine.NotGrant(statement)
+	}
+	return nil
+}
+
+// grant runs the target's GRANT statements in the destination. They name tables that were not there
+// before.
+func (s *scratch) grant(ctx context.Context) error {
+	if len(s.o.Grants) == 0 {
+		return nil
+	}
+	c, err := session(ctx, s.server, "USE "+quote(s.place.name))
+	if err != nil {
+		return err
+	}
+	defer endSession(c)
+	for _, statement := range s.o.Grants {
+		_, err := c.ExecContext(ctx, strings.TrimSuffix(strings.TrimSpace(statement), ";"))
+		var said *driver.MySQLError
+		if errors.As(err, &said) {
+			return &snap.Error{Code: snap.CodeDatabase, Cause: err,
+				Detail: fmt.Sprintf("the database was replaced, but the grant %q failed: %s",
+					engine.Shortened(statement), said.Message),
+				Hint: "correct the target's grants, or create the user, and load again"}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
