@@ -167,3 +167,34 @@ func TestChoiceNeedsNoRights(t *testing.T) {
 		t.Errorf("the tables are %v", d.Info.Tables)
 	}
 }
+
+// TestOmitKinds leaves out event triggers, and the comments on extensions, which then keep their own.
+func TestOmitKinds(t *testing.T) {
+	t.Parallel()
+	const source = `CREATE EXTENSION citext; COMMENT ON EXTENSION citext IS 'changed'; CREATE TABLE t (a int);
+		CREATE FUNCTION noting() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN END';
+		CREATE EVENT TRIGGER noted ON ddl_command_end EXECUTE FUNCTION noting(); COMMENT ON EVENT TRIGGER noted IS 'n'`
+	from := servertest.Postgres(t)
+	psql(t, from, script(t, source))
+	for kind, c := range map[string]struct{ drop, says string }{
+		engine.OmitEventTriggers: {"DROP EVENT TRIGGER noted", "omits the event trigger noted, as chosen"},
+		engine.OmitExtensionComments: {"DROP EXTENSION citext; CREATE EXTENSION citext",
+			"omits the comment on the extension citext and 1 more, as chosen"},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			want, to := servertest.Postgres(t), servertest.Postgres(t)
+			psql(t, want, script(t, source+";"+c.drop))
+			for _, whole := range []*engine.Subset{nil, {Percent: 100}} {
+				d := chosen(t, from, engine.Options{Jobs: 2, Choice: engine.Choice{Omit: []string{kind}}, Subset: whole})
+				if err := load(t, to, d, false); err != nil {
+					t.Fatal(err)
+				}
+				same(t, want, to)
+				if said := strings.Join(d.Info.Schema.Omissions(), "\n"); !strings.Contains(said, c.says) {
+					t.Errorf("it says %q", said)
+				}
+			}
+		})
+	}
+}
