@@ -71,6 +71,8 @@ target's configuration; the other flags add to it.`,
 		"take a subset of at most about this size before compression, such as 200MB")
 	cmd.Flags().BoolVar(&o.Whole, "no-subset", false, "take every row, whatever the target's configuration says")
 	choiceFlags(cmd, &o.Choice)
+	cmd.Flags().BoolVar(&o.WithGrants, "with-grants", false,
+		"include the rights of other users and their names, for load --with-grants (PostgreSQL)")
 	cmd.Flags().Bool("no-push", false, "accepted for scripts; a build never pushes")
 	for _, flag := range []string{"where", "percent"} {
 		cmd.MarkFlagsMutuallyExclusive(flag, "rows", "max-size", "no-subset")

@@ -78,7 +78,9 @@ or confirm when load asks; --yes does not confirm that.`,
 		"replace the content of the destination instead of the database, without creating another one")
 	cmd.Flags().BoolVar(&inPlace, "in-place", false,
 		"remove the destination's content before filling it: a failure leaves it empty or partly filled")
-	for _, whole := range []string{"terminate", "with-programs", "into-existing", "in-place"} {
+	cmd.Flags().BoolVar(&o.WithGrants, "with-grants", false,
+		"give other users the rights that the snapshot has, if it was built with them (PostgreSQL)")
+	for _, whole := range []string{"terminate", "with-programs", "with-grants", "into-existing", "in-place"} {
 		cmd.MarkFlagsMutuallyExclusive("only", whole)
 	}
 	jobsFlag(cmd, &o.Jobs, "tables written at once; 0 is the target's setting")

@@ -85,16 +85,17 @@ const (
 
 // Options configure an operation.
 type Options struct {
-	Jobs     int                     // maximum concurrency, at least 1
-	TempDir  string                  // folder for files as large as the dump
-	Progress func(done, total int64) // bytes; may be nil
-	Phase    func(name string)       // called when a new phase begins; may be nil
-	Subset   *Subset                 // for Dump: include only some rows; nil includes all
-	Choice   Choice                  // for Dump: include only some objects
-	Into     Into                    // for Restore: where the content goes
-	Kick     bool                    // for Restore into an existing database: end sessions that hold locks
-	Grants   []string                // for Restore: GRANT statements that the new content ends with
-	Notice   func(sentence string)   // called with messages for the user; may be nil
+	Jobs       int                     // maximum concurrency, at least 1
+	TempDir    string                  // folder for files as large as the dump
+	Progress   func(done, total int64) // bytes; may be nil
+	Phase      func(name string)       // called when a new phase begins; may be nil
+	Subset     *Subset                 // for Dump: include only some rows; nil includes all
+	Choice     Choice                  // for Dump: include only some objects
+	Into       Into                    // for Restore: where the content goes
+	WithGrants bool                    // for Dump: record the rights of others; for Restore: apply them
+	Kick       bool                    // for Restore into an existing database: end sessions that hold locks
+	Grants     []string                // for Restore: GRANT statements that the new content ends with
+	Notice     func(sentence string)   // called with messages for the user; may be nil
 
 	// Every is for Inspect: it returns a function that is called with every value of a column, in
 	// any order and possibly several times, or nil for a column whose samples suffice. It may be nil.

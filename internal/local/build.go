@@ -14,11 +14,13 @@ import (
 
 // BuildOptions configure [Agent.Build].
 type BuildOptions struct {
-	Jobs    int // 0: the target's jobs, otherwise the number of cores
-	Encrypt Encryption
-	Subset  SubsetSpec // the zero value uses the target's subset
-	Whole   bool       // include every row, even if the target has a subset
-	Choice  Choice     // added to the target's; its tables and schemas replace the target's
+	Jobs       int // 0: the target's jobs, otherwise the number of cores
+	Encrypt    Encryption
+	Subset     SubsetSpec // the zero value uses the target's subset
+	Whole      bool       // include every row, even if the target has a subset
+	Choice     Choice     // added to the target's; its tables and schemas replace the target's
+	WithGrants bool       // include the rights of other users (PostgreSQL)
+
 	// Named is called with the snapshot's name before it exists; an error stops the build. Nil does
 	// nothing.
 	Named func(name string) error
@@ -93,13 +95,17 @@ func (a *Agent) Build(ctx context.Context, target string, o BuildOptions, p Prog
 	if err != nil {
 		return Snapshot{}, err
 	}
+	if err := checkGrantsOf(from, o.WithGrants); err != nil {
+		return Snapshot{}, err
+	}
 	choice, err := o.choice(t)
 	if err != nil {
 		return Snapshot{}, err
 	}
 	p.phase("connect")
 	d := draft{Manifest: archive.Manifest{Target: t.Name, Type: snap.TypeSnapshot}, from: Provenance{Origin: Mine},
-		to: to, jobs: jobsOf(o.Jobs, t.Jobs), subset: limits, choice: choice, named: o.Named}
+		to: to, jobs: jobsOf(o.Jobs, t.Jobs), subset: limits, choice: choice, grants: o.WithGrants,
+		named: o.Named}
 	mended := a.mendTarget(ctx, t)
 	s, err := a.newSnapshot(ctx, from, d, p)
 	s.Warnings = append(s.Warnings, mended()...)

@@ -19,11 +19,26 @@ const (
 
 // checkWay returns an error if the destination cannot be loaded in the way that the options choose.
 func (o LoadOptions) checkWay(to database) error {
+	if err := checkGrantsOf(to, o.WithGrants); err != nil {
+		return err
+	}
 	if o.Into != engine.Another && to.kind == snap.SQLite {
 		return snap.Usage("a SQLite database is one file, which every load replaces as a whole",
 			"omit --into-existing and --in-place")
 	}
 	return nil
+}
+
+// checkGrantsOf returns an error if grants are wanted of a database whose grants snapshots do not have.
+func checkGrantsOf(d database, wanted bool) error {
+	if !wanted || d.kind == snap.Postgres {
+		return nil
+	}
+	if d.kind == snap.SQLite {
+		return snap.Usage("a SQLite database has no users with rights", "omit --with-grants")
+	}
+	return snap.Usage("snapshots of MySQL and MariaDB have no grants: the server keeps them by the names of databases "+
+		"and tables", "omit --with-grants; the target's grants can have those that a load ends with")
 }
 
 // requireExisting returns an error if there is no database whose content could be replaced.

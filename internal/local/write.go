@@ -41,6 +41,7 @@ type draft struct {
 
 	subset *engine.Subset     // limits on the dump's rows; nil means all
 	choice Choice             // limits on the dump's objects
+	grants bool               // include the rights of other users
 	masks  *sanitize.Prepared // how rules mask each column; nil without rules
 	lacks  *schema.Schema     // of the original: the parts that it lacks; may be nil
 	verify verifying          // checks the dump before it is kept; may be nil
@@ -63,7 +64,8 @@ func (a *Agent) newSnapshot(ctx context.Context, from database, d draft, p Progr
 		dir = work
 	}
 	bytes, begin := p.following("dump")
-	o := engine.Options{Jobs: d.jobs, TempDir: dir, Progress: bytes, Phase: begin, Subset: d.subset, Choice: d.choice}
+	o := engine.Options{Jobs: d.jobs, TempDir: dir, Progress: bytes, Phase: begin, Subset: d.subset, Choice: d.choice,
+		WithGrants: d.grants}
 	var warnings []string
 	s, err := a.writeSnapshot(d, func(w io.Writer) (engine.Info, error) {
 		dump := func(w io.Writer) (engine.Info, error) { return from.engine.Dump(ctx, from.url, w, o) }

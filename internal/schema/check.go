@@ -48,6 +48,11 @@ func (s *Schema) Check(d Dialect) error {
 		}
 	}
 	c.omitted(s.Omitted)
+	for _, g := range s.Grants { // not loaded without another check
+		if len(g.Kind) > 40 || len(g.Rights) > 40 || g.To != "" && !validName(g.To) {
+			c.fail("a grant is invalid")
+		}
+	}
 	return c.err
 }
 

@@ -20,6 +20,7 @@ type Schema struct {
 	Programs   []Program   `json:"programs,omitempty"` // everything in the snapshot that can run code
 	Omitted    []Omission  `json:"omitted,omitempty"`  // the parts of the source that the snapshot lacks
 	Comment    string      `json:"comment,omitempty"`  // comment on the database
+	Grants     []Grant     `json:"grants,omitempty"`   // rights of other users, if the build included them
 }
 
 // Name is the name of an object. Schema is empty in databases without schemas.

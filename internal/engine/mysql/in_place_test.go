@@ -43,7 +43,8 @@ func testLoadInPlace(t *testing.T, server string) {
 	}
 	u.User = url.User(user)
 	script(t, u.String(), "CREATE TABLE child (id INT PRIMARY KEY); CREATE TABLE parent (old INT, "+
-		"CONSTRAINT fk FOREIGN KEY (old) REFERENCES child (id)); CREATE VIEW gone AS SELECT 1 AS a; CREATE PROCEDURE p() SELECT 2; CREATE "+
+		"CONSTRAINT fk FOREIGN KEY (old) REFERENCES child (id)); CREATE VIEW gone AS SELECT 1 AS a; "+
+		"CREATE PROCEDURE p() SELECT 2; CREATE "+
 		"TRIGGER tr BEFORE INSERT ON parent FOR EACH ROW SET @a = 2;")
 	dump, _ := dumped(t, from)
 	before := contents(t, to)

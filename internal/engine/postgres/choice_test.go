@@ -186,7 +186,8 @@ func TestOmitKinds(t *testing.T) {
 			want, to := servertest.Postgres(t), servertest.Postgres(t)
 			psql(t, want, script(t, source+";"+c.drop))
 			for _, whole := range []*engine.Subset{nil, {Percent: 100}} {
-				d := chosen(t, from, engine.Options{Jobs: 2, Choice: engine.Choice{Omit: []string{kind}}, Subset: whole})
+				choice := engine.Choice{Omit: []string{kind}}
+				d := chosen(t, from, engine.Options{Jobs: 2, Choice: choice, Subset: whole})
 				if err := load(t, to, d, false); err != nil {
 					t.Fatal(err)
 				}

@@ -23,6 +23,7 @@ func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Opti
 	if err != nil {
 		return engine.Info{}, err
 	}
+	d.grants = o.WithGrants
 	pgDump := e.findTool("pg_dump")
 	conn, err := d.connect(ctx)
 	if err != nil {
@@ -60,7 +61,10 @@ func (d database) describe(ctx context.Context, conn *pgx.Conn, info *engine.Inf
 	if info.Schema, err = describeSchema(ctx, conn.PgConn()); err != nil {
 		return err
 	}
-	return describeOmitted(ctx, conn, d.left, info)
+	if err := describeOmitted(ctx, conn, d.left, info); err != nil || !d.grants {
+		return err
+	}
+	return describeGrants(ctx, conn, info.Schema)
 }
 
 // dumpArguments returns the arguments of pg_dump.

@@ -50,6 +50,9 @@ func (e Engine) restoreInto(ctx context.Context, d database, dump engine.Dump, o
 	}
 	s := &scratch{place: d, here: d, admin: conn, o: o, size: dump.Size, trust: dump.Trust, into: x}
 	if err = d.requireDirect(ctx, conn); err == nil {
+		err = checkGrants(ctx, conn, dump, o)
+	}
+	if err == nil {
 		err = x.begin(ctx, dump, o.Into == engine.InPlace)
 	}
 	if err == nil {

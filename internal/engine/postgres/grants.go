@@ -27,9 +27,10 @@ func (Engine) CheckGrant(statement string) error {
 	return engine.NotGrant(statement)
 }
 
-// grant runs the target's GRANT statements before the exchange, with the user's own rights.
+// grant applies the snapshot's grants and runs the target's GRANT statements before the exchange, with
+// the user's own rights.
 func (s *scratch) grant(ctx context.Context) error {
-	if len(s.o.Grants) == 0 {
+	if len(s.o.Grants)+len(s.grants) == 0 {
 		return nil
 	}
 	conn, err := s.asUser(ctx)
@@ -37,6 +38,9 @@ func (s *scratch) grant(ctx context.Context) error {
 		return err
 	}
 	defer s.release(ctx, conn)
+	if err := s.applyGrants(ctx, conn); err != nil {
+		return err
+	}
 	if _, err := conn.PgConn().Exec(ctx, usersNames).ReadAll(); err != nil {
 		return s.here.failure(err)
 	}

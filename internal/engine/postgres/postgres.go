@@ -48,6 +48,7 @@ type database struct {
 
 	encoding string     // of its strings, set by a dump
 	left     *selection // set by a dump of chosen objects
+	grants   bool       // a dump records the rights of others
 }
 
 // encodingParameter is a parameter of URLs that is ignored: sessions choose the client encoding

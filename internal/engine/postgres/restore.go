@@ -18,6 +18,7 @@ import (
 	"snap"
 	"snap/internal/engine"
 	"snap/internal/engine/charset"
+	"snap/internal/schema"
 )
 
 // scratchMark is the comment on a scratch database. It explains the database to people who find it.
@@ -42,7 +43,11 @@ func (e Engine) Restore(ctx context.Context, raw string, dump engine.Dump, o eng
 		return nil, err
 	}
 	s := &scratch{place: d, admin: admin, o: o, size: dump.Size}
-	if err := s.fill(ctx, e, dump); err != nil {
+	err = checkGrants(ctx, admin, dump, o)
+	if err == nil {
+		err = s.fill(ctx, e, dump)
+	}
+	if err != nil {
 		if dropped := s.Drop(context.WithoutCancel(ctx)); dropped != nil {
 			err = errors.Join(err, dropped)
 		}
@@ -62,7 +67,8 @@ type scratch struct {
 	size  int64 // of the dump
 
 	trust  engine.Trust
-	loader loader    // the role that loads, and owns the loaded objects
+	loader loader // the role that loads, and owns the loaded objects
+	grants []schema.Grant
 	into   *existing // the database whose content is replaced; nil for a scratch database
 }
 
@@ -75,6 +81,9 @@ func (s *scratch) fill(ctx context.Context, e Engine, dump engine.Dump) error {
 	defer u.remove()
 	s.o.Begin("restore")
 	s.trust = dump.Trust
+	if s.o.WithGrants {
+		s.grants = dump.Info.Schema.Grants
+	}
 	foreign := dump.Trust == engine.Foreign && !dump.WithPrograms
 	if !foreign {
 		u.review = reviewOf(dump)
