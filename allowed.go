@@ -16,6 +16,7 @@ const (
 	ActPull       Action = "pull"        // download it
 	ActPush       Action = "push"        // push a new one
 	ActDelete     Action = "delete"      // delete it
+	ActDescribe   Action = "describe"    // write its description and labels
 	ActShare      Action = "share"       // change its org-wide or group shares
 	ActListGroups Action = "list_groups" // list its group shares
 	ActShareOrg   Action = "share_org"   // list or change its cross-org shares
@@ -63,7 +64,7 @@ func allowed(c Caller, do Action, s Snapshot) error {
 		ok = c.Role != RoleViewer
 	case ActDelete, ActShareOrg:
 		ok = admin
-	case ActShare:
+	case ActShare, ActDescribe:
 		ok = admin || mine && c.Role != RoleViewer
 	case ActListGroups:
 		ok = own
@@ -87,7 +88,7 @@ func allowed(c Caller, do Action, s Snapshot) error {
 // organization, within their scopes, and never change a share or delete.
 func allowedOrgKey(c Caller, do Action, s Snapshot) error {
 	switch do {
-	case ActShare, ActShareOrg, ActDelete, ActDecline:
+	case ActShare, ActShareOrg, ActDelete, ActDecline, ActDescribe:
 		return &Error{
 			Code:   CodeUserAttributionRequired,
 			Detail: "this action needs a user, and an organization-level key (clt_, sak_) acts as none",
@@ -137,6 +138,9 @@ func refusal(do Action, own bool) error {
 		return Forbidden("viewers cannot push snapshots", askForMember)
 	case ActShare:
 		return Forbidden("only the snapshot's owner and the organization's owners and admins may change its shares",
+			"ask one of them")
+	case ActDescribe:
+		return Forbidden("only the snapshot's owner and the organization's owners and admins may describe it",
 			"ask one of them")
 	case ActExplain:
 		return Forbidden("only the snapshot's owner and the organization's owners and admins may ask who can see it",

@@ -34,7 +34,9 @@ const (
 	AuditOrgOpened AuditAction = "organization.opened"
 	AuditPolicy    AuditAction = "organization.policy_changed"
 	// AuditConfigured records that other settings of the organization, or of the service, changed.
-	AuditConfigured  AuditAction = "organization.configuration_changed"
+	AuditConfigured AuditAction = "organization.configuration_changed"
+	// AuditDescribed records that a snapshot's description or labels changed.
+	AuditDescribed   AuditAction = "snapshot.described"
 	AuditDeclined    AuditAction = "snapshot.declined"
 	AuditDeleted     AuditAction = "snapshot.deleted"
 	AuditChannelMade AuditAction = "channel.created"
@@ -68,7 +70,7 @@ const (
 func AuditActions() []AuditAction {
 	return []AuditAction{
 		AuditPushed, AuditPullStarted, AuditPulled, AuditShared, AuditUnshared, AuditReceipt, AuditShareRefused,
-		AuditDeclined, AuditDeclineRefused, AuditDeleted, AuditDeleteRefused,
+		AuditDescribed, AuditDeclined, AuditDeclineRefused, AuditDeleted, AuditDeleteRefused,
 		AuditOrgClosed, AuditOrgOpened, AuditPolicy, AuditConfigured,
 		AuditChannelMade, AuditChannelGone, AuditOverdue, AuditRetention, AuditWebhookMade, AuditWebhookGone,
 		AuditWebhookDisabled, AuditWebhookEnabled, AuditWebhookRotated,
@@ -96,6 +98,7 @@ type AuditDetail struct {
 	OrgWide      bool       `json:"org_wide,omitempty"`     // set for an org-wide share
 	Group        string     `json:"group,omitempty"`        // ID of the group shared with
 	Organization string     `json:"organization,omitempty"` // slug of the organization shared with
+	WithSchema   bool       `json:"with_schema,omitempty"`  // that organization sees the schema too
 	Expires      *time.Time `json:"expires_at,omitempty"`   // when the share or key expires
 	Bytes        int64      `json:"bytes,omitempty"`        // of the snapshot, or transferred
 	Code         Code       `json:"code,omitempty"`         // why it was refused

@@ -18,6 +18,8 @@ type OrgShare struct {
 	Expires time.Time
 	Created time.Time
 	By      string // e-mail of who shared it
+	// WithSchema means that the organization sees the snapshot's card.
+	WithSchema bool
 	// Declined is when the recipient declined the share. A declined share no longer counts. It
 	// stays listed until the snapshot is shared again.
 	Declined time.Time
@@ -33,6 +35,9 @@ type Shares struct {
 	Groups  []string
 	Orgs    []string
 	Expires time.Time // of all of them; zero means never
+	// WithSchema lets the other organizations see the snapshot's card. Nil leaves a share as it is; a
+	// new share does not.
+	WithSchema *bool
 }
 
 // ShareChange is one share that was made, updated or ended. Group and Org are nil for the org-wide
@@ -43,6 +48,8 @@ type ShareChange struct {
 	Created time.Time
 	By      string    // e-mail of the user who made the share
 	Expires time.Time // zero means never
+	// WithSchema means that the other organization sees the snapshot's card.
+	WithSchema bool
 	// Previous is the live share that this one replaced, if any.
 	Previous *OrgShare
 	Changed  bool // false when the call changed nothing

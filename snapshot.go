@@ -52,6 +52,10 @@ type Snapshot struct {
 	SHA256  string // of the file, lower-case hexadecimal
 	Created time.Time
 
+	// Description and Labels are plain text by its owner or an admin, for its own organization only.
+	Description string
+	Labels      []string
+
 	// The fields below describe the shares that the caller may know of.
 
 	// Shared is set when the snapshot is shared org-wide in the caller's organization, or another

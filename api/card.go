@@ -13,16 +13,16 @@ type Card struct {
 	Masking       *Masking    `json:"masking,omitempty" doc:"how a masked copy was made; absent for originals"`
 	Subset        *CardSubset `json:"subset,omitempty" doc:"set if the snapshot does not hold every row"`
 	Unlisted      int         `json:"tables_unlisted,omitempty" doc:"tables left out, being too many"`
-	Tables        []CardTable `json:"tables"`
+	Tables        []CardTable `json:"tables,omitempty"`
 }
 
 // Masking describes how a masked copy was made.
 type Masking struct {
 	Rules   string `json:"rules,omitempty" doc:"SHA-256 of the rules"`
 	SQL     string `json:"sql,omitempty" doc:"SHA-256 of the SQL that ran after the rules, or instead of them"`
-	Masked  int    `json:"masked" doc:"columns changed by a rule"`
-	Kept    int    `json:"kept" doc:"columns kept by a rule"`
-	Dropped int    `json:"dropped" doc:"tables whose rows were dropped"`
+	Masked  int    `json:"masked,omitempty" doc:"columns changed by a rule"`
+	Kept    int    `json:"kept,omitempty" doc:"columns kept by a rule"`
+	Dropped int    `json:"dropped,omitempty" doc:"tables whose rows were dropped"`
 }
 
 // CardSubset describes how the rows of a subset were chosen.
@@ -84,4 +84,47 @@ type CardChange struct {
 	After  string `json:"after,omitempty" doc:"of a changed column: its type, key and mask after"`
 	Rows   int64  `json:"rows,omitempty" doc:"rows now"`
 	More   int64  `json:"more,omitempty" doc:"how many rows more than before; negative if there are fewer"`
+}
+
+// SnapshotCard is a snapshot with a page of its card.
+type SnapshotCard struct {
+	Snapshot Snapshot    `json:"snapshot"`
+	Card     *Card       `json:"card,omitempty" doc:"with the tables of this page; absent if there is none or withheld"`
+	Withheld bool        `json:"withheld" doc:"the organization that shared the snapshot does not show its schema"`
+	Totals   *CardTotals `json:"totals,omitempty" doc:"of all tables"`
+	Found    *CardTotals `json:"found,omitempty" doc:"of the tables and columns that the search finds"`
+	Page     int         `json:"page" doc:"counted from 1"`
+	Pages    int         `json:"pages"`
+}
+
+// CardChanges is the difference between the cards of a snapshot and of the one before it.
+type CardChanges struct {
+	Previous *Snapshot    `json:"previous,omitempty" doc:"the one before it of the target and type, if any"`
+	Changes  []CardChange `json:"changes" doc:"at most 1000"`
+	More     int          `json:"more,omitempty" doc:"further changes that are not listed"`
+}
+
+// DescribeRequest is the body of POST about.
+type DescribeRequest struct {
+	Description string   `json:"description" maxLength:"1000" example:"Before July" doc:"plain text; may be empty"`
+	Labels      []string `json:"labels" maxItems:"20" example:"[\"release\"]" doc:"each of at most 40 characters"`
+}
+
+// PullCount is how often somebody pulled a snapshot.
+type PullCount struct {
+	Email        string    `json:"email,omitempty" doc:"absent for keys, former members and other organizations"`
+	Organization string    `json:"organization" doc:"slug"`
+	Times        int64     `json:"times"`
+	LastAt       time.Time `json:"last_at"`
+}
+
+// PullCounts is the body of GET pulls.
+type PullCounts struct {
+	Items []PullCount `json:"items" doc:"the last one first, at most 200"`
+}
+
+// PutCardRequest is the body of POST card: the card, or its JSON compressed.
+type PutCardRequest struct {
+	Card *Card  `json:"card,omitempty"`
+	Gzip []byte `json:"gzip,omitempty" doc:"gzip of a card's JSON, for requests of more than 1 MiB; instead of card"`
 }

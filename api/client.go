@@ -231,6 +231,42 @@ func (c *Client) Snapshot(ctx context.Context, id string) (Snapshot, error) {
 	return call[Snapshot](ctx, c, http.MethodGet, snapshotPath(id, ""), nil)
 }
 
+// Card returns a page of a snapshot's card, counted from 1, of the tables and columns that q finds.
+func (c *Client) Card(ctx context.Context, id, q string, page int) (SnapshotCard, error) {
+	query := url.Values{"page": {strconv.Itoa(max(1, page))}}
+	if q != "" {
+		query.Set("q", q)
+	}
+	return call[SnapshotCard](ctx, c, http.MethodGet, snapshotPath(id, "/card?"+query.Encode()), nil)
+}
+
+// PutCard stores the card of a snapshot that the caller pushed.
+func (c *Client) PutCard(ctx context.Context, id string, r PutCardRequest) error {
+	return c.do(ctx, http.MethodPost, snapshotPath(id, "/card"), r, nil)
+}
+
+// RemoveCard removes the card of a snapshot that the caller pushed.
+func (c *Client) RemoveCard(ctx context.Context, id string) error {
+	return c.do(ctx, http.MethodDelete, snapshotPath(id, "/card"), nil, nil)
+}
+
+// CardChanges compares a snapshot's card with the one of the snapshot before it.
+func (c *Client) CardChanges(ctx context.Context, id string) (CardChanges, error) {
+	return call[CardChanges](ctx, c, http.MethodGet, snapshotPath(id, "/changes"), nil)
+}
+
+// Describe replaces a snapshot's description and labels.
+func (c *Client) Describe(ctx context.Context, id string, r DescribeRequest) (Snapshot, error) {
+	return call[Snapshot](ctx, c, http.MethodPost, snapshotPath(id, "/about"), r)
+}
+
+// Pulls lists who pulled a snapshot. Only its owner and the organization's owners and admins may
+// call it.
+func (c *Client) Pulls(ctx context.Context, id string) ([]PullCount, error) {
+	list, err := call[PullCounts](ctx, c, http.MethodGet, snapshotPath(id, "/pulls"), nil)
+	return list.Items, err
+}
+
 // Delete deletes a snapshot and its bytes. Only owners and admins may call it.
 func (c *Client) Delete(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, snapshotPath(id, ""), nil, nil)

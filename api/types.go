@@ -42,6 +42,8 @@ type Snapshot struct {
 	Received     bool        `json:"received" doc:"another organization shared it to the caller's"`
 	Organization string      `json:"organization" doc:"slug of the organization it belongs to"`
 	Owner        string      `json:"owner,omitempty" doc:"e-mail of the user who pushed it; empty for organization-level keys and for received snapshots"`
+	Description  string      `json:"description,omitempty" doc:"plain text, within the organization only"`
+	Labels       []string    `json:"labels,omitempty" doc:"within the organization only"`
 	ExpiresAt    *time.Time  `json:"expires_at,omitempty" doc:"when the share with the caller's organization ends; absent means never"`
 	Groups       int         `json:"group_shares" doc:"live group shares; 0 for callers who may not manage sharing"`
 	Orgs         int         `json:"org_shares" doc:"live cross-org shares; 0 for callers who may not manage sharing"`
@@ -95,6 +97,7 @@ type OrgShare struct {
 	ExpiresAt  *time.Time `json:"expires_at,omitempty" doc:"absent means never"`
 	SharedBy   string     `json:"shared_by,omitempty"`
 	SharedAt   time.Time  `json:"shared_at"`
+	WithSchema bool       `json:"with_schema" doc:"the organization sees the snapshot's card"`
 	DeclinedAt *time.Time `json:"declined_at,omitempty" doc:"when the recipient declined it; the recipient cannot see it until it is shared again"`
 	// PreviousExpiresAt is set in the answer to a re-share that changed the expiry.
 	PreviousExpiresAt *time.Time `json:"previous_expires_at,omitempty" doc:"the expiry that a re-share replaced"`
@@ -123,6 +126,8 @@ type ShareOrgRequest struct {
 	OrgSlug   string     `json:"org_slug" minLength:"1" maxLength:"63" example:"globex" doc:"slug of the recipient organization"`
 	ExpiresAt *time.Time `json:"expires_at,omitempty" example:"2099-12-31T00:00:00Z" doc:"RFC 3339; without it and expires_in the share never expires"`
 	ExpiresIn int64      `json:"expires_in,omitempty" minimum:"1" maximum:"3153600000" doc:"seconds from now, by the service's clock; instead of expires_at"`
+	// WithSchema also shows the card.
+	WithSchema *bool `json:"with_schema,omitempty" doc:"show the card too; absent: as before, or no"`
 }
 
 // SharesRequest is the body of POST shares: several recipients of one snapshot. Either all of the
@@ -134,6 +139,8 @@ type SharesRequest struct {
 	// ExpiresAt is when all of these shares end.
 	ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"when all of these shares end, RFC 3339; without it and expires_in never"`
 	ExpiresIn int64      `json:"expires_in,omitempty" minimum:"1" maximum:"3153600000" doc:"seconds from now, by the service's clock; instead of expires_at"`
+	// WithSchema also shows the card to the other organizations.
+	WithSchema *bool `json:"with_schema,omitempty" doc:"show the card to them too; absent: as before, or no"`
 }
 
 // UnshareRequest is the body of POST unshare.

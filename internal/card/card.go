@@ -18,7 +18,7 @@ import (
 
 // The bounds of a card. A database with more is described in part; see [Bound].
 const (
-	MaxBytes   = 16 << 20 // of its JSON
+	MaxBytes   = 8 << 20 // of its JSON
 	MaxTables  = 10000
 	MaxColumns = 100000
 	maxName    = 1024    // bytes of a name

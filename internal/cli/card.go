@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"snap"
 	"snap/api"
 	"snap/internal/card"
+	"snap/internal/local"
 )
 
 // cardView selects the part of a card to print.
@@ -158,4 +160,59 @@ func maskState(t api.CardTable, c api.CardColumn) string {
 		return "kept"
 	}
 	return c.Mask
+}
+
+// cardChoice is the flag --card.
+type cardChoice struct{ to *local.CardChoice }
+
+func (c *cardChoice) String() string {
+	if c.to == nil {
+		return ""
+	}
+	return string(*c.to)
+}
+
+func (c *cardChoice) Type() string { return "full|tables|none" }
+
+func (c *cardChoice) Set(text string) error {
+	if !slices.Contains(local.CardChoices(), local.CardChoice(text)) {
+		return fmt.Errorf("%q is none of full, tables and none", text)
+	}
+	*c.to = local.CardChoice(text)
+	return nil
+}
+
+// cloudCard returns the whole card of a cloud snapshot, with the tables and columns that a search
+// finds. It returns nil if there is none. A service of an earlier release has none.
+func (c *connection) cloudCard(ctx context.Context, id, search string) (*api.SnapshotCard, error) {
+	all, err := c.Card(ctx, id, search, 1)
+	if snap.CodeOf(err) == snap.CodeNotFound {
+		return nil, nil //nolint:nilnil // there is no card
+	}
+	for page := 2; err == nil && page <= all.Pages && all.Card != nil; page++ {
+		var next api.SnapshotCard
+		if next, err = c.Card(ctx, id, search, page); err == nil && next.Card != nil {
+			all.Card.Tables = append(all.Card.Tables, next.Card.Tables...)
+		}
+	}
+	return &all, err
+}
+
+// changeState describes one difference between two cards.
+func changeState(c api.CardChange) string {
+	name := c.Table
+	if c.Column != "" {
+		name += "." + c.Column
+	}
+	switch {
+	case c.Change == "rows":
+		return fmt.Sprintf("%s: %+d rows, now %d", name, c.More, c.Rows)
+	case c.Change == "changed":
+		return fmt.Sprintf("%s: %s, was %s", name, c.After, c.Before)
+	case c.Change == "added" && c.Column == "":
+		return fmt.Sprintf("%s: new table with %s", name, plural(int(c.Rows), "row", "rows"))
+	case c.Change == "added":
+		return fmt.Sprintf("%s: new column, %s", name, c.After)
+	}
+	return name + ": removed"
 }

@@ -19,7 +19,7 @@ func (a *app) cloudSnapshotsCommand() *cobra.Command {
 	cmd.Short = "List the cloud snapshots you may see; show, share and delete them"
 	cmd.Args = command.RequireKnown
 	cmd.AddCommand(a.cloudListCommand("list"), a.cloudShowCommand(), a.cloudDeleteCommand(), a.declineCommand(),
-		a.cloudAccessCommand(), a.cloudReceiptCommand(),
+		a.describeCommand(), a.cloudAccessCommand(), a.cloudReceiptCommand(),
 		a.shareCommand(), a.unshareCommand(), a.sharesCommand())
 	return cmd
 }

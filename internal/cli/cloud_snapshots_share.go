@@ -20,10 +20,12 @@ type shareFlags struct {
 	groups, orgs     []string
 	expiresIn        string
 	all, dryRun, yes bool
+	withSchema       *bool // nil if the flag was not given
 }
 
 func (a *app) shareCommand() *cobra.Command {
 	var f shareFlags
+	var withSchema bool
 	cmd := &cobra.Command{
 		Use:   "share SNAPSHOT-ID...",
 		Short: "Share with the organization, a group or another organization",
@@ -55,12 +57,21 @@ organizations.`,
 		Args:              command.SomeArgs("snapshot ID"),
 		ValidArgsFunction: a.completeIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("with-schema") {
+				f.withSchema = &withSchema
+				if len(f.orgs) == 0 {
+					return snap.Usage("--with-schema is about shares with other organizations",
+						"add --org SLUG, or omit it")
+				}
+			}
 			return a.changeShares(cmd.Context(), args, f, a.sharer)
 		},
 	}
 	a.shareWith(cmd, &f)
 	cmd.Flags().StringVar(&f.expiresIn, "expires-in", "",
 		"how long, such as 36h, 7d or 2w (default: it never ends)")
+	cmd.Flags().BoolVar(&withSchema, "with-schema", false,
+		"let the other organizations see the card too: tables, columns and masks")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "share original, unmasked data without asking")
 	return cmd
 }
@@ -175,7 +186,8 @@ func (a *app) sharer(ctx context.Context, conn *connection, f shareFlags) (chang
 	if err != nil {
 		return nil, err
 	}
-	with := api.SharesRequest{OrgWide: len(f.groups)+len(f.orgs) == 0, OrgSlugs: f.orgs}
+	with := api.SharesRequest{OrgWide: len(f.groups)+len(f.orgs) == 0, OrgSlugs: f.orgs,
+		WithSchema: f.withSchema}
 	for _, g := range groups {
 		with.GroupIDs = append(with.GroupIDs, g.GroupID)
 	}

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,47 +14,147 @@ import (
 )
 
 func (a *app) cloudShowCommand() *cobra.Command {
+	var view cardView
 	cmd := &cobra.Command{
 		Use:   "show SNAPSHOT-ID",
 		Short: "Show everything about one cloud snapshot",
-		Long: "Show prints one cloud snapshot with its whole ID and checksum, how it is shared,\nand what " +
-			"you may do with it.",
-		Example:           examples("show one", "snapcli cloud snapshots show snap_7h2k9m"),
+		Long: `Show prints one cloud snapshot with its whole ID and checksum, how it is shared,
+what you may do with it, and its card: the database it was taken from, how it
+was masked, its tables with their rows and sizes, and what changed since the
+snapshot before it. Its owner, and owners and admins of the organization, also
+see who pulled it. A card never contains a row of data. Another organization
+sees it only if the share includes it.`,
+		Example: examples("show one", "snapcli cloud snapshots show snap_7h2k9m",
+			"show the columns, and how each was masked", "snapcli cloud snapshots show snap_7h2k9m --columns"),
 		Args:              command.ExactArgs("snapshot ID"),
 		ValidArgsFunction: a.completeIDs,
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.showCloud(cmd.Context(), args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.showCloud(cmd.Context(), args[0], view)
+		},
 	}
+	view.flags(cmd)
 	a.jsonFlag(cmd)
 	return cmd
 }
 
-func (a *app) showCloud(ctx context.Context, typed string) error {
+// cloudShown is the JSON output of show.
+type cloudShown struct {
+	api.Snapshot
+	Card     *api.Card        `json:"card,omitempty" doc:"absent if there is none or it is withheld"`
+	Withheld bool             `json:"card_withheld,omitempty" doc:"the owning organization does not show the card"`
+	Changes  *api.CardChanges `json:"changes,omitempty" doc:"since the snapshot before it"`
+	Pulls    []api.PullCount  `json:"pulls,omitempty" doc:"for those who may see them"`
+}
+
+func (a *app) showCloud(ctx context.Context, typed string, view cardView) error {
 	conn, found, err := a.resolve(ctx, typed)
 	if err != nil {
 		return err
 	}
-	s, err := conn.Snapshot(ctx, found.ID)
+	shown, err := conn.shown(ctx, found.ID, view.search)
 	if err != nil {
 		return err
 	}
 	if a.flags.json {
-		return a.printJSON(s)
+		return a.printJSON(shown)
 	}
-	a.fields(
-		"ID", s.ID,
-		"Name", s.Name,
-		"Target", s.Target,
-		"Type", string(s.Type),
-		"Engine", string(s.Engine),
-		"Size", exactSize(s.Size),
-		"SHA-256", s.SHA256,
-		"Created", a.moment(s.Created),
-		"Organization", s.Organization,
-		"Owner", s.Owner,
-		"Sharing", a.sharing(s),
+	return a.printCloudShown(shown, view)
+}
+
+// shown collects everything about one snapshot.
+func (c *connection) shown(ctx context.Context, id, search string) (v cloudShown, err error) {
+	if v.Snapshot, err = c.Snapshot(ctx, id); err != nil {
+		return v, err
+	}
+	described, err := c.cloudCard(ctx, id, search)
+	if err != nil || described == nil {
+		return v, err
+	}
+	v.Card, v.Withheld = described.Card, described.Withheld
+	if v.Card != nil {
+		changes, err := c.CardChanges(ctx, id)
+		if err != nil {
+			return v, err
+		}
+		v.Changes = &changes
+	}
+	if v.Can != nil && v.Can.Explain {
+		v.Pulls, err = c.Pulls(ctx, id)
+	}
+	return v, err
+}
+
+func (a *app) printCloudShown(v cloudShown, view cardView) error {
+	s := v.Snapshot
+	pairs := []string{
+		"ID", s.ID, "Name", s.Name, "Target", s.Target, "Type", string(s.Type), "Engine", string(s.Engine),
+		"Size", exactSize(s.Size), "SHA-256", s.SHA256, "Created", a.moment(s.Created),
+		"Organization", s.Organization, "Owner", s.Owner, "Sharing", a.sharing(s),
 		"You may", strings.Join(mayDo(s.Can), ", "),
-	)
-	return nil
+		"Description", s.Description, "Labels", strings.Join(s.Labels, ", "),
+	}
+	if v.Card != nil {
+		pairs = append(pairs, cardFields(*v.Card, s.Engine)...)
+		pairs = append(pairs, "Subset", cardSubset(v.Card.Subset))
+	}
+	if v.Withheld {
+		pairs = append(pairs, "Card", "the organization "+s.Organization+" does not show it")
+	}
+	pairs = append(pairs, "Pull it", fmt.Sprintf("snapcli pull %q --cloud --snapshot-id %s", s.Target, s.ID),
+		"Load it", fmt.Sprintf("snapcli load %q", s.Target))
+	a.fields(pairs...)
+	if v.Card != nil {
+		if err := a.printTables(v.Card.Tables, view, v.Card.Subset != nil); err != nil {
+			return err
+		}
+	}
+	a.printChanges(v.Changes)
+	return a.printPulls(v.Pulls)
+}
+
+// cardSubset describes how the rows of a subset were chosen.
+func cardSubset(s *api.CardSubset) string {
+	if s == nil {
+		return ""
+	}
+	where := map[string]string{}
+	for _, c := range s.Conditions {
+		where[c.Table] = c.Where
+	}
+	return rows(where, s.Percent) + "; started from " + strings.Join(s.Start, ", ")
+}
+
+// changesShown is the number of changes that show prints; --json has all.
+const changesShown = 20
+
+func (a *app) printChanges(c *api.CardChanges) {
+	if c == nil || c.Previous == nil {
+		return
+	}
+	a.result("")
+	if len(c.Changes) == 0 {
+		a.result("No table or number of rows changed since %s.", c.Previous.Name)
+		return
+	}
+	a.result("Changed since %s:", c.Previous.Name)
+	for _, one := range c.Changes[:min(len(c.Changes), changesShown)] {
+		a.result("  %s", changeState(one))
+	}
+	if more := len(c.Changes) - changesShown + c.More; more > 0 {
+		a.result("  and %d more", more)
+	}
+}
+
+func (a *app) printPulls(pulls []api.PullCount) error {
+	if len(pulls) == 0 {
+		return nil
+	}
+	a.result("")
+	t := a.newTable(column{title: "Pulled by", least: 8}, column{title: "Times", right: true}, momentColumn("Last", 1))
+	for _, p := range pulls {
+		t.row(cmp.Or(p.Email, p.Organization), digits(p.Times), a.moment(p.LastAt))
+	}
+	return t.flush()
 }
 
 // sharing describes how a snapshot is shared.

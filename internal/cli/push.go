@@ -28,6 +28,12 @@ If this machine still has a snapshot of the target that is in the cloud, only
 the difference is sent. The service rebuilds the same file from it and verifies
 the checksum. --full sends the whole file.
 
+The snapshot's card is published with it: the names, types, keys and masks of
+its columns, and the rows and sizes of its tables, but no data. The people who
+can see the snapshot can see its card. Other organizations see it only if you
+share it with --with-schema. Nothing is published about an encrypted snapshot
+unless you choose it with --card.
+
 An interrupted push resumes where it stopped when you run it again. A snapshot
 that is in the cloud already is not sent twice.`,
 		Example: examples(
@@ -50,6 +56,9 @@ that is in the cloud already is not sent twice.`,
 	jobsFlag(cmd, &o.Jobs, "connections at once; 0 chooses")
 	cmd.Flags().BoolVar(&o.Full, "full", false, "with --cloud: send the whole file, not only what changed")
 	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeLocal)
+	cmd.Flags().Var(&cardChoice{&o.Card}, "card",
+		"publish the full card, only its tables, or none (default: full, and none of an encrypted snapshot)")
+	identityFlag(cmd, &o.Identity)
 	a.jsonFlag(cmd)
 	return cmd
 }

@@ -61,6 +61,7 @@ func allDoors(t *testing.T) (all []string) {
 // silentDoors write no audit line.
 var silentDoors = []string{
 	"api begin-push", "api sign-parts", "api push-delta", "api abort-upload", // recorded when the push is complete
+	"api put-card", "api remove-card", // a part of the push
 	"api test-webhook", "api replay-webhook",
 	"page /device", "page /device/confirm", "program /device_authorization", // /token begins the session
 	"work collect", "work index", "work audit", "work archive",
@@ -177,6 +178,10 @@ func steps() []step {
 		}, []string{"snapshot.pushed by " + mia}},
 		{"api share", func(w *walk) error { _, err := w.mia.Share(ctx, w.sn); return err },
 			[]string{"snapshot.shared by " + mia}},
+		{"api describe-snapshot", func(w *walk) error {
+			_, err := w.mia.Describe(ctx, w.sn, api.DescribeRequest{Labels: []string{"release"}})
+			return err
+		}, []string{"snapshot.described by " + mia}},
 		{"api unshare", func(w *walk) error { return w.alice.Unshare(ctx, w.sn) },
 			[]string{"snapshot.unshared by " + alice}},
 		{"api share-group", func(w *walk) error { _, err := w.mia.ShareGroup(ctx, w.sn, "eng"); return err },

@@ -57,6 +57,9 @@ type pulledInput struct {
 // passed through the service.
 func (s *Service) pulled(ctx context.Context, in *pulledInput) (*empty, error) {
 	c := callOf(ctx)
+	if err := s.store.CountPull(ctx, c.caller, c.snapshot); err != nil {
+		return nil, err
+	}
 	return &empty{}, s.store.Note(ctx, c.caller, c.snapshot, snap.AuditPulled, snap.AuditDetail{Bytes: in.Body.Bytes})
 }
 

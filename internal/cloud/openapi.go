@@ -33,7 +33,7 @@ func tags() []*huma.Tag {
 }
 
 // tagOf returns the tag of a path below a mount.
-func tagOf(path string) string {
+func tagOf(method, path string) string {
 	last := path[strings.LastIndex(path, "/")+1:]
 	switch first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/"); first {
 	case "audit", "channels", "retention", "webhooks":
@@ -46,7 +46,8 @@ func tagOf(path string) string {
 		return "pushes"
 	case "snapshots":
 		switch {
-		case last == "parts" || last == "complete" || last == "delta":
+		case last == "parts" || last == "complete" || last == "delta" ||
+			last == "card" && method != http.MethodGet:
 			return "pushes"
 		case strings.Contains(path, "share") || slices.Contains([]string{"access", "newcomers", "received"}, last):
 			return "shares"
@@ -95,7 +96,7 @@ func (s *Service) completeOpenAPI() {
 				below, ways = agent, []string{byBearer, byKey}
 			}
 			rt, known := table[method+" "+below]
-			op.Tags, op.Security = []string{tagOf(below)}, []map[string][]string{}
+			op.Tags, op.Security = []string{tagOf(method, below)}, []map[string][]string{}
 			if method == http.MethodPost && below == "/snapshots" {
 				op.Tags = []string{"pushes"}
 			}
@@ -157,7 +158,8 @@ func codesOf(op *huma.Operation, method string, rt route, authenticated bool) []
 	add(authenticated, snap.CodeUnauthenticated)
 	add(authenticated && (rt.do != "" || slices.Contains([]string{"create-key", "list-keys", "list-sessions"},
 		rt.id)), snap.CodeForbidden)
-	add(sharing || rt.do == snap.ActDelete || rt.do == snap.ActDecline, snap.CodeUserAttributionRequired)
+	add(sharing || rt.do == snap.ActDelete || rt.do == snap.ActDecline || rt.do == snap.ActDescribe,
+		snap.CodeUserAttributionRequired)
 	add(makes || rt.id == "create-channel", snap.CodePolicy, snap.CodeConfirm)
 	add(has("{") || rt.id == "explain-access" || rt.id == "audience-then", snap.CodeNotFound)
 	add(has("group") && sharing ||

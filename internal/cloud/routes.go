@@ -28,6 +28,19 @@ func (s *Service) routes(root huma.API) {
 	register(s, both, route{"pulled-snapshot", "POST /snapshots/{id}/pulled", snap.ActPull, onSnapshot,
 		"Record in the audit log that a pull is complete"}, s.pulled)
 
+	register(s, both, route{"get-card", "GET /snapshots/{id}/card", snap.ActView, onSnapshot,
+		"Get a page of the snapshot's card: tables, columns and how it was made"}, s.getCard)
+	register(s, both, route{"put-card", "POST /snapshots/{id}/card", snap.ActPush, onSnapshot,
+		"Store the card of a snapshot that the caller pushed"}, s.putCard)
+	register(s, both, route{"remove-card", "DELETE /snapshots/{id}/card", snap.ActPush, onSnapshot,
+		"Remove the card of a snapshot that the caller pushed"}, s.removeCard)
+	register(s, both, route{"card-changes", "GET /snapshots/{id}/changes", snap.ActView, onSnapshot,
+		"Compare the snapshot's card with the one of the snapshot before it"}, s.cardChanges)
+	register(s, both, route{"describe-snapshot", "POST /snapshots/{id}/about", snap.ActDescribe, onSnapshot,
+		"Replace the snapshot's description and labels"}, s.describe)
+	register(s, both, route{"list-pulls", "GET /snapshots/{id}/pulls", snap.ActExplain, onSnapshot,
+		"List who pulled the snapshot, how often and when last"}, s.pullCounts)
+
 	register(s, both, route{"begin-push", "POST /snapshots", snap.ActPush, onNothing,
 		"Begin a push, or resume one"}, s.beginPush)
 	register(s, both, route{"sign-parts", "POST /snapshots/{id}/parts", snap.ActPush, onUpload,

@@ -154,12 +154,14 @@ func (s *Service) shareOrg(ctx context.Context, in *shareOrgInput) (*body[api.Or
 	if err != nil {
 		return nil, err
 	}
-	made, warning, err := s.shareWith(ctx, snap.Shares{Orgs: []string{in.Body.OrgSlug}, Expires: expires}, in.Confirmed)
+	made, warning, err := s.shareWith(ctx, snap.Shares{Orgs: []string{in.Body.OrgSlug}, Expires: expires,
+		WithSchema: in.Body.WithSchema}, in.Confirmed)
 	if err != nil {
 		return nil, err
 	}
 	m := made[0]
-	out := wireOrgShare(snap.OrgShare{Org: *m.Org, Expires: m.Expires, Created: m.Created, By: m.By})
+	out := wireOrgShare(snap.OrgShare{Org: *m.Org, Expires: m.Expires, Created: m.Created, By: m.By,
+		WithSchema: m.WithSchema})
 	out.PreviousExpiresAt, out.Warning = replacedExpiry(m), warning
 	return &body[api.OrgShare]{out}, nil
 }
@@ -201,7 +203,8 @@ func (s *Service) shares(ctx context.Context, in *sharesInput) (*body[api.ShareC
 	if err != nil {
 		return nil, err
 	}
-	with := snap.Shares{OrgWide: r.OrgWide, Groups: r.GroupIDs, Orgs: r.OrgSlugs, Expires: expires}
+	with := snap.Shares{OrgWide: r.OrgWide, Groups: r.GroupIDs, Orgs: r.OrgSlugs, Expires: expires,
+		WithSchema: r.WithSchema}
 	if err := s.checkRecipients(ctx, with); err != nil {
 		return nil, err
 	}

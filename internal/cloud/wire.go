@@ -14,6 +14,7 @@ func wireSnapshot(s snap.Snapshot) api.Snapshot {
 	out := api.Snapshot{
 		ID: s.ID, Target: s.Target, Name: s.Name, Type: s.Type, Engine: s.Engine,
 		Size: s.Size, SHA256: s.SHA256, Created: s.Created,
+		Description: s.Description, Labels: s.Labels,
 		Shared: s.Shared, Received: s.Received, Organization: s.Org.Slug,
 		ExpiresAt: optional(s.Expires), Groups: s.Groups, Orgs: s.Orgs, Outside: s.Outside,
 	}
@@ -46,7 +47,7 @@ func wireGroupShare(g snap.GroupShare) api.GroupShare {
 
 func wireOrgShare(o snap.OrgShare) api.OrgShare {
 	return api.OrgShare{OrgSlug: o.Org.Slug, Name: o.Org.Name, ExpiresAt: optional(o.Expires), SharedBy: o.By,
-		SharedAt: o.Created, DeclinedAt: optional(o.Declined)}
+		SharedAt: o.Created, WithSchema: o.WithSchema, DeclinedAt: optional(o.Declined)}
 }
 
 func wireShareChange(m snap.ShareChange) api.ShareChange {

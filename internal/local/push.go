@@ -21,6 +21,8 @@ type PushOptions struct {
 	Took     func(Snapshot) // called with the chosen snapshot if none was named; may be nil
 	Jobs     int            // concurrent connections; 0: a default
 	Full     bool           // push the whole file, never a delta
+	Card     CardChoice     // how much of the snapshot's card is published
+	Identity []string       // files of private keys that open an encrypted snapshot, to read its card
 }
 
 // PushResult is the result of [Agent.Push].
@@ -44,6 +46,10 @@ func (a *Agent) Push(ctx context.Context, c *api.Client, target string, o PushOp
 	if err != nil {
 		return PushResult{}, err
 	}
+	described, err := a.card(s, o)
+	if err != nil {
+		return PushResult{}, err
+	}
 	options := a.options(c, o.Jobs, p.bytes("push"))
 	var sent *sentDelta
 	if !o.Full {
@@ -53,6 +59,9 @@ func (a *Agent) Push(ctx context.Context, c *api.Client, target string, o PushOp
 	}
 	done, err := transfer.Upload(ctx, c, s.Path, pushOf(s), options)
 	if err != nil {
+		return PushResult{}, err
+	}
+	if err := pushCard(ctx, c, done.ID, done.Exists, described, o.Card); err != nil {
 		return PushResult{}, err
 	}
 	_, err = a.noteCloud(s, c.BaseURL(), done.ID)

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 
 	"snap"
@@ -97,7 +98,10 @@ func Drain[T any](rows *sql.Rows, scan func(*sql.Rows) (T, error)) ([]T, error) 
 // Versions returns how many versions the schema has had.
 func Versions() (n int64, err error) {
 	files, err := migrations.ReadDir("migrations/sqlite")
-	return int64(len(files)), err
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(files[len(files)-1].Name()[:4], 10, 64)
 }
 
 // FillVersion migrates an empty database to an earlier version of the schema and runs statements on

@@ -57,7 +57,7 @@ func (s *Store) grantAll(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap
 		}
 	}
 	for _, slug := range ordered(with.Orgs) {
-		if err := add(s.grantRecipient(ctx, tx, c, sn, slug, with.Expires)); err != nil {
+		if err := add(s.grantRecipient(ctx, tx, c, sn, slug, with)); err != nil {
 			return nil, err
 		}
 	}
@@ -205,7 +205,7 @@ func (s *Store) grantGroup(ctx context.Context, tx *sql.Tx, c snap.Caller, sn sn
 // grantRecipient shares a snapshot with another organization until a time, or indefinitely if
 // expires is zero.
 func (s *Store) grantRecipient(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, slug string,
-	expires time.Time) (change snap.ShareChange, err error) {
+	with snap.Shares) (change snap.ShareChange, err error) {
 	org, err := orgInTx(ctx, tx, slug, ` AND closed = 0`)
 	if err != nil {
 		return change, err
@@ -220,7 +220,7 @@ func (s *Store) grantRecipient(ctx context.Context, tx *sql.Tx, c snap.Caller, s
 	if err := s.listTarget(ctx, tx, org.ID, sn.Target); err != nil {
 		return change, err
 	}
-	made, err := s.grant(ctx, tx, c, sn, snap.AudienceOf(snap.KindRecipients, org.ID), expires)
+	made, err := s.grant(ctx, tx, c, sn, snap.AudienceOf(snap.KindRecipients, org.ID), with.Expires)
 	if err != nil {
 		return change, err
 	}
@@ -228,12 +228,39 @@ func (s *Store) grantRecipient(ctx context.Context, tx *sql.Tx, c snap.Caller, s
 		`DELETE FROM declines WHERE snapshot = $1 AND org_id = $2`, sn.Key, org.ID); err != nil {
 		return change, err
 	}
-	change, err = s.recordShare(ctx, tx, c, sn, made, snap.AuditDetail{Organization: slug})
+	if err := s.grantSchema(ctx, tx, sn, org, with.WithSchema, &made); err != nil {
+		return change, err
+	}
+	change, err = s.recordShare(ctx, tx, c, sn, made, snap.AuditDetail{Organization: slug, WithSchema: made.schema})
 	change.Org = &org
 	if change.Previous != nil {
 		change.Previous.Org = org
 	}
 	return change, err
+}
+
+// grantSchema sets whether a share with an organization includes the schema. Nil leaves a live share
+// as it is; a new share does not include it.
+func (s *Store) grantSchema(ctx context.Context, tx *sql.Tx, sn snap.Snapshot, org snap.OrgRef, with *bool,
+	m *made) error {
+	var before int64
+	audience := int64(snap.AudienceOf(snap.KindRecipients, org.ID))
+	if err := tx.QueryRowContext(ctx, `SELECT with_schema FROM grants WHERE audience = $1 AND snapshot = $2`, audience,
+		sn.Key).Scan(&before); err != nil {
+		return err
+	}
+	live := m.old != nil && m.old.Live(s.now())
+	m.schema = live && before == 1
+	if with != nil {
+		m.schema = *with
+	}
+	if flag(m.schema) == before {
+		return nil
+	}
+	m.widened = live
+	_, err := tx.ExecContext(ctx, `UPDATE grants SET with_schema = $3 WHERE audience = $1 AND snapshot = $2`, audience,
+		sn.Key, flag(m.schema))
+	return err
 }
 
 // widen records that the snapshot may have shares, so that listings count them.
@@ -290,7 +317,7 @@ func orgInTx(ctx context.Context, tx *sql.Tx, slug, which string) (o snap.OrgRef
 // OrgShares returns a snapshot's live cross-org shares, by slug.
 func (s *Store) OrgShares(ctx context.Context, c snap.Caller, sn snap.Snapshot) ([]snap.OrgShare, error) {
 	return collect(ctx, s, `
-		SELECT o.id, o.slug, o.name, r.expires_at, r.created_at, coalesce(u.email, '')
+		SELECT o.id, o.slug, o.name, r.expires_at, r.created_at, coalesce(u.email, ''), r.with_schema
 		FROM snapshots s JOIN grants r ON r.snapshot = s.key AND r.audience`+isRecipients+` AND (r.expires_at IS NULL
 			OR r.expires_at > $2)
 		JOIN orgs o ON o.id = r.audience`+subjectOf+` LEFT JOIN users u ON u.id = r.created_by
@@ -298,7 +325,7 @@ func (s *Store) OrgShares(ctx context.Context, c snap.Caller, sn snap.Snapshot) 
 		func(rows *sql.Rows) (o snap.OrgShare, err error) {
 			var created int64
 			var expires sql.NullInt64
-			err = rows.Scan(&o.Org.ID, &o.Org.Slug, &o.Org.Name, &expires, &created, &o.By)
+			err = rows.Scan(&o.Org.ID, &o.Org.Slug, &o.Org.Name, &expires, &created, &o.By, &o.WithSchema)
 			o.Created, o.Expires = time.UnixMilli(created).UTC(), timeOf(expires)
 			return o, err
 		}, c.Principal(), s.now().UnixMilli(), sn.Key)
@@ -309,6 +336,8 @@ type made struct {
 	created, expires time.Time
 	by               string         // e-mail of who shared it
 	old              *snap.OrgShare // the replaced share, without the organization
+	schema           bool           // the recipient sees the schema
+	widened          bool           // that is a change of a live share
 }
 
 // grant lets an audience see a snapshot until a time. An existing live grant keeps its creator and
@@ -352,10 +381,11 @@ func (s *Store) grant(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Sn
 // recordShare records a share that changed something, and returns the change.
 func (s *Store) recordShare(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, m made,
 	d snap.AuditDetail) (snap.ShareChange, error) {
-	change := snap.ShareChange{Created: m.created, By: m.by, Expires: m.expires, Changed: true}
+	change := snap.ShareChange{Created: m.created, By: m.by, Expires: m.expires, WithSchema: m.schema,
+		Changed: true}
 	if m.old != nil && m.old.Live(s.now()) {
 		change.Previous = m.old
-		change.Changed = !m.old.Expires.Equal(m.expires)
+		change.Changed = m.widened || !m.old.Expires.Equal(m.expires)
 	}
 	if !change.Changed {
 		return change, nil

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -21,6 +22,7 @@ func (s *Store) viewer(c snap.Caller) []any {
 const snapshotColumns = `s.key, s.id, s.org_id, CASE WHEN s.org_id <> $3 THEN (SELECT o.slug FROM orgs o WHERE o.id = s.org_id) END,
   CASE WHEN s.org_id <> $3 THEN (SELECT o.name FROM orgs o WHERE o.id = s.org_id) END,
   u.id, u.email, u.name, s.target, s.name, s.type, s.engine, s.size, s.sha256, s.created_at,
+  CASE WHEN s.org_id = $3 THEN s.description ELSE '' END, CASE WHEN s.org_id = $3 THEN s.tags ELSE '' END,
   CASE WHEN s.widened <> 0 AND ($4 <> 0 OR s.owner_id = $1) THEN (SELECT count(*) FROM grants g
       WHERE g.snapshot = s.key AND g.audience` + isGroup + ` AND ` + liveGrant + `) ELSE 0 END,
   CASE WHEN s.widened <> 0 AND ($4 <> 0 OR s.owner_id = $1) THEN (SELECT count(*) FROM grants g WHERE g.snapshot = s.key
@@ -61,15 +63,22 @@ const selectByID = selectOne + `s.key = (
 // scanSnapshot reads a row of snapshotColumns, shared and received for a caller.
 func scanSnapshot(row scanner, c snap.Caller) (f snap.Snapshot, err error) {
 	var slug, orgName, email, name sql.NullString
+	var tags string
 	var owner, shared, received sql.NullInt64
 	var created int64
 	err = row.Scan(&f.Key, &f.ID, &f.Org.ID, &slug, &orgName, &owner, &email, &name,
-		&f.Target, &f.Name, &f.Type, &f.Engine, &f.Size, &f.SHA256, &created, &f.Groups, &f.Orgs, &shared,
+		&f.Target, &f.Name, &f.Type, &f.Engine, &f.Size, &f.SHA256, &created, &f.Description, &tags, &f.Groups,
+		&f.Orgs, &shared,
 		&received)
 	if err != nil {
 		return snap.Snapshot{}, err
 	}
 	f.Created = time.UnixMilli(created).UTC()
+	if tags != "" {
+		if err := json.Unmarshal([]byte(tags), &f.Labels); err != nil {
+			return snap.Snapshot{}, err
+		}
+	}
 	f.Org.Slug, f.Org.Name = slug.String, orgName.String
 	if f.Org.ID == c.Org.ID {
 		f.Org = c.Org
@@ -141,6 +150,9 @@ func (s *Store) Delete(ctx context.Context, c snap.Caller, sn snap.Snapshot) (bl
 func (s *Store) delete(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot) (blobKey string, err error) {
 	if err := tx.QueryRowContext(ctx,
 		`DELETE FROM snapshots WHERE key = $1 RETURNING blob`, sn.Key).Scan(&blobKey); err != nil {
+		return "", err
+	}
+	if err := forgetWords(ctx, tx, sn); err != nil {
 		return "", err
 	}
 	var used bool

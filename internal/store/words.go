@@ -27,7 +27,7 @@ func Matches(sn snap.Snapshot, q string) bool {
 	if sn.Owner != nil {
 		owner = ownerText(sn.Owner.Email, sn.Owner.Name)
 	}
-	return snap.Finds(q, sn.ID, sn.Name, sn.Target, owner)
+	return snap.Finds(q, sn.ID, append([]string{sn.Name, sn.Target, owner, sn.Description}, sn.Labels...)...)
 }
 
 // ownerText returns the text by which an owner is found, as stored in users.words.

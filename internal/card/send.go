@@ -1,0 +1,72 @@
+package card
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"snap/api"
+)
+
+// mostSent is the size of a request that the service accepts, with room for the rest of it.
+const mostSent = 1<<20 - 4<<10
+
+// Request returns the request that sends a card. It is compressed, so that a service of an earlier
+// release ignores members it does not know. If that is too large, the columns are left out.
+func Request(c api.Card) (r api.PutCardRequest, err error) {
+	c = Bound(c)
+	text, err := json.Marshal(c)
+	if err != nil {
+		return r, fmt.Errorf("encode a card: %w", err)
+	}
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := w.Write(text); err != nil {
+		return r, fmt.Errorf("compress a card: %w", err)
+	}
+	if err := w.Close(); err != nil {
+		return r, fmt.Errorf("compress a card: %w", err)
+	}
+	if len(text) <= MaxBytes && b.Len()*4/3 <= mostSent {
+		return api.PutCardRequest{Gzip: b.Bytes()}, nil
+	}
+	if Totals(c.Tables).Columns == 0 {
+		return r, refused("it is too large")
+	}
+	return Request(WithoutColumns(c))
+}
+
+// Received reads the card of an untrusted request; see [Parse].
+func Received(r api.PutCardRequest) (api.Card, error) {
+	if r.Card != nil && r.Gzip == nil {
+		return *r.Card, check(*r.Card)
+	}
+	if r.Card != nil || r.Gzip == nil {
+		return api.Card{}, refused("the request must have either card or gzip")
+	}
+	in, err := gzip.NewReader(bytes.NewReader(r.Gzip))
+	if err != nil {
+		return api.Card{}, refused("it is not compressed with gzip")
+	}
+	text, err := io.ReadAll(io.LimitReader(in, MaxBytes+1))
+	if err != nil {
+		return api.Card{}, refused("it is not compressed with gzip")
+	}
+	return Parse(text)
+}
+
+// WithoutColumns returns the part of a card that names no column and has no condition of a subset.
+func WithoutColumns(c api.Card) api.Card {
+	tables := make([]api.CardTable, len(c.Tables))
+	for i, t := range c.Tables {
+		t.Columns = nil
+		tables[i] = t
+	}
+	c.Tables = tables
+	if c.Subset != nil {
+		c.Subset = &api.CardSubset{Percent: c.Subset.Percent, Start: c.Subset.Start}
+	}
+	return c
+}

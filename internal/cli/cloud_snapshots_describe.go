@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"snap/api"
+	"snap/internal/command"
+)
+
+func (a *app) describeCommand() *cobra.Command {
+	var r api.DescribeRequest
+	cmd := &cobra.Command{
+		Use:   "describe SNAPSHOT-ID",
+		Short: "Write a snapshot's description and labels",
+		Long: `Describe replaces the description and labels of a cloud snapshot. Both are plain
+text, and the search of the listing finds them. A flag that is not given keeps
+what is there; an empty one removes it. Only people of your own organization see
+them. The snapshot's owner, and owners and admins of the organization, may
+describe it.`,
+		Example: examples("describe a snapshot",
+			"snapcli cloud snapshots describe snap_7h2k9m --description \"Before July\""),
+		Args:              command.ExactArgs("snapshot ID"),
+		ValidArgsFunction: a.completeIDs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			conn, s, err := a.resolve(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if !cmd.Flags().Changed("description") {
+				r.Description = s.Description
+			}
+			if !cmd.Flags().Changed("label") {
+				r.Labels = s.Labels
+			}
+			r.Labels = append([]string{}, withoutEmpty(r.Labels)...)
+			if s, err = conn.Describe(cmd.Context(), s.ID, r); err != nil {
+				return err
+			}
+			if a.flags.json {
+				return a.printJSON(s)
+			}
+			a.done("", "described %s", s.Name)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&r.Description, "description", "", "plain text, at most 1000 characters")
+	cmd.Flags().StringArrayVar(&r.Labels, "label", nil, "a label; can be repeated")
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+func withoutEmpty(list []string) (all []string) {
+	for _, s := range list {
+		if strings.TrimSpace(s) != "" {
+			all = append(all, s)
+		}
+	}
+	return all
+}
