@@ -421,7 +421,7 @@ func deeds() []deed {
 		{snap.AuditUnshared, "lock", "stopped sharing"},
 		{snap.AuditReceipt, "people", "recorded a receipt for sharing"},
 		{snap.AuditShareRefused, "warn", "was not allowed to share"},
-		{snap.AuditDescribed, "pencil", "described"},
+		{snap.AuditDescribed, "activity", "described"},
 		{snap.AuditDeclined, "lock", "declined"},
 		{snap.AuditDeclineRefused, "warn", "was not allowed to decline"},
 		{snap.AuditDeleted, "trash", "deleted"},
