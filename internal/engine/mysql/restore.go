@@ -40,6 +40,9 @@ func (e Engine) Restore(ctx context.Context, raw string, dump engine.Dump, o eng
 	}
 	if err := s.fill(ctx, dump); err != nil {
 		err = s.failed(errors.Join(err, s.drop(context.WithoutCancel(ctx))))
+		if s.emptied { // the hint of another server says that nothing was replaced
+			return nil, err
+		}
 		return nil, otherServer(err, dump.Info.ServerVersion, s.version)
 	}
 	return s, nil

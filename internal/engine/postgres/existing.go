@@ -134,9 +134,19 @@ func (x *existing) makeRoom(ctx context.Context) error {
 		return err
 	}
 	if n := x.content.named("public"); n != nil && n.Renamed {
-		return x.exec(ctx, "CREATE SCHEMA public")
+		return x.createPublic(ctx)
 	}
 	return nil
+}
+
+// createPublic creates the schema public as it is in a new database.
+func (x *existing) createPublic(ctx context.Context) error {
+	right := "USAGE"
+	if x.server < 15 {
+		right = "ALL"
+	}
+	return x.exec(ctx, "CREATE SCHEMA public", "COMMENT ON SCHEMA public IS 'standard public schema'",
+		"GRANT "+right+" ON SCHEMA public TO PUBLIC")
 }
 
 // clear removes the old content for good, and marks the database as unfinished.
