@@ -117,7 +117,11 @@ func TestSamples(t *testing.T) {
 				t.Errorf("%d lines of content, want %d, equal %v", len(got), len(want), reflect.DeepEqual(got, want))
 			}
 			info, err := Engine{}.Check(t.Context(), URLOf(to))
-			if err != nil || !reflect.DeepEqual(info.Tables, d.Info.Tables) || !info.Exists {
+			tables := slices.Clone(d.Info.Tables)
+			for i := range tables {
+				tables[i].Bytes = 0 // a check does not measure them
+			}
+			if err != nil || !reflect.DeepEqual(info.Tables, tables) || !info.Exists {
 				t.Errorf("Check: %+v, %v", info, err)
 			}
 		})
