@@ -151,6 +151,8 @@ func (d *decoder) schema(s *schema.Schema) error {
 			return decodeList(d, &s.Omitted)
 		case "comment":
 			return d.decode(&s.Comment)
+		case "grants":
+			return decodeList(d, &s.Grants)
 		}
 		var unknown json.RawMessage
 		return d.decode(&unknown)

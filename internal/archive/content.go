@@ -3,6 +3,7 @@ package archive
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"sort"
@@ -218,7 +219,7 @@ func (s *stream) Read(p []byte) (n int, err error) {
 			s.left = s.left[1:]
 		}
 		n, err = s.now.Read(p)
-		if err != io.EOF {
+		if !errors.Is(err, io.EOF) {
 			return n, err
 		}
 		if err := s.Close(); err != nil || n > 0 {

@@ -26,7 +26,7 @@ func Apply(ctx context.Context, w io.Writer, h Header, base *archive.Reader, r i
 	if err != nil {
 		return err
 	}
-	defer blocks.Close()
+	defer func() { _ = blocks.Close() }()
 	p := &patched{ctx: ctx, r: r, base: content, blocks: blocks, left: h.outline().Size(),
 		loads: loadsAllowed(content.Blocks(), h.outline().Size())}
 	out := &bounded{w: w, left: h.Result.Size}

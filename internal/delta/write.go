@@ -67,7 +67,7 @@ func Write(ctx context.Context, dst io.Writer, base, result *archive.Reader, fro
 	if w.groups.blocks, err = archive.NewBlock(); err != nil {
 		return Written{}, err
 	}
-	defer w.groups.blocks.Close()
+	defer func() { _ = w.groups.blocks.Close() }()
 	if err := w.fill(); err != nil {
 		return Written{}, err
 	}
@@ -201,7 +201,7 @@ func (w *writer) extend(n int, from int64) (int, int64, error) {
 func (w *writer) common(b []byte, from int64) (n int, err error) {
 	for n < len(b) {
 		old, err := w.base.From(from + int64(n))
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
@@ -408,7 +408,7 @@ func compressed(content, words []byte) (part, error) {
 	if err != nil {
 		return p, fmt.Errorf("start zstd: %w", err)
 	}
-	defer enc.Close()
+	defer func() { _ = enc.Close() }()
 	if packed := enc.EncodeAll(content, nil); len(packed) < len(content) {
 		p.how, p.stored = asZstd, packed
 	}

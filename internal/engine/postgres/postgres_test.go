@@ -8,8 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -199,13 +199,11 @@ func TestSamples(t *testing.T) {
 	}
 }
 
+// has reports whether there is a table with a name and a number of rows.
 func has(all []engine.Table, want engine.Table) bool {
-	for _, t := range all {
-		if t.Columns = nil; reflect.DeepEqual(t, want) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(all, func(t engine.Table) bool {
+		return t.Schema == want.Schema && t.Name == want.Name && t.Rows == want.Rows
+	})
 }
 
 const odd = `
