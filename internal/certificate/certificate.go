@@ -2,8 +2,8 @@
 // statement (https://github.com/in-toto/attestation, version 1) in a DSSE envelope
 // (https://github.com/secure-systems-lab/dsse), signed with an Ed25519 key.
 //
-// A certificate states who made which file from which, by which rules, and what the leak scan found. It
-// does not state that the rules were wise.
+// A certificate states who made which file from which, by which rules, and the result of the leak
+// scan. It does not state that the rules were wise.
 package certificate
 
 import (
@@ -28,7 +28,7 @@ const (
 // MaxSize is the largest envelope in bytes that is read.
 const MaxSize = 32 << 10
 
-// Statement is what a certificate states.
+// Statement is the content of a certificate.
 type Statement struct {
 	Type          string    `json:"_type"`
 	Subject       []Subject `json:"subject"` // the snapshot's file
@@ -83,7 +83,8 @@ func Make(key Private, file Subject, how Sanitized) (json.RawMessage, error) {
 	return json.Marshal(envelope)
 }
 
-// Check returns what a certificate states about the file with this SHA-256, and the key that made it.
+// Check returns the statement of a certificate about the file with this SHA-256, and the key that
+// signed it.
 // It fails if no known key signed it, if the key is revoked, or if it is about another file.
 func Check(envelope []byte, sha256 string, known []Known) (Statement, Known, error) {
 	var s Statement

@@ -22,7 +22,7 @@ type auditPage struct {
 	Verdict      *api.AuditVerdict
 }
 
-// Concerns summarizes what a line concerns.
+// Concerns names the subject of a line in a few words.
 func (auditPage) Concerns(e api.AuditEntry) string {
 	return e.About(func(t time.Time) string { return look.Exact(t.UTC()) }, look.Bytes)
 }

@@ -21,7 +21,7 @@ type Day struct {
 
 const dayMillis = int64(24 * time.Hour / time.Millisecond)
 
-// Days returns what the audit log of the caller's organization says about every day from since on,
+// Days counts the events of every day from since on in the audit log of the caller's organization,
 // the oldest first, without days on which nothing happened. Authorization is the caller's job
 // (snap.Allowed).
 func (s *Store) Days(ctx context.Context, c snap.Caller, since time.Time) ([]Day, error) {

@@ -14,7 +14,7 @@ import (
 	"snap/internal/engine"
 )
 
-// Loads of MySQL never replace the database itself, only what is in it. They need other databases to
+// Loads of MySQL never replace the database itself, only its content. They need other databases to
 // prepare that, which some providers do not allow. A load in place does without: it removes the old
 // content and fills the database.
 

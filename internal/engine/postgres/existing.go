@@ -201,7 +201,7 @@ func (x *existing) locking(ctx context.Context, kick bool, step func() error) er
 	}
 }
 
-// freeLocks ends the sessions that hold locks on what is replaced, or returns a conflict.
+// freeLocks ends the sessions that hold locks on replaced objects, or returns a conflict.
 func (x *existing) freeLocks(ctx context.Context, kick bool, cause error) error {
 	rows, err := x.conn.Query(ctx, holders, x.content.oids())
 	if err != nil {

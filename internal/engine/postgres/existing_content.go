@@ -83,7 +83,7 @@ WHERE ` + ownSchemas + ` AND nspname <> '` + engine.Unfinished + `'
 	AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_namespace'::regclass AND objid = n.oid AND deptype = 'e')
 GROUP BY n.oid, nspname, nspowner ORDER BY nspname`
 
-// contentOf finds what a load of the dump replaces. A snapshot of chosen schemas replaces only those.
+// contentOf lists the objects that a load of the dump replaces. A snapshot of chosen schemas replaces only those.
 func contentOf(ctx context.Context, tx pgx.Tx, dump engine.Dump) (c content, err error) {
 	wanted, whole := schemasOf(dump.Info)
 	rows, err := tx.Query(ctx, existingSchemas)
@@ -192,7 +192,7 @@ func (c content) requireOwned(ctx context.Context, tx pgx.Tx) error {
 		Hint: "as an administrator, run: " + charset.Readable(statement) + "; nothing was changed"}
 }
 
-// drops returns the statements that remove what is not in a renamed schema: relations first, because
+// drops returns the statements that remove everything outside renamed schemas: relations first, because
 // their sequences go with them. Publications, event triggers and foreign servers belong to the whole
 // database.
 func (c content) drops(ctx context.Context, tx pgx.Tx, whole bool) ([]string, error) {

@@ -105,7 +105,7 @@ func checkGrants(ctx context.Context, conn *pgx.Conn, dump engine.Dump, o engine
 
 var rightName = regexp.MustCompile(`^[A-Z]+( [A-Z]+)?$`)
 
-// applyGrants grants what the source had granted, with generated statements. Objects that the snapshot
+// applyGrants repeats the grants of the source, with generated statements. Objects that the snapshot
 // omits are skipped.
 func (s *scratch) applyGrants(ctx context.Context, conn *pgx.Conn) error {
 	for _, g := range s.grants {
