@@ -15,9 +15,9 @@ func (a *app) keysCommand() *cobra.Command {
 		Short: "Manage the keys that sign and check certificates",
 		Long: `A snapshot that is sanitized on a machine with a signing key gets a
 certificate: a signed statement of which original it was made from, by which
-rules, and the result of the leak scan. It does not state that the rules were wise.
-` + "`snapcli snapshots verify`" + ` checks certificates. Make a key with keys new, or set
-SNAPCLI_SIGNING_KEY to a private key, for example in a CI job.`,
+rules, and the result of the leak scan. It does not state that the rules were
+wise. ` + "`snapcli snapshots verify`" + ` checks certificates. Make a key with keys
+new, or set SNAPCLI_SIGNING_KEY to a private key, for example in a CI job.`,
 		Example: examples("make this machine's key", "snapcli keys new --name ci"),
 		Args:    command.RequireKnown,
 	}
