@@ -53,8 +53,8 @@ type Lane struct {
 	Messages []Delivery // in the order in which they are to be sent
 }
 
-// leaveWithin is how long giving back a lane may take that could not be taken.
-const leaveWithin = 10 * time.Second
+// laneWithin is how long taking a lane may last, and giving it back after a failure.
+const laneWithin = 10 * time.Second
 
 // TakeLane gives a lane to the caller, with at most limit of its messages. It returns false when
 // another replica has it. If the replica dies, the messages are due again when the lease ends, so
@@ -67,16 +67,20 @@ func (s *Store) TakeLane(ctx context.Context, w WaitingLane, lease time.Duration
 		if err == nil {
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWithin)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), laneWithin)
 		defer cancel()
 		l.Webhook.ID = w.Webhook
 		err = errors.Join(err, s.LeaveLane(ctx, l))
 	}()
 	l.Until = time.UnixMilli(now.Add(lease).UnixMilli()).UTC()
 	var ids []string
-	err = s.tx(ctx, func(tx *sql.Tx) error {
+	// A stop does not interrupt this transaction. Otherwise the database could still carry out a commit
+	// that nobody waits for, after the lane was given back.
+	taking, cancel := context.WithTimeout(context.WithoutCancel(ctx), laneWithin)
+	defer cancel()
+	err = s.tx(taking, func(tx *sql.Tx) error {
 		var failures int
-		err := tx.QueryRowContext(ctx, `UPDATE webhooks SET lane_until = $3
+		err := tx.QueryRowContext(taking, `UPDATE webhooks SET lane_until = $3
 			WHERE id = $1 AND lane_until = $2 AND disabled_at IS NULL RETURNING failures`,
 			w.Webhook, w.until, l.Until.UnixMilli()).Scan(&failures)
 		if errors.Is(err, sql.ErrNoRows) {
@@ -90,7 +94,7 @@ func (s *Store) TakeLane(ctx context.Context, w WaitingLane, lease time.Duration
 		if failures >= maxInRow {
 			limit = 1
 		}
-		rows, err := tx.QueryContext(ctx, `UPDATE deliveries SET due_at = $3 WHERE due_at <= $2 AND id IN (
+		rows, err := tx.QueryContext(taking, `UPDATE deliveries SET due_at = $3 WHERE due_at <= $2 AND id IN (
 			SELECT id FROM deliveries WHERE webhook_id = $1 AND due_at <= $2 ORDER BY seq LIMIT $4) RETURNING id`,
 			w.Webhook, now.UnixMilli(), l.Until.UnixMilli(), limit)
 		if err != nil {
