@@ -12,7 +12,7 @@ type storagePage struct {
 	layout
 	Storage     api.Storage
 	MoreTargets int          // that are not shown
-	People      []api.Person // who own snapshots, those with the most bytes first
+	People      []api.Person // owners of snapshots, by their bytes, the most first
 	MorePeople  int
 }
 

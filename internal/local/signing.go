@@ -46,14 +46,7 @@ func (a *Agent) signingKeyPath() string  { return filepath.Join(a.data, "signing
 
 // SigningKeys lists the known keys in the order they were added.
 func (a *Agent) SigningKeys() ([]SigningKey, error) {
-	text, err := os.ReadFile(a.signingKeysPath())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	var all []SigningKey
-	if err == nil {
-		err = json.Unmarshal(text, &all)
-	}
+	all, err := readList[SigningKey](a.signingKeysPath())
 	if err != nil {
 		return nil, snap.Usage(fmt.Sprintf("the list of keys %s cannot be read: %s", a.signingKeysPath(), reason(err)),
 			"restore it from a backup; if you delete it, add the keys of others again with `snapcli keys trust`")

@@ -91,6 +91,11 @@ func (s *SSH) makeHome(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	Answer(t, l, func(c net.Conn) { _ = agent.ServeAgent(s.Keys, c) })
+}
+
+// Answer calls answer for each connection to l, until the test ends.
+func Answer(t testing.TB, l net.Listener, answer func(net.Conn)) {
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -100,7 +105,7 @@ func (s *SSH) makeHome(t testing.TB) {
 			}
 			go func() {
 				defer c.Close()
-				_ = agent.ServeAgent(s.Keys, c)
+				answer(c)
 			}()
 		}
 	}()
