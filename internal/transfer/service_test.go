@@ -154,6 +154,11 @@ func (s *service) begin(r *http.Request, in api.PushRequest) (api.UploadPlan, er
 	}
 	parts, err := s.store.Parts(r.Context(), id, p.upload)
 	if errors.Is(err, snap.ErrNotFound) {
+		// A request that completes the upload may be on its way to record it.
+		if s.store.Complete(r.Context(), id, p.upload, p.Size, p.SHA256) == nil {
+			p.done = true
+			return api.UploadPlan{ID: id, Exists: true}, nil
+		}
 		delete(s.pushes, id)
 	}
 	plan := api.UploadPlan{ID: id, PartSize: s.partLen, Parts: int((in.Size + s.partLen - 1) / s.partLen)}
