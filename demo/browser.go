@@ -56,7 +56,7 @@ func (b *browser) load(req *http.Request) error {
 	return err
 }
 
-// asks tells whether a form of the page has this field.
+// asks reports whether a form of the page has this field.
 func (b *browser) asks(field string) bool {
 	for _, form := range elements(b.root, "form") {
 		if hasFields(form, map[string]string{field: ""}) {
@@ -66,8 +66,8 @@ func (b *browser) asks(field string) bool {
 	return false
 }
 
-// submit fills in the form that has all these fields and sends it, together
-// with what the page itself put into its other fields.
+// submit fills in the form that has all these fields and sends it. The form's other fields keep the
+// values that the page gave them.
 func (b *browser) submit(ctx context.Context, fields map[string]string) error {
 	for _, form := range elements(b.root, "form") {
 		if !hasFields(form, fields) {
@@ -98,7 +98,7 @@ func (b *browser) submit(ctx context.Context, fields map[string]string) error {
 	return errors.New("the page has no form with these fields: " + text(b.root))
 }
 
-// hasFields tells whether a form has inputs or buttons of all these names.
+// hasFields reports whether a form has inputs or buttons of all these names.
 func hasFields(form *html.Node, fields map[string]string) bool {
 	found := map[string]bool{}
 	for _, kind := range []string{"input", "button", "select"} {
@@ -134,7 +134,7 @@ func attribute(n *html.Node, name string) string {
 	return ""
 }
 
-// text returns what a page says.
+// text returns the visible text of a page.
 func text(n *html.Node) string {
 	var words []string
 	for d := range n.Descendants() {

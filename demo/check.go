@@ -63,8 +63,8 @@ func (s *story) seenBy(ctx context.Context, show bool, expected ...person) error
 	return nil
 }
 
-// maskedCopy masks a copy of the production database without snapcli and
-// returns what it then holds.
+// maskedCopy masks a copy of the production database without snapcli and returns the tables of that
+// copy.
 func (s *story) maskedCopy(ctx context.Context) ([]sample.Table, error) {
 	data, err := os.ReadFile(s.database(alice))
 	if err != nil {

@@ -2,12 +2,12 @@
 // organizations on the embedded default, makes a sample database, and lets
 // their people run the main job with real bin/snapcli commands: build,
 // sanitize, sign in, push, list, share, pull, load, unshare. Every command is
-// shown with what it answered, and every promise is checked: the demo ends
-// with exit code 1 at the first that does not hold.
+// shown with its output, and every promise is checked. The demo ends with exit
+// code 1 at the first promise that does not hold.
 //
-// Everything it makes is in a temporary folder, which it removes. It builds
-// nothing: run it with `make demo`. Afterwards the service and the web UI stay
-// up until Ctrl-C, except with --exit.
+// All its files are in a temporary folder, which it removes. It builds nothing:
+// run it with `make demo`. Afterwards the service and the web UI keep running
+// until Ctrl-C, except with --exit.
 package main
 
 import (

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// environment is what a person's programs see: their own home, and none of the
-// settings of whoever runs the demo.
+// environment returns the environment of a person's programs: their own home, and none of the
+// settings of the person who runs the demo.
 func (w *world) environment(p person) []string {
 	var env []string
 	for _, entry := range os.Environ() {
@@ -43,8 +43,8 @@ func (w *world) prepare(ctx context.Context, p person, program string, args ...s
 	return cmd
 }
 
-// does shows a snapcli command of a person with what it answers. On a terminal
-// the program writes to it directly, with colours and progress.
+// does runs a snapcli command of a person and shows it with its output. If the demo's output is a
+// terminal, the program writes to it directly, with colours and progress.
 func (w *world) does(ctx context.Context, p person, args ...string) error {
 	code, err := w.attempt(ctx, p, args...)
 	if err == nil && code != 0 {
@@ -61,8 +61,7 @@ func (w *world) attempt(ctx context.Context, p person, args ...string) (int, err
 	return exitCode(cmd.Run())
 }
 
-// answer runs a command without showing it and returns what it wrote to
-// standard output.
+// answer runs a command without showing it and returns its standard output.
 func (w *world) answer(ctx context.Context, p person, program string, args ...string) (string, error) {
 	cmd := w.prepare(ctx, p, program, args...)
 	var out, said bytes.Buffer
@@ -73,7 +72,7 @@ func (w *world) answer(ctx context.Context, p person, program string, args ...st
 	return strings.TrimSpace(out.String()), nil
 }
 
-// exitCode tells how a command ended; the error is for one that did not run.
+// exitCode returns a command's exit code, or an error if the command did not run.
 func exitCode(err error) (int, error) {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.Exited() {
@@ -174,7 +173,7 @@ func answers(ctx context.Context, url string) bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-// serviceLog returns the end of what the service logged.
+// serviceLog returns the last lines of the service's log.
 func (w *world) serviceLog() string {
 	data, err := os.ReadFile(w.log)
 	if err != nil {

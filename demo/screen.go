@@ -43,12 +43,12 @@ func (s *screen) aside(format string, args ...any) {
 	lipgloss.Fprintln(s.file, faint.Render("# "+fmt.Sprintf(format, args...)))
 }
 
-// kept tells of a promise that was checked and holds.
+// kept reports a promise that was checked and holds.
 func (s *screen) kept(format string, args ...any) {
 	lipgloss.Fprintln(s.file, good.Render("✓ checked: "+fmt.Sprintf(format, args...)))
 }
 
-// command shows what a person types.
+// command shows a command as a person types it.
 func (s *screen) command(who person, program string, args []string) {
 	words := make([]string, 0, len(args)+1)
 	for _, arg := range append([]string{program}, args...) {
@@ -58,7 +58,7 @@ func (s *screen) command(who person, program string, args []string) {
 	lipgloss.Fprintf(s.file, "\n%s %s\n", prompt, bold.Render(strings.Join(words, " ")))
 }
 
-// fail says what went wrong.
+// fail reports an error.
 func (s *screen) fail(err error) {
 	lipgloss.Fprintf(s.file, "\n%s %v\n", bad.Render("the demo failed:"), err)
 }

@@ -66,7 +66,7 @@ func (w *world) allSignIn(ctx context.Context) error {
 	return all.Wait()
 }
 
-// watch passes on what a program writes and looks for a user code in it.
+// watch passes on a program's output and looks for a user code in it.
 type watch struct {
 	to   io.Writer
 	seen chan struct{} // closed when there is one
@@ -96,8 +96,7 @@ func (c *watch) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// approve does in a browser what a person does there: enter the code, sign in,
-// compare the code, approve.
+// approve takes a person's steps in the browser: enter the code, sign in, compare the code, approve.
 func (w *world) approve(ctx context.Context, p person, code string) error {
 	b, err := newBrowser()
 	if err != nil {

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// stayUp leaves the service and Alice's web UI running until ctx ends, and
-// tells how to get in.
+// stayUp leaves the service and Alice's web UI running until ctx ends, and shows how to sign in.
 func (w *world) stayUp(ctx context.Context) error {
 	address, err := freeAddress()
 	if err != nil {

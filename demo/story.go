@@ -25,7 +25,7 @@ func (w *world) play(ctx context.Context) error {
 	return nil
 }
 
-// story is what later chapters know of earlier ones.
+// story holds the results of earlier chapters for later ones.
 type story struct {
 	*world
 	id     string         // of the snapshot in the cloud

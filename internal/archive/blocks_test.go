@@ -41,7 +41,7 @@ func unpacked(blocks []byte) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// tables draws text as a dump has it, and what comes between.
+// tables draws rows in the format of a dump, and the text between them.
 func tables(t *rapid.T) []byte {
 	field := rapid.OneOf(
 		rapid.StringMatching(`[0-9]{0,9}`), rapid.Just(`\N`), rapid.StringN(0, 200, -1),

@@ -47,7 +47,7 @@ func filled(v reflect.Value, depth int) {
 	}
 }
 
-// The stream decoder reads what encoding/json writes, every field of it.
+// The stream decoder reads every field that encoding/json writes.
 func TestManifestIsDecodedWhole(t *testing.T) {
 	t.Parallel()
 	want := sampleManifest()

@@ -11,8 +11,8 @@ import (
 
 func sum256(b []byte) [sha256.Size]byte { return sha256.Sum256(b) }
 
-// FuzzReader: whatever the bytes, reading ends without a panic, and what is
-// read is never more than the manifest announced.
+// FuzzReader checks that reading any bytes ends without a panic, and never yields more than the
+// manifest announced.
 func FuzzReader(f *testing.F) {
 	file, _ := pack(f, map[string][]byte{"dump": noise(400, 1)})
 	f.Add(file)
@@ -23,8 +23,7 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// FuzzManifest: the same with any manifest under a right checksum, which is
-// what an enemy would send.
+// FuzzManifest checks the same for any manifest with a correct checksum, as an attacker would send it.
 func FuzzManifest(f *testing.F) {
 	f.Add([]byte(`{"format":3,"engine":"sqlite","type":"snapshot","name":"n","created":"2026-01-01T00:00:00Z","sections":[]}`), []byte{}, false)
 	f.Add([]byte(`{"format":1,"engine":"sqlite","type":"snapshot","name":"n","created":"2026-01-01T00:00:00Z","sections":[{"name":"dump","offset":16,"stored":3,"size":9,"sha256":""}]}`), []byte("abc"), true)
@@ -41,8 +40,7 @@ func FuzzManifest(f *testing.F) {
 	})
 }
 
-// FuzzBlock: whatever a block says about itself, it is refused, or is no longer
-// than it says.
+// FuzzBlock checks that a block is either refused or no longer than its header says.
 func FuzzBlock(f *testing.F) {
 	for _, text := range []string{"a\tb\nc\td\n", "no line", strings.Repeat("1\t2.5\t\\N\n", 900),
 		string(noise(3000, 6))} {
@@ -68,7 +66,7 @@ func FuzzBlock(f *testing.F) {
 	})
 }
 
-// FuzzColumns: whatever the text, a block of it holds it.
+// FuzzColumns checks that a block of any text holds exactly that text.
 func FuzzColumns(f *testing.F) {
 	f.Add([]byte("a\tb\nc\td\n"))
 	f.Add([]byte("\n\n\t\t\n x"))

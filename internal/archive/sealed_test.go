@@ -110,8 +110,8 @@ func TestEncryptedRoundTrip(t *testing.T) {
 	}
 }
 
-// Without a key the file tells its engine and type, and its checksums can be
-// verified; it tells no name, no time, no table and no content.
+// Without a key, a reader learns the engine and the type and can verify the checksums, but learns no
+// name, no time, no table and no content.
 func TestLockedFileTellsLittle(t *testing.T) {
 	t.Parallel()
 	id := identity(t)
@@ -180,8 +180,8 @@ func TestEveryTruncationOfAnEncryptedFileIsFound(t *testing.T) {
 	}
 }
 
-// resealed puts an age file, or what is given for one, into a file whose own
-// checksums are right: what an enemy would send.
+// resealed puts a body, usually an age file, into a snapshot file with correct checksums, as an
+// attacker would.
 func resealed(t testing.TB, body []byte, change func(*public)) []byte {
 	t.Helper()
 	sum := sha256.Sum256(body)
@@ -340,9 +340,8 @@ func TestEncryptedSectionsAreReadInParallel(t *testing.T) {
 	}
 }
 
-// FuzzSealed: whatever stands where the encrypted content should, inside or
-// outside of the encryption, reading ends without a panic and yields no more
-// than was announced.
+// FuzzSealed checks that reading ends without a panic and yields no more than was announced, with any
+// bytes in place of the encrypted content, inside or outside of the encryption.
 func FuzzSealed(f *testing.F) {
 	id := identity(f)
 	plain, _ := pack(f, map[string][]byte{"dump": noise(100, 1)})

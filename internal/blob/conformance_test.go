@@ -233,7 +233,7 @@ func checkNarrowURL(t *testing.T, s site) {
 	}
 }
 
-// alter changes what a part URL says without changing its signature.
+// alter changes the content of a part URL without changing its signature.
 func alter(url string) string {
 	if strings.Contains(url, "partNumber=1") {
 		return strings.Replace(url, "partNumber=1", "partNumber=2", 1)

@@ -114,9 +114,8 @@ func TestFolderDoesNotTrustWhatAnEarlierProcessLeft(t *testing.T) {
 	mustBe(t, h.Complete(t.Context(), "k", id, int64(len(data)), sum(data)), nil)
 }
 
-// However large an upload is that an earlier process began, no request waits
-// long for it to be hashed again: what is not hashed yet counts as present,
-// and Complete finds out.
+// No request waits long until an upload of an earlier process is hashed again, however large it is: a
+// part that is not hashed yet counts as present, and Complete verifies it.
 func TestFolderListsALargeUploadWithoutReadingItFirst(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -139,8 +138,7 @@ func TestFolderListsALargeUploadWithoutReadingItFirst(t *testing.T) {
 	mustBe(t, h.Complete(t.Context(), "k", id, int64(len(data)), sum(data)), nil)
 }
 
-// The whole is verified from what is on the disk, also when every part was
-// confirmed by this process.
+// Complete verifies the bytes on the disk, even if this process confirmed every part.
 func TestFolderVerifiesTheWhole(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

@@ -27,8 +27,8 @@ func smallFolder(t *testing.T, size int64) (s site, folder *blob.Folder, dir str
 	return serve(mux, server, folder), folder, dir
 }
 
-// Beginning uploads takes no room on the disk, however many there are. Where
-// there is none, that shows at the beginning, and what is there stays whole.
+// Beginning uploads takes no room on the disk, however many there are. On a full disk the beginning
+// fails, and existing files stay intact.
 func TestFolderOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	s, _, dir := smallFolder(t, 24<<20)
@@ -54,8 +54,7 @@ func TestFolderOnAFullDisk(t *testing.T) {
 	begin(t, s, "second", data)
 }
 
-// Uploads leave free what others need, whether it is taken when an upload
-// begins or when a part arrives.
+// Uploads leave the reserve free, both when an upload begins and when a part arrives.
 func TestUploadsStopAtTheLowWaterMark(t *testing.T) {
 	t.Parallel()
 	s, folder, dir := smallFolder(t, 24<<20)
@@ -81,8 +80,8 @@ func TestUploadsStopAtTheLowWaterMark(t *testing.T) {
 	}
 }
 
-// Room can also run out between Begin and a part, where the file system does
-// not keep what it promised or the journal finds none.
+// The disk can also fill up between Begin and a part, if the file system does not keep its promise or
+// the journal finds no room.
 func TestFolderConfirmsNoPartThatItCannotNote(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux()

@@ -10,7 +10,7 @@ import (
 	"snap"
 )
 
-// FuzzUploadToken: only what was signed opens, and until its end.
+// FuzzUploadToken checks that only signed tokens open, and only until they expire.
 func FuzzUploadToken(f *testing.F) {
 	secret, now := []byte("0123456789abcdef0123456789abcdef"), time.Unix(1_800_000_000, 0)
 	good := SignToken(secret, uploadPart, partTicket{Upload: "u", Number: 1, Size: 5, CRC64: "x",
@@ -66,8 +66,7 @@ func FuzzKey(f *testing.F) {
 	})
 }
 
-// FuzzBucketURL: whatever stands as a bucket's URL, opening it says what is
-// wrong and shows no secret.
+// FuzzBucketURL checks that opening a bucket with any URL gives an error that shows no secret.
 func FuzzBucketURL(f *testing.F) {
 	for _, seed := range []string{"s3://b", "s3://b/p?endpoint=http://127.0.0.1:9", "s3://K:verysecret@b",
 		"s3://b?endpoint=x", "s3://b?lookup=dns&region=eu", "s3://b?a=b", "", "s3://%zz", "s3://[::1]/x"} {

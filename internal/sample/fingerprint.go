@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Table is what a table holds, in a few words: two tables with the same rows
-// have the same Sum, in whatever order the rows are stored.
+// Table summarizes the content of a table. Two tables with the same rows have the same Sum, in any
+// order of the rows.
 type Table struct {
 	Name string
 	Rows int
@@ -95,7 +95,7 @@ func fingerprint(ctx context.Context, db *sql.DB, name, query string) (Table, er
 	return t, rows.Err()
 }
 
-// columnCount tells how many columns a query has.
+// columnCount returns the number of columns of a query.
 func columnCount(ctx context.Context, db *sql.DB, query string) (int, error) {
 	rows, err := db.QueryContext(ctx, query+" LIMIT 0")
 	if err != nil {

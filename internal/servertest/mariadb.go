@@ -77,9 +77,9 @@ func OwnMySQL(t testing.TB, server, dir string, options ...string) string {
 	return ownMySQL(t, server, dir, append(careless(server), options...)...).own()
 }
 
-// CrashingMySQL is [OwnMySQL] with a server that keeps what it has committed, as
-// those of people do, and a function that crashes and restarts it: it returns
-// when the server answers again. The others would lose it.
+// CrashingMySQL is [OwnMySQL] with a server that keeps committed data after a crash, as the servers of
+// users do. The other servers of this package would lose it. The function crash ends the server,
+// starts it again, and returns when it answers.
 func CrashingMySQL(t testing.TB, server string) (url string, crash func()) {
 	t.Helper()
 	s := ownMySQL(t, server, t.TempDir())
@@ -148,8 +148,8 @@ run "$@"
 while read -r _; do kill -KILL $pid; wait $pid; run "$@"; done
 kill -KILL $pid; wait $pid; rm -rf "$dir"`
 
-// programs are the commands that set a data folder up and that serve it,
-// without what both take.
+// programs returns the command that sets up a data folder and the command that serves it, without the
+// options that both have in common.
 func programs(name, folder string) (setup, serve []string, err error) {
 	root := filepath.Join(folder, "root", "usr")
 	switch {
@@ -199,7 +199,7 @@ func (s *mariadb) start(name, folder, data string, options ...string) error {
 		return err
 	}
 	data = cmp.Or(data, filepath.Join(dir, "data"))
-	tmp := filepath.Join(dir, "tmp") // its own: a server that starts removes what it finds
+	tmp := filepath.Join(dir, "tmp") // its own: a server that starts removes the files that it finds
 	if err := os.Mkdir(tmp, 0o755); err != nil {
 		return err
 	}
@@ -235,8 +235,8 @@ func (s *mariadb) start(name, folder, data string, options ...string) error {
 	return s.ready()
 }
 
-// careless are the options of a server that need not survive anything: it
-// neither waits for the disk nor writes what only a crash would read.
+// careless returns the options of a server that need not survive a crash: it does not wait for the
+// disk, and it writes no files that only the recovery after a crash would read.
 func careless(name string) []string {
 	options := []string{"--skip-log-bin", "--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0",
 		"--innodb-flush-method=nosync"}

@@ -14,9 +14,8 @@ import (
 var PostgresVersions = []int{13, 14, 15, 16, 17, 18}
 
 // PostgresVersion returns the URL of a fresh, empty database on a server of
-// this major version, and skips the test when there is none: neither Debian's
-// package nor what tools/postgres takes from npm. All tests of one process
-// share one server of each version; otherwise it is as [Postgres].
+// this major version. It skips the test if neither Debian's package nor tools/postgres provides one.
+// All tests of one process share one server of each version. Otherwise it is like [Postgres].
 func PostgresVersion(t testing.TB, major int) string {
 	t.Helper()
 	bin := serverBin(t, major)
@@ -69,9 +68,8 @@ func serverBin(t testing.TB, major int) string {
 	return ""
 }
 
-// PostgresTools returns the folder of pg_dump, pg_restore and psql of this
-// major version, or "": of the system, or of what `make databases` has
-// unpacked.
+// PostgresTools returns the folder of pg_dump, pg_restore and psql of this major version, either of
+// the system or unpacked by `make databases`, or "" if there is none.
 func PostgresTools(t testing.TB, major int) string {
 	t.Helper()
 	for _, bin := range []string{

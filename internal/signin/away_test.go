@@ -57,8 +57,8 @@ func (r *road) close() {
 	}
 }
 
-// While the database is away, pages and the token endpoint say 503 with
-// Retry-After, as the API does, and nothing of what broke.
+// While the database is away, pages and the token endpoint answer 503 with Retry-After, as the API
+// does, and reveal nothing about the cause.
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
 	database, err := url.Parse(postgres(t))

@@ -224,8 +224,7 @@ func TestApprovalTakesTheWholeForm(t *testing.T) {
 	tokensOf(t, h.poll(deviceCode))
 }
 
-// D9: the page tells what to compare, approves nothing by itself and cannot be
-// framed.
+// D9: the page shows the code to compare, approves nothing by itself and cannot be framed.
 func TestConfirmPage(t *testing.T) {
 	t.Parallel()
 	h := start(t)
@@ -257,7 +256,7 @@ func TestConfirmPage(t *testing.T) {
 	wantError(t, h.poll(deviceCode), "authorization_pending")
 }
 
-// A denied login tells the program so.
+// The program learns that a login was denied.
 func TestDeny(t *testing.T) {
 	t.Parallel()
 	h := start(t)

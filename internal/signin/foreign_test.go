@@ -66,8 +66,7 @@ func TestSignInAtProvidersOfOthers(t *testing.T) {
 	}
 }
 
-// shapes are accounts whose claims tell their groups in different ways, and
-// what is to be read from them.
+// shapes are accounts whose claims name their groups in different forms, with the expected result.
 type shapes map[string]struct {
 	claims map[string]any
 	want   string

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// FuzzLocalPath: whatever a link names as the page to go to, the browser stays
-// at this service (RFC 9700 section 4.11: no open redirector).
+// FuzzLocalPath checks that the browser stays at this service, whichever page a link names as its
+// destination (RFC 9700 section 4.11: no open redirector).
 func FuzzLocalPath(f *testing.F) {
 	for _, seed := range []string{"/auth/account", "/auth//evil.example", "//evil.example", "/auth/\\evil",
 		"https://evil.example", "/auth/..//x", "/auth/%2f%2fevil", "/auth/device?user_code=A", "/auth/\tx",
@@ -33,8 +33,7 @@ func FuzzLocalPath(f *testing.F) {
 	})
 }
 
-// FuzzUserCode: what is taken as a code has its eight letters, however it was
-// typed.
+// FuzzUserCode checks that an accepted code has its eight letters, however it was typed.
 func FuzzUserCode(f *testing.F) {
 	for _, seed := range []string{"BCDF-GHJK", "bcdf ghjk", "BCDFGHJ", "BCDF–GHJK", "%", "ＢCDFGHJK", "bcdf_ghjk\n"} {
 		f.Add(seed)

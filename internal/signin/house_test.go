@@ -311,7 +311,7 @@ func (h *house) refresh(token string) answer {
 	return h.post("/token", "grant_type", "refresh_token", "client_id", "snapcli", "refresh_token", token)
 }
 
-// tokens are what a login gives.
+// tokens are the tokens that a login gives.
 type tokens struct{ access, refresh, id string }
 
 func tokensOf(t testing.TB, a answer) tokens {

@@ -205,7 +205,7 @@ func (p *idp) issue(w http.ResponseWriter, more map[string]any) {
 	json.NewEncoder(w).Encode(answer)
 }
 
-// lie changes what the provider says.
+// lie changes the provider's answers.
 func (p *idp) lie(change func(*idp)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

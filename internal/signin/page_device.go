@@ -12,7 +12,7 @@ import (
 
 type codePage struct {
 	layout
-	Code    string // as it is shown; may be what the link brought
+	Code    string // as it is shown; it may come from the link
 	Problem string
 	Hint    string
 }
@@ -84,8 +84,8 @@ func (s *Service) confirm(v *visit) error {
 	return s.views.Page(v.w, http.StatusOK, "confirm.html", data)
 }
 
-// scopeWords describes to the user what approving allows. Every login may be refreshed, whether
-// offline_access was requested or not.
+// scopeWords describes to the user the rights that an approval gives. Every login may be refreshed,
+// whether offline_access was requested or not.
 func scopeWords(granted string) []string {
 	words := []string{"use the cloud service as you, with your role and groups", "stay signed in until you end it"}
 	if hasScope(granted, "email") || hasScope(granted, "profile") {

@@ -120,8 +120,8 @@ func (s *Service) postSignIn(v *visit) error {
 var errWrongPassword = &snap.Error{Code: snap.CodeUnauthenticated, Detail: "e-mail or password is wrong",
 	Hint: "check both, and the organization"}
 
-// localSignIn checks e-mail and password, and applies what the configuration
-// says of the user. Wrong passwords are counted by account and address
+// localSignIn checks e-mail and password, and applies the user's settings in
+// the configuration. Wrong passwords are counted by account and address
 // together, so that nobody locks another person out; by address, so that one
 // password is not tried on every account; and by account, with a far higher
 // limit, so that many addresses do not guess one password.

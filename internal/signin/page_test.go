@@ -267,7 +267,7 @@ func TestLocalUsersAreAppliedAtEveryStart(t *testing.T) {
 	}
 }
 
-// A local user who is no longer listed is locked out, whatever they hold.
+// A local user who is no longer listed is locked out, with every session and key.
 func TestUnlistedLocalUsersAreLockedOut(t *testing.T) {
 	t.Parallel()
 	h := start(t)

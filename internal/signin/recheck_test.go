@@ -252,9 +252,8 @@ func TestRequestThatAsksHasTheNewRole(t *testing.T) {
 	}
 }
 
-// TestProviderThatFailsLocksNobodyOut: no outage shorter than max_staleness ends
-// anything, whatever the provider answers; after it, refreshes wait for the
-// provider without losing the session.
+// An outage shorter than max_staleness ends nothing, whatever the provider answers. After that time,
+// refreshes wait for the provider without losing the session.
 func TestProviderThatFailsLocksNobodyOut(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(*idp){

@@ -27,7 +27,7 @@ func (h *house) reporter() store.Reporter {
 	return h.service.Reporter(snap.Caller{Org: org.OrgRef})
 }
 
-// reported adds a person to what the provider reports.
+// reported adds a person to the provider's reports.
 func (h *house) reported(r store.Reporter, externalID string) store.SCIMUser {
 	h.t.Helper()
 	u, err := h.store.AddSCIMUser(h.t.Context(), r,
@@ -74,8 +74,8 @@ func TestSCIMGroupsGiveRoles(t *testing.T) {
 	h.hasRole("member", 1)
 }
 
-// TestInactivePeopleCannotSignIn: while SCIM reports somebody as inactive, no sign-in lets them in;
-// afterwards a sign-in does, and what they had before stays ended.
+// While SCIM reports a person as inactive, they cannot sign in. Afterwards they can, and their earlier
+// sessions and keys stay ended.
 func TestInactivePeopleCannotSignIn(t *testing.T) {
 	t.Parallel()
 	h, _ := startSealed(t, storeIn)

@@ -276,7 +276,7 @@ func (s *Service) applyLocalUser(ctx context.Context, org *organization, u Local
 	return err
 }
 
-// signInLocal applies what the configuration says of a local user.
+// signInLocal applies the configuration's settings of a local user.
 func (s *Service) signInLocal(ctx context.Context, org organization, u LocalUser) (userID int64, err error) {
 	role := u.Role
 	if role == "" {

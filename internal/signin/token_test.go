@@ -207,7 +207,7 @@ func TestTokenEndpointIsStrict(t *testing.T) {
 	wantError(t, h.post("/token?client_id=snapcli&grant_type=refresh_token&refresh_token=x"), "invalid_request")
 }
 
-// C4: discovery tells what is true, at both places, and the issuer is the URL.
+// C4: both discovery documents are true, and the issuer is the URL.
 func TestDiscovery(t *testing.T) {
 	t.Parallel()
 	h := start(t)

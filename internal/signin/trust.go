@@ -58,7 +58,7 @@ func identities() map[TrustType]identity {
 	}
 }
 
-// Check returns what is wrong with a rule, for its author.
+// Check returns the faults of a rule, for its author.
 func (t Trust) Check() (wrong []string) {
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	if t.Name == "" || len(t.Name) > 60 || snap.CleanText(t.Name) != t.Name {

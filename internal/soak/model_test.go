@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// truth is what the test knows of one fact of the service.
+// truth is the test's knowledge of one fact of the service.
 type truth int
 
 const (
@@ -48,7 +48,7 @@ func truthOf(b bool) truth {
 // has at most one change under way. All fields are guarded by the model.
 type fact struct {
 	is      truth
-	pending bool // what the change that is under way, or was not answered, makes of it
+	pending bool // the value after the change that is under way or was not answered
 	until   time.Time
 	pendEnd time.Time // until of the pending one
 }
@@ -79,7 +79,7 @@ type thing struct {
 	changes int
 }
 
-// model is what must be true of the service.
+// model holds all facts that must be true of the service.
 type model struct {
 	mu     sync.Mutex
 	things []*thing

@@ -21,8 +21,8 @@ import (
 	"snap/internal/login"
 )
 
-// publicURL is what people know the service by. Nothing listens there: every
-// connection to it goes to one of the replicas, as a load balancer's would.
+// publicURL is the service's address for people. Nothing listens there: every connection to it goes to
+// one of the replicas, as with a load balancer.
 const publicURL = "http://localhost:1"
 
 // person is one user with a computer: a login session in a file, and clients.

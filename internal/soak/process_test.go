@@ -54,7 +54,7 @@ func serve(path string) int {
 type process struct {
 	name    string
 	command func() *exec.Cmd
-	log     string // path of what it writes
+	log     string // path of its output
 
 	mu      sync.Mutex
 	cmd     *exec.Cmd

@@ -118,8 +118,8 @@ func (w *world) recovers() {
 	}
 }
 
-// barrier pauses the load, decides what was left undecided, and compares
-// everything that everybody sees at every replica.
+// barrier pauses the load, decides the outcome of unanswered changes, and compares everyone's view at
+// every replica with the model.
 func (w *world) barrier() {
 	w.gate.Lock()
 	defer w.gate.Unlock()
@@ -142,9 +142,9 @@ func (w *world) barrier() {
 	w.tryStale()
 }
 
-// mend refreshes every session whose last answer may have been lost: that is
-// forgiven for a minute, and what follows may take longer. An older program may
-// keep a session locked for longer than that, by a connection that it lost.
+// mend refreshes every session whose last answer may have been lost. The service forgives that for a
+// minute, and the next steps may take longer. An older program may keep a session locked for longer
+// than that, through a connection that it lost.
 func (w *world) mend() {
 	if w.old != "" {
 		return
@@ -199,7 +199,7 @@ func (w *world) replaceAll() {
 	}
 }
 
-// handlers returns what the replica's requests wait for.
+// handlers returns the places where the replica's requests wait.
 func (r *replica) handlers() string {
 	res, err := http.Get("http://" + r.private + "/debug/pprof/goroutine?debug=2")
 	if err != nil {
@@ -244,8 +244,7 @@ func (w *world) adminOf(t *thing) *person {
 	return nil
 }
 
-// decide asks what became of changes of a thing that were not answered. The
-// answer is what holds from now on.
+// decide asks for the outcome of unanswered changes of a thing. The answer holds from then on.
 func (w *world) decide(t *thing) error {
 	ctx, m := context.Background(), &w.model
 	a := w.adminOf(t).at[0]
@@ -337,7 +336,7 @@ func (w *world) compare(p *person, replica int) error {
 	return nil
 }
 
-// checkEnd checks what must hold at the end.
+// checkEnd checks everything that must hold at the end.
 func (w *world) checkEnd() {
 	w.barrier()
 	w.noLeak()
@@ -352,8 +351,8 @@ func (w *world) checkEnd() {
 	w.collect()
 }
 
-// noLeak compares goroutines and files of each replica with one that has
-// just started. The slack is what a pool keeps open.
+// noLeak compares goroutines and files of each replica with those of one that has just started. The
+// slack allows for the connections that a pool keeps open.
 func (w *world) noLeak() {
 	const slack = 60
 	for _, p := range w.people {
@@ -413,8 +412,7 @@ func (w *world) audit() {
 	w.pushed = pushed
 }
 
-// logs reads what the processes wrote. An older program may say more than
-// ours does, into the same files.
+// logs reads the logs of the processes. An older program may write more than ours into the same files.
 func (w *world) logs() {
 	words := []string{"DATA RACE", "panic", "goroutine "}
 	if w.old == "" {
@@ -427,7 +425,7 @@ func (w *world) logs() {
 	}
 }
 
-// collect delivers what is due and collects garbage, three days later, and
+// collect delivers all messages that are due, collects garbage as if three days had passed, and
 // compares the storage with the database.
 func (w *world) collect() {
 	ctx := context.Background()

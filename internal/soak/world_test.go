@@ -67,7 +67,7 @@ type world struct {
 type replica struct {
 	*process
 	config, listen, private string
-	oldConfig               string // what the older program knows of it
+	oldConfig               string // the part that the older program understands
 	front, db, s3           *link
 	launches                int
 	old                     bool // the older program was started last
@@ -197,7 +197,7 @@ func (w *world) blobURL(address string) string {
 	return "s3://soak-key:soak-secret@soak?endpoint=http://" + address
 }
 
-// configuration is what programs of every release know.
+// configuration is the part that programs of every release understand.
 const configuration = `
 listen: %s
 public_url: %s
@@ -245,8 +245,8 @@ func (w *world) violated(format string, args ...any) {
 	}
 }
 
-// bound is how long anything may take to be right again after a fault. It only
-// ends what never would be; people would wait seconds.
+// bound limits the wait for recovery after a fault. It only ends waits that would never end; people
+// would wait seconds.
 const bound = servertest.Patience
 
 // until tries again and again, at most for the bound.
@@ -263,7 +263,7 @@ func (w *world) until(check func() error) (time.Duration, error) {
 	}
 }
 
-// must is until, for what the test itself needs.
+// must is until for the test's own needs.
 func (w *world) must(what string, check func() error) {
 	if _, err := w.until(check); err != nil {
 		w.violated("%s: not within %v: %v", what, bound, err)
@@ -342,7 +342,7 @@ func (w *world) work(number uint64, step func(*rand.Rand)) {
 	})
 }
 
-// summary is what happened, for the log.
+// summary describes the run for the log.
 func (w *world) summary() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

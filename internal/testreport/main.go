@@ -1,7 +1,7 @@
-// Testreport reads the events of `go test -json` from stdin and prints what a
-// person wants of them: the line of every package as `go test` prints it, the
-// whole output of every test that failed, and at the end every skipped test by
-// name with its reason. It exits 1 when anything failed, or did not build.
+// Testreport reads the events of `go test -json` from stdin and prints a summary
+// for people: the line of every package as `go test` prints it, the whole output
+// of every test that failed, and at the end every skipped test by name with its
+// reason. It exits 1 if anything failed or did not build.
 //
 //	go test -json ./... | testreport
 package main

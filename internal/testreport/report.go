@@ -40,8 +40,8 @@ func newReport(out io.Writer) *report {
 	return &report{out: out, output: map[name][]string{}}
 }
 
-// read takes events until the input ends. Lines that are not events, such as
-// what the go command says for itself, are passed on.
+// read reads events until the input ends. It passes on lines that are not events, such as messages of
+// the go command itself.
 func (r *report) read(in io.Reader) error {
 	lines := bufio.NewReader(in)
 	for {
@@ -139,7 +139,7 @@ func (r *report) left(pkg string) []name {
 	return all
 }
 
-// reason is what a skipped test said, without file and line.
+// reason returns a skipped test's message without file and line.
 func reason(lines []string) string {
 	var said []string
 	for _, line := range lines {

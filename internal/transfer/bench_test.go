@@ -27,7 +27,7 @@ import (
 )
 
 // BenchmarkBytes pushes and pulls one incompressible snapshot over both
-// storages and tells, in one run, how that compares with the limits of the
+// storages and compares them, in one run, with the limits of the
 // machine: writing a file with fsync, and moving the same bytes through the
 // same server with one plain request that verifies nothing. Over S3 it also
 // compares with a peer of equal durability: MinIO's own client library with as

@@ -59,8 +59,8 @@ func TestClocksOfServiceAndStorageDiffer(t *testing.T) {
 	}
 }
 
-// A real S3 server refuses what a service signs whose clock is an hour behind
-// its own, whatever that service does, and takes it when the clock is right.
+// A real S3 server refuses signatures of a service whose clock is an hour behind its own, and accepts
+// them when the clock is right.
 func TestClocksOfServiceAndS3Differ(t *testing.T) {
 	t.Parallel()
 	s := newS3Service(t, servertest.S3(t))

@@ -18,7 +18,7 @@ import (
 	"snap/internal/transfer"
 )
 
-// storages are what the whole service is run over.
+// storages returns the storages that the whole service is tested with.
 func storages() map[string]func(t *testing.T) cloudtest.Options {
 	return map[string]func(t *testing.T) cloudtest.Options{
 		"folder": func(*testing.T) cloudtest.Options { return cloudtest.Options{} },

@@ -212,8 +212,8 @@ func TestDownloadAsksForAnotherURLWhenItExpires(t *testing.T) {
 	}
 }
 
-// SPEC 5.3: what is unshared behaves as if it did not exist, also in the
-// middle of a download. Nothing of it stays.
+// SPEC 5.3: an unshared snapshot behaves as if it did not exist, even in the middle of a download. No
+// bytes of it remain.
 func TestDownloadStopsWhenTheRightEnds(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -17,5 +17,5 @@ func Impatient(o Options, d time.Duration) Options {
 	return o
 }
 
-// Transport returns what requests for bytes are made with.
+// Transport returns the transport of requests for bytes.
 func Transport(o Options) http.RoundTripper { return o.transport() }

@@ -11,8 +11,7 @@ import (
 	"snap/internal/transfer"
 )
 
-// A full disk shows before the first byte is fetched, with what to do, and
-// leaves nothing behind.
+// A full disk is reported before the first byte is fetched, with a hint, and leaves nothing behind.
 func TestDownloadToAFullDisk(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -125,8 +125,8 @@ func (b *battle) command(role string, more ...string) *exec.Cmd {
 	return cmd
 }
 
-// fight runs clients until one succeeds, killing up to three victims on the
-// way, and returns the ID that it tells.
+// fight runs clients until one succeeds, kills up to three victims on the way, and returns the ID that
+// the successful client prints.
 func (b *battle) fight(victims []string, role, file, id string) string {
 	b.t.Helper()
 	killings := 1 + b.chance.IntN(3)
@@ -160,8 +160,8 @@ func (b *battle) fight(victims []string, role, file, id string) string {
 	return ""
 }
 
-// checkListing holds everything listed to what was pushed. How many there are
-// must be count, unless that is negative.
+// checkListing compares everything listed with the pushed files. Their number must be count, unless
+// count is negative.
 func (b *battle) checkListing(count int) {
 	b.t.Helper()
 	listed := 0
@@ -183,7 +183,7 @@ func (b *battle) checkListing(count int) {
 	}
 }
 
-// TestRole is no test: it is what this program does as another process.
+// TestRole is not a test: it is this program's part as another process.
 func TestRole(t *testing.T) {
 	role := os.Getenv("SNAP_TEST_ROLE")
 	if role == "" {
@@ -224,7 +224,7 @@ func play(ctx context.Context, role string) error {
 	return err
 }
 
-// playService is the whole service. It tells the key of a user when it serves.
+// playService runs the whole service. It prints a user's key when it serves.
 func playService(ctx context.Context, address string) error {
 	dir := os.Getenv("SNAP_TEST_DIR")
 	config := cloud.Config{

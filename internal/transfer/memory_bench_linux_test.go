@@ -17,9 +17,9 @@ import (
 	"snap/internal/blob"
 )
 
-// BenchmarkMemory tells the most memory that a client takes to push and to pull
-// snapshots of several sizes, as a process of its own. The other side is empty:
-// it throws away what is pushed, and what is pulled is zeros.
+// BenchmarkMemory reports the peak memory of a client that pushes and pulls snapshots of several
+// sizes, as a process of its own. The other side stores nothing: it discards pushed bytes and serves
+// zeros.
 //
 // SNAP_BENCH_MEMORY_MIB sets the sizes, 100,1024 if it is not set. Pulled
 // snapshots use the disk: 10 GiB for 10240.

@@ -30,7 +30,7 @@ import (
 
 // BenchmarkPeers pushes and pulls files over one S3-compatible server with
 // this program and with rclone, MinIO's client and the AWS transfer manager,
-// each a process of its own, by turns in one run, and tells how they compare:
+// each a process of its own, by turns in one run, and compares them:
 // the best rate of a few rounds, the processor's seconds per GiB and the most
 // memory of each client.
 //
@@ -112,7 +112,7 @@ type result struct {
 	failed   error
 }
 
-// work is what a transfer takes.
+// work is the cost of a transfer.
 type work struct {
 	rate float64 // bytes a second
 	cpu  float64 // seconds per GiB
@@ -130,7 +130,7 @@ func (r result) best(other result) result {
 	return result{r.work.best(other.work), r.verified.best(other.verified), min(r.memory, other.memory), nil}
 }
 
-// contestant moves the file once and returns what it took.
+// contestant moves the file once and returns the cost.
 type contestant struct {
 	name string // "rclone" and "rclone tuned" are one peer
 	run  func() result
@@ -203,13 +203,13 @@ func (r *rows) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// race lets everyone run by turns, and tells how they compare with ours.
+// race runs all of them by turns, and compares them with ours.
 func (c *contest) race(what string, all []contestant) {
 	c.results = map[string]result{}
 	rounds := max(1, number("SNAP_BENCH_ROUNDS", 3))
 	for range rounds {
 		for _, who := range all {
-			syscall.Sync() // what the one before left is not written in this one's time
+			syscall.Sync() // data of the previous run is not written in this one's time
 			got := who.run()
 			name, _, _ := strings.Cut(who.name, " ")
 			if got.failed != nil && name != "ours" {
@@ -384,8 +384,8 @@ func (c *contest) measure(cmd *exec.Cmd, after func() error) result {
 
 func (c *contest) gib() float64 { return float64(c.req.Size) / (1 << 30) }
 
-// watchPeak looks again and again at the most memory that a process has had,
-// in MiB: what the system tells at its end counts the parent's in.
+// watchPeak polls the peak memory of a process, in MiB. The figure that the system gives at the end of
+// a process includes its parent's.
 func watchPeak(pid int, over <-chan struct{}, peak chan<- int) {
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
@@ -534,7 +534,7 @@ func (c *contest) timed(f func() error) result {
 	return result{own, own, 0, nil}
 }
 
-// digest is what it takes to verify a file.
+// digest returns the cost of verifying a file.
 func (c *contest) digest(path string) work {
 	c.b.Helper()
 	return c.timed(func() error {

@@ -69,8 +69,8 @@ func (s *service) restart() {
 	s.folder, s.store = folder, folder
 }
 
-// opened returns what restart opened last. Requests that were begun before a
-// restart may still run.
+// opened returns the store and folder of the last restart. Requests that began before it may still
+// run.
 func (s *service) opened() (blob.Store, *blob.Folder) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -245,8 +245,8 @@ func (s *service) get(w http.ResponseWriter, r *http.Request, store blob.Store) 
 	}
 }
 
-// listed returns the IDs of complete snapshots, each of which it holds to its
-// checksum: what is listed is never corrupt.
+// listed returns the IDs of complete snapshots. It compares each with its checksum, because a listed
+// snapshot is never corrupt.
 func (s *service) listed() []string {
 	s.t.Helper()
 	s.mu.Lock()
@@ -337,7 +337,7 @@ func wantFile(t testing.TB, path string, data []byte) {
 	}
 }
 
-// damageUploads flips a byte of what has arrived, as a failing disk does.
+// damageUploads flips a byte of the received parts, as a failing disk does.
 func (s *service) damageUploads() {
 	s.t.Helper()
 	files, err := filepath.Glob(filepath.Join(s.dir, "uploads", "*", "data"))

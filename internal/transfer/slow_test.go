@@ -68,8 +68,8 @@ func carry(to, from net.Conn) {
 	}
 }
 
-// BenchmarkLossyLine tells how much faster the default number of connections
-// is than one, over a line with 50 ms and 1 % loss.
+// BenchmarkLossyLine measures the default number of connections against a single one, over a line with
+// 50 ms of latency and 1 % loss.
 func BenchmarkLossyLine(b *testing.B) {
 	s := newService(b)
 	s.public = "http://" + lossyLine(b, s.server.Listener.Addr().String())

@@ -63,8 +63,8 @@ func TestUploadAgainMovesNothing(t *testing.T) {
 	}
 }
 
-// A process that is killed is one whose context ends without its knowing: the
-// next one begins from what the service has.
+// A killed process is simulated by a context that ends. The next process continues from the parts
+// that the service has.
 func TestUploadResumesFromWhatArrived(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -211,8 +211,7 @@ func TestUploadRefusesADamagedFile(t *testing.T) {
 	}
 }
 
-// The service's own disk may lose what it confirmed: the parts that changed
-// are sent again.
+// The service's own disk may lose confirmed parts. The client sends the changed parts again.
 func TestUploadSendsAgainWhatTheServiceLost(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -63,7 +63,7 @@ imagePullSecrets: [{name: pull}]
 serviceAccount: {annotations: {role: snapcloud}}
 `
 
-// fewest are the values without which the chart says what is missing.
+// fewest are the required values: without one of them the chart reports it as missing.
 const fewest = `
 image: {repository: registry.example/snapcloud}
 config: {public_url: "https://snap.example", blob: {url: "s3://snapshots"}}
@@ -155,8 +155,8 @@ func pick[T runtime.Object](t *testing.T, all []runtime.Object) (found []T) {
 	return found
 }
 
-// TestChart: what the chart renders is of Kubernetes, the program takes its
-// configuration, and its pods cannot do what they need not.
+// TestChart checks that Kubernetes accepts the chart's objects, that the program accepts their
+// configuration, and that the pods have no rights beyond their needs.
 func TestChart(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{"fewest": fewest, "everything": values} {
@@ -218,7 +218,7 @@ func restricted(t *testing.T, pod corev1.PodSpec) {
 	}
 }
 
-// TestChartOptions holds the chart to what its values promise.
+// TestChartOptions checks that the chart keeps the promises of its values.
 func TestChartOptions(t *testing.T) {
 	t.Parallel()
 	objects := render(t, values)

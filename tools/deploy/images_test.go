@@ -13,8 +13,8 @@ import (
 	"github.com/moby/buildkit/frontend/dockerfile/parser"
 )
 
-// TestDockerfile: the image is what its comment says, by Docker's own parser
-// and linter: built without cgo, from scratch, not root, no shell.
+// TestDockerfile checks with Docker's own parser and linter that the image is built without cgo and
+// from scratch, does not run as root, and has no shell.
 func TestDockerfile(t *testing.T) {
 	t.Parallel()
 	file, err := parser.Parse(strings.NewReader(read(t, "deploy/Dockerfile")))

@@ -1,6 +1,6 @@
-// Package deploy_test checks what is in the folder deploy with the parsers of
-// the programs that will read it: Prometheus, Grafana's queries, Docker, Compose,
-// Helm and Kubernetes, GoReleaser. `make lint-deploy` runs it; it needs no
+// Package deploy_test checks the files of the folder deploy with the parsers of
+// the programs that read them: Prometheus, Grafana's queries, Docker, Compose,
+// Helm and Kubernetes, GoReleaser. `make lint-deploy` runs it. It needs no
 // engine, no cluster and no network.
 package deploy_test
 
@@ -42,8 +42,8 @@ var fromElsewhere = []string{
 // given are labels that Prometheus adds.
 var given = []string{"job", "instance", "__name__"}
 
-// metrics are the documented ones with their labels; a test of the program
-// holds the document to what it serves.
+// metrics returns the documented metrics with their labels. A test of the program compares the
+// document with the metrics that it serves.
 func metrics(t *testing.T) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
@@ -67,7 +67,7 @@ func metrics(t *testing.T) map[string][]string {
 	return all
 }
 
-// wrongIn parses an expression and returns what it asks for that is not there.
+// wrongIn parses an expression and returns the metrics and labels in it that do not exist.
 func wrongIn(t *testing.T, expr string, exist map[string][]string) (wrong []string) {
 	t.Helper()
 	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
@@ -150,8 +150,8 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// TestAlerts: the rules are Prometheus', ask for what is there, and each has
-// its section of the runbook, and the other way round. The chart has the same.
+// TestAlerts checks that Prometheus accepts the rules, that their metrics exist, and that each rule
+// has a section of the runbook and the other way round. The chart has the same rules.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	text := read(t, "deploy/prometheus/alerts.yaml")

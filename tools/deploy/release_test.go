@@ -7,8 +7,8 @@ import (
 	"github.com/goreleaser/goreleaser/v2/pkg/config"
 )
 
-// TestReleaseConfig reads the releases' configuration as GoReleaser does,
-// where an unknown key is an error, and holds it to what a release must have.
+// TestReleaseConfig reads the releases' configuration as GoReleaser does, where an unknown key is an
+// error, and checks that it has everything a release needs.
 func TestReleaseConfig(t *testing.T) {
 	t.Parallel()
 	project, err := config.Load(filepath.Join(root, ".goreleaser.yaml"))

@@ -26,7 +26,7 @@ type program struct {
 	file     string
 }
 
-// release is what the image layout is made of.
+// release holds the parts of the image layout.
 type release struct {
 	version  string
 	created  time.Time
@@ -41,7 +41,7 @@ const (
 	signedType = "application/vnd.dev.cosign.simplesigning.v1+json"
 )
 
-// write writes the layout and returns the digest of the index, which is what a deployment pins.
+// write writes the layout and returns the digest of the index, which a deployment pins.
 func (r release) write(dir string) (v1.Hash, error) {
 	if _, err := os.Stat(dir); err == nil {
 		return v1.Hash{}, fmt.Errorf("%s exists", dir)

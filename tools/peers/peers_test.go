@@ -240,8 +240,8 @@ func (p *pair) check(who, id string) (bool, error) {
 	return res.GetAllowed(), err
 }
 
-// same fails when the two do not agree on what everyone sees: then there is
-// nothing to compare.
+// same fails if the two do not give everyone the same view. Otherwise the comparison would be
+// meaningless.
 func (p *pair) same() {
 	for who, c := range p.callers {
 		var ours []string

@@ -17,7 +17,7 @@ import (
 // safe for concurrent use.
 type Charset struct {
 	name   string
-	decode func(s string) (r rune, size int) // of what begins with a byte beyond ASCII; [noCharacter] has a size too
+	decode func(s string) (r rune, size int) // of characters beyond ASCII; [noCharacter] has a size too
 	encode func(r rune) string               // of a rune beyond ASCII; "" when there is none
 }
 
@@ -203,7 +203,7 @@ func EUC(s string) int {
 	return size
 }
 
-// ShiftJIS is the length of a character in Shift_JIS: what is neither ASCII nor a
+// ShiftJIS returns the length of a character in Shift_JIS. A character that is neither ASCII nor a
 // narrow syllable has two bytes, of which the second may be ASCII.
 func ShiftJIS(s string) int {
 	switch {
@@ -215,8 +215,8 @@ func ShiftJIS(s string) int {
 	return DoubleByte(s)
 }
 
-// DoubleByte is the length of a character in encodings with two bytes for what is
-// not ASCII, of which the second may be ASCII.
+// DoubleByte returns the length of a character in encodings with two bytes for each character beyond
+// ASCII, of which the second may be ASCII.
 func DoubleByte(s string) int {
 	if len(s) < 2 || s[0] <= utf8.RuneSelf || s[1] < '@' {
 		return 0

@@ -24,8 +24,8 @@ func all() []*Charset {
 	}
 }
 
-// Any bytes are read as valid UTF-8, and what was read can be written: as the same
-// bytes, or where a character has several as others that are read the same.
+// Any bytes are read as valid UTF-8, and the text can be written again: as the same bytes, or, for a
+// character with several encodings, as bytes that are read the same way.
 func TestAnyBytes(t *testing.T) {
 	t.Parallel()
 	charsets := all()

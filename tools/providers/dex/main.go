@@ -1,6 +1,6 @@
-// Command dex is Dex with one connector, for the tests: any account signs in
-// with any password, and its groups are what CLAIMS says. It prints its issuer
-// and knows the client snapcloud.
+// Command dex is Dex with one connector, for the tests. Any account signs in
+// with any password, and CLAIMS sets its groups. It prints its issuer and knows
+// the client snapcloud.
 package main
 
 import (

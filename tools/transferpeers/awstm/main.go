@@ -47,7 +47,7 @@ func run(ctx context.Context, args []string) error {
 	return get(ctx, client, args[1], args[2], args[3])
 }
 
-// tuned applies what the environment says.
+// tuned applies the settings of the environment.
 func tuned(o *transfermanager.Options) {
 	if jobs, err := strconv.Atoi(os.Getenv("AWSTM_JOBS")); err == nil {
 		o.Concurrency = jobs
