@@ -17,9 +17,8 @@ import (
 	"snap/internal/cloudtest"
 )
 
-// SPEC 5.3 rule 2: what is hidden cannot be told from what never existed by how
-// long it takes either. Both send the database the same number of statements,
-// on every route.
+// SPEC 5.3 rule 2: timing does not reveal whether a snapshot is hidden or never existed. Both cases
+// send the database the same number of statements, on every route.
 func TestHiddenTakesAsManyQueriesAsAbsent(t *testing.T) {
 	t.Parallel()
 	database, statements := counted(t, cloudtest.Postgres(t))
@@ -108,7 +107,7 @@ func relay(client net.Conn, server string, statements *atomic.Int64) {
 	}
 }
 
-// isPing reports whether the next message is what pgx tries a connection with.
+// isPing reports whether the next message is the query with which pgx tests a connection.
 func isPing(in *bufio.Reader, length int64) bool {
 	const ping = "Q\x00\x00\x00\x0c-- ping\x00"
 	if length != int64(len(ping)) {

@@ -28,9 +28,8 @@ func problemIn(t *testing.T, res *http.Response, data []byte) api.Problem {
 	return p
 }
 
-// SPEC 5.3 rule 2, SPEC 7: what a caller may not see answers as if it did not
-// exist, on every route and byte for byte. The test walks the route table, so
-// a new route cannot escape it.
+// SPEC 5.3 rule 2, SPEC 7: a hidden snapshot gives the same answer as one that does not exist, on
+// every route and byte for byte. The test walks the route table, so a new route cannot escape it.
 func TestHiddenIsNotFoundByteForByte(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

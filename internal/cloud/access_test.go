@@ -10,8 +10,8 @@ import (
 	"snap/internal/cloudtest"
 )
 
-// What access tells of everyone agrees with what everyone sees; whom a share
-// would add is whom it adds.
+// The access answer agrees with everyone's listing, and a share adds exactly the people that its
+// preview names.
 func TestAccessExplainsWhatIsSo(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -91,7 +91,7 @@ func synced(b *testing.B) string {
 	return url
 }
 
-// sequence does what the service does in the background.
+// sequence does the work that the service does in the background.
 func sequence(ctx context.Context, b *testing.B, c *cloudtest.Cloud) {
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()

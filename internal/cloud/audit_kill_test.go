@@ -49,7 +49,7 @@ func TestKillsNeitherLoseNorReorderLines(t *testing.T) {
 	}
 }
 
-// lineModel is what the log must hold.
+// lineModel is the expected content of the log.
 type lineModel struct {
 	t        *testing.T
 	key      string

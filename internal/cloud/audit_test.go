@@ -17,8 +17,8 @@ import (
 	"snap/internal/store"
 )
 
-// told writes the audit log of a client's organization as one line an entry,
-// without what belongs to the start of the service.
+// told returns the audit log of a client's organization, one line for each entry, without the entries
+// of the service's start.
 func told(t *testing.T, client *api.Client, o api.AuditOptions) []string {
 	t.Helper()
 	o.OldestFirst = true
@@ -42,8 +42,8 @@ func told(t *testing.T, client *api.Client, o api.AuditOptions) []string {
 	return out
 }
 
-// Every change is in the log once, in order, with who did it; what changed
-// nothing is not.
+// Every change is in the log once, in order, with its actor. A request that changes nothing is not in
+// the log.
 func TestAuditTellsWhatHappened(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -186,8 +186,8 @@ func TestRewrittenLogsAreFound(t *testing.T) {
 	})
 }
 
-// After up to three random edits of the log's tables, and whatever the service writes after them,
-// the log still begins with the lines that it had, or whoever kept a checkpoint finds the edits.
+// After up to three random edits of the log's tables and any later writes of the service, the log
+// still begins with its earlier lines, or everyone who kept a checkpoint finds the edits.
 func TestRandomEditsAreFound(t *testing.T) {
 	t.Parallel()
 	onDatabases(t, func(t *testing.T, o cloudtest.Options) {

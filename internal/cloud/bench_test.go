@@ -63,7 +63,7 @@ func benchmarkList(b *testing.B, db string, o cloudtest.Options) {
 	b.ReportMetric(listed/cores, "pages/s/core")
 }
 
-// Turns are short and many, so that what else the machine does hits all alike.
+// Turns are short and many, so that other work of the machine affects all of them alike.
 const (
 	rounds = 20
 	turn   = 150 * time.Millisecond

@@ -63,7 +63,7 @@ func TestUnlistedOrganizationsAreClosed(t *testing.T) {
 	}
 }
 
-// closing is what people of globex hold, and what acme shares with them.
+// closing holds the credentials of globex's people, and the snapshots that acme shares with them.
 type closing struct {
 	*testing.T
 	cloud    *cloudtest.Cloud
@@ -116,7 +116,7 @@ func newClosing(t *testing.T, c *cloudtest.Cloud) *closing {
 	return h
 }
 
-// check tries everything that globex holds, and what acme may do with it.
+// check tries all credentials of globex, and acme's rights over its shares.
 func (h *closing) check(open bool) {
 	h.Helper()
 	ctx := context.Background()
@@ -140,7 +140,7 @@ func (h *closing) check(open bool) {
 		h.Errorf("open %v: the share with it: %+v, %v", open, shares, err)
 	}
 
-	// What it shared stays shared, and what its webhook is to be told waits.
+	// Its shares stay, and the messages to its webhook wait.
 	must(h.T, h.alice.Pulled(ctx, h.got, 1))
 	h.told++
 	_, err = h.cloud.Service.Deliver(ctx)

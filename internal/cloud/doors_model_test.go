@@ -19,8 +19,8 @@ import (
 	"snap/internal/store"
 )
 
-// building is a service whose doors are tried, and the plain model of what
-// happened in it: who is who, and a list of grants for every snapshot.
+// building is a service whose doors are tried, and the plain model of its history: every person's
+// role and groups, and a list of grants for every snapshot.
 type building struct {
 	*cloudtest.Cloud
 	clock  *clocktest.Clock
@@ -52,7 +52,7 @@ type thing struct {
 	owner    *snap.User
 	grants   map[snap.Audience]time.Time
 	declined []string          // slugs
-	log      map[string]string // what each organization's audit log tells of it
+	log      map[string]string // the expected lines about it in each organization's audit log
 	urls     map[*visitor]api.PullResponse
 }
 
@@ -194,7 +194,7 @@ func (t *thing) note(v *visitor, action snap.AuditAction, what string) {
 	}
 }
 
-// told tells of a thing what its listing is to tell the visitor.
+// told returns the fields of a thing that its listing is expected to show the visitor.
 func (b *building) told(v *visitor, t *thing) string {
 	now, sn := b.clock.Now(), t.record()
 	var shared, received bool
@@ -220,7 +220,7 @@ func (b *building) told(v *visitor, t *thing) string {
 	return fmt.Sprintln(t.ID, t.org.Slug, owner, shared, received, expires.UnixMilli(), groups, orgs)
 }
 
-// heard is the same of what the service told.
+// heard returns the same fields from the service's answer.
 func heard(s api.Snapshot) string {
 	var expires time.Time
 	if s.ExpiresAt != nil {

@@ -12,8 +12,8 @@ import (
 	"snap/api"
 )
 
-// Each step lets one visitor do one thing by the API, checks that they are
-// answered as the rule says, and writes down in the model what changed.
+// In each step one visitor does one thing through the API. The step checks that the answer follows the
+// rule, and records the change in the model.
 
 func (b *building) steps() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){

@@ -22,10 +22,9 @@ import (
 // many: each asks some thousand questions.
 const fewHistories = 4
 
-// SPEC 5.3: whatever happened before, every door of the service (list, get,
-// pull, the download URLs given out before, group-shares, org-shares, access,
-// the audit log now and of then) opens for every caller exactly as the access
-// rule says of a plain list of grants.
+// SPEC 5.3: after any history, every door of the service (list, get, pull, download URLs given out
+// before, group-shares, org-shares, access, the audit log now and at earlier times) opens for every
+// caller exactly as the access rule says for a plain list of grants.
 func TestEveryDoorIsTheAccessRule(t *testing.T) {
 	for _, db := range []string{"sqlite", "postgres"} {
 		t.Run(db, func(t *testing.T) {
@@ -79,8 +78,7 @@ func (b *building) tryDoors(rt *rapid.T) {
 	}
 }
 
-// opened compares what a door answered with the code it was to answer, and
-// reports whether it opened.
+// opened compares a door's answer with the expected code, and reports whether the door opened.
 func opened(rt *rapid.T, door string, v *visitor, t *thing, want snap.Code, err error) bool {
 	got := snap.Code("")
 	if err != nil {
@@ -225,7 +223,7 @@ func (b *building) tryAccess(rt *rapid.T, v *visitor, t *thing) {
 		fmt.Sprint(people, ways+outside, b.sees(about, t)))
 }
 
-// tryAudit reads what the visitor's organization's log tells of the thing.
+// tryAudit reads the lines about the thing in the log of the visitor's organization.
 func (b *building) tryAudit(rt *rapid.T, v *visitor, t *thing) {
 	var got strings.Builder
 	var failed error

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Constant serves one answer at a path as a route of the service would: behind
-// the same middleware, router and answer for what is not found.
+// Constant serves one constant answer at a path, behind the same middleware and router as the
+// service's routes.
 func (s *Service) Constant(path string, body []byte) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {

@@ -35,13 +35,13 @@ func (s *Service) Described() *huma.OpenAPI { return s.web.openAPI }
 // ExpireAll applies retention as the background work does.
 func (s *Service) ExpireAll(ctx context.Context) error { return s.expireAll(ctx) }
 
-// Wrapped returns a handler behind what every request passes.
+// Wrapped returns a handler behind the middleware that every request passes.
 func (s *Service) Wrapped(h http.Handler) http.Handler { return s.wrap(h) }
 
 // Registry returns the metrics.
 func (s *Service) Registry() *prometheus.Registry { return s.telemetry.metrics.registry }
 
-// Private returns what the private listener serves.
+// Private returns the handler of the private listener.
 func (s *Service) Private() http.Handler { return s.private() }
 
 // WarnOfPlain warns as a start with these addresses does, of which it asks none.

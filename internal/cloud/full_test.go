@@ -101,7 +101,7 @@ func fillDisk(t *testing.T, path string) {
 	}
 }
 
-// A member ends uploads of their own and sees what they use.
+// A member ends their own uploads and sees how much of their quota they use.
 func TestUploadsAreListedAndEnded(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{Config: func(o *cloud.Config) { o.Limits.UploadsPerUser = 2 }})

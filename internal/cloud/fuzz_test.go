@@ -17,8 +17,8 @@ import (
 	"snap/internal/cloudtest"
 )
 
-// FuzzAPI: whatever is sent to whatever route, the answer is the route's or a
-// problem of the table, never an internal error.
+// FuzzAPI checks that any request to any route gets the route's answer or a problem of the error
+// table, never an internal error.
 func FuzzAPI(f *testing.F) {
 	c := cloudtest.Start(f, cloudtest.Options{})
 	key := c.Key("alice@acme.test")
@@ -92,8 +92,8 @@ func FuzzDownloadToken(f *testing.F) {
 	})
 }
 
-// FuzzRange: whatever ranges and conditions are asked for, what comes is the
-// bytes that the answer says (RFC 9110 section 14).
+// FuzzRange checks that any ranges and conditions are answered with exactly the bytes that the answer
+// announces (RFC 9110 section 14).
 func FuzzRange(f *testing.F) {
 	c := cloudtest.Start(f, cloudtest.Options{})
 	content := []byte(strings.Repeat("0123456789", 100))
@@ -138,8 +138,7 @@ func FuzzRange(f *testing.F) {
 	})
 }
 
-// FuzzConfig: a configuration is read or refused as wrong, whatever it and the
-// environment contain.
+// FuzzConfig checks that any configuration and environment is either read or refused as wrong.
 func FuzzConfig(f *testing.F) {
 	for _, seed := range []string{
 		"", "listen: 127.0.0.1:1",
@@ -169,8 +168,7 @@ func FuzzConfig(f *testing.F) {
 	})
 }
 
-// FuzzWebhookURL: what is taken as the address of a webhook is of https and
-// holds no credentials.
+// FuzzWebhookURL checks that every accepted address of a webhook uses https and has no credentials.
 func FuzzWebhookURL(f *testing.F) {
 	for _, seed := range []string{"https://hooks.example/x", "http://x", "https://u:p@x", "https://", "javascript:x",
 		"https://x\r\ny", "//x", "https://[::1]", "HTTPS://X", "https:x"} {
@@ -196,8 +194,8 @@ func FuzzWebhookURL(f *testing.F) {
 	})
 }
 
-// FuzzForm: whatever is posted to the token endpoint, the answer is tokens or
-// an OAuth error (RFC 6749 section 5.2).
+// FuzzForm checks that the token endpoint answers any form with tokens or an OAuth error (RFC 6749
+// section 5.2).
 func FuzzForm(f *testing.F) {
 	for _, seed := range []string{
 		"grant_type=refresh_token&client_id=snapcli&refresh_token=crt_x",

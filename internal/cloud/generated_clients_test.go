@@ -87,7 +87,7 @@ func openAPIFile(t *testing.T, c *cloudtest.Cloud) string {
 	return path
 }
 
-// runIn runs a program that must succeed, and returns what it wrote to standard output.
+// runIn runs a program that must succeed, and returns its standard output.
 func runIn(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
 	out, err := output(t, dir, name, args...)

@@ -12,8 +12,8 @@ import (
 	"snap/internal/store"
 )
 
-// F3: whose groups are unknown learns why from /me, with what to ask an admin
-// for; whose groups are known, of none at all, reads no such thing.
+// F3: if somebody's groups are unknown, /me says why and suggests what to ask an admin for. If they
+// are known, even if there are none, /me says no such thing.
 func TestMeSaysWhyGroupsAreUnknown(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

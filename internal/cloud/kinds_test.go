@@ -58,10 +58,9 @@ func TestKeyKindsAndShares(t *testing.T) {
 	}
 }
 
-// An organization-level key sees what is shared org-wide, what was received and
-// the pushes of such keys; with the scope private, everything of its organization.
-// Access names those that can see a snapshot, and a refused share is the same
-// whether the snapshot exists or not.
+// An organization-level key sees org-wide and received snapshots and the pushes of such keys; with the
+// scope private, it sees everything of its organization. Access names the keys that can see a
+// snapshot, and a refused share looks the same whether the snapshot exists or not.
 func TestWhatKeysSee(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

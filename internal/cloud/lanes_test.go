@@ -166,7 +166,7 @@ func TestFailingWebhookPauses(t *testing.T) {
 }
 
 // 410 Gone disables a webhook at once. That is a line of the audit log and an event for the
-// organization's other webhooks. Enabled again, it receives what waited, in order.
+// organization's other webhooks. When it is enabled again, it receives the waiting events in order.
 func TestGoneDisablesWebhook(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -217,8 +217,8 @@ func TestGoneDisablesWebhook(t *testing.T) {
 	}
 }
 
-// A receiver that accepts nothing until a message is given up is disabled. Replay sends what was
-// given up, under the same IDs.
+// A receiver that accepts nothing until the service gives up a message is disabled. Replay sends the
+// given-up messages under the same IDs.
 func TestDeadWebhookIsDisabledAndReplayed(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

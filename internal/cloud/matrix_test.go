@@ -60,7 +60,7 @@ func (s *scenes) next(pattern string) scene {
 	return newScene(s.t, s.cloud)
 }
 
-// callers are the columns of the matrix: who calls, and with what.
+// callers are the columns of the matrix: each caller with a kind of credential.
 var callers = []string{
 	"anonymous", "owner", "admin", "pusher", "group member", "member", "viewer",
 	"recipient member", "recipient owner", "outsider", "plain key", "pipeline key", "agent key", "pull-only key",
@@ -96,7 +96,7 @@ func credential(t testing.TB, c *cloudtest.Cloud, caller string) string {
 	return c.Key(emails[caller])
 }
 
-// Short names of what a cell expects: a status, and for refusals the code.
+// Short names of the results that a cell expects: a status, and for refusals the code.
 const (
 	ok       = "200"
 	done     = "204"
@@ -140,10 +140,10 @@ func with(row map[string]string, changes ...string) map[string]string {
 // admins is a row for owners and admins of any organization.
 var admins = with(everyone(no), "owner", ok, "admin", ok, "recipient owner", ok, "outsider", ok)
 
-// absent is a row for owners and admins on what is not there.
+// absent is a row of owners' and admins' requests for something that does not exist.
 var absent = with(everyone(no), "owner", hidden, "admin", hidden, "recipient owner", hidden, "outsider", hidden)
 
-// incomplete is a row for owners and admins who leave out what the route needs.
+// incomplete is a row of owners' and admins' requests that leave out a required field.
 var incomplete = with(everyone(no), "owner", bad, "admin", bad, "recipient owner", bad, "outsider", bad)
 
 // sharing is a row of a route that changes shares: keys that name no user are
@@ -152,9 +152,8 @@ func sharing(row map[string]string) map[string]string { return with(row, "plain 
 
 const pushBody = `{"target":"shop","name":"shop-x","type":"snapshot","engine":"sqlite","size":3,"sha256":"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}`
 
-// matrix is SPEC 4.1, 4.2, 5.1, 5.3, 7 and the design's table of who may what,
-// as statuses: route × caller. Routes below the user mount only are proved in
-// keys_test.go.
+// matrix is SPEC 4.1, 4.2, 5.1, 5.3, 7 and the design's table of rights, as statuses: route × caller.
+// Routes that exist only below the user mount are tested in keys_test.go.
 var matrix = map[string]struct {
 	body string
 	row  map[string]string

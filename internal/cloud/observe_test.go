@@ -202,7 +202,7 @@ func wrongPassword(t *testing.T, c *cloudtest.Cloud) {
 	}
 }
 
-// metrics returns what the private listener's /metrics says.
+// metrics returns the answer of the private listener's /metrics.
 func metrics(t *testing.T, c *cloudtest.Cloud) string {
 	t.Helper()
 	out := httptest.NewRecorder()
@@ -245,7 +245,7 @@ func TestPrivateListener(t *testing.T) {
 	}
 }
 
-// TestObservingConfig refuses what cannot be.
+// TestObservingConfig checks that impossible settings are refused.
 func TestObservingConfig(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []string{

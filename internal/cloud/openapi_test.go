@@ -93,8 +93,7 @@ func (s scene) webhook(t *testing.T) string {
 	return hook.ID
 }
 
-// Every example in the document works, and what is answered is what the
-// document says.
+// Every example in the document works, and the answers match the document.
 func TestEveryExampleInTheOpenAPIDocument(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -187,7 +186,7 @@ func TestInputThatTheDocumentDoesNotAllow(t *testing.T) {
 	})
 }
 
-// wrongBody draws a body that is mostly not what the operation takes.
+// wrongBody draws a body that the operation usually refuses.
 func wrongBody(rt *rapid.T) string {
 	values := []any{nil, true, -1, 1e300, "", "☃\u0000", strings.Repeat("x", 3000), []any{}, []any{nil},
 		map[string]any{},

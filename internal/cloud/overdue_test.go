@@ -15,8 +15,8 @@ import (
 
 func seconds(n int64) *int64 { return &n }
 
-// A channel that expects a snapshot every 26 hours raises one event for each lapse, on whatever
-// number of replicas, and another one only after a new snapshot has become too old too.
+// A channel that expects a snapshot every 26 hours raises one event for each lapse, with any number of
+// replicas, and another one only after a new snapshot has become too old as well.
 func TestOverdueSnapshots(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

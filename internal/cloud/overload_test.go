@@ -65,7 +65,7 @@ func newKey(t *testing.T, o store.Options) string {
 	return key
 }
 
-// reply is what a request got.
+// reply is the answer to a request.
 type reply struct {
 	status int
 	after  string // Retry-After
@@ -175,8 +175,8 @@ func TestRatesAreSharedByReplicas(t *testing.T) {
 	}
 }
 
-// With more to do than it can, the service asks clients to come back, keeps
-// working on what it has, answers health and sign-in, and recovers at once.
+// With too much work, the service asks clients to come back, continues its running requests, answers
+// health checks and sign-ins, and recovers at once.
 func TestOverloadShedsAndRecovers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -307,8 +307,8 @@ func TestSlowAndIdleClientsDoNoHarm(t *testing.T) {
 	}
 }
 
-// There are no more connections than the limit, whatever comes: the one that
-// has waited longest makes room for a new one, and who asks is answered.
+// The number of connections never exceeds the limit: the connection that has waited longest makes room
+// for a new one, and every request is answered.
 func TestConnectionsAreBounded(t *testing.T) {
 	t.Parallel()
 	const most = 100

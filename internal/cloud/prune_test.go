@@ -47,8 +47,8 @@ func TestOldKeysArePruned(t *testing.T) {
 	})
 }
 
-// The account of a person whom nothing names any more is deleted, and counted. The audit log stays
-// sound, and still says what they could see before.
+// The account of a person is deleted, and counted, when nothing refers to it any more. The audit log
+// stays sound, and still shows the snapshots that they could see before.
 func TestAccountsArePruned(t *testing.T) {
 	t.Parallel()
 	onDatabases(t, func(t *testing.T, o cloudtest.Options) {

@@ -89,7 +89,7 @@ func newRemover(t *testing.T, content []byte) *remover {
 	return m
 }
 
-// serveProvider serves what the service reads of a provider to verify a logout token.
+// serveProvider serves the parts of a provider that the service needs to verify a logout token.
 func (m *remover) serveProvider() {
 	var err error
 	m.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -287,7 +287,7 @@ func TestSCIMRemovalIsImmediate(t *testing.T) {
 	all.Wait()
 }
 
-// race lets requests race with one removal, and judges what they were answered.
+// race lets requests race with one removal, and judges their answers.
 func (l *leaver) race(name string, closed []string, random *mathrand.Rand, end func(*leaver, int)) {
 	m := l.m
 	l.arrive()

@@ -19,12 +19,11 @@ import (
 	"snap/internal/store"
 )
 
-// Effective immediately, with several replicas (SPEC 3, 5.3 rule 4): once what
-// lets somebody see a snapshot has ended (the org-wide share, their role, their
-// account, their key, their session, or the time of a cross-org share), no
-// request that begins later, at any process, sees it. Three processes over one
-// PostgreSQL are asked by concurrent callers while one of them is killed and
-// restarted, and then the database is.
+// Changes are effective immediately, with several replicas (SPEC 3, 5.3 rule 4). The org-wide share,
+// somebody's role, account, key or session, or the time of a share with another organization lets
+// them see a snapshot; once it has ended, no request that begins later, at any process, sees it.
+// Concurrent callers ask three processes over one PostgreSQL while one of the processes, and then the
+// database, is killed and restarted.
 func TestRevocationIsImmediateAcrossProcesses(t *testing.T) {
 	t.Parallel()
 	database, crash := servertest.CrashingPostgres(t)
@@ -76,8 +75,8 @@ type site struct {
 	users    int
 }
 
-// lever is one thing that lets somebody see a snapshot, and what concurrent
-// callers did with it and were answered.
+// lever is one reason for which somebody can see a snapshot, with the attempts of concurrent callers
+// and their answers.
 type lever struct {
 	name string
 	set  func(r *replica, on bool) error // nil: only time sets it
@@ -145,9 +144,8 @@ func (l *lever) write(r *replica, on bool) {
 		Call: int64(called), Return: int64(returned)})
 }
 
-// see looks for the snapshot through one of the doors. A look that was not
-// answered tells nothing. Only credentials that do not count are ever told to
-// slow down.
+// see looks for the snapshot through one of the doors. An unanswered look has no result. Only invalid
+// credentials are ever told to slow down.
 func (l *lever) see(r *replica, door int) {
 	called := time.Since(l.began)
 	err := l.look(r, door)
@@ -169,8 +167,7 @@ func (l *lever) see(r *replica, door int) {
 // change is an operation: to set the lever, or nil to look.
 type change struct{ on bool }
 
-// judge checks that the history is that of one switch: every look sees what was
-// last set.
+// judge checks that the history is that of a single switch: every look sees the latest setting.
 func (l *lever) judge(t *testing.T) {
 	t.Helper()
 	for _, err := range l.wrong {

@@ -22,8 +22,8 @@ import (
 	"snap/internal/cloudtest"
 )
 
-// A channel shares the newest snapshot of its target and type, at push; never
-// an earlier one unless asked; and leaves alone what someone shared by hand.
+// A channel shares the newest snapshot of its target and type at the push. It shares an earlier one
+// only on request, and does not change shares that a person made.
 func TestChannels(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -103,8 +103,8 @@ func TestDecline(t *testing.T) {
 	}
 }
 
-// Retention keeps the last and the young, and whatever another organization
-// may still pull; a dry run deletes nothing and tells the same.
+// Retention keeps the newest and the young snapshots, and those that another organization may still
+// pull. A dry run deletes nothing and reports the same.
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -277,8 +277,8 @@ func checkSignature(t *testing.T, secret string, req *http.Request, text string)
 	}
 }
 
-// A webhook never reaches a private address unless the operator allows it,
-// whatever its name resolves to.
+// A webhook never reaches a private address unless the operator allows it, whatever address its name
+// resolves to.
 func TestWebhooksNeverReachPrivateAddresses(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -67,7 +67,7 @@ func (p *provisioner) do(method, path, body string, status int) map[string]any {
 	return answer
 }
 
-// find returns the IDs of what a filter finds.
+// find returns the IDs that match a filter.
 func (p *provisioner) find(kind, filter string) (ids []string) {
 	p.t.Helper()
 	a := p.do("GET", "/"+kind+"?filter="+url.QueryEscape(filter), "", 200)

@@ -18,9 +18,8 @@ import (
 	"snap/internal/cloudtest"
 )
 
-// TestNoSecretInTheLog (SPEC 4.3: no secret in a log): a day of the service,
-// with what goes wrong in it, at the level debug. Whatever passed the wire as
-// a secret, in either direction, is in no line.
+// TestNoSecretInTheLog (SPEC 4.3: no secret in a log) plays a day of the service, including failures,
+// at the level debug. No line of the log contains a secret that passed the wire in either direction.
 func TestNoSecretInTheLog(t *testing.T) {
 	t.Parallel()
 	var log lockedBuffer
@@ -152,8 +151,7 @@ func exchange(t *testing.T, method, target, form string) string {
 	return string(text)
 }
 
-// secretsOnTheWire stands before the service and remembers what is secret in
-// every request and answer.
+// secretsOnTheWire is a proxy that remembers the secrets in every request and answer.
 type secretsOnTheWire struct {
 	mu   sync.Mutex
 	seen map[string]bool

@@ -13,8 +13,8 @@ import (
 	"snap/internal/cloudtest"
 )
 
-// Replicas that start together with another configuration write one line for each organization that
-// it concerns. The line holds what changed, and no secret.
+// Replicas that start together with a changed configuration write one line for each affected
+// organization. The line holds the changes, and no secret.
 func TestChangesOfTheConfigurationAreLines(t *testing.T) {
 	t.Parallel()
 	onDatabases(t, func(t *testing.T, o cloudtest.Options) {

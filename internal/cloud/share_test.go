@@ -112,8 +112,8 @@ func TestSharesWidenAndNarrowAtOnce(t *testing.T) {
 	}
 }
 
-// SPEC 2.3: one share per snapshot and organization; sharing again updates it,
-// and the answer tells the expiry it replaced.
+// SPEC 2.3: there is one share per snapshot and organization. Sharing again updates it, and the answer
+// contains the replaced expiry.
 func TestResharingUpdatesTheOneShare(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -139,7 +139,7 @@ func TestResharingUpdatesTheOneShare(t *testing.T) {
 	}
 }
 
-// DESIGN 3: what a recipient learns, and what stays with the owner.
+// DESIGN 3: a recipient gets certain fields, and the owner keeps the others.
 func TestRecipientLearnsNoMoreThanItMay(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -236,7 +236,7 @@ func TestPolicyRefusesWithItsRule(t *testing.T) {
 	}
 }
 
-// The four filters of a listing and the others, each against what it means.
+// Each filter of a listing, including the four of the specification, does what its description says.
 func TestFilters(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -398,8 +398,8 @@ func TestMediaTypes(t *testing.T) {
 	}
 }
 
-// A browser that asks for what is not there gets a page; programs, and whoever
-// asks where programs do, get an error as every other.
+// A browser that requests a missing address gets a page. Programs, and everyone who requests an
+// address of the API, get an error like all others.
 func TestNothingAtAPath(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -427,8 +427,8 @@ func TestNothingAtAPath(t *testing.T) {
 	}
 }
 
-// A duration is measured by the service's clock, and the answer tells the end
-// that was recorded, whatever the caller's clock says.
+// A duration is measured by the service's clock, and the answer contains the recorded end, whatever
+// the caller's clock says.
 func TestADurationIsMeasuredByTheServicesClock(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -12,8 +12,8 @@ import (
 	"snap/internal/cloudtest"
 )
 
-// SPEC 2.1: the fields of a snapshot that its table shows, and what Shared
-// means; a name is <target>-<timestamp>.
+// SPEC 2.1: the fields of a snapshot in its table, and the meaning of Shared. A name is
+// <target>-<timestamp>.
 func TestSnapshotFields(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -70,7 +70,7 @@ func TestGroupShares(t *testing.T) {
 	}
 }
 
-// SPEC 2.4: the four roles, as the service tells each caller.
+// SPEC 2.4: the service reports one of the four roles to each caller.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

@@ -47,7 +47,7 @@ func TestHiddenAndAbsentAreTheSameWork(t *testing.T) {
 // after is an ID that never existed, next to one that does.
 func after(id string) string { return id[:len(id)-1] + string(id[len(id)-1]+1) }
 
-// step is what one step of a plan did.
+// step is the work of one step of a plan.
 type step struct {
 	Type  string  `json:"Node Type"`
 	Index string  `json:"Index Name"`
@@ -58,7 +58,7 @@ type step struct {
 	Plans []step
 }
 
-// explain runs a statement on PostgreSQL and returns what each step of it did.
+// explain runs a statement on PostgreSQL and returns the work of each step.
 func (d *seeded) explain(st store.Statement) (all []step) {
 	d.t.Helper()
 	conn, err := d.DB().Conn(d.ctx)

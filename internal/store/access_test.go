@@ -9,7 +9,7 @@ import (
 	"snap"
 )
 
-// DESIGN 4, GET /snapshots/{id}/access: who can see it, through what.
+// DESIGN 4, GET /snapshots/{id}/access: the people who can see a snapshot, and why.
 func TestAccessNamesEveryWay(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		alice := w.user(w.acme, "alice", snap.RoleMember)

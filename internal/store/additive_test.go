@@ -11,8 +11,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// baseline is the schema of the first release: what came before it never ran
-// next to anything older.
+// baseline is the schema of the first release. Earlier schemas never ran next to an older release.
 const baseline = "0005"
 
 // contracts are the migrations that take something away, each with why no

@@ -15,16 +15,14 @@ import (
 	"snap/internal/store"
 )
 
-// BenchmarkAccess measures who-may-see-what on both databases, as ratios to a
-// bare read of 50 rows by primary key, or of one row, of the same database
-// through the same driver, taken turn by turn in the same run. It prints one
-// table for each database.
+// BenchmarkAccess measures the access rule on both databases, as ratios to a bare read of 50 rows by
+// primary key, or of one row, of the same database through the same driver, taken turn by turn in the
+// same run. It prints one table for each database.
 //
 //	SNAP_BENCH_SIZES=10000,100000,1000000 go test ./internal/store -run '^$' -bench Access -benchtime 1x -timeout 1h
 //
-// Without SNAP_BENCH_SIZES it runs at 10,000 snapshots only. SNAP_BENCH_DB
-// (sqlite or postgres) chooses one database, SNAP_BENCH_BULK=no leaves out what
-// touches many rows at once.
+// Without SNAP_BENCH_SIZES it runs at 10,000 snapshots only. SNAP_BENCH_DB (sqlite or postgres)
+// chooses one database, SNAP_BENCH_BULK=no leaves out operations on many rows.
 func BenchmarkAccess(b *testing.B) {
 	for _, db := range benchDatabases {
 		b.Run(db, func(b *testing.B) {
@@ -222,7 +220,7 @@ func (r *ratios) check(d *seeded) {
 			}
 			return err
 		}
-		for range checked { // both find what they read in memory
+		for range checked { // both find their rows in memory
 			d.ok(bare())
 		}
 		for range checked {
@@ -253,7 +251,7 @@ func (r *ratios) writes(d *seeded) {
 	r.add("share and unshare (x check)", ratio, cost)
 }
 
-// bulk measures what touches many rows at once, once.
+// bulk measures operations on many rows, once each.
 func (r *ratios) bulk(d *seeded) {
 	once := func(name string, n int, f func()) {
 		start := time.Now()

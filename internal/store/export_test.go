@@ -13,7 +13,7 @@ import (
 
 // This file exports internals for tests and benchmarks.
 
-// SetQuotas sets what users and organizations may push.
+// SetQuotas sets how much users and organizations may push.
 func (s *Store) SetQuotas(q Quotas) { s.quotas = q }
 
 // DB is the store's database.

@@ -33,8 +33,8 @@ func (c *endingContext) Err() error {
 	return c.Context.Err()
 }
 
-// A service that stops while it takes a lane gives the lane back, at whatever step it stops, so that
-// the next replica sends at once.
+// A service that stops while it takes a lane gives the lane back, at every step, so that the next
+// replica sends at once.
 func TestLanesAreGivenBackAtAStop(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		alice := w.user(w.acme, "alice", snap.RoleOwner)

@@ -15,11 +15,10 @@ import (
 	"snap/internal/store"
 )
 
-// Effective immediately (SPEC 3), with several replicas: once an unshare, a
-// role change or a sign-in has answered, no request that begins later, at any
-// replica and through any door, decides by what was before. Concurrent callers
-// of three stores over one PostgreSQL make a history, and it must be
-// linearizable as one switch for every way to see.
+// Changes are effective immediately (SPEC 3), with several replicas: once an unshare, a role change or
+// a sign-in has answered, no request that begins later, at any replica and through any door, uses the
+// earlier state. Concurrent callers of three stores over one PostgreSQL make a history, and it must
+// be linearizable as one switch for every way to see a snapshot.
 func TestReplicasAreLinearizable(t *testing.T) {
 	t.Parallel()
 	o := store.Options{URL: postgres(t)}

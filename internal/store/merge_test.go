@@ -12,9 +12,8 @@ import (
 	"snap/internal/store"
 )
 
-// The merge of a listing cuts off what cannot be on the page. With many
-// groups of skewed sizes, pages of every size and from every place are what a
-// plain walk over all grants finds.
+// The merge of a listing cuts off rows that cannot be on the page. With many groups of skewed sizes,
+// pages of every size and from every position equal the result of a plain walk over all grants.
 func TestMergeFindsWhatAPlainWalkFinds(t *testing.T) {
 	t.Parallel()
 	n := sizes{snapshots: 4000, users: 100, groups: 600}

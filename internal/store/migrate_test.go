@@ -102,8 +102,8 @@ func TestOpenUpgradesEveryVersion(t *testing.T) {
 	}
 }
 
-// firstVersionRows is what the first version stored when alice pushed and
-// shared with globex.
+// firstVersionRows are the rows that the first version stored when alice pushed and shared with
+// globex.
 var firstVersionRows = []string{
 	`INSERT INTO principals(kind) VALUES('org'), ('org'), ('user')`,
 	`INSERT INTO orgs(id, slug, name, policy) VALUES(1, 'acme', 'Acme', '{}'), (2, 'globex', 'Globex', '{}')`,

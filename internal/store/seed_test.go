@@ -26,7 +26,7 @@ type seeded struct {
 	keys    []int64
 }
 
-// sizes of what is seeded besides the snapshots.
+// sizes of the seeded tables other than the snapshots.
 type sizes struct{ snapshots, users, groups int }
 
 // seed fills a store: one organization with n snapshots of skewed owners,

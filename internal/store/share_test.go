@@ -9,7 +9,7 @@ import (
 	"snap/internal/store"
 )
 
-// SPEC 5.3: who sees what, through each of the three shares, until it ends.
+// SPEC 5.3: each of the three shares lets exactly the right callers see a snapshot, until it ends.
 func TestSharesDecideWhoSees(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		alice := w.user(w.acme, "alice", snap.RoleMember)

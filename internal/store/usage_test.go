@@ -37,7 +37,7 @@ func TestQuotas(t *testing.T) {
 		_, err = begin(alice, 1)
 		refused("a third upload", err)
 		third, err := begin(bob, 90)
-		w.ok(err) // what alice announced is not the organization's
+		w.ok(err) // alice's announced uploads are not the organization's
 		_, err = begin(w.orgKey(w.acme), 1)
 		refused("a fourth upload of the organization", err)
 		_, err = begin(gail, 100)
