@@ -130,7 +130,7 @@ func TestSharingOnlyWidens(t *testing.T) {
 	})
 }
 
-// SPEC 4.2, 5.1, 5.3; the design's table of who may do what.
+// SPEC 4.2, 5.1, 5.3, and the design's table of rights.
 func TestAllowed(t *testing.T) {
 	t.Parallel()
 	mine := snap.Snapshot{Org: acme, Owner: &snap.User{ID: 10}}

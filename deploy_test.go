@@ -59,7 +59,7 @@ func TestUnitIsHardened(t *testing.T) {
 	}
 }
 
-// TestReleases holds what is released to what can be built.
+// TestReleases compares the released platforms with those that can be built.
 func TestReleases(t *testing.T) {
 	t.Parallel()
 	var releases struct {

@@ -15,7 +15,7 @@ import (
 	"snap/internal/operator"
 )
 
-// pages returns what is written for people, by file name.
+// pages returns the documents for people, by file name.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	files := []string{"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"}
@@ -59,8 +59,8 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 }
 
-// tryCommand asks a program for the help of a command line, which makes it
-// read the flags. It returns what is wrong, if anything.
+// tryCommand asks a program for the help of a command line, which makes it read the flags. It returns
+// the mistake, if there is one.
 func tryCommand(t *testing.T, words []string) string {
 	t.Helper()
 	if end := slices.Index(words, "--"); end >= 0 { // the words after it are a command of another program
@@ -109,9 +109,8 @@ var word = regexp.MustCompile(`'[^']*'|"[^"]*"|\S+`)
 
 var assignment = regexp.MustCompile(`^[A-Z_]+=`)
 
-// shellWords returns the first command of a line, split as a shell does, for
-// as much of a shell as the pages use: what is assigned in front of it, piped
-// or written elsewhere behind it is left out.
+// shellWords returns the words of the first command of a line. It knows as much of a shell as the
+// pages use: it leaves out assignments in front of the command, and pipes and redirections behind it.
 func shellWords(line string) []string {
 	var words []string
 	for _, w := range word.FindAllString(line, -1) {

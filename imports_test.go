@@ -133,7 +133,7 @@ var house = map[string]struct {
 	"demo":                       {both, []string{".", "api", "internal/sample"}},
 }
 
-// onlyIn names what may be imported in one place alone.
+// onlyIn lists packages that only one place may import.
 var onlyIn = map[string][]string{
 	"github.com/pressly/goose":  {"internal/store"},
 	"github.com/minio/minio-go": {"internal/blob", "internal/servertest"},
@@ -180,8 +180,8 @@ func TestImportTable(t *testing.T) {
 	}
 }
 
-// TestHalvesMeetInRootAndAPI is the one law: whatever a package of one half
-// needs, directly or by way of others, nothing of it is of the other half.
+// TestHalvesMeetInRootAndAPI checks the one law: no package of one half depends, directly or
+// indirectly, on a package of the other half.
 func TestHalvesMeetInRootAndAPI(t *testing.T) {
 	t.Parallel()
 	all := sources(t)
@@ -229,14 +229,13 @@ func ours(importPath string) (string, bool) {
 	return strings.CutPrefix(importPath, "snap/")
 }
 
-// isModule tells whether a folder is a module of its own.
+// isModule reports whether a folder is a module of its own.
 func isModule(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "go.mod"))
 	return err == nil
 }
 
-// sources returns the module's packages, by folder, with what their files
-// import, tests left out.
+// sources returns the module's packages, by folder, with the imports of their files except tests.
 func sources(t *testing.T) map[string][]string {
 	t.Helper()
 	found := map[string]map[string]bool{}

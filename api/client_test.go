@@ -96,8 +96,8 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// The client rebuilds errors from the code, never from the status, and strips
-// what could steer a terminal (AUTH A4).
+// The client rebuilds errors from the code, never from the status, and strips characters that could
+// control a terminal (AUTH A4).
 func TestErrorsAreRebuiltFromTheirCode(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]snap.Code{
@@ -122,7 +122,7 @@ func TestErrorsAreRebuiltFromTheirCode(t *testing.T) {
 	}
 }
 
-// DESIGN 3: an ID's prefix is resolved among what the caller may see.
+// DESIGN 3: a prefix of an ID is resolved among the snapshots that the caller may see.
 func TestResolve(t *testing.T) {
 	t.Parallel()
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {

@@ -8,8 +8,8 @@ import (
 	"snap/api"
 )
 
-// TestTraceParent: a traceparent (W3C Trace Context, section 3.2) is sent as
-// it is, and what is none is not sent.
+// TestTraceParent checks that a traceparent (W3C Trace Context, section 3.2) is sent unchanged, and
+// that an invalid one is not sent.
 func TestTraceParent(t *testing.T) {
 	t.Parallel()
 	const good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"

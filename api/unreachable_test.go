@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// A failure to connect names what failed: the private authority, the proxy and
-// its variable.
+// A failure to connect names its cause: the private authority, or the proxy and its variable.
 func TestWhyUnreachable(t *testing.T) {
 	proxy, err := url.Parse("http://proxy.example:3128")
 	if err != nil {

@@ -95,7 +95,7 @@ func withKey(secret string) *http.Request {
 	return request(http.MethodGet, "/api/v1/agents/me", "Authorization", "Bearer "+secret)
 }
 
-// SPEC 5.1: each kind of key acts as what it names, from either header.
+// SPEC 5.1: each kind of key acts as the user or organization that it names, from either header.
 func TestKeysAndTheirCallers(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
@@ -297,7 +297,7 @@ func inFiles(t *testing.T, dir, text string) string {
 	return ""
 }
 
-// NewKey refuses what does not fit together.
+// NewKey refuses contradictory settings.
 func TestKeySpecs(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)

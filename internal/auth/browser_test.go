@@ -51,8 +51,8 @@ func TestSessionCookie(t *testing.T) {
 	}
 }
 
-// S1: the value is new at each sign-in, whatever the browser brought, the old
-// session ends, and the database does not hold it.
+// S1: each sign-in sets a new value, whatever cookie the browser sent. The old session ends, and the
+// database does not hold the value.
 func TestSessionIsNewAtEachSignIn(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
@@ -73,7 +73,7 @@ func TestSessionIsNewAtEachSignIn(t *testing.T) {
 	}
 }
 
-// S3: with a cookie, what changes something must come from our own pages.
+// S3: with a cookie, only our own pages can make requests that change something.
 func TestCrossSiteRequestsAreRefused(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)

@@ -12,9 +12,8 @@ import (
 	"snap/internal/store"
 )
 
-// TestKeysOfNetworks: a key that is limited to networks works from these only,
-// whatever the request says about where it comes from, and its refusal is that of
-// an unknown key (K5).
+// TestKeysOfNetworks checks that a key that is limited to networks works only from these, whatever the
+// request says about its origin, and that its refusal equals that of an unknown key (K5).
 func TestKeysOfNetworks(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)

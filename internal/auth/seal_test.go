@@ -82,8 +82,7 @@ func access(t *testing.T, tokens *auth.Tokens) string {
 	return token
 }
 
-// T10: sealed keys are read with their own key only, and what is wrong is one
-// sentence that tells what to do.
+// T10: only the right key opens sealed keys. Each error is one sentence with a way out.
 func TestSealedKeysNeedTheirKey(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)

@@ -127,7 +127,7 @@ func TestForgedTokensAreRefused(t *testing.T) {
 	}
 }
 
-// RFC 9068 section 2: what an access token says. T1: it lives ten minutes.
+// RFC 9068 section 2: the claims of an access token. T1: it lives ten minutes.
 func TestAccessTokenForm(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)

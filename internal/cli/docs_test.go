@@ -97,7 +97,7 @@ func markdown(text string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// TestManPages: docs/man is what the commands say of themselves.
+// TestManPages checks that docs/man has the commands' own help.
 func TestManPages(t *testing.T) {
 	t.Parallel()
 	root := referenceApp().root()

@@ -15,9 +15,9 @@ import (
 	"snap/internal/servertest"
 )
 
-// TestExamples runs every example of every command's help, as it stands, before
-// a cloud service and a database that have what the examples speak of. Where an
-// example would ask, --yes is added: there is nobody to answer here.
+// TestExamples runs every example of every command's help unchanged, with a cloud service and a
+// database that have the things that the examples name. It adds --yes where an example would ask,
+// because nobody is there to answer.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -134,7 +134,7 @@ prepare push shop --cloud --type sanitized --quiet
 capture B_SHORT '^(.+)$'
 `
 
-// exampleBefore is what the examples of some commands find done already.
+// exampleBefore lists the commands that must run before the examples of some commands.
 var exampleBefore = map[string]string{
 	"snapcli cloud snapshots decline": "prepare cloud snapshots share $A_SHORT --org globex\nas " +
 		"gail@globex.test\n",

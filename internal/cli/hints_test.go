@@ -19,9 +19,8 @@ var (
 	flags  = regexp.MustCompile(`(?:^|\s)--([a-z][a-z-]*)`)
 )
 
-// TestWhatWeTellPeopleToTypeExists: every command that a message of the
-// programs, or a page of the documents, tells people to type is one, with flags
-// it has.
+// TestWhatWeTellPeopleToTypeExists checks every command that a message of the programs or a page of
+// the documents suggests: it exists and has the flags.
 func TestWhatWeTellPeopleToTypeExists(t *testing.T) {
 	t.Parallel()
 	root := referenceApp().root()
@@ -84,8 +83,8 @@ func plain(words []string) []string {
 	return words
 }
 
-// known tells whether the words lead to a command, rather than to a parent that
-// does not know the next word. Words in capitals are placeholders.
+// known reports whether the words lead to a command, rather than to a parent without the next word.
+// Words in capitals are placeholders.
 func known(root, c *cobra.Command, words []string) bool {
 	if c == root {
 		return len(plain(words)) == 0 || words[0] == "COMMAND" || words[0] == "X"

@@ -11,8 +11,8 @@ import (
 	"snap/api"
 )
 
-// printed is what each command with --json prints. It is the promise to
-// scripts: a field may be added, none may go.
+// printed is the output of each command with --json. It is the promise to scripts: fields may be
+// added, but none may disappear.
 var printed = []struct {
 	command string
 	value   any

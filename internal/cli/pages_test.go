@@ -43,9 +43,9 @@ var actors = map[string]map[int]string{
 	"docs/getting-started.md": {5: "mia@acme.test"},
 }
 
-// TestPagesRun runs every command block of the pages, in order and as it
-// stands, before a cloud service and SQLite databases that have what the page
-// speaks of, with a configuration of its own for every page.
+// TestPagesRun runs every command block of the pages unchanged and in order, with a cloud service and
+// SQLite databases that have the things that the page names, and with a configuration of its own for
+// every page.
 func TestPagesRun(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -135,10 +135,9 @@ func notRun(block string) string {
 	return ""
 }
 
-// blockCommand runs a block of a page in a shell, with the URLs, IDs and days
-// that it speaks of replaced by those that there are. A few commands stand for
-// what is not here: the sign-in is done (see [asCommand]), the programs are
-// built, and there is nobody whom load could ask.
+// blockCommand runs a block of a page in a shell. It replaces the URLs, IDs and days of the page with
+// those of the test. A few commands are replaced as well: the person is already signed in (see
+// [asCommand]), the programs are built, and nobody can answer load's question.
 func blockCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: block N")

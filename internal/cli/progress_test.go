@@ -11,8 +11,8 @@ import (
 	"snap/internal/local"
 )
 
-// A log gets a line every few seconds, with bytes, rate and time left; a
-// program gets an event; what is over soon is not told at all.
+// A log gets a line every few seconds, with bytes, rate and time left. A program gets an event. Short
+// work is not reported at all.
 func TestProgressIsToldNowAndThen(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

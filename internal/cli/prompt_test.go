@@ -21,8 +21,8 @@ func asking(in io.Reader) (*app, *bytes.Buffer) {
 	return a, &said
 }
 
-// TestPlainQuestion: a plain question tells the details first, as the other one
-// does, and takes a line for the answer.
+// TestPlainQuestion checks that a plain question shows the details first, as the other one does, and
+// reads a line as the answer.
 func TestPlainQuestion(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]snap.Code{"y\n": "", "n\n": snap.CodeInterrupted, "\n": snap.CodeInterrupted} {

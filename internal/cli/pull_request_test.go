@@ -43,7 +43,7 @@ func TestPullRequestAction(t *testing.T) {
 	if clone.ID != "clone" || comment.Name != "Comment" {
 		t.Fatalf("the last steps are %q and %q", clone.ID, comment.Name)
 	}
-	for _, step := range steps { // an expression in a script would run what a pull request says
+	for _, step := range steps { // an expression in a script would run text of the pull request
 		if strings.Contains(step.Run, "${{") {
 			t.Errorf("%s has an expression in its script", step.Name)
 		}

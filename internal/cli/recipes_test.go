@@ -15,7 +15,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// job is what the recipes for GitHub and GitLab have in common.
+// job is the common part of the recipes for GitHub and GitLab.
 type job struct {
 	Script []string
 	Steps  []struct {
@@ -24,9 +24,8 @@ type job struct {
 	}
 }
 
-// TestRecipes runs the recipes of docs/recipes before a cloud service and
-// databases: a pipeline's key pushes the masked shop, another one pulls and
-// loads it, and what arrives is masked.
+// TestRecipes runs the recipes of docs/recipes with a cloud service and databases: a pipeline's key
+// pushes the masked shop, another one pulls and loads it, and the loaded data is masked.
 func TestRecipes(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestRedact: T9, no secret in a line of --debug, and what is none stays.
+// TestRedact: T9, a line of --debug shows no secret, and everything else is unchanged.
 func TestRedact(t *testing.T) {
 	t.Parallel()
 	var s secrets

@@ -34,7 +34,7 @@ func TestPostgresScripts(t *testing.T) {
 		withCloud(t, map[string]string{"SAMPLES": samples, "SOURCE": source, "DESTINATION": destination}))
 }
 
-// TestMendScripts has doctor find and remove what killed loads leave on servers.
+// TestMendScripts lets doctor find and remove the remains of killed loads on servers.
 func TestMendScripts(t *testing.T) {
 	t.Parallel()
 	postgres, _ := servertest.CrashingPostgres(t) // its own: loads of other tests clean up too

@@ -46,8 +46,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScripts runs the command line as people and scripts do: what it prints
-// where, and with which exit code.
+// TestScripts runs the command line as people and scripts do, and checks its outputs and exit codes.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	runScripts(t, "testdata/script", nil)
@@ -90,8 +89,8 @@ func runScripts(t *testing.T, dir string, setup func(*testscript.Env) error) {
 	})
 }
 
-// prepareCommand runs snapcli in the process of the test, for what a script needs to begin with: to
-// start a program takes longer than most commands.
+// prepareCommand runs snapcli in the process of the test, for the preparation of a script, because
+// starting a program takes longer than most commands.
 //
 //	prepare build shop --quiet
 func prepareCommand(ts *testscript.TestScript, neg bool, args []string) {
@@ -189,8 +188,7 @@ func answersCommand(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("SNAPCLI_CLOUD__URL", server.URL)
 }
 
-// captureCommand puts what the group of a pattern matches in the last standard
-// output into a variable:
+// captureCommand stores the match of a pattern's group in the last standard output in a variable:
 //
 //	capture ID '"id": "(\d+)"'
 func captureCommand(ts *testscript.TestScript, neg bool, args []string) {

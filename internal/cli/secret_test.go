@@ -12,9 +12,9 @@ import (
 // presigned finds the part of a URL that gives whoever has it the bytes.
 var presigned = regexp.MustCompile(`/blobs/(parts/)?[0-9A-Za-z_-]{8,}|[?&]X-Amz-`)
 
-// secretfreeCommand checks that no secret of the person who acts is in the last
-// output, or in the files given (AUTH T9): their API key, the tokens of their
-// login session, and what makes a URL presigned:
+// secretfreeCommand checks that no secret of the acting person is in the last output, or in the given
+// files (AUTH T9): their API key, the tokens of their login session, and the signature of a presigned
+// URL:
 //
 //	secretfree [file...]
 func secretfreeCommand(ts *testscript.TestScript, neg bool, args []string) {

@@ -9,9 +9,8 @@ import (
 	"snap"
 )
 
-// TestShortIDsAreUnique: a truncated ID names one row of what is shown, also
-// when the list comes in pages (SPEC 2.1). The IDs here are far more alike than
-// random ones.
+// TestShortIDsAreUnique checks that a truncated ID names one row of the printed list, also when the
+// list comes in pages (SPEC 2.1). The IDs here are far more alike than random ones.
 func TestShortIDsAreUnique(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -11,8 +11,8 @@ import (
 	"snap"
 )
 
-// TestTableFits: whatever the cells are, no line is wider than --width, and
-// without a width nothing is cut (SPEC 4.5).
+// TestTableFits checks that no line is wider than --width, with any cells, and that nothing is cut
+// without a width (SPEC 4.5).
 func TestTableFits(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -51,9 +51,8 @@ func rowOf(rows [][]string, i int) []string {
 	return rows[i]
 }
 
-// TestTableWideCharacters: columns are aligned whatever script the
-// cells are in. On a narrow terminal the least important columns go first, so
-// that names stay whole as long as they can.
+// TestTableWideCharacters checks that columns are aligned in every script. On a narrow terminal the
+// least important columns go first, so that names stay whole as long as they can.
 func TestTableWideCharacters(t *testing.T) {
 	t.Parallel()
 	draw := func(width int) string {

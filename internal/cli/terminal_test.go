@@ -136,8 +136,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestNextOfATarget: what to do with a target that has a source, and with one
-// that has none.
+// TestNextOfATarget checks the suggested next step for a target with a source, and for one without.
 func TestNextOfATarget(t *testing.T) {
 	t.Parallel()
 	for flag, want := range map[string]string{"--source": "`snapcli build shop`",
@@ -149,8 +148,8 @@ func TestNextOfATarget(t *testing.T) {
 	}
 }
 
-// TestStopped: what was interrupted says how things stand, also in an error of
-// something below that knows no more than that its context ended.
+// TestStopped checks that an interrupted command reports the state that it leaves, even in an error
+// from below that only knows that its context ended.
 func TestStopped(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -37,8 +37,8 @@ func tool(args ...string) *cobra.Command {
 	return root
 }
 
-// TestUsage: whatever is wrong with a command line, it is an error of usage that
-// names the mistake and says what to type.
+// TestUsage checks that every mistake in a command line is an error of usage that names the mistake
+// and says what to type.
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -43,8 +43,8 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// A file is replaced next to itself, with nothing in the system's folder of
-// temporary files, and what a killed process left of that is removed alone.
+// A file is replaced through a new file in the same folder, not in the system's folder of temporary
+// files. Only the remains of killed processes are removed.
 func TestReplace(t *testing.T) {
 	tmp, dir := t.TempDir(), t.TempDir()
 	long := time.Unix(1, 0)

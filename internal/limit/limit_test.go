@@ -122,8 +122,8 @@ func TestLimitWithoutDatabase(t *testing.T) {
 	}
 }
 
-// Made-up addresses take no more memory than there is a bound for, and what was
-// taken from the database stays taken.
+// Made-up addresses take a bounded amount of memory, and attempts that were counted in the database
+// stay counted.
 func TestLimitForgets(t *testing.T) {
 	t.Parallel()
 	c := newClock()

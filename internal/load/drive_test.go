@@ -257,7 +257,7 @@ func (w *worker) form(client *http.Client, to string, form url.Values, out any) 
 
 var csrf = regexp.MustCompile(`name="csrf_token" value="([^"]+)"`)
 
-// begin signs in as a person does (RFC 8628), and looks at what there is.
+// begin signs in as a person does (RFC 8628), and reads the first listing.
 func (w *worker) begin() error {
 	base := w.o.URLs[0]
 	var device struct {

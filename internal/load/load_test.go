@@ -37,7 +37,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// sizes of what is asked for when the environment does not say.
+// sizes of the database if the environment does not set them.
 const (
 	fewSnapshots  = 10_000
 	fewSeconds    = 5
@@ -77,8 +77,8 @@ func strangers() (all []person) {
 	return all
 }
 
-// BenchmarkLoad prints a table for each crowd, one row a kind of request and
-// three columns a way to run the service, and what room all of it takes.
+// BenchmarkLoad prints a table for each crowd, with a row for each kind of request and three columns
+// for each way to run the service, and the disk space of the whole.
 func BenchmarkLoad(b *testing.B) {
 	n := number("SNAP_LOAD_SNAPSHOTS", fewSnapshots)
 	l := &lab{B: b, program: build(b), dir: b.TempDir()}
@@ -281,7 +281,7 @@ func (l *lab) ready(url string) {
 	l.Fatal("a process did not become ready")
 }
 
-// result is what one way to run the service held.
+// result is the measured result of one way to run the service.
 type result struct {
 	Name    string
 	Seconds float64

@@ -58,8 +58,7 @@ const (
 
 func objectKey(i int) string { return fmt.Sprintf("object_%08d", i) }
 
-// bulk is a connection that writes many rows at a time, past what the service
-// does to be safe.
+// bulk is a connection that writes many rows at a time, without the service's precautions.
 type bulk struct {
 	tb   testing.TB
 	conn *sql.Conn
@@ -140,7 +139,7 @@ func (b bulk) write(table string, columns []string, rows [][]any) {
 	}
 }
 
-// sayAudit tells what a line of the audit log takes, with its indexes.
+// sayAudit reports the size of a line of the audit log, with its indexes.
 func (l *lab) sayAudit(s site) {
 	b := open(l, s)
 	defer b.conn.Close()

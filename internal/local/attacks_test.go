@@ -23,7 +23,7 @@ type attack struct {
 	victim  func(t *testing.T) victim
 	hostile func(v victim) string // the SQL of the author
 
-	// texts are parts of the dump of the database calm, and what is written in place of
+	// texts are parts of the dump of the database calm, with the replacements for each, one at a time.
 	// each, one at a time.
 	calm     string
 	texts    map[string][]string
@@ -61,8 +61,8 @@ func attacks() map[string]attack {
 		"mysql-8.0": onMySQL("mysql-8.0")}
 }
 
-// callsFiles and replaces are one statement of the right kind and name. No such
-// functions are there, and REPLACE is not part of what is loaded.
+// callsFiles and replaces are one statement each, of the right kind and name. The functions do not
+// exist, and REPLACE is not a statement of a load.
 const (
 	callsFiles = "', writefile('owned', 'x'), load_extension('x'), '"
 	replaces   = "CREATE OR REPLACE TABLE `log`"

@@ -84,8 +84,8 @@ func shell(b *testing.B, command string) {
 	}
 }
 
-// benchClones measures clones of one database against the commands of peers. undo removes what a
-// peer has made.
+// benchClones measures clones of one database against the commands of peers. undo removes the results
+// of a peer.
 func benchClones(b *testing.B, from, to string, peers map[string]string, undo string) {
 	s := newShop(b)
 	if err := s.AddTarget(Target{Name: shopTarget, Source: from, Destination: to}); err != nil {

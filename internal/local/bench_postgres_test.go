@@ -18,13 +18,12 @@ import (
 	"snap/internal/servertest"
 )
 
-// BenchmarkPostgres builds, loads and sanitizes a database of mixed tables and
-// one of pgbench's, and tells in one run how that compares with PostgreSQL's own
-// programs on the same server: what each takes is the best of the rounds, whose
-// steps alternate, so that another program's noise reaches both sides.
+// BenchmarkPostgres builds, loads and sanitizes a database of mixed tables and one of pgbench's, and
+// compares that in one run with PostgreSQL's own programs on the same server. Each figure is the best
+// of the rounds, whose steps alternate, so that noise of other programs affects both sides.
 //
-// SNAP_BENCH_DATABASE sets the size of the dump in MB, 100 if it is not set;
-// SNAP_BENCH_ROUNDS the rounds, 3 if it is not set.
+// SNAP_BENCH_DATABASE sets the size of the dump in MB, 100 if it is not set; SNAP_BENCH_ROUNDS the
+// rounds, 3 if it is not set.
 func BenchmarkPostgres(b *testing.B) {
 	size := fromEnv("SNAP_BENCH_DATABASE", 100)
 	b.Run("mixed", func(b *testing.B) {
@@ -185,7 +184,7 @@ func keysOf[V any](m map[string]V) func(func(string) bool) {
 	}
 }
 
-// checkpoint lets the server write what it has, so that no step pays for another.
+// checkpoint lets the server write its buffers, so that no step pays for another.
 func checkpoint(b *testing.B, url string) {
 	for _, statement := range []string{"VACUUM ANALYZE", "CHECKPOINT"} {
 		command(b, url, statement)
@@ -206,8 +205,8 @@ func (p *pgBench) drop(b *testing.B, url string) {
 	command(b, p.from, "CHECKPOINT")
 }
 
-// dropped returns when the server has dropped what a load has replaced, for which
-// the load does not wait: until then its session holds a lock on the name.
+// dropped returns when the server has dropped the replaced database. The load does not wait for that,
+// and until then its session holds a lock on the name.
 func (p *pgBench) dropped(b *testing.B) {
 	server := p.to[:strings.LastIndexByte(p.to, '/')]
 	command(b, server+"/postgres?sslmode=disable",

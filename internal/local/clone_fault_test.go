@@ -15,7 +15,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// liveClones is what a child process does until it is killed: every operation on clones, with a line
+// liveClones is the work of a child process until it is killed: every operation on clones, with a line
 // after each.
 func liveClones(ctx context.Context, a *Agent, progress Progress) error {
 	var failed error
@@ -40,8 +40,8 @@ func liveClones(ctx context.Context, a *Agent, progress Progress) error {
 	return failed
 }
 
-// Killed at many points, whatever is done with clones leaves only what the next command finds and
-// drops, and clones that stay are whole.
+// Operations on clones are killed at many points. The next command finds and drops all remains, and
+// the remaining clones are whole.
 func TestKilledClonesLeaveNothing(t *testing.T) {
 	servertest.Thorough(t)
 	onClones(t, killedClonesLeaveNothing)

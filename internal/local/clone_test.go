@@ -57,7 +57,7 @@ func newCloneShop(t *testing.T, kind snap.Engine, server string) *cloneShop {
 	s := &cloneShop{shop: newShop(t), kind: kind, server: server}
 	s.now = func() time.Time { return time.Now().Add(time.Duration(s.late.Load())) }
 	if kind == snap.MySQL {
-		to := servertest.OwnMySQL(t, server, t.TempDir()) // its own: the test counts what is left on it
+		to := servertest.OwnMySQL(t, server, t.TempDir()) // its own: the test counts the databases on it
 		for _, statement := range []string{
 			"CREATE TABLE customer (id INT PRIMARY KEY, email VARCHAR(100), KEY (email))",
 			"INSERT INTO customer WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) " +
@@ -69,7 +69,7 @@ func newCloneShop(t *testing.T, kind snap.Engine, server string) *cloneShop {
 		s.retarget(t, Target{Name: shopTarget, Source: to, Destination: strings.Replace(to, "/own", "/dev", 1)})
 	}
 	if kind == snap.Postgres {
-		to, _ := servertest.CrashingPostgres(t) // its own: the test counts what is left on it
+		to, _ := servertest.CrashingPostgres(t) // its own: the test counts the databases on it
 		execute(t, to, "CREATE TABLE customer (id int PRIMARY KEY, email text); INSERT INTO customer SELECT n, "+
 			"'person-' || n FROM generate_series(1, 2000) n")
 		s.retarget(t, Target{Name: shopTarget, Source: to, Destination: strings.Replace(to, "/test?", "/dev?", 1)})
@@ -174,8 +174,8 @@ func (s *cloneShop) left(t testing.TB) (names []string) {
 	return names
 }
 
-// The whole life of clones: copies are independent of each other, a reset puts one back, a branch
-// has what its origin had, and nothing is left when they are dropped.
+// The whole life of clones: copies are independent of each other, a reset restores one, a branch has
+// the data of its origin, and no remains are left when they are dropped.
 func TestClonesLive(t *testing.T) {
 	onClones(t, clonesLive)
 	onMoreServers(t, clonesLive)
@@ -416,7 +416,7 @@ func TestRunsTakeWarmClones(t *testing.T) {
 	})
 }
 
-// Each refusal says in one sentence what is wrong, and leaves nothing.
+// Each refusal names its cause in one sentence, and leaves nothing behind.
 func TestCloneRefusals(t *testing.T) {
 	t.Parallel()
 	s := newCloneShop(t, snap.SQLite, "")
@@ -469,8 +469,8 @@ func TestCloneRefusals(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// A SQLite clone that is in use is not reset, and a branch of one that is being written to waits or
-// says so; what was committed to its log is in the branch.
+// A SQLite clone that is in use is not reset. A branch of one that is being written to waits or says
+// so, and has everything that was committed to the origin's log.
 func TestSQLiteClonesInUse(t *testing.T) {
 	t.Parallel()
 	s := newCloneShop(t, snap.SQLite, "")
@@ -530,7 +530,7 @@ func TestPostgresBranchOfAClonethatIsInUse(t *testing.T) {
 	}
 }
 
-// A stopped clone leaves nothing, at whatever point it is stopped.
+// A stopped clone leaves nothing behind, at any point of the work.
 func TestStoppedClonesLeaveNothing(t *testing.T) {
 	onClones(t, func(t *testing.T, s *cloneShop) {
 		for _, phase := range []string{"check", "preflight", "restore", "verify", "swap"} {

@@ -242,8 +242,8 @@ func TestExpand(t *testing.T) {
 	}
 }
 
-// TestExpandURL checks that a value from the environment arrives as it is, whatever characters it
-// has, in each place of a URL.
+// TestExpandURL checks that a value from the environment arrives unchanged, with any characters, in
+// each place of a URL.
 func TestExpandURL(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -300,8 +300,8 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// A configuration that is a link, as those who keep their settings in one
-// repository have it, stays one, and what it leads to keeps its mode.
+// Some people keep their settings in a repository and link to them. A configuration that is such a
+// link stays a link, and its file keeps its mode.
 func TestConfigBehindALink(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -96,11 +96,11 @@ type mySQLCrash struct {
 	server   *sql.DB
 	crash    func()
 	mask     string // path of a SQL file
-	old, new string // what mySQLTables tells of them
+	old, new string // results of mySQLTables
 }
 
-// does loads, builds or sanitizes. The next load is of what the test made first:
-// a snapshot that was made now is removed again, once it is verified.
+// does loads, builds or sanitizes. The next load uses the snapshot that the test made first: a new
+// snapshot is verified and removed again.
 func (c mySQLCrash) does(t *testing.T, action string, p Progress) (err error) {
 	t.Helper()
 	var made Snapshot
@@ -170,8 +170,8 @@ func (c mySQLCrash) nothingLeft(t *testing.T, when string) {
 	}
 }
 
-// clearCrash fails unless an error tells a person, once, that the server is away
-// or was, and what to do: in a swap, to load again.
+// clearCrash fails unless an error says, once, that the server is or was away, and what to do: in a
+// swap, to load again.
 func clearCrash(t *testing.T, when string, err error, swap bool) {
 	t.Helper()
 	var e *snap.Error
@@ -185,7 +185,7 @@ func clearCrash(t *testing.T, when string, err error, swap bool) {
 // counter matches a counter that a server may compute again when it starts.
 var counter = regexp.MustCompile(` AUTO_INCREMENT=\d+`)
 
-// mySQLTables tells how the tables of a database are made, and the sums of their rows.
+// mySQLTables returns the definitions of a database's tables and the sums of their rows.
 func mySQLTables(t *testing.T, server *sql.DB, name string) string {
 	t.Helper()
 	var all strings.Builder
@@ -200,7 +200,7 @@ func mySQLTables(t *testing.T, server *sql.DB, name string) string {
 	return all.String()
 }
 
-// mySQLPrograms tells a database's triggers, views and routines.
+// mySQLPrograms returns a database's triggers, views and routines.
 func mySQLPrograms(t *testing.T, server *sql.DB, name string) string {
 	t.Helper()
 	var all []string
@@ -214,7 +214,7 @@ func mySQLPrograms(t *testing.T, server *sql.DB, name string) string {
 	return strings.Join(all, "\n")
 }
 
-// rowsOf returns what a query answers, a row a line, with spaces between the values.
+// rowsOf returns the result of a query, one line for each row, with spaces between the values.
 func rowsOf(t *testing.T, server *sql.DB, query string, args ...any) string {
 	t.Helper()
 	rows, err := server.Query(query, args...)

@@ -14,10 +14,9 @@ import (
 	"snap/internal/servertest"
 )
 
-// Killed at many points of a build, a sanitize or a load, the swap included, the
-// tables are the old ones or the new ones, whole; the next load finishes what
-// was begun, and leaves nothing behind. SNAP_KILL_ROUNDS sets how many rounds
-// there are, SNAP_KILL_SEED their points.
+// A build, a sanitize or a load is killed at many points, including the swap. The tables are then all
+// old or all new, and the next load completes the work and leaves nothing behind. SNAP_KILL_ROUNDS
+// sets the number of rounds, SNAP_KILL_SEED their points.
 func TestMySQLKilledAtRandomPoints(t *testing.T) {
 	t.Parallel()
 	for _, server := range servertest.MySQLServers() {

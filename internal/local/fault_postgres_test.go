@@ -263,7 +263,7 @@ func until(phase int, moment time.Duration, f func(), action func(Progress) erro
 	}
 }
 
-// nextLoad loads once more, and fails if that does not clear up what others left.
+// nextLoad loads once more, and fails if that does not remove the remains of earlier loads.
 func (s shop) nextLoad(t *testing.T, to string) {
 	t.Helper()
 	if _, err := s.Load(t.Context(), shopTarget, LoadOptions{Terminate: true}, nil); err != nil {

@@ -84,8 +84,8 @@ func (s shop) child(t testing.TB, action string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// steps runs an action in a child and counts the lines of progress that it
-// tells: at each of them it can be killed.
+// steps runs an action in a child and counts its lines of progress. The child can be killed at each of
+// them.
 func (s shop) steps(t *testing.T, action string, env ...string) int {
 	t.Helper()
 	out, err := s.child(t, action, env...).Output()
@@ -95,7 +95,7 @@ func (s shop) steps(t *testing.T, action string, env ...string) int {
 	if err != nil {
 		t.Fatalf("%s: %v", action, err)
 	}
-	progress, _, _ := strings.Cut(string(out), "Name:") // what follows is how the process was
+	progress, _, _ := strings.Cut(string(out), "Name:") // the rest describes how the process was
 	return strings.Count(progress, "\n")
 }
 
@@ -295,7 +295,7 @@ func TestFullDisk(t *testing.T) {
 	if _, err := s.Load(t.Context(), shopTarget, LoadOptions{}, nil); snap.CodeOf(err) != snap.CodeStorageFull {
 		t.Errorf("load: %v", err)
 	}
-	// Room for the unpacked copy alone, and not for what is made of it.
+	// There is room for the unpacked copy, but not for the result.
 	s.data = filepath.Join(smallDisk(t, 4<<20), "data")
 	if _, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil); err != nil {
 		t.Fatal(err)

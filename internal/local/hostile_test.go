@@ -96,8 +96,8 @@ func built(t *testing.T, there *Agent, target, from string) Snapshot {
 	return s
 }
 
-// altered makes more snapshots of one, each with another part of it changed as
-// no database writes it, and returns by their targets what was changed.
+// altered makes more snapshots of one, each with another part changed in a way that no database would
+// write, and returns the changes by target.
 func (a attack) altered(t *testing.T, there *Agent, built Snapshot) map[string]string {
 	t.Helper()
 	r, err := archive.OpenOwn(built.Path)
@@ -259,7 +259,7 @@ func tried(t *testing.T, here *Agent, v victim, target string) error {
 	return err
 }
 
-// change is what its owner does with a loaded database.
+// change plays an owner's ordinary changes of a loaded database.
 const change = "UPDATE customer SET email = email"
 
 // ours uses the hostile snapshot as one of the own organization, whose programs are
@@ -296,8 +296,8 @@ func recorded(t *testing.T, here *Agent, target string, origin Origin) Snapshot 
 	return all[at]
 }
 
-// mine uses the hostile snapshots as one's own: then they do what their author wants, so that what
-// was compared above could have changed. SQL for masking is no part of this: it runs while no trigger
+// mine uses the hostile snapshots as one's own. Then their programs do run, which proves that the
+// comparison above can find changes. SQL for masking has no part in this: it runs while no trigger
 // fires, whoever built the snapshot.
 func (a attack) mine(t *testing.T, here *Agent, v victim, altered map[string]string, destination string) {
 	t.Helper()

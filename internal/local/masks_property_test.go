@@ -11,9 +11,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// Every first rules file loads: over random schemas with keys, references,
-// checks, enums and domains, with what it leaves open kept or masked as it says
-// would work.
+// Every first rules file loads: over random schemas with keys, references, checks, enums and domains.
+// Open columns are kept, or masked with the suggested masks.
 func TestFirstRulesLoad(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)

@@ -19,7 +19,7 @@ import (
 // lateEnv moves the clock of a child process, in seconds.
 const lateEnv = "SNAPCLI_TEST_LATE"
 
-// liveNight is what a child process does until it is killed: a turn of the agent, with a line before
+// liveNight is the work of a child process until it is killed: a turn of the agent, with a line before
 // and after each step and each message.
 func liveNight(ctx context.Context, a *Agent) error {
 	late, err := strconv.Atoi(os.Getenv(lateEnv))
@@ -86,7 +86,7 @@ func TestKilledNights(t *testing.T) {
 	}
 }
 
-// checkNights compares the record with what was pushed.
+// checkNights compares the record with the pushed snapshots.
 func (s *cloneShop) checkNights(t *testing.T, nights int) {
 	t.Helper()
 	record, err := s.Runs().Read(shopTarget)

@@ -97,8 +97,7 @@ func TestTrustFollowsProvenance(t *testing.T) {
 	}
 }
 
-// A foreign snapshot needs a description that passes its check, whatever is
-// done with it. One's own needs none.
+// Every command needs a checked description of a foreign snapshot. One's own snapshot needs none.
 func TestForeignSnapshotsNeedADescription(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

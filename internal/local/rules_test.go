@@ -205,15 +205,15 @@ func (s shop) firstRules(t *testing.T, target string) (text []byte, path string)
 	return text, path
 }
 
-// sanitizeAsSuggested sanitizes by the suggested rules, with what they leave
-// open redacted, or masked as they say would work.
+// sanitizeAsSuggested sanitizes by the suggested rules. It redacts open columns, or uses the suggested
+// mask where there is one.
 func (s shop) sanitizeAsSuggested(t *testing.T, target string) Snapshot {
 	t.Helper()
 	return s.sanitizeAsDecided(t, target, "{mask: redact, shared: true}")
 }
 
-// sanitizeAsDecided sanitizes by the suggested rules, with a decision for what
-// they leave open and do not say what would work.
+// sanitizeAsDecided sanitizes by the suggested rules, with a decision for the open columns without a
+// suggested mask.
 func (s shop) sanitizeAsDecided(t *testing.T, target, decision string) Snapshot {
 	t.Helper()
 	text, path := s.firstRules(t, target)
@@ -254,8 +254,8 @@ func texts(t *testing.T, url, query string) (v string) {
 	return v
 }
 
-// A masked value that is another row's original by chance does not stop a run, in whatever form and
-// however often the file holds it.
+// A masked value that equals another row's original by chance does not stop a run, in any form and any
+// number of places of the file.
 func TestCoincidencesDoNotStop(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

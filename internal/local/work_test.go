@@ -419,7 +419,7 @@ func TestInterruptedBuildLeavesNothing(t *testing.T) {
 	}
 }
 
-// The pulled snapshot is what load takes, even when a newer one was built.
+// Load takes the pulled snapshot, even if a newer one was built.
 func TestLoadTakesWhatArrivedLast(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

@@ -16,10 +16,10 @@ import (
 	"snap/internal/servertest"
 )
 
-// With auth.issuer set, login goes to that provider, and the API takes its
-// access tokens with role and groups. Against oidc-provider and zitadel/oidc,
-// which others wrote; what they call scopes, endpoints and errors is their own.
-// Both ways: told by the cloud service, and by --auth-url and --client-id.
+// With auth.issuer set, login uses that provider, and the API takes the role and groups from its
+// access tokens. The providers are oidc-provider and zitadel/oidc, which others wrote, with their own
+// scopes, endpoints and errors. The client learns of the provider in both ways: from the cloud
+// service, and by --auth-url and --client-id.
 func TestLoginAtAnotherAuthService(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -208,8 +208,8 @@ func TestChangedAuthService(t *testing.T) {
 	}
 }
 
-// The default scope is what the service suggests, limited to what the auth
-// service knows; --scope goes as it is.
+// The default scope is the service's suggestion, limited to the scopes that the auth service knows.
+// The value of --scope is sent unchanged.
 func TestScope(t *testing.T) {
 	t.Parallel()
 	for wanted, want := range map[string]string{"": "openid offline_access", "openid": "openid"} {

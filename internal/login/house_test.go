@@ -31,10 +31,10 @@ type desk struct {
 	mu      sync.Mutex
 	codes   []login.Code
 	notes   []string
-	order   []string // of what the person saw
+	order   []string // of the person's views
 	opened  []string
 	waits   []time.Duration
-	onWait  func() // what the person does while the terminal waits
+	onWait  func() // the person's action while the terminal waits
 	confirm bool
 }
 
@@ -176,8 +176,7 @@ func read(t testing.TB, c *http.Client, method, target string, fields url.Values
 	return string(body)
 }
 
-// wire is the network between the terminal and the services. Tests count what
-// goes over it and break it.
+// wire is the network between the terminal and the services. Tests count its requests and break it.
 type wire struct {
 	mu     sync.Mutex
 	counts map[string]int

@@ -50,9 +50,9 @@ func refreshAgain(cloudURL, dir string) int {
 	return 0
 }
 
-// U9, T4, A1: ten processes refresh one session fifteen times each, and half of
-// them are killed in any place. The session is never lost, the file never torn, and
-// what they were writing does not stay. SNAP_TEST_ROUNDS runs it more often.
+// U9, T4, A1: ten processes refresh one session fifteen times each, and half of them are killed at any
+// point. The session is never lost, the file is never damaged, and no partial files remain.
+// SNAP_TEST_ROUNDS repeats the test.
 func TestKilledProcessesLoseNoSession(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)

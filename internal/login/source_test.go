@@ -13,8 +13,8 @@ import (
 	"snap/internal/login"
 )
 
-// U9, U17: an access token is refreshed by this machine's clock; of many that
-// want it at once, one asks and the others take what it got.
+// U9, U17: an access token is refreshed by this machine's clock. If many want it at once, one of them
+// asks and the others use its result.
 func TestRefreshIsDoneOnce(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -46,7 +46,7 @@ func TestRefreshIsDoneOnce(t *testing.T) {
 	}
 }
 
-// U17: a refused token is refreshed once, whatever the clock says.
+// U17: a refused token is refreshed once, even if it has not expired by the clock.
 func TestRefusedTokenIsRefreshed(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -22,7 +22,7 @@ import (
 // workEnv makes the test program one that moves data: it holds a job.
 const workEnv = "SNAP_TEST_MOVE"
 
-// job is what a process that is killed does.
+// job is the work of a process that is killed.
 type job struct {
 	What           string // transfer, backup or restore
 	From, To       place
@@ -83,8 +83,8 @@ func (p place) place() move.Place {
 
 func (s site) told() place { return place{s.database, s.blobs, s.dir, s.key} }
 
-// killed runs a job again and again, each time killed after some steps that the
-// seed chooses, until it ends. check looks at what each kill left.
+// killed runs a job repeatedly and kills it after a number of steps that the seed chooses, until it
+// ends. check examines the state after each kill.
 func killed(t *testing.T, j job, seed uint64, check func()) {
 	t.Helper()
 	text, err := json.Marshal(j)

@@ -74,13 +74,13 @@ func is(t *testing.T, err error, want snap.Code, says string) {
 	}
 }
 
-// story is what happened at a service before it is moved.
+// story is the history of a service before it is moved.
 type story struct {
 	c      *cloudtest.Cloud
 	keys   []string // of users and of the organization
 	token  string   // of mia, by a device login
 	shared []api.Snapshot
-	lists  map[string][]string // what each key lists
+	lists  map[string][]string // each key's listing
 }
 
 // seed fills a service: pushes, every kind of share, keys, a login.
@@ -106,7 +106,7 @@ func seed(t *testing.T, c *cloudtest.Cloud, pushes int) *story {
 	return s
 }
 
-// listing is what each of the story's keys lists at a service.
+// listing returns the listing of each of the story's keys at a service.
 func (s *story) listing(t *testing.T, c *cloudtest.Cloud) map[string][]string {
 	t.Helper()
 	lists := map[string][]string{}
@@ -169,9 +169,8 @@ func owner(t *testing.T, c *cloudtest.Cloud) snap.Caller {
 	return caller
 }
 
-// From a laptop to many replicas and back: one transfer moves all of a service.
-// Keys, logins, listings, bytes and audit chains are what they were; signing
-// keys are sealed by the destination's key.
+// From a laptop to many replicas and back: one transfer moves a whole service. Keys, logins, listings,
+// bytes and audit chains are unchanged; signing keys are sealed by the destination's key.
 func TestTransferMovesTheWholeService(t *testing.T) {
 	t.Parallel()
 	from := embedded(t)
@@ -275,8 +274,8 @@ func damage(t *testing.T, file string) {
 	ok(t, os.WriteFile(file, content, 0o600))
 }
 
-// A service is backed up while it is used, and what was backed up is what a new
-// one starts with: every list, login, byte and audit line, as of that moment.
+// A service is backed up while it is in use. A new one starts from the backup with every list, login,
+// byte and audit line of that moment.
 func TestBackUpAndRestore(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -330,8 +329,7 @@ func TestBackUpAndRestore(t *testing.T) {
 	is(t, err, snap.CodeNotFound, first.Name)
 }
 
-// private checks that nobody but the owner can read what lies in a folder:
-// signing keys are in it.
+// private checks that only the owner can read the files of a folder, because signing keys are in it.
 func private(t *testing.T, dir string) {
 	t.Helper()
 	ok(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
@@ -346,8 +344,8 @@ func private(t *testing.T, dir string) {
 	}))
 }
 
-// A snapshot that is deleted before its bytes are copied does not make a backup
-// that names what it does not have.
+// A backup never names bytes that it does not have, even if a snapshot is deleted before its bytes are
+// copied.
 func TestBackUpMeetsADeletion(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

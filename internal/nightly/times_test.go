@@ -70,8 +70,8 @@ func TestClockChanges(t *testing.T) {
 	}
 }
 
-// Slots begin in their order, whatever a zone's clocks do, at a moment with that time on the wall,
-// or where the clock jumps over it.
+// Slots begin in their order, whatever a zone's clocks do, at a moment with that time of day, or at
+// the moment when the clock jumps over it.
 func TestSlotsAreInOrder(t *testing.T) {
 	t.Parallel()
 	zones := []string{"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Cairo", "Asia/Tehran",

@@ -33,8 +33,9 @@ type drill struct {
 
 // The drill of docs/operations.md: PostgreSQL is recovered as of a moment from a base backup and its
 // archived log, next to a bucket that has later and deleted objects. The deep check names both. The
-// versions of the bucket have the deleted ones. The export of the audit log ends what had ended after
-// the moment, before anybody is served. A checkpoint of the lost time reports the missing lines.
+// versions of the bucket have the deleted ones. The export of the audit log ends the shares that had
+// ended after the moment, before anybody is served. A checkpoint of the lost time reports the missing
+// lines.
 func TestDisasterDrill(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -129,7 +130,7 @@ func (d *drill) client(config, secret string) *api.Client {
 	return c
 }
 
-// runs checks the exit code of a command and what it says, and returns all of that.
+// runs checks the exit code of a command and a part of its output, and returns the whole output.
 func (d *drill) runs(code int, says, args string) string {
 	d.t.Helper()
 	got, stdout, stderr := run(d.t, d.config, strings.Fields(args)...)

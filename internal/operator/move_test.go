@@ -14,8 +14,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// The operator's way: back up while the service runs, restore elsewhere, move to
-// another place with the service stopped, and every wrong turn says what to do.
+// The operator's way: back up while the service runs, restore elsewhere, and move to another place
+// with the service stopped. Every mistake on the way has an error that says what to do.
 func TestBackUpRestoreAndTransferByCommand(t *testing.T) {
 	t.Parallel()
 	config := configure(t, servertest.Address(t))

@@ -12,15 +12,13 @@ import (
 	"snap/internal/servertest"
 )
 
-// labelled is one column of testdata/columns.tsv: the names and the type of a
-// column of a public project, and what it holds, judged by a person who read
-// the names, the types and where needed the project's description:
+// labelled is one column of testdata/columns.tsv: the names and the type of a column of a public
+// project, and its kind as judged by a person who read the names, the types and, where needed, the
+// project's description:
 //
 //	direct    names a person, reaches a person, opens an account, or is a secret
 //	personal  says something about a person, or can
 //	none      neither
-//
-// A sixth field has the reason where others could judge differently.
 type labelled struct{ project, table, column, typ, label string }
 
 func corpus(t testing.TB) []labelled {

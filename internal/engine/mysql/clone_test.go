@@ -10,7 +10,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// Where databases cannot be created, one sentence says why and what to do.
+// If databases cannot be created, one sentence gives the reason and the way out.
 func TestCloneRefusals(t *testing.T) {
 	t.Parallel()
 	to := servertest.OwnMySQL(t, "mariadb", t.TempDir())

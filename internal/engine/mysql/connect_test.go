@@ -72,7 +72,7 @@ func TestTLS(t *testing.T) {
 	})
 }
 
-// TestOptionFile checks what a URL without a password takes from an option file.
+// TestOptionFile checks the values that a URL without a password takes from an option file.
 func TestOptionFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), ".my.cnf")

@@ -281,7 +281,7 @@ func (d *drawing) action() string {
 	return text
 }
 
-// program draws one program and adds it to a structure and to what is announced.
+// program draws one program and adds it to a structure and to the announced programs.
 func (d *drawing) program(s *structure, announced *schema.Schema) {
 	name := d.of("x", "x", "x", "`x`", "prod.x", "`prod`.`x`", "prod/**/.x", "/*! prod. */x", "X", "`x `", "y")
 	p := definition{Name: "x", Mode: d.of("", "", "ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "ORACLE", "PIPES_AS_CONCAT",
@@ -387,7 +387,7 @@ func (d *drawing) dump(t *testing.T) engine.Dump {
 	return dump
 }
 
-// attack loads a dump, uses what was loaded as its owner would, and compares the server.
+// attack loads a dump, uses the loaded database as its owner would, and compares the server.
 func (s *siege) attack(t *testing.T) func(*rapid.T) {
 	return func(r *rapid.T) {
 		d := &drawing{T: r, s: s}
@@ -402,7 +402,7 @@ func (s *siege) attack(t *testing.T) func(*rapid.T) {
 		}
 		if after := s.state(t); after != s.before {
 			before := s.before
-			s.before = after // shrinking compares with what is there now
+			s.before = after // shrinking compares with the current state
 			r.Fatalf("%v, %v: the server changed: %s", way.Trust, err, difference(before, after))
 		}
 	}

@@ -191,8 +191,8 @@ func hostileDump(t testing.TB, s structure, rows string, d schema.Schema, tables
 	return dumpOf([]byte(head+string(line)+"\n"+rows), engine.Info{Schema: &d, Tables: tables})
 }
 
-// A hostile dump changes only the database that it is loaded into, whatever it contains and whatever
-// the degree of trust. Most such dumps are refused.
+// A hostile dump changes only the database that it is loaded into, with any content and any degree of
+// trust. Most such dumps are refused.
 func TestHostileDumps(t *testing.T) {
 	t.Parallel()
 	for _, server := range []string{"mariadb", "mysql-8.0"} { // the other servers parse like these

@@ -48,7 +48,7 @@ func withMallory(t *testing.T, server string) (own, prod, mallory string) {
 	return own, prod, u.String()
 }
 
-// accounts are the accounts of a server with what they sign in with.
+// accounts returns the accounts of a server with their ways to sign in.
 func accounts(t *testing.T, url string) string {
 	t.Helper()
 	return strings.Join(sorted(t, url, "SELECT concat_ws('|', user, host, plugin, authentication_string) FROM "+
@@ -71,8 +71,8 @@ func swept(t *testing.T, url string, d engine.Dump) (said []string) {
 	return said
 }
 
-// The journal of another account of the server is data that somebody else wrote: no load runs any
-// of it, whatever it contains and however it is signed, and none is blocked by it.
+// The journal of another account of the server is data from somebody else: no load runs any part of
+// it, with any content and any signature, and it blocks no load.
 func plantedJournals(t *testing.T, own, prod, mallory string) {
 	t.Helper()
 	d := emptyDump(t)
@@ -144,7 +144,7 @@ func changedJournals(t *testing.T, own, prod, mallory string) {
 		if after := contents(t, prod); after != before {
 			t.Fatalf("%s: the journal was run: %s", change, difference(before, after))
 		}
-		if err := load(t, own, d, false); err != nil { // which replaces what the killed load was to replace
+		if err := load(t, own, d, false); err != nil { // this load replaces the target of the killed one
 			t.Fatal(err)
 		}
 		if _, err := (Engine{}).Mend(t.Context(), own); err != nil {

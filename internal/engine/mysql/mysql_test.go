@@ -250,7 +250,7 @@ func TestSamples(t *testing.T) {
 	onEach(t, func(t *testing.T, server string) { testSamples(t, server, texts) })
 }
 
-// ofAnyDatabase is what makes a script one of the database that it names.
+// ofAnyDatabase lists the texts that tie a script to the database that it names.
 var ofAnyDatabase = regexp.MustCompile(`(?mi)^(DROP (DATABASE|SCHEMA)|CREATE (DATABASE|SCHEMA)|USE ).*$|\bsakila\.`)
 
 func testSamples(t *testing.T, server string, texts map[string]string) {
@@ -282,7 +282,7 @@ func testSamples(t *testing.T, server string, texts map[string]string) {
 	}
 }
 
-// analyzed counts what servers plan by: some views take minutes without.
+// analyzed updates the statistics of the planner: without them some views take minutes.
 func analyzed(t *testing.T, urls ...string) {
 	t.Helper()
 	for _, url := range urls {

@@ -18,8 +18,8 @@ func hint(err error) string {
 	return ""
 }
 
-// limitsOfOthers is what a server may have against pages that take long, and
-// those who forget a limit or a key.
+// limitsOfOthers are limits that a server may set against slow pages and against queries without a
+// limit or a key.
 func limitsOfOthers(server string) string {
 	if strings.HasPrefix(server, "mysql") {
 		return "SET GLOBAL sql_select_limit = 5; SET GLOBAL wait_timeout = 1; SET GLOBAL max_execution_time = 1; SET " +

@@ -65,7 +65,7 @@ func TestBigTableInParts(t *testing.T) {
 	})
 }
 
-// Every number is in exactly one range, whatever the ends are.
+// Every number is in exactly one range, with any ends.
 func TestRanges(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {

@@ -14,7 +14,7 @@ import (
 type column struct {
 	kind   string
 	values []string
-	only   string // what the server's name begins with, else all
+	only   string // the beginning of the server's name, or empty for every server
 }
 
 func columnKinds() []column {

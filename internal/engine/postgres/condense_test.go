@@ -12,7 +12,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// TestCondensedDumpIsTheSame compares what pg_restore reads from a condensed dump and from the
+// TestCondensedDumpIsTheSame compares pg_restore's reading of a condensed dump with that of the
 // original dump.
 func TestCondensedDumpIsTheSame(t *testing.T) {
 	t.Parallel()

@@ -55,7 +55,7 @@ var types = map[string][]string{
 	"hstore":    {`'a=>1, "b c"=>NULL'`}, "citext": {"'CaSe'"}, "ltree": {"'a.b.c'"},
 }
 
-// preamble is what the generated tables use.
+// preamble makes the objects that the generated tables use.
 const preamble = `
 CREATE SCHEMA own; CREATE EXTENSION hstore; CREATE EXTENSION citext; CREATE EXTENSION ltree; CREATE EXTENSION btree_gist; CREATE EXTENSION postgres_fdw;
 CREATE TYPE own.mood AS ENUM ('sad', 'so so', 'it''s');
@@ -258,7 +258,7 @@ func plainPlan(d engine.Dump) engine.Plan {
 	return p
 }
 
-// rowsOf returns a dump's data by table, whatever chunks it is in.
+// rowsOf returns a dump's data by table, in any division into chunks.
 func rowsOf(t testing.TB, dump engine.Dump) string {
 	t.Helper()
 	u, err := newUnpacking(t.TempDir())

@@ -70,7 +70,7 @@ func newSiege(t *testing.T) *siege {
 	return s
 }
 
-// state is what [victim.state] returns, read with two connections.
+// state is the result of [victim.state], read with two connections.
 func (s *siege) state(t *testing.T) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(s.files, "*"))
@@ -143,7 +143,7 @@ func (s *siege) dump(t *testing.T, r *rapid.T) engine.Dump {
 	return dumpOf(raw, info)
 }
 
-// attack loads a dump, uses what was loaded as a superuser would, and compares the server.
+// attack loads a dump, uses the loaded database as a superuser would, and compares the server.
 func (s *siege) attack(t *testing.T) func(*rapid.T) {
 	return func(r *rapid.T) {
 		d := s.dump(t, r)

@@ -484,7 +484,7 @@ func TestLargeContentsAreRefused(t *testing.T) {
 	}
 }
 
-// countingReader counts what is read.
+// countingReader counts the bytes that it reads.
 type countingReader struct {
 	io.Reader
 	n int

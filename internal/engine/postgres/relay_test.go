@@ -20,8 +20,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// TestRelayedDumpIsTheSame compares what pg_restore reads from a dump whose rows bypassed pg_dump
-// and from a dump of pg_dump alone.
+// TestRelayedDumpIsTheSame compares pg_restore's reading of a dump whose rows bypassed pg_dump with
+// that of a dump of pg_dump alone.
 func TestRelayedDumpIsTheSame(t *testing.T) {
 	t.Parallel()
 	url := various(t)

@@ -18,8 +18,8 @@ const checkedSchema = `PRAGMA page_size = 1024;
 	INSERT INTO w SELECT v, n FROM a; INSERT INTO s SELECT n, v FROM a; INSERT INTO f SELECT v FROM a WHERE id < 40;
 	CREATE TABLE big (b); INSERT INTO big VALUES (zeroblob(9000)), (zeroblob(5000)); DELETE FROM a WHERE id % 3 = 0;`
 
-// The checks that run in parallel find exactly what PRAGMA integrity_check
-// finds, in files with wrong bytes anywhere.
+// The parallel checks find exactly the faults that PRAGMA integrity_check finds, in files with wrong
+// bytes anywhere.
 func TestChecksAddUpToIntegrityCheck(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -85,8 +85,7 @@ func descriptionOf(t *testing.T, path string) *schema.Schema {
 	return described
 }
 
-// pragmas returns what SQLite says of the tables, their columns, indexes and
-// foreign keys.
+// pragmas returns SQLite's own description of the tables, their columns, indexes and foreign keys.
 func pragmas(t *testing.T, path string) []string {
 	t.Helper()
 	db, err := open(path, "ro")

@@ -18,8 +18,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// machine is what a hostile snapshot must not change: a home folder with a
-// database in it.
+// machine holds the files that a hostile snapshot must not change: a home folder with a database in
+// it.
 type machine struct{ home, secrets string }
 
 func newMachine(t testing.TB) machine {

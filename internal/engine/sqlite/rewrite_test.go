@@ -279,7 +279,7 @@ func TestRewriteTakesWhatInspectLeft(t *testing.T) {
 	}
 }
 
-// Masks that break a foreign key are refused, whatever the rules were checked for.
+// Masks that break a foreign key are refused, even if an earlier check of the rules passed.
 func TestMasksThatBreakForeignKeys(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.db")
