@@ -34,12 +34,12 @@ type AudienceKind int64
 
 // The audience kinds. The numbers are stored; they never change.
 const (
-	KindUser       AudienceKind = 0 // one user: what they pushed
+	KindUser       AudienceKind = 0 // one user, for their own pushes
 	KindAdmins     AudienceKind = 1 // the owners and admins of an organization: everything of it
 	KindMembers    AudienceKind = 2 // everyone of an organization: org-wide shares
 	KindGroup      AudienceKind = 3 // one SSO group: group shares
-	KindRecipients AudienceKind = 4 // everyone of an organization: what others share with it
-	KindKeys       AudienceKind = 5 // the organization-level keys of an organization: what they pushed
+	KindRecipients AudienceKind = 4 // everyone of an organization, for snapshots that others share with it
+	KindKeys       AudienceKind = 5 // the organization-level keys of an organization, for their pushes
 )
 
 // Audience is a set of callers, encoded as one number: the subject's identifier (of a user, group

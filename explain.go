@@ -90,7 +90,7 @@ func Judge(c Caller, disabled bool, grants []Access, now time.Time) Verdict {
 	return v
 }
 
-// whyNot says what a caller who cannot see the snapshot would need.
+// whyNot names the right that a caller who cannot see the snapshot would need.
 func whyNot(c Caller, grants []Access, now time.Time) string {
 	var groups []string
 	for _, a := range grants {

@@ -87,7 +87,7 @@ type Day struct {
 	People    int       `json:"people" doc:"different people who did something that the audit log records"`
 }
 
-// Overview is what happened in an organization on each of the last days, the oldest first.
+// Overview summarizes the events of an organization on each of the last days, the oldest first.
 type Overview struct {
 	Days []Day `json:"days"`
 }
@@ -122,7 +122,7 @@ func (c *Client) Storage(ctx context.Context) (Storage, error) {
 	return call[Storage](ctx, c, http.MethodGet, "/org/storage", nil)
 }
 
-// Overview returns what happened in the organization on each of the last days, at most 90.
+// Overview returns the summary of the organization's last days, at most 90.
 func (c *Client) Overview(ctx context.Context, days int) (Overview, error) {
 	return call[Overview](ctx, c, http.MethodGet, "/org/overview?days="+strconv.Itoa(days), nil)
 }

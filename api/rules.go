@@ -104,7 +104,7 @@ type RotateRequest struct {
 	Overlap string `json:"overlap,omitempty" example:"24h" doc:"how long the old secret signs too, at most 168h; 24h when absent"`
 }
 
-// WebhookTest is what came of a test message.
+// WebhookTest is the result of a test message.
 type WebhookTest struct {
 	OK           bool   `json:"ok"`
 	Status       string `json:"status" doc:"answer of the receiver, or why there is none"`
@@ -225,7 +225,7 @@ func (c *Client) DeleteWebhook(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, webhookPath(id, ""), nil, nil)
 }
 
-// EnableWebhook lets a disabled or paused webhook receive what waits for it, at once.
+// EnableWebhook makes a disabled or paused webhook receive its waiting events at once.
 func (c *Client) EnableWebhook(ctx context.Context, id string) (Webhook, error) {
 	return call[Webhook](ctx, c, http.MethodPost, webhookPath(id, "/enable"), nil)
 }
@@ -235,7 +235,7 @@ func (c *Client) RotateWebhook(ctx context.Context, id string, r RotateRequest) 
 	return call[NewWebhook](ctx, c, http.MethodPost, webhookPath(id, "/rotate"), r)
 }
 
-// TestWebhook sends a test message to a webhook and returns what came of it.
+// TestWebhook sends a test message to a webhook and returns the result.
 func (c *Client) TestWebhook(ctx context.Context, id string) (WebhookTest, error) {
 	return call[WebhookTest](ctx, c, http.MethodPost, webhookPath(id, "/test"), nil)
 }

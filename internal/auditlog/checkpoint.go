@@ -21,8 +21,8 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// Checkpoint says what an organization's log held at some time: its first Size
-// lines, and nothing else, make a tree with this root.
+// Checkpoint states the content of an organization's log at some time: its first Size lines, and
+// nothing else, make a tree with this root.
 type Checkpoint struct {
 	Organization string // slug
 	Size         int64

@@ -24,7 +24,7 @@ const (
 		"or to name another claim in groups_claim"
 )
 
-// GroupClaim is what an identity provider reported about a user's groups.
+// GroupClaim is an identity provider's report about a user's groups.
 type GroupClaim struct {
 	Groups []snap.Group // GroupID and Name
 	Known  bool         // false: there was no usable claim, which differs from no groups
@@ -180,7 +180,7 @@ func text(m map[string]any, names ...string) string {
 	return ""
 }
 
-// Person is what an identity provider reported about the person who signed in.
+// Person is an identity provider's report about the person who signed in.
 type Person struct {
 	Issuer, Subject string
 	Email           string // for display only, never to find an account

@@ -16,7 +16,7 @@ import (
 	"snap/internal/disk"
 )
 
-// State is what is happening to a clone.
+// State is the state of a clone.
 type State string
 
 // The states. Every state but Ready belongs to a running process, which holds the clone's lock.
@@ -27,7 +27,7 @@ const (
 	Dropping  State = "dropping" // the database may not exist any more
 )
 
-// Kind is what a clone is for.
+// Kind is the purpose of a clone.
 type Kind string
 
 // The kinds.

@@ -15,7 +15,7 @@ const unusedFor = 7 * 24 * time.Hour
 // pause is how long clean-ups wait after one that failed.
 const pause = time.Minute
 
-// Swept is what [Room.Sweep] dropped.
+// Swept lists the results of [Room.Sweep].
 type Swept struct {
 	Clones    []Clone
 	Templates []Template

@@ -16,7 +16,7 @@ import (
 	"snap/internal/store"
 )
 
-// Replayed is what [ReplayRevocations] took away.
+// Replayed lists the rights that [ReplayRevocations] ended.
 type Replayed struct {
 	Lines  int      `json:"lines"` // after the end of the database's log
 	Shares []string `json:"shares"`
@@ -24,10 +24,10 @@ type Replayed struct {
 	Keys   []string `json:"keys"`
 }
 
-// ReplayRevocations ends in a database that was restored what an export of the audit log says had
-// ended after the restored moment: shares, also of snapshots that were deleted, users who were
-// disabled or left, and keys. It never gives access. It fails with code conflict, and changes
-// nothing, unless the lines continue the organization's log.
+// ReplayRevocations repeats revocations in a restored database. It ends everything that an export of
+// the audit log shows as ended after the restored moment: shares, also of snapshots that were deleted,
+// users who were disabled or left, and keys. It never gives access. It fails with code conflict, and
+// changes nothing, unless the lines continue the organization's log.
 func ReplayRevocations(ctx context.Context, st *store.Store, org snap.OrgRef, lines io.Reader) (Replayed, error) {
 	caller, err := st.CallerOfOrg(ctx, org.ID)
 	if err != nil {
@@ -49,7 +49,7 @@ func ReplayRevocations(ctx context.Context, st *store.Store, org snap.OrgRef, li
 	return r.out, r.apply(store.TakingAway(ctx))
 }
 
-// replay is one run of [ReplayRevocations]. Its maps hold what was seen last: true means taken away.
+// replay is one run of [ReplayRevocations]. Its maps hold the last known states: true means ended.
 type replay struct {
 	st     *store.Store
 	caller snap.Caller
@@ -85,7 +85,7 @@ func (r *replay) read(lines io.Reader) error {
 	return scanner.Err()
 }
 
-// note remembers the last state of what a line is about.
+// note remembers the last state of the subject of a line.
 func (r *replay) note(e snap.AuditEntry) {
 	switch e.Action {
 	case snap.AuditShared, snap.AuditUnshared, snap.AuditDeclined:

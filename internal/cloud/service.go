@@ -55,7 +55,7 @@ type transfers struct {
 	recheck   time.Duration // see Options
 }
 
-// telemetry is what operators observe.
+// telemetry holds the metrics, logs and traces of the service.
 type telemetry struct {
 	metrics  *metrics
 	tracing  *tracing // nil when tracing is not configured
@@ -71,7 +71,7 @@ type background struct {
 	tests        *limit.Limiter // of test messages to webhooks
 }
 
-// web is what the listener serves.
+// web holds the handlers of the listener.
 type web struct {
 	handler      http.Handler
 	notFound     http.Handler // the page for "not found"

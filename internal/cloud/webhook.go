@@ -176,8 +176,8 @@ func (s *Service) rotateWebhook(ctx context.Context, in *rotateInput) (*body[api
 // testsPerOrganization is how many test messages an organization may send in a minute.
 const testsPerOrganization = 20
 
-// testWebhook sends a message to a webhook at once and returns what came of it. It also tests a
-// disabled webhook, and changes nothing.
+// testWebhook sends a message to a webhook at once and returns the result. It also tests a disabled
+// webhook, and changes nothing.
 func (s *Service) testWebhook(ctx context.Context, in *ByNumber) (*body[api.WebhookTest], error) {
 	id, err := in.number()
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"snap"
 )
 
-// Use is what a database is to be used for.
+// Use is the intended use of a database.
 type Use int
 
 // The uses.

@@ -1,7 +1,7 @@
 package engine
 
-// Subset limits a dump to some rows and what they belong to, so that every
-// foreign key of the source holds in it too. Package subset says by which rules.
+// Subset limits a dump to some rows and the rows that they need, so that every foreign key of the
+// source holds in the dump too. Package subset has the rules.
 type Subset struct {
 	Where   map[string]string // by table: the SQL condition of the rows to start from
 	Percent float64           // of the rows of the tables to start from that Where does not reach; 0 is all
@@ -10,6 +10,6 @@ type Subset struct {
 	Start   []string          // told by Dump: the tables that rows were chosen in
 }
 
-// ForeignKeys is the property of a subset that says what checking its foreign
-// keys told, where loading does not check them by itself.
+// ForeignKeys is the property of a subset that holds the result of checking its foreign keys, for
+// engines that do not check them while loading.
 const ForeignKeys = "foreign_keys"

@@ -64,7 +64,7 @@ func (a *Agent) ReadForeign(tool, path, target string) (Import, error) {
 	return a.importOf(found, filepath.Dir(path))
 }
 
-// importOf converts the settings found to what would be written.
+// importOf converts the settings found to the new configuration.
 func (a *Agent) importOf(found foreign.Found, beside string) (Import, error) {
 	i := Import{Profiles: map[string]string{}, Left: found.Left, texts: map[string]string{}}
 	for _, p := range found.Profiles {

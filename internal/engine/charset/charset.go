@@ -82,7 +82,7 @@ func Multi(name string, e encoding.Encoding, length func(s string) int) *Charset
 		}
 		return r
 	}
-	known := make([]atomic.Int32, 1<<16) // by one or two bytes: 2 more than what they are, for it costs a decoder each
+	known := make([]atomic.Int32, 1<<16) // by one or two bytes: 2 more than the character, because a decoder costs time
 	decode := func(s string) (rune, int) {
 		size, at := length(s), 0
 		if size == 0 {

@@ -66,7 +66,7 @@ func notMade(text string) error {
 	return fmt.Errorf("%.60q does not create a known kind of object", text)
 }
 
-// modifiers reads what may be between CREATE and the kind of object.
+// modifiers reads the words between CREATE and the kind of object.
 func (h *header) modifiers(r *reader) bool {
 	for {
 		switch {

@@ -133,7 +133,7 @@ func notOwn(id string) error {
 	}}
 }
 
-// dropJournal removes what a swap made.
+// dropJournal removes the journal of a swap.
 func dropJournal(ctx context.Context, server *sql.DB, id string, whole bool) error {
 	// The sign is dropped first, because servers can drop a database table by table, and a journal
 	// without another table would be read wrongly. The journal's database is dropped last: as long

@@ -241,9 +241,8 @@ func primaryKeys(ctx context.Context, c querier, database string) (columns, type
 	return columns, types, rows.Err()
 }
 
-// tableOf describes a table. Where there is no primary key that could be one of
-// a temporary table too, a hash of all values tells rows apart: rows that are
-// equal in everything are chosen together.
+// tableOf describes a table. If the table has no primary key that a temporary table could have too, a
+// hash of all values identifies the rows, and equal rows are chosen together.
 func tableOf(t engine.Table, primary, types []string) subset.Table {
 	out := subset.Table{Name: t.Name, From: quote(t.Name)}
 	direct := len(primary) > 0
@@ -314,8 +313,8 @@ func foreignKeys(ctx context.Context, c querier, database string, at map[string]
 	return all, rows.Err()
 }
 
-// orphansOf returns, for the tables with a condition, how many rows reference nothing, because the
-// server does not check what is loaded.
+// orphansOf returns, for the tables with a condition, how many rows have references to missing rows,
+// because the server does not check the loaded rows.
 func orphansOf(ctx context.Context, c *sql.Conn, g subset.Graph, where map[string]string) (string, error) {
 	var all int64
 	for _, k := range g.Keys {

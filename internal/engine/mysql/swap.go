@@ -63,7 +63,7 @@ func (s *scratch) swap(ctx context.Context, terminate bool) error {
 		return err
 	}
 	err = s.exchange(ctx)
-	// The new tables may be in place: what follows must not be left half done by
+	// The new tables may be in place: an interruption must not leave the next steps half done.
 	// an interruption.
 	ctx = context.WithoutCancel(ctx)
 	if recovered := recoverSwap(ctx, s.server, s.place, s.id); recovered != nil {

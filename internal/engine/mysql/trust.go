@@ -159,7 +159,7 @@ func (s *scratch) stayedInside(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.account.exists() { // it shows the account what it may see anyway
+	if s.account.exists() { // it shows the account the views that it may see anyway
 		others = slices.DeleteFunc(others,
 			func(name string) bool { return strings.EqualFold(name, "information_schema") })
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// This file lists what a snapshot from somebody else may use.
+// This file lists the functions, types and extensions that a snapshot from somebody else may use.
 
 // extensions are the extensions that a load creates. They are those that are part of PostgreSQL,
 // trusted, and do not run code from the database, and two more that provide column types.

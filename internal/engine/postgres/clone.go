@@ -345,7 +345,7 @@ func (e Engine) onClone(ctx context.Context, raw string, f func(*copier) error) 
 	})
 }
 
-// recover drops what a killed reset left.
+// recover drops the remains of a killed reset.
 func (c *copier) recover(ctx context.Context) error {
 	for _, suffix := range []string{nextSuffix, oldSuffix} {
 		if _, err := c.Exec(ctx, dropStatement(c.name()+suffix)); err != nil {

@@ -247,7 +247,7 @@ func (d *dumpReader) entry() dumpEntry {
 	e.tag, e.desc = d.text(), d.text()
 	d.int() // section
 	e.definition = d.text()
-	if d.schema != nil && d.echo != nil { // the text is at the end of what was read
+	if d.schema != nil && d.echo != nil { // the text is at the end of the echo
 		all := d.echo.Bytes()
 		d.schema(strings.ToLower(e.desc), e.tag, all[len(all)-len(e.definition):])
 	}

@@ -61,7 +61,7 @@ func (r *refill) run(ctx context.Context, path string, o engine.Options) error {
 	if err != nil {
 		return err
 	}
-	defer db.Close() // there is one connection, which keeps what follows
+	defer db.Close() // there is one connection, which keeps the following settings
 	if _, err := db.ExecContext(ctx, "PRAGMA foreign_keys = OFF"); err != nil {
 		return err
 	}
