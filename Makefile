@@ -60,12 +60,14 @@ lint: bin/golangci-lint ## run the linters
 SNAP_SOAK ?= 10m
 SNAP_KILL_ROUNDS ?= 200
 SNAP_RACES ?= 10000
-soak: servers bin/versitygw ## faults for SNAP_SOAK at random by SNAP_SOAK_SEED, without and with PgBouncer, then SNAP_KILL_ROUNDS killed transfers, clones and nights
+SNAP_HISTORIES ?= 10000
+soak: servers bin/versitygw ## faults for SNAP_SOAK at random by SNAP_SOAK_SEED, without and with PgBouncer, then SNAP_KILL_ROUNDS killed transfers, clones and nights, and SNAP_HISTORIES histories of deltas
 	SNAP_SOAK=$(SNAP_SOAK) SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -count=1 -v -run TestSoak -timeout 24h $(ARGS) ./internal/soak
 	SNAP_SOAK_POOLED=1 SNAP_SOAK=$(SNAP_SOAK) SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -count=1 -v -run TestSoak -timeout 24h $(ARGS) ./internal/soak
 	SNAP_RACES=$(SNAP_RACES) $(GO) test -count=1 -v -run 'TestSCIMRemoval|TestRemovalEnds' -timeout 2h $(ARGS) ./internal/cloud
 	SNAP_KILL_ROUNDS=$(SNAP_KILL_ROUNDS) SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -count=1 -v -run TestKilled -timeout 24h $(ARGS) ./internal/transfer
 	SNAP_KILL_ROUNDS=$(SNAP_KILL_ROUNDS) $(GO) test -count=1 -v -run 'TestKilledClones|TestKilledNights' -timeout 24h $(ARGS) ./internal/local
+	SNAP_HISTORIES=$(SNAP_HISTORIES) $(GO) test -count=1 -v -run TestHistories -timeout 24h $(ARGS) ./internal/delta
 
 cross: ## checks that all packages compile for Linux, macOS and Windows, on both architectures
 	@CGO_ENABLED=0 $(GO) test -C tools/cross -trimpath . && CGO_ENABLED=0 $(GO) run -C tools/cross -trimpath . -dir $(CURDIR)

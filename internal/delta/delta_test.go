@@ -3,9 +3,15 @@ package delta
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -34,29 +40,34 @@ func (p packed) open(t testing.TB) *archive.Reader {
 // pack makes a snapshot file with these sections.
 func pack(t testing.TB, e snap.Engine, name string, sections ...[]byte) packed {
 	t.Helper()
+	p, err := packedFile(e, name, sections...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func packedFile(e snap.Engine, name string, sections ...[]byte) (packed, error) {
 	var b bytes.Buffer
 	w, err := archive.NewWriter(&b, 2)
 	if err != nil {
-		t.Fatal(err)
+		return packed{}, err
 	}
 	for i, content := range sections {
 		s, err := w.Section(fmt.Sprintf("dump%c", 'a'+i))
 		if err != nil {
-			t.Fatal(err)
+			return packed{}, err
 		}
 		if _, err := s.Write(content); err != nil {
-			t.Fatal(err)
+			return packed{}, err
 		}
 		if err := s.Close(); err != nil {
-			t.Fatal(err)
+			return packed{}, err
 		}
 	}
 	sum, err := w.Close(archive.Manifest{Engine: e, Target: "shop", Name: name, Type: snap.TypeSnapshot,
 		Created: time.Date(2026, 1, 1, 0, 0, 0, len(name), time.UTC)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return packed{b.Bytes(), File{sum.Size, sum.SHA256}}
+	return packed{b.Bytes(), File{sum.Size, sum.SHA256}}, err
 }
 
 // write returns the delta between two files.
@@ -302,4 +313,502 @@ func FuzzApply(f *testing.F) {
 			t.Errorf("%d bytes of %d, error %v", b.Len(), h.Result.Size, err)
 		}
 	})
+}
+
+// A history is the life of one database and of its snapshots on three machines. Rows and tables
+// change, and snapshots are transferred from machine to machine, by delta if that is possible. Files
+// lose bytes or disappear, and either side of a transfer is killed at any point.
+type history struct {
+	*rapid.T
+	random *rand.Rand
+	engine snap.Engine
+	page   int // bytes of a page of SQLite
+	tables []*dbTable
+	named  int              // tables so far
+	built  []packed         // every snapshot as its build wrote it
+	places []map[int][]byte // the files of each machine, by the number of the snapshot
+	whole  int              // transfers of whole files
+	deltas int              // transfers by delta that succeeded
+}
+
+// dbTable is a table. Its rows are in pages, as a database keeps them.
+type dbTable struct {
+	name    string
+	columns []string
+	pages   [][][]string
+}
+
+// histories returns how many histories TestHistories runs: SNAP_HISTORIES, or a few
+// hundred.
+func histories() int {
+	if n, err := strconv.Atoi(os.Getenv("SNAP_HISTORIES")); err == nil {
+		return n
+	}
+	if testing.Short() {
+		return 50
+	}
+	return 200
+}
+
+// TestHistories: a transfer ends with the file that was built, or with an error that names the
+// reason. A failed transfer leaves no file, and no transfer changes another file. SNAP_HISTORIES is
+// the number of histories.
+func TestHistories(t *testing.T) {
+	t.Parallel()
+	count, whole, deltas := 0, 0, 0
+	for count < histories() && !t.Failed() {
+		rapid.Check(t, func(r *rapid.T) {
+			count++
+			h := begin(r)
+			for range rapid.IntRange(2, 10).Draw(r, "steps") {
+				h.step()
+			}
+			h.deliver()
+			whole, deltas = whole+h.whole, deltas+h.deltas
+		})
+	}
+	t.Logf("%d histories: %d transfers by delta, %d of whole files", count, deltas, whole)
+	if deltas < whole/10 {
+		t.Errorf("only %d transfers were by delta, %d of whole files", deltas, whole)
+	}
+}
+
+func begin(r *rapid.T) *history {
+	h := &history{T: r, random: rand.New(rand.NewPCG(rapid.Uint64().Draw(r, "seed"), 1)),
+		engine: rapid.SampledFrom([]snap.Engine{snap.Postgres, snap.MySQL, snap.SQLite}).Draw(r, "engine"),
+		page:   rapid.SampledFrom([]int{512, 1024, 4096}).Draw(r, "page")}
+	for range 3 {
+		h.places = append(h.places, map[int][]byte{})
+	}
+	h.create()
+	h.build()
+	for to := range h.places[1:] {
+		h.transfer(0, 0, to+1)
+	}
+	return h
+}
+
+// pick draws a number below n.
+func (h *history) pick(n int, label string) int { return rapid.IntRange(0, n-1).Draw(h.T, label) }
+
+func (h *history) step() {
+	steps := []func(){h.change, h.change, h.alter, h.create, h.build, h.build, h.build, h.send, h.send, h.send,
+		h.send, h.damage, h.lose, h.buildOlder}
+	steps[h.pick(len(steps), "step")]()
+}
+
+// create adds a table with some rows.
+func (h *history) create() {
+	h.named++
+	t := &dbTable{name: fmt.Sprintf("table_%d", h.named), columns: []string{"id", "name", "note"}}
+	h.tables = append(h.tables, t)
+	h.insert(t, h.random.IntN(400))
+}
+
+func (h *history) table() *dbTable {
+	if len(h.tables) == 0 {
+		h.create()
+	}
+	return h.tables[h.pick(len(h.tables), "table")]
+}
+
+func (h *history) value() string {
+	return strings.Repeat("v", h.random.IntN(20)) + strconv.FormatUint(h.random.Uint64(), 36)
+}
+
+func (h *history) insert(t *dbTable, n int) {
+	for range n {
+		if last := len(t.pages) - 1; last < 0 || len(t.pages[last]) == 8 {
+			t.pages = append(t.pages, nil)
+		}
+		row := make([]string, len(t.columns))
+		for i := range row {
+			row[i] = h.value()
+		}
+		last := len(t.pages) - 1
+		t.pages[last] = append(t.pages[last], row)
+	}
+}
+
+// change updates, deletes and inserts rows of a table, or all of them.
+func (h *history) change() {
+	t := h.table()
+	percent := rapid.SampledFrom([]int{0, 1, 5, 100}).Draw(h.T, "percent")
+	moves := rapid.Bool().Draw(h.T, "updated rows move to the end")
+	var moved [][]string
+	for i, page := range t.pages {
+		t.pages[i] = slices.DeleteFunc(page, func(row []string) bool {
+			switch n := h.random.IntN(100); {
+			case n < percent:
+				row[len(row)-1] = h.value()
+				if moves {
+					moved = append(moved, row)
+				}
+				return moves
+			default:
+				return n == 99 && percent > 0
+			}
+		})
+	}
+	t.pages = append(t.pages, moved)
+	h.insert(t, h.random.IntN(1+percent))
+}
+
+// alter changes the schema.
+func (h *history) alter() {
+	t := h.table()
+	switch h.pick(5, "change of the schema") {
+	case 0:
+		t.columns = append(t.columns, fmt.Sprintf("column_%d", h.random.IntN(1000)))
+		t.each(func(row []string) []string { return append(row, h.value()) })
+	case 1:
+		if n := len(t.columns) - 1; n > 0 {
+			t.columns = t.columns[:n]
+			t.each(func(row []string) []string { return row[:n] })
+		}
+	case 2:
+		t.name += "_renamed"
+	case 3:
+		h.tables = slices.DeleteFunc(h.tables, func(other *dbTable) bool { return other == t })
+	case 4: // a vacuum, or another order of the tables
+		h.random.Shuffle(len(t.pages), func(i, j int) { t.pages[i], t.pages[j] = t.pages[j], t.pages[i] })
+		h.random.Shuffle(len(h.tables), func(i, j int) { h.tables[i], h.tables[j] = h.tables[j], h.tables[i] })
+	}
+}
+
+func (t *dbTable) each(f func([]string) []string) {
+	for _, page := range t.pages {
+		for i, row := range page {
+			page[i] = f(row)
+		}
+	}
+}
+
+// dump returns the database in the form in which an engine keeps it in a snapshot.
+func (h *history) dump() []byte {
+	var b bytes.Buffer
+	switch h.engine {
+	case snap.Postgres: // pg_dump's custom format: a binary list of contents, then rows of COPY
+		b.WriteString("PGDMP\x01\x0e\x00\x04\x08\x01")
+		for i, t := range h.tables {
+			fmt.Fprintf(&b, "\x00%c\x00\x00CREATE TABLE public.%s (%s);\n", i, t.name,
+				strings.Join(t.columns, " text, "))
+		}
+		for i, t := range h.tables {
+			fmt.Fprintf(&b, "\x01\x00%c\x00\x00\x00", i)
+			t.each(func(row []string) []string {
+				b.WriteString(strings.Join(row, "\t") + "\n")
+				return row
+			})
+			b.WriteString("\\.\n\n")
+		}
+	case snap.MySQL: // statements
+		for _, t := range h.tables {
+			fmt.Fprintf(&b, "CREATE TABLE `%s` (\n  `%s` text\n);\n", t.name, strings.Join(t.columns, "` text,\n  `"))
+			t.each(func(row []string) []string {
+				fmt.Fprintf(&b, "INSERT INTO `%s` VALUES ('%s');\n", t.name, strings.Join(row, "','"))
+				return row
+			})
+		}
+	default: // pages
+		head := fmt.Appendf([]byte("SQLite format 3\x00"), "%c%c\x01\x01\x00@  ", h.page>>8, h.page&255)
+		for _, t := range h.tables {
+			head = fmt.Appendf(head, "CREATE TABLE %s(%s)\x00", t.name, strings.Join(t.columns, ","))
+		}
+		h.paged(&b, head)
+		for _, t := range h.tables {
+			for _, page := range t.pages {
+				cells := []byte{13, 0, 0, 0, byte(len(page))}
+				for _, row := range page {
+					cells = append(cells, strings.Join(row, "\x1b")...)
+				}
+				h.paged(&b, cells)
+			}
+		}
+	}
+	return b.Bytes()
+}
+
+// paged writes content and fills its last page.
+func (h *history) paged(b *bytes.Buffer, content []byte) {
+	b.Write(content)
+	b.Write(make([]byte, (h.page-len(content)%h.page)%h.page))
+}
+
+// build takes a snapshot on the first machine.
+func (h *history) build() {
+	p, err := packedFile(h.engine, fmt.Sprintf("shop-%d", len(h.built)), h.dump())
+	if err != nil {
+		h.Fatal(err)
+	}
+	h.keep(p)
+}
+
+// buildOlder takes a snapshot as an older version does, whose encoder has no number.
+func (h *history) buildOlder() {
+	h.build()
+	n := len(h.built) - 1
+	older, err := withEncoder(h.built[n], 0)
+	if err != nil {
+		h.Fatal(err)
+	}
+	h.built = h.built[:n]
+	h.keep(older)
+}
+
+func (h *history) keep(p packed) {
+	h.places[0][len(h.built)] = bytes.Clone(p.bytes)
+	h.built = append(h.built, p)
+}
+
+// withEncoder returns a file with another encoder in its manifest.
+func withEncoder(p packed, encoder int) (packed, error) {
+	r, err := archive.NewReader(bytes.NewReader(p.bytes), p.Size)
+	if err != nil {
+		return p, err
+	}
+	content, err := r.Content(context.Background())
+	if err != nil {
+		return p, err
+	}
+	defer content.Close()
+	stream := content.Stream()
+	defer stream.Close()
+	all, err := io.ReadAll(stream)
+	if err != nil {
+		return p, err
+	}
+	at := len(all) - int(content.Manifest)
+	manifest := bytes.Replace(all[at:], fmt.Appendf(nil, `"encoder":%d`, archive.Encoder),
+		fmt.Appendf(nil, `"encoder":%d`, encoder), 1)
+	var b bytes.Buffer
+	sum, err := archive.Rebuild(&b, archive.Outline{Sections: content.Sections, Manifest: int64(len(manifest))},
+		bytes.NewReader(append(all[:at], manifest...)))
+	return packed{b.Bytes(), File{sum.Size, sum.SHA256}}, err
+}
+
+// any draws a file of a machine.
+func (h *history) any(place map[int][]byte, label string) (int, bool) {
+	var all []int
+	for n := range len(h.built) {
+		if place[n] != nil {
+			all = append(all, n)
+		}
+	}
+	if len(all) == 0 {
+		return 0, false
+	}
+	return all[h.pick(len(all), label)], true
+}
+
+// damage changes or cuts off bytes of a file.
+func (h *history) damage() {
+	place := h.places[h.pick(len(h.places), "machine")]
+	n, found := h.any(place, "damaged")
+	if !found {
+		return
+	}
+	place[n] = h.broken(place[n])
+}
+
+// broken returns bytes with one changed, or without their end.
+func (h *history) broken(b []byte) []byte {
+	b = bytes.Clone(b)
+	at := h.random.IntN(len(b))
+	if rapid.Bool().Draw(h.T, "cut off") {
+		return b[:max(at, 1)]
+	}
+	b[at] ^= byte(1 + h.random.IntN(255))
+	return b
+}
+
+// lose removes a file.
+func (h *history) lose() {
+	place := h.places[h.pick(len(h.places), "machine")]
+	if n, found := h.any(place, "lost"); found {
+		delete(place, n)
+	}
+}
+
+// send transfers a snapshot between two machines. The base is any file that both have.
+func (h *history) send() {
+	from := h.pick(len(h.places), "from")
+	to := (from + 1 + h.pick(len(h.places)-1, "to")) % len(h.places)
+	n, found := h.any(h.places[from], "sent")
+	if !found || h.places[to][n] != nil {
+		return
+	}
+	h.transfer(n, from, to)
+}
+
+// errKilled is the end of a machine that is killed.
+var errKilled = errors.New("killed")
+
+// transfer transfers a snapshot by delta, and the whole file if that fails.
+func (h *history) transfer(n, from, to int) {
+	before := fingerprint(h.places[to])
+	file, err := []byte(nil), errors.New("no base")
+	if base, found := h.base(n, from, to); found {
+		file, err = h.byDelta(n, base, h.places[from], h.places[to])
+		if err == nil {
+			h.deltas++
+		}
+	}
+	if err != nil {
+		h.whole++
+		file, err = received(h.places[from][n], h.built[n].File)
+	}
+	if fingerprint(h.places[to]) != before {
+		h.Fatal("the transfer changed another file")
+	}
+	switch intact := bytes.Equal(h.places[from][n], h.built[n].bytes); {
+	case err == nil && !bytes.Equal(file, h.built[n].bytes):
+		h.Fatal("a wrong file was accepted")
+	case err == nil:
+		h.places[to][n] = file
+	case intact:
+		h.Fatalf("an intact file was not transferred: %v", err)
+	}
+}
+
+// base draws a base that both machines have. The receiver sometimes loses it before the delta arrives.
+func (h *history) base(n, from, to int) (int, bool) {
+	both := map[int][]byte{}
+	for i := range h.built {
+		b := h.places[from][i]
+		if b != nil && i != n && (h.places[to][i] != nil || h.random.IntN(20) == 0) {
+			both[i] = b
+		}
+	}
+	return h.any(both, "base")
+}
+
+// received returns a file that has arrived as a whole, if it is the announced one.
+func received(b []byte, f File) ([]byte, error) {
+	if sum := sha256.Sum256(b); int64(len(b)) != f.Size || hex.EncodeToString(sum[:]) != f.SHA256 {
+		return nil, &snap.Error{Code: snap.CodeChecksumMismatch, Detail: "the file has a different checksum"}
+	}
+	return bytes.Clone(b), nil
+}
+
+func fingerprint(place map[int][]byte) [32]byte {
+	var all []byte
+	for n := range 1000 {
+		if b := place[n]; b != nil {
+			sum := sha256.Sum256(b)
+			all = append(append(all, byte(n)), sum[:]...)
+		}
+	}
+	return sha256.Sum256(all)
+}
+
+// byDelta transfers a snapshot by delta, once. Something may go wrong on the way.
+func (h *history) byDelta(n, base int, from, to map[int][]byte) ([]byte, error) {
+	d, err := h.written(from[base], from[n], h.built[base].File, h.built[n].File)
+	if err != nil {
+		return nil, err
+	}
+	killed := -1 // the bytes that the receiver writes before it is killed
+	switch h.random.IntN(12) {
+	case 0:
+		d = h.broken(d)
+	case 1:
+		killed = h.random.IntN(int(h.built[n].Size))
+	case 2:
+		d = append(bytes.Clone(d), d[:h.random.IntN(len(d))+1]...)
+	case 3: // another version of the format
+		d = bytes.Clone(d)
+		d[9]++
+	}
+	file, err := h.applied(to[base], d, h.built[base].File, h.built[n].File, killed)
+	h.clear(err)
+	return file, err
+}
+
+// written writes a delta, and may be killed on the way.
+func (h *history) written(base, result []byte, from, to File) ([]byte, error) {
+	old, err := archive.NewReader(bytes.NewReader(base), int64(len(base)))
+	if err != nil {
+		return nil, err
+	}
+	now, err := archive.NewReader(bytes.NewReader(result), int64(len(result)))
+	if err != nil {
+		return nil, err
+	}
+	dst, left := &bytes.Buffer{}, -1
+	if h.random.IntN(12) == 0 {
+		left = h.random.IntN(4096)
+	}
+	_, err = Write(h.Context(), &mortal{dst, left}, old, now, from, to, to.Size)
+	h.clear(err)
+	return dst.Bytes(), err
+}
+
+// applied does what a receiver does: it keeps the result only if nothing failed.
+func (h *history) applied(base, d []byte, from, to File, killed int) ([]byte, error) {
+	in := bytes.NewReader(d)
+	header, err := ReadHeader(in)
+	if err != nil {
+		return nil, err
+	}
+	if header.Base != from || header.Result != to {
+		return nil, snap.Invalid("the delta is not from this base to this snapshot", "transfer the whole file")
+	}
+	old, err := archive.NewReader(bytes.NewReader(base), int64(len(base)))
+	if err != nil {
+		return nil, err
+	}
+	out := &bytes.Buffer{}
+	err = Apply(h.Context(), &mortal{out, killed}, header, old, in)
+	if int64(out.Len()) > to.Size {
+		h.Fatalf("%d bytes were written, %d announced", out.Len(), to.Size)
+	}
+	return out.Bytes(), err
+}
+
+// clear fails the history unless an error is one that the program handles by transferring the whole
+// file.
+func (h *history) clear(err error) {
+	var known *snap.Error
+	switch {
+	case err == nil, errors.Is(err, errKilled), errors.Is(err, ErrLarge):
+	case !errors.As(err, &known):
+		h.Fatalf("the error is not one for people: %v", err)
+	case known.Detail == "", known.Code != snap.CodeCorrupt && known.Code != snap.CodeInvalid:
+		h.Fatalf("the error is not clear: %s %v", known.Code, known)
+	}
+}
+
+// mortal is a writer that is killed after some bytes. A negative number is never.
+type mortal struct {
+	io.Writer
+	left int
+}
+
+func (m *mortal) Write(b []byte) (int, error) {
+	if m.left >= 0 && len(b) > m.left {
+		n, _ := m.Writer.Write(b[:m.left])
+		m.left = 0
+		return n, errKilled
+	}
+	if m.left >= 0 {
+		m.left -= len(b)
+	}
+	return m.Writer.Write(b)
+}
+
+// deliver brings every snapshot that is still intact somewhere to all machines.
+func (h *history) deliver() {
+	for n, p := range h.built {
+		source := slices.IndexFunc(h.places, func(f map[int][]byte) bool { return bytes.Equal(f[n], p.bytes) })
+		if source < 0 {
+			continue // it was lost or damaged everywhere
+		}
+		for to, place := range h.places {
+			if !bytes.Equal(place[n], p.bytes) {
+				delete(place, n)
+				h.transfer(n, source, to)
+			}
+		}
+	}
 }
