@@ -5,7 +5,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -13,9 +15,13 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"snap"
 	"snap/api"
 	"snap/internal/archive"
+	"snap/internal/auth"
+	"snap/internal/clocktest"
 	"snap/internal/cloudtest"
 	"snap/internal/delta"
 )
@@ -23,22 +29,34 @@ import (
 // version returns a snapshot file of the n-th version of some rows. Versions share most rows.
 func version(t testing.TB, n int) []byte {
 	t.Helper()
+	file, err := versionFile(n)
+	must(t, err)
+	return file
+}
+
+func versionFile(n int) ([]byte, error) {
 	var b bytes.Buffer
 	w, err := archive.NewWriter(&b, 1)
-	must(t, err)
+	if err != nil {
+		return nil, err
+	}
 	section, err := w.Section("dump")
-	must(t, err)
+	if err != nil {
+		return nil, err
+	}
 	r := rand.New(rand.NewPCG(1, 1))
 	for i := range 8000 {
-		_, err := fmt.Fprintf(section, "%d\t%016x%016x\n", i, r.Uint64(), r.Uint64())
-		must(t, err)
+		if _, err := fmt.Fprintf(section, "%d\t%016x%016x\n", i, r.Uint64(), r.Uint64()); err != nil {
+			return nil, err
+		}
 	}
 	fmt.Fprintf(section, "version\t%d\n", n)
-	must(t, section.Close())
+	if err := section.Close(); err != nil {
+		return nil, err
+	}
 	_, err = w.Close(archive.Manifest{Engine: snap.SQLite, Target: "shop", Name: fmt.Sprintf("shop-%d", n),
 		Type: snap.TypeSnapshot, Created: time.Unix(int64(n), 0)})
-	must(t, err)
-	return b.Bytes()
+	return b.Bytes(), err
 }
 
 func sumOf(b []byte) string {
@@ -49,30 +67,48 @@ func sumOf(b []byte) string {
 // deltaBetween returns the delta between two files.
 func deltaBetween(t *testing.T, base, result []byte) []byte {
 	t.Helper()
-	open := func(b []byte) (*archive.Reader, delta.File) {
-		r, err := archive.NewReader(bytes.NewReader(b), int64(len(b)))
-		must(t, err)
-		return r, delta.File{Size: int64(len(b)), SHA256: sumOf(b)}
-	}
-	old, from := open(base)
-	now, to := open(result)
-	var b bytes.Buffer
-	_, err := delta.Write(t.Context(), &b, old, now, from, to, 1<<40)
+	d, err := betweenFiles(base, result)
 	must(t, err)
-	return b.Bytes()
+	return d
 }
+
+func betweenFiles(base, result []byte) ([]byte, error) {
+	old, err := archive.NewReader(bytes.NewReader(base), int64(len(base)))
+	if err != nil {
+		return nil, err
+	}
+	now, err := archive.NewReader(bytes.NewReader(result), int64(len(result)))
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	_, err = delta.Write(context.Background(), &b, old, now, fileOf(base), fileOf(result), 1<<40)
+	return b.Bytes(), err
+}
+
+func fileOf(b []byte) delta.File { return delta.File{Size: int64(len(b)), SHA256: sumOf(b)} }
 
 // applied returns the file that a delta gives.
 func applied(t *testing.T, base, d []byte) []byte {
 	t.Helper()
+	file, err := appliedTo(base, d)
+	must(t, err)
+	return file
+}
+
+func appliedTo(base, d []byte) ([]byte, error) {
 	r := bytes.NewReader(d)
 	h, err := delta.ReadHeader(r)
-	must(t, err)
+	if err != nil {
+		return nil, err
+	}
 	old, err := archive.NewReader(bytes.NewReader(base), int64(len(base)))
-	must(t, err)
+	if err != nil {
+		return nil, err
+	}
 	var b bytes.Buffer
-	must(t, delta.Apply(t.Context(), &b, h, old, r))
-	return b.Bytes()
+	err = delta.Apply(context.Background(), &b, h, old, r)
+	return b.Bytes(), err
 }
 
 // put sends a delta.
@@ -261,4 +297,286 @@ func TestDeltaOfAReceivedSnapshot(t *testing.T) {
 	if err != nil || offer.URL != "" || offer.Base != "" {
 		t.Errorf("a delta crosses organizations: %+v %v", offer, err)
 	}
+}
+
+// deltaDoors are the doors through which deltas are pushed and pulled, and the model of what callers
+// hold.
+type deltaDoors struct {
+	*building
+	target map[*thing]string
+	file   map[*thing][]byte
+	pulls  []deltaPull
+	pushes []deltaPush
+	made   int
+}
+
+// deltaPull is a URL of a delta that a visitor got.
+type deltaPull struct {
+	who          *visitor
+	base, result *thing
+	offer        api.DeltaOffer
+}
+
+// deltaPush is a push that a visitor has begun, with the URL for its delta.
+type deltaPush struct {
+	who   *visitor
+	base  *thing
+	id    string
+	place api.DeltaUpload
+	file  []byte
+	delta []byte
+}
+
+// TestDeltaDoorsAreTheAccessRule: whatever happened before, a caller gets or pushes a delta exactly
+// if the access rule shows them its base and its result, or its base and their own push. All other
+// answers are those for snapshots that do not exist, byte for byte. So rows that were deleted since
+// the base reach nobody who sees only the result, and no delta crosses organizations.
+func TestDeltaDoorsAreTheAccessRule(t *testing.T) {
+	t.Parallel()
+	clock := clocktest.New(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	c := cloudtest.Start(t, cloudtest.Options{Clock: clock, Config: behindProxy})
+	histories, all := 0, chosen("rapid.checks")
+	pulls, pushes := 0, 0
+	rapid.Check(t, func(rt *rapid.T) {
+		if histories++; histories > 2*fewHistories && !all {
+			return
+		}
+		d := &deltaDoors{building: newBuilding(rt, c, clock, histories), target: map[*thing]string{},
+			file: map[*thing][]byte{}}
+		d.addPushers(rt)
+		for range 3 {
+			d.push(rt)
+		}
+		steps := d.steps()
+		steps["push"], steps["begin a push by delta"], steps["send a delta"] = d.push, d.begin, d.send
+		steps[""] = d.tryDeltas
+		rt.Repeat(steps)
+		pulls, pushes = pulls+len(d.pulls), pushes+len(d.pushes)
+	})
+	if pulls == 0 || pushes == 0 {
+		t.Errorf("%d deltas were pulled and %d pushed", pulls, pushes)
+	}
+}
+
+// addPushers adds keys that can push and see snapshots, and cannot pull them.
+func (d *deltaDoors) addPushers(rt *rapid.T) {
+	scopes := slices.DeleteFunc(snap.Scopes(), func(s snap.Scope) bool { return s == snap.ScopePull })
+	for _, org := range d.orgs {
+		v := &visitor{caller: snap.Caller{Org: org, Credential: snap.Credential{Scopes: scopes}}}
+		d.people = append(d.people, d.withKey(rt, v, auth.KeySpec{Kind: snap.PipelineKey, Scopes: scopes}))
+	}
+}
+
+// push lets anybody push a snapshot of one of two targets.
+func (d *deltaDoors) push(rt *rapid.T) {
+	able := slices.DeleteFunc(slices.Clone(d.people), func(v *visitor) bool { return d.mayPush(v) != "" })
+	if len(d.things) == 5 || len(able) == 0 {
+		rt.Skip("enough, or nobody can push")
+	}
+	v := rapid.SampledFrom(able).Draw(rt, "who")
+	target := rapid.SampledFrom([]string{"shop", "shop", "shop", "other"}).Draw(rt, "target")
+	file := d.newFile(rt)
+	d.add(v, target, file, d.Push(v.client, target, file))
+}
+
+func (d *deltaDoors) newFile(rt *rapid.T) []byte {
+	d.made++
+	file, err := versionFile(d.made)
+	check(rt, err)
+	return file
+}
+
+// add adds a pushed snapshot to the model.
+func (d *deltaDoors) add(v *visitor, target string, file []byte, s api.Snapshot) {
+	t := &thing{Snapshot: s, org: v.caller.Org, owner: v.caller.User, log: map[string]string{},
+		grants: map[snap.Audience]time.Time{snap.AudienceOf(snap.KindAdmins, v.caller.Org.ID): {}}}
+	if v.caller.User != nil {
+		t.grants[snap.AudienceOf(snap.KindUser, v.caller.User.ID)] = time.Time{}
+	} else {
+		t.grants[snap.AudienceOf(snap.KindKeys, v.caller.Org.ID)] = time.Time{}
+	}
+	d.target[t], d.file[t], d.things = target, file, append(d.things, t)
+}
+
+// mayPush is the code for a visitor who wants to push; empty if they may.
+func (d *deltaDoors) mayPush(v *visitor) snap.Code {
+	if v.disabled || v.caller.Principal() == 0 {
+		return snap.CodeUnauthenticated
+	}
+	return refused(v, snap.ActPush, snap.Snapshot{})
+}
+
+// usable is the rule for a base: the visitor may pull it, and it is of the same target and
+// organization.
+func (d *deltaDoors) usable(v *visitor, base *thing, target string, org snap.OrgRef) bool {
+	return d.may(v, base, snap.ActPull) == "" && d.target[base] == target && base.org.ID == org.ID
+}
+
+// tryDeltas tries, for everybody, to pull one delta and all deltas whose URLs they got before.
+func (d *deltaDoors) tryDeltas(rt *rapid.T) {
+	if len(d.things) == 0 {
+		return
+	}
+	for _, v := range d.people {
+		d.tryPull(rt, v, rapid.SampledFrom(d.things).Draw(rt, "base"), rapid.SampledFrom(d.things).Draw(rt, "result"))
+	}
+	for _, p := range d.pulls {
+		d.tryBytes(rt, p)
+	}
+}
+
+// tryPull asks for a delta, and if there is none, the same about a base that does not exist.
+func (d *deltaDoors) tryPull(rt *rapid.T, v *visitor, base, result *thing) {
+	path := "/snapshots/" + result.ID + "/pull-delta"
+	got := d.ask(rt, v, path, `{"have":["`+base.ID+`"]}`)
+	want := d.may(v, result, snap.ActPull)
+	if want != "" {
+		never := d.ask(rt, v, "/snapshots/"+snap.NewSnapshotID()+"/pull-delta", `{"have":["`+base.ID+`"]}`)
+		if want == snap.CodeNotFound {
+			same(rt, "a delta to a hidden snapshot", v, got, never)
+		}
+		if !strings.Contains(got, `"`+string(want)+`"`) {
+			rt.Fatalf("a delta to %s for %s answers %s, want %s", result.ID, v.name(), got, want)
+		}
+		return
+	}
+	if base == result || !d.usable(v, base, d.target[result], result.org) {
+		never := d.ask(rt, v, path, `{"have":["`+snap.NewSnapshotID()+`"]}`)
+		same(rt, "a delta from a base of no use", v, got, never)
+		return
+	}
+	var offer api.DeltaOffer
+	_, text, _ := strings.Cut(got, "\n\n")
+	check(rt, json.Unmarshal([]byte(text), &offer))
+	if offer.Base != base.ID || offer.URL == "" {
+		rt.Fatalf("a delta to %s for %s is not offered: %s", result.ID, v.name(), got)
+	}
+	p := deltaPull{v, base, result, offer}
+	d.pulls = append(d.pulls, p)
+	status, bytesOf := d.fetch(rt, p)
+	made, err := appliedTo(d.file[base], bytesOf)
+	if status != http.StatusOK || err != nil || !bytes.Equal(made, d.file[result]) {
+		rt.Fatalf("the delta to %s for %s: status %d, %v", result.ID, v.name(), status, err)
+	}
+}
+
+// ask sends a request and returns the whole answer but for its date.
+func (d *deltaDoors) ask(rt *rapid.T, v *visitor, path, body string) string {
+	req, err := http.NewRequest(http.MethodPost, d.URL+api.MountAgent+path, strings.NewReader(body))
+	check(rt, err)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("X-Request-Id", "test")
+	if v.secret != "" {
+		req.Header.Set("Authorization", "Bearer "+v.secret)
+	}
+	res, text := d.do(rt, req)
+	res.Header.Del("Date")
+	var head bytes.Buffer
+	check(rt, res.Header.Write(&head))
+	return fmt.Sprintf("%d\n%s\n\n%s", res.StatusCode, head.String(), text)
+}
+
+func (d *deltaDoors) do(rt *rapid.T, req *http.Request) (*http.Response, []byte) {
+	res, err := inside{d.Service.Handler()}.RoundTrip(req)
+	check(rt, err)
+	text, err := io.ReadAll(res.Body)
+	check(rt, err)
+	return res, text
+}
+
+func (d *deltaDoors) fetch(rt *rapid.T, p deltaPull) (int, []byte) {
+	req, err := http.NewRequest(http.MethodGet, p.offer.URL, nil)
+	check(rt, err)
+	res, text := d.do(rt, req)
+	return res.StatusCode, text
+}
+
+// tryBytes fetches a delta by a URL of some time before.
+func (d *deltaDoors) tryBytes(rt *rapid.T, p deltaPull) {
+	want := http.StatusOK
+	switch {
+	case !d.clock.Now().Before(*p.offer.Expires):
+		want = http.StatusForbidden
+	case !d.sees(p.who, p.base) || !d.sees(p.who, p.result):
+		want = http.StatusNotFound
+	}
+	if status, _ := d.fetch(rt, p); status != want {
+		rt.Fatalf("the delta from %s to %s for %s: status %d, want %d", p.base.ID, p.result.ID, p.who.name(), status,
+			want)
+	}
+}
+
+// begin lets somebody begin a push and announce a delta from any snapshot.
+func (d *deltaDoors) begin(rt *rapid.T) {
+	if len(d.things) == 0 || len(d.things) == 5 {
+		rt.Skip("no base, or enough")
+	}
+	v := rapid.SampledFrom(d.people).Draw(rt, "who")
+	base := rapid.SampledFrom(d.things).Draw(rt, "base")
+	p := deltaPush{who: v, base: base, file: d.newFile(rt)}
+	plan, err := v.client.Push(context.Background(), pushOf("shop", p.file))
+	if want := d.mayPush(v); want != "" {
+		if snap.CodeOf(err) != want {
+			rt.Fatalf("%s pushes: %v, want %s", v.name(), err, want)
+		}
+		return
+	}
+	check(rt, err)
+	if p.delta, err = betweenFiles(d.file[base], p.file); err != nil {
+		rt.Fatal(err)
+	}
+	p.id = plan.ID
+	path := "/snapshots/" + plan.ID + "/delta"
+	body := func(base string) string { return fmt.Sprintf(`{"base":%q,"size":%d}`, base, len(p.delta)) }
+	other := rapid.SampledFrom(d.people).Draw(rt, "somebody else")
+	if other != v && d.mayPush(other) == "" && (other.caller.User != nil || v.caller.User != nil) {
+		same(rt, "a delta for a push of somebody else", other, d.ask(rt, other, path, body(base.ID)),
+			d.ask(rt, other, "/snapshots/"+snap.NewSnapshotID()+"/delta", body(base.ID)))
+	}
+	got := d.ask(rt, v, path, body(base.ID))
+	if !d.usable(v, base, "shop", v.caller.Org) {
+		same(rt, "a push from a base of no use", v, got, d.ask(rt, v, path, body(snap.NewSnapshotID())))
+		check(rt, v.client.AbortUpload(context.Background(), plan.ID))
+		return
+	}
+	_, text, _ := strings.Cut(got, "\n\n")
+	check(rt, json.Unmarshal([]byte(text), &p.place))
+	if p.place.URL == "" {
+		rt.Fatalf("%s may push a delta from %s: %s", v.name(), base.ID, got)
+	}
+	d.pushes = append(d.pushes, p)
+}
+
+// send sends a delta that was announced at some time before, and completes its push.
+func (d *deltaDoors) send(rt *rapid.T) {
+	if len(d.pushes) == 0 || d.pushes[len(d.pushes)-1].id == "" || len(d.things) == 5 {
+		rt.Skip("nothing begun, or enough")
+	}
+	p := &d.pushes[len(d.pushes)-1]
+	v, id := p.who, p.id
+	want := http.StatusNoContent
+	switch {
+	case !d.clock.Now().Before(p.place.Expires):
+		want = http.StatusForbidden
+	case v.disabled:
+		want = http.StatusNotFound
+	case d.mayPush(v) != "":
+		want = http.StatusForbidden
+	case !d.usable(v, p.base, "shop", v.caller.Org):
+		want = http.StatusNotFound
+	}
+	req, err := http.NewRequest(http.MethodPut, p.place.URL, bytes.NewReader(p.delta))
+	check(rt, err)
+	if res, text := d.do(rt, req); res.StatusCode != want {
+		rt.Fatalf("the delta of %s from %s: status %d %s, want %d", v.name(), p.base.ID, res.StatusCode, text, want)
+	}
+	if p.id = ""; want != http.StatusNoContent {
+		return
+	}
+	done, err := v.client.Complete(context.Background(), id)
+	check(rt, err)
+	if done.SHA256 != sumOf(p.file) {
+		rt.Fatalf("the push has the checksum %s", done.SHA256)
+	}
+	d.add(v, "shop", p.file, done)
 }

@@ -35,6 +35,7 @@ type visitor struct {
 	caller   snap.Caller
 	groups   []string // of a user, by ID; kept while they are unknown
 	disabled bool
+	secret   string
 	client   *api.Client
 }
 
@@ -111,7 +112,7 @@ func (b *building) withKey(rt *rapid.T, v *visitor, spec auth.KeySpec) *visitor 
 	secret, _, err := b.Service.Auth().NewKey(context.Background(), spec)
 	check(rt, err)
 	v.caller.Credential.Kind = spec.Kind
-	v.client = b.clientOf(rt, secret)
+	v.secret, v.client = secret, b.clientOf(rt, secret)
 	return v
 }
 
