@@ -89,6 +89,9 @@ func (f *Folder) Put(ctx context.Context, key string, r io.Reader, size int64, s
 	if err := checkKey(key); err != nil {
 		return err
 	}
+	if err := f.requireRoom(size); err != nil {
+		return err
+	}
 	path := f.object(key)
 	if err := makeDir(filepath.Dir(path)); err != nil {
 		return diskError("write the object", err)

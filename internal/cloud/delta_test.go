@@ -338,7 +338,7 @@ func TestDeltaDoorsAreTheAccessRule(t *testing.T) {
 	histories, all := 0, chosen("rapid.checks")
 	pulls, pushes := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
-		if histories++; histories > 2*fewHistories && !all {
+		if histories++; histories > fewHistories && !all {
 			return
 		}
 		d := &deltaDoors{building: newBuilding(rt, c, clock, histories), target: map[*thing]string{},

@@ -15,6 +15,7 @@ import (
 	"snap/internal/archive"
 	"snap/internal/blob"
 	"snap/internal/delta"
+	"snap/internal/disk"
 	"snap/internal/store"
 )
 
@@ -26,8 +27,10 @@ type deltas struct {
 	dir    string
 	making blob.Tasks
 	busy   chan struct{} // one place for each piece of work at a time
+	leave  int64         // bytes of the disk that stay free
 
 	mu      sync.Mutex
+	writing int64                // bytes of the files that are being written
 	useless map[string]time.Time // deltas that are no smaller than the file, by name
 }
 
@@ -42,7 +45,8 @@ const (
 // openDeltas opens the cache: next to the objects of a folder, else in a temporary folder. It
 // removes what an earlier process left.
 func openDeltas(c Config, blobs blob.Store, now func() time.Time) (*deltas, error) {
-	d := &deltas{blobs: blobs, now: now, busy: make(chan struct{}, deltaWorkers), useless: map[string]time.Time{}}
+	d := &deltas{blobs: blobs, now: now, busy: make(chan struct{}, deltaWorkers), leave: c.Limits.diskReserve(),
+		useless: map[string]time.Time{}}
 	var err error
 	if c.Blob.URL == "" {
 		d.dir = filepath.Join(c.DataDir, "deltas")
@@ -72,6 +76,29 @@ func (d *deltas) enter() (leave func(), err error) {
 	}
 }
 
+// room reserves space for a file of this many bytes, until release is called. It removes old deltas
+// to make room, and fails with errNoDelta if the disk reserve would still be used.
+func (d *deltas) room(bytes int64) (release func(), err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.sweep(bytes); !d.fits(bytes) {
+		return nil, errNoDelta
+	}
+	d.writing += bytes
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.writing -= bytes
+	}, nil
+}
+
+// fits reports whether a file of this many bytes leaves enough of the disk free. The caller holds
+// mu.
+func (d *deltas) fits(bytes int64) bool {
+	free, known := disk.Free(d.dir)
+	return !known || bytes+d.writing <= free-d.leave
+}
+
 // open opens a snapshot's file for random access. An object that is not on this machine is copied
 // first.
 func (d *deltas) open(ctx context.Context, b store.Bytes) (r *archive.Reader, done func(), err error) {
@@ -82,6 +109,11 @@ func (d *deltas) open(ctx context.Context, b store.Bytes) (r *archive.Reader, do
 	file, here := object.(*os.File)
 	if !here {
 		defer object.Close()
+		release, err := d.room(b.Size)
+		if err != nil {
+			return nil, nil, err
+		}
+		defer release()
 		if file, err = os.CreateTemp(d.dir, "copy-*"); err != nil {
 			return nil, nil, err
 		}
@@ -126,8 +158,8 @@ func (d *deltas) rebuild(ctx context.Context, u store.Upload, base store.Bytes, 
 	err = d.blobs.Put(ctx, u.Blob, from, u.Size, u.SHA256)
 	from.CloseWithError(errNoDelta)
 	applying.Wait()
-	if err == nil {
-		return nil
+	if err == nil || errors.Is(applied, errNoDelta) { // the object store failed first
+		return err
 	}
 	return errors.Join(applied, err)
 }
@@ -177,7 +209,6 @@ func (d *deltas) make(ctx context.Context, name string, base, result store.Bytes
 		return err
 	}
 	defer leave()
-	d.sweep()
 	old, done, err := d.open(ctx, base)
 	if err != nil {
 		return err
@@ -188,12 +219,17 @@ func (d *deltas) make(ctx context.Context, name string, base, result store.Bytes
 		return err
 	}
 	defer done()
+	limit := min(result.Size/5*4, deltaSpace/4)
+	release, err := d.room(limit)
+	if err != nil {
+		return err
+	}
+	defer release()
 	making, err := os.CreateTemp(d.dir, "making-*")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(making.Name()) // fails after it got its name
-	limit := min(result.Size/5*4, deltaSpace/4)
 	_, err = delta.Write(ctx, making, old, now, fileOf(base), fileOf(result), limit)
 	err = errors.Join(err, making.Close())
 	code := snap.CodeOf(err)
@@ -209,10 +245,9 @@ func (d *deltas) make(ctx context.Context, name string, base, result store.Bytes
 	return os.Rename(making.Name(), filepath.Join(d.dir, name))
 }
 
-// sweep removes old deltas, and the oldest ones when there are too many.
-func (d *deltas) sweep() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+// sweep removes old deltas, and the oldest ones when there are too many or a file of this many bytes
+// does not fit. The caller holds mu.
+func (d *deltas) sweep(bytes int64) {
 	before := d.now().Add(-deltaKept)
 	for name, at := range d.useless {
 		if at.Before(before) {
@@ -232,7 +267,7 @@ func (d *deltas) sweep() {
 	}
 	slices.SortFunc(files, func(a, b os.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
 	for _, f := range files {
-		if total <= deltaSpace && f.ModTime().After(before) {
+		if total <= deltaSpace && f.ModTime().After(before) && d.fits(bytes) {
 			break
 		}
 		os.Remove(filepath.Join(d.dir, f.Name()))

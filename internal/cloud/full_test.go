@@ -87,6 +87,40 @@ func TestAccessIsTakenAwayOnAFullDisk(t *testing.T) {
 	}
 }
 
+// TestDeltasLeaveTheReserve: deltas and the files that are rebuilt from them do not use the disk
+// reserve. With room again, they are made.
+func TestDeltasLeaveTheReserve(t *testing.T) {
+	t.Parallel()
+	small := servertest.SmallDisk(t, 64<<20)
+	const reserve = 32 << 20
+	c := cloudtest.Start(t, cloudtest.Options{DataDir: filepath.Join(small, "data"),
+		Config: func(o *cloud.Config) { o.Limits.DiskReserve = reserve }})
+	mia, base, result := c.As("mia@acme.test"), version(t, 0), version(t, 1)
+	id, next := c.Push(mia, "shop", base).ID, c.Push(mia, "shop", result).ID
+	third := version(t, 2)
+	d := deltaBetween(t, base, third)
+	push, place, err := beginDelta(t, mia, "shop", third, d, id)
+	must(t, err)
+	ballast := servertest.FillDisk(t, small, reserve+uint64(len(base))/2)
+	offer, err := mia.PullDelta(t.Context(), next, api.DeltaRequest{Have: []string{id}})
+	if err != nil || offer.URL != "" {
+		t.Errorf("a delta uses the reserve: %+v %v", offer, err)
+	}
+	if status := put(t, place.URL, d); status != http.StatusInsufficientStorage {
+		t.Errorf("a rebuilt file uses the reserve: %d", status)
+	}
+	must(t, os.Remove(ballast))
+	offer, err = mia.PullDelta(t.Context(), next, api.DeltaRequest{Have: []string{id}})
+	if err != nil || offer.URL == "" {
+		t.Errorf("with room again, there is no delta: %+v %v", offer, err)
+	}
+	if status := put(t, place.URL, d); status != http.StatusNoContent {
+		t.Errorf("with room again, the delta is refused: %d", status)
+	}
+	_, err = mia.Complete(t.Context(), push)
+	must(t, err)
+}
+
 // fillDisk writes until there is no room for another byte.
 func fillDisk(t *testing.T, path string) {
 	t.Helper()

@@ -3,13 +3,17 @@ package local
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
+	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +21,7 @@ import (
 	"snap/api"
 	"snap/internal/archive"
 	"snap/internal/cloudtest"
+	"snap/internal/servertest"
 )
 
 // machine returns an agent with an empty configuration and no snapshots.
@@ -436,5 +441,168 @@ func wantHint(t *testing.T, err error, says string) {
 	var e *snap.Error
 	if !errors.As(err, &e) || e.Code != snap.CodeInterrupted || !strings.Contains(e.Hint, says) {
 		t.Fatalf("error %#v, want interrupted with a hint that says %q", err, says)
+	}
+}
+
+// TestPushAndPullByDelta: between real snapshots of each engine, and with each object store, only
+// what changed is transferred. With a damaged base, an interrupted delta or an older service, the
+// whole file is.
+func TestPushAndPullByDelta(t *testing.T) {
+	t.Parallel()
+	for _, server := range diffServers() {
+		for _, objects := range []string{"folder", "s3"} {
+			if server.name == "mariadb" && objects == "s3" {
+				continue // nothing there depends on the engine
+			}
+			t.Run(server.name+" "+objects, func(t *testing.T) {
+				t.Parallel()
+				var options cloudtest.Options
+				if objects == "s3" {
+					options.BlobURL = servertest.S3(t)
+				}
+				accident := &atomic.Value{}
+				accident.Store("")
+				options.Wrap = func(next http.Handler) http.Handler { return accidents{next, accident} }
+				w := &deltaWorld{t: t, shop: newShop(t), there: machine(t), client: cloudtest.Start(t,
+					options).As("alice@acme.test")}
+				url, dsn := server.url(t, w.dir)
+				w.open(server.driver, url, dsn)
+				w.live(accident)
+			})
+		}
+	}
+}
+
+// accidents is a service whose deltas end in the middle, or an older service without deltas.
+type accidents struct {
+	next http.Handler
+	kind *atomic.Value
+}
+
+func (a accidents) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	bytesOf := strings.HasPrefix(r.URL.Path, "/blobs/deltas/")
+	switch kind := a.kind.Load(); {
+	case kind == "older" && strings.HasSuffix(r.URL.Path, "delta"):
+		r.URL.Path = "/unknown"
+	case kind == "cut" && bytesOf && r.Method == http.MethodGet:
+		w.Header().Set("Content-Length", "9999")
+		_, _ = w.Write([]byte("\x89SNAD"))
+		panic(http.ErrAbortHandler)
+	case kind == "cut" && bytesOf:
+		_, _ = io.CopyN(io.Discard, r.Body, 100)
+		panic(http.ErrAbortHandler)
+	}
+	a.next.ServeHTTP(w, r)
+}
+
+// deltaWorld is a database, and the machines of two colleagues.
+type deltaWorld struct {
+	t *testing.T
+	shop
+	there  *Agent
+	client *api.Client
+	db     *sql.DB
+	random *rand.Rand
+	rows   int
+}
+
+func (w *deltaWorld) open(driver, url, dsn string) {
+	w.t.Helper()
+	var err error
+	if w.db, err = sql.Open(driver, dsn); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { w.db.Close() })
+	w.random = rand.New(rand.NewPCG(5, 5))
+	runAll(w.t, w.db, []string{"CREATE TABLE visit (id int PRIMARY KEY, token varchar(80), note varchar(80))"})
+	w.insert(9000)
+	if err := w.AddTarget(Target{Name: "visits", Source: url}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *deltaWorld) insert(n int) {
+	var values []string
+	for range n {
+		w.rows++
+		values = append(values, fmt.Sprintf("(%d, '%016x%016x', 'old')", w.rows, w.random.Uint64(), w.random.Uint64()))
+	}
+	runAll(w.t, w.db, []string{"INSERT INTO visit VALUES " + strings.Join(values, ", ")})
+}
+
+// move builds a snapshot, pushes it and pulls it elsewhere. It returns the bytes transferred.
+func (w *deltaWorld) move() (built Snapshot, pushed PushResult, pulled PullResult) {
+	w.t.Helper()
+	built, err := w.Build(w.t.Context(), "visits", BuildOptions{}, nil)
+	if err == nil {
+		pushed, err = w.Push(w.t.Context(), w.client, "visits", PushOptions{}, nil)
+	}
+	if err == nil {
+		pulled, err = w.there.Pull(w.t.Context(), w.client, "visits", PullOptions{}, nil)
+	}
+	if err == nil {
+		_, err = w.there.Verify(w.t.Context(), built.Name, nil)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if pulled.Snapshot.SHA256 != built.SHA256 {
+		w.t.Fatalf("%s was pulled as another file", built.Name)
+	}
+	left, _ := filepath.Glob(filepath.Join(w.there.snapshotsDir("visits"), "*"+partSuffix))
+	if len(left) > 0 {
+		w.t.Errorf("the pull left %v", left)
+	}
+	return built, pushed, pulled
+}
+
+func (w *deltaWorld) live(accident *atomic.Value) {
+	t := w.t
+	built, pushed, pulled := w.move()
+	if pushed.Moved != built.Size || pulled.Moved != built.Size || built.Size < deltaLeast {
+		t.Fatalf("the first transfer moves %d and %d bytes of %d", pushed.Moved, pulled.Moved, built.Size)
+	}
+	change := func() {
+		runAll(t, w.db, []string{"UPDATE visit SET note = 'new' WHERE id % 500 = 7",
+			"DELETE FROM visit WHERE id % 900 = 1"})
+		w.insert(90)
+	}
+	change()
+	before := built.Name
+	built, pushed, pulled = w.move()
+	if pushed.Base != before || pushed.Unchanged || pushed.Moved > built.Size/3 || pulled.Moved > built.Size/3 {
+		t.Errorf("after a change, %d and %d bytes of %d are moved: %+v", pushed.Moved, pulled.Moved, built.Size, pushed)
+	}
+	before = built.Name
+	if built, pushed, pulled = w.move(); !pushed.Unchanged || pushed.Base != before || pushed.Moved > 64<<10 ||
+		pulled.Moved > 64<<10 {
+		t.Errorf("with no change, %d and %d bytes are moved: %+v", pushed.Moved, pulled.Moved, pushed)
+	}
+	for _, kind := range []string{"cut", "older"} {
+		accident.Store(kind)
+		change()
+		built, pushed, pulled = w.move()
+		if pushed.Base != "" || pushed.Moved != built.Size || pulled.Moved != built.Size {
+			t.Errorf("%s: %d and %d bytes of %d are moved: %+v", kind, pushed.Moved, pulled.Moved, built.Size, pushed)
+		}
+	}
+	accident.Store("")
+	change()
+	all, err := w.there.Snapshots("visits")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range all {
+		content, err := os.ReadFile(s.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		content[len(content)/2] ^= 1
+		if err := os.WriteFile(s.Path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if built, pushed, pulled = w.move(); pushed.Base == "" || pulled.Moved != built.Size {
+		t.Errorf("with a damaged base, %d and %d bytes of %d are moved", pushed.Moved, pulled.Moved, built.Size)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"snap"
 	"snap/api"
 	"snap/internal/archive"
@@ -237,11 +239,17 @@ func applyDelta(ctx context.Context, r io.Reader, base Snapshot, wanted api.Snap
 		return err
 	}
 	defer old.Close()
-	making, err := os.CreateTemp(filepath.Dir(path), ".delta-*")
+	sweepParts(filepath.Dir(path)) // a killed pull may have left a file of this name
+	making, err := os.OpenFile(path+partSuffix, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return fmt.Errorf("write the snapshot: %w", err)
 	}
 	defer os.Remove(making.Name()) // fails after it has become the snapshot
+	lock := flock.New(making.Name(), flock.SetFlag(os.O_RDWR))
+	defer lock.Close()
+	if locked, err := lock.TryLock(); err != nil || !locked {
+		return errors.Join(errors.New("cannot lock the snapshot"), err, making.Close())
+	}
 	out := bufio.NewWriterSize(making, 1<<20)
 	if err = delta.Apply(ctx, out, h, old, in); err == nil {
 		err = out.Flush()

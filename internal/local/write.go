@@ -25,8 +25,8 @@ import (
 	"snap/internal/schema"
 )
 
-// partSuffix ends the name of a file that a build is writing. The file is locked meanwhile, so that
-// the remains of a killed build can be recognized.
+// partSuffix ends the name of a file that a build, or a pull by delta, is writing. The file is
+// locked meanwhile, so that the remains of a killed command can be recognized.
 const partSuffix = ".building"
 
 // draft describes a snapshot to be made: its properties, except those known only from the dump, and
