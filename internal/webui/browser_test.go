@@ -2,13 +2,16 @@ package webui
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
@@ -114,12 +117,32 @@ func (b *tab) open(path string) {
 
 func (b *tab) click(selector string) {
 	b.t.Helper()
-	b.run(chromedp.Click(chromedp.CSS(selector)))
+	b.input(chromedp.Click(chromedp.CSS(selector)))
 }
 
 func (b *tab) keys(selector, text string) {
 	b.t.Helper()
-	b.run(chromedp.SendKeys(chromedp.CSS(selector), text))
+	b.input(chromedp.SendKeys(chromedp.CSS(selector), text))
+}
+
+// input sends input to an element. It tries again when an event of the page replaced the element
+// after it was found: then nothing was sent.
+func (b *tab) input(action chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	err := chromedp.Do(b.ctx, action)
+	for detached(err) {
+		err = chromedp.Do(b.ctx, action)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// detached reports whether a browser refused an action because its element is no longer in the page.
+func detached(err error) bool {
+	var refused *cdproto.Error
+	return errors.As(err, &refused) && slices.Contains([]string{"Could not find node with given id",
+		"No node with given id found", "Node is detached from document"}, refused.Message)
 }
 
 // until waits for a condition in the page, an expression of JavaScript; one
