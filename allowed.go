@@ -22,7 +22,7 @@ const (
 	ActShareOrg   Action = "share_org"   // list or change its cross-org shares
 	ActDecline    Action = "decline"     // end a share that another organization made with the caller's
 	ActExplain    Action = "explain"     // ask who can see it, and why
-	ActReadGroups Action = "read_groups" // list the organization's groups and members
+	ActReadGroups Action = "read_groups" // list the organization's groups, members and certificate keys
 	ActAdminister Action = "administer"  // read the audit log, manage others' keys, channels, retention, webhooks
 )
 

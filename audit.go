@@ -56,11 +56,15 @@ const (
 	// and keys were ended.
 	AuditUserLeft AuditAction = "user.left"
 	// AuditUserPruned records that the account of a user who left long ago was deleted.
-	AuditUserPruned   AuditAction = "user.pruned"
-	AuditKeyMade      AuditAction = "key.created"
-	AuditKeyRevoked   AuditAction = "key.revoked"
-	AuditSessionBegan AuditAction = "session.started"
-	AuditSessionEnded AuditAction = "session.ended"
+	AuditUserPruned AuditAction = "user.pruned"
+	AuditKeyMade    AuditAction = "key.created"
+	AuditKeyRevoked AuditAction = "key.revoked"
+	// AuditCertificateKeyAdded and AuditCertificateKeyRevoked record which keys' certificates the
+	// organization accepts.
+	AuditCertificateKeyAdded   AuditAction = "certificate_key.added"
+	AuditCertificateKeyRevoked AuditAction = "certificate_key.revoked"
+	AuditSessionBegan          AuditAction = "session.started"
+	AuditSessionEnded          AuditAction = "session.ended"
 	// AuditTokenReused records that a refresh token was used again after it had been replaced. Its
 	// session was ended.
 	AuditTokenReused AuditAction = "session.token_reused"
@@ -74,8 +78,8 @@ func AuditActions() []AuditAction {
 		AuditOrgClosed, AuditOrgOpened, AuditPolicy, AuditConfigured,
 		AuditChannelMade, AuditChannelGone, AuditOverdue, AuditRetention, AuditWebhookMade, AuditWebhookGone,
 		AuditWebhookDisabled, AuditWebhookEnabled, AuditWebhookRotated,
-		AuditUserChanged, AuditUserLeft, AuditUserPruned, AuditKeyMade, AuditKeyRevoked, AuditSessionBegan,
-		AuditSessionEnded, AuditTokenReused,
+		AuditUserChanged, AuditUserLeft, AuditUserPruned, AuditKeyMade, AuditKeyRevoked,
+		AuditCertificateKeyAdded, AuditCertificateKeyRevoked, AuditSessionBegan, AuditSessionEnded, AuditTokenReused,
 	}
 }
 
@@ -114,12 +118,13 @@ type AuditDetail struct {
 	Channel      int64      `json:"channel,omitempty"`   // ID of the channel that shared the snapshot
 	KeepLast     int        `json:"keep_last,omitempty"` // the retention rule's, as KeepDays
 	KeepDays     int        `json:"keep_days,omitempty"`
-	URL          string     `json:"url,omitempty"`     // of the webhook
-	Webhook      int64      `json:"webhook,omitempty"` // ID of the webhook
-	Reason       string     `json:"reason,omitempty"`  // why it was disabled
-	Issuer       string     `json:"issuer,omitempty"`  // of the CI system's token that a key was given for
-	Subject      string     `json:"subject,omitempty"` // of that token
-	Rule         string     `json:"rule,omitempty"`    // fingerprint of the trust rule that gave the key; Name has its name
+	PublicKey    string     `json:"public_key,omitempty"` // the key whose certificates are accepted, or refused now
+	URL          string     `json:"url,omitempty"`        // of the webhook
+	Webhook      int64      `json:"webhook,omitempty"`    // ID of the webhook
+	Reason       string     `json:"reason,omitempty"`     // why it was disabled
+	Issuer       string     `json:"issuer,omitempty"`     // of the CI system's token that a key was given for
+	Subject      string     `json:"subject,omitempty"`    // of that token
+	Rule         string     `json:"rule,omitempty"`       // fingerprint of the trust rule that gave the key; Name has its name
 	// Settings are the changed settings of the configuration, by name.
 	Settings []SettingChange `json:"settings,omitempty"`
 }

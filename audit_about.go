@@ -18,6 +18,7 @@ func (e AuditEntry) About(moment func(time.Time) string, size func(int64) string
 	}
 	about := cmp.Or(d.Name, d.Target, d.User, d.URL)
 	say(about != "", "%s", about)
+	say(d.PublicKey != "", "%s", d.PublicKey)
 	say(d.OrgWide, "org-wide")
 	say(d.Group != "", "group %s", d.Group)
 	say(d.Organization != "", "organization %s", d.Organization)

@@ -75,7 +75,7 @@ var house = map[string]struct {
 		".", "internal/schema", "internal/engine", "internal/personal", "internal/disk",
 	}},
 	"internal/personal":    {client, nil},
-	"internal/certificate": {client, []string{"."}},
+	"internal/certificate": {both, []string{"."}},
 	"internal/archive":     {both, []string{".", "internal/schema"}},
 	"internal/delta":       {both, []string{".", "internal/archive"}},
 	"internal/transfer":    {client, []string{".", "api", "internal/disk"}},
@@ -95,7 +95,7 @@ var house = map[string]struct {
 	"internal/cloud": {server, []string{
 		".", "api", "internal/auditlog", "internal/auth", "internal/limit", "internal/loadcontrol", "internal/signin",
 		"internal/store", "internal/blob", "internal/disk", "internal/look", "internal/scim", "internal/card",
-		"internal/console", "internal/archive", "internal/delta",
+		"internal/console", "internal/archive", "internal/delta", "internal/certificate",
 	}},
 	// It does not import the store: its pages are made from answers of the API alone.
 	"internal/console":     {server, []string{".", "api", "internal/auth", "internal/look"}},
@@ -106,7 +106,7 @@ var house = map[string]struct {
 	"internal/signin": {server, []string{
 		".", "internal/auth", "internal/store", "internal/look",
 	}},
-	"internal/store": {server, []string{".", "internal/auditlog", "internal/disk"}},
+	"internal/store": {server, []string{".", "internal/auditlog", "internal/certificate", "internal/disk"}},
 
 	// The service builds the audit log's tree with it, and snapcli verifies it.
 	"internal/auditlog": {both, nil},

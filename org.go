@@ -17,6 +17,9 @@ type Policy struct {
 	// Unsanitized is the rule for sharing a snapshot that is not sanitized; empty means
 	// [UnsanitizedAllow].
 	Unsanitized UnsanitizedShares
+	// Requires names the proof that a snapshot needs before it is shared with any recipient; empty
+	// means none.
+	Requires ShareRequirement `json:",omitempty"`
 	// MaxCrossOrgExpiry is the longest time a cross-org share may last. Zero sets no limit and
 	// allows shares that never expire.
 	MaxCrossOrgExpiry time.Duration
@@ -46,9 +49,18 @@ func (u UnsanitizedShares) Valid() bool {
 	return false
 }
 
+// ShareRequirement is the proof that a snapshot needs before it is shared.
+type ShareRequirement string
+
+// RequireCertificate requires a valid certificate by a key that the organization registered.
+const RequireCertificate ShareRequirement = "certificate"
+
+// Valid reports whether r is a requirement or empty.
+func (r ShareRequirement) Valid() bool { return r == "" || r == RequireCertificate }
+
 // CheckShares returns an error when a snapshot of this type may not be shared with these
 // recipients: of code policy_refused, or of code confirmation_required when the caller must confirm
-// the share first.
+// the share first. The snapshot's certificate is checked by [Policy.CheckCertificate].
 func (p Policy) CheckShares(t Type, with Shares, confirmed bool, now time.Time) error {
 	if with.OrgWide || len(with.Orgs) > 0 {
 		if err := p.checkType(t); err != nil {
@@ -57,6 +69,11 @@ func (p Policy) CheckShares(t Type, with Shares, confirmed bool, now time.Time) 
 	}
 	if len(with.Orgs) > 0 {
 		if err := p.checkExpiry(with.Expires, now); err != nil {
+			return err
+		}
+	}
+	if t != TypeSanitized {
+		if err := p.CheckCertificate(Certificate{State: CertificateMissing}); err != nil {
 			return err
 		}
 	}

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -273,9 +275,20 @@ func (c *Client) Delete(ctx context.Context, id string) error {
 }
 
 // Push begins a push. If the caller has already begun or completed the same push, it returns that
-// one.
+// one. A service of an earlier release gets no certificate.
 func (c *Client) Push(ctx context.Context, r PushRequest) (UploadPlan, error) {
-	return call[UploadPlan](ctx, c, http.MethodPost, "/snapshots", r)
+	plan, err := call[UploadPlan](ctx, c, http.MethodPost, "/snapshots", r)
+	var refused *snap.Error
+	if errors.As(err, &refused) && slices.Contains(refused.Fields, unknownCertificate()) {
+		r.Certificate = nil
+		return call[UploadPlan](ctx, c, http.MethodPost, "/snapshots", r)
+	}
+	return plan, err
+}
+
+// unknownCertificate is the complaint of a service that takes no certificates.
+func unknownCertificate() snap.FieldError {
+	return snap.FieldError{Field: "certificate", Detail: "unexpected property"}
 }
 
 // Parts signs upload URLs of parts and returns which parts are already stored.

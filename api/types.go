@@ -7,6 +7,7 @@
 package api
 
 import (
+	"encoding/json"
 	"time"
 
 	"snap"
@@ -50,6 +51,8 @@ type Snapshot struct {
 	Outside      bool        `json:"shared_outside" doc:"shared with another organization now; disclosed only to its owner and to owners and admins"`
 	Warning      string      `json:"warning,omitempty" doc:"in the answer to a share of a snapshot that is not sanitized: who can now see its data"`
 	Can          *Can        `json:"can,omitempty" doc:"what the caller may do with it; only in the answer for a single snapshot"`
+
+	Certificate *CertificateState `json:"certificate,omitempty" doc:"only in the answer for a single snapshot; absent if it has none"`
 }
 
 // Can says which actions the caller may take on one snapshot.
@@ -201,6 +204,8 @@ type PushRequest struct {
 	Engine snap.Engine `json:"engine" enum:"postgres,mysql,sqlite" example:"postgres"`
 	Size   int64       `json:"size" minimum:"1" example:"1048576"`
 	SHA256 string      `json:"sha256" pattern:"^[0-9a-f]{64}$" example:"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"`
+
+	Certificate json.RawMessage `json:"certificate,omitempty" doc:"how it was sanitized: an in-toto statement in a DSSE envelope, at most 32 KiB"`
 }
 
 // UploadPlan answers a push: how to upload the bytes. When Exists is set, the caller has already
@@ -238,6 +243,8 @@ type DeltaOffer struct {
 	URL     string     `json:"url,omitempty" doc:"presigned URL of the delta; supports ranges"`
 	Expires *time.Time `json:"expires_at,omitempty"`
 	Making  bool       `json:"making" doc:"the service is still making the delta; ask again"`
+
+	Certificate json.RawMessage `json:"certificate,omitempty" doc:"of the snapshot, as its pusher sent it"`
 }
 
 // PartRef names a part that is in the object store. Numbers count from 1.
@@ -277,9 +284,10 @@ type SignedURL struct {
 
 // PullResponse answers a pull: the snapshot's size and checksum, and where to get it.
 type PullResponse struct {
-	Snapshot Snapshot  `json:"snapshot"`
-	URL      string    `json:"url" doc:"presigned URL; supports ranges"`
-	Expires  time.Time `json:"expires_at"`
+	Snapshot    Snapshot        `json:"snapshot"`
+	URL         string          `json:"url" doc:"presigned URL; supports ranges"`
+	Expires     time.Time       `json:"expires_at"`
+	Certificate json.RawMessage `json:"certificate,omitempty" doc:"as its pusher sent it; check it against keys that you trust"`
 }
 
 // Me describes the caller.
@@ -309,6 +317,7 @@ type Me struct {
 type Policy struct {
 	ShareTypes        []snap.Type            `json:"share_types" doc:"types that may be shared org-wide or with other organizations; empty is every type"`
 	UnsanitizedShares snap.UnsanitizedShares `json:"unsanitized_shares" enum:"allow,ask,refuse" doc:"what happens when a snapshot that is not sanitized is shared"`
+	ShareRequires     snap.ShareRequirement  `json:"share_requires,omitempty" enum:"certificate" doc:"what a snapshot needs to be shared; absent means nothing"`
 	MaxCrossOrgExpiry int64                  `json:"max_cross_org_expiry,omitempty" doc:"seconds that a share with another organization may last; absent means no limit"`
 	MaxKeyAge         int64                  `json:"max_key_age,omitempty" doc:"seconds that an API key may last; absent means no limit"`
 }

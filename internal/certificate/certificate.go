@@ -7,11 +7,13 @@
 package certificate
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
 
@@ -83,57 +85,81 @@ func Make(key Private, file Subject, how Sanitized) (json.RawMessage, error) {
 	return json.Marshal(envelope)
 }
 
+// Reasons why a certificate does not hold, besides a damaged or altered one.
+var (
+	ErrUnknownKey = errors.New("no known key made the certificate")
+	ErrRevokedKey = errors.New("the key is revoked")
+)
+
 // Check returns the statement of a certificate about the file with this SHA-256, and the key that
 // signed it.
-// It fails if no known key signed it, if the key is revoked, or if it is about another file.
+// It fails if the certificate is damaged, altered or about another file, and with [ErrUnknownKey] or
+// [ErrRevokedKey]. One by an unknown key may be altered too.
 func Check(envelope []byte, sha256 string, known []Known) (Statement, Known, error) {
-	var s Statement
-	var e dsse.Envelope
-	if len(envelope) > MaxSize || json.Unmarshal(envelope, &e) != nil || e.PayloadType != payloadType {
-		return s, Known{}, refused("the certificate cannot be read", "sanitize again, or ask who made it")
+	e, s, err := read(envelope)
+	if err != nil {
+		return s, Known{}, err
+	}
+	if s.Subject[0].Digest.SHA256 != sha256 {
+		return s, Known{}, refused("the certificate is that of another file, or the file has changed since", again)
 	}
 	by, err := signerOf(&e, known)
-	if err != nil {
-		return s, by, err
+	return s, by, err
+}
+
+const again = "sanitize again, or ask who made it"
+
+// read parses an envelope and its statement, whoever signed it.
+func read(envelope []byte) (e dsse.Envelope, s Statement, err error) {
+	if len(envelope) > MaxSize || !utf8.Valid(envelope) || json.Unmarshal(envelope, &e) != nil ||
+		e.PayloadType != payloadType || len(e.Signatures) != 1 || !isID(e.Signatures[0].KeyID) {
+		return e, s, refused("the certificate cannot be read", again)
 	}
 	payload, err := e.DecodeB64Payload()
 	if err != nil {
-		return s, by, refused("the certificate cannot be read", "sanitize again, or ask who made it")
+		return e, s, refused("the certificate cannot be read", again)
 	}
-	d := json.NewDecoder(bytes.NewReader(payload))
-	if d.Decode(&s) != nil || s.Type != statementType || s.PredicateType != predicateType || len(s.Subject) != 1 {
-		return s, by, refused("the certificate states something that this version of snapcli does not know",
-			"update snapcli")
+	if json.Unmarshal(payload, &s) != nil || s.Type != statementType || s.PredicateType != predicateType ||
+		len(s.Subject) != 1 {
+		return e, s, refused("the certificate states something that this version does not know",
+			"update snapcli, and the service")
 	}
-	if s.Subject[0].Digest.SHA256 != sha256 {
-		return s, by, refused("the certificate is that of another file, or the file has changed since",
-			"sanitize again, or ask who made it")
+	return e, s, nil
+}
+
+// NamedKey returns the ID of the key that an envelope names, or "" if it cannot be read. The envelope
+// need not be signed by it.
+func NamedKey(envelope []byte) string {
+	e, _, err := read(envelope)
+	if err != nil {
+		return ""
 	}
-	return s, by, nil
+	return e.Signatures[0].KeyID
 }
 
 // signerOf returns the known key that signed an envelope.
 func signerOf(e *dsse.Envelope, known []Known) (Known, error) {
-	for _, k := range known {
-		v, err := dsse.NewEnvelopeVerifier(k.Public)
-		if err != nil {
-			return Known{}, fmt.Errorf("check the certificate: %w", err)
-		}
-		if _, err := v.Verify(context.Background(), e); err != nil {
-			continue
-		}
-		if k.Revoked {
-			return k, refused(fmt.Sprintf("the key %s that made the certificate is revoked", k.Public.ID()),
-				"sanitize again with another key")
-		}
-		return k, nil
+	id := e.Signatures[0].KeyID
+	at := slices.IndexFunc(known, func(k Known) bool { return k.Public.ID() == id })
+	if at < 0 {
+		return Known{}, &snap.Error{Code: snap.CodePolicy, Cause: ErrUnknownKey,
+			Detail: "the certificate was not made by a known key; its own is " + id,
+			Hint:   "make the key known if you trust it: `snapcli keys trust KEY` on this machine"}
 	}
-	name := "which it does not name"
-	if len(e.Signatures) == 1 && len(e.Signatures[0].KeyID) == idLength {
-		name = fmt.Sprintf("%.16q", e.Signatures[0].KeyID)
+	k := known[at]
+	v, err := dsse.NewEnvelopeVerifier(k.Public)
+	if err != nil {
+		return Known{}, fmt.Errorf("check the certificate: %w", err)
 	}
-	return Known{}, refused("the certificate was not made by a known key; its own is "+name,
-		"make the key known if you trust it: `snapcli keys trust KEY` on this machine")
+	if _, err := v.Verify(context.Background(), e); err != nil {
+		return Known{}, refused("the certificate was altered after the key "+id+" signed it", again)
+	}
+	if k.Revoked {
+		return k, &snap.Error{Code: snap.CodePolicy, Cause: ErrRevokedKey,
+			Detail: fmt.Sprintf("the key %s that made the certificate is revoked", id),
+			Hint:   "sanitize again with another key"}
+	}
+	return k, nil
 }
 
 func refused(detail, hint string) error {

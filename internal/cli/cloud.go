@@ -11,7 +11,7 @@ func (a *app) cloudCommand() *cobra.Command {
 		`The commands below cloud work with the cloud service at cloud.url. They use an
 API key or the login session (see `+"`snapcli whoami`"+`).`)
 	cmd.AddCommand(a.cloudSnapshotsCommand(), a.cloudGroupsCommand(), a.cloudKeysCommand(), a.cloudSessionsCommand(),
-		a.cloudUploadsCommand(), a.cloudAuditCommand(),
+		a.cloudUploadsCommand(), a.cloudAuditCommand(), a.certificateKeysCommand(),
 		a.cloudChannelsCommand(), a.cloudRetentionCommand(), a.cloudWebhooksCommand())
 	return cmd
 }

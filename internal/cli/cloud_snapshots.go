@@ -16,7 +16,7 @@ import (
 
 func (a *app) cloudSnapshotsCommand() *cobra.Command {
 	cmd := a.cloudListCommand("snapshots")
-	cmd.Short = "List the cloud snapshots you may see; show, share and delete them"
+	cmd.Short = "List cloud snapshots you may see; show, share and delete them"
 	cmd.Args = command.RequireKnown
 	cmd.AddCommand(a.cloudListCommand("list"), a.cloudShowCommand(), a.cloudDeleteCommand(), a.declineCommand(),
 		a.describeCommand(), a.cloudAccessCommand(), a.cloudReceiptCommand(),

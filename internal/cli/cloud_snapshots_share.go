@@ -40,7 +40,8 @@ Sharing never changes the snapshot. Sharing again only sets the new expiry.
 Snapshots that are not sanitized hold the original data. Share warns you about
 them and says how many more people can see that data. Your organization's policy
 unsanitized_shares can also refuse such shares, or ask you first; --yes
-confirms.
+confirms. The policy share_requires can refuse all snapshots without a valid
+certificate.
 
 The snapshot's owner, and owners and admins of the organization, may share
 org-wide and with groups. Only owners and admins may share with other

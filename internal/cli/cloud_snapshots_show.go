@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"snap"
 	"snap/api"
-
 	"snap/internal/command"
 )
 
@@ -21,7 +21,8 @@ func (a *app) cloudShowCommand() *cobra.Command {
 		Long: `Show prints one cloud snapshot with its whole ID and checksum, how it is shared,
 what you may do with it, and its card: the database it was taken from, how it
 was masked, its tables with their rows and sizes, and what changed since the
-snapshot before it. Its owner, and owners and admins of the organization, also
+snapshot before it. A certificate is valid if a key that the organization
+registered signed it. Its owner, and owners and admins of the organization, also
 see who pulled it. A card never contains a row of data. Another organization
 sees it only if the share includes it.`,
 		Example: examples("show one", "snapcli cloud snapshots show snap_7h2k9m",
@@ -91,7 +92,7 @@ func (a *app) printCloudShown(v cloudShown, view cardView) error {
 		"Size", exactSize(s.Size), "SHA-256", s.SHA256, "Created", a.moment(s.Created),
 		"Organization", s.Organization, "Owner", s.Owner, "Sharing", a.sharing(s),
 		"You may", strings.Join(mayDo(s.Can), ", "),
-		"Description", s.Description, "Labels", strings.Join(s.Labels, ", "),
+		"Description", s.Description, "Labels", strings.Join(s.Labels, ", "), "Certificate", certificateState(s),
 	}
 	if v.Card != nil {
 		pairs = append(pairs, cardFields(*v.Card, s.Engine)...)
@@ -110,6 +111,17 @@ func (a *app) printCloudShown(v cloudShown, view cardView) error {
 	}
 	a.printChanges(v.Changes)
 	return a.printPulls(v.Pulls)
+}
+
+// certificateState describes the certificate of a sanitized snapshot.
+func certificateState(s api.Snapshot) string {
+	switch {
+	case s.Certificate != nil:
+		return s.Certificate.String()
+	case s.Type == snap.TypeSanitized:
+		return "none"
+	}
+	return ""
 }
 
 // cardSubset describes how the rows of a subset were chosen.

@@ -140,6 +140,9 @@ var exampleBefore = map[string]string{
 		"gail@globex.test\n",
 	"snapcli cloud channels remove": "prepare cloud channels add one\nprepare cloud channels add two\n" +
 		"prepare cloud channels add three\n",
+	"snapcli cloud certificate-keys add": "prepare keys new --name laptop\n",
+	"snapcli cloud certificate-keys revoke": "prepare cloud certificate-keys add " +
+		"snapkey-11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo\n",
 	"snapcli reset":                  "prepare clone shop --name pr-12\n",
 	"snapcli clones drop":            "prepare clone shop --name pr-12\n",
 	"snapcli keys export":            "prepare keys new --name ci\n",

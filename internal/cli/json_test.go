@@ -63,6 +63,8 @@ var printed = []struct {
 	{"cloud groups", []api.Group{}},
 	{"cloud channels, cloud channels list", []api.Channel{}},
 	{"cloud channels add", api.Channel{}},
+	{"cloud certificate-keys, cloud certificate-keys list", []api.CertificateKey{}},
+	{"cloud certificate-keys add", api.CertificateKey{}},
 	{"cloud retention, cloud retention list", []api.RetentionRule{}},
 	{"cloud retention set", api.RetentionRule{}},
 	{"cloud retention run", api.RetentionResult{}},

@@ -133,9 +133,11 @@ func (a *app) printSigningKeys(all []local.SigningKey) error {
 
 func (a *app) keysExportCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "export [KEY]",
-		Short:   "Print a public key",
-		Long:    "Export prints the public key of this machine, or of the key with the given ID or\nname.",
+		Use:   "export [KEY]",
+		Short: "Print a public key",
+		Long: `Export prints the public key of this machine, or of the key with the given ID or
+name. Others accept its certificates with keys trust, and an owner or admin
+registers it in the cloud with ` + "`snapcli cloud certificate-keys add`" + `.`,
 		Example: examples("print this machine's public key", "snapcli keys export"),
 		Args:    command.AtMostOneArg("key"),
 		RunE: func(_ *cobra.Command, args []string) error {

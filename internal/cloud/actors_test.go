@@ -18,6 +18,7 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/certificate"
 	"snap/internal/clocktest"
 	"snap/internal/cloud"
 	"snap/internal/cloudtest"
@@ -282,6 +283,14 @@ func steps() []step {
 			[]string{"webhook.enabled by " + alice}},
 		{"api delete-webhook", func(w *walk) error { return w.alice.DeleteWebhook(ctx, hook.ID) },
 			[]string{"webhook.deleted by " + alice}},
+		{"api add-certificate-key", func(w *walk) error {
+			k, err := w.alice.AddCertificateKey(ctx,
+				api.CertificateKeyRequest{Public: certificate.New().PublicKey().String()})
+			w.id = k.ID
+			return err
+		}, []string{"certificate_key.added by " + alice}},
+		{"api revoke-certificate-key", func(w *walk) error { return w.alice.RevokeCertificateKey(ctx, w.id) },
+			[]string{"certificate_key.revoked by " + alice}},
 		{"api create-key", func(w *walk) error {
 			k, err := w.token.NewKey(ctx, api.KeyRequest{Kind: snap.PipelineKey, Name: "ci", Scopes: snap.Scopes()})
 			w.id = k.ID

@@ -63,8 +63,11 @@ type cardInput struct {
 // getCard returns a page of a snapshot's card.
 func (s *Service) getCard(ctx context.Context, in *cardInput) (*body[api.SnapshotCard], error) {
 	c := callOf(ctx)
-	out := api.SnapshotCard{Snapshot: wireSnapshot(c.snapshot), Page: in.Page}
-	out.Snapshot.Can = wireCan(c.caller, c.snapshot)
+	described, err := s.describeOne(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	out := api.SnapshotCard{Snapshot: described, Page: in.Page}
 	stored, err := s.store.CardPage(ctx, c.caller, c.snapshot, in.Page)
 	if errors.Is(err, snap.ErrNotFound) {
 		out.Withheld = c.snapshot.Received

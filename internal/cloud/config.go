@@ -172,6 +172,7 @@ type LocalUser struct {
 type Policy struct {
 	ShareTypes        []snap.Type            `yaml:"share_types" koanf:"share_types"`
 	UnsanitizedShares snap.UnsanitizedShares `yaml:"unsanitized_shares" koanf:"unsanitized_shares"`
+	ShareRequires     snap.ShareRequirement  `yaml:"share_requires" koanf:"share_requires"`
 	MaxCrossOrgExpiry string                 `yaml:"max_cross_org_expiry" koanf:"max_cross_org_expiry"`
 	MaxKeyAge         string                 `yaml:"max_key_age" koanf:"max_key_age"`
 	DeviceLogin       *bool                  `yaml:"device_login" koanf:"device_login"`
@@ -445,6 +446,7 @@ func (o Organization) check() (wrong []string) {
 
 func (o Organization) policy() (snap.Policy, error) {
 	p := snap.Policy{ShareTypes: o.Policy.ShareTypes, Unsanitized: o.Policy.UnsanitizedShares,
+		Requires:      o.Policy.ShareRequires,
 		NoDeviceLogin: o.Policy.DeviceLogin != nil && !*o.Policy.DeviceLogin}
 	for _, t := range p.ShareTypes {
 		if !t.Valid() {
@@ -453,6 +455,9 @@ func (o Organization) policy() (snap.Policy, error) {
 	}
 	if !p.Unsanitized.Valid() {
 		return p, fmt.Errorf("policy unsanitized_shares: %q is none of allow, ask and refuse", p.Unsanitized)
+	}
+	if !p.Requires.Valid() {
+		return p, fmt.Errorf("policy share_requires: %q is not certificate", p.Requires)
 	}
 	for _, limit := range []struct {
 		name, text string

@@ -108,9 +108,14 @@ func (s *Service) pullDelta(ctx context.Context, in *deltaPullInput) (*body[api.
 		if err := s.store.Note(ctx, c.caller, c.snapshot, snap.AuditPullStarted, snap.AuditDetail{}); err != nil {
 			return nil, err
 		}
+		certificate, err := s.envelope(ctx, c)
+		if err != nil {
+			return nil, err
+		}
 		s.telemetry.metrics.pulls.Inc()
 		url, expires := s.deltaURL(c.caller, deltaDown, c.snapshot.ID, id, info.Size())
-		return &body[api.DeltaOffer]{api.DeltaOffer{Base: id, Size: info.Size(), URL: url, Expires: &expires}}, nil
+		return &body[api.DeltaOffer]{api.DeltaOffer{Base: id, Size: info.Size(), URL: url, Expires: &expires,
+			Certificate: certificate}}, nil
 	}
 	return none, nil
 }

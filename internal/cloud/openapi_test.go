@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"snap/api"
+	"snap/internal/certificate"
 	"snap/internal/cloud"
 	"snap/internal/cloudtest"
 )
@@ -56,6 +57,12 @@ func fill(t *testing.T, s scene, path string) string {
 		number = s.channel(t)
 	case strings.Contains(path, "/webhooks/"):
 		number = s.webhook(t)
+	}
+	if strings.HasSuffix(path, "/certificate-keys/{id}") {
+		key, err := s.As("alice@acme.test").AddCertificateKey(t.Context(),
+			api.CertificateKeyRequest{Public: certificate.New().PublicKey().String()})
+		must(t, err)
+		number = key.ID
 	}
 	if strings.Contains(path, "/people/") {
 		people, err := s.As("alice@acme.test").People(t.Context())
@@ -209,7 +216,7 @@ func wrongBody(rt *rapid.T) string {
 
 func memberNames() []string {
 	return []string{"group_id", "org_slug", "expires_at", "target", "type", "name", "engine", "size", "sha256", "parts",
-		"bytes", "events", "url", "keep_last", "keep_days", "now", "dry_run"}
+		"bytes", "certificate", "public", "events", "url", "keep_last", "keep_days", "now", "dry_run"}
 }
 
 // The reference has a page for each resource with every operation of the document, its errors and

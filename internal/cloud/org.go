@@ -96,6 +96,7 @@ func wirePolicy(p snap.Policy) api.Policy {
 	out := api.Policy{
 		ShareTypes: each(p.ShareTypes, func(t snap.Type) snap.Type { return t }), UnsanitizedShares: p.Unsanitized,
 		MaxCrossOrgExpiry: int64(p.MaxCrossOrgExpiry / time.Second), MaxKeyAge: int64(p.MaxKeyAge / time.Second),
+		ShareRequires: p.Requires,
 	}
 	if out.UnsanitizedShares == "" {
 		out.UnsanitizedShares = snap.UnsanitizedAllow

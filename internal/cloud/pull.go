@@ -47,6 +47,10 @@ func (s *Service) pullSnapshot(ctx context.Context, _ *ByID) (*body[api.PullResp
 	if err := s.store.Note(ctx, c.caller, c.snapshot, snap.AuditPullStarted, snap.AuditDetail{}); err != nil {
 		return nil, err
 	}
+	certificate, err := s.envelope(ctx, c)
+	if err != nil {
+		return nil, err
+	}
 	s.telemetry.metrics.pulls.Inc()
 	expires := s.now().Add(pullLife).UTC().Truncate(time.Millisecond)
 	token := blob.SignToken(s.transfers.urlKey, download, ticket{
@@ -55,6 +59,7 @@ func (s *Service) pullSnapshot(ctx context.Context, _ *ByID) (*body[api.PullResp
 	})
 	return &body[api.PullResponse]{api.PullResponse{
 		Snapshot: wireSnapshot(c.snapshot), URL: s.config.PublicURL + "/blobs/" + token, Expires: expires,
+		Certificate: certificate,
 	}}, nil
 }
 

@@ -30,11 +30,17 @@ type partsInput struct {
 func (s *Service) beginPush(ctx context.Context, in *pushInput) (*body[api.UploadPlan], error) {
 	c := callOf(ctx)
 	want, err := s.uploadOf(in.Body)
+	if err == nil {
+		want.Certificate, err = s.certificateOf(ctx, in.Body)
+	}
 	if err != nil {
 		return nil, err
 	}
 	done, begun, err := s.store.FindPush(ctx, c.caller, want)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.addCertificate(ctx, c.caller, done, begun, want.Certificate); err != nil {
 		return nil, err
 	}
 	if done != nil {
@@ -59,6 +65,20 @@ func (s *Service) beginPush(ctx context.Context, in *pushInput) (*body[api.Uploa
 		return nil, errors.Join(err, s.transfers.blobs.Abort(ctx, want.Blob, want.BlobUpload))
 	}
 	return s.plan(ctx, want)
+}
+
+// addCertificate stores the certificate of a push that was begun or completed without one.
+func (s *Service) addCertificate(ctx context.Context, c snap.Caller, done *snap.Snapshot, begun *store.Upload,
+	certificate string) error {
+	switch {
+	case certificate == "":
+		return nil
+	case done != nil:
+		return s.store.AddCertificate(ctx, c, done.ID, certificate)
+	case begun != nil:
+		return s.store.AddCertificate(ctx, c, begun.ID, certificate)
+	}
+	return nil
 }
 
 // finishLostUpload handles a push whose upload is no longer in the object store. If the upload was

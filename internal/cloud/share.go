@@ -70,8 +70,26 @@ func (s *Service) shareWith(ctx context.Context, with snap.Shares, confirmed boo
 	if err := policy.CheckShares(c.snapshot.Type, with, confirmed, s.now()); err != nil {
 		return nil, "", s.refused(ctx, c, snap.ActShare, err)
 	}
+	if err := s.checkCertificate(ctx, c, policy); err != nil {
+		return nil, "", err
+	}
 	made, newcomers, err := s.store.ShareWith(ctx, c.caller, c.snapshot, with)
 	return made, unsanitizedWarning(c.snapshot.Type, made, newcomers), err
+}
+
+// checkCertificate refuses the share of a snapshot without the certificate that the policy requires.
+func (s *Service) checkCertificate(ctx context.Context, c *call, policy snap.Policy) error {
+	if policy.Requires != snap.RequireCertificate {
+		return nil
+	}
+	found, err := s.store.Certificate(ctx, c.caller, c.snapshot)
+	if err != nil {
+		return err
+	}
+	if err := policy.CheckCertificate(found); err != nil {
+		return s.refused(ctx, c, snap.ActShare, err)
+	}
+	return nil
 }
 
 // unsanitizedWarning says who can now see original data. It is empty when the share lets nobody new

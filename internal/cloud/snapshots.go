@@ -31,10 +31,8 @@ func (s *Service) listSnapshots(ctx context.Context, in *listInput) (*body[api.S
 }
 
 func (s *Service) getSnapshot(ctx context.Context, _ *ByID) (*body[api.Snapshot], error) {
-	c := callOf(ctx)
-	out := wireSnapshot(c.snapshot)
-	out.Can = wireCan(c.caller, c.snapshot)
-	return &body[api.Snapshot]{out}, nil
+	out, err := s.describeOne(ctx, callOf(ctx))
+	return &body[api.Snapshot]{out}, err
 }
 
 // deleteSnapshot first removes the record and every grant, so that no one can see the snapshot any

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"net/http"
 	"time"
 
@@ -26,11 +27,18 @@ func (c *Cloud) Push(client *api.Client, target string, content []byte) api.Snap
 // PushAs is Push with a type.
 func (c *Cloud) PushAs(client *api.Client, target string, kind snap.Type, content []byte) api.Snapshot {
 	c.t.Helper()
+	return c.PushCertified(client, target, kind, content, nil)
+}
+
+// PushCertified is PushAs with a certificate, unless it is nil.
+func (c *Cloud) PushCertified(client *api.Client, target string, kind snap.Type, content []byte,
+	certificate json.RawMessage) api.Snapshot {
+	c.t.Helper()
 	ctx := context.Background()
 	sum := sha256.Sum256(content)
 	plan, err := client.Push(ctx, api.PushRequest{
 		Target: target, Name: snap.SnapshotName(target, time.Now()), Type: kind, Engine: snap.SQLite,
-		Size: int64(len(content)), SHA256: hex.EncodeToString(sum[:]),
+		Size: int64(len(content)), SHA256: hex.EncodeToString(sum[:]), Certificate: certificate,
 	})
 	if err != nil {
 		c.t.Fatalf("begin a push: %v", err)

@@ -3,6 +3,7 @@ package local
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -150,24 +151,29 @@ func writeDelta(ctx context.Context, path string, base, result Snapshot) (*os.Fi
 
 func deltaFile(s Snapshot) delta.File { return delta.File{Size: s.Size, SHA256: s.SHA256} }
 
-// pullDelta makes the file of a snapshot from a delta and a local snapshot, and returns the number of
-// bytes fetched. It returns 0 if the whole file must be pulled.
+// pulledDelta describes a pull by a delta.
+type pulledDelta struct {
+	moved       int64           // bytes fetched; 0 if the whole file must be pulled
+	certificate json.RawMessage // of the snapshot
+}
+
+// pullDelta makes the file of a snapshot from a delta and a local snapshot.
 func (a *Agent) pullDelta(ctx context.Context, c *api.Client, wanted api.Snapshot, path string,
-	o transfer.Options) (moved int64, err error) {
+	o transfer.Options) (got pulledDelta, err error) {
 	if wanted.Size < deltaLeast {
-		return 0, nil
+		return got, nil
 	}
-	if moved, err = a.tryPullDelta(ctx, c, wanted, path, o); err != nil {
-		return 0, a.giveUp(ctx, err)
+	if got, err = a.tryPullDelta(ctx, c, wanted, path, o); err != nil {
+		return pulledDelta{}, a.giveUp(ctx, err)
 	}
-	return moved, nil
+	return got, nil
 }
 
 func (a *Agent) tryPullDelta(ctx context.Context, c *api.Client, wanted api.Snapshot, path string,
-	o transfer.Options) (int64, error) {
+	o transfer.Options) (none pulledDelta, err error) {
 	bases, have, err := a.basesFor(c, wanted)
 	if err != nil {
-		return 0, err
+		return none, err
 	}
 	offer, err := c.PullDelta(ctx, wanted.ID, api.DeltaRequest{Have: have})
 	for n := 0; err == nil && offer.Making && n < deltaPolls; n++ {
@@ -176,29 +182,29 @@ func (a *Agent) tryPullDelta(ctx context.Context, c *api.Client, wanted api.Snap
 		}
 	}
 	if err != nil {
-		return 0, err
+		return none, err
 	}
 	base, ok := bases[offer.Base]
 	if !ok || offer.Size >= wanted.Size {
-		return 0, errNoBase
+		return none, errNoBase
 	}
 	dir, done, err := a.workDir()
 	if err != nil {
-		return 0, err
+		return none, err
 	}
 	defer done()
 	file, err := os.OpenFile(filepath.Join(dir, "delta"), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
-		return 0, err
+		return none, err
 	}
 	defer file.Close()
 	if err = transfer.FetchDelta(ctx, offer.URL, offer.Size, file, o); err == nil {
 		_, err = file.Seek(0, io.SeekStart)
 	}
 	if err != nil {
-		return 0, err
+		return none, err
 	}
-	return offer.Size, applyDelta(ctx, file, base, wanted, path)
+	return pulledDelta{offer.Size, offer.Certificate}, applyDelta(ctx, file, base, wanted, path)
 }
 
 // basesFor returns the local snapshots that may be the base of a delta to a cloud snapshot, by their

@@ -52,7 +52,7 @@ func (a *Agent) Pull(ctx context.Context, c *api.Client, target string, o PullOp
 	options := a.options(c, o.Jobs, p.bytes("pull"))
 	from := offer{Snapshot: wanted, from: fromCloud(wanted, c.BaseURL())}
 	if !o.Full {
-		from.delta = func(path string) (int64, error) { return a.pullDelta(ctx, c, wanted, path, options) }
+		from.delta = func(path string) (pulledDelta, error) { return a.pullDelta(ctx, c, wanted, path, options) }
 	}
 	s, here, moved, err := a.fetch(ctx, c, wanted.ID, from, options)
 	result.Snapshot, result.Here, result.Moved = s, here, moved
@@ -74,7 +74,7 @@ func (a *Agent) Pull(ctx context.Context, c *api.Client, target string, o PullOp
 type offer struct {
 	api.Snapshot
 	from  Provenance
-	delta func(path string) (moved int64, err error) // makes the file from a delta, or returns 0; may be nil
+	delta func(path string) (pulledDelta, error) // makes the file from a delta, or moves nothing; may be nil
 }
 
 // fetch finds a snapshot on this machine, or downloads it and adds it to the listing. It does not
@@ -93,10 +93,13 @@ func (a *Agent) fetch(ctx context.Context, c transfer.Service, id string, wanted
 		return s, false, 0, diskError(err, "create the folder of the target's snapshots")
 	}
 	if wanted.delta != nil {
-		moved, err = wanted.delta(s.Path)
+		got, failed := wanted.delta(s.Path)
+		moved, err, s.Certificate = got.moved, failed, got.certificate
 	}
 	if err == nil && moved == 0 {
-		_, moved, err = transfer.Download(ctx, c, id, s.Path, o)
+		var got api.PullResponse
+		got, moved, err = transfer.Download(ctx, c, id, s.Path, o)
+		s.Certificate = got.Certificate
 	}
 	if err == nil {
 		s, err = a.adopt(s)

@@ -86,7 +86,7 @@ func (a *Agent) options(c *api.Client, jobs int, tell transfer.Progress) transfe
 // pushOf returns the push request for a snapshot.
 func pushOf(s Snapshot) api.PushRequest {
 	return api.PushRequest{Target: s.Target, Name: s.Name, Type: s.Type, Engine: s.Engine, Size: s.Size,
-		SHA256: s.SHA256}
+		SHA256: s.SHA256, Certificate: s.Certificate}
 }
 
 // chosen returns the named local snapshot of a target, or the newest one made here.

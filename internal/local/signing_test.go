@@ -1,6 +1,7 @@
 package local
 
 import (
+	"bytes"
 	"encoding/json"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"snap"
 	"snap/internal/certificate"
+	"snap/internal/cloudtest"
 )
 
 // certified is a masked copy with the certificate of this machine's key.
@@ -117,6 +119,37 @@ func TestSigningKeyOfTheEnvironment(t *testing.T) {
 	made := s.sanitizeAsSuggested(t, shopTarget)
 	v, err := s.Verify(t.Context(), made.Name, nil)
 	if err != nil || v.Certificate == nil || v.Certificate.Key != key.PublicKey().ID() {
+		t.Errorf("%+v, %v", v.Certificate, err)
+	}
+}
+
+// A push and a pull carry the certificate, and the other machine checks it against its own keys.
+func TestCertificatesTravel(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s, there := newShop(t), machine(t)
+	made := s.certified(t)
+	mia := cloudtest.Start(t, cloudtest.Options{}).As("mia@acme.test")
+	if _, err := s.Push(ctx, mia, shopTarget, PushOptions{Snapshot: made.Name}, nil); err != nil {
+		t.Fatal(err)
+	}
+	pulled, err := there.Pull(ctx, mia, shopTarget, PullOptions{}, nil)
+	if err != nil || !bytes.Equal(pulled.Snapshot.Certificate, made.Certificate) || len(made.Certificate) == 0 {
+		t.Fatalf("pulled the certificate %s, %v", pulled.Snapshot.Certificate, err)
+	}
+	if _, err := there.Verify(ctx, pulled.Snapshot.Name, nil); err == nil ||
+		!strings.Contains(err.Error(), "not made by a known key") {
+		t.Errorf("before its key is known: %v", err)
+	}
+	own, err := s.SigningKey("own")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := there.TrustSigningKey(own.Public, "laptop"); err != nil {
+		t.Fatal(err)
+	}
+	v, err := there.Verify(ctx, pulled.Snapshot.Name, nil)
+	if err != nil || v.Certificate == nil || v.Certificate.KeyName != "laptop" {
 		t.Errorf("%+v, %v", v.Certificate, err)
 	}
 }

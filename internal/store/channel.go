@@ -173,7 +173,15 @@ func (s *Store) applyChannel(ctx context.Context, tx *sql.Tx, by snap.Caller, sn
 		audience, detail.Group = snap.AudienceOf(snap.KindGroup, h.Group.ID), h.Group.GroupID
 	}
 	const confirmed = true // confirmed when the channel was created
-	if refusal := p.CheckShares(t, snap.Shares{OrgWide: h.Group == nil}, confirmed, s.now()); refusal != nil {
+	refusal := p.CheckShares(t, snap.Shares{OrgWide: h.Group == nil}, confirmed, s.now())
+	if refusal == nil && p.Requires == snap.RequireCertificate {
+		certificate, err := certificateOf(ctx, tx, sn)
+		if err != nil {
+			return err
+		}
+		refusal = p.CheckCertificate(certificate)
+	}
+	if refusal != nil {
 		detail.Code = snap.CodeOf(refusal)
 		return s.recordOn(ctx, tx, by, sn, snap.AuditShareRefused, detail)
 	}

@@ -29,6 +29,7 @@ func tables() []table {
 		{name: "declines"},
 		{name: "retention"},
 		{name: "api_keys", identity: "id"},
+		{name: "certificate_keys"},
 		{name: "trust_rules"},
 		{name: "exchanged_tokens"},
 		{name: "sign_ins"},

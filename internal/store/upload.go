@@ -19,6 +19,7 @@ type Upload struct {
 	Size                     int64
 	SHA256, Blob, BlobUpload string // Blob is the key in the blob store, BlobUpload its name for the upload
 	PartSize                 int64
+	Certificate              string // as it was received, or empty
 	Created, Touched         time.Time
 }
 
@@ -38,10 +39,11 @@ func (s *Store) BeginUpload(ctx context.Context, c snap.Caller, u Upload) error 
 			return err
 		}
 		_, err := tx.ExecContext(ctx, `
-			INSERT INTO uploads(id, org_id, owner_id, pushed_with, target, name, type, engine, size, sha256, blob, blob_upload, part_size, created_at, touched_at)
-			VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14)`,
+			INSERT INTO uploads(id, org_id, owner_id, pushed_with, target, name, type, engine, size, sha256, blob, blob_upload, part_size, created_at, touched_at,
+				certificate)
+			VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14, $15)`,
 			u.ID, c.Org.ID, userID(c), nullID(c.Credential.ID), u.Target, u.Name, string(u.Type), string(u.Engine),
-			u.Size, u.SHA256, u.Blob, u.BlobUpload, u.PartSize, s.now().UnixMilli())
+			u.Size, u.SHA256, u.Blob, u.BlobUpload, u.PartSize, s.now().UnixMilli(), u.Certificate)
 		return err
 	})
 }
@@ -72,13 +74,13 @@ func (s *Store) FindPush(ctx context.Context, c snap.Caller, u Upload) (done *sn
 	return nil, &up, nil
 }
 
-const selectUpload = `SELECT p.id, p.target, p.name, p.type, p.engine, p.size, p.sha256, p.blob, p.blob_upload, p.part_size, p.created_at, p.touched_at FROM uploads p `
+const selectUpload = `SELECT p.id, p.target, p.name, p.type, p.engine, p.size, p.sha256, p.blob, p.blob_upload, p.part_size, p.created_at, p.touched_at, p.certificate FROM uploads p `
 
 func scanUpload(row scanner) (u Upload, err error) {
 	var created, touched int64
 	err = row.Scan(&u.ID, &u.Target, &u.Name, &u.Type, &u.Engine, &u.Size, &u.SHA256, &u.Blob, &u.BlobUpload,
 		&u.PartSize,
-		&created, &touched)
+		&created, &touched, &u.Certificate)
 	u.Created, u.Touched = time.UnixMilli(created).UTC(), time.UnixMilli(touched).UTC()
 	return u, err
 }
@@ -144,11 +146,11 @@ func (s *Store) insert(ctx context.Context, tx *sql.Tx, c snap.Caller, u Upload)
 	}
 	_, err = tx.ExecContext(ctx, `
 		INSERT INTO snapshots(key, id, org_id, owner_id, pushed_with, target_id, target, name, folded, type, engine, size, sha256, blob, created_at,
-			named_day, named_time, label_id)
-		SELECT $1, $2, $3, $4, $5, id, name, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17 FROM targets WHERE name = $6`,
+			named_day, named_time, label_id, certificate)
+		SELECT $1, $2, $3, $4, $5, id, name, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18 FROM targets WHERE name = $6`,
 		sn.Key, u.ID, c.Org.ID, userID(c), nullID(c.Credential.ID), u.Target, u.Name, fold(u.Name), string(u.Type),
 		string(u.Engine),
-		u.Size, u.SHA256, u.Blob, now.UnixMilli(), named.day, named.time, label)
+		u.Size, u.SHA256, u.Blob, now.UnixMilli(), named.day, named.time, label, u.Certificate)
 	if err != nil {
 		return err
 	}

@@ -445,6 +445,8 @@ func deeds() []deed {
 		{snap.AuditUserPruned, "person", "deleted the account of"},
 		{snap.AuditKeyMade, "key", "created the key"},
 		{snap.AuditKeyRevoked, "key", "revoked the key"},
+		{snap.AuditCertificateKeyAdded, "key", "registered the certificate key"},
+		{snap.AuditCertificateKeyRevoked, "key", "revoked the certificate key"},
 		{snap.AuditSessionBegan, "person", "signed in with"},
 		{snap.AuditSessionEnded, "person", "signed out of"},
 		{snap.AuditTokenReused, "warn", "had a copy of their login used, and was signed out of"},

@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"snap/api"
+	"snap/internal/command"
+)
+
+func (a *app) certificateKeysCommand() *cobra.Command {
+	cmd := a.certificateKeysListCommand("certificate-keys")
+	cmd.Short = "Choose whose certificates the organization accepts"
+	cmd.Args = command.RequireKnown
+	cmd.AddCommand(a.certificateKeysListCommand("list"), a.certificateKeysAddCommand(),
+		a.certificateKeysRevokeCommand())
+	return cmd
+}
+
+func (a *app) certificateKeysListCommand(use string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   use,
+		Short: "List the certificate keys",
+		Long: `The certificate of a sanitized snapshot is valid in the cloud if a key signed it
+that the organization registered and has not revoked. The policy
+share_requires: certificate refuses to share snapshots without a valid one.
+Everybody in the organization can list the keys; owners and admins register and
+revoke them.`,
+		Example: examples("list the keys", "snapcli cloud certificate-keys"),
+		Args:    command.NoArgs,
+		RunE: printList(a, serviceList[api.CertificateKey]{
+			connect: a.connect,
+			list:    (*api.Client).CertificateKeys,
+			empty:   "there are no certificate keys; register one with `snapcli cloud certificate-keys add PUBLIC-KEY`",
+			columns: []column{{title: "Key", least: 16}, {title: "Name", least: 4}, {title: "State", least: 7},
+				momentColumn("Since", 1)},
+			row: func(k api.CertificateKey) []string {
+				if k.RevokedAt != nil {
+					return []string{k.ID, k.Name, "revoked", a.moment(*k.RevokedAt)}
+				}
+				return []string{k.ID, k.Name, "accepted", a.moment(k.CreatedAt)}
+			},
+		}),
+	}
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+func (a *app) certificateKeysAddCommand() *cobra.Command {
+	var r api.CertificateKeyRequest
+	cmd := &cobra.Command{
+		Use:   "add PUBLIC-KEY",
+		Short: "Accept the certificates of a key",
+		Long: `Add registers the public key of somebody who sanitizes snapshots for the
+organization, as ` + "`snapcli keys export`" + ` prints it there. Certificates that the
+key signed are then valid, also those of snapshots that were pushed before. A
+revoked key cannot be registered again.`,
+		Example: examples("accept the certificates of this machine",
+			`snapcli cloud certificate-keys add "$(snapcli keys export)" --name laptop`),
+		Args: command.ExactArgs("public key"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			conn, err := a.connect()
+			if err != nil {
+				return err
+			}
+			r.Public = args[0]
+			k, err := conn.AddCertificateKey(cmd.Context(), r)
+			if err != nil {
+				return err
+			}
+			if a.flags.json {
+				return a.printJSON(k)
+			}
+			a.done(k.ID, "registered the certificate key %s; its certificates are valid", k.ID)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&r.Name, "name", "", "name of the key, for people")
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+func (a *app) certificateKeysRevokeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "revoke KEY-ID",
+		Short: "Refuse the certificates of a key",
+		Long: `Revoke refuses all certificates of a key from now on, also those of snapshots
+that were pushed before. Under the policy share_requires: certificate, these
+snapshots cannot be shared any more. Existing shares stay until somebody ends
+them. A revoked key stays revoked.`,
+		Example: examples("revoke a key", "snapcli cloud certificate-keys revoke 21fe31dfa154a261"),
+		Args:    command.ExactArgs("key ID"),
+		RunE: a.remove(removal{connect: a.connect, remove: (*api.Client).RevokeCertificateKey, kind: "certificate key",
+			list: "snapcli cloud certificate-keys", done: "revoked the certificate key %s"}),
+	}
+}
