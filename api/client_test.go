@@ -2,8 +2,10 @@ package api_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -163,5 +165,29 @@ func TestUnreachable(t *testing.T) {
 	stop()
 	if _, err := c.Me(gone); snap.CodeOf(err) != snap.CodeInterrupted {
 		t.Errorf("interrupted: %v", err)
+	}
+}
+
+// A push to a service that takes no certificates is repeated without one. Any other refusal stands.
+func TestPushWithoutCertificatesToAnOldService(t *testing.T) {
+	t.Parallel()
+	for field, want := range map[string]int{"certificate": 2, "target": 1} {
+		var bodies []string
+		url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			text, _ := io.ReadAll(r.Body)
+			bodies = append(bodies, string(text))
+			if !strings.Contains(string(text), "certificate") {
+				fmt.Fprint(w, `{"id":"snap_x"}`)
+				return
+			}
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprintf(w, `{"code":"invalid","errors":[{"field":%q,"detail":"unexpected property"}]}`, field)
+		})
+		plan, err := client(t, url, api.StaticToken("key")).Push(t.Context(),
+			api.PushRequest{Target: "shop", Certificate: json.RawMessage(`{}`)})
+		if len(bodies) != want || (plan.ID == "snap_x") != (want == 2) || (err == nil) != (want == 2) {
+			t.Errorf("%s is refused: %q, %+v, %v", field, bodies, plan, err)
+		}
 	}
 }

@@ -221,7 +221,7 @@ func TestAlteredCertificateOfALaterKey(t *testing.T) {
 }
 
 // The record and the card of a snapshot show the state of its certificate, and a pull returns the
-// certificate as it was pushed, also to another organization.
+// pushed certificate, also to another organization.
 func TestCertificatesAreShownAndPulled(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -365,5 +365,18 @@ func TestCertificateKeys(t *testing.T) {
 	must(t, err)
 	if len(log.Items) != 1 || log.Items[0].Detail.PublicKey != k.Public || log.Items[0].Detail.Name != "ci" {
 		t.Errorf("audit lines %+v", log.Items)
+	}
+}
+
+// An unknown field is refused in the words by which a newer client recognizes an older service.
+func TestUnknownFieldsAreNamed(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	res, data := send(t, "POST", c.URL+api.MountAgent+"/snapshots", strings.Replace(pushBody, "{", `{"later":{},`, 1),
+		c.Key("alice@acme.test"))
+	p := problemIn(t, res, data)
+	want := snap.FieldError{Field: "later", Detail: "unexpected property"}
+	if p.Code != snap.CodeInvalid || len(p.Errors) != 1 || p.Errors[0] != want {
+		t.Errorf("%d %s", res.StatusCode, data)
 	}
 }

@@ -88,8 +88,8 @@ func (s *Service) routes(root huma.API) {
 		"List the keys whose certificates the organization accepts"}, s.listCertificateKeys)
 	register(s, both, route{"add-certificate-key", "POST /org/certificate-keys", snap.ActAdminister, onNothing,
 		"Register a public key; certificates that it signed are then valid"}, s.addCertificateKey)
-	register(s, both, route{"revoke-certificate-key", "DELETE /org/certificate-keys/{id}", snap.ActAdminister, onNothing,
-		"Refuse the certificates of a key from now on"}, s.revokeCertificateKey)
+	register(s, both, route{"revoke-certificate-key", "DELETE /org/certificate-keys/{id}", snap.ActAdminister,
+		onNothing, "Refuse the certificates of a key from now on"}, s.revokeCertificateKey)
 	register(s, both, route{"me", "GET /me", "", onNothing,
 		"Get the caller: user, role, groups and credential"}, s.me)
 

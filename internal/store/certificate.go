@@ -56,7 +56,8 @@ func (s *Store) AddCertificateKey(ctx context.Context, c snap.Caller, public cer
 			return err
 		}
 		if len(all) >= maxCertificateKeys {
-			return snap.Invalid(fmt.Sprintf("the organization has %d certificate keys; more are not allowed", len(all)), "")
+			return snap.Invalid(fmt.Sprintf("the organization has %d certificate keys; more are not allowed",
+				len(all)), "")
 		}
 		for _, old := range all {
 			if old.Public.ID() == public.ID() {
@@ -133,7 +134,7 @@ func (s *Store) AddCertificate(ctx context.Context, c snap.Caller, id, envelope 
 	})
 }
 
-// Envelope returns a snapshot's certificate as it was received, or "" if there is none. It fails
+// Envelope returns a snapshot's certificate as received, or "" if there is none. It fails
 // with snap.ErrNotFound if the caller can no longer see the snapshot.
 func (s *Store) Envelope(ctx context.Context, c snap.Caller, sn snap.Snapshot) (envelope string, err error) {
 	err = s.row(ctx, `SELECT s.certificate FROM snapshots s WHERE s.key = $3 AND `+visible,

@@ -19,7 +19,7 @@ type Upload struct {
 	Size                     int64
 	SHA256, Blob, BlobUpload string // Blob is the key in the blob store, BlobUpload its name for the upload
 	PartSize                 int64
-	Certificate              string // as it was received, or empty
+	Certificate              string // as received, or empty
 	Created, Touched         time.Time
 }
 

@@ -126,7 +126,9 @@ func (r row) Refusal() string {
 
 // refusedUnmasked reports whether the policy forbids every share of the snapshot.
 func (r row) refusedUnmasked() bool {
-	return r.Me.Policy.UnsanitizedShares == snap.UnsanitizedRefuse && !r.Sanitized()
+	refused := r.Me.Policy.UnsanitizedShares == snap.UnsanitizedRefuse ||
+		r.Me.Policy.ShareRequires == snap.RequireCertificate // an original has none
+	return refused && !r.Sanitized()
 }
 
 // MayDelete reports whether the cloud copy can be deleted by this caller.
