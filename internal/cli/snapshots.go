@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"fmt"
+	"math"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,7 +28,11 @@ func (a *app) localListCommand(use string) *cobra.Command {
 		Use:   use,
 		Short: "List the snapshots on this machine",
 		Long: "Lists the snapshots on this machine, newest first. For those in the cloud\nsee `snapcli cloud " +
-			"snapshots`.",
+			"snapshots`." + `
+
+New is an estimate of how much of the data the previous snapshot of the same
+target and type did not have. It is empty if there was none on this machine, and
+for encrypted snapshots.`,
 		Example: examples("list them", "snapcli snapshots", "those of one target", "snapcli snapshots --target shop"),
 		Args:    command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -76,6 +82,7 @@ type localView struct {
 	Tables    []tableView       `json:"tables,omitempty"`
 	Encrypted int               `json:"encrypted,omitempty" doc:"to how many recipients"`
 	Subset    *subsetView       `json:"subset,omitempty" doc:"of a snapshot that does not hold every row"`
+	New       *newView          `json:"new,omitempty" doc:"how much is new; absent if it is not known"`
 
 	Provenance provenanceView `json:"provenance"`
 	Programs   []programView  `json:"programs,omitempty" doc:"only from show: its functions, triggers and other objects with code"`
@@ -101,6 +108,28 @@ type subsetView struct {
 	Start   []string          `json:"start,omitempty" doc:"tables it started with"`
 }
 
+// newView describes how much of a snapshot is new since the previous one of its target and type.
+type newView struct {
+	Since     string  `json:"since" doc:"name of the previous snapshot"`
+	Percent   float64 `json:"percent" doc:"estimated percentage of the data that the previous snapshot did not have"`
+	Unchanged bool    `json:"unchanged" doc:"the data is equal"`
+}
+
+// newShare returns how much of a snapshot is new, or "" if that is not known.
+func newShare(n *local.New) string {
+	switch {
+	case n == nil:
+		return ""
+	case n.Same:
+		return "0 %"
+	case n.Share < 0.001:
+		return "<0.1 %"
+	case n.Share < 0.1:
+		return fmt.Sprintf("%.1f %%", 100*n.Share)
+	}
+	return fmt.Sprintf("%.0f %%", 100*n.Share)
+}
+
 // tableView is one table of a snapshot.
 type tableView struct {
 	Schema string `json:"schema,omitempty"`
@@ -117,6 +146,9 @@ func viewSnapshot(s local.Snapshot) localView {
 	}
 	if s.Subset != nil {
 		v.Subset = (*subsetView)(s.Subset)
+	}
+	if s.New != nil {
+		v.New = &newView{s.New.Since, math.Round(1000*s.New.Share) / 10, s.New.Same}
 	}
 	for _, t := range s.Tables {
 		v.Tables = append(v.Tables, tableView{t.Schema, t.Name, t.Rows, t.Of})
@@ -164,9 +196,10 @@ func (a *app) printLocal(agent *local.Agent, list []local.Snapshot, none string)
 	t := a.newTable(column{title: "Target", least: 5, weight: 3}, column{title: "Name", least: 9, cut: keepEnd},
 		column{title: "Type", least: 4, weight: 2},
 		column{title: "Engine", least: 6, weight: 3}, column{title: "Size", right: true},
-		column{title: "From", least: 4, weight: 2}, column{title: "Cloud"}, momentColumn("Created", 1))
+		column{title: "New", right: true, spare: true}, column{title: "From", least: 4, weight: 2},
+		column{title: "Cloud"}, momentColumn("Created", 1))
 	for _, s := range list {
-		t.row(s.Target, s.Name, typeOf(s), string(s.Engine), size(s.Size), s.From.String(), short.cut(s.Cloud[url]),
+		t.row(s.Target, s.Name, typeOf(s), string(s.Engine), size(s.Size), newShare(s.New), s.From.String(), short.cut(s.Cloud[url]),
 			a.moment(s.Created))
 	}
 	return t.flush()

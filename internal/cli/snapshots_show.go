@@ -57,6 +57,17 @@ func sealedState(s local.Snapshot) string {
 	return strings.TrimPrefix(encryptedTo("", s.Encrypted), "encrypted ")
 }
 
+// newState describes how much of a snapshot is new.
+func newState(n *local.New) string {
+	switch {
+	case n == nil:
+		return ""
+	case n.Same:
+		return "nothing since " + n.Since
+	}
+	return "about " + newShare(n) + " of the data since " + n.Since
+}
+
 // subsetState describes how the rows of a subset were chosen.
 func subsetState(s local.Snapshot) string {
 	if s.Subset == nil {
@@ -116,7 +127,7 @@ func (a *app) showLocal(s local.Snapshot, view cardView) error {
 		"Size", exactSize(s.Size), "SHA-256", s.SHA256,
 		"From", fromState(s.From), "Created", a.moment(s.Created), "File", s.Path, "Encrypted", sealedState(s),
 		"Subset",
-		subsetState(s),
+		subsetState(s), "New", newState(s.New),
 	}
 	if s.Card != nil {
 		pairs = append(pairs, cardFields(*s.Card, s.Engine)...)

@@ -76,7 +76,7 @@ func (a *Agent) made(t *testing.T, target string, typ snap.Type, at time.Time, s
 	if err := os.WriteFile(path, file.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if s, err = a.adopt(s); err != nil {
+	if s, err = a.adopt(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
 	return s

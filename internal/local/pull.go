@@ -102,7 +102,7 @@ func (a *Agent) fetch(ctx context.Context, c transfer.Service, id string, wanted
 		s.Certificate = got.Certificate
 	}
 	if err == nil {
-		s, err = a.adopt(s)
+		s, err = a.adopt(ctx, s)
 	}
 	return s, false, moved, err
 }

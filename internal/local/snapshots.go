@@ -2,6 +2,7 @@ package local
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"snap"
 	"snap/api"
 	"snap/internal/archive"
+	"snap/internal/delta"
 	"snap/internal/disk"
 	"snap/internal/schema"
 )
@@ -42,6 +44,7 @@ type Snapshot struct {
 	// snapshot contains nothing about its tables.
 	Encrypted int             `json:"encrypted,omitempty"`
 	Subset    *archive.Subset `json:"subset,omitempty"` // set if it does not hold every row
+	New       *New            `json:"new,omitempty"`    // nil if it is not known
 	// Certificate is the signed statement about how it was sanitized, or empty.
 	Certificate json.RawMessage `json:"certificate,omitempty"`
 	// Programs are the objects in it that can run code; [Agent.Describe] sets them.
@@ -54,6 +57,8 @@ type Snapshot struct {
 	// Warnings are messages for the user who built it, for example about objects that could not be
 	// included.
 	Warnings []string `json:"-"`
+
+	seen []byte // the content of the file that [Agent.remember] writes; nil for none
 }
 
 // maxRecordTables limits the tables in the record of a snapshot that this user did not build,
@@ -281,7 +286,7 @@ func (a *Agent) DeleteSnapshot(name string) error {
 	if err := os.Remove(recordPath(s.Path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("delete the snapshot's record: %w", err)
 	}
-	return nil
+	return diskError(a.forget(s), "delete the snapshot's sketch")
 }
 
 func recordPath(file string) string { return strings.TrimSuffix(file, fileSuffix) + recordSuffix }
@@ -316,16 +321,22 @@ func fileName(name string) bool {
 // adopt adds a complete snapshot file at its final path (see snapshotFile) to the listing: it reads
 // the manifest, checks that it agrees with the given record, and writes the record. It is used
 // after a pull.
-func (a *Agent) adopt(s Snapshot) (Snapshot, error) {
+func (a *Agent) adopt(ctx context.Context, s Snapshot) (Snapshot, error) {
 	path, err := a.snapshotFile(s.Target, s.Name)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	return a.admit(s, path)
+	size := s.Size
+	s, err = a.admit(s, path, func(r *archive.Reader) (*delta.Sketch, error) { return readSketch(ctx, r, size) })
+	if err == nil {
+		a.remember(&s)
+	}
+	return s, err
 }
 
-// admit is adopt for a file that has another path until its record is written.
-func (a *Agent) admit(s Snapshot, file string) (Snapshot, error) {
+// admit is adopt for a file that has another path until its record is written. sketch returns the
+// sketch of its dump. The caller calls [Agent.remember] when the snapshot is listed.
+func (a *Agent) admit(s Snapshot, file string, sketch func(*archive.Reader) (*delta.Sketch, error)) (Snapshot, error) {
 	path, err := a.snapshotFile(s.Target, s.Name)
 	if err != nil {
 		return Snapshot{}, err
@@ -342,6 +353,7 @@ func (a *Agent) admit(s Snapshot, file string) (Snapshot, error) {
 	}
 	s.Encrypted, s.Arrived = r.Encrypted(), a.now().UTC()
 	s.describe(r.Manifest())
+	a.compare(&s, r, sketch)
 	return s, a.writeRecord(s)
 }
 

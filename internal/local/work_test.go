@@ -348,7 +348,7 @@ func TestLoadRefusals(t *testing.T) {
 		copyFile(t, built.Path, path)
 		copied := built
 		copied.Target, copied.Name = target.Name, "x"
-		if _, err := s.adopt(copied); err != nil {
+		if _, err := s.adopt(t.Context(), copied); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -437,7 +437,7 @@ func TestLoadTakesWhatArrivedLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	copyFile(t, built.Path, path)
-	if _, err := s.adopt(pulled); err != nil {
+	if _, err := s.adopt(t.Context(), pulled); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := s.toLoad(shopTarget, LoadOptions{}); err != nil || got.Name != "pulled one" {
@@ -457,7 +457,7 @@ func TestAdoptRefusesAnotherType(t *testing.T) {
 		t.Fatal(err)
 	}
 	built.Type = snap.TypeSanitized
-	if _, err := s.adopt(built); snap.CodeOf(err) != snap.CodeCorrupt {
+	if _, err := s.adopt(t.Context(), built); snap.CodeOf(err) != snap.CodeCorrupt {
 		t.Errorf("got %v", err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"snap"
 	"snap/internal/archive"
+	"snap/internal/delta"
 	"snap/internal/disk"
 	"snap/internal/engine"
 	"snap/internal/sanitize"
@@ -95,7 +96,8 @@ func (a *Agent) writeSnapshot(d draft, dump func(io.Writer) (engine.Info, error)
 			return Snapshot{}, err
 		}
 	}
-	m, sum, err := writeArchive(f.file, d, dump)
+	sketch := delta.NewSketch(d.Engine)
+	m, sum, err := writeArchive(f.file, d, sketched(dump, sketch))
 	if err == nil {
 		err = f.finish()
 	}
@@ -107,13 +109,14 @@ func (a *Agent) writeSnapshot(d draft, dump func(io.Writer) (engine.Info, error)
 	if s.Certificate, err = a.certify(s, d); err != nil {
 		return Snapshot{}, err
 	}
-	s, err = a.admit(s, f.path+partSuffix)
+	s, err = a.admit(s, f.path+partSuffix, func(*archive.Reader) (*delta.Sketch, error) { return sketch, nil })
 	if err == nil { // with its record written, the file is listed as soon as it has its name
 		err = diskError(f.keep(), "write the snapshot")
 	}
 	if err != nil {
 		return s, err
 	}
+	a.remember(&s)
 	s.describe(m) // including what the record of an encrypted snapshot omits
 	return s, nil
 }
