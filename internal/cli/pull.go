@@ -24,8 +24,8 @@ may see; --snapshot-id selects another one by its ID or the start of it. Without
 snapshot is its name.
 
 If this machine has an earlier snapshot of the target from the cloud, only the
-difference is fetched, and the same file is made from both. --full fetches the
-whole file.
+difference is fetched, and the same file is made from both. From a storage
+profile, this needs the snapshot just before it. --full fetches the whole file.
 
 A missing target is created; if the config file cannot be written, pull prints
 what to add to it. An interrupted pull resumes where it stopped.
@@ -52,7 +52,7 @@ to the destination database.`,
 		"ID of the snapshot, or the start of it (default: the newest)")
 	typeFlag(cmd, &o.Type, "pull only a snapshot of this type")
 	jobsFlag(cmd, &o.Jobs, "connections at once; 0 chooses")
-	cmd.Flags().BoolVar(&o.Full, "full", false, "with --cloud: fetch the whole file, not only what changed")
+	cmd.Flags().BoolVar(&o.Full, "full", false, "fetch the whole file, not only what changed")
 	_ = cmd.RegisterFlagCompletionFunc("snapshot-id", a.completeIDs)
 	a.jsonFlag(cmd)
 	return cmd

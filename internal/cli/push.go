@@ -26,7 +26,8 @@ of your own.
 
 If this machine still has a snapshot of the target that is in the cloud, only
 the difference is sent. The service rebuilds the same file from it and verifies
-the checksum. --full sends the whole file.
+the checksum. --full sends the whole file. A storage profile always gets the
+whole file, and the difference as well, for pulls.
 
 The snapshot's card is published with it: the names, types, keys and masks of
 its columns, and the rows and sizes of its tables, but no data. The people who
@@ -54,7 +55,7 @@ that is in the cloud already is not sent twice.`,
 		"name of the local snapshot to push (default: the newest built or sanitized here)")
 	typeFlag(cmd, &o.Type, "push only a snapshot of this type")
 	jobsFlag(cmd, &o.Jobs, "connections at once; 0 chooses")
-	cmd.Flags().BoolVar(&o.Full, "full", false, "with --cloud: send the whole file, not only what changed")
+	cmd.Flags().BoolVar(&o.Full, "full", false, "send the whole file, and no delta")
 	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeLocal)
 	cmd.Flags().Var(&cardChoice{&o.Card}, "card",
 		"publish the full card, only its tables, or none (default: full, and none of an encrypted snapshot)")
@@ -79,7 +80,7 @@ type pushed struct {
 	Exists  bool    `json:"exists"`
 	Seconds float64 `json:"seconds"`
 
-	Base      string `json:"base,omitempty" doc:"name of the snapshot from which only the difference was sent"`
+	Base      string `json:"base,omitempty" doc:"name of the snapshot from which the difference was sent"`
 	Unchanged bool   `json:"unchanged" doc:"the data is that of the base"`
 }
 
@@ -162,6 +163,9 @@ func (a *app) pushProfile(ctx context.Context, profile, target string, o local.P
 		a.done(r.Name, "%s is already in the storage profile: nothing was sent", r.Name)
 	default:
 		a.done(r.Name, "pushed %s to the storage profile (%s in %s)", r.Name, size(r.Moved), brief(r.Elapsed))
+	}
+	if r.Unchanged {
+		a.note("nothing changed since %s", r.Base)
 	}
 	return nil
 }

@@ -80,7 +80,7 @@ func (a *Agent) tryPushDelta(ctx context.Context, c *api.Client, s Snapshot, o t
 	}
 	defer done()
 	p.phase("compare")
-	file, written, err := writeDelta(ctx, filepath.Join(dir, "delta"), base, s)
+	file, written, err := writeDelta(ctx, filepath.Join(dir, "delta"), base, s, s.Size/5*4)
 	if err != nil {
 		return nil, err
 	}
@@ -118,8 +118,9 @@ func (a *Agent) commonBase(ctx context.Context, c *api.Client, s Snapshot) (Snap
 }
 
 // writeDelta writes the delta between two local snapshots to a new file, and returns the file at its
-// start. It fails if the delta would save less than a fifth.
-func writeDelta(ctx context.Context, path string, base, result Snapshot) (*os.File, delta.Written, error) {
+// start. It fails if the delta would have more than limit bytes.
+func writeDelta(ctx context.Context, path string, base, result Snapshot, limit int64) (*os.File, delta.Written,
+	error) {
 	var none delta.Written
 	old, err := archive.Open(base.Path)
 	if err != nil {
@@ -136,7 +137,7 @@ func writeDelta(ctx context.Context, path string, base, result Snapshot) (*os.Fi
 		return nil, none, err
 	}
 	out := bufio.NewWriterSize(file, 1<<20)
-	written, err := delta.Write(ctx, out, old, now, deltaFile(base), deltaFile(result), result.Size/5*4)
+	written, err := delta.Write(ctx, out, old, now, deltaFile(base), deltaFile(result), limit)
 	if err == nil {
 		err = out.Flush()
 	}
@@ -188,23 +189,30 @@ func (a *Agent) tryPullDelta(ctx context.Context, c *api.Client, wanted api.Snap
 	if !ok || offer.Size >= wanted.Size {
 		return none, errNoBase
 	}
+	err = a.fetchDelta(ctx, offer.URL, offer.Size, base, wanted, path, o)
+	return pulledDelta{offer.Size, offer.Certificate}, err
+}
+
+// fetchDelta fetches a delta of size bytes and writes the file that it describes.
+func (a *Agent) fetchDelta(ctx context.Context, url string, size int64, base Snapshot, wanted api.Snapshot,
+	path string, o transfer.Options) error {
 	dir, done, err := a.workDir()
 	if err != nil {
-		return none, err
+		return err
 	}
 	defer done()
 	file, err := os.OpenFile(filepath.Join(dir, "delta"), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
-		return none, err
+		return err
 	}
 	defer file.Close()
-	if err = transfer.FetchDelta(ctx, offer.URL, offer.Size, file, o); err == nil {
+	if err = transfer.FetchDelta(ctx, url, size, file, o); err == nil {
 		_, err = file.Seek(0, io.SeekStart)
 	}
 	if err != nil {
-		return none, err
+		return err
 	}
-	return pulledDelta{offer.Size, offer.Certificate}, applyDelta(ctx, file, base, wanted, path)
+	return applyDelta(ctx, file, base, wanted, path)
 }
 
 // basesFor returns the local snapshots that may be the base of a delta to a cloud snapshot, by their

@@ -25,11 +25,21 @@ func (a *Agent) PushProfile(ctx context.Context, name, target string, o PushOpti
 	if err != nil {
 		return PushResult{}, err
 	}
+	var stored *sentDelta
+	if !o.Full {
+		if stored, err = a.storeDelta(ctx, store, s, p); err != nil {
+			return PushResult{}, err
+		}
+	}
 	done, err := transfer.Upload(ctx, store, s.Path, pushOf(s),
 		transfer.Options{Jobs: o.Jobs, Progress: p.bytes("push"), HTTP: store.HTTP(), Plain: true})
-	return PushResult{
-		ID: s.Name, Name: s.Name, Bytes: s.Size, Moved: done.Moved, Exists: done.Exists, Elapsed: a.now().Sub(started),
-	}, err
+	result := PushResult{ID: s.Name, Name: s.Name, Bytes: s.Size, Moved: done.Moved, Exists: done.Exists}
+	if stored != nil {
+		result.Moved += stored.Size
+		result.Base, result.Unchanged = stored.base.Name, stored.Same
+	}
+	result.Elapsed = a.now().Sub(started)
+	return result, err
 }
 
 // PullProfile pulls a snapshot from a storage profile, as [Agent.Pull] does from the cloud. The
@@ -53,6 +63,11 @@ func (a *Agent) PullProfile(ctx context.Context, name, target string, o PullOpti
 	}
 	options := transfer.Options{Jobs: o.Jobs, Progress: p.bytes("pull"), HTTP: store.HTTP(), Plain: true}
 	from := offer{Snapshot: wanted, from: Provenance{Origin: Ours, Profile: name}}
+	if !o.Full {
+		from.delta = func(path string) (pulledDelta, error) {
+			return a.pullStoredDelta(ctx, store, wanted, path, options)
+		}
+	}
 	result.Snapshot, result.Here, result.Moved, err = a.fetch(ctx, store, store.ID(wanted), from, options)
 	if err == nil && result.Here {
 		err = a.writeRecord(result.Snapshot)

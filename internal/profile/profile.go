@@ -4,8 +4,9 @@
 //
 // A profile has these keys:
 //
-//	bytes/<SHA-256>.snap              a snapshot file
-//	records/<target>/<name>.json      its record, written last: the snapshot exists once it does
+//	bytes/<SHA-256>.snap                a snapshot file
+//	deltas/<SHA-256>/<base>.snapdelta   the delta to this file from the file with the SHA-256 <base>
+//	records/<target>/<name>.json        its record, written last: the snapshot exists once it does
 //
 // In target and name, characters other than a-z and 0-9 become "-", and the beginning of their
 // SHA-256 is appended, so that every name has a key of its own. In a folder, objects are stored as
@@ -80,6 +81,7 @@ func Open(ctx context.Context, rawURL string, now func() time.Time) (*Profile, e
 	inside.HandleFunc("GET /bytes/{sum}", func(w http.ResponseWriter, r *http.Request) {
 		p.store.Serve(w, r, bytesKey(r.PathValue("sum")), r.PathValue("sum"))
 	})
+	inside.HandleFunc("GET /deltas/{result}/{base}", p.serveDelta)
 	p.http = newClient(inside)
 	return p, nil
 }

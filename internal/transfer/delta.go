@@ -27,12 +27,29 @@ func SendDelta(ctx context.Context, url string, delta io.Reader, size int64, o O
 	return nil
 }
 
-// FetchDelta writes a delta of size bytes from a presigned URL to w, once.
+// FetchDelta writes a delta of size bytes from a presigned URL to w, once. An object store may
+// redirect it.
 func FetchDelta(ctx context.Context, url string, size int64, w io.Writer, o Options) error {
-	res, err := o.complete().exchange(ctx, http.MethodGet, url, nil, 0)
-	if err != nil {
-		return err
+	o = o.complete()
+	for range maxHops {
+		res, err := o.exchange(ctx, http.MethodGet, url, nil, 0)
+		if err != nil {
+			return err
+		}
+		if res.StatusCode/100 != 3 {
+			return receive(res, size, w)
+		}
+		next, err := res.Location()
+		if err = errors.Join(err, res.Body.Close()); err != nil {
+			return err
+		}
+		url = next.String()
 	}
+	return errors.New("the delta is redirected too many times")
+}
+
+// receive writes a response of size bytes to w.
+func receive(res *http.Response, size int64, w io.Writer) error {
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
 		return refused(res)

@@ -1,0 +1,128 @@
+package local
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"path/filepath"
+
+	"snap"
+	"snap/api"
+	"snap/internal/profile"
+	"snap/internal/transfer"
+)
+
+// A storage profile has no service that could apply or write a delta. A push therefore stores a
+// small delta next to the whole file, for pulls. As with the service, a delta is only an attempt.
+
+// storeDelta stores the delta from the newest earlier snapshot that this machine and the profile
+// both have. It returns nil if there is no delta of at most a fifth of the file.
+func (a *Agent) storeDelta(ctx context.Context, store *profile.Profile, s Snapshot, p Progress) (*sentDelta, error) {
+	if s.Size < deltaLeast || s.Encrypted > 0 {
+		return nil, nil
+	}
+	stored, err := a.tryStoreDelta(ctx, store, s, p)
+	if err != nil {
+		return nil, a.giveUp(ctx, err)
+	}
+	return stored, nil
+}
+
+func (a *Agent) tryStoreDelta(ctx context.Context, store *profile.Profile, s Snapshot, p Progress) (*sentDelta,
+	error) {
+	base, err := a.earlierIn(ctx, store, s)
+	if err != nil {
+		return nil, err
+	}
+	dir, done, err := a.workDir()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	p.phase("compare")
+	file, written, err := writeDelta(ctx, filepath.Join(dir, "delta"), base, s, s.Size/5)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	sum := sha256.New()
+	if _, err = io.Copy(sum, file); err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.phase("push")
+	err = store.PutDelta(ctx, s.SHA256, base.SHA256, file, written.Size, hex.EncodeToString(sum.Sum(nil)))
+	return &sentDelta{written, base}, err
+}
+
+// earlierIn returns the newest local snapshot of the same target and type that is also in the
+// profile.
+func (a *Agent) earlierIn(ctx context.Context, store *profile.Profile, s Snapshot) (Snapshot, error) {
+	local, err := a.possibleBases(s.Target, s.Type)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	var names []string
+	for _, b := range local {
+		names = append(names, b.Name)
+	}
+	there, err := store.Earlier(ctx, s.Target, s.Name, names)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	for _, b := range local {
+		if b.SHA256 == there.SHA256 && b.SHA256 != s.SHA256 {
+			return b, nil
+		}
+	}
+	return Snapshot{}, errNoBase
+}
+
+// possibleBases returns the local snapshots of a target and type that can be the base of a delta,
+// the newest one first.
+func (a *Agent) possibleBases(target string, typ snap.Type) ([]Snapshot, error) {
+	all, err := a.Snapshots(target)
+	var some []Snapshot
+	for _, s := range all {
+		if s.Type == typ && s.Encrypted == 0 && len(some) < deltaBases {
+			some = append(some, s)
+		}
+	}
+	return some, err
+}
+
+// pullStoredDelta makes the file of a snapshot from a delta in the profile and a local snapshot.
+func (a *Agent) pullStoredDelta(ctx context.Context, store *profile.Profile, wanted api.Snapshot, path string,
+	o transfer.Options) (got pulledDelta, err error) {
+	if wanted.Size < deltaLeast {
+		return got, nil
+	}
+	if got.moved, err = a.tryPullStoredDelta(ctx, store, wanted, path, o); err != nil {
+		return pulledDelta{}, a.giveUp(ctx, err)
+	}
+	return got, nil
+}
+
+func (a *Agent) tryPullStoredDelta(ctx context.Context, store *profile.Profile, wanted api.Snapshot, path string,
+	o transfer.Options) (int64, error) {
+	local, err := a.possibleBases(wanted.Target, wanted.Type)
+	if err != nil {
+		return 0, err
+	}
+	bases, sums := map[string]Snapshot{}, []string{}
+	for _, s := range local {
+		bases[s.SHA256], sums = s, append(sums, s.SHA256)
+	}
+	base, url, size, err := store.Delta(ctx, wanted.SHA256, sums)
+	if err == nil && size >= wanted.Size {
+		err = errors.New("the delta is not smaller than the snapshot")
+	}
+	if err != nil {
+		return 0, err
+	}
+	return size, a.fetchDelta(ctx, url, size, bases[base], wanted, path, o)
+}

@@ -1,0 +1,61 @@
+package profile
+
+import (
+	"context"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"snap"
+	"snap/api"
+)
+
+// deltasOf is the prefix of the deltas to the file with this SHA-256.
+func deltasOf(result string) string { return "deltas/" + result + "/" }
+
+func deltaKey(result, base string) string { return deltasOf(result) + base + ".snapdelta" }
+
+// Earlier returns the record of the first of these snapshots of a target that the profile has. It
+// fails with [snap.ErrNotFound] if it has none, or already has the snapshot named except.
+func (p *Profile) Earlier(ctx context.Context, target, except string, names []string) (api.Snapshot, error) {
+	keys, err := p.store.List(ctx, recordsOf(target))
+	if err != nil {
+		return api.Snapshot{}, err
+	}
+	i := slices.IndexFunc(names, func(name string) bool { return slices.Contains(keys, recordKey(target, name)) })
+	if i < 0 || slices.Contains(keys, recordKey(target, except)) {
+		return api.Snapshot{}, snap.ErrNotFound
+	}
+	return p.record(ctx, recordKey(target, names[i]))
+}
+
+// PutDelta stores the delta between the files with these SHA-256. sum is its own SHA-256.
+func (p *Profile) PutDelta(ctx context.Context, result, base string, r io.Reader, size int64, sum string) error {
+	return p.store.Put(ctx, deltaKey(result, base), r, size, sum)
+}
+
+// Delta finds a delta to a file from one of the bases, all named by their SHA-256. The first base is
+// the best one. It fails with [snap.ErrNotFound] if there is none.
+func (p *Profile) Delta(ctx context.Context, result string, bases []string) (base, url string, size int64, err error) {
+	if sum, err := hex.DecodeString(result); err != nil || len(sum) != 32 {
+		return "", "", 0, snap.ErrNotFound
+	}
+	keys, err := p.store.List(ctx, deltasOf(result))
+	if err != nil {
+		return "", "", 0, err
+	}
+	for _, base := range bases {
+		if key := deltaKey(result, base); slices.Contains(keys, key) {
+			size, err := p.store.Stat(ctx, key)
+			return base, inProcess + "/" + key, size, err
+		}
+	}
+	return "", "", 0, snap.ErrNotFound
+}
+
+func (p *Profile) serveDelta(w http.ResponseWriter, r *http.Request) {
+	key := strings.TrimPrefix(r.URL.Path, "/")
+	p.store.Serve(w, r, key, key)
+}
