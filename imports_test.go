@@ -98,7 +98,7 @@ var house = map[string]struct {
 		"internal/console", "internal/archive", "internal/delta", "internal/certificate",
 	}},
 	// It does not import the store: its pages are made from answers of the API alone.
-	"internal/console":     {server, []string{".", "api", "internal/auth", "internal/look"}},
+	"internal/console":     {server, []string{".", "api", "internal/auth", "internal/card", "internal/look"}},
 	"internal/loadcontrol": {server, []string{".", "internal/limit"}},
 	"internal/scim":        {server, []string{".", "internal/store"}},
 	"internal/auth":        {server, []string{".", "internal/auditlog", "internal/limit", "internal/store"}},
@@ -111,7 +111,7 @@ var house = map[string]struct {
 	// The service builds the audit log's tree with it, and snapcli verifies it.
 	"internal/auditlog": {both, nil},
 
-	"internal/look": {both, []string{"."}},
+	"internal/look": {both, []string{".", "api", "internal/card"}},
 	"internal/disk": {both, nil},
 
 	"internal/command": {both, []string{"."}},

@@ -2,9 +2,11 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -76,6 +78,34 @@ func (c *Client) Audit(ctx context.Context, o AuditOptions) (AuditPage, error) {
 		q.Set("order", "oldest")
 	}
 	return call[AuditPage](ctx, c, http.MethodGet, "/audit?"+q.Encode(), nil)
+}
+
+// SharedWith returns the slugs of organizations that the caller's shared with before, the last one
+// first, from the newest lines of the audit log. Only owners and admins may call it.
+func (c *Client) SharedWith(ctx context.Context) (slugs []string, err error) {
+	lines, err := c.Audit(ctx, AuditOptions{Action: snap.AuditShared, Limit: 200})
+	for _, line := range lines.Items {
+		if slug := line.Detail.Organization; slug != "" && !slices.Contains(slugs, slug) {
+			slugs = append(slugs, slug)
+		}
+	}
+	return slugs, err
+}
+
+// SuggestOrg adds to the error of a share with an organization that does not exist which one was
+// probably meant: one that the caller's organization shared with before. Other errors stay as they
+// are.
+func (c *Client) SuggestOrg(ctx context.Context, slug string, err error) error {
+	if snap.CodeOf(err) != snap.CodeOrganizationNotFound && snap.CodeOf(err) != snap.CodeNotFound {
+		return err
+	}
+	before, failed := c.SharedWith(ctx)
+	meant := snap.Closest(slug, before)
+	if failed != nil || meant == "" {
+		return err
+	}
+	return &snap.Error{Code: snap.CodeOrganizationNotFound, Detail: fmt.Sprintf("there is no organization %q", slug),
+		Hint: fmt.Sprintf("did you mean %s?", meant)}
 }
 
 func stamp(t time.Time) string {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -33,38 +32,11 @@ func (v cardView) lists() bool { return v.columns || v.search != "" }
 
 // cardFields returns names and values that describe how a snapshot was made, as [app.fields] prints
 // them.
-func cardFields(c api.Card, engine snap.Engine) []string {
-	encoding := c.Encoding
-	if c.Collation != "" {
-		encoding = strings.TrimPrefix(encoding+", sorted as "+c.Collation, ", ")
+func cardFields(c api.Card, engine snap.Engine) (pairs []string) {
+	for _, f := range card.Fields(c, engine) {
+		pairs = append(pairs, f.Name, f.Value)
 	}
-	return []string{
-		"Server", strings.TrimSpace(serverName(engine) + " " + c.ServerVersion), "Encoding", encoding,
-		"Made from", c.From, "Masking", maskingState(c.Masking),
-	}
-}
-
-func serverName(e snap.Engine) string {
-	return cmp.Or(map[snap.Engine]string{snap.Postgres: "PostgreSQL", snap.MySQL: "MySQL or MariaDB",
-		snap.SQLite: "SQLite"}[e], string(e))
-}
-
-// maskingState describes how a masked copy was made.
-func maskingState(m *api.Masking) string {
-	if m == nil {
-		return ""
-	}
-	var parts []string
-	if m.Rules != "" {
-		parts = append(parts, fmt.Sprintf("%s masked, %d kept", plural(m.Masked, "column", "columns"), m.Kept))
-	}
-	if m.Dropped > 0 {
-		parts = append(parts, "rows of "+plural(m.Dropped, "table", "tables")+" dropped")
-	}
-	if m.SQL != "" {
-		parts = append(parts, "changed by a SQL file")
-	}
-	return strings.Join(parts, "; ")
+	return pairs
 }
 
 // printTables prints the tables of a card, or its columns.
@@ -119,7 +91,7 @@ func (a *app) printColumns(tables []api.CardTable) error {
 		for _, c := range one.Columns {
 			cells := []string{one.Label() + "." + c.Name, columnType(c), keyState(c)}
 			if masked {
-				cells = append(cells, maskState(one, c))
+				cells = append(cells, card.Mask(one, c))
 			}
 			t.row(cells...)
 		}
@@ -149,17 +121,6 @@ func keyState(c api.CardColumn) string {
 		return c.Key
 	}
 	return strings.TrimSpace(c.Key + " → " + c.Refers)
-}
-
-// maskState describes how a column was masked.
-func maskState(t api.CardTable, c api.CardColumn) string {
-	switch {
-	case t.Dropped:
-		return "rows dropped"
-	case c.Mask == card.Kept:
-		return "kept"
-	}
-	return c.Mask
 }
 
 // cardChoice is the flag --card.
@@ -196,23 +157,4 @@ func (c *connection) cloudCard(ctx context.Context, id, search string) (*api.Sna
 		}
 	}
 	return &all, err
-}
-
-// changeState describes one difference between two cards.
-func changeState(c api.CardChange) string {
-	name := c.Table
-	if c.Column != "" {
-		name += "." + c.Column
-	}
-	switch {
-	case c.Change == "rows":
-		return fmt.Sprintf("%s: %+d rows, now %d", name, c.More, c.Rows)
-	case c.Change == "changed":
-		return fmt.Sprintf("%s: %s, was %s", name, c.After, c.Before)
-	case c.Change == "added" && c.Column == "":
-		return fmt.Sprintf("%s: new table with %s", name, plural(int(c.Rows), "row", "rows"))
-	case c.Change == "added":
-		return fmt.Sprintf("%s: new column, %s", name, c.After)
-	}
-	return name + ": removed"
 }

@@ -3,13 +3,13 @@ package cli
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"snap"
 	"snap/api"
+	"snap/internal/card"
 	"snap/internal/command"
 )
 
@@ -96,13 +96,12 @@ func (a *app) printCloudShown(v cloudShown, view cardView) error {
 	}
 	if v.Card != nil {
 		pairs = append(pairs, cardFields(*v.Card, s.Engine)...)
-		pairs = append(pairs, "Subset", cardSubset(v.Card.Subset))
+		pairs = append(pairs, "Subset", card.Subset(v.Card.Subset))
 	}
 	if v.Withheld {
 		pairs = append(pairs, "Card", "the organization "+s.Organization+" does not show it")
 	}
-	pairs = append(pairs, "Pull it", fmt.Sprintf("snapcli pull %q --cloud --snapshot-id %s", s.Target, s.ID),
-		"Load it", fmt.Sprintf("snapcli load %q", s.Target))
+	pairs = append(pairs, "Pull it", card.PullCommand(s), "Load it", card.LoadCommand(s))
 	a.fields(pairs...)
 	if v.Card != nil {
 		if err := a.printTables(v.Card.Tables, view, v.Card.Subset != nil); err != nil {
@@ -124,18 +123,6 @@ func certificateState(s api.Snapshot) string {
 	return ""
 }
 
-// cardSubset describes how the rows of a subset were chosen.
-func cardSubset(s *api.CardSubset) string {
-	if s == nil {
-		return ""
-	}
-	where := map[string]string{}
-	for _, c := range s.Conditions {
-		where[c.Table] = c.Where
-	}
-	return rows(where, s.Percent) + "; started from " + strings.Join(s.Start, ", ")
-}
-
 // changesShown is the number of changes that show prints; --json has all.
 const changesShown = 20
 
@@ -150,7 +137,7 @@ func (a *app) printChanges(c *api.CardChanges) {
 	}
 	a.result("Changed since %s:", c.Previous.Name)
 	for _, one := range c.Changes[:min(len(c.Changes), changesShown)] {
-		a.result("  %s", changeState(one))
+		a.result("  %s", card.Change(one))
 	}
 	if more := len(c.Changes) - changesShown + c.More; more > 0 {
 		a.result("  and %d more", more)

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -73,23 +72,7 @@ func subsetState(s local.Snapshot) string {
 	if s.Subset == nil {
 		return ""
 	}
-	return rows(s.Subset.Where, s.Subset.Percent) + "; started from " + strings.Join(s.Subset.Start, ", ")
-}
-
-// rows describes the rows that a subset starts from.
-func rows(where map[string]string, percent float64) string {
-	var parts []string
-	for table, condition := range where {
-		if condition != "" {
-			condition = " where " + condition
-		}
-		parts = append(parts, table+condition)
-	}
-	slices.Sort(parts)
-	if percent > 0 {
-		parts = append(parts, fmt.Sprintf("%v %%", percent))
-	}
-	return strings.Join(parts, "; ")
+	return card.Chosen(s.Subset.Where, s.Subset.Percent) + "; started from " + strings.Join(s.Subset.Start, ", ")
 }
 
 // limits describes the subset of a target's configuration.
@@ -100,7 +83,7 @@ func limits(s local.SubsetSpec) string {
 	case s.MaxSize != "":
 		return "at most " + s.MaxSize
 	}
-	return rows(s.Where, s.Percent)
+	return card.Chosen(s.Where, s.Percent)
 }
 
 // fromState describes where a snapshot came from and therefore how it is loaded.

@@ -46,6 +46,23 @@ func (s *Service) explain(ctx context.Context, in *accessInput) (*body[api.Acces
 	return &body[api.Access]{out}, nil
 }
 
+// why lists the grants through which the caller sees the snapshot. The person of another
+// organization who shared it is not named.
+func (s *Service) why(ctx context.Context, _ *ByID) (*body[api.Why], error) {
+	c := callOf(ctx)
+	ways, err := s.store.Ways(ctx, c.caller, c.snapshot)
+	if err != nil {
+		return nil, err
+	}
+	out := api.Why{Ways: each(ways, wireWay)}
+	for i := range out.Ways {
+		if c.snapshot.Received {
+			out.Ways[i].GrantedBy = ""
+		}
+	}
+	return &body[api.Why]{out}, nil
+}
+
 // newcomers lists the users whom a share would add, before it is made.
 func (s *Service) newcomers(ctx context.Context, in *newcomersInput) (*body[api.Newcomers], error) {
 	c := callOf(ctx)

@@ -174,6 +174,7 @@ var matrix = map[string]struct {
 		cells(ok, ok, ok, no, no, no, nameless, nameless, nameless)},
 	"POST /snapshots/{id}/pulled":     {`{"bytes":1}`, cells(done, done, done, done, done, done, done, done, done)},
 	"GET /snapshots/{id}/access":      {"", cells(ok, ok, ok, no, no, no, no, no, no)},
+	"GET /snapshots/{id}/why":         {"", cells(ok, ok, ok, ok, ok, ok, ok, ok, ok)},
 	"GET /snapshots/{id}/newcomers":   {"", cells(ok, ok, ok, no, no, no, nameless, nameless, nameless)},
 	"DELETE /snapshots/{id}/received": {"", cells(no, no, no, no, no, done, nameless, nameless, nameless)},
 	"GET /channels":                   {"", admins}, "GET /retention": {"", admins}, "GET /webhooks": {"", admins},

@@ -21,7 +21,8 @@ func tags() []*huma.Tag {
 	return []*huma.Tag{
 		{Name: "snapshots", Description: "Cloud snapshots: list, show, pull and delete."},
 		{Name: "pushes", Description: "Uploads of new snapshots, part by part."},
-		{Name: "shares", Description: "Who can see a snapshot: org-wide, SSO groups, other organizations."},
+		{Name: "shares", Description: "Sharing a snapshot: org-wide, with SSO groups, with other organizations."},
+		{Name: "access", Description: "Who can see a snapshot, and why."},
 		{Name: "organization", Description: "The caller, and their organization's people, groups, shares and storage."},
 		{Name: "audit", Description: "What happened, for owners and admins."},
 		{Name: "channels", Description: "Standing rules that share what is pushed."},
@@ -49,7 +50,9 @@ func tagOf(method, path string) string {
 		case last == "parts" || last == "complete" || last == "delta" ||
 			last == "card" && method != http.MethodGet:
 			return "pushes"
-		case strings.Contains(path, "share") || slices.Contains([]string{"access", "newcomers", "received"}, last):
+		case slices.Contains([]string{"access", "why", "newcomers"}, last):
+			return "access"
+		case strings.Contains(path, "share") || last == "received":
 			return "shares"
 		}
 		return "snapshots"

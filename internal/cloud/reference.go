@@ -13,6 +13,7 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/console"
 	"snap/internal/look"
 )
 
@@ -71,8 +72,8 @@ func (s *Service) openPages(mux *http.ServeMux, version string) error {
 	if err != nil {
 		return err
 	}
-	page := look.Page{Product: "snapcloud", Nav: []look.Link{{URL: "/docs", Text: "API"},
-		{URL: "/auth/account", Text: "Account"}}}
+	page := look.Page{Product: "snapcloud", Nav: []look.Link{{URL: console.Snapshots, Text: "Snapshots"},
+		{URL: "/docs", Text: "API"}, {URL: "/auth/account", Text: "Account"}}}
 	show := func(status int, name string, data any) http.Handler {
 		return look.Secure(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if err := views.Page(w, status, name, data); err != nil {

@@ -71,6 +71,8 @@ func (s *Service) routes(root huma.API) {
 		"List the snapshot's group shares"}, s.groupShares)
 	register(s, both, route{"explain-access", "GET /snapshots/{id}/access", snap.ActExplain, onSnapshot,
 		"Explain who can see the snapshot, and why one user can or cannot"}, s.explain)
+	register(s, both, route{"why-visible", "GET /snapshots/{id}/why", snap.ActView, onSnapshot,
+		"List through which shares and roles the caller can see the snapshot"}, s.why)
 	register(s, both, route{"newcomers", "GET /snapshots/{id}/newcomers", snap.ActShare, onSnapshot,
 		"Count the people whom a share would add"}, s.newcomers)
 	register(s, both, route{"share-org", "POST /snapshots/{id}/share-org", snap.ActShareOrg, onSnapshot,

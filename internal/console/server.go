@@ -22,6 +22,9 @@ var pageFiles embed.FS
 // Prefix is the path of the console below the public URL.
 const Prefix = "/console"
 
+// Snapshots is the path of the list of snapshots below the public URL.
+const Snapshots = "/snapshots"
+
 // Options configures a [Server]. All fields are required.
 type Options struct {
 	API       http.Handler // serves the routes below api.MountUser
@@ -60,12 +63,17 @@ func (s *Server) Register(mux *http.ServeMux) {
 	mux.Handle("GET "+s.root+Prefix+"/assets/", s.assets)
 	for _, p := range s.sections() {
 		path := s.root + Prefix + p.path
-		mux.Handle("GET "+path, look.Secure(s.page(p)))
+		mux.Handle("GET "+path, look.Secure(s.page(p, admins)))
 		if p.act != nil {
-			mux.Handle("POST "+path, look.Secure(s.page(p)))
+			mux.Handle("POST "+path, look.Secure(s.page(p, admins)))
 		}
 	}
-	mux.Handle("GET "+s.root+Prefix+"/audit/export", look.Secure(s.visited(s.exportAudit)))
+	mux.Handle("GET "+s.root+Prefix+"/audit/export", look.Secure(s.visited(admins, s.exportAudit)))
+	list := section{title: "Snapshots", show: s.snapshots}
+	one := section{title: "Snapshot", show: s.snapshot, act: s.changeShares}
+	mux.Handle("GET "+s.root+Snapshots, look.Secure(s.page(list, everybody)))
+	mux.Handle("GET "+s.root+Snapshots+"/{id}", look.Secure(s.page(one, everybody)))
+	mux.Handle("POST "+s.root+Snapshots+"/{id}", look.Secure(s.page(one, everybody)))
 }
 
 // section is one page of the console. show writes the page. act carries out the form that the page
@@ -76,7 +84,7 @@ type section struct {
 	act               func(*visit) (done string, err error)
 }
 
-// sections lists the pages in the order of the navigation.
+// sections lists the pages of the console in the order of the navigation.
 func (s *Server) sections() []section {
 	return []section{
 		{"", "Overview", "activity", s.overview, nil},
@@ -107,6 +115,10 @@ func successes() map[string]string {
 		"applied":     "The retention rules were applied.",
 		"no-webhook":  "The webhook was deleted.",
 		"enabled":     "The webhook is enabled. Waiting messages are sent now.",
+		"shared":      "The snapshot is shared. It takes effect at once.",
+		"warned":      "The snapshot is shared. It is not sanitized: they can see the original, unmasked data.",
+		"unchanged":   "Nothing changed: it was already shared like this.",
+		"unshared":    "The share ended. Whoever could see the snapshot only through it no longer can.",
 		"resent":      "The message will be sent again within seconds.",
 		"test-ok":     "The receiver accepted a test message.",
 		"test-failed": "The receiver did not accept a test message.",
@@ -127,26 +139,44 @@ type layout struct {
 	Hint     string
 }
 
+// layout returns the data of a page of the console.
 func (s *Server) layout(v *visit) layout {
-	l := layout{
-		Page: look.Page{Title: v.section.title + " · " + v.caller.Org.Name, Product: "snapcloud", Home: s.root + "/",
-			Nav: []look.Link{
-				{URL: s.root + Prefix, Text: "Organization", Icon: "building", Current: true},
-				{URL: s.root + "/docs", Text: "API"},
-			},
-			Who: v.caller.User.Email, WhoLink: s.root + "/auth/account"},
-		Org: v.caller.Org, Heading: v.section.title, Here: s.root + Prefix + v.section.path,
-		Self: v.withParameter("done", ""), CSRF: v.csrf,
-		Done: successes()[v.r.URL.Query().Get("done")],
-	}
+	l := s.outer(v, v.section.title+" · "+v.caller.Org.Name, Prefix)
+	l.Here = s.root + Prefix + v.section.path
 	for _, p := range s.sections() {
 		l.Sections = append(l.Sections, look.Link{URL: s.root + Prefix + p.path, Text: p.title, Icon: p.icon,
 			Current: p.path == v.section.path})
+	}
+	return l
+}
+
+// outer returns the data that the pages for everybody and those of the console have in common.
+// current is the path of the entry of the navigation that leads to the page.
+func (s *Server) outer(v *visit, title, current string) layout {
+	l := layout{
+		Page: look.Page{Title: title, Product: "snapcloud", Home: s.root + Snapshots, Nav: s.navigation(v, current),
+			Who: v.caller.User.Email, WhoLink: s.root + "/auth/account", Styles: []string{"snapshots.css"}},
+		Org: v.caller.Org, Heading: v.section.title, Here: s.root + current,
+		Self: v.withParameter("done", ""), CSRF: v.csrf,
+		Done: successes()[v.r.URL.Query().Get("done")],
 	}
 	if v.problem != nil {
 		l.shows(v, v.problem)
 	}
 	return l
+}
+
+// navigation lists the parts of the service that the caller may open.
+func (s *Server) navigation(v *visit, current string) (all []look.Link) {
+	add := func(path, text, icon string) {
+		all = append(all, look.Link{URL: s.root + path, Text: text, Icon: icon, Current: path == current})
+	}
+	add(Snapshots, "Snapshots", "load")
+	if admins(v.caller) {
+		add(Prefix, "Organization", "building")
+	}
+	add("/docs", "API", "")
+	return all
 }
 
 // shows puts an error that concerns the person's input on the page, and reports whether it is one.

@@ -9,7 +9,7 @@ import (
 	"snap/api"
 )
 
-// visit is one request for a page by an owner or admin.
+// visit is one request for a page by a person who is signed in.
 type visit struct {
 	w       http.ResponseWriter
 	r       *http.Request
@@ -22,9 +22,9 @@ type visit struct {
 	problem *snap.Error // why the form that the page sent failed
 }
 
-// page returns the handler of a section.
-func (s *Server) page(p section) http.HandlerFunc {
-	return s.visited(func(v *visit) error {
+// page returns the handler of a section for those whom may lets in.
+func (s *Server) page(p section, may func(snap.Caller) bool) http.HandlerFunc {
+	return s.visited(may, func(v *visit) error {
 		v.section = p
 		if v.r.Method != http.MethodPost {
 			return p.show(v)
@@ -51,12 +51,18 @@ func (s *Server) again(v *visit, err error) error {
 	return v.section.show(v)
 }
 
-// visited returns a handler for owners and admins. Other people get the answer for an address that
-// does not exist, and people who are signed out are sent to the sign-in page.
-func (s *Server) visited(h func(*visit) error) http.HandlerFunc {
+// everybody lets everybody in who is signed in.
+func everybody(snap.Caller) bool { return true }
+
+// admins lets owners and admins in.
+func admins(c snap.Caller) bool { return snap.Allowed(c, snap.ActAdminister, snap.Snapshot{}) == nil }
+
+// visited returns a handler for those whom may lets in. Other people get the answer for an address
+// that does not exist, and people who are signed out are sent to the sign-in page.
+func (s *Server) visited(may func(snap.Caller) bool, h func(*visit) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v := &visit{w: w, r: r}
-		err := s.admit(v)
+		err := s.admit(v, may)
 		if err == nil {
 			err = h(v)
 		}
@@ -76,13 +82,13 @@ func (s *Server) visited(h func(*visit) error) http.HandlerFunc {
 // errNoPage is the error of people who may not see a page.
 var errNoPage = errors.New("the page does not exist for this caller")
 
-// admit sets the caller, who must be an owner or admin in a browser.
-func (s *Server) admit(v *visit) error {
+// admit sets the caller, who must be a person in a browser whom may lets in.
+func (s *Server) admit(v *visit, may func(snap.Caller) bool) error {
 	caller, err := s.o.Caller(v.r)
 	if err != nil {
 		return err
 	}
-	if caller.Credential.Kind != snap.Browser || snap.Allowed(caller, snap.ActAdminister, snap.Snapshot{}) != nil {
+	if caller.Credential.Kind != snap.Browser || !may(caller) {
 		return errNoPage
 	}
 	v.caller = caller

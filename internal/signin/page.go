@@ -99,6 +99,7 @@ func (s *Service) layout(v *visit, title string) layout {
 		Base: s.path, Root: s.root, CSRF: v.csrf}
 	if v.signedIn() {
 		l.Who, l.WhoLink = v.caller.User.Email, s.path+"/account"
+		l.Nav = []look.Link{{URL: s.root + "/snapshots", Text: "Snapshots"}}
 	}
 	return l
 }

@@ -102,6 +102,17 @@ func scanAccess(rows *sql.Rows) (a snap.Access, err error) {
 	return a, err
 }
 
+// Ways returns the grants through which the caller sees a snapshot, by kind and name.
+func (s *Store) Ways(ctx context.Context, c snap.Caller, sn snap.Snapshot) ([]snap.Access, error) {
+	groups, err := s.GroupsOf(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	c.Groups = groups
+	grants, err := s.grantsOn(ctx, c, sn)
+	return snap.Judge(c, false, grants, s.now()).Ways, err
+}
+
 // Judge explains why a user of the caller's organization can or cannot see a snapshot, by the same
 // rule that decides the user's own requests. It fails with code not_found when the organization has
 // no user with this e-mail.

@@ -13,7 +13,7 @@ const product = "snapcli"
 func (s *Server) page(title, current string) look.Page {
 	p := look.Page{
 		Title: title, Product: product, Home: "/snapshots", Revision: s.revisions.next(),
-		Styles: []string{"app.css"}, Scripts: []string{"app.js"},
+		Styles: []string{"snapshots.css", "app.css"}, Scripts: []string{"app.js"},
 		Nav: []look.Link{
 			{URL: "/snapshots", Text: titleSnapshots, Icon: "load"},
 			{URL: "/targets", Text: titleTargets, Icon: "target"},

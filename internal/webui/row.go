@@ -4,12 +4,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/url"
-	"slices"
 	"time"
 
 	"snap"
 	"snap/api"
 	"snap/internal/local"
+	"snap/internal/look"
 )
 
 // row is one snapshot in the list: local, in the cloud, or both.
@@ -113,16 +113,7 @@ func (r row) MustAsk() bool {
 
 // Refusal returns why the organization's policy forbids sharing the snapshot org-wide and with
 // other organizations. It is empty if the policy allows it.
-func (r row) Refusal() string {
-	types := r.Me.Policy.ShareTypes
-	switch {
-	case r.refusedUnmasked():
-		return textUnmaskedRefused
-	case len(types) > 0 && !slices.Contains(types, r.Type()):
-		return textTypeRefused(r.Type())
-	}
-	return ""
-}
+func (r row) Refusal() string { return look.ShareRefusal(r.Me.Policy, r.Type()) }
 
 // refusedUnmasked reports whether the policy forbids every share of the snapshot.
 func (r row) refusedUnmasked() bool {

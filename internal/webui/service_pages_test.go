@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,6 +55,44 @@ func consolePages() (all []servicePage) {
 			"/console" + name})
 	}
 	return all
+}
+
+// snapshotPages are those of the snapshots, for everybody.
+func snapshotPages(t *testing.T, c *cloudtest.Cloud) []servicePage {
+	t.Helper()
+	alice := c.As("alice@acme.test")
+	var last, original api.Snapshot
+	for s, err := range alice.AllSnapshots(t.Context(), api.ListOptions{}) {
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case s.Target == "shop" && last.ID == "":
+			last = s
+		case s.Target == "warehouse":
+			original = s
+		}
+	}
+	tables := []api.CardTable{{Schema: "public", Name: strings.Repeat("a_table_with_a_very_long_name_", 6), Rows: 3}}
+	for _, name := range []string{"customers", "orders", "order_lines", "products", "invoices", "<b>עברית"} {
+		tables = append(tables, api.CardTable{Schema: "public", Name: name, Rows: 12043, Bytes: 4_000_000,
+			Columns: []api.CardColumn{
+				{Name: "id", Type: "integer", NotNull: true, Key: "primary", Mask: "keep"},
+				{Name: "email", Type: "character varying(320)", Mask: "email"},
+				{Name: "customer", Type: "integer", Refers: "customers.id", Mask: "keep"}}})
+	}
+	described := api.Card{ServerVersion: "17.2", Encoding: "UTF8", Collation: "en_US.utf8",
+		From: "shop-20261121T011600Z", Masking: &api.Masking{Rules: strings.Repeat("a", 64), Masked: 1, Kept: 2},
+		Tables: tables}
+	if err := c.As("mia@acme.test").PutCard(t.Context(), last.ID, api.PutCardRequest{Card: &described}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := alice.Describe(t.Context(), last.ID, api.DescribeRequest{Description: "Before the July release",
+		Labels: []string{"release", strings.Repeat("long", 10)}}); err != nil {
+		t.Fatal(err)
+	}
+	return []servicePage{{"snapshots", "/snapshots"}, {"snapshots-none", "/snapshots?q=nothing"},
+		{"snapshot", "/snapshots/" + last.ID}, {"snapshot-found", "/snapshots/" + last.ID + "?q=email&done=shared"},
+		{"snapshot-original", "/snapshots/" + original.ID}, {"snapshot-absent", "/snapshots/snap_none"}}
 }
 
 // busyOrganization gives acme something for each page of the console.
@@ -130,6 +169,7 @@ func TestBrowserServicePages(t *testing.T) {
 	b.signInAs("adam@acme.test", "adam-password")
 	look(signedInPages(t, c))
 	busyOrganization(t, c)
+	look(snapshotPages(t, c))
 	look(consolePages())
 }
 
@@ -149,7 +189,7 @@ func TestScreenshotsOfTheService(t *testing.T) {
 	}
 	b.signInAs("adam@acme.test", "adam-password")
 	busyOrganization(t, c)
-	for _, page := range append(signedInPages(t, c), consolePages()...) {
+	for _, page := range slices.Concat(signedInPages(t, c), snapshotPages(t, c), consolePages()) {
 		shoot(b, dir, page.name, page.path, "")
 	}
 }

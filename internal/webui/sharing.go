@@ -25,7 +25,7 @@ type sharingPage struct {
 	More   int           // number of further matching groups
 	Total  int           // number of groups in the organization
 	Orgs   []api.OrgShare
-	Expiry []expiryChoice
+	Expiry []look.Choice
 	Today  string
 	Latest string // the last day on which a share may expire; empty for no limit
 	Limit  string // maximum lifetime of a share with another organization, in words
@@ -41,7 +41,7 @@ type sharingPage struct {
 }
 
 // Ends returns how long a new share with groups or the whole organization can last.
-func (p sharingPage) Ends() []expiryChoice { return endChoices() }
+func (p sharingPage) Ends() []look.Choice { return look.Ends() }
 
 type groupChoice struct {
 	api.Group
@@ -49,8 +49,6 @@ type groupChoice struct {
 	Expires *time.Time // of the share; nil means never
 	Refused bool       // the policy forbids an org-wide share
 }
-
-type expiryChoice struct{ Value, Text string }
 
 // groupsShown is the maximum number of groups shown at once; the search finds the rest.
 const groupsShown = 40
@@ -167,7 +165,7 @@ func (s *Server) share(w http.ResponseWriter, r *http.Request) error {
 	}
 	everyone := everyoneIn(me.Organization)
 	if r.PostFormValue("shared") == "true" {
-		with, err := expiryOf(r.PostFormValue("expires"), r.PostFormValue("date"))
+		with, err := look.EndOf(r.PostFormValue("expires"), r.PostFormValue("date"))
 		if err != nil {
 			return err
 		}
@@ -229,7 +227,7 @@ func (s *Server) shareGroup(w http.ResponseWriter, r *http.Request) error {
 	id, group := r.PathValue("id"), r.PostFormValue("revoke")
 	if group == "" {
 		group = r.PostFormValue("grant")
-		with, err := expiryOf(r.PostFormValue("expires"), r.PostFormValue("date"))
+		with, err := look.EndOf(r.PostFormValue("expires"), r.PostFormValue("date"))
 		if err != nil {
 			return err
 		}
@@ -268,7 +266,7 @@ func (s *Server) shareOrg(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	slug := strings.ToLower(strings.TrimSpace(r.PostFormValue("slug")))
-	with, err := expiryOf(r.PostFormValue("expires"), r.PostFormValue("date"))
+	with, err := look.EndOf(r.PostFormValue("expires"), r.PostFormValue("date"))
 	if err == nil && slug == "" {
 		err = errNoSlug()
 	}
@@ -284,30 +282,8 @@ func (s *Server) shareOrg(w http.ResponseWriter, r *http.Request) error {
 	if failed != nil {
 		return err // the service has already told why
 	}
-	page.Typed, page.Problem = slug, problemOf(s.suggestOrg(r.Context(), slug, err))
+	page.Typed, page.Problem = slug, problemOf(s.cloud.client().SuggestOrg(r.Context(), slug, err))
 	return s.views.Part(w, statusOf(err), "sharing.html", "dialog", page)
-}
-
-// suggestOrg adds to the error for an organization that does not exist which one was probably meant:
-// one that the organization has shared with before.
-func (s *Server) suggestOrg(ctx context.Context, slug string, err error) error {
-	if snap.CodeOf(err) != snap.CodeOrganizationNotFound && snap.CodeOf(err) != snap.CodeNotFound {
-		return err
-	}
-	lines, failed := s.cloud.client().Audit(ctx, api.AuditOptions{Action: snap.AuditShared, Limit: 200})
-	if failed != nil {
-		return err
-	}
-	var before []string
-	for _, line := range lines.Items {
-		if line.Detail.Organization != "" {
-			before = append(before, line.Detail.Organization)
-		}
-	}
-	if meant := snap.Closest(slug, before); meant != "" {
-		return errOtherOrganization(slug, meant)
-	}
-	return err
 }
 
 // revokeOrg ends the share with an organization. Undo restores its former end exactly.
@@ -331,34 +307,6 @@ func (s *Server) revokeOrg(w http.ResponseWriter, r *http.Request) error {
 	}
 	return s.sharingChanged(w, r, change{Text: unsharedText(slug, -1),
 		Action: strings.TrimSuffix(r.URL.Path, "/revoke"), Fields: undo})
-}
-
-// expiryOf parses the expiry choice: "" is never, "date" is the end of the given day in UTC, "until"
-// is the given moment, and anything else is a duration on the service's clock.
-func expiryOf(choice, date string) (with api.SharesRequest, err error) {
-	switch choice {
-	case "":
-		return with, nil
-	case "date":
-		day, err := time.Parse(time.DateOnly, date)
-		if err != nil {
-			return with, errNoDate()
-		}
-		end := day.Add(24*time.Hour - time.Second)
-		with.ExpiresAt = &end
-		return with, nil
-	}
-	if choice == "until" {
-		end, err := time.Parse(time.RFC3339Nano, date)
-		if err != nil {
-			return with, errNoDate()
-		}
-		with.ExpiresAt = &end
-		return with, nil
-	}
-	d, err := snap.ParseDuration(choice)
-	with.ExpiresIn = int64(d / time.Second)
-	return with, err
 }
 
 // sharingOf collects the dialog's data with concurrent requests to the service.
@@ -431,7 +379,7 @@ func (p *sharingPage) limit(now time.Time) {
 	p.Refusal = p.Row.Refusal()
 	policy := p.Row.Me.Policy
 	longest := time.Duration(policy.MaxCrossOrgExpiry) * time.Second
-	p.Expiry = expiryChoices(longest)
+	p.Expiry = look.EndsOutside(longest)
 	if longest > 0 {
 		p.Limit = snap.InWords(longest)
 		p.Latest = now.Add(longest - 24*time.Hour + time.Second).UTC().Format(time.DateOnly)

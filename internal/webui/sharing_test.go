@@ -121,30 +121,6 @@ func TestManyGroupsAreSearched(t *testing.T) {
 	}
 }
 
-func TestExpiryOf(t *testing.T) {
-	t.Parallel()
-	for _, try := range []struct {
-		choice, date, at string
-		in               int64
-	}{
-		{"", "", "", 0},
-		{"7d", "", "", 604800},
-		{"date", "2026-12-31", "2026-12-31T23:59:59Z", 0},
-	} {
-		got, err := expiryOf(try.choice, try.date)
-		text := ""
-		if got.ExpiresAt != nil {
-			text = got.ExpiresAt.Format(time.RFC3339)
-		}
-		if err != nil || text != try.at || got.ExpiresIn != try.in {
-			t.Errorf("%s %s: %q and %d, %v", try.choice, try.date, text, got.ExpiresIn, err)
-		}
-	}
-	if _, err := expiryOf("soon", ""); snap.CodeOf(err) != snap.CodeUsage {
-		t.Errorf("soon: %v", err)
-	}
-}
-
 // The click shares original data at once by default, says how many people that
 // adds, and offers to take it back.
 func TestUnsanitizedShareOffersUndo(t *testing.T) {

@@ -77,7 +77,7 @@ func states(page look.Page) []state {
 		Next: &query{Show: showCloud}, SortedOnly: true, Counts: counts{All: tally{N: 200, More: true, Known: true}}}
 	sharing := sharingPage{
 		Page: page, Row: row{Cloud: &cloud, Me: admin}, Can: api.Can{Share: true, ShareOrg: true, Explain: true},
-		Search: "e", Total: 2000, More: 9, Expiry: expiryChoices(0),
+		Search: "e", Total: 2000, More: 9, Expiry: look.EndsOutside(0),
 		Shared: []groupChoice{{Group: api.Group{GroupID: "g", Name: "G", Members: 1}, On: true}},
 		Others: []groupChoice{{Group: api.Group{GroupID: "h", Name: "h"}}},
 		Orgs: []api.OrgShare{{OrgSlug: "globex", Name: "Globex", ExpiresAt: &later}, {OrgSlug: "x", Name: "x"},

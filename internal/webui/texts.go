@@ -2,7 +2,6 @@ package webui
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -229,15 +228,8 @@ func everyoneIn(organization string) string { return "everyone in " + organizati
 func groupNamed(group string) string { return "the group " + group }
 
 const (
-	buttonShare         = "Share anyway"
-	textUnmaskedRefused = "Your organization's policy refuses to share snapshots that are not sanitized. Make a " +
-		"sanitized copy, and share that."
+	buttonShare = "Share anyway"
 )
-
-func textTypeRefused(t snap.Type) string {
-	return "Your organization's policy does not let snapshots of the type " + string(t) +
-		" be shared with everyone or with other organizations."
-}
 
 func shareQuestion(name, organization string) string {
 	return "Share " + name + " with everyone in " + organization + "?"
@@ -271,43 +263,9 @@ func shareDetails(organization string, newcomers int) string {
 	return "It is not sanitized. " + who + " could see and pull the original, unmasked data."
 }
 
-// expiryChoices returns the expiries that the dialog offers, up to the longest the policy allows;
-// zero is no limit.
-func expiryChoices(longest time.Duration) (offered []expiryChoice) {
-	const day = 24 * time.Hour
-	for _, long := range []time.Duration{7 * day, day, 30 * day, 90 * day} {
-		if longest == 0 || long <= longest {
-			offered = append(offered, expiryChoice{fmt.Sprintf("%dd", int(long/day)), "in " + snap.InWords(long)})
-		}
-	}
-	if longest == 0 {
-		return append(offered, expiryChoice{"date", "on a date…"}, expiryChoice{"", "never"})
-	}
-	if !slices.Contains([]time.Duration{day, 7 * day, 30 * day, 90 * day}, longest) {
-		offered = append(offered, expiryChoice{longest.String(), "in " + snap.InWords(longest)})
-	}
-	if longest > day {
-		offered = append(offered, expiryChoice{"date", "on a date…"})
-	}
-	return offered
-}
-
-// endChoices returns how long a share within the organization can last. The first is the default.
-func endChoices() []expiryChoice {
-	offered := []expiryChoice{{"", "without an end"}}
-	for _, days := range []int{1, 7, 30, 90} {
-		offered = append(offered, expiryChoice{fmt.Sprintf("%dd", days), "for " + look.Plural(days, "day", "days")})
-	}
-	return offered
-}
-
 func errNoSlug() error {
 	return snap.Invalid("enter the slug of the organization to share with",
 		"ask someone there: `snapcli whoami` shows it")
-}
-
-func errNoDate() error {
-	return snap.Invalid("choose the date on which the share ends", "")
 }
 
 // Targets: the form.
@@ -320,11 +278,6 @@ const (
 func errTargetKnown() error {
 	return snap.Invalid("a target with this name already exists",
 		"change it on the Targets page, or choose another name")
-}
-
-func errOtherOrganization(typed, meant string) error {
-	return &snap.Error{Code: snap.CodeOrganizationNotFound,
-		Detail: fmt.Sprintf("there is no organization %q", typed), Hint: fmt.Sprintf("did you mean %s?", meant)}
 }
 
 func errNoDatabase() error {

@@ -1,0 +1,315 @@
+package console_test
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"snap"
+	"snap/api"
+	"snap/internal/cloud"
+	"snap/internal/cloudtest"
+)
+
+// described gives a snapshot a card with these tables.
+func described(t *testing.T, c *api.Client, id string, tables ...api.CardTable) {
+	t.Helper()
+	must(t, c.PutCard(t.Context(), id, api.PutCardRequest{Card: &api.Card{ServerVersion: "17.2", Encoding: "UTF8",
+		From: "shop-original", Masking: &api.Masking{Rules: strings.Repeat("a", 64), Masked: 1, Kept: 1},
+		Tables: tables}}))
+}
+
+var people = api.CardTable{Schema: "public", Name: "people", Rows: 1204, Bytes: 40_000, Columns: []api.CardColumn{
+	{Name: "id", Type: "integer", NotNull: true, Key: "primary", Mask: "keep"},
+	{Name: "email", Type: "text", Mask: "email"}}}
+
+// Everybody who is signed in lists the snapshots that they may see, with the same filters as the API.
+func TestEverybodyListsSnapshots(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia, alice := c.As("mia@acme.test"), c.As("alice@acme.test")
+	shop := c.PushAs(mia, "shop", snap.TypeSanitized, []byte("twelve bytes"))
+	c.Push(alice, "secret", []byte("x"))
+	_, err := mia.ShareGroup(ctx, shop.ID, "eng")
+	must(t, err)
+	fleet := c.PushAs(c.As("gail@globex.test"), "fleet", snap.TypeSanitized, []byte("f"))
+	_, err = c.As("gail@globex.test").ShareOrg(ctx, fleet.ID, "acme", nil)
+	must(t, err)
+	v := visit(t, c, "gus@acme.test")
+	for path, want := range map[string][]string{
+		"":        {"/snapshots/" + shop.ID, "/snapshots/" + fleet.ID, "mia@acme.test", "sanitized", "12 B"},
+		"?q=shop": {shop.ID}, "?show=received": {fleet.ID}, "?target=shop&type=sanitized": {shop.ID},
+		"?q=nothing-such": {"Nothing matches", "“<bdi>nothing-such</bdi>”"},
+		"?show=mine":      {"Nothing matches"},
+		"?type=odd":       {`role="alert"`}, "?show=odd": {`role="alert"`}, "?cursor=odd": {`role="alert"`},
+	} {
+		p := v.get("/snapshots" + path)
+		if odd := strings.Contains(path, "odd"); p.StatusCode >= 500 || (p.StatusCode >= 400) != odd {
+			t.Errorf("%q answered %d", path, p.StatusCode)
+		}
+		p.must(t, p.StatusCode, want...)
+		for _, id := range []string{shop.ID, fleet.ID} {
+			if listed := strings.Contains(p.text, "/snapshots/"+id); listed != strings.Contains(strings.Join(want, " "), id) {
+				t.Errorf("%q lists %s: %v", path, id, listed)
+			}
+		}
+		if strings.Contains(p.text, "secret") || strings.Contains(p.text, `href="/console"`) {
+			t.Errorf("%q shows what a member may not see", path)
+		}
+	}
+	visit(t, c, "adam@acme.test").get("/snapshots").must(t, 200, "secret", `href="/console"`, "1 group")
+	visit(t, c, "vic@acme.test").get("/snapshots").must(t, 200, fleet.ID)
+	for _, path := range []string{"/snapshots", "/snapshots?q=x", "/snapshots/" + shop.ID, "/snapshots/snap_absent"} {
+		p := visit(t, c, "").get(path)
+		p.must(t, http.StatusSeeOther)
+		if want := "/auth/signin?next=" + url.QueryEscape(path); p.Header.Get("Location") != want {
+			t.Errorf("%s leads to %s, want %s", path, p.Header.Get("Location"), want)
+		}
+	}
+}
+
+// The page of a snapshot has its card and says why the reader sees it, to everybody who may see it.
+func TestSnapshotsPage(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia, alice := c.As("mia@acme.test"), c.As("alice@acme.test")
+	old := c.PushAs(mia, "shop", snap.TypeSanitized, []byte("old"))
+	described(t, mia, old.ID)
+	shop := c.PushAs(mia, "shop", snap.TypeSanitized, []byte("twelve bytes"))
+	described(t, mia, shop.ID, people)
+	_, err := alice.Describe(ctx, shop.ID, api.DescribeRequest{Description: "Before July", Labels: []string{"release"}})
+	must(t, err)
+	_, err = mia.ShareGroup(ctx, shop.ID, "eng")
+	must(t, err)
+	_, err = alice.ShareOrg(ctx, shop.ID, "globex", nil)
+	must(t, err)
+	must(t, c.As("gus@acme.test").Pulled(ctx, shop.ID, 12))
+	path := "/snapshots/" + shop.ID
+	all := []string{"public.people", "1,204", "SQLite 17.2", "shop-original", "1 column masked, 1 kept",
+		"integer, not null, primary key", "<b>email</b>", "1 masked", shop.SHA256, "12 B",
+		"snapcli pull shop --cloud --snapshot-id " + shop.ID, c.URL + path, "Before July", "release", "Size over time",
+		"What changed"}
+	for email, want := range map[string][]string{
+		"gus@acme.test":    {"You can see it <bdi>through the group eng</bdi>", "can change this"},
+		"mia@acme.test":    {"because you pushed it", "Who can see it", "gus@acme.test", "once", "Share with everyone"},
+		"adam@acme.test":   {"as an owner or admin of acme", "everyone in globex", "End share", "Pulled by"},
+		"gail@globex.test": {"because acme shared it with your organization", "does not show the tables"},
+	} {
+		switch email {
+		case "gail@globex.test":
+		case "gus@acme.test": // does not see the snapshot before it
+			want = append(want, all[:len(all)-2]...)
+		default:
+			want = append(want, all...)
+		}
+		p := visit(t, c, email).get(path)
+		p.must(t, 200, want...)
+		if strings.Contains(p.text, "<form method=\"post\"") && (email[0] == 'g') {
+			t.Errorf("%s is offered a form", email)
+		}
+		if email == "gail@globex.test" && (strings.Contains(p.text, "people") || strings.Contains(p.text, "alice@")) {
+			t.Error("another organization sees the card, or who shared it")
+		}
+	}
+	v := visit(t, c, "gus@acme.test")
+	v.get(path+"?q=mail").must(t, 200, "1 table with 1 column match", "<details open>")
+	v.get(path+"?q=zzz").must(t, 200, "No table or column matches")
+	v.get(path+"?page=-7").must(t, 200, "public.people")
+	v.get(path+"?page=99").must(t, 200, "There are no tables on this page.")
+}
+
+// A snapshot that the reader may not see has the page of one that does not exist, to look at and to
+// send forms to.
+func TestHiddenSnapshotsAreAbsent(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	hidden := c.Push(c.As("mia@acme.test"), "shop", []byte("x"))
+	own := c.Push(c.As("max@acme.test"), "own", []byte("y"))
+	v := visit(t, c, "max@acme.test")
+	csrf := v.token("/snapshots/" + own.ID)
+	strip := func(p page) string {
+		for _, name := range []string{"X-Request-Id", "Date"} {
+			p.Header.Del(name)
+		}
+		return p.text + url.Values(p.Header).Encode()
+	}
+	absent := "/snapshots/snap_7h2k9m4p6r8t0v2w"
+	want := strip(v.get(absent))
+	wantForm := strip(v.post(absent, csrf, "do", "share", "to", "everyone"))
+	for _, path := range []string{"/snapshots/" + hidden.ID, "/snapshots/" + hidden.ID + "?q=x&done=shared",
+		"/snapshots/x", "/snapshots/" + strings.Repeat("y", 300), "/snapshots/%3Cscript%3E", "/snapshots/%00"} {
+		p := v.get(path)
+		p.must(t, http.StatusNotFound, "or you may not see it")
+		if got := strip(p); got != want {
+			t.Errorf("%s differs:\n%s\n%s", path, got, want)
+		}
+	}
+	p := v.post("/snapshots/"+hidden.ID, csrf, "do", "share", "to", "everyone")
+	if p.must(t, http.StatusNotFound); strip(p) != wantForm {
+		t.Errorf("a form for a hidden snapshot differs:\n%s\n%s", p.text, wantForm)
+	}
+}
+
+// The forms of the share box make, change and end every kind of share.
+func TestShareBox(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	alice := c.As("alice@acme.test")
+	shop := c.PushAs(c.As("mia@acme.test"), "shop", snap.TypeSanitized, []byte("x"))
+	path := "/snapshots/" + shop.ID
+	v := visit(t, c, "adam@acme.test")
+	send := func(fields ...string) page {
+		t.Helper()
+		return v.submit(path, fields...)
+	}
+	send("do", "share", "to", "everyone", "ends", "7d").must(t, 200, "The snapshot is shared.", "Everybody can see", "ends in")
+	send("do", "end", "to", "everyone").must(t, 200, "The share ended.", "Private: only its owner")
+	send("do", "share", "to", "group", "group", "ENG").must(t, 200, "The snapshot is shared.", "no end")
+	send("do", "share", "to", "group", "group", "eng").must(t, 200, "Nothing changed")
+	send("do", "share", "to", "group", "group", "eng", "ends", "30d").must(t, 200, "The snapshot is shared.", "ends in")
+	shares, err := alice.GroupShares(ctx, shop.ID)
+	if err != nil || len(shares) != 1 || shares[0].ExpiresAt == nil {
+		t.Errorf("group shares %+v, %v", shares, err)
+	}
+	send("do", "end", "to", "group", "group", "eng").must(t, 200, "It is not shared with a group.")
+	send("do", "share", "to", "group", "group", "no-such").must(t, 404, `role="alert"`, `value="no-such"`)
+	day := time.Now().UTC().AddDate(0, 0, 9).Format(time.DateOnly)
+	send("do", "share", "to", "organization", "organization", " Globex ", "ends", "date", "date", day, "schema", "yes").
+		must(t, 200, "The snapshot is shared.", "Globex Corporation", "with its tables", `<option value="globex">`)
+	orgs, err := alice.OrgShares(ctx, shop.ID)
+	if err != nil || len(orgs) != 1 || !orgs[0].WithSchema || orgs[0].ExpiresAt.UTC().Format(time.DateTime) != day+" 23:59:59" {
+		t.Errorf("shares with organizations %+v, %v", orgs, err)
+	}
+	send("do", "share", "to", "organization", "organization", "globxe", "ends", "7d").must(t, 404,
+		"Did you mean globex?", `value="globxe"`)
+	for _, bad := range [][]string{{"do", "share", "to", "organization", "ends", "7d"}, {"do", "explode"}, {"do", "end"},
+		{"do", "share", "to", "group"}, {"do", "share", "to", "everyone", "ends", "soon"},
+		{"do", "share", "to", "everyone", "ends", "date", "date", "x"}} {
+		if p := send(bad...); p.StatusCode < 400 || p.StatusCode >= 500 || !strings.Contains(p.text, `role="alert"`) {
+			t.Errorf("%v answered %d", bad, p.StatusCode)
+		}
+	}
+	send("do", "end", "to", "organization", "organization", "globex").must(t, 200, "The share ended.")
+	if _, err := c.As("gail@globex.test").Snapshot(ctx, shop.ID); snap.CodeOf(err) != snap.CodeNotFound {
+		t.Errorf("globex still sees it: %v", err)
+	}
+	// A form without the browser's token changes nothing, and neither does one of somebody who may
+	// only look.
+	v.post(path, "", "do", "share", "to", "everyone").must(t, http.StatusForbidden)
+	_, err = alice.ShareGroup(ctx, shop.ID, "eng")
+	must(t, err)
+	own := c.Push(c.As("gus@acme.test"), "own", []byte("y"))
+	gus := visit(t, c, "gus@acme.test")
+	gus.post(path, gus.token("/snapshots/"+own.ID), "do", "share", "to", "everyone").must(t, http.StatusForbidden,
+		`role="alert"`)
+	if sn, err := alice.Snapshot(ctx, shop.ID); err != nil || sn.Shared {
+		t.Errorf("it is shared: %v, %v", sn.Shared, err)
+	}
+}
+
+// Names are shown harmlessly, however they are spelled.
+func TestHostileNamesOfSnapshots(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia := c.As("mia@acme.test")
+	long := strings.Repeat("W", 100)
+	for i, target := range []string{"עברית", long, "it's; rm -rf $HOME"} {
+		sn := c.PushAs(mia, target, snap.TypeSanitized, []byte{byte(i)})
+		described(t, mia, sn.ID, api.CardTable{Name: `<b onclick="x">`, Columns: []api.CardColumn{{Name: `"><script>`,
+			Type: "<i>", Mask: "<u>", Refers: "<s>"}}})
+		_, err := mia.Describe(t.Context(), sn.ID, api.DescribeRequest{Description: "<script>",
+			Labels: []string{"<script>"}})
+		must(t, err)
+		v := visit(t, c, "mia@acme.test")
+		for _, path := range []string{"/snapshots", "/snapshots/" + sn.ID, "/snapshots?target=" + url.QueryEscape(target),
+			"/snapshots?q=%22%3E%3Cscript%3E", "/snapshots/" + sn.ID + "?q=%22%3E%3Cscript%3E"} {
+			p := v.get(path)
+			p.must(t, 200)
+			for _, bad := range []string{"<script", "<img", "<b onclick", "<i>", "<u>", "<s>"} {
+				if strings.Contains(p.text, bad) {
+					t.Errorf("%s has %s", path, bad)
+				}
+			}
+		}
+	}
+	v := visit(t, c, "mia@acme.test")
+	v.get("/snapshots?q=rm").must(t, 200, "it&#39;s; rm -rf $HOME")
+	link := regexp.MustCompile(`/snapshots/snap_\w+`).FindString(v.get("/snapshots?q=rm").text)
+	v.get(link).must(t, 200, `snapcli pull &#39;it&#39;\&#39;&#39;s; rm -rf $HOME&#39; --cloud`)
+}
+
+// The policy decides what the share box offers, and asks before original data is shared.
+func TestShareBoxFollowsThePolicy(t *testing.T) {
+	t.Parallel()
+	start := func(what snap.UnsanitizedShares) (*visitor, string) {
+		c := cloudtest.Start(t, cloudtest.Options{Config: func(config *cloud.Config) {
+			config.Organizations[0].Policy.UnsanitizedShares = what
+		}})
+		return visit(t, c, "mia@acme.test"), "/snapshots/" + c.Push(c.As("mia@acme.test"), "shop", []byte("x")).ID
+	}
+	v, path := start("")
+	v.get(path).must(t, 200, "original, unmasked data")
+	v.submit(path, "do", "share", "to", "group", "group", "eng").must(t, 200, "they can see the original, unmasked data")
+
+	v, path = start(snap.UnsanitizedAsk)
+	v.submit(path, "do", "share", "to", "everyone", "ends", "7d").must(t, http.StatusPreconditionRequired,
+		"Share original data?", `name="confirmed" value="yes"`, `name="ends" value="7d"`)
+	v.submit(path, "do", "share", "to", "everyone", "ends", "7d", "confirmed", "yes").must(t, 200,
+		"they can see the original, unmasked data", "ends in")
+
+	v, path = start(snap.UnsanitizedRefuse)
+	p := v.get(path)
+	p.must(t, 200, "refuses to share snapshots that are not sanitized")
+	if strings.Contains(p.text, "Share with everyone") {
+		t.Error("a share is offered that the policy refuses")
+	}
+}
+
+// The pages stay below 60 KB with their stylesheet, with full lists and a large card.
+func TestSnapshotsPagesStaySmall(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia := c.As("mia@acme.test")
+	var last api.Snapshot
+	for i := range 30 {
+		last = c.PushAs(mia, "a target with a long name", snap.TypeSanitized, bytes.Repeat([]byte{1}, i+1))
+	}
+	var tables []api.CardTable
+	for i := range 60 {
+		one := people
+		one.Name += strconv.Itoa(i)
+		one.Columns = nil
+		for j := range 10 {
+			one.Columns = append(one.Columns, people.Columns[1])
+			one.Columns[j].Name += strconv.Itoa(j)
+		}
+		tables = append(tables, one)
+	}
+	described(t, mia, last.ID, tables...)
+	v := visit(t, c, "adam@acme.test")
+	style := 0 // bytes
+	for _, sheet := range regexp.MustCompile(`href="([^"]+\.css)"`).FindAllStringSubmatch(v.get("/snapshots").text, -1) {
+		style += len(v.get(sheet[1]).text)
+	}
+	for _, path := range []string{"/snapshots", "/snapshots/" + last.ID} {
+		if size := len(v.get(path).text) + style; size > 60_000 {
+			t.Errorf("%s is %d bytes with its stylesheet", path, size)
+		}
+	}
+	next := regexp.MustCompile(`href="(/snapshots\?cursor=[^"]+)"`).FindStringSubmatch(v.get("/snapshots").text)
+	if next == nil {
+		t.Fatal("no older snapshots")
+	}
+	v.get(next[1]).must(t, 200, "Newest")
+	v.get("/snapshots/"+last.ID).must(t, 200, "Page 1 of 2", "60 tables")
+	v.get("/snapshots/"+last.ID+"?page=2").must(t, 200, "Previous")
+}

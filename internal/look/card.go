@@ -1,0 +1,236 @@
+package look
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/dustin/go-humanize"
+
+	"snap/api"
+	"snap/internal/card"
+)
+
+// Card is the data of the parts "card-facts", "card-tables" and "card-changes", which show a
+// snapshot and a page of its card in both programs.
+type Card struct {
+	api.SnapshotCard
+	Here    string           // path of the page
+	Q       string           // words that were searched for
+	Changes *api.CardChanges // since the snapshot before it; nil if there is no card
+}
+
+// Fields describes how the snapshot was made.
+func (c Card) Fields() []card.Field {
+	if c.Card == nil {
+		return nil
+	}
+	all := card.Fields(*c.Card, c.Snapshot.Engine)
+	if subset := card.Subset(c.Card.Subset); subset != "" {
+		all = append(all, card.Field{Name: "Subset", Value: subset})
+	}
+	return all
+}
+
+// Sums describes how much the snapshot holds or, after a search, how much was found.
+func (c Card) Sums() string {
+	if c.Found != nil {
+		return Plural(c.Found.Tables, "table", "tables") + " with " + Plural(c.Found.Columns, "column", "columns") +
+			" match."
+	}
+	t := *c.Totals
+	text := Plural(t.Tables, "table", "tables") + ", " + Plural(t.Columns, "column", "columns") + ", " +
+		Plural(int(t.Rows), "row", "rows")
+	if t.Bytes > 0 {
+		text += ", " + Bytes(t.Bytes) + " before compression"
+	}
+	if c.Card.Unlisted > 0 {
+		text += "; " + Plural(c.Card.Unlisted, "more table is", "more tables are") + " not listed"
+	}
+	return text + "."
+}
+
+// Rows describes how many rows a table has.
+func (c Card) Rows(t api.CardTable) string {
+	switch {
+	case t.Dropped:
+		return "dropped"
+	case t.Rows < 0:
+		return "not counted"
+	case c.Card.Subset != nil:
+		return fmt.Sprintf("%s of %s", humanize.Comma(t.Rows), humanize.Comma(t.Of))
+	}
+	return humanize.Comma(t.Rows)
+}
+
+// Definition describes a column without its mask.
+func (c Card) Definition(column api.CardColumn) string {
+	column.Mask = ""
+	return card.Definition(column)
+}
+
+// Mask describes how a column was masked.
+func (c Card) Mask(t api.CardTable, column api.CardColumn) string { return card.Mask(t, column) }
+
+// CardTable is the data of the part "card-columns": one table of a card.
+type CardTable struct {
+	Card
+	Table api.CardTable
+}
+
+// Of returns one of the card's tables.
+func (c Card) Of(t api.CardTable) CardTable { return CardTable{c, t} }
+
+// Count describes how many columns the table has and how many of them were masked.
+func (t CardTable) Count() string {
+	masked := 0
+	for _, column := range t.Table.Columns {
+		if column.Mask != "" && column.Mask != card.Kept {
+			masked++
+		}
+	}
+	text := Plural(len(t.Table.Columns), "column", "columns")
+	if masked > 0 && !t.Table.Dropped {
+		text += fmt.Sprintf(", %d masked", masked)
+	}
+	return text
+}
+
+// columnsShown is the maximum number of columns on a page, so that it stays small. Of more, only
+// their numbers are shown.
+const columnsShown = 250
+
+// ListsColumns reports whether the page lists the columns of its tables.
+func (c Card) ListsColumns() bool {
+	n := 0
+	for _, t := range c.Card.Tables {
+		n += len(t.Columns)
+	}
+	return n <= columnsShown || len(c.Card.Tables) == 1
+}
+
+// Columns returns the address of a page with the columns of one table, or "" if its name is too long
+// for a search.
+func (c Card) Columns(t api.CardTable) string {
+	if len(t.Label()) > 100 {
+		return ""
+	}
+	return c.Here + "?" + url.Values{"q": {t.Label()}}.Encode() + "#tables"
+}
+
+// changesShown is the maximum number of differences on a page.
+const changesShown = 20
+
+// Changed describes the first differences to the snapshot before it.
+func (c Card) Changed() (all []string) {
+	for _, one := range c.Changes.Changes[:min(len(c.Changes.Changes), changesShown)] {
+		all = append(all, card.Change(one))
+	}
+	return all
+}
+
+// More returns the number of differences that Changed leaves out.
+func (c Card) More() int { return max(0, len(c.Changes.Changes)-changesShown) + c.Changes.More }
+
+// PreviousPage returns the address of the page with the tables before these, or "".
+func (c Card) PreviousPage() string { return c.turn(-1) }
+
+// NextPage returns the address of the page with the tables after these, or "".
+func (c Card) NextPage() string { return c.turn(1) }
+
+func (c Card) turn(by int) string {
+	to := c.Page + by
+	if to < 1 || to > c.Pages {
+		return ""
+	}
+	q := url.Values{"page": {strconv.Itoa(to)}}
+	if c.Q != "" {
+		q.Set("q", c.Q)
+	}
+	return c.Here + "?" + q.Encode() + "#tables"
+}
+
+// PullCommand returns the command line that pulls the snapshot.
+func (c Card) PullCommand() string { return card.PullCommand(c.Snapshot) }
+
+// LoadCommand returns the command line that loads it then.
+func (c Card) LoadCommand() string { return card.LoadCommand(c.Snapshot) }
+
+// Sizes returns a plot of the sizes of a target's snapshots. They are listed newest first.
+func Sizes(versions []api.Snapshot) Plot {
+	p := Plot{Title: "Size over time", Of: "Size", When: "Pushed"}
+	for _, s := range slices.Backward(versions) {
+		p.Points = append(p.Points, Point{When: s.Created.UTC().Format("2 Jan 2006, 15:04"), Value: s.Size,
+			Text: Bytes(s.Size)})
+	}
+	p.Total = Plural(len(versions), "snapshot", "snapshots") + " of " + versionsOf(versions)
+	return p
+}
+
+func versionsOf(versions []api.Snapshot) string {
+	if len(versions) == 0 {
+		return ""
+	}
+	return versions[0].Target + ", " + string(versions[0].Type)
+}
+
+// Way is the data of the part "way": a grant that lets people see a snapshot.
+type Way struct {
+	api.AccessWay
+	Org string // name of the organization that owns the snapshot
+}
+
+// Ways returns the grants with the name of the organization that owns the snapshot.
+func Ways(ways []api.AccessWay, org string) (all []Way) {
+	for _, w := range ways {
+		all = append(all, Way{w, org})
+	}
+	return all
+}
+
+// Icon returns the name of the icon of those who see it.
+func (w Way) Icon() string {
+	icons := map[string]string{"organization": "building", "owner": "person", "admins": "key", "keys": "key"}
+	if name := icons[w.Kind]; name != "" {
+		return name
+	}
+	return "people"
+}
+
+// Text says who sees it.
+func (w Way) Text() string {
+	switch w.Kind {
+	case "owner":
+		return "its owner, " + w.Owner
+	case "admins":
+		return "owners and admins of " + w.Org
+	case "org_wide":
+		return "everyone in " + w.Org
+	case "group":
+		return "the group " + w.GroupID
+	case "organization":
+		if w.Organization == "" {
+			return "another organization, by an owner or admin"
+		}
+		return "everyone in " + w.Organization
+	}
+	return w.Through
+}
+
+// Mine says why the caller sees it, after "You can see it".
+func (w Way) Mine() string {
+	switch w.Kind {
+	case "owner":
+		return "because you pushed it"
+	case "admins":
+		return "as an owner or admin of " + w.Org
+	case "org_wide":
+		return "because it is shared with everyone in " + w.Org
+	case "group":
+		return "through the group " + w.GroupID
+	case "organization":
+		return "because " + w.Org + " shared it with your organization"
+	}
+	return "as " + w.Through
+}

@@ -1,0 +1,81 @@
+package look
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"snap"
+	"snap/api"
+)
+
+// Choice is an entry of a list to choose from. Value is what the form sends.
+type Choice struct{ Value, Text string }
+
+// Ends returns how long a share within the organization can last. The first is the default.
+func Ends() []Choice {
+	offered := []Choice{{"", "without an end"}}
+	for _, days := range []int{1, 7, 30, 90} {
+		offered = append(offered, Choice{fmt.Sprintf("%dd", days), "for " + Plural(days, "day", "days")})
+	}
+	return offered
+}
+
+// EndsOutside returns when a share with another organization can end. The first is the default.
+// longest is how long the policy allows; zero is no limit.
+func EndsOutside(longest time.Duration) (offered []Choice) {
+	const day = 24 * time.Hour
+	for _, long := range []time.Duration{7 * day, day, 30 * day, 90 * day} {
+		if longest == 0 || long <= longest {
+			offered = append(offered, Choice{fmt.Sprintf("%dd", int(long/day)), "in " + snap.InWords(long)})
+		}
+	}
+	if longest == 0 {
+		return append(offered, Choice{"date", "on a date…"}, Choice{"", "never"})
+	}
+	if !slices.Contains([]time.Duration{day, 7 * day, 30 * day, 90 * day}, longest) {
+		offered = append(offered, Choice{longest.String(), "in " + snap.InWords(longest)})
+	}
+	if longest > day {
+		offered = append(offered, Choice{"date", "on a date…"})
+	}
+	return offered
+}
+
+// EndOf parses a choice of an end: "" is never, "date" is the end of the given day in UTC, "until"
+// is the given moment, and anything else is a duration on the service's clock.
+func EndOf(choice, date string) (with api.SharesRequest, err error) {
+	var end time.Time
+	switch choice {
+	case "":
+		return with, nil
+	case "date":
+		end, err = time.Parse(time.DateOnly, date)
+		end = end.Add(24*time.Hour - time.Second)
+	case "until":
+		end, err = time.Parse(time.RFC3339Nano, date)
+	default:
+		d, err := snap.ParseDuration(choice)
+		with.ExpiresIn = int64(d / time.Second)
+		return with, err
+	}
+	if err != nil {
+		return with, snap.Invalid("choose the date on which the share ends", "")
+	}
+	with.ExpiresAt = &end
+	return with, nil
+}
+
+// ShareRefusal returns why the organization's policy forbids sharing a snapshot of this type
+// org-wide and with other organizations. It is empty if the policy allows it.
+func ShareRefusal(p api.Policy, t snap.Type) string {
+	switch {
+	case p.UnsanitizedShares == snap.UnsanitizedRefuse && t != snap.TypeSanitized:
+		return "Your organization's policy refuses to share snapshots that are not sanitized. Make a sanitized copy, " +
+			"and share that."
+	case len(p.ShareTypes) > 0 && !slices.Contains(p.ShareTypes, t):
+		return "Your organization's policy does not let snapshots of the type " + string(t) +
+			" be shared with everyone or with other organizations."
+	}
+	return ""
+}
