@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -203,15 +202,16 @@ func (s *mariadb) start(name, folder, data string, options ...string) error {
 	if err := os.Mkdir(tmp, 0o755); err != nil {
 		return err
 	}
-	asUser := []string{"--datadir=" + data}
-	if os.Getuid() == 0 { // the programs change to it themselves
-		asUser = append(asUser, "--user=mysql")
-		if err := mysqlOwns(dir, tmp, filepath.Dir(data)); err != nil {
-			return err
-		}
+	as, err := serverUser("mysql")
+	if err != nil {
+		return err
 	}
-	if out, err := exec.Command(setup[0], append(setup[1:], asUser...)...).CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w\n%s", setup[0], err, out)
+	if err := openTo(as, dir, tmp, filepath.Dir(data)); err != nil {
+		return err
+	}
+	err = copyInitial(setup[0], data, as, func(dir string) error { return install(setup, dir, as) })
+	if err != nil {
+		return err
 	}
 	if s.port, err = freePort(); err != nil {
 		return err
@@ -221,7 +221,7 @@ func (s *mariadb) start(name, folder, data string, options ...string) error {
 		"--socket="+filepath.Join(data, "s"),
 		"--pid-file="+filepath.Join(data, "pid"), "--tmpdir="+tmp,
 		"--max-connections=100", "--innodb-buffer-pool-size=256M")
-	s.process = exec.Command("/bin/sh", append(append(args, options...), asUser...)...)
+	s.process = exec.Command("/bin/sh", append(append(args, options...), dataIn(data, as)...)...)
 	runApart(s.process)
 	if s.alive, err = s.process.StdinPipe(); err != nil {
 		return err
@@ -235,6 +235,26 @@ func (s *mariadb) start(name, folder, data string, options ...string) error {
 	return s.ready()
 }
 
+// install makes the data folder of a server that never ran, dir/data.
+func install(setup []string, dir string, as *account) error {
+	if err := openTo(as, dir); err != nil {
+		return err
+	}
+	args := append(setup[1:], dataIn(filepath.Join(dir, "data"), as)...)
+	if out, err := exec.Command(setup[0], args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", setup[0], err, out)
+	}
+	return nil
+}
+
+// dataIn are the options of programs that work on a data folder as an account.
+func dataIn(data string, as *account) []string {
+	if as == nil {
+		return []string{"--datadir=" + data}
+	}
+	return []string{"--datadir=" + data, "--user=mysql"} // they change to it themselves
+}
+
 // careless returns the options of a server that need not survive a crash: it does not wait for the
 // disk, and it writes no files that only the recovery after a crash would read.
 func careless(name string) []string {
@@ -246,19 +266,16 @@ func careless(name string) []string {
 	return append(options, "--debug-no-sync")
 }
 
-// mysqlOwns gives folders to the user that the servers change to.
-func mysqlOwns(dirs ...string) error {
-	owner, err := user.Lookup("mysql")
-	if err != nil {
-		return fmt.Errorf("the server's user: %w", err)
-	}
-	uid, _ := strconv.Atoi(owner.Uid)
-	gid, _ := strconv.Atoi(owner.Gid)
+// openTo gives folders to the account that the servers change to, and lets everybody see them.
+func openTo(as *account, dirs ...string) error {
 	for _, dir := range dirs {
+		if as == nil {
+			return nil
+		}
 		if err := os.Chmod(dir, 0o755); err != nil {
 			return err
 		}
-		if err := os.Chown(dir, uid, gid); err != nil {
+		if err := os.Chown(dir, int(as.Uid), int(as.Gid)); err != nil {
 			return err
 		}
 	}

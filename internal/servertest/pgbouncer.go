@@ -33,7 +33,7 @@ func PgBouncer(t testing.TB, database string, settings ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	as, err := serverUser()
+	as, err := serverUser("postgres")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -230,13 +230,21 @@ func startIn(bin string) *server {
 	return startWith(bin, func(dir string, as *account) (string, error) { return "", initialize(bin, dir, as) })
 }
 
-// initialize makes the data of a new server below dir.
+// initialize makes the data of a new server, in dir/data.
 func initialize(bin, dir string, as *account) error {
-	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", filepath.Join(dir, "data"), "-U", "postgres", "-A",
-		"trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
-	initdb.Dir = dir
-	runAs(initdb, as)
-	if out, err := initdb.CombinedOutput(); err != nil {
+	return copyInitial(bin, filepath.Join(dir, "data"), as, func(first string) error { return initdb(bin, first, as) })
+}
+
+// initdb makes the data of a server that never ran, in dir/data.
+func initdb(bin, dir string, as *account) error {
+	if err := giveTo(as, dir); err != nil {
+		return err
+	}
+	cmd := exec.Command(filepath.Join(bin, "initdb"), "-D", filepath.Join(dir, "data"), "-U", "postgres", "-A", "trust",
+		"-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
+	cmd.Dir = dir
+	runAs(cmd, as)
+	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w\n%s", err, out)
 	}
 	return nil
@@ -247,7 +255,7 @@ func startWith(bin string, prepare func(dir string, as *account) (settings strin
 	if bin == "" {
 		return &server{err: errNotInstalled}
 	}
-	as, err := serverUser()
+	as, err := serverUser("postgres")
 	if err != nil {
 		return &server{err: err}
 	}
@@ -255,10 +263,8 @@ func startWith(bin string, prepare func(dir string, as *account) (settings strin
 	if err != nil {
 		return &server{err: err}
 	}
-	if as != nil {
-		if err := os.Chown(dir, int(as.Uid), int(as.Gid)); err != nil {
-			return &server{err: err}
-		}
+	if err := giveTo(as, dir); err != nil {
+		return &server{err: err}
 	}
 	s := &server{}
 	if s.err = s.run(bin, dir, as, prepare); s.err != nil {

@@ -53,7 +53,7 @@ func serverBin(t testing.TB, major int) string {
 		if _, err := os.Stat(initdb); err != nil {
 			continue
 		}
-		as, err := serverUser()
+		as, err := serverUser("postgres")
 		if err != nil {
 			t.Skipf("needs PostgreSQL %d: %v", major, err)
 		}

@@ -27,14 +27,15 @@ func runApart(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Setpgid = true
 }
 
-// serverUser returns the account for PostgreSQL, which refuses to run as root; nil is the test's own.
-func serverUser() (*account, error) {
+// serverUser returns the account of a database server, postgres or mysql, because none runs as root;
+// nil is the test's own.
+func serverUser(name string) (*account, error) {
 	if os.Getuid() != 0 {
 		return nil, nil
 	}
-	u, err := user.Lookup("postgres")
+	u, err := user.Lookup(name)
 	if err != nil {
-		return nil, fmt.Errorf("PostgreSQL does not run as root: %w", err)
+		return nil, fmt.Errorf("the server does not run as root: %w", err)
 	}
 	uid, err := strconv.ParseUint(u.Uid, 10, 32)
 	if err != nil {

@@ -26,7 +26,7 @@ func ArchivingPostgres(t testing.TB) (url string, a *Archiving) {
 	RequireServers(t, "PostgreSQL")
 	a = &Archiving{bin: PostgresBin()}
 	var err error
-	if a.as, err = serverUser(); err != nil {
+	if a.as, err = serverUser("postgres"); err != nil {
 		t.Fatal(err)
 	}
 	if a.dir, err = os.MkdirTemp("", "servertest-archive-"); err != nil {
