@@ -66,7 +66,7 @@ soak: servers bin/versitygw ## faults for SNAP_SOAK at random by SNAP_SOAK_SEED,
 	SNAP_SOAK_POOLED=1 SNAP_SOAK=$(SNAP_SOAK) SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -count=1 -v -run TestSoak -timeout 24h $(ARGS) ./internal/soak
 	SNAP_RACES=$(SNAP_RACES) $(GO) test -count=1 -v -run 'TestSCIMRemoval|TestRemovalEnds' -timeout 2h $(ARGS) ./internal/cloud
 	SNAP_KILL_ROUNDS=$(SNAP_KILL_ROUNDS) SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -count=1 -v -run TestKilled -timeout 24h $(ARGS) ./internal/transfer
-	SNAP_KILL_ROUNDS=$(SNAP_KILL_ROUNDS) $(GO) test -count=1 -v -run 'TestKilledClones|TestKilledNights' -timeout 24h $(ARGS) ./internal/local
+	SNAP_KILL_ROUNDS=$(SNAP_KILL_ROUNDS) $(GO) test -count=1 -v -run 'TestKilledClones|TestKilledNights|TestManyClones' -timeout 24h $(ARGS) ./internal/local
 	SNAP_HISTORIES=$(SNAP_HISTORIES) $(GO) test -count=1 -v -run TestHistories -timeout 24h $(ARGS) ./internal/delta
 
 cross: ## checks that all packages compile for Linux, macOS and Windows, on both architectures

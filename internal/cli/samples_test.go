@@ -38,7 +38,7 @@ func TestPostgresScripts(t *testing.T) {
 func TestMendScripts(t *testing.T) {
 	t.Parallel()
 	postgres, _ := servertest.CrashingPostgres(t) // its own: loads of other tests clean up too
-	mysql, err := url.Parse(servertest.OwnMySQL(t, "mariadb", t.TempDir()))
+	mysql, err := url.Parse(servertest.OwnMySQL(t, "mariadb", ""))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -357,7 +357,7 @@ func onMySQL(server string) attack {
 
 func mySQLVictim(t *testing.T, server string) victim {
 	v := victim{driver: "mysql", home: writable(t)}
-	admin := servertest.OwnMySQL(t, server, t.TempDir())
+	admin := servertest.OwnMySQL(t, server, "")
 	v.exec(t, admin, "CREATE DATABASE prod; CREATE USER other@localhost IDENTIFIED BY 'other'; "+
 		"GRANT SELECT ON prod.* TO other@localhost")
 	v.fresh, v.prod = v.databases(admin), serverOf(t, admin, "prod")

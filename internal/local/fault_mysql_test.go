@@ -150,7 +150,7 @@ func mySQLLeft(t *testing.T, server *sql.DB) (left int) {
 // and nothing else.
 func TestMySQLLoadStoppedInAnyPhase(t *testing.T) {
 	t.Parallel()
-	to := servertest.OwnMySQL(t, "mariadb", t.TempDir()) // of its own: other tests leave databases on the common one
+	to := servertest.OwnMySQL(t, "mariadb", "") // of its own: other tests leave databases on the common one
 	s, server, name := mySQLShop(t, servertest.MariaDB(t), to)
 	r := chance(t, 9)
 	for phase, reached := 1, true; reached; phase++ {

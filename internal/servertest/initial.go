@@ -37,7 +37,7 @@ func copyInitial(name, data string, as *account, fill func(dir string) error) er
 }
 
 func newInitial(fill func(dir string) error) (initial, error) {
-	dir, err := os.MkdirTemp("", "servertest-initial-")
+	dir, err := serverDir("initial")
 	if err != nil {
 		return initial{}, err
 	}
@@ -65,3 +65,7 @@ func giveTo(as *account, folder string) error {
 		return os.Chown(path, int(as.Uid), int(as.Gid))
 	})
 }
+
+// serverDir makes a temporary folder for the data of a server, in memory if possible: a server makes
+// and removes hundreds of files for a database, which costs a disk more than the work of most tests.
+func serverDir(name string) (string, error) { return os.MkdirTemp(inMemory(), "servertest-"+name+"-") }

@@ -70,7 +70,8 @@ func mysqlServer(name, folder string) *mariadb {
 }
 
 // OwnMySQL returns the URL of an empty database on a server that is this test's
-// alone: one of [MySQLServers] with these options, whose data is below dir.
+// alone: one of [MySQLServers] with these options. Its data is below dir, or in a folder of its own if
+// dir is "".
 func OwnMySQL(t testing.TB, server, dir string, options ...string) string {
 	t.Helper()
 	return ownMySQL(t, server, dir, append(careless(server), options...)...).own()
@@ -81,7 +82,7 @@ func OwnMySQL(t testing.TB, server, dir string, options ...string) string {
 // starts it again, and returns when it answers.
 func CrashingMySQL(t testing.TB, server string) (url string, crash func()) {
 	t.Helper()
-	s := ownMySQL(t, server, t.TempDir())
+	s := ownMySQL(t, server, "")
 	return s.own(), func() {
 		if err := restart(s.alive, s.admin, s.ready); err != nil {
 			t.Fatal(err)
@@ -92,14 +93,20 @@ func CrashingMySQL(t testing.TB, server string) (url string, crash func()) {
 func ownMySQL(t testing.TB, server, dir string, options ...string) *mariadb {
 	t.Helper()
 	RequireServers(t, "MySQL")
-	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // else its user does not come to dir
-		t.Fatal(err)
+	if dir != "" {
+		if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // else its user does not come to dir
+			t.Fatal(err)
+		}
 	}
 	var s *mariadb
 	for n := range 3 { // another program may take the free port first
 		s = &mariadb{}
-		if s.err = s.start(server, filepath.Join(Root(t), "bin", server), filepath.Join(dir, strconv.Itoa(n)),
-			options...); s.err == nil || errors.Is(s.err, errNoMariaDB) {
+		data := ""
+		if dir != "" {
+			data = filepath.Join(dir, strconv.Itoa(n))
+		}
+		s.err = s.start(server, filepath.Join(Root(t), "bin", server), data, options...)
+		if s.err == nil || errors.Is(s.err, errNoMariaDB) {
 			break
 		}
 	}
@@ -193,7 +200,7 @@ func (s *mariadb) start(name, folder, data string, options ...string) error {
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "servertest-"+name+"-")
+	dir, err := serverDir(name)
 	if err != nil {
 		return err
 	}

@@ -259,7 +259,7 @@ func startWith(bin string, prepare func(dir string, as *account) (settings strin
 	if err != nil {
 		return &server{err: err}
 	}
-	dir, err := os.MkdirTemp("", "servertest-postgres-")
+	dir, err := serverDir("postgres")
 	if err != nil {
 		return &server{err: err}
 	}
@@ -283,7 +283,8 @@ func (s *server) run(bin, dir string, as *account, prepare func(string, *account
 		return err
 	}
 	settings := fmt.Sprintf("listen_addresses = '127.0.0.1'\nport = %d\nunix_socket_directories = '%s'\nfsync = "+
-		"off\nsynchronous_commit = on\nmax_connections = 200\nshared_buffers = 512MB\nautovacuum_naptime = 10\n%s",
+		"off\nsynchronous_commit = on\nmax_connections = 200\nshared_buffers = 512MB\nautovacuum_naptime = 10\n"+
+		"max_wal_size = 256MB\n%s",
 		s.port, dir, more)
 	if err := appendFile(filepath.Join(dir, "data", "postgresql.conf"), settings); err != nil {
 		return err

@@ -41,7 +41,7 @@ func TestTriggersAsTheyWereWritten(t *testing.T) {
 // of others.
 func TestWithoutTheRightToMakeAccounts(t *testing.T) {
 	t.Parallel()
-	from, to := servertest.MariaDB(t), servertest.OwnMySQL(t, "mariadb", t.TempDir())
+	from, to := servertest.MariaDB(t), servertest.OwnMySQL(t, "mariadb", "")
 	script(t, from, odd)
 	script(t, to, "CREATE USER poor@'127.0.0.1'; CREATE USER poor@localhost; GRANT ALL ON `own`.* TO "+
 		"poor@'127.0.0.1'; GRANT ALL ON `snapcli\\_%`.* TO poor@'127.0.0.1'; GRANT ALL ON `own`.* TO poor@localhost; "+
@@ -90,7 +90,7 @@ func TestBinaryLog(t *testing.T) {
 	t.Parallel()
 	from := servertest.MySQL(t, "mysql-8.0")
 	script(t, from, odd)
-	to := servertest.OwnMySQL(t, "mysql-8.0", t.TempDir(), "--log-bin=binlog", "--server-id=1")
+	to := servertest.OwnMySQL(t, "mysql-8.0", "", "--log-bin=binlog", "--server-id=1")
 	d, _ := dumped(t, from)
 	if err := load(t, to, as(d, engine.Ours, false), false); err != nil {
 		t.Fatal(err)

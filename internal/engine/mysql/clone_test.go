@@ -13,7 +13,7 @@ import (
 // If databases cannot be created, one sentence gives the reason and the way out.
 func TestCloneRefusals(t *testing.T) {
 	t.Parallel()
-	to := servertest.OwnMySQL(t, "mariadb", t.TempDir())
+	to := servertest.OwnMySQL(t, "mariadb", "")
 	script(t, to, "CREATE USER lacking@'127.0.0.1'; GRANT SELECT ON own.* TO lacking@'127.0.0.1'")
 	for name, c := range map[string]struct {
 		url, detail, hint string
@@ -42,7 +42,7 @@ func checkRefusal(t *testing.T, name, url string, code snap.Code, detail, hint s
 // statements.
 func TestCopyWithStatementsInTheLog(t *testing.T) {
 	t.Parallel()
-	from := servertest.OwnMySQL(t, "mariadb", t.TempDir(), "--log-bin=statements", "--binlog-format=STATEMENT",
+	from := servertest.OwnMySQL(t, "mariadb", "", "--log-bin=statements", "--binlog-format=STATEMENT",
 		"--server-id=1")
 	script(t, from, odd)
 	to := strings.Replace(from, "/own", "/snapcli_clone_x", 1)

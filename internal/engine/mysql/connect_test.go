@@ -27,7 +27,7 @@ func TestTLS(t *testing.T) {
 		}
 		servertest.Certificates(t, certs)
 		in := func(name string) string { return filepath.Join(certs, name) }
-		url := servertest.OwnMySQL(t, server, t.TempDir(), "--ssl-ca="+in("ca.pem"), "--ssl-cert="+in("server.pem"),
+		url := servertest.OwnMySQL(t, server, "", "--ssl-ca="+in("ca.pem"), "--ssl-cert="+in("server.pem"),
 			"--ssl-key="+in("server.key"))
 		script(t, url, "CREATE TABLE a (b int); INSERT INTO a VALUES (1); CREATE USER with_cert REQUIRE X509; "+
 			"GRANT ALL ON *.* TO with_cert; SET GLOBAL require_secure_transport = ON")

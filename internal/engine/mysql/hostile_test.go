@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"bytes"
+	"database/sql"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -148,37 +149,28 @@ func sameData(t *testing.T, from, to string, d *schema.Schema) {
 	}
 }
 
-// state is everything of a server that a snapshot of somebody else may not
-// change: other databases, accounts, rights and settings.
-func state(t *testing.T, url string, others ...string) string {
+// state is everything of a server that a snapshot of somebody else may not change: other databases,
+// accounts, rights and settings, by a session in the database prod, and the content of another.
+func state(t *testing.T, root *sql.Conn, to string) string {
 	t.Helper()
 	all := []string{}
 	for _, query := range []string{
 		"SELECT schema_name FROM information_schema.schemata",
-		"SELECT concat_ws('|', table_schema, table_name, table_type, coalesce(create_time, '')) FROM " +
+		"SELECT table_schema, table_name, table_type, coalesce(create_time, '') FROM " +
 			"information_schema.tables WHERE table_schema IN ('mysql', 'sys') OR table_schema LIKE 'snapcli%'",
-		"SELECT concat_ws('|', user, host) FROM mysql.user", "SELECT concat_ws('|', user, host, db) FROM mysql.db",
-		"SELECT concat_ws('|', event_schema, event_name) FROM information_schema.events",
-		"SELECT concat_ws('|', name, dl) FROM mysql.func",
+		"SELECT user, host FROM mysql.user", "SELECT user, host, db FROM mysql.db",
+		"SELECT event_schema, event_name FROM information_schema.events", "SELECT name, dl FROM mysql.func",
 	} {
-		all = append(all, sorted(t, url, query)...)
+		lines := answer(t, root, query)
+		slices.Sort(lines)
+		all = append(all, lines...)
 	}
-	for _, line := range settings(t, url) {
+	for _, line := range answer(t, root, "SHOW GLOBAL VARIABLES") {
 		if !strings.HasPrefix(line, "gtid_") && !strings.HasPrefix(line, "timestamp") {
 			all = append(all, line)
 		}
 	}
-	for _, other := range others {
-		all = append(all, contents(t, other))
-	}
-	return strings.Join(all, "\n")
-}
-
-func settings(t *testing.T, url string) []string {
-	t.Helper()
-	c := sessionOf(t, url)
-	defer c.Close()
-	return answer(t, c, "SHOW GLOBAL VARIABLES")
+	return strings.Join(append(all, contentsOf(t, root, "prod"), contents(t, to)), "\n")
 }
 
 // hostileDump returns a dump with a made-up structure and made-up rows.
@@ -204,7 +196,7 @@ func TestHostileDumps(t *testing.T) {
 }
 
 func testHostileDumps(t *testing.T, server string) {
-	url := servertest.OwnMySQL(t, server, t.TempDir()) // a separate server, because all of it is compared
+	url := servertest.OwnMySQL(t, server, "") // a separate server, because all of it is compared
 	db, place := openURL(t, url)
 	for _, statement := range []string{"CREATE DATABASE prod", "CREATE DATABASE loaded"} {
 		if _, err := db.Exec(statement); err != nil {
@@ -217,7 +209,9 @@ func testHostileDumps(t *testing.T, server string) {
 		"CREATE VIEW v AS SELECT 1 AS a; CREATE PROCEDURE p() SELECT 1")
 	to := place.named("loaded").url()
 	script(t, to, "CREATE TABLE old (a INT)")
-	before := state(t, to, prod, to)
+	root := sessionOf(t, prod)
+	t.Cleanup(func() { root.Close() })
+	before := state(t, root, to)
 	attack := func(name string, d engine.Dump, mayLoad bool) {
 		t.Helper()
 		for _, trust := range []engine.Dump{as(d, engine.Foreign, false), as(d, engine.Foreign, true),
@@ -236,7 +230,7 @@ func testHostileDumps(t *testing.T, server string) {
 				script(t, to, "CREATE TABLE old (a INT)")
 			}
 		}
-		if after := state(t, to, prod, to); after != before {
+		if after := state(t, root, to); after != before {
 			t.Fatalf("%s: the server changed: %s", name, difference(before, after))
 		}
 	}
@@ -277,7 +271,7 @@ func testHostileDumps(t *testing.T, server string) {
 		if err := load(t, to, as(dump, engine.Foreign, false), true); err == nil {
 			t.Errorf("the description %s is loaded", name)
 		}
-		if after := state(t, to, prod, to); after != before {
+		if after := state(t, root, to); after != before {
 			t.Fatalf("%s: the server changed: %s", name, difference(before, after))
 		}
 	}

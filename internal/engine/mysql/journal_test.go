@@ -29,7 +29,7 @@ func TestHostileAccounts(t *testing.T) {
 // another account, which may load into it.
 func withMallory(t *testing.T, server string) (own, prod, mallory string) {
 	t.Helper()
-	own = servertest.OwnMySQL(t, server, t.TempDir())
+	own = servertest.OwnMySQL(t, server, "")
 	_, d := openURL(t, own)
 	prod = d.named("prod").url()
 	script(t, own, "CREATE TABLE old (a INT); CREATE DATABASE prod")
@@ -249,7 +249,7 @@ func triggersKeepTheirOwner(t *testing.T, server, own, mallory string) {
 // next one into the same database removes it.
 func TestJournalsAreSetAside(t *testing.T) {
 	t.Parallel()
-	to := servertest.OwnMySQL(t, "mariadb", t.TempDir())
+	to := servertest.OwnMySQL(t, "mariadb", "")
 	from := servertest.MariaDB(t)
 	script(t, from, odd)
 	script(t, to, "CREATE TABLE old (a INT)")

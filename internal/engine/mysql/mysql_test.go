@@ -71,6 +71,12 @@ func contents(t testing.TB, url string) string {
 		t.Fatal(err)
 	}
 	defer c.Close()
+	return contentsOf(t, c, d.name)
+}
+
+// contentsOf is contents of the database of a session.
+func contentsOf(t testing.TB, c *sql.Conn, database string) string {
+	t.Helper()
 	var all strings.Builder
 	kinds := map[string]string{}
 	for _, line := range answer(t, c,
@@ -95,13 +101,13 @@ func contents(t testing.TB, url string) string {
 				"'PACKAGE BODY' ORDER BY 1"},
 		{"EVENT", "SELECT event_name FROM information_schema.events WHERE event_schema = ? ORDER BY 1"},
 	} {
-		list, err := names(context.Background(), c, part.query, d.name)
+		list, err := names(context.Background(), c, part.query, database)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, n := range list {
 			for _, line := range answer(t, c, "SHOW CREATE "+part.kind+" "+quote(n)) {
-				all.WriteString(unlike.ReplaceAllString(strings.ReplaceAll(line, quote(d.name)+".", ""), "$2") + "\n")
+				all.WriteString(unlike.ReplaceAllString(strings.ReplaceAll(line, quote(database)+".", ""), "$2") + "\n")
 			}
 			if part.kind != "TABLE" {
 				continue

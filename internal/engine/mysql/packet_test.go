@@ -36,7 +36,7 @@ func TestBigRows(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
 		from := servertest.MySQL(t, server)
-		to := servertest.OwnMySQL(t, server, t.TempDir(), "--max-allowed-packet=1M")
+		to := servertest.OwnMySQL(t, server, "", "--max-allowed-packet=1M")
 		script(t, to, limitsOfOthers(server))
 		script(t, from,
 			"CREATE TABLE small (id INT PRIMARY KEY AUTO_INCREMENT, pad VARCHAR(500)); INSERT INTO small (pad) VALUES "+

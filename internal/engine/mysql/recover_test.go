@@ -150,8 +150,8 @@ func TestEmptyDatabase(t *testing.T) {
 // none behind, although the server finishes making it.
 func TestStoppedBeforeTheDatabaseIsMade(t *testing.T) {
 	t.Parallel()
-	to := servertest.OwnMySQL(t, "mariadb", t.TempDir()) // of its own: all of it is locked
-	d, _ := dumped(t, servertest.MariaDB(t))             // without tables, which a dump may be
+	to := servertest.OwnMySQL(t, "mariadb", "") // of its own: all of it is locked
+	d, _ := dumped(t, servertest.MariaDB(t))    // without tables, which a dump may be
 	server, _ := openURL(t, to)
 	holder, err := server.Conn(t.Context())
 	if err != nil {

@@ -86,7 +86,7 @@ func TestRelayedDumpIsStopped(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), servertest.Patience)
 			defer cancel()
 			_, err := Engine{}.Dump(ctx, url, &acting{after: 2 << 20, act: func() error { return c.act(cancel) }},
 				engine.Options{Jobs: 1})
