@@ -199,8 +199,8 @@ func (a *app) printLocal(agent *local.Agent, list []local.Snapshot, none string)
 		column{title: "New", right: true, spare: true}, column{title: "From", least: 4, weight: 2},
 		column{title: "Cloud"}, momentColumn("Created", 1))
 	for _, s := range list {
-		t.row(s.Target, s.Name, typeOf(s), string(s.Engine), size(s.Size), newShare(s.New), s.From.String(), short.cut(s.Cloud[url]),
-			a.moment(s.Created))
+		t.row(s.Target, s.Name, typeOf(s), string(s.Engine), size(s.Size), newShare(s.New), s.From.String(),
+			short.cut(s.Cloud[url]), a.moment(s.Created))
 	}
 	return t.flush()
 }

@@ -56,7 +56,8 @@ func TestEverybodyListsSnapshots(t *testing.T) {
 		}
 		p.must(t, p.StatusCode, want...)
 		for _, id := range []string{shop.ID, fleet.ID} {
-			if listed := strings.Contains(p.text, "/snapshots/"+id); listed != strings.Contains(strings.Join(want, " "), id) {
+			if listed := strings.Contains(p.text, "/snapshots/"+id); listed !=
+				strings.Contains(strings.Join(want, " "), id) {
 				t.Errorf("%q lists %s: %v", path, id, listed)
 			}
 		}
@@ -171,7 +172,8 @@ func TestShareBox(t *testing.T) {
 		t.Helper()
 		return v.submit(path, fields...)
 	}
-	send("do", "share", "to", "everyone", "ends", "7d").must(t, 200, "The snapshot is shared.", "Everybody can see", "ends in")
+	send("do", "share", "to", "everyone", "ends", "7d").
+		must(t, 200, "The snapshot is shared.", "Everybody can see", "ends in")
 	send("do", "end", "to", "everyone").must(t, 200, "The share ended.", "Private: only its owner")
 	send("do", "share", "to", "group", "group", "ENG").must(t, 200, "The snapshot is shared.", "no end")
 	send("do", "share", "to", "group", "group", "eng").must(t, 200, "Nothing changed")
@@ -186,12 +188,14 @@ func TestShareBox(t *testing.T) {
 	send("do", "share", "to", "organization", "organization", " Globex ", "ends", "date", "date", day, "schema", "yes").
 		must(t, 200, "The snapshot is shared.", "Globex Corporation", "with its tables", `<option value="globex">`)
 	orgs, err := alice.OrgShares(ctx, shop.ID)
-	if err != nil || len(orgs) != 1 || !orgs[0].WithSchema || orgs[0].ExpiresAt.UTC().Format(time.DateTime) != day+" 23:59:59" {
+	if err != nil || len(orgs) != 1 || !orgs[0].WithSchema ||
+		orgs[0].ExpiresAt.UTC().Format(time.DateTime) != day+" 23:59:59" {
 		t.Errorf("shares with organizations %+v, %v", orgs, err)
 	}
 	send("do", "share", "to", "organization", "organization", "globxe", "ends", "7d").must(t, 404,
 		"Did you mean globex?", `value="globxe"`)
-	for _, bad := range [][]string{{"do", "share", "to", "organization", "ends", "7d"}, {"do", "explode"}, {"do", "end"},
+	for _, bad := range [][]string{{"do", "share", "to", "organization", "ends", "7d"}, {"do", "explode"},
+		{"do", "end"},
 		{"do", "share", "to", "group"}, {"do", "share", "to", "everyone", "ends", "soon"},
 		{"do", "share", "to", "everyone", "ends", "date", "date", "x"}} {
 		if p := send(bad...); p.StatusCode < 400 || p.StatusCode >= 500 || !strings.Contains(p.text, `role="alert"`) {
@@ -230,7 +234,8 @@ func TestHostileNamesOfSnapshots(t *testing.T) {
 			Labels: []string{"<script>"}})
 		must(t, err)
 		v := visit(t, c, "mia@acme.test")
-		for _, path := range []string{"/snapshots", "/snapshots/" + sn.ID, "/snapshots?target=" + url.QueryEscape(target),
+		for _, path := range []string{"/snapshots", "/snapshots/" + sn.ID,
+			"/snapshots?target=" + url.QueryEscape(target),
 			"/snapshots?q=%22%3E%3Cscript%3E", "/snapshots/" + sn.ID + "?q=%22%3E%3Cscript%3E"} {
 			p := v.get(path)
 			p.must(t, 200)
@@ -258,7 +263,8 @@ func TestShareBoxFollowsThePolicy(t *testing.T) {
 	}
 	v, path := start("")
 	v.get(path).must(t, 200, "original, unmasked data")
-	v.submit(path, "do", "share", "to", "group", "group", "eng").must(t, 200, "they can see the original, unmasked data")
+	v.submit(path, "do", "share", "to", "group", "group", "eng").must(t, 200,
+		"they can see the original, unmasked data")
 
 	v, path = start(snap.UnsanitizedAsk)
 	v.submit(path, "do", "share", "to", "everyone", "ends", "7d").must(t, http.StatusPreconditionRequired,

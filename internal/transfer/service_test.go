@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"sync"
 	"testing"
 	"time"
@@ -136,7 +137,7 @@ func (s *service) begin(r *http.Request, in api.PushRequest) (api.UploadPlan, er
 	defer s.mu.Unlock()
 	id := ""
 	for known, p := range s.pushes {
-		if p.PushRequest == in {
+		if reflect.DeepEqual(p.PushRequest, in) {
 			id = known
 		}
 	}
