@@ -22,7 +22,7 @@ func tags() []*huma.Tag {
 		{Name: "snapshots", Description: "Cloud snapshots: list, show, pull and delete."},
 		{Name: "pushes", Description: "Uploads of new snapshots, part by part."},
 		{Name: "shares", Description: "Sharing a snapshot: org-wide, with SSO groups, with other organizations."},
-		{Name: "access", Description: "Who can see a snapshot, and why."},
+		{Name: "access", Description: "Who can see a snapshot, why, and who pulled it."},
 		{Name: "organization", Description: "The caller, and their organization's people, groups, shares and storage."},
 		{Name: "audit", Description: "What happened, for owners and admins."},
 		{Name: "channels", Description: "Standing rules that share what is pushed."},
@@ -50,7 +50,7 @@ func tagOf(method, path string) string {
 		case last == "parts" || last == "complete" || last == "delta" ||
 			last == "card" && method != http.MethodGet:
 			return "pushes"
-		case slices.Contains([]string{"access", "why", "newcomers"}, last):
+		case slices.Contains([]string{"access", "why", "newcomers", "pulls"}, last):
 			return "access"
 		case strings.Contains(path, "share") || last == "received":
 			return "shares"

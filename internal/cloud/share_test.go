@@ -409,7 +409,7 @@ func TestNothingAtAPath(t *testing.T) {
 		page         bool
 	}{
 		{"/nothing", browser, true},
-		{"/snapshots/x?y=1", browser, true},
+		{"/nothing/x?y=1", browser, true},
 		{"/nothing", "*/*", false},
 		{"/api/v1/nothing", browser, false},
 		{"/blobs/nothing/more", browser, false},
