@@ -58,6 +58,10 @@ func giveTo(as *account, folder string) error {
 	if as == nil {
 		return nil
 	}
+	folder, err := filepath.EvalSymlinks(folder) // WalkDir does not follow a link
+	if err != nil {
+		return err
+	}
 	return filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
