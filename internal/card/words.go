@@ -114,6 +114,18 @@ func Change(c api.CardChange) string {
 	return name + ": removed"
 }
 
+// Certificate describes the certificate of a sanitized snapshot. It is "" for an original, which has
+// none.
+func Certificate(s api.Snapshot) string {
+	switch {
+	case s.Certificate != nil:
+		return s.Certificate.String()
+	case s.Type == snap.TypeSanitized:
+		return snap.Certificate{State: snap.CertificateMissing}.String()
+	}
+	return ""
+}
+
 // PullCommand returns the command line that pulls a snapshot.
 func PullCommand(s api.Snapshot) string {
 	return fmt.Sprintf("snapcli pull %s --cloud --snapshot-id %s", quoted(s.Target), s.ID)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"snap"
 	"snap/api"
 	"snap/internal/card"
 	"snap/internal/command"
@@ -92,7 +91,7 @@ func (a *app) printCloudShown(v cloudShown, view cardView) error {
 		"Size", exactSize(s.Size), "SHA-256", s.SHA256, "Created", a.moment(s.Created),
 		"Organization", s.Organization, "Owner", s.Owner, "Sharing", a.sharing(s),
 		"You may", strings.Join(mayDo(s.Can), ", "),
-		"Description", s.Description, "Labels", strings.Join(s.Labels, ", "), "Certificate", certificateState(s),
+		"Description", s.Description, "Labels", strings.Join(s.Labels, ", "), "Certificate", card.Certificate(s),
 	}
 	if v.Card != nil {
 		pairs = append(pairs, cardFields(*v.Card, s.Engine)...)
@@ -110,17 +109,6 @@ func (a *app) printCloudShown(v cloudShown, view cardView) error {
 	}
 	a.printChanges(v.Changes)
 	return a.printPulls(v.Pulls)
-}
-
-// certificateState describes the certificate of a sanitized snapshot.
-func certificateState(s api.Snapshot) string {
-	switch {
-	case s.Certificate != nil:
-		return s.Certificate.String()
-	case s.Type == snap.TypeSanitized:
-		return "none"
-	}
-	return ""
 }
 
 // changesShown is the number of changes that show prints; --json has all.

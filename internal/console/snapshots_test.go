@@ -3,6 +3,9 @@ package console_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -13,6 +16,7 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/certificate"
 	"snap/internal/cloud"
 	"snap/internal/cloudtest"
 )
@@ -318,4 +322,44 @@ func TestSnapshotsPagesStaySmall(t *testing.T) {
 	v.get(next[1]).must(t, 200, "Newest")
 	v.get("/snapshots/"+last.ID).must(t, 200, "Page 1 of 2", "60 tables")
 	v.get("/snapshots/"+last.ID+"?page=2").must(t, 200, "Previous")
+}
+
+// The page of a snapshot shows the state of its certificate in words. An original has none.
+func TestSnapshotsPageShowsTheCertificate(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	alice := c.As("alice@acme.test")
+	key := certificate.New()
+	signed := c.PushCertified(alice, "shop", snap.TypeSanitized, []byte("signed"), certify(t, key, "signed"))
+	bare := c.PushAs(alice, "shop", snap.TypeSanitized, []byte("bare"))
+	original := c.Push(alice, "shop", []byte("raw"))
+	v := visit(t, c, "alice@acme.test")
+	is := func(id, want string) {
+		t.Helper()
+		v.get("/snapshots/"+id).must(t, 200, "<dt>Certificate</dt><dd><bdi>"+want)
+	}
+	id := key.PublicKey().ID()
+	is(bare.ID, "none")
+	is(signed.ID, "not valid: the key "+id+" is not registered")
+	_, err := alice.AddCertificateKey(ctx, api.CertificateKeyRequest{Public: key.PublicKey().String(),
+		Name: "<b>ci</b>"})
+	must(t, err)
+	is(signed.ID, "valid, by the key "+id+" (&lt;b&gt;ci&lt;/b&gt;)")
+	must(t, alice.RevokeCertificateKey(ctx, id))
+	is(signed.ID, "not valid: the key "+id+" (&lt;b&gt;ci&lt;/b&gt;) is revoked")
+	if p := v.get("/snapshots/" + original.ID); strings.Contains(p.text, "Certificate") {
+		t.Error("an original has a certificate")
+	}
+}
+
+// certify returns a certificate for a file with this content.
+func certify(t *testing.T, key certificate.Private, content string) json.RawMessage {
+	t.Helper()
+	sum := sha256.Sum256([]byte(content))
+	text, err := certificate.Make(key, certificate.Subject{Name: "shop-1",
+		Digest: certificate.Digest{SHA256: hex.EncodeToString(sum[:])}},
+		certificate.Sanitized{Masked: 3, Tool: "test", Made: time.Unix(0, 0).UTC()})
+	must(t, err)
+	return text
 }

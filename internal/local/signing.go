@@ -205,6 +205,22 @@ type Certified struct {
 	KeyName string
 }
 
+// Certificate describes the certificate of a sanitized snapshot in a few words. It compares it with the
+// recorded checksum and does not read the file. It is "" for an original, which has none.
+func (a *Agent) Certificate(s Snapshot) string {
+	if s.Type != snap.TypeSanitized {
+		return ""
+	}
+	found, err := a.checkCertificate(s, Verified{})
+	switch {
+	case err != nil:
+		return "not valid: " + err.Error()
+	case found == nil:
+		return snap.Certificate{State: snap.CertificateMissing}.String()
+	}
+	return snap.Certificate{State: snap.CertificateValid, Key: found.Key, KeyName: found.KeyName}.String()
+}
+
 // checkCertificate checks the certificate of a snapshot, if it has one. The rules that it states must be
 // those of the file's manifest, if that can be read.
 func (a *Agent) checkCertificate(s Snapshot, v Verified) (*Certified, error) {

@@ -33,6 +33,9 @@ func (c Card) Fields() []card.Field {
 	return all
 }
 
+// Certificate describes the snapshot's certificate. It is "" for an original, which has none.
+func (c Card) Certificate() string { return card.Certificate(c.Snapshot) }
+
 // Sums describes how much the snapshot holds or, after a search, how much was found.
 func (c Card) Sums() string {
 	if c.Found != nil {

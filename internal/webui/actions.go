@@ -54,10 +54,12 @@ func (s *Server) sanitize(w http.ResponseWriter, r *http.Request) error {
 type loadPage struct {
 	look.Page
 	Snapshot local.Snapshot
-	Flight   local.Preflight
-	Database string // the name that must be typed; "" if the load replaces nothing
-	Problem  *problem
-	Back     string
+	// Certificate describes the snapshot's certificate; empty for an original.
+	Certificate string
+	Flight      local.Preflight
+	Database    string // the name that must be typed; "" if the load replaces nothing
+	Problem     *problem
+	Back        string
 }
 
 // Action returns the form's target.
@@ -82,6 +84,7 @@ func (s *Server) confirmLoad(w http.ResponseWriter, r *http.Request) error {
 	page.Narrow = true
 	page.Flight, err = s.o.Agent.Preflight(r.Context(), l.Target, local.LoadOptions{Snapshot: l.Name})
 	page.Problem, page.Database = problemOf(err), replaced(page.Flight)
+	page.Certificate = s.o.Agent.Certificate(l)
 	return s.show(w, r, "load.html", "dialog", page)
 }
 

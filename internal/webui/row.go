@@ -8,6 +8,7 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/card"
 	"snap/internal/local"
 	"snap/internal/look"
 )
@@ -101,6 +102,9 @@ func (r row) Owner() string {
 	}
 	return r.Cloud.Owner
 }
+
+// Certificate describes the certificate of the cloud copy. Only a row that was asked for alone has it.
+func (r row) Certificate() string { return card.Certificate(r.either()) }
 
 // MayShare reports whether this caller can use the Sharing control.
 func (r row) MayShare() bool { return r.Cloud != nil && may(r.Me, snap.ActShare, *r.Cloud) }
