@@ -31,8 +31,8 @@ func (a *app) localListCommand(use string) *cobra.Command {
 			"snapshots`." + `
 
 New is an estimate of how much of the data the previous snapshot of the same
-target and type did not have. It is empty if there was none on this machine, and
-for encrypted snapshots.`,
+target and type did not have. It is empty if there was none on this machine, for
+encrypted snapshots, and for pulled ones with more than 256 MiB of data.`,
 		Example: examples("list them", "snapcli snapshots", "those of one target", "snapcli snapshots --target shop"),
 		Args:    command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

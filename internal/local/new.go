@@ -37,9 +37,9 @@ type lastSeen struct {
 	Samples []byte        `json:"samples"` // the encoded sketch
 }
 
-// maxExpansion limits how many bytes of a dump are read for each byte of a snapshot's file. The
-// author of a file could otherwise make a pull take very long.
-const maxExpansion = 200
+// maxSketched is the size in bytes of the largest dump that a pull reads for its sketch. Reading a
+// larger one would take longer than the pull itself.
+const maxSketched = 256 << 20
 
 func (a *Agent) lastSeenPath(target string, typ snap.Type) string {
 	return filepath.Join(a.snapshotsDir(target), ".last-"+string(typ))
@@ -122,10 +122,10 @@ func (a *Agent) forget(s Snapshot) error {
 	return os.Remove(a.lastSeenPath(s.Target, s.Type))
 }
 
-// readSketch reads the dump of a snapshot whose file has size bytes.
-func readSketch(ctx context.Context, r *archive.Reader, size int64) (*delta.Sketch, error) {
-	if dump, _ := r.Has(dumpSection); dump > maxExpansion*size {
-		return nil, fmt.Errorf("the dump has %d bytes and the file %d", dump, size)
+// readSketch reads the dump of a snapshot that was pulled, if it has at most this many bytes.
+func readSketch(ctx context.Context, r *archive.Reader, most int64) (*delta.Sketch, error) {
+	if size, _ := r.Has(dumpSection); size > most {
+		return nil, fmt.Errorf("the dump has %d bytes", size)
 	}
 	dump, err := r.Section(dumpSection)
 	if err != nil {

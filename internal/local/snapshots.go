@@ -326,8 +326,9 @@ func (a *Agent) adopt(ctx context.Context, s Snapshot) (Snapshot, error) {
 	if err != nil {
 		return Snapshot{}, err
 	}
-	size := s.Size
-	s, err = a.admit(s, path, func(r *archive.Reader) (*delta.Sketch, error) { return readSketch(ctx, r, size) })
+	s, err = a.admit(s, path, func(r *archive.Reader) (*delta.Sketch, error) {
+		return readSketch(ctx, r, maxSketched)
+	})
 	if err == nil {
 		a.remember(&s)
 	}

@@ -58,15 +58,16 @@ func giveTo(as *account, folder string) error {
 	if as == nil {
 		return nil
 	}
-	folder, err := filepath.EvalSymlinks(folder) // WalkDir does not follow a link
+	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return err
 	}
-	return filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
+	defer root.Close()
+	return fs.WalkDir(root.FS(), ".", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		return os.Chown(path, int(as.Uid), int(as.Gid))
+		return root.Lchown(path, int(as.Uid), int(as.Gid))
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -247,7 +248,7 @@ func install(setup []string, dir string, as *account) error {
 	if err := openTo(as, dir); err != nil {
 		return err
 	}
-	args := append(setup[1:], dataIn(filepath.Join(dir, "data"), as)...)
+	args := slices.Concat(setup[1:], dataIn(filepath.Join(dir, "data"), as))
 	if out, err := exec.Command(setup[0], args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", setup[0], err, out)
 	}
