@@ -47,7 +47,7 @@ func (s *Service) ArchiveLogs(ctx context.Context) error {
 
 func (s *Service) archive(ctx context.Context, c store.Chunk) error {
 	c, content, err := s.store.Pack(ctx, c)
-	if err != nil {
+	if err != nil || content == nil {
 		return err
 	}
 	if err := s.transfers.blobs.Write(ctx, c.Key, content); err != nil {

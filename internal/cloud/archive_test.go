@@ -168,6 +168,23 @@ func TestArchivedLogReadsTheSame(t *testing.T) {
 	})
 }
 
+// A replica that wants to archive lines which another one has just archived finds nothing to do, and
+// no altered log.
+func TestLinesAreArchivedOnce(t *testing.T) {
+	t.Parallel()
+	servertest.Thorough(t)
+	onArchives(t, func(t *testing.T, a *archived) {
+		due, err := a.Store.Archivable(t.Context(), a.clock.Now().Add(-archiveAfter))
+		if err != nil || len(due) != 1 {
+			t.Fatalf("%+v, %v", due, err)
+		}
+		must(t, a.other.Service.ArchiveLogs(t.Context()))
+		if _, content, err := a.Store.Pack(t.Context(), due[0]); err != nil || content != nil {
+			t.Errorf("archived lines are packed again: %d bytes, %v", len(content), err)
+		}
+	})
+}
+
 // An object that is missing, damaged or of another log is named by everybody who reads it, and so
 // are kept rows that differ from it. Lines elsewhere can still be read.
 func TestDamagedArchivesAreNamed(t *testing.T) {

@@ -71,14 +71,18 @@ func (s *Store) Archivable(ctx context.Context, before time.Time) ([]Chunk, erro
 		}, before.UnixMilli(), auditlog.ChunkLines)
 }
 
-// Pack returns a chunk that [Store.Archivable] named, and the content of its object. It fails with
-// code conflict if the lines are not those of the tree.
+// Pack returns a chunk that [Store.Archivable] named, and the content of its object, which is nil if
+// another replica has archived the chunk since. It fails with code conflict if the lines are not those
+// of the tree.
 func (s *Store) Pack(ctx context.Context, c Chunk) (Chunk, []byte, error) {
 	entries, lines, err := s.tableLines(ctx, c.Org, c.First, auditlog.ChunkLines)
 	if err != nil {
 		return c, nil, err
 	}
 	if err := s.proveChunk(ctx, c, lines); err != nil {
+		if _, archived, failed := s.chunkOf(ctx, c.Org, c.First); failed == nil && archived {
+			return c, nil, nil // its lines are no longer in the table
+		}
 		return c, nil, err
 	}
 	content, unpacked, err := auditlog.PackChunk(lines)
