@@ -47,6 +47,19 @@ func TestCatalogue(t *testing.T) {
 		{"{mask: json, paths: {a: 'null'}, otherwise: keep}", "jsonb", `{"a":{"b":1},"c":"d"}`,
 			`^{"a":{"b":null},"c":"d"}$`},
 		{"{mask: json, paths: {a: email}}", "text", `no document: Maria`, `^xx xxxxxxxx: xxxxx$`},
+		{"{mask: xml, paths: {/p/mail: email, p/@n: {mask: integer, min: 7, max: 7}}}", "xml",
+			"<?xml version=\"1.0\"?><p n='1'>\n <mail>maria@real.example</mail><x:who xmlns:x=\"urn:x\">" +
+				"Tom &amp; <![CDATA[<J>]]></x:who><!-- Maria --><e/></p>",
+			`^<\?xml version="1.0"\?><p n="7">\n <mail>[a-z]+\.[0-9a-f]{10}@example\.com</mail>` +
+				`<x:who xmlns:x="urn:x">xxx &amp; &lt;x&gt;</x:who><e/></p>$`},
+		{"{mask: xml, paths: {a/*/c: 'null'}, otherwise: keep}", "xml", `<a z="1"><b><c>d</c></b><!--e--></a>`,
+			`^<a z="1"><b><c></c></b><!--e--></a>$`},
+		{"{mask: xml, paths: {a: email}}", "text", `no XML: <Maria`, `^xx xxx: <xxxxx$`},
+		{"{mask: xml, paths: {a: email}}", "text", `<!DOCTYPE a [<!ENTITY e "Maria">]><a>&e;</a>`, `^[^Mari]*$`},
+		{"{mask: xml, paths: {a: email}}", "xml", `Tom &amp; Co`, `^xxx &amp; xx$`},
+		{"redact", "xml", `<p id="Z1">Tom &amp; Co<br/></p>`, `^<p id="x0">xxx &amp; xx<br/></p>$`},
+		{"redact", "text", `<p>Tom<br></p>`, `^<x>xxx<xx></x>$`},
+		{"redact", "text", `<Tom.Jones/>`, `^<xxx.xxxxx/>$`},
 	} {
 		rules, err := parseRules("r.yaml", []byte("tables: {t: {columns: {c: "+c.rule+"}}}"))
 		if err != nil {
@@ -82,6 +95,8 @@ func TestBadSettings(t *testing.T) {
 		"{mask: replace, pattern: '('}":                      "is no regular expression",
 		"{mask: json, paths: {'': email}}":                   "has the path",
 		"{mask: json, paths: {a: emial}}":                    `unknown mask "emial"`,
+		"{mask: xml, paths: {a//b: email}}":                  "has the path",
+		"xml":                                                "needs paths",
 		"{mask: json, paths: {a: email}, otherwise: choice}": "a mask without settings as otherwise",
 		"emial":                                           `unknown mask "emial"`,
 		"{mask: email, when: 'a = 1'}":                    "needs when and else together",

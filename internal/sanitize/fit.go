@@ -160,6 +160,7 @@ var suited = map[personal.Class][]string{
 	personal.UUID:      {"hash", "key", "uuid"},
 	personal.JSON:      {"redact", "json"},
 	personal.Hstore:    {"redact"},
+	personal.XML:       {"redact", "xml"},
 	personal.IP:        {"ip"},
 	personal.MAC:       {"mac"},
 	personal.Point:     {"coordinates"},
@@ -320,6 +321,8 @@ func valid(v string, t personal.Type) bool {
 		return isUUID(v)
 	case personal.JSON:
 		return json.Valid([]byte(v))
+	case personal.XML:
+		return isXML(v)
 	case personal.IP:
 		_, err := netip.ParsePrefix(v)
 		_, alone := netip.ParseAddr(v)

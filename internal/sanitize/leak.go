@@ -141,9 +141,9 @@ func (s *Scanner) Result() error {
 		"change it in the database; if the values are not secret, add shared: true to the column's rule")
 }
 
-// formsOf returns the ways a value can be written in a dump: unchanged, inside a JSON document with
-// and without escaped non-ASCII characters, and each of these with doubled backslashes, as in COPY
-// and in MySQL literals.
+// formsOf returns the ways a value can be written in a dump: unchanged, in XML, inside a JSON document
+// with and without escaped non-ASCII characters, and each of these with doubled backslashes, as in
+// COPY and in MySQL literals.
 func formsOf(v string) []string {
 	forms := []string{v}
 	add := func(form string) {
@@ -154,6 +154,7 @@ func formsOf(v string) []string {
 		}
 	}
 	add(v)
+	add(strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(v))
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

@@ -72,6 +72,7 @@ func makers() map[string]maker {
 		"dictionary":    dictionary,
 		"replace":       replaced,
 		"json":          byPath,
+		"xml":           xmlByPath,
 		"template": func([]byte, ColumnRule, int) engine.Mask { // see rowMasks
 			return text(redactAny)
 		},
@@ -150,13 +151,16 @@ func text(f func(string) string) engine.Mask {
 	return func(v string) (string, bool) { return f(v), false }
 }
 
-// redactAny redacts a text. In a JSON document it redacts only texts and numbers, so that the
-// document stays valid.
+// redactAny redacts a text. In a JSON document and in XML it redacts only texts, attributes and
+// numbers, so that they stay valid.
 func redactAny(v string) string {
 	if isDocument(v) {
 		if out, ok := redactDocument(v); ok {
 			return out
 		}
+	}
+	if out, ok := redactXML(v); ok {
+		return out
 	}
 	return redact(v)
 }

@@ -54,15 +54,7 @@ func replaced(key []byte, c ColumnRule, limit int) engine.Mask {
 
 // byPath masks the texts and numbers of a JSON document by their paths.
 func byPath(key []byte, c ColumnRule, limit int) engine.Mask {
-	d := documentMask{rest: c.rest(key, 0)}
-	for _, path := range sortedKeys(c.Paths) {
-		rule := c.Paths[path]
-		mask := makers()[rule.Mask](key, rule, 0)
-		if mask == nil {
-			mask = func(v string) (string, bool) { return v, false }
-		}
-		d.paths = append(d.paths, pathMask{pathOf(path), mask})
-	}
+	d := newDocumentMask(key, c, pathOf)
 	whole := c.rest(key, limit)
 	return func(v string) (string, bool) {
 		decoder := json.NewDecoder(strings.NewReader(v))
@@ -92,10 +84,25 @@ type pathMask struct {
 	mask engine.Mask
 }
 
-// documentMask masks documents.
+// documentMask masks JSON documents and XML.
 type documentMask struct {
-	paths []pathMask
-	rest  engine.Mask
+	paths  []pathMask
+	rest   engine.Mask
+	schema bool // refuse XML with names that do not look like names of a schema
+}
+
+// newDocumentMask returns the mask of a rule with paths, which split cuts into steps.
+func newDocumentMask(key []byte, c ColumnRule, split func(path string) []string) documentMask {
+	d := documentMask{rest: c.rest(key, 0)}
+	for _, path := range sortedKeys(c.Paths) {
+		rule := c.Paths[path]
+		mask := makers()[rule.Mask](key, rule, 0)
+		if mask == nil {
+			mask = func(v string) (string, bool) { return v, false }
+		}
+		d.paths = append(d.paths, pathMask{split(path), mask})
+	}
+	return d
 }
 
 // maskAt returns the mask of a path: that of the first rule that matches it or a part before it.
@@ -148,17 +155,19 @@ func (d documentMask) masked(tree any, at []string) any {
 
 // checkPartial returns why the settings of a mask for parts of values are wrong, or "".
 func checkPartial(c ColumnRule) string {
-	isPartial := slices.Contains([]string{"dictionary", "replace", "json"}, c.Mask)
+	byPath := c.Mask == "json" || c.Mask == "xml"
+	isPartial := byPath || c.Mask == "dictionary" || c.Mask == "replace"
 	if c.Otherwise != "" {
 		if _, ok := makers()[c.Otherwise]; !isPartial || !ok || slices.Contains(withSettings, c.Otherwise) {
-			return "needs the name of a mask without settings as otherwise, and only for dictionary, replace and json"
+			return "needs the name of a mask without settings as otherwise, and only for dictionary, replace, json " +
+				"and xml"
 		}
 	}
 	switch {
 	case (c.Mask == "dictionary") != (len(c.Map) > 0):
 		return "needs a map for the mask dictionary, and takes none for other masks"
-	case (c.Mask == "json") != (len(c.Paths) > 0):
-		return "needs paths for the mask json, and takes none for other masks"
+	case byPath != (len(c.Paths) > 0):
+		return "needs paths for the masks json and xml, and takes none for other masks"
 	case (c.Mask == "replace") != (c.Pattern != ""):
 		return "needs a pattern for the mask replace, and takes none for other masks"
 	}
@@ -166,8 +175,11 @@ func checkPartial(c ColumnRule) string {
 		return fmt.Sprintf("has a pattern that is no regular expression: %v", err)
 	}
 	for _, path := range sortedKeys(c.Paths) {
-		if slices.Contains(pathOf(path), "") {
+		if c.Mask == "json" && slices.Contains(pathOf(path), "") {
 			return fmt.Sprintf("has the path %q, which is none such as $.user.email or items[*].name", path)
+		}
+		if c.Mask == "xml" && slices.Contains(xmlPath(path), "") {
+			return fmt.Sprintf("has the path %q, which is none such as person/email or person/@id", path)
 		}
 		if c.Paths[path].byRow() || c.Paths[path].Template != "" {
 			return fmt.Sprintf("at %s takes no condition and no template", path)
@@ -181,4 +193,4 @@ func checkPartial(c ColumnRule) string {
 
 // withSettings are the masks that cannot be used by their name alone. Their settings decide which parts
 // of a value remain.
-var withSettings = []string{"choice", "dictionary", "replace", "json", "constant", "template"}
+var withSettings = []string{"choice", "dictionary", "replace", "json", "xml", "constant", "template"}

@@ -1,0 +1,135 @@
+package sanitize
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+
+	"snap/internal/engine"
+)
+
+// errNoXML means that a text is not well-formed XML, or declares entities or other things that only
+// a validating parser knows.
+var errNoXML = errors.New("the value is no XML that can be masked by path")
+
+// xmlByPath masks the texts and attributes of an XML value by their paths, such as "person/email" or
+// "person/@id". A value that is not XML is masked as a whole.
+func xmlByPath(key []byte, c ColumnRule, limit int) engine.Mask {
+	d := newDocumentMask(key, c, xmlPath)
+	whole := c.rest(key, limit)
+	return func(v string) (string, bool) {
+		out, err := d.maskedXML(v, c.Otherwise == "keep")
+		if err != nil {
+			return whole(v)
+		}
+		return out, false
+	}
+}
+
+// xmlPath splits a path such as "/person/@id" into its steps; * is any element or attribute.
+func xmlPath(path string) []string { return strings.Split(strings.TrimPrefix(path, "/"), "/") }
+
+// isXML reports whether a value is XML: a document, or texts and elements without a common root.
+func isXML(v string) bool {
+	_, err := documentMask{rest: text(strings.Clone)}.maskedXML(v, true)
+	return err == nil
+}
+
+// redactXML redacts the texts and attributes of XML. It fails if the value is none, or if the names
+// of its elements or attributes do not look like names of a schema.
+func redactXML(v string) (string, bool) {
+	if !strings.HasPrefix(strings.TrimSpace(v), "<") {
+		return "", false
+	}
+	out, err := documentMask{rest: text(redact), schema: true}.maskedXML(v, false)
+	return out, err == nil
+}
+
+// maskedXML masks the texts and attributes of XML. The markup stays as it is, except that comments
+// and processing instructions are removed unless they are kept.
+func (d documentMask) maskedXML(v string, keep bool) (string, error) {
+	in := xml.NewDecoder(strings.NewReader(v))
+	in.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil } // the dump is UTF-8
+	var out bytes.Buffer
+	var at []string // the open elements
+	for {
+		before := in.InputOffset()
+		token, err := in.RawToken()
+		if errors.Is(err, io.EOF) && len(at) == 0 {
+			return out.String(), nil
+		}
+		if err != nil {
+			return "", errNoXML
+		}
+		raw := v[before:in.InputOffset()]
+		switch token := token.(type) {
+		case xml.StartElement:
+			at = append(at, nameOf(token.Name))
+			if !d.writeTag(&out, token, at, strings.HasSuffix(raw, "/>")) {
+				return "", errNoXML
+			}
+		case xml.EndElement:
+			if len(at) == 0 || at[len(at)-1] != nameOf(token.Name) {
+				return "", errNoXML
+			}
+			at = at[:len(at)-1]
+			out.WriteString(raw)
+		case xml.CharData:
+			d.writeText(&out, string(token), at)
+		case xml.Directive:
+			return "", errNoXML
+		case xml.ProcInst:
+			if keep || token.Target == "xml" {
+				out.WriteString(raw)
+			}
+		case xml.Comment:
+			if keep {
+				out.WriteString(raw)
+			}
+		}
+	}
+}
+
+// nameOf returns a name as it is written, with its prefix.
+func nameOf(n xml.Name) string { return strings.TrimPrefix(n.Space+":"+n.Local, ":") }
+
+// writeTag writes the start of an element with masked attributes. It reports false if a name may be
+// data. The declarations of namespaces are no data.
+func (d documentMask) writeTag(out *bytes.Buffer, e xml.StartElement, at []string, closed bool) bool {
+	names := []xml.Name{e.Name}
+	out.WriteString("<" + at[len(at)-1])
+	for _, a := range e.Attr {
+		names = append(names, a.Name)
+		name, value := nameOf(a.Name), a.Value
+		if a.Name.Space != "xmlns" && name != "xmlns" {
+			value, _ = d.maskAt(append(slices.Clone(at), "@"+name))(value)
+		}
+		out.WriteString(" " + name + `="`)
+		_ = xml.EscapeText(out, []byte(value)) // a buffer takes everything
+		out.WriteString(`"`)
+	}
+	if closed {
+		out.WriteString("/")
+	}
+	out.WriteString(">")
+	return !d.schema || !slices.ContainsFunc(names, func(n xml.Name) bool {
+		return !schemaKey.MatchString(n.Local) || n.Space != "" && !schemaKey.MatchString(n.Space)
+	})
+}
+
+// writeText writes the masked text of an element. The space around it stays.
+func (d documentMask) writeText(out *bytes.Buffer, value string, at []string) {
+	bare := strings.TrimSpace(value)
+	if bare == "" {
+		out.WriteString(value)
+		return
+	}
+	head, tail, _ := strings.Cut(value, bare)
+	masked, _ := d.maskAt(at)(bare) // NULL becomes an empty text
+	out.WriteString(head)
+	_ = xml.EscapeText(out, []byte(masked)) // a buffer takes everything
+	out.WriteString(tail)
+}
