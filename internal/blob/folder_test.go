@@ -125,10 +125,11 @@ func TestFolderListsALargeUploadWithoutReadingItFirst(t *testing.T) {
 	h.put(t, "k", id, data, 2)
 	h.damage("uploads/*/data", partSize+100)
 	h.open()
-	blob.HurryFolder(h.Store)
+	release := blob.HoldFolder(h.Store, id)
 	if parts, err := h.Parts(t.Context(), "k", id); err != nil || len(parts) != 2 {
 		t.Fatalf("Parts = %v, %v; want both", parts, err)
 	}
+	release()
 	mustBe(t, h.Complete(t.Context(), "k", id, int64(len(data)), sum(data)),
 		&snap.Error{Code: snap.CodeUploadIncomplete})
 	if parts, err := h.Parts(t.Context(), "k", id); err != nil || len(parts) != 1 || parts[0].Number != 1 {
