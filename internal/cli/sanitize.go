@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -96,7 +95,7 @@ func (a *app) suggestRules(ctx context.Context, target string, o local.SanitizeO
 	if err != nil {
 		return err
 	}
-	path, err := rulesPath(agent, t, o.Rules)
+	path, err := agent.RulesPath(t, o.Rules)
 	if err != nil {
 		return err
 	}
@@ -106,11 +105,8 @@ func (a *app) suggestRules(ctx context.Context, target string, o local.SanitizeO
 	if err != nil {
 		return err
 	}
-	if t.Sanitize.Rules == "" {
-		t.Sanitize.Rules = path
-		if err := agent.AddTarget(t); err != nil {
-			return err
-		}
+	if err := agent.UseRules(t, path); err != nil {
+		return err
 	}
 	if a.flags.json {
 		return a.printJSON(rulesWritten{t.Name, path})
@@ -124,19 +120,4 @@ func (a *app) suggestRules(ctx context.Context, target string, o local.SanitizeO
 type rulesWritten struct {
 	Target string `json:"target"`
 	Rules  string `json:"rules" doc:"path of the file"`
-}
-
-// rulesPath returns the path of a target's rules file: the given one, otherwise the configured one,
-// otherwise a file next to the config file.
-func rulesPath(agent *local.Agent, t local.Target, given string) (string, error) {
-	beside := filepath.Dir(agent.ConfigPath())
-	switch {
-	case given != "":
-		return filepath.Abs(given)
-	case filepath.IsAbs(t.Sanitize.Rules):
-		return t.Sanitize.Rules, nil
-	case t.Sanitize.Rules != "":
-		return filepath.Join(beside, t.Sanitize.Rules), nil
-	}
-	return filepath.Join(beside, t.Name+".rules.yaml"), nil
 }

@@ -28,7 +28,7 @@ func (a *app) reviewRules(ctx context.Context, target, given string) error {
 	if err != nil {
 		return err
 	}
-	path, err := rulesPath(agent, t, given)
+	path, err := agent.RulesPath(t, given)
 	if err != nil {
 		return err
 	}

@@ -1,8 +1,10 @@
 package local
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"snap/internal/disk"
 	"snap/internal/sanitize"
@@ -38,4 +40,93 @@ func (v RulesReview) Save(g ReviewGroup, rule string) error {
 		return fmt.Errorf("write the rules file: %w", err)
 	}
 	return diskError(disk.Replace(v.path, text, info.Mode().Perm()), "write "+v.path)
+}
+
+// RulesPath returns the path of a target's rules file: the given one, otherwise the configured one,
+// otherwise a file next to the config file.
+func (a *Agent) RulesPath(t Target, given string) (string, error) {
+	switch {
+	case given != "":
+		return filepath.Abs(given)
+	case t.Sanitize.Rules != "":
+		return a.besideConfig(t.Sanitize.Rules), nil
+	}
+	return a.besideConfig(t.Name + ".rules.yaml"), nil
+}
+
+// UseRules sets the rules file of a target that has none in the configuration.
+func (a *Agent) UseRules(t Target, path string) error {
+	if t.Sanitize.Rules != "" {
+		return nil
+	}
+	t.Sanitize.Rules = path
+	return a.AddTarget(t)
+}
+
+// OpenColumns holds columns that rules do not decide on, and OpenColumn is one of them.
+type (
+	OpenColumns = sanitize.Open
+	OpenColumn  = sanitize.OpenColumn
+)
+
+// PlainMasks returns the masks that need no settings.
+func PlainMasks() []string { return sanitize.PlainMasks() }
+
+// NamedMask returns the rule that consists of one of them, as written in a rules file.
+func NamedMask(mask string) string { return sanitize.Named(mask) }
+
+// ProposedRules are proposals for the columns that a target's rules do not decide on.
+type ProposedRules struct {
+	*OpenColumns
+	Target   string
+	Path     string // of the rules file, which need not exist yet
+	Snapshot string // name of the snapshot whose columns they are
+}
+
+// ProposeRules proposes a rule for every column of a target's newest original that its rules file does
+// not decide on. It changes nothing. No data leaves this machine.
+func (a *Agent) ProposeRules(ctx context.Context, target string, p Progress) (*ProposedRules, error) {
+	t, err := a.Target(target)
+	if err != nil {
+		return nil, err
+	}
+	path, err := a.RulesPath(t, "")
+	if err != nil {
+		return nil, err
+	}
+	original, err := a.original(t.Name, "")
+	if err != nil {
+		return nil, err
+	}
+	m, err := a.openMasking(ctx, original, nil, p)
+	if err != nil {
+		return nil, err
+	}
+	defer m.close()
+	contents, err := m.inspect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	open, err := sanitize.ReadOpen(path, contents)
+	return &ProposedRules{open, t.Name, path, original.Name}, err
+}
+
+// SaveRules writes decisions to the rules file, and the file's name to the configuration if the target
+// has none. It fails with code conflict if the file was changed after the rules were proposed.
+func (a *Agent) SaveRules(p *ProposedRules, rules map[int]string, drop map[string]bool) error {
+	t, err := a.Target(p.Target)
+	if err != nil {
+		return err
+	}
+	text, err := p.Text(rules, drop)
+	if err != nil {
+		return err
+	}
+	if err := p.Unchanged(); err != nil {
+		return err
+	}
+	if err := disk.Replace(p.Path, text, 0o644); err != nil {
+		return diskError(err, "write "+p.Path)
+	}
+	return a.UseRules(t, p.Path)
 }

@@ -56,7 +56,7 @@ func propose(f *facts) map[columnID]proposal {
 			p.hold = remedy(proposalKey, c)
 		}
 		if p.hold != "" {
-			p.reason += "; " + p.hold + " would work"
+			p.reason += "; " + p.hold + wouldWork
 		}
 		all[id] = p
 	}

@@ -25,7 +25,8 @@ type Review struct {
 // proposed is a rule that consists of a mask's name, and its place in the file.
 type proposed struct {
 	Column, Mask, Reason string
-	line, column         int // of the mask's name, counted from zero
+	table, name          string // the parts of Column
+	line, column         int    // of the mask's name, counted from zero
 }
 
 // Group is columns with the same mask and the same reason.
@@ -59,8 +60,8 @@ func parseReview(path string, text []byte) (*Review, error) {
 		if !ok || s.Token == nil || s.Token.Position == nil {
 			return
 		}
-		p := proposed{Column: table + "." + column, Mask: s.Value, line: s.Token.Position.Line - 1,
-			column: s.Token.Position.Column - 1}
+		p := proposed{Column: table + "." + column, table: table, name: column, Mask: s.Value,
+			line: s.Token.Position.Line - 1, column: s.Token.Position.Column - 1}
 		if p.line >= len(v.lines) || !strings.HasPrefix(runesFrom(v.lines[p.line], p.column), s.Value) {
 			return // a quoted or an otherwise unusual rule
 		}
@@ -86,12 +87,7 @@ func (v *Review) Groups(mask string) []Group {
 		}
 		g := by[p.Reason]
 		if g == nil {
-			reason, would := p.Reason, ""
-			if before, ok := strings.CutSuffix(reason, " would work"); ok {
-				if at := strings.LastIndex(before, "; "); at >= 0 {
-					reason, would = before[:at], before[at+2:]
-				}
-			}
+			reason, would := cutWould(p.Reason)
 			g = &Group{Mask: mask, Reason: reason, Would: would}
 			by[p.Reason] = g
 		}
@@ -103,6 +99,19 @@ func (v *Review) Groups(mask string) []Group {
 	}
 	slices.SortStableFunc(all, func(a, b Group) int { return cmp.Compare(len(b.Columns), len(a.Columns)) })
 	return all
+}
+
+// wouldWork ends the reason of an undecided column if a rule is known that it can hold.
+const wouldWork = " would work"
+
+// cutWould splits the reason of an undecided column from the rule that it can hold, "" if unknown.
+func cutWould(comment string) (reason, rule string) {
+	if before, ok := strings.CutSuffix(comment, wouldWork); ok {
+		if at := strings.LastIndex(before, "; "); at >= 0 {
+			return before[:at], before[at+2:]
+		}
+	}
+	return comment, ""
 }
 
 // Counts returns how many columns each mask has.
@@ -119,14 +128,21 @@ func (g Group) One(i int) Group {
 	return Group{Mask: g.Mask, Reason: g.Reason, Would: g.Would, Columns: g.Columns[i : i+1], at: g.at[i : i+1]}
 }
 
-// Decide gives the columns of a group a rule, as it is written in a rules file.
+// Decide gives the columns of a group a rule, as it is written in a rules file. The comments keep the
+// reasons, without the rule that would work.
 func (v *Review) Decide(g Group, rule string) {
 	for _, at := range g.at {
 		p := &v.all[at]
 		r := []rune(v.lines[p.line])
 		tail := string(r[p.column+len([]rune(p.Mask)):])
-		pad := max(0, len([]rune(p.Mask))-len([]rune(rule)))
-		v.lines[p.line] = string(r[:p.column]) + rule + strings.Repeat(" ", pad) + tail
+		if _, would := cutWould(p.Reason); would != "" && rule != Undecided {
+			tail = strings.Replace(tail, "; "+would+wouldWork, "", 1)
+		}
+		pad := len([]rune(p.Mask)) - len([]rune(rule))
+		for ; pad < 0 && strings.HasPrefix(tail, "  "); pad++ {
+			tail = tail[1:]
+		}
+		v.lines[p.line] = string(r[:p.column]) + rule + strings.Repeat(" ", max(0, pad)) + tail
 		p.Mask = strings.Trim(rule, `"`)
 	}
 }

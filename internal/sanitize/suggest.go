@@ -18,11 +18,7 @@ import (
 // decides.
 func Suggest(c engine.Contents) ([]byte, error) {
 	var b strings.Builder
-	b.WriteString(head)
-	if c.LargeObjects > 0 {
-		fmt.Fprintf(&b, "\nlarge_objects: drop   # or keep; there are %d\n", c.LargeObjects)
-	}
-	b.WriteString("\ntables:\n")
+	b.WriteString(beginning(c))
 	proposals := propose(factsOf(c))
 	for _, t := range c.Tables {
 		name, err := yamlKey(tableLabel(t))
@@ -41,7 +37,7 @@ func Suggest(c engine.Contents) ([]byte, error) {
 				return nil, err
 			}
 			p := proposals[columnID{t.Schema, t.Name, column.Name}]
-			fmt.Fprintf(&b, "%-44s # %s\n", fmt.Sprintf("      %s: %s", key, p.text()), p.reason)
+			b.WriteString(ruleLine("      ", key, p.text(), p.reason))
 		}
 	}
 	// Two tables can have the same label, which a rules file cannot distinguish.
@@ -49,6 +45,19 @@ func Suggest(c engine.Contents) ([]byte, error) {
 		return nil, err
 	}
 	return []byte(b.String()), nil
+}
+
+// beginning returns a rules file without a rule of a table.
+func beginning(c engine.Contents) string {
+	if c.LargeObjects == 0 {
+		return head + "\ntables:\n"
+	}
+	return head + fmt.Sprintf("\nlarge_objects: drop   # or keep; there are %d\n\ntables:\n", c.LargeObjects)
+}
+
+// ruleLine returns the line of a column's rule, with its reason as a comment.
+func ruleLine(indent, key, rule, reason string) string {
+	return fmt.Sprintf("%-44s # %s\n", indent+key+": "+rule, snap.CleanText(reason))
 }
 
 const head = `# The mask of every column when a snapshot is sanitized.

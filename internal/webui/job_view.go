@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"snap/internal/look"
@@ -34,6 +35,14 @@ func (j jobView) Running() bool { return j.State == jobRunning }
 
 // Ask reports whether repeating the job starts with a question, as for a load.
 func (j jobView) Ask() bool { return j.Kind == "load" }
+
+// Review returns the path of the review of the rules that the job proposed, or "".
+func (j jobView) Review() string {
+	if j.Kind != "rules" {
+		return ""
+	}
+	return strings.TrimSuffix(j.Again, "/propose")
+}
 
 // Percent returns how much is done, or -1 if unknown.
 func (j jobView) Percent() int {
@@ -68,7 +77,7 @@ func (j jobView) Icon() string {
 		return "up"
 	case "build":
 		return "camera"
-	case "sanitize":
+	case "sanitize", "rules":
 		return "mask"
 	}
 	return "load"

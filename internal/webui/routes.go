@@ -47,6 +47,9 @@ func (s *Server) routes() http.Handler {
 	handle("GET /targets/{name}/remove", s.confirmRemoveTarget)
 	handle("POST /targets/{name}/remove", s.removeTarget)
 	handle("POST /targets/{name}/build", s.build)
+	handle("GET /targets/{name}/rules", s.reviewRules)
+	handle("POST /targets/{name}/rules", s.decideRules)
+	handle("POST /targets/{name}/rules/propose", s.proposeRules)
 
 	s.cloneRoutes(handle)
 

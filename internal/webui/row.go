@@ -139,6 +139,9 @@ func (r row) MayPush() bool {
 	return r.Cloud == nil && r.Me.Organization != "" && may(r.Me, snap.ActPush, api.Snapshot{})
 }
 
+// Rules returns the path of the review of its target's rules.
+func (r row) Rules() string { return rulesPath(r.Target()) }
+
 // Action returns the path of an action on the cloud copy.
 func (r row) Action(what string) string { return "/cloud/" + url.PathEscape(r.Cloud.ID) + "/" + what }
 

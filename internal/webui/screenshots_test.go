@@ -64,6 +64,11 @@ func TestScreenshots(t *testing.T) {
 	}
 	shoot(admin, dir, "clones", "/clones", "")
 	shoot(admin, dir, "clone-branch", "/clones/pr-12-1/branch", "")
+	events := ui.listen()
+	ui.propose(events)
+	shoot(admin, dir, "rules", shopRules, "")
+	shoot(admin, dir, "rules-keys", shopRules, `document.querySelector(".review-columns details.menu").open = true,
+		document.querySelector(".review-head details").open = true`)
 	shoot(admin, dir, "nothing-matches", "/snapshots?q=nothing", "")
 	shoot(admin, dir, "account", "/account", "")
 	shoot(admin, dir, "activity", "/activity", "")

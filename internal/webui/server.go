@@ -65,6 +65,7 @@ type Server struct {
 	cloud     *cloud
 	jobs      *jobs
 	revisions *revisions
+	rules     ruleReviews
 	signin    *signin // nil if there is nothing to sign in to
 }
 
@@ -91,6 +92,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s.gate, s.revisions = newGate(o.Hosts), newRevisions()
+	s.rules.of = map[string]*ruleReview{}
 	dir, err := local.DataDir(o.Env)
 	if err != nil {
 		return nil, err

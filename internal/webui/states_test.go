@@ -3,6 +3,7 @@ package webui
 import (
 	"bytes"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -155,9 +156,34 @@ func states(page look.Page) []state {
 			[]string{"The database can be reached: 1 table, server version 15.1. It is old."}},
 		{"target.html", nil, targetPage{Page: page, Known: true, Name: "a b"},
 			[]string{`action="/targets/a%20b/edit"`}},
+		{"rules.html", []string{"review"}, rulesPage{Page: page, Target: "a/<b>"},
+			[]string{`action="/targets/a%2F%3Cb%3E/rules/propose"`, "a/&lt;b&gt;"}},
+		{"rules.html", []string{"review"}, rulesPage{Page: page, Target: "shop", Saved: "Saved to `r`."},
+			[]string{"Saved to <code>r</code>."}},
+		{"rules.html", []string{"review"}, rulesPage{Page: page, Target: "shop", Review: rulesStates().view(2)},
+			[]string{"57 of 60 columns to decide", "Page 2 of 2", "?page=1", "<code>/r</code>",
+				"people.&lt;img src=x&gt;", "rows dropped", "A &lt;b&gt; name", "Undo all", "to judge", "</svg>hash",
+				`<option selected>email`}},
 		{"error.html", []string{"toast"}, errorPage{page, *problemOf(errors.New("internal"))},
 			[]string{"Something went wrong"}},
 	}, accountStates(page, admin, bad, later)...)
+}
+
+// rulesStates is a review with columns in every state on its second page.
+func rulesStates() *ruleReview {
+	open := &local.OpenColumns{}
+	for i := range 56 {
+		open.Columns = append(open.Columns, local.OpenColumn{Table: "log", Name: strconv.Itoa(i), Rule: "redact"})
+	}
+	open.Columns = append(open.Columns,
+		local.OpenColumn{Table: "people", Name: "<img src=x>", Subject: "a <b> name", Rule: "email", Sure: true},
+		local.OpenColumn{Table: "people", Name: "b", Subject: "a <b> name", Rule: "email", Sure: true},
+		local.OpenColumn{Table: "gone", Name: "c", Subject: "a key", Rule: "keep", Sure: true},
+		local.OpenColumn{Table: "gone*", Name: "d", Subject: "a measurement", Rule: "keep", Sure: true})
+	v := newRuleReview(&local.ProposedRules{OpenColumns: open, Target: "shop", Path: "/r"}, nil)
+	v.rules[57], v.dropped["gone"] = "hash", true
+	v.rules[59] = "keep"
+	return v
 }
 
 // rowStates is a page's data together with a row's.

@@ -34,6 +34,9 @@ func (t targetView) List() string { return query{Show: showAll, Target: t.Name}.
 // Edit returns the URL of the target's form.
 func (t targetView) Edit() string { return "/targets/" + url.PathEscape(t.Name) + "/edit" }
 
+// Rules returns the URL of the review of its rules.
+func (t targetView) Rules() string { return rulesPath(t.Name) }
+
 // Remove returns the URL of the question whether to remove the target.
 func (t targetView) Remove() string { return "/targets/" + url.PathEscape(t.Name) + "/remove" }
 

@@ -31,6 +31,7 @@ const (
 	titleRemove    = "Remove"
 	titleDecline   = "Decline"
 	titleNewTarget = "Add a target"
+	titleRules     = "Review rules"
 	titleProblem   = "Problem"
 	titleGate      = "No access from this browser"
 )
@@ -282,6 +283,48 @@ func errTargetKnown() error {
 
 func errNoDatabase() error {
 	return snap.Usage("a target needs a source, a destination or both", "enter the URL of at least one database")
+}
+
+// Rules: the review.
+
+func jobRules(target string) string { return "Propose rules for " + target }
+
+func endRules(columns int) string {
+	if columns == 0 {
+		return "the rules decide on every column"
+	}
+	return look.Plural(columns, "column", "columns") + " to decide"
+}
+
+// rulesSaved says what was saved and how many columns are still to decide.
+func rulesSaved(path string, left int) string {
+	text := "Saved to `" + path + "`."
+	if left > 0 {
+		return text + " " + look.Plural(left, "column still says", "columns still say") + " `decide`."
+	}
+	return text + " Every column is decided."
+}
+
+// titleOfSubject returns the kind of a group of columns as a heading.
+func titleOfSubject(subject string) string {
+	const most = 120
+	if subject == "" {
+		return "No reason given"
+	}
+	r := []rune(snap.CleanText(subject))
+	if len(r) > most {
+		r = append(r[:most], '…')
+	}
+	return strings.ToUpper(string(r[:min(1, len(r))])) + string(r[min(1, len(r)):])
+}
+
+func errNoSuchDecision() error {
+	return snap.Invalid("there is no such decision", "reload the page")
+}
+
+func errOtherReview() error {
+	return &snap.Error{Code: snap.CodeConflict, Detail: "this review is over: the rules were saved or proposed again",
+		Hint: "reload the page"}
 }
 
 // Jobs: their titles, outcomes and possible obstacles.

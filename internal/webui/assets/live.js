@@ -10,6 +10,7 @@ export function live() {
   events.addEventListener("job", (e) => apply(e.data));
   events.addEventListener("listing", refresh);
   events.addEventListener("account", () => document.getElementById("account") && request("/account"));
+  events.addEventListener("rules", () => document.getElementById("review") && request(location.pathname + location.search));
   document.addEventListener("listing", refresh);
   document.addEventListener("visibilitychange", refresh);
   window.addEventListener("focus", refresh);

@@ -1,0 +1,27 @@
+package personal
+
+import "strings"
+
+// Subject returns the kind that the reason of a finding names. If it names none, Subject returns its
+// first words. Columns with the same subject can be judged together.
+func Subject(reason string) string {
+	best := ""
+	for _, k := range kinds {
+		if name := string(k.kind); len(name) > len(best) && names(reason, name) {
+			best = name
+		}
+	}
+	if best != "" {
+		return best
+	}
+	if at := strings.IndexAny(reason, ";,"); at >= 0 {
+		reason = reason[:at]
+	}
+	return strings.TrimSpace(reason)
+}
+
+// names reports whether a text contains these whole words.
+func names(text, words string) bool {
+	_, after, found := strings.Cut(" "+text, " "+words)
+	return found && (after == "" || strings.ContainsAny(after[:1], " ;,"))
+}
