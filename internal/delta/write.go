@@ -15,9 +15,10 @@ import (
 )
 
 const (
-	near     = 8 << 20   // bytes; a jump of at most this far needs no long range
-	farLeast = 32 << 10  // least bytes of a range after a longer jump
-	ahead    = 64 << 10  // bytes that are read ahead, at least farLeast
+	near     = 8 << 20   // bytes; longer jumps are limited
+	farLeast = 1 << 10   // least bytes of a range after a longer jump, while there are few such jumps
+	farEach  = 32 << 10  // few: at most one for each of these bytes; otherwise the least bytes of a range
+	ahead    = 64 << 10  // bytes that are read ahead, at least farEach
 	pending  = 256 << 10 // literals that may still become part of a range
 	tail     = 128 << 10 // bytes before an insertion that serve as its dictionary
 	extra    = 256       // bytes of a replaced range that serve as dictionary, beyond twice its literals
@@ -109,6 +110,7 @@ type writer struct {
 	lit      int
 	manifest int64 // where the result's manifest begins
 	at       int64 // in the base: the end of the last range
+	jumps    int   // from there to a far range
 	groups   groups
 	differs  bool // a section has other content, or in another order
 }
@@ -179,8 +181,10 @@ func (w *writer) extend(n int, from int64) (int, int64, error) {
 		return -1, 0, nil
 	}
 	least := w.anchors.window
-	if from > w.at+near || from < w.at-near {
-		least = farLeast
+	if w.isFar(from) {
+		if least = farLeast; int64(w.jumps)*farEach > w.in.at+int64(n) {
+			least = farEach
+		}
 	}
 	same, err := w.common(w.in.b[n:min(n+least, len(w.in.b))], from)
 	if err != nil || same < least {
@@ -196,6 +200,9 @@ func (w *writer) extend(n int, from int64) (int, int64, error) {
 	}
 	return n, from, nil
 }
+
+// isFar reports whether an offset of the base is far from the end of the last range.
+func (w *writer) isFar(from int64) bool { return from > w.at+near || from < w.at-near }
 
 // common returns how many bytes of b are in the base at an offset.
 func (w *writer) common(b []byte, from int64) (n int, err error) {
@@ -230,6 +237,9 @@ func prefix(a, b []byte) (n int) {
 
 // copyFrom adds the literals before index at, and the longest range that begins there.
 func (w *writer) copyFrom(at int, from int64) error {
+	if w.isFar(from) {
+		w.jumps++
+	}
 	if err := w.literals(at, from); err != nil {
 		return err
 	}
