@@ -63,11 +63,11 @@ func (a *Agent) UseRules(t Target, path string) error {
 	return a.AddTarget(t)
 }
 
-// OpenColumns holds columns that rules do not decide on, and OpenColumn is one of them.
-type (
-	OpenColumns = sanitize.Open
-	OpenColumn  = sanitize.OpenColumn
-)
+// OpenColumns holds columns that rules do not decide on.
+type OpenColumns = sanitize.Open
+
+// OpenColumn is a column that rules do not decide on.
+type OpenColumn = sanitize.OpenColumn
 
 // PlainMasks returns the masks that need no settings.
 func PlainMasks() []string { return sanitize.PlainMasks() }
