@@ -4,10 +4,26 @@ package local
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/klauspost/compress/zstd"
+
+	"snap"
+	"snap/api"
+	"snap/internal/archive"
+	"snap/internal/cloudtest"
 	"snap/internal/servertest"
 )
 
@@ -56,7 +72,342 @@ func BenchmarkDiff(b *testing.B) {
 	for name, took := range p.took {
 		b.Logf("%-12s %6.2f s", name, took.Seconds())
 	}
-	b.ReportMetric(p.took["diff"].Seconds()/p.took["verify both"].Seconds(), "diff/verify")
+	b.ReportMetric(p.took["diff"].Seconds()/p.took["read and verify"].Seconds(), "diff/verify")
 	b.ReportMetric(float64(p.peak["diff"])/1e6, "diff-MB")
 	b.ReportMetric(0, "ns/op")
+}
+
+// deltaNewest writes the delta between the two newest snapshots and applies it.
+func deltaNewest(ctx context.Context, a *Agent) error {
+	all, err := a.Snapshots(shopTarget)
+	if err != nil || len(all) < 2 {
+		return errors.Join(err, fmt.Errorf("there are %d snapshots", len(all)))
+	}
+	dir, done, err := a.workDir()
+	if err != nil {
+		return err
+	}
+	defer done()
+	file, _, err := writeDelta(ctx, filepath.Join(dir, "delta"), all[1], all[0], all[0].Size)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	result := api.Snapshot{Size: all[0].Size, SHA256: all[0].SHA256}
+	return applyDelta(ctx, file, all[1], result, filepath.Join(dir, "result"))
+}
+
+// BenchmarkDelta changes mixed databases, pushes and pulls them by delta and as whole files, and
+// reports the bytes of the delta as a share of the file, and the times of both. SNAP_BENCH_DATABASE
+// is that of [BenchmarkPostgres].
+func BenchmarkDelta(b *testing.B) {
+	n := strconv.Itoa(fromEnv("SNAP_BENCH_DATABASE", 100))
+	b.Run("postgres", func(b *testing.B) {
+		from := servertest.Postgres(b)
+		fillMixed(b, from, fromEnv("SNAP_BENCH_DATABASE", 100))
+		benchDeltas(b, from, "pgx", from, mixedRules, strings.NewReplacer("{text}", "md5(random()::text)",
+			"{number}", "random() * 100000", "{ref}", "ref, ", "{bytes}",
+			"(SELECT string_agg(decode(md5(random() || name || m), 'hex'), '') FROM generate_series(1, 250) m)"))
+	})
+	b.Run("mariadb", func(b *testing.B) {
+		from := servertest.MariaDB(b)
+		db := openMySQL(b, from)
+		for _, statement := range strings.Split(strings.ReplaceAll(mixedMySQL, "{n}", n), ";\n") {
+			if _, err := db.Exec(statement); err != nil {
+				b.Fatalf("%s: %v", statement, err)
+			}
+		}
+		benchDeltas(b, from, "", "", customerRules, strings.NewReplacer("{text}",
+			"lower(hex(random_bytes(16)))", "{number}", "rand() * 100000", "{ref}", "", "{bytes}",
+			"concat(repeat(unhex(md5(id)), 100), random_bytes(1000), random_bytes(1000))"))
+	})
+	b.Run("sqlite", func(b *testing.B) {
+		from := filepath.Join(b.TempDir(), "from.db")
+		run(b, from, strings.ReplaceAll(mixedSQLite, "{n}", n))
+		benchDeltas(b, "sqlite://"+from, "sqlite", from, customerRules, strings.NewReplacer("{text}",
+			"lower(hex(randomblob(16)))", "{number}", "abs(random()) % 1000000000 / 10000.0", "{ref}", "", "{bytes}",
+			"randomblob(2000) || zeroblob(1600)"))
+	})
+}
+
+const customerRules = `key: the key of the benchmark
+keep: ["*"]
+tables:
+  customer:
+    columns: {name: {mask: name, shared: true}, email: {mask: email, shared: true}, phone: {mask: phone, shared: true}}
+`
+
+// The statements of the cases. {c} is the number of the case.
+const (
+	updateSome = `
+UPDATE customer SET phone = substr({text}, 1, 12) WHERE id % 100 = {c};
+UPDATE event SET value = {number} WHERE id % 100 = {c};
+UPDATE document SET body = concat({text}, substr(body, 1, 200)) WHERE id % 100 = {c};
+DELETE FROM event WHERE id % 500 = {c};
+DELETE FROM document WHERE id % 500 = {c}`
+	appendSome = `
+INSERT INTO customer (id, {ref}name, email, phone, created)
+	SELECT id + {c}00000000, {ref}{text}, concat({text}, '@mail.test'), substr({text}, 1, 12), created
+	FROM customer WHERE id % 20 = 7 AND id < 100000000;
+INSERT INTO event (id, customer, kind, at, value) SELECT id + {c}00000000, customer, kind, at, {number}
+	FROM event WHERE id % 20 = 7 AND id < 100000000;
+INSERT INTO document (id, customer, body, data) SELECT id + {c}00000000, customer, concat({text}, {text}, {text}), data
+	FROM document WHERE id % 20 = 7 AND id < 100000000;
+INSERT INTO file (id, name, content) SELECT id + {c}00000000, {text}, {bytes}
+	FROM file WHERE id % 20 = 7 AND id < 100000000`
+	addColumn  = `ALTER TABLE event ADD COLUMN added int DEFAULT 7`
+	everything = `
+UPDATE customer SET name = {text}, email = concat({text}, id), phone = substr({text}, 1, 12);
+UPDATE event SET value = {number}, kind = kind + 1;
+UPDATE document SET body = concat({text}, {text}, {text}, {text}), data = NULL;
+UPDATE file SET name = {text}, content = {bytes}`
+)
+
+// deltaBench is one database, a service that gets deltas and one that gets whole files, and a
+// colleague's machine for each.
+type deltaBench struct {
+	*peerBench
+	db       *sql.DB
+	words    *strings.Replacer
+	services [2]*api.Client // deltas, whole files
+	there    [2]*Agent
+	slow     *atomic.Bool
+}
+
+func benchDeltas(b *testing.B, from, driver, dsn, rules string, words *strings.Replacer) {
+	d := &deltaBench{peerBench: newPeerBench(b, from, from, rules), words: words, slow: &atomic.Bool{}}
+	if driver == "" {
+		d.db = openMySQL(b, from)
+	} else {
+		db, err := sql.Open(driver, dsn)
+		if err != nil {
+			b.Fatal(err)
+		}
+		d.db = db
+	}
+	b.Cleanup(func() { d.db.Close() })
+	for i := range d.services {
+		d.services[i] = cloudtest.Start(b, cloudtest.Options{Wrap: func(next http.Handler) http.Handler {
+			return line{next, d.slow}
+		}}).As("alice@acme.test")
+		d.there[i] = machine(b)
+	}
+	for b.Loop() {
+		d.move(b, "first", false)
+		d.move(b, "first masked", true)
+		d.move(b, "same", false)
+		d.change(b, 3, updateSome, appendSome)
+		d.move(b, "mixed", false)
+		d.act(b, "delta", "")
+		d.patch(b)
+		d.move(b, "masked", true)
+		d.change(b, 4, updateSome, appendSome)
+		d.slow.Store(true)
+		d.move(b, "50Mbit", false)
+		d.slow.Store(false)
+		d.change(b, 5, appendSome)
+		bytes := d.move(b, "appended", false)
+		b.ReportMetric(float64(bytes)/float64(d.added(b, 500_000_000)), "appended/zstd")
+		d.change(b, 6, addColumn)
+		d.move(b, "column", false)
+		d.change(b, 7, everything)
+		d.move(b, "everything", false)
+	}
+	b.ReportMetric(float64(d.peak["delta"])/1e6, "delta-MB")
+	b.ReportMetric(0, "ns/op")
+}
+
+func (d *deltaBench) change(b *testing.B, number int, scripts ...string) {
+	b.Helper()
+	for _, script := range scripts {
+		text := strings.ReplaceAll(d.words.Replace(script), "{c}", strconv.Itoa(number))
+		for _, statement := range strings.Split(text, ";\n") {
+			if _, err := d.db.Exec(statement); err != nil {
+				b.Fatalf("%s: %v", statement, err)
+			}
+		}
+	}
+}
+
+// move makes a snapshot, pushes and pulls it by delta and as a whole file, and returns the bytes that
+// were pushed by delta.
+func (d *deltaBench) move(b *testing.B, label string, masked bool) int64 {
+	b.Helper()
+	action, kind := "build", snap.TypeSnapshot
+	if masked {
+		action, kind = "sanitize", snap.TypeSanitized
+	}
+	made := d.act(b, action, d.rules)
+	var took [2][2]time.Duration // of delta and whole file: push, pull
+	var moved [2]int64
+	for i, whole := range []bool{false, true} {
+		start := time.Now()
+		pushed, err := d.Push(b.Context(), d.services[i], shopTarget, PushOptions{Type: kind, Full: whole}, nil)
+		took[i][0] = time.Since(start)
+		if err != nil {
+			b.Fatal(err)
+		}
+		start = time.Now()
+		o := PullOptions{Type: kind, Full: whole}
+		pulled, err := d.there[i].Pull(b.Context(), d.services[i], shopTarget, o, nil)
+		took[i][1] = time.Since(start)
+		if err != nil || pulled.Snapshot.SHA256 != made.SHA256 {
+			b.Fatalf("%s: another file was pulled: %v", label, err)
+		}
+		if !whole {
+			moved = [2]int64{pushed.Moved, pulled.Moved}
+		}
+	}
+	b.Logf("%-12s %9d bytes: pushed %9d = %6.2f %%, pulled %9d = %6.2f %%; push %6.2f s, whole %6.2f s; "+
+		"pull %6.2f s, whole %6.2f s", label, made.Size, moved[0], percent(moved[0], made.Size), moved[1],
+		percent(moved[1], made.Size), took[0][0].Seconds(), took[1][0].Seconds(), took[0][1].Seconds(),
+		took[1][1].Seconds())
+	if strings.HasPrefix(label, "first") {
+		return moved[0]
+	}
+	b.ReportMetric(percent(moved[0], made.Size), label+"-%")
+	b.ReportMetric((took[0][0]+took[0][1]).Seconds()/(took[1][0]+took[1][1]).Seconds(), label+"/whole")
+	return moved[0]
+}
+
+func percent(part, whole int64) float64 { return 100 * float64(part) / float64(whole) }
+
+// patch compares the delta between the two newest snapshots with zstd --patch-from on their content.
+func (d *deltaBench) patch(b *testing.B) {
+	b.Helper()
+	if _, err := exec.LookPath("zstd"); err != nil {
+		b.Log("patch-from needs zstd: left out")
+		return
+	}
+	all, err := d.Snapshots(shopTarget)
+	if err != nil {
+		b.Fatal(err)
+	}
+	dir := b.TempDir()
+	kept := 0
+	for _, s := range all {
+		if s.Type == snap.TypeSnapshot && kept < 2 {
+			unpackTo(b, s.Path, filepath.Join(dir, strconv.Itoa(kept)))
+			kept++
+		}
+	}
+	start := time.Now()
+	script := fmt.Sprintf("cd %s; zstd -q --long=31 --patch-from=1 0 -o patch; rm 0 1", dir)
+	if out, err := exec.Command("bash", "-ec", script).CombinedOutput(); err != nil {
+		b.Fatalf("zstd: %v\n%s", err, out)
+	}
+	b.Logf("zstd --patch-from: %d bytes, %.2f s", sizeOf(b, filepath.Join(dir, "patch")), time.Since(start).Seconds())
+	b.ReportMetric(percent(sizeOf(b, filepath.Join(dir, "patch")), all[0].Size), "patch-from-%")
+}
+
+// unpackTo writes the content of a snapshot to a file.
+func unpackTo(b *testing.B, snapshot, path string) {
+	b.Helper()
+	r, err := archive.Open(snapshot)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer r.Close()
+	content, err := r.Content(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer content.Close()
+	stream := content.Stream()
+	defer stream.Close()
+	file, err := os.Create(path)
+	if err == nil {
+		_, err = io.Copy(file, stream)
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// added returns how many bytes zstd needs for the rows whose ID is at least first, as text.
+func (d *deltaBench) added(b *testing.B, first int) int64 {
+	b.Helper()
+	var size byteCount
+	packed, err := zstd.NewWriter(&size)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, table := range []string{"customer", "event", "document", "file"} {
+		rows, err := d.db.Query(fmt.Sprintf("SELECT * FROM %s WHERE id >= %d ORDER BY id", table, first))
+		if err != nil {
+			b.Fatal(err)
+		}
+		columns, err := rows.Columns()
+		if err != nil {
+			b.Fatal(err)
+		}
+		values := make([]sql.RawBytes, len(columns))
+		into := make([]any, len(columns))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		for rows.Next() {
+			if err := rows.Scan(into...); err != nil {
+				b.Fatal(err)
+			}
+			for _, v := range values {
+				_, _ = packed.Write(append(v, '\t'))
+			}
+		}
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := packed.Close(); err != nil {
+		b.Fatal(err)
+	}
+	return int64(size)
+}
+
+type byteCount int64
+
+func (c *byteCount) Write(p []byte) (int, error) {
+	*c += byteCount(len(p))
+	return len(p), nil
+}
+
+// line is a service that is reached over a line of 50 Mbit/s while slow is set.
+type line struct {
+	next http.Handler
+	slow *atomic.Bool
+}
+
+func (l line) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if l.slow.Load() {
+		r.Body = slowBody{r.Body}
+		w = slowAnswer{w}
+	}
+	l.next.ServeHTTP(w, r)
+}
+
+// carry waits as long as a line of 50 Mbit/s needs for n bytes. All connections share the line.
+func carry(n int) {
+	wire <- struct{}{}
+	time.Sleep(time.Duration(n) * time.Second / (50_000_000 / 8))
+	<-wire
+}
+
+var wire = make(chan struct{}, 1)
+
+type slowBody struct{ io.ReadCloser }
+
+func (s slowBody) Read(p []byte) (int, error) {
+	n, err := s.ReadCloser.Read(p)
+	carry(n)
+	return n, err
+}
+
+type slowAnswer struct{ http.ResponseWriter }
+
+func (s slowAnswer) Unwrap() http.ResponseWriter { return s.ResponseWriter }
+
+func (s slowAnswer) Write(p []byte) (int, error) {
+	carry(len(p))
+	return s.ResponseWriter.Write(p)
 }

@@ -25,7 +25,7 @@ import (
 )
 
 // machine returns an agent with an empty configuration and no snapshots.
-func machine(t *testing.T) *Agent {
+func machine(t testing.TB) *Agent {
 	t.Helper()
 	dir := t.TempDir()
 	a, err := Open(Options{

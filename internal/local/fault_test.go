@@ -54,6 +54,8 @@ func TestMain(m *testing.M) {
 			_, err = a.Load(ctx, shopTarget, LoadOptions{Into: engine.Into(fromEnv(childInto, 0))}, progress)
 		case "diff":
 			err = diffNewest(ctx, a)
+		case "delta":
+			err = deltaNewest(ctx, a)
 		case "clones":
 			err = liveClones(ctx, a, progress)
 		case "night":
