@@ -162,6 +162,23 @@ func TestSmallChangesAreSmallDeltas(t *testing.T) {
 	}
 }
 
+// After a jump to the end of the base, the writer finds the way back to its beginning, although a row
+// is changed every few KB there.
+func TestWriterReturnsFromTheEnd(t *testing.T) {
+	t.Parallel()
+	old := rows(160_000, 1)
+	moved := old[len(old)-1000:]
+	rest := slices.Clone(old[:len(old)-1000])
+	for i := 50; i < len(rest); i += 100 {
+		rest[i] = strings.Replace(rest[i], "customer", "client", 1)
+	}
+	base := pack(t, snap.MySQL, "a", joined(old))
+	result := pack(t, snap.MySQL, "b", joined(moved, rest))
+	if size := int64(len(write(t, base, result))); size > result.Size/10 {
+		t.Errorf("the delta has %d bytes of %d", size, result.Size)
+	}
+}
+
 // TestDeltaGivesTheResult is the contract, for any two files: of lines, of pages and of anything.
 func TestDeltaGivesTheResult(t *testing.T) {
 	t.Parallel()
