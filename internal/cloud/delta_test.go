@@ -353,7 +353,7 @@ func TestDeltaDoorsAreTheAccessRule(t *testing.T) {
 		rt.Repeat(steps)
 		pulls, pushes = pulls+len(d.pulls), pushes+len(d.pushes)
 	})
-	if pulls == 0 || pushes == 0 {
+	if all && (pulls == 0 || pushes == 0) { // a few histories can be without one of them
 		t.Errorf("%d deltas were pulled and %d pushed", pulls, pushes)
 	}
 }
