@@ -196,8 +196,8 @@ func TestPostgresLoadStoppedInAnyPhase(t *testing.T) {
 				stop()
 				when := fmt.Sprintf("stopped in phase %d after %s: %v", phase, moment, err)
 				wholePostgres(t, to, when)
-				if n := scratchLeft(t, to); n != 0 {
-					t.Fatalf("%s: %d scratch databases are left behind", when, n)
+				if left := scratchLeft(t, to); left != nil {
+					t.Fatalf("%s: %q are left behind", when, left)
 				}
 			}
 		}
@@ -270,8 +270,8 @@ func (s shop) nextLoad(t *testing.T, to string) {
 		t.Fatalf("the next load: %v", err)
 	}
 	wholePostgres(t, to, "the next load")
-	if n := scratchLeft(t, to); n != 0 {
-		t.Errorf("%d scratch databases are left behind", n)
+	if left := scratchLeft(t, to); left != nil {
+		t.Errorf("%q are left behind", left)
 	}
 }
 
