@@ -43,6 +43,13 @@ const (
 	Browser     CredentialKind = "browser" // session cookie of a signed-in browser
 )
 
+// The shape of a key (SPEC 5.1), as regular expressions: its kind with an underscore, and 38 letters
+// and digits.
+const (
+	KeyPrefixPattern = `(?:cak|clt|sak|scim)_`
+	KeyPattern       = KeyPrefixPattern + `[0-9A-Za-z]{38}`
+)
+
 // OrgLevel reports whether a credential of this kind acts as an organization
 // and so cannot attribute what it does to a user (SPEC 5.1).
 func (k CredentialKind) OrgLevel() bool { return k == PipelineKey || k == AgentKey }

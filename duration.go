@@ -54,33 +54,3 @@ func ParseDuration(s string) (time.Duration, error) {
 	}
 	return time.Duration(total), nil
 }
-
-// InWords formats a duration in its two largest units of days, hours, minutes and seconds, rounded
-// down: "30 days", "1 day 12 hours", "5 seconds". A duration of less than a second is "0 seconds".
-func InWords(d time.Duration) string {
-	units := []struct {
-		unit time.Duration
-		name string
-	}{{24 * time.Hour, "day"}, {time.Hour, "hour"}, {time.Minute, "minute"}, {time.Second, "second"}}
-	for i, u := range units {
-		n := d / u.unit
-		if n == 0 {
-			continue
-		}
-		text := counted(int64(n), u.name)
-		if i+1 < len(units) {
-			if rest := d % u.unit / units[i+1].unit; rest > 0 {
-				text += " " + counted(int64(rest), units[i+1].name)
-			}
-		}
-		return text
-	}
-	return "0 seconds"
-}
-
-func counted(n int64, name string) string {
-	if n == 1 {
-		return "1 " + name
-	}
-	return strconv.FormatInt(n, 10) + " " + name + "s"
-}

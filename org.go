@@ -100,7 +100,7 @@ func (p Policy) checkExpiry(expires, now time.Time) error {
 	return &Error{
 		Code: CodePolicy,
 		Detail: fmt.Sprintf("the policy max_cross_org_expiry of your organization limits shares with other "+
-			"organizations to %s", InWords(longest)),
+			"organizations to %s", Span(longest)),
 		Hint: "give an earlier expiry, such as --expires-in " + shortest(longest) +
 			"; the service's operator sets the policy",
 	}
@@ -115,7 +115,7 @@ func (p Policy) CheckKeyExpiry(expires, now time.Time) error {
 	}
 	return &Error{
 		Code:   CodePolicy,
-		Detail: "the policy max_key_age of your organization limits keys to " + InWords(longest),
+		Detail: "the policy max_key_age of your organization limits keys to " + Span(longest),
 		Hint: "give an earlier expiry, such as --expires-in " + shortest(longest) +
 			"; the service's operator sets the policy",
 	}

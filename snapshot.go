@@ -142,10 +142,13 @@ func cleanName(of, name string, most int) (string, error) {
 			"start it with a letter or a digit")
 	}
 	for _, r := range name {
-		if strings.ContainsRune(`/\:*?"<>|`, r) || !unicode.IsPrint(r) {
+		if !InFileName(r) {
 			return "", Invalid(fmt.Sprintf("the %s name %q contains %q", of, name, r),
 				`leave out control characters and / \ : * ? " < > |`)
 		}
 	}
 	return name, nil
 }
+
+// InFileName reports whether a character may be in the name of a target, a snapshot or a file.
+func InFileName(r rune) bool { return unicode.IsPrint(r) && !strings.ContainsRune(`/\:*?"<>|`, r) }

@@ -167,16 +167,3 @@ func TestPolicy(t *testing.T) {
 		}
 	}
 }
-
-func TestInWords(t *testing.T) {
-	t.Parallel()
-	for d, want := range map[time.Duration]string{
-		0: "0 seconds", 5 * time.Second: "5 seconds", time.Minute: "1 minute", 36 * time.Hour: "1 day 12 hours",
-		720 * time.Hour: "30 days", 13*24*time.Hour + time.Hour: "13 days 1 hour", 24*time.Hour + time.Minute: "1 day",
-		90 * time.Second: "1 minute 30 seconds",
-	} {
-		if got := snap.InWords(d); got != want {
-			t.Errorf("%s is %q, want %q", d, got, want)
-		}
-	}
-}

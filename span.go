@@ -1,7 +1,6 @@
 package snap
 
 import (
-	"fmt"
 	"time"
 )
 
@@ -32,12 +31,7 @@ func Span(d time.Duration) string {
 	return spanCount(d/time.Second, "second")
 }
 
-func spanCount(n time.Duration, unit string) string {
-	if n == 1 {
-		return "1 " + unit
-	}
-	return fmt.Sprintf("%d %ss", n, unit)
-}
+func spanCount(n time.Duration, unit string) string { return Plural(int64(n), unit, unit+"s") }
 
 // Distance formats how far a time is from now, by [Span]: "in 1 day 12 hours", "5 seconds ago", or
 // "now". Print it next to the time itself.

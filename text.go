@@ -1,7 +1,9 @@
 package snap
 
 import (
+	"fmt"
 	"net/netip"
+	"regexp"
 	"strings"
 )
 
@@ -35,4 +37,30 @@ func controls(r rune) bool {
 func IsLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}
+
+// TableName returns the name of a table with its schema, if it has one.
+func TableName(schema, table string) string {
+	if schema == "" {
+		return table
+	}
+	return schema + "." + table
+}
+
+// Plural formats a count with its noun, such as "1 person" or "2 people".
+func Plural[N ~int | ~int64](n N, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+var plainWord = regexp.MustCompile(`^[0-9A-Za-z._/@%+=:-]+$`)
+
+// ShellWord formats an argument for a command that people copy into a shell, quoted if necessary.
+func ShellWord(arg string) string {
+	if plainWord.MatchString(arg) {
+		return arg
+	}
+	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 }

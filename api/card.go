@@ -1,6 +1,10 @@
 package api
 
-import "time"
+import (
+	"time"
+
+	"snap"
+)
 
 // Card describes the content of one snapshot: its tables and columns, and how it was made. It never
 // contains a row of data.
@@ -50,12 +54,7 @@ type CardTable struct {
 }
 
 // Label returns the table's name with its schema, if it has one.
-func (t CardTable) Label() string {
-	if t.Schema == "" {
-		return t.Name
-	}
-	return t.Schema + "." + t.Name
-}
+func (t CardTable) Label() string { return snap.TableName(t.Schema, t.Name) }
 
 // CardColumn is one column of a table.
 type CardColumn struct {

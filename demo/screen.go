@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"charm.land/lipgloss/v2"
+
+	"snap"
 )
 
 // screen prints the demo's story. It uses no colors when it is not a terminal
@@ -52,7 +54,7 @@ func (s *screen) kept(format string, args ...any) {
 func (s *screen) command(who person, program string, args []string) {
 	words := make([]string, 0, len(args)+1)
 	for _, arg := range append([]string{program}, args...) {
-		words = append(words, quoted(arg))
+		words = append(words, snap.ShellWord(arg))
 	}
 	prompt := lipgloss.NewStyle().Bold(true).Foreground(who.color).Render(who.prompt() + "$")
 	lipgloss.Fprintf(s.file, "\n%s %s\n", prompt, bold.Render(strings.Join(words, " ")))
@@ -61,12 +63,4 @@ func (s *screen) command(who person, program string, args []string) {
 // fail reports an error.
 func (s *screen) fail(err error) {
 	lipgloss.Fprintf(s.file, "\n%s %v\n", bad.Render("the demo failed:"), err)
-}
-
-// quoted writes an argument as one would type it in a shell.
-func quoted(arg string) string {
-	if arg != "" && !strings.ContainsAny(arg, " \t'\"$&|;<>(){}*?#\\") {
-		return arg
-	}
-	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"snap"
 )
 
 // stayUp leaves the service and Alice's web UI running until ctx ends, and shows how to sign in.
@@ -33,8 +35,8 @@ func (w *world) stayUp(ctx context.Context) error {
 		w.out.line("  %-16s %-15s %s of %s", p.email(), p.password(), p.role, p.org)
 	}
 	w.out.line("be Alice in another terminal:")
-	w.out.line("  export PATH=%s:$PATH", quoted(w.bin))
-	w.out.line("  export SNAPCLI_CONFIG_DIR=%s/config SNAPCLI_DATA_DIR=%[1]s/data", quoted(w.home(alice)))
+	w.out.line("  export PATH=%s:$PATH", snap.ShellWord(w.bin))
+	w.out.line("  export SNAPCLI_CONFIG_DIR=%s/config SNAPCLI_DATA_DIR=%[1]s/data", snap.ShellWord(w.home(alice)))
 	w.out.line("%s", bold.Render("Ctrl-C ends it and removes everything."))
 	select {
 	case <-ctx.Done():

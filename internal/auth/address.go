@@ -9,10 +9,6 @@ import (
 	"snap"
 )
 
-// ConnectionAddress returns the address at the other end of the connection, in the form in which
-// limits count it.
-func ConnectionAddress(r *http.Request) string { return ProxiedAddress(nil)(r) }
-
 // ProxiedAddress returns a function that finds the client's address behind proxies, in the form in
 // which limits count it: an IPv6 address counts as its /64, because one subscriber has all of it.
 func ProxiedAddress(trusted []netip.Prefix) func(*http.Request) string {
@@ -87,7 +83,7 @@ func network(ip netip.Addr) string {
 	return prefix.String()
 }
 
-// Networks returns the networks of an address that [ConnectionAddress] returned: the site, which is
+// Networks returns the networks of an address that [ProxiedAddress] found: the site, which is
 // an IPv6 /56 or the IPv4 address itself, and the network, which is a /48 or /24. Text that is not
 // an address is returned unchanged.
 func Networks(address string) (site, network string) {

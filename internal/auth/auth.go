@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
@@ -124,14 +125,9 @@ var (
 	}
 )
 
-func looksLikeKey(credential string) bool {
-	for _, prefix := range []string{"cak_", "clt_", "sak_", "scim_"} {
-		if strings.HasPrefix(credential, prefix) {
-			return true
-		}
-	}
-	return false
-}
+func looksLikeKey(credential string) bool { return keyPrefix.MatchString(credential) }
+
+var keyPrefix = regexp.MustCompile(`^` + snap.KeyPrefixPattern)
 
 // Agent returns the caller of a request on the agent mount, by the API key in Authorization: Bearer
 // or X-API-Key. It fails with snap.ErrUnauthenticated or rate_limited.

@@ -14,7 +14,7 @@ import (
 // signIn signs a user's browser in and returns its cookie.
 func (g *gate) signIn(user int64, r *http.Request) (*http.Cookie, store.Session) {
 	g.t.Helper()
-	b := auth.NewBrowser(g.store, "https://cloud.test", g.clock.Now, auth.ConnectionAddress)
+	b := auth.NewBrowser(g.store, "https://cloud.test", g.clock.Now, auth.ProxiedAddress(nil))
 	w := httptest.NewRecorder()
 	n, err := b.SignIn(w, r, user, time.Time{})
 	if err != nil {
@@ -42,7 +42,7 @@ func TestSessionCookie(t *testing.T) {
 		t.Errorf("cookie %+v", c)
 	}
 	w := httptest.NewRecorder()
-	plain := auth.NewBrowser(g.store, "http://127.0.0.1:8080", g.clock.Now, auth.ConnectionAddress)
+	plain := auth.NewBrowser(g.store, "http://127.0.0.1:8080", g.clock.Now, auth.ProxiedAddress(nil))
 	if _, err := plain.SignIn(w, request(http.MethodPost, "/"), g.mia, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestSessionEnds(t *testing.T) {
 		t.Errorf("after a day without use: %v", err)
 	}
 	copied, _ := g.signIn(g.mia, request(http.MethodPost, "/"))
-	b := auth.NewBrowser(g.store, "https://cloud.test", g.clock.Now, auth.ConnectionAddress)
+	b := auth.NewBrowser(g.store, "https://cloud.test", g.clock.Now, auth.ProxiedAddress(nil))
 	if err := b.SignOut(httptest.NewRecorder(), with(copied, http.MethodPost)); err != nil {
 		t.Fatal(err)
 	}

@@ -16,17 +16,14 @@ import (
 	"snap/internal/store"
 )
 
-// KeyPattern matches API keys, for secret scanners: the kind, 32 random
-// characters (190 bits) and a CRC-32 of all before it as 6 more.
-const KeyPattern = `\b(?:cak|clt|sak|scim)_[0-9A-Za-z]{38}\b`
-
+// A key is its kind, 32 random characters (190 bits) and a CRC-32 of everything before it as 6 more.
 const (
 	base62      = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	keyRandom   = 32
 	keyChecksum = 6
 )
 
-var keyForm = regexp.MustCompile(`^(cak|clt|sak|scim)_[0-9A-Za-z]{38}$`)
+var keyForm = regexp.MustCompile(`^` + snap.KeyPattern + `$`)
 
 // newSecret returns a new key of a kind.
 func newSecret(kind snap.CredentialKind) string {

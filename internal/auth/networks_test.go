@@ -159,7 +159,7 @@ func TestClientAddressIsExact(t *testing.T) {
 	if got := auth.ClientAddress(nil)(r); got.String() != "2001:db8::1:2:3:4" {
 		t.Errorf("%s", got)
 	}
-	if got := auth.ConnectionAddress(r); got != "2001:db8::/64" {
+	if got := auth.ProxiedAddress(nil)(r); got != "2001:db8::/64" {
 		t.Errorf("%s", got)
 	}
 }

@@ -128,27 +128,11 @@ func Certificate(s api.Snapshot) string {
 
 // PullCommand returns the command line that pulls a snapshot.
 func PullCommand(s api.Snapshot) string {
-	return fmt.Sprintf("snapcli pull %s --cloud --snapshot-id %s", quoted(s.Target), s.ID)
+	return fmt.Sprintf("snapcli pull %s --cloud --snapshot-id %s", snap.ShellWord(s.Target), s.ID)
 }
 
 // LoadCommand returns the command line that loads the newest snapshot of a snapshot's target.
-func LoadCommand(s api.Snapshot) string { return "snapcli load " + quoted(s.Target) }
-
-// quoted quotes a word for a shell if it has to be.
-func quoted(word string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r)
-	}
-	if word != "" && word[0] != '-' && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
+func LoadCommand(s api.Snapshot) string { return "snapcli load " + snap.ShellWord(s.Target) }
 
 // counted formats a count with its noun, such as "1 row" or "2 rows".
-func counted(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
+func counted(n int64, noun string) string { return snap.Plural(n, noun, noun+"s") }

@@ -190,7 +190,7 @@ func (p *agentPrinter) sentence(what nightly.Kind, r nightly.Run) string {
 		return fmt.Sprintf("resumed the run of %s at the step %s", r.Slot, r.Step)
 	case what == nightly.Began && r.Missed > 0:
 		return fmt.Sprintf("the run of %s begins; it also catches up for %s that no agent ran", r.Slot,
-			plural(r.Missed, "earlier one", "earlier ones"))
+			snap.Plural(r.Missed, "earlier one", "earlier ones"))
 	case what == nightly.Began:
 		return fmt.Sprintf("the run of %s begins", r.Slot)
 	case r.State == nightly.Failed:

@@ -96,7 +96,7 @@ func (a *app) build(ctx context.Context, target string, o local.BuildOptions) er
 		a.warn("%s", other)
 	}
 	return a.printMade("built", s, "mask it with `snapcli sanitize %s`, or push it with `snapcli push %s --cloud`",
-		word(target), word(target))
+		snap.ShellWord(target), snap.ShellWord(target))
 }
 
 // printMade prints the local snapshot that a command made, after its warnings.
@@ -173,7 +173,7 @@ func otherShares(s local.Snapshot) string {
 		list = append(list, fmt.Sprintf("and %d more", len(other)-most))
 	}
 	return fmt.Sprintf("the subset takes %g percent, and the share of %s differs by more than a third, because of "+
-		"their foreign keys: %s", asked, plural(len(other), "table", "tables"), strings.Join(list, ", "))
+		"their foreign keys: %s", asked, snap.Plural(len(other), "table", "tables"), strings.Join(list, ", "))
 }
 
 // tablesOf writes the number of tables, or nothing when it is unknown.
@@ -181,5 +181,5 @@ func tablesOf(n int) string {
 	if n == 0 {
 		return ""
 	}
-	return ", " + plural(n, "table", "tables")
+	return ", " + snap.Plural(n, "table", "tables")
 }

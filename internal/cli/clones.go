@@ -73,7 +73,7 @@ func (a *app) printClones(all []clone.Listed) error {
 		momentColumn("Expires", 1))
 	for _, v := range views {
 		t.row(v.Name, v.Target, v.Snapshot, stateOf(v), sizeOf(v), fmt.Sprint(len(v.Connections)),
-			snap.InWords(a.now().Sub(v.CreatedAt)), a.moment(v.ExpiresAt))
+			snap.Span(a.now().Sub(v.CreatedAt)), a.moment(v.ExpiresAt))
 	}
 	if err := t.flush(); err != nil {
 		return err
@@ -232,7 +232,7 @@ func (a *app) warmClones(ctx context.Context, target string, n int, o local.Clon
 	if a.flags.json {
 		return a.printJSON(warmed{target, o.Snapshot, made})
 	}
-	a.done("", "made %s of %s", plural(made, "copy", "copies"), o.Snapshot)
+	a.done("", "made %s of %s", snap.Plural(made, "copy", "copies"), o.Snapshot)
 	return nil
 }
 
@@ -298,7 +298,7 @@ func (a *app) dropRevoked(ctx context.Context) {
 	revoked, err := agent.DropRevoked(ctx, a.contacted)
 	for _, r := range revoked {
 		a.note("%s is no longer visible to you, so its template was dropped; what you already have is yours: the "+
-			"pulled file and %s", r.Snapshot, plural(r.Clones, "clone", "clones"))
+			"pulled file and %s", r.Snapshot, snap.Plural(r.Clones, "clone", "clones"))
 	}
 	if err != nil {
 		a.log.Debug("templates of revoked snapshots could not be dropped", "err", err)

@@ -40,10 +40,10 @@ func (a *app) verifyAudit(ctx context.Context) error {
 		a.done("", "the audit log has no line yet")
 	case verdict.Seen == nil:
 		a.done("", "the audit log is sound: %s. Its checkpoint is kept in %s; later runs prove that the log "+
-			"only grew.", plural(int(verdict.Lines), "line", "lines"), agent.CheckpointsPath())
+			"only grew.", snap.Plural(int(verdict.Lines), "line", "lines"), agent.CheckpointsPath())
 	default:
 		a.done("", "the audit log is sound: %s, and it only grew since the last checkpoint",
-			plural(int(verdict.Lines), "line", "lines"))
+			snap.Plural(int(verdict.Lines), "line", "lines"))
 	}
 	return nil
 }

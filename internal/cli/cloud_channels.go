@@ -56,7 +56,7 @@ func expected(c api.Channel) string {
 	if c.ExpectEvery == 0 {
 		return "-"
 	}
-	return "every " + snap.InWords(time.Duration(c.ExpectEvery)*time.Second)
+	return "every " + snap.Span(time.Duration(c.ExpectEvery)*time.Second)
 }
 
 func (a *app) channelsAddCommand() *cobra.Command {

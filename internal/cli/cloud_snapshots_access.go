@@ -89,7 +89,7 @@ func (a *app) accessNow(ctx context.Context, typed, user string) error {
 		}
 		a.note("the %s key %q can see it: %s", string(k.Kind), k.Name, why)
 	}
-	a.note("%s of %s can see it", plural(report.People, "person", "people"), s.Organization)
+	a.note("%s of %s can see it", snap.Plural(report.People, "person", "people"), s.Organization)
 	return nil
 }
 

@@ -358,7 +358,7 @@ func (a *app) foretell(ctx context.Context, conn *connection, s api.Snapshot, gr
 		names += fmt.Sprintf(" and %d more", more)
 	}
 	c.Says = fmt.Sprintf("would share %s %s: %s more could see and pull it: %s", s.Name, with,
-		plural(added.Count, "person", "people"), names)
+		snap.Plural(added.Count, "person", "people"), names)
 	return nil
 }
 
@@ -373,7 +373,7 @@ func (a *app) foretellOrg(ctx context.Context, conn *connection, s api.Snapshot,
 	}
 	lasting := "without end"
 	if seconds > 0 {
-		lasting = "for " + snap.InWords(time.Duration(seconds)*time.Second)
+		lasting = "for " + snap.Span(time.Duration(seconds)*time.Second)
 	}
 	if c.Changed = !shared || seconds > 0 || before.ExpiresAt != nil; !c.Changed {
 		c.Says = fmt.Sprintf("%s is already shared with the organization %s without end: nothing would change", s.Name,
@@ -428,5 +428,5 @@ func membersOf(g api.Group) string {
 	if g.Members == 0 {
 		return "its members, none so far,"
 	}
-	return "its " + plural(g.Members, "member", "members")
+	return "its " + snap.Plural(g.Members, "member", "members")
 }

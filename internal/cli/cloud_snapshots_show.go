@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"snap"
 	"snap/api"
 	"snap/internal/card"
 	"snap/internal/command"
@@ -154,11 +155,11 @@ func (a *app) sharing(s api.Snapshot) string {
 		state = "shared org-wide" + a.ending(s.ExpiresAt)
 	}
 	if s.Groups > 0 {
-		state += ", " + plural(s.Groups, "group", "groups")
+		state += ", " + snap.Plural(s.Groups, "group", "groups")
 	}
 	switch {
 	case s.Orgs > 0:
-		state += ", " + plural(s.Orgs, "other organization", "other organizations")
+		state += ", " + snap.Plural(s.Orgs, "other organization", "other organizations")
 	case s.Outside:
 		state += ", shared outside the organization"
 	}

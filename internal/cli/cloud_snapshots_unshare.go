@@ -204,10 +204,10 @@ func stillSee(s api.Snapshot) string {
 		who = who[1:]
 	}
 	if s.Groups > 0 {
-		who = append(who, "the members of "+plural(s.Groups, "group", "groups"))
+		who = append(who, "the members of "+snap.Plural(s.Groups, "group", "groups"))
 	}
 	if s.Orgs > 0 {
-		who = append(who, plural(s.Orgs, "other organization", "other organizations"))
+		who = append(who, snap.Plural(s.Orgs, "other organization", "other organizations"))
 	}
 	if len(who) == 1 {
 		return where + who[0]

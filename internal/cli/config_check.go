@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"snap"
 	"snap/internal/command"
 )
 
@@ -46,6 +47,6 @@ func (a *app) checkConfig() error {
 		a.done("", "%s does not exist yet, so nothing is configured", agent.ConfigPath())
 		return nil
 	}
-	a.done("", "%s is valid: %s", agent.ConfigPath(), plural(len(agent.Targets()), "target", "targets"))
+	a.done("", "%s is valid: %s", agent.ConfigPath(), snap.Plural(len(agent.Targets()), "target", "targets"))
 	return nil
 }

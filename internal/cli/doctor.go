@@ -119,7 +119,7 @@ func (x *examination) configuration() *local.Agent {
 		x.add("config file", look, fmt.Sprintf("%s holds an API key and can be read by others (mode %04o)", path,
 			info.Mode().Perm()), "run: chmod 600 "+path)
 	default:
-		x.add("config file", good, fmt.Sprintf("%s, %s", path, plural(len(agent.Targets()), "target", "targets")), "")
+		x.add("config file", good, path+", "+snap.Plural(len(agent.Targets()), "target", "targets"), "")
 	}
 	for _, f := range agent.Flaws() {
 		switch {
@@ -170,7 +170,8 @@ func (x *examination) snapshots(agent *local.Agent) {
 		x.add("snapshots", look, path+" is damaged: the snapshot next to it is not listed",
 			"pull or build it again, and delete both")
 	}
-	x.add("snapshots", good, fmt.Sprintf("%s in %s, %s", plural(len(list), "snapshot", "snapshots"), dir, size(bytes)),
+	x.add("snapshots", good,
+		fmt.Sprintf("%s in %s, %s", snap.Plural(len(list), "snapshot", "snapshots"), dir, size(bytes)),
 		"")
 }
 
@@ -200,7 +201,7 @@ func (x *examination) checkTarget(ctx context.Context, agent *local.Agent, t loc
 	what := "target " + t.Name
 	if t.Source == "" && t.Destination == "" {
 		x.add(what, look, "it has neither a source nor a destination",
-			fmt.Sprintf("run: snapcli targets add %s --source URL", word(t.Name)))
+			fmt.Sprintf("run: snapcli targets add %s --source URL", snap.ShellWord(t.Name)))
 	}
 	checks, err := agent.CheckTarget(ctx, t.Name)
 	if err != nil {
@@ -235,7 +236,7 @@ func (x *examination) database(side string, c local.DatabaseCheck) {
 	case c.Err != nil:
 		x.failed(side, bad, c.Err)
 	case c.Exists:
-		x.add(side, good, c.URL+", "+plural(c.Tables, "table", "tables")+after(", server ",
+		x.add(side, good, c.URL+", "+snap.Plural(c.Tables, "table", "tables")+after(", server ",
 			c.ServerVersion)+after(", tools ", c.ToolVersion), "")
 	}
 	for _, n := range c.Missing {
@@ -304,7 +305,7 @@ func (x *examination) idleKeys(me api.Me) {
 		n, list = me.OrgIdleKeys, "`snapcli cloud keys --all --idle 90d`"
 	}
 	if n > 0 {
-		x.add("API keys", look, plural(n, "key was", "keys were")+" not used for 90 days",
+		x.add("API keys", look, snap.Plural(n, "key was", "keys were")+" not used for 90 days",
 			"list them with "+list+", and revoke what nobody needs with `snapcli cloud keys revoke`")
 	}
 }
@@ -361,7 +362,7 @@ func (x *examination) verdict(hint string) error {
 		}
 	}
 	if broken > 0 {
-		return &snap.Error{Code: code, Detail: plural(broken, "thing is", "things are") + " broken", Hint: hint}
+		return &snap.Error{Code: code, Detail: snap.Plural(broken, "thing is", "things are") + " broken", Hint: hint}
 	}
 	return nil
 }
@@ -380,7 +381,7 @@ func (x *examination) printFindings() {
 	}
 	if x.brief && problems == 0 {
 		x.printFinding(finding{What: "everything else", Verdict: good,
-			Says: "no problems; --verbose prints all " + plural(len(x.findings), "check", "checks")})
+			Says: "no problems; --verbose prints all " + snap.Plural(len(x.findings), "check", "checks")})
 	}
 }
 

@@ -33,7 +33,7 @@ func encryptedTo(before string, recipients int) string {
 	if recipients == 0 {
 		return ""
 	}
-	return before + "encrypted to " + plural(recipients, "recipient", "recipients")
+	return before + "encrypted to " + snap.Plural(recipients, "recipient", "recipients")
 }
 
 // passphrase returns a function that prompts for the passphrase of a private key without echoing

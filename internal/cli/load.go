@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"snap"
 	"snap/internal/command"
 	"snap/internal/local"
 )
@@ -143,7 +144,7 @@ func (a *app) load(ctx context.Context, target string, o local.LoadOptions, yes 
 	}
 	if r.Only {
 		a.done(r.Snapshot.Name, "replaced the rows of %s of %s with those of %s in %s",
-			plural(len(r.Tables), "table", "tables"), r.Destination, r.Snapshot.Name, brief(r.Elapsed))
+			snap.Plural(len(r.Tables), "table", "tables"), r.Destination, r.Snapshot.Name, brief(r.Elapsed))
 		return nil
 	}
 	a.done(r.Snapshot.Name, "loaded %s into %s%s in %s", r.Snapshot.Name, r.Destination, tablesOf(len(r.Tables)),
@@ -170,9 +171,9 @@ func (a *app) confirmLoad(ctx context.Context, p local.Preflight, yes bool) erro
 		a.warn("%s", "the old content is removed first: a failure would leave the database empty or partly filled")
 	}
 	details := fmt.Sprintf("It has %s, %s. %s (%s, %s) takes its place.",
-		plural(p.Tables, "table", "tables"), size(p.Size), p.Snapshot.Name, p.Snapshot.Type, size(p.Snapshot.Size))
+		snap.Plural(p.Tables, "table", "tables"), size(p.Size), p.Snapshot.Name, p.Snapshot.Type, size(p.Snapshot.Size))
 	if n := len(p.Connections); n > 0 {
-		details += fmt.Sprintf(" %s: %s.", plural(n, "connection is open", "connections are open"),
+		details += fmt.Sprintf(" %s: %s.", snap.Plural(n, "connection is open", "connections are open"),
 			strings.Join(p.Connections, ", "))
 	}
 	return a.confirm(ctx, yes, fmt.Sprintf("Replace the database %s?", p.Destination), details)

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"time"
 
@@ -174,14 +173,6 @@ func yesNo(b bool) string {
 	return "No"
 }
 
-// plural formats a count with its noun.
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
 // say prints a line to standard error whatever flags are set.
 func (a *app) say(format string, args ...any) {
 	fmt.Fprintf(a.io.Err, format+"\n", cleanArgs(args)...)
@@ -189,13 +180,3 @@ func (a *app) say(format string, args ...any) {
 
 // write prints the program's own text to standard error unchanged.
 func (a *app) write(text string) { fmt.Fprint(a.io.Err, text) }
-
-var plainWord = regexp.MustCompile(`^[0-9A-Za-z._/@%+=:-]+$`)
-
-// word formats a name as a shell argument, quoted if necessary.
-func word(name string) string {
-	if plainWord.MatchString(name) {
-		return name
-	}
-	return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
-}

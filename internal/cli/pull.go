@@ -113,7 +113,7 @@ func (a *app) printPulled(target string, r local.PullResult) error {
 	}
 	if r.CreatedTarget {
 		a.note("created the target %s; give it a database with `snapcli targets add %s --destination URL`", target,
-			word(target))
+			snap.ShellWord(target))
 	}
 	if r.Here {
 		a.done(s.Name, "%s is already here, with the same checksum: nothing was fetched", s.Name)
@@ -127,7 +127,7 @@ func (a *app) printPulled(target string, r local.PullResult) error {
 		a.warn("the target %s could not be saved: %s\nadd it to the config file by hand:\n\ntargets:\n  %s:\n    "+
 			"destination: URL", target, r.Unsaved, strconv.Quote(target))
 	} else if !r.CreatedTarget {
-		a.next("load it with `snapcli load %s`", word(target))
+		a.next("load it with `snapcli load %s`", snap.ShellWord(target))
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"snap"
 	"snap/api"
 	"snap/internal/local"
 
@@ -138,7 +139,7 @@ func seenBy(s api.Snapshot) string {
 	case s.Shared:
 		return "a channel shares it org-wide"
 	case s.Groups > 0:
-		return "a channel shares it with " + plural(s.Groups, "group", "groups")
+		return "a channel shares it with " + snap.Plural(s.Groups, "group", "groups")
 	case s.Owner == "":
 		return "it belongs to your organization, whose owners and admins see it"
 	}

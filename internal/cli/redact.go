@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"snap"
 )
 
 // secretShapes match secrets that must not be logged (AUTH T9): API keys, JSON web tokens, queries
@@ -14,7 +16,7 @@ var secretShapes = []struct {
 	form *regexp.Regexp
 	with string
 }{
-	{regexp.MustCompile(`\b(cak|clt|sak|scim)_[0-9A-Za-z]+`), "${1}_[hidden]"},
+	{regexp.MustCompile(`\b(` + snap.KeyPrefixPattern + `)[0-9A-Za-z]+`), "${1}[hidden]"},
 	{regexp.MustCompile(`\beyJ[0-9A-Za-z_-]{8,}(\.[0-9A-Za-z_-]*)*`), "[hidden]"},
 	{regexp.MustCompile(`(?i)\bbearer\s+\S+`), "Bearer [hidden]"},
 	{regexp.MustCompile(`(://[^\s"/?#@]*?):[^\s"/?#@]*@`), "$1:[hidden]@"},

@@ -110,7 +110,7 @@ func onlyTarget(agent *local.Agent, named []string) (string, error) {
 	all := agent.Targets()
 	if len(all) != 1 {
 		return "", snap.Usage(fmt.Sprintf("there are %s, so run needs the name of one",
-			plural(len(all), "target", "targets")), "use it as: snapcli run TARGET -- COMMAND")
+			snap.Plural(len(all), "target", "targets")), "use it as: snapcli run TARGET -- COMMAND")
 	}
 	return all[0].Name, nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"snap"
 	"snap/internal/local"
 
 	"snap/internal/command"
@@ -81,7 +82,8 @@ func (a *app) sanitize(ctx context.Context, target string, o local.SanitizeOptio
 	if err != nil {
 		return stopped(ctx, err, "the masking", "nothing was kept; run the same command again")
 	}
-	return a.printMade("sanitized", s, "push it with `snapcli push %s --cloud --type sanitized`", word(target))
+	return a.printMade("sanitized", s, "push it with `snapcli push %s --cloud --type sanitized`",
+		snap.ShellWord(target))
 }
 
 // suggestRules writes a first rules file. If the target has no rules file yet, it also sets the
@@ -112,7 +114,8 @@ func (a *app) suggestRules(ctx context.Context, target string, o local.SanitizeO
 		return a.printJSON(rulesWritten{t.Name, path})
 	}
 	a.done(path, "drafted a rules file for %s: %s", t.Name, path)
-	a.next("review it with `snapcli sanitize %[1]s --review`, then run `snapcli sanitize %[1]s`", word(t.Name))
+	a.next("review it with `snapcli sanitize %[1]s --review`, then run `snapcli sanitize %[1]s`",
+		snap.ShellWord(t.Name))
 	return nil
 }
 

@@ -90,7 +90,7 @@ func (r *reviewing) decide(ctx context.Context, g local.ReviewGroup) error {
 	if len(g.Columns) > len(names) {
 		more = fmt.Sprintf(" and %d more", len(g.Columns)-len(names))
 	}
-	a.say("\n%s: %s (%s)\n  %s%s", plural(len(g.Columns), "column", "columns"), snap.CleanText(g.Reason), g.Mask,
+	a.say("\n%s: %s (%s)\n  %s%s", snap.Plural(len(g.Columns), "column", "columns"), snap.CleanText(g.Reason), g.Mask,
 		snap.CleanText(strings.Join(names, ", ")), more)
 	rule := g.Would
 	if rule == "" {
@@ -157,7 +157,7 @@ func (r *reviewing) end(err error) error {
 		return err
 	}
 	if open := r.rules.Counts()[local.Undecided]; open > 0 {
-		r.app.note("%s still to decide in %s", plural(open, "column", "columns"), r.path)
+		r.app.note("%s still to decide in %s", snap.Plural(open, "column", "columns"), r.path)
 		return nil
 	}
 	r.app.done(r.path, "every column of %s is decided", r.path)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"snap"
 	"snap/api"
 	"snap/internal/archive"
 	"snap/internal/card"
@@ -51,7 +52,7 @@ func (a *app) localShowCommand() *cobra.Command {
 // sealedState describes to whom a snapshot is encrypted and what information that hides.
 func sealedState(s local.Snapshot) string {
 	if s.Encrypted > 0 && len(s.Tables) == 0 {
-		return "to " + plural(s.Encrypted, "recipient", "recipients") + "; --identity FILE shows its tables"
+		return "to " + snap.Plural(s.Encrypted, "recipient", "recipients") + "; --identity FILE shows its tables"
 	}
 	return strings.TrimPrefix(encryptedTo("", s.Encrypted), "encrypted ")
 }

@@ -91,11 +91,11 @@ func (a *app) nextForTarget(agent *local.Agent, t local.Target) {
 	here, _ := agent.Snapshots(t.Name) // an unreadable snapshot is reported by the commands that use it
 	switch {
 	case t.Source != "":
-		a.next("take a snapshot with `snapcli build %s`", word(t.Name))
+		a.next("take a snapshot with `snapcli build %s`", snap.ShellWord(t.Name))
 	case len(here) > 0:
-		a.next("load a local snapshot with `snapcli load %s`", word(t.Name))
+		a.next("load a local snapshot with `snapcli load %s`", snap.ShellWord(t.Name))
 	default:
-		a.next("get a snapshot with `snapcli pull %s --cloud`", word(t.Name))
+		a.next("get a snapshot with `snapcli pull %s --cloud`", snap.ShellWord(t.Name))
 	}
 }
 

@@ -196,14 +196,14 @@ func (a *app) usage(u *api.Usage) string {
 	if u == nil {
 		return "" // older services do not report it
 	}
-	text := plural(u.Snapshots, "snapshot", "snapshots") + ", " + size(u.Bytes)
+	text := snap.Plural(u.Snapshots, "snapshot", "snapshots") + ", " + size(u.Bytes)
 	if u.BytesMax > 0 {
 		text += " of " + size(u.BytesMax)
 	}
 	if u.Uploads == 0 {
 		return text
 	}
-	text += "; " + plural(u.Uploads, "unfinished upload", "unfinished uploads")
+	text += "; " + snap.Plural(u.Uploads, "unfinished upload", "unfinished uploads")
 	if u.UploadsMax > 0 {
 		text += " of " + strconv.Itoa(u.UploadsMax)
 	}

@@ -65,8 +65,7 @@ func problemOf(ctx context.Context, o *outages, err error) *problem {
 		e = &snap.Error{Code: snap.CodeInternal, Cause: err}
 		if store.Unavailable(err) {
 			o.failed(ctx, database, err)
-			e = &snap.Error{Code: snap.CodeUnavailable, Detail: "the service's database is not available",
-				Hint: "try again in a moment", Cause: err}
+			e = store.ErrUnavailable(err)
 		}
 		if ctx.Err() != nil {
 			e = &snap.Error{Code: snap.CodeUnavailable, Detail: "the request was canceled before it was done",

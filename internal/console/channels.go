@@ -21,7 +21,7 @@ type form map[string]string
 
 // Every formats seconds for people.
 func (channelsPage) Every(seconds int64) string {
-	return snap.InWords(time.Duration(seconds) * time.Second)
+	return snap.Span(time.Duration(seconds) * time.Second)
 }
 
 func (s *Server) channels(v *visit) (err error) {

@@ -261,7 +261,7 @@ func (p *snapshotPage) limit(policy api.Policy) {
 	longest := time.Duration(policy.MaxCrossOrgExpiry) * time.Second
 	p.outside = look.EndsOutside(longest)
 	if longest > 0 {
-		p.Limit = snap.InWords(longest)
+		p.Limit = snap.Span(longest)
 		p.latest = p.Now.Add(longest - 24*time.Hour + time.Second).UTC().Format(time.DateOnly)
 	}
 }

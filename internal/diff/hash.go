@@ -61,7 +61,7 @@ func (c *comparison) match(sides [2][]engine.Table) error {
 			pair, known := names[name]
 			if pair[i] != nil {
 				return &snap.Error{Code: snap.CodeCorrupt, Hint: "build it again, or pull it again",
-					Detail: fmt.Sprintf("the snapshot lists the table %s twice", label(t.Schema, t.Name))}
+					Detail: fmt.Sprintf("the snapshot lists the table %s twice", snap.TableName(t.Schema, t.Name))}
 			}
 			if !known {
 				all = append(all, engine.Table{Schema: t.Schema, Name: t.Name})

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"snap"
 	"snap/internal/schema"
 )
 
@@ -111,7 +112,7 @@ func between(before, after string) string {
 func texts(s Side) []object {
 	var all []object
 	for _, d := range s.Definitions() {
-		all = append(all, object{d.Kind, label(d.Schema, d.Name), d.On, d.Text, ""})
+		all = append(all, object{d.Kind, snap.TableName(d.Schema, d.Name), d.On, d.Text, ""})
 	}
 	return all
 }
@@ -123,17 +124,9 @@ func programs(s *schema.Schema) []object {
 	}
 	var all []object
 	for _, p := range s.Programs {
-		all = append(all, object{p.Kind, label(p.Schema, p.Name.Name), p.On, nil, ""})
+		all = append(all, object{p.Kind, snap.TableName(p.Schema, p.Name.Name), p.On, nil, ""})
 	}
 	return all
-}
-
-// label writes a name with its schema, if it has one.
-func label(schema, name string) string {
-	if schema == "" {
-		return name
-	}
-	return schema + "." + name
 }
 
 func commonTables(before, after *schema.Schema) map[schema.Name]bool {
@@ -169,7 +162,7 @@ type described struct {
 }
 
 func (d *described) add(kind string, name schema.Name, on string, content any, text string) {
-	d.objects = append(d.objects, object{kind, label(name.Schema, name.Name), on, content, text})
+	d.objects = append(d.objects, object{kind, snap.TableName(name.Schema, name.Name), on, content, text})
 }
 
 // all returns every object, but of the tables that exist on one side only no columns and
@@ -207,7 +200,7 @@ func (d *described) table(t schema.Table, parts bool) {
 	if !parts {
 		return
 	}
-	on := label(t.Schema, t.Name.Name)
+	on := snap.TableName(t.Schema, t.Name.Name)
 	for _, c := range t.Columns {
 		d.add("column", schema.Name{Name: c.Name}, on, c, columnText(c))
 	}
@@ -222,7 +215,7 @@ func (d *described) table(t schema.Table, parts bool) {
 		d.add("check constraint", schema.Name{Name: cmp.Or(c.Name, fmt.Sprintf("number %d", i+1))}, on, c, "")
 	}
 	for _, f := range t.ForeignKeys {
-		text := "(" + strings.Join(f.Columns, ", ") + ") to " + label(f.To.Schema, f.To.Name)
+		text := "(" + strings.Join(f.Columns, ", ") + ") to " + snap.TableName(f.To.Schema, f.To.Name)
 		d.add("foreign key", schema.Name{Name: cmp.Or(f.Name, text)}, on, f, text)
 	}
 	for _, x := range t.Indexes {

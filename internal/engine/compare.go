@@ -19,19 +19,13 @@ func Compare(want, got []Table) error {
 		rows, ok := have[[2]string{t.Schema, t.Name}]
 		switch {
 		case !ok:
-			return differs(fmt.Sprintf("the table %s is missing", t.label()))
+			return differs(fmt.Sprintf("the table %s is missing", snap.TableName(t.Schema, t.Name)))
 		case rows != t.Rows && rows >= 0 && t.Rows >= 0:
-			return differs(fmt.Sprintf("the table %s has %d rows and should have %d", t.label(), rows, t.Rows))
+			return differs(fmt.Sprintf("the table %s has %d rows and should have %d", snap.TableName(t.Schema, t.Name),
+				rows, t.Rows))
 		}
 	}
 	return nil
-}
-
-func (t Table) label() string {
-	if t.Schema == "" {
-		return t.Name
-	}
-	return t.Schema + "." + t.Name
 }
 
 // Sort sorts tables by schema and name.

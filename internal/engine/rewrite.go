@@ -123,7 +123,7 @@ func (p Plan) RowMasks(schema, table string, columns []string) ([]*BoundMask, er
 		for _, need := range row.Needs {
 			at := slices.Index(columns, need)
 			if at < 0 {
-				return nil, uncovered(Table{Schema: schema, Name: table}.label() + "." + need)
+				return nil, uncovered(snap.TableName(schema, table) + "." + need)
 			}
 			all[i].At = append(all[i].At, at)
 		}
@@ -135,13 +135,13 @@ func (p Plan) RowMasks(schema, table string, columns []string) ([]*BoundMask, er
 func (p Plan) Masks(schema, table string, columns []string) (masks []Mask, drop bool, err error) {
 	t, ok := p.Tables[[2]string{schema, table}]
 	if !ok {
-		return nil, false, uncovered(Table{Schema: schema, Name: table}.label())
+		return nil, false, uncovered(snap.TableName(schema, table))
 	}
 	masks = make([]Mask, len(columns))
 	for i, c := range columns {
 		mask, ok := t.Columns[c]
 		if !ok {
-			return nil, false, uncovered(Table{Schema: schema, Name: table}.label() + "." + c)
+			return nil, false, uncovered(snap.TableName(schema, table) + "." + c)
 		}
 		masks[i] = mask
 	}

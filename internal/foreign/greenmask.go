@@ -229,10 +229,7 @@ func (t *tree) unusedHere(do func(*tree)) {
 
 // table converts the rules of a table.
 func (g *greenmask) table(t *tree) {
-	table := t.value("name")
-	if schema := t.value("schema"); schema != "" {
-		table = schema + "." + table
-	}
+	table := snap.TableName(t.value("schema"), t.value("name"))
 	for _, c := range t.get("subset_conds").list() {
 		g.left(c, "is a flag in snapcli: snapcli build %s --where '%s'", g.target,
 			strings.ReplaceAll(table+"="+c.text, "'", "'\\''"))

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+
+	"snap"
 )
 
 // ruleSet holds the rules of a target in the order of their source file.
@@ -37,7 +39,7 @@ func (r *ruleSet) text(from string) string {
 	fmt.Fprintf(&b,
 		"# Imported from %s. Every other column needs a rule or a keep too: sanitizing\n# stops if a "+
 			"column has none, and lists them all. Suggestions for the rest:\n# snapcli sanitize TARGET --init --rules "+
-			"all.rules.yaml\ntables:\n", strings.Map(printable, from))
+			"all.rules.yaml\ntables:\n", snap.CleanText(from))
 	for _, table := range r.tables {
 		fmt.Fprintf(&b, "  %s:\n    columns:\n", key(table))
 		columns := make([]string, 0, len(r.rules[table]))
@@ -50,13 +52,6 @@ func (r *ruleSet) text(from string) string {
 		}
 	}
 	return b.String()
-}
-
-func printable(r rune) rune {
-	if r < ' ' {
-		return '?'
-	}
-	return r
 }
 
 // key quotes a name as a YAML key where necessary.

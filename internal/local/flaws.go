@@ -104,13 +104,13 @@ func checkEngine(raw string) error {
 	return err
 }
 
-// keyForm matches every API key.
-var keyForm = regexp.MustCompile(`^(cak|clt|sak)_[0-9A-Za-z]{38}$`)
+var keyForm = regexp.MustCompile(`^` + snap.KeyPattern + `$`)
 
 // checkKey reports a key that was mistyped or truncated. Only the service knows whether a key is
 // valid.
 func checkKey(key string) error {
-	if key == "" || keyForm.MatchString(key) {
+	kind, _, _ := strings.Cut(key, "_")
+	if key == "" || keyForm.MatchString(key) && snap.CredentialKind(kind).IsKey() {
 		return nil
 	}
 	if strings.Contains(key, "${") {

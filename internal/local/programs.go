@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"snap"
 	"snap/internal/schema"
 )
 
@@ -31,10 +32,7 @@ func (k Kind) Names() string {
 }
 
 func programName(p schema.Program) string {
-	name := p.Name.Name
-	if p.Schema != "" {
-		name = p.Schema + "." + name
-	}
+	name := snap.TableName(p.Schema, p.Name.Name)
 	switch {
 	case name == "":
 		return "on " + p.On
@@ -45,12 +43,7 @@ func programName(p schema.Program) string {
 }
 
 // String formats the number and the kind: "3 triggers".
-func (k Kind) String() string {
-	if len(k.Programs) == 1 {
-		return "1 " + k.One
-	}
-	return fmt.Sprintf("%d %s", len(k.Programs), k.Many)
-}
+func (k Kind) String() string { return snap.Plural(len(k.Programs), k.One, k.Many) }
 
 // KindsOf groups programs by kind, sorted by kind.
 func KindsOf(all []schema.Program) (kinds []Kind) {

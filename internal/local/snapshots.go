@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/gofrs/flock"
@@ -310,12 +309,7 @@ func fileName(name string) bool {
 		strings.TrimSpace(name) != name {
 		return false
 	}
-	for _, r := range name {
-		if strings.ContainsRune(`/\:*?"<>|`, r) || !unicode.IsPrint(r) {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(name, func(r rune) bool { return !snap.InFileName(r) })
 }
 
 // adopt adds a complete snapshot file at its final path (see snapshotFile) to the listing: it reads

@@ -27,14 +27,14 @@ func EndsOutside(longest time.Duration) (offered []Choice) {
 	const day = 24 * time.Hour
 	for _, long := range []time.Duration{7 * day, day, 30 * day, 90 * day} {
 		if longest == 0 || long <= longest {
-			offered = append(offered, Choice{fmt.Sprintf("%dd", int(long/day)), "in " + snap.InWords(long)})
+			offered = append(offered, Choice{fmt.Sprintf("%dd", int(long/day)), "in " + snap.Span(long)})
 		}
 	}
 	if longest == 0 {
 		return append(offered, Choice{"date", "on a date…"}, Choice{"", "never"})
 	}
 	if !slices.Contains([]time.Duration{day, 7 * day, 30 * day, 90 * day}, longest) {
-		offered = append(offered, Choice{longest.String(), "in " + snap.InWords(longest)})
+		offered = append(offered, Choice{longest.String(), "in " + snap.Span(longest)})
 	}
 	if longest > day {
 		offered = append(offered, Choice{"date", "on a date…"})

@@ -142,9 +142,6 @@ func (o *Open) addMissing(rules *Rules, f *facts, proposals map[columnID]proposa
 	return nil
 }
 
-// Exists reports whether there was a rules file.
-func (o *Open) Exists() bool { return o.base != nil }
-
 // Unchanged returns an error of code conflict if the file has changed since it was read.
 func (o *Open) Unchanged() error {
 	now, err := os.ReadFile(o.path)

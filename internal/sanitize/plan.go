@@ -223,12 +223,7 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-func tableLabel(t engine.Shape) string {
-	if t.Schema == "" {
-		return t.Name
-	}
-	return t.Schema + "." + t.Name
-}
+func tableLabel(t engine.Shape) string { return snap.TableName(t.Schema, t.Name) }
 
 // inherit notes the rules of columns that apply to those that refer to them.
 func (r *Rules) inherit(f *facts) {

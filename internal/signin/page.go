@@ -169,8 +169,7 @@ const retrySoon = "1"
 func (s *Service) fault(r *http.Request, err error) *snap.Error {
 	if store.Unavailable(err) || r.Context().Err() != nil {
 		s.log.WarnContext(r.Context(), "the database does not serve", "path", r.URL.Path, "error", err)
-		return &snap.Error{Code: snap.CodeUnavailable, Detail: "the service's database is not available",
-			Hint: "try again in a moment", Cause: err}
+		return store.ErrUnavailable(err)
 	}
 	id := rand.Text()[:8]
 	s.log.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "id", id, "error", err)

@@ -31,14 +31,14 @@ type keyLife struct{ Value, Text string }
 func keyLives(longest time.Duration) (all []keyLife) {
 	for _, days := range []int{30, 90, 365} {
 		if d := time.Duration(days) * 24 * time.Hour; longest == 0 || d <= longest {
-			all = append(all, keyLife{strconv.Itoa(days) + "d", snap.InWords(d)})
+			all = append(all, keyLife{strconv.Itoa(days) + "d", snap.Span(d)})
 		}
 	}
 	if longest == 0 {
 		return append(all, keyLife{"", "never"})
 	}
 	if len(all) == 0 {
-		all = append(all, keyLife{longest.String(), snap.InWords(longest)})
+		all = append(all, keyLife{longest.String(), snap.Span(longest)})
 	}
 	return all
 }

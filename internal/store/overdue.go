@@ -76,7 +76,7 @@ func (s *Store) reportOverdue(ctx context.Context, e expectation) (told bool, er
 		}
 		return s.record(ctx, tx, e.org, by, snap.AuditEntry{Action: snap.AuditOverdue, Detail: snap.AuditDetail{
 			Channel: e.id, Target: e.target, Kind: e.kind,
-			Reason: "no snapshot was pushed for " + snap.InWords(s.now().Sub(last))}})
+			Reason: "no snapshot was pushed for " + snap.Span(s.now().Sub(last))}})
 	})
 	return told, err
 }

@@ -283,6 +283,12 @@ func retryable(err error) bool {
 	return errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01")
 }
 
+// ErrUnavailable returns the error that callers get while the database is not available.
+func ErrUnavailable(cause error) *snap.Error {
+	return &snap.Error{Code: snap.CodeUnavailable, Detail: "the service's database is not available",
+		Hint: "try again in a moment", Cause: cause}
+}
+
 // Unavailable reports whether err means that the database cannot be reached or used now, so that
 // the same request may succeed in a moment.
 func Unavailable(err error) bool {

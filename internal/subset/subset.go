@@ -144,12 +144,7 @@ func (p *Plan) fill(g Graph, w *web, shared []int) {
 	}
 }
 
-func (g Graph) label(i int) string {
-	if g.Tables[i].Schema == "" {
-		return g.Tables[i].Name
-	}
-	return g.Tables[i].Schema + "." + g.Tables[i].Name
-}
+func (g Graph) label(i int) string { return snap.TableName(g.Tables[i].Schema, g.Tables[i].Name) }
 
 // find returns the table with a name, with or without its schema.
 func (g Graph) find(name string) (int, error) {

@@ -381,7 +381,7 @@ func (p *sharingPage) limit(now time.Time) {
 	longest := time.Duration(policy.MaxCrossOrgExpiry) * time.Second
 	p.Expiry = look.EndsOutside(longest)
 	if longest > 0 {
-		p.Limit = snap.InWords(longest)
+		p.Limit = snap.Span(longest)
 		p.Latest = now.Add(longest - 24*time.Hour + time.Second).UTC().Format(time.DateOnly)
 	}
 }
