@@ -59,12 +59,15 @@ type cachedBlock struct {
 	content []byte
 }
 
-// Content returns the content of the file. It fails with [snap.CodeInvalid] for an encrypted file
-// and for one of an older format, and with corrupt_snapshot for a file whose blocks do not match
-// its manifest.
+// Content returns the content of the file, or of the file inside an unlocked one. It fails with
+// [snap.CodeInvalid] for a locked file and for one of an older format, and with corrupt_snapshot for
+// a file whose blocks do not match its manifest.
 func (r *Reader) Content(ctx context.Context) (*Content, error) {
+	if r.sealed != nil && r.sealed.inside != nil {
+		return r.sealed.inside.Content(ctx)
+	}
 	if r.sealed != nil || r.manifest.Format != Format {
-		return nil, snap.Invalid("the content of an encrypted file, or of one of an older format, cannot be addressed",
+		return nil, snap.Invalid("the content of a locked file, or of one of an older format, cannot be addressed",
 			"use the whole file")
 	}
 	dec, err := newBlockDecoder(1)

@@ -74,7 +74,7 @@ func NewEncryptedWriter(dst io.Writer, jobs int, recipients []age.Recipient) (*W
 			maxRecipients,
 			len(recipients)), "use fewer keys, such as one for each team")
 	}
-	s := &seal{dst: dst, whole: sha256.New(), inner: sha256.New()}
+	s := newSeal(dst)
 	if err := s.write(header(FormatEncrypted)); err != nil {
 		return nil, fmt.Errorf("write the header: %w", err)
 	}
@@ -91,6 +91,8 @@ func NewEncryptedWriter(dst io.Writer, jobs int, recipients []age.Recipient) (*W
 	w.seal = s
 	return w, nil
 }
+
+func newSeal(dst io.Writer) *seal { return &seal{dst: dst, whole: sha256.New(), inner: sha256.New()} }
 
 func (s *seal) write(p []byte) error {
 	n, err := s.dst.Write(p)
@@ -109,11 +111,11 @@ func (s *seal) stored(p []byte) (int, error) {
 }
 
 // close ends the age file and writes the public part and the footer.
-func (s *seal) close(m Manifest) (Summary, error) {
+func (s *seal) close(e snap.Engine, t snap.Type) (Summary, error) {
 	if err := s.plain.Close(); err != nil {
 		return Summary{}, fmt.Errorf("encrypt: %w", err)
 	}
-	text, err := json.Marshal(public{Format: FormatEncrypted, Engine: m.Engine, Type: m.Type,
+	text, err := json.Marshal(public{Format: FormatEncrypted, Engine: e, Type: t,
 		Encrypted: stretch{Offset: headerSize, Stored: s.at - headerSize,
 			SHA256: hex.EncodeToString(s.inner.Sum(nil))}})
 	if err != nil {
@@ -133,6 +135,7 @@ type sealed struct {
 	public     public
 	recipients int
 	inside     *Reader // set when unlocked
+	key        []byte  // the age file key; set when unlocked
 }
 
 // readSealed reads the public part and counts the recipients.
@@ -201,9 +204,10 @@ func (r *Reader) Unlock(identities ...age.Identity) error {
 		return r.noIdentity(nil)
 	}
 	var refused error
+	var key []byte
 	tried := make([]age.Identity, len(identities))
 	for i, id := range identities {
-		tried[i] = watched{id, &refused}
+		tried[i] = watched{id, &refused, &key}
 	}
 	plain, size, err := age.DecryptReaderAt(r.encrypted(), r.sealed.public.Encrypted.Stored, tried...)
 	var none *age.NoIdentityMatchError
@@ -226,15 +230,16 @@ func (r *Reader) Unlock(identities ...age.Identity) error {
 		return corrupt(fmt.Sprintf("it holds a %s of %s, but its header says that it is a %s of %s", m.Type, m.Engine,
 			r.manifest.Type, r.manifest.Engine), nil)
 	}
-	r.sealed.inside = inside
+	r.sealed.inside, r.sealed.key = inside, key
 	return nil
 }
 
-// watched records why an identity could not be used, such as a wrong passphrase, which the identity
-// returns as a [snap.Error]. Other errors mean that the file is damaged.
+// watched records the file key, or why an identity could not be used, such as a wrong passphrase,
+// which the identity returns as a [snap.Error]. Other errors mean that the file is damaged.
 type watched struct {
 	age.Identity
 	refused *error
+	key     *[]byte
 }
 
 // Unwrap implements age.Identity.
@@ -244,6 +249,7 @@ func (w watched) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
 	if errors.As(err, &told) {
 		*w.refused = err
 	}
+	*w.key = bytes.Clone(key) // age clears its own
 	return key, err
 }
 

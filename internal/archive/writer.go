@@ -88,7 +88,7 @@ func (w *Writer) Close(m Manifest) (Summary, error) {
 	}
 	done, err := w.finish(bytes.NewReader(text))
 	if err == nil && w.seal != nil {
-		return w.seal.close(m)
+		return w.seal.close(m.Engine, m.Type)
 	}
 	return done, err
 }
