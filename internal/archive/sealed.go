@@ -138,6 +138,12 @@ type sealed struct {
 	key        []byte  // the age file key; set when unlocked
 }
 
+// Sealed reports whether an encrypted file begins here, and reads nothing.
+func Sealed(r *bufio.Reader) bool {
+	head, err := r.Peek(headerSize)
+	return err == nil && bytes.Equal(head, header(FormatEncrypted))
+}
+
 // readSealed reads the public part and counts the recipients.
 func (r *Reader) readSealed() error {
 	r.sealed = &sealed{}

@@ -69,6 +69,9 @@ func (s *Service) startBackground(ctx context.Context) (wait func()) {
 		_, err := s.signin.Recheck(ctx)
 		return err
 	})
+	running.Go(func() { // each replica has deltas of its own
+		s.repeat(ctx, "deltas", collectEvery, func(context.Context) error { s.transfers.deltas.expire(); return nil })
+	})
 	running.Go(func() { s.newLanes().run(ctx) }) // each webhook has a lease of its own
 	return running.Wait
 }

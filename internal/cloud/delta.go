@@ -77,11 +77,16 @@ func (s *Service) pushDelta(ctx context.Context, in *deltaPushInput) (*body[api.
 	return &body[api.DeltaUpload]{api.DeltaUpload{URL: url, Expires: expires}}, nil
 }
 
-// pullDelta offers a delta from the first snapshot of the list that can be a base.
-func (s *Service) pullDelta(ctx context.Context, in *deltaPullInput) (*body[api.DeltaOffer], error) {
-	c := callOf(ctx)
-	none := &body[api.DeltaOffer]{}
-	for _, id := range in.Body.Have {
+// candidate is a snapshot that may be the base of a delta.
+type candidate struct {
+	id    string
+	bytes store.Bytes
+}
+
+// candidates returns the snapshots of a list that can be the base of a delta to the call's snapshot,
+// in this order.
+func (s *Service) candidates(ctx context.Context, c *call, have []string) (all []candidate, err error) {
+	for _, id := range have {
 		base, err := s.base(ctx, c.caller, id, c.snapshot.Target, c.snapshot.Org.ID)
 		if errors.Is(err, snap.ErrNotFound) || id == c.snapshot.ID {
 			continue
@@ -89,35 +94,64 @@ func (s *Service) pullDelta(ctx context.Context, in *deltaPullInput) (*body[api.
 		if err != nil {
 			return nil, err
 		}
-		result, err := s.store.Bytes(ctx, c.caller, c.snapshot.ID)
-		if err != nil || result.Size < deltaLeast {
-			return none, err
-		}
-		f, making, err := s.transfers.deltas.get(ctx, base, result)
-		if err != nil || f == nil {
-			if err != nil && ctx.Err() == nil {
-				s.log.WarnContext(ctx, "cannot make a delta", "error", err)
-			}
-			return &body[api.DeltaOffer]{api.DeltaOffer{Making: making}}, nil
-		}
-		defer f.Close()
-		info, err := f.Stat()
-		if err != nil {
-			return none, err
-		}
-		if err := s.store.Note(ctx, c.caller, c.snapshot, snap.AuditPullStarted, snap.AuditDetail{}); err != nil {
-			return nil, err
-		}
-		certificate, err := s.envelope(ctx, c)
-		if err != nil {
-			return nil, err
-		}
-		s.telemetry.metrics.pulls.Inc()
-		url, expires := s.deltaURL(c.caller, deltaDown, c.snapshot.ID, id, info.Size())
-		return &body[api.DeltaOffer]{api.DeltaOffer{Base: id, Size: info.Size(), URL: url, Expires: &expires,
-			Certificate: certificate}}, nil
+		all = append(all, candidate{id, base})
 	}
-	return none, nil
+	return all, nil
+}
+
+// pullDelta offers a delta from the first snapshot of the list for which there is one already, or
+// makes one from the first that can be a base.
+func (s *Service) pullDelta(ctx context.Context, in *deltaPullInput) (*body[api.DeltaOffer], error) {
+	c := callOf(ctx)
+	none := &body[api.DeltaOffer]{}
+	bases, err := s.candidates(ctx, c, in.Body.Have)
+	if err != nil || len(bases) == 0 {
+		return none, err
+	}
+	result, err := s.store.Bytes(ctx, c.caller, c.snapshot.ID)
+	if err != nil || result.Size < deltaLeast {
+		return none, err
+	}
+	base, f, err := s.keptDelta(bases, result)
+	if f == nil && err == nil {
+		var making bool
+		base = bases[0]
+		if f, making, err = s.transfers.deltas.get(ctx, base.bytes, result); making {
+			return &body[api.DeltaOffer]{api.DeltaOffer{Making: true}}, nil
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		s.log.WarnContext(ctx, "cannot make a delta", "error", err)
+	}
+	if err != nil || f == nil {
+		return none, nil
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return none, err
+	}
+	if err := s.store.Note(ctx, c.caller, c.snapshot, snap.AuditPullStarted, snap.AuditDetail{}); err != nil {
+		return nil, err
+	}
+	certificate, err := s.envelope(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	s.telemetry.metrics.pulls.Inc()
+	url, expires := s.deltaURL(c.caller, deltaDown, c.snapshot.ID, base.id, info.Size())
+	return &body[api.DeltaOffer]{api.DeltaOffer{Base: base.id, Size: info.Size(), URL: url, Expires: &expires,
+		Certificate: certificate}}, nil
+}
+
+// keptDelta returns a delta that need not be made, and its base.
+func (s *Service) keptDelta(bases []candidate, result store.Bytes) (candidate, *os.File, error) {
+	for _, base := range bases {
+		if f, err := s.transfers.deltas.kept(nameOf(base.bytes, result)); f != nil || err != nil {
+			return base, f, err
+		}
+	}
+	return candidate{}, nil, nil
 }
 
 // openDeltaTicket returns the content of a delta's URL that this service signed and that is valid.
@@ -172,7 +206,8 @@ func (s *Service) serveDelta(w http.ResponseWriter, r *http.Request) {
 }
 
 // receiveDelta answers PUT of a delta's URL: it rebuilds the snapshot's file and verifies it. The
-// upload is then complete in the object store, and the push can be completed.
+// upload is then complete in the object store, and the push can be completed. An encrypted delta
+// does not replace the upload of the whole file.
 func (s *Service) receiveDelta(w http.ResponseWriter, r *http.Request) {
 	if err := s.applyDelta(r); err != nil {
 		s.writeError(w, r, err)
@@ -213,7 +248,8 @@ func (s *Service) applyDelta(r *http.Request) error {
 		return errors.Join(err, errNoDelta)
 	}
 	defer release()
-	if err := s.transfers.deltas.rebuild(ctx, u, base, http.MaxBytesReader(nil, r.Body, t.Size)); err != nil {
+	sent := http.MaxBytesReader(nil, r.Body, t.Size)
+	if rebuilt, err := s.transfers.deltas.receive(ctx, u, base, sent, t.Size); err != nil || !rebuilt {
 		return err
 	}
 	return s.transfers.blobs.Abort(ctx, u.Blob, u.BlobUpload)

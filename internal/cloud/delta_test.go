@@ -580,3 +580,88 @@ func (d *deltaDoors) send(rt *rapid.T) {
 	}
 	d.add(v, "shop", p.file, done)
 }
+
+// TestPushedDeltasAreKept: a delta that was pushed serves the pulls of those who see both snapshots,
+// rather than one that is made from a better known base.
+func TestPushedDeltasAreKept(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia, gus := c.As("mia@acme.test"), c.As("gus@acme.test")
+	base, other, result := version(t, 0), version(t, 2), version(t, 1)
+	id, second := c.Push(mia, "shop", base).ID, c.Push(mia, "shop", other).ID
+	d := deltaBetween(t, base, result)
+	push, place, err := beginDelta(t, mia, "shop", result, d, id)
+	must(t, err)
+	if status := put(t, place.URL, d); status != http.StatusNoContent {
+		t.Fatalf("the delta: %d", status)
+	}
+	done, err := mia.Complete(t.Context(), push)
+	must(t, err)
+	offer, err := mia.PullDelta(t.Context(), done.ID, api.DeltaRequest{Have: []string{second, id}})
+	must(t, err)
+	if _, got := get(t, offer.URL); offer.Base != id || !bytes.Equal(got, d) {
+		t.Errorf("the delta from %s is offered, not the pushed one from %s", offer.Base, id)
+	}
+	for _, shared := range []string{done.ID, id} {
+		if _, err = gus.PullDelta(t.Context(), done.ID, api.DeltaRequest{Have: []string{id}}); snap.CodeOf(err) !=
+			snap.CodeNotFound && shared == done.ID {
+			t.Errorf("before the share of the result: %v", err)
+		}
+		_, err = mia.ShareGroup(t.Context(), shared, "dba")
+		must(t, err)
+		offer, err := gus.PullDelta(t.Context(), done.ID, api.DeltaRequest{Have: []string{id}})
+		if must(t, err); (offer.URL != "") != (shared == id) {
+			t.Errorf("after the share of %s, the offer is %+v", shared, offer)
+		}
+	}
+}
+
+// sealedDelta is an encrypted delta, as far as the service can read it.
+func sealedDelta(t *testing.T, base, result []byte) []byte {
+	t.Helper()
+	text, err := json.Marshal(delta.Header{Base: fileOf(base), Result: fileOf(result), Encoder: archive.Encoder,
+		Sealed: &archive.Sealing{Engine: snap.SQLite, Type: snap.TypeSnapshot, Nonce: strings.Repeat("0", 32), Header: 9}})
+	must(t, err)
+	b := append([]byte("\x89SNAD\r\n\x1a\x00\x02\x00\x00"), 0, 0, byte(len(text)>>8), byte(len(text)))
+	return append(append(b, text...), bytes.Repeat([]byte("encrypted"), 99)...)
+}
+
+// TestEncryptedDeltasServePulls: an encrypted delta does not complete a push. It is kept, and offered
+// as it was sent, to those who see its base and its result.
+func TestEncryptedDeltasServePulls(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia := c.As("mia@acme.test")
+	base, result := version(t, 0), version(t, 1)
+	id := c.Push(mia, "shop", base).ID
+	d := sealedDelta(t, base, result)
+	for name, wrong := range map[string][]byte{"of another base": sealedDelta(t, result, result),
+		"of another file": sealedDelta(t, base, base), "large": append(bytes.Clone(d), make([]byte, len(result)/10*9)...)} {
+		_, place, err := beginDelta(t, mia, "shop", result, wrong, id)
+		must(t, err)
+		if status := put(t, place.URL, wrong); status < 400 {
+			t.Errorf("%s: status %d", name, status)
+		}
+	}
+	push, place, err := beginDelta(t, mia, "shop", result, d, id)
+	must(t, err)
+	if status := put(t, place.URL, d); status != http.StatusNoContent {
+		t.Fatalf("the delta: %d", status)
+	}
+	if _, err := mia.Complete(t.Context(), push); err == nil {
+		t.Fatal("the push is complete without the file")
+	}
+	c.PutPart(mia, push, 1, result)
+	done, err := mia.Complete(t.Context(), push)
+	must(t, err)
+	offer, err := mia.PullDelta(t.Context(), done.ID, api.DeltaRequest{Have: []string{id}})
+	must(t, err)
+	if res, got := get(t, offer.URL); res.StatusCode != http.StatusOK || !bytes.Equal(got, d) {
+		t.Errorf("status %d, %d bytes of %d", res.StatusCode, len(got), len(d))
+	}
+	again := c.Push(mia, "shop", version(t, 3)).ID
+	offer, err = mia.PullDelta(t.Context(), again, api.DeltaRequest{Have: []string{id}})
+	if must(t, err); offer.URL == "" {
+		t.Error("no other delta is made")
+	}
+}

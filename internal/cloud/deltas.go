@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,7 +22,8 @@ import (
 )
 
 // deltas makes and keeps the deltas of this replica, in a folder. They are a cache: a delta that is
-// not there is made again, or the whole file travels. This file does not know who a caller is.
+// not there is made again, or the whole file travels. A delta that was pushed is kept for pulls as
+// well. Encrypted ones can only be pushed. This file does not know who a caller is.
 type deltas struct {
 	blobs  blob.Store
 	now    func() time.Time
@@ -33,6 +36,12 @@ type deltas struct {
 	writing int64                // bytes of the files that are being written
 	useless map[string]time.Time // deltas that are no smaller than the file, by name
 }
+
+// The names of files that are being written begin with these.
+const (
+	making  = "making-"
+	copying = "copy-"
+)
 
 const (
 	deltaWorkers  = 2 // deltas made or applied at once
@@ -109,16 +118,20 @@ func (d *deltas) open(ctx context.Context, b store.Bytes) (r *archive.Reader, do
 	file, here := object.(*os.File)
 	if !here {
 		defer object.Close()
+		content := bufio.NewReader(object)
+		if archive.Sealed(content) {
+			return nil, nil, snap.Invalid("the snapshot is encrypted", "transfer the whole file")
+		}
 		release, err := d.room(b.Size)
 		if err != nil {
 			return nil, nil, err
 		}
 		defer release()
-		if file, err = os.CreateTemp(d.dir, "copy-*"); err != nil {
+		if file, err = os.CreateTemp(d.dir, copying+"*"); err != nil {
 			return nil, nil, err
 		}
 		os.Remove(file.Name()) // the open file remains
-		if _, err = io.Copy(file, object); err != nil {
+		if _, err = io.Copy(file, content); err != nil {
 			return nil, nil, errors.Join(err, file.Close())
 		}
 	}
@@ -128,21 +141,87 @@ func (d *deltas) open(ctx context.Context, b store.Bytes) (r *archive.Reader, do
 	return r, func() { file.Close() }, nil
 }
 
-// rebuild writes the object of an upload from its base and a delta, and verifies it. It fails with
-// corrupt_snapshot if the delta does not give the announced file.
-func (d *deltas) rebuild(ctx context.Context, u store.Upload, base store.Bytes, body io.Reader) error {
+// receive takes the delta of an upload, of size bytes. It writes the upload's object from the base
+// and the delta, and verifies it. It fails with corrupt_snapshot if the delta does not give the
+// announced file. An encrypted delta is only kept for pulls, and rebuilt is then false.
+func (d *deltas) receive(ctx context.Context, u store.Upload, base store.Bytes, body io.Reader,
+	size int64) (rebuilt bool, err error) {
 	leave, err := d.enter()
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer leave()
-	h, err := delta.ReadHeader(body)
-	if err != nil {
-		return err
+	kept, err := d.create(min(u.Size/5*4, deltaSpace/4), size)
+	if err == nil {
+		defer kept.discard()
+		body = io.TeeReader(body, kept)
+	}
+	h, failed := delta.ReadHeader(body)
+	if failed != nil {
+		return false, failed
 	}
 	if h.Base != fileOf(base) || h.Result != (delta.File{Size: u.Size, SHA256: u.SHA256}) {
-		return snap.Invalid("the delta is not from this base to this snapshot", "push the whole file")
+		return false, snap.Invalid("the delta is not from this base to this snapshot", "push the whole file")
 	}
+	name := nameOf(base, store.Bytes{Blob: u.Blob})
+	if h.Sealed != nil {
+		if err == nil {
+			_, err = io.Copy(io.Discard, body)
+		}
+		if err == nil {
+			err = kept.keep(name)
+		}
+		return false, err
+	}
+	failed = d.rebuild(ctx, u, base, h, body)
+	if failed == nil && err == nil {
+		_ = kept.keep(name) // otherwise it is made again
+	}
+	return failed == nil, failed
+}
+
+// newDelta is the file of a delta that is being written.
+type newDelta struct {
+	*os.File
+	in      *deltas
+	release func()
+}
+
+// create begins a file for a delta of size bytes. It fails with errNoDelta if that is more than the
+// limit, or more than the disk has room for.
+func (d *deltas) create(limit, size int64) (*newDelta, error) {
+	if size > limit {
+		return nil, errNoDelta
+	}
+	release, err := d.room(size)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.CreateTemp(d.dir, making+"*")
+	if err != nil {
+		release()
+		return nil, err
+	}
+	return &newDelta{f, d, release}, nil
+}
+
+// keep gives a complete delta its name.
+func (n *newDelta) keep(name string) error {
+	if err := n.Close(); err != nil {
+		return err
+	}
+	return os.Rename(n.Name(), filepath.Join(n.in.dir, name))
+}
+
+// discard ends the writing. The file remains only if it was kept.
+func (n *newDelta) discard() {
+	n.Close()
+	os.Remove(n.Name())
+	n.release()
+}
+
+// rebuild writes the object of an upload from its base and the rest of a delta.
+func (d *deltas) rebuild(ctx context.Context, u store.Upload, base store.Bytes, h delta.Header, body io.Reader) error {
 	r, done, err := d.open(ctx, base)
 	if err != nil {
 		return err
@@ -166,15 +245,16 @@ func (d *deltas) rebuild(ctx context.Context, u store.Upload, base store.Bytes, 
 
 func fileOf(b store.Bytes) delta.File { return delta.File{Size: b.Size, SHA256: b.SHA256} }
 
-// nameOf is the file name of a delta. Blob keys consist of letters, digits and underscores.
-func nameOf(base, result store.Bytes) string { return base.SHA256 + "-" + result.SHA256 }
+// nameOf is the file name of a delta: the names of the two objects. So nobody who pushes equal files
+// elsewhere has a say in it. Blob keys consist of letters, digits and underscores.
+func nameOf(base, result store.Bytes) string { return base.Blob + "-" + result.Blob }
 
 // get returns the file of a delta, or makes it. It returns nil if there is none, and making if it
 // is not finished yet.
 func (d *deltas) get(ctx context.Context, base, result store.Bytes) (f *os.File, making bool, err error) {
 	name := nameOf(base, result)
-	if f, err := d.kept(name); f != nil || err != nil || d.isUseless(name) {
-		return f, false, err
+	if d.isUseless(name) {
+		return nil, false, nil
 	}
 	ended, err := d.making.Join(ctx, name, deltaPatience, func(ctx context.Context) error {
 		return d.make(ctx, name, base, result)
@@ -209,29 +289,11 @@ func (d *deltas) make(ctx context.Context, name string, base, result store.Bytes
 		return err
 	}
 	defer leave()
-	old, done, err := d.open(ctx, base)
-	if err != nil {
-		return err
-	}
-	defer done()
 	now, done, err := d.open(ctx, result)
-	if err != nil {
-		return err
+	if err == nil {
+		defer done()
+		err = d.write(ctx, name, base, result, now)
 	}
-	defer done()
-	limit := min(result.Size/5*4, deltaSpace/4)
-	release, err := d.room(limit)
-	if err != nil {
-		return err
-	}
-	defer release()
-	making, err := os.CreateTemp(d.dir, "making-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(making.Name()) // fails after it got its name
-	_, err = delta.Write(ctx, making, old, now, fileOf(base), fileOf(result), limit)
-	err = errors.Join(err, making.Close())
 	code := snap.CodeOf(err)
 	if errors.Is(err, delta.ErrLarge) || code == snap.CodeInvalid || code == snap.CodeCorrupt {
 		d.mu.Lock()
@@ -239,10 +301,36 @@ func (d *deltas) make(ctx context.Context, name string, base, result store.Bytes
 		d.useless[name] = d.now()
 		return nil
 	}
+	return err
+}
+
+// write writes a delta and keeps it.
+func (d *deltas) write(ctx context.Context, name string, base, result store.Bytes, now *archive.Reader) error {
+	if err := delta.Writable(now); err != nil {
+		return err
+	}
+	old, done, err := d.open(ctx, base)
 	if err != nil {
 		return err
 	}
-	return os.Rename(making.Name(), filepath.Join(d.dir, name))
+	defer done()
+	limit := min(result.Size/5*4, deltaSpace/4)
+	made, err := d.create(limit, limit)
+	if err != nil {
+		return err
+	}
+	defer made.discard()
+	if _, err = delta.Write(ctx, made, old, now, fileOf(base), fileOf(result), limit); err != nil {
+		return err
+	}
+	return made.keep(name)
+}
+
+// expire removes the deltas that are too old to be kept.
+func (d *deltas) expire() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.sweep(0)
 }
 
 // sweep removes old deltas, and the oldest ones when there are too many or a file of this many bytes
@@ -261,7 +349,7 @@ func (d *deltas) sweep(bytes int64) {
 	var files []os.FileInfo
 	total := int64(0)
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil && len(e.Name()) == 2*64+1 {
+		if info, err := e.Info(); err == nil && !strings.HasPrefix(e.Name(), making) && !strings.HasPrefix(e.Name(), copying) {
 			files, total = append(files, info), total+info.Size()
 		}
 	}

@@ -12,11 +12,14 @@ import (
 	"snap/internal/archive"
 )
 
-// Apply writes the result of a delta, whose header was read, to w. The base must be the file that
-// the header names. Apply fails with corrupt_snapshot unless the bytes written have the size and the
+// Apply writes the result of a delta, whose header was read, to w. An encrypted delta must be
+// unsealed first, see [Header.Unseal]. The base must be the file that the header names, and unlocked. Apply fails with corrupt_snapshot unless the bytes written have the size and the
 // SHA-256 of the header; the caller must then discard them. It never writes more than the announced
 // size.
 func Apply(ctx context.Context, w io.Writer, h Header, base *archive.Reader, r io.Reader) error {
+	if h.Sealed != nil {
+		return damaged("it is encrypted", nil)
+	}
 	content, err := base.Content(ctx)
 	if err != nil {
 		return damaged("the base cannot be used", err)
@@ -30,7 +33,11 @@ func Apply(ctx context.Context, w io.Writer, h Header, base *archive.Reader, r i
 	p := &patched{ctx: ctx, r: r, base: content, blocks: blocks, left: h.outline().Size(),
 		loads: loadsAllowed(content.Blocks(), h.outline().Size())}
 	out := &bounded{w: w, left: h.Result.Size}
-	got, err := archive.Rebuild(out, h.outline(), p)
+	rebuild := archive.Rebuild
+	if h.envelope != nil {
+		rebuild = h.envelope.Rebuild
+	}
+	got, err := rebuild(out, h.outline(), p)
 	if err == nil {
 		err = p.end()
 	}

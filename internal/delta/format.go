@@ -16,6 +16,7 @@ import (
 const (
 	magic      = "\x89SNAD\r\n\x1a"
 	version    = 1
+	sealed     = 2 // the version of a delta that is encrypted
 	headSize   = 16
 	maxHeader  = 64 << 10
 	maxGroup   = 4 << 20  // bytes of a group
@@ -39,13 +40,17 @@ type File struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Header is the beginning of a delta.
+// Header is the beginning of a delta. That of an encrypted delta does not have the sizes of the
+// result's content.
 type Header struct {
 	Base     File             `json:"base"`
 	Result   File             `json:"result"`
 	Encoder  int              `json:"encoder"`
-	Sections []archive.Extent `json:"sections"` // of the result
-	Manifest int64            `json:"manifest"` // bytes
+	Sections []archive.Extent `json:"sections,omitempty"` // of the result
+	Manifest int64            `json:"manifest,omitempty"` // bytes
+	Sealed   *archive.Sealing `json:"sealed,omitempty"`   // set if the delta and its result are encrypted
+
+	envelope *archive.Envelope // set by Unseal
 }
 
 func (h Header) outline() archive.Outline {
@@ -57,7 +62,11 @@ func writeHeader(w io.Writer, h Header) error {
 	if err != nil {
 		return err
 	}
-	b := binary.BigEndian.AppendUint16([]byte(magic), version)
+	v := version
+	if h.Sealed != nil {
+		v = sealed
+	}
+	b := binary.BigEndian.AppendUint16([]byte(magic), uint16(v))
 	b = append(b, 0, 0)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(text)))
 	_, err = w.Write(append(b, text...))
@@ -75,7 +84,8 @@ func ReadHeader(r io.Reader) (h Header, err error) {
 	if !bytes.HasPrefix(head, []byte(magic)) || length > maxHeader {
 		return h, damaged("it is not a delta", nil)
 	}
-	if v := binary.BigEndian.Uint32(head[8:]); v != version<<16 {
+	v := binary.BigEndian.Uint32(head[8:])
+	if v != version<<16 && v != sealed<<16 {
 		return h, cannotApply
 	}
 	text := make([]byte, length)
@@ -91,10 +101,32 @@ func ReadHeader(r io.Reader) (h Header, err error) {
 	if err := h.outline().Check(); err != nil {
 		return h, damaged("its header is invalid", err)
 	}
+	if (v == sealed<<16) != (h.Sealed != nil) {
+		return h, damaged("its header is invalid", nil)
+	}
+	if h.Sealed != nil {
+		if err := h.Sealed.Check(); err != nil {
+			return h, damaged("its header is invalid", err)
+		}
+	}
 	if h.Encoder != archive.Encoder {
 		return h, cannotApply
 	}
 	return h, nil
+}
+
+// Unseal reads the header of the delta inside an encrypted one. The envelope and the content are
+// those of [archive.OpenSealed].
+func (h Header) Unseal(e *archive.Envelope, content io.Reader) (Header, error) {
+	inside, err := ReadHeader(content)
+	if err != nil {
+		return h, err
+	}
+	if inside.Sealed != nil || inside.Base != h.Base || inside.Result != h.Result {
+		return h, damaged("it holds another delta than its header says", nil)
+	}
+	inside.envelope = e
+	return inside, nil
 }
 
 func (f File) valid() bool {

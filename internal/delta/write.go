@@ -11,6 +11,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"snap"
 	"snap/internal/archive"
 )
 
@@ -28,10 +29,10 @@ const (
 // ErrLarge means that a delta would be larger than the limit given to [Write].
 var ErrLarge = errors.New("the delta is too large to be of use")
 
-// Writable returns an error if no delta of this result can be written: it is encrypted, or it was
+// Writable returns an error if no delta of this result can be written: it is locked, or it was
 // written by another encoder.
 func Writable(result *archive.Reader) error {
-	if result.Encrypted() > 0 || result.Manifest().Encoder != archive.Encoder {
+	if result.Locked() || result.Manifest().Encoder != archive.Encoder {
 		return cannotApply
 	}
 	return nil
@@ -44,7 +45,8 @@ type Written struct {
 }
 
 // Write writes the delta from base to result to dst. It writes at most limit bytes and then fails
-// with [ErrLarge]. from and to identify the files of the two readers.
+// with [ErrLarge]. from and to identify the files of the two readers. The delta to an encrypted
+// file, which must be unlocked, is encrypted to the recipients of that file.
 func Write(ctx context.Context, dst io.Writer, base, result *archive.Reader, from, to File, limit int64) (Written,
 	error) {
 	if err := Writable(result); err != nil {
@@ -60,28 +62,58 @@ func Write(ctx context.Context, dst io.Writer, base, result *archive.Reader, fro
 		return Written{}, err
 	}
 	defer now.Close()
-	w := &writer{ctx: ctx, base: old, index: newIndex(), manifest: now.Size() - now.Manifest,
-		groups: groups{base: old, dst: &limited{w: dst, left: limit, all: limit}}}
-	if w.anchors, err = anchorsOf(old, base.Manifest().Engine); err != nil {
+	h := Header{Base: from, Result: to, Encoder: archive.Encoder, Sections: now.Sections, Manifest: now.Manifest}
+	out := &limited{w: dst, left: limit, all: limit}
+	if result.Encrypted() == 0 {
+		same, err := between(ctx, out, h, base.Manifest().Engine, old, now)
+		return Written{out.all - out.left, same}, err
+	}
+	plain, err := seal(out, h, result)
+	if err != nil {
 		return Written{}, err
 	}
+	same, err := between(ctx, plain, h, base.Manifest().Engine, old, now)
+	if err == nil {
+		err = plain.Close()
+	}
+	return Written{out.all - out.left, same}, err
+}
+
+// seal begins an encrypted delta.
+func seal(dst io.Writer, h Header, result *archive.Reader) (io.WriteCloser, error) {
+	envelope, err := result.Envelope()
+	if err != nil {
+		return nil, err
+	}
+	outside := Header{Base: h.Base, Result: h.Result, Encoder: h.Encoder, Sealed: &envelope.Sealing}
+	if err := writeHeader(dst, outside); err != nil {
+		return nil, err
+	}
+	return envelope.Seal(dst)
+}
+
+// between writes a delta, and reports whether all sections are equal.
+func between(ctx context.Context, dst io.Writer, h Header, e snap.Engine, old, now *archive.Content) (same bool,
+	err error) {
+	w := &writer{ctx: ctx, base: old, index: newIndex(), manifest: now.Size() - now.Manifest,
+		groups: groups{base: old, dst: dst}}
+	if w.anchors, err = anchorsOf(old, e); err != nil {
+		return false, err
+	}
 	if w.groups.blocks, err = archive.NewBlock(); err != nil {
-		return Written{}, err
+		return false, err
 	}
 	defer func() { _ = w.groups.blocks.Close() }()
 	if err := w.fill(); err != nil {
-		return Written{}, err
+		return false, err
 	}
 	stream := now.Stream()
 	defer stream.Close()
 	w.in.src = stream
-	err = writeHeader(w.groups.dst, Header{Base: from, Result: to, Encoder: archive.Encoder, Sections: now.Sections,
-		Manifest: now.Manifest})
-	if err == nil {
+	if err = writeHeader(dst, h); err == nil {
 		err = w.run()
 	}
-	same := !w.differs && slices.Equal(old.Sections, now.Sections)
-	return Written{w.groups.dst.all - w.groups.dst.left, same}, err
+	return !w.differs && slices.Equal(old.Sections, now.Sections), err
 }
 
 // limited writes at most left bytes.
@@ -283,7 +315,7 @@ func (w *writer) literals(until int, next int64) error {
 type groups struct {
 	group
 	base   *archive.Content
-	dst    *limited
+	dst    io.Writer
 	blocks *archive.Block
 	expect int64 // where the base is expected to have bytes similar to the next literals
 }

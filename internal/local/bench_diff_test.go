@@ -88,13 +88,13 @@ func deltaNewest(ctx context.Context, a *Agent) error {
 		return err
 	}
 	defer done()
-	file, _, err := writeDelta(ctx, filepath.Join(dir, "delta"), all[1], all[0], all[0].Size)
+	file, _, err := writeDelta(ctx, filepath.Join(dir, "delta"), all[1], all[0], all[0].Size, nil)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
 	result := api.Snapshot{Size: all[0].Size, SHA256: all[0].SHA256}
-	return applyDelta(ctx, file, all[1], result, filepath.Join(dir, "result"))
+	return applyDelta(ctx, file, all[1], result, filepath.Join(dir, "result"), nil)
 }
 
 // BenchmarkDelta changes mixed databases, pushes and pulls them by delta and as whole files, and

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"filippo.io/age"
 	"github.com/gofrs/flock"
 
 	"snap"
@@ -38,11 +39,37 @@ type sentDelta struct {
 	base Snapshot
 }
 
+// A service cannot read encrypted snapshots. So their deltas only serve pulls, and the whole file is
+// pushed as well. It takes a private key to write and to apply them; one that needs a passphrase is
+// not asked for.
+
+// usableAs returns the local snapshots that can be the base of a delta to a snapshot of this target
+// and type, the newest one first. encrypted says whether encrypted ones are included.
+func (a *Agent) usableAs(target string, typ snap.Type, encrypted bool) ([]Snapshot, error) {
+	all, err := a.Snapshots(target)
+	if err != nil {
+		return nil, err
+	}
+	encrypted = encrypted && len(a.readyIdentities()) > 0
+	all = slices.DeleteFunc(all, func(s Snapshot) bool { return s.Type != typ || s.Encrypted > 0 && !encrypted })
+	slices.SortStableFunc(all, func(s, t Snapshot) int { return t.Created.Compare(s.Created) })
+	return all, nil
+}
+
+// deltaLimit is the most bytes that a delta to a snapshot may have. The one of an encrypted snapshot
+// does not replace the file.
+func deltaLimit(s Snapshot) int64 {
+	if s.Encrypted > 0 {
+		return s.Size / 5
+	}
+	return s.Size / 5 * 4
+}
+
 // pushDelta pushes a snapshot as a delta to one that the service and this machine both have. It
 // returns nil if the whole file must be pushed.
 func (a *Agent) pushDelta(ctx context.Context, c *api.Client, s Snapshot, o transfer.Options, p Progress) (*sentDelta,
 	error) {
-	if s.Size < deltaLeast || s.Encrypted > 0 {
+	if s.Size < deltaLeast {
 		return nil, nil
 	}
 	sent, err := a.tryPushDelta(ctx, c, s, o, p)
@@ -80,7 +107,7 @@ func (a *Agent) tryPushDelta(ctx context.Context, c *api.Client, s Snapshot, o t
 	}
 	defer done()
 	p.phase("compare")
-	file, written, err := writeDelta(ctx, filepath.Join(dir, "delta"), base, s, s.Size/5*4)
+	file, written, err := writeDelta(ctx, filepath.Join(dir, "delta"), base, s, deltaLimit(s), a.readyIdentities())
 	if err != nil {
 		return nil, err
 	}
@@ -103,13 +130,13 @@ func (a *Agent) commonBase(ctx context.Context, c *api.Client, s Snapshot) (Snap
 	if err != nil {
 		return Snapshot{}, "", err
 	}
-	local, err := a.Snapshots(s.Target)
+	local, err := a.usableAs(s.Target, s.Type, s.Encrypted > 0)
 	if err != nil {
 		return Snapshot{}, "", err
 	}
 	for _, there := range page.Items {
 		for _, here := range local {
-			if here.SHA256 == there.SHA256 && here.SHA256 != s.SHA256 && here.Encrypted == 0 && !there.Received {
+			if here.SHA256 == there.SHA256 && here.SHA256 != s.SHA256 && !there.Received {
 				return here, there.ID, nil
 			}
 		}
@@ -119,15 +146,15 @@ func (a *Agent) commonBase(ctx context.Context, c *api.Client, s Snapshot) (Snap
 
 // writeDelta writes the delta between two local snapshots to a new file, and returns the file at its
 // start. It fails if the delta would have more than limit bytes.
-func writeDelta(ctx context.Context, path string, base, result Snapshot, limit int64) (*os.File, delta.Written,
-	error) {
+func writeDelta(ctx context.Context, path string, base, result Snapshot, limit int64,
+	ids []age.Identity) (*os.File, delta.Written, error) {
 	var none delta.Written
-	old, err := archive.Open(base.Path)
+	old, err := openUnlocked(base, ids)
 	if err != nil {
 		return nil, none, err
 	}
 	defer old.Close()
-	now, err := archive.Open(result.Path)
+	now, err := openUnlocked(result, ids)
 	if err != nil {
 		return nil, none, err
 	}
@@ -148,6 +175,18 @@ func writeDelta(ctx context.Context, path string, base, result Snapshot, limit i
 		return nil, none, errors.Join(err, file.Close())
 	}
 	return file, written, nil
+}
+
+// openUnlocked opens a snapshot, and decrypts an encrypted one.
+func openUnlocked(s Snapshot, ids []age.Identity) (*archive.Reader, error) {
+	r, err := archive.Open(s.Path)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Unlock(ids...); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
 }
 
 func deltaFile(s Snapshot) delta.File { return delta.File{Size: s.Size, SHA256: s.SHA256} }
@@ -212,20 +251,17 @@ func (a *Agent) fetchDelta(ctx context.Context, url string, size int64, base Sna
 	if err != nil {
 		return err
 	}
-	return applyDelta(ctx, file, base, wanted, path)
+	return applyDelta(ctx, file, base, wanted, path, a.readyIdentities())
 }
 
 // basesFor returns the local snapshots that may be the base of a delta to a cloud snapshot, by their
 // IDs, and these IDs, the best one first.
 func (a *Agent) basesFor(c *api.Client, wanted api.Snapshot) (map[string]Snapshot, []string, error) {
-	local, err := a.Snapshots(wanted.Target)
+	local, err := a.usableAs(wanted.Target, wanted.Type, true)
 	if err != nil {
 		return nil, nil, err
 	}
-	local = slices.DeleteFunc(local, func(s Snapshot) bool {
-		return s.Cloud[c.BaseURL()] == "" || s.Encrypted > 0 || s.Type != wanted.Type
-	})
-	slices.SortStableFunc(local, func(s, t Snapshot) int { return t.Created.Compare(s.Created) })
+	local = slices.DeleteFunc(local, func(s Snapshot) bool { return s.Cloud[c.BaseURL()] == "" })
 	bases := map[string]Snapshot{}
 	var ids []string
 	for _, s := range local[:min(len(local), deltaBases)] {
@@ -239,16 +275,16 @@ func (a *Agent) basesFor(c *api.Client, wanted api.Snapshot) (map[string]Snapsho
 }
 
 // applyDelta writes the file that a delta describes. The file exists only if it is the wanted one.
-func applyDelta(ctx context.Context, r io.Reader, base Snapshot, wanted api.Snapshot, path string) error {
-	in := bufio.NewReaderSize(r, 1<<20)
-	h, err := delta.ReadHeader(in)
+func applyDelta(ctx context.Context, r io.Reader, base Snapshot, wanted api.Snapshot, path string,
+	ids []age.Identity) error {
+	h, in, err := openDelta(bufio.NewReaderSize(r, 1<<20), ids)
 	if err != nil {
 		return err
 	}
 	if h.Base != deltaFile(base) || h.Result != (delta.File{Size: wanted.Size, SHA256: wanted.SHA256}) {
 		return snap.Invalid("the delta is not from this base to this snapshot", "")
 	}
-	old, err := archive.Open(base.Path)
+	old, err := openUnlocked(base, ids)
 	if err != nil {
 		return err
 	}
@@ -278,4 +314,18 @@ func applyDelta(ctx context.Context, r io.Reader, base Snapshot, wanted api.Snap
 		return err
 	}
 	return disk.SyncDir(filepath.Dir(path))
+}
+
+// openDelta reads the header of a delta, and decrypts an encrypted one.
+func openDelta(r io.Reader, ids []age.Identity) (delta.Header, io.Reader, error) {
+	h, err := delta.ReadHeader(r)
+	if err != nil || h.Sealed == nil {
+		return h, r, err
+	}
+	envelope, content, err := archive.OpenSealed(*h.Sealed, r, ids...)
+	if err != nil {
+		return h, nil, err
+	}
+	h, err = h.Unseal(envelope, content)
+	return h, content, err
 }

@@ -164,18 +164,34 @@ func requireSameKind(all []age.Recipient) error {
 
 // identities returns the private keys for decryption: those of the given files, otherwise those of
 // the configuration.
-func (a *Agent) identities(given []string) (ids []age.Identity, err error) {
+func (a *Agent) identities(given []string) ([]age.Identity, error) {
+	ids, asking, err := a.allIdentities(given)
+	return append(ids, asking...), err // another key may work without a passphrase
+}
+
+// readyIdentities returns the private keys of the configuration that need no passphrase. An error
+// means that there are none.
+func (a *Agent) readyIdentities() []age.Identity {
+	ids, _, err := a.allIdentities(nil)
+	if err != nil {
+		a.log.Debug("cannot read the identities", "error", err)
+		return nil
+	}
+	return ids
+}
+
+// allIdentities is identities. Those that ask for a passphrase are separate.
+func (a *Agent) allIdentities(given []string) (ids, asking []age.Identity, err error) {
 	fromConfig := len(given) == 0
 	if fromConfig {
 		given = a.Config().Identities
 	}
-	var asking []age.Identity // appended last: another key may work without a passphrase
 	for _, entry := range given {
 		where := entry
 		var text []byte
 		if fromConfig {
 			if entry, err = expand(entry, a.env); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			where = "identities in the configuration"
 		}
@@ -183,7 +199,7 @@ func (a *Agent) identities(given []string) (ids []age.Identity, err error) {
 		case strings.HasPrefix(entry, "AGE-SECRET-KEY-") && fromConfig:
 			text = []byte(entry)
 		case strings.HasPrefix(entry, "AGE-SECRET-KEY-"):
-			return nil, snap.Usage("everybody on this machine can read a private key on the command line",
+			return nil, nil, snap.Usage("everybody on this machine can read a private key on the command line",
 				"put it into a file, and give its path: --identity FILE")
 		default:
 			if fromConfig {
@@ -191,12 +207,12 @@ func (a *Agent) identities(given []string) (ids []age.Identity, err error) {
 			}
 			where = entry
 			if text, err = readKeyFile(entry, "identities"); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 		}
 		some, asks, err := a.parseIdentities(where, text)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if asks {
 			asking = append(asking, some...)
@@ -204,7 +220,7 @@ func (a *Agent) identities(given []string) (ids []age.Identity, err error) {
 			ids = append(ids, some...)
 		}
 	}
-	return append(ids, asking...), nil
+	return ids, asking, nil
 }
 
 // parseIdentities reads a file of age identities, or one SSH private key. asks is true if a

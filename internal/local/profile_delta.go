@@ -20,7 +20,7 @@ import (
 // storeDelta stores the delta from the newest earlier snapshot that this machine and the profile
 // both have. It returns nil if there is no delta of at most a fifth of the file.
 func (a *Agent) storeDelta(ctx context.Context, store *profile.Profile, s Snapshot, p Progress) (*sentDelta, error) {
-	if s.Size < deltaLeast || s.Encrypted > 0 {
+	if s.Size < deltaLeast {
 		return nil, nil
 	}
 	stored, err := a.tryStoreDelta(ctx, store, s, p)
@@ -42,7 +42,7 @@ func (a *Agent) tryStoreDelta(ctx context.Context, store *profile.Profile, s Sna
 	}
 	defer done()
 	p.phase("compare")
-	file, written, err := writeDelta(ctx, filepath.Join(dir, "delta"), base, s, s.Size/5)
+	file, written, err := writeDelta(ctx, filepath.Join(dir, "delta"), base, s, s.Size/5, a.readyIdentities())
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (a *Agent) tryStoreDelta(ctx context.Context, store *profile.Profile, s Sna
 // earlierIn returns the newest local snapshot of the same target and type that is also in the
 // profile.
 func (a *Agent) earlierIn(ctx context.Context, store *profile.Profile, s Snapshot) (Snapshot, error) {
-	local, err := a.possibleBases(s.Target, s.Type)
+	local, err := a.possibleBases(s.Target, s.Type, s.Encrypted > 0)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -82,17 +82,10 @@ func (a *Agent) earlierIn(ctx context.Context, store *profile.Profile, s Snapsho
 	return Snapshot{}, errNoBase
 }
 
-// possibleBases returns the local snapshots of a target and type that can be the base of a delta,
-// the newest one first.
-func (a *Agent) possibleBases(target string, typ snap.Type) ([]Snapshot, error) {
-	all, err := a.Snapshots(target)
-	var some []Snapshot
-	for _, s := range all {
-		if s.Type == typ && s.Encrypted == 0 && len(some) < deltaBases {
-			some = append(some, s)
-		}
-	}
-	return some, err
+// possibleBases is usableAs, with at most deltaBases snapshots.
+func (a *Agent) possibleBases(target string, typ snap.Type, encrypted bool) ([]Snapshot, error) {
+	all, err := a.usableAs(target, typ, encrypted)
+	return all[:min(len(all), deltaBases)], err
 }
 
 // pullStoredDelta makes the file of a snapshot from a delta in the profile and a local snapshot.
@@ -109,7 +102,7 @@ func (a *Agent) pullStoredDelta(ctx context.Context, store *profile.Profile, wan
 
 func (a *Agent) tryPullStoredDelta(ctx context.Context, store *profile.Profile, wanted api.Snapshot, path string,
 	o transfer.Options) (int64, error) {
-	local, err := a.possibleBases(wanted.Target, wanted.Type)
+	local, err := a.possibleBases(wanted.Target, wanted.Type, true)
 	if err != nil {
 		return 0, err
 	}

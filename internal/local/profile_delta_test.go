@@ -138,7 +138,7 @@ func TestProfileWithAHostileDelta(t *testing.T) {
 		"not a delta": func(*testing.T, Snapshot, Snapshot) []byte { return []byte(strings.Repeat("delta", 1000)) },
 		"too large":   func(_ *testing.T, _, r Snapshot) []byte { return make([]byte, r.Size+1) },
 		"to another snapshot": func(t *testing.T, base, _ Snapshot) []byte {
-			f, _, err := writeDelta(t.Context(), filepath.Join(t.TempDir(), "d"), base, other, 1<<30)
+			f, _, err := writeDelta(t.Context(), filepath.Join(t.TempDir(), "d"), base, other, 1<<30, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -148,7 +148,7 @@ func TestProfileWithAHostileDelta(t *testing.T) {
 		"of other bytes": func(t *testing.T, base, result Snapshot) []byte {
 			claimed := other
 			claimed.Size, claimed.SHA256 = result.Size, result.SHA256
-			f, _, err := writeDelta(t.Context(), filepath.Join(t.TempDir(), "d"), base, claimed, 1<<30)
+			f, _, err := writeDelta(t.Context(), filepath.Join(t.TempDir(), "d"), base, claimed, 1<<30, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -156,7 +156,7 @@ func TestProfileWithAHostileDelta(t *testing.T) {
 			return readAll(t, f.Name())
 		},
 		"cut": func(t *testing.T, base, result Snapshot) []byte {
-			f, n, err := writeDelta(t.Context(), filepath.Join(t.TempDir(), "d"), base, result, 1<<30)
+			f, n, err := writeDelta(t.Context(), filepath.Join(t.TempDir(), "d"), base, result, 1<<30, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
