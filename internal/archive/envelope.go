@@ -64,8 +64,8 @@ func (r *Reader) Envelope() (*Envelope, error) {
 	if !bytes.HasPrefix(stored, head) {
 		return nil, corrupt("its list of recipients is not in the usual form", nil)
 	}
-	return &Envelope{Sealing{r.manifest.Engine, r.manifest.Type, hex.EncodeToString(stored[len(head):]), len(head)}, head,
-		r.sealed.key}, nil
+	public := Sealing{r.manifest.Engine, r.manifest.Type, hex.EncodeToString(stored[len(head):]), len(head)}
+	return &Envelope{public, head, r.sealed.key}, nil
 }
 
 // Seal starts an age file that the recipients of the envelope can decrypt, and nobody else.

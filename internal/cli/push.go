@@ -28,7 +28,8 @@ of your own.
 If this machine still has a snapshot of the target that is in the cloud, only
 the difference is sent. The service rebuilds the same file from it and verifies
 the checksum. --full sends the whole file. A storage profile always gets the
-whole file, and the difference as well, for pulls.
+whole file, and the difference as well, for pulls. So does the service if the
+snapshot is encrypted and a key in the configuration opens it.
 
 The snapshot's card is published with it: the names, types, keys and masks of
 its columns, and the rows and sizes of its tables, but no data. The people who
@@ -124,7 +125,7 @@ func (a *app) reportPushed(ctx context.Context, conn *connection, r local.PushRe
 	switch {
 	case r.Unchanged:
 		a.note("nothing changed since %s", r.Base)
-	case r.Base != "":
+	case r.Base != "" && r.Moved < r.Bytes:
 		a.note("only what changed since %s was sent", r.Base)
 	}
 	if s.Can != nil && s.Can.Share {

@@ -620,14 +620,15 @@ func TestPushedDeltasAreKept(t *testing.T) {
 func sealedDelta(t *testing.T, base, result []byte) []byte {
 	t.Helper()
 	text, err := json.Marshal(delta.Header{Base: fileOf(base), Result: fileOf(result), Encoder: archive.Encoder,
-		Sealed: &archive.Sealing{Engine: snap.SQLite, Type: snap.TypeSnapshot, Nonce: strings.Repeat("0", 32), Header: 9}})
+		Sealed: &archive.Sealing{Engine: snap.SQLite, Type: snap.TypeSnapshot, Nonce: strings.Repeat("0", 32),
+			Header: 9}})
 	must(t, err)
 	b := append([]byte("\x89SNAD\r\n\x1a\x00\x02\x00\x00"), 0, 0, byte(len(text)>>8), byte(len(text)))
 	return append(append(b, text...), bytes.Repeat([]byte("encrypted"), 99)...)
 }
 
 // TestEncryptedDeltasServePulls: an encrypted delta does not complete a push. It is kept, and offered
-// as it was sent, to those who see its base and its result.
+// unchanged to those who see its base and its result.
 func TestEncryptedDeltasServePulls(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -636,7 +637,8 @@ func TestEncryptedDeltasServePulls(t *testing.T) {
 	id := c.Push(mia, "shop", base).ID
 	d := sealedDelta(t, base, result)
 	for name, wrong := range map[string][]byte{"of another base": sealedDelta(t, result, result),
-		"of another file": sealedDelta(t, base, base), "large": append(bytes.Clone(d), make([]byte, len(result)/10*9)...)} {
+		"of another file": sealedDelta(t, base, base),
+		"large":           append(bytes.Clone(d), make([]byte, len(result)/10*9)...)} {
 		_, place, err := beginDelta(t, mia, "shop", result, wrong, id)
 		must(t, err)
 		if status := put(t, place.URL, wrong); status < 400 {

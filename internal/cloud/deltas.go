@@ -349,7 +349,10 @@ func (d *deltas) sweep(bytes int64) {
 	var files []os.FileInfo
 	total := int64(0)
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil && !strings.HasPrefix(e.Name(), making) && !strings.HasPrefix(e.Name(), copying) {
+		if strings.HasPrefix(e.Name(), making) || strings.HasPrefix(e.Name(), copying) {
+			continue
+		}
+		if info, err := e.Info(); err == nil {
 			files, total = append(files, info), total+info.Size()
 		}
 	}

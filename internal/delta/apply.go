@@ -13,9 +13,9 @@ import (
 )
 
 // Apply writes the result of a delta, whose header was read, to w. An encrypted delta must be
-// unsealed first, see [Header.Unseal]. The base must be the file that the header names, and unlocked. Apply fails with corrupt_snapshot unless the bytes written have the size and the
-// SHA-256 of the header; the caller must then discard them. It never writes more than the announced
-// size.
+// unsealed first, see [Header.Unseal]. The base must be the file that the header names, and
+// unlocked. Apply fails with corrupt_snapshot unless the bytes written have the size and the SHA-256
+// of the header; the caller must then discard them. It never writes more than the announced size.
 func Apply(ctx context.Context, w io.Writer, h Header, base *archive.Reader, r io.Reader) error {
 	if h.Sealed != nil {
 		return damaged("it is encrypted", nil)

@@ -181,7 +181,8 @@ func TestUnsealHoldsTheHeader(t *testing.T) {
 	}
 	for i, wrong := range []archive.Sealing{{}, {Engine: snap.Postgres, Type: snap.TypeSnapshot, Nonce: "0"}} {
 		var b bytes.Buffer
-		if err := writeHeader(&b, Header{Base: good.Base, Result: good.Result, Encoder: 1, Sealed: &wrong}); err != nil {
+		h := Header{Base: good.Base, Result: good.Result, Encoder: good.Encoder, Sealed: &wrong}
+		if err := writeHeader(&b, h); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := ReadHeader(&b); snap.CodeOf(err) != snap.CodeCorrupt {

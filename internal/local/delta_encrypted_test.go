@@ -30,7 +30,8 @@ func holder(t *testing.T, rawURL string, id *age.X25519Identity) *Agent {
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a, err := Open(Options{ConfigFile: file, DataDir: filepath.Join(dir, "data"), Env: func(string) string { return "" }})
+	a, err := Open(Options{ConfigFile: file, DataDir: filepath.Join(dir, "data"),
+		Env: func(string) string { return "" }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +103,8 @@ func TestDeltasOfEncryptedSnapshots(t *testing.T) {
 				}
 				before = built.Name
 				pulled := pull(there)
-				if most := [3]int64{built.Size, 64 << 10, built.Size / 5}[night]; pulled.Moved > most || pulled.Moved == 0 {
+				most := [3]int64{built.Size, 64 << 10, built.Size / 5}[night]
+				if pulled.Moved > most || pulled.Moved == 0 {
 					t.Errorf("night %d: pulled %d bytes of %d, want at most %d", night, pulled.Moved, built.Size, most)
 				}
 				whole := pull(blind)
@@ -117,7 +119,8 @@ func TestDeltasOfEncryptedSnapshots(t *testing.T) {
 				if _, err := there.Verify(t.Context(), built.Name, nil); err != nil {
 					t.Errorf("night %d: %v", night, err)
 				}
-				if _, err := blind.Load(t.Context(), "visits", LoadOptions{}, nil); err == nil || snap.CodeOf(err) == "" {
+				_, err = blind.Load(t.Context(), "visits", LoadOptions{}, nil)
+				if err == nil || snap.CodeOf(err) == "" {
 					t.Errorf("night %d: a machine without the key loads it: %v", night, err)
 				}
 			}
