@@ -71,7 +71,17 @@ type Snapshot struct {
 	// Outside is set while the snapshot is shared with another organization. Only its owner and the
 	// organization's owners and admins see this.
 	Outside bool
+	// FirstGroup is the name of one of the Groups, and NextExpiry is when the next of the shares that the
+	// caller may manage ends; zero means that none does.
+	FirstGroup string
+	NextExpiry time.Time
+	// Through is the name of a group of the caller's. It is set only if a group share is the reason
+	// why the caller sees the snapshot.
+	Through string
 }
+
+// SoonExpiring is how long before its end a share counts as one that expires soon.
+const SoonExpiring = 3 * 24 * time.Hour
 
 // idAlphabet is Crockford's base32 in lower case: no i, l, o or u.
 const idAlphabet = "0123456789abcdefghjkmnpqrstvwxyz"

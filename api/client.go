@@ -132,6 +132,18 @@ func (c *Client) Snapshots(ctx context.Context, o ListOptions) (SnapshotPage, er
 	set("q", o.Q)
 	set("id_prefix", o.IDPrefix)
 	set("cursor", o.Cursor)
+	set("owner", o.Owner)
+	moment := func(t time.Time) string {
+		if t.IsZero() {
+			return ""
+		}
+		return t.UTC().Format(time.RFC3339Nano)
+	}
+	set("since", moment(o.Since))
+	set("until", moment(o.Until))
+	if o.ExpiresSoon {
+		set("expires_soon", "true")
+	}
 	if o.Limit > 0 {
 		q.Set("limit", strconv.Itoa(o.Limit))
 	}

@@ -48,6 +48,9 @@ type Snapshot struct {
 	ExpiresAt    *time.Time  `json:"expires_at,omitempty" doc:"when the share with the caller's organization ends; absent means never"`
 	Groups       int         `json:"group_shares" doc:"live group shares; 0 for callers who may not manage sharing"`
 	Orgs         int         `json:"org_shares" doc:"live cross-org shares; 0 for callers who may not manage sharing"`
+	FirstGroup   string      `json:"first_group,omitempty" doc:"name of one of the groups it is shared with; only for callers who may manage sharing"`
+	NextExpiry   *time.Time  `json:"next_share_expires_at,omitempty" doc:"when the next share with a group or an organization ends; only for callers who may manage it"`
+	Through      string      `json:"through_group,omitempty" doc:"name of the caller's group through which they see it, if nothing else lets them"`
 	Outside      bool        `json:"shared_outside" doc:"shared with another organization now; disclosed only to its owner and to owners and admins"`
 	Warning      string      `json:"warning,omitempty" doc:"in the answer to a share of a snapshot that is not sanitized: who can now see its data"`
 	Can          *Can        `json:"can,omitempty" doc:"what the caller may do with it; only in the answer for a single snapshot"`
@@ -62,6 +65,7 @@ type Can struct {
 	Share    bool `json:"share" doc:"change org-wide and group shares"`
 	ShareOrg bool `json:"share_org" doc:"list and change cross-org shares"`
 	Explain  bool `json:"explain" doc:"explain who can see it"`
+	Describe bool `json:"describe" doc:"write its description and labels"`
 }
 
 // SnapshotPage is one page of a listing, newest first.
@@ -73,13 +77,17 @@ type SnapshotPage struct {
 // ListOptions selects a page. The zero value is the first page of every snapshot the caller may
 // see.
 type ListOptions struct {
-	Filter   snap.Filter
-	Target   string
-	Type     snap.Type
-	Q        string // search words, see snap.Finds
-	IDPrefix string
-	Limit    int
-	Cursor   string
+	Filter      snap.Filter
+	Target      string
+	Type        snap.Type
+	Q           string // search words, see snap.Finds
+	IDPrefix    string
+	Owner       string    // e-mail of the user who pushed them
+	Since       time.Time // pushed at this time or later
+	Until       time.Time // pushed before this time
+	ExpiresSoon bool      // with a share that ends within snap.SoonExpiring
+	Limit       int
+	Cursor      string
 }
 
 // GroupShare is a group share (SPEC 2.2).

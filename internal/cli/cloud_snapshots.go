@@ -26,9 +26,11 @@ func (a *app) cloudSnapshotsCommand() *cobra.Command {
 
 // listFlags select the snapshots to list.
 type listFlags struct {
-	target, search, since  string
+	target, search, owner  string
+	since, until           string
 	typ                    snap.Type
 	shared, mine, received bool
+	expiresSoon            bool
 	limit                  int
 	all                    bool
 }
@@ -56,7 +58,9 @@ with snap_, or at least 5 characters without. Several words must all be found.`,
 			"masked ones of one target that are shared",
 			"snapcli cloud snapshots --target shop --type sanitized --shared",
 			"what you pushed and shared in the last week", "snapcli cloud snapshots --mine --shared --since 7d",
-			"alice's of one day", "snapcli cloud snapshots --search 'alice 20261122'",
+			"alice's of one day",
+			"snapcli cloud snapshots --owner alice@example.com --since 2026-11-22 --until 2026-11-23",
+			"those with a share that ends within three days", "snapcli cloud snapshots --expires-soon",
 			"every ID, for a script", "snapcli cloud snapshots --all --json | jq -r '.[].id'"),
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.listCloud(cmd.Context(), f) },
@@ -71,7 +75,11 @@ with snap_, or at least 5 characters without. Several words must all be found.`,
 	cmd.Flags().IntVar(&f.limit, "limit", api.DefaultLimit, "show at most `n`")
 	cmd.Flags().BoolVar(&f.all, "all", false, "show all, however many")
 	cmd.Flags().StringVar(&f.since, "since", "",
-		"only those created from this time on: 2026-11-21, or 7d for seven days ago")
+		"only those pushed from this time on: 2026-11-21, or 7d for seven days ago")
+	cmd.Flags().StringVar(&f.until, "until", "", "only those pushed before this time")
+	cmd.Flags().StringVar(&f.owner, "owner", "", "only those that the person with this e-mail pushed")
+	cmd.Flags().BoolVar(&f.expiresSoon, "expires-soon", false,
+		"only those with a share that ends within three days, of the shares you may see")
 	cmd.MarkFlagsMutuallyExclusive("limit", "all")
 	_ = cmd.RegisterFlagCompletionFunc("target", a.completeTargets)
 	a.jsonFlag(cmd)
@@ -79,7 +87,7 @@ with snap_, or at least 5 characters without. Several words must all be found.`,
 }
 
 // options turns the flags into a query of the API.
-func (f listFlags) options() (api.ListOptions, error) {
+func (f listFlags) options(now time.Time) (o api.ListOptions, err error) {
 	if f.limit < 1 {
 		return api.ListOptions{}, snap.Usage(fmt.Sprintf("--limit %d is less than one", f.limit),
 			"use a number like 20, or --all")
@@ -88,7 +96,14 @@ func (f listFlags) options() (api.ListOptions, error) {
 		return api.ListOptions{}, snap.Usage("--mine and --received cannot be combined",
 			"a snapshot that you pushed belongs to your own organization; omit one of them")
 	}
-	o := api.ListOptions{Target: f.target, Type: f.typ, Q: f.search, Limit: min(f.limit, api.MaxLimit)}
+	o = api.ListOptions{Target: f.target, Type: f.typ, Q: f.search, Owner: f.owner, ExpiresSoon: f.expiresSoon,
+		Limit: min(f.limit, api.MaxLimit)}
+	if o.Since, err = parseTime(f.since, now); err != nil {
+		return o, err
+	}
+	if o.Until, err = parseTime(f.until, now); err != nil {
+		return o, err
+	}
 	switch { // the service applies only the narrowest of these; keep applies the others
 	case f.mine:
 		o.Filter = snap.FilterMine
@@ -104,17 +119,12 @@ func (f listFlags) options() (api.ListOptions, error) {
 }
 
 // picky reports whether keep may drop rows that the service returns.
-func (f listFlags) picky() bool { return f.since != "" || f.shared && (f.mine || f.received) }
+func (f listFlags) picky() bool { return f.shared && (f.mine || f.received) }
 
-// keep returns the rows of a page that match all filters, at most room rows unless room is 0. The
-// listing ends at the first snapshot older than since.
-func (f listFlags) keep(page api.SnapshotPage, since time.Time, room int) (kept api.SnapshotPage, ended bool) {
+// keep returns the rows of a page that match all filters, at most room rows unless room is 0.
+func (f listFlags) keep(page api.SnapshotPage, room int) (kept api.SnapshotPage, ended bool) {
 	kept.NextCursor = page.NextCursor
 	for i, s := range page.Items {
-		if s.Created.Before(since) {
-			kept.NextCursor = ""
-			return kept, true
-		}
 		if f.shared && !s.Shared {
 			continue
 		}
@@ -129,11 +139,7 @@ func (f listFlags) keep(page api.SnapshotPage, since time.Time, room int) (kept 
 }
 
 func (a *app) listCloud(ctx context.Context, f listFlags) error {
-	o, err := f.options()
-	if err != nil {
-		return err
-	}
-	since, err := parseTime(f.since, a.now())
+	o, err := f.options(a.now())
 	if err != nil {
 		return err
 	}
@@ -154,7 +160,7 @@ func (a *app) listCloud(ctx context.Context, f listFlags) error {
 		if err != nil {
 			return err
 		}
-		kept, ended := f.keep(page, since, max(0, most-list.count))
+		kept, ended := f.keep(page, max(0, most-list.count))
 		if err := list.page(kept); err != nil {
 			return err
 		}
@@ -276,5 +282,6 @@ func (l *cloudList) end(f listFlags) error {
 
 // chosen reports whether any filter is set.
 func (f listFlags) chosen() bool {
-	return f.target != "" || f.typ != "" || f.search != "" || f.since != "" || f.shared || f.mine || f.received
+	return f.target != "" || f.typ != "" || f.search != "" || f.since != "" || f.until != "" || f.owner != "" ||
+		f.expiresSoon || f.shared || f.mine || f.received
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"snap"
 	"snap/api"
 	"snap/internal/card"
 	"snap/internal/command"
@@ -154,14 +153,8 @@ func (a *app) sharing(s api.Snapshot) string {
 	if s.Shared {
 		state = "shared org-wide" + a.ending(s.ExpiresAt)
 	}
-	if s.Groups > 0 {
-		state += ", " + snap.Plural(s.Groups, "group", "groups")
-	}
-	switch {
-	case s.Orgs > 0:
-		state += ", " + snap.Plural(s.Orgs, "other organization", "other organizations")
-	case s.Outside:
-		state += ", shared outside the organization"
+	if more := card.Partial(s, a.now()); more != "" {
+		state += ", " + more
 	}
 	return state
 }
@@ -179,6 +172,7 @@ func mayDo(can *api.Can) []string {
 		{can.Share, "share org-wide and with groups"},
 		{can.ShareOrg, "share with other organizations"},
 		{can.Explain, "ask who can see it"},
+		{can.Describe, "describe"},
 		{can.Delete, "delete"},
 	} {
 		if one.ok {

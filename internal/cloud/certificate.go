@@ -70,7 +70,11 @@ func (s *Service) envelope(ctx context.Context, c *call) (json.RawMessage, error
 
 // describeOne adds what only the answer for a single snapshot has.
 func (s *Service) describeOne(ctx context.Context, c *call) (api.Snapshot, error) {
-	out := wireSnapshot(c.snapshot)
+	named, err := s.store.Named(ctx, c.caller, c.snapshot)
+	if err != nil {
+		return api.Snapshot{}, err
+	}
+	out := wireSnapshot(named)
 	out.Can = wireCan(c.caller, c.snapshot)
 	found, err := s.store.Certificate(ctx, c.caller, c.snapshot)
 	if err != nil || found.State == snap.CertificateMissing {

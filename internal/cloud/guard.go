@@ -154,14 +154,34 @@ func (s *Service) admit(r *http.Request, rt route) (*call, error) {
 // checkAttributed refuses an organization-level key that would change a share. It does so before
 // any look-up, so the answer is the same whether the snapshot exists or not.
 func (s *Service) checkAttributed(r *http.Request, c snap.Caller, do snap.Action) error {
-	if !c.Credential.Kind.OrgLevel() || !changing(r) || do != snap.ActShare && do != snap.ActShareOrg {
+	if !changing(r) {
+		return nil
+	}
+	return s.attributed(r.Context(), c, do, r.PathValue("id"))
+}
+
+// attributed is checkAttributed for a change of the snapshot with this ID.
+func (s *Service) attributed(ctx context.Context, c snap.Caller, do snap.Action, id string) error {
+	if !c.Credential.Kind.OrgLevel() || do != snap.ActShare && do != snap.ActShareOrg {
 		return nil
 	}
 	asked := snap.Snapshot{Org: c.Org} // the audit line repeats the ID as requested
-	if id, ok := snap.CleanIDPrefix(r.PathValue("id")); ok {
-		asked.ID = id
+	if clean, ok := snap.CleanIDPrefix(id); ok {
+		asked.ID = clean
 	}
-	return s.noteRefusal(r.Context(), c, asked, snap.AuditShareRefused, snap.Allowed(c, do, snap.Snapshot{}))
+	return s.noteRefusal(ctx, c, asked, snap.AuditShareRefused, snap.Allowed(c, do, snap.Snapshot{}))
+}
+
+// admitTo looks up the snapshot that a change names among those that the caller may see, and checks
+// that the caller may make the change.
+func (s *Service) admitTo(ctx context.Context, c *call, id string, do snap.Action) (err error) {
+	if c.snapshot, err = s.store.Snapshot(ctx, c.caller, id); err != nil {
+		return err
+	}
+	if err := snap.Allowed(c.caller, do, c.snapshot); err != nil {
+		return s.refused(ctx, c, do, err)
+	}
+	return nil
 }
 
 // changing reports whether a request's method may change something.

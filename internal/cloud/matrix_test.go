@@ -212,6 +212,7 @@ var matrix = map[string]struct {
 	"DELETE /snapshots/{id}/share-org/{slug}": {"",
 		sharing(cells(done, done, no, no, no, no, nameless, nameless, nameless))},
 	"GET /snapshots/{id}/org-shares":    {"", cells(ok, ok, no, no, no, no, nameless, nameless, nameless)},
+	"POST /bulk":                        {`{"ids":["x"],"delete":true}`, everyone(ok)},
 	"GET /org/sso/groups":               {"", everyone(ok)},
 	"GET /org/members":                  {"", everyone(ok)},
 	"GET /org/certificate-keys":         {"", everyone(ok)},

@@ -67,6 +67,8 @@ func (s *Service) routes(root huma.API) {
 		"Share with several recipients at once: all of them, or none"}, s.shares)
 	register(s, both, route{"unshare-with", "POST /snapshots/{id}/unshare", snap.ActShare, onSnapshot,
 		"End several shares at once, or every share: all of them, or none"}, s.endShares)
+	register(s, both, route{"bulk-change", "POST /bulk", "", onNothing,
+		"Share, unshare or delete several snapshots"}, s.bulk)
 	register(s, both, route{"list-group-shares", "GET /snapshots/{id}/group-shares", snap.ActListGroups, onSnapshot,
 		"List the snapshot's group shares"}, s.groupShares)
 	register(s, both, route{"explain-access", "GET /snapshots/{id}/access", snap.ActExplain, onSnapshot,

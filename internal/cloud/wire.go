@@ -17,6 +17,7 @@ func wireSnapshot(s snap.Snapshot) api.Snapshot {
 		Description: s.Description, Labels: s.Labels,
 		Shared: s.Shared, Received: s.Received, Organization: s.Org.Slug,
 		ExpiresAt: optional(s.Expires), Groups: s.Groups, Orgs: s.Orgs, Outside: s.Outside,
+		FirstGroup: s.FirstGroup, NextExpiry: optional(s.NextExpiry), Through: s.Through,
 	}
 	// A recipient learns the owner's organization, not who the owner is.
 	if s.Owner != nil && !s.Received {
@@ -33,6 +34,7 @@ func wireCan(c snap.Caller, s snap.Snapshot) *api.Can {
 		Share:    may(snap.ActShare),
 		ShareOrg: may(snap.ActShareOrg),
 		Explain:  may(snap.ActExplain),
+		Describe: may(snap.ActDescribe),
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"snap"
+	"snap/api"
+	"snap/internal/card"
 )
 
 // funcs returns the template functions. Times are in the clock's zone.
@@ -29,6 +31,7 @@ func funcs(a *Assets, now func() time.Time) template.FuncMap {
 		"rfc3339": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"prose":   prose,
 		"people":  People,
+		"partial": func(s api.Snapshot) string { return card.Partial(s, now()) },
 	}
 }
 

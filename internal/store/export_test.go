@@ -40,7 +40,7 @@ func (s *Store) Listings(callers map[string]snap.Caller) (all []Statement) {
 			for _, target := range []int64{0, 1} {
 				for _, typ := range []snap.Type{"", snap.TypeSanitized} {
 					for _, n := range []int{2, 11, 51, 201} {
-						v := choice{filter, target, typ}
+						v := choice{filter: filter, target: target, typ: typ}
 						sh := s.shapeOf(c, v, n)
 						if seen[sh] {
 							continue

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"time"
 
 	"snap"
 )
@@ -22,8 +23,15 @@ type Query struct {
 	Q string
 	// IDPrefix is the beginning of public IDs, as snap.CleanIDPrefix returns it.
 	IDPrefix string
-	Limit    int    // 0 is 50, at most 200
-	Cursor   string // Page.Next of the previous page, "" for the first
+	// Owner is the e-mail of the user of the caller's organization who pushed them.
+	Owner string
+	// Since and Until bound the time of the push: from Since on, and before Until. Zero is no bound.
+	Since, Until time.Time
+	// ExpiresSoon selects snapshots with a share that ends within [snap.SoonExpiring] and that the caller
+	// may know of.
+	ExpiresSoon bool
+	Limit       int    // 0 is 50, at most 200
+	Cursor      string // Page.Next of the previous page, "" for the first
 }
 
 // Page is one page of a listing, newest first. Next is the cursor of the following page, "" on the
@@ -47,23 +55,28 @@ func (s *Store) Snapshots(ctx context.Context, c snap.Caller, q Query) (Page, er
 	if err != nil || c.Principal() == 0 {
 		return Page{}, err
 	}
-	v, err := s.choice(ctx, q)
-	if errors.Is(err, sql.ErrNoRows) { // no such target
+	v, err := s.choice(ctx, c, q)
+	if errors.Is(err, sql.ErrNoRows) { // no such target or owner
 		return Page{}, nil
 	}
 	if err != nil {
 		return Page{}, err
 	}
+	before = min(before, v.until)
 	var found []snap.Snapshot
 	switch {
 	case q.IDPrefix != "":
 		found, err = s.byPrefix(ctx, c, v, q.IDPrefix, before, q.Limit+1)
-	case q.Q != "":
+	case q.Q != "" || v.narrow():
 		found, err = s.search(ctx, c, v, q.Q, before, q.Limit+1)
 	default:
 		found, err = s.list(ctx, c, v, before, q.Limit+1)
 	}
-	return cut(found, q.Limit), err
+	if err != nil {
+		return Page{}, err
+	}
+	page := cut(v.fromSince(found), q.Limit)
+	return page, s.nameShares(ctx, c, page.Items)
 }
 
 // cut makes a page of at most limit items.
@@ -115,19 +128,59 @@ func position(cursor string) (key int64, err error) {
 
 // choice holds the conditions of a query that the indexes of grants support.
 type choice struct {
-	filter snap.Filter
-	target int64 // 0 means every target
-	typ    snap.Type
+	filter      snap.Filter
+	target      int64 // 0 means every target
+	typ         snap.Type
+	owner       int64 // 0 means every owner
+	expiresSoon bool
+	since       int64 // the least key
+	until       int64 // the first key that is too large
 }
 
-// choice looks up the query's target. It fails with sql.ErrNoRows when no snapshot ever had that
-// target.
-func (s *Store) choice(ctx context.Context, q Query) (v choice, err error) {
-	v = choice{filter: q.Filter, typ: q.Type}
-	if q.Target != "" {
-		err = s.row(ctx, `SELECT id FROM targets WHERE name = $1`, q.Target).Scan(&v.target)
+// narrow reports whether v has conditions that the listing's statement does not check.
+func (v choice) narrow() bool { return v.owner != 0 || v.expiresSoon }
+
+// choice looks up the query's target and owner. It fails with sql.ErrNoRows when no snapshot ever
+// had that target, or the caller's organization has no such user.
+func (s *Store) choice(ctx context.Context, c snap.Caller, q Query) (v choice, err error) {
+	v = choice{filter: q.Filter, typ: q.Type, expiresSoon: q.ExpiresSoon, until: math.MaxInt64}
+	if !q.Since.IsZero() {
+		v.since = firstKey(q.Since)
 	}
-	return v, err
+	if !q.Until.IsZero() {
+		v.until = firstKey(q.Until)
+	}
+	if q.Target != "" {
+		if err := s.row(ctx, `SELECT id FROM targets WHERE name = $1`, q.Target).Scan(&v.target); err != nil {
+			return v, err
+		}
+	}
+	if q.Owner != "" {
+		user, err := s.UserByEmail(ctx, c.Org.ID, q.Owner)
+		if errors.Is(err, snap.ErrNotFound) {
+			return v, sql.ErrNoRows
+		}
+		v.owner = user.ID
+		return v, err
+	}
+	return v, nil
+}
+
+// firstKey returns the least key of the snapshots that were pushed at a time or later.
+func firstKey(t time.Time) int64 {
+	const last = int64(math.MaxInt64) >> keyBits
+	return min(max(t.UnixMilli(), 0), last) << keyBits
+}
+
+// fromSince cuts off the snapshots that are older than the choice allows. They are sorted, newest
+// first.
+func (v choice) fromSince(found []snap.Snapshot) []snap.Snapshot {
+	for i, sn := range found {
+		if sn.Key < v.since {
+			return found[:i]
+		}
+	}
+	return found
 }
 
 // list returns the n newest snapshots below a key that the caller may see and v selects, newest

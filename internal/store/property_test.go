@@ -195,10 +195,11 @@ func (h *history) shareWith(rt *rapid.T, p *pushed, c snap.Caller) {
 	p.grants[snap.AudienceOf(snap.KindMembers, p.Org.ID)] = until
 }
 
-// until draws when a share ends: never, or in a few milliseconds.
+// until draws when a share ends: never, in a few milliseconds, soon, or later.
 func (h *history) until(rt *rapid.T) (end time.Time) {
 	if ms := rapid.IntRange(0, 10).Draw(rt, "lasts ms"); ms > 0 {
-		end = h.clock.Now().Add(time.Duration(ms) * time.Millisecond)
+		unit := rapid.SampledFrom([]time.Duration{time.Millisecond, time.Millisecond, 12 * time.Hour}).Draw(rt, "of")
+		end = h.clock.Now().Add(time.Duration(ms) * unit)
 	}
 	return end
 }
@@ -325,6 +326,8 @@ func (h *history) compare(rt *rapid.T, callers []snap.Caller) {
 				rt.Fatalf("caller %d, snapshot %s: found %v, its bytes %v", i, p.ID, err, bytes)
 			}
 			if ok {
+				got, err = h.Named(h.ctx, c, got)
+				must(rt, err)
 				equal(rt, []snap.Snapshot{got}, []snap.Snapshot{want})
 				sees = append(sees, want)
 			}
@@ -340,11 +343,16 @@ func (h *history) expect(c snap.Caller, p *pushed) (snap.Snapshot, bool) {
 	now := h.clock.Now()
 	sn := p.Snapshot
 	sn.Shared, sn.Groups, sn.Orgs, sn.Outside = false, 0, 0, false
+	sn.FirstGroup, sn.NextExpiry, sn.Through = "", time.Time{}, ""
 	owner := sn.Org.ID == c.Org.ID && (c.IsAdmin() || c.User != nil && sn.Owner != nil && sn.Owner.ID == c.User.ID)
 	var grants []snap.Grant
+	var through string
 	for a, until := range p.grants {
 		g := snap.Grant{Audience: a, Until: until}
 		grants = append(grants, g)
+		if g.Live(now) {
+			h.expectNames(c, &sn, g, &through)
+		}
 		switch {
 		case !g.Live(now):
 		case a == snap.AudienceOf(snap.KindMembers, c.Org.ID):
@@ -360,10 +368,77 @@ func (h *history) expect(c snap.Caller, p *pushed) (snap.Snapshot, bool) {
 			}
 		}
 	}
+	if !owner && c.User != nil && sn.Org.ID == c.Org.ID && !sn.Shared {
+		sn.Through = through
+	}
 	if c.Org.ID != sn.Org.ID {
 		sn.Owner = nil
 	}
 	return sn, snap.Visible(c, grants, now)
+}
+
+// expectNames adds what a live grant says to those who may manage it, and the first of the caller's
+// groups among the grants.
+func (h *history) expectNames(c snap.Caller, sn *snap.Snapshot, g snap.Grant, through *string) {
+	first := func(into *string, name string) {
+		if *into == "" || name < *into {
+			*into = name
+		}
+	}
+	manages := snap.ActShareOrg
+	var name string
+	switch g.Audience.Kind() {
+	case snap.KindGroup:
+		manages, name = snap.ActShare, h.groupName(sn.Org, g.Audience)
+		if slices.Contains(c.Audiences(), g.Audience) {
+			first(through, name)
+		}
+	case snap.KindRecipients:
+	default:
+		return
+	}
+	if snap.Allowed(c, manages, *sn) != nil {
+		return
+	}
+	if name != "" {
+		first(&sn.FirstGroup, name)
+	}
+	if !g.Until.IsZero() && (sn.NextExpiry.IsZero() || g.Until.Before(sn.NextExpiry)) {
+		sn.NextExpiry = g.Until
+	}
+}
+
+// groupName returns the name of the group that an audience is.
+func (h *history) groupName(org snap.OrgRef, a snap.Audience) string {
+	groups, err := h.Groups(h.ctx, snap.Caller{Org: org})
+	h.ok(err)
+	for _, g := range groups {
+		if g.ID == a.Subject() {
+			return cmp.Or(g.Name, g.GroupID)
+		}
+	}
+	return ""
+}
+
+// expiresSoon reports whether a share that the caller may know of ends soon.
+func (h *history) expiresSoon(c snap.Caller, id string) bool {
+	now := h.clock.Now()
+	for _, p := range h.snaps {
+		if p.ID != id {
+			continue
+		}
+		for a, until := range p.grants {
+			if until.IsZero() || !now.Before(until) || until.After(now.Add(snap.SoonExpiring)) {
+				continue
+			}
+			own := p.Org.ID == c.Org.ID
+			mine := own && c.User != nil && p.Owner != nil && p.Owner.ID == c.User.ID
+			if slices.Contains(c.Audiences(), a) || own && c.IsAdmin() || mine && a.Kind() != snap.KindRecipients {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // query draws a query.
@@ -375,7 +450,20 @@ func (h *history) query(rt *rapid.T) store.Query {
 		Type:   rapid.SampledFrom([]snap.Type{"", "", snap.TypeSanitized}).Draw(rt, "type"),
 		Q: rapid.SampledFrom([]string{"", "", "", "SHOP", "eu", "orders-2026", "zzz", "20", "2026 shop",
 			"acme", "a", "alice", "03"}).Draw(rt, "q"),
-		Limit: rapid.SampledFrom([]int{1, 1, 2, 10}).Draw(rt, "limit"),
+		Owner:       rapid.SampledFrom([]string{"", "", "", "", "nobody@acme.test"}).Draw(rt, "owner"),
+		ExpiresSoon: rapid.IntRange(0, 4).Draw(rt, "ends soon") == 0,
+		Limit:       rapid.SampledFrom([]int{1, 1, 2, 10}).Draw(rt, "limit"),
+	}
+	if len(h.snaps) > 0 && rapid.IntRange(0, 3).Draw(rt, "by owner") == 0 {
+		if owner := rapid.SampledFrom(h.snaps).Draw(rt, "of the owner of").Owner; owner != nil {
+			q.Owner = strings.ToUpper(owner.Email)
+		}
+	}
+	if len(h.snaps) > 0 && rapid.IntRange(0, 3).Draw(rt, "by time") == 0 {
+		q.Since = rapid.SampledFrom(h.snaps).Draw(rt, "since").Created
+	}
+	if len(h.snaps) > 0 && rapid.IntRange(0, 3).Draw(rt, "before a time") == 0 {
+		q.Until = rapid.SampledFrom(h.snaps).Draw(rt, "until").Created
 	}
 	if len(h.snaps) > 0 && rapid.IntRange(0, 5).Draw(rt, "by id") == 0 {
 		id := rapid.SampledFrom(h.snaps).Draw(rt, "id").ID
@@ -390,7 +478,10 @@ func (h *history) compareList(rt *rapid.T, c snap.Caller, q store.Query, sees []
 	for _, sn := range sees {
 		if store.Chosen(c, sn, q.Filter) && (q.Target == "" || q.Target == sn.Target) &&
 			(q.Type == "" || q.Type == sn.Type) &&
-			(q.Q == "" || store.Matches(sn, q.Q)) && strings.HasPrefix(sn.ID, q.IDPrefix) {
+			(q.Q == "" || store.Matches(sn, q.Q)) && strings.HasPrefix(sn.ID, q.IDPrefix) &&
+			(q.Owner == "" || sn.Owner != nil && strings.EqualFold(sn.Owner.Email, q.Owner)) &&
+			(q.Since.IsZero() || !sn.Created.Before(q.Since)) && (q.Until.IsZero() || sn.Created.Before(q.Until)) &&
+			(!q.ExpiresSoon || h.expiresSoon(c, sn.ID)) {
 			want = append(want, sn)
 		}
 	}

@@ -26,15 +26,17 @@ const (
 	mostSources   = 8    // words of a search that ranges are read of; any others are compared
 )
 
-// search returns the n newest snapshots below a key that match the words of q.
+// search returns the n newest snapshots below a key that match the words of q and the other
+// conditions of v. Without words, everything matches them.
 func (s *Store) search(ctx context.Context, c snap.Caller, v choice, q string, before int64, n int) ([]snap.Snapshot,
 	error) {
 	words := snap.SearchWords(q)
 	switch {
-	case len(words) == 0 && strings.TrimSpace(q) == "":
-		return s.list(ctx, c, v, before, n)
-	case len(words) == 0:
+	case len(words) > 0:
+	case strings.TrimSpace(q) != "":
 		return nil, nil
+	case !v.narrow():
+		return s.list(ctx, c, v, before, n)
 	}
 	if done, err := s.indexSome(ctx); !done {
 		if ctx.Err() != nil {
@@ -42,9 +44,13 @@ func (s *Store) search(ctx context.Context, c snap.Caller, v choice, q string, b
 		}
 		// While rows are not yet indexed, after an upgrade or on a full disk, the slower scan gives
 		// correct results.
-		return s.filtered(ctx, c, v, before, n, func(sn snap.Snapshot) bool { return Matches(sn, q) })
+		fits, err := s.chosenBy(ctx, c, v)
+		if err != nil {
+			return nil, err
+		}
+		return s.filtered(ctx, c, v, before, n, func(sn snap.Snapshot) bool { return Matches(sn, q) && fits(sn) })
 	}
-	var sources []source
+	sources := s.narrowSources(c, v)
 	for _, w := range words[:min(len(words), mostSources)] {
 		one, err := s.sourceOf(ctx, c, v, w)
 		if err != nil {
@@ -59,18 +65,33 @@ func (s *Store) search(ctx context.Context, c snap.Caller, v choice, q string, b
 	if err != nil {
 		return nil, err
 	}
-	return s.intersect(ctx, c, sources, before, n,
-		func(sn snap.Snapshot) bool { return Matches(sn, q) && chosen(sn) })
+	return s.intersect(ctx, c, sources, max(v.since-1, 0), before, n,
+		func(sn snap.Snapshot) bool { return (len(words) == 0 || Matches(sn, q)) && chosen(sn) })
+}
+
+// narrowSources returns the sources for the conditions that the listing's statement does not check.
+func (s *Store) narrowSources(c snap.Caller, v choice) (all []source) {
+	if v.owner != 0 {
+		all = append(all, func(ctx context.Context, before int64, n int) ([]int64, error) {
+			return s.factKeys(ctx, c, v, fact{column: "owner_id", values: []int64{v.owner}}, before, n)
+		})
+	}
+	if v.expiresSoon {
+		all = append(all, func(ctx context.Context, before int64, n int) ([]int64, error) {
+			return s.expiringSoon(ctx, c, before, n)
+		})
+	}
+	return all
 }
 
 // source returns the keys of the n newest visible snapshots below a key that match a condition,
 // newest first.
 type source func(ctx context.Context, before int64, n int) ([]int64, error)
 
-// intersect returns the n newest snapshots below a key that every source has and that fit. In each
+// intersect returns the n newest snapshots between two keys that every source has and that fit. In each
 // round, the source whose page reaches deepest limits the candidates. The next round begins where
 // that page ended, or at the newest snapshot that all sources could have.
-func (s *Store) intersect(ctx context.Context, c snap.Caller, sources []source, before int64, n int,
+func (s *Store) intersect(ctx context.Context, c snap.Caller, sources []source, after, before int64, n int,
 	fits func(snap.Snapshot) bool) (found []snap.Snapshot, err error) {
 	size := n
 	if len(sources) > 1 {
@@ -104,7 +125,7 @@ func (s *Store) intersect(ctx context.Context, c snap.Caller, sources []source, 
 		if len(found) >= n {
 			return found[:n], nil
 		}
-		if before = min(end, newest+1); before == 0 {
+		if before = min(end, newest+1); before <= after {
 			return found, nil
 		}
 	}
@@ -377,8 +398,20 @@ func (s *Store) chosenBy(ctx context.Context, c snap.Caller, v choice) (func(sna
 			return nil, err
 		}
 	}
+	soon := map[int64]bool{}
+	if v.expiresSoon {
+		keys, err := s.expiringSoon(ctx, c, v.until, mostValues)
+		if err != nil {
+			return nil, err
+		}
+		for _, key := range keys {
+			soon[key] = true
+		}
+	}
 	return func(sn snap.Snapshot) bool {
-		return Chosen(c, sn, v.filter) && (v.target == 0 || sn.Target == target) && (v.typ == "" || sn.Type == v.typ)
+		return Chosen(c, sn, v.filter) && (v.target == 0 || sn.Target == target) && (v.typ == "" || sn.Type == v.typ) &&
+			(v.owner == 0 || sn.Owner != nil && sn.Owner.ID == v.owner) && (!v.expiresSoon || soon[sn.Key]) &&
+			sn.Key >= v.since && sn.Key < v.until
 	}, nil
 }
 

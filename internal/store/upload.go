@@ -175,13 +175,16 @@ func (s *Store) insert(ctx context.Context, tx *sql.Tx, c snap.Caller, u Upload)
 	return s.applyChannels(ctx, tx, sn, u.Type)
 }
 
+// keyBits is how many bits of a key are random.
+const keyBits = 22
+
 // newKey returns a snapshot's internal key: the time in milliseconds, so that keys order snapshots
 // by time, and 22 random bits. If two keys are equal, the primary key is violated and the
 // transaction is repeated.
 func newKey(now time.Time) int64 {
 	var b [8]byte
 	rand.Read(b[:])
-	return now.UnixMilli()<<22 | int64(binary.BigEndian.Uint64(b[:])&(1<<22-1))
+	return now.UnixMilli()<<keyBits | int64(binary.BigEndian.Uint64(b[:])&(1<<keyBits-1))
 }
 
 // listTarget stores a target, and indexes it for the organization's searches.

@@ -1,0 +1,48 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"snap"
+)
+
+// MaxBulk is the maximum number of snapshots of one bulk request.
+const MaxBulk = 100
+
+// BulkRequest is the body of POST bulk: one change of several snapshots. Exactly one of Share,
+// Unshare and Delete is set. Each snapshot is changed on its own: those that the caller may not
+// change do not keep the others from being changed.
+type BulkRequest struct {
+	IDs     []string        `json:"ids" minItems:"1" maxItems:"100" doc:"public IDs of the snapshots" example:"[\"snap_7h2k9m4qw8xvbn3t\"]"`
+	Share   *SharesRequest  `json:"share,omitempty" doc:"make these shares of each"`
+	Unshare *UnshareRequest `json:"unshare,omitempty" doc:"end these shares of each"`
+	Delete  bool            `json:"delete,omitempty" doc:"delete each"`
+}
+
+// BulkResult says what became of one snapshot.
+type BulkResult struct {
+	ID      string        `json:"id"`
+	Changes []ShareChange `json:"changes,omitempty" doc:"of its shares"`
+	Warning string        `json:"warning,omitempty" doc:"when a snapshot that is not sanitized was shared: who can now see its data"`
+	Deleted bool          `json:"deleted,omitempty"`
+	Error   *BulkError    `json:"error,omitempty" doc:"why it was not changed"`
+}
+
+// BulkError is the reason why one snapshot was not changed.
+type BulkError struct {
+	Code   snap.Code `json:"code" example:"not_found"`
+	Detail string    `json:"detail"`
+	Hint   string    `json:"hint,omitempty"`
+}
+
+// BulkResults answers POST bulk, in the order of the request.
+type BulkResults struct {
+	Items []BulkResult `json:"items"`
+}
+
+// Bulk changes several snapshots. confirmed confirms that original data is shared, where the policy
+// asks for that.
+func (c *Client) Bulk(ctx context.Context, r BulkRequest, confirmed bool) (BulkResults, error) {
+	return call[BulkResults](ctx, c, http.MethodPost, "/bulk"+confirming(confirmed), r)
+}
