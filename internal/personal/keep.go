@@ -23,7 +23,7 @@ var measureEnds = strings.Fields(`count counts cnt total totals sum qty quantity
 	duration seconds minutes hours days weeks months years width depth offset interval bytes amount price cost cents
 	fee tax index idx step timestep quota threshold frequency priority weight mode status state type kind category
 	flags bits enabled disabled required requests spent balance points sequence len on off at for failed invalid login
-	timestamp visibility strategy subscription source attempt year`)
+	timestamp visibility strategy subscription source attempt year reason preference in`)
 
 // payEnds are last words of numbers that are not pay although their table is about pay.
 var payEnds = strings.Fields(`frequency count year month level order number no nr days hours version`)
@@ -41,11 +41,11 @@ var technicalEnds = strings.Fields(`type types status state kind locale locales 
 	scope scopes permission permissions action role roles visibility frequency algorithm params variant severity mode
 	cron layout template flags column table module medium source campaign separator sep convention strategy
 	backend plugin component protocol platform os browser app provider grp lock revision node shard queue instance
-	size label stage phase result outcome editor availability membership involvement display code codes
+	size label stage phase result outcome availability membership involvement display
 	kategorie typ statut categorie etat rodzaj tipo estado stato durum tur`)
 
 // special are the kinds that even a boolean can reveal.
-var special = []Kind{Health, Belief, Family, Biometric, NationalNumber}
+var special = []Kind{Health, Belief, Family, Biometric, NationalNumber, Gender}
 
 // technicalEnd reports whether a name that contains a kind's words only describes such data, as in
 // "email_count integer". The kind's words end at word number at, counted from one.
@@ -59,13 +59,14 @@ func technicalEnd(words []string, t Type, k Kind, at int) bool {
 	case t.Class.isTime():
 		return k != Birth
 	case t.Class == Enum:
-		return k != Gender && k != Age
+		return k != Age
 	case t.Class.isInteger() && t.Length == 1:
 		return true
 	case k == Person && (t.Class.isInteger() || t.Class == UUID):
 		return true
 	case t.Class.isNumber():
-		return at < len(words) && slices.Contains(measureEnds, last) && k != Birth
+		return at < len(words) && slices.Contains(measureEnds, last) && k != Birth && k != Income &&
+			!(k == Card && last == "year")
 	case t.Class == Text && t.Dims == 0:
 		// A name or a code can be the personal value itself: "email_name", "pin_code".
 		return at < len(words) && slices.Contains(aboutEnds, last) && last != "name" && last != "code"
@@ -79,9 +80,31 @@ func technical(words []string, j judge) bool {
 	if len(words) == 0 {
 		return false
 	}
-	last := words[len(words)-1]
-	if last == "country" && j.people || last == "code" && len(words) == 1 {
-		return false
+	last, before := words[len(words)-1], ""
+	if len(words) > 1 {
+		before = words[len(words)-2]
+	}
+	switch last {
+	case "country", "position", "class":
+		return !j.people
+	case "code":
+		return slices.Contains(codes, before) // other codes can open something: "reset_code"
+	case "name":
+		return slices.Contains(technicalEnds, before) && !(j.people && before == "country")
 	}
 	return slices.Contains(technicalEnds, last)
+}
+
+// codes are words before "code" that say that the code is one of a list that everybody knows.
+var codes = strings.Fields(`country currency language lang locale error status type state category class response exit
+	return color colour unit region tax http`)
+
+// lookups are last words in the names of tables that list what a program or everybody knows.
+var lookups = listOf(`country, countries, currency, currencies, language, languages, locale, locales, role, roles,
+	permission, permissions, status, statuses, type, types, unit, units, timezone, timezones`)
+
+// lookup reports whether a column only names or describes an entry of a list, as in "roles.name".
+func (j judge) lookup(words []string) bool {
+	return !j.people && len(j.table) > 0 && anyOf(j.table[len(j.table)-1:], lookups) && len(words) == 1 &&
+		slices.Contains([]string{"name", "title", "label", "slug", "code", "description", "abbreviation"}, words[0])
 }

@@ -110,12 +110,12 @@ func (j judge) byName(c Column, words []string) (found Finding, sure bool) {
 	case c.Reference != "":
 		return Finding{}, false
 	case isRow(c, words) && !identifies(kind):
-		if !c.Key && at == len(words) && len(words) > 1 && kind != Person && slices.Contains(rowEnds, words[at-1]) {
-			return Finding{Reason: fmt.Sprintf("it can be the identifier of %s", kind)}, true // "device_id uuid"
-		}
-		return Finding{}, false // a row's number: "address_id integer"
+		return byRow(c, words, kind, at)
 	case technicalEnd(words, c.Type, kind, at):
 		return Finding{}, false // describes personal data but contains none: "email_count integer"
+	}
+	if kind == Person && at < len(words) && c.Type.Class == Text {
+		return j.ofPerson(c, words, at)
 	}
 	reason := fmt.Sprintf("%s by its name", kind)
 	if !identifies(kind) && kind != External && kind != Secret && len(words) > 1 &&
@@ -126,6 +126,37 @@ func (j judge) byName(c Column, words []string) (found Finding, sure bool) {
 		return Finding{Mask, kind, reason}, true
 	}
 	return Finding{Verdict: Undecided, Reason: fmt.Sprintf("%s, but its type is %s", reason, c.Type.Class)}, true
+}
+
+// byRow judges a column that has the name and type of a row's number and the words of a kind.
+func byRow(c Column, words []string, kind Kind, at int) (found Finding, sure bool) {
+	switch {
+	case !c.Key && at == len(words) && len(words) > 1 && kind != Person && slices.Contains(rowEnds, words[at-1]):
+		return Finding{Reason: fmt.Sprintf("it can be the identifier of %s", kind)}, true // "device_id uuid"
+	case slices.Contains([]Kind{Belief, Gender, Health}, kind):
+		return Finding{Reason: "the number of a row that tells " + string(kind)}, true // "religion_id integer"
+	}
+	return Finding{}, false // a row's number: "address_id integer"
+}
+
+// ofPerson judges a column whose name begins with a word for a person, such as "customer_ref". If that
+// word is the table's own name, the rest is the name: "user_style" of the table users.
+func (j judge) ofPerson(c Column, words []string, at int) (found Finding, sure bool) {
+	rest := words[at:]
+	own := slices.Contains(j.table, words[0]) || slices.Contains(j.table, words[0]+"s")
+	if at == 1 && j.people && own {
+		if kind, _ := j.kindOf(rest); kind != "" && kind != Person {
+			c.Name = strings.Join(rest, "_")
+			return j.byName(c, rest)
+		}
+		if technical(rest, j) {
+			return Finding{}, false
+		}
+	}
+	if slices.Contains(rowEnds, words[len(words)-1]) {
+		return Finding{Reason: "an identifier of " + string(Person)}, false
+	}
+	return Finding{Reason: "it says something about " + string(Person)}, false
 }
 
 // byComment judges by the words of a column's comment.
@@ -152,7 +183,7 @@ func (j judge) byType(c Column, words []string) Finding {
 	case class == UUID && len(words) == 1 && slices.Contains(publicIDs, words[0]):
 		return Finding{Reason: "an identifier that is not the table's key, so others may know it"}
 	case isRow(c, words):
-		return keep("the number of a row")
+		return j.row(c, words)
 	case class == Bool, class.isInteger() && c.Type.Length == 1:
 		return keep("a yes or no")
 	case class.isTime() || class == Interval:
@@ -169,13 +200,23 @@ func (j judge) byType(c Column, words []string) Finding {
 	return j.byContent(c, words)
 }
 
+// row judges a column that has the name and the type of a row's number.
+func (j judge) row(c Column, words []string) Finding {
+	if j.people && len(words) > 1 && share(c.Samples, isLarge) > 0.5 {
+		return Finding{Reason: "it can be the number of a person"} // "emirates_id bigint"
+	}
+	return Finding{Verdict: Keep, Reason: "the number of a row"}
+}
+
 // byContent judges columns whose type says nothing about their content, such as documents.
 func (j judge) byContent(c Column, words []string) Finding {
 	class := c.Type.Class
 	plain := class.isText() && c.Type.Dims == 0
 	switch {
 	case plain && j.rowNamed(words) && len(c.Samples) >= 10 && share(c.Samples, isOpaque) == 1:
-		return Finding{Verdict: Keep, Reason: "the key of a row, by its name and its values"}
+		return j.opaque(c, words)
+	case plain && j.lookup(words):
+		return Finding{Verdict: Keep, Reason: "the entry of a list, by the name of its table"}
 	case plain && technical(words, j):
 		return Finding{Verdict: Keep, Reason: "a technical word by its name"}
 	case class == Search:
@@ -195,6 +236,14 @@ func (j judge) byContent(c Column, words []string) Finding {
 	return Finding{Reason: "text that nothing explains"}
 }
 
+// opaque judges a text column that has the name and the values of a row's key.
+func (j judge) opaque(c Column, words []string) Finding {
+	if j.people && len(words) > 1 && share(c.Samples, isNumber) > 0 {
+		return Finding{Reason: "it can be the number of a person"} // "emirates_id varchar"
+	}
+	return Finding{Verdict: Keep, Reason: "the key of a row, by its name and its values"}
+}
+
 // number judges a number whose name is not personal.
 func (j judge) number(words []string) Finding {
 	last := ""
@@ -206,8 +255,7 @@ func (j judge) number(words []string) Finding {
 		return Finding{Reason: "it can be a coordinate"}
 	case len(words) == 1 && last == "long":
 		return Finding{Mask, Coordinates, "coordinates by its name"}
-	case slices.Contains(numberEnds, last) && !slices.Contains(measureEnds, last) && anyOf(words, peopleTables),
-		slices.Contains(numberEnds, last) && len(words) == 1 && j.people:
+	case slices.Contains(numberEnds, last) && (anyOf(words, peopleTables) || j.people):
 		return Finding{Reason: "it can be the number of a person"}
 	case j.pay && !slices.Contains(payEnds, last):
 		return Finding{Mask, Income, "a number in a table of pay"}

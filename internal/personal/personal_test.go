@@ -45,6 +45,53 @@ func TestPersonalNamesAreNeverKept(t *testing.T) {
 	}
 }
 
+// Names of codes, numbers and lists that hold personal data are never kept, also where a shorter word
+// of the name is technical.
+func TestCodesAndNumbersAreNeverKept(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"things reset_code text", "things enrollment_code varchar(10)", "things code text",
+		"things invite_code text", "things referral_code citext", "things phoneno bigint", "things birthmonth smallint",
+		"things account_num bigint", "things exp_year integer", "things salary_amount numeric", "things editor text",
+		"users badge_no integer", "users position text", "users class text", "users country_name text",
+		"users gender boolean", "things religion_id integer", "things tanggal_lahir date", "things npi bigint",
+		"things eye_color text", "things systolic integer", "categories name text",
+		"roles holder text", "countries president text"} {
+		p := strings.SplitN(text, " ", 3)
+		table := Table{Name: p[0], Columns: []Column{{Name: p[1], Type: ParseType(p[2])}}}
+		if f := Judge(table, Lists{})[0]; f.Verdict == Keep {
+			t.Errorf("%s is kept: %s", text, f.Reason)
+		}
+	}
+	for _, text := range []string{"roles name text", "countries code char(2)", "things country_code char(2)",
+		"things error_code text", "things queue_name text", "users user_style_type text"} {
+		p := strings.SplitN(text, " ", 3)
+		table := Table{Name: p[0], Columns: []Column{{Name: p[1], Type: ParseType(p[2])}}}
+		if f := Judge(table, Lists{})[0]; f.Verdict != Keep {
+			t.Errorf("%s: %+v", text, f)
+		}
+	}
+}
+
+// Numbers that are too large for rows, and dates as long ago as births, need a decision in tables of
+// people, whatever their names say.
+func TestValuesOfPeople(t *testing.T) {
+	t.Parallel()
+	large := []string{"784198012345678", "784197512345671", "784199912345670", "784198512345672", "784198812345678",
+		"784198012345679", "784197512345672", "784199912345673", "784198512345674", "784198812345675"}
+	long := []string{"1961-02-03", "1985-07-30", "1999-12-31", "2002-01-01"}
+	for _, c := range []Column{{Name: "omang_id", Type: ParseType("bigint"), Samples: large},
+		{Name: "omang_id", Type: ParseType("text"), Samples: large},
+		{Name: "geborte", Type: ParseType("date"), Samples: long}} {
+		found := map[string]Finding{}
+		for _, table := range []string{"customers", "things"} {
+			found[table] = Judge(Table{Name: table, Columns: []Column{c}}, Lists{})[0]
+		}
+		if found["customers"].Verdict == Keep || c.Type.Class != Text && found["things"].Verdict != Keep {
+			t.Errorf("%s %s: %+v", c.Name, c.Type.Name, found)
+		}
+	}
+}
+
 // An identifier next to the key, an account elsewhere, a place and a status of a person need a decision.
 func TestDoubtfulNamesAreAsked(t *testing.T) {
 	t.Parallel()

@@ -44,6 +44,10 @@ func (j judge) byValues(c Column) (Finding, bool) {
 	switch {
 	case c.Type.Class == Text:
 		return j.byTexts(c)
+	case c.Type.Class == Date || c.Type.Class == Timestamp:
+		if j.people && len(c.Samples) >= 3 && share(c.Samples, isLongAgo) >= 0.5 {
+			return Finding{Reason: "its dates are as long ago as " + string(Birth)}, true
+		}
 	case c.Type.Class.isInteger() && !c.Key, c.Type.Class == Decimal:
 		for _, s := range []sign{{kind: Card, is: isCard}, {kind: NationalNumber, is: isNational}} {
 			if len(c.Samples) >= 3 && share(c.Samples, s.is) >= 0.9 && !isRow(c, split(c.Name)) {
@@ -118,6 +122,10 @@ func isPasswordHash(v string) bool {
 	return hashForm.MatchString(v)
 }
 func isOpaque(v string) bool { return opaqueForm.MatchString(v) }
+func isNumber(v string) bool { return v != "" && digits(v) == v }
+
+// isLarge reports whether a number is too large to count the rows of most tables.
+func isLarge(v string) bool { return isNumber(v) && len(v) >= 9 }
 
 func isIP(v string) bool {
 	if _, err := netip.ParsePrefix(v); err == nil {
@@ -141,6 +149,11 @@ func isPhone(v string) bool {
 	return strings.HasPrefix(v, "+") || strings.HasPrefix(v, "0") && len(n) != len(v) || len(n) >= 10 &&
 		len(n) == len(v) &&
 		v[0] != '0' || strings.ContainsAny(v, " ()") || strings.Count(v, "-") == 2 && !isDate(v)
+}
+
+// isLongAgo reports whether a date is before 2000, as most births are.
+func isLongAgo(v string) bool {
+	return len(v) >= 10 && v[4] == '-' && v[:4] >= "1900" && v[:4] < "2000"
 }
 
 func isDate(v string) bool {

@@ -58,50 +58,73 @@ func plain(r rune) rune {
 
 // phrases are words or sequences of words to find in a name.
 type phrases struct {
-	runs [][]string
-	long []string // without spaces; long enough to be searched for inside a word
+	runs map[string][][]string // by their first word
+	long []string              // without spaces; long enough to be searched for at the ends of a word
 }
 
-// minInside is the minimum length of a phrase that is searched for inside a longer word, such as
-// "lastname" in "custlastname".
+// minInside is the minimum length of a phrase that is searched for at the beginning and the end of a
+// longer word, such as "lastname" in "custlastname".
 const minInside = 7
 
 // listOf parses a comma-separated list of phrases.
 func listOf(text string) phrases {
-	var p phrases
+	p := phrases{runs: map[string][][]string{}}
+	add := func(run []string) { p.runs[run[0]] = append(p.runs[run[0]], run) }
 	for phrase := range strings.SplitSeq(text, ",") {
 		run := split(phrase)
 		if len(run) == 0 {
 			continue
 		}
-		p.runs = append(p.runs, run)
+		add(run)
 		if joined := strings.Join(run, ""); len(joined) >= minInside {
 			p.long = append(p.long, joined)
 		} else if len(run) > 1 {
-			p.runs = append(p.runs, []string{joined})
+			add([]string{joined})
 		}
 	}
 	return p
 }
 
-// in returns the word number, counted from one, at which the first matching phrase ends, or 0 if
-// none matches.
+// in returns the word number, counted from one, at which the last matching phrase ends, or 0 if none
+// matches.
 func (p phrases) in(words []string) int {
-	for _, run := range p.runs {
-		for i := 0; i+len(run) <= len(words); i++ {
-			if slices.Equal(words[i:i+len(run)], run) {
-				return i + len(run)
+	end := 0
+	for i, w := range words {
+		for _, run := range p.runs[w] {
+			if i+len(run) <= len(words) && slices.Equal(words[i:i+len(run)], run) {
+				end = max(end, i+len(run))
 			}
 		}
+		if p.numbered(w) {
+			end = max(end, i+1)
+		}
+	}
+	if end > 0 {
+		return end
 	}
 	for _, long := range p.long {
 		for i, w := range words {
-			if len(w) >= len(long) && strings.Contains(w, long) {
+			if strings.HasPrefix(w, long) || strings.HasSuffix(w, long) {
 				return i + 1
 			}
 		}
 	}
 	return 0
+}
+
+// numbered reports whether a word is a phrase with a word for a number, such as "phoneno" and
+// "birthmonth".
+func (p phrases) numbered(word string) bool {
+	for _, number := range []string{"no", "nr", "num", "number", "day", "month", "year"} {
+		phrase, found := strings.CutSuffix(word, number)
+		if !found || len(phrase) < 3 {
+			continue
+		}
+		if slices.ContainsFunc(p.runs[phrase], func(run []string) bool { return len(run) == 1 }) {
+			return true
+		}
+	}
+	return false
 }
 
 // anyOf reports whether any of the phrases occurs in the words.
