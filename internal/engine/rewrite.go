@@ -29,6 +29,9 @@ type Contents struct {
 
 	Schema *schema.Schema // the dump's description, if it has one
 
+	// Composites are the fields of PostgreSQL's composite types, by schema and name.
+	Composites map[[2]string][]Column
+
 	// Stored returns the possible encoded forms of a sampled value in the dump. Nil means that
 	// values are stored as they are.
 	Stored func(value string) []string

@@ -333,7 +333,7 @@ func (j judge) kindOf(words []string) (Kind, int) {
 // mask is right. If it cannot, the name may mean something else and a person must decide.
 func holds(k Kind, t Type) bool {
 	switch t.Class {
-	case Text, JSON, Hstore, XML, Binary, Search:
+	case Text, JSON, Hstore, XML, Binary, Search, Composite:
 		return true
 	case Other, Geometry, Point:
 		return k == Coordinates || k == Street || k == Region

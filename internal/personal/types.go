@@ -36,6 +36,7 @@ const (
 	Enum      Class = "enum"
 	Range     Class = "range"
 	Search    Class = "search index"
+	Composite Class = "composite type"
 	Other     Class = "type of its own"
 )
 

@@ -29,6 +29,7 @@ type column struct {
 	refs    string      // the table it references
 	comment string
 	samples []string
+	fields  []*column // of a composite type
 }
 
 // boundExpr is a check and the name that it uses for the column.
@@ -56,6 +57,7 @@ func factsOf(c engine.Contents) *facts {
 		}
 		f.definitions(t)
 	}
+	defer f.composites(c.Composites)
 	if s == nil {
 		return f
 	}

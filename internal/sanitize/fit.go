@@ -25,6 +25,9 @@ func maskOf(key []byte, rule ColumnRule, c *column) engine.Mask {
 	if mask == nil || rule.Mask == "null" || rule.Mask == "constant" {
 		return mask
 	}
+	if len(c.fields) > 0 {
+		mask = ofFields(key, rule, c)
+	}
 	if c.typ.Dims == 0 {
 		return folded(fitted(mask, key, rule, c), rule, c)
 	}
@@ -161,6 +164,7 @@ var suited = map[personal.Class][]string{
 	personal.JSON:      {"redact", "json"},
 	personal.Hstore:    {"redact"},
 	personal.XML:       {"redact", "xml"},
+	personal.Composite: {"redact", "composite"},
 	personal.IP:        {"ip"},
 	personal.MAC:       {"mac"},
 	personal.Point:     {"coordinates"},
@@ -223,6 +227,8 @@ func ofSettings(rule ColumnRule, c *column) string {
 		return c.holdsAll(slices.Collect(maps.Values(rule.Map)))
 	case "replace":
 		return matchesNone(rule, c)
+	case "composite":
+		return fieldsMisfit(rule, c)
 	}
 	return ""
 }
@@ -292,6 +298,9 @@ func (c *column) holds(v string) string {
 	}
 	if limit := limitOf(c); limit > 0 && utf8.RuneCountInString(v) > limit {
 		return fmt.Sprintf("it holds at most %d characters", limit)
+	}
+	if _, ok := parseRow(v); len(c.fields) > 0 && !ok {
+		return "it holds values of a composite type"
 	}
 	if !valid(v, c.typ) {
 		return fmt.Sprintf("its type %s cannot hold the masked values", c.Type)

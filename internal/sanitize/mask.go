@@ -73,6 +73,9 @@ func makers() map[string]maker {
 		"replace":       replaced,
 		"json":          byPath,
 		"xml":           xmlByPath,
+		"composite": func([]byte, ColumnRule, int) engine.Mask { // see ofFields
+			return func(string) (string, bool) { return "", true }
+		},
 		"template": func([]byte, ColumnRule, int) engine.Mask { // see rowMasks
 			return text(redactAny)
 		},

@@ -155,19 +155,19 @@ func (d documentMask) masked(tree any, at []string) any {
 
 // checkPartial returns why the settings of a mask for parts of values are wrong, or "".
 func checkPartial(c ColumnRule) string {
-	byPath := c.Mask == "json" || c.Mask == "xml"
+	byPath := c.Mask == "json" || c.Mask == "xml" || c.Mask == "composite"
 	isPartial := byPath || c.Mask == "dictionary" || c.Mask == "replace"
 	if c.Otherwise != "" {
 		if _, ok := makers()[c.Otherwise]; !isPartial || !ok || slices.Contains(withSettings, c.Otherwise) {
-			return "needs the name of a mask without settings as otherwise, and only for dictionary, replace, json " +
-				"and xml"
+			return "needs the name of a mask without settings as otherwise, and only for dictionary, replace, json, " +
+				"xml and composite"
 		}
 	}
 	switch {
 	case (c.Mask == "dictionary") != (len(c.Map) > 0):
 		return "needs a map for the mask dictionary, and takes none for other masks"
 	case byPath != (len(c.Paths) > 0):
-		return "needs paths for the masks json and xml, and takes none for other masks"
+		return "needs paths for the masks json, xml and composite, and takes none for other masks"
 	case (c.Mask == "replace") != (c.Pattern != ""):
 		return "needs a pattern for the mask replace, and takes none for other masks"
 	}
@@ -191,6 +191,18 @@ func checkPartial(c ColumnRule) string {
 	return ""
 }
 
+// draws reports whether a rule makes values that its settings have no part in. Masks by path do if
+// those of all paths do.
+func (c ColumnRule) draws() bool {
+	for _, at := range c.Paths {
+		if !at.draws() {
+			return false
+		}
+	}
+	return len(c.Paths) > 0 || !slices.Contains(withSettings, c.Mask)
+}
+
 // withSettings are the masks that cannot be used by their name alone. Their settings decide which parts
 // of a value remain.
-var withSettings = []string{"choice", "dictionary", "replace", "json", "xml", "constant", "template"}
+var withSettings = []string{"choice", "dictionary", "replace", "json", "xml", "composite", "constant",
+	"template"}

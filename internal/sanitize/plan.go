@@ -69,7 +69,7 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 			if rule.Mask == "key" && known.unique {
 				plan.Permuted = append(plan.Permuted, column.Name)
 			}
-			p.random[known.label] = !slices.Contains(withSettings, rule.Mask) && !rule.byRow()
+			p.random[known.label] = rule.draws() && !rule.byRow()
 			p.watch(rule, known, mask)
 		}
 		if r.drops(t) {
@@ -120,16 +120,24 @@ func (r *Rules) avoided(c engine.Contents) map[string]map[string]bool {
 // watch records the samples that are particular enough not to occur elsewhere by chance, in their
 // stored form.
 func (p *Prepared) watch(rule ColumnRule, c *column, mask engine.Mask) {
+	if rule.Else == "keep" {
+		return
+	}
 	for _, v := range c.samples {
-		if !worthWatching(v, c.typ) || !watchedRule(rule, v) {
-			continue
+		kept := map[string]bool{}
+		if masked, null := mask(v); !null {
+			for _, piece := range c.pieces(masked) {
+				kept[piece.value] = true
+			}
 		}
-		if masked, null := mask(v); !null && masked == v || rule.Else == "keep" {
-			continue
+		for _, piece := range c.pieces(v) {
+			if kept[piece.value] || !worthWatching(piece.value, piece.typ) || !watchedRule(rule, piece.value) {
+				continue
+			}
+			original := Watched{Column: c.label, Value: piece.value}
+			p.Originals = append(p.Originals, original)
+			p.Watch = append(p.Watch, p.Forms(original)...)
 		}
-		original := Watched{Column: c.label, Value: v}
-		p.Originals = append(p.Originals, original)
-		p.Watch = append(p.Watch, p.Forms(original)...)
 	}
 }
 

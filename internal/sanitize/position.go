@@ -70,11 +70,11 @@ func lineAndColumn(n ast.MapKeyNode) string {
 	return fmt.Sprintf(":%d:%d", t.Position.Line, t.Position.Column)
 }
 
-// line returns the line of a rule for a message, such as " (line 7)", or "" if it is not known.
+// line returns the place of a rule for a message, such as " (line 7, column 5)", or "" if it is not known.
 func (r *Rules) line(table, column string) string {
-	line, _, _ := strings.Cut(strings.TrimPrefix(r.places[[2]string{table, column}], ":"), ":")
-	if line == "" {
+	line, at, ok := strings.Cut(strings.TrimPrefix(r.places[[2]string{table, column}], ":"), ":")
+	if !ok {
 		return ""
 	}
-	return " (line " + line + ")"
+	return " (line " + line + ", column " + at + ")"
 }

@@ -23,6 +23,8 @@ func (p proposal) text() string {
 		return fmt.Sprintf("{mask: constant, value: %q}", r.Value)
 	case r.Mask == "noise" && r.Percent != 0:
 		return fmt.Sprintf("{mask: noise, percent: %g}", r.Percent)
+	case r.Mask == "composite":
+		return "{mask: composite, paths: {" + fieldRules(r) + "}}"
 	case r.Shared:
 		return fmt.Sprintf("{mask: %s, shared: true}", r.Mask)
 	}
@@ -47,6 +49,9 @@ func propose(f *facts) map[columnID]proposal {
 		for i, finding := range personal.Judge(table, known) {
 			c := f.of[columnID{t.Schema, t.Name, t.Columns[i].Name}]
 			all[c.id] = proposalFor(finding, c)
+			if len(c.fields) > 0 {
+				all[c.id] = proposeFields(finding, c, known)
+			}
 		}
 	}
 	alignReferences(f, all)

@@ -74,8 +74,8 @@ type ColumnRule struct {
 	Map       map[string]string     `yaml:"map"`       // of the mask dictionary
 	Pattern   string                `yaml:"pattern"`   // of the mask replace: a regular expression (RE2)
 	With      string                `yaml:"with"`      // its replacement; $1 is the first group
-	Paths     map[string]ColumnRule `yaml:"paths"`     // of the masks json and xml
-	Otherwise string                `yaml:"otherwise"` // the mask of what those four do not name; default redact
+	Paths     map[string]ColumnRule `yaml:"paths"`     // of the masks json and xml; the fields of composite
+	Otherwise string                `yaml:"otherwise"` // the mask of what those five do not name; default redact
 
 	Template string `yaml:"template"` // of the mask template
 	When     string `yaml:"when"`     // a condition; other rows are masked as Else says

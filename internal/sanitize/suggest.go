@@ -65,7 +65,8 @@ const head = `# The mask of every column when a snapshot is sanitized.
 # Masks: keep, null, constant, redact, hash, key, email, name, first_name, last_name,
 # user_name, company, phone, address, city, coordinates, ip, mac, card, iban, noise,
 # shift, format, choice, integer, number, date, boolean, uuid, word, sentence, paragraph, url,
-# domain, password, password_hash, time_zone, currency, dictionary, replace, json, xml, template.
+# domain, password, password_hash, time_zone, currency, dictionary, replace, json, xml, composite,
+# template.
 # With options: {mask: noise, percent: 5}, {mask: shift, days: 30}, {mask: constant, value: x}.
 # "rows: drop" on a table removes all of its rows.
 # Equal values get equal masks across tables and snapshots, as long as the key is the same.

@@ -41,6 +41,7 @@ func openDump(d *dumpReader) (tables map[int]tableData, order []int, err error) 
 	}
 	tables = map[int]tableData{}
 	defined := definitionsOf(entries)
+	d.composites = d.compositesOf(entries)
 	for _, e := range entries {
 		switch e.desc {
 		case "TABLE DATA":
@@ -105,7 +106,7 @@ func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, o engi
 	if err != nil {
 		return engine.Contents{}, err
 	}
-	c := engine.Contents{Stored: func(value string) []string {
+	c := engine.Contents{Composites: d.composites, Stored: func(value string) []string {
 		b, _ := d.stored.Bytes(value) // it was decoded from this charset
 		return []string{b}
 	}}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"snap"
+	"snap/internal/engine"
 	"snap/internal/engine/charset"
 )
 
@@ -31,6 +32,7 @@ type dumpReader struct {
 	lean            bool                                // keep only the entries that locate rows
 	schema          func(kind, name string, sql []byte) // see engine.Plan; may overwrite what is in echo
 	left            *selection                          // entries to remove, also from echo
+	composites      map[[2]string][]engine.Column       // see engine.Contents; set by openDump
 	err             error
 }
 

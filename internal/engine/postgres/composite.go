@@ -1,0 +1,57 @@
+package postgres
+
+import (
+	"strings"
+
+	"snap/internal/engine"
+)
+
+// compositesOf returns the fields of the composite types in a table of contents, by the schema and
+// the name of the type. A type whose definition cannot be read is left out.
+func (d *dumpReader) compositesOf(entries []dumpEntry) map[[2]string][]engine.Column {
+	all := map[[2]string][]engine.Column{}
+	for _, e := range entries {
+		_, body, ok := strings.Cut(e.definition, " AS (\n")
+		if e.desc != "TYPE" || !ok {
+			continue
+		}
+		body, _, ok = strings.Cut(body, "\n);")
+		if fields := fieldsOf(d.stored.Label(body)); ok && len(fields) > 0 {
+			all[[2]string{e.namespace, e.tag}] = fields
+		}
+	}
+	return all
+}
+
+// fieldsOf reads the fields of a composite type as pg_dump writes them, one in each line. It returns
+// nil if a line is not a field.
+func fieldsOf(body string) (fields []engine.Column) {
+	for line := range strings.Lines(body) {
+		name, rest, ok := fieldName(strings.TrimSuffix(strings.TrimSpace(line), ","))
+		typ, _, _ := strings.Cut(rest, " COLLATE ")
+		if !ok || typ == "" {
+			return nil
+		}
+		fields = append(fields, engine.Column{Name: name, Type: typ})
+	}
+	return fields
+}
+
+// fieldName splits a field's name, which may be quoted, from its type.
+func fieldName(line string) (name, rest string, ok bool) {
+	quoted, found := strings.CutPrefix(line, `"`)
+	if !found {
+		return strings.Cut(line, " ")
+	}
+	for {
+		part, after, ok := strings.Cut(quoted, `"`)
+		name += part
+		if !ok {
+			return "", "", false
+		}
+		if quoted, ok = strings.CutPrefix(after, `"`); !ok {
+			return name, strings.TrimSpace(after), true
+		}
+		name += `"`
+	}
+}
