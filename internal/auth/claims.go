@@ -55,8 +55,8 @@ func GroupsFromClaims(claims map[string]any, name string) GroupClaim {
 	}
 	entries, ok := groupEntries(value)
 	if !ok {
-		return GroupClaim{Why: fmt.Sprintf("what the identity provider sent in the claim %q is not a list of groups; ",
-			name) + askForOther}
+		return GroupClaim{Why: fmt.Sprintf("the identity provider sent something else than a list of groups in the "+
+			"claim %q; ", name) + askForOther}
 	}
 	return collect(entries, name)
 }

@@ -10,7 +10,7 @@ import (
 	"snap/api"
 )
 
-// This page has the words in which the command line and the pages describe a card.
+// This file has the words in which the command line and the web pages describe a card.
 
 // Field is a name and a value that describe how a snapshot was made.
 type Field struct{ Name, Value string }

@@ -2,8 +2,8 @@
 // statement (https://github.com/in-toto/attestation, version 1) in a DSSE envelope
 // (https://github.com/secure-systems-lab/dsse), signed with an Ed25519 key.
 //
-// A certificate states who made which file from which, by which rules, and the result of the leak
-// scan. It does not state that the rules were wise.
+// A certificate states who made a file, from which original, by which rules, and the result of the
+// leak scan. It does not state that the rules were wise.
 package certificate
 
 import (

@@ -51,7 +51,7 @@ func (k Private) String() string {
 func ParsePrivate(text string) (Private, error) {
 	seed, err := decode(text, privatePrefix, ed25519.SeedSize)
 	if err != nil {
-		return Private{}, snap.Usage("the signing key is damaged: it is no text such as "+privatePrefix+"...",
+		return Private{}, snap.Usage("the signing key is damaged: it does not look like "+privatePrefix+"...",
 			"restore it, or make a new one with `snapcli keys new`")
 	}
 	return Private{ed25519.NewKeyFromSeed(seed)}, nil
@@ -78,7 +78,7 @@ func (k Public) String() string { return publicPrefix + base64.RawURLEncoding.En
 func ParsePublic(text string) (Public, error) {
 	key, err := decode(text, publicPrefix, ed25519.PublicKeySize)
 	if err != nil {
-		return Public{}, snap.Invalid("that is no public key, which is a text such as "+publicPrefix+"...",
+		return Public{}, snap.Invalid("that is not a public key, which looks like "+publicPrefix+"...",
 			"print one with `snapcli keys export`")
 	}
 	return Public{key}, nil

@@ -37,9 +37,9 @@ expired clones.
       checks:
         - {sql: SELECT count(*) > 1000 FROM customers, expect: true}
 
-A target has one run at a time, also with several agents. A run that was killed
-resumes at its step. Times at which no agent was running are caught up by one
-run. The config file is read again when it changes.`,
+A target has one run at a time, even with several agents. A run that was killed
+resumes at its step. If no agent was running at one or more scheduled times, one
+run makes up for them. The config file is read again when it changes.`,
 		Example: examples("run it in a terminal; docs/agent.md has a systemd unit", "snapcli agent"),
 		Args:    command.RequireKnown,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.serveAgent(cmd.Context()) },

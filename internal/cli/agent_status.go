@@ -44,9 +44,9 @@ func (a *app) agentStatusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [TARGET]",
 		Short: "Show the schedules and their last runs",
-		Long: `Status lists the targets that have a schedule, with their next and their last
-run. With a target it lists that target's runs, newest first, with the problem
-of each one that failed.`,
+		Long: `Status lists the targets that have a schedule, with their next and last runs.
+With a target it lists that target's runs, newest first, with the problem of
+each one that failed.`,
 		Example: examples("all targets", "snapcli agent status", "the last nights of one target",
 			"snapcli agent status shop"),
 		Args:              command.AtMostOneArg("target"),

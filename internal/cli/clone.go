@@ -82,7 +82,8 @@ The URL has no password unless you add --with-password.`,
 				return a.branch(cmd, args, from, o, terminate, secret)
 			}
 			if terminate {
-				return snap.Usage("--terminate is for --from", "omit it, or name the clone to branch with --from")
+				return snap.Usage("--terminate works only with --from",
+					"omit it, or name the clone to branch with --from")
 			}
 			if len(args) == 0 {
 				return snap.Usage("clone needs a target, or a clone to branch", command.UsageHint(cmd))

@@ -26,7 +26,7 @@ func (a *app) clonesListCommand(use string) *cobra.Command {
 		Use:   use,
 		Short: "List the clones",
 		Long: `Lists your clones, oldest first, with their age, expiry, size and current
-connections. Those of ` + "`snapcli run`" + ` and the warm ones are among them.`,
+connections. The list includes clones of ` + "`snapcli run`" + ` and warm ones.`,
 		Example: examples("list them", "snapcli clones", "for a script", "snapcli clones --json"),
 		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

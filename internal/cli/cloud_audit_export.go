@@ -36,7 +36,7 @@ func (a *app) cloudAuditExportCommand() *cobra.Command {
 		Short: "Write lines of the audit log as JSON, one on each line",
 		Long: `Export writes the lines of your organization's audit log, oldest first, each
 exactly as the log's tree holds it. With --follow it waits for new lines, and
-resumes after the service was away.
+resumes after the service was unavailable.
 
 To continue an export, pass the number after the last "seq" in the file as
 --from. The lines can be verified without the service: see docs/audit.md.`,

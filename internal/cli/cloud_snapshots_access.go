@@ -126,7 +126,7 @@ func (a *app) printAccess(then api.AudienceThen) error {
 		return nil
 	}
 	if then.Closed {
-		a.note("%s could be seen by nobody at %s: the organization was closed", then.Snapshot, a.moment(then.At))
+		a.note("nobody could see %s at %s: the organization was closed", then.Snapshot, a.moment(then.At))
 		return nil
 	}
 	a.heading("It can be seen through")

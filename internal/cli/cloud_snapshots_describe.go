@@ -15,8 +15,8 @@ func (a *app) describeCommand() *cobra.Command {
 		Use:   "describe SNAPSHOT-ID",
 		Short: "Write a snapshot's description and labels",
 		Long: `Describe replaces the description and labels of a cloud snapshot. Both are plain
-text, and the search of the listing finds them. A flag that is not given keeps
-what is there; an empty one removes it. Only people of your own organization see
+text, and the search of the listing finds them. An omitted flag keeps the
+current text; an empty one removes it. Only people of your own organization see
 them. The snapshot's owner, and owners and admins of the organization, may
 describe it.`,
 		Example: examples("describe a snapshot",

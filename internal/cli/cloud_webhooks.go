@@ -96,10 +96,11 @@ func (a *app) webhooksAddCommand() *cobra.Command {
 		Short: "Send events to a URL or a mail address",
 		Long: `Add creates a webhook. Its signing secret is shown once, on standard output; the
 receiver uses it to check that a message comes from the service. The events are
-pushed, shared, unshared, pulled and deleted of snapshots, overdue of channels,
-disabled of webhooks, and user.left. Without --events the webhook receives all
-of them. With --format the messages have the form that Slack, Microsoft Teams
-(Workflows) or Discord shows; names in them are never read as markup.
+pushed, shared, unshared, pulled and deleted (of snapshots), overdue (of
+channels), disabled (of webhooks) and user.left. Without --events the webhook
+receives all of them. With --format the messages have the form that Slack,
+Microsoft Teams (Workflows) or Discord shows; names in them are never read as
+markup.
 
 A URL like mailto:ops@example.com sends mail, without a secret, if the service
 has an SMTP server. The address must be at a domain of the organization's people

@@ -16,8 +16,9 @@ func (a *app) keysCommand() *cobra.Command {
 		Long: `A snapshot that is sanitized on a machine with a signing key gets a
 certificate: a signed statement of which original it was made from, by which
 rules, and the result of the leak scan. It does not state that the rules were
-wise. ` + "`snapcli snapshots verify`" + ` checks certificates. Make a key with keys
-new, or set SNAPCLI_SIGNING_KEY to a private key, for example in a CI job.`,
+wise. ` + "`snapcli snapshots verify`" + ` checks certificates. Make a key with
+` + "`snapcli keys new`" + `, or set SNAPCLI_SIGNING_KEY to a private key, for example
+in a CI job.`,
 		Example: examples("make this machine's key", "snapcli keys new --name ci"),
 		Args:    command.RequireKnown,
 	}
@@ -58,9 +59,9 @@ func (a *app) keysNewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new",
 		Short: "Make this machine's signing key",
-		Long: `New makes the key that signs the certificates of snapshots which are sanitized
-on this machine from now on. The private key stays in the data folder. Others
-need the public key, which keys export prints.`,
+		Long: `New makes the key that signs the certificates of snapshots that are sanitized on
+this machine from now on. The private key stays in the data folder. Others need
+the public key, which ` + "`snapcli keys export`" + ` prints.`,
 		Example: examples("make a key", "snapcli keys new --name ci"),
 		Args:    command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -136,8 +137,9 @@ func (a *app) keysExportCommand() *cobra.Command {
 		Use:   "export [KEY]",
 		Short: "Print a public key",
 		Long: `Export prints the public key of this machine, or of the key with the given ID or
-name. Others accept its certificates with keys trust, and an owner or admin
-registers it in the cloud with ` + "`snapcli cloud certificate-keys add`" + `.`,
+name. Others accept its certificates with ` + "`snapcli keys trust`" + `, and an owner or
+admin registers it in the cloud with
+` + "`snapcli cloud certificate-keys add`" + `.`,
 		Example: examples("print this machine's public key", "snapcli keys export"),
 		Args:    command.AtMostOneArg("key"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -164,8 +166,9 @@ func (a *app) keysTrustCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trust PUBLIC-KEY",
 		Short: "Accept certificates of somebody else's key",
-		Long: `Trust makes a public key known on this machine, so that snapshots verify
-accepts its certificates. Ask for the key on another way than the snapshot's.`,
+		Long: `Trust makes a public key known on this machine, so that
+` + "`snapcli snapshots verify`" + ` accepts its certificates. Get the key through another
+channel than the snapshot.`,
 		Example: examples("trust a key",
 			"snapcli keys trust snapkey-11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"),
 		Args: command.ExactArgs("public key"),

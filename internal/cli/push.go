@@ -60,7 +60,7 @@ that is in the cloud already is not sent twice.`,
 	cmd.Flags().BoolVar(&o.Full, "full", false, "send the whole file, and no delta")
 	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeLocal)
 	cmd.Flags().Var(&cardChoice{&o.Card}, "card",
-		"publish the full card, only its tables, or none (default: full, and none of an encrypted snapshot)")
+		"publish the full card, only its tables, or none (default: full; none for an encrypted snapshot)")
 	identityFlag(cmd, &o.Identity)
 	a.jsonFlag(cmd)
 	return cmd
@@ -69,7 +69,7 @@ that is in the cloud already is not sent twice.`,
 // reportChoice returns a function that reports which snapshot a command chose because none was
 // named, and why.
 func (a *app) reportChoice(why string) func(local.Snapshot) {
-	return func(s local.Snapshot) { a.note("taking %s, %s", s.Name, why) }
+	return func(s local.Snapshot) { a.note("using %s, %s", s.Name, why) }
 }
 
 // pushed is the JSON output of push.

@@ -188,7 +188,7 @@ func (a *app) key(ctx context.Context) (byte, error) {
 		return err
 	})(ctx)
 	if err != nil || pressed == interrupt {
-		return 0, &snap.Error{Code: snap.CodeInterrupted, Detail: "the review was left; earlier decisions are saved",
+		return 0, &snap.Error{Code: snap.CodeInterrupted, Detail: "the review was stopped; earlier decisions are saved",
 			Cause: err}
 	}
 	return pressed, nil

@@ -22,7 +22,7 @@ type visit struct {
 	problem *snap.Error // why the form that the page sent failed
 }
 
-// page returns the handler of a section for those whom may lets in.
+// page returns the handler of a section, for the people that may admits.
 func (s *Server) page(p section, may func(snap.Caller) bool) http.HandlerFunc {
 	return s.visited(may, func(v *visit) error {
 		v.section = p
@@ -51,14 +51,14 @@ func (s *Server) again(v *visit, err error) error {
 	return v.section.show(v)
 }
 
-// everybody lets everybody in who is signed in.
+// everybody admits everyone who is signed in.
 func everybody(snap.Caller) bool { return true }
 
-// admins lets owners and admins in.
+// admins admits owners and admins.
 func admins(c snap.Caller) bool { return snap.Allowed(c, snap.ActAdminister, snap.Snapshot{}) == nil }
 
-// visited returns a handler for those whom may lets in. Other people get the answer for an address
-// that does not exist, and people who are signed out are sent to the sign-in page.
+// visited returns a handler for the people that may admits. Other people get the answer for an
+// address that does not exist, and people who are signed out are sent to the sign-in page.
 func (s *Server) visited(may func(snap.Caller) bool, h func(*visit) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v := &visit{w: w, r: r}
@@ -82,7 +82,7 @@ func (s *Server) visited(may func(snap.Caller) bool, h func(*visit) error) http.
 // errNoPage is the error of people who may not see a page.
 var errNoPage = errors.New("the page does not exist for this caller")
 
-// admit sets the caller, who must be a person in a browser whom may lets in.
+// admit sets the caller, who must be a person in a browser that may admits.
 func (s *Server) admit(v *visit, may func(snap.Caller) bool) error {
 	caller, err := s.o.Caller(v.r)
 	if err != nil {

@@ -160,7 +160,7 @@ func (a *Agent) refill(ctx context.Context, d engine.Dump, to database, ready Pr
 	filler, ok := to.engine.(engine.Refiller)
 	if !ok || !ready.Exists {
 		return nil, &snap.Error{Code: snap.CodeNotFound,
-			Detail: fmt.Sprintf("the destination %s does not exist, so that its tables cannot be filled", to.shown),
+			Detail: fmt.Sprintf("the destination %s does not exist, so its tables cannot be filled", to.shown),
 			Hint:   "load the whole snapshot first, without --only"}
 	}
 	dir, done, err := a.workDir()

@@ -535,8 +535,9 @@ func scratchLeft(t *testing.T, url string) (left []string) {
 	defer db.Close() // or the next load finds the destination in use
 	for _, name := range column(t, db, `SELECT datname FROM pg_database WHERE datname LIKE 'snapcli\_%' AND NOT EXISTS
 		(SELECT FROM pg_locks WHERE locktype = 'advisory' AND (classid::bigint << 32 | objid::bigint) = hashtextextended(datname, 0))`) {
-		left = append(left, column(t, db, "SELECT concat_ws(' ', datname, datconnlimit, shobj_description(oid, 'pg_database')) "+
-			"FROM pg_database WHERE datname = $1", name)...)
+		left = append(left, column(t, db,
+			"SELECT concat_ws(' ', datname, datconnlimit, shobj_description(oid, 'pg_database')) "+
+				"FROM pg_database WHERE datname = $1", name)...)
 	}
 	return left
 }

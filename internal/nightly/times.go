@@ -11,8 +11,8 @@ import (
 	"snap"
 )
 
-// Slot is a time on the clock on the wall of a schedule's time zone, such as 2026-11-23T03:17. It
-// identifies a run: each slot has at most one. Slots are compared as text.
+// Slot is a wall-clock time in a schedule's time zone, such as 2026-11-23T03:17. It identifies a
+// run: each slot has at most one. Slots are compared as text.
 type Slot string
 
 const slotForm = "2006-01-02T15:04"
@@ -54,7 +54,7 @@ func Parse(text, zone string) (Times, error) {
 		return Times{}, snap.Usage(fmt.Sprintf("%q is not a schedule with times of day", text), hint)
 	}
 	if spec.Next(time.Unix(0, 0).UTC()).IsZero() {
-		return Times{}, snap.Usage(fmt.Sprintf("the schedule %q never comes", text), hint)
+		return Times{}, snap.Usage(fmt.Sprintf("the schedule %q never occurs", text), hint)
 	}
 	return Times{spec: spec, zone: at}, nil
 }

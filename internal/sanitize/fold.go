@@ -31,7 +31,7 @@ func foldingName(name string) bool {
 }
 
 // folded wraps the mask of a column whose values are compared without case, where other rows depend
-// on the comparison: values that differ only in case get results that do.
+// on the comparison: values that differ only in case get results that differ only in case.
 func folded(mask engine.Mask, rule ColumnRule, c *column) engine.Mask {
 	if !c.folds || !c.linked && !(c.unique && rule.Mask == "key") {
 		return mask

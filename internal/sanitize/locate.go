@@ -78,8 +78,8 @@ func (l *Locator) observeRows(table string, rows map[string]engine.RowMask) map[
 	return observed
 }
 
-// record notes the originals in a masked value. A value that a random mask made of one without the
-// original has it by chance.
+// record notes the originals in a masked value. If a random mask made the value from one without
+// the original, the original is there by chance.
 func (l *Locator) record(label, before, v string) {
 	in := map[string]bool{}
 	l.f.find([]byte(v), len(v), 0, func(at, _ int) {

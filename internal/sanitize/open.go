@@ -188,8 +188,8 @@ func (o *Open) Suits(at int, mask string) error {
 }
 
 // Text returns the rules file with decisions: rules by the number of their column, and the tables
-// whose rows are dropped. Other open columns remain undecided. It fails if the file would then say
-// anything else than it did and these decisions.
+// whose rows are dropped. Other open columns remain undecided. It fails if the file would then
+// differ in anything but these decisions.
 func (o *Open) Text(rules map[int]string, drop map[string]bool) ([]byte, error) {
 	v, err := parseReview(o.path, o.draft)
 	if err != nil {

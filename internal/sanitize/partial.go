@@ -172,14 +172,14 @@ func checkPartial(c ColumnRule) string {
 		return "needs a pattern for the mask replace, and takes none for other masks"
 	}
 	if _, err := regexp.Compile(c.Pattern); err != nil {
-		return fmt.Sprintf("has a pattern that is no regular expression: %v", err)
+		return fmt.Sprintf("has a pattern that is not a regular expression: %v", err)
 	}
 	for _, path := range sortedKeys(c.Paths) {
 		if c.Mask == "json" && slices.Contains(pathOf(path), "") {
-			return fmt.Sprintf("has the path %q, which is none such as $.user.email or items[*].name", path)
+			return fmt.Sprintf("has the path %q, which is not a path such as $.user.email or items[*].name", path)
 		}
 		if c.Mask == "xml" && slices.Contains(xmlPath(path), "") {
-			return fmt.Sprintf("has the path %q, which is none such as person/email or person/@id", path)
+			return fmt.Sprintf("has the path %q, which is not a path such as person/email or person/@id", path)
 		}
 		if c.Paths[path].byRow() || c.Paths[path].Template != "" {
 			return fmt.Sprintf("at %s takes no condition and no template", path)

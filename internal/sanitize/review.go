@@ -147,7 +147,7 @@ func (v *Review) Decide(g Group, rule string) {
 	}
 }
 
-// Text returns the file with the decisions. It fails if that is no rules file any more.
+// Text returns the file with the decisions. It fails if the result is not a valid rules file.
 func (v *Review) Text() ([]byte, error) {
 	text := []byte(strings.Join(v.lines, ""))
 	return text, CheckRules(v.path, text)

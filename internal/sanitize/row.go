@@ -220,7 +220,7 @@ func (c *ColumnRule) checkRowSettings() string {
 		}
 		e, err := schema.ParseExpr(schema.PostgreSQL, c.When)
 		if err != nil || !decidable(e) {
-			return fmt.Sprintf("has the condition %q, which is none such as role <> 'staff' AND age >= 18", c.When)
+			return fmt.Sprintf("has the condition %q, which is not one such as role <> 'staff' AND age >= 18", c.When)
 		}
 		c.parsed = &e
 	}

@@ -81,7 +81,8 @@ type ColumnRule struct {
 	When     string `yaml:"when"`     // a condition; other rows are masked as Else says
 	Else     string `yaml:"else"`
 
-	// ToReferences makes the rule that of the columns that refer to this one, unless they have one.
+	// ToReferences applies the rule also to columns that refer to this one, unless they have their
+	// own.
 	ToReferences bool `yaml:"apply_to_references"`
 
 	parsed *schema.Expr // When

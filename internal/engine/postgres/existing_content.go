@@ -187,7 +187,7 @@ func (c content) requireOwned(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	return &snap.Error{Code: snap.CodeDatabase,
-		Detail: fmt.Sprintf("the %s belongs to %s, so that this user cannot replace it", charset.Readable(what),
+		Detail: fmt.Sprintf("the %s belongs to %s, so this user cannot replace it", charset.Readable(what),
 			charset.Readable(owner)),
 		Hint: "as an administrator, run: " + charset.Readable(statement) + "; nothing was changed"}
 }
