@@ -44,6 +44,7 @@ type Choice struct {
 	g       Graph
 	s       Server
 	d       Dialect
+	counts  map[int]int64 // rows of the tables in the source, as far as they were counted
 }
 
 // Kept returns the temporary table with the keys of the rows that a table keeps, in columns k1, k2
@@ -72,12 +73,11 @@ func chooseOnce(ctx context.Context, g Graph, want engine.Subset, s Server, d Di
 	if err != nil {
 		return nil, err
 	}
-	c := &Choice{Plan: plan, Percent: want.Percent, g: g, s: s, d: d}
+	c := &Choice{Plan: plan, Percent: want.Percent, g: g, s: s, d: d, counts: map[int]int64{}}
 	for _, step := range []func(context.Context) error{
 		c.prepare,
 		func(ctx context.Context) error { return c.start(ctx, want.Percent) },
-		c.down, c.up,
-		func(ctx context.Context) error { return c.fill(ctx, want.Percent) },
+		c.down, c.up, c.fill,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, err
@@ -164,10 +164,22 @@ func (k ForeignKey) join(prefix string) string {
 	return strings.Join(all, " AND ")
 }
 
-// down adds the rows that reference a chosen row, following the plan.
+// down adds the rows that reference a chosen row, following the plan. All rows of a table are there
+// before a key leads away from it.
 func (c *Choice) down(ctx context.Context) error {
+	thinned := map[int]bool{}
+	thin := func(table int) error {
+		if thinned[table] {
+			return nil
+		}
+		thinned[table] = true
+		return c.thin(ctx, table)
+	}
 	for _, i := range c.Plan.Down {
 		k := c.g.Keys[i]
+		if err := thin(k.Parent); err != nil {
+			return err
+		}
 		if err := c.analyze(ctx, "keep", k.Parent); err != nil {
 			return err
 		}
@@ -175,6 +187,11 @@ func (c *Choice) down(ctx context.Context) error {
 			c.key(k.Child, "c."), c.temp("keep", k.Parent), k.ParentFrom, c.Match(k.Parent, "p.", "k."), k.ChildFrom,
 			k.join("c."))
 		if err := c.s.Insert(ctx, c.temp("keep", k.Child), rows); err != nil {
+			return err
+		}
+	}
+	for i := range c.g.Tables {
+		if err := thin(i); err != nil {
 			return err
 		}
 	}
@@ -306,8 +323,12 @@ func (c *Choice) addRound(ctx context.Context, table int) (int64, error) {
 
 // Rows returns how many rows a table keeps and how many it has.
 func (c *Choice) Rows(ctx context.Context, table int) (kept, of int64, err error) {
-	if of, err = c.s.Count(ctx, "SELECT count(*) FROM "+c.g.Tables[table].From); err != nil {
-		return 0, 0, err
+	of, counted := c.counts[table]
+	if !counted {
+		if of, err = c.s.Count(ctx, "SELECT count(*) FROM "+c.g.Tables[table].From); err != nil {
+			return 0, 0, err
+		}
+		c.counts[table] = of
 	}
 	if c.Plan.Whole[table] {
 		return of, of, nil

@@ -3,6 +3,7 @@ package subset
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -48,19 +49,61 @@ func (c *Choice) referenced(k ForeignKey) string {
 		strings.Join(same, " AND "))
 }
 
-// fill adds rows to the tables that only references reach, until each has the percentage of its
-// rows. It begins with the tables that reference others of them, because their rows bring rows of
-// those.
-func (c *Choice) fill(ctx context.Context, percent float64) error {
+// The share of a table may be off by this much before rows are added or taken away. Rows that the
+// selection brought together are separated only beyond that.
+const (
+	fewest = 0.9
+	most   = 1.25
+)
+
+// target returns the number of rows that a table has by its share, at least 1 unless it is empty.
+func (c *Choice) target(ctx context.Context, table int) (target, kept int64, err error) {
+	kept, of, err := c.Rows(ctx, table)
+	return int64(math.Ceil(c.Percent / 100 * float64(of))), kept, err
+}
+
+// thin takes rows away from a table that the selection reached from several sides, or from rows that
+// are referenced more often than others. It runs before any row is kept because of a reference.
+func (c *Choice) thin(ctx context.Context, table int) error {
+	if !c.Plan.Shared[table] {
+		return nil
+	}
+	target, kept, err := c.target(ctx, table)
+	if err != nil || float64(kept) <= most*float64(target) {
+		return err
+	}
+	keep, next := c.temp("keep", table), c.temp("next", table)
+	rows := fmt.Sprintf("SELECT %s FROM %s k JOIN %s o ON %s ORDER BY %s LIMIT %d", c.key(table, "o."), keep,
+		c.g.Tables[table].From, c.Match(table, "o.", "k."), c.order(table), target)
+	if err := c.s.Insert(ctx, next, rows); err != nil {
+		return err
+	}
+	for _, statement := range []string{fmt.Sprintf(c.d.Empty, keep), "INSERT INTO " + keep + " SELECT * FROM " + next,
+		fmt.Sprintf(c.d.Empty, next)} {
+		if err := c.execute(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// order is the order in which rows of a table, o, are chosen for its share.
+func (c *Choice) order(table int) string {
+	return c.g.Tables[table].Share("o.") + ", " + c.key(table, "o.")
+}
+
+// fill adds rows to the tables that have fewer than their share. It begins with the tables that
+// reference others, because their rows bring rows of those.
+func (c *Choice) fill(ctx context.Context) error {
 	for _, ring := range c.Plan.Fill {
-		missing := make([]float64, len(ring))
+		missing := make([]int64, len(ring))
 		for n, i := range ring {
-			kept, of, err := c.Rows(ctx, i)
+			target, kept, err := c.target(ctx, i)
 			if err != nil {
 				return err
 			}
-			if kept < of {
-				missing[n] = (percent/100*float64(of) - float64(kept)) / float64(of-kept)
+			if c.Percent == 100 || float64(kept) < fewest*float64(target) {
+				missing[n] = target - kept
 			}
 		}
 		fresh := map[int]bool{}
@@ -68,22 +111,26 @@ func (c *Choice) fill(ctx context.Context, percent float64) error {
 			if missing[n] <= 0 {
 				continue
 			}
-			rows := fmt.Sprintf("SELECT %s FROM %s WHERE %s", c.key(i, ""), c.g.Tables[i].From, c.share(i, "",
-				missing[n]))
-			if err := c.s.Insert(ctx, c.temp("next", i), rows); err != nil {
-				return err
-			}
-			added, err := c.addRound(ctx, i)
+			added, err := c.add(ctx, i, missing[n])
 			if err != nil {
 				return err
 			}
-			if added > 0 {
-				fresh[i] = true
-			}
+			fresh[i] = added > 0
 		}
 		if err := c.upFrom(ctx, fresh); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// add keeps a number of rows more of a table.
+func (c *Choice) add(ctx context.Context, table int, number int64) (added int64, err error) {
+	rows := fmt.Sprintf("SELECT %s FROM %s o WHERE NOT EXISTS (SELECT 1 FROM %s k WHERE %s) ORDER BY %s LIMIT %d",
+		c.key(table, "o."), c.g.Tables[table].From, c.temp("keep", table), c.Match(table, "o.", "k."), c.order(table),
+		number)
+	if err := c.s.Insert(ctx, c.temp("next", table), rows); err != nil {
+		return 0, err
+	}
+	return c.addRound(ctx, table)
 }

@@ -16,8 +16,11 @@
 //     rows that reference those are not.
 //  4. Tables that no foreign key connects with one that has a condition are
 //     kept whole, or are subject to the percentage if there is one.
-//  5. A table that is subject to the percentage and reached only by rule 3 gets
-//     more rows until it has its share. So 100 percent is every row.
+//  5. Each table that is subject to the percentage has about its share. Where
+//     rule 2 chooses clearly more rows, some are taken away before their
+//     references are followed. Where rules 1 to 3 choose clearly fewer, more are
+//     added, with the rows that they reference. So only references lead to more
+//     rows than the share, and 100 percent is every row.
 //
 // Rows are chosen on the server, in temporary tables, in the transaction of the dump: memory use on
 // this machine does not grow with their number.
@@ -71,7 +74,8 @@ type Plan struct {
 	Where   []string // by table: the condition for its starting rows
 	Percent []bool   // by table: a percentage of its rows are starting rows
 	Below   []bool   // by table: a percentage of the rows that Down cannot reach are starting rows
-	Fill    [][]int  // tables that get more rows at the end, by cycle, referencing tables first
+	Shared  []bool   // by table: the percentage decides how many rows it has
+	Fill    [][]int  // the shared tables by cycle, referencing tables first
 	Down    []int    // foreign keys to follow down, each once, in this order
 	Start   []string // the tables whose rows are selected first
 }
@@ -79,7 +83,8 @@ type Plan struct {
 // Make plans a subset. A condition on a table that does not exist is an error of code usage.
 func Make(g Graph, want engine.Subset) (Plan, error) {
 	n := len(g.Tables)
-	p := Plan{Whole: make([]bool, n), Where: make([]string, n), Percent: make([]bool, n), Below: make([]bool, n)}
+	p := Plan{Whole: make([]bool, n), Where: make([]string, n), Percent: make([]bool, n), Below: make([]bool, n),
+		Shared: make([]bool, n)}
 	if !(want.Percent >= 0 && want.Percent <= 100) {
 		return p, snap.Usage(fmt.Sprintf("a subset cannot have %v percent of the rows", want.Percent),
 			"give a number above 0 and up to 100")
@@ -122,22 +127,16 @@ func Make(g Graph, want engine.Subset) (Plan, error) {
 	return p, nil
 }
 
-// fill decides how the tables that are subject to the percentage, and are not among the starting
-// tables, get their share.
+// fill decides how the tables that are subject to the percentage get their share.
 func (p *Plan) fill(g Graph, w *web, shared []int) {
-	reached := map[int]bool{}
-	for _, i := range p.Down {
-		reached[g.Keys[i].Child] = true
-	}
 	byRing := map[int][]int{}
 	for _, i := range shared {
-		switch {
-		case p.Percent[i]:
-		case reached[i]:
-			p.Below[i] = true
-		default:
-			byRing[w.ring[i]] = append(byRing[w.ring[i]], i)
-		}
+		p.Shared[i] = true
+		byRing[w.ring[i]] = append(byRing[w.ring[i]], i)
+	}
+	for _, i := range p.Down {
+		child := g.Keys[i].Child
+		p.Below[child] = p.Shared[child] && !p.Percent[child]
 	}
 	for _, ring := range slices.Backward(slices.Sorted(maps.Keys(byRing))) {
 		p.Fill = append(p.Fill, byRing[ring])

@@ -3,6 +3,7 @@ package subsettest
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 )
 
@@ -11,21 +12,9 @@ func Expect(m Model, a Ask) [][]string {
 	r := newRules(m, a)
 	follow := r.followed()
 	chosen := r.rows(m, a, follow)
-	for changed := true; changed; { // down
-		changed = false
-		for i, t := range m.Tables {
-			for row := range t.Rows {
-				for f, ref := range t.Refs {
-					to := t.Rows[row].To[f]
-					if !chosen[i][row] && follow(i, ref.Parent) && to >= 0 && chosen[ref.Parent][to] {
-						chosen[i][row], changed = true, true
-					}
-				}
-			}
-		}
-	}
+	r.down(m, a, follow, chosen)
 	up(m, chosen)
-	r.fill(m, a, follow, chosen)
+	r.fill(m, a, chosen)
 	kept := make([][]string, len(m.Tables))
 	for i, t := range m.Tables {
 		for row := range t.Rows {
@@ -55,12 +44,70 @@ func up(m Model, chosen [][]bool) {
 	}
 }
 
-// fill marks more rows of the tables that only references reach, until each has the percentage.
-func (r *rules) fill(m Model, a Ask, follow func(child, parent int) bool, chosen [][]bool) {
+// down marks the rows that reference a marked row, table by table, and unmarks rows of a table that has
+// clearly more than the percentage.
+func (r *rules) down(m Model, a Ask, follow func(child, parent int) bool, chosen [][]bool) {
+	done := make([]bool, r.n)
+	for range r.n {
+		for i, t := range m.Tables {
+			waits := done[i]
+			for _, ref := range t.Refs {
+				waits = waits || follow(i, ref.Parent) && !done[ref.Parent]
+			}
+			if waits {
+				continue
+			}
+			done[i] = true
+			for row := range t.Rows {
+				for f, ref := range t.Refs {
+					to := t.Rows[row].To[f]
+					chosen[i][row] = chosen[i][row] || follow(i, ref.Parent) && to >= 0 && chosen[ref.Parent][to]
+				}
+			}
+			kept, target := r.share(a, chosen[i])
+			if r.shares(i, a) && float64(kept) > 1.25*float64(target) {
+				t.mark(chosen[i], kept-target, true)
+			}
+		}
+	}
+}
+
+// shares reports whether the percentage decides about a table.
+func (r *rules) shares(i int, a Ask) bool { return a.Percent > 0 && !r.conditioned(i, a) }
+
+// share counts the marked rows, and the rows of the percentage.
+func (r *rules) share(a Ask, rows []bool) (kept, target int) {
+	for _, is := range rows {
+		if is {
+			kept++
+		}
+	}
+	return kept, int(math.Ceil(a.Percent / 100 * float64(len(rows))))
+}
+
+// mark changes a number of rows from marked to unmarked, the last by their hashes, or the other way, the
+// first.
+func (t Table) mark(rows []bool, number int, marked bool) {
+	var all []int
+	for row, is := range rows {
+		if is == marked {
+			all = append(all, row)
+		}
+	}
+	slices.SortFunc(all, func(x, y int) int { return cmp.Compare(t.hash(x), t.hash(y)) })
+	if marked {
+		slices.Reverse(all)
+	}
+	for _, row := range all[:number] {
+		rows[row] = !marked
+	}
+}
+
+// fill marks more rows of the tables that have clearly fewer than the percentage.
+func (r *rules) fill(m Model, a Ask, chosen [][]bool) {
 	todo := map[int]bool{}
-	for i, t := range m.Tables {
-		below := slices.ContainsFunc(t.Refs, func(ref Ref) bool { return follow(i, ref.Parent) })
-		if r.begin[i] == 0 && a.Percent > 0 && !r.conditioned(i, a) && !below {
+	for i := range m.Tables {
+		if r.shares(i, a) {
 			todo[i] = true
 		}
 	}
@@ -76,20 +123,11 @@ func (r *rules) fill(m Model, a Ask, follow func(child, parent int) bool, chosen
 				break
 			}
 		}
-		missing := map[int]float64{}
 		for _, i := range cycle {
 			delete(todo, i)
-			kept, of := 0, len(chosen[i])
-			for _, is := range chosen[i] {
-				if is {
-					kept++
-				}
-			}
-			missing[i] = 100 * (a.Percent/100*float64(of) - float64(kept)) / float64(max(of-kept, 1))
-		}
-		for _, i := range cycle {
-			for row := range chosen[i] {
-				chosen[i][row] = chosen[i][row] || m.Tables[i].shared(row, missing[i])
+			kept, target := r.share(a, chosen[i])
+			if a.Percent == 100 || float64(kept) < 0.9*float64(target) {
+				m.Tables[i].mark(chosen[i], target-kept, false)
 			}
 		}
 		up(m, chosen)

@@ -168,6 +168,11 @@ func (m Model) values(t Table, r int) []string {
 
 // shared reports whether a percentage chooses a row.
 func (t Table) shared(row int, percent float64) bool {
+	return float64(t.hash(row)) < percent/100*(1<<32)
+}
+
+// hash is the number that decides about a row's share.
+func (t Table) hash(row int) uint32 {
 	sum := sha256.Sum256([]byte(strings.Join(t.key(row), "\x1f")))
-	return float64(binary.BigEndian.Uint32(sum[:4])) < percent/100*(1<<32)
+	return binary.BigEndian.Uint32(sum[:4])
 }
