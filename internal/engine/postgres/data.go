@@ -138,9 +138,9 @@ func (s *scratch) dataFailure(b *block, err error) error {
 
 // useList writes pg_restore's list of entries to restore, without the data. Each line begins with
 // the number of an entry.
-func useList(dir string, l *layout) (path string, err error) {
+func useList(dir string, entries []int) (path string, err error) {
 	var text strings.Builder
-	for _, id := range l.others {
+	for _, id := range entries {
 		fmt.Fprintf(&text, "%d;\n", id)
 	}
 	file, err := os.CreateTemp(dir, "restore-*.list")

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"slices"
 	"strings"
 
 	"snap/internal/engine"
@@ -12,6 +13,8 @@ type layout struct {
 	setup  []string       // statements for every session that loads: encoding, search path
 	tables map[int]*block // the data of tables, by the number of the entry
 	others []int          // the entries without the data of tables, in order
+
+	indexes, attached []int // entries that make and attach indexes, if indexes are attached at two levels
 
 	outer map[int]string // entries of schemas as SCHEMA and name, and comments as comment:, kind and name
 
@@ -107,7 +110,68 @@ func layoutOf(entries []dumpEntry) *layout {
 		}
 		l.others = append(l.others, e.id)
 	}
+	if deepIndexes(entries) {
+		for _, e := range entries {
+			switch e.desc {
+			case "INDEX", "CONSTRAINT":
+				l.indexes = append(l.indexes, e.id)
+			case "INDEX ATTACH":
+				l.attached = append(l.attached, e.id)
+			}
+		}
+	}
 	return l
+}
+
+// deepIndexes reports whether an index that is attached to another one has indexes attached to it.
+func deepIndexes(entries []dumpEntry) bool {
+	parents, children := map[string]bool{}, map[string]bool{}
+	for _, e := range entries {
+		if e.desc != "INDEX ATTACH" {
+			continue
+		}
+		parent, child, _ := strings.Cut(strings.TrimSpace(e.definition), " ATTACH PARTITION ")
+		parents[strings.TrimPrefix(parent, "ALTER INDEX ")] = true
+		children[strings.TrimSuffix(child, ";")] = true
+	}
+	for parent := range parents {
+		if children[parent] {
+			return true
+		}
+	}
+	return false
+}
+
+// step is entries that pg_restore restores with a number of connections.
+type step struct {
+	entries []int
+	jobs    int
+}
+
+// steps returns the steps after the rows have been loaded. An index is valid once all partitions have
+// been attached to it, and the server finds that out when it attaches the last one. Two connections that
+// attach indexes of two levels at once do not see each other's, so that the index at the top would stay
+// invalid, and foreign keys to it would fail.
+func (l *layout) steps(jobs int) []step {
+	if len(l.attached) == 0 || jobs == 1 {
+		return []step{{l.others, jobs}}
+	}
+	early := map[int]bool{}
+	for _, id := range slices.Concat(l.indexes, l.attached) {
+		early[id] = true
+	}
+	var indexes, attached, rest []int // without those that the load skips
+	for _, id := range l.others {
+		switch {
+		case slices.Contains(l.attached, id):
+			attached = append(attached, id)
+		case early[id]:
+			indexes = append(indexes, id)
+		default:
+			rest = append(rest, id)
+		}
+	}
+	return []step{{indexes, jobs}, {attached, 1}, {rest, jobs}}
 }
 
 // computedFrom returns the table of an index with expressions, as it is written there:

@@ -460,3 +460,39 @@ func TestPasswordIsNoArgument(t *testing.T) {
 		}
 	}
 }
+
+// Indexes of tables with partitions of partitions are valid after each load, whatever the connections
+// do at once.
+func TestIndexesOfDeepPartitions(t *testing.T) {
+	t.Parallel()
+	from, to := servertest.Postgres(t), servertest.Postgres(t)
+	const text = `CREATE TABLE event (id int, at int, PRIMARY KEY (id, at)) PARTITION BY RANGE (at);
+		CREATE TABLE event_old PARTITION OF event FOR VALUES FROM (MINVALUE) TO (10);
+		CREATE TABLE event_mid PARTITION OF event FOR VALUES FROM (10) TO (20) PARTITION BY HASH (id);
+		CREATE TABLE event_mid_0 PARTITION OF event_mid FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+		CREATE TABLE event_mid_1 PARTITION OF event_mid FOR VALUES WITH (MODULUS 2, REMAINDER 1);
+		CREATE TABLE event_rest PARTITION OF event DEFAULT;
+		CREATE TABLE detail (id int, at int, FOREIGN KEY (id, at) REFERENCES event);
+		INSERT INTO event SELECT n, n FROM generate_series(1, 30) n; INSERT INTO detail SELECT * FROM event`
+	execute(t, from, text)
+	var b bytes.Buffer
+	info, err := Engine{}.Dump(t.Context(), from, &b, engine.Options{Jobs: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := range 12 {
+		d := engine.Dump{Info: info, Open: func() (io.ReadCloser, error) {
+			return io.NopCloser(bytes.NewReader(b.Bytes())), nil
+		}}
+		s, err := Engine{}.Restore(t.Context(), to, d, engine.Options{Jobs: 2, TempDir: t.TempDir()})
+		if err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		if err := s.Swap(t.Context(), true); err != nil {
+			t.Fatal(err)
+		}
+		if got := texts(t, to, "SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid"); len(got) > 0 {
+			t.Errorf("round %d: invalid indexes: %v", round, got)
+		}
+	}
+}

@@ -179,17 +179,11 @@ func (s *scratch) parts(ctx context.Context, run restoring, u *unpacking) (map[[
 	if s.into != nil {
 		s.into.skip(u.layout)
 	}
-	list, err := useList(s.o.TempDir, u.layout)
-	if err != nil {
-		return nil, err
-	}
-	defer os.Remove(list)
-	definitions := run
-	definitions.jobs = 1 // pg_restore creates them one after the other anyway
 	if err := s.makeExtensions(ctx, u); err != nil {
 		return nil, err
 	}
-	if err := s.restore(ctx, definitions, "--section=pre-data", "--use-list="+list); err != nil {
+	// pg_restore creates the definitions one after the other anyway.
+	if err := s.entries(ctx, run, step{u.layout.others, 1}, "--section=pre-data"); err != nil {
 		return nil, err
 	}
 	ahead := newAnalysis(len(u.layout.tables))
@@ -201,7 +195,23 @@ func (s *scratch) parts(ctx context.Context, run restoring, u *unpacking) (map[[
 	if err != nil {
 		return nil, err
 	}
-	return counts, s.restore(ctx, run, "--section=data", "--section=post-data", "--use-list="+list)
+	for _, at := range u.layout.steps(run.jobs) {
+		if err := s.entries(ctx, run, at, "--section=data", "--section=post-data"); err != nil {
+			return nil, err
+		}
+	}
+	return counts, nil
+}
+
+// entries restores some entries of the dump.
+func (s *scratch) entries(ctx context.Context, run restoring, at step, sections ...string) error {
+	list, err := useList(s.o.TempDir, at.entries)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(list)
+	run.jobs = at.jobs
+	return s.restore(ctx, run, append(sections, "--use-list="+list)...)
 }
 
 func randomName(prefix string) string {
