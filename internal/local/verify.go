@@ -18,8 +18,9 @@ type Verified struct {
 }
 
 // Verify reads the whole file and checks every checksum: those inside it, and the one recorded when
-// it was built or pulled. The content of an encrypted file is checked if one of the given
-// identities, or of the configuration's, decrypts it. A certificate is checked too.
+// it was built or pulled. Then it reads the definitions and all rows as a load does. The content of an
+// encrypted file is checked if one of the given identities, or of the configuration's, decrypts it. A
+// certificate is checked too.
 func (a *Agent) Verify(ctx context.Context, name string, p Progress, identity ...string) (Verified, error) {
 	s, err := a.Snapshot(name)
 	if err != nil {
@@ -38,6 +39,9 @@ func (a *Agent) Verify(ctx context.Context, name string, p Progress, identity ..
 		err = verifyFile(ctx, r, s, p)
 	}
 	v := Verified{Manifest: r.Manifest(), Encrypted: r.Encrypted(), Inside: !r.Locked()}
+	if err == nil && v.Inside {
+		err = a.reread(ctx, r, s, true)
+	}
 	if err == nil {
 		v.Certificate, err = a.checkCertificate(s, v)
 	}

@@ -109,6 +109,9 @@ func (a *Agent) writeSnapshot(d draft, dump func(io.Writer) (engine.Info, error)
 	if s.Certificate, err = a.certify(s, d); err != nil {
 		return Snapshot{}, err
 	}
+	if err := a.readBack(s, f.path+partSuffix); err != nil {
+		return Snapshot{}, err
+	}
 	s, err = a.admit(s, f.path+partSuffix, func(*archive.Reader) (*delta.Sketch, error) { return sketch, nil })
 	if err == nil { // with its record written, the file is listed as soon as it has its name
 		err = diskError(f.keep(), "write the snapshot")

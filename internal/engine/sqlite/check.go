@@ -59,7 +59,7 @@ func (s *scratch) check(ctx context.Context, checks []string) error {
 
 // checker runs checks on a connection of its own until none are left.
 func (s *scratch) checker(ctx context.Context, left <-chan string) error {
-	db, err := s.open(ctx, "rw", fewPages)
+	db, err := s.open(ctx, cmp.Or(s.mode, "rw"), fewPages)
 	if err != nil {
 		return err
 	}

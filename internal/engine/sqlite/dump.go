@@ -4,9 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"snap"
 	"snap/internal/engine"
@@ -28,7 +32,39 @@ func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Opti
 	if !file.Mode().IsRegular() {
 		return engine.Info{}, snap.Usage(fmt.Sprintf("%s is not a file", path), "use sqlite:///path/to/file")
 	}
-	return (&scratch{path: path, o: o}).dump(ctx, w)
+	s := &scratch{path: path, o: o}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return s.checkSource(ctx) })
+	var info engine.Info
+	g.Go(func() (err error) {
+		info, err = s.dump(ctx, w)
+		return err
+	})
+	return info, g.Wait()
+}
+
+// checkSource runs the checks of a load on the database itself, so that no build succeeds whose snapshot
+// a load refuses.
+func (s *scratch) checkSource(ctx context.Context) error {
+	db, err := s.open(ctx, "ro", fewPages)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	checks, err := s.checks(ctx, db, engine.Info{})
+	if err == nil {
+		err = (&scratch{path: s.path, o: s.o, mode: "ro"}).check(ctx, checks)
+	}
+	var wrong *snap.Error
+	if errors.As(err, &wrong) && wrong.Code == snap.CodeCorrupt {
+		said := *wrong
+		said.Detail = strings.Replace(wrong.Detail, "the database in the snapshot is damaged",
+			"the database is damaged, so that a snapshot of it could not be loaded", 1)
+		said.Hint = "see what `PRAGMA integrity_check` reports; REINDEX repairs an index, and .recover of the " +
+			"sqlite3 shell rescues rows"
+		return &said
+	}
+	return failure(s.path, err)
 }
 
 // dump writes the whole file in one read transaction.

@@ -41,7 +41,8 @@ type scratch struct {
 	path  string // of the scratch file; "" after the swap
 	o     engine.Options
 
-	passing bool // it never replaces a database, so it need not survive a power failure
+	passing bool   // it never replaces a database, so it need not survive a power failure
+	mode    string // in which checks open the file; "" is "rw"
 	trust   engine.Trust
 	lock    *flock.Flock // marks the file as in use
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -404,5 +405,44 @@ func TestPath(t *testing.T) {
 	}
 	if got, err := Path(URLOf("/tmp/ä b?#%.db")); err != nil || got != "/tmp/ä b?#%.db" {
 		t.Errorf("URLOf and back: %q, %v", got, err)
+	}
+}
+
+// A damaged database is not built, because a load refuses its snapshot.
+func TestDamagedSourceIsNotBuilt(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "source.db")
+	makeDB(t, path, checkedSchema)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(5, 6))
+	refused := 0
+	for round := range 40 {
+		wrong := slices.Clone(text)
+		for range r.IntN(3) {
+			wrong[100+r.IntN(len(wrong)-100)] ^= byte(1 << r.IntN(8))
+		}
+		if err := os.WriteFile(path, wrong, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var dump bytes.Buffer
+		info, err := Engine{}.Dump(t.Context(), "sqlite://"+path, &dump, engine.Options{Jobs: 2})
+		if err != nil {
+			refused++
+			continue
+		}
+		to := "sqlite://" + filepath.Join(t.TempDir(), "to.db")
+		s, err := Engine{}.Restore(t.Context(), to, engine.Dump{Info: info, Open: func() (io.ReadCloser, error) {
+			return io.NopCloser(bytes.NewReader(dump.Bytes())), nil
+		}}, engine.Options{Jobs: 2, TempDir: t.TempDir()})
+		if err != nil {
+			t.Fatalf("round %d: built, but not loaded: %v", round, err)
+		}
+		_ = s.Drop(t.Context())
+	}
+	if refused == 0 || refused == 40 {
+		t.Errorf("%d of 40 were refused", refused)
 	}
 }
