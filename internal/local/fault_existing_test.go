@@ -5,10 +5,13 @@ package local
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"snap/internal/engine"
+	"snap/internal/servertest"
 )
 
 // Killed at many points, a load into an existing database leaves the old content or the new one,
@@ -102,4 +105,76 @@ func TestPostgresLoadInPlaceKilled(t *testing.T) {
 	}
 	wholePostgres(t, to, "the next load")
 	nothingOfALoad(t, to)
+}
+
+// The same holds for MySQL and MariaDB.
+func TestMySQLLoadInPlaceKilled(t *testing.T) {
+	t.Parallel()
+	for _, server := range servertest.MySQLServers() {
+		t.Run(server, func(t *testing.T) {
+			t.Parallel()
+			s, destination, name := mySQLShop(t, servertest.MySQL(t, server), servertest.MySQL(t, server))
+			env := fmt.Sprintf("%s=%d", childInto, engine.InPlace)
+			marked := 0
+			for lines := range s.steps(t, "load", env) {
+				oldMySQL(t, destination, name)
+				s.killedAt(t, "load", lines+1, 0, env)
+				var unfinished int
+				if err := destination.QueryRow("SELECT count(*) FROM information_schema.tables WHERE table_schema = ? "+
+					"AND table_name = ?", name, engine.Unfinished).Scan(&unfinished); err != nil {
+					t.Fatal(err)
+				}
+				if unfinished == 0 {
+					wholeMySQL(t, destination, name, fmt.Sprintf("killed after %d lines", lines+1))
+					continue
+				}
+				marked++
+				info, err := s.Preflight(t.Context(), shopTarget, LoadOptions{})
+				if err != nil || len(info.Warnings) != 1 || info.Warnings[0] != engine.UnfinishedWarning {
+					t.Errorf("%q, %v", info.Warnings, err)
+				}
+			}
+			if marked == 0 {
+				t.Error("no load was killed while it filled the database")
+			}
+			if _, err := s.Load(t.Context(), shopTarget, LoadOptions{Into: engine.InPlace}, nil); err != nil {
+				t.Fatal(err)
+			}
+			wholeMySQL(t, destination, name, "the next load")
+			if left := mySQLLeft(t, destination); left != 0 {
+				t.Errorf("%d databases are left behind", left)
+			}
+		})
+	}
+}
+
+// SQL after a load into an existing database cannot end the transaction: a COMMIT or ROLLBACK in it
+// changes nothing, in whichever form.
+func TestPostgresAfterLoadEndsTheTransaction(t *testing.T) {
+	t.Parallel()
+	to := servertest.Postgres(t)
+	s, _ := pgServer{}.built(t, to)
+	path := filepath.Join(t.TempDir(), "fix.sql")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Set("targets."+shopTarget+".after_load", path); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"COMMIT", "SELECT 1; commit; SELECT 2", "END; BEGIN", "ROLLBACK", "ABORT; BEGIN",
+		"COMMIT AND CHAIN", "ROLLBACK AND CHAIN", "PREPARE TRANSACTION 'x'", "DO $$ BEGIN COMMIT; END $$",
+		"SET CONSTRAINTS ALL DEFERRED; COMMIT; BEGIN", "SAVEPOINT a; ROLLBACK TO a; COMMIT"} {
+		oldPostgres(t, to)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Load(t.Context(), shopTarget, LoadOptions{Into: engine.Existing}, nil); err == nil {
+			t.Errorf("%s: the load succeeded", text)
+		}
+		if n := one(t, to, "SELECT count(*) FROM pg_class WHERE relname = 'old' AND relkind = 'r'"); n != 1 {
+			t.Errorf("%s: the old content is gone", text)
+		}
+		wholePostgres(t, to, text)
+		nothingOfALoad(t, to)
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"snap"
+	"snap/internal/engine"
 )
 
 // nothingHalf fails unless every listed snapshot is good.
@@ -231,6 +232,12 @@ func TestPostgresFullDisk(t *testing.T) {
 			t.Errorf("the server's disk is full: %s: %v", snap.CodeOf(err), err)
 		}
 		wholePostgres(t, to, "after the server's disk was full")
+		_, err = s.Load(t.Context(), shopTarget, LoadOptions{Into: engine.Existing}, nil)
+		if snap.CodeOf(err) != snap.CodeStorageFull || !strings.Contains(err.Error(), "server") {
+			t.Errorf("the server's disk is full, into the existing database: %s: %v", snap.CodeOf(err), err)
+		}
+		wholePostgres(t, to, "after the server's disk was full, into the existing database")
+		nothingOfALoad(t, to)
 
 		s.data = filepath.Join(smallDisk(t, 100<<10), "data")
 		if _, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil); snap.CodeOf(err) != snap.CodeStorageFull {
