@@ -59,14 +59,14 @@ func BenchmarkDiff(b *testing.B) {
 	}
 	for b.Loop() {
 		for range fromEnv("SNAP_BENCH_ROUNDS", 3) {
-			p.measure("read and verify", func() {
+			p.measure(b, "read and verify", func() {
 				for _, s := range all {
 					if _, err := p.Verify(b.Context(), s.Name, nil); err != nil {
 						b.Fatal(err)
 					}
 				}
 			})
-			p.measure("diff", func() { p.act(b, "diff", "") })
+			p.measure(b, "diff", func() { p.act(b, "diff", "") })
 		}
 	}
 	for name, took := range p.took {

@@ -55,11 +55,11 @@ func (p *peerBench) against(b *testing.B, step, command string, programs ...stri
 func (p *peerBench) run(b *testing.B) {
 	for b.Loop() {
 		for range fromEnv("SNAP_BENCH_ROUNDS", 3) {
-			p.measure("build", func() { p.bytes["build"] = p.act(b, "build", "").Size })
+			p.measure(b, "build", func() { p.bytes["build"] = p.act(b, "build", "").Size })
 			p.peers(b, "build/")
-			p.measure("load", func() { p.act(b, "load", "") }) // the peers load this snapshot, not the sanitized one
+			p.measure(b, "load", func() { p.act(b, "load", "") }) // the peers load this snapshot, not the sanitized one
 			p.peers(b, "load/")
-			p.measure("sanitize", func() { p.act(b, "sanitize", p.rules) })
+			p.measure(b, "sanitize", func() { p.act(b, "sanitize", p.rules) })
 			all, err := p.Snapshots(shopTarget)
 			if err != nil {
 				b.Fatal(err)
@@ -91,7 +91,7 @@ func (p *peerBench) peers(b *testing.B, of string) {
 		if !strings.HasPrefix(step, of) {
 			continue
 		}
-		p.measure(step, func() {
+		p.measure(b, step, func() {
 			if out, err := exec.Command("bash", "-ec", "set -o pipefail; "+p.on[step]).CombinedOutput(); err != nil {
 				b.Fatalf("%s: %v\n%s", step, err, out)
 			}

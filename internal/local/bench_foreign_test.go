@@ -76,8 +76,8 @@ func postmaster(b *testing.B, url string) string {
 }
 
 func benchForeign(b *testing.B, from, to, server string) {
-	p := pgBench{shop: newShop(b), from: from, to: to, took: map[string]time.Duration{}, bytes: map[string]int64{},
-		peak: map[string]int64{}}
+	p := pgBench{shop: newShop(b), from: from, to: to, took: map[string]time.Duration{},
+		bytes: map[string]int64{}, peak: map[string]int64{}}
 	if err := p.AddTarget(Target{Name: shopTarget, Source: from, Destination: to}); err != nil {
 		b.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func benchForeign(b *testing.B, from, to, server string) {
 					b.Fatal(err)
 				}
 				before := processorOf(b, server)
-				p.measure(string(origin), func() {
+				p.measure(b, string(origin), func() {
 					load := p.child(b, "load", childQuiet+"=yes")
 					if out, err := load.CombinedOutput(); err != nil {
 						b.Fatalf("load: %v\n%s", err, out)

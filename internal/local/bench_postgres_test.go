@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -66,6 +67,8 @@ type pgBench struct {
 	shop
 	from, to string
 	took     map[string]time.Duration
+	used     map[string]time.Duration // processor time, of the server too
+	server   string                   // the process that all processes of the server are children of
 	bytes    map[string]int64
 	peak     map[string]int64
 	serial   int
@@ -73,7 +76,7 @@ type pgBench struct {
 
 func benchPostgres(b *testing.B, from, rules string) {
 	p := pgBench{shop: newShop(b), from: from, to: servertest.Postgres(b), took: map[string]time.Duration{},
-		bytes: map[string]int64{}, peak: map[string]int64{}}
+		server: postmaster(b, from), bytes: map[string]int64{}, peak: map[string]int64{}}
 	rulesFile := filepath.Join(p.dir, "rules.yaml")
 	if err := os.WriteFile(rulesFile, []byte(rules), 0o600); err != nil {
 		b.Fatal(err)
@@ -93,21 +96,21 @@ func benchPostgres(b *testing.B, from, rules string) {
 func (p *pgBench) round(b *testing.B, rules string) {
 	dump := filepath.Join(p.dir, "dump.fc")
 	dir := filepath.Join(p.dir, "dump.fd")
-	p.measure("plain", func() { tool(b, "pg_dump", "-f", os.DevNull, "-d", p.from) })
+	p.measure(b, "plain", func() { tool(b, "pg_dump", "-f", os.DevNull, "-d", p.from) })
 	var built Snapshot
-	p.measure("build", func() { built = p.act(b, "build", "") })
+	p.measure(b, "build", func() { built = p.act(b, "build", "") })
 	p.bytes["build"] = built.Size
-	p.measure("-Fc", func() { tool(b, "pg_dump", "-Fc", "-f", dump, "-d", p.from) })
+	p.measure(b, "-Fc", func() { tool(b, "pg_dump", "-Fc", "-f", dump, "-d", p.from) })
 	p.bytes["-Fc"] = sizeOf(b, dump)
 	os.Remove(dump)
-	p.measure("sanitize", func() { p.act(b, "sanitize", rules) })
+	p.measure(b, "sanitize", func() { p.act(b, "sanitize", rules) })
 	tool(b, "pg_dump", "-Fd", "-Z0", "-j2", "-f", dir, "-d", p.from)
 	for _, jobs := range []string{"2", "4"} {
-		p.measure("load", func() { p.act(b, "load", "") })
+		p.measure(b, "load", func() { p.act(b, "load", "") })
 		p.dropped(b)
 		to := p.fresh(b)
-		p.measure("pg_restore -j"+jobs, func() { tool(b, "pg_restore", "-j"+jobs, "-d", to, dir) })
-		p.measure("its ANALYZE", func() { tool(b, "vacuumdb", "--quiet", "--analyze-only", "-j"+jobs, "-d", to) })
+		p.measure(b, "pg_restore -j"+jobs, func() { tool(b, "pg_restore", "-j"+jobs, "-d", to, dir) })
+		p.measure(b, "its ANALYZE", func() { tool(b, "vacuumdb", "--quiet", "--analyze-only", "-j"+jobs, "-d", to) })
 		p.drop(b, to)
 	}
 	os.RemoveAll(dir)
@@ -122,14 +125,30 @@ func (p *pgBench) round(b *testing.B, rules string) {
 	}
 }
 
-// measure keeps the best time of a step.
-func (p *pgBench) measure(name string, f func()) {
-	begun := time.Now()
+// measure keeps the best times of a step.
+func (p *pgBench) measure(b *testing.B, name string, f func()) {
+	begun, used := time.Now(), p.processor(b)
 	f()
 	took := time.Since(begun)
 	if before, ok := p.took[name]; !ok || took < before {
 		p.took[name] = took
 	}
+	if p.used == nil {
+		p.used = map[string]time.Duration{}
+	}
+	used = p.processor(b) - used
+	if before, ok := p.used[name]; !ok || used < before {
+		p.used[name] = used
+	}
+}
+
+// processor is the processor time of the programs that have ended and of the server.
+func (p *pgBench) processor(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano()+u.Stime.Nano()) + processorOf(b, p.server)
 }
 
 // act runs an action in a process of its own and notes the most memory it had,
@@ -157,8 +176,18 @@ func errorOutput(err error) string {
 
 func (p *pgBench) report(b *testing.B) {
 	for _, name := range slices.Sorted(keysOf(p.took)) {
-		b.Logf("%-16s %6.2f s", name, p.took[name].Seconds())
+		b.Logf("%-16s %6.2f s, %6.2f s of processor time", name, p.took[name].Seconds(), p.used[name].Seconds())
 	}
+	used := func(a string, of ...string) (n float64) {
+		var sum time.Duration
+		for _, name := range of {
+			sum += p.used[name]
+		}
+		return p.used[a].Seconds() / sum.Seconds()
+	}
+	b.ReportMetric(used("build", "plain"), "build/plain-processor")
+	b.ReportMetric(used("build", "-Fc"), "build/-Fc-processor")
+	b.ReportMetric(used("load", "pg_restore -j2", "its ANALYZE"), "load/restore+analyze-processor")
 	ratio := func(a, of string) float64 { return p.took[a].Seconds() / p.took[of].Seconds() }
 	b.ReportMetric(ratio("-Fc", "build"), "-Fc/build")
 	b.ReportMetric(ratio("build", "plain"), "build/plain")
