@@ -14,7 +14,7 @@ RACE    := $(if $(shell command -v $(firstword $(shell $(GO) env CC))),-race)
 UNWATCHED = $(if $(RACE),$(patsubst %,-gcflags=%=-race=false,modernc.org/... github.com/klauspost/compress/... golang.org/x/crypto/blowfish))
 TIMEOUT ?= 30m
 
-.PHONY: cross image soak lint-deploy fuzz vuln build demo recording check test bench load lint fmt screenshots tools axe servers databases generate clean
+.PHONY: cross image soak lint-deploy fuzz vuln build demo recording check test bench corpus load lint fmt screenshots tools axe servers databases generate clean
 
 build: ## build both programs into bin/
 	@mkdir -p bin
@@ -46,6 +46,19 @@ bench: servers bin/versitygw bin/peers ## run the benchmarks and print ratios of
 	@tools/servers bench
 	@SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -p 1 -run '^$$' -bench . -benchtime 1x -timeout 2h $(ARGS) $(BENCHED)
 	@$(GO) test -C tools/peers -bench . -benchtime 1x
+
+CORPUS = zabbix-server-mysql zabbix-server-pgsql zabbix-proxy-sqlite3 roundcube-core cacti icingadb icinga2-ido-mysql icinga2-ido-pgsql \
+	icingaweb2 mediawiki phpmyadmin pdns-backend-mysql pdns-backend-pgsql pdns-backend-sqlite3 bacula-director-mysql bacula-director-pgsql \
+	bacula-director-sqlite3 kea-admin freeradius-config ejabberd kamailio-mysql-modules kamailio-postgres-modules kamailio-sqlite-modules \
+	davical libawl-php zoneminder request-tracker5 gammu-smsd opendmarc tt-rss jabberd2
+CORPUS_MODULES = github.com/coder/coder/v2@v2.10.0 go.temporal.io/server@v1.24.2
+corpus: servers databases bin/corpus ## build, load, sample and mask databases with schemas of other people; SNAP_CORPUS_SERVERS="postgres sqlite" limits it
+	-@cd tools && $(GO) mod download $(CORPUS_MODULES)
+	SNAP_CORPUS=$(CURDIR)/bin/corpus/root:$$($(GO) env GOMODCACHE) $(GO) test -count=1 -v -run TestCorpus -timeout 12h $(ARGS) ./internal/corpus
+
+# Schemas in Debian packages, for `make corpus` alone.
+bin/corpus: tools/unpack
+	-@tools/unpack debian:bookworm $@ $(CORPUS) --
 
 load: servers bin/versitygw ## measure the service with a million snapshots, on SQLite and on one and three replicas
 	@SNAP_VERSITYGW=$(CURDIR)/bin/versitygw SNAP_LOAD_SNAPSHOTS=$${SNAP_LOAD_SNAPSHOTS:-1000000} SNAP_LOAD_SECONDS=$${SNAP_LOAD_SECONDS:-20} \

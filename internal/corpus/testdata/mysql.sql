@@ -1,0 +1,27 @@
+-- Every kind of object of MySQL's manual, in forms that are easy to get wrong.
+SET SESSION sql_mode = 'STRICT_TRANS_TABLES';
+CREATE TABLE customer (id INT UNSIGNED NOT NULL AUTO_INCREMENT COMMENT 'it''s; the key', `na``me` VARCHAR(40) CHARACTER SET latin1 COLLATE latin1_german1_ci NOT NULL DEFAULT 'it''s', email VARCHAR(60) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, kind ENUM('a', 'it''s', 'ü') NOT NULL DEFAULT 'a', flags SET('x', 'y', 'z'), score DECIMAL(10,2) DEFAULT 1.50, f FLOAT, d DOUBLE, b BIT(3), y YEAR, born DATE, t TIME(3), ts TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6), dt DATETIME DEFAULT NULL, raw VARBINARY(20), big LONGBLOB, txt MEDIUMTEXT, j JSON, g GEOMETRY, twice DECIMAL(11,2) GENERATED ALWAYS AS (score * 2) STORED, virt VARCHAR(70) AS (concat(email, '; x')) VIRTUAL, PRIMARY KEY (id), UNIQUE KEY `odd key` (email(20)), KEY by_kind (kind, score DESC), FULLTEXT KEY words (txt), CONSTRAINT positive CHECK (score >= 0)) ENGINE=InnoDB AUTO_INCREMENT=1000 COMMENT='line one; it''s' ROW_FORMAT=COMPRESSED;
+CREATE TABLE place (id INT PRIMARY KEY, p POINT NOT NULL SRID 4326, SPATIAL KEY (p));
+CREATE TABLE child (a INT UNSIGNED NOT NULL, b BIGINT NOT NULL, self BIGINT, note TEXT, PRIMARY KEY (b, a), KEY (self), CONSTRAINT `odd fk` FOREIGN KEY (a) REFERENCES customer (id) ON DELETE CASCADE ON UPDATE RESTRICT, UNIQUE (b), FOREIGN KEY (self) REFERENCES child (b));
+CREATE TABLE cycle_a (id INT PRIMARY KEY, b INT); CREATE TABLE cycle_b (id INT PRIMARY KEY, a INT, FOREIGN KEY (a) REFERENCES cycle_a (id)); ALTER TABLE cycle_a ADD FOREIGN KEY (b) REFERENCES cycle_b (id);
+CREATE TABLE parts (id INT NOT NULL, at DATE NOT NULL, v VARCHAR(10), PRIMARY KEY (id, at)) PARTITION BY RANGE COLUMNS (at) SUBPARTITION BY HASH (id) SUBPARTITIONS 2 (PARTITION p0 VALUES LESS THAN ('2015-01-01'), PARTITION p1 VALUES LESS THAN (MAXVALUE));
+CREATE TABLE listed (k INT NOT NULL) PARTITION BY LIST (k) (PARTITION a VALUES IN (1, 2, 3), PARTITION b VALUES IN (4, 5, 6)); CREATE TABLE hashed (k INT PRIMARY KEY) PARTITION BY KEY () PARTITIONS 3;
+CREATE TABLE `select` (`from` TEXT, `Größe 東京` INT, `a b` CHAR(3) DEFAULT 'x', `c"d` TINYINT(1)); CREATE TABLE no_key (v VARCHAR(20), n DOUBLE); CREATE TABLE mine (id INT PRIMARY KEY, v VARCHAR(20)) ENGINE=MyISAM;
+CREATE TABLE defaults (id INT PRIMARY KEY, u VARCHAR(36) DEFAULT (uuid()), e INT DEFAULT (1 + 2), t TEXT DEFAULT ('some text'), j JSON DEFAULT (json_object('a', 1))); CREATE TABLE hidden (id INT PRIMARY KEY, secret INT DEFAULT 3 INVISIBLE, shown INT); CREATE TABLE functional (id INT PRIMARY KEY, v VARCHAR(30), KEY f ((lower(v))), KEY gone (v) INVISIBLE);
+CREATE TABLE ages (id INT PRIMARY KEY, z1 TINYINT, z2 SMALLINT UNSIGNED, z3 MEDIUMINT ZEROFILL, z4 BIGINT UNSIGNED, c CHAR(5) CHARACTER SET ucs2, u16 VARCHAR(9) CHARACTER SET utf16, bin BINARY(4), tb TINYBLOB, tt TINYTEXT);
+CREATE TABLE shapes (id INT PRIMARY KEY, a LINESTRING, b POLYGON, c MULTIPOINT, d MULTILINESTRING, e MULTIPOLYGON, f GEOMETRYCOLLECTION, m MULTIPOINT);
+CREATE VIEW shown AS SELECT id, `na``me` AS `n "m`, email FROM customer WHERE id > 0 WITH CASCADED CHECK OPTION; CREATE ALGORITHM=MERGE SQL SECURITY INVOKER VIEW of_view (a) AS SELECT `n "m` FROM shown; CREATE VIEW recursive_one AS WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT n FROM r;
+DELIMITER //
+create trigger lower_trigger before insert on child for each row begin if new.note is null then set new.note = 'a; b'; end if; end//
+CREATE TRIGGER second BEFORE INSERT ON child FOR EACH ROW FOLLOWS lower_trigger SET new.note = concat(new.note, ' -- not a comment /* ; */')//
+create function add_one(x int) returns int deterministic no sql comment 'it''s; a function' begin declare y int default 1; return x + y; end//
+CREATE FUNCTION `odd ``name`() RETURNS VARCHAR(20) CHARACTER SET latin1 READS SQL DATA SQL SECURITY INVOKER RETURN (SELECT max(email) FROM customer)//
+CREATE PROCEDURE work(IN a INT, OUT b VARCHAR(10), INOUT c JSON) MODIFIES SQL DATA BEGIN DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN SET b = 'x;y'; END; outer_loop: LOOP LEAVE outer_loop; END LOOP; SELECT "double ; quotes"; END//
+CREATE EVENT nightly ON SCHEDULE EVERY 1 DAY STARTS '2030-01-01 00:00:00' ON COMPLETION PRESERVE DISABLE COMMENT 'it''s; an event' DO BEGIN DELETE FROM no_key WHERE n < 0; END//
+DELIMITER ;
+CREATE VIEW with_function AS SELECT add_one(1) AS n;
+INSERT INTO no_key VALUES ('same', 1), ('same', 1), (NULL, NULL), ('', -0.0), ('\\N', 1.2345678901234567), ('\t\n\r\0\Z', 1e308);
+INSERT INTO customer (`na``me`, email, f, d, b, t, j, raw) VALUES ('Jörg', 'a@real.example', 1.1, 2.2, b'101', '-838:59:59', '{"n": 1.50, "big": 18446744073709551615}', x'00ff27');
+INSERT INTO place VALUES (1, ST_GeomFromText('POINT(10 20)', 4326));
+SET SESSION sql_mode = ''; INSERT INTO defaults (id) VALUES (1); CREATE TABLE zero (id INT PRIMARY KEY, d DATE NOT NULL DEFAULT '0000-00-00', e ENUM('a') NOT NULL); INSERT INTO zero VALUES (1, '0000-00-00', ''), (2, '2026-02-00', 'a');
+CREATE TABLE zero_key (id INT AUTO_INCREMENT PRIMARY KEY, v INT); SET SESSION sql_mode = 'NO_AUTO_VALUE_ON_ZERO'; INSERT INTO zero_key VALUES (0, 1), (-5, 2);

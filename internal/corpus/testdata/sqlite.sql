@@ -1,0 +1,35 @@
+-- Every kind of object of SQLite's manual, in forms that are easy to get wrong.
+PRAGMA application_id = 4711;
+PRAGMA user_version = 42;
+CREATE TABLE customer (id INTEGER PRIMARY KEY AUTOINCREMENT, "na""me" TEXT NOT NULL COLLATE NOCASE, email VARCHAR(40) UNIQUE, born DATE, score REAL DEFAULT 1.5, raw BLOB, anything,
+	upper_email TEXT GENERATED ALWAYS AS (upper(email)) VIRTUAL, twice INTEGER AS (id * 2) STORED, CHECK (length("na""me") > 0));
+create table lower_case (id integer primary key, parent integer references lower_case (id) on delete set null deferrable initially deferred, note text default ('a' || 'b'));
+CREATE TABLE strict_one (i INT, n INTEGER, r REAL, t TEXT, b BLOB, a ANY, PRIMARY KEY (i, t)) STRICT, WITHOUT ROWID;
+CREATE TABLE composite (a TEXT, b INTEGER, c, PRIMARY KEY (a, b DESC)) WITHOUT ROWID;
+CREATE TABLE child (id INTEGER PRIMARY KEY, a TEXT, b INTEGER, customer INTEGER NOT NULL REFERENCES customer ON UPDATE CASCADE, FOREIGN KEY (a, b) REFERENCES composite (a, b));
+CREATE TABLE "select" ("from" TEXT, "Größe 東京" INTEGER, [brackets] TEXT, `ticks` TEXT);
+CREATE TABLE no_key (x, y);
+CREATE TABLE cycle_a (id INTEGER PRIMARY KEY, b INTEGER REFERENCES cycle_b (id));
+CREATE TABLE cycle_b (id INTEGER PRIMARY KEY, a INTEGER REFERENCES cycle_a (id));
+CREATE TABLE conflict (id INTEGER PRIMARY KEY ON CONFLICT REPLACE, v TEXT UNIQUE ON CONFLICT IGNORE, d TEXT DEFAULT CURRENT_TIMESTAMP);
+CREATE TABLE text_key (code TEXT PRIMARY KEY, label TEXT);
+CREATE TABLE refers_text (id INTEGER PRIMARY KEY, code TEXT REFERENCES text_key (code));
+CREATE TABLE copied AS SELECT 1 AS one, 'two' AS two;
+CREATE INDEX by_name ON customer ("na""me" COLLATE RTRIM DESC, born);
+CREATE UNIQUE INDEX partial ON customer (lower(email)) WHERE email IS NOT NULL;
+CREATE INDEX expression ON child (abs(b), a || 'x');
+CREATE VIEW shown (id, name) AS SELECT c.id, c."na""me" FROM customer c WHERE c.id > 0;
+CREATE VIEW recursive_one AS WITH RECURSIVE r (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT n FROM r;
+CREATE VIEW of_view AS SELECT count(*) AS n FROM shown;
+CREATE TABLE log (at TEXT, what TEXT);
+CREATE TRIGGER logged AFTER INSERT ON customer WHEN new.id % 2 = 0 BEGIN INSERT INTO log VALUES ('now', 'new; ''customer'' ' || new.id); SELECT CASE WHEN new.id < 0 THEN RAISE(ABORT, 'no') END; END;
+create trigger lower_trigger before update of note on lower_case for each row begin select 1; end;
+CREATE TRIGGER instead INSTEAD OF INSERT ON shown BEGIN INSERT INTO customer ("na""me") VALUES (new.name); END;
+CREATE VIRTUAL TABLE search USING fts5(title, body, tokenize = 'porter unicode61');
+CREATE VIRTUAL TABLE area USING rtree(id, x1, x2);
+INSERT INTO search VALUES ('one title', 'a body of text'), ('zwei', 'größer');
+INSERT INTO area VALUES (1, 0.5, 1.5), (2, -1, 1);
+INSERT INTO no_key VALUES (1, 'one'), (1, 'one'), (NULL, x'00ff'), (9223372036854775807, 1e308), (-0.0, ''), ('text', x'');
+INSERT INTO customer ("na""me", email, born, raw) VALUES ('Ann', 'ann@real.example', '2000-01-02', x'00'), ('bob', NULL, 2451545.5, 'text in a blob');
+INSERT INTO strict_one VALUES (1, 2, 3.5, 'four', x'05', 'six'), (2, NULL, NULL, '', NULL, 7);
+ANALYZE;
