@@ -1,10 +1,7 @@
 package clone
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -123,14 +120,7 @@ func (r *Room) path() string { return filepath.Join(r.o.Dir, "clones.json") }
 // read returns the book. A missing file is an empty book.
 func (r *Room) read() (book, error) {
 	var b book
-	text, err := os.ReadFile(r.path())
-	if errors.Is(err, fs.ErrNotExist) {
-		return b, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(text, &b)
-	}
-	if err != nil {
+	if err := disk.ReadJSON(r.path(), &b); err != nil {
 		return b, &snap.Error{Code: snap.CodeInternal, Cause: err,
 			Detail: fmt.Sprintf("the record of clones %s cannot be read", r.path()),
 			Hint:   "restore the file from a backup, or drop the databases snapcli_clone_... by hand and delete it"}
@@ -156,11 +146,7 @@ func (r *Room) change(f func(*book) error) error {
 	if err != nil {
 		return err
 	}
-	text, err := json.MarshalIndent(b, "", "  ")
-	if err != nil {
-		return fmt.Errorf("write the record of clones: %w", err)
-	}
-	if err := disk.Replace(r.path(), append(text, '\n'), 0o600); err != nil {
+	if err := disk.ReplaceJSON(r.path(), b); err != nil {
 		return fmt.Errorf("write the record of clones: %w", err)
 	}
 	return nil

@@ -1,10 +1,7 @@
 package local
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -30,14 +27,7 @@ func (a *Agent) Checkpoint(service, organization string) (api.AuditCheckpoint, e
 
 func (a *Agent) checkpoints() (checkpoints, error) {
 	all := checkpoints{}
-	text, err := os.ReadFile(a.CheckpointsPath())
-	if errors.Is(err, fs.ErrNotExist) {
-		return all, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(text, &all)
-	}
-	if err != nil {
+	if err := disk.ReadJSON(a.CheckpointsPath(), &all); err != nil {
 		return nil, snap.Usage(fmt.Sprintf("the kept checkpoints %s cannot be read: %s", a.CheckpointsPath(),
 			reason(err)), "restore the file from a backup; without it, earlier changes of the log cannot be detected")
 	}
@@ -74,9 +64,5 @@ func (a *Agent) rewrite(path, what string, next func() (any, error)) error {
 	if err != nil {
 		return err
 	}
-	text, err := json.MarshalIndent(value, "", "  ")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", what, err)
-	}
-	return diskError(disk.Replace(path, append(text, '\n'), 0o600), "write "+what)
+	return diskError(disk.ReplaceJSON(path, value), "write "+what)
 }

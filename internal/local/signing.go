@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gofrs/flock"
-
 	"snap"
 	"snap/internal/certificate"
 	"snap/internal/disk"
@@ -46,7 +44,8 @@ func (a *Agent) signingKeyPath() string  { return filepath.Join(a.data, "signing
 
 // SigningKeys lists the known keys in the order they were added.
 func (a *Agent) SigningKeys() ([]SigningKey, error) {
-	all, err := readList[SigningKey](a.signingKeysPath())
+	var all []SigningKey
+	err := disk.ReadJSON(a.signingKeysPath(), &all)
 	if err != nil {
 		return nil, snap.Usage(fmt.Sprintf("the list of keys %s cannot be read: %s", a.signingKeysPath(), reason(err)),
 			"restore it from a backup; if you delete it, add the keys of others again with `snapcli keys trust`")
@@ -139,26 +138,14 @@ func findSigningKey(all []SigningKey, id string) (int, error) {
 
 // changeSigningKeys changes the list of keys while no other process does.
 func (a *Agent) changeSigningKeys(change func([]SigningKey) ([]SigningKey, error)) error {
-	if err := os.MkdirAll(a.data, 0o700); err != nil {
-		return diskError(err, "create the data folder")
-	}
-	lock := flock.New(a.signingKeysPath()+".lock", flock.SetPermissions(0o600))
-	if err := lock.Lock(); err != nil {
-		return diskError(err, "lock the list of keys")
-	}
-	defer lock.Unlock()
-	all, err := a.SigningKeys()
-	if err != nil {
-		return err
-	}
-	if all, err = change(all); err != nil {
-		return diskError(err, "write the key")
-	}
-	text, err := json.MarshalIndent(all, "", "  ")
-	if err != nil {
-		return fmt.Errorf("write the list of keys: %w", err)
-	}
-	return diskError(disk.Replace(a.signingKeysPath(), append(text, '\n'), 0o600), "write the list of keys")
+	return a.rewrite(a.signingKeysPath(), "the list of keys", func() (any, error) {
+		all, err := a.SigningKeys()
+		if err != nil {
+			return nil, err
+		}
+		all, err = change(all)
+		return all, diskError(err, "write the key")
+	})
 }
 
 // signer returns the private key of the environment, or this machine's. ok is false if there is none.

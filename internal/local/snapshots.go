@@ -370,9 +370,5 @@ func (a *Agent) noteCloud(s Snapshot, cloudURL, id string) (Snapshot, error) {
 }
 
 func (a *Agent) writeRecord(s Snapshot) error {
-	text, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return fmt.Errorf("write the snapshot's record: %w", err)
-	}
-	return diskError(disk.Replace(recordPath(s.Path), append(text, '\n'), 0o600), "write the snapshot's record")
+	return diskError(disk.ReplaceJSON(recordPath(s.Path), s), "write the snapshot's record")
 }

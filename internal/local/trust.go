@@ -1,11 +1,7 @@
 package local
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +9,7 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/disk"
 )
 
 // Trusted is an organization or a user of a cloud service whose programs may be loaded.
@@ -44,25 +41,12 @@ func (t Trusted) covers(p Provenance) bool {
 
 // Trusts lists the trusted organizations and users in the order they were added.
 func (a *Agent) Trusts() ([]Trusted, error) {
-	all, err := readList[Trusted](a.trustPath())
-	if err != nil {
+	var all []Trusted
+	if err := disk.ReadJSON(a.trustPath(), &all); err != nil {
 		return nil, snap.Usage(fmt.Sprintf("the trust list %s cannot be read: %s", a.trustPath(), reason(err)),
 			"delete the file and run `snapcli trust add` again for everyone you trust")
 	}
 	return all, nil
-}
-
-// readList reads a JSON list. A file that does not exist is an empty list.
-func readList[T any](path string) (all []T, err error) {
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	err = json.Unmarshal(text, &all)
-	return all, err
 }
 
 // trustPath is in the data directory, because a configuration file can come from somebody else as

@@ -203,11 +203,7 @@ func (f *File) changeLocked(edit func(*contents)) error {
 		return err
 	}
 	edit(&c)
-	data, err := json.MarshalIndent(c, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := disk.Replace(f.Path(), append(data, '\n'), 0o600); err != nil {
+	if err := disk.ReplaceJSON(f.Path(), c); err != nil {
 		return fmt.Errorf("write the login sessions: %w", err)
 	}
 	return nil

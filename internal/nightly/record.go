@@ -1,10 +1,8 @@
 package nightly
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -77,14 +75,7 @@ func (b Book) path(target string) string { return filepath.Join(b.Dir, target+".
 
 // Read returns the record of a target. A target that was never scheduled has an empty one.
 func (b Book) Read(target string) (r Record, err error) {
-	text, err := os.ReadFile(b.path(target))
-	if errors.Is(err, fs.ErrNotExist) {
-		return r, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(text, &r)
-	}
-	if err != nil {
+	if err := disk.ReadJSON(b.path(target), &r); err != nil {
 		return r, &snap.Error{Code: snap.CodeInternal, Cause: err,
 			Detail: fmt.Sprintf("the record of runs %s cannot be read", b.path(target)),
 			Hint:   "restore the file from a backup, or delete it; then only times after now are due"}
@@ -94,11 +85,7 @@ func (b Book) Read(target string) (r Record, err error) {
 
 // write replaces the record of a target. The caller holds its lock.
 func (b Book) write(target string, r Record) error {
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err == nil {
-		err = disk.Replace(b.path(target), append(text, '\n'), 0o600)
-	}
-	if err != nil {
+	if err := disk.ReplaceJSON(b.path(target), r); err != nil {
 		return fmt.Errorf("write the record of runs: %w", err)
 	}
 	return nil

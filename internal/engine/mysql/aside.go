@@ -103,18 +103,12 @@ var _ engine.Mender = Engine{}
 
 // Leftovers implements [engine.Mender]. It lists the databases and accounts of loads that no longer
 // run.
-func (e Engine) Leftovers(ctx context.Context, raw string) ([]string, error) {
-	d, err := e.parse(raw)
-	if err != nil {
-		return nil, err
-	}
-	db, err := d.open("")
-	if err != nil {
-		return nil, err
-	}
-	defer db.Close()
-	left, err := leftOn(ctx, db)
-	return left, d.failure(err)
+func (e Engine) Leftovers(ctx context.Context, raw string) (left []string, err error) {
+	err = e.onServer(raw, func(_ database, db *sql.DB) (err error) {
+		left, err = leftOn(ctx, db)
+		return err
+	})
+	return left, err
 }
 
 func leftOn(ctx context.Context, server querier) ([]string, error) {
@@ -130,24 +124,18 @@ func leftOn(ctx context.Context, server querier) ([]string, error) {
 // Mend implements [engine.Mender]. It tries a set-aside journal once more, and then removes it
 // whether or not that succeeded. It removes journals of other accounts without using them, except
 // those that have the only copy of a database's triggers.
-func (e Engine) Mend(ctx context.Context, raw string) ([]string, error) {
-	d, err := e.parse(raw)
-	if err != nil {
-		return nil, err
-	}
-	db, err := d.open("")
-	if err != nil {
-		return nil, err
-	}
-	defer db.Close()
-	before, err := leftOn(ctx, db)
-	if err != nil {
-		return nil, d.failure(err)
-	}
-	err = mend(ctx, db, d)
-	after, failed := leftOn(ctx, db)
-	removed := slices.DeleteFunc(before, func(name string) bool { return slices.Contains(after, name) })
-	return removed, d.failure(errors.Join(err, failed))
+func (e Engine) Mend(ctx context.Context, raw string) (removed []string, err error) {
+	err = e.onServer(raw, func(d database, db *sql.DB) error {
+		before, err := leftOn(ctx, db)
+		if err != nil {
+			return err
+		}
+		err = mend(ctx, db, d)
+		after, failed := leftOn(ctx, db)
+		removed = slices.DeleteFunc(before, func(name string) bool { return slices.Contains(after, name) })
+		return errors.Join(err, failed)
+	})
+	return removed, err
 }
 
 func mend(ctx context.Context, server *sql.DB, place database) error {

@@ -276,18 +276,12 @@ func isConnectionLost(err error) bool {
 }
 
 // Check implements [engine.Engine].
-func (e Engine) Check(ctx context.Context, raw string) (engine.Info, error) {
-	d, err := e.parse(raw)
-	if err != nil {
-		return engine.Info{}, err
-	}
-	db, err := d.open("")
-	if err != nil {
-		return engine.Info{}, err
-	}
-	defer db.Close()
-	info, err := inspect(ctx, db, d.name)
-	return info, d.failure(err)
+func (e Engine) Check(ctx context.Context, raw string) (info engine.Info, err error) {
+	err = e.onServer(raw, func(d database, db *sql.DB) (err error) {
+		info, err = inspect(ctx, db, d.name)
+		return err
+	})
+	return info, err
 }
 
 // inspect describes the database.
