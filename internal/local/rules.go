@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -231,11 +232,15 @@ func (a *Agent) maskKey(rules *sanitize.Rules) ([]byte, error) {
 		return a.ownMaskKey()
 	}
 	key, err := expand(rules.Key, a.env)
-	if err == nil && len(key) < 16 {
-		err = snap.Usage("the key of the rules is shorter than 16 characters: masked values could be guessed",
-			"use a long random one, with ${NAME} from the environment")
+	if e := (*snap.Error)(nil); errors.As(err, &e) {
+		return nil, snap.Usage(rules.Where("key")+": "+strings.Replace(e.Detail, "the configuration", "the key", 1),
+			"set it to at least 16 characters, or omit key to use the one of this machine")
 	}
-	return []byte(key), err
+	if len(key) < 16 {
+		return nil, snap.Usage(rules.Where("key")+": the key of the rules is shorter than 16 characters: masked "+
+			"values could be guessed", "use a long random one, with ${NAME} from the environment")
+	}
+	return []byte(key), nil
 }
 
 // ownMaskKey returns this machine's key and creates it if necessary. Concurrent commands get the

@@ -318,6 +318,24 @@ func TestMaskKeyOfThisMachine(t *testing.T) {
 	}
 }
 
+// A key that is too short or not set is refused with its place in the rules file.
+func TestBadMaskKeysNameThePlace(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	for key, want := range map[string]string{"short": "shorter than 16 characters",
+		"${NO_SUCH_KEY}": "the key uses the environment variable NO_SUCH_KEY, which is not set"} {
+		path := s.rulesFile(t, "\nkey: "+key+"\n")
+		rules, err := sanitize.ReadRules(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = s.maskKey(rules); snap.CodeOf(err) != snap.CodeUsage ||
+			!strings.Contains(err.Error(), path+":2:1: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+}
+
 // The SQLite samples too.
 func TestSanitizeSQLiteSampleByRules(t *testing.T) {
 	t.Parallel()

@@ -54,7 +54,7 @@ func technicalEnd(words []string, t Type, k Kind, at int) bool {
 	switch {
 	case slices.Contains(special, k):
 		return t.Class.isTime() && t.Class != Date
-	case t.Class == Bool, t.Class == Interval:
+	case slices.Contains([]Class{Bool, Interval}, t.Class):
 		return true
 	case t.Class.isTime():
 		return k != Birth
@@ -62,11 +62,11 @@ func technicalEnd(words []string, t Type, k Kind, at int) bool {
 		return k != Age
 	case t.Class.isInteger() && t.Length == 1:
 		return true
-	case k == Person && (t.Class.isInteger() || t.Class == UUID):
+	case k == Person && slices.Contains([]Class{Integer, UUID}, t.Class):
 		return true
 	case t.Class.isNumber():
-		return at < len(words) && slices.Contains(measureEnds, last) && k != Birth && k != Income &&
-			!(k == Card && last == "year")
+		never := k == Birth || k == Income || k == Card && last == "year"
+		return !never && at < len(words) && slices.Contains(measureEnds, last)
 	case t.Class == Text && t.Dims == 0:
 		// A name or a code can be the personal value itself: "email_name", "pin_code".
 		return at < len(words) && slices.Contains(aboutEnds, last) && last != "name" && last != "code"

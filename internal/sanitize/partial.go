@@ -155,7 +155,7 @@ func (d documentMask) masked(tree any, at []string) any {
 
 // checkPartial returns why the settings of a mask for parts of values are wrong, or "".
 func checkPartial(c ColumnRule) string {
-	byPath := c.Mask == "json" || c.Mask == "xml" || c.Mask == "composite"
+	byPath := slices.Contains([]string{"json", "xml", "composite"}, c.Mask)
 	isPartial := byPath || c.Mask == "dictionary" || c.Mask == "replace"
 	if c.Otherwise != "" {
 		if _, ok := makers()[c.Otherwise]; !isPartial || !ok || slices.Contains(withSettings, c.Otherwise) {

@@ -43,7 +43,7 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 		return p, snap.Invalid(fmt.Sprintf("no rule covers the %d large objects", c.LargeObjects),
 			"add large_objects: drop, or large_objects: keep, to the rules file")
 	}
-	used := r.dropped(c)
+	used := r.matched(c)
 	f, chosen := factsOf(c), map[columnID]ColumnRule{}
 	originals := r.avoided(c)
 	r.inherit(f)
@@ -208,12 +208,17 @@ func (r *Rules) requireComplete(unknown []Unknown, used map[string]bool) error {
 	var stale []string
 	for table, t := range r.Tables {
 		if t.Rows == "drop" && !used[table] {
-			stale = append(stale, table)
+			stale = append(stale, table+r.line(table, ""))
 		}
 		for column := range t.Columns {
 			if !used[table+"\x00"+column] {
 				stale = append(stale, table+"."+column+r.line(table, column))
 			}
+		}
+	}
+	for _, pattern := range r.Keep {
+		if !used[keepPlace+"\x00"+pattern] {
+			stale = append(stale, pattern+r.line(keepPlace, pattern))
 		}
 	}
 	if len(stale) > 0 {
@@ -292,9 +297,17 @@ func (r *Rules) find(t engine.Shape, column string) (rule ColumnRule, where stri
 	return ColumnRule{}, "", false
 }
 
-// dropped returns the patterns of rules that drop the rows of at least one table.
-func (r *Rules) dropped(c engine.Contents) map[string]bool {
+// matched returns the patterns of rules that drop the rows of at least one table, and those of keep
+// that match a column.
+func (r *Rules) matched(c engine.Contents) map[string]bool {
 	used := map[string]bool{}
+	for _, pattern := range r.Keep {
+		used[keepPlace+"\x00"+pattern] = slices.ContainsFunc(c.Tables, func(t engine.Shape) bool {
+			return slices.ContainsFunc(t.Columns, func(col engine.Column) bool {
+				return match(pattern, tableLabel(t)+"."+col.Name)
+			})
+		})
+	}
 	for pattern, rule := range r.Tables {
 		for _, t := range c.Tables {
 			if rule.Rows == "drop" && match(pattern, tableLabel(t)) {

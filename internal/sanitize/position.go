@@ -9,13 +9,24 @@ import (
 )
 
 // positions returns the line and column of every rule in a rules file, by table and column; the
-// column is "" for the table's own.
+// column is "" for the table's own. Settings of the whole file are columns of the table "", and
+// patterns of keep those of keepPlace.
 func positions(text []byte) map[[2]string]string {
 	all := map[[2]string]string{}
 	file, err := parser.ParseBytes(text, 0)
 	if err != nil || len(file.Docs) == 0 {
 		return all
 	}
+	each(file.Docs[0].Body, func(setting string, at ast.MapKeyNode, value ast.Node) {
+		all[[2]string{"", setting}] = lineAndColumn(at)
+		if list, ok := value.(*ast.SequenceNode); ok && setting == "keep" {
+			for _, v := range list.Values {
+				if t := v.GetToken(); t != nil {
+					all[[2]string{keepPlace, t.Value}] = lineAndColumn(v)
+				}
+			}
+		}
+	})
 	eachTable(file.Docs[0].Body, func(table string, at ast.MapKeyNode, _ ast.Node) {
 		all[[2]string{table, ""}] = lineAndColumn(at)
 	})
@@ -62,7 +73,13 @@ func each(n ast.Node, see func(key string, at ast.MapKeyNode, value ast.Node)) {
 	}
 }
 
-func lineAndColumn(n ast.MapKeyNode) string {
+// keepPlace stands for a table in the places of patterns of keep. It is no name of a table.
+const keepPlace = "\x00keep"
+
+// Where returns the rules file and the place of one of its settings, such as "shop.rules.yaml:3:1".
+func (r *Rules) Where(setting string) string { return r.path + r.places[[2]string{"", setting}] }
+
+func lineAndColumn(n ast.Node) string {
 	t := n.GetToken()
 	if t == nil || t.Position == nil {
 		return ""

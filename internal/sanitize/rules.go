@@ -190,8 +190,8 @@ func checkSettings(c ColumnRule) string {
 	return checkPartial(c)
 }
 
-func (r *Rules) bad(where, why string) error {
-	return snap.Usage(fmt.Sprintf("%s: %s %s", r.path, where, why), "correct the rules file")
+func (r *Rules) bad(setting, why string) error {
+	return snap.Usage(fmt.Sprintf("%s: %s %s", r.Where(setting), setting, why), "correct the rules file")
 }
 
 func (r *Rules) badColumn(table, column, why string) error {
