@@ -218,11 +218,11 @@ func proposeFields(found personal.Finding, c *column, lists personal.Lists) prop
 	}
 	switch {
 	case masked && len(rule.Paths) == 0:
-		return proposal{rule: ColumnRule{Mask: "redact"}, reason: reason}
+		return firstFit(c, reason, ColumnRule{Mask: "redact"}, ColumnRule{Mask: "null"})
 	case masked:
-		return proposal{rule: rule, reason: reason}
+		return firstFit(c, reason, rule, ColumnRule{Mask: "redact"}, ColumnRule{Mask: "null"})
 	case open:
-		return proposal{rule: ColumnRule{Mask: Undecided}, reason: "fields that nothing explains", hold: "redact"}
+		return proposal{rule: ColumnRule{Mask: Undecided}, reason: "fields that nothing explains"}
 	}
 	return proposal{rule: ColumnRule{Mask: "keep"}, reason: "none of its fields is personal"}
 }

@@ -110,6 +110,25 @@ func TestFirstRulesOfComposites(t *testing.T) {
 	}
 }
 
+// First rules of a composite column that must stay unique hold too: no mask of its fields does.
+func TestFirstRulesOfUniqueComposites(t *testing.T) {
+	t.Parallel()
+	c := withAddress()
+	c.Tables[0].Definitions = []string{"CREATE UNIQUE INDEX i ON public.shop USING btree (at, who)"}
+	text, err := Suggest(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`at: "null"`, `who: "null"`} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+	if _, err := mustRules(t, string(text)).Prepare(c, proposalKey); err != nil {
+		t.Error(err)
+	}
+}
+
 // Values of composite types are read as they were written, whatever they contain.
 func TestRowsAreReadAsWritten(t *testing.T) {
 	t.Parallel()

@@ -76,16 +76,21 @@ func proposalFor(found personal.Finding, c *column) proposal {
 	case personal.Undecided:
 		return proposal{rule: ColumnRule{Mask: Undecided}, reason: found.Reason}
 	}
+	return firstFit(c, found.Reason, candidates(found.Kind, c)...)
+}
+
+// firstFit proposes the first rule that the column can certainly hold.
+func firstFit(c *column, reason string, rules ...ColumnRule) proposal {
 	why := ""
-	for _, rule := range candidates(found.Kind, c) {
+	for _, rule := range rules {
 		if why = misfit(proposalKey, rule, c); why == "" && c.certain(rule) {
-			return proposal{rule: rule, reason: found.Reason}
+			return proposal{rule: rule, reason: reason}
 		}
 	}
 	if why == "" {
 		why = "a check constraint may reject masked values"
 	}
-	return proposal{rule: ColumnRule{Mask: Undecided}, reason: found.Reason + "; " + why}
+	return proposal{rule: ColumnRule{Mask: Undecided}, reason: reason + "; " + why}
 }
 
 // certain reports whether all of the column's checks can be evaluated for the rule.
