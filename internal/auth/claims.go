@@ -55,7 +55,7 @@ func GroupsFromClaims(claims map[string]any, name string) GroupClaim {
 	}
 	entries, ok := groupEntries(value)
 	if !ok {
-		return GroupClaim{Why: fmt.Sprintf("the identity provider sent something else than a list of groups in the "+
+		return GroupClaim{Why: fmt.Sprintf("the identity provider sent something other than a list of groups in the "+
 			"claim %q; ", name) + askForOther}
 	}
 	return collect(entries, name)

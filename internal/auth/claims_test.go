@@ -41,7 +41,7 @@ func TestGroupShapes(t *testing.T) {
 		{"twice", "groups", `{"groups":["eng","eng","Eng"]}`, "eng=eng Eng=Eng"},
 		{"verbatim", "groups", `{"groups":[" CN=eng,OU=x "]}`, " CN=eng,OU=x = CN=eng,OU=x "},
 		{"numbers", "groups", `{"groups":[1,2]}`, "unknown: that is not a group"},
-		{"a number", "groups", `{"groups":7}`, "unknown: is not a list"},
+		{"a number", "groups", `{"groups":7}`, "unknown: sent something other than a list of groups"},
 		{"too long", "groups", `{"groups":["eng",` + long + `]}`, "unknown: that is not a group"},
 		{"too many", "groups",
 			`{"groups":[` + many(2001) + `]}`, "unknown: you are in more than 2000 groups, which are too many; ask your admin"},

@@ -124,7 +124,7 @@ func (b *building) tryGet(rt *rapid.T, v *visitor, t *thing) {
 	}
 	may := func(do snap.Action) bool { return refused(v, do, t.record()) == "" }
 	can := api.Can{Pull: may(snap.ActPull), Delete: may(snap.ActDelete), Share: may(snap.ActShare),
-		ShareOrg: may(snap.ActShareOrg), Explain: may(snap.ActExplain)}
+		ShareOrg: may(snap.ActShareOrg), Explain: may(snap.ActExplain), Describe: may(snap.ActDescribe)}
 	same(rt, "get", v, heard(s)+fmt.Sprint(*s.Can), b.told(v, t)+fmt.Sprint(can))
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // Columns of composite types, arrays of them and types in types are masked field by field by the
-// first rules, the copy loads, and an original that stands in another column is found.
+// first rules, the copy loads, and an original in another column is found.
 func TestCompositesAreMaskedFieldByField(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
