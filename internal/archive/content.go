@@ -35,7 +35,7 @@ func (o Outline) Size() int64 {
 }
 
 // maxCached is how many bytes of decompressed blocks a [Content] keeps.
-const maxCached = 32 << 20
+const maxCached = 16 << 20
 
 // Content gives access to all content of a file in one address space, in the order of its
 // [Outline]. It decompresses the blocks that are needed and keeps the last ones. It is not safe for

@@ -1,6 +1,7 @@
 package delta
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -90,28 +91,47 @@ type patched struct {
 
 // Read implements io.Reader.
 func (p *patched) Read(b []byte) (int, error) {
-	for {
+	var chunk []byte
+	for len(b) > 0 && len(chunk) == 0 { // the rest of a range can be empty
 		for len(p.ops) > 0 && p.ops[0] == (op{}) {
 			p.ops = p.ops[1:]
 		}
-		if len(p.ops) > 0 {
-			break
+		var err error
+		switch {
+		case len(p.ops) > 0:
+			chunk, err = p.chunk(&p.ops[0], len(b))
+		case p.left == 0:
+			err = io.EOF
+		default:
+			err = p.group()
 		}
-		if p.left == 0 {
-			return 0, io.EOF
-		}
-		if err := p.group(); err != nil {
+		if err != nil {
 			return 0, err
 		}
-	}
-	chunk, err := p.chunk(&p.ops[0], len(b))
-	if err != nil {
-		return 0, err
 	}
 	if p.left -= int64(len(chunk)); p.left < 0 {
 		return 0, errors.New("it yields more content than announced")
 	}
 	return copy(b, chunk), nil
+}
+
+// take returns the beginning of base content that belongs to an operation, and whether its range
+// ends there.
+func (o *op) take(content []byte, most int) (chunk []byte, ended bool) {
+	if !o.line {
+		chunk = content[:min(o.copied, most, len(content))]
+		o.copied -= len(chunk)
+		return chunk, o.copied == 0
+	}
+	first := min(1-min(o.copied, 1), len(content)) // copied counts the bytes so far
+	if i := bytes.IndexByte(content[first:], '\n'); i >= 0 {
+		content, ended = content[:first+i], true
+	}
+	if len(content) > most {
+		content, ended = content[:most], false
+	}
+	o.copied += len(content)
+	return content, ended
 }
 
 // chunk carries out a part of an operation.
@@ -128,10 +148,9 @@ func (p *patched) chunk(o *op, most int) (chunk []byte, err error) {
 	if p.base.Loads() > p.loads {
 		return nil, errors.New("it reads the base too often")
 	}
-	chunk = chunk[:min(o.copied, most, len(chunk))]
+	chunk, ended := o.take(chunk, most)
 	p.at += o.jump + int64(len(chunk))
-	o.copied -= len(chunk)
-	if o.jump = 0; o.copied == 0 {
+	if o.jump = 0; ended {
 		*o = op{}
 	}
 	return chunk, nil
@@ -198,8 +217,8 @@ func (p *patched) unpack(x part, dict []span) ([]byte, error) {
 	return content, nil
 }
 
-// window is the size of zstd's window. It is larger than a dictionary and a group's literals.
-const window = 4 << 20
+// window is the size of zstd's window: that of a dictionary and a group's literals.
+const window = 2 << 20
 
 // dictID is the number of a group's dictionary in its zstd frame.
 const dictID = 1

@@ -134,6 +134,57 @@ func changed(old []string) []string {
 	return append(append(all, moved...), rows(len(old)/20, 99)...)
 }
 
+// widened returns rows with a text at the end of each, or without their last two bytes for "\b".
+func widened(old []string, text string) []string {
+	all := make([]string, len(old))
+	for i, row := range old {
+		row = strings.TrimSuffix(row, "\n")
+		if text == "\b" {
+			row = row[:len(row)-2]
+		} else {
+			row += text
+		}
+		all[i] = row + "\n"
+	}
+	return all
+}
+
+// TestShortRows: rows that are shorter than what the index sees are found again when each of them, or
+// every second one, changes.
+func TestShortRows(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(5, 5))
+	old := make([]string, 60_000)
+	for i := range old {
+		old[i] = fmt.Sprintf("%d\t%d\t%d\t%d.%02d\n", i, r.IntN(30_000), r.IntN(9), r.IntN(100_000), r.IntN(100))
+	}
+	half, fewer := slices.Clone(old), []string{}
+	for i := range half {
+		if i%2 == 0 {
+			half[i] = fmt.Sprintf("%d\tnew\n", i)
+		}
+		if i%7 != 0 {
+			fewer = append(fewer, old[i])
+		}
+	}
+	base := pack(t, snap.Postgres, "base", joined(old))
+	for name, c := range map[string]struct {
+		rows    []string
+		percent float64
+	}{"a column": {widened(old, "\t7"), 0.5}, "half": {half, 14}, "fewer": {fewer, 2.5}} {
+		result := pack(t, snap.Postgres, "result", joined(c.rows))
+		d := write(t, base, result)
+		percent := 100 * float64(len(d)) / float64(len(result.bytes))
+		t.Logf("%s: %d of %d bytes, %.2f %%", name, len(d), len(result.bytes), percent)
+		if percent > c.percent {
+			t.Errorf("%s: %.2f %%, want at most %.2f", name, percent, c.percent)
+		}
+		if got, err := apply(t.Context(), base.open(t), d); err != nil || !bytes.Equal(got, result.bytes) {
+			t.Errorf("%s: the result differs: %v", name, err)
+		}
+	}
+}
+
 // TestSmallChangesAreSmallDeltas measures the cases that deltas are made for.
 func TestSmallChangesAreSmallDeltas(t *testing.T) {
 	t.Parallel()
@@ -148,6 +199,8 @@ func TestSmallChangesAreSmallDeltas(t *testing.T) {
 		{"some rows", 6.5, pack(t, snap.Postgres, "after", joined(changed(old)), joined(rows(5000, 2)))},
 		{"a table moved", 0.2, pack(t, snap.Postgres, "moved", joined(rows(5000, 2), old))},
 		{"fewer rows", 0.2, pack(t, snap.Postgres, "fewer", joined(old[100:30_000]), joined(rows(5000, 2)))},
+		{"a column", 0.2, pack(t, snap.Postgres, "column", joined(widened(old, "\t7")), joined(rows(5000, 2)))},
+		{"no column", 5, pack(t, snap.Postgres, "narrow", joined(widened(old, "\b")), joined(rows(5000, 2)))},
 	} {
 		d := write(t, base, c.result)
 		got, err := apply(t.Context(), base.open(t), d)

@@ -15,7 +15,7 @@ import (
 
 const (
 	magic      = "\x89SNAD\r\n\x1a"
-	version    = 1
+	version    = 3
 	sealed     = 2 // the version of a delta that is encrypted
 	headSize   = 16
 	maxHeader  = 64 << 10
@@ -148,11 +148,17 @@ func damaged(why string, cause error) error {
 }
 
 // op is one operation: literals, followed by a range of the base. jump is the distance of the range
-// from the end of the previous one.
+// from the end of the previous one. If line is set, the range ends before the first newline after its
+// first byte, and its number of bytes is not stored.
 type op struct {
 	literal, copied int
 	jump            int64
+	line            bool
 }
+
+// lineRange is what an operation has for the number of bytes of a range with line set. Other ranges
+// have twice that number.
+const lineRange = 1
 
 // span is a range of the base's content.
 type span struct{ at, size int64 }
@@ -162,7 +168,6 @@ type group struct {
 	ops      []op
 	literals []byte
 	dict     []span
-	dictSize int64
 }
 
 // encodeOps returns the operations as varints.
@@ -170,7 +175,11 @@ func (g *group) encodeOps() []byte {
 	var b []byte
 	for _, o := range g.ops {
 		b = binary.AppendUvarint(b, uint64(o.literal))
-		b = binary.AppendUvarint(b, uint64(o.copied))
+		if o.line {
+			b = binary.AppendUvarint(b, lineRange)
+		} else {
+			b = binary.AppendUvarint(b, 2*uint64(o.copied))
+		}
 		if o.copied > 0 {
 			b = binary.AppendVarint(b, o.jump)
 		}
@@ -185,8 +194,12 @@ func decodeOps(b []byte, count, literals int) ([]op, error) {
 	for i := range ops {
 		n := c.number(left)
 		left -= n
-		ops[i] = op{literal: int(n), copied: int(c.number(1 << 50))}
-		if ops[i].copied > 0 {
+		copied := c.number(1 << 51)
+		if copied%2 > 0 && copied != lineRange {
+			c.bad = true
+		}
+		ops[i] = op{literal: int(n), copied: int(copied / 2), line: copied == lineRange}
+		if copied > 0 {
 			ops[i].jump = c.signed()
 		}
 	}

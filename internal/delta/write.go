@@ -16,14 +16,19 @@ import (
 )
 
 const (
-	near     = 8 << 20   // bytes; longer jumps are limited
-	farLeast = 1 << 10   // least bytes of a range after a longer jump, while there are few such jumps
-	farEach  = 32 << 10  // few: at most one for each of these bytes; otherwise the least bytes of a range
-	ahead    = 64 << 10  // bytes that are read ahead, at least farEach
-	pending  = 256 << 10 // literals that may still become part of a range
-	tail     = 128 << 10 // bytes before an insertion that serve as its dictionary
-	extra    = 256       // bytes of a replaced range that serve as dictionary, beyond twice its literals
-	unknown  = -1        // where the base continues, before that was found
+	near      = 8 << 20   // bytes; longer jumps are limited
+	farLeast  = 1 << 10   // least bytes of a range after a longer jump, while there are few such jumps
+	farEach   = 32 << 10  // few: at most one for each of these bytes; otherwise the least bytes of a range
+	ahead     = 64 << 10  // bytes that are read ahead, at least farEach
+	pending   = 256 << 10 // literals that may still become part of a range
+	tail      = 128 << 10 // bytes before an insertion that serve as its dictionary
+	extra     = 256       // bytes of a replaced range that serve as dictionary, beyond twice its literals
+	unknown   = -1        // where the base continues, before that was found
+	soon      = 1 << 10   // bytes of the base in which a line is looked for without the index
+	lines     = 4         // lines there
+	leastLine = 8         // least bytes of such a line
+	reach     = 12 << 20  // bytes of the result after which a group ends, so that its part of the base stays in memory
+	enough    = 16 << 10  // literals of such a group
 )
 
 // ErrLarge means that a delta would be larger than the limit given to [Write].
@@ -96,7 +101,7 @@ func seal(dst io.Writer, h Header, result *archive.Reader) (io.WriteCloser, erro
 func between(ctx context.Context, dst io.Writer, h Header, e snap.Engine, old, now *archive.Content) (same bool,
 	err error) {
 	w := &writer{ctx: ctx, base: old, index: newIndex(), manifest: now.Size() - now.Manifest,
-		groups: groups{base: old, dst: dst}}
+		groups: groups{base: old, dst: dst}, soon: make([]byte, 0, soon), soonAt: -1}
 	if w.anchors, err = anchorsOf(old, e); err != nil {
 		return false, err
 	}
@@ -145,6 +150,8 @@ type writer struct {
 	jumps    int   // from there to a far range
 	groups   groups
 	differs  bool // a section has other content, or in another order
+	soon     []byte
+	soonAt   int64 // of soon in the base
 }
 
 // fill indexes the base.
@@ -196,6 +203,9 @@ func (w *writer) match(scan *int) (at int, from int64, found bool, err error) {
 			return 0, 0, false, nil
 		}
 		*scan = n + 1
+		if at, from, err = w.line(n); err != nil || at >= 0 {
+			return at, from, err == nil, err
+		}
 		shifted, indexed := w.groups.expect+int64(n-w.lit), w.index.find(w.index.hash(b[n:n+w.anchors.window]))
 		for _, candidate := range [...]int64{shifted, indexed} {
 			at, from, err := w.extend(n, candidate)
@@ -204,6 +214,39 @@ func (w *writer) match(scan *int) (at int, from int64, found bool, err error) {
 			}
 		}
 	}
+}
+
+// line looks for the line at index n among the lines of the base that follow the last range. It
+// recognizes lines that have more bytes now, and lines that are too short or too many for the index.
+// Otherwise it returns a negative index.
+func (w *writer) line(n int) (int, int64, error) {
+	if w.anchors.page > 0 {
+		return -1, 0, nil
+	}
+	from := max(w.at-1, 0) // a line may begin at w.at
+	if from != w.soonAt {
+		w.soon, w.soonAt = w.soon[:min(soon, w.base.Size()-from)], from
+		if _, err := w.base.ReadAt(w.soon, from); err != nil {
+			return -1, 0, err
+		}
+	}
+	b := w.soon
+	for k := range lines {
+		next := bytes.IndexByte(b, '\n') + 1
+		if k == 0 && w.at == 0 {
+			next = 0 // the base begins with a line
+		} else if next == 0 {
+			break
+		}
+		b, from = b[next:], from+int64(next)
+		if size := bytes.IndexByte(b, '\n'); size >= leastLine && bytes.HasPrefix(w.in.b[n:], b[:size]) {
+			for n > w.lit && from > w.at && w.in.b[n-1] == w.soon[from-1-w.soonAt] {
+				n, from = n-1, from-1
+			}
+			return n, from, nil
+		}
+	}
+	return -1, 0, nil
 }
 
 // extend extends the bytes at index n to the left, if they are in the base at offset from and a jump
@@ -281,7 +324,11 @@ func (w *writer) copyFrom(at int, from int64) error {
 			return err
 		}
 		w.differs = w.differs || from != w.in.at+int64(w.lit)
-		w.groups.copied(n, from, &w.at)
+		line, err := w.isLine(w.in.b[w.lit:w.lit+n], from)
+		if err != nil {
+			return err
+		}
+		w.groups.copied(n, from, line, &w.at)
 		w.lit, from = w.lit+n, from+int64(n)
 		if w.lit < len(w.in.b) || w.in.end {
 			return w.groups.full()
@@ -293,6 +340,19 @@ func (w *writer) copyFrom(at int, from int64) error {
 	}
 }
 
+// isLine reports whether a range of the base ends before the first newline after its first byte. It
+// is false for long ranges, which are rare.
+func (w *writer) isLine(b []byte, from int64) (bool, error) {
+	if len(b) == 0 || len(b) > soon || bytes.IndexByte(b[1:], '\n') >= 0 {
+		return false, nil
+	}
+	next, err := w.base.From(from + int64(len(b)))
+	if errors.Is(err, io.EOF) {
+		return false, nil
+	}
+	return err == nil && next[0] == '\n', err
+}
+
 // literals adds the bytes from lit up to an index. next is where the base continues, or unknown.
 func (w *writer) literals(until int, next int64) error {
 	for w.lit < until {
@@ -302,7 +362,9 @@ func (w *writer) literals(until int, next int64) error {
 		} else if left > 0 {
 			w.differs, n = true, int(min(int64(n), left))
 		}
-		w.groups.literal(w.in.b[w.lit:w.lit+n], next)
+		if err := w.groups.literal(w.in.b[w.lit:w.lit+n], next); err != nil {
+			return err
+		}
 		w.lit += n
 		if err := w.groups.full(); err != nil {
 			return err
@@ -317,58 +379,66 @@ type groups struct {
 	base   *archive.Content
 	dst    io.Writer
 	blocks *archive.Block
-	expect int64 // where the base is expected to have bytes similar to the next literals
+	expect int64  // where the base is expected to have bytes similar to the next literals
+	words  []byte // the content of the dictionary
+	made   int    // bytes of the result in the group
 }
 
 func (g *groups) room() int { return maxLiteral - len(g.literals) }
 
 // literal adds literals of at most room bytes. next is where the base continues after
 // them, or unknown.
-func (g *groups) literal(b []byte, next int64) {
+func (g *groups) literal(b []byte, next int64) (err error) {
 	if last := len(g.ops) - 1; last >= 0 && g.ops[last].copied == 0 {
 		g.ops[last].literal += len(b)
 	} else {
 		g.ops = append(g.ops, op{literal: len(b)})
 	}
-	g.literals = append(g.literals, b...)
+	g.literals, g.made = append(g.literals, b...), g.made+len(b)
 	switch until := g.expect + int64(len(b)); {
 	case next == unknown:
-		g.learn(g.expect, until)
+		err = g.learn(g.expect, until)
 		g.expect = until
 	case next > g.expect:
-		g.learn(g.expect, min(next, until+int64(len(b))+extra))
+		err = g.learn(g.expect, min(next, until+int64(len(b))+extra))
 	}
+	return err
 }
 
-// learn adds a range of the base to the dictionary.
-func (g *groups) learn(from, until int64) {
-	until = min(until, g.base.Size(), from+maxDict-g.dictSize)
+// learn adds a range of the base to the dictionary, while its block is in memory.
+func (g *groups) learn(from, until int64) error {
+	until = min(until, g.base.Size(), from+maxDict-int64(len(g.words)))
 	if until <= from {
-		return
+		return nil
 	}
 	if last := len(g.dict) - 1; last >= 0 && g.dict[last].at+g.dict[last].size == from {
 		g.dict[last].size += until - from
 	} else if len(g.dict) == maxRanges {
-		return
+		return nil
 	} else {
 		g.dict = append(g.dict, span{from, until - from})
 	}
-	g.dictSize += until - from
+	n := len(g.words)
+	g.words = slices.Grow(g.words, int(until-from))[:n+int(until-from)]
+	_, err := g.base.ReadAt(g.words[n:], from)
+	return err
 }
 
-// copied adds a range of n bytes of the base. at is the end of the range before.
-func (g *groups) copied(n int, from int64, at *int64) {
+// copied adds a range of n bytes of the base. at is the end of the range before. line is that of
+// [op].
+func (g *groups) copied(n int, from int64, line bool, at *int64) {
 	if n == 0 {
 		return
 	}
+	g.made += n
 	last := len(g.ops) - 1
 	switch {
 	case last >= 0 && g.ops[last].copied > 0 && *at == from:
-		g.ops[last].copied += n
+		g.ops[last].copied, g.ops[last].line = g.ops[last].copied+n, false
 	case last >= 0 && g.ops[last].copied == 0:
-		g.ops[last].copied, g.ops[last].jump = n, from-*at
+		g.ops[last].copied, g.ops[last].jump, g.ops[last].line = n, from-*at, line
 	default:
-		g.ops = append(g.ops, op{copied: n, jump: from - *at})
+		g.ops = append(g.ops, op{copied: n, jump: from - *at, line: line})
 	}
 	*at = from + int64(n)
 	g.expect = *at
@@ -376,7 +446,7 @@ func (g *groups) copied(n int, from int64, at *int64) {
 
 // full writes the group if it has no room for more.
 func (g *groups) full() error {
-	if g.room() > 0 && len(g.ops) < maxOps {
+	if g.room() > 0 && len(g.ops) < maxOps && (g.made < reach || len(g.literals) < enough) {
 		return nil
 	}
 	return g.flush()
@@ -387,8 +457,10 @@ func (g *groups) flush() error {
 	if len(g.ops) == 0 {
 		return nil
 	}
-	if first := g.expect - tail; g.dictSize < tail && len(g.literals) >= minPacked {
-		g.learn(max(first, 0), g.expect)
+	if first := g.expect - tail; len(g.words) < tail && len(g.literals) >= minPacked {
+		if err := g.learn(max(first, 0), g.expect); err != nil {
+			return err
+		}
 	}
 	literals, err := g.pack()
 	if err != nil {
@@ -415,6 +487,7 @@ func (g *groups) flush() error {
 	}
 	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
 	g.group = group{ops: g.ops[:0], literals: g.literals[:0], dict: g.dict[:0]}
+	g.words, g.made = g.words[:0], 0
 	_, err = g.dst.Write(b)
 	return err
 }
@@ -424,11 +497,7 @@ func (g *groups) pack() (part, error) {
 	if len(g.literals) < minPacked {
 		return part{asIs, len(g.literals), g.literals}, nil
 	}
-	words, err := readSpans(g.base, g.dict)
-	if err != nil {
-		return part{}, err
-	}
-	p, err := compressed(g.literals, words)
+	p, err := compressed(g.literals, g.words)
 	if block := g.blocks.Pack(g.literals); err == nil && len(block) < len(p.stored) {
 		p = part{asBlock, len(g.literals), block}
 	}
@@ -442,7 +511,7 @@ func compressed(content, words []byte) (part, error) {
 		return p, nil
 	}
 	o := []zstd.EOption{zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBetterCompression),
-		zstd.WithWindowSize(window)}
+		zstd.WithWindowSize(window), zstd.WithLowerEncoderMem(true)}
 	if len(words) > 0 {
 		o = append(o, zstd.WithEncoderDictRaw(dictID, words))
 	}
