@@ -3,47 +3,31 @@ package delta
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"hash/maphash"
 	"io"
 	"slices"
-
-	"snap"
-	"snap/internal/archive"
 )
 
 // An anchor is a place in a content at which a range of the base can be recognized: the beginning
-// of a line, or of a page of a SQLite file. It is recognized by a hash of the bytes that follow.
+// of a line, or in a SQLite file about one place in 64 that its next eight bytes determine. Rows
+// of such a file move when others change. An anchor is recognized by a hash of the bytes that follow.
+type anchors struct{ binary bool }
 
-// lineWindow is the number of bytes that are hashed at the beginning of a line.
-const lineWindow = 64
+// seen is the number of bytes that are hashed at an anchor.
+const seen = 64
 
-// anchors finds the anchors of a content.
-type anchors struct{ page, window int }
-
-// anchorsOf returns the anchors for a snapshot, by its engine and the beginning of its dump.
-func anchorsOf(c *archive.Content, e snap.Engine) (anchors, error) {
-	if e != snap.SQLite || c.Size() < 100 {
-		return anchors{window: lineWindow}, nil
-	}
-	var size [2]byte // SQLite's fileformat2, section 1.3.2
-	if _, err := c.ReadAt(size[:], 16); err != nil {
-		return anchors{}, err
-	}
-	page := int(size[0])<<8 | int(size[1])
-	if page == 1 {
-		page = 64 << 10
-	}
-	if page < 512 || page&(page-1) != 0 {
-		page = 4096
-	}
-	return anchors{page: page, window: page}, nil
-}
-
-// next returns the index of the first anchor in b from i on, or len(b). at is the offset of b in the
+// next returns the index of the first anchor in b from i on. Without one it returns the first index
+// that cannot be decided before there are more bytes, at most len(b). at is the offset of b in the
 // content.
 func (a anchors) next(b []byte, i int, at int64) int {
-	if a.page > 0 {
-		return min(i+int((int64(a.page)-(at+int64(i))%int64(a.page))%int64(a.page)), len(b))
+	if a.binary {
+		for ; i+8 <= len(b); i++ {
+			if binary.LittleEndian.Uint64(b[i:])*0x9e3779b97f4a7c15>>58 == 63 { // never in zeros
+				return i
+			}
+		}
+		return i
 	}
 	if i == 0 && at == 0 {
 		return 0
@@ -139,14 +123,14 @@ func (x *index) find(hash uint64) int64 {
 func (x *index) fill(ctx context.Context, r io.Reader, a anchors) error {
 	w := &windowed{src: r}
 	for i := 0; ; {
-		if n := a.next(w.b, i, w.at); n+a.window <= len(w.b) {
-			x.add(x.hash(w.b[n:n+a.window]), w.at+int64(n))
+		if n := a.next(w.b, i, w.at); n+seen <= len(w.b) {
+			x.add(x.hash(w.b[n:n+seen]), w.at+int64(n))
 			i = n + 1
 			continue
 		} else if i = w.drop(n-1) + 1; w.end {
 			return nil
 		}
-		if err := w.ensure(ctx, i, a.window); err != nil {
+		if err := w.ensure(ctx, i, seen); err != nil {
 			return err
 		}
 	}

@@ -100,11 +100,9 @@ func seal(dst io.Writer, h Header, result *archive.Reader) (io.WriteCloser, erro
 // between writes a delta, and reports whether all sections are equal.
 func between(ctx context.Context, dst io.Writer, h Header, e snap.Engine, old, now *archive.Content) (same bool,
 	err error) {
-	w := &writer{ctx: ctx, base: old, index: newIndex(), manifest: now.Size() - now.Manifest,
-		groups: groups{base: old, dst: dst}, soon: make([]byte, 0, soon), soonAt: -1}
-	if w.anchors, err = anchorsOf(old, e); err != nil {
-		return false, err
-	}
+	w := &writer{ctx: ctx, base: old, index: newIndex(), anchors: anchors{binary: e == snap.SQLite},
+		manifest: now.Size() - now.Manifest, groups: groups{base: old, dst: dst},
+		soon: make([]byte, 0, soon), soonAt: -1}
 	if w.groups.blocks, err = archive.NewBlock(); err != nil {
 		return false, err
 	}
@@ -198,7 +196,7 @@ func (w *writer) match(scan *int) (at int, from int64, found bool, err error) {
 	b := w.in.b
 	for {
 		n := w.anchors.next(b, *scan, w.in.at)
-		if n+w.anchors.window > len(b) || !w.in.end && n+ahead > len(b) {
+		if n+seen > len(b) || !w.in.end && n+ahead > len(b) {
 			*scan = min(n, len(b))
 			return 0, 0, false, nil
 		}
@@ -206,7 +204,7 @@ func (w *writer) match(scan *int) (at int, from int64, found bool, err error) {
 		if at, from, err = w.line(n); err != nil || at >= 0 {
 			return at, from, err == nil, err
 		}
-		shifted, indexed := w.groups.expect+int64(n-w.lit), w.index.find(w.index.hash(b[n:n+w.anchors.window]))
+		shifted, indexed := w.groups.expect+int64(n-w.lit), w.index.find(w.index.hash(b[n:n+seen]))
 		for _, candidate := range [...]int64{shifted, indexed} {
 			at, from, err := w.extend(n, candidate)
 			if err != nil || at >= 0 {
@@ -220,7 +218,7 @@ func (w *writer) match(scan *int) (at int, from int64, found bool, err error) {
 // recognizes lines that have more bytes now, and lines that are too short or too many for the index.
 // Otherwise it returns a negative index.
 func (w *writer) line(n int) (int, int64, error) {
-	if w.anchors.page > 0 {
+	if w.anchors.binary {
 		return -1, 0, nil
 	}
 	from := max(w.at-1, 0) // a line may begin at w.at
@@ -255,7 +253,7 @@ func (w *writer) extend(n int, from int64) (int, int64, error) {
 	if from < 0 {
 		return -1, 0, nil
 	}
-	least := w.anchors.window
+	least := seen
 	if w.isFar(from) {
 		if least = farLeast; int64(w.jumps)*farEach > w.in.at+int64(n) {
 			least = farEach
