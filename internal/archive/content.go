@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sort"
 
 	"github.com/klauspost/compress/zstd"
@@ -171,11 +172,13 @@ func (c *Content) block(i int) ([]byte, error) {
 	if err := c.unpack.unpack(); err != nil || int64(len(c.unpack.content)) != until-b.at {
 		return nil, corrupt("a section is damaged", errBlock)
 	}
+	var content []byte
 	for len(c.cached) > 0 && c.kept+len(c.unpack.content) > maxCached {
-		c.kept -= len(c.cached[0].content)
-		c.cached = c.cached[1:]
+		content = c.cached[0].content // its memory is used again
+		c.kept -= len(content)
+		c.cached = slices.Delete(c.cached, 0, 1)
 	}
-	content := append([]byte(nil), c.unpack.content...)
+	content = append(content[:0], c.unpack.content...)
 	c.cached, c.kept = append(c.cached, cachedBlock{i, content}), c.kept+len(content)
 	return content, nil
 }

@@ -339,10 +339,10 @@ func TestLimits(t *testing.T) {
 func TestIndexKeepsASample(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("it takes 64 MiB of memory")
+		t.Skip("it takes a second")
 	}
 	x, r := newIndex(), rand.New(rand.NewPCG(1, 1))
-	const many = 5_000_000
+	const many = 2_000_000
 	hashes := make([]uint64, many)
 	for i := range hashes {
 		hashes[i] = r.Uint64()
@@ -361,7 +361,7 @@ func TestIndexKeepsASample(t *testing.T) {
 			t.Fatalf("anchor %d is found at %d", i, at)
 		}
 	}
-	if found < many/4 || found != x.used {
+	if found < many/8 || found != x.used {
 		t.Errorf("%d of %d anchors are found, %d used", found, many, x.used)
 	}
 }

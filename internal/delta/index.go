@@ -43,7 +43,7 @@ func (a anchors) next(b []byte, i int, at int64) int {
 }
 
 // maxSlots limits the memory of an index: each slot takes 16 bytes.
-const maxSlots = 1 << 21
+const maxSlots = 1 << 20
 
 // index maps the hashes of a sample of the base's anchors to their offsets. When it is full, it
 // keeps every second one.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -272,32 +273,55 @@ func (d *deltaBench) move(b *testing.B, label string, masked bool) int64 {
 
 func percent(part, whole int64) float64 { return 100 * float64(part) / float64(whole) }
 
-// patch compares the delta between the two newest snapshots with zstd --patch-from on their content.
+// others are what other tools transfer for the two newest snapshots: 1 and 0 are the content of the
+// older and the newer one, and whole is the file of the newer one. Each prints a number of bytes.
+var others = []struct{ tool, label, script string }{
+	{"zstd", "patch-from", "zstd -q --long=31 --patch-from=1 0 -o patch; stat -c %s patch; rm patch"},
+	{"rclone", "rclone", "rclone copyto whole there; stat -c %s there; rm there"},
+	{"restic", "restic", `export RESTIC_PASSWORD=bench RESTIC_REPOSITORY=repo RESTIC_CACHE_DIR=cache
+		size() { du -sb repo | cut -f1; }
+		restic -q init; cp 1 content; restic -q backup content; before=$(size)
+		cp 0 content; restic -q backup content; echo $(($(size) - before)); rm -r repo cache content`},
+}
+
+// patch compares the delta between the two newest snapshots with what other tools transfer. Tools
+// that are not installed are left out.
 func (d *deltaBench) patch(b *testing.B) {
 	b.Helper()
-	if _, err := exec.LookPath("zstd"); err != nil {
-		b.Log("patch-from needs zstd: left out")
-		return
-	}
 	all, err := d.Snapshots(shopTarget)
 	if err != nil {
 		b.Fatal(err)
 	}
+	all = slices.DeleteFunc(all, func(s Snapshot) bool { return s.Type != snap.TypeSnapshot })
 	dir := b.TempDir()
-	kept := 0
-	for _, s := range all {
-		if s.Type == snap.TypeSnapshot && kept < 2 {
-			unpackTo(b, s.Path, filepath.Join(dir, strconv.Itoa(kept)))
-			kept++
+	for i, s := range all[:2] {
+		unpackTo(b, s.Path, filepath.Join(dir, strconv.Itoa(i)))
+	}
+	if err := os.Link(all[0].Path, filepath.Join(dir, "whole")); err != nil {
+		b.Fatal(err)
+	}
+	for _, o := range others {
+		if _, err := exec.LookPath(o.tool); err != nil {
+			b.Logf("%s is not installed: left out", o.tool)
+			continue
 		}
+		start := time.Now()
+		cmd := exec.Command("bash", "-ec", o.script)
+		cmd.Dir, cmd.Stderr = dir, os.Stderr
+		out, err := cmd.Output()
+		if err != nil {
+			b.Fatalf("%s: %v", o.label, err)
+		}
+		size, err := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Logf("%s: %d bytes, %.2f s", o.label, size, time.Since(start).Seconds())
+		b.ReportMetric(percent(size, all[0].Size), o.label+"-%")
 	}
-	start := time.Now()
-	script := fmt.Sprintf("cd %s; zstd -q --long=31 --patch-from=1 0 -o patch; rm 0 1", dir)
-	if out, err := exec.Command("bash", "-ec", script).CombinedOutput(); err != nil {
-		b.Fatalf("zstd: %v\n%s", err, out)
+	for _, name := range []string{"0", "1", "whole"} {
+		os.Remove(filepath.Join(dir, name))
 	}
-	b.Logf("zstd --patch-from: %d bytes, %.2f s", sizeOf(b, filepath.Join(dir, "patch")), time.Since(start).Seconds())
-	b.ReportMetric(percent(sizeOf(b, filepath.Join(dir, "patch")), all[0].Size), "patch-from-%")
 }
 
 // unpackTo writes the content of a snapshot to a file.
