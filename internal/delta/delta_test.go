@@ -882,3 +882,25 @@ func (h *history) deliver() {
 		}
 	}
 }
+
+// TestSameIsReported: nothing changed is reported for every engine, and only if no byte of a section
+// differs.
+func TestSameIsReported(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		e := rapid.SampledFrom([]snap.Engine{snap.Postgres, snap.SQLite}).Draw(r, "engine")
+		dump := bytes.Repeat(joined(rows(rapid.IntRange(2, 3000).Draw(r, "rows"), rapid.Uint64().Draw(r, "seed"))),
+			rapid.IntRange(1, 2).Draw(r, "times"))
+		again := bytes.Clone(dump)
+		differs := rapid.Bool().Draw(r, "differs")
+		if differs {
+			again[rapid.IntRange(0, len(again)-1).Draw(r, "at")] ^= 1
+		}
+		base, result := pack(t, e, "base", dump), pack(t, e, "the result", again)
+		var b bytes.Buffer
+		w, err := Write(t.Context(), &b, base.open(t), result.open(t), base.File, result.File, 1<<40)
+		if err != nil || w.Same == differs {
+			r.Fatalf("%+v for %d bytes, error %v", w, len(dump), err)
+		}
+	})
+}

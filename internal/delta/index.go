@@ -21,6 +21,9 @@ const seen = 64
 // that cannot be decided before there are more bytes, at most len(b). at is the offset of b in the
 // content.
 func (a anchors) next(b []byte, i int, at int64) int {
+	if i == 0 && at == 0 {
+		return 0
+	}
 	if a.binary {
 		for ; i+8 <= len(b); i++ {
 			if binary.LittleEndian.Uint64(b[i:])*0x9e3779b97f4a7c15>>58 == 63 { // never in zeros
@@ -28,9 +31,6 @@ func (a anchors) next(b []byte, i int, at int64) int {
 			}
 		}
 		return i
-	}
-	if i == 0 && at == 0 {
-		return 0
 	}
 	if i > 0 && b[i-1] == '\n' {
 		return i

@@ -321,7 +321,9 @@ func (w *writer) copyFrom(at int, from int64) error {
 		if err != nil {
 			return err
 		}
-		w.differs = w.differs || from != w.in.at+int64(w.lit)
+		if at := w.in.at + int64(w.lit); at < w.manifest && from != at {
+			w.differs = true
+		}
 		line, err := w.isLine(w.in.b[w.lit:w.lit+n], from)
 		if err != nil {
 			return err
