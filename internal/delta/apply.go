@@ -115,9 +115,9 @@ func (p *patched) Read(b []byte) (int, error) {
 	return copy(b, chunk), nil
 }
 
-// take returns the beginning of base content that belongs to an operation, and whether its range
+// nextChunk returns the beginning of base content that belongs to an operation, and whether its range
 // ends there.
-func (o *op) take(content []byte, most int) (chunk []byte, ended bool) {
+func (o *op) nextChunk(content []byte, most int) (chunk []byte, ended bool) {
 	if !o.line {
 		chunk = content[:min(o.copied, most, len(content))]
 		o.copied -= len(chunk)
@@ -148,7 +148,7 @@ func (p *patched) chunk(o *op, most int) (chunk []byte, err error) {
 	if p.base.Loads() > p.loads {
 		return nil, errors.New("it reads the base too often")
 	}
-	chunk, ended := o.take(chunk, most)
+	chunk, ended := o.nextChunk(chunk, most)
 	p.at += o.jump + int64(len(chunk))
 	if o.jump = 0; ended {
 		*o = op{}

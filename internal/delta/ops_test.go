@@ -24,7 +24,7 @@ func TestLineRanges(t *testing.T) {
 		o, left, got := op{line: true}, text, []byte(nil)
 		for len(left) > 0 {
 			block := left[:rapid.IntRange(1, len(left)).Draw(r, "block")]
-			chunk, ended := o.take(block, rapid.IntRange(1, 9).Draw(r, "most"))
+			chunk, ended := o.nextChunk(block, rapid.IntRange(1, 9).Draw(r, "most"))
 			got, left = append(got, chunk...), left[len(chunk):]
 			if ended {
 				break
