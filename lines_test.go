@@ -95,3 +95,18 @@ func TestProseFits(t *testing.T) {
 }
 
 func width(line []byte) int { return utf8.RuneCount(line) + 3*bytes.Count(line, []byte("\t")) }
+
+// maxTemplate is where a line of a page's template ends.
+const maxTemplate = 200
+
+// TestTemplatesFit: no line of a template is so wide that its logic cannot be followed.
+func TestTemplatesFit(t *testing.T) {
+	t.Parallel()
+	for file, source := range tracked(t, ".html") {
+		for i, line := range bytes.Split(source, []byte("\n")) {
+			if n := width(line); n > maxTemplate {
+				t.Errorf("%s:%d: %d columns", file, i+1, n)
+			}
+		}
+	}
+}
