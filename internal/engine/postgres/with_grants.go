@@ -106,9 +106,13 @@ func checkGrants(ctx context.Context, conn *pgx.Conn, dump engine.Dump, o engine
 var rightName = regexp.MustCompile(`^[A-Z]+( [A-Z]+)?$`)
 
 // applyGrants repeats the grants of the source, with generated statements. Objects that the snapshot
-// omits are skipped.
+// omits are skipped, and so are those that it did not create: the server's own, those of extensions,
+// and those that an existing database keeps. A changed description could otherwise open them.
 func (s *scratch) applyGrants(ctx context.Context, conn *pgx.Conn) error {
 	for _, g := range s.grants {
+		if !s.fills(g.Schema) {
+			continue
+		}
 		object, err := found(ctx, conn, g)
 		if err != nil {
 			return s.here.failure(err)
@@ -127,17 +131,27 @@ func (s *scratch) applyGrants(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// found returns the quoted name of the object that a grant is on, or "" if there is none.
+// fills reports whether the load creates the objects of a schema.
+func (s *scratch) fills(name string) bool {
+	if s.into != nil && !slices.Contains(s.into.schemas(), name) {
+		return false
+	}
+	return name != "information_schema" && !strings.HasPrefix(name, "pg_")
+}
+
+// found returns the quoted name of the object that a grant is on, or "" if there is none or an
+// extension created it.
 func found(ctx context.Context, conn *pgx.Conn, g schema.Grant) (object string, err error) {
 	query, args := "SELECT format('%I.%I', nspname, relname) FROM pg_class JOIN pg_namespace n ON n.oid = "+
-		"relnamespace WHERE nspname = $1 AND relname = $2 AND (relkind = 'S') = ($3 = 'SEQUENCE') AND relkind <> 'i'",
+		"relnamespace WHERE nspname = $1 AND relname = $2 AND (relkind = 'S') = ($3 = 'SEQUENCE') AND relkind <> 'i' AND "+
+		notMade("pg_class", "pg_class.oid"),
 		[]any{g.Schema, g.Name.Name, g.Kind}
 	switch g.Kind {
 	case "SCHEMA":
 		query, args = "SELECT quote_ident(nspname) FROM pg_namespace WHERE nspname = $1", []any{g.Schema}
 	case "ROUTINE":
 		query, args = "SELECT p.oid::regprocedure::text FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace "+
-			"WHERE nspname = $1 AND proname = $2 AND pg_get_function_identity_arguments(p.oid) = $3",
+			"WHERE nspname = $1 AND proname = $2 AND pg_get_function_identity_arguments(p.oid) = $3 AND "+notMade("pg_proc", "p.oid"),
 			[]any{g.Schema, g.Name.Name, g.Arguments}
 	}
 	err = conn.QueryRow(ctx, query, args...).Scan(&object)

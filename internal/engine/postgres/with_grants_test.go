@@ -8,6 +8,7 @@ import (
 
 	"snap"
 	"snap/internal/engine"
+	"snap/internal/schema"
 	"snap/internal/servertest"
 )
 
@@ -74,6 +75,48 @@ func TestWithGrants(t *testing.T) {
 	without := chosen(t, from, engine.Options{Jobs: 2})
 	if _, err := (Engine{}).into(t, to, without, o); snap.CodeOf(err) != snap.CodeUsage {
 		t.Errorf("without grants: %v", err)
+	}
+}
+
+// TestGrantsOfAlteredSnapshots loads snapshots of the own organization whose lists of grants name
+// objects that the load does not create. As a superuser's grants they would open the server's
+// passwords and files, and other content of an existing database.
+func TestGrantsOfAlteredSnapshots(t *testing.T) {
+	t.Parallel()
+	from, to, admin := servertest.Postgres(t), servertest.Postgres(t), servertest.Postgres(t)
+	plain := plainOwner(t, admin)
+	psql(t, from, script(t, `CREATE TABLE t (a int)`))
+	psql(t, admin, script(t, `CREATE SCHEMA kept; CREATE EXTENSION pgcrypto SCHEMA kept;
+		GRANT ALL ON SCHEMA kept TO PUBLIC`))
+	psql(t, plain, script(t, `CREATE TABLE kept.secret (a int)`))
+	d := ours(chosen(t, from, engine.Options{Jobs: 1}))
+	grant := func(kind, where, name, arguments, right string) {
+		d.Info.Schema.Grants = append(d.Info.Schema.Grants, schema.Grant{Kind: kind,
+			Name: schema.Name{Schema: where, Name: name}, Arguments: arguments, Rights: []string{right}})
+	}
+	grant("TABLE", "public", "t", "", "SELECT")
+	grant("TABLE", "pg_catalog", "pg_authid", "", "SELECT")
+	grant("ROUTINE", "pg_catalog", "pg_read_file", "text", "EXECUTE")
+	grant("SCHEMA", "pg_toast", "", "", "USAGE")
+	grant("TABLE", "information_schema", "tables", "", "UPDATE")
+	grant("TABLE", "kept", "secret", "", "SELECT")
+	for _, url := range []string{to, plain} {
+		o := engine.Options{WithGrants: true}
+		if url == plain {
+			o.Into = engine.Existing
+		}
+		if _, err := (Engine{}).into(t, url, d, o); err != nil {
+			t.Fatal(err)
+		}
+		if got := linesOf(t, url, `SELECT oid::regclass::text FROM pg_class, aclexplode(relacl)
+				WHERE grantee = 0 AND relname IN ('t', 'pg_authid', 'secret', 'tables')
+				AND (relname <> 'tables' OR privilege_type = 'UPDATE')
+			UNION ALL SELECT oid::regprocedure::text FROM pg_proc, aclexplode(proacl)
+				WHERE grantee = 0 AND proname = 'pg_read_file'
+			UNION ALL SELECT nspname FROM pg_namespace, aclexplode(nspacl) WHERE grantee = 0 AND nspname = 'pg_toast'
+			ORDER BY 1`); !slices.Equal(got, []string{"t"}) {
+			t.Errorf("everybody now has rights on %q", got)
+		}
 	}
 }
 
