@@ -50,6 +50,9 @@ type Content struct {
 	cached []cachedBlock // the most recently used last
 	kept   int
 	loads  int64
+	most   int64  // blocks that may be loaded; 0 means any number
+	textAt int64  // where the loaded piece of the manifest begins
+	text   []byte // that piece
 }
 
 // stored is the position of a block in the content and in the file.
@@ -113,8 +116,16 @@ func (c *Content) index(ctx context.Context, s Section) error {
 // Blocks returns the number of blocks.
 func (c *Content) Blocks() int64 { return int64(len(c.blocks)) }
 
-// Loads returns how many blocks were decompressed so far.
-func (c *Content) Loads() int64 { return c.loads }
+// LimitLoads makes reading fail after this many blocks and pieces of the manifest were loaded.
+func (c *Content) LimitLoads(most int64) { c.most = most }
+
+// load counts a block or a piece of the manifest that is about to be loaded.
+func (c *Content) load() error {
+	if c.loads++; c.most > 0 && c.loads > c.most {
+		return errors.New("the content is read too often")
+	}
+	return nil
+}
 
 // Close releases the memory. It does not close the [Reader].
 func (c *Content) Close() {
@@ -140,8 +151,7 @@ func (c *Content) From(at int64) ([]byte, error) {
 	case at < 0 || at >= c.Size():
 		return nil, io.EOF
 	case at >= c.end:
-		text := make([]byte, min(c.Size()-at, blockSize))
-		return text, c.r.readAt(text, int64(c.r.foot.offset)+at-c.end)
+		return c.manifestFrom(at)
 	}
 	i := sort.Search(len(c.blocks), func(i int) bool { return c.blocks[i].at > at }) - 1
 	content, err := c.block(i)
@@ -149,6 +159,22 @@ func (c *Content) From(at int64) ([]byte, error) {
 		return nil, err
 	}
 	return content[at-c.blocks[i].at:], nil
+}
+
+// manifestFrom is From for the text of the manifest, which is loaded in pieces of a block's size.
+func (c *Content) manifestFrom(at int64) ([]byte, error) {
+	if at < c.textAt || at >= c.textAt+int64(len(c.text)) {
+		if err := c.load(); err != nil {
+			return nil, err
+		}
+		c.textAt = at - (at-c.end)%blockSize
+		c.text = make([]byte, min(c.Size()-c.textAt, blockSize))
+		if err := c.r.readAt(c.text, int64(c.r.foot.offset)+c.textAt-c.end); err != nil {
+			c.text = nil
+			return nil, err
+		}
+	}
+	return c.text[at-c.textAt:], nil
 }
 
 // block returns the content of a block.
@@ -160,7 +186,9 @@ func (c *Content) block(i int) ([]byte, error) {
 			return b.content, nil
 		}
 	}
-	c.loads++
+	if err := c.load(); err != nil {
+		return nil, err
+	}
 	b := c.blocks[i]
 	if err := c.unpack.read(&fileFrom{c.r, b.offset}); err != nil {
 		return nil, fmt.Errorf("read a block: %w", err)

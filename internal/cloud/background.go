@@ -208,11 +208,15 @@ func (s *Service) remove(ctx context.Context, g store.Garbage) error {
 // dropPatience is how long a deletion waits for the object store to remove the bytes.
 const dropPatience = 10 * time.Second
 
-// dropBytes removes the bytes of a deleted snapshot. It does nothing for an empty key, which means
+// dropBytes removes the bytes of a deleted snapshot, with this replica's deltas from and to them;
+// those of other replicas are removed within a day. It does nothing for an empty key, which means
 // that another snapshot has the same bytes. Objects that cannot be removed now are collected later.
 func (s *Service) dropBytes(ctx context.Context, key string) {
 	if key == "" {
 		return
+	}
+	if err := s.transfers.deltas.forget(key); err != nil {
+		s.log.WarnContext(ctx, "the deltas of a deleted snapshot are removed later", "error", err)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropPatience)
 	defer cancel()

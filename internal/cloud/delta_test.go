@@ -10,6 +10,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -218,6 +219,73 @@ func TestRevocationReachesDeltas(t *testing.T) {
 		}
 		_, err = mia.ShareGroup(t.Context(), revoked, "dba")
 		must(t, err)
+	}
+}
+
+// TestDeltasEndWithTheirSnapshots: a delta contains rows of both snapshots. It is removed with either of
+// them, and a day after it was made.
+func TestDeltasEndWithTheirSnapshots(t *testing.T) {
+	t.Parallel()
+	clock := clocktest.New(time.Now())
+	c := cloudtest.Start(t, cloudtest.Options{Clock: clock})
+	alice := c.As("alice@acme.test")
+	kept := func() int {
+		t.Helper()
+		entries, err := os.ReadDir(c.Service.Deltas())
+		must(t, err)
+		return len(entries)
+	}
+	push := func(n int) string { return c.Push(alice, "shop", version(t, n)).ID }
+	offered := func(base, result string) {
+		t.Helper()
+		offer, err := alice.PullDelta(t.Context(), result, api.DeltaRequest{Have: []string{base}})
+		if err != nil || offer.URL == "" || kept() != 1 {
+			t.Fatalf("%+v, error %v, %d deltas", offer, err, kept())
+		}
+	}
+	first, second, third := push(0), push(1), push(2)
+	offered(first, second)
+	must(t, alice.Delete(t.Context(), first))
+	if kept() > 0 {
+		t.Error("the delta is still there after its base was deleted")
+	}
+	offered(second, third)
+	must(t, alice.Delete(t.Context(), third))
+	if kept() > 0 {
+		t.Error("the delta is still there after its result was deleted")
+	}
+	offered(second, push(3))
+	c.Service.ExpireDeltas()
+	if kept() != 1 {
+		t.Error("a new delta was removed")
+	}
+	clock.Advance(25 * time.Hour)
+	c.Service.ExpireDeltas()
+	if kept() > 0 {
+		t.Error("the delta is still there after a day")
+	}
+}
+
+// TestDeltasThatTakeLong: two snapshots whose comparison takes too long have no delta, and are not
+// compared again.
+func TestDeltasThatTakeLong(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	alice := c.As("alice@acme.test")
+	base, result := c.Push(alice, "shop", version(t, 0)).ID, c.Push(alice, "shop", version(t, 1)).ID
+	ask := func() api.DeltaOffer {
+		t.Helper()
+		offer, err := alice.PullDelta(t.Context(), result, api.DeltaRequest{Have: []string{base}})
+		must(t, err)
+		return offer
+	}
+	c.Service.DeltaTakes(1)
+	if offer := ask(); offer.URL != "" || offer.Making {
+		t.Errorf("offered: %+v", offer)
+	}
+	c.Service.DeltaTakes(time.Hour)
+	if offer := ask(); offer.URL != "" {
+		t.Errorf("made later: %+v", offer)
 	}
 }
 

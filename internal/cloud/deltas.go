@@ -32,6 +32,8 @@ type deltas struct {
 	busy   chan struct{} // one place for each piece of work at a time
 	leave  int64         // bytes of the disk that stay free
 
+	longest time.Duration // of the work on one delta
+
 	mu      sync.Mutex
 	writing int64                // bytes of the files that are being written
 	useless map[string]time.Time // deltas that are no smaller than the file, by name
@@ -49,13 +51,14 @@ const (
 	deltaSpace    = 2 << 30   // bytes of kept deltas
 	deltaLeast    = 128 << 10 // bytes of a file; smaller ones travel whole
 	deltaPatience = 20 * time.Second
+	deltaLongest  = 10 * time.Minute // of the work on one delta
 )
 
 // openDeltas opens the cache: next to the objects of a folder, else in a temporary folder. It
 // removes what an earlier process left.
 func openDeltas(c Config, blobs blob.Store, now func() time.Time) (*deltas, error) {
 	d := &deltas{blobs: blobs, now: now, busy: make(chan struct{}, deltaWorkers), leave: c.Limits.diskReserve(),
-		useless: map[string]time.Time{}}
+		longest: deltaLongest, useless: map[string]time.Time{}}
 	var err error
 	if c.Blob.URL == "" {
 		d.dir = filepath.Join(c.DataDir, "deltas")
@@ -282,20 +285,23 @@ func (d *deltas) isUseless(name string) bool {
 	return useless
 }
 
-// make makes a delta and keeps it. A delta that saves less than a fifth is not kept.
+// make makes a delta and keeps it. A delta that saves less than a fifth is not kept, and neither is
+// one that takes long: two files can be made so that comparing them takes days.
 func (d *deltas) make(ctx context.Context, name string, base, result store.Bytes) error {
 	leave, err := d.enter()
 	if err != nil {
 		return err
 	}
 	defer leave()
+	ctx, cancel := context.WithTimeout(ctx, d.longest)
+	defer cancel()
 	now, done, err := d.open(ctx, result)
 	if err == nil {
 		defer done()
 		err = d.write(ctx, name, base, result, now)
 	}
 	code := snap.CodeOf(err)
-	if errors.Is(err, delta.ErrLarge) || code == snap.CodeInvalid || code == snap.CodeCorrupt {
+	if errors.Is(err, delta.ErrLarge) || errors.Is(err, context.DeadlineExceeded) || code == snap.CodeInvalid || code == snap.CodeCorrupt {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.useless[name] = d.now()
@@ -331,6 +337,20 @@ func (d *deltas) expire() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.sweep(0)
+}
+
+// forget removes the deltas from and to an object. One that is being made now is removed when it is
+// old.
+func (d *deltas) forget(blob string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	entries, err := os.ReadDir(d.dir)
+	for _, e := range entries {
+		if base, result, ok := strings.Cut(e.Name(), "-"); ok && (base == blob || result == blob) {
+			err = errors.Join(err, os.Remove(filepath.Join(d.dir, e.Name())))
+		}
+	}
+	return err
 }
 
 // sweep removes old deltas, and the oldest ones when there are too many or a file of this many bytes

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,6 +32,15 @@ func (s *Service) Routes() []string {
 
 // Described returns the OpenAPI document.
 func (s *Service) Described() *huma.OpenAPI { return s.web.openAPI }
+
+// Deltas returns the folder of this replica's deltas.
+func (s *Service) Deltas() string { return s.transfers.deltas.dir }
+
+// DeltaTakes limits the work on one delta.
+func (s *Service) DeltaTakes(most time.Duration) { s.transfers.deltas.longest = most }
+
+// ExpireDeltas removes old deltas, as the background work does.
+func (s *Service) ExpireDeltas() { s.transfers.deltas.expire() }
 
 // ExpireAll applies retention as the background work does.
 func (s *Service) ExpireAll(ctx context.Context) error { return s.expireAll(ctx) }

@@ -31,8 +31,8 @@ func Apply(ctx context.Context, w io.Writer, h Header, base *archive.Reader, r i
 		return err
 	}
 	defer func() { _ = blocks.Close() }()
-	p := &patched{ctx: ctx, r: r, base: content, blocks: blocks, left: h.outline().Size(),
-		loads: loadsAllowed(content.Blocks(), h.outline().Size())}
+	content.LimitLoads(loadsAllowed(content.Blocks(), h.outline().Size()))
+	p := &patched{ctx: ctx, r: r, base: content, blocks: blocks, left: h.outline().Size()}
 	out := &bounded{w: w, left: h.Result.Size}
 	rebuild := archive.Rebuild
 	if h.envelope != nil {
@@ -53,8 +53,9 @@ func Apply(ctx context.Context, w io.Writer, h Header, base *archive.Reader, r i
 	return nil
 }
 
-// loadsAllowed limits how many blocks of the base a delta may decompress. Writers need each block
-// about once. A hostile delta could otherwise decompress a block for each of its bytes.
+// loadsAllowed limits how many blocks of the base a delta may decompress, for its ranges and its
+// dictionaries. Writers need each block about once. A hostile delta could otherwise decompress a block
+// for each of its bytes.
 func loadsAllowed(blocks, size int64) int64 { return 1024 + 8*blocks + size/(32<<10) }
 
 // bounded writes at most left bytes.
@@ -80,7 +81,6 @@ type patched struct {
 	r      io.Reader
 	base   *archive.Content
 	blocks *archive.Block
-	loads  int64
 	left   int64 // bytes of content that are still to come
 
 	ops      []op
@@ -144,9 +144,6 @@ func (p *patched) chunk(o *op, most int) (chunk []byte, err error) {
 	}
 	if chunk, err = p.base.From(p.at + o.jump); err != nil {
 		return nil, fmt.Errorf("read the base: %w", err)
-	}
-	if p.base.Loads() > p.loads {
-		return nil, errors.New("it reads the base too often")
 	}
 	chunk, ended := o.nextChunk(chunk, most)
 	p.at += o.jump + int64(len(chunk))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -333,6 +334,78 @@ func TestLimits(t *testing.T) {
 	if _, err := apply(ended, base.open(t), write(t, base, result)); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
+}
+
+// TestHostileDeltasEndEarly: a small delta that reads much of its base for each byte of its result is
+// refused soon, whether it reads ranges, dictionaries or the manifest.
+func TestHostileDeltasEndEarly(t *testing.T) {
+	t.Parallel()
+	base := pack(t, snap.Postgres, "base", make([]byte, 40<<20)) // more than the blocks that are kept
+	content, err := base.open(t).Content(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer content.Close()
+	end := content.Size() - content.Manifest
+	for name, part := range map[string]func() group{
+		"dictionaries": func() (g group) {
+			for i := range int64(36) {
+				g.dict = append(g.dict, span{i << 20, 1})
+			}
+			g.ops, g.literals = []op{{literal: minPacked}}, make([]byte, minPacked)
+			return g
+		},
+		"ranges": func() (g group) {
+			for i := range int64(36) {
+				g.ops = append(g.ops, op{copied: 1, jump: 1<<20 - 1})
+				if i == 35 {
+					g.ops = append(g.ops, op{copied: 1, jump: -36 << 20})
+				}
+			}
+			return g
+		},
+	} {
+		var d bytes.Buffer
+		outline := []archive.Extent{{Name: "dump", Size: 1 << 20}}
+		if err := writeHeader(&d, Header{Base: base.File, Result: File{1 << 20, base.SHA256},
+			Encoder: archive.Encoder, Sections: outline}); err != nil {
+			t.Fatal(err)
+		}
+		for range 300 {
+			if err := writeGroup(&d, part()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := apply(t.Context(), base.open(t), d.Bytes())
+		if snap.CodeOf(err) != snap.CodeCorrupt || !strings.Contains(fmt.Sprint(errors.Unwrap(err)), "too often") {
+			t.Errorf("%s, in a delta of %d bytes: %v", name, d.Len(), err)
+		}
+	}
+	for at := end; at < end+10_000 && at < content.Size(); at++ {
+		content.LimitLoads(1)
+		if _, err := content.From(at); err != nil {
+			t.Fatalf("the manifest is loaded for each of its bytes: %v", err)
+		}
+	}
+}
+
+// writeGroup writes a group as it is given, with its literals compressed by zstd.
+func writeGroup(w io.Writer, g group) error {
+	b := binary.AppendUvarint(make([]byte, 4), uint64(len(g.ops)))
+	b = binary.AppendUvarint(b, uint64(len(g.dict)))
+	at := int64(0)
+	for _, s := range g.dict {
+		b = binary.AppendUvarint(binary.AppendVarint(b, s.at-at), uint64(s.size))
+		at = s.at + s.size
+	}
+	literals, err := compressed(g.literals, nil)
+	if err != nil {
+		return err
+	}
+	b = part{asIs, len(g.encodeOps()), g.encodeOps()}.append(literals.append(b))
+	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
+	_, err = w.Write(b)
+	return err
 }
 
 // TestIndexKeepsASample: an index that is full keeps every second anchor and stays within its size.
