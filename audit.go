@@ -36,7 +36,12 @@ const (
 	// AuditConfigured records that other settings of the organization, or of the service, changed.
 	AuditConfigured AuditAction = "organization.configuration_changed"
 	// AuditDescribed records that a snapshot's description or labels changed.
-	AuditDescribed   AuditAction = "snapshot.described"
+	AuditDescribed AuditAction = "snapshot.described"
+	// AuditCardChanged records that a snapshot's card was replaced or removed, or that somebody other
+	// than its pusher added one. The first card of a push is a part of the push.
+	AuditCardChanged AuditAction = "snapshot.card_changed"
+	// AuditCertified records that a snapshot got its certificate after it was pushed.
+	AuditCertified   AuditAction = "snapshot.certified"
 	AuditDeclined    AuditAction = "snapshot.declined"
 	AuditDeleted     AuditAction = "snapshot.deleted"
 	AuditChannelMade AuditAction = "channel.created"
@@ -74,7 +79,7 @@ const (
 func AuditActions() []AuditAction {
 	return []AuditAction{
 		AuditPushed, AuditPullStarted, AuditPulled, AuditShared, AuditUnshared, AuditReceipt, AuditShareRefused,
-		AuditDescribed, AuditDeclined, AuditDeclineRefused, AuditDeleted, AuditDeleteRefused,
+		AuditDescribed, AuditCardChanged, AuditCertified, AuditDeclined, AuditDeclineRefused, AuditDeleted, AuditDeleteRefused,
 		AuditOrgClosed, AuditOrgOpened, AuditPolicy, AuditConfigured,
 		AuditChannelMade, AuditChannelGone, AuditOverdue, AuditRetention, AuditWebhookMade, AuditWebhookGone,
 		AuditWebhookDisabled, AuditWebhookEnabled, AuditWebhookRotated,

@@ -61,8 +61,7 @@ func allDoors(t *testing.T) (all []string) {
 
 // silentDoors write no audit line.
 var silentDoors = []string{
-	"api begin-push", "api sign-parts", "api push-delta", "api abort-upload", // recorded when the push is complete
-	"api put-card", "api remove-card", // a part of the push
+	"api sign-parts", "api push-delta", "api abort-upload", // recorded when the push is complete
 	"api test-webhook", "api replay-webhook",
 	"page /device", "page /device/confirm", "program /device_authorization", // /token begins the session
 	"work collect", "work index", "work audit", "work archive",
@@ -183,6 +182,27 @@ func steps() []step {
 			_, err := w.mia.Describe(ctx, w.sn, api.DescribeRequest{Labels: []string{"release"}})
 			return err
 		}, []string{"snapshot.described by " + mia}},
+		{"api put-card", func(w *walk) error { // the first one is a part of the push
+			return w.mia.PutCard(ctx, w.sn, request(w.t, described(3)))
+		}, nil},
+		{"api put-card", func(w *walk) error { return w.mia.PutCard(ctx, w.sn, request(w.t, described(3))) },
+			[]string{"snapshot.card_changed by " + mia}},
+		{"api remove-card", func(w *walk) error { return w.alice.RemoveCard(ctx, w.sn) },
+			[]string{"snapshot.card_changed by " + alice}},
+		{"api remove-card", func(w *walk) error { return w.mia.RemoveCard(ctx, w.sn) }, nil}, // there is none
+		{"api put-card", func(w *walk) error { return w.alice.PutCard(ctx, w.sn, request(w.t, described(3))) },
+			[]string{"snapshot.card_changed by " + alice}},
+		{"api begin-push", func(w *walk) error { // again, with the certificate
+			done := w.PushAs(w.mia, "shop", snap.TypeSanitized, []byte("masked"))
+			w.news("acme")
+			plan, err := w.mia.Push(ctx, api.PushRequest{Target: done.Target, Name: done.Name, Type: done.Type,
+				Engine: done.Engine, Size: done.Size, SHA256: done.SHA256,
+				Certificate: certify(w.t, certificate.New(), "masked")})
+			if err == nil && plan.ID != done.ID {
+				w.t.Errorf("the push is %s, not %s", plan.ID, done.ID)
+			}
+			return err
+		}, []string{"snapshot.certified by " + mia}},
 		{"api unshare", func(w *walk) error { return w.alice.Unshare(ctx, w.sn) },
 			[]string{"snapshot.unshared by " + alice}},
 		{"api share-group", func(w *walk) error { _, err := w.mia.ShareGroup(ctx, w.sn, "eng"); return err },

@@ -74,7 +74,7 @@ func (s *Service) addCertificate(ctx context.Context, c snap.Caller, done *snap.
 	case certificate == "":
 		return nil
 	case done != nil:
-		return s.store.AddCertificate(ctx, c, done.ID, certificate)
+		return s.store.Certify(ctx, c, *done, certificate)
 	case begun != nil:
 		return s.store.AddCertificate(ctx, c, begun.ID, certificate)
 	}

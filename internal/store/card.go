@@ -21,8 +21,18 @@ type Card struct {
 // longer see the snapshot.
 func (s *Store) SetCard(ctx context.Context, c snap.Caller, sn snap.Snapshot, card Card) error {
 	return s.change(ctx, c, sn, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, `DELETE FROM cards WHERE snapshot = $1`, sn.Key); err != nil {
+		gone, err := tx.ExecContext(ctx, `DELETE FROM cards WHERE snapshot = $1`, sn.Key)
+		if err != nil {
 			return err
+		}
+		had, err := gone.RowsAffected()
+		if err != nil {
+			return err
+		}
+		if had > 0 || card.Head != "" && !pushedBy(c, sn) {
+			if err := s.recordOn(ctx, tx, c, sn, snap.AuditCardChanged, snap.AuditDetail{Name: sn.Name}); err != nil {
+				return err
+			}
 		}
 		if card.Head == "" {
 			return nil
@@ -39,6 +49,15 @@ func (s *Store) SetCard(ctx context.Context, c snap.Caller, sn snap.Snapshot, ca
 		}
 		return nil
 	})
+}
+
+// pushedBy reports whether the caller pushed a snapshot. The organization-level keys of an
+// organization count as one pusher.
+func pushedBy(c snap.Caller, sn snap.Snapshot) bool {
+	if c.User == nil || sn.Owner == nil {
+		return c.User == nil && sn.Owner == nil
+	}
+	return c.User.ID == sn.Owner.ID
 }
 
 // mayRead limits a statement about a card to callers who may read it: those who see snapshot s, if

@@ -120,17 +120,28 @@ func (s *Store) CheckCertificate(ctx context.Context, c snap.Caller, envelope []
 	return err
 }
 
-// AddCertificate stores the certificate of a push that was begun or completed without one. It has no
-// effect if there is one.
+// AddCertificate stores the certificate of an unfinished push without one. It has no effect if there
+// is one.
 func (s *Store) AddCertificate(ctx context.Context, c snap.Caller, id, envelope string) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
-		for _, table := range []string{"uploads", "snapshots"} {
-			if _, err := tx.ExecContext(ctx, `UPDATE `+table+` SET certificate = $2
-				WHERE id = $1 AND org_id = $3 AND certificate = ''`, id, envelope, c.Org.ID); err != nil {
-				return err
-			}
+		_, err := tx.ExecContext(ctx, `UPDATE uploads SET certificate = $2
+			WHERE id = $1 AND org_id = $3 AND certificate = ''`, id, envelope, c.Org.ID)
+		return err
+	})
+}
+
+// Certify stores the certificate of a snapshot without one. It has no effect if there is one.
+func (s *Store) Certify(ctx context.Context, c snap.Caller, sn snap.Snapshot, envelope string) error {
+	return s.change(ctx, c, sn, func(tx *sql.Tx) error {
+		made, err := tx.ExecContext(ctx, `UPDATE snapshots SET certificate = $2
+			WHERE key = $1 AND org_id = $3 AND certificate = ''`, sn.Key, envelope, c.Org.ID)
+		if err != nil {
+			return err
 		}
-		return nil
+		if n, err := made.RowsAffected(); err != nil || n == 0 {
+			return err
+		}
+		return s.recordOn(ctx, tx, c, sn, snap.AuditCertified, snap.AuditDetail{Name: sn.Name})
 	})
 }
 

@@ -418,6 +418,8 @@ func deeds() []deed {
 		{snap.AuditReceipt, "people", "recorded a receipt for sharing"},
 		{snap.AuditShareRefused, "warn", "was not allowed to share"},
 		{snap.AuditDescribed, "activity", "described"},
+		{snap.AuditCardChanged, "activity", "changed the card of"},
+		{snap.AuditCertified, "key", "added the certificate of"},
 		{snap.AuditDeclined, "lock", "declined"},
 		{snap.AuditDeclineRefused, "warn", "was not allowed to decline"},
 		{snap.AuditDeleted, "trash", "deleted"},
