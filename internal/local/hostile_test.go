@@ -214,6 +214,11 @@ func used(t *testing.T, here *Agent, v victim) (destination string) {
 			t.Errorf("left out: %v", r.LeftOut)
 		}
 	}
+	for way, err := range otherWays(t, here, pulled) {
+		if err != nil {
+			t.Errorf("%s: %v", way, err)
+		}
+	}
 	if err := here.AddTarget(Target{Name: "again", Source: destination}); err != nil {
 		t.Fatal(err)
 	}
@@ -221,6 +226,32 @@ func used(t *testing.T, here *Agent, v victim) (destination string) {
 		t.Errorf("subset: %v", err)
 	}
 	return destination
+}
+
+// otherWays uses a snapshot in the ways besides an ordinary load: it compares it with the newest one of
+// the target, replaces the content and single tables of the database that is there, and makes, resets
+// and drops a clone. It returns how each ended.
+func otherWays(t *testing.T, here *Agent, s Snapshot) map[string]error {
+	t.Helper()
+	ctx, ended := t.Context(), map[string]error{}
+	all, err := here.Snapshots(s.Target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, ended["compare"] = here.Diff(ctx, s.Name, all[0].Name, DiffOptions{Table: "customer", Limit: 10}, nil)
+	_, ended["tables"] = here.Load(ctx, s.Target, LoadOptions{Snapshot: s.Name, Only: []string{"*customer"}}, nil)
+	if s.Engine != snap.SQLite {
+		for name, into := range map[string]Into{"into the existing database": IntoExisting, "in place": InPlace} {
+			_, ended[name] = here.Load(ctx, s.Target, LoadOptions{Snapshot: s.Name, Into: into}, nil)
+		}
+	}
+	made, err := here.Clone(ctx, s.Target, CloneOptions{Name: "of-" + s.Target, Snapshot: s.Name}, nil)
+	if ended["clone"] = err; err != nil {
+		return ended
+	}
+	_, ended["reset"] = here.ResetClone(ctx, made[0].Name, CloneOptions{}, nil)
+	ended["drop"] = here.DropClone(ctx, made[0].Name)
+	return ended
 }
 
 func byRules(t *testing.T, here *Agent, s Snapshot) error {
@@ -254,6 +285,7 @@ func tried(t *testing.T, here *Agent, v victim, target string) error {
 	_ = byRules(t, here, s)
 	_ = bySQL(t, here, s)
 	_, _ = here.Load(t.Context(), target, LoadOptions{Snapshot: s.Name}, nil)
+	otherWays(t, here, s)
 	_, err = here.Load(t.Context(), target, LoadOptions{Snapshot: s.Name, WithPrograms: true,
 		Trust: func(Preflight) error { return nil }}, nil)
 	return err
@@ -269,7 +301,7 @@ func ours(t *testing.T, here *Agent) {
 	s := recorded(t, here, "shop", Ours)
 	_ = bySQL(t, here, s)
 	_, err := here.Load(t.Context(), "shop", LoadOptions{Snapshot: s.Name}, nil)
-	t.Logf("as one of the own organization: %v", err)
+	t.Logf("as one of the own organization: %v; %v", err, otherWays(t, here, s))
 	if _, err := here.Build(t.Context(), "again", BuildOptions{}, nil); err != nil {
 		t.Errorf("build of what was loaded: %v", err)
 	}

@@ -110,11 +110,14 @@ func (s *scratch) fill(ctx context.Context, dump engine.Dump) error {
 	if err := s.server.QueryRowContext(ctx, "SELECT @@max_allowed_packet").Scan(&s.packet); err != nil {
 		return err
 	}
-	if err := s.create(ctx); err != nil {
-		return err
+	steps := []func(context.Context) error{s.create, s.confine}
+	if s.o.Into == engine.InPlace { // a refusal comes before the old content is removed
+		slices.Reverse(steps)
 	}
-	if err := s.confine(ctx); err != nil {
-		return err
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return err
+		}
 	}
 	s.o.Begin("restore")
 	db, err := s.inside().open(s.here.name)

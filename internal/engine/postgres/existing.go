@@ -52,6 +52,9 @@ func (e Engine) restoreInto(ctx context.Context, d database, dump engine.Dump, o
 	if err = d.requireDirect(ctx, conn); err == nil {
 		err = checkGrants(ctx, conn, dump, o)
 	}
+	if err == nil && !generates(dump) && reviewOf(dump) != nil {
+		err = s.requireConfined(ctx)
+	}
 	if err == nil {
 		err = x.begin(ctx, dump, o.Into == engine.InPlace)
 	}

@@ -111,8 +111,10 @@ func (s *scratch) makeExtensions(ctx context.Context, u *unpacking) error {
 	if u.review == nil {
 		return nil
 	}
-	if err := s.requireConfined(ctx); err != nil {
-		return err
+	if s.into == nil { // restoreInto asked before it changed anything
+		if err := s.requireConfined(ctx); err != nil {
+			return err
+		}
 	}
 	for _, what := range u.review.left {
 		s.o.Notify("left out, because only a superuser may create it: " + what)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"snap"
 	"snap/internal/engine"
 	"snap/internal/schema"
 )
@@ -118,6 +119,9 @@ func (r *refill) prepare(ctx context.Context) (err error) {
 		}
 		r.names, r.oids = append(r.names, quoteName(t.Name)), append(r.oids, oid)
 	}
+	if err := r.requireNoPrograms(ctx); err != nil {
+		return err
+	}
 	if r.keys, err = r.list(ctx, keysToRestore); err != nil {
 		return err
 	}
@@ -135,6 +139,32 @@ func (r *refill) prepare(ctx context.Context) (err error) {
 		}
 	}
 	return nil
+}
+
+// loadedPrograms counts the functions of snapshots from elsewhere that filling the tables $1 would
+// run: those in an index, a check or a computed column of any table, because a foreign key is checked
+// with the other table's indexes too, and those of types, casts and operators; and those in a default
+// of the tables. Functions that only views, policies, other functions and disabled triggers use do not run.
+const loadedPrograms = `
+	SELECT count(DISTINCT p.oid) FROM pg_depend d JOIN pg_proc p ON p.oid = d.refobjid JOIN pg_roles o ON o.oid = p.proowner
+	WHERE d.refclassid = 'pg_proc'::regclass AND starts_with(o.rolname, $2)
+		AND d.classid NOT IN ('pg_rewrite'::regclass, 'pg_policy'::regclass, 'pg_proc'::regclass, 'pg_trigger'::regclass)
+		AND (d.classid <> 'pg_attrdef'::regclass OR EXISTS (
+			SELECT FROM pg_attrdef f JOIN pg_attribute a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
+			WHERE f.oid = d.objid AND (a.attgenerated <> '' OR f.adrelid = ANY ($1))))`
+
+// requireNoPrograms returns an error if the rows would run functions of a snapshot from elsewhere,
+// with the rights of the user who loads. Their own role cannot load the rows, because it can no
+// longer log in, and a function can reset SET ROLE.
+func (r *refill) requireNoPrograms(ctx context.Context) error {
+	var programs int
+	err := r.conn.QueryRow(ctx, loadedPrograms, r.oids, rolePrefix).Scan(&programs)
+	if err != nil || programs == 0 {
+		return err
+	}
+	return snap.Usage(fmt.Sprintf("the indexes, checks or columns of the destination's tables use %d functions of a "+
+		"snapshot from elsewhere, which would run with the rights of the user who loads the rows", programs),
+		"load the whole snapshot, without --only; nothing was changed")
 }
 
 // The objects that are removed and created again: their name and the statements.

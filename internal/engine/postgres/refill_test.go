@@ -77,3 +77,53 @@ func TestRefillRefuses(t *testing.T) {
 		t.Error("the definition changed")
 	}
 }
+
+// TestRefillRunsNoPrograms loads a snapshot of the own organization whose programs would make roles,
+// and fills its tables again as a superuser. Filling must not run a program in any place where
+// PostgreSQL would.
+func TestRefillRunsNoPrograms(t *testing.T) {
+	t.Parallel()
+	servertest.Thorough(t)
+	from := servertest.Postgres(t)
+	psql(t, from, script(t, "CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t VALUES (1), (2)"))
+	rows, _ := dumped(t, from)
+	for name, hostile := range map[string]string{
+		"part of an index":   "CREATE INDEX ON t (a) WHERE owned(a) > 0",
+		"a generated column": "ALTER TABLE t ADD g int GENERATED ALWAYS AS (owned(a)) STORED",
+		"a default":          "ALTER TABLE t ADD extra int DEFAULT owned(1)",
+		"a domain":           "CREATE DOMAIN d AS int CHECK (owned(VALUE) > 0); ALTER TABLE t ALTER a TYPE d",
+		"an operator":        "CREATE OPERATOR === (leftarg = int, rightarg = int, function = owned2); CREATE INDEX ON t ((a === 1))",
+		"another table":      "CREATE TABLE u (id int PRIMARY KEY, b int REFERENCES t); CREATE INDEX ON u (owned(1 + 0))",
+	} {
+		built, to := servertest.Postgres(t), servertest.Postgres(t)
+		programs := `CREATE FUNCTION owned(x int) RETURNS int IMMUTABLE LANGUAGE plpgsql
+				AS 'BEGIN IF current_database() <> ''` + nameOf(t, built) + `''
+				AND (SELECT rolsuper FROM pg_roles WHERE rolname = session_user) THEN
+				RAISE EXCEPTION ''a superuser ran it''; END IF; RETURN 1; END';
+			CREATE FUNCTION owned2(x int, y int) RETURNS bool IMMUTABLE LANGUAGE plpgsql
+				AS 'BEGIN RETURN owned(1) > 0; END';
+			CREATE TABLE t (a int PRIMARY KEY); `
+		psql(t, built, script(t, programs+hostile))
+		d, _ := dumped(t, built)
+		if err := load(t, to, ours(d), false); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		_, err := Engine{}.Refill(t.Context(), to, rows, []string{"t"}, engine.Options{})
+		if snap.CodeOf(err) != snap.CodeUsage || !strings.Contains(err.Error(), "functions of a snapshot from elsewhere") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	harmless, to := servertest.Postgres(t), servertest.Postgres(t)
+	psql(t, harmless, script(t, `CREATE TABLE t (a int PRIMARY KEY, at timestamptz DEFAULT now(), CHECK (a > 0)); INSERT INTO t VALUES (1);
+		CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''it fired''; END';
+		CREATE TABLE o (x int); CREATE FUNCTION g() RETURNS int LANGUAGE sql AS 'SELECT 1'; ALTER TABLE o ADD y int DEFAULT g();
+		CREATE VIEW v AS SELECT g(); CREATE POLICY p ON t USING (g() = 1)`))
+	psql(t, harmless, script(t, "CREATE TRIGGER t BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION f()"))
+	d, _ := dumped(t, harmless)
+	if err := load(t, to, ours(d), false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (Engine{}).Refill(t.Context(), to, d, []string{"t"}, engine.Options{}); err != nil {
+		t.Errorf("programs that do not run: %v", err)
+	}
+}

@@ -84,7 +84,7 @@ func (s *scratch) fill(ctx context.Context, e Engine, dump engine.Dump) error {
 	if s.o.WithGrants {
 		s.grants = dump.Info.Schema.Grants
 	}
-	foreign := dump.Trust == engine.Foreign && !dump.WithPrograms
+	foreign := generates(dump)
 	if !foreign {
 		u.review = reviewOf(dump)
 	}
@@ -107,6 +107,9 @@ func (s *scratch) fill(ctx context.Context, e Engine, dump engine.Dump) error {
 	})
 	return g.Wait()
 }
+
+// generates reports whether every statement of a load is generated from the dump's description.
+func generates(dump engine.Dump) bool { return dump.Trust == engine.Foreign && !dump.WithPrograms }
 
 func (s *scratch) load(ctx context.Context, e Engine, info engine.Info, u *unpacking) error {
 	// Any version that can read the dump works, whatever the server's version.
