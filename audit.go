@@ -79,7 +79,8 @@ const (
 func AuditActions() []AuditAction {
 	return []AuditAction{
 		AuditPushed, AuditPullStarted, AuditPulled, AuditShared, AuditUnshared, AuditReceipt, AuditShareRefused,
-		AuditDescribed, AuditCardChanged, AuditCertified, AuditDeclined, AuditDeclineRefused, AuditDeleted, AuditDeleteRefused,
+		AuditDescribed, AuditCardChanged, AuditCertified, AuditDeclined, AuditDeclineRefused,
+		AuditDeleted, AuditDeleteRefused,
 		AuditOrgClosed, AuditOrgOpened, AuditPolicy, AuditConfigured,
 		AuditChannelMade, AuditChannelGone, AuditOverdue, AuditRetention, AuditWebhookMade, AuditWebhookGone,
 		AuditWebhookDisabled, AuditWebhookEnabled, AuditWebhookRotated,

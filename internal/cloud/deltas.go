@@ -300,8 +300,8 @@ func (d *deltas) make(ctx context.Context, name string, base, result store.Bytes
 		defer done()
 		err = d.write(ctx, name, base, result, now)
 	}
-	code := snap.CodeOf(err)
-	if errors.Is(err, delta.ErrLarge) || errors.Is(err, context.DeadlineExceeded) || code == snap.CodeInvalid || code == snap.CodeCorrupt {
+	useless := errors.Is(err, delta.ErrLarge) || errors.Is(err, context.DeadlineExceeded)
+	if code := snap.CodeOf(err); useless || code == snap.CodeInvalid || code == snap.CodeCorrupt {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.useless[name] = d.now()

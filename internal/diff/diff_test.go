@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -270,5 +271,49 @@ func TestTableListedTwice(t *testing.T) {
 		if snap.CodeOf(err) != snap.CodeCorrupt {
 			t.Errorf("%v", err)
 		}
+	}
+}
+
+// TestHostileRowsTakeLittleMemory: equal rows, which a small file can have without end, take the memory of
+// a few. Different rows with the same primary key, which no database has, are refused before they are
+// too many, and long values are not listed.
+func TestHostileRowsTakeLittleMemory(t *testing.T) {
+	t.Parallel()
+	const many = 1_000_000
+	s := &spill{dir: t.TempDir(), size: blockEntries * entrySize}
+	defer s.close()
+	for i := range many {
+		if err := s.add(entry{row: uint64(i % 2)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := s.part(0)
+	if err != nil || len(all) != 2 || all[0].rows != many/2 || all[1].rows != many/2 {
+		t.Fatalf("%d entries, error %v", len(all), err)
+	}
+	if cap(all) > 2*packEntries {
+		t.Errorf("there is room for %d entries", cap(all))
+	}
+	for i := range mostOfOne + 1 {
+		if err := s.add(entry{identity: identity{256}, row: uint64(i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.part(0); snap.CodeOf(err) != snap.CodeInvalid {
+		t.Errorf("rows with one key: %v", err)
+	}
+	long := strings.Repeat("x", mostBytes/2)
+	table := engine.Table{Name: "t", Columns: []engine.Column{{Name: "a"}}}
+	var rows [][]*string
+	for i := range 5 {
+		value := fmt.Sprint(i, long)
+		rows = append(rows, []*string{&value})
+	}
+	before, after := memory{[]engine.Table{table}, [][][]*string{rows}}, memory{[]engine.Table{table},
+		[][][]*string{nil}}
+	_, listed, err := Compare(t.Context(), before.opener(nil), after.opener(nil), &Wanted{[2]string{"", "t"}, 10},
+		t.TempDir())
+	if err != nil || len(listed.Rows) != 1 || listed.More != 4 {
+		t.Errorf("%d rows are listed and %d are not, error %v", len(listed.Rows), listed.More, err)
 	}
 }

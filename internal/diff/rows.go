@@ -20,7 +20,7 @@ type Rows struct {
 	Columns []string // the columns that exist on both sides
 	Key     []string // those of them in the primary key by which rows are matched; nil without one
 	Rows    []Row
-	More    int64 // number of differing rows beyond the limit
+	More    int64 // number of differing rows beyond the limit, or beyond 16 MiB of values
 }
 
 // ErrNoTable means that a table does not exist on both sides.
@@ -47,7 +47,7 @@ func (f *found) note(id identity, removed, added, changed int64) {
 		return
 	}
 	f.size += n
-	f.pairs[id] = &pair{left: [2]int64{removed + changed, added + changed}}
+	f.pairs[id] = &pair{size: n, left: [2]int64{removed + changed, added + changed}}
 }
 
 // rows reads the values of the noted rows on both sides.
@@ -73,12 +73,14 @@ type found struct {
 	table int
 	limit int64
 	size  int64 // number of noted rows
+	bytes int   // of the values that were read
 	pairs map[identity]*pair
 	order []identity // in the order of the dumps
 }
 
 // pair holds the rows of one identity that differ.
 type pair struct {
+	size   int64    // number of rows
 	left   [2]int64 // for each side, how many rows are still to be read
 	values [2][][]*string
 }
@@ -112,6 +114,13 @@ func (f *found) read(ctx context.Context, c *comparison, side int, open Opener) 
 			return nil
 		}
 		p.left[side]--
+		for _, at := range c.tables[f.table].columns[side] {
+			f.bytes += len(fields[at])
+		}
+		if f.bytes > mostBytes {
+			f.leaveOut(id)
+			return nil
+		}
 		if len(p.values[0])+len(p.values[1]) == 0 {
 			f.order = append(f.order, id)
 		}
@@ -122,6 +131,16 @@ func (f *found) read(ctx context.Context, c *comparison, side int, open Opener) 
 		p.values[side] = append(p.values[side], values)
 		return nil
 	})
+}
+
+// mostBytes limits the values of the listed rows together.
+const mostBytes = 16 << 20
+
+// leaveOut counts the rows of an identity among those that are not listed.
+func (f *found) leaveOut(id identity) {
+	f.Rows.More += f.pairs[id].size
+	delete(f.pairs, id)
+	f.order = slices.DeleteFunc(f.order, func(o identity) bool { return o == id })
 }
 
 func textOf(r engine.Reading, field []byte) *string {

@@ -4,9 +4,13 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
+
+	"snap"
 )
 
 // A spill divides entries into parts by their identity, so that the parts of both sides can be
@@ -17,12 +21,13 @@ const (
 	blockEntries = 600 // in a block
 )
 
-// entry is a row.
+// entry is a row, or several equal ones.
 type entry struct {
 	identity
 
 	row   uint64 // hash of the common columns
 	table uint32
+	rows  uint32
 }
 
 func (e entry) append(b []byte) []byte {
@@ -35,7 +40,7 @@ func (e entry) append(b []byte) []byte {
 func entryIn(b []byte) entry {
 	return entry{
 		identity: identity{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])},
-		row:      binary.LittleEndian.Uint64(b[16:]), table: binary.LittleEndian.Uint32(b[24:]),
+		row:      binary.LittleEndian.Uint64(b[16:]), table: binary.LittleEndian.Uint32(b[24:]), rows: 1,
 	}
 }
 
@@ -79,19 +84,55 @@ func (s *spill) write(part int) (err error) {
 	return nil
 }
 
+// packEntries is how many entries of a part may be in memory before equal ones are joined. Only parts of
+// databases with more than 50 million rows, or with many equal rows, have more.
+const packEntries = 1 << 18
+
+// mostOfOne is how many different rows of one table and part may have the same identity. A primary key
+// allows only one, except that SQLite allows any number of rows without a value.
+const mostOfOne = 1 << 16
+
 // part returns the entries of a part in order.
-func (s *spill) part(number int) ([]entry, error) {
-	all := make([]entry, 0, len(s.blocks[number])*s.size/entrySize+len(s.open[number])/entrySize)
-	room := make([]byte, s.size)
+func (s *spill) part(number int) (all []entry, err error) {
+	room, limit := make([]byte, s.size), packEntries
 	for _, at := range s.blocks[number] {
 		if _, err := s.file.ReadAt(room, at); err != nil && !errors.Is(err, io.EOF) {
 			return nil, err
 		}
-		all = appendEntries(all, room)
+		if all = appendEntries(all, room); len(all) < limit {
+			continue
+		}
+		if all, err = packed(all); err != nil {
+			return nil, err
+		}
+		limit = max(packEntries, 2*len(all))
 	}
-	all = appendEntries(all, s.open[number])
+	return packed(appendEntries(all, s.open[number]))
+}
+
+// packed sorts entries and joins equal ones. It fails if too many different rows have one identity,
+// because they could not be divided into parts that fit into memory.
+func packed(all []entry) ([]entry, error) {
 	slices.SortFunc(all, entry.compare)
-	return all, nil
+	kept, same := all[:0], 0
+	for _, e := range all {
+		last := len(kept) - 1
+		if last >= 0 && kept[last].compare(e) == 0 && kept[last].rows <= math.MaxUint32-e.rows {
+			kept[last].rows += e.rows
+			continue
+		}
+		if last < 0 || kept[last].table != e.table || kept[last].identity != e.identity {
+			same = 0
+		}
+		if same++; same > mostOfOne {
+			return nil, &snap.Error{Code: snap.CodeInvalid,
+				Detail: fmt.Sprintf("more than %d rows of a table have the same primary key, and cannot be compared",
+					mostOfOne),
+				Hint: "build a snapshot of one of the two databases without that table, with --exclude-table"}
+		}
+		kept = append(kept, e)
+	}
+	return kept, nil
 }
 
 func appendEntries(all []entry, b []byte) []entry {
@@ -132,7 +173,7 @@ func (c *comparison) differences(see func(table int, id identity, removed, added
 			before, after = before[len(b):], after[len(a):]
 			removed, added := unmatched(b, a)
 			if changed := min(removed, added); removed+added > 0 {
-				see(int(first.table), first.identity, int64(removed-changed), int64(added-changed), int64(changed))
+				see(int(first.table), first.identity, removed-changed, added-changed, changed)
 			}
 		}
 	}
@@ -157,17 +198,29 @@ func leading(sorted []entry, e entry) []entry {
 	return sorted[:n]
 }
 
-// unmatched returns the numbers of entries in two sorted lists without an equal one in the other.
-func unmatched(before, after []entry) (removed, added int) {
+// unmatched returns the numbers of rows in two sorted lists without an equal one in the other. It
+// changes the lists.
+func unmatched(before, after []entry) (removed, added int64) {
 	for len(before) > 0 && len(after) > 0 {
-		switch order := cmp.Compare(before[0].row, after[0].row); {
-		case order == 0:
-			before, after = before[1:], after[1:]
-		case order < 0:
-			removed, before = removed+1, before[1:]
-		default:
-			added, after = added+1, after[1:]
+		order := cmp.Compare(before[0].row, after[0].row)
+		if order == 0 {
+			both := min(before[0].rows, after[0].rows)
+			before[0].rows -= both
+			after[0].rows -= both
+		}
+		if order < 0 || before[0].rows == 0 {
+			removed, before = removed+int64(before[0].rows), before[1:]
+		}
+		if order > 0 || after[0].rows == 0 {
+			added, after = added+int64(after[0].rows), after[1:]
 		}
 	}
-	return removed + len(before), added + len(after)
+	return removed + rowsOf(before), added + rowsOf(after)
+}
+
+func rowsOf(all []entry) (n int64) {
+	for _, e := range all {
+		n += int64(e.rows)
+	}
+	return n
 }

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"snap"
+	"snap/internal/engine"
 )
 
 // The kinds of blocks.
@@ -61,6 +64,22 @@ type lineReader struct {
 	torn []byte // a line that began in an earlier piece
 }
 
+// mostRow limits a row of a dump from another organization or of unknown origin, because some readers
+// keep a few copies of it in memory. A load keeps none and has no limit.
+const mostRow = 16 << 20
+
+var errLongRow = &snap.Error{Code: snap.CodeInvalid,
+	Detail: "a row in the snapshot has more than 16 MiB; such rows are only read from snapshots of your organization",
+	Hint:   "load the snapshot, and build one of the loaded database"}
+
+// rowLimit returns the limit for a dump, or 0.
+func rowLimit(dump engine.Dump) int {
+	if dump.Trust == engine.Foreign {
+		return mostRow
+	}
+	return 0
+}
+
 // next returns the next row without its end of line, or nil after the last one. The row is valid
 // until the next call.
 func (l *lineReader) next() ([]byte, error) {
@@ -68,7 +87,9 @@ func (l *lineReader) next() ([]byte, error) {
 	for {
 		end := bytes.IndexByte(l.seen, '\n')
 		if end < 0 {
-			l.torn = append(l.torn, l.seen...)
+			if err := l.keep(l.seen); err != nil {
+				return nil, err
+			}
 			if err := l.advance(); err != nil || l.left == 0 { // only the text after the rows has no end of line
 				return nil, err
 			}
@@ -77,7 +98,9 @@ func (l *lineReader) next() ([]byte, error) {
 		line := l.seen[:end]
 		l.seen = l.seen[end+1:]
 		if len(l.torn) > 0 {
-			l.torn = append(l.torn, line...)
+			if err := l.keep(line); err != nil {
+				return nil, err
+			}
 			line = l.torn
 		}
 		if string(line) == `\.` { // the rows' end; empty lines follow
@@ -85,6 +108,15 @@ func (l *lineReader) next() ([]byte, error) {
 		}
 		return line, nil
 	}
+}
+
+// keep adds a piece of a line that began in an earlier one.
+func (l *lineReader) keep(piece []byte) error {
+	if l.d.longest > 0 && len(l.torn)+len(piece) > l.d.longest {
+		return errLongRow
+	}
+	l.torn = append(l.torn, piece...)
+	return nil
 }
 
 // advance peeks the next piece of the block. left is 0 if there is none.

@@ -39,7 +39,8 @@ func (Engine) ReadDump(ctx context.Context, dump engine.Dump, _ engine.Options) 
 		return nil, err
 	}
 	r := &dumpReading{in: in, at: map[int]int{},
-		d: &dumpReader{r: bufio.NewReaderSize(engine.Reader(ctx, in), 1<<20), foreign: dump.Trust != engine.Mine}}
+		d: &dumpReader{r: bufio.NewReaderSize(engine.Reader(ctx, in), 1<<20), foreign: dump.Trust != engine.Mine,
+			longest: rowLimit(dump)}}
 	if err := r.open(dump.Info.Tables); err != nil {
 		in.Close()
 		return nil, err

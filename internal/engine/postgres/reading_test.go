@@ -2,9 +2,15 @@ package postgres
 
 import (
 	"bytes"
+	"fmt"
+	"io"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"snap"
+	"snap/internal/engine"
+	"snap/internal/servertest"
 )
 
 // TestSplitRow: the fields of a row are those that were joined, and only \N is NULL.
@@ -30,4 +36,43 @@ func TestSplitRow(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestLongRowsOfOthers: a row that would need much memory is not read from a stranger's snapshot, which
+// can have a row of any length in a small file. Other snapshots have no such limit, nor have loads.
+func TestLongRowsOfOthers(t *testing.T) {
+	t.Parallel()
+	from, to := servertest.Postgres(t), servertest.Postgres(t)
+	psql(t, from, script(t, fmt.Sprintf("CREATE TABLE t (a text); INSERT INTO t VALUES (repeat('x', %d)), ('b')",
+		mostRow+1)))
+	d, _ := dumped(t, from)
+	read := func(d engine.Dump) error {
+		r, err := Engine{}.ReadDump(t.Context(), d, engine.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		return r.Rows(t.Context(), func(int, [][]byte) error { return nil })
+	}
+	o := engine.Options{Jobs: 1}
+	for name, use := range map[string]func(engine.Dump) error{
+		"compare": read,
+		"inspect": func(d engine.Dump) error { _, err := Engine{}.Inspect(t.Context(), d, 100, o); return err },
+		"mask": func(d engine.Dump) error {
+			plan := plainPlan(d)
+			plan.Tables[[2]string{"public", "t"}].Columns["a"] = func(string) (string, bool) { return "y", false }
+			_, err := Engine{}.Rewrite(t.Context(), d, plan, io.Discard, o)
+			return err
+		},
+	} {
+		if err := use(ours(d)); err != nil {
+			t.Errorf("%s, ours: %v", name, err)
+		}
+		if err := use(foreign(d)); snap.CodeOf(err) != snap.CodeInvalid {
+			t.Errorf("%s, of others: %v", name, err)
+		}
+	}
+	if err := load(t, to, foreign(d), false); err != nil {
+		t.Error(err)
+	}
 }

@@ -101,7 +101,8 @@ func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, o engi
 		return engine.Contents{}, err
 	}
 	defer in.Close()
-	d := &dumpReader{r: bufio.NewReaderSize(engine.Reader(ctx, in), 1<<20), foreign: dump.Trust != engine.Mine}
+	d := &dumpReader{r: bufio.NewReaderSize(engine.Reader(ctx, in), 1<<20), foreign: dump.Trust != engine.Mine,
+		longest: rowLimit(dump)}
 	tables, order, err := openDump(d)
 	if err != nil {
 		return engine.Contents{}, err
@@ -197,7 +198,7 @@ func (Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, w io
 	defer in.Close()
 	out := bufio.NewWriterSize(&engine.Counter{W: w, O: o, Of: dump.Size}, 1<<20)
 	d := &dumpReader{r: bufio.NewReaderSize(engine.Reader(ctx, in), 1<<20), echo: &bytes.Buffer{},
-		foreign: dump.Trust != engine.Mine, schema: p.Schema}
+		foreign: dump.Trust != engine.Mine, schema: p.Schema, longest: rowLimit(dump)}
 	tables, _, err := openDump(d)
 	if err != nil {
 		return engine.Info{}, err

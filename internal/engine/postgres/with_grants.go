@@ -143,15 +143,16 @@ func (s *scratch) fills(name string) bool {
 // extension created it.
 func found(ctx context.Context, conn *pgx.Conn, g schema.Grant) (object string, err error) {
 	query, args := "SELECT format('%I.%I', nspname, relname) FROM pg_class JOIN pg_namespace n ON n.oid = "+
-		"relnamespace WHERE nspname = $1 AND relname = $2 AND (relkind = 'S') = ($3 = 'SEQUENCE') AND relkind <> 'i' AND "+
-		notMade("pg_class", "pg_class.oid"),
+		"relnamespace WHERE nspname = $1 AND relname = $2 AND (relkind = 'S') = ($3 = 'SEQUENCE') AND relkind <> 'i' "+
+		"AND "+notMade("pg_class", "pg_class.oid"),
 		[]any{g.Schema, g.Name.Name, g.Kind}
 	switch g.Kind {
 	case "SCHEMA":
 		query, args = "SELECT quote_ident(nspname) FROM pg_namespace WHERE nspname = $1", []any{g.Schema}
 	case "ROUTINE":
 		query, args = "SELECT p.oid::regprocedure::text FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace "+
-			"WHERE nspname = $1 AND proname = $2 AND pg_get_function_identity_arguments(p.oid) = $3 AND "+notMade("pg_proc", "p.oid"),
+			"WHERE nspname = $1 AND proname = $2 AND pg_get_function_identity_arguments(p.oid) = $3 AND "+
+			notMade("pg_proc", "p.oid"),
 			[]any{g.Schema, g.Name.Name, g.Arguments}
 	}
 	err = conn.QueryRow(ctx, query, args...).Scan(&object)
