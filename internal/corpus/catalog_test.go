@@ -174,8 +174,10 @@ func (d database) sqliteTables(t testing.TB) (all []table) {
 		WHERE l.schema = 'main' AND l.type IN ('table', 'virtual') AND l.name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY 1`) {
 		at := table{name: d.quote(r[0]), hints: hintsIn(r[2]), keyed: true}
 		for _, c := range d.query(t, `SELECT name, upper(type), "notnull", hidden, dflt_value IS NOT NULL, pk FROM pragma_table_xinfo(?) WHERE hidden <> 1`, r[0]) {
-			at.columns = append(at.columns, column{name: c[0], quoted: d.quote(c[0]), typ: strings.ToLower(c[1]), full: c[1],
-				nullable: c[2] == "0" && c[5] == "0", filled: c[3] != "0", def: c[4] == "1" || c[5] == "1" && c[1] == "INTEGER"})
+			at.columns = append(at.columns, column{name: c[0], quoted: d.quote(c[0]), typ: strings.ToLower(c[1]),
+				full:     c[1],
+				nullable: c[2] == "0" && c[5] == "0", filled: c[3] != "0",
+				def: c[4] == "1" || c[5] == "1" && c[1] == "INTEGER"})
 		}
 		all = append(all, at)
 	}
@@ -195,8 +197,11 @@ func (d database) references(t testing.TB) (all []reference) {
 				JOIN pg_attribute ca ON ca.attnum = u.a JOIN pg_attribute pa ON pa.attnum = u.b
 			WHERE k.contype = 'f' AND k.conparentid = 0 AND ca.attrelid = k.conrelid AND pa.attrelid = k.confrelid AND `+userSchemas+` ORDER BY k.oid, i`)
 	case "mysql":
-		rows = d.query(t, "SELECT concat(TABLE_NAME, '.', CONSTRAINT_NAME), concat('`', TABLE_NAME, '`'), concat('`', REFERENCED_TABLE_NAME, '`'), concat('`', COLUMN_NAME, '`'), concat('`', REFERENCED_COLUMN_NAME, '`') "+
-			"FROM information_schema.KEY_COLUMN_USAGE WHERE TABLE_SCHEMA = database() AND REFERENCED_TABLE_NAME IS NOT NULL ORDER BY 1, ORDINAL_POSITION")
+		rows = d.query(t, "SELECT concat(TABLE_NAME, '.', CONSTRAINT_NAME), concat('`', TABLE_NAME, '`'), "+
+			"concat('`', REFERENCED_TABLE_NAME, '`'), concat('`', COLUMN_NAME, '`'), concat('`', "+
+			"REFERENCED_COLUMN_NAME, '`') "+
+			"FROM information_schema.KEY_COLUMN_USAGE WHERE TABLE_SCHEMA = database() AND REFERENCED_TABLE_NAME "+
+			"IS NOT NULL ORDER BY 1, ORDINAL_POSITION")
 	default:
 		rows = d.query(t, `SELECT l.name || f.id, '"' || l.name || '"', '"' || f."table" || '"', '"' || f."from" || '"',
 				'"' || coalesce(f."to", (SELECT name FROM pragma_table_info(f."table") WHERE pk = f.seq + 1)) || '"'

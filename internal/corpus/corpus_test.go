@@ -96,7 +96,8 @@ func examine(t *testing.T, server string, p project, paths []string) {
 	}
 	empty := fill(t, from, 1)
 	if from.kind == "postgres" { // a load computes them
-		for _, r := range from.query(t, "SELECT format('REFRESH MATERIALIZED VIEW %I.%I', schemaname, matviewname) FROM pg_matviews WHERE ispopulated") {
+		for _, r := range from.query(t, "SELECT format('REFRESH MATERIALIZED VIEW %I.%I', schemaname, "+
+			"matviewname) FROM pg_matviews WHERE ispopulated") {
 			from.script(t, r[0])
 		}
 	}
@@ -110,7 +111,8 @@ func examine(t *testing.T, server string, p project, paths []string) {
 	t.Logf("%d tables, %d rows; empty: %v", len(want.rows), rows, empty)
 	a := agent(t, local.Target{Name: "corpus", Source: from.url, Destination: to.url})
 	load := func(what string, s local.Snapshot) (state, bool) {
-		if _, err := a.Load(t.Context(), "corpus", local.LoadOptions{Snapshot: s.Name, Terminate: true}, nil); err != nil {
+		if _, err := a.Load(t.Context(), "corpus", local.LoadOptions{Snapshot: s.Name, Terminate: true},
+			nil); err != nil {
 			t.Errorf("%s: the load: %v", what, err)
 			return state{}, false
 		}
@@ -157,7 +159,8 @@ var (
 
 // masked masks a snapshot by the rules that the program proposes. Kept columns are equal afterwards, and
 // no other column has an original value left that a scan would call one.
-func masked(t *testing.T, a *local.Agent, d database, whole local.Snapshot, want state, load func(string, local.Snapshot) (state, bool)) {
+func masked(t *testing.T, a *local.Agent, d database, whole local.Snapshot, want state, load func(string,
+	local.Snapshot) (state, bool)) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	if err := a.SuggestRules(t.Context(), "corpus", whole.Name, path, nil); err != nil {
 		t.Errorf("the first rules: %v", err)
@@ -234,7 +237,8 @@ var plain = regexp.MustCompile("[\"`]")
 
 func agent(t *testing.T, target local.Target) *local.Agent {
 	dir := t.TempDir()
-	a, err := local.Open(local.Options{ConfigFile: filepath.Join(dir, "config.yaml"), DataDir: filepath.Join(dir, "data"),
+	a, err := local.Open(local.Options{ConfigFile: filepath.Join(dir, "config.yaml"), DataDir: filepath.Join(dir,
+		"data"),
 		Env: func(string) string { return "" }})
 	if err != nil {
 		t.Fatal(err)
@@ -322,7 +326,8 @@ func (d database) client(which string, args ...string) *exec.Cmd {
 	}
 	host, name, _ := strings.Cut(strings.TrimPrefix(d.url, "mysql://root@"), "/")
 	at, port, _ := strings.Cut(host, ":")
-	all := append([]string{"--no-defaults", "-h", at, "-P", port, "-u", "root", "--default-character-set=utf8mb4"}, args...)
+	all := append([]string{"--no-defaults", "-h", at, "-P", port, "-u", "root", "--default-character-set=utf8mb4"},
+		args...)
 	if strings.HasPrefix(d.my, "mysql") && which == "dump" {
 		all = append(all, "--set-gtid-purged=OFF", "--column-statistics=0")
 	}

@@ -86,8 +86,11 @@ func (d database) read(t testing.TB) map[string]map[string]string {
 			add(r[0], r[1], r[2])
 		}
 	case "mysql":
-		for _, r := range d.query(t, "SELECT concat('`', replace(TABLE_NAME, '`', '``'), '`'), COLUMN_NAME, DATA_TYPE, concat('`', replace(COLUMN_NAME, '`', '``'), '`') "+
-			"FROM information_schema.COLUMNS JOIN information_schema.TABLES USING (TABLE_SCHEMA, TABLE_NAME) WHERE TABLE_SCHEMA = database() AND TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') AND coalesce(GENERATION_EXPRESSION, '') NOT IN ('ROW START', 'ROW END')") {
+		for _, r := range d.query(t, "SELECT concat('`', replace(TABLE_NAME, '`', '``'), '`'), COLUMN_NAME, "+
+			"DATA_TYPE, concat('`', replace(COLUMN_NAME, '`', '``'), '`') "+
+			"FROM information_schema.COLUMNS JOIN information_schema.TABLES USING (TABLE_SCHEMA, TABLE_NAME) "+
+			"WHERE TABLE_SCHEMA = database() AND TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') AND "+
+			"coalesce(GENERATION_EXPRESSION, '') NOT IN ('ROW START', 'ROW END')") {
 			expr := r[3]
 			if r[2] == "float" {
 				expr += " + 0e0"
@@ -97,7 +100,9 @@ func (d database) read(t testing.TB) map[string]map[string]string {
 	default:
 		for _, at := range d.sqliteTables(t) {
 			for _, c := range at.columns {
-				add(at.name, c.name, fmt.Sprintf("typeof(%[1]s) || CASE typeof(%[1]s) WHEN 'real' THEN printf('%%!.20g', %[1]s) WHEN 'integer' THEN %[1]s WHEN 'null' THEN '' ELSE hex(%[1]s) END", c.quoted))
+				add(at.name, c.name, fmt.Sprintf("typeof(%[1]s) || CASE typeof(%[1]s) WHEN 'real' THEN "+
+					"printf('%%!.20g', %[1]s) WHEN 'integer' THEN %[1]s WHEN 'null' THEN '' ELSE hex(%[1]s) END",
+					c.quoted))
 			}
 		}
 	}
@@ -109,10 +114,12 @@ func (d database) schema(t testing.TB) string {
 	t.Helper()
 	switch d.kind {
 	case "postgres":
-		return changing.ReplaceAllString(run(t, exec.Command(filepath.Join(servertest.PostgresTools(t, 15), "pg_dump"), "-s", "-O",
+		return changing.ReplaceAllString(run(t, exec.Command(filepath.Join(servertest.PostgresTools(t, 15),
+			"pg_dump"), "-s", "-O",
 			"-x", "-d", d.url)), "")
 	case "mysql":
-		text := run(t, d.client("dump", "--no-data", "--routines", "--events", "--triggers", "--skip-comments", "--force"))
+		text := run(t, d.client("dump", "--no-data", "--routines", "--events", "--triggers", "--skip-comments",
+			"--force"))
 		text = charsets.ReplaceAllString(text, "COLLATE")
 		return strings.ReplaceAll(text, "`"+d.url[strings.LastIndex(d.url, "/")+1:]+"`.", "")
 	}
@@ -133,10 +140,13 @@ func (d database) extra(t testing.TB) string {
 			FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = 'S' AND `+userSchemas+` ORDER BY 1`) {
 			all = append(all, fmt.Sprint(d.query(t, r[0])))
 		}
-		all = append(all, fmt.Sprint(d.query(t, "SELECT oid, md5(lo_get(oid)) FROM pg_largeobject_metadata ORDER BY oid")))
+		all = append(all, fmt.Sprint(d.query(t, "SELECT oid, md5(lo_get(oid)) FROM pg_largeobject_metadata ORDER "+
+			"BY oid")))
 	case "mysql": // a subset has no history
-		for _, r := range d.query(t, "SELECT concat('`', TABLE_NAME, '`') FROM information_schema.TABLES WHERE TABLE_SCHEMA = database() AND TABLE_TYPE = 'SYSTEM VERSIONED' ORDER BY 1") {
-			all = append(all, r[0]+fmt.Sprint(d.query(t, "SELECT *, row_start, row_end FROM "+r[0]+" FOR SYSTEM_TIME ALL ORDER BY 1, 2")))
+		for _, r := range d.query(t, "SELECT concat('`', TABLE_NAME, '`') FROM information_schema.TABLES WHERE "+
+			"TABLE_SCHEMA = database() AND TABLE_TYPE = 'SYSTEM VERSIONED' ORDER BY 1") {
+			all = append(all, r[0]+fmt.Sprint(d.query(t, "SELECT *, row_start, row_end FROM "+r[0]+" FOR "+
+				"SYSTEM_TIME ALL ORDER BY 1, 2")))
 		}
 	case "sqlite":
 		for _, p := range []string{"user_version", "application_id", "encoding", "page_size", "auto_vacuum"} {
@@ -166,7 +176,8 @@ func same(t testing.TB, what string, want, got state) {
 	}
 	for name, rows := range want.rows {
 		if !maps.Equal(rows, got.rows[name]) {
-			t.Errorf("%s: the rows of %s differ (%d, want %d)%s", what, name, got.count(name), want.count(name), columnsOf(want, got, name))
+			t.Errorf("%s: the rows of %s differ (%d, want %d)%s", what, name, got.count(name), want.count(name),
+				columnsOf(want, got, name))
 		}
 	}
 }
@@ -276,7 +287,8 @@ func (d database) computed(t testing.TB, name string) bool {
 	t.Helper()
 	switch d.kind {
 	case "postgres":
-		return d.query(t, "SELECT count(*) FROM pg_matviews WHERE format('%I.%I', schemaname, matviewname) = $1", name)[0][0] == "1"
+		return d.query(t, "SELECT count(*) FROM pg_matviews WHERE format('%I.%I', schemaname, matviewname) = $1",
+			name)[0][0] == "1"
 	case "sqlite":
 		return d.query(t, `SELECT count(*) FROM pragma_table_list WHERE type = 'virtual' AND '"' || name || '"' = ?`, name)[0][0] == "1"
 	}
@@ -306,7 +318,8 @@ func (d database) unforced(t testing.TB, name string, keys []reference) (n float
 		for i, c := range k.columns {
 			equal = append(equal, fmt.Sprintf("c.%s = p.%s", c, k.refers[i]))
 		}
-		free = append(free, fmt.Sprintf("NOT EXISTS (SELECT 1 FROM %s c WHERE %s)", k.child, strings.Join(equal, " AND ")))
+		free = append(free, fmt.Sprintf("NOT EXISTS (SELECT 1 FROM %s c WHERE %s)", k.child, strings.Join(equal,
+			" AND ")))
 	}
 	if len(free) == 0 {
 		free = []string{"1 = 1"}

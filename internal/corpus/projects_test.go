@@ -30,8 +30,10 @@ func projects() []project {
 		{name: "zabbix-proxy", servers: "sqlite", files: []string{share + "zabbix-proxy-sqlite3/schema.sql.gz"}},
 		{name: "cacti", servers: "mysql", files: []string{share + "doc/cacti/cacti.sql"}},
 		{name: "phpmyadmin", servers: "mysql", files: []string{common + "phpmyadmin/install/mysql"}},
-		{name: "zoneminder", servers: "mysql", files: []string{share + "zoneminder/db/zm_create.sql", share + "zoneminder/db/triggers.sql"},
-			replace: []string{"source /usr/share/zoneminder/db/triggers.sql", "", "CREATE DATABASE /*!32312 IF NOT EXISTS*/ `zm`;", "", "USE `zm`;", ""}},
+		{name: "zoneminder", servers: "mysql", files: []string{share + "zoneminder/db/zm_create.sql",
+			share + "zoneminder/db/triggers.sql"},
+			replace: []string{"source /usr/share/zoneminder/db/triggers.sql", "", "CREATE DATABASE /*!32312 IF " +
+				"NOT EXISTS*/ `zm`;", "", "USE `zm`;", ""}},
 		{name: "davical", servers: "postgres",
 			files: []string{share + "awl/dba/awl-tables.sql", share + "awl/dba/schema-management.sql",
 				share + "davical/dba/davical.sql", share + "davical/dba/base-data.sql",
@@ -41,7 +43,8 @@ func projects() []project {
 		{name: "temporal", servers: "postgres", files: []string{
 			"go.temporal.io/server@*/schema/postgresql/v12/temporal/schema.sql",
 			"go.temporal.io/server@*/schema/postgresql/v12/visibility/schema.sql"}},
-		{name: "temporal", servers: "mysql", files: []string{"go.temporal.io/server@*/schema/mysql/v8/temporal/schema.sql"}},
+		{name: "temporal", servers: "mysql",
+			files: []string{"go.temporal.io/server@*/schema/mysql/v8/temporal/schema.sql"}},
 		{name: "temporal-visibility", servers: "mysql", only: "mysql",
 			files: []string{"go.temporal.io/server@*/schema/mysql/v8/visibility/schema.sql"}},
 		{name: "temporal", servers: "sqlite", files: []string{
@@ -78,9 +81,11 @@ func projects() []project {
 		{name: "ejabberd", files: map[string]string{"mysql": share + "ejabberd/sql/mysql.new.sql",
 			"postgres": share + "ejabberd/sql/pg.new.sql", "sqlite": share + "ejabberd/sql/lite.new.sql"}},
 		{name: "request-tracker", files: map[string]string{"mysql": share + "request-tracker5/etc/schema.mysql",
-			"postgres": share + "request-tracker5/etc/schema.Pg", "sqlite": share + "request-tracker5/etc/schema.SQLite"}},
+			"postgres": share + "request-tracker5/etc/schema.Pg",
+			"sqlite":   share + "request-tracker5/etc/schema.SQLite"}},
 		{name: "gammu", files: map[string]string{"mysql": share + "doc/gammu-smsd/examples/mysql.sql",
-			"postgres": share + "doc/gammu-smsd/examples/pgsql.sql", "sqlite": share + "doc/gammu-smsd/examples/sqlite.sql"}},
+			"postgres": share + "doc/gammu-smsd/examples/pgsql.sql",
+			"sqlite":   share + "doc/gammu-smsd/examples/sqlite.sql"}},
 		{name: "jabberd2", files: map[string]string{"postgres": share + "doc/jabberd2/db-setup.pgsql.gz",
 			"mysql": share + "doc/jabberd2/db-setup.mysql.gz", "sqlite": share + "doc/jabberd2/db-setup.sqlite.gz"}},
 	} {

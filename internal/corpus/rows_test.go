@@ -134,7 +134,8 @@ func (m *rowMaker) refer(at table, k reference, try int, values map[string]strin
 	if len(k.columns) == 1 && k.parent != at.name {
 		return
 	}
-	rows, err := m.d.Query(fmt.Sprintf("SELECT %s FROM %s ORDER BY %s LIMIT 1", strings.Join(k.refers, ", "), k.parent, random))
+	rows, err := m.d.Query(fmt.Sprintf("SELECT %s FROM %s ORDER BY %s LIMIT 1", strings.Join(k.refers, ", "),
+		k.parent, random))
 	if err != nil {
 		return
 	}
@@ -212,7 +213,8 @@ func (m *rowMaker) number(c column, try int) (string, bool) {
 		return fmt.Sprint(n % 2), true
 	case c.typ == "bool":
 		return []string{"true", "false"}[n%2], true
-	case slices.Contains([]string{"int2", "int4", "int8", "smallint", "mediumint", "int", "bigint", "oid", "integer"}, c.typ),
+	case slices.Contains([]string{"int2", "int4", "int8", "smallint", "mediumint", "int", "bigint", "oid",
+		"integer"}, c.typ),
 		m.d.kind == "sqlite" && strings.Contains(c.typ, "int"):
 		if try == 0 && m.r.IntN(12) == 0 && !unsigned && c.typ != "oid" {
 			return fmt.Sprint(-n), true

@@ -22,7 +22,8 @@ func TestVerifyReadsAsALoadDoes(t *testing.T) {
 		},
 		snap.Postgres: func(shop) string {
 			url := servertest.Postgres(t)
-			execute(t, url, "CREATE TABLE customer (id int PRIMARY KEY, email text); INSERT INTO customer SELECT n, 'p' "+
+			execute(t, url, "CREATE TABLE customer (id int PRIMARY KEY, email text); INSERT INTO customer SELECT "+
+				"n, 'p' "+
 				"|| n FROM generate_series(1, 5000) n")
 			return url
 		},
@@ -41,7 +42,8 @@ func TestVerifyReadsAsALoadDoes(t *testing.T) {
 				t.Fatal(err)
 			}
 			verify := func(dump []byte, info engine.Info) error {
-				made, err := s.writeSnapshot(draft{Manifest: archive.Manifest{Target: shopTarget, Type: snap.TypeSnapshot,
+				made, err := s.writeSnapshot(draft{Manifest: archive.Manifest{Target: shopTarget,
+					Type:   snap.TypeSnapshot,
 					Engine: kind}, from: Provenance{Origin: Mine}, jobs: 1}, func(w io.Writer) (engine.Info, error) {
 					_, err := w.Write(dump)
 					return info, err
@@ -69,7 +71,8 @@ func TestVerifyReadsAsALoadDoes(t *testing.T) {
 				}
 			}
 			info.Tables[0].Rows++
-			if err := verify(whole, info); snap.CodeOf(err) != snap.CodeCorrupt || !strings.Contains(err.Error(), "rows") {
+			if err := verify(whole, info); snap.CodeOf(err) != snap.CodeCorrupt || !strings.Contains(err.Error(),
+				"rows") {
 				t.Errorf("another number of rows: %v", err)
 			}
 		})
