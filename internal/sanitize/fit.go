@@ -205,12 +205,18 @@ func misfit(key []byte, rule ColumnRule, c *column) string {
 	if why := ofSettings(rule, c); why != "" {
 		return why
 	}
+	if rule.Mask == "coordinates" && c.typ.Class == personal.Point && slices.ContainsFunc(c.samples, isBinaryPoint) {
+		return fmt.Sprintf("the values of its type %s are binary", c.Type)
+	}
 	anyType := rule.Mask == "dictionary" || rule.Mask == "replace"
 	if c.typ.Class != personal.Text && !anyType && !slices.Contains(suited[c.typ.Class], rule.Mask) && !c.loose() {
 		return fmt.Sprintf("its type %s cannot hold the values of %s", c.Type, rule.Mask)
 	}
 	return c.holdsMasked(maskOf(key, rule, c))
 }
+
+// isBinaryPoint reports whether a point is in the binary form of MySQL, not in PostgreSQL's (1,2).
+func isBinaryPoint(sample string) bool { return !strings.HasPrefix(sample, "(") }
 
 // constants returns the value of the mask constant.
 func constants(rule ColumnRule) []string {

@@ -284,3 +284,14 @@ func TestChecks(t *testing.T) {
 		}
 	}
 }
+
+// A point of MySQL is binary, and moving its numbers would damage it.
+func TestBinaryPoints(t *testing.T) {
+	t.Parallel()
+	for sample, fits := range map[string]bool{"(13.4,52.5)": true, "\x00\x00\x00\x00\x01\x01": false} {
+		c := &column{samples: []string{sample}, typ: personal.ParseType("point")}
+		if why := misfit([]byte("key"), ColumnRule{Mask: "coordinates"}, c); (why == "") != fits {
+			t.Errorf("%q: %q", sample, why)
+		}
+	}
+}
