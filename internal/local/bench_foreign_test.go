@@ -4,6 +4,7 @@ package local
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -122,6 +123,9 @@ func processorOf(b *testing.B, pid string) time.Duration {
 		return 0
 	}
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%s/stat", pid))
+	if errors.Is(err, os.ErrNotExist) {
+		return 0 // it has ended
+	}
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -142,13 +142,19 @@ func (p *pgBench) measure(b *testing.B, name string, f func()) {
 	}
 }
 
-// processor is the processor time of the programs that have ended and of the server.
+// processor is the processor time of the programs that have ended and of the server with its sessions,
+// which can end after their clients.
 func (p *pgBench) processor(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &u); err != nil {
 		b.Fatal(err)
 	}
-	return time.Duration(u.Utime.Nano()+u.Stime.Nano()) + processorOf(b, p.server)
+	used := time.Duration(u.Utime.Nano()+u.Stime.Nano()) + processorOf(b, p.server)
+	sessions, _ := os.ReadFile(fmt.Sprintf("/proc/%[1]s/task/%[1]s/children", p.server))
+	for pid := range strings.FieldsSeq(string(sessions)) {
+		used += processorOf(b, pid)
+	}
+	return used
 }
 
 // act runs an action in a process of its own and notes the most memory it had,
