@@ -138,7 +138,8 @@ func TestPartialSharingTellsNoMoreThanAllowed(t *testing.T) {
 			t.Errorf("%s: %d expire soon, want 1", email, len(soon.Items))
 		}
 	}
-	if _, err := c.As("alice@acme.test").UnshareWith(ctx, sn.ID, api.UnshareRequest{GroupIDs: []string{"dba"}}); err != nil {
+	dba := api.UnshareRequest{GroupIDs: []string{"dba"}}
+	if _, err := c.As("alice@acme.test").UnshareWith(ctx, sn.ID, dba); err != nil {
 		t.Fatal(err)
 	}
 	soon, err := c.As("mia@acme.test").Snapshots(ctx, api.ListOptions{ExpiresSoon: true})
