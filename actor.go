@@ -9,6 +9,7 @@ import (
 const (
 	PartProvider  = "identity provider" // a sign-in, a recheck, or a back-channel logout
 	PartRetention = "retention"
+	PartExpiry    = "expiry"
 	PartWebhooks  = "webhooks"
 )
 

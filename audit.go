@@ -35,6 +35,12 @@ const (
 	AuditPolicy    AuditAction = "organization.policy_changed"
 	// AuditConfigured records that other settings of the organization, or of the service, changed.
 	AuditConfigured AuditAction = "organization.configuration_changed"
+	// AuditAccessRequested and AuditAccessRefused record that somebody who cannot see the snapshot asked
+	// for access, and that this was refused. A share answers a request too, with a line of its own.
+	AuditAccessRequested AuditAction = "snapshot.access_requested"
+	AuditAccessRefused   AuditAction = "snapshot.access_refused"
+	// AuditShareExpires records that a share ends within [SoonExpiring].
+	AuditShareExpires AuditAction = "snapshot.share_expires_soon"
 	// AuditDescribed records that a snapshot's description or labels changed.
 	AuditDescribed AuditAction = "snapshot.described"
 	// AuditCardChanged records that a snapshot's card was replaced or removed, or that somebody other
@@ -79,8 +85,8 @@ const (
 func AuditActions() []AuditAction {
 	return []AuditAction{
 		AuditPushed, AuditPullStarted, AuditPulled, AuditShared, AuditUnshared, AuditReceipt, AuditShareRefused,
-		AuditDescribed, AuditCardChanged, AuditCertified, AuditDeclined, AuditDeclineRefused,
-		AuditDeleted, AuditDeleteRefused,
+		AuditShareExpires, AuditAccessRequested, AuditAccessRefused, AuditDescribed, AuditCardChanged, AuditCertified,
+		AuditDeclined, AuditDeclineRefused, AuditDeleted, AuditDeleteRefused,
 		AuditOrgClosed, AuditOrgOpened, AuditPolicy, AuditConfigured,
 		AuditChannelMade, AuditChannelGone, AuditOverdue, AuditRetention, AuditWebhookMade, AuditWebhookGone,
 		AuditWebhookDisabled, AuditWebhookEnabled, AuditWebhookRotated,

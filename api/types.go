@@ -48,9 +48,9 @@ type Snapshot struct {
 	ExpiresAt    *time.Time  `json:"expires_at,omitempty" doc:"when the share with the caller's organization ends; absent means never"`
 	Groups       int         `json:"group_shares" doc:"live group shares; 0 for callers who may not manage sharing"`
 	Orgs         int         `json:"org_shares" doc:"live cross-org shares; 0 for callers who may not manage sharing"`
-	FirstGroup   string      `json:"first_group,omitempty" doc:"name of one of the groups it is shared with; only for callers who may manage sharing"`
-	NextExpiry   *time.Time  `json:"next_share_expires_at,omitempty" doc:"when the next share with a group or an organization ends; only for callers who may manage it"`
-	Through      string      `json:"through_group,omitempty" doc:"name of the caller's group through which they see it, if nothing else lets them"`
+	FirstGroup   string      `json:"first_group,omitempty" doc:"name of one of the groups it is shared with"`
+	NextExpiry   *time.Time  `json:"next_share_expires_at,omitempty" doc:"when the next share ends that the caller may manage"`
+	Through      string      `json:"through_group,omitempty" doc:"the caller's group through which alone they see it"`
 	Outside      bool        `json:"shared_outside" doc:"shared with another organization now; disclosed only to its owner and to owners and admins"`
 	Warning      string      `json:"warning,omitempty" doc:"in the answer to a share of a snapshot that is not sanitized: who can now see its data"`
 	Can          *Can        `json:"can,omitempty" doc:"what the caller may do with it; only in the answer for a single snapshot"`
@@ -333,7 +333,7 @@ type Policy struct {
 // Notice tells a user about an event that concerns a snapshot or session of theirs.
 type Notice struct {
 	At       time.Time        `json:"at"`
-	Action   snap.AuditAction `json:"action" enum:"snapshot.shared,session.token_reused"`
+	Action   snap.AuditAction `json:"action" enum:"snapshot.shared,snapshot.share_expires_soon,snapshot.access_requested,session.token_reused"`
 	Snapshot string           `json:"snapshot,omitempty" doc:"public ID of the snapshot"`
 	Target   string           `json:"target,omitempty" doc:"of the snapshot"`
 	Actor    string           `json:"actor,omitempty" doc:"e-mail of the actor"`

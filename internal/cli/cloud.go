@@ -12,6 +12,6 @@ func (a *app) cloudCommand() *cobra.Command {
 API key or the login session (see `+"`snapcli whoami`"+`).`)
 	cmd.AddCommand(a.cloudSnapshotsCommand(), a.cloudGroupsCommand(), a.cloudKeysCommand(), a.cloudSessionsCommand(),
 		a.cloudUploadsCommand(), a.cloudAuditCommand(), a.certificateKeysCommand(),
-		a.cloudChannelsCommand(), a.cloudRetentionCommand(), a.cloudWebhooksCommand())
+		a.cloudRequestsCommand(), a.cloudChannelsCommand(), a.cloudRetentionCommand(), a.cloudWebhooksCommand())
 	return cmd
 }

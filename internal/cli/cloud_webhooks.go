@@ -70,6 +70,8 @@ func eventOf(name string) snap.AuditAction {
 		return snap.AuditAction(name)
 	case name == "disabled":
 		return snap.AuditWebhookDisabled
+	case name == "share-expires-soon" || name == "access-requested":
+		return snap.AuditAction("snapshot." + strings.ReplaceAll(name, "-", "_"))
 	case name == "overdue":
 		return snap.AuditOverdue
 	}
@@ -83,7 +85,7 @@ func eventNames(events []snap.AuditAction) string {
 		for _, of := range []string{"snapshot.", "webhook.", "channel."} {
 			name = strings.TrimPrefix(name, of)
 		}
-		names = append(names, name)
+		names = append(names, strings.ReplaceAll(name, "_", "-"))
 	}
 	return strings.Join(names, ", ")
 }
@@ -96,11 +98,10 @@ func (a *app) webhooksAddCommand() *cobra.Command {
 		Short: "Send events to a URL or a mail address",
 		Long: `Add creates a webhook. Its signing secret is shown once, on standard output; the
 receiver uses it to check that a message comes from the service. The events are
-pushed, shared, unshared, pulled and deleted (of snapshots), overdue (of
-channels), disabled (of webhooks) and user.left. Without --events the webhook
-receives all of them. With --format the messages have the form that Slack,
-Microsoft Teams (Workflows) or Discord shows; names in them are never read as
-markup.
+pushed, shared, unshared, pulled, deleted, access-requested and
+share-expires-soon of snapshots, overdue of channels, disabled of webhooks, and user.left. Without --events the webhook receives all
+of them. With --format the messages have the form that Slack, Microsoft Teams
+(Workflows) or Discord shows; names in them are never read as markup.
 
 A URL like mailto:ops@example.com sends mail, without a secret, if the service
 has an SMTP server. The address must be at a domain of the organization's people

@@ -60,6 +60,7 @@ var printed = []struct {
 	{"cloud snapshots access", api.Access{}},
 	{"cloud snapshots access --at", api.AudienceThen{}},
 	{"cloud snapshots receipt", api.AuditInclusion{}},
+	{"cloud requests, cloud requests list", []api.AccessRequest{}},
 	{"cloud groups", []api.Group{}},
 	{"cloud channels, cloud channels list", []api.Channel{}},
 	{"cloud channels add", api.Channel{}},

@@ -23,7 +23,8 @@ const (
 	recheckEvery   = time.Second
 	archiveEvery   = 10 * time.Minute
 	expectEvery    = time.Minute
-	indexEvery     = time.Minute // indexes rows of earlier releases for searches
+	requestsEvery  = 5 * time.Second // requests for access are recorded for those who answer them
+	indexEvery     = time.Minute     // indexes rows of earlier releases for searches
 )
 
 // startBackground runs the service's background work until ctx is done. Each kind of work runs on
@@ -65,6 +66,14 @@ func (s *Service) startBackground(ctx context.Context) (wait func()) {
 		_, err := s.store.ReportOverdue(ctx)
 		return err
 	})
+	leased("expiry", expectEvery, func(ctx context.Context) error {
+		_, err := s.store.ReportExpiring(ctx)
+		return err
+	})
+	leased("requests", requestsEvery, func(ctx context.Context) error {
+		_, err := s.store.ReportRequests(ctx)
+		return err
+	})
 	leased("recheck", recheckEvery, func(ctx context.Context) error {
 		_, err := s.signin.Recheck(ctx)
 		return err
@@ -78,7 +87,7 @@ func (s *Service) startBackground(ctx context.Context) (wait func()) {
 
 // works returns the names of all kinds of background work.
 func works() []string {
-	return []string{"collect", "index", "retention", "prune", "audit", "archive", "checkpoints", "expect", "recheck",
+	return []string{"collect", "index", "retention", "prune", "audit", "archive", "checkpoints", "expect", "expiry", "requests", "recheck",
 		"webhooks"}
 }
 

@@ -76,7 +76,7 @@ func TestBulkChangesAndTheirErrors(t *testing.T) {
 	one := c.Push(c.As("mia@acme.test"), "shop", []byte("the first"))
 	two := c.Push(c.As("mia@acme.test"), "shop", []byte("the second"))
 	ids := []string{one.ID, two.ID}
-	must2 := func(r api.BulkResults, err error) []api.BulkResult {
+	results := func(r api.BulkResults, err error) []api.BulkResult {
 		t.Helper()
 		must(t, err)
 		for _, item := range r.Items {
@@ -86,7 +86,7 @@ func TestBulkChangesAndTheirErrors(t *testing.T) {
 		}
 		return r.Items
 	}
-	must2(alice.Bulk(ctx, api.BulkRequest{IDs: ids, Share: &api.SharesRequest{GroupIDs: []string{"eng", "dba"},
+	results(alice.Bulk(ctx, api.BulkRequest{IDs: ids, Share: &api.SharesRequest{GroupIDs: []string{"eng", "dba"},
 		OrgSlugs: []string{"globex"}, ExpiresIn: 3600}}, false))
 	list, err := alice.Snapshots(ctx, api.ListOptions{ExpiresSoon: true})
 	must(t, err)
@@ -94,8 +94,8 @@ func TestBulkChangesAndTheirErrors(t *testing.T) {
 		list.Items[0].NextExpiry == nil {
 		t.Errorf("expiring: %+v", list.Items)
 	}
-	must2(alice.Bulk(ctx, api.BulkRequest{IDs: ids, Unshare: &api.UnshareRequest{All: true}}, false))
-	for _, item := range must2(alice.Bulk(ctx, api.BulkRequest{IDs: ids, Delete: true}, false)) {
+	results(alice.Bulk(ctx, api.BulkRequest{IDs: ids, Unshare: &api.UnshareRequest{All: true}}, false))
+	for _, item := range results(alice.Bulk(ctx, api.BulkRequest{IDs: ids, Delete: true}, false)) {
 		if !item.Deleted {
 			t.Errorf("%s was not deleted", item.ID)
 		}

@@ -123,6 +123,7 @@ func mailSubject(event snap.AuditAction) string {
 		snap.AuditPushed: "a snapshot was pushed", snap.AuditShared: "a snapshot was shared",
 		snap.AuditUnshared: "a share ended", snap.AuditPulled: "a snapshot was pulled",
 		snap.AuditDeleted: "a snapshot was deleted", snap.AuditOverdue: "a snapshot is overdue",
+		snap.AuditShareExpires: "a share expires soon", snap.AuditAccessRequested: "somebody requests access",
 		snap.AuditUserLeft: "somebody left", snap.AuditWebhookDisabled: "a webhook was disabled",
 	}[event]
 	return "snapcloud: " + cmp.Or(text, "test message")

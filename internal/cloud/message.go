@@ -113,6 +113,13 @@ func sentence(e api.WebhookEvent) string {
 		text = fmt.Sprintf("%s pulled %s", actor, what)
 	case snap.AuditDeleted:
 		text = fmt.Sprintf("%s deleted %s", actor, what)
+	case snap.AuditShareExpires:
+		text = fmt.Sprintf("The share of %s with %s expires soon", what, sharedWith(d))
+		if d.Expires != nil {
+			text += ", at " + d.Expires.UTC().Format("2006-01-02 15:04 UTC")
+		}
+	case snap.AuditAccessRequested:
+		text = fmt.Sprintf("%s requests access to %s", actor, what)
 	case snap.AuditOverdue:
 		text = fmt.Sprintf("The %s snapshot of %s is overdue: %s", d.Kind, d.Target, d.Reason)
 	case snap.AuditUserLeft:

@@ -20,9 +20,10 @@ import (
 func tags() []*huma.Tag {
 	return []*huma.Tag{
 		{Name: "snapshots", Description: "Cloud snapshots: list, show, pull and delete."},
+		{Name: "cards", Description: "What is in a snapshot, what changed, and what people wrote about it."},
 		{Name: "pushes", Description: "Uploads of new snapshots, part by part."},
 		{Name: "shares", Description: "Sharing a snapshot: org-wide, with SSO groups, with other organizations."},
-		{Name: "access", Description: "Who can see a snapshot, why, and who pulled it."},
+		{Name: "access", Description: "Who can see a snapshot, why, who pulled it, and requests for access."},
 		{Name: "organization", Description: "The caller, and their organization's people, groups, shares and storage."},
 		{Name: "audit", Description: "What happened, for owners and admins."},
 		{Name: "channels", Description: "Standing rules that share what is pushed."},
@@ -39,6 +40,10 @@ func tagOf(method, path string) string {
 	switch first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/"); first {
 	case "audit", "channels", "retention", "webhooks":
 		return first
+	case "bulk":
+		return "shares"
+	case "access-requests":
+		return "access"
 	case "keys", "sessions":
 		return "credentials"
 	case "org", "me":
@@ -50,6 +55,8 @@ func tagOf(method, path string) string {
 		case last == "parts" || last == "complete" || last == "delta" ||
 			last == "card" && method != http.MethodGet:
 			return "pushes"
+		case slices.Contains([]string{"card", "changes", "about"}, last):
+			return "cards"
 		case slices.Contains([]string{"access", "why", "newcomers", "pulls"}, last):
 			return "access"
 		case strings.Contains(path, "share") || last == "received":

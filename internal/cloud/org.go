@@ -113,6 +113,14 @@ func wireNotice(e snap.AuditEntry) api.Notice {
 		out.Actor = ""
 		out.Text = "a copy of your login was used on another device, so the session " + e.Detail.Name +
 			" was ended; if that was not you, revoke what you do not know with `snapcli cloud sessions`"
+	case snap.AuditAccessRequested:
+		out.Text = e.Actor + " requests access to your snapshot of " + e.Detail.Target
+	case snap.AuditShareExpires:
+		with := "your organization"
+		if e.Detail.Group != "" {
+			with = "the group " + e.Detail.Group
+		}
+		out.Text = "the share of your snapshot of " + e.Detail.Target + " with " + with + " expires soon"
 	default:
 		out.Text = e.Actor + " shared your snapshot of " + e.Detail.Target + " outside the organization"
 	}

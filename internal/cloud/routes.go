@@ -84,6 +84,14 @@ func (s *Service) routes(root huma.API) {
 	register(s, both, route{"list-org-shares", "GET /snapshots/{id}/org-shares", snap.ActShareOrg, onSnapshot,
 		"List the snapshot's live cross-organization shares"}, s.orgShares)
 
+	register(s, both, route{"request-access", "POST /access-requests", "", onNothing,
+		"Ask for access to a snapshot, whether it exists or not"}, s.requestAccess)
+	register(s, both, route{"list-access-requests", "GET /access-requests", "", onNothing,
+		"List the requests for access that the caller may answer, or the caller's own"}, s.listAccessRequests)
+	register(s, both, route{"withdraw-access-request", "DELETE /access-requests/{id}", "", onNothing,
+		"Withdraw one of the caller's requests for access"}, s.withdrawAccessRequest)
+	register(s, both, route{"refuse-access", "POST /access-requests/{id}/refuse", "", onNothing,
+		"Refuse a request for access; a share of the snapshot grants it"}, s.refuseAccess)
 	register(s, both, route{"list-groups", "GET /org/sso/groups", snap.ActReadGroups, onNothing,
 		"List the organization's SSO groups"}, s.listGroups)
 	register(s, both, route{"list-members", "GET /org/members", snap.ActReadGroups, onNothing,

@@ -9,7 +9,8 @@
 //
 // People who are not owners or admins get the same answer for the console as for an address that
 // does not exist. A snapshot that a person may not see has the page of one that does not exist.
-// People who are signed out are sent to the sign-in page. Every page works without script. A form is
+// People who are signed out are sent to the sign-in page. Every page works without script; the
+// only script copies a snapshot's link. A form is
 // sent to the address of its page, passes [auth.Forms.Check], and answers 303 to the page, whose
 // parameter "done" names the success to announce.
 package console

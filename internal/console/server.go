@@ -69,9 +69,13 @@ func (s *Server) Register(mux *http.ServeMux) {
 		}
 	}
 	mux.Handle("GET "+s.root+Prefix+"/audit/export", look.Secure(s.visited(admins, s.exportAudit)))
-	list := section{title: "Snapshots", show: s.snapshots}
-	one := section{title: "Snapshot", show: s.snapshot, act: s.changeShares}
+	list := section{title: "Snapshots", show: s.snapshots, act: s.changeMany}
+	requests := section{title: "Requests", show: s.requests, act: s.answerRequest}
+	one := section{title: "Snapshot", show: s.snapshot, act: s.changeSnapshot}
 	mux.Handle("GET "+s.root+Snapshots, look.Secure(s.page(list, everybody)))
+	mux.Handle("POST "+s.root+Snapshots, look.Secure(s.page(list, everybody)))
+	mux.Handle("GET "+s.root+Requests, look.Secure(s.page(requests, everybody)))
+	mux.Handle("POST "+s.root+Requests, look.Secure(s.page(requests, everybody)))
 	mux.Handle("GET "+s.root+Snapshots+"/{id}", look.Secure(s.page(one, everybody)))
 	mux.Handle("POST "+s.root+Snapshots+"/{id}", look.Secure(s.page(one, everybody)))
 }
@@ -115,10 +119,12 @@ func successes() map[string]string {
 		"applied":     "The retention rules were applied.",
 		"no-webhook":  "The webhook was deleted.",
 		"enabled":     "The webhook is enabled. Waiting messages are sent now.",
-		"shared":      "The snapshot is shared. It takes effect at once.",
-		"warned":      "The snapshot is shared. It is not sanitized: they can see the original, unmasked data.",
 		"unchanged":   "Nothing changed: it was already shared like this.",
-		"unshared":    "The share ended. Whoever could see the snapshot only through it no longer can.",
+		"described":   "The description and labels were saved.",
+		"requested":   "Your request was sent. If there is such a snapshot, its owner and admins have it.",
+		"withdrawn":   "The request was withdrawn.",
+		"refused":     "The request was refused. The person is not told.",
+		"granted":     "The snapshot is shared, and the request is answered.",
 		"resent":      "The message will be sent again within seconds.",
 		"test-ok":     "The receiver accepted a test message.",
 		"test-failed": "The receiver did not accept a test message.",
@@ -135,6 +141,7 @@ type layout struct {
 	CSRF     string
 	Sections []look.Link
 	Done     string // a success to announce
+	Flash    *flash // a change of shares to announce
 	Problem  string // why the form failed
 	Hint     string
 }
@@ -160,6 +167,9 @@ func (s *Server) outer(v *visit, title, current string) layout {
 		Self: v.withParameter("done", ""), CSRF: v.csrf,
 		Done: successes()[v.r.URL.Query().Get("done")],
 	}
+	if l.Flash = v.flash(); l.Flash != nil {
+		l.Done = ""
+	}
 	if v.problem != nil {
 		l.shows(v, v.problem)
 	}
@@ -172,6 +182,7 @@ func (s *Server) navigation(v *visit, current string) (all []look.Link) {
 		all = append(all, look.Link{URL: s.root + path, Text: text, Icon: icon, Current: path == current})
 	}
 	add(Snapshots, "Snapshots", "load")
+	add(Requests, "Requests", "person")
 	if admins(v.caller) {
 		add(Prefix, "Organization", "building")
 	}

@@ -1,34 +1,49 @@
 package console
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strings"
+	"time"
 
 	"snap"
 	"snap/api"
 	"snap/internal/look"
 )
 
-// changeShares makes, changes or ends the share that a form of the share box names.
-func (s *Server) changeShares(v *visit) (string, error) {
+// changeSnapshot carries out a form of a snapshot's page: it makes, changes or ends a share, writes
+// the description, or asks for access or answers that.
+func (s *Server) changeSnapshot(v *visit) (string, error) {
 	ctx, id := v.r.Context(), v.r.PathValue("id")
 	switch v.field("do") {
 	case "share":
-		return s.makeShare(ctx, v, id)
+		return v.makeShare(ctx, id)
 	case "end":
-		with, err := v.recipient(ctx)
-		if err != nil {
-			return "", err
-		}
-		_, err = v.api.UnshareWith(ctx, id,
-			api.UnshareRequest{OrgWide: with.OrgWide, GroupIDs: with.GroupIDs, OrgSlugs: with.OrgSlugs})
-		return "unshared", err
+		return v.endShare(ctx, id)
+	case "describe":
+		_, err := v.api.Describe(ctx, id,
+			api.DescribeRequest{Description: v.field("description"), Labels: labelsOf(v.field("labels"))})
+		return "described", err
+	case "request":
+		return "requested", v.api.RequestAccess(ctx, api.AccessRequestRequest{Snapshot: id, Reason: v.field("reason")})
 	}
-	return "", snap.Invalid("the form names no action", "reload the page")
+	return s.answerRequest(v)
+}
+
+// labelsOf splits labels at commas.
+func labelsOf(text string) []string {
+	all := []string{}
+	for label := range strings.SplitSeq(text, ",") {
+		if label = strings.TrimSpace(label); label != "" {
+			all = append(all, label)
+		}
+	}
+	return all
 }
 
 // makeShare makes a share, or gives it another end.
-func (s *Server) makeShare(ctx context.Context, v *visit, id string) (string, error) {
+func (v *visit) makeShare(ctx context.Context, id string) (string, error) {
 	with, err := v.recipient(ctx)
 	if err != nil {
 		return "", err
@@ -45,18 +60,132 @@ func (s *Server) makeShare(ctx context.Context, v *visit, id string) (string, er
 		schema := v.field("schema") != ""
 		with.WithSchema = &schema
 	}
+	before, err := v.liveShare(ctx, id, with)
+	if err != nil {
+		return "", err
+	}
+	people := v.newcomers(ctx, id, with)
 	made, err := v.api.ShareWith(ctx, id, with, v.field("confirmed") != "")
 	switch {
 	case err != nil && len(with.OrgSlugs) > 0:
 		return "", v.api.SuggestOrg(ctx, with.OrgSlugs[0], err)
 	case err != nil:
 		return "", err
-	case made.Warning != "":
-		return "warned", nil
 	case len(made.Changes) == 1 && !made.Changes[0].Changed:
 		return "unchanged", nil
 	}
-	return "shared", nil
+	f := flash{Text: look.Shared(v.audience(with), people), Warning: made.Warning}
+	if f.Undo = append(toFields(with), hidden{"do", "end"}); before != nil {
+		f.Text = "The end of the share with " + v.audience(with) + " was changed."
+		f.Undo = append(toFields(with), before.restore()...)
+	}
+	if made.Warning != "" { // it has the number too
+		f.Text = look.Shared(v.audience(with), -1)
+	}
+	v.announce(f)
+	return announced, nil
+}
+
+// endShare ends a share. Undo restores its former end exactly.
+func (v *visit) endShare(ctx context.Context, id string) (string, error) {
+	with, err := v.recipient(ctx)
+	if err != nil {
+		return "", err
+	}
+	before, err := v.liveShare(ctx, id, with)
+	if err != nil {
+		return "", err
+	}
+	if _, err := v.api.UnshareWith(ctx, id,
+		api.UnshareRequest{OrgWide: with.OrgWide, GroupIDs: with.GroupIDs, OrgSlugs: with.OrgSlugs}); err != nil {
+		return "", err
+	}
+	f := flash{Text: look.Unshared(v.audience(with), v.newcomers(ctx, id, with))}
+	if before != nil {
+		f.Undo = append(toFields(with), before.restore()...)
+	}
+	v.announce(f)
+	return announced, nil
+}
+
+// toFields returns the fields of a form that names the recipient.
+func toFields(with api.SharesRequest) []hidden {
+	switch {
+	case with.OrgWide:
+		return []hidden{{"to", "everyone"}}
+	case len(with.GroupIDs) > 0:
+		return []hidden{{"to", "group"}, {"group", with.GroupIDs[0]}}
+	}
+	return []hidden{{"to", "organization"}, {"organization", with.OrgSlugs[0]}}
+}
+
+// former is a share as it was before a change.
+type former struct {
+	until  *time.Time
+	schema bool
+}
+
+// restore returns the fields of the form that makes the share as it was.
+func (f former) restore() []hidden {
+	fields := []hidden{{"do", "share"}}
+	if f.until != nil {
+		fields = append(fields, hidden{"ends", "until"}, hidden{"date", f.until.UTC().Format(time.RFC3339Nano)})
+	}
+	if f.schema {
+		fields = append(fields, hidden{"schema", "yes"})
+	}
+	return fields
+}
+
+// liveShare returns the live share with one recipient, or nil.
+func (v *visit) liveShare(ctx context.Context, id string, with api.SharesRequest) (*former, error) {
+	switch {
+	case with.OrgWide:
+		sn, err := v.api.Snapshot(ctx, id)
+		if err != nil || !sn.Shared {
+			return nil, err
+		}
+		return &former{until: sn.ExpiresAt}, nil
+	case len(with.GroupIDs) > 0:
+		all, err := v.api.GroupShares(ctx, id)
+		i := slices.IndexFunc(all, func(g api.GroupShare) bool { return g.GroupID == with.GroupIDs[0] })
+		if err != nil || i < 0 {
+			return nil, err
+		}
+		return &former{until: all[i].ExpiresAt}, nil
+	}
+	all, err := v.api.OrgShares(ctx, id)
+	i := slices.IndexFunc(all, func(o api.OrgShare) bool {
+		return o.OrgSlug == with.OrgSlugs[0] && o.DeclinedAt == nil
+	})
+	if err != nil || i < 0 {
+		return nil, err
+	}
+	return &former{all[i].ExpiresAt, all[i].WithSchema}, nil
+}
+
+// newcomers returns how many people a share within the organization would add, or -1 if that is not
+// known. After a share has ended, they are those who lost access by it.
+func (v *visit) newcomers(ctx context.Context, id string, with api.SharesRequest) int {
+	if len(with.OrgSlugs) > 0 {
+		return -1
+	}
+	adds, err := v.api.Newcomers(ctx, id, strings.Join(with.GroupIDs, ""))
+	if err != nil {
+		return -1
+	}
+	return adds.Count
+}
+
+// audience names one recipient.
+func (v *visit) audience(with api.SharesRequest) string {
+	switch {
+	case with.OrgWide:
+		return "everyone in " + v.caller.Org.Name
+	case len(with.GroupIDs) > 0:
+		return "the group " + cmp.Or(v.named, with.GroupIDs[0])
+	}
+	return "everyone in " + with.OrgSlugs[0]
 }
 
 // recipient returns whom the form names.
@@ -90,14 +219,15 @@ func (v *visit) groupID(ctx context.Context, typed string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	named := typed
+	id := typed
 	for _, g := range groups {
 		if g.GroupID == typed {
+			v.named = g.Name
 			return typed, nil
 		}
 		if strings.EqualFold(g.Name, typed) {
-			named = g.GroupID
+			id, v.named = g.GroupID, g.Name
 		}
 	}
-	return named, nil
+	return id, nil
 }

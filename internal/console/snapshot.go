@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,8 +31,14 @@ type snapshotPage struct {
 	Limit   string   // the longest lifetime of a share with another organization, in words
 	latest  string   // the last day on which one may end
 	outside []look.Choice
-	Form    form     // what was typed, if the form failed
-	Confirm []hidden // the form that failed because the policy wants it confirmed
+	Form    form // what was typed, if the form failed
+	Members []api.Member
+	Asked   string             // e-mail of a person whose access was asked about
+	Verdict *api.AccessVerdict // the answer
+	Unknown bool               // nobody has that e-mail
+	Open    string             // key of the share whose people are listed
+	Waiting []request          // requests for access to it
+	Confirm []hidden           // the form that failed because the policy wants it confirmed
 }
 
 // share is one live share, with what its forms need.
@@ -83,6 +90,14 @@ func (p *snapshotPage) New(to string) share {
 	return share{Page: p, To: to, Schema: p.Form["schema"] != ""}
 }
 
+// Mine reports whether the caller may change the share.
+func (s share) Mine() bool {
+	if s.To == "organization" {
+		return s.Page.Can().ShareOrg
+	}
+	return s.Page.Can().Share
+}
+
 // Key tells the fields of one form from those of the others.
 func (s share) Key() string { return s.To + "-" + s.ID }
 
@@ -94,8 +109,62 @@ func (s share) Ends() []look.Choice {
 	return append(look.Ends(), look.Choice{Value: "date", Text: "until a date…"})
 }
 
+// People returns how many people the share lets see the snapshot; 0 if that is not known.
+func (s share) People() int {
+	if s.Page.Access == nil {
+		return 0
+	}
+	for _, w := range s.Page.Access.Ways {
+		if s.To == "everyone" && w.Kind == "org_wide" || s.To == "group" && w.Kind == "group" && w.GroupID == s.ID {
+			return w.People
+		}
+	}
+	return 0
+}
+
+// Persons returns the people behind the share if the page lists them.
+func (s share) Persons() (all []api.Member) {
+	if s.Page.Open != s.Key() {
+		return nil
+	}
+	for _, m := range s.Page.Members {
+		if s.To == "everyone" || slices.Contains(m.Groups, s.Name) || slices.Contains(m.Groups, s.ID) {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// personsShown is the maximum number of people that the page lists of one share.
+const personsShown = 100
+
+// First returns the people that the page lists, and Others is the number of the rest.
+func (s share) First() []api.Member { return s.Persons()[:min(len(s.Persons()), personsShown)] }
+
+// Others returns the number of people that the page does not list.
+func (s share) Others() int { return len(s.Persons()) - len(s.First()) }
+
+// Reveal returns the address of the page that lists the people behind the share.
+func (s share) Reveal() string {
+	return s.Page.Card.Here + "?" + url.Values{"people": {s.Key()}}.Encode() + "#sharing"
+}
+
+// Suggested returns the members to suggest for a question about one person.
+func (p *snapshotPage) Suggested() []api.Member { return p.Members[:min(len(p.Members), personsShown)] }
+
+// Labels returns the labels as they are edited.
+func (p *snapshotPage) Labels() string { return strings.Join(p.Card.Snapshot.Labels, ", ") }
+
 // Today and Latest are the first and last day on which the share can end.
 func (s share) Today() string { return s.Page.Now.UTC().Format(time.DateOnly) }
+
+// Day returns the day on which the share ends, or "".
+func (s share) Day() string {
+	if s.Until == nil {
+		return ""
+	}
+	return s.Until.UTC().Format(time.DateOnly)
+}
 
 // Latest returns "" if there is no last day.
 func (s share) Latest() string {
@@ -122,24 +191,26 @@ func (s *Server) snapshot(v *visit) error {
 		return err
 	}
 	p := &snapshotPage{layout: s.outer(v, found.Snapshot.Target+" · "+v.section.title, Snapshots), Now: s.o.Now(),
-		Link: strings.TrimRight(s.o.PublicURL, "/") + Snapshots + "/" + url.PathEscape(found.Snapshot.ID),
-		Form: v.form("group", "organization", "ends", "date", "schema")}
+		Link:  strings.TrimRight(s.o.PublicURL, "/") + Snapshots + "/" + url.PathEscape(found.Snapshot.ID),
+		Form:  v.form("group", "organization", "ends", "date", "schema", "description", "labels"),
+		Asked: strings.TrimSpace(v.query("check")), Open: v.query("people")}
 	p.Card = look.Card{SnapshotCard: found, Here: s.root + Snapshots + "/" + url.PathEscape(id), Q: q}
+	p.Scripts = []string{"copy.js"}
 	if v.problem != nil && v.problem.Code == snap.CodeConfirm {
 		p.Problem, p.Confirm = "", fieldsOf(v)
 	}
 	if err := p.load(ctx, v.api); err != nil {
 		return err
 	}
+	if p.Can().Share {
+		waiting, err := v.api.AccessRequests(ctx, false)
+		if err != nil {
+			return err
+		}
+		waiting = slices.DeleteFunc(waiting, func(r api.AccessRequest) bool { return r.Snapshot != found.Snapshot.ID })
+		p.Waiting = s.answerable(v, &p.layout, waiting)
+	}
 	return s.write(v, "snapshot.html", p)
-}
-
-// absent writes the page for a snapshot that does not exist or that the caller may not see.
-func (s *Server) absent(v *visit) error {
-	v.status = 404
-	l := s.outer(v, "Not found", Snapshots)
-	l.Narrow = true
-	return s.write(v, "absent.html", l)
 }
 
 // fieldsOf returns the form that the page sent, to send it again.
@@ -182,11 +253,18 @@ func (p *snapshotPage) load(ctx context.Context, c *api.Client) error {
 
 // explain asks who can see the snapshot and who pulled it.
 func (p *snapshotPage) explain(ctx context.Context, c *api.Client) error {
-	access, err := c.Access(ctx, p.Card.Snapshot.ID, "")
+	access, err := c.Access(ctx, p.Card.Snapshot.ID, p.Asked)
+	if p.Asked != "" && snap.CodeOf(err) == snap.CodeNotFound {
+		p.Unknown = true
+		access, err = c.Access(ctx, p.Card.Snapshot.ID, "")
+	}
 	if err != nil {
 		return err
 	}
-	p.Access = &access
+	p.Access, p.Verdict = &access, access.User
+	if p.Members, err = c.Members(ctx); err != nil {
+		return err
+	}
 	p.Pulls, err = c.Pulls(ctx, p.Card.Snapshot.ID)
 	return err
 }

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"html"
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -69,7 +72,7 @@ func TestEverybodyListsSnapshots(t *testing.T) {
 			t.Errorf("%q shows what a member may not see", path)
 		}
 	}
-	visit(t, c, "adam@acme.test").get("/snapshots").must(t, 200, "secret", `href="/console"`, "1 group")
+	visit(t, c, "adam@acme.test").get("/snapshots").must(t, 200, "secret", `href="/console"`, "<bdi>eng</bdi>")
 	visit(t, c, "vic@acme.test").get("/snapshots").must(t, 200, fleet.ID)
 	for _, path := range []string{"/snapshots", "/snapshots?q=x", "/snapshots/" + shop.ID, "/snapshots/snap_absent"} {
 		p := visit(t, c, "").get(path)
@@ -103,9 +106,10 @@ func TestSnapshotsPage(t *testing.T) {
 		"snapcli pull shop --cloud --snapshot-id " + shop.ID, c.URL + path, "Before July", "release", "Size over time",
 		"What changed"}
 	for email, want := range map[string][]string{
-		"gus@acme.test":    {"You can see it <bdi>through the group eng</bdi>", "can change this"},
-		"mia@acme.test":    {"because you pushed it", "Who can see it", "gus@acme.test", "once", "Share with everyone"},
-		"adam@acme.test":   {"as an owner or admin of acme", "everyone in globex", "End share", "Pulled by"},
+		"gus@acme.test": {"You can see it <bdi>through the group eng</bdi>", "can change this"},
+		"mia@acme.test": {"because you pushed it", "Everybody who can see it", "gus@acme.test", "once",
+			"Share with everyone in Acme Inc (6 people)"},
+		"adam@acme.test":   {"as an owner or admin of acme", "everyone in globex", "Remove", "Pulled by"},
 		"gail@globex.test": {"because acme shared it with your organization", "does not show the tables"},
 	} {
 		switch email {
@@ -149,8 +153,15 @@ func TestHiddenSnapshotsAreAbsent(t *testing.T) {
 	absent := "/snapshots/snap_7h2k9m4p6r8t0v2w"
 	want := strip(v.get(absent))
 	wantForm := strip(v.post(absent, csrf, "do", "share", "to", "everyone"))
-	for _, path := range []string{"/snapshots/" + hidden.ID, "/snapshots/" + hidden.ID + "?q=x&done=shared",
-		"/snapshots/x", "/snapshots/" + strings.Repeat("y", 300), "/snapshots/%3Cscript%3E", "/snapshots/%00"} {
+	for _, path := range []string{"/snapshots/" + hidden.ID, "/snapshots/" + hidden.ID + "?q=x&done=shared"} {
+		p := v.get(path)
+		p.must(t, http.StatusNotFound, "or you may not see it", "Request access")
+		if got := strip(p); got != want {
+			t.Errorf("%s differs:\n%s\n%s", path, got, want)
+		}
+	}
+	want = strip(v.get("/snapshots/odd"))
+	for _, path := range []string{"/snapshots/x", "/snapshots/" + strings.Repeat("y", 300), "/snapshots/%3Cscript%3E", "/snapshots/%00"} {
 		p := v.get(path)
 		p.must(t, http.StatusNotFound, "or you may not see it")
 		if got := strip(p); got != want {
@@ -161,6 +172,173 @@ func TestHiddenSnapshotsAreAbsent(t *testing.T) {
 	if p.must(t, http.StatusNotFound); strip(p) != wantForm {
 		t.Errorf("a form for a hidden snapshot differs:\n%s\n%s", p.text, wantForm)
 	}
+	// The request for access, its announcement and the page afterwards are the same too.
+	number := regexp.MustCompile(`name="request" value="\d+"`)
+	location := func(p page, id string) string {
+		return number.ReplaceAllString(strings.ReplaceAll(strip(p), id, "ID"), "")
+	}
+	var seen [2][]string
+	for i, id := range []string{hidden.ID, strings.TrimPrefix(absent, "/snapshots/")} {
+		asked := v.post("/snapshots/"+id, csrf, "do", "request", "reason", "bug 412")
+		asked.must(t, http.StatusSeeOther)
+		seen[i] = []string{location(asked, id), location(v.get(asked.Header.Get("Location")), id),
+			location(v.get("/snapshots/"+id), id), location(v.submit("/snapshots/"+id, "do", "withdraw", "request",
+				regexp.MustCompile(`name="request" value="(\d+)"`).FindStringSubmatch(v.get("/snapshots/" + id).text)[1]), id)}
+	}
+	if !slices.Equal(seen[0], seen[1]) {
+		t.Errorf("a request for a hidden snapshot differs:\n%q\n%q", seen[0], seen[1])
+	}
+}
+
+// The owner gets a request on the list, on the page of the requests and on the snapshot's page, and
+// answers it there.
+func TestRequestsForAccessAreAnswered(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	shop := c.PushAs(c.As("mia@acme.test"), "shop", snap.TypeSanitized, []byte("x"))
+	path := "/snapshots/" + shop.ID
+	ask := func(email, reason string) {
+		t.Helper()
+		visit(t, c, email).submit(path, "do", "request", "reason", reason).must(t, 404, "Your request was sent",
+			"You asked for access")
+	}
+	ask("gus@acme.test", "<script>bug 412</script>")
+	ask("ian@initech.test", "")
+	mia := visit(t, c, "mia@acme.test")
+	mia.get("/snapshots").must(t, 200, "2 people request access")
+	mia.get("/requests").must(t, 200, "gus@acme.test", "&lt;script&gt;bug 412", "with the group eng",
+		"Only owners and admins can share with initech")
+	mia.get(path).must(t, 200, "requests access", "with everyone in Acme Inc")
+	first := regexp.MustCompile(`name="request" value="(\d+)"`).FindStringSubmatch(mia.get("/requests").text)[1]
+	mia.submit("/requests", "do", "grant", "request", first, "snapshot", shop.ID, "with", "group:eng").
+		must(t, 200, "the request is answered", "ian@initech.test")
+	visit(t, c, "gus@acme.test").get(path).must(t, 200, "through the group eng")
+	alice := visit(t, c, "alice@acme.test")
+	second := regexp.MustCompile(`name="request" value="(\d+)"`).FindStringSubmatch(alice.get(path).text)[1]
+	alice.submit(path, "do", "refuse", "request", second).must(t, 200, "The person is not told")
+	alice.get("/requests").must(t, 200, "Nobody is waiting")
+	ian := visit(t, c, "ian@initech.test")
+	ian.get(path).must(t, 404, "You asked for access")
+	ian.get("/requests").must(t, 200, shop.ID)
+	ian.post("/requests", ian.token("/requests"), "do", "refuse", "request", second).must(t, 404, `role="alert"`)
+}
+
+// A change of shares is announced with the number of people, and Undo restores the former end to the
+// millisecond. Only the browser that made the change is offered Undo, once.
+func TestUndoRestoresTheFormerEnd(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	alice := c.As("alice@acme.test")
+	shop := c.PushAs(c.As("mia@acme.test"), "shop", snap.TypeSanitized, []byte("x"))
+	path := "/snapshots/" + shop.ID
+	yes := true
+	end := time.Now().Add(1234567 * time.Second).UTC().Truncate(time.Millisecond)
+	_, err := alice.ShareWith(ctx, shop.ID, api.SharesRequest{OrgWide: true, GroupIDs: []string{"eng"},
+		OrgSlugs: []string{"globex"}, ExpiresAt: &end, WithSchema: &yes}, false)
+	must(t, err)
+	v := visit(t, c, "adam@acme.test")
+	undo := func(p page) page {
+		t.Helper()
+		form := regexp.MustCompile(`(?s)<form class="undo".*?</form>`).FindString(p.text)
+		var fields []string
+		for _, f := range regexp.MustCompile(`name="([^"]+)" value="([^"]*)"`).FindAllStringSubmatch(form, -1) {
+			if f[1] != "csrf_token" {
+				fields = append(fields, f[1], html.UnescapeString(f[2]))
+			}
+		}
+		return v.submit(path, fields...)
+	}
+	for _, with := range [][]string{{"to", "everyone"}, {"to", "group", "group", "eng"},
+		{"to", "organization", "organization", "globex"}} {
+		for _, change := range [][]string{{"do", "end"}, {"do", "share", "ends", "7d"}, {"do", "share", "ends", ""}} {
+			p := v.submit(path, append(change, with...)...)
+			p.must(t, 200, `class="notice toast"`, "Undo")
+			if again := v.get(path); strings.Contains(again.text, "toast") {
+				t.Errorf("%v is announced twice", change)
+			}
+			undo(p).must(t, 200, "toast")
+		}
+	}
+	sn, err := alice.Snapshot(ctx, shop.ID)
+	must(t, err)
+	groups, err := alice.GroupShares(ctx, shop.ID)
+	must(t, err)
+	orgs, err := alice.OrgShares(ctx, shop.ID)
+	must(t, err)
+	if !sn.ExpiresAt.Equal(end) || !groups[0].ExpiresAt.Equal(end) || !orgs[0].ExpiresAt.Equal(end) || !orgs[0].WithSchema {
+		t.Errorf("restored %v, %+v, %+v; want %v", sn.ExpiresAt, groups, orgs, end)
+	}
+	p := v.submit(path, "do", "end", "to", "everyone")
+	p.must(t, 200, "No longer shared with everyone in Acme Inc. 2 people can no longer see it.")
+	req, err := http.NewRequest(http.MethodGet, c.URL+path, nil)
+	must(t, err)
+	req.AddCookie(&http.Cookie{Name: "snap_flash", Value: "another." + base64.RawURLEncoding.EncodeToString(
+		[]byte(`{"text":"Share it?","undo":[{"Name":"to","Value":"organization"}]}`))})
+	if forged := v.do(req, nil); strings.Contains(forged.text, "Share it?") {
+		t.Error("a cookie without the session's token is announced")
+	}
+}
+
+// Owners find people behind a share, ask about one person, and write the description.
+func TestShareBoxShowsPeople(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia := c.As("mia@acme.test")
+	shop := c.PushAs(mia, "shop", snap.TypeSanitized, []byte("x"))
+	path := "/snapshots/" + shop.ID
+	_, err := mia.ShareWith(t.Context(), shop.ID, api.SharesRequest{GroupIDs: []string{"eng"}}, false)
+	must(t, err)
+	v := visit(t, c, "mia@acme.test")
+	v.get(path).must(t, 200, ">2 people<", `<option value="max@acme.test">`, "Copy link", "Done")
+	v.get(path+"?people=group-eng").must(t, 200, `<ul class="persons"><li><bdi>Gus</bdi>`)
+	v.get(path+"?check=max@acme.test").must(t, 200, "cannot see it", "not shared org-wide")
+	v.get(path+"?check=GUS@acme.test").must(t, 200, "can see it", "Member of the group eng")
+	v.get(path+"?check=nobody@acme.test").must(t, 200, "has the e-mail")
+	v.submit(path, "do", "describe", "description", "Before July", "labels", "release, demo, ").
+		must(t, 200, "were saved", "Before July", `value="release, demo"`)
+	v.submit(path, "do", "describe", "description", "x", "labels", strings.Repeat("y", 41)).
+		must(t, 400, `role="alert"`, `value="x"`)
+	gus := visit(t, c, "gus@acme.test")
+	if p := gus.get(path + "?people=group-eng&check=max@acme.test"); strings.Contains(p.text, "max@acme.test") {
+		t.Error("a reader may ask about people")
+	}
+}
+
+// The chosen snapshots are shared, unshared and deleted together; a deletion is confirmed.
+func TestManySnapshotsAreChanged(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia, alice := c.As("mia@acme.test"), c.As("alice@acme.test")
+	one := c.PushAs(mia, "shop", snap.TypeSanitized, []byte("x"))
+	two := c.PushAs(mia, "shop", snap.TypeSanitized, []byte("y"))
+	hidden := c.Push(alice, "secret", []byte("z"))
+	v := visit(t, c, "mia@acme.test")
+	send := func(v *visitor, fields url.Values) page {
+		t.Helper()
+		fields.Set("csrf_token", v.token("/snapshots"))
+		req, err := http.NewRequest(http.MethodPost, c.URL+"/snapshots", strings.NewReader(fields.Encode()))
+		if err == nil {
+			req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		}
+		p := v.do(req, err)
+		if p.StatusCode == http.StatusSeeOther {
+			return v.get(p.Header.Get("Location"))
+		}
+		return p
+	}
+	ids := []string{one.ID, two.ID, hidden.ID}
+	send(v, url.Values{"do": {"everyone"}, "id": ids}).must(t, 200, "2 snapshots shared. 1 other was not.", "or you may not")
+	send(v, url.Values{"do": {"group"}, "group": {"Eng"}, "id": ids[:2]}).must(t, 200, "2 snapshots shared.")
+	v.get("/snapshots?show=expiring").must(t, 200, "Nothing matches")
+	v.get("/snapshots?owner=mia@acme.test&since=2026-01-01").must(t, 200, one.ID)
+	v.get("/snapshots?until=2020-01-01").must(t, 200, "Nothing matches")
+	v.get("/snapshots?since=x").must(t, 400, `role="alert"`)
+	send(v, url.Values{"do": {"unshare"}, "id": ids[:2]}).must(t, 200, "2 snapshots unshared.")
+	send(v, url.Values{"do": {"unshare"}}).must(t, 400, `role="alert"`)
+	admin := visit(t, c, "adam@acme.test")
+	send(admin, url.Values{"do": {"delete"}, "id": ids}).must(t, 428, "Delete 3 snapshots?")
+	send(admin, url.Values{"do": {"delete"}, "id": ids, "confirmed": {"yes"}}).must(t, 200, "3 snapshots deleted.")
 }
 
 // The forms of the share box make, change and end every kind of share.
@@ -177,11 +355,11 @@ func TestShareBox(t *testing.T) {
 		return v.submit(path, fields...)
 	}
 	send("do", "share", "to", "everyone", "ends", "7d").
-		must(t, 200, "The snapshot is shared.", "Everybody can see", "ends in")
-	send("do", "end", "to", "everyone").must(t, 200, "The share ended.", "Private: only its owner")
-	send("do", "share", "to", "group", "group", "ENG").must(t, 200, "The snapshot is shared.", "no end")
+		must(t, 200, "Shared with everyone in Acme Inc. 3 more people can see it.", "ends in")
+	send("do", "end", "to", "everyone").must(t, 200, "No longer shared with everyone", "<strong>Private</strong>")
+	send("do", "share", "to", "group", "group", "ENG").must(t, 200, "Shared with the group eng. 1 more person can see it.", "No end")
 	send("do", "share", "to", "group", "group", "eng").must(t, 200, "Nothing changed")
-	send("do", "share", "to", "group", "group", "eng", "ends", "30d").must(t, 200, "The snapshot is shared.", "ends in")
+	send("do", "share", "to", "group", "group", "eng", "ends", "30d").must(t, 200, "The end of the share", "ends in")
 	shares, err := alice.GroupShares(ctx, shop.ID)
 	if err != nil || len(shares) != 1 || shares[0].ExpiresAt == nil {
 		t.Errorf("group shares %+v, %v", shares, err)
@@ -190,7 +368,7 @@ func TestShareBox(t *testing.T) {
 	send("do", "share", "to", "group", "group", "no-such").must(t, 404, `role="alert"`, `value="no-such"`)
 	day := time.Now().UTC().AddDate(0, 0, 9).Format(time.DateOnly)
 	send("do", "share", "to", "organization", "organization", " Globex ", "ends", "date", "date", day, "schema", "yes").
-		must(t, 200, "The snapshot is shared.", "Globex Corporation", "with its tables", `<option value="globex">`)
+		must(t, 200, "Shared with everyone in globex.", "Globex Corporation", "with its tables", `<option value="globex">`)
 	orgs, err := alice.OrgShares(ctx, shop.ID)
 	if err != nil || len(orgs) != 1 || !orgs[0].WithSchema ||
 		orgs[0].ExpiresAt.UTC().Format(time.DateTime) != day+" 23:59:59" {
@@ -206,7 +384,7 @@ func TestShareBox(t *testing.T) {
 			t.Errorf("%v answered %d", bad, p.StatusCode)
 		}
 	}
-	send("do", "end", "to", "organization", "organization", "globex").must(t, 200, "The share ended.")
+	send("do", "end", "to", "organization", "organization", "globex").must(t, 200, "No longer shared with everyone in globex.")
 	if _, err := c.As("gail@globex.test").Snapshot(ctx, shop.ID); snap.CodeOf(err) != snap.CodeNotFound {
 		t.Errorf("globex still sees it: %v", err)
 	}
@@ -243,7 +421,7 @@ func TestHostileNamesOfSnapshots(t *testing.T) {
 			"/snapshots?q=%22%3E%3Cscript%3E", "/snapshots/" + sn.ID + "?q=%22%3E%3Cscript%3E"} {
 			p := v.get(path)
 			p.must(t, 200)
-			for _, bad := range []string{"<script", "<img", "<b onclick", "<i>", "<u>", "<s>"} {
+			for _, bad := range []string{"<script>", "<img", "<b onclick", "<i>", "<u>", "<s>"} {
 				if strings.Contains(p.text, bad) {
 					t.Errorf("%s has %s", path, bad)
 				}
@@ -268,13 +446,13 @@ func TestShareBoxFollowsThePolicy(t *testing.T) {
 	v, path := start("")
 	v.get(path).must(t, 200, "original, unmasked data")
 	v.submit(path, "do", "share", "to", "group", "group", "eng").must(t, 200,
-		"they can see the original, unmasked data")
+		"can now see the original, unmasked data")
 
 	v, path = start(snap.UnsanitizedAsk)
 	v.submit(path, "do", "share", "to", "everyone", "ends", "7d").must(t, http.StatusPreconditionRequired,
 		"Share original data?", `name="confirmed" value="yes"`, `name="ends" value="7d"`)
 	v.submit(path, "do", "share", "to", "everyone", "ends", "7d", "confirmed", "yes").must(t, 200,
-		"they can see the original, unmasked data", "ends in")
+		"can now see the original, unmasked data", "ends in")
 
 	v, path = start(snap.UnsanitizedRefuse)
 	p := v.get(path)

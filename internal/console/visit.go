@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"snap"
 	"snap/api"
@@ -18,6 +19,8 @@ type visit struct {
 	csrf    string
 	api     *api.Client // acts as the caller
 
+	secure  bool        // the service is reached by HTTPS
+	named   string      // name of the group that the form names
 	status  int         // of the answer; 0 is 200
 	problem *snap.Error // why the form that the page sent failed
 }
@@ -36,7 +39,9 @@ func (s *Server) page(p section, may func(snap.Caller) bool) http.HandlerFunc {
 		if err != nil {
 			return s.again(v, err)
 		}
-		if done != "" {
+		if done == announced {
+			http.Redirect(v.w, v.r, v.withParameter("done", ""), http.StatusSeeOther)
+		} else if done != "" {
 			http.Redirect(v.w, v.r, v.withParameter("done", done), http.StatusSeeOther)
 		}
 		return nil
@@ -61,7 +66,7 @@ func admins(c snap.Caller) bool { return snap.Allowed(c, snap.ActAdminister, sna
 // address that does not exist, and people who are signed out are sent to the sign-in page.
 func (s *Server) visited(may func(snap.Caller) bool, h func(*visit) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		v := &visit{w: w, r: r}
+		v := &visit{w: w, r: r, secure: strings.HasPrefix(s.o.PublicURL, "https:")}
 		err := s.admit(v, may)
 		if err == nil {
 			err = h(v)

@@ -79,3 +79,26 @@ func ShareRefusal(p api.Policy, t snap.Type) string {
 	}
 	return ""
 }
+
+// Shared announces a share. people is how many it lets see the snapshot, or -1 if that is not known.
+func Shared(audience string, people int) string {
+	switch {
+	case people < 0:
+		return "Shared with " + audience + "."
+	case people == 0:
+		return "Shared with " + audience + ". Nobody else can see it, because they all could before."
+	}
+	return fmt.Sprintf("Shared with %s. %s can see it.", audience, Plural(people, "more person", "more people"))
+}
+
+// Unshared announces the end of a share. people is how many can no longer see the snapshot, or -1 if
+// that is not known.
+func Unshared(audience string, people int) string {
+	switch {
+	case people < 0:
+		return "No longer shared with " + audience + "."
+	case people == 0:
+		return "No longer shared with " + audience + ". They can all still see it for another reason."
+	}
+	return fmt.Sprintf("No longer shared with %s. %s can no longer see it.", audience, People(people))
+}

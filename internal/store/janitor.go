@@ -14,7 +14,7 @@ const keepLeases = 24 * time.Hour
 
 // Sweep removes obsolete rows: grants that have ended, answers kept for an Idempotency-Key longer
 // than a day, messages of webhooks kept longer than [KeepDeliveries], keys 90 days after their end,
-// and leases of processes that were killed a day before. The audit log keeps what it says of them.
+// requests for access that lapsed, and leases of processes that were killed a day before. The audit log keeps what it says of them.
 // It removes at most limit rows of each kind and returns how many it removed. The janitor calls it
 // until that is 0. Sweeping affects speed only: every statement checks expiry itself, and would have
 // to skip the ended grants one by one.
@@ -34,6 +34,8 @@ func (s *Store) Sweep(ctx context.Context, limit int) (removed int64, err error)
 		{`DELETE FROM api_keys WHERE id IN (
 			SELECT id FROM api_keys WHERE revoked_at <= $1 OR expires_at <= $1 LIMIT $2)`,
 			now.Add(-keepKeys).UnixMilli()},
+		{`DELETE FROM access_requests WHERE created_at <= $1 AND id IN (
+			SELECT id FROM access_requests WHERE created_at <= $1 LIMIT $2)`, now.Add(-AccessRequestLife).UnixMilli()},
 		{`DELETE FROM leases WHERE until <= $1 AND name IN (SELECT name FROM leases WHERE until <= $1 LIMIT $2)`,
 			now.Add(-keepLeases).UnixMilli()},
 	} {

@@ -27,6 +27,7 @@ func tables() []table {
 		{name: "card_pages"},
 		{name: "pulls"},
 		{name: "declines"},
+		{name: "access_requests", identity: "id"},
 		{name: "retention"},
 		{name: "api_keys", identity: "id"},
 		{name: "certificate_keys"},

@@ -92,7 +92,11 @@ func snapshotPages(t *testing.T, c *cloudtest.Cloud) []servicePage {
 	}
 	return []servicePage{{"snapshots", "/snapshots"}, {"snapshots-none", "/snapshots?q=nothing"},
 		{"snapshot", "/snapshots/" + last.ID}, {"snapshot-found", "/snapshots/" + last.ID + "?q=email&done=shared"},
-		{"snapshot-original", "/snapshots/" + original.ID}, {"snapshot-absent", "/snapshots/snap_none"}}
+		{"snapshot-original", "/snapshots/" + original.ID}, {"snapshot-absent", "/snapshots/snap_none"},
+		{"snapshot-hidden", "/snapshots/snap_7h2k9m4p6r8t0v2w"}, {"requests", "/requests"},
+		{"snapshot-people", "/snapshots/" + last.ID + "?people=group-eng"},
+		{"snapshot-check", "/snapshots/" + last.ID + "?check=max@acme.test"},
+		{"snapshots-expiring", "/snapshots?show=expiring&done=refused"}}
 }
 
 // busyOrganization gives acme something for each page of the console.
@@ -112,6 +116,9 @@ func busyOrganization(t *testing.T, c *cloudtest.Cloud) {
 		_, err = alice.ShareOrg(ctx, sn.ID, "globex", &end)
 		must(err)
 		must(alice.Pulled(ctx, sn.ID, 10))
+		for _, email := range []string{"max@acme.test", "ian@initech.test"} {
+			must(c.As(email).RequestAccess(ctx, api.AccessRequestRequest{Snapshot: sn.ID, Reason: "To reproduce bug 412"}))
+		}
 	}
 	original := c.Push(alice, "warehouse", []byte("original data"))
 	_, err := alice.ShareOrg(ctx, original.ID, "initech", nil)
@@ -169,8 +176,22 @@ func TestBrowserServicePages(t *testing.T) {
 	b.signInAs("adam@acme.test", "adam-password")
 	look(signedInPages(t, c))
 	busyOrganization(t, c)
-	look(snapshotPages(t, c))
+	snapshots := snapshotPages(t, c)
+	look(snapshots)
 	look(consolePages())
+	announced(b, snapshots[2])
+	for _, scheme := range []string{"light", "dark"} {
+		b.media("prefers-color-scheme", scheme, "prefers-reduced-motion", "reduce")
+		b.check(rules, "announced "+scheme)
+	}
+}
+
+// announced ends a group's share on the page of a snapshot, which then announces that and offers Undo.
+func announced(b *tab, page servicePage) {
+	b.open(page.path)
+	b.run(chromedp.Evaluate[chromedp.Void](`void document.querySelector('#sharing form input[name="group"][type="hidden"]').
+		form.querySelector('button[value="end"]').click()`))
+	b.run(chromedp.WaitVisible(chromedp.CSS(`.toast .undo button`)))
 }
 
 // TestScreenshotsOfTheService is TestScreenshots for the service's own pages.

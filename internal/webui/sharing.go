@@ -123,7 +123,7 @@ func (s *Server) shareWith(w http.ResponseWriter, r *http.Request, with api.Shar
 	if made.Warning != "" { // it has the number too
 		people = -1
 	}
-	undo.Text, undo.Warning = sharedText(audience, people), made.Warning
+	undo.Text, undo.Warning = look.Shared(audience, people), made.Warning
 	return s.sharingChanged(w, r, undo)
 }
 
@@ -182,7 +182,7 @@ func (s *Server) share(w http.ResponseWriter, r *http.Request) error {
 	}
 	made := undo("true")
 	made.Fields = append(made.Fields, sameEnd(before.ExpiresAt)...)
-	made.Text = unsharedText(everyone, s.newcomers(r.Context(), id, ""))
+	made.Text = look.Unshared(everyone, s.newcomers(r.Context(), id, ""))
 	return s.sharingChanged(w, r, made)
 }
 
@@ -248,7 +248,7 @@ func (s *Server) shareGroup(w http.ResponseWriter, r *http.Request) error {
 			undo = append(undo, sameEnd(share.ExpiresAt)...)
 		}
 	}
-	return s.sharingChanged(w, r, change{Text: unsharedText(groupNamed(group), s.newcomers(r.Context(), id, group)),
+	return s.sharingChanged(w, r, change{Text: look.Unshared(groupNamed(group), s.newcomers(r.Context(), id, group)),
 		Action: r.URL.Path, Fields: undo})
 }
 
@@ -305,7 +305,7 @@ func (s *Server) revokeOrg(w http.ResponseWriter, r *http.Request) error {
 			undo = append(undo, sameEnd(share.ExpiresAt)...)
 		}
 	}
-	return s.sharingChanged(w, r, change{Text: unsharedText(slug, -1),
+	return s.sharingChanged(w, r, change{Text: look.Unshared(slug, -1),
 		Action: strings.TrimSuffix(r.URL.Path, "/revoke"), Fields: undo})
 }
 

@@ -201,29 +201,6 @@ func declineDetails(recipient, owner string) string {
 
 // Sharing: the message after a change, the question about original data, and the dialog.
 
-// sharedText describes a new share. people is how many more can see the snapshot, or less than zero
-// if that is not known.
-func sharedText(audience string, people int) string {
-	switch {
-	case people < 0:
-		return "Shared with " + audience + "."
-	case people == 0:
-		return "Shared with " + audience + ". Nobody else can see it, because they all could before."
-	}
-	return fmt.Sprintf("Shared with %s. %s can see it.", audience, look.Plural(people, "more person", "more people"))
-}
-
-// unsharedText describes an ended share. people is how many can no longer see the snapshot.
-func unsharedText(audience string, people int) string {
-	switch {
-	case people < 0:
-		return "No longer shared with " + audience + "."
-	case people == 0:
-		return "No longer shared with " + audience + ". They can all still see it for another reason."
-	}
-	return fmt.Sprintf("No longer shared with %s. %s can no longer see it.", audience, look.People(people))
-}
-
 func everyoneIn(organization string) string { return "everyone in " + organization }
 
 func groupNamed(group string) string { return "the group " + group }
@@ -417,6 +394,9 @@ func deeds() []deed {
 		{snap.AuditUnshared, "lock", "stopped sharing"},
 		{snap.AuditReceipt, "people", "recorded a receipt for sharing"},
 		{snap.AuditShareRefused, "warn", "was not allowed to share"},
+		{snap.AuditShareExpires, "clock", "found that a share ends soon, of"},
+		{snap.AuditAccessRequested, "person", "requested access to"},
+		{snap.AuditAccessRefused, "lock", "refused access to"},
 		{snap.AuditDescribed, "activity", "described"},
 		{snap.AuditCardChanged, "activity", "changed the card of"},
 		{snap.AuditCertified, "key", "added the certificate of"},

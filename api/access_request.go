@@ -1,0 +1,66 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"snap"
+)
+
+// AccessRequestRequest is the body of POST access-requests.
+type AccessRequestRequest struct {
+	Snapshot string `json:"snapshot" minLength:"1" maxLength:"64" example:"snap_7h2k9m4qw8xvbn3t" doc:"whole ID of the snapshot"`
+	Reason   string `json:"reason,omitempty" maxLength:"500" example:"To reproduce bug 412" doc:"plain text for those who answer"`
+}
+
+// AccessRequest is a request for access to a snapshot. The fields after CreatedAt are set only for
+// those who may answer it.
+type AccessRequest struct {
+	ID        string    `json:"id"`
+	Snapshot  string    `json:"snapshot" doc:"ID, as it was asked for"`
+	Reason    string    `json:"reason,omitempty"`
+	CreatedAt time.Time `json:"created_at"`
+
+	Target       string    `json:"target,omitempty"`
+	Name         string    `json:"name,omitempty" doc:"of the snapshot"`
+	Type         snap.Type `json:"type,omitempty" enum:"snapshot,sanitized"`
+	Email        string    `json:"email,omitempty" doc:"of the person who asks"`
+	Person       string    `json:"person,omitempty" doc:"their name"`
+	Organization string    `json:"organization,omitempty" doc:"slug of their organization"`
+	Groups       []MyGroup `json:"groups,omitempty" doc:"their groups, if they are of the snapshot's organization"`
+}
+
+// AccessRequestList is the body of GET access-requests.
+type AccessRequestList struct {
+	Items []AccessRequest `json:"items"`
+}
+
+// RequestAccess asks the owner and the admins of a snapshot for access. The answer is the same
+// whether the snapshot exists or not. A repeated request changes nothing. It fails with code
+// conflict if the caller can see the snapshot.
+func (c *Client) RequestAccess(ctx context.Context, r AccessRequestRequest) error {
+	return c.do(ctx, http.MethodPost, "/access-requests", r, nil)
+}
+
+// AccessRequests lists the open requests that the caller may answer, the oldest first or, with mine,
+// the caller's own, the newest first. A refused request of the caller looks like an open one.
+func (c *Client) AccessRequests(ctx context.Context, mine bool) ([]AccessRequest, error) {
+	path := "/access-requests"
+	if mine {
+		path += "?mine=true"
+	}
+	list, err := call[AccessRequestList](ctx, c, http.MethodGet, path, nil)
+	return list.Items, err
+}
+
+// WithdrawAccessRequest withdraws one of the caller's requests.
+func (c *Client) WithdrawAccessRequest(ctx context.Context, id string) error {
+	return c.do(ctx, http.MethodDelete, "/access-requests/"+url.PathEscape(id), nil, nil)
+}
+
+// RefuseAccess refuses a request that the caller may answer. A share grants it.
+func (c *Client) RefuseAccess(ctx context.Context, id string) error {
+	return c.do(ctx, http.MethodPost, "/access-requests/"+url.PathEscape(id)+"/refuse", nil, nil)
+}

@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"snap/api"
+	"snap/internal/command"
+)
+
+func (a *app) cloudRequestsCommand() *cobra.Command {
+	cmd := a.requestsListCommand("requests")
+	cmd.Short = "Ask for access to snapshots, and answer such requests"
+	cmd.Args = command.RequireKnown
+	cmd.AddCommand(a.requestsListCommand("list"), a.requestsAskCommand(), a.requestsWithdrawCommand(),
+		a.requestsRefuseCommand())
+	return cmd
+}
+
+func (a *app) requestsListCommand(use string) *cobra.Command {
+	var mine bool
+	cmd := &cobra.Command{
+		Use:   use,
+		Short: "List the requests for access that you may answer",
+		Long: `Lists the open requests for access to your snapshots, the oldest first. Owners
+and admins of the organization see those for every snapshot. A share that lets
+the person see the snapshot answers a request; see ` + "`snapcli cloud snapshots share`" + `.
+With --mine it lists your own requests. They lapse after 14 days.`,
+		Example: examples("who waits for you", "snapcli cloud requests",
+			"what you asked for", "snapcli cloud requests --mine"),
+		Args: command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.listRequests(cmd.Context(), mine) },
+	}
+	cmd.Flags().BoolVar(&mine, "mine", false, "your own requests")
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+func (a *app) listRequests(ctx context.Context, mine bool) error {
+	conn, err := a.connect()
+	if err != nil {
+		return err
+	}
+	all, err := conn.AccessRequests(ctx, mine)
+	if err != nil {
+		return err
+	}
+	if a.flags.json {
+		return a.printJSON(append([]api.AccessRequest{}, all...))
+	}
+	if len(all) == 0 {
+		a.note("there are no open requests")
+		return nil
+	}
+	t := a.newTable(column{title: "ID"}, column{title: "Snapshot", least: 8}, column{title: "Target", least: 5, weight: 1},
+		column{title: "Person", least: 8, weight: 1}, column{title: "Reason", least: 6, weight: 2}, momentColumn("Asked", 0))
+	for _, r := range all {
+		t.row(r.ID, r.Snapshot, cmp.Or(r.Target, "-"), cmp.Or(r.Email, "you"), cmp.Or(r.Reason, "-"),
+			a.moment(r.CreatedAt))
+	}
+	return t.flush()
+}
+
+func (a *app) requestsAskCommand() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "ask SNAPSHOT-ID",
+		Short: "Ask for access to a snapshot that you cannot see",
+		Long: `Ask sends a request for access to the snapshot's owner and to the owners and
+admins of its organization. They learn your name, your e-mail address and your
+organization. The answer is the same whether the snapshot exists or not. You can
+have 20 open requests.`,
+		Example: examples("ask for a snapshot that somebody sent you the link of",
+			"snapcli cloud requests ask snap_7h2k9m4qw8xvbn3t --reason 'To reproduce bug 412'"),
+		Args: command.ExactArgs("snapshot ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			conn, err := a.connect()
+			if err != nil {
+				return err
+			}
+			if err := conn.RequestAccess(cmd.Context(), api.AccessRequestRequest{Snapshot: args[0],
+				Reason: reason}); err != nil {
+				return err
+			}
+			a.done("", "sent the request; if there is such a snapshot, its owner and admins have it")
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why you need it")
+	return cmd
+}
+
+func (a *app) requestsWithdrawCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "withdraw REQUEST-ID",
+		Short:   "Withdraw one of your requests",
+		Long:    `Withdraw ends one of your own requests for access.`,
+		Example: examples("withdraw a request", "snapcli cloud requests withdraw 12"),
+		Args:    command.ExactArgs("request ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			conn, err := a.connect()
+			if err != nil {
+				return err
+			}
+			if err := conn.WithdrawAccessRequest(cmd.Context(), args[0]); err != nil {
+				return err
+			}
+			a.done("", "withdrew request %s", args[0])
+			return nil
+		},
+	}
+}
+
+func (a *app) requestsRefuseCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "refuse REQUEST-ID",
+		Short: "Refuse a request for access",
+		Long: `Refuse ends a request for access to one of your snapshots. The person is not
+told, so that they do not learn whether the snapshot exists.`,
+		Example: examples("refuse a request", "snapcli cloud requests refuse 12"),
+		Args:    command.ExactArgs("request ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			conn, err := a.connect()
+			if err != nil {
+				return err
+			}
+			if err := conn.RefuseAccess(cmd.Context(), args[0]); err != nil {
+				return err
+			}
+			a.done("", "refused request %s; the person is not told", args[0])
+			return nil
+		},
+	}
+}

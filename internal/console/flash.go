@@ -1,0 +1,60 @@
+package console
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// flash is what a page announces after a change of shares, with the form that undoes the change. It
+// travels in a cookie that lives as long as Undo is offered. A cookie of another site's making has
+// not the token of the session and is ignored, so that no link makes a page offer a change.
+type flash struct {
+	Text    string   `json:"text"`
+	Warning string   `json:"warning,omitempty"` // why the change may have been a mistake
+	Undo    []hidden `json:"undo,omitempty"`    // fields of the form
+}
+
+// announced is the name of the success of a form whose announcement is a [flash].
+const announced = "announced"
+
+const (
+	flashCookie = "snap_flash"
+	undoSeconds = 10 // for which Undo is offered
+	mostFlash   = 3000
+)
+
+// announce keeps what the next page announces.
+func (v *visit) announce(f flash) {
+	text, err := json.Marshal(f)
+	if err != nil || len(text) > mostFlash { // then without Undo, which repeats names
+		text = fmt.Appendf(nil, `{"text":"The shares were changed."}`)
+	}
+	v.setFlash(v.csrf+"."+base64.RawURLEncoding.EncodeToString(text), undoSeconds)
+}
+
+// flash returns what to announce, once.
+func (v *visit) flash() *flash {
+	cookie, err := v.r.Cookie(flashCookie)
+	if err != nil {
+		return nil
+	}
+	v.setFlash("", -1)
+	token, text, _ := strings.Cut(cookie.Value, ".")
+	if token != v.csrf {
+		return nil
+	}
+	var f flash
+	data, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || json.Unmarshal(data, &f) != nil || f.Text == "" {
+		return nil
+	}
+	return &f
+}
+
+func (v *visit) setFlash(value string, seconds int) {
+	http.SetCookie(v.w, &http.Cookie{Name: flashCookie, Value: value, Path: v.r.URL.Path, MaxAge: seconds,
+		HttpOnly: true, Secure: v.secure, SameSite: http.SameSiteStrictMode})
+}

@@ -1,0 +1,125 @@
+package console
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+
+	"snap"
+	"snap/api"
+	"snap/internal/look"
+)
+
+// Requests is the path of the requests for access below the public URL.
+const Requests = "/requests"
+
+// request is a request for access that the caller may answer, with the form that answers it.
+type request struct {
+	api.AccessRequest
+	Page    *layout
+	Link    string        // address of the snapshot's page
+	Choices []look.Choice // shares that let the person see the snapshot
+}
+
+// requestsPage is the data of requests.html.
+type requestsPage struct {
+	layout
+	Requests []request
+	Own      []api.AccessRequest
+}
+
+func (s *Server) requests(v *visit) error {
+	data := requestsPage{layout: s.outer(v, v.section.title, Requests)}
+	found, err := v.api.AccessRequests(v.r.Context(), false)
+	if err != nil {
+		return err
+	}
+	data.Requests = s.answerable(v, &data.layout, found)
+	if data.Own, err = v.api.AccessRequests(v.r.Context(), true); err != nil {
+		return err
+	}
+	return s.write(v, "requests.html", &data)
+}
+
+// answerable adds to each request how the caller can answer it.
+func (s *Server) answerable(v *visit, l *layout, found []api.AccessRequest) (all []request) {
+	for _, r := range found {
+		one := request{AccessRequest: r, Page: l, Link: s.root + Snapshots + "/" + url.PathEscape(r.Snapshot)}
+		switch {
+		case r.Organization == v.caller.Org.Slug:
+			for _, g := range r.Groups {
+				one.Choices = append(one.Choices, look.Choice{Value: "group:" + g.GroupID, Text: "with the group " + g.Name})
+			}
+			one.Choices = append(one.Choices, look.Choice{Value: "everyone", Text: "with everyone in " + l.Org.Name})
+		case admins(v.caller):
+			one.Choices = []look.Choice{{Value: "organization:" + r.Organization,
+				Text: "with everyone in " + r.Organization + " for 7 days"}}
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// answerRequest shares a snapshot with somebody who asked for access, refuses that, or withdraws a
+// request of the caller.
+func (s *Server) answerRequest(v *visit) (string, error) {
+	ctx := v.r.Context()
+	switch v.field("do") {
+	case "withdraw":
+		return "withdrawn", v.api.WithdrawAccessRequest(ctx, v.field("request"))
+	case "refuse":
+		return "refused", v.api.RefuseAccess(ctx, v.field("request"))
+	case "grant":
+		return "granted", v.grantAccess(ctx, v.field("snapshot"))
+	}
+	return "", snap.Invalid("the form names no action", "reload the page")
+}
+
+// grantAccess makes the share that answers a request.
+func (v *visit) grantAccess(ctx context.Context, id string) error {
+	var with api.SharesRequest
+	switch kind, name, _ := strings.Cut(v.field("with"), ":"); kind {
+	case "everyone":
+		with.OrgWide = true
+	case "group":
+		with.GroupIDs = []string{name}
+	case "organization":
+		with.OrgSlugs, with.ExpiresIn = []string{name}, 7*24*3600
+	default:
+		return snap.Invalid("choose with whom to share the snapshot", "")
+	}
+	_, err := v.api.ShareWith(ctx, id, with, false)
+	if snap.CodeOf(err) == snap.CodeConfirm {
+		return snap.Invalid("this snapshot is not sanitized, and your organization asks you to confirm such a share",
+			"open the snapshot's page and share it there")
+	}
+	return err
+}
+
+// absentPage is the data of absent.html.
+type absentPage struct {
+	layout
+	ID    string             // of the snapshot to ask for; empty if the address has no whole ID
+	Asked *api.AccessRequest // the caller's request for it
+	Form  form
+}
+
+// absent writes the page for a snapshot that does not exist or that the caller may not see. It
+// depends on the address and on the caller's own requests only.
+func (s *Server) absent(v *visit) error {
+	v.status = 404
+	data := absentPage{layout: s.outer(v, "Not found", Snapshots), Form: v.form("reason")}
+	data.Narrow = true
+	if id, ok := snap.CleanIDPrefix(v.r.PathValue("id")); ok && len(id) == len(snap.IDPrefix)+16 {
+		own, err := v.api.AccessRequests(v.r.Context(), true)
+		if err != nil {
+			return err
+		}
+		data.ID = id
+		if i := slices.IndexFunc(own, func(r api.AccessRequest) bool { return r.Snapshot == id }); i >= 0 {
+			data.Asked = &own[i]
+		}
+	}
+	return s.write(v, "absent.html", data)
+}

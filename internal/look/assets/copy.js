@@ -1,0 +1,16 @@
+// Copies the text of a command or a link. Without script the buttons stay hidden.
+
+for (const button of document.querySelectorAll("button[data-copy]")) {
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    const words = button.textContent;
+    try {
+      await navigator.clipboard.writeText(button.dataset.copy);
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "Press Ctrl-C to copy";
+      getSelection().selectAllChildren(button.closest(".command").querySelector("code"));
+    }
+    setTimeout(() => (button.textContent = words), 2000);
+  });
+}
