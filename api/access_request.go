@@ -19,7 +19,7 @@ type AccessRequestRequest struct {
 // those who may answer it.
 type AccessRequest struct {
 	ID        string    `json:"id"`
-	Snapshot  string    `json:"snapshot" doc:"ID, as it was asked for"`
+	Snapshot  string    `json:"snapshot" doc:"ID that was asked for"`
 	Reason    string    `json:"reason,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
 

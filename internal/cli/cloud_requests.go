@@ -54,8 +54,9 @@ func (a *app) listRequests(ctx context.Context, mine bool) error {
 		a.note("there are no open requests")
 		return nil
 	}
-	t := a.newTable(column{title: "ID"}, column{title: "Snapshot", least: 8}, column{title: "Target", least: 5, weight: 1},
-		column{title: "Person", least: 8, weight: 1}, column{title: "Reason", least: 6, weight: 2}, momentColumn("Asked", 0))
+	t := a.newTable(column{title: "ID"}, column{title: "Snapshot", least: 8},
+		column{title: "Target", least: 5, weight: 1}, column{title: "Person", least: 8, weight: 1},
+		column{title: "Reason", least: 6, weight: 2}, momentColumn("Asked", 0))
 	for _, r := range all {
 		t.row(r.ID, r.Snapshot, cmp.Or(r.Target, "-"), cmp.Or(r.Email, "you"), cmp.Or(r.Reason, "-"),
 			a.moment(r.CreatedAt))
@@ -117,8 +118,8 @@ func (a *app) requestsRefuseCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "refuse REQUEST-ID",
 		Short: "Refuse a request for access",
-		Long: `Refuse ends a request for access to one of your snapshots. The person is not
-told, so that they do not learn whether the snapshot exists.`,
+		Long: `Refuse ends a request for access to one of your snapshots. The person does not
+see that, so that they do not learn whether the snapshot exists.`,
 		Example: examples("refuse a request", "snapcli cloud requests refuse 12"),
 		Args:    command.ExactArgs("request ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -129,7 +130,7 @@ told, so that they do not learn whether the snapshot exists.`,
 			if err := conn.RefuseAccess(cmd.Context(), args[0]); err != nil {
 				return err
 			}
-			a.done("", "refused request %s; the person is not told", args[0])
+			a.done("", "refused request %s; the person does not see that", args[0])
 			return nil
 		},
 	}

@@ -3,7 +3,10 @@ package cli
 import (
 	"cmp"
 	"context"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,11 +22,12 @@ func (a *app) cloudShowCommand() *cobra.Command {
 		Short: "Show everything about one cloud snapshot",
 		Long: `Show prints one cloud snapshot with its whole ID and checksum, how it is shared,
 what you may do with it, and its card: the database it was taken from, how it
-was masked, its tables with their rows and sizes, and what changed since the
-snapshot before it. A certificate is valid if a key that the organization
-registered signed it. Its owner, and owners and admins of the organization, also
-see who pulled it. A card never contains a row of data. Another organization
-sees it only if the share includes it.`,
+was masked, its tables with their rows and sizes, the sizes of the target's
+snapshots, and what changed since the snapshot before it. A certificate is valid
+if a key that the organization registered signed it. Its owner, and owners and
+admins of the organization, also see who shared it with whom until when, and who
+pulled it. A card never contains a row of data. Another organization sees it
+only if the share includes it.`,
 		Example: examples("show one", "snapcli cloud snapshots show snap_7h2k9m",
 			"show the columns, and how each was masked", "snapcli cloud snapshots show snap_7h2k9m --columns"),
 		Args:              command.ExactArgs("snapshot ID"),
@@ -43,8 +47,20 @@ type cloudShown struct {
 	Card     *api.Card        `json:"card,omitempty" doc:"absent if there is none or it is withheld"`
 	Withheld bool             `json:"card_withheld,omitempty" doc:"the owning organization does not show the card"`
 	Changes  *api.CardChanges `json:"changes,omitempty" doc:"since the snapshot before it"`
+	Access   *api.Access      `json:"access,omitempty" doc:"who shared it with whom until when; for those who may ask"`
 	Pulls    []api.PullCount  `json:"pulls,omitempty" doc:"for those who may see them"`
+	Versions []version        `json:"versions,omitempty" doc:"the newest of its target and type that you may see, the newest first"`
 }
+
+// version is one snapshot of a target.
+type version struct {
+	ID      string    `json:"id"`
+	Created time.Time `json:"created_at"`
+	Size    int64     `json:"size" doc:"bytes"`
+}
+
+// versionsShown is the maximum number of a target's snapshots whose sizes show prints.
+const versionsShown = 10
 
 func (a *app) showCloud(ctx context.Context, typed string, view cardView) error {
 	conn, found, err := a.resolve(ctx, typed)
@@ -65,6 +81,20 @@ func (a *app) showCloud(ctx context.Context, typed string, view cardView) error 
 func (c *connection) shown(ctx context.Context, id, search string) (v cloudShown, err error) {
 	if v.Snapshot, err = c.Snapshot(ctx, id); err != nil {
 		return v, err
+	}
+	versions, err := c.Snapshots(ctx, api.ListOptions{Target: v.Target, Type: v.Type, Limit: versionsShown})
+	if err != nil {
+		return v, err
+	}
+	for _, s := range versions.Items {
+		v.Versions = append(v.Versions, version{s.ID, s.Created, s.Size})
+	}
+	if v.Can != nil && v.Can.Explain {
+		access, err := c.Access(ctx, id, "")
+		if err != nil {
+			return v, err
+		}
+		v.Access = &access
 	}
 	described, err := c.cloudCard(ctx, id, search)
 	if err != nil || described == nil {
@@ -88,7 +118,7 @@ func (a *app) printCloudShown(v cloudShown, view cardView) error {
 	s := v.Snapshot
 	pairs := []string{
 		"ID", s.ID, "Name", s.Name, "Target", s.Target, "Type", string(s.Type), "Engine", string(s.Engine),
-		"Size", exactSize(s.Size), "SHA-256", s.SHA256, "Created", a.moment(s.Created),
+		"Size", exactSize(s.Size), "Sizes", sizesOf(v.Versions), "SHA-256", s.SHA256, "Created", a.moment(s.Created),
 		"Organization", s.Organization, "Owner", s.Owner, "Sharing", a.sharing(s),
 		"You may", strings.Join(mayDo(s.Can), ", "),
 		"Description", s.Description, "Labels", strings.Join(s.Labels, ", "), "Certificate", card.Certificate(s),
@@ -108,7 +138,52 @@ func (a *app) printCloudShown(v cloudShown, view cardView) error {
 		}
 	}
 	a.printChanges(v.Changes)
+	if err := a.printWays(v.Access); err != nil {
+		return err
+	}
 	return a.printPulls(v.Pulls)
+}
+
+// sizesOf lists the sizes of a target's snapshots, the oldest first. It is empty for a single one.
+func sizesOf(versions []version) string {
+	if len(versions) < 2 {
+		return ""
+	}
+	var all []string
+	for _, one := range slices.Backward(versions) {
+		all = append(all, size(one.Size))
+	}
+	return strings.Join(all, ", ") + " (the last " + strconv.Itoa(len(versions)) + " of this target)"
+}
+
+// printWays prints who shared the snapshot with whom, and until when.
+func (a *app) printWays(access *api.Access) error {
+	if access == nil {
+		return nil
+	}
+	t := a.newTable(column{title: "Shared with", least: 10, weight: 1}, column{title: "By", least: 8, weight: 1},
+		momentColumn("Since", 0), column{title: "Until"})
+	shared := false
+	for _, way := range access.Ways {
+		with := map[string]string{"org_wide": "everyone (org-wide)", "group": "group " + way.GroupID,
+			"organization": "organization " + way.Organization}[way.Kind]
+		if with == "" {
+			continue
+		}
+		if with == "organization " {
+			with = "another organization"
+		}
+		until := "no end"
+		if way.ExpiresAt != nil {
+			until = a.moment(*way.ExpiresAt)
+		}
+		if !shared {
+			a.result("")
+		}
+		shared = true
+		t.row(with, cmp.Or(way.GrantedBy, "-"), a.moment(way.Since), until)
+	}
+	return t.flush()
 }
 
 // changesShown is the number of changes that show prints; --json has all.

@@ -99,9 +99,10 @@ func (a *app) webhooksAddCommand() *cobra.Command {
 		Long: `Add creates a webhook. Its signing secret is shown once, on standard output; the
 receiver uses it to check that a message comes from the service. The events are
 pushed, shared, unshared, pulled, deleted, access-requested and
-share-expires-soon of snapshots, overdue of channels, disabled of webhooks, and user.left. Without --events the webhook receives all
-of them. With --format the messages have the form that Slack, Microsoft Teams
-(Workflows) or Discord shows; names in them are never read as markup.
+share-expires-soon of snapshots, overdue of channels, disabled of webhooks, and
+user.left. Without --events the webhook receives all of them. With --format the
+messages have the form that Slack, Microsoft Teams (Workflows) or Discord shows;
+names in them are never read as markup.
 
 A URL like mailto:ops@example.com sends mail, without a secret, if the service
 has an SMTP server. The address must be at a domain of the organization's people

@@ -51,6 +51,7 @@ var needsMore = map[string]string{
 	"snapcli login":                     "wants an approval: cloud/login.txtar",
 	"snapcli switch":                    "wants login sessions: cloud/accounts.txtar",
 	"snapcli init":                      "asks a person: TestInit",
+	"snapcli cloud requests ask":        "wants a snapshot that is hidden: cloud/requests.txtar",
 	"snapcli cloud requests withdraw":   "wants a request: cloud/requests.txtar",
 	"snapcli cloud requests refuse":     "wants a request: cloud/requests.txtar",
 	"snapcli serve":                     "runs until it is stopped",

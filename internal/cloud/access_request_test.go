@@ -23,7 +23,8 @@ func TestRequestsForAccessTellNothing(t *testing.T) {
 	s := newScene(t, c)
 	ask := func(key, id string) (answer, int64) {
 		before := statements.Load()
-		res, data := send(t, http.MethodPost, c.URL+api.MountAgent+"/access-requests", fmt.Sprintf(`{"snapshot":%q}`, id), key)
+		res, data := send(t, http.MethodPost, c.URL+api.MountAgent+"/access-requests",
+			fmt.Sprintf(`{"snapshot":%q}`, id), key)
 		res.Header.Del("Date")
 		return answer{res.StatusCode, res.Header, string(data)}, statements.Load() - before
 	}
@@ -37,8 +38,8 @@ func TestRequestsForAccessTellNothing(t *testing.T) {
 		absentAgain, workAbsentAgain := ask(key, never)
 		if hidden.status != http.StatusNoContent || !reflect.DeepEqual(hidden, absent) ||
 			!reflect.DeepEqual(again, absentAgain) || work != workAbsent || workAgain != workAbsentAgain || work == 0 {
-			t.Errorf("%s: %v (%d statements) for a hidden snapshot, %v (%d) for one that never was", email, hidden, work,
-				absent, workAbsent)
+			t.Errorf("%s: %v (%d statements) for a hidden snapshot, %v (%d) for one that never was", email, hidden,
+				work, absent, workAbsent)
 		}
 		mine, err := c.As(email).AccessRequests(context.Background(), true)
 		must(t, err)
@@ -82,8 +83,8 @@ func TestRequestsForAccessReachTheirPeople(t *testing.T) {
 		}
 	}
 	first, second := lists("mia@acme.test")[0], lists("mia@acme.test")[1]
-	if first.Email != "max@acme.test" || first.Reason != "bug 412" || first.Snapshot != s.id || second.Organization != "initech" ||
-		len(second.Groups) > 0 {
+	if first.Email != "max@acme.test" || first.Reason != "bug 412" || first.Snapshot != s.id ||
+		second.Organization != "initech" || len(second.Groups) > 0 {
 		t.Errorf("the requests are %+v and %+v", first, second)
 	}
 	for _, other := range []string{"gus@acme.test", "gail@globex.test", "ian@initech.test", "max@acme.test"} {
@@ -118,8 +119,8 @@ func TestRequestsForAccessReachTheirPeople(t *testing.T) {
 	for _, e := range log.Items {
 		count[string(e.Action)+" "+e.Actor]++
 	}
-	for _, want := range []string{"snapshot.access_requested max@acme.test", "snapshot.access_requested ian@initech.test",
-		"snapshot.access_refused mia@acme.test"} {
+	for _, want := range []string{"snapshot.access_requested max@acme.test",
+		"snapshot.access_requested ian@initech.test", "snapshot.access_refused mia@acme.test"} {
 		if count[want] != 1 {
 			t.Errorf("%d lines %s: %v", count[want], want, count)
 		}
@@ -156,14 +157,15 @@ func TestRequestsForAccessAreLimited(t *testing.T) {
 	clock.Advance(15 * 24 * time.Hour)
 	must(t, ask())
 	for _, wrong := range []string{"snap_", "x", "snap_7h2k", "../../etc"} {
-		if err := max.RequestAccess(ctx, api.AccessRequestRequest{Snapshot: wrong}); snap.CodeOf(err) != snap.CodeInvalid {
+		err := max.RequestAccess(ctx, api.AccessRequestRequest{Snapshot: wrong})
+		if snap.CodeOf(err) != snap.CodeInvalid {
 			t.Errorf("%q: %v", wrong, err)
 		}
 	}
 }
 
 // A share that was made for longer is reported three days before its end, once, to its owner and to
-// the webhooks. When a share with another organization ends, the owner, who is no admin, is not told.
+// the webhooks. When a share with another organization ends, the owner, who is no admin, gets no notice.
 func TestSharesThatExpireSoonAreReported(t *testing.T) {
 	t.Parallel()
 	clock := clocktest.New(time.Now())
@@ -172,7 +174,8 @@ func TestSharesThatExpireSoonAreReported(t *testing.T) {
 	sn := c.Push(c.As("mia@acme.test"), "shop", []byte("expires"))
 	alice := c.As("alice@acme.test")
 	week := int64(7 * 24 * 3600)
-	for _, r := range []api.SharesRequest{{OrgWide: true, GroupIDs: []string{"eng"}, OrgSlugs: []string{"globex"}, ExpiresIn: week},
+	for _, r := range []api.SharesRequest{
+		{OrgWide: true, GroupIDs: []string{"eng"}, OrgSlugs: []string{"globex"}, ExpiresIn: week},
 		{GroupIDs: []string{"dba"}, ExpiresIn: 3600}} {
 		if _, err := alice.ShareWith(ctx, sn.ID, r, false); err != nil {
 			t.Fatal(err)
@@ -188,9 +191,8 @@ func TestSharesThatExpireSoonAreReported(t *testing.T) {
 	clock.Advance(4*24*time.Hour + time.Minute)
 	report(3)
 	report(0)
-	if _, err := alice.ShareWith(ctx, sn.ID, api.SharesRequest{GroupIDs: []string{"eng"}, ExpiresIn: week}, false); err != nil {
-		t.Fatal(err)
-	}
+	_, err := alice.ShareWith(ctx, sn.ID, api.SharesRequest{GroupIDs: []string{"eng"}, ExpiresIn: week}, false)
+	must(t, err)
 	clock.Advance(4*24*time.Hour + time.Minute) // the others have ended
 	report(1)
 	log, err := alice.Audit(ctx, api.AuditOptions{Action: snap.AuditShareExpires})

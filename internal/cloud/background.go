@@ -87,8 +87,8 @@ func (s *Service) startBackground(ctx context.Context) (wait func()) {
 
 // works returns the names of all kinds of background work.
 func works() []string {
-	return []string{"collect", "index", "retention", "prune", "audit", "archive", "checkpoints", "expect", "expiry", "requests", "recheck",
-		"webhooks"}
+	return []string{"collect", "index", "retention", "prune", "audit", "archive", "checkpoints", "expect", "expiry",
+		"requests", "recheck", "webhooks"}
 }
 
 // often reports whether a kind of work runs every second or more often. The runs of such work are

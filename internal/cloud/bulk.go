@@ -28,8 +28,7 @@ func (s *Service) bulk(ctx context.Context, in *bulkInput) (*body[api.BulkResult
 			if problem.Status >= http.StatusInternalServerError || problem.Status == http.StatusTooManyRequests {
 				return nil, err
 			}
-			result = api.BulkResult{Error: &api.BulkError{Code: problem.Code, Detail: problem.Detail,
-				Hint: problem.Hint}}
+			result.Error = &api.BulkError{Code: problem.Code, Detail: problem.Detail, Hint: problem.Hint}
 		}
 		result.ID = id
 		out.Items = append(out.Items, result)

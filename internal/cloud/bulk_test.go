@@ -138,10 +138,7 @@ func TestPartialSharingTellsNoMoreThanAllowed(t *testing.T) {
 			t.Errorf("%s: %d expire soon, want 1", email, len(soon.Items))
 		}
 	}
-	dba := api.UnshareRequest{GroupIDs: []string{"dba"}}
-	if _, err := c.As("alice@acme.test").UnshareWith(ctx, sn.ID, dba); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.As("alice@acme.test").UnshareGroup(ctx, sn.ID, "dba"))
 	soon, err := c.As("mia@acme.test").Snapshots(ctx, api.ListOptions{ExpiresSoon: true})
 	must(t, err)
 	if len(soon.Items) != 0 { // when a share with another organization ends, only owners and admins know

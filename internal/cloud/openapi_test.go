@@ -13,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"pgregory.net/rapid"
 
+	"snap"
 	"snap/api"
 	"snap/internal/certificate"
 	"snap/internal/cloud"
@@ -64,6 +65,9 @@ func fill(t *testing.T, s scene, path string) string {
 		must(t, err)
 		number = key.ID
 	}
+	if strings.Contains(path, "/access-requests/") {
+		number = s.request(t, strings.HasSuffix(path, "/refuse"))
+	}
 	if strings.Contains(path, "/people/") {
 		people, err := s.As("alice@acme.test").People(t.Context())
 		must(t, err)
@@ -77,6 +81,19 @@ func fill(t *testing.T, s scene, path string) string {
 		must(t, err)
 	}
 	return strings.NewReplacer("{id}", id, "{groupId}", "dba", "{slug}", "globex", "{target}", "kept").Replace(path)
+}
+
+// request makes a request for access, of somebody else or of alice, and returns its ID.
+func (s scene) request(t *testing.T, others bool) string {
+	t.Helper()
+	by, id := s.As("alice@acme.test"), snap.NewSnapshotID()
+	if others {
+		by, id = s.As("max@acme.test"), s.id
+	}
+	must(t, by.RequestAccess(t.Context(), api.AccessRequestRequest{Snapshot: id}))
+	found, err := s.As("alice@acme.test").AccessRequests(t.Context(), !others)
+	must(t, err)
+	return found[0].ID
 }
 
 func (s scene) begun(t *testing.T) string {

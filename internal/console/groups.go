@@ -13,6 +13,8 @@ type groupsPage struct {
 	Groups  []api.Group
 	Group   *api.Group
 	Members []api.Member // of Group
+	// NextGroups and NextMembers are the addresses of the pages with the next ones.
+	NextGroups, NextMembers string
 	shares
 }
 
@@ -31,7 +33,9 @@ func (s *Server) groups(v *visit) error {
 	}
 	id := v.query("id")
 	if id == "" {
-		return s.write(v, "groups.html", groupsPage{layout: s.layout(v), Groups: groups})
+		data := groupsPage{layout: s.layout(v)}
+		data.Groups, data.NextGroups = cut(v, "from", groups)
+		return s.write(v, "groups.html", data)
 	}
 	i := slices.IndexFunc(groups, func(g api.Group) bool { return g.GroupID == id })
 	if i < 0 {
@@ -48,6 +52,7 @@ func (s *Server) groups(v *visit) error {
 			data.Members = append(data.Members, m)
 		}
 	}
+	data.Members, data.NextMembers = cut(v, "members", data.Members)
 	if data.shares, err = liveShares(v, id, data.None); err != nil {
 		return err
 	}

@@ -49,7 +49,8 @@ func (s *Server) answerable(v *visit, l *layout, found []api.AccessRequest) (all
 		switch {
 		case r.Organization == v.caller.Org.Slug:
 			for _, g := range r.Groups {
-				one.Choices = append(one.Choices, look.Choice{Value: "group:" + g.GroupID, Text: "with the group " + g.Name})
+				one.Choices = append(one.Choices,
+					look.Choice{Value: "group:" + g.GroupID, Text: "with the group " + g.Name})
 			}
 			one.Choices = append(one.Choices, look.Choice{Value: "everyone", Text: "with everyone in " + l.Org.Name})
 		case admins(v.caller):

@@ -119,13 +119,13 @@ func toFields(with api.SharesRequest) []hidden {
 	return []hidden{{"to", "organization"}, {"organization", with.OrgSlugs[0]}}
 }
 
-// former is a share as it was before a change.
+// former is a share before a change.
 type former struct {
 	until  *time.Time
 	schema bool
 }
 
-// restore returns the fields of the form that makes the share as it was.
+// restore returns the fields of the form that makes the former share again.
 func (f former) restore() []hidden {
 	fields := []hidden{{"do", "share"}}
 	if f.until != nil {

@@ -47,6 +47,8 @@ type share struct {
 	To        string // everyone, group or organization
 	ID        string // of the group or organization
 	Name      string
+	By        string // e-mail of who shared it
+	Since     time.Time
 	Until     *time.Time
 	Declined  *time.Time
 	ByChannel bool
@@ -309,16 +311,24 @@ const versionsShown = 30
 func (p *snapshotPage) addShares(groups []api.GroupShare, orgs []api.OrgShare) {
 	with := map[string]bool{}
 	if p.OrgWide() && !p.Card.Snapshot.Received {
-		p.Shares = append(p.Shares, share{Page: p, To: "everyone", Until: p.Card.Snapshot.ExpiresAt})
+		one := share{Page: p, To: "everyone", Until: p.Card.Snapshot.ExpiresAt}
+		if p.Access != nil {
+			for _, w := range p.Access.Ways {
+				if w.Kind == "org_wide" {
+					one.By, one.Since = w.GrantedBy, w.Since
+				}
+			}
+		}
+		p.Shares = append(p.Shares, one)
 	}
 	for _, g := range groups {
 		with[g.GroupID] = true
 		p.Shares = append(p.Shares, share{Page: p, To: "group", ID: g.GroupID, Name: g.Name, Until: g.ExpiresAt,
-			ByChannel: g.Channel != ""})
+			By: g.SharedBy, Since: g.SharedAt, ByChannel: g.Channel != ""})
 	}
 	for _, o := range orgs {
 		p.Shares = append(p.Shares, share{Page: p, To: "organization", ID: o.OrgSlug, Name: o.Name, Until: o.ExpiresAt,
-			Declined: o.DeclinedAt, Schema: o.WithSchema})
+			By: o.SharedBy, Since: o.SharedAt, Declined: o.DeclinedAt, Schema: o.WithSchema})
 	}
 	others := p.Groups[:0]
 	for _, g := range p.Groups {

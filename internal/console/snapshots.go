@@ -47,7 +47,8 @@ func (s *Server) snapshots(v *visit) error {
 	data := snapshotsPage{layout: s.outer(v, v.section.title, Snapshots), Me: v.caller.User.Email,
 		Since: v.query("since"), Until: v.query("until")}
 	data.Chosen = api.ListOptions{Filter: snap.Filter(v.query("show")), Target: v.query("target"),
-		Type: snap.Type(v.query("type")), Q: v.query("q"), Owner: v.query("owner"), Cursor: v.query("cursor"), Limit: onPage}
+		Type: snap.Type(v.query("type")), Q: v.query("q"), Owner: v.query("owner"),
+		Cursor: v.query("cursor"), Limit: onPage}
 	if data.Chosen.Filter == "" {
 		data.Chosen.Filter = snap.FilterAll
 	}

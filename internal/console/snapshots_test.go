@@ -161,7 +161,8 @@ func TestHiddenSnapshotsAreAbsent(t *testing.T) {
 		}
 	}
 	want = strip(v.get("/snapshots/odd"))
-	for _, path := range []string{"/snapshots/x", "/snapshots/" + strings.Repeat("y", 300), "/snapshots/%3Cscript%3E", "/snapshots/%00"} {
+	for _, path := range []string{"/snapshots/x", "/snapshots/" + strings.Repeat("y", 300),
+		"/snapshots/%3Cscript%3E", "/snapshots/%00"} {
 		p := v.get(path)
 		p.must(t, http.StatusNotFound, "or you may not see it")
 		if got := strip(p); got != want {
@@ -205,7 +206,7 @@ func TestRequestsForAccessAreAnswered(t *testing.T) {
 	ask("gus@acme.test", "<script>bug 412</script>")
 	ask("ian@initech.test", "")
 	mia := visit(t, c, "mia@acme.test")
-	mia.get("/snapshots").must(t, 200, "2 people request access")
+	mia.get("/snapshots").must(t, 200, "2 requests for access")
 	mia.get("/requests").must(t, 200, "gus@acme.test", "&lt;script&gt;bug 412", "with the group eng",
 		"Only owners and admins can share with initech")
 	mia.get(path).must(t, 200, "requests access", "with everyone in Acme Inc")
@@ -215,7 +216,7 @@ func TestRequestsForAccessAreAnswered(t *testing.T) {
 	visit(t, c, "gus@acme.test").get(path).must(t, 200, "through the group eng")
 	alice := visit(t, c, "alice@acme.test")
 	second := regexp.MustCompile(`name="request" value="(\d+)"`).FindStringSubmatch(alice.get(path).text)[1]
-	alice.submit(path, "do", "refuse", "request", second).must(t, 200, "The person is not told")
+	alice.submit(path, "do", "refuse", "request", second).must(t, 200, "The person does not see that")
 	alice.get("/requests").must(t, 200, "Nobody is waiting")
 	ian := visit(t, c, "ian@initech.test")
 	ian.get(path).must(t, 404, "You asked for access")
@@ -266,7 +267,8 @@ func TestUndoRestoresTheFormerEnd(t *testing.T) {
 	must(t, err)
 	orgs, err := alice.OrgShares(ctx, shop.ID)
 	must(t, err)
-	if !sn.ExpiresAt.Equal(end) || !groups[0].ExpiresAt.Equal(end) || !orgs[0].ExpiresAt.Equal(end) || !orgs[0].WithSchema {
+	if !sn.ExpiresAt.Equal(end) || !groups[0].ExpiresAt.Equal(end) || !orgs[0].ExpiresAt.Equal(end) ||
+		!orgs[0].WithSchema {
 		t.Errorf("restored %v, %+v, %+v; want %v", sn.ExpiresAt, groups, orgs, end)
 	}
 	p := v.submit(path, "do", "end", "to", "everyone")
@@ -328,7 +330,8 @@ func TestManySnapshotsAreChanged(t *testing.T) {
 		return p
 	}
 	ids := []string{one.ID, two.ID, hidden.ID}
-	send(v, url.Values{"do": {"everyone"}, "id": ids}).must(t, 200, "2 snapshots shared. 1 other was not.", "or you may not")
+	send(v, url.Values{"do": {"everyone"}, "id": ids}).must(t, 200, "2 snapshots shared. 1 other was not.",
+		"or you may not")
 	send(v, url.Values{"do": {"group"}, "group": {"Eng"}, "id": ids[:2]}).must(t, 200, "2 snapshots shared.")
 	v.get("/snapshots?show=expiring").must(t, 200, "Nothing matches")
 	v.get("/snapshots?owner=mia@acme.test&since=2026-01-01").must(t, 200, one.ID)
@@ -357,7 +360,8 @@ func TestShareBox(t *testing.T) {
 	send("do", "share", "to", "everyone", "ends", "7d").
 		must(t, 200, "Shared with everyone in Acme Inc. 3 more people can see it.", "ends in")
 	send("do", "end", "to", "everyone").must(t, 200, "No longer shared with everyone", "<strong>Private</strong>")
-	send("do", "share", "to", "group", "group", "ENG").must(t, 200, "Shared with the group eng. 1 more person can see it.", "No end")
+	send("do", "share", "to", "group", "group", "ENG").must(t, 200,
+		"Shared with the group eng. 1 more person can see it.", "No end")
 	send("do", "share", "to", "group", "group", "eng").must(t, 200, "Nothing changed")
 	send("do", "share", "to", "group", "group", "eng", "ends", "30d").must(t, 200, "The end of the share", "ends in")
 	shares, err := alice.GroupShares(ctx, shop.ID)
@@ -384,7 +388,8 @@ func TestShareBox(t *testing.T) {
 			t.Errorf("%v answered %d", bad, p.StatusCode)
 		}
 	}
-	send("do", "end", "to", "organization", "organization", "globex").must(t, 200, "No longer shared with everyone in globex.")
+	send("do", "end", "to", "organization", "organization", "globex").must(t, 200,
+		"No longer shared with everyone in globex.")
 	if _, err := c.As("gail@globex.test").Snapshot(ctx, shop.ID); snap.CodeOf(err) != snap.CodeNotFound {
 		t.Errorf("globex still sees it: %v", err)
 	}

@@ -189,7 +189,7 @@ func (s *Store) RefuseAccess(ctx context.Context, c snap.Caller, id int64) error
 // organization and as a notice of its owner, and returns how many it recorded. Several replicas may
 // run it at once.
 func (s *Store) ReportRequests(ctx context.Context) (reported int, err error) {
-	// Whoever was let in has the answer. Their request must not come back when that share ends.
+	// A person who was let in has the answer. Their request must not come back when that share ends.
 	if err := s.exec(ctx, `UPDATE access_requests SET state = 'answered' WHERE state = 'open' AND id IN (
 		SELECT r.id FROM access_requests r JOIN snapshots s ON s.id = r.snapshot_id
 		JOIN membership m ON m.principal = r.user_id JOIN grants g ON g.snapshot = s.key AND g.audience = m.audience

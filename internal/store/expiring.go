@@ -29,8 +29,8 @@ func (s *Store) ReportExpiring(ctx context.Context) (reported int, err error) {
 		WHERE g.expires_at > $1 AND g.expires_at <= $2 AND g.told_expiry <> g.expires_at
 			AND g.expires_at - g.created_at > $3 ORDER BY g.expires_at`,
 		func(rows *sql.Rows) (e expiring, err error) {
-			err = rows.Scan(&e.audience, &e.until, &e.sn.Key, &e.sn.ID, &e.sn.Org.ID, &e.sn.Target, &e.sn.Name, &e.owner,
-				&e.detail.Group, &e.detail.Organization)
+			err = rows.Scan(&e.audience, &e.until, &e.sn.Key, &e.sn.ID, &e.sn.Org.ID, &e.sn.Target, &e.sn.Name,
+				&e.owner, &e.detail.Group, &e.detail.Organization)
 			return e, err
 		}, now.UnixMilli(), now.Add(snap.SoonExpiring).UnixMilli(), snap.SoonExpiring.Milliseconds())
 	if err != nil {

@@ -14,7 +14,8 @@ const keepLeases = 24 * time.Hour
 
 // Sweep removes obsolete rows: grants that have ended, answers kept for an Idempotency-Key longer
 // than a day, messages of webhooks kept longer than [KeepDeliveries], keys 90 days after their end,
-// requests for access that lapsed, and leases of processes that were killed a day before. The audit log keeps what it says of them.
+// requests for access that lapsed, and leases of processes that were killed a day before. The audit
+// log keeps what it says of them.
 // It removes at most limit rows of each kind and returns how many it removed. The janitor calls it
 // until that is 0. Sweeping affects speed only: every statement checks expiry itself, and would have
 // to skip the ended grants one by one.

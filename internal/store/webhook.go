@@ -32,10 +32,12 @@ type Webhook struct {
 }
 
 // WebhookEvents are the events a webhook can tell of: those of the audit log
-// that concern the life of a snapshot, shares that expire soon, requests for access, overdue ones, people who left, and disabled webhooks.
+// that concern the life of a snapshot, shares that expire soon, requests for access, overdue ones,
+// people who left, and disabled webhooks.
 func WebhookEvents() []snap.AuditAction {
 	return []snap.AuditAction{snap.AuditPushed, snap.AuditShared, snap.AuditUnshared, snap.AuditPulled,
-		snap.AuditDeleted, snap.AuditShareExpires, snap.AuditAccessRequested, snap.AuditOverdue, snap.AuditUserLeft, snap.AuditWebhookDisabled}
+		snap.AuditDeleted, snap.AuditShareExpires, snap.AuditAccessRequested, snap.AuditOverdue,
+		snap.AuditUserLeft, snap.AuditWebhookDisabled}
 }
 
 // MaxWebhooks is the maximum number of webhooks of an organization.

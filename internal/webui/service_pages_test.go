@@ -94,8 +94,8 @@ func snapshotPages(t *testing.T, c *cloudtest.Cloud) []servicePage {
 		{"snapshot", "/snapshots/" + last.ID}, {"snapshot-found", "/snapshots/" + last.ID + "?q=email&done=shared"},
 		{"snapshot-original", "/snapshots/" + original.ID}, {"snapshot-absent", "/snapshots/snap_none"},
 		{"snapshot-hidden", "/snapshots/snap_7h2k9m4p6r8t0v2w"}, {"requests", "/requests"},
-		{"snapshot-people", "/snapshots/" + last.ID + "?people=group-eng"},
-		{"snapshot-check", "/snapshots/" + last.ID + "?check=max@acme.test"},
+		{"snapshot-people", "/snapshots/" + last.ID + "?people=group-eng#sharing"},
+		{"snapshot-check", "/snapshots/" + last.ID + "?check=max@acme.test#check"},
 		{"snapshots-expiring", "/snapshots?show=expiring&done=refused"}}
 }
 
@@ -108,7 +108,7 @@ func busyOrganization(t *testing.T, c *cloudtest.Cloud) {
 		}
 	}
 	ctx, alice, mia := t.Context(), c.As("alice@acme.test"), c.As("mia@acme.test")
-	end := time.Now().Add(75 * time.Hour)
+	end := time.Now().Add(70 * time.Hour)
 	for i, target := range []string{"shop", "shop", "billing", "customer support desk"} {
 		sn := c.PushAs(mia, target, snap.TypeSanitized, bytes.Repeat([]byte{byte(i)}, 40_000*(i+1)))
 		_, err := mia.ShareGroup(ctx, sn.ID, "eng")
@@ -117,7 +117,8 @@ func busyOrganization(t *testing.T, c *cloudtest.Cloud) {
 		must(err)
 		must(alice.Pulled(ctx, sn.ID, 10))
 		for _, email := range []string{"max@acme.test", "ian@initech.test"} {
-			must(c.As(email).RequestAccess(ctx, api.AccessRequestRequest{Snapshot: sn.ID, Reason: "To reproduce bug 412"}))
+			must(c.As(email).RequestAccess(ctx,
+				api.AccessRequestRequest{Snapshot: sn.ID, Reason: "To reproduce bug 412"}))
 		}
 	}
 	original := c.Push(alice, "warehouse", []byte("original data"))
