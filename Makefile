@@ -64,8 +64,9 @@ load: servers bin/versitygw ## measure the service with a million snapshots, on 
 	@SNAP_VERSITYGW=$(CURDIR)/bin/versitygw SNAP_LOAD_SNAPSHOTS=$${SNAP_LOAD_SNAPSHOTS:-1000000} SNAP_LOAD_SECONDS=$${SNAP_LOAD_SECONDS:-20} \
 		$(GO) test -run '^$$' -bench Load -benchtime 1x -timeout 2h ./internal/load
 
-screenshots: ## save every state of the web UI, light and dark, at three widths, in bin/screenshots
+screenshots: ## save every state of the web UI, light and dark, at three widths, in bin/screenshots, and the pictures of README.md
 	SNAP_SCREENSHOTS=$(CURDIR)/bin/screenshots $(GO) test -count=1 -run Screenshots ./internal/webui
+	cp bin/screenshots/web-light.png bin/screenshots/web-dark.png docs/
 
 lint: bin/golangci-lint ## run the linters
 	$(LINT) run --allow-parallel-runners ./...

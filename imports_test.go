@@ -81,7 +81,7 @@ var house = map[string]struct {
 	"internal/transfer":    {client, []string{".", "api", "internal/disk"}},
 	"internal/webui": {client, []string{
 		".", "api", "internal/card", "internal/clone", "internal/disk", "internal/local", "internal/login",
-		"internal/look",
+		"internal/look", "internal/nightly",
 	}},
 
 	"cmd/snapcloud": {server, []string{".", "internal/operator"}},

@@ -26,6 +26,24 @@ func Pages(tables []api.CardTable) [][]api.CardTable {
 	return append(pages, tables[first:])
 }
 
+// Page returns a page of a whole card or, with words to search for, of the tables that [Find] returns.
+// Pages are counted from 1. A page beyond the last one has no tables.
+func Page(c api.Card, q string, page int) api.SnapshotCard {
+	tables, sums := c.Tables, Totals(c.Tables)
+	out := api.SnapshotCard{Card: &c, Totals: &sums, Page: page}
+	if strings.TrimSpace(q) != "" {
+		tables = Find(tables, q)
+		found := Totals(tables)
+		out.Found = &found
+	}
+	pages := Pages(tables)
+	out.Pages, c.Tables = len(pages), nil
+	if page >= 1 && page <= len(pages) {
+		c.Tables = pages[page-1]
+	}
+	return out
+}
+
 // Find returns the tables that have every word of q in the name of the table or of one of its
 // columns, in a column's type or in the name of its mask. Case is ignored. A table that matches by
 // its own name keeps all columns; of another one, only the matching columns remain.

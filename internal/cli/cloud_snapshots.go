@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 
 	"charm.land/lipgloss/v2"
@@ -240,18 +241,26 @@ func (l *cloudList) page(p api.SnapshotPage) error {
 	return l.table.flush()
 }
 
-// cloudColumns returns the columns of SPEC 2.1. On a narrow terminal the name is truncated last,
-// because it also contains the target and the creation date.
+// cloudColumns returns the columns of SPEC 2.1. On a narrow terminal the name goes first, because the
+// target and the time say the same, and then the size.
 func cloudColumns() []column {
 	return []column{
 		{title: "ID"},
-		{title: "Target", least: 5, weight: 1, spare: true},
-		{title: "Name", least: 6, weight: 4, cut: keepEnd},
-		{title: "Type", least: 4, weight: 2, spare: true},
-		{title: "Size", right: true},
+		{title: "Target", least: 8, weight: 3},
+		{title: "Name", least: 17, spare: true, cut: keepEnd},
+		{title: "Type", least: 4, weight: 4, spare: true, paint: paintType},
+		{title: "Size", right: true, weight: 1, spare: true},
 		{title: "Shared", paint: paintShared},
-		momentColumn("Created", 0),
+		momentColumn("Created", 2),
 	}
+}
+
+// paintType marks originals, whose data is not masked.
+func paintType(cell string) lipgloss.Style {
+	if strings.HasPrefix(cell, string(snap.TypeSanitized)) {
+		return green
+	}
+	return yellow
 }
 
 func paintShared(cell string) lipgloss.Style {

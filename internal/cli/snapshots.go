@@ -194,7 +194,7 @@ func (a *app) printLocal(agent *local.Agent, list []local.Snapshot, none string)
 	var short shortener
 	short.learn(ids, false)
 	t := a.newTable(column{title: "Target", least: 5, weight: 3}, column{title: "Name", least: 9, cut: keepEnd},
-		column{title: "Type", least: 4, weight: 2},
+		column{title: "Type", least: 4, weight: 2, paint: paintType},
 		column{title: "Engine", least: 6, weight: 3}, column{title: "Size", right: true},
 		column{title: "New", right: true, spare: true}, column{title: "From", least: 4, weight: 2},
 		column{title: "Cloud"}, momentColumn("Created", 1))

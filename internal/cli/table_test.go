@@ -52,7 +52,7 @@ func rowOf(rows [][]string, i int) []string {
 }
 
 // TestTableWideCharacters checks that columns are aligned in every script. On a narrow terminal the
-// least important columns go first, so that names stay whole as long as they can.
+// name goes first: the target, the type, the sharing and the time of day stay.
 func TestTableWideCharacters(t *testing.T) {
 	t.Parallel()
 	draw := func(width int) string {
@@ -70,13 +70,13 @@ func TestTableWideCharacters(t *testing.T) {
 snap_01234567  東京    東京-20261121T011600Z  sanitized   12 MB  Yes     2026-11-21 01:16
 snap_89abcdef  shop    shop-20261121T011600Z  snapshot   1.2 GB  No      2026-11-21 01:16
 `,
-		80: `ID             Name                   Type         Size  Shared  Created
-snap_01234567  東京-20261121T011600Z  sanitized   12 MB  Yes     2026-11-21
-snap_89abcdef  shop-20261121T011600Z  snapshot   1.2 GB  No      2026-11-21
+		80: `ID             Target  Type         Size  Shared  Created
+snap_01234567  東京    sanitized   12 MB  Yes     2026-11-21 01:16
+snap_89abcdef  shop    snapshot   1.2 GB  No      2026-11-21 01:16
 `,
-		60: `ID             Name                 Size  Shared  Created
-snap_01234567  …20261121T011600Z   12 MB  Yes     2026-11-21
-snap_89abcdef  …20261121T011600Z  1.2 GB  No      2026-11-21
+		60: `ID             Target  Type       Shared  Created
+snap_01234567  東京    sanitized  Yes     2026-11-21 01:16
+snap_89abcdef  shop    snapshot   No      2026-11-21 01:16
 `,
 	} {
 		if got := draw(width); got != want {
@@ -111,6 +111,23 @@ func TestTableLeavesOut(t *testing.T) {
 		}
 		if got := out.String(); got != want {
 			t.Errorf("width %d:\n%s\nwant\n%s", width, got, want)
+		}
+	}
+}
+
+// TestTypesAreColoured checks that a terminal shows at a glance which data is masked.
+func TestTypesAreColoured(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	table := &table{out: &out, columns: cloudColumns(), gap: 2, colour: true}
+	table.row("snap_1", "a", "a-1", "sanitized", "1 B", "No", "2026-11-21 01:16")
+	table.row("snap_2", "a", "a-2", "snapshot", "1 B", "No", "2026-11-21 01:16")
+	if err := table.flush(); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{green.Render("sanitized"), yellow.Render("snapshot")} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q lacks %q", out.String(), want)
 		}
 	}
 }

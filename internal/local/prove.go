@@ -22,6 +22,8 @@ type proof struct {
 	jobs  int
 	p     Progress
 	note  string // why there was no proof
+
+	passed bool // the copy was loaded
 }
 
 // proofOf returns the proof for a target's masked copies, or nil if there is no server for it or the
@@ -64,6 +66,7 @@ func (o *proof) verify(ctx context.Context, w io.Writer, dump func(io.Writer) (e
 	if err == nil {
 		err = scratch.Drop(context.WithoutCancel(ctx))
 	}
+	o.passed = err == nil
 	return after.Info, o.failed(ctx, err)
 }
 

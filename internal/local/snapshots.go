@@ -44,6 +44,8 @@ type Snapshot struct {
 	Encrypted int             `json:"encrypted,omitempty"`
 	Subset    *archive.Subset `json:"subset,omitempty"` // set if it does not hold every row
 	New       *New            `json:"new,omitempty"`    // nil if it is not known
+	// Proven reports that this masked copy was loaded into a scratch database before it was kept.
+	Proven bool `json:"proven,omitempty"`
 	// Certificate is the signed statement about how it was sanitized, or empty.
 	Certificate json.RawMessage `json:"certificate,omitempty"`
 	// Programs are the objects in it that can run code; [Agent.Describe] sets them.

@@ -46,6 +46,7 @@ type draft struct {
 	masks  *sanitize.Prepared // how rules mask each column; nil without rules
 	lacks  *schema.Schema     // of the original: the parts that it lacks; may be nil
 	verify verifying          // checks the dump before it is kept; may be nil
+	proof  *proof             // loads the dump before it is kept; may be nil
 	named  func(string) error // called with its name before there is anything of that name; may be nil
 }
 
@@ -105,7 +106,7 @@ func (a *Agent) writeSnapshot(d draft, dump func(io.Writer) (engine.Info, error)
 		return Snapshot{}, diskError(err, "write the snapshot")
 	}
 	s = Snapshot{Target: m.Target, Name: m.Name, Type: m.Type, Engine: m.Engine, Size: sum.Size,
-		SHA256: sum.SHA256, Created: m.Created, From: d.from}
+		SHA256: sum.SHA256, Created: m.Created, From: d.from, Proven: d.proof != nil && d.proof.passed}
 	if s.Certificate, err = a.certify(s, d); err != nil {
 		return Snapshot{}, err
 	}

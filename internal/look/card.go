@@ -17,8 +17,16 @@ import (
 type Card struct {
 	api.SnapshotCard
 	Here    string           // path of the page
+	List    string           // path of the list of snapshots
 	Q       string           // words that were searched for
 	Changes *api.CardChanges // since the snapshot before it; nil if there is no card
+	Before  string           // path of the page of the snapshot before it
+	Sealed  bool             // it is encrypted, and no key on this machine opens it
+}
+
+// OfTarget returns the address of the list of the target's snapshots.
+func (c Card) OfTarget() string {
+	return c.List + "?" + url.Values{"target": {c.Snapshot.Target}}.Encode()
 }
 
 // Fields describes how the snapshot was made.
@@ -178,16 +186,40 @@ func versionsOf(versions []api.Snapshot) string {
 	return versions[0].Target + ", " + string(versions[0].Type)
 }
 
+// Audience is the data of the part "card-audience": who can see a snapshot.
+type Audience struct {
+	People int    // users of the organization
+	Org    string // name of the organization that owns it
+	Ways   []Way
+	Keys   []api.AccessKey
+}
+
+// AudienceOf returns who can see a snapshot of the organization with this slug and name.
+func AudienceOf(a api.Access, slug, name string) *Audience {
+	return &Audience{People: a.People, Org: name, Ways: Ways(a.Ways, slug), Keys: a.Keys}
+}
+
 // Way is the data of the part "way": a grant that lets people see a snapshot.
 type Way struct {
 	api.AccessWay
-	Org string // name of the organization that owns the snapshot
+	Org  string   // name of the organization that owns the snapshot
+	Who  []string // the people it names; empty if they are not asked for
+	Rest int      // further people
+}
+
+// whoShown is the maximum number of people that are named for one grant.
+const whoShown = 30
+
+// Name adds the people whom a grant names.
+func (w *Way) Name(people []string) {
+	w.Who = people[:min(len(people), whoShown)]
+	w.Rest = len(people) - len(w.Who)
 }
 
 // Ways returns the grants with the name of the organization that owns the snapshot.
 func Ways(ways []api.AccessWay, org string) (all []Way) {
 	for _, w := range ways {
-		all = append(all, Way{w, org})
+		all = append(all, Way{AccessWay: w, Org: org})
 	}
 	return all
 }

@@ -43,6 +43,7 @@ func icons() map[string]string {
 		"plus":     `<path d="M8 3v10M3 8h10"/>`,
 		"refresh":  `<path d="M13.25 8A5.25 5.25 0 1 1 11.6 4.2L13.5 6M13.5 2.5V6H10"/>`,
 		"key":      `<circle cx="5" cy="11" r="2.75"/><path d="m7 9 6-6M10.5 5.5l2 2"/>`,
+		"home":     `<path d="M2 7.5 8 2.5l6 5M3.75 6.25v7.25h8.5V6.25M6.5 13.5V9.75h3v3.75"/>`,
 		"next":     `<path d="m6 3 5 5-5 5"/>`,
 		"back":     `<path d="m10 3-5 5 5 5"/>`,
 	}

@@ -76,6 +76,7 @@ func browse(t testing.TB, u *ui) *tab {
 	t.Helper()
 	b := newTab(t, u.URL)
 	b.open(u.Server.StartPath())
+	b.open("/snapshots")
 	return b
 }
 
@@ -120,6 +121,12 @@ func (b *tab) click(selector string) {
 	b.input(chromedp.Click(chromedp.CSS(selector)))
 }
 
+// press presses a key with modifiers.
+func (b *tab) press(key string, modifiers ...chromedp.Modifier) {
+	b.t.Helper()
+	b.run(chromedp.KeyEvent(key, chromedp.KeyModifiers(modifiers...)))
+}
+
 func (b *tab) keys(selector, text string) {
 	b.t.Helper()
 	b.input(chromedp.SendKeys(chromedp.CSS(selector), text))
@@ -145,14 +152,24 @@ func detached(err error) bool {
 		"No node with given id found", "Node is detached from document"}, refused.Message)
 }
 
+// navigated reports whether a browser gave up on a page because another one is loading.
+func navigated(err error) bool {
+	var refused *cdproto.Error
+	return errors.As(err, &refused) && slices.Contains([]string{"Cannot find context with specified id",
+		"Inspected target navigated or closed", "Execution context was destroyed."}, refused.Message)
+}
+
 // until waits for a condition in the page, an expression of JavaScript; one
 // that throws is not met.
 func (b *tab) until(condition string) {
 	b.t.Helper()
-	if _, err := chromedp.Run(b.ctx,
-		chromedp.Poll[bool]("(() => { try { return Boolean("+condition+") } catch { return false } })()",
-			chromedp.WithPollingTimeout(servertest.Patience),
-			chromedp.WithPollingInterval(30*time.Millisecond))); err != nil {
+	poll := chromedp.Poll[bool]("(() => { try { return Boolean("+condition+") } catch { return false } })()",
+		chromedp.WithPollingTimeout(servertest.Patience), chromedp.WithPollingInterval(30*time.Millisecond))
+	_, err := chromedp.Run(b.ctx, poll)
+	for navigated(err) {
+		_, err = chromedp.Run(b.ctx, poll)
+	}
+	if err != nil {
 		html, _ := chromedp.Run(b.ctx, chromedp.OuterHTML(chromedp.CSS("body")))
 		if dir := os.Getenv("SNAP_SCREENSHOTS"); dir != "" {
 			png, _ := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())

@@ -19,7 +19,9 @@ type cloud struct {
 	mu     sync.Mutex
 	me     remembered[api.Me]
 	groups remembered[[]api.Group]
-	tally  map[api.ListOptions]remembered[cloudCounts]
+	people remembered[[]api.Member]
+	known  remembered[[]string]
+	tally  map[query]remembered[api.SnapshotPage]
 }
 
 type remembered[T any] struct {
@@ -28,7 +30,7 @@ type remembered[T any] struct {
 }
 
 func newCloud(c *api.Client, now func() time.Time) *cloud {
-	return &cloud{conn: c, now: now, tally: map[api.ListOptions]remembered[cloudCounts]{}}
+	return &cloud{conn: c, now: now, tally: map[query]remembered[api.SnapshotPage]{}}
 }
 
 // client returns the client. Call it only if configured returned true.
@@ -65,8 +67,19 @@ func (c *cloud) ssoGroups(ctx context.Context) ([]api.Group, error) {
 	return remember(c, &c.groups, time.Minute, func() ([]api.Group, error) { return c.client().Groups(ctx) })
 }
 
+// members returns the organization's members. The answer may be cached for up to a minute.
+func (c *cloud) members(ctx context.Context) ([]api.Member, error) {
+	return remember(c, &c.people, time.Minute, func() ([]api.Member, error) { return c.client().Members(ctx) })
+}
+
+// sharedWith returns the organizations that were shared with before. The answer may be cached for up
+// to a minute.
+func (c *cloud) sharedWith(ctx context.Context) ([]string, error) {
+	return remember(c, &c.known, time.Minute, func() ([]string, error) { return c.client().SharedWith(ctx) })
+}
+
 // counts returns the result of ask, cached for up to countLife.
-func (c *cloud) counts(o api.ListOptions, ask func() (cloudCounts, error)) (cloudCounts, error) {
+func (c *cloud) counts(o query, ask func() (api.SnapshotPage, error)) (api.SnapshotPage, error) {
 	c.mu.Lock()
 	kept := c.tally[o]
 	c.mu.Unlock()
@@ -88,6 +101,7 @@ func (c *cloud) changed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	clear(c.tally)
+	c.known = remembered[[]string]{}
 }
 
 // forget drops everything cached, after a sign-in or sign-out.
@@ -95,7 +109,7 @@ func (c *cloud) forget() {
 	c.changed()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.me, c.groups = remembered[api.Me]{}, remembered[[]api.Group]{}
+	c.me, c.groups, c.people = remembered[api.Me]{}, remembered[[]api.Group]{}, remembered[[]api.Member]{}
 }
 
 func remember[T any](c *cloud, place *remembered[T], life time.Duration, get func() (T, error)) (T, error) {

@@ -12,6 +12,7 @@ type confirmPage struct {
 	Action   string
 	Fields   []confirmField
 	Stays    bool   // the dialog stays open and receives the response
+	Unpicks  bool   // the list's selected rows are then no longer selected
 	Removes  string // ID of the element that the page no longer needs afterwards
 	Back     string
 }

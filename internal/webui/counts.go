@@ -5,9 +5,6 @@ import (
 	"strconv"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
-	"snap"
 	"snap/api"
 	"snap/internal/local"
 )
@@ -33,35 +30,30 @@ func (t tally) String() string {
 // counts are the numbers in the filter row, within the search and the target.
 type counts struct{ All, Local, Cloud, Shared tally }
 
-// cloudCounts are the two counts that come from the service.
-type cloudCounts struct {
-	all, shared api.SnapshotPage
-}
-
 // countLife is how long counts of a large cloud listing are cached.
 const countLife = 5 * time.Second
 
-// count counts the rows of each kind. If the current page is complete, it makes no further
-// requests. Otherwise it requests at most api.MaxLimit rows of each kind from the service.
-func (s *Server) count(ctx context.Context, q query, here []local.Snapshot, online bool, page api.SnapshotPage) counts {
-	c := counts{Local: tally{N: len(here), Known: true}}
+// count counts the rows of each kind. If the current page is complete, it makes no further requests.
+// Otherwise it counts at most collectLimit cloud snapshots.
+func (s *Server) count(ctx context.Context, l *listing, here []local.Snapshot, page api.SnapshotPage) counts {
+	q, c := l.Query, counts{Local: tally{N: len(here), Known: true}}
 	if !s.cloud.configured() {
 		c.All = c.Local
 		return c
 	}
-	if !online {
+	if l.Problem != nil {
 		return c
 	}
-	found := cloudCounts{all: page}
-	if !whole(q, page) {
+	found := page
+	if q.Show == showShared || !q.collected() && !whole(q, page) {
 		var err error
-		if found, err = s.fetchCounts(ctx, q); err != nil {
+		if found, err = s.fetchCounts(ctx, q, l.Me); err != nil {
 			return c
 		}
 	}
 	base := s.cloud.base()
 	ids, sums := map[string]bool{}, map[string]bool{}
-	for _, item := range found.all.Items {
+	for _, item := range found.Items {
 		ids[item.ID], sums[item.SHA256] = true, true
 		if item.Shared {
 			c.Shared.N++
@@ -73,32 +65,20 @@ func (s *Server) count(ctx context.Context, q query, here []local.Snapshot, onli
 			only++
 		}
 	}
-	more := found.all.NextCursor != ""
-	c.Cloud = tally{N: len(found.all.Items), More: more, Known: true}
+	more := found.NextCursor != ""
+	c.Cloud = tally{N: len(found.Items), More: more, Known: true}
 	c.All = tally{N: c.Cloud.N + only, More: more, Known: true}
-	c.Shared.Known = true
-	if more {
-		c.Shared = tally{N: len(found.shared.Items), More: found.shared.NextCursor != "", Known: true}
-	}
+	c.Shared.Known, c.Shared.More = true, more
 	return c
 }
 
-func (s *Server) fetchCounts(ctx context.Context, q query) (cloudCounts, error) {
-	o := q.first(showAll).options()
-	o.Limit = api.MaxLimit
-	return s.cloud.counts(o, func() (found cloudCounts, err error) {
-		g, ctx := errgroup.WithContext(ctx)
-		shared := o
-		shared.Filter = snap.FilterShared
-		g.Go(func() (err error) {
-			found.all, err = s.cloud.client().Snapshots(ctx, o)
-			return err
-		})
-		g.Go(func() (err error) {
-			found.shared, err = s.cloud.client().Snapshots(ctx, shared)
-			return err
-		})
-		err = g.Wait()
+// fetchCounts collects what the query finds without its filter row.
+func (s *Server) fetchCounts(ctx context.Context, q query, me api.Me) (api.SnapshotPage, error) {
+	all := q.first(showAll)
+	return s.cloud.counts(all, func() (found api.SnapshotPage, err error) {
+		if found, err = s.everything(ctx, all); err == nil {
+			found.Items = s.keep(found.Items, q, me)
+		}
 		return found, err
 	})
 }

@@ -34,6 +34,7 @@ type query struct {
 	Target string
 	Type   snap.Type
 	Sort   order
+	narrow
 	// Cursor and Before are where the page begins: Cursor in the cloud's listing, Before in the
 	// local one, which continues with older snapshots.
 	Cursor string
@@ -53,6 +54,11 @@ func parseQuery(v url.Values) query {
 	}
 	if !q.Type.Valid() {
 		q.Type = ""
+	}
+	q.narrow = narrow{Only: only(v.Get("only")), Owner: strings.TrimSpace(v.Get("owner")), From: v.Get("from"),
+		To: v.Get("to")}
+	if !slices.ContainsFunc(onlyChoices(), func(c onlyChoice) bool { return c.Only == q.Only }) {
+		q.Only = onlyAny
 	}
 	if at, err := time.Parse(time.RFC3339Nano, v.Get("before")); err == nil {
 		q.Before = at
@@ -75,6 +81,10 @@ func (q query) URL() string {
 	set("target", q.Target)
 	set("type", string(q.Type))
 	set("sort", string(q.Sort))
+	set("only", string(q.Only))
+	set("owner", q.Owner)
+	set("from", q.From)
+	set("to", q.To)
 	set("cursor", q.Cursor)
 	if !q.Before.IsZero() {
 		v.Set("before", q.Before.UTC().Format(time.RFC3339Nano))
@@ -100,7 +110,12 @@ func (q query) sorted(o order) query {
 
 func (q query) isFirst() bool { return q.Cursor == "" && q.Before.IsZero() }
 
-func (q query) narrowed() bool { return q.Q != "" || q.Target != "" || q.Type != "" }
+func (q query) narrowed() bool {
+	return q.Q != "" || q.Target != "" || q.Type != "" || !q.narrow.empty()
+}
+
+// collected reports whether the list cannot be taken from the service page by page.
+func (q query) collected() bool { return q.Sort != newestFirst || !q.narrow.empty() }
 
 // matches applies the query to a local snapshot, by the same rules as the service.
 func (q query) matches(s local.Snapshot) bool {
@@ -116,12 +131,8 @@ func (q query) matches(s local.Snapshot) bool {
 }
 
 func (q query) options() api.ListOptions {
-	o := api.ListOptions{Filter: snap.FilterAll, Q: q.Q, Target: q.Target, Type: q.Type, Cursor: q.Cursor,
-		Limit: pageSize}
-	if q.Show == showShared {
-		o.Filter = snap.FilterShared
-	}
-	return o
+	return api.ListOptions{Filter: q.filter(), Q: q.Q, Target: q.Target, Type: q.Type, Cursor: q.Cursor,
+		ExpiresSoon: q.Only == onlyEnding, Limit: pageSize}
 }
 
 // listing is one page of the list.
@@ -131,8 +142,13 @@ type listing struct {
 	Next   *query // the next page; nil on the last one
 	Counts counts
 	Me     api.Me
-	// SortedOnly means that only the newest snapshots were sorted, because there are more than
-	// sortLimit.
+	// Previous is the page before this one; nil on the first one, and if it is not known. Before is
+	// the number of rows on the pages before this one, if Placed is set.
+	Previous *query
+	Before   int
+	Placed   bool
+	// SortedOnly means that only the newest snapshots were sorted and filtered, because there are more
+	// than collectLimit.
 	SortedOnly bool
 	// Problem is why the cloud snapshots are missing. The local ones are present.
 	Problem error
@@ -142,41 +158,72 @@ type listing struct {
 // copy exists, and in between, by time, the local snapshots without a cloud copy that the caller
 // may see. It fails only if the local listing fails.
 func (s *Server) list(ctx context.Context, q query) (listing, error) {
-	out := listing{Query: q}
-	here, err := s.o.Agent.Snapshots("")
+	out, local, page, err := s.rows(ctx, q)
 	if err != nil {
 		return out, err
 	}
-	copies := copiesOf(here, s.cloud.base())
+	out.Counts = s.count(ctx, &out, local, page)
+	s.trail.follow(&out)
+	return out, nil
+}
+
+// rows returns the rows of one page without the counts. It also returns the local snapshots and the
+// page of the cloud that they were made from.
+func (s *Server) rows(ctx context.Context, q query) (listing, []local.Snapshot, api.SnapshotPage, error) {
+	out := listing{Query: q}
 	var page api.SnapshotPage
-	if s.cloud.configured() {
-		page, out.Problem = s.cloudPage(ctx, &out)
+	here, err := s.o.Agent.Snapshots("")
+	if err != nil {
+		return out, nil, page, err
 	}
-	local := matching(here, q)
+	copies := copiesOf(here, s.cloud.base())
+	if s.cloud.configured() {
+		page, out.Problem = s.cloudPage(ctx, &out, q.collected())
+	}
+	local := s.matching(here, q, out.Me)
 	switch {
-	case q.Sort != newestFirst:
+	case q.collected():
 		s.sortedPage(ctx, &out, local, copies, page)
 	case q.Show == showLocal:
 		s.localPage(ctx, &out, local, page)
 	default:
 		s.mergedPage(ctx, &out, local, copies, page)
 	}
-	out.Counts = s.count(ctx, q, local, out.Problem == nil && s.cloud.configured(), page)
 	for i := range out.Rows {
 		out.Rows[i].Me, out.Rows[i].Back = out.Me, q.URL()
+	}
+	return out, local, page, nil
+}
+
+// newest returns all local snapshots and the newest collectLimit ones of the cloud, newest first.
+func (s *Server) newest(ctx context.Context, q query) (listing, error) {
+	out := listing{Query: q}
+	here, err := s.o.Agent.Snapshots("")
+	if err != nil {
+		return out, err
+	}
+	var page api.SnapshotPage
+	if s.cloud.configured() {
+		page, out.Problem = s.cloudPage(ctx, &out, true)
+	}
+	s.mergedPage(ctx, &out, here, copiesOf(here, s.cloud.base()), page)
+	out.SortedOnly = page.NextCursor != ""
+	for i := range out.Rows {
+		out.Rows[i].Me = out.Me
 	}
 	return out, nil
 }
 
-// cloudPage requests the caller and the page concurrently.
-func (s *Server) cloudPage(ctx context.Context, out *listing) (page api.SnapshotPage, err error) {
+// cloudPage requests the caller and the page concurrently or, if all is set, the newest collectLimit
+// snapshots.
+func (s *Server) cloudPage(ctx context.Context, out *listing, all bool) (page api.SnapshotPage, err error) {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
 		out.Me, err = s.cloud.whoami(ctx)
 		return err
 	})
 	g.Go(func() (err error) {
-		if out.Query.Sort != newestFirst {
+		if all {
 			page, err = s.everything(ctx, out.Query)
 			return err
 		}
@@ -184,16 +231,29 @@ func (s *Server) cloudPage(ctx context.Context, out *listing) (page api.Snapshot
 		return err
 	})
 	err = g.Wait()
+	page.Items = s.keep(page.Items, out.Query, out.Me)
 	return page, err
+}
+
+// keep returns the snapshots that the rest of the query has too.
+func (s *Server) keep(items []api.Snapshot, q query, me api.Me) []api.Snapshot {
+	if q.narrow.empty() {
+		return items
+	}
+	now := s.o.Now()
+	return slices.DeleteFunc(items, func(one api.Snapshot) bool { return !q.has(one, me, now) })
 }
 
 // whole reports whether the page contains all matching cloud snapshots.
 func whole(q query, page api.SnapshotPage) bool {
-	return q.Cursor == "" && page.NextCursor == "" && q.Show != showShared
+	return q.Cursor == "" && page.NextCursor == "" && q.Show != showShared && q.narrow.empty()
 }
 
-func matching(here []local.Snapshot, q query) []local.Snapshot {
-	return slices.DeleteFunc(slices.Clone(here), func(s local.Snapshot) bool { return !q.matches(s) })
+func (s *Server) matching(here []local.Snapshot, q query, me api.Me) []local.Snapshot {
+	now := s.o.Now()
+	return slices.DeleteFunc(slices.Clone(here), func(l local.Snapshot) bool {
+		return !q.matches(l) || !q.hasLocal(l, me, now)
+	})
 }
 
 // mergedPage fills the rows of the filters All, Cloud and Shared.

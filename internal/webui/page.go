@@ -12,9 +12,10 @@ const product = "snapcli"
 // the current one; a page whose data was read earlier must set the revision taken before reading.
 func (s *Server) page(title, current string) look.Page {
 	p := look.Page{
-		Title: title, Product: product, Home: "/snapshots", Revision: s.revisions.next(),
+		Title: title, Product: product, Find: "/find", Revision: s.revisions.next(),
 		Styles: []string{"snapshots.css", "app.css"}, Scripts: []string{"app.js"},
 		Nav: []look.Link{
+			{URL: "/", Text: titleHome, Icon: "home"},
 			{URL: "/snapshots", Text: titleSnapshots, Icon: "load"},
 			{URL: "/targets", Text: titleTargets, Icon: "target"},
 			{URL: "/clones", Text: titleClones, Icon: "camera"},

@@ -59,6 +59,7 @@ func browseHeld(t *testing.T, u *ui, match func(*http.Request) bool) (*tab, *hel
 	})
 	b := newTab(t, server.URL)
 	b.open(u.Server.StartPath())
+	b.open("/snapshots")
 	return b, h
 }
 

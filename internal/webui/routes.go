@@ -16,10 +16,14 @@ func (s *Server) routes() http.Handler {
 		})
 	}
 	mux.Handle("GET /assets/", s.assets)
-	mux.Handle("GET /{$}", http.RedirectHandler("/snapshots", http.StatusSeeOther))
 
+	handle("GET /{$}", s.home)
 	handle("GET /snapshots", s.snapshots)
 
+	handle("GET /find", s.find)
+
+	handle("POST /bulk", s.onSeveral)
+	handle("GET /cloud/{id}", s.cloudSnapshot)
 	handle("GET /cloud/{id}/share", s.confirmShare)
 	handle("POST /cloud/{id}/share", s.share)
 	handle("GET /cloud/{id}/sharing", s.sharing)
@@ -32,6 +36,7 @@ func (s *Server) routes() http.Handler {
 	handle("GET /cloud/{id}/delete", s.confirmDeleteCloud)
 	handle("POST /cloud/{id}/delete", s.deleteCloud)
 
+	handle("GET /local/{name}", s.localSnapshot)
 	handle("POST /local/{name}/push", s.push)
 	handle("POST /local/{name}/sanitize", s.sanitize)
 	handle("GET /local/{name}/load", s.confirmLoad)

@@ -19,6 +19,7 @@ type row struct {
 	Cloud *api.Snapshot
 	Me    api.Me // the caller in the cloud; zero if unknown
 	Back  string // the page to return to after a change without script
+	First bool   // the first row of its target in a list grouped by target
 	// Revision is set for a row that is sent alone. In a listing, the listing's revision applies.
 	Revision string
 }
@@ -50,7 +51,7 @@ func (r row) either() api.Snapshot {
 	}
 	l := r.Local
 	return api.Snapshot{Name: l.Name, Target: l.Target, Type: l.Type, Engine: l.Engine, Size: l.Size,
-		Created: l.Created}
+		SHA256: l.SHA256, Created: l.Created}
 }
 
 // Name and the following methods use the cloud copy, or else the local one.
@@ -138,6 +139,41 @@ func (r row) MayDecline() bool {
 func (r row) MayPush() bool {
 	return r.Cloud == nil && r.Me.Organization != "" && may(r.Me, snap.ActPush, api.Snapshot{})
 }
+
+// Changed describes how much of the local copy is new. It is empty if that is not known.
+func (r row) Changed() string {
+	if r.Local == nil || r.Local.New == nil {
+		return ""
+	}
+	return changedText(*r.Local.New)
+}
+
+// Pick names the snapshot in the form that acts on several at once: by its ID in the cloud, its name
+// on this machine, or both.
+func (r row) Pick() string {
+	var p pick
+	if r.Cloud != nil {
+		p.ID = r.Cloud.ID
+	}
+	if r.Local != nil {
+		p.Name = r.Local.Name
+	}
+	return p.encode()
+}
+
+// OfTarget returns the address of the list of the target's snapshots.
+func (r row) OfTarget() string { return query{Show: showAll, Target: r.Target()}.URL() }
+
+// Page returns the path of the snapshot's page.
+func (r row) Page() string {
+	if r.Cloud != nil {
+		return "/cloud/" + url.PathEscape(r.Cloud.ID)
+	}
+	return "/local/" + url.PathEscape(r.Local.Name)
+}
+
+// NextEnd returns when the next share of the cloud copy ends, or nil.
+func (r row) NextEnd() *time.Time { return nextEnd(*r.Cloud) }
 
 // Rules returns the path of the review of its target's rules.
 func (r row) Rules() string { return rulesPath(r.Target()) }

@@ -77,6 +77,14 @@ func TestScreenshots(t *testing.T) {
 	shoot(admin, dir, "snapshots-sorted", "/snapshots?sort=size", "")
 	shoot(admin, dir, "jobs-empty", "/jobs", "")
 	shoot(admin, dir, "error", "/nothing", "")
+	shoot(admin, dir, "home", "/", "")
+	shoot(admin, dir, "snapshot", "/cloud/"+dialog.ID, "")
+	shoot(admin, dir, "snapshot-local", "/local/"+here[0].Name, `document.querySelector(".who-list, .columns")?.parentElement?.setAttribute("open", "")`)
+	shoot(admin, dir, "snapshots-grouped", "/snapshots?sort=target", `document.querySelectorAll(".pick").forEach((p, i) => { p.checked = i < 3 })`)
+	shoot(admin, dir, "snapshots-filters", "/snapshots?only=mine", "")
+	shoot(admin, dir, "find", "/snapshots", `document.getElementById("open-find").click()`)
+	shoot(admin, dir, "sharing-open", "/cloud/"+dialog.ID+"/sharing",
+		`document.querySelectorAll("details").forEach((d) => { d.open = true })`)
 	admin.run(chromedp.EmulateViewport(3840, 2160))
 	admin.media("prefers-color-scheme", "light")
 	admin.open("/snapshots")
@@ -96,6 +104,23 @@ func TestScreenshots(t *testing.T) {
 	shoot(browse(t, openUI(t, nil, "")), dir, "empty", "/snapshots", "")
 }
 
+// TestScreenshotsForReadme makes the pictures in README.md, in the same folder.
+func TestScreenshotsForReadme(t *testing.T) {
+	dir := os.Getenv("SNAP_SCREENSHOTS")
+	if dir == "" {
+		t.Skip("needs SNAP_SCREENSHOTS, a folder: make screenshots")
+	}
+	c := cloudtest.Start(t, cloudtest.Options{})
+	populate(t, c)
+	b := browse(t, openUI(t, c.As("adam@acme.test"), ""))
+	for _, scheme := range []string{"light", "dark"} {
+		b.run(chromedp.EmulateViewport(1190, 600))
+		b.media("prefers-color-scheme", scheme)
+		b.open("/snapshots")
+		b.save(dir, "web-"+scheme)
+	}
+}
+
 // populate pushes a believable listing and returns one plain snapshot and one
 // with every kind of share.
 func populate(t *testing.T, c *cloudtest.Cloud) (plain, dialog api.Snapshot) {
@@ -109,7 +134,7 @@ func populate(t *testing.T, c *cloudtest.Cloud) (plain, dialog api.Snapshot) {
 	plain = c.Push(alice, "warehouse", bytes(9_400_000))
 	c.PushAs(c.As("gus@acme.test"), "billing", snap.TypeSanitized, bytes(3_100_000))
 	wide := c.PushAs(mia, "shop", snap.TypeSanitized, bytes(24_600_000))
-	c.Push(mia, "shop", bytes(31_800_000))
+	original := c.Push(mia, "shop", bytes(31_800_000))
 	c.Push(c.As("max@acme.test"), "customer support desk", bytes(640_000))
 	dialog = c.PushAs(mia, "orders", snap.TypeSanitized, bytes(12_000_000))
 	mine := c.PushAs(c.As("adam@acme.test"), "catalogue", snap.TypeSanitized, bytes(1_200_000))
@@ -120,7 +145,10 @@ func populate(t *testing.T, c *cloudtest.Cloud) (plain, dialog api.Snapshot) {
 			t.Fatal(err)
 		}
 	}
-	_, err := mia.Share(t.Context(), wide.ID)
+	soon := time.Now().Add(50 * time.Hour)
+	_, err := mia.ShareWith(t.Context(), wide.ID, api.SharesRequest{OrgWide: true, ExpiresAt: &soon}, false)
+	must(err)
+	_, err = mia.ShareGroup(t.Context(), original.ID, "dba")
 	must(err)
 	_, err = alice.ShareGroup(t.Context(), dialog.ID, "eng")
 	must(err)

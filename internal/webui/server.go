@@ -66,6 +66,7 @@ type Server struct {
 	jobs      *jobs
 	revisions *revisions
 	rules     ruleReviews
+	trail     trail
 	signin    *signin // nil if there is nothing to sign in to
 }
 

@@ -3,6 +3,7 @@ package webui
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -31,17 +32,68 @@ type sharingPage struct {
 	Limit  string // maximum lifetime of a share with another organization, in words
 	// Refusal is why the policy forbids sharing org-wide and with other organizations; empty if it
 	// allows that.
-	Refusal string
-	Change  change
-	Access  *api.Access    // people and keys that can see it; nil unless the caller is allowed to list them
-	Asked   string         // e-mail of a user whose access was queried
-	Typed   string         // slug of an organization, if the share with it failed
-	Problem *problem       // why that share failed
-	Adds    *api.Newcomers // users whom an org-wide share would add; nil if not queried
+	Refusal  string
+	Change   change
+	Audience *look.Audience     // people and keys that can see it; nil unless the caller may list them
+	Verdict  *api.AccessVerdict // about the user who was asked about; nil for none
+	Asked    string             // e-mail of a user whose access was queried
+	Members  []api.Member       // of the organization; nil unless the caller may list who can see it
+	Known    []string           // organizations that were shared with before
+	Link     string             // address of the snapshot's page on the service
+	Typed    string             // slug of an organization, if the share with it failed
+	Problem  *problem           // why that share failed
+	Adds     *api.Newcomers     // users whom an org-wide share would add; nil if not queried
 }
 
 // Ends returns how long a new share with groups or the whole organization can last.
 func (p sharingPage) Ends() []look.Choice { return look.Ends() }
+
+// EndsInPlace returns how long a share can last from now on when its end is changed.
+func (p sharingPage) EndsInPlace(outside bool) []look.Choice {
+	if outside {
+		return slices.DeleteFunc(slices.Clone(p.Expiry), func(c look.Choice) bool { return c.Value == "date" })
+	}
+	return look.Ends()
+}
+
+// Suggested returns the members who are suggested for a question about one of them.
+func (p sharingPage) Suggested() []api.Member {
+	return p.Members[:min(len(p.Members), membersSuggested)]
+}
+
+// membersSuggested is the maximum number of suggested members. Any can be typed.
+const membersSuggested = 200
+
+// endForm is the data of the part "end": the end of a share, which can be changed in place.
+type endForm struct {
+	Page    sharingPage
+	ID      string // of the form's fields
+	Action  string
+	Name    string // of the field that names the recipient
+	Value   string
+	With    string // whom the share is with
+	Expires *time.Time
+	Choices []look.Choice
+	Group   groupChoice // only for a group
+}
+
+// WideEnd returns the form for the end of the org-wide share.
+func (p sharingPage) WideEnd() endForm {
+	return endForm{Page: p, ID: "wide", Action: p.Row.Action("share"), Name: "shared", Value: "true",
+		With: everyoneIn(p.Row.Cloud.Organization), Expires: p.Row.Cloud.ExpiresAt, Choices: p.EndsInPlace(false)}
+}
+
+// GroupEnd returns the form for the end of a share with a group.
+func (p sharingPage) GroupEnd(c groupChoice) endForm {
+	return endForm{Page: p, ID: "g-" + c.GroupID, Action: p.Row.Action("groups"), Name: "grant", Value: c.GroupID,
+		With: c.Name, Expires: c.Expires, Choices: p.EndsInPlace(false), Group: c}
+}
+
+// OrgEnd returns the form for the end of a share with an organization.
+func (p sharingPage) OrgEnd(o api.OrgShare) endForm {
+	return endForm{Page: p, ID: "o-" + o.OrgSlug, Action: p.Row.Action("organizations"), Name: "slug", Value: o.OrgSlug,
+		With: o.OrgSlug, Expires: o.ExpiresAt, Choices: p.EndsInPlace(true)}
+}
 
 type groupChoice struct {
 	api.Group
@@ -68,6 +120,7 @@ type change struct {
 	Action  string // of the form that undoes the change
 	Fields  []confirmField
 	Dialog  bool // the change was made in the Sharing dialog
+	Refresh bool // the list has changed
 }
 
 // confirmShare asks for confirmation before an original snapshot is shared org-wide.
@@ -207,6 +260,13 @@ func (s *Server) sharingChanged(w http.ResponseWriter, r *http.Request, made cha
 	if err != nil {
 		return err
 	}
+	if back(r) == one.Page() {
+		page, err := s.snapshotOf(r.Context(), url.Values{}, one)
+		if err != nil {
+			return err
+		}
+		return s.views.Part(w, http.StatusOK, "snapshot.html", "changed", changedSnapshot{page, made})
+	}
 	one.Back = back(r)
 	return s.views.Part(w, http.StatusOK, "snapshots.html", "one-row", rowPage{Row: one, Change: made})
 }
@@ -344,11 +404,40 @@ func (s *Server) sharingOf(ctx context.Context, r *http.Request, id string) (sha
 			page.Orgs, err = s.cloud.client().OrgShares(ctx, id)
 			return err
 		})
+		g.Go(func() (err error) {
+			page.Known, err = s.cloud.sharedWith(ctx)
+			return err
+		})
 	}
 	s.loadAccess(ctx, g, &page)
 	err = g.Wait()
 	page.choose(groups, shares)
+	page.namePeople(shares)
+	page.Link = s.cloud.base() + "/snapshots/" + url.PathEscape(id)
 	return page, err
+}
+
+// namePeople names the people behind each grant.
+func (p *sharingPage) namePeople(shares []api.GroupShare) {
+	if p.Audience == nil {
+		return
+	}
+	names := map[string]string{}
+	for _, share := range shares {
+		names[share.GroupID] = share.Name
+	}
+	for i := range p.Audience.Ways {
+		w := &p.Audience.Ways[i]
+		var people []string
+		for _, m := range p.Members {
+			in := w.Kind == "org_wide" || w.Kind == "admins" && m.Role.IsAdmin() ||
+				w.Kind == "group" && slices.Contains(m.Groups, names[w.GroupID])
+			if in {
+				people = append(people, m.Email)
+			}
+		}
+		w.Name(people)
+	}
 }
 
 // loadAccess requests who can see the snapshot, and whom an org-wide share would add.
@@ -358,8 +447,13 @@ func (s *Server) loadAccess(ctx context.Context, g *errgroup.Group, page *sharin
 		g.Go(func() error {
 			access, err := s.cloud.client().Access(ctx, id, page.Asked)
 			if err == nil {
-				page.Access = &access
+				org := page.Row.Cloud.Organization
+				page.Audience, page.Verdict = look.AudienceOf(access, org, org), access.User
 			}
+			return err
+		})
+		g.Go(func() (err error) {
+			page.Members, err = s.cloud.members(ctx)
 			return err
 		})
 	}

@@ -43,7 +43,7 @@ type filterLink struct {
 	Count string
 }
 
-// Cleared returns the URL without search, target and type.
+// Cleared returns the URL without search, target, type and other filters.
 func (p snapshotsPage) Cleared() string { return query{Show: p.Query.Show, Sort: p.Query.Sort}.URL() }
 
 // First returns the URL of the first page.
@@ -52,8 +52,24 @@ func (p snapshotsPage) First() string { return p.Query.first(p.Query.Show).URL()
 // Sorts are the choices of the order.
 func (p snapshotsPage) Sorts() []sortChoice { return sortChoices() }
 
-// SortLimit returns the maximum number of sorted snapshots.
-func (p snapshotsPage) SortLimit() int { return sortLimit }
+// Onlys are the choices of whose snapshots are listed.
+func (p snapshotsPage) Onlys() []onlyChoice { return onlyChoices() }
+
+// Filtered reports whether a filter below the search is in use.
+func (p snapshotsPage) Filtered() bool { return !p.Query.narrow.empty() }
+
+// CollectLimit returns the maximum number of sorted and filtered snapshots.
+func (p snapshotsPage) CollectLimit() int { return collectLimit }
+
+// Range describes which rows of the list the page has.
+func (p snapshotsPage) Range() string {
+	all := map[show]tally{showAll: p.Counts.All, showLocal: p.Counts.Local, showCloud: p.Counts.Cloud,
+		showShared: p.Counts.Shared}[p.Query.Show]
+	if len(p.Rows) == 0 || !p.Placed {
+		return ""
+	}
+	return rangeText(p.Before, len(p.Rows), all)
+}
 
 // Heading returns a column heading that sorts by the column.
 func (p snapshotsPage) Heading(text string, orders ...order) sortHeading {
@@ -61,7 +77,7 @@ func (p snapshotsPage) Heading(text string, orders ...order) sortHeading {
 	for i, o := range orders {
 		if p.Query.Sort == o && (o != newestFirst || i == 0) {
 			h.Now = "descending"
-			if o == oldestFirst || o == byName {
+			if o == oldestFirst || o == byName || o == byTarget {
 				h.Now = "ascending"
 			}
 			h.URL = p.Query.sorted(orders[(i+1)%len(orders)]).URL()
@@ -75,6 +91,9 @@ type sortHeading struct{ Text, URL, Now string }
 
 // Later reports whether this is not the first page.
 func (p snapshotsPage) Later() bool { return !p.Query.isFirst() }
+
+// PreviousIsFirst reports whether the page before this one is the first.
+func (p snapshotsPage) PreviousIsFirst() bool { return p.Previous != nil && p.Previous.isFirst() }
 
 // Narrowed reports whether search, target or type restrict the list.
 func (p snapshotsPage) Narrowed() bool { return p.Query.narrowed() }

@@ -166,6 +166,10 @@ func TestPaging(t *testing.T) {
 		if got := countOf(a.Body, "All"); got != strconv.Itoa(pageSize+7) {
 			t.Errorf("page %d counts %q", pages, got)
 		}
+		u.must(a, http.StatusOK, []string{">1 to 50 of 57<", ">51 to 57 of 57<"}[min(pages, 1)])
+		if strings.Contains(a.Body, "page-previous") != (pages > 0) {
+			t.Errorf("page %d: is there a way back?", pages)
+		}
 		for id := range want {
 			if strings.Contains(a.Body, `<tr id="`+id+`"`) {
 				delete(want, id)
@@ -239,20 +243,22 @@ func TestSorting(t *testing.T) {
 	order := func(query string) string {
 		body := u.get("/snapshots" + query).Body
 		var names []string
-		for _, piece := range strings.Split(body, `<span class="name">`)[1:] {
-			names = append(names, piece[:2])
+		for _, piece := range strings.Split(body, `<a class="name"`)[1:] {
+			_, name, _ := strings.Cut(piece, ">")
+			names = append(names, name[:2])
 		}
 		return strings.Join(names, " ")
 	}
 	for query, want := range map[string]string{
-		"": "Aa cc bb", "?sort=oldest": "bb cc Aa", "?sort=name": "Aa bb cc", "?sort=size": "cc Aa bb",
+		"": "Aa cc bb", "?sort=oldest": "bb cc Aa", "?sort=name": "Aa bb cc", "?sort=target": "Aa bb cc",
+		"?sort=size":     "cc Aa bb",
 		"?sort=nonsense": "Aa cc bb",
 	} {
 		if got := order(query); got != want {
 			t.Errorf("%q: %s, want %s", query, got, want)
 		}
 	}
-	for _, query := range []string{"", "?sort=oldest", "?sort=name", "?sort=size"} {
+	for _, query := range []string{"", "?sort=oldest", "?sort=name", "?sort=target", "?sort=size"} {
 		if n := strings.Count(u.get("/snapshots"+query).Body, "aria-sort="); n != 1 {
 			t.Errorf("%q: %d columns say that they are sorted by", query, n)
 		}
@@ -262,5 +268,5 @@ func TestSorting(t *testing.T) {
 	}
 	one := u.get("/snapshots?sort=oldest")
 	u.must(one, http.StatusOK, small.Name, large.Name, first.Name, "cursor=50")
-	u.must(u.get("/snapshots?sort=oldest&cursor=50"), http.StatusOK, "zz49", "page-first")
+	u.must(u.get("/snapshots?sort=oldest&cursor=50"), http.StatusOK, "zz49", "page-previous", "51 to 53 of 53")
 }

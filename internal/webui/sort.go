@@ -1,6 +1,7 @@
 package webui
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -19,12 +20,14 @@ type order string
 const (
 	newestFirst order = ""
 	oldestFirst order = "oldest"
+	byTarget    order = "target" // the newest sanitized snapshot of each first
 	byName      order = "name"
 	bySize      order = "size"
 )
 
-// sortLimit is the maximum number of cloud snapshots that are fetched for sorting.
-const sortLimit = 1000
+// collectLimit is the maximum number of cloud snapshots that are fetched for sorting, filtering and
+// counting.
+const collectLimit = 1000
 
 // sortChoice is an entry of the choice of orders.
 type sortChoice struct {
@@ -41,6 +44,8 @@ func sortRows(rows []row, o order) {
 	switch o {
 	case oldestFirst:
 		slices.Reverse(rows)
+	case byTarget:
+		groupRows(rows)
 	case byName:
 		fold := cases.Fold()
 		slices.SortStableFunc(rows,
@@ -58,11 +63,36 @@ func sortRows(rows []row, o order) {
 	}
 }
 
-// everything fetches the matching cloud snapshots, up to sortLimit.
+// groupRows puts rows that are newest first in the order of their targets. In each group the newest
+// sanitized snapshot comes first.
+func groupRows(rows []row) {
+	fold := cases.Fold()
+	slices.SortStableFunc(rows, func(a, b row) int {
+		return cmp.Or(strings.Compare(fold.String(a.Target()), fold.String(b.Target())),
+			strings.Compare(a.Target(), b.Target()))
+	})
+	for start := 0; start < len(rows); {
+		end, best := start, -1
+		for ; end < len(rows) && rows[end].Target() == rows[start].Target(); end++ {
+			if best < 0 && rows[end].Sanitized() {
+				best = end
+			}
+		}
+		if best > start {
+			first := rows[best]
+			copy(rows[start+1:best+1], rows[start:best])
+			rows[start] = first
+		}
+		start = end
+	}
+}
+
+// everything fetches the snapshots that the service finds for the query, up to collectLimit.
 func (s *Server) everything(ctx context.Context, q query) (page api.SnapshotPage, err error) {
 	o := q.options()
 	o.Cursor, o.Limit = "", api.MaxLimit
-	for len(page.Items) < sortLimit {
+	o.Since, o.Until = q.days(s.o.Now().Location())
+	for len(page.Items) < collectLimit {
 		more, err := s.cloud.client().Snapshots(ctx, o)
 		if err != nil {
 			return page, err
@@ -89,13 +119,32 @@ func (s *Server) sortedPage(ctx context.Context, out *listing, here []local.Snap
 		s.mergedPage(ctx, &all, here, copies, page)
 	}
 	sortRows(all.Rows, q.Sort)
+	if q.Sort == byTarget {
+		for i := range all.Rows {
+			all.Rows[i].First = i == 0 || all.Rows[i].Target() != all.Rows[i-1].Target()
+		}
+	}
 	from, _ := strconv.Atoi(q.Cursor)
 	from = max(0, min(from, len(all.Rows)))
 	to := min(from+pageSize, len(all.Rows))
 	out.Rows, out.SortedOnly = all.Rows[from:to], page.NextCursor != ""
+	if from > 0 {
+		s.trail.add(q, step{q.at(from - pageSize), from})
+	}
+	if len(out.Rows) > 0 && q.Sort == byTarget {
+		out.Rows[0].First = true
+	}
 	if to < len(all.Rows) {
-		next := q
-		next.Cursor = strconv.Itoa(to)
+		next := q.at(to)
 		out.Next = &next
 	}
+}
+
+// at returns the query for the page of a collected list that follows this many rows.
+func (q query) at(rows int) query {
+	q.Cursor = ""
+	if rows > 0 {
+		q.Cursor = strconv.Itoa(rows)
+	}
+	return q
 }

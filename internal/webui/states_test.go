@@ -14,6 +14,7 @@ import (
 	"snap/internal/local"
 	"snap/internal/login"
 	"snap/internal/look"
+	"snap/internal/nightly"
 )
 
 // Every page renders in every state it can be in, also those that no other
@@ -84,11 +85,12 @@ func states(page look.Page) []state {
 		Orgs: []api.OrgShare{{OrgSlug: "globex", Name: "Globex", ExpiresAt: &later}, {OrgSlug: "x", Name: "x"},
 			{OrgSlug: "y", DeclinedAt: &now}},
 		Adds: &api.Newcomers{Count: 1}, Asked: "a@b",
-		Access: &api.Access{Ways: []api.AccessWay{{Kind: "owner", Owner: "mia"}, {Kind: "admins", People: 2},
+		Audience: look.AudienceOf(api.Access{Ways: []api.AccessWay{{Kind: "owner", Owner: "mia"},
+			{Kind: "admins", People: 2},
 			{Kind: "org_wide"}, {Kind: "group", GroupID: "g"},
 			{Kind: "organization", Organization: "globex", ExpiresAt: &later}, {Kind: "new", Through: "something new"}},
-			Keys: []api.AccessKey{{Kind: snap.PipelineKey, Name: "nightly"}},
-			User: &api.AccessVerdict{Email: "a@b", Why: "not a member"}},
+			Keys: []api.AccessKey{{Kind: snap.PipelineKey, Name: "nightly"}}}, "acme", "acme"),
+		Verdict: &api.AccessVerdict{Email: "a@b", Why: "not a member"},
 	}
 	recipient := sharingPage{Page: page, Row: row{Cloud: &received, Me: api.Me{Organization: "globex"}}}
 	viewer := sharingPage{Page: page, Row: row{Cloud: &cloud, Me: admin},
@@ -144,6 +146,27 @@ func states(page look.Page) []state {
 		{"clones.html", nil, clonesPage{Page: page, Targets: []string{"shop"}, Clones: cloneStates(now)},
 			[]string{"<option>shop", `href="/clones/feature%2Fx/drop"`, "2 connections", "making", "warm",
 				"no answer", "branched from pr-1"}},
+		{"find.html", []string{"dialog"}, findPage{Page: page, Q: "x", Rows: rows, Problem: bad,
+			Targets: []finding{{Text: "shop", Icon: "target", URL: "/x"}},
+			Actions: []finding{{Text: "Build it", Icon: "camera", URL: "/b", Post: true}}},
+			[]string{`action="/b"`, `href="/cloud/snap_1"`, "Arrow keys"}},
+		{"find.html", nil, findPage{Page: page, Q: "<x>"}, []string{"Nothing matches “&lt;x&gt;”"}},
+		{"home.html", []string{"home"}, homePage{Page: page}, []string{"Nothing here yet", "snapcli login"}},
+		{"home.html", nil, homePage{Page: page, Cloud: true, Partial: true, More: 2, Ending: []row{rows[3]},
+			Exposed: []row{rows[2], rows[4]}, Targets: homeStates(rows, now)},
+			[]string{"ends in 2 days", "Originals that are shared", "2 groups, 1 organization", "2 more targets",
+				"Load proven", "failed", "Size of shop over time", "about 12.5 % of the data, since shop-0"}},
+		{"snapshot.html", []string{"snapshot"}, snapshotPage{Page: page, Gone: true}, []string{"no longer here"}},
+		{"snapshot.html", []string{"changed"}, changedSnapshot{snapshotPage: snapshotPage{Page: page, Row: rows[4],
+			Link: "https://c/snapshots/snap_1", Pulls: []api.PullCount{{Email: "max@acme.test", Times: 2, LastAt: now}},
+			Mine:     look.Ways([]api.AccessWay{{Kind: "group", GroupID: "eng"}}, "acme"),
+			Audience: look.AudienceOf(api.Access{People: 3}, "acme", "Acme"), Problem: bad,
+			Sizes: look.Sizes([]api.Snapshot{cloud, cloud}), Card: look.Card{SnapshotCard: api.SnapshotCard{
+				Snapshot: cloud}}}},
+			[]string{"through the group eng", "3 people of Acme", "2 times", "https://c/snapshots/snap_1",
+				"snapcli pull shop --cloud --snapshot-id snap_1", "On this machine", "Size over time"}},
+		{"snapshot.html", nil, snapshotPage{Page: page, Row: rows[1], Card: look.Card{Sealed: true}},
+			[]string{"no key on this machine opens it", "encrypted to 2 recipients"}},
 		{"clone.html", nil, clonePage{Page: page, Question: "Q?", Detail: "D", Button: "B", Action: "/a"},
 			[]string{"Q?"}},
 		{"target.html", nil, targetPage{Page: page, NameProblem: bad,
@@ -167,6 +190,17 @@ func states(page look.Page) []state {
 		{"error.html", []string{"toast"}, errorPage{page, *problemOf(errors.New("internal"))},
 			[]string{"Something went wrong"}},
 	}, accountStates(page, admin, bad, later)...)
+}
+
+// homeStates are targets in every state.
+func homeStates(rows []row, now time.Time) []homeTarget {
+	proven := local.Snapshot{Name: "shop-2", Target: "shop", Type: snap.TypeSanitized, Created: now, Proven: true,
+		From: local.Provenance{Origin: local.Mine}, New: &local.New{Since: "shop-0", Share: 0.125}}
+	shop := homeTarget{targetView: targetView{Target: local.Target{Name: "shop", Source: "s", Production: true}},
+		Known: true, Night: &nightly.Run{State: nightly.Failed, Problem: "it broke", Began: now},
+		rows: append([]row{{Local: &proven}}, rows[2], rows[4])}
+	shop.fill()
+	return []homeTarget{shop, {targetView: targetView{Target: local.Target{Name: "x"}}}}
 }
 
 // rulesStates is a review with columns in every state on its second page.

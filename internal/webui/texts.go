@@ -1,6 +1,7 @@
 package webui
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -20,6 +21,7 @@ import (
 // Titles of pages, as in the navigation and the browser's tab.
 const (
 	titleSnapshots = "Snapshots"
+	titleSnapshot  = "Snapshot"
 	titleTargets   = "Targets"
 	titleClones    = "Clones"
 	titleJobs      = "Jobs"
@@ -32,6 +34,8 @@ const (
 	titleDecline   = "Decline"
 	titleNewTarget = "Add a target"
 	titleRules     = "Review rules"
+	titleFind      = "Find"
+	titleHome      = "Home"
 	titleProblem   = "Problem"
 	titleGate      = "No access from this browser"
 )
@@ -152,8 +156,26 @@ const (
 )
 
 func sortChoices() []sortChoice {
-	return []sortChoice{{newestFirst, "Newest first"}, {oldestFirst, "Oldest first"}, {byName, "By name"},
-		{bySize, "Largest first"}}
+	return []sortChoice{{newestFirst, "Newest first"}, {oldestFirst, "Oldest first"}, {byTarget, "By target"},
+		{byName, "By name"}, {bySize, "Largest first"}}
+}
+
+func onlyChoices() []onlyChoice {
+	return []onlyChoice{{onlyAny, "Everybody's"}, {onlyMine, "Mine"}, {onlyReceived, "From other organizations"},
+		{onlyEnding, "Shared until soon (3 days)"}}
+}
+
+// rangeText describes the rows of a page, such as "51 to 100 of 294". before is the number of rows on
+// earlier pages.
+func rangeText(before, rows int, all tally) string {
+	if before == 0 && all.Known && !all.More && all.N <= rows {
+		return look.Plural(rows, "snapshot", "snapshots")
+	}
+	text := fmt.Sprintf("%d to %d", before+1, before+rows)
+	if all.Known {
+		text += " of " + all.String()
+	}
+	return text
 }
 
 // Questions before a deletion, and the messages afterwards.
@@ -199,6 +221,94 @@ func declineDetails(recipient, owner string) string {
 	return "Nobody in " + recipient + " can see it until " + owner + " shares it again. Local copies stay."
 }
 
+// Find: the actions that it offers, besides jobs.
+
+const (
+	textMine   = "Show my snapshots"
+	textEnding = "Show shares that end soon"
+)
+
+func goTo(page string) string { return "Go to " + page }
+
+// Actions on several snapshots.
+
+func bulkText(do string, n int) string {
+	made := look.Plural(n, "snapshot", "snapshots")
+	switch do {
+	case "share":
+		return "Shared " + made + " with everyone in the organization."
+	case "unshare":
+		return "Made " + made + " private. Shares with groups and other organizations stay."
+	case "delete":
+		return "Deleted " + made + " from the cloud."
+	}
+	return "Deleted " + made + " from this machine."
+}
+
+func bulkButton(do string) string {
+	return map[string]string{"share": buttonShare, "delete": buttonDeleteCloud, "delete-local": buttonDeleteLocal}[do]
+}
+
+func bulkIcon(do string) string {
+	if do == "share" {
+		return "people"
+	}
+	return "trash"
+}
+
+func bulkQuestion(do string, n int) string {
+	these := look.Plural(n, "snapshot", "snapshots")
+	switch do {
+	case "share":
+		return "Share " + these + " with everyone in the organization?"
+	case "delete":
+		return "Delete " + these + " from the cloud?"
+	}
+	return "Delete " + these + " from this machine?"
+}
+
+func bulkDetails(do string) string {
+	switch do {
+	case "share":
+		return "They are not sanitized. Everyone could see and pull the original, unmasked data."
+	case "delete":
+		return deleteCloudDetails(false) + " Local copies stay."
+	}
+	return "Copies in the cloud stay. Those that are nowhere else are lost."
+}
+
+// bulkRefused says how many snapshots an action failed for, and why it failed for the first.
+func bulkRefused(do string, done int, refused []error) *snap.Error {
+	var first *snap.Error
+	detail := refused[0].Error()
+	code := snap.CodeInternal
+	if errors.As(refused[0], &first) {
+		detail, code = first.Detail, first.Code
+	}
+	text := look.Plural(len(refused), "snapshot was", "snapshots were") + " left unchanged: " + detail
+	if done > 0 {
+		text = strings.TrimSuffix(bulkText(do, done), ".") + "; " + text
+	}
+	return &snap.Error{Code: code, Detail: text}
+}
+
+func errAsksFirst() error {
+	return snap.Invalid("it is not sanitized, and your organization asks you to confirm that share by itself", "")
+}
+
+func errNoSuchAction() error { return snap.Invalid("there is no such action", "reload the page") }
+
+func errTooManyPicks() error {
+	return snap.Invalid(fmt.Sprintf("at most %d snapshots can be chosen at once", picksLimit), "choose fewer")
+}
+
+func errNothingPicked(local bool) error {
+	if local {
+		return snap.Invalid("none of the chosen snapshots is on this machine", "choose one that is")
+	}
+	return snap.Invalid("none of the chosen snapshots is in the cloud", "choose one that is")
+}
+
 // Sharing: the message after a change, the question about original data, and the dialog.
 
 func everyoneIn(organization string) string { return "everyone in " + organization }
@@ -222,6 +332,22 @@ func encryptedTo(recipients int) string {
 		return "encrypted to 1 recipient"
 	}
 	return fmt.Sprintf("encrypted to %d recipients", recipients)
+}
+
+// whenMade is the heading of the times in a plot of local and cloud snapshots.
+const whenMade = "Built or pushed"
+
+func sizesOf(target string) string { return "Size of " + target + " over time" }
+
+// whenBuilt is the heading of the times in a plot of local snapshots.
+const whenBuilt = "Built"
+
+// changedText describes how much of a local snapshot is new.
+func changedText(n local.New) string {
+	if n.Same {
+		return "nothing since " + n.Since
+	}
+	return fmt.Sprintf("about %.1f %% of the data, since %s", 100*n.Share, n.Since)
 }
 
 // subsetOf returns the label of a subset, or "".

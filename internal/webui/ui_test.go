@@ -38,7 +38,7 @@ func openUI(t testing.TB, client *api.Client, config string) *ui {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK || res.Request.URL.Path != "/snapshots" {
+	if res.StatusCode != http.StatusOK || res.Request.URL.Path != "/" {
 		t.Fatalf("the start link led to %s with status %d", res.Request.URL, res.StatusCode)
 	}
 	return u

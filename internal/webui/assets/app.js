@@ -1,10 +1,13 @@
 // The script of the local web UI. Every page works without it.
 
-import { enhance } from "./forms.js";
+import { enhance, pickAll } from "./forms.js";
+import { toast } from "./fragments.js";
 import { live } from "./live.js";
+import "./keys.js";
 
 enhance();
 live();
+equip(document);
 
 const dialog = document.getElementById("dialog");
 
@@ -24,23 +27,38 @@ dialog?.addEventListener("close", () => {
   document.body.append(toasts);
 });
 
-document.addEventListener("keydown", (event) => {
-  const menu = event.target.closest?.("details.menu[open]");
-  if (event.key === "Escape" && menu) {
-    menu.open = false;
-    menu.querySelector("summary").focus();
-  }
-  if (event.key === "/" && !event.target.closest("input, select, textarea, dialog") && !event.ctrlKey && !event.metaKey) {
-    const search = document.getElementById("q");
-    if (search) {
-      event.preventDefault();
-      search.focus();
-    }
-  }
-});
-
 // A database's name must be typed before the button works.
 document.addEventListener("input", (event) => {
   const must = event.target.dataset.must;
   if (must !== undefined) event.target.setCustomValidity(event.target.value.trim() === must ? "" : `Type ${must} to continue.`);
+});
+
+// equip adds what only works with script: buttons that copy commands, and the box that selects all rows.
+function equip(root) {
+  for (const box of root.querySelectorAll(".command:not(:has(button))")) {
+    const button = Object.assign(document.createElement("button"), { className: "small quiet", textContent: "Copy", type: "button" });
+    button.setAttribute("aria-label", "Copy " + box.querySelector("code").textContent);
+    box.append(button);
+  }
+  for (const box of root.querySelectorAll("#pick-all")) box.hidden = false;
+}
+
+document.addEventListener("placed", (event) => equip(event.detail));
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest(".command button, [data-copy]");
+  if (!button) return;
+  event.preventDefault();
+  const code = button.parentElement.querySelector("code");
+  try {
+    await navigator.clipboard.writeText(button.href ?? code.textContent);
+    toast("Copied.", true);
+  } catch {
+    if (code) getSelection().selectAllChildren(code);
+    toast("The browser does not let this page copy. " + (code ? "It is selected: press Ctrl-C." : button.href));
+  }
+});
+
+document.addEventListener("change", (event) => {
+  if (event.target.id === "pick-all") pickAll(event.target.checked);
 });

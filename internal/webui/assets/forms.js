@@ -1,10 +1,12 @@
 // Sends forms and follows links without loading a new page, where they say so.
 //   data-fragment  send it this way
 //   data-live      send the form while one types
+//   data-first     follow this link of the answer when the form was sent with Enter
 //   data-toggle    show the other state at once, and take it back on failure
 //   data-switch    the same, for switches
 //   data-removes   remove the element of this id once done
 //   data-closes    close the dialog once done
+//   data-unpicks   unselect the selected rows once done
 //   data-dialog    open what the link leads to as a dialog
 
 import { request } from "./fragments.js";
@@ -14,12 +16,13 @@ export function enhance() {
   document.addEventListener("click", onClick);
   document.addEventListener("input", onInput);
   document.addEventListener("change", onChange);
-  document.addEventListener("placed", (e) => dates(e.detail));
+  document.addEventListener("placed", (e) => {
+    if (e.detail.id === "dialog-body" && e.detail.querySelector("#confirm")) show(document.activeElement?.id);
+  });
   window.addEventListener("popstate", () => {
     list(location.href);
     syncSearch(location.href);
   });
-  dates(document);
 }
 
 async function onSubmit(event) {
@@ -27,12 +30,17 @@ async function onSubmit(event) {
   if (!form.matches("[data-fragment]")) return;
   event.preventDefault();
   const data = new FormData(form, event.submitter);
-  if (form.method === "get") return get(form, data);
+  if (form.method === "get") {
+    clearTimeout(timer);
+    if ((await get(form, data)) && form.dataset.first) document.querySelector(form.dataset.first)?.click();
+    return;
+  }
   const undo = optimistic(form, event.submitter);
   const ok = await request(form.action, { method: "post", body: new URLSearchParams(data) });
   if (!ok) return undo();
   if (form.dataset.removes) remove(form.dataset.removes);
   if ("closes" in form.dataset) document.getElementById("dialog")?.close();
+  if ("unpicks" in form.dataset && !document.getElementById("dialog")?.open) pickAll(false);
   form.closest("details.menu")?.removeAttribute("open");
 }
 
@@ -42,6 +50,11 @@ function remove(id) {
   const focused = element?.contains(document.activeElement);
   element?.remove();
   if (focused) (document.querySelector("dialog[open] h1") ?? document.querySelector("h1"))?.focus();
+}
+
+// pickAll selects all rows of the list, or none.
+export function pickAll(on) {
+  for (const box of document.querySelectorAll(".pick")) box.checked = on;
 }
 
 function get(form, data) {
@@ -83,12 +96,16 @@ function onClick(event) {
   }
 }
 
-// open remembers where the focus goes when the dialog closes: what opened it may
-// have been replaced meanwhile.
 async function open(url) {
-  const dialog = document.getElementById("dialog");
   const opener = document.activeElement?.id;
-  if (!(await latest(url, "open")) || dialog.open) return;
+  if (await latest(url, "open")) show(opener);
+}
+
+// show opens the dialog and remembers where the focus goes when it closes: the element that opened it
+// may be replaced meanwhile.
+function show(opener) {
+  const dialog = document.getElementById("dialog");
+  if (dialog.open) return;
   dialog.showModal();
   dialog.addEventListener("close", () => opener && document.getElementById(opener)?.focus(), { once: true });
 }
@@ -98,7 +115,7 @@ function syncSearch(url) {
   const form = document.querySelector("form.search");
   const query = new URL(url, location.href).searchParams;
   if (!form) return;
-  for (const name of ["q", "target", "type", "sort", "actor", "snapshot", "action"]) if (form.elements[name]) form.elements[name].value = query.get(name) ?? "";
+  for (const name of ["q", "target", "type", "sort", "only", "owner", "from", "to", "actor", "snapshot", "action"]) if (form.elements[name]) form.elements[name].value = query.get(name) ?? "";
   form.querySelector("[name=show]")?.remove();
   if (query.get("show")) {
     const show = Object.assign(document.createElement("input"), { type: "hidden", name: "show", value: query.get("show") });
@@ -109,23 +126,14 @@ function syncSearch(url) {
 let timer;
 function onInput(event) {
   const form = event.target.closest("form[data-live]");
-  if (!form || event.target.tagName === "SELECT") return;
+  if (!form || event.target.tagName === "SELECT" || event.target.type === "date") return;
   clearTimeout(timer);
-  timer = setTimeout(() => form.isConnected && form.requestSubmit(), 180);
+  timer = setTimeout(() => form.isConnected && get(form, new FormData(form)), 180);
 }
 
 function onChange(event) {
   const form = event.target.closest("form[data-live]");
-  if (form && event.target.tagName === "SELECT") form.requestSubmit();
-  dates(document);
-}
-
-// dates shows the date field only when "on a date" is chosen.
-function dates(root) {
-  for (const select of root.querySelectorAll?.("select[data-date]") ?? []) {
-    const field = document.getElementById(select.dataset.date);
-    if (field) field.hidden = select.value !== "date";
-  }
+  if (form && (event.target.tagName === "SELECT" || event.target.type === "date")) form.requestSubmit();
 }
 
 // optimistic shows what a click asks for before the server has done it, and

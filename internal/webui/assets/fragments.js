@@ -99,15 +99,17 @@ function place(fresh) {
     document.getElementById(fresh.dataset.into)?.prepend(fresh);
     document.getElementById("no-jobs")?.remove();
     for (const old of [...document.querySelectorAll("#dock .job.done, #dock .job.canceled")].slice(1)) old.remove();
+  } else if (fresh.tagName === "TR") {
+    document.dispatchEvent(new CustomEvent("listing")); // the page shows the snapshot in another form
   }
   document.dispatchEvent(new CustomEvent("placed", { detail: fresh }));
 }
 
 // toast shows a short message of our own.
-export function toast(text) {
+export function toast(text, good) {
   const box = document.createElement("div");
-  box.className = "toast bad";
-  box.setAttribute("role", "alert");
+  box.className = good ? "toast" : "toast bad";
+  if (!good) box.setAttribute("role", "alert");
   box.textContent = text;
   showToast(box);
 }

@@ -1,4 +1,4 @@
-// Keeps the page current: jobs while they run, and the listing when
+// Keeps the page current: jobs while they run, and the list or snapshot when
 // something changed here, or from time to time while somebody looks at it.
 
 import { apply, request } from "./fragments.js";
@@ -25,11 +25,11 @@ function refresh() {
   soon = setTimeout(look, 50);
 }
 
-// look asks for the listing again, unless nobody sees it or that would disturb.
+// look asks for the list or the page of a snapshot again, unless nobody sees it or that would disturb.
 function look() {
-  const listing = document.getElementById("listing");
-  if (document.hidden || !listing || listing.querySelector("details[open], .waiting")) return;
-  const asked = listing.dataset.url;
-  const stale = () => document.getElementById("listing")?.dataset.url !== asked || document.querySelector("#listing details[open], #listing .waiting");
-  request(asked, { stale });
+  const find = () => document.querySelector("#listing, #snapshot");
+  const busy = () => find()?.querySelector("details[open], .waiting, .pick:checked");
+  const asked = find()?.dataset.url;
+  if (document.hidden || !asked || busy()) return;
+  request(asked, { stale: () => find()?.dataset.url !== asked || busy() });
 }

@@ -1,0 +1,211 @@
+package webui
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"snap"
+	"snap/api"
+)
+
+// pick is one snapshot that a form acts on: its ID in the cloud, its name on this machine, or both.
+// Until is when a share that is made again ends.
+type pick struct{ ID, Name, Until string }
+
+// bulk is an action on several snapshots.
+type bulk struct {
+	local   bool // it is on copies on this machine
+	confirm bool // it asks first
+	undo    string
+	do      func(s *Server, ctx context.Context, p *pick, confirmed bool) (changed bool, err error)
+}
+
+// picksLimit is the maximum number of snapshots in one form.
+const picksLimit = 500
+
+// bulks returns the actions by the value that their button sends.
+func bulks() map[string]bulk {
+	return map[string]bulk{
+		"share":        {undo: "unshare", do: (*Server).shareOne},
+		"unshare":      {undo: "share", do: (*Server).unshareOne},
+		"delete":       {confirm: true, do: (*Server).deleteOne},
+		"delete-local": {local: true, confirm: true, do: (*Server).deleteOneLocal},
+	}
+}
+
+func (s *Server) shareOne(ctx context.Context, p *pick, confirmed bool) (bool, error) {
+	before, err := s.cloud.client().Snapshot(ctx, p.ID)
+	if err != nil || before.Shared {
+		return false, err // a share keeps its end
+	}
+	with := api.SharesRequest{OrgWide: true}
+	if end, err := time.Parse(time.RFC3339Nano, p.Until); err == nil {
+		with.ExpiresAt = &end
+	}
+	made, err := s.cloud.client().ShareWith(ctx, p.ID, with, confirmed)
+	return len(made.Changes) > 0 && made.Changes[0].Changed, err
+}
+
+// unshareOne notes the end of the share that it ends, so that Undo restores it exactly.
+func (s *Server) unshareOne(ctx context.Context, p *pick, _ bool) (bool, error) {
+	before, err := s.cloud.client().Snapshot(ctx, p.ID)
+	if err != nil || !before.Shared {
+		return false, err
+	}
+	if before.ExpiresAt != nil {
+		p.Until = before.ExpiresAt.UTC().Format(time.RFC3339Nano)
+	}
+	return true, s.cloud.client().Unshare(ctx, p.ID)
+}
+
+func (s *Server) deleteOne(ctx context.Context, p *pick, _ bool) (bool, error) {
+	return true, s.cloud.client().Delete(ctx, p.ID)
+}
+
+func (s *Server) deleteOneLocal(_ context.Context, p *pick, _ bool) (bool, error) {
+	return true, s.o.Agent.DeleteSnapshot(p.Name)
+}
+
+// onSeveral carries out an action on the chosen snapshots. A refusal of one does not stop the others.
+func (s *Server) onSeveral(w http.ResponseWriter, r *http.Request) error {
+	do := r.PostFormValue("do")
+	act, ok := bulks()[do]
+	if !ok {
+		return errNoSuchAction()
+	}
+	picks, err := picksOf(r.PostForm["pick"], act.local)
+	if err != nil {
+		return err
+	}
+	if !act.local {
+		if err := s.needCloud(); err != nil {
+			return err
+		}
+	}
+	confirmed := r.PostFormValue("confirmed") == "true"
+	if act.confirm && !confirmed {
+		return s.askBulk(w, r, do, picks, bulkQuestion(do, len(picks)), bulkDetails(do))
+	}
+	result := s.each(r.Context(), act, picks, confirmed)
+	s.cloud.changed()
+	if len(result.asked) == len(picks) {
+		return s.askBulk(w, r, do, picks, bulkQuestion(do, len(picks)), bulkDetails(do))
+	}
+	for range result.asked {
+		result.refused = append(result.refused, errAsksFirst())
+	}
+	return s.tellSeveral(w, r, do, result)
+}
+
+// severally is the result of an action on several snapshots.
+type severally struct {
+	changed []pick
+	asked   []pick // the organization's policy wants a confirmation for them
+	refused []error
+}
+
+// tellSeveral responds to an action on several snapshots, with a form that undoes it if that is
+// possible.
+func (s *Server) tellSeveral(w http.ResponseWriter, r *http.Request, do string, result severally) error {
+	n := len(result.changed)
+	if !fragment(r) {
+		if len(result.refused) > 0 {
+			return bulkRefused(do, n, result.refused)
+		}
+		http.Redirect(w, r, back(r), http.StatusSeeOther)
+		return nil
+	}
+	made := change{Text: bulkText(do, n), Action: "/bulk", Refresh: true}
+	if len(result.refused) > 0 {
+		made.Warning = bulkRefused(do, 0, result.refused).Error()
+	}
+	if undo := bulks()[do].undo; undo != "" && n > 0 {
+		made.Fields = []confirmField{{"do", undo}, {"confirmed", "true"}, {"back", back(r)}}
+		for _, p := range result.changed {
+			made.Fields = append(made.Fields, confirmField{"pick", p.encode()})
+		}
+	}
+	return s.views.Part(w, http.StatusOK, "snapshots.html", "change", made)
+}
+
+// each acts on all snapshots, some at a time.
+func (s *Server) each(ctx context.Context, act bulk, picks []pick, confirmed bool) (all severally) {
+	type outcome struct {
+		changed bool
+		err     error
+	}
+	results := make([]outcome, len(picks))
+	var g errgroup.Group
+	g.SetLimit(8)
+	for i := range picks {
+		g.Go(func() error {
+			results[i].changed, results[i].err = act.do(s, ctx, &picks[i], confirmed)
+			return nil
+		})
+	}
+	_ = g.Wait() // the functions return no errors
+	for i, result := range results {
+		switch {
+		case snap.CodeOf(result.err) == snap.CodeConfirm:
+			all.asked = append(all.asked, picks[i])
+		case result.err != nil:
+			all.refused = append(all.refused, result.err)
+		case result.changed:
+			all.changed = append(all.changed, picks[i])
+		}
+	}
+	return all
+}
+
+// askBulk asks for confirmation. The answer yes sends the same form again.
+func (s *Server) askBulk(w http.ResponseWriter, r *http.Request, do string, picks []pick,
+	question, detail string) error {
+	page := confirmPage{Page: s.page(titleSnapshots, "/snapshots"), Question: question, Detail: detail,
+		Icon: bulkIcon(do), Button: bulkButton(do), Action: "/bulk", Back: back(r), Unpicks: true,
+		Fields: []confirmField{{"do", do}, {"confirmed", "true"}}}
+	for _, p := range picks {
+		page.Fields = append(page.Fields, confirmField{"pick", p.encode()})
+	}
+	page.Narrow = true
+	return s.show(w, r, "confirm.html", "dialog", page)
+}
+
+func (p pick) encode() string {
+	v := url.Values{}
+	if p.ID != "" {
+		v.Set("id", p.ID)
+	}
+	if p.Name != "" {
+		v.Set("name", p.Name)
+	}
+	if p.Until != "" {
+		v.Set("until", p.Until)
+	}
+	return v.Encode()
+}
+
+// picksOf parses the chosen snapshots and returns those with a local copy, or those in the cloud. It
+// fails if there is none.
+func picksOf(values []string, local bool) (picks []pick, err error) {
+	if len(values) > picksLimit {
+		return nil, errTooManyPicks()
+	}
+	for _, value := range values {
+		v, err := url.ParseQuery(value)
+		p := pick{ID: v.Get("id"), Name: v.Get("name"), Until: v.Get("until")}
+		if err != nil || p == (pick{}) {
+			return nil, errNoSuchAction()
+		}
+		if local && p.Name != "" || !local && p.ID != "" {
+			picks = append(picks, p)
+		}
+	}
+	if len(picks) == 0 {
+		return nil, errNothingPicked(local)
+	}
+	return picks, nil
+}

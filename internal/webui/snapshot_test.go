@@ -1,0 +1,137 @@
+package webui
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"snap"
+	"snap/api"
+	"snap/internal/cloudtest"
+)
+
+// TestSnapshotPages follows a snapshot from its build to the cloud: each state has a page with the
+// card, and its name in the list leads there.
+func TestSnapshotPages(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	config, _, _ := shopConfig(t)
+	u := openUI(t, c.As("mia@acme.test"), config)
+	events := u.listen()
+	u.post("/targets/shop/build", nil)
+	events.ended()
+	here, err := u.Agent.Snapshots("")
+	if err != nil || len(here) != 1 {
+		t.Fatalf("%d snapshots, %v", len(here), err)
+	}
+	local := "/local/" + here[0].Name
+	u.must(u.get("/snapshots"), http.StatusOK, `href="`+local+`"`)
+	page := u.get(local)
+	u.must(page, http.StatusOK, "On this machine", "customers", "snapcli load shop", here[0].SHA256, here[0].Name,
+		"Push to the cloud", here[0].Path)
+	u.mustNot(page, "Who can see it", "--snapshot-id")
+	u.must(u.get(local+"?q=email", "Fragment", "1"), http.StatusOK, `<div id="snapshot"`, "email")
+
+	u.post("/targets/shop/build", nil)
+	events.ended()
+	again, err := u.Agent.Snapshots("")
+	if err != nil || len(again) != 2 {
+		t.Fatalf("%d snapshots, %v", len(again), err)
+	}
+	u.must(u.get("/local/"+again[0].Name), http.StatusOK, "What changed", `href="`+local+`"`,
+		"No table, column or number of rows.", "Size over time", "<th scope=\"col\">Built</th>")
+
+	u.post(local+"/push", nil)
+	events.ended()
+	pushed, err := c.As("mia@acme.test").Snapshots(t.Context(), api.ListOptions{})
+	if err != nil || len(pushed.Items) != 1 {
+		t.Fatalf("%d in the cloud, %v", len(pushed.Items), err)
+	}
+	cloud := "/cloud/" + pushed.Items[0].ID
+	u.must(u.get("/snapshots"), http.StatusOK, `href="`+cloud+`"`)
+	for _, path := range []string{local, cloud} {
+		u.must(u.get(path), http.StatusOK, ">synced</span>", "On this machine", here[0].Path, "Who can see it",
+			"because you pushed it", "Nobody has pulled it yet", "--snapshot-id "+pushed.Items[0].ID,
+			c.URL+"/snapshots/"+pushed.Items[0].ID, "customers")
+	}
+	onPage := url.Values{"shared": {"true"}, "back": {cloud}}
+	u.must(u.post(cloud+"/share", onPage, "Fragment", "1"), http.StatusOK, `<div id="snapshot"`, `aria-pressed="true"`,
+		"everyone in acme", ">Undo<")
+	u.post(local+"/delete", url.Values{})
+	u.must(u.get(cloud), http.StatusOK, ">cloud</span>", "/pull")
+	u.must(u.get(local), http.StatusNotFound)
+	u.must(u.get(local, "Fragment", "1"), http.StatusOK, "no longer here")
+}
+
+// TestHiddenSnapshotPage checks that the page of a snapshot that the caller may not see is the page
+// for one that does not exist, and that a colleague's page has nothing about others.
+func TestHiddenSnapshotPage(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	alice := c.As("alice@acme.test")
+	item := c.PushAs(alice, "shop", snap.TypeSanitized, []byte("one"))
+	u := openUI(t, c.As("mia@acme.test"), "")
+	hidden, absent := u.get("/cloud/"+item.ID), u.get("/cloud/snap_aaaaaaaaaaaaaaaa")
+	u.must(hidden, http.StatusNotFound)
+	if clean := strings.ReplaceAll(hidden.Body, item.ID, "snap_aaaaaaaaaaaaaaaa"); clean != absent.Body {
+		t.Errorf("the pages differ:\n%s\n%s", clean, absent.Body)
+	}
+	if _, err := alice.ShareGroup(t.Context(), item.ID, "eng"); err != nil {
+		t.Fatal(err)
+	}
+	gus := openUI(t, c.As("gus@acme.test"), "")
+	page := gus.get("/cloud/" + item.ID)
+	gus.must(page, http.StatusOK, "You can see it <bdi>through the group eng</bdi>", "Nobody published what is inside")
+	gus.mustNot(page, "Who can see it", "Pulled by")
+}
+
+// TestHome checks that the overview names what needs attention.
+func TestHome(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia := c.As("mia@acme.test")
+	config, _, _ := shopConfig(t)
+	u := openUI(t, mia, config)
+	u.must(u.get("/"), http.StatusOK, "shop", `action="/targets/shop/build"`, "never")
+	open := c.Push(mia, "billing", []byte("original"))
+	soon, late := time.Now().Add(30*time.Hour), time.Now().Add(30*24*time.Hour)
+	ending := c.PushAs(mia, "orders", snap.TypeSanitized, []byte("one"))
+	lasting := c.PushAs(mia, "orders", snap.TypeSanitized, []byte("three"))
+	for id, end := range map[string]*time.Time{open.ID: nil, ending.ID: &soon, lasting.ID: &late} {
+		with := api.SharesRequest{OrgWide: true, ExpiresAt: end}
+		if _, err := mia.ShareWith(t.Context(), id, with, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	u.Server.cloud.forget()
+	page := u.get("/")
+	u.must(page, http.StatusOK, "Sharing ends soon", `href="/cloud/`+ending.ID+`"`, "ends in 1 day",
+		"Originals that are shared", `href="/cloud/`+open.ID+`"`, "everyone in acme", "Size of orders over time",
+		"<th scope=\"col\">Built or pushed</th>")
+	alerts, _, _ := strings.Cut(page.Body, `class="plots targets"`)
+	if strings.Contains(alerts, lasting.ID) {
+		t.Error("a share that ends in a month counts as one that ends soon")
+	}
+	gone := openUI(t, unreachable(t), config)
+	gone.must(gone.get("/"), http.StatusOK, "does not answer", "shop")
+}
+
+// TestFind checks what the window for finding anything offers.
+func TestFind(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia := c.As("mia@acme.test")
+	config, _, _ := shopConfig(t)
+	u := openUI(t, mia, config)
+	item := c.PushAs(mia, "billing", snap.TypeSanitized, []byte("one"))
+	hidden := c.Push(c.As("alice@acme.test"), "billing", []byte("two"))
+	u.must(u.get("/find"), http.StatusOK, "Build a snapshot of shop", `href="/cloud/`+item.ID+`"`, `id="open-find"`)
+	found := u.get("/find?find=bil", "Fragment", "1")
+	u.must(found, http.StatusOK, `id="dialog-body"`, `href="/cloud/`+item.ID+`"`,
+		`href="/snapshots?sort=target&amp;target=billing"`)
+	u.mustNot(found, hidden.ID, "Build a snapshot")
+	u.must(u.get("/find?find=buil+sho"), http.StatusOK, `action="/targets/shop/build"`)
+	u.must(u.get("/find?find=%3Cimg+src%3E"), http.StatusOK, "Nothing matches “&lt;img src&gt;”")
+}

@@ -1,0 +1,47 @@
+package webui
+
+import "sync"
+
+// trail remembers how the pages of lists follow each other: the service's cursors lead only onward.
+// After a restart, a later page leads only to the first one.
+type trail struct {
+	mu    sync.Mutex
+	steps map[string]step // by the address of the later page
+}
+
+// step is the way to a page.
+type step struct {
+	previous query
+	rows     int // on the pages before it
+}
+
+// trailLimit is the maximum number of remembered steps.
+const trailLimit = 2000
+
+func (t *trail) add(to query, s step) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.steps == nil || len(t.steps) >= trailLimit {
+		t.steps = map[string]step{}
+	}
+	t.steps[to.URL()] = s
+}
+
+func (t *trail) to(q query) (s step, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s, ok = t.steps[q.URL()]
+	return s, ok
+}
+
+// follow sets where the page of a list is among the others.
+func (t *trail) follow(l *listing) {
+	s, ok := t.to(l.Query)
+	if ok {
+		l.Previous, l.Before = &s.previous, s.rows
+	}
+	l.Placed = ok || l.Query.isFirst()
+	if l.Next != nil && l.Placed {
+		t.add(*l.Next, step{l.Query, l.Before + len(l.Rows)})
+	}
+}
