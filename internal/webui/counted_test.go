@@ -140,7 +140,7 @@ func TestBrowserKeyboardOnly(t *testing.T) {
 	j.press("k", chromedp.ModifierCtrl)
 	focus("find")
 	j.run(chromedp.KeyEvent("build shop"))
-	j.until(`document.querySelector("#found button")?.textContent.includes("Build a snapshot of shop")`)
+	j.until(`[...document.querySelectorAll("#found a, #found button")].map((e) => e.textContent).join() === "Build a snapshot of shop"`)
 	j.key(kb.ArrowDown)
 	j.until(`document.activeElement.matches("#found button")`)
 	j.key(kb.ArrowUp)
