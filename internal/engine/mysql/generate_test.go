@@ -2,9 +2,14 @@ package mysql
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"testing"
 
 	"pgregory.net/rapid"
+
+	"snap/internal/engine"
+	"snap/internal/servertest"
 )
 
 // sketch is a script that makes a random schema with rows.
@@ -198,5 +203,24 @@ func (s *sketch) programs() {
 		s.WriteString("SET sql_mode = '';\nDELIMITER $$\nCREATE AGGREGATE FUNCTION agg(x INT) RETURNS INT BEGIN " +
 			"DECLARE n INT DEFAULT 0; DECLARE CONTINUE HANDLER FOR NOT FOUND RETURN n; LOOP FETCH GROUP NEXT " +
 			"ROW; SET n = n + x; END LOOP; END $$\nDELIMITER ;\n")
+	}
+}
+
+// TestSequencesOfOthers: a default that takes the next number of a sequence keeps working after a load
+// as data.
+func TestSequencesOfOthers(t *testing.T) {
+	t.Parallel()
+	from, to := servertest.MySQL(t, "mariadb-11.8"), servertest.MySQL(t, "mariadb-11.8")
+	script(t, from, "CREATE SEQUENCE seq START 100; CREATE TABLE numbered (id BIGINT DEFAULT (nextval(seq)) "+
+		"PRIMARY KEY, v INT); INSERT INTO numbered (v) VALUES (1), (2)")
+	d, _ := dumped(t, from)
+	d.Trust = engine.Foreign
+	if err := load(t, to, d, false); err != nil {
+		t.Fatal(err)
+	}
+	script(t, to, "INSERT INTO numbered (v) VALUES (3)")
+	got := sorted(t, to, "SELECT count(DISTINCT id) FROM numbered WHERE id >= 100")
+	if !slices.Equal(got, []string{"3"}) {
+		t.Errorf("%v", got)
 	}
 }

@@ -254,7 +254,7 @@ func sequenced(tables []definition) []definition {
 	return all
 }
 
-var sequenceDefault = regexp.MustCompile("^  `(?:[^`]|``)*` .* DEFAULT .*(next|last|set)val\\(`")
+var sequenceDefault = regexp.MustCompile("^  `(?:[^`]|``)*` .* DEFAULT .*(?i:next|last|set)(?i:val)\\(`")
 
 var (
 	primaryKey = regexp.MustCompile("^  PRIMARY KEY \\((`(?:[^`]|``)*`)")
