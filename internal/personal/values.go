@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -94,8 +95,12 @@ func share(values []string, is func(string) bool) float64 {
 	return float64(n) / float64(max(1, len(values)))
 }
 
+// emailForm is compiled when it is first needed, because Unicode's classes make that expensive.
+var emailForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`[\pL\pN._%+-]+@[\pL\pN-]+(\.[\pL\pN-]+)+`)
+})
+
 var (
-	emailForm = regexp.MustCompile(`[\pL\pN._%+-]+@[\pL\pN-]+(\.[\pL\pN-]+)+`)
 	phoneForm = regexp.MustCompile(`^(\+|00)?[0-9(][0-9 ()./-]{6,}[0-9]$`)
 	ibanForm  = regexp.MustCompile(`^[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}$`)
 	pairForm  = regexp.MustCompile(`^\(?\s*(-?[0-9]{1,3}\.[0-9]{3,})\s*[,; ]\s*(-?[0-9]{1,3}\.[0-9]{3,})\s*\)?$`)
@@ -115,8 +120,8 @@ var (
 		`^c[a-z0-9]{24}$|^[0-9A-HJKMNP-TV-Z]{26}$`)
 )
 
-func isEmail(v string) bool       { return emailForm.FindString(v) == v && v != "" }
-func containsEmail(v string) bool { return strings.Contains(v, "@") && emailForm.MatchString(v) }
+func isEmail(v string) bool       { return emailForm().FindString(v) == v && v != "" }
+func containsEmail(v string) bool { return strings.Contains(v, "@") && emailForm().MatchString(v) }
 func isKey(v string) bool         { return keyForm.MatchString(v) }
 func isPasswordHash(v string) bool {
 	return hashForm.MatchString(v)

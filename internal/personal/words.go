@@ -3,6 +3,7 @@ package personal
 import (
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 
 	"golang.org/x/text/unicode/norm"
@@ -56,8 +57,12 @@ func plain(r rune) rune {
 	return r
 }
 
-// phrases are words or sequences of words to find in a name.
-type phrases struct {
+// phrases are words or sequences of words to find in a name. They are parsed when they are first
+// needed: most commands need none.
+type phrases func() parsed
+
+// parsed holds phrases that were parsed.
+type parsed struct {
 	runs map[string][][]string // by their first word
 	long []string              // without spaces; long enough to be searched for at the ends of a word
 }
@@ -66,9 +71,11 @@ type phrases struct {
 // longer word, such as "lastname" in "custlastname".
 const minInside = 7
 
-// listOf parses a comma-separated list of phrases.
-func listOf(text string) phrases {
-	p := phrases{runs: map[string][][]string{}}
+// listOf returns the phrases of a comma-separated list.
+func listOf(text string) phrases { return sync.OnceValue(func() parsed { return parse(text) }) }
+
+func parse(text string) parsed {
+	p := parsed{runs: map[string][][]string{}}
 	add := func(run []string) { p.runs[run[0]] = append(p.runs[run[0]], run) }
 	for phrase := range strings.SplitSeq(text, ",") {
 		run := split(phrase)
@@ -87,7 +94,9 @@ func listOf(text string) phrases {
 
 // in returns the word number, counted from one, at which the last matching phrase ends, or 0 if none
 // matches.
-func (p phrases) in(words []string) int {
+func (p phrases) in(words []string) int { return p().in(words) }
+
+func (p parsed) in(words []string) int {
 	end := 0
 	for i, w := range words {
 		for _, run := range p.runs[w] {
@@ -114,7 +123,7 @@ func (p phrases) in(words []string) int {
 
 // numbered reports whether a word is a phrase with a word for a number, such as "phoneno" and
 // "birthmonth".
-func (p phrases) numbered(word string) bool {
+func (p parsed) numbered(word string) bool {
 	for _, number := range []string{"no", "nr", "num", "number", "day", "month", "year"} {
 		phrase, found := strings.CutSuffix(word, number)
 		if !found || len(phrase) < 3 {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"regexp"
 	"strconv"
+	"sync"
 
 	"snap/internal/engine"
 )
@@ -20,11 +21,11 @@ var coordinateForm = regexp.MustCompile(`-?[0-9]+(\.[0-9]+)?`)
 // placeWords are the words that belong to coordinates. Others are redacted.
 var placeWords = regexp.MustCompile(`(?i)^(point|srid|type|coordinates|lat|latitude|lng|lon|long|longitude|[nsewzm])$`)
 
-var wordForm = regexp.MustCompile(`[\pL\p{Co}]+`)
+var wordForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[\pL\p{Co}]+`) })
 
 // onlyPlace redacts the words of a text that are no part of coordinates.
 func onlyPlace(v string) string {
-	return wordForm.ReplaceAllStringFunc(v, func(w string) string {
+	return wordForm().ReplaceAllStringFunc(v, func(w string) string {
 		if placeWords.MatchString(w) {
 			return w
 		}

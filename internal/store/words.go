@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/text/unicode/norm"
 
@@ -33,8 +34,11 @@ func Matches(sn snap.Snapshot, q string) bool {
 // ownerText returns the text by which an owner is found, as stored in users.words.
 func ownerText(email, name string) string { return email + " " + name }
 
-// moment is a date and time in a folded name, as [snap.SnapshotName] writes it.
-var moment = regexp.MustCompile(`(?:^|[^\pL\pN\pM])([0-9]{8})t([0-9]{6})z?(?:$|[^\pL\pN\pM])`)
+// moment is a date and time in a folded name, as [snap.SnapshotName] writes it. It is compiled when it
+// is first needed, because Unicode's classes make that expensive.
+var moment = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?:^|[^\pL\pN\pM])([0-9]{8})t([0-9]{6})z?(?:$|[^\pL\pN\pM])`)
+})
 
 // naming is the part of a snapshot's name without the target: a moment, and the label, which has
 // all other words. Each part of the moment is 0, or its digits with a 1 in front.
@@ -45,7 +49,7 @@ type naming struct {
 
 func namingOf(name, target string) (n naming) {
 	words, known := snap.Words(name), snap.Words(target)
-	if m := moment.FindStringSubmatch(fold(name)); m != nil {
+	if m := moment().FindStringSubmatch(fold(name)); m != nil {
 		n.day, _ = strconv.ParseInt("1"+m[1], 10, 64)
 		n.time, _ = strconv.ParseInt("1"+m[2], 10, 64)
 		known = append(known, m[1:]...)
