@@ -267,7 +267,7 @@ func (l *lab) serve(s site, replicas int) (all []process) {
 func (l *lab) ready(url string) {
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
-	for range 3000 {
+	for began := time.Now(); time.Since(began) < servertest.Patience; <-again.C {
 		req, err := http.NewRequestWithContext(l.Context(), http.MethodGet, url+"/readyz", nil)
 		must(l, err)
 		if res, err := http.DefaultClient.Do(req); err == nil {
@@ -276,7 +276,6 @@ func (l *lab) ready(url string) {
 				return
 			}
 		}
-		<-again.C
 	}
 	l.Fatal("a process did not become ready")
 }
