@@ -44,7 +44,6 @@ type database struct {
 	*sql.DB
 	kind string // postgres, mysql or sqlite
 	url  string
-	tool string // folder of the client programs of MySQL, or ""
 	my   string // the server's name among those of MySQL
 }
 

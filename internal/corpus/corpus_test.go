@@ -252,11 +252,11 @@ func agent(t *testing.T, target local.Target) *local.Agent {
 // open returns an empty database.
 func open(t *testing.T, server string) database {
 	d := database{kind: kindOf(server)}
-	driver, source := "pgx", ""
+	var driver, source string
 	switch d.kind {
 	case "postgres":
 		d.url = servertest.Postgres(t)
-		source = d.url
+		driver, source = "pgx", d.url
 	case "mysql":
 		d.my, d.url, driver = server, servertest.MySQL(t, server), "mysql"
 		host, name, _ := strings.Cut(strings.TrimPrefix(d.url, "mysql://root@"), "/")

@@ -40,7 +40,7 @@ func (a *Agent) reread(ctx context.Context, r *archive.Reader, s Snapshot, rows 
 	if err != nil {
 		return unreadable(ctx, err)
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }() // it is only read
 	if !rows {
 		return nil
 	}

@@ -65,13 +65,19 @@ func technicalEnd(words []string, t Type, k Kind, at int) bool {
 	case k == Person && slices.Contains([]Class{Integer, UUID}, t.Class):
 		return true
 	case t.Class.isNumber():
-		never := k == Birth || k == Income || k == Card && last == "year"
-		return !never && at < len(words) && slices.Contains(measureEnds, last)
+		return at < len(words) && measures(k, last)
 	case t.Class == Text && t.Dims == 0:
 		// A name or a code can be the personal value itself: "email_name", "pin_code".
 		return at < len(words) && slices.Contains(aboutEnds, last) && last != "name" && last != "code"
 	}
 	return false
+}
+
+// measures reports whether a number whose name has a kind's words and this last word only measures
+// such data.
+func measures(k Kind, last string) bool {
+	never := k == Birth || k == Income || k == Card && last == "year"
+	return !never && slices.Contains(measureEnds, last)
 }
 
 // technical reports whether a column's name says that its texts are written by a program. In tables

@@ -205,14 +205,22 @@ func misfit(key []byte, rule ColumnRule, c *column) string {
 	if why := ofSettings(rule, c); why != "" {
 		return why
 	}
-	if rule.Mask == "coordinates" && c.typ.Class == personal.Point && slices.ContainsFunc(c.samples, isBinaryPoint) {
-		return fmt.Sprintf("the values of its type %s are binary", c.Type)
-	}
-	anyType := rule.Mask == "dictionary" || rule.Mask == "replace"
-	if c.typ.Class != personal.Text && !anyType && !slices.Contains(suited[c.typ.Class], rule.Mask) && !c.loose() {
-		return fmt.Sprintf("its type %s cannot hold the values of %s", c.Type, rule.Mask)
+	if why := c.unsuited(rule.Mask); why != "" {
+		return why
 	}
 	return c.holdsMasked(maskOf(key, rule, c))
+}
+
+// unsuited returns why the column's type does not suit a mask, or "".
+func (c *column) unsuited(mask string) string {
+	if mask == "coordinates" && c.typ.Class == personal.Point && slices.ContainsFunc(c.samples, isBinaryPoint) {
+		return fmt.Sprintf("the values of its type %s are binary", c.Type)
+	}
+	anyType := mask == "dictionary" || mask == "replace"
+	if c.typ.Class != personal.Text && !anyType && !slices.Contains(suited[c.typ.Class], mask) && !c.loose() {
+		return fmt.Sprintf("its type %s cannot hold the values of %s", c.Type, mask)
+	}
+	return ""
 }
 
 // isBinaryPoint reports whether a point is in the binary form of MySQL, not in PostgreSQL's (1,2).

@@ -19,9 +19,7 @@ func (s *Server) routes() http.Handler {
 
 	handle("GET /{$}", s.home)
 	handle("GET /snapshots", s.snapshots)
-
 	handle("GET /find", s.find)
-
 	handle("POST /bulk", s.onSeveral)
 	handle("GET /cloud/{id}", s.cloudSnapshot)
 	handle("GET /cloud/{id}/share", s.confirmShare)
@@ -44,18 +42,7 @@ func (s *Server) routes() http.Handler {
 	handle("GET /local/{name}/delete", s.confirmDeleteLocal)
 	handle("POST /local/{name}/delete", s.deleteLocal)
 
-	handle("GET /targets", s.targets)
-	handle("GET /targets/new", s.newTarget)
-	handle("POST /targets/new", s.saveNewTarget)
-	handle("GET /targets/{name}/edit", s.editTarget)
-	handle("POST /targets/{name}/edit", s.saveKnownTarget)
-	handle("GET /targets/{name}/remove", s.confirmRemoveTarget)
-	handle("POST /targets/{name}/remove", s.removeTarget)
-	handle("POST /targets/{name}/build", s.build)
-	handle("GET /targets/{name}/rules", s.reviewRules)
-	handle("POST /targets/{name}/rules", s.decideRules)
-	handle("POST /targets/{name}/rules/propose", s.proposeRules)
-
+	s.targetRoutes(handle)
 	s.cloneRoutes(handle)
 
 	handle("GET /jobs", s.jobsPage)
@@ -86,4 +73,19 @@ func (s *Server) cloneRoutes(handle func(string, func(http.ResponseWriter, *http
 	handle("POST /clones/{name}/reset", s.resetClone)
 	handle("GET /clones/{name}/drop", s.confirmDrop)
 	handle("POST /clones/{name}/drop", s.dropClone)
+}
+
+// targetRoutes registers the pages of targets and of their rules, and their actions.
+func (s *Server) targetRoutes(handle func(string, func(http.ResponseWriter, *http.Request) error)) {
+	handle("GET /targets", s.targets)
+	handle("GET /targets/new", s.newTarget)
+	handle("POST /targets/new", s.saveNewTarget)
+	handle("GET /targets/{name}/edit", s.editTarget)
+	handle("POST /targets/{name}/edit", s.saveKnownTarget)
+	handle("GET /targets/{name}/remove", s.confirmRemoveTarget)
+	handle("POST /targets/{name}/remove", s.removeTarget)
+	handle("POST /targets/{name}/build", s.build)
+	handle("GET /targets/{name}/rules", s.reviewRules)
+	handle("POST /targets/{name}/rules", s.decideRules)
+	handle("POST /targets/{name}/rules/propose", s.proposeRules)
 }
