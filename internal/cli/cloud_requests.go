@@ -25,11 +25,11 @@ func (a *app) requestsListCommand(use string) *cobra.Command {
 		Use:   use,
 		Short: "List the requests for access that you may answer",
 		Long: `Lists the open requests for access to your snapshots, the oldest first. Owners
-and admins of the organization see those for every snapshot. A share that lets
-the person see the snapshot answers a request; see ` + "`snapcli cloud snapshots share`" + `.
-With --mine it lists your own requests. They lapse after 14 days.`,
-		Example: examples("who waits for you", "snapcli cloud requests",
-			"what you asked for", "snapcli cloud requests --mine"),
+and admins of the organization see those for every snapshot. Answer a request
+with ` + "`snapcli cloud snapshots share`" + `: it closes when the person can see the
+snapshot. With --mine it lists your own requests. They lapse after 14 days.`,
+		Example: examples("requests that wait for you", "snapcli cloud requests",
+			"your own requests", "snapcli cloud requests --mine"),
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.listRequests(cmd.Context(), mine) },
 	}
@@ -74,7 +74,7 @@ admins of its organization. They learn your name, your e-mail address and your
 organization. The answer is the same whether the snapshot exists or not. You can
 have 20 open requests.`,
 		Example: examples("ask for a snapshot that somebody sent you the link of",
-			"snapcli cloud requests ask snap_7h2k9m4qw8xvbn3t --reason 'To reproduce bug 412'"),
+			"snapcli cloud requests ask snap_7h2k9m4qw8xvbn3t --reason 'bug 412'"),
 		Args: command.ExactArgs("snapshot ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			conn, err := a.connect()
