@@ -205,6 +205,30 @@ func steps() []step {
 		}, []string{"snapshot.certified by " + mia}},
 		{"api unshare", func(w *walk) error { return w.alice.Unshare(ctx, w.sn) },
 			[]string{"snapshot.unshared by " + alice}},
+		{"api bulk-change", func(w *walk) error {
+			_, err := w.alice.Bulk(ctx, api.BulkRequest{IDs: []string{w.sn}, Share: &api.SharesRequest{OrgWide: true}}, true)
+			must(w.t, err)
+			_, err = w.alice.Bulk(ctx, api.BulkRequest{IDs: []string{w.sn}, Unshare: &api.UnshareRequest{All: true}}, true)
+			return err
+		}, []string{"snapshot.shared by " + alice, "snapshot.unshared by " + alice}},
+		{"api request-access, work requests", func(w *walk) error {
+			gus := w.As("gus@acme.test")
+			w.news("acme") // the key
+			must(w.t, gus.RequestAccess(ctx, api.AccessRequestRequest{Snapshot: w.sn}))
+			_, err := w.Store.ReportRequests(ctx)
+			return err
+		}, []string{"snapshot.access_requested by gus@acme.test"}},
+		{"api refuse-access", func(w *walk) error {
+			all, err := w.alice.AccessRequests(ctx, false)
+			must(w.t, err)
+			return w.alice.RefuseAccess(ctx, all[0].ID)
+		}, []string{"snapshot.access_refused by " + alice}},
+		{"api withdraw-access-request", func(w *walk) error { // the refusal is not disclosed
+			gus := w.As("gus@acme.test")
+			all, err := gus.AccessRequests(ctx, true)
+			must(w.t, err)
+			return gus.WithdrawAccessRequest(ctx, all[0].ID)
+		}, nil},
 		{"api share-group", func(w *walk) error { _, err := w.mia.ShareGroup(ctx, w.sn, "eng"); return err },
 			[]string{"snapshot.shared by " + mia}},
 		{"api unshare-group", func(w *walk) error { return w.mia.UnshareGroup(ctx, w.sn, "eng") },
@@ -435,6 +459,15 @@ func steps() []step {
 			_, err = w.Store.Prune(ctx, w.acme().ID, w.clock.Now().Add(time.Second), 1)
 			return err
 		}, []string{"user.pruned by retention of acme"}},
+		{"work expiry", func(w *walk) error {
+			sn := w.Push(w.alice, "expiring", []byte("sixth"))
+			_, err := w.alice.ShareWith(ctx, sn.ID, api.SharesRequest{OrgWide: true, ExpiresIn: 10 * 24 * 3600}, true)
+			must(w.t, err)
+			w.news("acme")
+			w.clock.Advance(8 * 24 * time.Hour)
+			_, err = w.Store.ReportExpiring(ctx)
+			return err
+		}, []string{"snapshot.share_expires_soon by expiry of acme"}},
 		{"snapcloud serve", func(w *walk) error { // with a changed configuration
 			c := w.Config
 			c.Organizations = slices.Clone(c.Organizations)
