@@ -188,9 +188,7 @@ func TestProfileWithAHostileDelta(t *testing.T) {
 			if err != nil || got.Snapshot.SHA256 != result.SHA256 || got.Moved != result.Size {
 				t.Fatalf("%d of %d bytes, %v", got.Moved, result.Size, err)
 			}
-			if _, err := there.Verify(t.Context(), got.Snapshot.Name, nil); err != nil {
-				t.Error(err)
-			}
+			intact(t, there, got.Snapshot.Name)
 		})
 	}
 }

@@ -66,9 +66,7 @@ func TestStorageProfile(t *testing.T) {
 			if err != nil || got.Snapshot.SHA256 != masked.SHA256 || !got.CreatedTarget || got.Moved != masked.Size {
 				t.Fatalf("pull: %+v, %v", got, err)
 			}
-			if _, err := there.Verify(t.Context(), got.Snapshot.Name, nil); err != nil {
-				t.Error(err)
-			}
+			intact(t, there, got.Snapshot.Name)
 			again, err := there.PullProfile(t.Context(), "", target, PullOptions{SnapshotID: masked.Name}, nil)
 			if err != nil || !again.Here || again.Moved != 0 {
 				t.Errorf("pull again: %+v, %v", again, err)

@@ -92,7 +92,7 @@ func TestBadSettings(t *testing.T) {
 		"{mask: email, min: 1}":                              "takes no min",
 		"dictionary":                                         "needs a map",
 		"{mask: email, map: {a: b}}":                         "takes none for other masks",
-		"{mask: replace, pattern: '('}":                      "is no regular expression",
+		"{mask: replace, pattern: '('}":                      "is not a regular expression",
 		"{mask: json, paths: {'': email}}":                   "has the path",
 		"{mask: json, paths: {a: emial}}":                    `unknown mask "emial"`,
 		"{mask: xml, paths: {a//b: email}}":                  "has the path",
