@@ -206,9 +206,10 @@ func steps() []step {
 		{"api unshare", func(w *walk) error { return w.alice.Unshare(ctx, w.sn) },
 			[]string{"snapshot.unshared by " + alice}},
 		{"api bulk-change", func(w *walk) error {
-			_, err := w.alice.Bulk(ctx, api.BulkRequest{IDs: []string{w.sn}, Share: &api.SharesRequest{OrgWide: true}}, true)
+			ids := []string{w.sn}
+			_, err := w.alice.Bulk(ctx, api.BulkRequest{IDs: ids, Share: &api.SharesRequest{OrgWide: true}}, true)
 			must(w.t, err)
-			_, err = w.alice.Bulk(ctx, api.BulkRequest{IDs: []string{w.sn}, Unshare: &api.UnshareRequest{All: true}}, true)
+			_, err = w.alice.Bulk(ctx, api.BulkRequest{IDs: ids, Unshare: &api.UnshareRequest{All: true}}, true)
 			return err
 		}, []string{"snapshot.shared by " + alice, "snapshot.unshared by " + alice}},
 		{"api request-access, work requests", func(w *walk) error {
