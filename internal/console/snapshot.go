@@ -31,7 +31,7 @@ type snapshotPage struct {
 	Limit   string   // the longest lifetime of a share with another organization, in words
 	latest  string   // the last day on which one may end
 	outside []look.Choice
-	Form    form // what was typed, if the form failed
+	Form    form // the typed values, if the form failed
 	Members []api.Member
 	Asked   string             // e-mail of a person whose access was asked about
 	Verdict *api.AccessVerdict // the answer

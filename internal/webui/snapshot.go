@@ -23,7 +23,7 @@ type snapshotPage struct {
 	Row      row
 	Card     look.Card
 	Mine     []look.Way     // why the caller sees the cloud copy
-	Audience *look.Audience // who sees the cloud copy; nil unless the caller may know
+	Audience *look.Audience // people who see the cloud copy; nil unless the caller may know
 	Pulls    []api.PullCount
 	Sizes    look.Plot
 	Link     string   // address of the snapshot's page on the service, to send to a colleague
