@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+	codes "modernc.org/sqlite/lib"
 
 	"snap"
 	"snap/internal/engine"
@@ -57,7 +58,11 @@ func (s *scratch) checkSource(ctx context.Context) error {
 	}
 	var wrong *snap.Error
 	if errors.As(err, &wrong) && wrong.Code == snap.CodeCorrupt {
+		if code(err) == codes.SQLITE_NOTADB {
+			return failure(s.path, wrong.Cause)
+		}
 		said := *wrong
+		said.Code = snap.CodeDatabase
 		said.Detail = strings.Replace(wrong.Detail, "the database in the snapshot is damaged",
 			"the database is damaged, so that a snapshot of it could not be loaded", 1)
 		said.Hint = "see what `PRAGMA integrity_check` reports; REINDEX repairs an index, and .recover of the " +
