@@ -124,7 +124,7 @@ func (a attack) altered(t *testing.T, there *Agent, built Snapshot) map[string]s
 		target := fmt.Sprintf("altered-%d", len(all)+1)
 		d := draft{Manifest: archive.Manifest{Target: target, Type: built.Type, Engine: built.Engine},
 			from: Provenance{Origin: Mine}}
-		if _, err := there.writeSnapshot(d, func(w io.Writer) (engine.Info, error) {
+		if _, err := there.writeSnapshot(t.Context(), d, func(w io.Writer) (engine.Info, error) {
 			_, err := w.Write(text)
 			return info, err
 		}); err != nil {

@@ -147,7 +147,7 @@ func (s shop) redescribed(t *testing.T, built Snapshot, described *schema.Schema
 	defer in.Close()
 	d := draft{Manifest: archive.Manifest{Target: built.Target, Type: built.Type, Engine: built.Engine},
 		from: Provenance{Origin: Theirs, Organization: "globex"}}
-	foreign, err := s.writeSnapshot(d, copied(in, dump.Info, described))
+	foreign, err := s.writeSnapshot(t.Context(), d, copied(in, dump.Info, described))
 	if err != nil {
 		t.Fatal(err)
 	}

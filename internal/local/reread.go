@@ -68,7 +68,7 @@ func restored(ctx context.Context, e engine.Engine, d engine.Dump, dir string) e
 // readBack reads the definitions in a file that was just written. They come from the server in forms
 // that nobody here wrote. The file of a SQLite database is checked while it is copied, and an encrypted
 // file cannot be read on this machine.
-func (a *Agent) readBack(s Snapshot, file string) error {
+func (a *Agent) readBack(ctx context.Context, s Snapshot, file string) error {
 	s.Path = file
 	r, err := openSnapshot(s)
 	if err != nil {
@@ -78,7 +78,7 @@ func (a *Agent) readBack(s Snapshot, file string) error {
 	if s.Engine == snap.SQLite || r.Locked() {
 		return nil
 	}
-	return a.reread(context.Background(), r, s, false)
+	return a.reread(ctx, r, s, false)
 }
 
 // sameCounts compares the rows of a dump with those that its manifest lists.
@@ -90,17 +90,10 @@ func sameCounts(tables []engine.Table, counts []int64, m archive.Manifest) error
 	for i, t := range tables {
 		if rows, ok := listed[[2]string{t.Schema, t.Name}]; ok && rows >= 0 && rows != counts[i] {
 			return fmt.Errorf("the table %s has %d rows in the dump and should have %d",
-				tableLabel(t), counts[i], rows)
+				snap.TableName(t.Schema, t.Name), counts[i], rows)
 		}
 	}
 	return nil
-}
-
-func tableLabel(t engine.Table) string {
-	if t.Schema == "" {
-		return t.Name
-	}
-	return t.Schema + "." + t.Name
 }
 
 // unreadable says that no load will accept a dump.

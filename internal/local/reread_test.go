@@ -42,7 +42,7 @@ func TestVerifyReadsAsALoadDoes(t *testing.T) {
 				t.Fatal(err)
 			}
 			verify := func(dump []byte, info engine.Info) error {
-				made, err := s.writeSnapshot(draft{Manifest: archive.Manifest{Target: shopTarget,
+				made, err := s.writeSnapshot(t.Context(), draft{Manifest: archive.Manifest{Target: shopTarget,
 					Type:   snap.TypeSnapshot,
 					Engine: kind}, from: Provenance{Origin: Mine}, jobs: 1}, func(w io.Writer) (engine.Info, error) {
 					_, err := w.Write(dump)

@@ -188,11 +188,11 @@ func (a *Agent) writeProven(ctx context.Context, w maskedCopy, m *masking, d dra
 		return Snapshot{}, err
 	}
 	if o == nil {
-		return a.writeSnapshot(d, rewrite)
+		return a.writeSnapshot(ctx, d, rewrite)
 	}
 	o.trust, o.jobs, o.p = m.dump.Trust, d.jobs, p
 	d.proof = o
-	s, err := a.writeSnapshot(d, func(to io.Writer) (engine.Info, error) { return o.verify(ctx, to, rewrite) })
+	s, err := a.writeSnapshot(ctx, d, func(to io.Writer) (engine.Info, error) { return o.verify(ctx, to, rewrite) })
 	if err == nil && o.note != "" {
 		s.Warnings = append(s.Warnings, o.note)
 	}

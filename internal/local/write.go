@@ -69,7 +69,7 @@ func (a *Agent) newSnapshot(ctx context.Context, from database, d draft, p Progr
 	o := engine.Options{Jobs: d.jobs, TempDir: dir, Progress: bytes, Phase: begin, Subset: d.subset, Choice: d.choice,
 		WithGrants: d.grants}
 	var warnings []string
-	s, err := a.writeSnapshot(d, func(w io.Writer) (engine.Info, error) {
+	s, err := a.writeSnapshot(ctx, d, func(w io.Writer) (engine.Info, error) {
 		dump := func(w io.Writer) (engine.Info, error) { return from.engine.Dump(ctx, from.url, w, o) }
 		if d.verify != nil {
 			plain := dump
@@ -85,7 +85,8 @@ func (a *Agent) newSnapshot(ctx context.Context, from database, d draft, p Progr
 }
 
 // writeSnapshot writes a snapshot whose dump is produced by a function.
-func (a *Agent) writeSnapshot(d draft, dump func(io.Writer) (engine.Info, error)) (s Snapshot, err error) {
+func (a *Agent) writeSnapshot(ctx context.Context, d draft, dump func(io.Writer) (engine.Info, error)) (s Snapshot,
+	err error) {
 	f, err := a.reserve(d.Target)
 	if err != nil {
 		return Snapshot{}, err
@@ -110,7 +111,7 @@ func (a *Agent) writeSnapshot(d draft, dump func(io.Writer) (engine.Info, error)
 	if s.Certificate, err = a.certify(s, d); err != nil {
 		return Snapshot{}, err
 	}
-	if err := a.readBack(s, f.path+partSuffix); err != nil {
+	if err := a.readBack(ctx, s, f.path+partSuffix); err != nil {
 		return Snapshot{}, err
 	}
 	s, err = a.admit(s, f.path+partSuffix, func(*archive.Reader) (*delta.Sketch, error) { return sketch, nil })
