@@ -8,8 +8,8 @@ import (
 	"snap"
 )
 
-// Choice limits a dump to some objects of the database. The zero value includes all of them. All
-// patterns are those of [Pattern]. A pattern that matches nothing is an error.
+// Choice limits a dump to some objects of the database. The zero value includes all of them. The
+// syntax of the patterns is that of [Pattern]. A pattern that matches nothing is an error.
 type Choice struct {
 	Tables      []string // include only these tables, and those in Schemas
 	Schemas     []string // include only the objects in these schemas, and Tables
@@ -80,7 +80,7 @@ func (c Choice) RequireTablesOnly() error {
 // Relation is a table or a view that a choice can name.
 type Relation struct {
 	Schema, Name string
-	View         bool  // a view or something else that has no rows of its own
+	View         bool  // a view, or another relation without rows of its own
 	Of           []int // indexes of the tables that it is a partition of, or inherits from
 	Partition    bool
 }
@@ -95,9 +95,9 @@ const (
 	LeftOut      // nothing
 )
 
-// Fates applies the choice to the tables and views of a database with these schemas. A table without
-// its parent cannot be created, so that a table that is left out takes its partitions and the tables
-// that inherit from it with it, and a chosen partition brings the definition of its parent.
+// Fates applies the choice to the tables and views of a database with these schemas. A table cannot
+// be created without its parent. Leaving out a table therefore also leaves out its partitions and
+// the tables that inherit from it, and choosing a partition includes the definition of its parent.
 func (c Choice) Fates(all []Relation, schemas []string) ([]Fate, error) {
 	m := matching{all: all, fates: make([]Fate, len(all))}
 	if len(c.Tables)+len(c.Schemas) > 0 {
@@ -122,13 +122,14 @@ func (c Choice) Fates(all []Relation, schemas []string) ([]Fate, error) {
 	return m.fates, nil
 }
 
-// matching is the application of a choice.
+// matching applies a choice to relations.
 type matching struct {
 	all   []Relation
 	fates []Fate
 }
 
-// matches returns the relations that match one of the patterns. Each must match one.
+// matches returns the relations that match one of the patterns. Each pattern must match at least
+// one.
 func (m *matching) matches(patterns []string, views bool) ([]bool, error) {
 	found := make([]bool, len(m.all))
 	for _, text := range patterns {
@@ -154,8 +155,8 @@ func matchesNothing(pattern, what string) error {
 		"correct it; * matches any characters, ? matches one, and double quotes turn both off")
 }
 
-// Names returns the names that match one of the patterns. Each pattern must match one. what is the
-// kind of the names, for messages.
+// Names returns the names that match one of the patterns. Each pattern must match at least one
+// name. Error messages use what as the kind of the names.
 func Names(patterns, names []string, what string) (map[string]bool, error) {
 	found := map[string]bool{}
 	for _, text := range patterns {
@@ -214,8 +215,8 @@ func (m *matching) keepAbove(i int) {
 	}
 }
 
-// spread marks the partitions of marked tables too, and unless partitions is set the tables that
-// inherit from them.
+// spread also marks the partitions of marked tables and, unless partitions is set, the tables
+// that inherit from them.
 func (m *matching) spread(marked []bool, partitions bool) {
 	for changed := true; changed; {
 		changed = false

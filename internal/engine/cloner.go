@@ -23,24 +23,25 @@ type Cloner interface {
 	// create any, the server is read-only, or a connection pooler is in between.
 	CanClone(ctx context.Context, url string) error
 
-	// Seal closes a database to connections and writes. The mark identifies this state of it.
+	// Seal closes a database to connections and writes. The mark identifies the sealed state.
 	Seal(ctx context.Context, url string) (mark string, err error)
 
 	// Copy makes the database at to a copy of the one at from. It fails with ErrNotSealed if a mark
-	// is given and the database is not as Seal left it, with a conflict if from is in use, and with
+	// is given and the database has changed since Seal, with a conflict if from is in use, and with
 	// storage_full if there is too little space. A failed or killed Copy may leave parts, which
 	// Drop removes.
 	Copy(ctx context.Context, from, to string, o CopyOptions) error
 
-	// Reset replaces the database at to by a copy of the one at from, in one step. It ends the
-	// connections to it where the database supports that, and otherwise returns a conflict.
+	// Reset replaces the database at to with a copy of the one at from, in one step. It ends
+	// the connections to it where the database supports that, and otherwise returns a
+	// conflict.
 	Reset(ctx context.Context, from, to string, o CopyOptions) error
 
 	// Recover removes what a killed Reset left next to the database at url.
 	Recover(ctx context.Context, url string) error
 
-	// Drop removes a database, and what a killed Copy or Reset left of it. It ends the connections
-	// to it. If there is no such database it does nothing.
+	// Drop removes a database, and what a killed Copy or Reset left of it. It ends the database's
+	// connections. If there is no such database it does nothing.
 	Drop(ctx context.Context, url string) error
 
 	// Look describes databases, in the order of the URLs.
@@ -64,11 +65,12 @@ type Look struct {
 	Connections []string // current connections of others, as far as known
 }
 
-// ErrNotSealed is returned for a sealed database that is missing, or that somebody opened since.
+// ErrNotSealed is returned for a sealed database that is missing, or that was opened since it was
+// sealed.
 var ErrNotSealed = errors.New("the sealed database was changed")
 
-// NoRoom returns the error for a copy that the disk cannot hold. where is a folder or a server, with
-// its preposition.
+// NoRoom returns the error for a copy that the disk cannot hold. where is a folder or a server with
+// its preposition, such as "in /data".
 func NoRoom(size int64, where string, free int64) error {
 	return &snap.Error{
 		Code: snap.CodeStorageFull,

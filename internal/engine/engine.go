@@ -1,6 +1,6 @@
-// Package engine defines what every kind of database must support: describing itself, being dumped
-// as one stream, and being restored next to the database to be replaced, so that the replacement is
-// one short step.
+// Package engine defines what every kind of database must support. A database can be described,
+// dumped as one stream, and restored next to the database that it will replace. The replacement
+// itself is then one short step.
 //
 // The implementations are the packages below this one.
 package engine
@@ -43,7 +43,7 @@ type Scratch interface {
 	// Ask runs a query that changes nothing and returns its only value as text, or [Null].
 	Ask(ctx context.Context, query string) (string, error)
 
-	// Scrub removes all traces of values that were changed or deleted in it.
+	// Scrub removes all traces of values that were changed or deleted in the database.
 	Scrub(ctx context.Context) error
 
 	// Swap replaces the database given to Restore, which is then gone. It is atomic, even if the
@@ -97,8 +97,8 @@ type Options struct {
 	Grants     []string                // for Restore: GRANT statements that the new content ends with
 	Notice     func(sentence string)   // called with messages for the user; may be nil
 
-	// Every is for Inspect: it returns a function that is called with every value of a column, in
-	// any order and possibly several times, or nil for a column whose samples suffice. It may be nil.
+	// Every is for Inspect. For a column it returns a function that is called with every value, in
+	// any order and possibly several times, or nil if samples suffice. Every itself may be nil.
 	Every func(schema, table, column string) func(value string)
 }
 

@@ -16,7 +16,7 @@ type Into int
 const (
 	// Another fills a scratch database, which then takes the place of the old one.
 	Another Into = iota
-	// Existing replaces the content of an existing database. The old content is there, whole, until
+	// Existing replaces the content of an existing database. The old content stays complete until
 	// the load has succeeded.
 	Existing
 	// InPlace removes the content of an existing database and then fills it. A load that fails leaves
@@ -26,13 +26,14 @@ const (
 
 // Replacer is an engine that can tell in advance whether a load may replace a database.
 type Replacer interface {
-	// RequireReplaceable returns an error with the statement that helps if the user may not create
-	// the scratch database of a load, or not replace the database at url by it.
+	// RequireReplaceable returns an error if the user may not create the scratch database of a
+	// load, or may not replace the database at url with it. The error names the statement that
+	// grants the missing privilege.
 	RequireReplaceable(ctx context.Context, url string) error
 }
 
-// Unfinished is the name of a schema (PostgreSQL) or table (MySQL, MariaDB) that is in a database
-// while it is filled in place, and afterwards if that failed.
+// Unfinished is the name of a schema (PostgreSQL) or table (MySQL, MariaDB) that marks a database
+// while it is filled in place. It remains if that failed.
 const Unfinished = "snapcli_unfinished_load"
 
 // UnfinishedWarning is the warning for a database that has [Unfinished].

@@ -21,7 +21,8 @@ func InUse(kind snap.Engine, database string, others []string) error {
 	}
 }
 
-// List formats a list of names for a message: at most three of them, and the number of the others.
+// List formats a list of names for a message. It names at most three and gives the number of the
+// others.
 func List(names []string) string {
 	if len(names) > 3 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)

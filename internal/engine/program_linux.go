@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// ownGroup keeps the terminal's Ctrl-C from the program: the one that started
-// it decides when it ends. When that one is killed, it is ended too.
+// ownGroup shields the program from the terminal's Ctrl-C: the parent process
+// decides when it ends. If the parent is killed, the program ends too.
 func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 }

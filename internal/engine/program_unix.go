@@ -7,6 +7,6 @@ import (
 	"syscall"
 )
 
-// ownGroup keeps the terminal's Ctrl-C from the program: the one that started
-// it decides when it ends.
+// ownGroup shields the program from the terminal's Ctrl-C: the parent process
+// decides when it ends.
 func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

@@ -43,8 +43,8 @@ type Shape struct {
 	Columns      []Column
 	Samples      [][]string // by column: distinct values as UTF-8 text, without NULL
 
-	// Definitions are the SQL of the table's indexes, and of its checks from the
-	// word CHECK, as far as the dump has them as texts of their own.
+	// Definitions are the SQL texts of the table's indexes and checks, if the dump
+	// stores them separately. The text of a check begins with the word CHECK.
 	Definitions []string
 }
 

@@ -22,7 +22,8 @@ type Options struct {
 	Env        func(string) string // nil is os.Getenv
 	Now        func() time.Time    // nil is time.Now
 	Log        *slog.Logger        // nil discards
-	// Passphrase asks for the passphrase of a private key. Nil means that nobody can be asked.
+	// Passphrase asks the user for the passphrase of a private key. Nil means that there is no user
+	// to ask.
 	Passphrase func(path string) ([]byte, error)
 }
 

@@ -15,30 +15,29 @@ import (
 	"snap/internal/servertest"
 )
 
-// attack is a database whose author wants more than to share it, on one kind of
-// server.
+// attack is a database of a hostile author, on one kind of server.
 type attack struct {
 	driver  string
-	source  func(t *testing.T) string // an empty database on a server of the author's
+	source  func(t *testing.T) string // an empty database on the author's server
 	victim  func(t *testing.T) victim
-	hostile func(v victim) string // the SQL of the author
+	hostile func(v victim) string // the author's SQL
 
-	// texts are parts of the dump of the database calm, with the replacements for each, one at a time.
-	// each, one at a time.
+	// texts are parts of the dump of the database calm, each with its replacements, which are tried
+	// one at a time.
 	calm     string
 	texts    map[string][]string
-	fit      func(text string, n int) []byte // makes a text take the place of n bytes
-	sound    []string                        // those that are still one statement
+	fit      func(text string, n int) []byte // pads a text to n bytes
+	sound    []string                        // the texts that are still one statement
 	programs string                          // a query that counts the programs in a database
-	harmless bool                            // also to those who load it as their own
+	harmless bool                            // even if loaded as the user's own snapshot
 
-	// does are keys of the victim's state that change when the hostile database is loaded as one's
-	// own, and works are those texts that then change anything.
+	// does are the keys of the victim's state that change if the hostile database is loaded as the
+	// user's own, and works are the texts that then change anything.
 	does  func(v victim) []string
 	works []string
 }
 
-// victim is the recipient's machine and server, which are the test's alone.
+// victim is the recipient's machine and server. No other test uses them.
 type victim struct {
 	driver string
 	home   string                    // a folder that everybody can write to
@@ -47,7 +46,7 @@ type victim struct {
 	state  func(t *testing.T) map[string]string
 }
 
-// dots are a part of a dump that other texts of the same length can replace.
+// dots is a part of a dump that other texts of the same length can replace.
 var dots = strings.Repeat(".", 300)
 
 func padded(text string, n int) []byte {
@@ -61,8 +60,8 @@ func attacks() map[string]attack {
 		"mysql-8.0": onMySQL("mysql-8.0")}
 }
 
-// callsFiles and replaces are one statement each, of the right kind and name. The functions do not
-// exist, and REPLACE is not a statement of a load.
+// callsFiles and replaces are single statements of the right kind and name. The functions do not
+// exist, and a load does not allow REPLACE.
 const (
 	callsFiles = "', writefile('owned', 'x'), load_extension('x'), '"
 	replaces   = "CREATE OR REPLACE TABLE `log`"
@@ -70,8 +69,8 @@ const (
 
 const secret = "CREATE TABLE secret (token TEXT); INSERT INTO secret VALUES ('the-secret-token')"
 
-// watched returns the files of a home folder and next to it, where attacks write too, those that they
-// write to the folder that the test runs in, and those in the home folder of whoever runs it.
+// watched returns the files in all places where attacks try to write: a home folder, the folder
+// around it, the folder in which the test runs, and the home folder of the user who runs the test.
 func watched(t *testing.T, home string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -106,7 +105,7 @@ func writable(t *testing.T) string {
 	}
 	t.Cleanup(func() {
 		os.RemoveAll(home)
-		os.Remove(home + "-owned") // of the load as one's own
+		os.Remove(home + "-owned") // from the load as the user's own
 	})
 	if err := os.Chmod(home, 0o777); err != nil {
 		t.Fatal(err)
@@ -115,8 +114,8 @@ func writable(t *testing.T) string {
 	return home
 }
 
-// serversFiles adds the names of the files in the folder of a server's data, except those that the
-// server itself makes and removes: ofServer matches their paths in it.
+// serversFiles adds the names of the files in the folder of a server's data. It omits the files
+// that the server itself creates and removes: ofServer matches their paths.
 func serversFiles(t *testing.T, all map[string]string, dir string, ofServer *regexp.Regexp) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -133,8 +132,8 @@ func serversFiles(t *testing.T, all map[string]string, dir string, ofServer *reg
 	}
 }
 
-// The files that servers make and remove by themselves: those of relations, logs, statistics and
-// caches, and those of the databases that are loaded.
+// The files that servers create and remove themselves: those of relations, logs, statistics and
+// caches, and those of the loaded databases.
 var (
 	ofPostgres = regexp.MustCompile(`(^|/)(t?[0-9A-F][0-9A-F_.]*(_?(fsm|vm|init|snap))?|[0-9A-F-]+|` +
 		`pg_internal\.init(\.[0-9]+)?|PG_VERSION|pg_filenode\.map|pgsql_tmp.*|[a-z0-9_]+\.(stat|tmp)|` +
@@ -251,7 +250,7 @@ func serverOf(t *testing.T, raw, name string) string {
 	return u.String()
 }
 
-// databases makes the fresh databases of a server.
+// databases returns a function that creates fresh databases on a server.
 func (v victim) databases(admin string) func(t *testing.T) string {
 	made := 0
 	return func(t *testing.T) string {
@@ -435,7 +434,7 @@ func (v victim) exec(t *testing.T, url, text string) {
 	}
 }
 
-// value returns all rows of a query, each in a line.
+// value returns all rows of a query, one per line.
 func (v victim) value(t *testing.T, url, query string) string {
 	t.Helper()
 	db := open(t, v.driver, url)

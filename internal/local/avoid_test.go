@@ -9,8 +9,8 @@ import (
 	"snap/internal/sanitize"
 )
 
-// No masked value is an original of anybody, not only of the sampled rows: with 3,000 addresses and
-// all names of the lists among the originals.
+// No masked value equals the original of any row, sampled or not. The originals have 3,000
+// addresses and all names of the lists.
 func TestMasksAvoidAllOriginals(t *testing.T) {
 	t.Parallel()
 	originals := func(mask string, i int) string { return sanitize.Example(mask, fmt.Sprint(i)) }

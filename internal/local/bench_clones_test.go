@@ -19,12 +19,13 @@ import (
 	"snap/internal/servertest"
 )
 
-// BenchmarkClones clones and resets a database of mixed tables, and compares that in one run with a
-// load of the same snapshot and with other programs: how long a clone or reset takes, as a share of
-// theirs. Each takes the best of the rounds, whose steps alternate. Then the program itself makes its
-// first clone, which loads the template, one clone, a reset, a run from a warm pool and many clones at
-// once: how long each takes, and the most memory. SNAP_BENCH_DATABASE and SNAP_BENCH_ROUNDS are those
-// of [BenchmarkPostgres]. SNAP_BENCH_CLONES is how many are made at once (50); 0 makes none.
+// BenchmarkClones clones and resets a database of mixed tables. In the same run it loads the same
+// snapshot and runs other programs, and it reports the time of a clone or reset as a share of theirs.
+// Each figure is the best of the rounds, whose steps alternate. Then the program itself creates its
+// first clone, which loads the template, then one clone, a reset, a run from a warm pool and many
+// clones at once. The benchmark reports the time of each and the maximum memory. SNAP_BENCH_DATABASE
+// and SNAP_BENCH_ROUNDS are those of [BenchmarkPostgres]. SNAP_BENCH_CLONES is the number of clones
+// created at once (50 by default, 0 for none).
 func BenchmarkClones(b *testing.B) {
 	size := fromEnv("SNAP_BENCH_DATABASE", 100)
 	b.Run("postgres", func(b *testing.B) {
@@ -204,8 +205,9 @@ func (s shop) benchProgram(b *testing.B) {
 	b.ReportMetric(float64(peak>>20), "MiB")
 }
 
-// memoryOf reads the most memory that a process has had, in bytes, every few milliseconds until it
-// has ended. The system's own count for a child begins with the memory of its parent.
+// memoryOf returns the maximum memory of a process in bytes. It reads the value every few
+// milliseconds until the process has ended. The system's own count for a child begins with the
+// memory of its parent.
 func memoryOf(pid int, ended <-chan struct{}) <-chan int64 {
 	result := make(chan int64, 1)
 	go func() {
@@ -227,7 +229,7 @@ func memoryOf(pid int, ended <-chan struct{}) <-chan int64 {
 	return result
 }
 
-// mostMemory returns the most memory that a process has had, in bytes, by its status.
+// mostMemory returns the maximum memory of a process in bytes, from its status.
 func mostMemory(status string) int64 {
 	for line := range strings.Lines(status) {
 		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
@@ -238,7 +240,7 @@ func mostMemory(status string) int64 {
 	return 0
 }
 
-// dropTemplatesNow has the next clone load its snapshot.
+// dropTemplatesNow drops the templates, so that the next clone loads its snapshot.
 func (s shop) dropTemplatesNow(ctx context.Context) error {
 	all, err := s.clones().Templates()
 	for _, one := range all {

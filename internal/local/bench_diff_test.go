@@ -42,7 +42,7 @@ func diffNewest(ctx context.Context, a *Agent) error {
 }
 
 // BenchmarkDiff compares two snapshots of a PostgreSQL table in which 1 % of the rows changed. It
-// reports the time as a multiple of reading and verifying both files, and the memory.
+// reports the memory, and the time as a multiple of reading and verifying both files.
 // SNAP_BENCH_DIFF_ROWS is the number of rows.
 func BenchmarkDiff(b *testing.B) {
 	rows := fromEnv("SNAP_BENCH_DIFF_ROWS", 1_000_000)
@@ -164,8 +164,8 @@ UPDATE document SET body = concat({text}, {text}, {text}, {text}), data = NULL;
 UPDATE file SET name = {text}, content = {bytes}`
 )
 
-// deltaBench is one database, a service that gets deltas and one that gets whole files, and a
-// colleague's machine for each.
+// deltaBench is one database, a service that receives deltas and one that receives whole
+// files, and a colleague's machine for each.
 type deltaBench struct {
 	*peerBench
 	db       *sql.DB
@@ -230,7 +230,7 @@ func (d *deltaBench) change(b *testing.B, number int, scripts ...string) {
 	}
 }
 
-// move makes a snapshot, pushes and pulls it by delta and as a whole file, and returns the bytes that
+// move takes a snapshot, pushes and pulls it by delta and as a whole file, and returns the bytes that
 // were pushed by delta.
 func (d *deltaBench) move(b *testing.B, label string, masked bool) int64 {
 	b.Helper()
@@ -273,8 +273,9 @@ func (d *deltaBench) move(b *testing.B, label string, masked bool) int64 {
 
 func percent(part, whole int64) float64 { return 100 * float64(part) / float64(whole) }
 
-// others are what other tools transfer for the two newest snapshots: 1 and 0 are the content of the
-// older and the newer one, and whole is the file of the newer one. Each prints a number of bytes.
+// others are the commands that measure how much other tools transfer for the two newest snapshots.
+// The files 1 and 0 are the content of the older and the newer one, and whole is the file of the
+// newer one. Each command prints a number of bytes.
 var others = []struct{ tool, label, script string }{
 	{"zstd", "patch-from", "zstd -q --long=31 --patch-from=1 0 -o patch; stat -c %s patch; rm patch"},
 	{"rclone", "rclone", "rclone copyto whole there; stat -c %s there; rm there"},
@@ -284,8 +285,8 @@ var others = []struct{ tool, label, script string }{
 		cp 0 content; restic -q backup content; echo $(($(size) - before)); rm -r repo cache content`},
 }
 
-// patch compares the delta between the two newest snapshots with what other tools transfer. Tools
-// that are not installed are left out.
+// patch compares the size of the delta between the two newest snapshots with the bytes that other
+// tools transfer. Tools that are not installed are left out.
 func (d *deltaBench) patch(b *testing.B) {
 	b.Helper()
 	all, err := d.Snapshots(shopTarget)
@@ -396,7 +397,7 @@ func (c *byteCount) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// line is a service that is reached over a line of 50 Mbit/s while slow is set.
+// line is a service behind a line of 50 Mbit/s while slow is set.
 type line struct {
 	next http.Handler
 	slow *atomic.Bool
@@ -410,7 +411,8 @@ func (l line) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.next.ServeHTTP(w, r)
 }
 
-// carry waits as long as a line of 50 Mbit/s needs for n bytes. All connections share the line.
+// carry waits for as long as a line of 50 Mbit/s takes to transfer n bytes. All connections share
+// the line.
 func carry(n int) {
 	wire <- struct{}{}
 	time.Sleep(time.Duration(n) * time.Second / (50_000_000 / 8))

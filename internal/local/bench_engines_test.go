@@ -100,7 +100,7 @@ func (p *peerBench) peers(b *testing.B, of string) {
 }
 
 // BenchmarkMariaDB builds, loads and sanitizes a mixed database, against
-// mariadb-dump as people use it, and mydumper and myloader.
+// mariadb-dump as people use it, and against mydumper and myloader.
 // SNAP_BENCH_DATABASE and SNAP_BENCH_ROUNDS are those of [BenchmarkPostgres].
 func BenchmarkMariaDB(b *testing.B) {
 	from, to := servertest.MariaDB(b), servertest.MariaDB(b)
@@ -154,8 +154,8 @@ func openMySQL(t testing.TB, raw string) *sql.DB {
 	return db
 }
 
-// mixedMySQL makes about {n} MB: narrow rows and wide ones, texts, JSON,
-// numbers, times, bytes, with keys and indexes.
+// mixedMySQL creates tables of about {n} MB with keys and indexes: narrow and wide
+// rows, texts, JSON, numbers, times and bytes.
 const mixedMySQL = `CREATE TABLE customer (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(100) NOT NULL, email VARCHAR(200) NOT NULL, phone VARCHAR(40), born DATE, balance DECIMAL(12,2), created DATETIME NOT NULL, UNIQUE KEY (email), KEY (created)) CHARSET utf8mb4;
 INSERT INTO customer SELECT seq, concat(elt(1 + seq % 7, 'Anna', 'Bert', 'Carla', 'Dora', 'Emil', 'Fritz', 'Gerda'), ' ', substr(md5(seq), 1, 10)), concat('user', seq, '@', elt(1 + seq % 3, 'example.com', 'mail.test', 'corp.example')), concat('+49 ', seq * 7919 % 8999999), '1950-01-01' + INTERVAL seq % 20000 DAY, seq * 37 % 1000000 / 100, '2020-01-01' + INTERVAL seq MINUTE FROM seq_1_to_{n}000;
 CREATE TABLE event (id BIGINT PRIMARY KEY AUTO_INCREMENT, customer INT NOT NULL, kind SMALLINT, at DATETIME(3), value DECIMAL(14,4), reading DOUBLE, ok BOOLEAN, KEY (customer), KEY (at), CONSTRAINT event_customer FOREIGN KEY (customer) REFERENCES customer (id));
@@ -191,7 +191,7 @@ tables:
 		"sqlite3", "zstd")
 	p.against(b, "load/cp+check", fmt.Sprintf("cp %s %s; sync %[2]s; sqlite3 %[2]s 'PRAGMA integrity_check(1)'", from,
 		copied), "sqlite3")
-	// the check alone
+	// only the check
 	p.against(b, "load/check", fmt.Sprintf("sqlite3 %s 'PRAGMA integrity_check(1)'", from), "sqlite3")
 	p.against(b, "load/zstd+check",
 		fmt.Sprintf("zstd -q -f -d %s -o %s; sync %[2]s; sqlite3 %[2]s 'PRAGMA integrity_check(1)'", packed, copied),

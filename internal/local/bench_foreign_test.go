@@ -16,11 +16,11 @@ import (
 	"snap/internal/servertest"
 )
 
-// BenchmarkForeignLoad loads the databases of the other benchmarks as one's own
-// and as somebody else's, in turns. It reports how many times as long the foreign
-// load takes, by the clock (the best of the rounds) and by the processor (of all
-// rounds, of snapcli and the server together).
-// SNAP_BENCH_DATABASE and SNAP_BENCH_ROUNDS are those of [BenchmarkPostgres].
+// BenchmarkForeignLoad loads the databases of the other benchmarks alternately as
+// the user's own and as somebody else's. It reports the time of the foreign load as
+// a multiple of the other: elapsed time (the best of the rounds), and processor
+// time (of all rounds, for snapcli and the server together). SNAP_BENCH_DATABASE
+// and SNAP_BENCH_ROUNDS are those of [BenchmarkPostgres].
 func BenchmarkForeignLoad(b *testing.B) {
 	size := fromEnv("SNAP_BENCH_DATABASE", 100)
 	b.Run("postgres", func(b *testing.B) {
@@ -115,8 +115,8 @@ func benchForeign(b *testing.B, from, to, server string) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// processorOf returns the processor time of a process and of its children that
-// have ended; "" has none.
+// processorOf returns the processor time of a process and of its ended children. It
+// returns 0 for "".
 func processorOf(b *testing.B, pid string) time.Duration {
 	b.Helper()
 	if pid == "" {

@@ -19,12 +19,13 @@ import (
 	"snap/internal/servertest"
 )
 
-// BenchmarkPostgres builds, loads and sanitizes a database of mixed tables and one of pgbench's, and
-// compares that in one run with PostgreSQL's own programs on the same server. Each figure is the best
-// of the rounds, whose steps alternate, so that noise of other programs affects both sides.
+// BenchmarkPostgres builds, loads and sanitizes a database of mixed tables and one of pgbench, and
+// compares the times with those of PostgreSQL's own programs on the same server, in the same run.
+// Each figure is the best of the rounds. Their steps alternate, so that noise from other programs
+// affects both sides.
 //
-// SNAP_BENCH_DATABASE sets the size of the dump in MB, 100 if it is not set; SNAP_BENCH_ROUNDS the
-// rounds, 3 if it is not set.
+// SNAP_BENCH_DATABASE sets the size of the dump in MB (100 by default), and SNAP_BENCH_ROUNDS the
+// number of rounds (3 by default).
 func BenchmarkPostgres(b *testing.B) {
 	size := fromEnv("SNAP_BENCH_DATABASE", 100)
 	b.Run("mixed", func(b *testing.B) {
@@ -67,7 +68,7 @@ type pgBench struct {
 	shop
 	from, to string
 	took     map[string]time.Duration
-	used     map[string]time.Duration // processor time, of the server too
+	used     map[string]time.Duration // processor time, including the server's
 	server   string                   // the process that all processes of the server are children of
 	bytes    map[string]int64
 	peak     map[string]int64
@@ -142,8 +143,8 @@ func (p *pgBench) measure(b *testing.B, name string, f func()) {
 	}
 }
 
-// processor is the processor time of the programs that have ended and of the server with its sessions,
-// which can end after their clients.
+// processor returns the processor time of the ended programs and of the server. The server's sessions
+// can end after their clients.
 func (p *pgBench) processor(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &u); err != nil {
@@ -157,8 +158,7 @@ func (p *pgBench) processor(b *testing.B) time.Duration {
 	return used
 }
 
-// act runs an action in a process of its own and notes the most memory it had,
-// in bytes.
+// act runs an action in a separate process and records its maximum memory in bytes.
 func (p *pgBench) act(b *testing.B, action, rules string) Snapshot {
 	b.Helper()
 	out, err := p.child(b, action, childQuiet+"=yes", "SNAPCLI_TEST_RULES="+rules).Output()
@@ -200,7 +200,7 @@ func (p *pgBench) report(b *testing.B) {
 	b.ReportMetric(float64(p.bytes["build"])/float64(p.bytes["-Fc"]), "size/-Fc")
 	fastest := cmp.Or(min(p.took["pg_restore -j2"], p.took["pg_restore -j4"]), 1)
 	b.ReportMetric(p.took["load"].Seconds()/fastest.Seconds(), "load/pg_restore")
-	analyzed := fastest + p.took["its ANALYZE"] // a load's is within it
+	analyzed := fastest + p.took["its ANALYZE"] // a load includes its own ANALYZE
 	b.ReportMetric(p.took["load"].Seconds()/analyzed.Seconds(), "load/pg_restore+ANALYZE")
 	b.ReportMetric(ratio("sanitize", "build"), "sanitize/build")
 	for action, bytes := range p.peak {
@@ -219,7 +219,7 @@ func keysOf[V any](m map[string]V) func(func(string) bool) {
 	}
 }
 
-// checkpoint lets the server write its buffers, so that no step pays for another.
+// checkpoint makes the server write its buffers, so that no step pays for another one.
 func checkpoint(b *testing.B, url string) {
 	for _, statement := range []string{"VACUUM ANALYZE", "CHECKPOINT"} {
 		command(b, url, statement)
@@ -260,7 +260,7 @@ func command(b *testing.B, url, text string) {
 	}
 }
 
-// tool runs a program of PostgreSQL's.
+// tool runs one of PostgreSQL's programs.
 func tool(b *testing.B, name string, args ...string) {
 	b.Helper()
 	if out, err := exec.Command(filepath.Join(servertest.PostgresBin(), name), args...).CombinedOutput(); err != nil {
@@ -276,9 +276,9 @@ func sizeOf(b *testing.B, path string) int64 {
 	return info.Size()
 }
 
-// fillMixed makes tables of typical application data, a dump of about that many
-// MB: narrow rows and wide ones, text and JSON documents, numbers, times,
-// bytes, a partitioned table, with keys and indexes.
+// fillMixed creates tables of typical application data whose dump has about mb MB.
+// They have keys and indexes, narrow and wide rows, text and JSON documents,
+// numbers, times and bytes, and one of them is partitioned.
 func fillMixed(b *testing.B, url string, mb int) {
 	b.Helper()
 	command(b, url, strings.NewReplacer("{n}", strconv.Itoa(mb)).Replace(mixedTables))

@@ -18,7 +18,7 @@ type BuildOptions struct {
 	Encrypt    Encryption
 	Subset     SubsetSpec // the zero value uses the target's subset
 	Whole      bool       // include every row, even if the target has a subset
-	Choice     Choice     // added to the target's; its tables and schemas replace the target's
+	Choice     Choice     // added to the target's choice; its tables and schemas replace the target's
 	WithGrants bool       // include the rights of other users (PostgreSQL)
 
 	// Named is called with the snapshot's name before it exists; an error stops the build. Nil does

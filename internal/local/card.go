@@ -66,7 +66,7 @@ func cardColumns(t archive.Table, described map[schema.Name]schema.Table, d sche
 	keys, refers := columnKeys(of), referencesOf(of, described)
 	for _, c := range of.Columns {
 		typ := c.Type.SQL(d)
-		if d != schema.MySQL { // for people, without the quotes of identifiers
+		if d != schema.MySQL { // for display, without the quotes of identifiers
 			typ = strings.ReplaceAll(typ, `"`, "")
 		}
 		all = append(all, api.CardColumn{Name: c.Name, Type: typ, NotNull: c.NotNull, Key: keys[c.Name],

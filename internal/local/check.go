@@ -25,8 +25,8 @@ type DatabaseCheck struct {
 }
 
 // CheckTarget connects to a target's databases and reports their versions, what is missing, and
-// each obstacle to a build or a load. It returns an error only for an unknown target; a database's
-// problems are in its DatabaseCheck.
+// each obstacle to a build or a load. It returns an error only for an unknown target. The problems
+// of a database are in its DatabaseCheck.
 func (a *Agent) CheckTarget(ctx context.Context, name string) ([]DatabaseCheck, error) {
 	t, err := a.Target(name)
 	if err != nil {
@@ -35,7 +35,7 @@ func (a *Agent) CheckTarget(ctx context.Context, name string) ([]DatabaseCheck, 
 	return a.CheckDatabases(ctx, t), nil
 }
 
-// CheckDatabases is [Agent.CheckTarget] for a target that need not be in the configuration.
+// CheckDatabases is like [Agent.CheckTarget], for a target that need not be in the configuration.
 func (a *Agent) CheckDatabases(ctx context.Context, t Target) []DatabaseCheck {
 	var all []DatabaseCheck
 	if t.Source != "" {

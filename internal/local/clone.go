@@ -84,12 +84,12 @@ func (a *Agent) cloner(s clone.Source) (engine.Cloner, string, error) {
 	return c, d.url, nil
 }
 
-// serverRecord returns a place as the server of clones is recorded: its URL, after that of the SSH server
-// if there is one.
+// serverRecord returns the text that records a server of clones: its URL, preceded by that of the SSH
+// server if there is one.
 func serverRecord(p place) string { return strings.TrimSpace(p.via + " " + p.raw) }
 
-// clonePlace returns the server of a source's clones. Its password command is that of the target, as
-// long as the target has the server.
+// clonePlace returns the server of a source's clones. It uses the target's password command, as long
+// as the target still names that server.
 func (a *Agent) clonePlace(s clone.Source) place {
 	t := a.Config().Targets[s.Target]
 	for _, p := range []place{t.destination(), t.scratch()} {
@@ -148,8 +148,8 @@ func checkCloneName(name string) error {
 		"use up to 63 letters, digits and . _ / - and begin with a letter or a digit")
 }
 
-// Clone makes databases from a snapshot, each a copy of the same template. The first clone of a
-// snapshot loads the template. It makes all of them or none.
+// Clone creates databases from a snapshot, each a copy of the same template. The first clone of
+// a snapshot loads the template. Clone creates all of the databases or none.
 func (a *Agent) Clone(ctx context.Context, target string, o CloneOptions, p Progress) ([]Cloned, error) {
 	q, err := a.cloneRequest(target, o, p)
 	if err != nil {
@@ -181,7 +181,7 @@ func (a *Agent) Clone(ctx context.Context, target string, o CloneOptions, p Prog
 	return all, nil
 }
 
-// dropAll drops those clones that were made.
+// dropAll drops the clones that were created.
 func (a *Agent) dropAll(ctx context.Context, all []Cloned) (err error) {
 	for _, c := range all {
 		if c.ID != "" {
@@ -284,7 +284,7 @@ func (a *Agent) cloneRequest(target string, o CloneOptions, p Progress) (q clone
 }
 
 // allowClone decides whether the programs of a foreign snapshot may be cloned. It decides for every
-// clone, because the template may have been made when somebody agreed once.
+// clone again, because the template may come from an earlier, one-time consent.
 func (a *Agent) allowClone(s Snapshot, o CloneOptions) error {
 	r, err := openSnapshot(s)
 	if err != nil {
@@ -344,7 +344,7 @@ func (a *Agent) cloneServer(t Target, s Snapshot) (string, error) {
 }
 
 // templateLoad returns a function that loads a snapshot into a new database, by the same rules as
-// [Agent.Load], and trusts its author no more than trust says.
+// [Agent.Load], and trusts its author at most as far as trust says.
 func (a *Agent) templateLoad(s Snapshot, on clone.Source, trust engine.Trust, o CloneOptions,
 	p Progress) clone.Load {
 	return func(ctx context.Context, url string) (string, error) {
@@ -376,7 +376,7 @@ func (a *Agent) templateLoad(s Snapshot, on clone.Source, trust engine.Trust, o 
 	}
 }
 
-// Branch makes a clone from another clone as it is now.
+// Branch creates a clone from the current state of another clone.
 func (a *Agent) Branch(ctx context.Context, from string, o CloneOptions, terminate bool) (Cloned, error) {
 	source, err := a.clones().Find(from)
 	if err != nil {
@@ -399,7 +399,7 @@ func (a *Agent) Branch(ctx context.Context, from string, o CloneOptions, termina
 	return viewClone(h), nil
 }
 
-// ResetClone puts a clone back to its snapshot and ends the connections to it.
+// ResetClone resets a clone to its snapshot and ends the connections to it.
 func (a *Agent) ResetClone(ctx context.Context, name string, o CloneOptions, p Progress) (clone.Clone, error) {
 	c, err := a.clones().Find(name)
 	if err != nil {
@@ -435,7 +435,7 @@ func (a *Agent) snapshotOf(s clone.Source) (Snapshot, error) {
 // DropClone drops a clone and its database.
 func (a *Agent) DropClone(ctx context.Context, name string) error { return a.clones().Drop(ctx, name) }
 
-// ForgetClone removes a clone from the record and leaves its database alone.
+// ForgetClone removes a clone from the record and keeps its database.
 func (a *Agent) ForgetClone(name string) (clone.Clone, error) { return a.clones().Forget(name) }
 
 // FindClone returns a clone by name.

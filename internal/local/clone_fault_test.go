@@ -41,7 +41,7 @@ func liveClones(ctx context.Context, a *Agent, progress Progress) error {
 }
 
 // Operations on clones are killed at many points. The next command finds and drops all remains, and
-// the remaining clones are whole.
+// the remaining clones are complete.
 func TestKilledClonesLeaveNothing(t *testing.T) {
 	servertest.Thorough(t)
 	onClones(t, killedClonesLeaveNothing)
@@ -90,14 +90,14 @@ func killedClonesLeaveNothing(t *testing.T, s *cloneShop) {
 	if _, err := s.SweepClones(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	s.late.Store(int64(96 * time.Hour)) // locks of processes killed at their start
+	s.late.Store(int64(96 * time.Hour)) // old enough to remove locks of processes that were killed as they started
 	if _, err := s.SweepClones(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	s.nothingLeft(t)
 }
 
-// dropTemplates has the next clone load the snapshot again.
+// dropTemplates drops the templates, so that the next clone loads the snapshot again.
 func (s *cloneShop) dropTemplates(t *testing.T) {
 	t.Helper()
 	all, err := s.clones().Templates()
@@ -111,7 +111,7 @@ func (s *cloneShop) dropTemplates(t *testing.T) {
 	}
 }
 
-// wholeClones fails unless every listed clone is ready and has all rows.
+// wholeClones fails the test unless every listed clone is ready and has all rows.
 func (s *cloneShop) wholeClones(t *testing.T, when string) {
 	t.Helper()
 	all, err := s.Clones(t.Context())
@@ -125,8 +125,8 @@ func (s *cloneShop) wholeClones(t *testing.T, when string) {
 	}
 }
 
-// onlyTemplate fails if a clone is listed after all have expired, or a database is there that is
-// neither a template nor about to be dropped.
+// onlyTemplate fails the test if a clone is still listed after all have expired, or if there is
+// a database that is neither a template nor about to be dropped.
 func (s *cloneShop) onlyTemplate(t *testing.T, when string) {
 	t.Helper()
 	if all, err := s.Clones(t.Context()); err != nil || len(all) > 0 {
@@ -137,7 +137,7 @@ func (s *cloneShop) onlyTemplate(t *testing.T, when string) {
 		switch {
 		case strings.Contains(name, "_template_"):
 			templates++
-		case strings.HasSuffix(name, "_old"): // a reset does not wait for its drop
+		case strings.HasSuffix(name, "_old"): // a reset does not wait until it is dropped
 		default:
 			t.Fatalf("%s: %s is left behind", when, name)
 		}
@@ -147,8 +147,8 @@ func (s *cloneShop) onlyTemplate(t *testing.T, when string) {
 	}
 }
 
-// A clone for which the disk has no room is refused with one sentence, before anything is written, and
-// so is a clone whose template does not fit.
+// If a clone or its template does not fit on the disk, the clone is refused with one sentence before
+// anything is written.
 func TestCloneOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	s := newCloneShop(t, snap.SQLite, "")

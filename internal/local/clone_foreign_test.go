@@ -7,7 +7,7 @@ import (
 	"snap"
 )
 
-// spies are programs of a hostile author, and spied counts the triggers of a database.
+// spies creates programs of a hostile author, and spied counts the triggers of a database.
 var (
 	spies = map[snap.Engine][]string{
 		snap.SQLite: {"CREATE TRIGGER spy AFTER INSERT ON customer BEGIN DELETE FROM purchase; END"},
@@ -22,8 +22,8 @@ var (
 	}
 )
 
-// Somebody else's snapshot is cloned as it is loaded: as data, and with its programs only with trust,
-// which every clone needs.
+// Somebody else's snapshot is cloned by the same rules as it is loaded: as data, and with its
+// programs only if the author is trusted. Trust is checked for every clone.
 func TestClonesOfForeignSnapshots(t *testing.T) {
 	onClones(t, func(t *testing.T, s *cloneShop) {
 		target, err := s.Target(shopTarget)

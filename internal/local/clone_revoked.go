@@ -15,10 +15,9 @@ type Revoked struct {
 	Clones   int // clones of it, which stay
 }
 
-// DropRevoked asks the service about the snapshots that the templates of pulled snapshots were made
-// from, and drops the templates of those that the caller may not see any more. Clones that were
-// already made stay, and so does the pulled file. It sends no request if there are no such
-// templates.
+// DropRevoked drops the templates of pulled snapshots that the caller may no longer see, after
+// asking the service about each. Existing clones and the pulled files stay. It sends no request if
+// there are no such templates.
 func (a *Agent) DropRevoked(ctx context.Context, c *api.Client) (revoked []Revoked, err error) {
 	room := a.clones()
 	templates, err := room.Templates()
@@ -35,7 +34,7 @@ func (a *Agent) DropRevoked(ctx context.Context, c *api.Client) (revoked []Revok
 			continue
 		}
 		_, asked := c.Snapshot(ctx, id)
-		if snap.CodeOf(asked) != snap.CodeNotFound { // seen, or no answer: the next contact asks again
+		if snap.CodeOf(asked) != snap.CodeNotFound { // still visible, or no answer: ask again at the next contact
 			continue
 		}
 		one, failed := dropRevoked(ctx, room, t)

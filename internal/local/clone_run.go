@@ -18,7 +18,7 @@ type Borrowed struct {
 	room *clone.Room
 }
 
-// Borrow makes a clone for a run of a program, or takes a warm one.
+// Borrow creates a clone for a run of a program, or uses a warm one.
 func (a *Agent) Borrow(ctx context.Context, target string, o CloneOptions, p Progress) (*Borrowed, error) {
 	q, err := a.cloneRequest(target, o, p)
 	if err != nil {
@@ -35,8 +35,8 @@ func (a *Agent) Borrow(ctx context.Context, target string, o CloneOptions, p Pro
 // Return drops the clone.
 func (b *Borrowed) Return(ctx context.Context) error { return b.room.DropHeld(ctx, b.held) }
 
-// WarmClones makes copies until n of them are ready for runs of the target's snapshot, and returns
-// how many it made. n of less than zero uses the target's configuration.
+// WarmClones creates copies until n of them are ready for runs of the target's snapshot, and
+// returns how many it created. A negative n uses the number in the target's configuration.
 func (a *Agent) WarmClones(ctx context.Context, target string, n int, o CloneOptions, p Progress) (made int,
 	err error) {
 	q, err := a.cloneRequest(target, o, p)
@@ -65,8 +65,8 @@ func (a *Agent) WarmClones(ctx context.Context, target string, n int, o CloneOpt
 	}
 }
 
-// Environment returns the variables, as NAME=value, that lead programs to a database: DATABASE_URL,
-// and those of psql, or of mysql.
+// Environment returns the variables, as NAME=value, that tell programs how to connect to a
+// database: DATABASE_URL, and the variables of psql or mysql.
 func Environment(kind snap.Engine, raw string) []string {
 	all := []string{"DATABASE_URL=" + raw}
 	u, err := url.Parse(raw)
@@ -102,7 +102,7 @@ func Environment(kind snap.Engine, raw string) []string {
 }
 
 // WithEnvironment returns the environment env with the variables of a database. It removes
-// variables of another database of the same kind, which would mix with them.
+// the variables of another database of the same kind, because the two sets would mix.
 func WithEnvironment(env []string, kind snap.Engine, raw string) []string {
 	prefix := map[snap.Engine]string{snap.Postgres: "PG", snap.MySQL: "MYSQL_"}[kind]
 	kept := slices.DeleteFunc(slices.Clone(env), func(v string) bool {

@@ -40,7 +40,7 @@ func onClones(t *testing.T, test func(*testing.T, *cloneShop)) {
 	}
 }
 
-// onMoreServers runs a test on MySQL 8.0 and 9.7 too.
+// onMoreServers also runs a test on MySQL 8.0 and 9.7.
 func onMoreServers(t *testing.T, test func(*testing.T, *cloneShop)) {
 	for _, server := range []string{"mysql-8.0", "mysql-9.7"} {
 		t.Run(server, func(t *testing.T) {
@@ -50,8 +50,8 @@ func onMoreServers(t *testing.T, test func(*testing.T, *cloneShop)) {
 	}
 }
 
-// newCloneShop returns a machine with a snapshot of one kind of database. server is that of MySQL; see
-// [servertest.MySQLServers].
+// newCloneShop returns a machine with a snapshot of one kind of database. server is the kind of MySQL
+// server, see [servertest.MySQLServers].
 func newCloneShop(t *testing.T, kind snap.Engine, server string) *cloneShop {
 	t.Helper()
 	s := &cloneShop{shop: newShop(t), kind: kind, server: server}
@@ -87,7 +87,7 @@ func (s *cloneShop) retarget(t *testing.T, target Target) {
 	}
 }
 
-// db opens a clone as a program of its user does.
+// db opens a clone as a user's program does.
 func (s *cloneShop) db(t testing.TB, url string) *sql.DB {
 	t.Helper()
 	driver := "pgx"
@@ -102,7 +102,7 @@ func (s *cloneShop) db(t testing.TB, url string) *sql.DB {
 		if err != nil {
 			t.Fatal(err)
 		}
-		url = "file:" + path + "?mode=rw" // never makes the file
+		url = "file:" + path + "?mode=rw" // never creates the file
 	}
 	db, err := sql.Open(driver, url)
 	if err != nil {
@@ -121,7 +121,7 @@ func (s *cloneShop) exec(t testing.TB, url, statement string) {
 	db.Close()
 }
 
-// rows counts the customers of a clone. -1 means that they cannot be read.
+// rows counts the customers in a clone. It returns -1 if they cannot be read.
 func (s *cloneShop) rows(t testing.TB, url string) (n int) {
 	t.Helper()
 	db := s.db(t, url)
@@ -141,7 +141,7 @@ func (s *cloneShop) clone(t testing.TB, o CloneOptions) Cloned {
 	return all[0]
 }
 
-// left lists the databases on the server, or the files, that clones have made.
+// left lists the databases on the server, or the files, that were created for clones.
 func (s *cloneShop) left(t testing.TB) (names []string) {
 	t.Helper()
 	if s.kind == snap.SQLite {
@@ -174,8 +174,8 @@ func (s *cloneShop) left(t testing.TB) (names []string) {
 	return names
 }
 
-// The whole life of clones: copies are independent of each other, a reset restores one, a branch has
-// the data of its origin, and no remains are left when they are dropped.
+// TestClonesLive follows clones from creation to drop. Copies are independent of each other, a reset
+// restores one, a branch has the data of its origin, and nothing is left after they are dropped.
 func TestClonesLive(t *testing.T) {
 	onClones(t, clonesLive)
 	onMoreServers(t, clonesLive)
@@ -217,7 +217,7 @@ func clonesLive(t *testing.T, s *cloneShop) {
 	s.nothingLeft(t)
 }
 
-// deleteAll deletes the snapshots, so that their templates are not wanted any more.
+// deleteAll deletes the snapshots, so that their templates are no longer needed.
 func (s *cloneShop) deleteAll(t testing.TB) {
 	t.Helper()
 	all, err := s.Snapshots("")
@@ -257,7 +257,8 @@ func (s *cloneShop) nothingLeft(t testing.TB) {
 	}
 }
 
-// Clones expire, templates that nobody used for a week go, and a clone in use by a run stays.
+// Clones expire, templates that were not used for a week are dropped, and a clone in use by a run
+// stays.
 func TestClonesExpire(t *testing.T) {
 	onClones(t, func(t *testing.T, s *cloneShop) {
 		short := s.clone(t, CloneOptions{Name: "short", TTL: time.Hour})
@@ -278,7 +279,7 @@ func TestClonesExpire(t *testing.T) {
 		if swept, err = s.SweepClones(t.Context()); err != nil || len(swept.Templates) != 1 {
 			t.Errorf("%+v, %v", swept, err)
 		}
-		if _, err := s.ResetClone(t.Context(), "long", CloneOptions{}, nil); err != nil { // makes the template again
+		if _, err := s.ResetClone(t.Context(), "long", CloneOptions{}, nil); err != nil { // creates the template again
 			t.Error(err)
 		}
 		if err := run.Return(t.Context()); err != nil || s.rows(t, run.Secret) != -1 {
@@ -287,7 +288,7 @@ func TestClonesExpire(t *testing.T) {
 	})
 }
 
-// A template that somebody opened and changed is found and made again.
+// If somebody opened and changed a template, that is detected and the template is created again.
 func TestChangedTemplatesAreRepaired(t *testing.T) {
 	onClones(t, changedTemplatesAreRepaired)
 	onMoreServers(t, changedTemplatesAreRepaired)
@@ -349,8 +350,8 @@ func (s *cloneShop) template(t *testing.T) string {
 	return url
 }
 
-// Many clones at once share one template and are all whole; one more than the limit is refused. With
-// SNAP_KILL_ROUNDS they are fifty.
+// Many concurrent clones share one template and are all complete. A clone above the limit is
+// refused. With SNAP_KILL_ROUNDS there are fifty.
 func TestManyClonesAtOnce(t *testing.T) {
 	onClones(t, func(t *testing.T, s *cloneShop) {
 		many := 12
@@ -397,7 +398,7 @@ func TestManyClonesAtOnce(t *testing.T) {
 	})
 }
 
-// Warm copies are taken by runs and by nothing else, and are made again.
+// Only runs use warm copies, and new ones replace those that were used.
 func TestRunsTakeWarmClones(t *testing.T) {
 	onClones(t, func(t *testing.T, s *cloneShop) {
 		if made, err := s.WarmClones(t.Context(), shopTarget, 2, CloneOptions{}, nil); err != nil || made != 2 {
@@ -473,8 +474,8 @@ func TestCloneRefusals(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// A SQLite clone that is in use is not reset. A branch of one that is being written to waits or says
-// so, and has everything that was committed to the origin's log.
+// A SQLite clone that is in use is not reset. A branch of a clone that is being written to waits or
+// reports that. The branch has everything that was committed to the origin's log.
 func TestSQLiteClonesInUse(t *testing.T) {
 	t.Parallel()
 	s := newCloneShop(t, snap.SQLite, "")
@@ -505,8 +506,8 @@ func TestSQLiteClonesInUse(t *testing.T) {
 	}
 }
 
-// PostgreSQL copies no database that is in use: the error names the connection, and --terminate ends
-// it.
+// PostgreSQL cannot copy a database that is in use. The error names the connection, and --terminate
+// ends it.
 func TestPostgresBranchOfAClonethatIsInUse(t *testing.T) {
 	t.Parallel()
 	s := newCloneShop(t, snap.Postgres, "")
@@ -534,7 +535,7 @@ func TestPostgresBranchOfAClonethatIsInUse(t *testing.T) {
 	}
 }
 
-// A stopped clone leaves nothing behind, at any point of the work.
+// A clone that is stopped at any point leaves nothing behind.
 func TestStoppedClonesLeaveNothing(t *testing.T) {
 	onClones(t, func(t *testing.T, s *cloneShop) {
 		for _, phase := range []string{"check", "preflight", "restore", "verify", "swap"} {
@@ -561,7 +562,7 @@ func TestStoppedClonesLeaveNothing(t *testing.T) {
 	})
 }
 
-// The variables of psql and mysql, and no others of the same kind.
+// The environment has the variables of psql and mysql, and no others of the same kind.
 func TestEnvironment(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -589,7 +590,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// A URL that is shown has no password, wherever the configuration has it.
+// A displayed URL has no password, wherever the configuration sets it.
 func TestShownURLsHaveNoPassword(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]string{

@@ -38,7 +38,7 @@ func machine(t testing.TB) *Agent {
 	return a
 }
 
-// made puts a snapshot file of some size into the listing, as a build does.
+// made adds a snapshot file of a given size to the listing, as a build does.
 func (a *Agent) made(t *testing.T, target string, typ snap.Type, at time.Time, size int) Snapshot {
 	t.Helper()
 	s := Snapshot{Target: target, Name: snap.SnapshotName(target, at), Type: typ, Engine: snap.SQLite, Created: at,
@@ -141,7 +141,7 @@ func TestPushAndPullAgainMoveNothing(t *testing.T) {
 	}
 }
 
-// A local copy whose bytes have changed is not taken for the snapshot.
+// A local copy whose bytes have changed is not accepted as the snapshot.
 func TestPullReplacesADamagedCopy(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -170,7 +170,7 @@ func TestPullReplacesADamagedCopy(t *testing.T) {
 	intact(t, a, s.Name)
 }
 
-// Two snapshots of one name, by different people, both stay.
+// Two snapshots with the same name from different people both stay.
 func TestPullKeepsAnotherSnapshotOfTheName(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -256,9 +256,9 @@ func TestPushAndPullChoose(t *testing.T) {
 	}
 }
 
-// SPEC 5.3, rule 2: a hidden snapshot behaves like one that does not exist.
-// A colleague's snapshot that was pulled is not pushed as one's own, unless it
-// is named; a load takes it, because it came last.
+// SPEC 5.3, rule 2: a hidden snapshot behaves like one that does not exist. A
+// pulled snapshot of a colleague is pushed only if it is named. A load uses it if
+// it arrived last.
 func TestPushTakesOwnAndLoadTakesTheLast(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -300,8 +300,8 @@ func TestPushTakesOwnAndLoadTakesTheLast(t *testing.T) {
 	}
 }
 
-// Where the configuration cannot be written, a pull of an unknown target still
-// brings the snapshot, and says that the target was not saved.
+// If the configuration cannot be written, a pull of an unknown target still pulls
+// the snapshot and reports that the target was not saved.
 func TestPullWithAReadOnlyConfiguration(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -347,8 +347,8 @@ func TestPullOfWhatMayNotBeSeen(t *testing.T) {
 	}
 }
 
-// interrupter interrupts whoever sends the second request for bytes, before it
-// is answered, once for each method.
+// interrupter interrupts the client before it answers the client's second request
+// for bytes, once for each method.
 type interrupter struct {
 	mu   sync.Mutex
 	stop context.CancelFunc
@@ -438,15 +438,15 @@ func wantHint(t *testing.T, err error, says string) {
 	}
 }
 
-// TestPushAndPullByDelta: between real snapshots of each engine, and with each object store, only
-// what changed is transferred. With a damaged base, an interrupted delta or an older service, the
-// whole file is.
+// TestPushAndPullByDelta checks, with real snapshots of each engine and with each object store,
+// that only changes are transferred. With a damaged base, an interrupted delta or an older
+// service, the whole file is transferred.
 func TestPushAndPullByDelta(t *testing.T) {
 	t.Parallel()
 	for _, server := range diffServers() {
 		for _, objects := range []string{"folder", "s3"} {
 			if server.name == "mariadb" && objects == "s3" {
-				continue // nothing there depends on the engine
+				continue // nothing in this case depends on the engine
 			}
 			t.Run(server.name+" "+objects, func(t *testing.T) {
 				t.Parallel()
@@ -524,7 +524,8 @@ func (w *deltaWorld) insert(n int) {
 	runAll(w.t, w.db, []string{"INSERT INTO visit VALUES " + strings.Join(values, ", ")})
 }
 
-// move builds a snapshot, pushes it and pulls it elsewhere. It returns the bytes transferred.
+// move builds a snapshot, pushes it and pulls it on the other machine. It returns the bytes
+// transferred.
 func (w *deltaWorld) move() (built Snapshot, pushed PushResult, pulled PullResult) {
 	w.t.Helper()
 	built, err := w.Build(w.t.Context(), "visits", BuildOptions{}, nil)

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Values that differ only in case stay together where the database compares without case: unique
-// columns stay unique, and rows refer to the same rows, in citext, NOCASE and MySQL's collations. The
-// table that refers to the other's unique keys is loaded before it.
+// Values that differ only in case get the same mask if the database compares them without case, as
+// with citext, NOCASE and MySQL's collations. Unique columns stay unique, and references stay the
+// same. The table that refers to the other's unique keys is loaded before it.
 func TestCollationsAreRespected(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ driver, before, text string }{

@@ -8,8 +8,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// Columns of composite types, arrays of them and types in types are masked field by field by the
-// first rules, the copy loads, and an original in another column is found.
+// The suggested rules mask columns of composite types field by field, including arrays and
+// nested types. The copy loads, and an original in another column is found.
 func TestCompositesAreMaskedFieldByField(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

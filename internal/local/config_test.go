@@ -128,7 +128,7 @@ func TestBadConfigNamesThePlace(t *testing.T) {
 	}
 }
 
-// Programs that add targets at the same time all find theirs in the end.
+// If programs add targets at the same time, none of the targets is lost.
 func TestEditingAtOnce(t *testing.T) {
 	t.Parallel()
 	path, none := filepath.Join(t.TempDir(), "new", "config.yaml"), func(string) string { return "" }
@@ -242,8 +242,8 @@ func TestExpand(t *testing.T) {
 	}
 }
 
-// TestExpandURL checks that a value from the environment arrives unchanged, with any characters, in
-// each place of a URL.
+// TestExpandURL checks that a value from the environment arrives unchanged in each part of a URL,
+// whatever characters it has.
 func TestExpandURL(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -300,8 +300,8 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// Some people keep their settings in a repository and link to them. A configuration that is such a
-// link stays a link, and its file keeps its mode.
+// Some people keep their settings in a repository and use symbolic links to them. A configuration
+// file that is a link stays a link, and the linked file keeps its mode.
 func TestConfigBehindALink(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -15,9 +15,9 @@ import (
 const envPrefix = "SNAPCLI_"
 
 // envKeys returns the settings made by the environment: SNAPCLI_CLOUD__URL sets cloud.url. Names
-// are compared in lower case. A target in the file matches whatever the case of its name, with _
-// for characters that a variable's name cannot contain. A variable that would set a key if its dots
-// were written as __ is an error, because it would otherwise have no effect.
+// are compared in lower case. A target in the file matches in any case, with _ for characters that
+// a variable's name cannot contain. A variable is an error if it would set a key with its dots
+// written as __, because otherwise it would silently have no effect.
 func envKeys(file *koanf.Koanf, env func(string) string) (map[string]any, error) {
 	known := map[string]string{envName("identities"): "identities", envName("postgres_tools"): "postgres_tools"}
 	for _, key := range []string{"cloud" + keyDelim + "url", "cloud" + keyDelim + "api_key", "trust" + keyDelim +
@@ -97,7 +97,7 @@ func expand(s string, env func(string) string) (string, error) {
 }
 
 // expandURL does the same in a URL. Each value is encoded for its place, so that a password may
-// contain any character. A variable that holds a whole URL, or a host, is used as it is.
+// contain any character. A variable that holds a whole URL or a host is not encoded.
 func expandURL(raw string, env func(string) string) (string, error) {
 	return expandEach(raw, env, encodeInURL)
 }

@@ -149,7 +149,7 @@ func merge(layers ...*koanf.Koanf) (Config, error) {
 }
 
 // lock waits for the exclusive right to edit the file, so that concurrent edits are not lost. The
-// lock is released when the process ends, however it ends.
+// lock is released when the process ends, even if it is killed.
 func (f *configFile) lock() (unlock func(), err error) {
 	dir, name := filepath.Split(f.path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

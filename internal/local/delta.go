@@ -23,14 +23,14 @@ import (
 	"snap/internal/transfer"
 )
 
-// A delta is only an attempt to move fewer bytes. A push that succeeds with one ends with the
-// ordinary transfer, which then finds nothing left to send. Whatever goes wrong with a delta, the
-// whole file is transferred.
+// A delta is only an attempt to transfer fewer bytes. A push by delta ends with the ordinary
+// transfer, which then finds nothing left to send. If anything goes wrong with a delta, the whole
+// file is transferred.
 
 const (
-	deltaLeast = 128 << 10 // bytes of a file; smaller files are transferred whole
+	deltaLeast = 128 << 10 // bytes; smaller files are transferred whole
 	deltaBases = 20        // local snapshots that are offered as a base
-	deltaPolls = 120       // seconds that a pull waits until the service has made a delta
+	deltaPolls = 120       // seconds that a pull waits for the service to make a delta
 )
 
 // sentDelta describes a delta that the service has accepted.
@@ -39,9 +39,9 @@ type sentDelta struct {
 	base Snapshot
 }
 
-// A service cannot read encrypted snapshots. So their deltas only serve pulls, and the whole file is
-// pushed as well. It takes a private key to write and to apply them; one that needs a passphrase is
-// not asked for.
+// A service cannot read encrypted snapshots. Their deltas therefore only serve pulls, and the whole
+// file is pushed as well. Writing and applying such a delta requires a private key. Keys that need a
+// passphrase are not used, so that nobody has to be asked.
 
 // usableAs returns the local snapshots that can be the base of a delta to a snapshot of this target
 // and type, the newest one first. encrypted says whether encrypted ones are included.
@@ -56,8 +56,8 @@ func (a *Agent) usableAs(target string, typ snap.Type, encrypted bool) ([]Snapsh
 	return all, nil
 }
 
-// deltaLimit is the most bytes that a delta to a snapshot may have. The one of an encrypted snapshot
-// does not replace the file.
+// deltaLimit returns the maximum size in bytes of a delta to a snapshot. It is lower for an
+// encrypted snapshot, because its delta does not replace the file.
 func deltaLimit(s Snapshot) int64 {
 	if s.Encrypted > 0 {
 		return s.Size / 5
@@ -76,8 +76,8 @@ func (a *Agent) pushDelta(ctx context.Context, c *api.Client, s Snapshot, o tran
 	return sent, a.giveUp(ctx, err)
 }
 
-// giveUp returns an error only if the command must end. All others lead to the transfer of the whole
-// file.
+// giveUp returns an error only if the command must end. After all other errors, the whole file is
+// transferred.
 func (a *Agent) giveUp(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -145,7 +145,7 @@ func (a *Agent) commonBase(ctx context.Context, c *api.Client, s Snapshot) (Snap
 }
 
 // writeDelta writes the delta between two local snapshots to a new file, and returns the file at its
-// start. It fails if the delta would have more than limit bytes.
+// start. It fails if the delta would be larger than limit bytes.
 func writeDelta(ctx context.Context, path string, base, result Snapshot, limit int64,
 	ids []age.Identity) (*os.File, delta.Written, error) {
 	var none delta.Written
@@ -254,8 +254,8 @@ func (a *Agent) fetchDelta(ctx context.Context, url string, size int64, base Sna
 	return applyDelta(ctx, file, base, wanted, path, a.readyIdentities())
 }
 
-// basesFor returns the local snapshots that may be the base of a delta to a cloud snapshot, by their
-// IDs, and these IDs, the best one first.
+// basesFor returns the local snapshots that may be the base of a delta to a cloud snapshot, by ID.
+// It also returns these IDs, with the best one first.
 func (a *Agent) basesFor(c *api.Client, wanted api.Snapshot) (map[string]Snapshot, []string, error) {
 	local, err := a.usableAs(wanted.Target, wanted.Type, true)
 	if err != nil {
@@ -294,7 +294,7 @@ func applyDelta(ctx context.Context, r io.Reader, base Snapshot, wanted api.Snap
 	if err != nil {
 		return fmt.Errorf("write the snapshot: %w", err)
 	}
-	defer os.Remove(making.Name()) // fails after it has become the snapshot
+	defer os.Remove(making.Name()) // fails, without harm, once it has become the snapshot
 	lock := flock.New(making.Name(), flock.SetFlag(os.O_RDWR))
 	defer lock.Close()
 	if locked, err := lock.TryLock(); err != nil || !locked {

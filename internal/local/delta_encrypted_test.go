@@ -13,8 +13,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// holder is a machine with an identity, and with a storage profile. Without an identity it has a
-// file that is none.
+// holder returns a machine with an identity and a storage profile. If id is nil, the identity
+// file is invalid.
 func holder(t *testing.T, rawURL string, id *age.X25519Identity) *Agent {
 	t.Helper()
 	dir := t.TempDir()
@@ -38,9 +38,9 @@ func holder(t *testing.T, rawURL string, id *age.X25519Identity) *Agent {
 	return a
 }
 
-// TestDeltasOfEncryptedSnapshots: the whole file of an encrypted snapshot is pushed, and a pull by
-// somebody who can decrypt it moves only what changed. Other machines push and pull whole files.
-// Everybody gets the same file.
+// TestDeltasOfEncryptedSnapshots checks that an encrypted snapshot is pushed as a whole file, and
+// that a machine that can decrypt it pulls only the changes. Other machines push and pull whole
+// files. All machines get the same file.
 func TestDeltasOfEncryptedSnapshots(t *testing.T) {
 	t.Parallel()
 	for _, place := range []string{"service", "service with s3", "profile"} {

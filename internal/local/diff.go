@@ -24,7 +24,7 @@ type DiffOptions struct {
 	Identity []string // files of private keys that decrypt the snapshots; nil: those of the configuration
 }
 
-// Difference is the result of a comparison. After is "" for the database now.
+// Difference is the result of a comparison. After is "" for the current database.
 type Difference struct {
 	Before, After string
 	diff.Result

@@ -38,8 +38,9 @@ func diffServers() []diffServer {
 	}
 }
 
-// TestDiffIsWhatSQLSays: the counts of 1,000 random tables after random changes are those that the
-// databases compute with EXCEPT, here as sums over groups, which also count equal rows.
+// TestDiffIsWhatSQLSays compares the counts for 1,000 randomly changed random tables with those
+// that the databases compute. The SQL is like EXCEPT, but written as sums over groups, which also
+// count equal rows.
 func TestDiffIsWhatSQLSays(t *testing.T) {
 	t.Parallel()
 	for _, server := range diffServers() {
@@ -141,7 +142,7 @@ func runAll(t *testing.T, db *sql.DB, script []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Rollback() // after the commit it does nothing
+	defer tx.Rollback() // it does nothing after the commit
 	for _, statement := range script {
 		if _, err := tx.Exec(statement); err != nil {
 			t.Fatalf("%v in %s", err, statement)
@@ -174,7 +175,7 @@ func sqlDifference(t *testing.T, db *sql.DB, i int) diff.Table {
 	return one
 }
 
-// TestDiffOfSchemas: changes of each kind of object are reported, each once.
+// TestDiffOfSchemas checks that a change of each kind of object is reported exactly once.
 func TestDiffOfSchemas(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

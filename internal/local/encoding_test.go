@@ -15,7 +15,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// inEncoding makes an empty database next to another one.
+// inEncoding creates an empty database with an encoding, next to another database.
 func inEncoding(t *testing.T, server, encoding string) string {
 	t.Helper()
 	u, err := url.Parse(server)
@@ -37,9 +37,9 @@ func inEncoding(t *testing.T, server, encoding string) string {
 	return u.String()
 }
 
-// A database in another encoding goes the whole way with nothing in its URL: it
-// is looked at, built, its rules are suggested, an original in a kept column is
-// found, it is masked by rules and SQL, and loaded.
+// A database in another encoding works in every step without a parameter in its
+// URL. The database is checked and built, rules are suggested, an original in a
+// kept column is found, and a copy is masked by rules and SQL and loaded.
 func TestEncodingsTheWholeWay(t *testing.T) {
 	t.Parallel()
 	server := servertest.Postgres(t)

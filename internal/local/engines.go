@@ -20,7 +20,7 @@ const dumpSection = "dump"
 // engineFor returns the implementation for a database engine.
 func (a *Agent) engineFor(kind snap.Engine) (engine.Engine, error) { return a.engineBy(kind, nil) }
 
-// engineBy is engineFor for databases that are reached in some way.
+// engineBy is like engineFor, for databases that are reached in a certain way.
 func (a *Agent) engineBy(kind snap.Engine, way *reach.Way) (engine.Engine, error) {
 	switch kind {
 	case snap.Postgres:
@@ -73,7 +73,7 @@ func (a *Agent) databaseAt(p place) (database, error) {
 	return database{kind: kind, engine: e, url: expanded, shown: Redact(expanded)}, err
 }
 
-// dumpIn returns the dump of an open snapshot file in the form that engines take.
+// dumpIn returns the dump of an open snapshot file in the form that engines accept.
 func dumpIn(r *archive.Reader) engine.Dump {
 	m := r.Manifest()
 	var stored archive.Section

@@ -12,8 +12,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// The same key and value give equal bytes from PostgreSQL, MySQL, MariaDB and SQLite, also for texts
-// outside of ASCII.
+// With the same key, a value gets the same mask in PostgreSQL, MySQL, MariaDB and SQLite, byte for
+// byte, including text outside of ASCII.
 func TestMasksAreEqualAcrossEngines(t *testing.T) {
 	t.Parallel()
 	servertest.RequireServers(t, "MySQL")

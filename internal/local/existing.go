@@ -11,7 +11,7 @@ import (
 // Into is how a load fills its destination.
 type Into = engine.Into
 
-// The ways to replace the content of a database instead of the database. See [engine.Into].
+// The ways to replace only the content of a database. See [engine.Into].
 const (
 	IntoExisting = engine.Existing
 	InPlace      = engine.InPlace
@@ -29,7 +29,8 @@ func (o LoadOptions) checkWay(to database) error {
 	return nil
 }
 
-// checkGrantsOf returns an error if grants are wanted of a database whose grants snapshots do not have.
+// checkGrantsOf returns an error if grants are requested for a kind of database whose snapshots cannot
+// contain them.
 func checkGrantsOf(d database, wanted bool) error {
 	if !wanted || d.kind == snap.Postgres {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// Killed at many points, a load into an existing database leaves the old content or the new one,
-// whole, and no schema of its own.
+// If a load into an existing database is killed, at any of many points, it leaves the complete
+// old or new content and none of its own schemas.
 func TestPostgresLoadIntoExistingKilledAtRandomPoints(t *testing.T) {
 	onPostgres(t, func(t *testing.T, p pgServer) {
 		to, _ := p.crashing(t)
@@ -37,8 +37,8 @@ func TestPostgresLoadIntoExistingKilledAtRandomPoints(t *testing.T) {
 	})
 }
 
-// Stopped in any of its phases, or when the server crashes then, a load into an existing database
-// leaves the old content or the new one, whole.
+// If a load into an existing database is stopped in any phase, or if the server crashes then, the
+// complete old or new content is left.
 func TestPostgresLoadIntoExistingStoppedInAnyPhase(t *testing.T) {
 	onPostgres(t, func(t *testing.T, p pgServer) {
 		to, crash := p.crashing(t)
@@ -68,7 +68,7 @@ func TestPostgresLoadIntoExistingStoppedInAnyPhase(t *testing.T) {
 	})
 }
 
-// nothingOfALoad checks that the database has no schema of a load.
+// nothingOfALoad checks that a load left no schema in the database.
 func nothingOfALoad(t *testing.T, url string) {
 	t.Helper()
 	if n := one(t, url, `SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'snapcli\_%'`); n != 0 {
@@ -76,8 +76,8 @@ func nothingOfALoad(t *testing.T, url string) {
 	}
 }
 
-// A load in place that is killed leaves a database that says that it is not complete. The next load
-// completes it.
+// A killed load in place leaves a database that is marked as incomplete. The next load completes
+// it.
 func TestPostgresLoadInPlaceKilled(t *testing.T) {
 	t.Parallel()
 	to, _ := pgServer{}.crashing(t)
@@ -148,8 +148,8 @@ func TestMySQLLoadInPlaceKilled(t *testing.T) {
 	}
 }
 
-// SQL after a load into an existing database cannot end the transaction: a COMMIT or ROLLBACK in it
-// changes nothing, in whichever form.
+// SQL after a load into an existing database cannot end the transaction. COMMIT and ROLLBACK, in
+// any form, change nothing.
 func TestPostgresAfterLoadEndsTheTransaction(t *testing.T) {
 	t.Parallel()
 	to := servertest.Postgres(t)

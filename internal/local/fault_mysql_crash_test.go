@@ -17,11 +17,11 @@ import (
 	"snap/internal/servertest"
 )
 
-// When the server crashes at any moment of a load, a build or a sanitize, the
-// tables are afterwards the old ones or the new ones, row for row, no snapshot
-// is half, and the next load makes the new database whole and leaves nothing
-// behind. SNAP_KILL_ROUNDS sets how many rounds there are, on every kind of
-// server then, SNAP_KILL_SEED their points.
+// The server crashes at random moments of a load, a build or a sanitize. Afterwards
+// the tables are the old ones or the new ones, row for row, and no snapshot is
+// incomplete. The next load completes the new database and leaves nothing behind.
+// SNAP_KILL_ROUNDS sets the number of rounds, on every kind of server, and
+// SNAP_KILL_SEED their points.
 func TestMySQLServerCrashes(t *testing.T) {
 	t.Parallel()
 	servers := servertest.MySQLServers()
@@ -99,8 +99,8 @@ type mySQLCrash struct {
 	old, new string // results of mySQLTables
 }
 
-// does loads, builds or sanitizes. The next load uses the snapshot that the test made first: a new
-// snapshot is verified and removed again.
+// does loads, builds or sanitizes. It verifies a new snapshot and removes it, so that the next
+// load uses the snapshot that the test took first.
 func (c mySQLCrash) does(t *testing.T, action string, p Progress) (err error) {
 	t.Helper()
 	var made Snapshot
@@ -137,7 +137,7 @@ func (c mySQLCrash) phases(t *testing.T, action string) (n int) {
 	return n
 }
 
-// fresh makes the old database, which has everything that a swap must keep.
+// fresh creates the old database, which has everything that a swap must keep.
 func (c mySQLCrash) fresh(t *testing.T) {
 	t.Helper()
 	for _, statement := range []string{
@@ -155,8 +155,8 @@ func (c mySQLCrash) fresh(t *testing.T) {
 	}
 }
 
-// nothingLeft fails if anything is there that the next load should have cleared
-// away, on the server or on this machine.
+// nothingLeft fails the test if the server or this machine has anything that the
+// next load should have removed.
 func (c mySQLCrash) nothingLeft(t *testing.T, when string) {
 	t.Helper()
 	if left := rowsOf(t, c.server,
@@ -170,8 +170,8 @@ func (c mySQLCrash) nothingLeft(t *testing.T, when string) {
 	}
 }
 
-// clearCrash fails unless an error says, once, that the server is or was away, and what to do: in a
-// swap, to load again.
+// clearCrash fails the test unless the error says once that the server is or was unreachable and
+// what to do about it: after a crash in a swap, to load again.
 func clearCrash(t *testing.T, when string, err error, swap bool) {
 	t.Helper()
 	var e *snap.Error
@@ -182,7 +182,7 @@ func clearCrash(t *testing.T, when string, err error, swap bool) {
 	}
 }
 
-// counter matches a counter that a server may compute again when it starts.
+// counter matches a counter that a server may recompute when it starts.
 var counter = regexp.MustCompile(` AUTO_INCREMENT=\d+`)
 
 // mySQLTables returns the definitions of a database's tables and the sums of their rows.

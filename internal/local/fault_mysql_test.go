@@ -16,7 +16,7 @@ import (
 
 // A build, a sanitize or a load is killed at many points, including the swap. The tables are then all
 // old or all new, and the next load completes the work and leaves nothing behind. SNAP_KILL_ROUNDS
-// sets the number of rounds, SNAP_KILL_SEED their points.
+// sets the number of rounds, and SNAP_KILL_SEED their points.
 func TestMySQLKilledAtRandomPoints(t *testing.T) {
 	t.Parallel()
 	for _, server := range servertest.MySQLServers() {
@@ -80,8 +80,8 @@ func killMySQL(t *testing.T, server string) {
 	}
 }
 
-// mySQLShop is a target with a snapshot, from one MySQL database to another, whose
-// server and name it returns.
+// mySQLShop returns a target with a snapshot, from one MySQL database to another,
+// and the server and the name of the latter.
 func mySQLShop(t *testing.T, from, to string) (s shop, server *sql.DB, name string) {
 	t.Helper()
 	name = to[strings.LastIndexByte(to, '/')+1:]
@@ -117,7 +117,7 @@ func mySQLShop(t *testing.T, from, to string) (s shop, server *sql.DB, name stri
 	return s, server, name
 }
 
-// wholeMySQL fails unless a database is the old one or the new one, whole.
+// wholeMySQL fails the test unless a database is the complete old one or the complete new one.
 func wholeMySQL(t *testing.T, server *sql.DB, name, when string) {
 	t.Helper()
 	var old, others, rows int
@@ -146,11 +146,11 @@ func mySQLLeft(t *testing.T, server *sql.DB) (left int) {
 	return left
 }
 
-// Stopped in any of its phases, a load leaves the old database or the new one,
-// and nothing else.
+// If a load is stopped in any phase, it leaves the old database or the new one, and
+// nothing else.
 func TestMySQLLoadStoppedInAnyPhase(t *testing.T) {
 	t.Parallel()
-	to := servertest.OwnMySQL(t, "mariadb", "") // of its own: other tests leave databases on the common one
+	to := servertest.OwnMySQL(t, "mariadb", "") // a separate server: other tests leave databases on the shared one
 	s, server, name := mySQLShop(t, servertest.MariaDB(t), to)
 	r := chance(t, 9)
 	for phase, reached := 1, true; reached; phase++ {
@@ -169,8 +169,8 @@ func TestMySQLLoadStoppedInAnyPhase(t *testing.T) {
 	}
 }
 
-// oldMySQL makes a database the old one again, unless it is or the next load has
-// to finish a swap in it first.
+// oldMySQL restores the old database, unless the database is the old one already or
+// the next load must first complete a swap in it.
 func oldMySQL(t *testing.T, server *sql.DB, name string) {
 	t.Helper()
 	var old, swaps int
@@ -190,8 +190,8 @@ func oldMySQL(t *testing.T, server *sql.DB, name string) {
 	}
 }
 
-// The error for a wrong password does not contain it, and the right one is in
-// no argument of any process: no program is started.
+// The error for a wrong password does not contain the password. The right password
+// is in no argument of any process, because no program is started.
 func TestMySQLWrongPassword(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

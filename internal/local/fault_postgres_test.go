@@ -17,14 +17,14 @@ import (
 	"snap/internal/servertest"
 )
 
-// pgServer is a kind of PostgreSQL server that faults are tried on: the
-// machine's own, or one of a major version.
+// pgServer is a PostgreSQL server to test faults on: the machine's own, or one of a
+// certain major version.
 type pgServer struct{ major int }
 
 // onPostgres runs a test of faults on the machine's own PostgreSQL and on the
-// versions that SNAP_FAULT_POSTGRES lists with commas between them, 18 if it is
-// not set. SNAP_KILL_ROUNDS sets how many rounds a test of chance has,
-// SNAP_KILL_SEED their points.
+// versions in the comma-separated list SNAP_FAULT_POSTGRES (18 by default).
+// SNAP_KILL_ROUNDS sets the number of rounds of a random test, and SNAP_KILL_SEED
+// their points.
 func onPostgres(t *testing.T, test func(*testing.T, pgServer)) {
 	t.Parallel()
 	t.Run("own", func(t *testing.T) {
@@ -47,7 +47,7 @@ func onPostgres(t *testing.T, test func(*testing.T, pgServer)) {
 	}
 }
 
-// database returns the URL of an empty database of the kind's common server.
+// database returns the URL of an empty database on the shared server of this version.
 func (p pgServer) database(t *testing.T) string {
 	t.Helper()
 	if p.major == 0 {
@@ -65,8 +65,9 @@ func (p pgServer) crashing(t *testing.T) (url string, crash func()) {
 	return servertest.CrashingPostgresVersion(t, p.major)
 }
 
-// tools returns the folder of the version's programs, of those that are there
-// the newest when it has none, or "" for those that the product finds itself.
+// tools returns the folder of the version's programs, or of the newest available
+// ones if that version has none. It returns "" for the programs that the product
+// finds itself.
 func (p pgServer) tools(t *testing.T) string {
 	t.Helper()
 	if p.major == 0 {
@@ -81,8 +82,8 @@ func (p pgServer) tools(t *testing.T) string {
 	return ""
 }
 
-// rounds are how many a test of chance has: all of them with the machine's own
-// version, and fewer with others.
+// rounds returns the number of rounds of a random test: many for the machine's own
+// version, and fewer for others.
 func (p pgServer) rounds(many int) int {
 	if p.major != 0 || testing.Short() {
 		many /= 3
@@ -98,8 +99,8 @@ func chance(t *testing.T, test uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(uint64(seed), test))
 }
 
-// shop is a target from a database of one of the kind's servers to another one
-// that has something to lose.
+// shop returns a target from a database on a server of this version to another
+// database that has content to lose.
 func (p pgServer) shop(t *testing.T, to string) (s shop, from string) {
 	t.Helper()
 	from = p.database(t)
@@ -119,7 +120,7 @@ func (p pgServer) shop(t *testing.T, to string) (s shop, from string) {
 	return s, from
 }
 
-// built is a shop with a snapshot.
+// built returns a shop with a snapshot.
 func (p pgServer) built(t *testing.T, to string) (s shop, from string) {
 	t.Helper()
 	s, from = p.shop(t, to)
@@ -129,11 +130,11 @@ func (p pgServer) built(t *testing.T, to string) (s shop, from string) {
 	return s, from
 }
 
-// Killed at many points, a load into PostgreSQL leaves the old database or the
-// new one, whole, and the next load drops the scratch databases.
+// If a load into PostgreSQL is killed, at any of many points, it leaves the
+// complete old or new database. The next load drops the scratch databases.
 func TestPostgresLoadKilledAtRandomPoints(t *testing.T) {
 	onPostgres(t, func(t *testing.T, p pgServer) {
-		to, _ := p.crashing(t) // of its own: other tests leave scratch databases on the common one
+		to, _ := p.crashing(t) // a separate server: other tests leave scratch databases on the shared one
 		s, _ := p.built(t, to)
 		rounds, r, killed, steps := p.rounds(16), chance(t, 4), 0, s.steps(t, "load")
 		for round := 0; round < rounds || killed < rounds/3 && round < 10*rounds; round++ {
@@ -152,8 +153,8 @@ func TestPostgresLoadKilledAtRandomPoints(t *testing.T) {
 	})
 }
 
-// When the server crashes at any moment of a load, the old database is there
-// afterwards, or the new one, whole.
+// If the server crashes at any moment of a load, the complete old or new database
+// is there afterwards.
 func TestPostgresServerCrashesDuringLoad(t *testing.T) {
 	onPostgres(t, func(t *testing.T, p pgServer) {
 		to, crash := p.crashing(t)
@@ -179,8 +180,8 @@ func TestPostgresServerCrashesDuringLoad(t *testing.T) {
 	})
 }
 
-// Stopped in any of its phases, a load leaves the old database or the new one,
-// and nothing else.
+// If a load is stopped in any phase, it leaves the old database or the new one, and
+// nothing else.
 func TestPostgresLoadStoppedInAnyPhase(t *testing.T) {
 	onPostgres(t, func(t *testing.T, p pgServer) {
 		to, _ := p.crashing(t)
@@ -188,7 +189,7 @@ func TestPostgresLoadStoppedInAnyPhase(t *testing.T) {
 		r := chance(t, 9)
 		for phase, reached := 1, true; reached; phase++ {
 			for n := range 1 + p.rounds(1) {
-				moment := time.Duration(n*r.IntN(200)) * time.Millisecond // at first as the phase begins
+				moment := time.Duration(n*r.IntN(200)) * time.Millisecond // first as the phase begins
 				oldPostgres(t, to)
 				ctx, stop := context.WithCancel(t.Context())
 				var err error
@@ -230,8 +231,8 @@ func TestPostgresLoadRefused(t *testing.T) {
 	})
 }
 
-// loadUntil loads, and calls f a moment after this phase began, which is not
-// reached when it had fewer.
+// loadUntil loads, and calls f a given time after the phase with this number began.
+// reached is false if the load had fewer phases.
 func (s shop) loadUntil(ctx context.Context, phase int, moment time.Duration, f func()) (reached bool, err error) {
 	return until(phase, moment, f, func(p Progress) error {
 		_, err := s.Load(ctx, shopTarget, LoadOptions{Terminate: true}, p)
@@ -239,7 +240,7 @@ func (s shop) loadUntil(ctx context.Context, phase int, moment time.Duration, f 
 	})
 }
 
-// until is loadUntil for any action.
+// until is like loadUntil, for any action.
 func until(phase int, moment time.Duration, f func(), action func(Progress) error) (reached bool, err error) {
 	here, done := make(chan struct{}), make(chan error, 1)
 	go func() {
@@ -263,7 +264,8 @@ func until(phase int, moment time.Duration, f func(), action func(Progress) erro
 	}
 }
 
-// nextLoad loads once more, and fails if that does not remove the remains of earlier loads.
+// nextLoad loads once more, and fails the test if that does not remove the remains of earlier
+// loads.
 func (s shop) nextLoad(t *testing.T, to string) {
 	t.Helper()
 	if _, err := s.Load(t.Context(), shopTarget, LoadOptions{Terminate: true}, nil); err != nil {
@@ -275,13 +277,13 @@ func (s shop) nextLoad(t *testing.T, to string) {
 	}
 }
 
-// oldPostgres makes a database the old one again, if it is not.
+// oldPostgres restores the old database, unless the database is the old one already.
 func oldPostgres(t *testing.T, url string) {
 	t.Helper()
 	execute(t, url, "DROP TABLE IF EXISTS purchase, customer; CREATE TABLE IF NOT EXISTS old AS SELECT 1 AS a")
 }
 
-// wholePostgres fails unless a database is the old one or the new one, whole.
+// wholePostgres fails the test unless a database is the complete old one or the complete new one.
 func wholePostgres(t *testing.T, url, when string) {
 	t.Helper()
 	switch tables := one(t, url, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"); tables {

@@ -21,14 +21,15 @@ import (
 	"snap/internal/servertest"
 )
 
-// A child process of the tests runs one action of an agent, to be killed.
+// childAction is the environment variable with the action that a child process of the tests runs
+// before it is killed.
 const childAction = "SNAPCLI_TEST_ACTION"
 
-// childQuiet keeps it from telling its progress, for benchmarks: who reads every
-// line takes time from the server.
+// childQuiet stops the child from printing its progress. Benchmarks set it, because
+// reading every line would take time from the server.
 const childQuiet = "SNAPCLI_TEST_QUIET"
 
-// childInto is how a child's load fills the destination.
+// childInto is the variable that says how a child's load fills the destination.
 const childInto = "SNAPCLI_TEST_INTO"
 
 func TestMain(m *testing.M) {
@@ -67,12 +68,12 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	if status, err := os.ReadFile("/proc/self/status"); err == nil {
-		os.Stdout.Write(status) // the most memory it had, for benchmarks
+		os.Stdout.Write(status) // has the maximum memory, for benchmarks
 	}
 	os.Exit(0)
 }
 
-// child is a process that runs an action.
+// child returns a process that runs an action.
 func (s shop) child(t testing.TB, action string, env ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -97,12 +98,12 @@ func (s shop) steps(t *testing.T, action string, env ...string) int {
 	if err != nil {
 		t.Fatalf("%s: %v", action, err)
 	}
-	progress, _, _ := strings.Cut(string(out), "Name:") // the rest describes how the process was
+	progress, _, _ := strings.Cut(string(out), "Name:") // the rest is the status of the process
 	return strings.Count(progress, "\n")
 }
 
-// killedAt runs an action in a child and kills it after a number of lines of
-// progress and a moment more; false when it had ended by itself.
+// killedAt runs an action in a child and kills it a moment after a number of lines
+// of progress. It returns false if the child ended by itself.
 func (s shop) killedAt(t *testing.T, action string, lines int, moment time.Duration, env ...string) (killed bool) {
 	t.Helper()
 	cmd := s.child(t, action, env...)
@@ -143,8 +144,8 @@ func readLines(r io.Reader, n int) (read int) {
 	return read
 }
 
-// Killed at many points, a load leaves the old database or the new one, whole;
-// a build or sanitize leaves no snapshot or a good one; and the next command
+// Actions are killed at many points. A load leaves the complete old or new
+// database. A build or sanitize leaves a good snapshot or none. The next command
 // works and removes the remains.
 func TestKilledAtRandomPoints(t *testing.T) {
 	t.Parallel()
@@ -191,7 +192,7 @@ func TestKilledAtRandomPoints(t *testing.T) {
 	s.recorded(t)
 }
 
-// recorded fails unless every snapshot file has a record, and every record a file.
+// recorded fails the test unless every snapshot file has a record and every record has a file.
 func (s shop) recorded(t *testing.T) {
 	t.Helper()
 	files, _ := filepath.Glob(filepath.Join(s.data, "snapshots", "*", "*"+fileSuffix))
@@ -206,8 +207,8 @@ func (s shop) recorded(t *testing.T) {
 	}
 }
 
-// A build that is killed when its record is written, and its file does not have its name yet, leaves
-// nothing that is listed, and the next build removes both.
+// If a build is killed after it wrote its record and before its file got its final name, nothing is
+// listed, and the next build removes both.
 func TestKilledBeforeItHasItsName(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -229,13 +230,13 @@ func TestKilledBeforeItHasItsName(t *testing.T) {
 	}
 	s.recorded(t)
 	_, err = os.Stat(recordPath(killed.Path))
-	if !errors.Is(err, fs.ErrNotExist) && mustLast(t, s).Name != killed.Name { // the same second has the same name
+	if !errors.Is(err, fs.ErrNotExist) && mustLast(t, s).Name != killed.Name { // names differ by second
 		t.Errorf("the record of the killed build stays: %v", err)
 	}
 }
 
-// whole fails unless the destination is a whole database, old or new, and
-// every listed snapshot is good.
+// whole fails the test unless the destination is a complete database, old or new,
+// and every listed snapshot is good.
 func (s shop) whole(t *testing.T, when string) {
 	t.Helper()
 	if check := query(t, s.destination, "PRAGMA integrity_check"); check != "ok" {
@@ -297,7 +298,7 @@ func TestFullDisk(t *testing.T) {
 	if _, err := s.Load(t.Context(), shopTarget, LoadOptions{}, nil); snap.CodeOf(err) != snap.CodeStorageFull {
 		t.Errorf("load: %v", err)
 	}
-	// There is room for the unpacked copy, but not for the result.
+	// There is enough space for the unpacked copy, but not for the result.
 	s.data = filepath.Join(smallDisk(t, 4<<20), "data")
 	if _, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil); err != nil {
 		t.Fatal(err)
@@ -311,7 +312,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("left behind: %v", left)
 	}
 	s.data = filepath.Join(s.dir, "data")
-	// The same when the space is gone only while it is written.
+	// The same happens if the disk fills up only while the file is written.
 	r, err := s.openVerified(t.Context(), mustLast(t, s), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 	"snap/internal/engine"
 )
 
-// nothingHalf fails unless every listed snapshot is good.
+// nothingHalf fails the test unless every listed snapshot is good.
 func (s shop) nothingHalf(t *testing.T, when string) {
 	t.Helper()
 	list, err := s.Snapshots("")
@@ -33,8 +33,8 @@ func (s shop) nothingHalf(t *testing.T, when string) {
 	}
 }
 
-// Killed at many points, a build or a sanitize by rules or by SQL leaves no
-// snapshot or a good one, and the next one removes the remains.
+// If a build or a sanitize by rules or by SQL is killed, at any of many points, it
+// leaves a good snapshot or none. The next one removes the remains.
 func TestPostgresBuildAndSanitizeKilledAtRandomPoints(t *testing.T) {
 	onPostgres(t, func(t *testing.T, p pgServer) {
 		to := p.database(t)
@@ -76,8 +76,8 @@ func TestPostgresBuildAndSanitizeKilledAtRandomPoints(t *testing.T) {
 	})
 }
 
-// While tables come, change and go, now and then, builds are of one moment and
-// can be loaded; one that cannot be says why.
+// While tables are occasionally created, changed and dropped, each build shows one
+// moment and can be loaded. A build that fails reports the reason.
 func TestPostgresSchemaChangesDuringBuild(t *testing.T) {
 	onPostgres(t, func(t *testing.T, p pgServer) {
 		s, from := p.shop(t, p.database(t))
@@ -113,7 +113,7 @@ func TestPostgresSchemaChangesDuringBuild(t *testing.T) {
 					t.Errorf("build: %s: %v", snap.CodeOf(err), err)
 				}
 				t.Logf("refused: %v", err)
-				pause.Store(pause.Load() * 5 / 4) // on a slow machine no build would fit in between
+				pause.Store(pause.Load() * 5 / 4) // otherwise no build would fit in between on a slow machine
 				continue
 			}
 			good++
@@ -166,8 +166,8 @@ func TestPostgresWrongPassword(t *testing.T) {
 	})
 }
 
-// lockRole makes the test's server, which trusts everybody, ask a role for its
-// password.
+// lockRole makes the test's server, which otherwise trusts everybody, ask a role
+// for its password.
 func lockRole(t *testing.T, url, role string) {
 	t.Helper()
 	db, err := sql.Open("pgx", url)
@@ -189,7 +189,7 @@ func lockRole(t *testing.T, url, role string) {
 	if _, err := db.Exec("SELECT pg_reload_conf()"); err != nil {
 		t.Fatal(err)
 	}
-	for { // the server reads it a little later
+	for { // the server reads the change a little later
 		var known int
 		if err := db.QueryRow("SELECT count(*) FROM pg_hba_file_rules WHERE $1 = ANY (user_name)",
 			role).Scan(&known); err != nil {
@@ -207,8 +207,8 @@ func lockRole(t *testing.T, url, role string) {
 	}
 }
 
-// A destination whose disk fills up while a load runs keeps its old database,
-// and so does one whose client has no room to unpack.
+// A destination keeps its old database if its disk fills up during a load, or if
+// the client has no space to unpack the snapshot.
 func TestPostgresFullDisk(t *testing.T) {
 	onPostgres(t, func(t *testing.T, p pgServer) {
 		to := p.database(t)
@@ -268,8 +268,8 @@ func giveToServer(t *testing.T, dir string) {
 	}
 }
 
-// A file that is damaged or cut in any of its parts, or of a newer format,
-// never reaches the database.
+// A file that is damaged or truncated in any of its parts, or that has a newer
+// format, never reaches the database.
 func TestPostgresDamagedFileIsRefused(t *testing.T) {
 	onPostgres(t, func(t *testing.T, p pgServer) {
 		to := p.database(t)

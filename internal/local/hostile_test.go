@@ -22,9 +22,9 @@ import (
 	"snap/internal/servertest"
 )
 
-// A hostile snapshot goes the whole way: push, share, pull, and then show, load,
-// mask by rules and by SQL, and subset. Afterwards the machine's files, every
-// other database, every account and every setting of the server are as before.
+// A hostile snapshot goes through every step: push, share, pull, and then show,
+// load, mask by rules and by SQL, and subset. Afterwards the machine's files, every
+// other database, every account and every setting of the server are unchanged.
 func TestHostileSnapshots(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -75,7 +75,7 @@ func testHostile(t *testing.T, a attack) {
 	a.mine(t, here, v, altered, destination)
 }
 
-// from makes a database of the author's.
+// from creates one of the author's databases.
 func (a attack) from(t *testing.T, text string) (url string) {
 	t.Helper()
 	url = a.source(t)
@@ -83,7 +83,7 @@ func (a attack) from(t *testing.T, text string) (url string) {
 	return url
 }
 
-// built has somebody of another organization build a snapshot of a database.
+// built makes a user of another organization build a snapshot of a database.
 func built(t *testing.T, there *Agent, target, from string) Snapshot {
 	t.Helper()
 	if err := there.AddTarget(Target{Name: target, Source: from}); err != nil {
@@ -96,8 +96,8 @@ func built(t *testing.T, there *Agent, target, from string) Snapshot {
 	return s
 }
 
-// altered makes more snapshots of one, each with another part changed in a way that no database would
-// write, and returns the changes by target.
+// altered derives more snapshots from one. Each has a different part changed in a way that no
+// database would write. It returns the changes by target.
 func (a attack) altered(t *testing.T, there *Agent, built Snapshot) map[string]string {
 	t.Helper()
 	r, err := archive.OpenOwn(built.Path)
@@ -151,7 +151,7 @@ func (a attack) altered(t *testing.T, there *Agent, built Snapshot) map[string]s
 	return all
 }
 
-// hostileDescriptions are lies about the first table, which every engine has.
+// hostileDescriptions are false descriptions of the first table, which every engine has.
 var hostileDescriptions = map[string]func(s *schema.Schema){
 	"a name with a statement": func(s *schema.Schema) { s.Tables[0].Name.Name = "x\"`]; DROP DATABASE prod; --" },
 	"a name with a line of psql": func(s *schema.Schema) {
@@ -180,8 +180,8 @@ func shareWith(t *testing.T, owner *api.Client, id string) {
 	}
 }
 
-// used does with the pulled snapshot all that a person can do, and returns
-// the database that it was loaded into.
+// used does everything with the pulled snapshot that a user can do, and returns the
+// database that it was loaded into.
 func used(t *testing.T, here *Agent, v victim) (destination string) {
 	t.Helper()
 	destination = v.fresh(t)
@@ -228,9 +228,9 @@ func used(t *testing.T, here *Agent, v victim) (destination string) {
 	return destination
 }
 
-// otherWays uses a snapshot in the ways besides an ordinary load: it compares it with the newest one of
-// the target, replaces the content and single tables of the database that is there, and makes, resets
-// and drops a clone. It returns how each ended.
+// otherWays uses a snapshot in other ways than an ordinary load. It compares it with the target's
+// newest one, replaces the content and single tables of an existing database, and creates, resets and
+// drops a clone. It returns the result of each.
 func otherWays(t *testing.T, here *Agent, s Snapshot) map[string]error {
 	t.Helper()
 	ctx, ended := t.Context(), map[string]error{}
@@ -271,7 +271,7 @@ func bySQL(t *testing.T, here *Agent, s Snapshot) error {
 }
 
 // tried uses an altered snapshot in every way, all of which may fail. It returns
-// how the load with programs ended.
+// the result of the load with programs.
 func tried(t *testing.T, here *Agent, v victim, target string) error {
 	t.Helper()
 	if err := here.AddTarget(Target{Name: target, Destination: v.fresh(t)}); err != nil {
@@ -291,11 +291,11 @@ func tried(t *testing.T, here *Agent, v victim, target string) error {
 	return err
 }
 
-// change plays an owner's ordinary changes of a loaded database.
+// change simulates an owner's ordinary change of a loaded database.
 const change = "UPDATE customer SET email = email"
 
-// ours uses the hostile snapshot as one of the own organization, whose programs are
-// loaded where they pass the checks. Any of it may fail.
+// ours uses the hostile snapshot as one of the user's own organization, whose
+// programs are loaded if they pass the checks. Each step may fail.
 func ours(t *testing.T, here *Agent) {
 	t.Helper()
 	s := recorded(t, here, "shop", Ours)
@@ -310,7 +310,7 @@ func ours(t *testing.T, here *Agent) {
 	}
 }
 
-// recorded gives the hostile snapshot another origin.
+// recorded changes the recorded origin of the hostile snapshot.
 func recorded(t *testing.T, here *Agent, target string, origin Origin) Snapshot {
 	t.Helper()
 	all, err := here.Snapshots(target)
@@ -328,9 +328,9 @@ func recorded(t *testing.T, here *Agent, target string, origin Origin) Snapshot 
 	return all[at]
 }
 
-// mine uses the hostile snapshots as one's own. Then their programs do run, which proves that the
-// comparison above can find changes. SQL for masking has no part in this: it runs while no trigger
-// fires, whoever built the snapshot.
+// mine uses the hostile snapshots as the user's own. Their programs then do run, which proves that
+// the comparison above can find changes. SQL for masking is not part of this, because it always
+// runs while no trigger fires.
 func (a attack) mine(t *testing.T, here *Agent, v victim, altered map[string]string, destination string) {
 	t.Helper()
 	if a.harmless {
@@ -360,7 +360,7 @@ func (a attack) mine(t *testing.T, here *Agent, v victim, altered map[string]str
 	}
 }
 
-// same fails when anything is not as before.
+// same fails the test if anything has changed.
 func (v victim) same(t *testing.T, before map[string]string, what string) {
 	t.Helper()
 	after := v.state(t)

@@ -180,7 +180,7 @@ func (a *Agent) readyIdentities() []age.Identity {
 	return ids
 }
 
-// allIdentities is identities. Those that ask for a passphrase are separate.
+// allIdentities returns the same as identities, with those that ask for a passphrase separately.
 func (a *Agent) allIdentities(given []string) (ids, asking []age.Identity, err error) {
 	fromConfig := len(given) == 0
 	if fromConfig {
@@ -266,7 +266,7 @@ func (a *Agent) lockedSSH(where string, public ssh.PublicKey, text []byte) (age.
 	return &lockedIdentity{inner, where, &why}, err
 }
 
-// lockedIdentity records why its key could not be used.
+// lockedIdentity is an identity that records why its key could not be used.
 type lockedIdentity struct {
 	*agessh.EncryptedSSHIdentity
 	where string

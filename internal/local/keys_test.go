@@ -17,8 +17,8 @@ import (
 	"snap"
 )
 
-// sshKey makes an SSH key pair: the line of its public key, and the path of the
-// private one, under a passphrase if there is one.
+// sshKey creates an SSH key pair. It returns the line of its public key and the
+// path of the private key, which is encrypted if a passphrase is given.
 func sshKey(t *testing.T, key any, passphrase string) (public, path string) {
 	t.Helper()
 	signer, err := ssh.NewSignerFromKey(key)
@@ -41,8 +41,9 @@ func sshKey(t *testing.T, key any, passphrase string) (public, path string) {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey()))), path
 }
 
-// Snapshots are encrypted to SSH keys of both kinds; a passphrase is asked for
-// only when the key is needed, and a wrong one is reported as such.
+// Snapshots can be encrypted to SSH keys of both kinds. The user is asked for a
+// passphrase only when its key is needed, and a wrong passphrase is reported as
+// such.
 func TestSSHKeys(t *testing.T) {
 	t.Parallel()
 	_, one, err := ed25519.GenerateKey(rand.Reader)
@@ -146,8 +147,8 @@ func TestWrongRecipients(t *testing.T) {
 	}
 }
 
-// The record of an encrypted snapshot, an unencrypted file next to it, does not
-// name its tables; the build's own result still does.
+// The record of an encrypted snapshot is an unencrypted file next to it, so it does
+// not name the tables. The build's own result still does.
 func TestEncryptedRecordTellsNoTables(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

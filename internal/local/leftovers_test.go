@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Leftovers of killed commands are named and removed; those of running ones are not.
+// Leftovers of killed commands are listed and removed. Files of running commands are not.
 func TestLeftoversAreFoundAndMended(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -73,8 +73,8 @@ func TestBuildRemovesTheRemainsOfAKilledLoad(t *testing.T) {
 	}
 }
 
-// The folder of a running command stays, however many other commands begin and end meanwhile, and
-// nothing is left at the end.
+// The folder of a running command stays, however many other commands begin and end at the same
+// time. Nothing is left at the end.
 func TestFoldersOfRunningCommandsStay(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

@@ -8,8 +8,8 @@ import (
 	"snap"
 )
 
-// Originals in the schema stop a run, with the objects and without values. schema_literals redacts
-// them where no row depends on them, or keeps them with a warning.
+// Originals in the schema stop a run. The error names the objects but not the values.
+// schema_literals redacts them where no row depends on them, or keeps them with a warning.
 func TestSchemaLiterals(t *testing.T) {
 	t.Parallel()
 	const rows = `INSERT INTO person VALUES (1, 'maria.meyer@real.example'), (2, 'jan@other.example');`

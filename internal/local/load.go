@@ -49,7 +49,7 @@ type LoadResult struct {
 
 // Load atomically replaces the target's destination with a snapshot. It verifies the file before it
 // changes anything, restores it next to the destination, verifies the result, and swaps the two in
-// one step. Until that step the old database is unchanged, whatever happens.
+// one step. Until that step, the old database never changes.
 func (a *Agent) Load(ctx context.Context, target string, o LoadOptions, p Progress) (LoadResult, error) {
 	started := a.now()
 	t, err := a.Target(target)
@@ -116,8 +116,7 @@ func (a *Agent) Load(ctx context.Context, target string, o LoadOptions, p Progre
 }
 
 // requireUnused refuses a destination that others are connected to, before the restore begins. The
-// swap checks again. A connection that was closed a moment ago can still be listed, so it looks more
-// than once.
+// swap checks again. A recently closed connection can still be listed, so it checks more than once.
 func requireUnused(ctx context.Context, f Preflight, to database, terminate bool) error {
 	if terminate && to.kind != snap.SQLite {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// Every first rules file loads: over random schemas with keys, references, checks, enums and domains.
-// Open columns are kept, or masked with the suggested masks.
+// Copies that are masked by suggested rules can always be loaded, for random schemas with keys,
+// references, checks, enums and domains. Open columns are kept, or masked with the suggested masks.
 func TestFirstRulesLoad(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -64,15 +64,15 @@ func TestFirstRulesLoad(t *testing.T) {
 	}
 }
 
-// kindOfColumn is a type with values and checks that its columns can have. In a
-// check, X is the column.
+// kindOfColumn is a type, with values and checks that its columns can have. X in a
+// check represents the column.
 type kindOfColumn struct {
 	typ    string
 	value  func(r *rand.Rand, row, salt int) string
 	checks []string
 }
 
-// columnKinds are for both kinds of database. Values differ by row.
+// columnKinds are supported by both kinds of database. Values differ from row to row.
 var columnKinds = []kindOfColumn{
 	{"integer", func(r *rand.Rand, row, _ int) string { return fmt.Sprint(row*7919 + r.IntN(7919)) },
 		[]string{"X >= 0"}},
@@ -99,7 +99,7 @@ var columnKinds = []kindOfColumn{
 		[]string{"X < 90"}},
 }
 
-// postgresKinds are for PostgreSQL alone.
+// postgresKinds are supported by PostgreSQL only.
 var postgresKinds = []kindOfColumn{
 	{"uuid", func(_ *rand.Rand, row, salt int) string {
 		return fmt.Sprintf("'00000000-0000-4000-%04d-%012d'", salt, row)
@@ -135,7 +135,7 @@ var columnNames = strings.Fields(`email phone ssn first_name last_name full_name
 	password api_token card_number iban ip_address latitude notes bio status code title price quantity passport user_name
 	avatar company country religion location session_id tax_id comment mystery value data`)
 
-// randomSchema is SQL that makes ten tables with thirty rows each.
+// randomSchema returns SQL that creates ten tables with thirty rows each.
 func randomSchema(r *rand.Rand, database string) string {
 	kinds := columnKinds
 	var b strings.Builder

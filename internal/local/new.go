@@ -50,8 +50,8 @@ func sketched(dump func(io.Writer) (engine.Info, error), sketch *delta.Sketch) f
 	return func(w io.Writer) (engine.Info, error) { return dump(io.MultiWriter(w, sketch)) }
 }
 
-// compare sets how much of an arriving snapshot is new. An error is only logged: the snapshot is
-// complete without.
+// compare sets how much of an arriving snapshot is new. An error is only logged, because the
+// snapshot is complete without this information.
 func (a *Agent) compare(s *Snapshot, r *archive.Reader, sketch func(*archive.Reader) (*delta.Sketch, error)) {
 	if r.Encrypted() > 0 || !s.Type.Valid() {
 		return
@@ -122,7 +122,8 @@ func (a *Agent) forget(s Snapshot) error {
 	return os.Remove(a.lastSeenPath(s.Target, s.Type))
 }
 
-// readSketch reads the dump of a snapshot that was pulled, if it has at most this many bytes.
+// readSketch returns the sketch of a pulled snapshot's dump. It fails if the dump has more than
+// most bytes.
 func readSketch(ctx context.Context, r *archive.Reader, most int64) (*delta.Sketch, error) {
 	if size, _ := r.Has(dumpSection); size > most {
 		return nil, fmt.Errorf("the dump has %d bytes", size)

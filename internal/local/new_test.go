@@ -12,7 +12,7 @@ import (
 	"snap/internal/archive"
 )
 
-// newest returns the record of the newest snapshot, as a listing reads it.
+// newestRecord returns the record of the newest snapshot, as a listing reads it.
 func (s shop) newestRecord(t *testing.T) Snapshot {
 	t.Helper()
 	all, err := s.Snapshots(shopTarget)
@@ -32,8 +32,8 @@ func (s shop) sketches(t *testing.T) int {
 	return len(left)
 }
 
-// A snapshot is compared with the previous one of its type, and the answer stays when that one is
-// deleted.
+// A snapshot is compared with the previous one of its type. The result stays even if the previous
+// one is deleted.
 func TestSnapshotsShowHowMuchIsNew(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -88,7 +88,7 @@ func TestSnapshotsShowHowMuchIsNew(t *testing.T) {
 	}
 }
 
-// Without a usable sketch, builds still succeed, and the next one is compared again.
+// Builds succeed without a usable sketch, and the next build is compared again.
 func TestADamagedSketchIsReplaced(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
@@ -137,7 +137,7 @@ func TestEncryptedSnapshotsHaveNoSketch(t *testing.T) {
 	}
 }
 
-// arrived puts a snapshot into the listing as a pull does.
+// arrived adds a snapshot to the listing, as a pull does.
 func (s shop) arrived(t *testing.T, at time.Time, dump []byte) Snapshot {
 	t.Helper()
 	r := Snapshot{Target: shopTarget, Name: snap.SnapshotName(shopTarget, at), Type: snap.TypeSnapshot,

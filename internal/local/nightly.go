@@ -18,8 +18,8 @@ import (
 	"snap/internal/nightly"
 )
 
-// keptNights is how long the masked copies of the nightly job stay on this machine, apart from the
-// newest, so that clones of them can be reset.
+// keptNights is how long the masked copies of the nightly job stay on this machine, so that clones
+// of them can be reset. The newest copy always stays.
 const keptNights = 7 * 24 * time.Hour
 
 // Runs keeps the records of the nightly job.
@@ -37,11 +37,11 @@ func (a *Agent) Scheduled() (all []Target) {
 
 // Nightly returns the nightly job of a target: it builds a snapshot, masks it, proves the masked
 // copy by loading it into a scratch database, pushes it and removes what it no longer needs. An
-// unmasked snapshot is never pushed and does not stay. service connects to the cloud service; it is
-// not called if none is configured, and the only storage profile receives the copy then.
+// unmasked snapshot is never pushed and never kept. service connects to the cloud service. If none
+// is configured, service is not called, and the copy goes to the only storage profile.
 func (a *Agent) Nightly(t Target, service func() (*api.Client, error)) (nightly.Task, error) {
 	times, err := nightly.Parse(t.Schedule, t.TimeZone)
-	if t.Schedule == "" { // for a run now
+	if t.Schedule == "" { // for a manual run
 		times, err = nightly.Parse("@yearly", t.TimeZone)
 	}
 	if err != nil {
@@ -67,7 +67,7 @@ func (a *Agent) scheduleFlaws(t Target, f *flaws) {
 		err = canMaskNightly(t)
 	}
 	f.add(Flaw{Key: at + ".schedule", Err: err})
-	f.add(Flaw{Key: at + ".schedule", Err: a.canPushNightly(), Doubt: true}) // the environment may say where
+	f.add(Flaw{Key: at + ".schedule", Err: a.canPushNightly(), Doubt: true}) // the environment may set it
 }
 
 // canMaskNightly returns an error if a target lacks what the nightly job needs.
@@ -101,14 +101,14 @@ func checkChecks(all []Check) error {
 	return nil
 }
 
-// night does the steps of one target's job.
+// night has the steps of one target's job.
 type night struct {
 	agent   *Agent
 	target  Target
 	service func() (*api.Client, error)
 }
 
-// build takes the snapshot, unless a killed run did.
+// build takes the snapshot, unless a killed run already did.
 func (n night) build(ctx context.Context, r *nightly.Run, save func() error) error {
 	if err := cmp.Or(canMaskNightly(n.target), n.agent.canPushNightly()); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (n night) build(ctx context.Context, r *nightly.Run, save func() error) err
 	return err
 }
 
-// sanitize masks the snapshot, unless a killed run did.
+// sanitize masks the snapshot, unless a killed run already did.
 func (n night) sanitize(ctx context.Context, r *nightly.Run, save func() error) error {
 	if done, err := n.agent.whole(n.target.Name, r.Masked); done || err != nil {
 		return err
@@ -138,8 +138,8 @@ func noting(field *string, save func() error) func(string) error {
 	}
 }
 
-// whole reports whether a snapshot that a killed run named is complete. It removes what a kill left
-// of one that is not.
+// whole reports whether a snapshot that a killed run named is complete. If it is not, whole removes
+// its remains.
 func (a *Agent) whole(target, name string) (bool, error) {
 	if name == "" {
 		return false, nil
@@ -164,7 +164,7 @@ func (a *Agent) whole(target, name string) (bool, error) {
 // prove loads the masked copy into a scratch database and runs the target's checks there.
 func (n night) prove(ctx context.Context, r *nightly.Run, _ func() error) error {
 	a := n.agent
-	s, err := a.ToDelete(r.Masked) // by its whole name
+	s, err := a.ToDelete(r.Masked) // by its full name
 	if err != nil {
 		return err
 	}
@@ -241,7 +241,7 @@ func sameValue(got, want string) bool {
 }
 
 // push sends the masked copy to the service, or to the only storage profile. Both recognize a copy
-// that a killed run sent.
+// that a killed run has already sent.
 func (n night) push(ctx context.Context, r *nightly.Run, _ func() error) error {
 	o := PushOptions{Snapshot: r.Masked, Type: snap.TypeSanitized}
 	var result PushResult
@@ -258,7 +258,7 @@ func (n night) push(ctx context.Context, r *nightly.Run, _ func() error) error {
 	return err
 }
 
-// failed removes the unmasked snapshot of a run that failed. The masked copy stays for a look.
+// failed removes the unmasked snapshot of a run that failed. The masked copy stays for inspection.
 func (n night) failed(r *nightly.Run) {
 	if err := n.remove(r.Original); err != nil {
 		n.agent.log.Warn("an unmasked snapshot could not be removed", "snapshot", r.Original, "err", err)
@@ -274,13 +274,13 @@ func (n night) cleanUp(_ context.Context, r *nightly.Run, _ func() error) error 
 		}
 		failed = errors.Join(failed, n.remove(old.Masked))
 	}
-	for _, old := range record.Runs { // of runs that were given up
+	for _, old := range record.Runs { // of abandoned runs
 		failed = errors.Join(failed, n.remove(old.Original))
 	}
 	return failed
 }
 
-// remove deletes a snapshot that the job made, if it is still there.
+// remove deletes a snapshot that the job created, if it still exists.
 func (n night) remove(name string) error {
 	if name == "" {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// lateEnv moves the clock of a child process, in seconds.
+// lateEnv is the environment variable with the seconds by which a child process's clock is ahead.
 const lateEnv = "SNAPCLI_TEST_LATE"
 
 // liveNight is the work of a child process until it is killed: a turn of the agent, with a line before
@@ -50,14 +50,14 @@ func liveNight(ctx context.Context, a *Agent) error {
 	return err
 }
 
-// Killed at many points, real runs of the nightly job push one copy a night at most, and each night
-// is in the record as done, failed or missed.
+// Real runs of the nightly job are killed at many points. At most one copy is pushed per night, and
+// each night is recorded as done, failed or missed.
 func TestKilledNights(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
 	rounds := fromEnv("SNAP_KILL_ROUNDS", 12)
 	s, agent := nightShop(t, Check{SQL: "SELECT count(*) FROM customer", Expect: "2000"})
-	if _, err := agent.Turn(t.Context(), s.task(t)); err != nil { // nights are due from now
+	if _, err := agent.Turn(t.Context(), s.task(t)); err != nil { // nights are due from now on
 		t.Fatal(err)
 	}
 	r, late, killed := rand.New(rand.NewPCG(3, 4)), time.Duration(0), 0

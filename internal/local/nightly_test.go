@@ -98,7 +98,7 @@ func TestNightlyJob(t *testing.T) {
 	}
 }
 
-// A copy that fails a check is not pushed, and neither is anything without rules.
+// A copy that fails a check is not pushed, and without rules nothing is pushed.
 func TestNightlyJobFailsClosed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -199,7 +199,7 @@ func TestChecksInTheFile(t *testing.T) {
 	}
 }
 
-// Two agents that take turns at the same time do the night once.
+// If two agents run at the same time, the night's job runs once.
 func TestNightlyJobOnce(t *testing.T) {
 	t.Parallel()
 	s, agent := nightShop(t)
@@ -226,7 +226,7 @@ func TestNightlyJobOnce(t *testing.T) {
 	}
 }
 
-// The masked copy is loaded and checked on servers too, and the scratch database is dropped.
+// On servers, the masked copy is also loaded and checked, and the scratch database is then dropped.
 func TestNightlyJobOnServers(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []snap.Engine{snap.Postgres, snap.MySQL} {

@@ -8,7 +8,8 @@ import (
 	"snap/internal/reach"
 )
 
-// TestSamePlace recognizes a source that another URL names as a destination.
+// TestSamePlace checks that a source is recognized even if the destination names it with a
+// different URL.
 func TestSamePlace(t *testing.T) {
 	t.Parallel()
 	service := filepath.Join(t.TempDir(), "services")

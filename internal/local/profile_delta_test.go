@@ -17,7 +17,7 @@ import (
 	"snap/internal/profile"
 )
 
-// dumped puts a snapshot with a dump into the listing, as a build does.
+// dumped adds a snapshot with a dump to the listing, as a build does.
 func (a *Agent) dumped(t *testing.T, target string, at time.Time, dump []byte) Snapshot {
 	t.Helper()
 	s := Snapshot{Target: target, Name: snap.SnapshotName(target, at), Type: snap.TypeSnapshot, Engine: snap.MySQL,
@@ -64,7 +64,8 @@ func (s Snapshot) pathIn(a *Agent) (string, error) {
 	return path, err
 }
 
-// nights are the dumps of a table on three nights: nothing changes, then a row of a hundred.
+// nights returns the dumps of a table on three nights. On the second night nothing has changed, and
+// on the third one row in a hundred.
 func nights(size int) [3][]byte {
 	random := rand.NewChaCha8([32]byte{7})
 	row := make([]byte, 60)
@@ -81,8 +82,8 @@ func nights(size int) [3][]byte {
 	return [3][]byte{first, first, last}
 }
 
-// Pulls from a profile move only what changed since the snapshot before. The profile has a whole
-// object of each snapshot, so that every other pull works too.
+// Pulls from a profile transfer only the changes since the previous snapshot. The profile also
+// has a whole object for each snapshot, so that all other pulls work too.
 func TestPullsFromAProfileMoveOnlyWhatChanged(t *testing.T) {
 	t.Parallel()
 	for kind, place := range places() {
@@ -112,7 +113,7 @@ func TestPullsFromAProfileMoveOnlyWhatChanged(t *testing.T) {
 				}
 				before = s
 			}
-			for _, o := range []PullOptions{{}, {Full: true}} { // no base, and not asked for one
+			for _, o := range []PullOptions{{}, {Full: true}} { // without a base, and with the whole file requested
 				other := withProfile(t, rawURL)
 				if o.Full {
 					other.dumped(t, "shop", noon, nights(16 << 20)[0])
@@ -126,8 +127,8 @@ func TestPullsFromAProfileMoveOnlyWhatChanged(t *testing.T) {
 	}
 }
 
-// Whoever can write to the profile can store any delta. It never becomes a snapshot, and the whole
-// file is pulled.
+// Anybody who can write to the profile can store any delta. A hostile delta never becomes a
+// snapshot; the whole file is pulled instead.
 func TestProfileWithAHostileDelta(t *testing.T) {
 	t.Parallel()
 	data := nights(1 << 20)
@@ -202,7 +203,7 @@ func readAll(t *testing.T, path string) []byte {
 	return content
 }
 
-// A damaged base on the machine that pulls, or that pushes, leads to the whole file.
+// If the base is damaged on the machine that pulls or pushes, the whole file is transferred.
 func TestProfileWithADamagedBase(t *testing.T) {
 	t.Parallel()
 	for kind, place := range places() {
@@ -254,7 +255,7 @@ func TestProfileWithADamagedBase(t *testing.T) {
 	}
 }
 
-// A push that is interrupted at any point is repeated, and the snapshot is the right one.
+// A push can be interrupted at any point and repeated. The snapshot is then correct.
 func TestInterruptedDeltaPushToAProfile(t *testing.T) {
 	t.Parallel()
 	for kind, place := range places() {

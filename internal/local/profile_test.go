@@ -104,7 +104,7 @@ func TestInterruptedPushToAProfileGoesOn(t *testing.T) {
 	}
 }
 
-// A name never means other bytes than it meant before.
+// A name in a profile never changes its bytes.
 func TestProfileRefusesAnotherSnapshotOfTheName(t *testing.T) {
 	t.Parallel()
 	place := places()["file"](t)

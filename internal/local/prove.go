@@ -12,8 +12,8 @@ import (
 	"snap/internal/engine"
 )
 
-// proof loads a masked copy into a scratch database, which is dropped again, so that sanitize fails
-// where a load would. SQLite needs none: its masks run in a database, which is checked.
+// proof loads a masked copy into a scratch database and drops it again, so that sanitize fails if a
+// load would fail. SQLite needs no proof, because its masks run in a database that is then checked.
 type proof struct {
 	on    database
 	must  bool // an unreachable server is an error
@@ -70,7 +70,7 @@ func (o *proof) verify(ctx context.Context, w io.Writer, dump func(io.Writer) (e
 	return after.Info, o.failed(ctx, err)
 }
 
-// failed says that a copy did not load.
+// failed returns the error for a copy that did not load.
 func (o *proof) failed(ctx context.Context, err error) error {
 	var e *snap.Error
 	if err == nil || ctx.Err() != nil || !errors.As(err, &e) {
@@ -86,7 +86,8 @@ func (o *proof) failed(ctx context.Context, err error) error {
 	return &said
 }
 
-// alsoInFile writes what a function dumps to w and to a new file, and returns the file as a dump.
+// alsoInFile writes the output of a function to w and to a new file, and returns the file as a
+// dump.
 func alsoInFile(path string, w io.Writer, dump func(io.Writer) (engine.Info, error)) (engine.Dump, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"snap/internal/servertest"
 )
 
-// A masked copy that does not load is no sanitized snapshot: it is loaded into a scratch database
-// first, which is dropped again. The check of this table is a function, which nobody can evaluate
-// before.
+// A masked copy that cannot be loaded does not become a sanitized snapshot. It is first loaded
+// into a scratch database, which is then dropped. The check of this table calls a function, which
+// can only be evaluated in a database.
 func TestMaskedCopiesAreProven(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -82,7 +82,7 @@ func TestMaskedCopiesAreProven(t *testing.T) {
 	}
 }
 
-// MySQL refuses a masked copy by a check that is not evaluated before, too.
+// On MySQL, too, a masked copy is refused if it breaks a check that could not be evaluated earlier.
 func TestMaskedCopiesAreProvenOnMySQL(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

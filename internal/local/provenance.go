@@ -85,7 +85,7 @@ func (a *Agent) trust(s Snapshot) engine.Trust {
 	return engine.Foreign
 }
 
-// dumpOf returns the dump of an open snapshot file, limited to what its author is trusted with.
+// dumpOf returns the dump of an open snapshot file, with the trust in its author.
 func (a *Agent) dumpOf(s Snapshot, r *archive.Reader) (engine.Dump, error) {
 	d := dumpIn(r)
 	d.Trust = a.trust(s)

@@ -17,7 +17,7 @@ import (
 	"snap/internal/schema"
 )
 
-// Whose a snapshot is comes from where it was pulled, and from nothing in it.
+// The owner of a snapshot is determined by its source, and by nothing in the file.
 func TestProvenance(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -51,8 +51,8 @@ func TestProvenance(t *testing.T) {
 	}
 }
 
-// A record of an older version is the user's own only when this machine's clock
-// must have made its time.
+// A record of an older version counts as the user's own only if its time must come
+// from this machine's clock.
 func TestProvenanceOfOlderRecords(t *testing.T) {
 	t.Parallel()
 	a := machine(t)
@@ -97,7 +97,8 @@ func TestTrustFollowsProvenance(t *testing.T) {
 	}
 }
 
-// Every command needs a checked description of a foreign snapshot. One's own snapshot needs none.
+// For a foreign snapshot, every command requires a checked description. The user's own snapshots
+// need none.
 func TestForeignSnapshotsNeedADescription(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -130,8 +131,8 @@ func TestForeignSnapshotsNeedADescription(t *testing.T) {
 	}
 }
 
-// redescribed makes a snapshot of another organization of one's own: the same
-// dump with another description.
+// redescribed turns the user's own snapshot into one of another organization: the
+// same dump with another description.
 func (s shop) redescribed(t *testing.T, built Snapshot, described *schema.Schema) Snapshot {
 	t.Helper()
 	r, err := archive.OpenOwn(built.Path)
@@ -173,7 +174,7 @@ func configured(t *testing.T, a *Agent, text string) {
 	}
 }
 
-// Trust is in a whole organization of one service, never in a part of its name.
+// Trust applies to one organization of one service. Its name must match completely.
 func TestTrusts(t *testing.T) {
 	t.Parallel()
 	a := machine(t)
@@ -224,8 +225,8 @@ func hintOf(err error) string {
 	return ""
 }
 
-// Programs of somebody else are loaded only with trust that was given before,
-// or is given when asked.
+// Somebody else's programs are loaded only if the user trusted the author earlier,
+// or agrees when asked.
 func TestProgramsNeedTrust(t *testing.T) {
 	t.Parallel()
 	a := machine(t)
@@ -249,7 +250,7 @@ func TestProgramsNeedTrust(t *testing.T) {
 	}
 }
 
-// SQL for masking never runs on a source, nor on production.
+// SQL for masking never runs on a source or in production.
 func TestScratchIsNeverASource(t *testing.T) {
 	t.Parallel()
 	a := machine(t)

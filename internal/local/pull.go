@@ -60,8 +60,7 @@ func (a *Agent) Pull(ctx context.Context, c *api.Client, target string, o PullOp
 		return result, err
 	}
 	if !here {
-		// Pulled is for the service's audit log; the snapshot is complete whether or not it
-		// succeeds.
+		// Pulled is for the service's audit log. The snapshot is complete even if it fails.
 		if err := c.Pulled(ctx, wanted.ID, moved); err != nil {
 			a.log.Warn("could not report the end of the pull to the service", "error", err)
 		}
@@ -74,7 +73,7 @@ func (a *Agent) Pull(ctx context.Context, c *api.Client, target string, o PullOp
 type offer struct {
 	api.Snapshot
 	from  Provenance
-	delta func(path string) (pulledDelta, error) // makes the file from a delta, or moves nothing; may be nil
+	delta func(path string) (pulledDelta, error) // makes the file from a delta, if there is one; may be nil
 }
 
 // fetch finds a snapshot on this machine, or downloads it and adds it to the listing. It does not
@@ -163,7 +162,7 @@ func (a *Agent) ensureTarget(r *PullResult, name string) error {
 
 // placeFor returns the record of the local copy. If there is none, it returns a record for a new
 // copy with an unused name, and here is false. It removes a copy whose bytes have changed. A file
-// without a record was left by a pull that was killed just before it finished; the download
+// without a record was left by a pull that was killed just before it finished. The download
 // verifies and reuses it.
 func (a *Agent) placeFor(ctx context.Context, wanted offer) (s Snapshot, here bool, err error) {
 	local, err := a.Snapshots(wanted.Target)

@@ -39,7 +39,7 @@ type PushResult struct {
 }
 
 // Push uploads a local snapshot to the cloud, where it is private at first (SPEC 3). An interrupted
-// push resumes where it stopped. A snapshot that is already there transfers no bytes.
+// push resumes where it stopped. For a snapshot that is already there, no bytes are transferred.
 func (a *Agent) Push(ctx context.Context, c *api.Client, target string, o PushOptions, p Progress) (PushResult, error) {
 	started := a.now()
 	s, err := a.chosen(target, o)

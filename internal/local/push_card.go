@@ -11,7 +11,8 @@ import (
 // CardChoice is how much of a snapshot's card a push publishes.
 type CardChoice string
 
-// The choices of a card. The zero value publishes everything, and nothing of an encrypted snapshot.
+// The choices of a card. The zero value publishes everything, or nothing if the snapshot is
+// encrypted.
 const (
 	CardFull   CardChoice = "full"
 	CardTables CardChoice = "tables" // no columns and no conditions of a subset
@@ -42,8 +43,9 @@ func (a *Agent) card(s Snapshot, o PushOptions) (*api.Card, error) {
 	return &tables, nil
 }
 
-// pushCard publishes the card of a pushed snapshot. A snapshot that was in the cloud already gets
-// one if it has none or if the options choose one. An older service that knows no cards is no error.
+// pushCard publishes the card of a pushed snapshot. A snapshot that was already in the cloud gets a
+// card if it has none or if the options choose one. It is no error if an older service does not
+// support cards.
 func pushCard(ctx context.Context, c *api.Client, id string, exists bool, described *api.Card,
 	choice CardChoice) error {
 	var err error

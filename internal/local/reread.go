@@ -12,8 +12,8 @@ import (
 	"snap/internal/engine/sqlite"
 )
 
-// reread reads the dump of an open snapshot file as a load does: its definitions, and with rows every
-// row. A dump that this refuses could never be loaded.
+// reread reads the dump of an open snapshot file as a load does: its definitions and, if rows is
+// true, every row. A dump that it refuses could never be loaded.
 func (a *Agent) reread(ctx context.Context, r *archive.Reader, s Snapshot, rows bool) error {
 	m := r.Manifest()
 	e, err := a.engineFor(m.Engine)
@@ -22,7 +22,7 @@ func (a *Agent) reread(ctx context.Context, r *archive.Reader, s Snapshot, rows 
 	}
 	d, err := a.dumpOf(s, r)
 	if err != nil {
-		return nil // the load of a stranger's snapshot says what it lacks; nothing is wrong with the file
+		return nil // nothing is wrong with the file; a load of a stranger's snapshot reports what it lacks
 	}
 	dir, done, err := a.workDir()
 	if err != nil {
@@ -65,9 +65,9 @@ func restored(ctx context.Context, e engine.Engine, d engine.Dump, dir string) e
 	return scratch.Drop(context.WithoutCancel(ctx))
 }
 
-// readBack reads the definitions in a file that was just written. They come from the server in forms
-// that nobody here wrote. The file of a SQLite database is checked while it is copied, and an encrypted
-// file cannot be read on this machine.
+// readBack reads the definitions in a file that was just written. The server produces them in many
+// forms, which this program might not be able to read. SQLite files need no such check, because they
+// are checked while they are copied. An encrypted file cannot be read on this machine.
 func (a *Agent) readBack(ctx context.Context, s Snapshot, file string) error {
 	s.Path = file
 	r, err := openSnapshot(s)

@@ -12,7 +12,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// A snapshot whose checksums are right, and whose dump no load accepts, is not intact.
+// A snapshot is not intact if its checksums are right but no load would accept its dump.
 func TestVerifyReadsAsALoadDoes(t *testing.T) {
 	t.Parallel()
 	for kind, source := range map[snap.Engine]func(shop) string{

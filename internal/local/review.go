@@ -16,7 +16,7 @@ type RulesReview struct {
 	path string
 }
 
-// ReviewGroup is the columns that are decided together.
+// ReviewGroup is a group of columns that are decided together.
 type ReviewGroup = sanitize.Group
 
 // Undecided is the mask of columns that a person must decide on.
@@ -72,7 +72,7 @@ type OpenColumn = sanitize.OpenColumn
 // PlainMasks returns the masks that need no settings.
 func PlainMasks() []string { return sanitize.PlainMasks() }
 
-// NamedMask returns the rule that consists of one of them, as written in a rules file.
+// NamedMask returns the rule that consists of one such mask, as written in a rules file.
 func NamedMask(mask string) string { return sanitize.Named(mask) }
 
 // ProposedRules are proposals for the columns that a target's rules do not decide on.

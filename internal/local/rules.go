@@ -200,7 +200,7 @@ func (a *Agent) writeProven(ctx context.Context, w maskedCopy, m *masking, d dra
 }
 
 // locate masks the dump a second time to report which columns contain original values. It returns the
-// values that are there by coincidence, in every form.
+// values that occur by coincidence, in every stored form.
 func (m *masking) locate(ctx context.Context, p sanitize.Prepared, c engine.Contents) ([]sanitize.Watched, error) {
 	l := p.Locator()
 	if _, err := m.rewriter.Rewrite(ctx, m.dump, l.Plan(p.Plan, c), io.Discard, m.options); err != nil {

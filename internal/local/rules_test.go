@@ -115,8 +115,8 @@ func content(t *testing.T, s Snapshot) string {
 	return string(b)
 }
 
-// Real input: every PostgreSQL database of the samples, sanitized by the rules
-// that are suggested for it, loads, has every row, and none of the originals.
+// Every PostgreSQL sample database is sanitized by the rules that are suggested for
+// it. The copy loads, has every row, and has none of the originals.
 func TestSanitizeSamplesByRules(t *testing.T) {
 	t.Parallel()
 	samples := servertest.Samples(t)
@@ -191,7 +191,7 @@ var (
 	wouldHold = regexp.MustCompile(`: decide .*; (\S+) would work\n`)
 )
 
-// firstRules are the rules that are suggested for a target.
+// firstRules returns the rules that are suggested for a target.
 func (s shop) firstRules(t *testing.T, target string) (text []byte, path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "rules.yaml")
@@ -254,8 +254,8 @@ func texts(t *testing.T, url, query string) (v string) {
 	return v
 }
 
-// A masked value that equals another row's original by chance does not stop a run, in any form and any
-// number of places of the file.
+// A masked value that happens to equal another row's original does not stop a run, whatever its stored
+// form and however often the file contains it.
 func TestCoincidencesDoNotStop(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -266,7 +266,7 @@ func TestCoincidencesDoNotStop(t *testing.T) {
 	}
 	defer db.Close()
 	statements := "CREATE TABLE car (plate TEXT PRIMARY KEY); CREATE INDEX again ON car (lower(plate));"
-	for c := 'A'; c <= 'Z'; c++ { // key permutes them among themselves
+	for c := 'A'; c <= 'Z'; c++ { // the mask key permutes them among themselves
 		statements += fmt.Sprintf(" INSERT INTO car VALUES ('%c\\-/-/-/-');", c)
 	}
 	if _, err := db.Exec(statements); err != nil {
@@ -284,8 +284,8 @@ func TestCoincidencesDoNotStop(t *testing.T) {
 	}
 }
 
-// Commands that need this machine's first mask key at once get one key, only its
-// owner can read it, and a damaged one is not replaced.
+// Concurrent commands that need this machine's first mask key get the same key.
+// Only its owner can read it, and a damaged key is not replaced.
 func TestMaskKeyOfThisMachine(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -318,7 +318,7 @@ func TestMaskKeyOfThisMachine(t *testing.T) {
 	}
 }
 
-// A key that is too short or not set is refused with its place in the rules file.
+// A key that is too short or not set is refused. The error names its position in the rules file.
 func TestBadMaskKeysNameThePlace(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -336,7 +336,7 @@ func TestBadMaskKeysNameThePlace(t *testing.T) {
 	}
 }
 
-// The SQLite samples too.
+// The same works for the SQLite samples.
 func TestSanitizeSQLiteSampleByRules(t *testing.T) {
 	t.Parallel()
 	sample := filepath.Join(servertest.Samples(t), "chinook", "Chinook_Sqlite.sqlite")

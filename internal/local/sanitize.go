@@ -47,7 +47,7 @@ func (a *Agent) Sanitize(ctx context.Context, target string, o SanitizeOptions, 
 	if err != nil {
 		return Snapshot{}, err
 	}
-	if _, _, err := a.signer(); err != nil { // before anything is made
+	if _, _, err := a.signer(); err != nil { // before any work is done
 		return Snapshot{}, err
 	}
 	w := maskedCopy{target: t, original: original, identity: o.Identity, jobs: jobsOf(o.Jobs, t.Jobs),
@@ -204,7 +204,7 @@ func (a *Agent) original(target, name string) (Snapshot, error) {
 }
 
 // scratchPlace returns where to make the scratch copy: on the target's scratch server, otherwise on
-// the destination's server. It is never the source and never production.
+// the destination's server. It is never on the source or in production.
 func (a *Agent) scratchPlace(t Target, kind snap.Engine, dir string) (database, error) {
 	if kind == snap.SQLite {
 		return a.databaseAt(direct(sqlite.URLOf(filepath.Join(dir, "scratch.db"))))

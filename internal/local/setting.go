@@ -108,7 +108,7 @@ func (a *Agent) Set(key, text string) (overridden string, err error) {
 	return overridden, f.write(edited)
 }
 
-// checkSetting returns the error that a setting would have if the file had this text.
+// checkSetting returns the error that a setting would cause if the file had this text.
 func (a *Agent) checkSetting(key string, text []byte) error {
 	tree, err := parseConfig(a.file.path, text)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"snap"
 )
 
-// A setting is written in its place, and every other line of the
-// file stays as it is, comments too.
+// A setting is written in its place. Every other line of the file, including
+// comments, stays unchanged.
 func TestSetKeepsTheFile(t *testing.T) {
 	t.Parallel()
 	const key = "cak_abcdefghijklmnopqrstuvwxyz0123456789AB"
@@ -76,8 +76,8 @@ func TestSetKeepsTheFile(t *testing.T) {
 	}
 }
 
-// A setting that cannot be, and a file that cannot be edited without losing
-// something, change nothing.
+// Set changes nothing if a setting is invalid, or if the file cannot be edited
+// without losing something.
 func TestSetRefuses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, key, value, want string }{

@@ -16,8 +16,8 @@ import (
 	"snap/internal/disk"
 )
 
-// signingKeyEnv is the environment variable of the private key that signs certificates. It takes the
-// place of the key that [Agent.NewSigningKey] made.
+// signingKeyEnv is the environment variable of the private key that signs certificates. It takes
+// precedence over the key that [Agent.NewSigningKey] created.
 const signingKeyEnv = "SNAPCLI_SIGNING_KEY"
 
 // SigningKey is a public key whose certificates this machine accepts, unless it is revoked.
@@ -38,7 +38,7 @@ func (k SigningKey) ID() string {
 	return public.ID()
 }
 
-// Both are in the data directory, as the list of trusted people is.
+// Both files are in the data directory, like the list of trusted people.
 func (a *Agent) signingKeysPath() string { return filepath.Join(a.data, "signing-keys.json") }
 func (a *Agent) signingKeyPath() string  { return filepath.Join(a.data, "signing.key") }
 
@@ -53,7 +53,8 @@ func (a *Agent) SigningKeys() ([]SigningKey, error) {
 	return all, nil
 }
 
-// NewSigningKey makes the key that signs this machine's certificates. There can be one at a time.
+// NewSigningKey creates the key that signs this machine's certificates. There can be only one at a
+// time.
 func (a *Agent) NewSigningKey(name string) (k SigningKey, err error) {
 	err = a.changeSigningKeys(func(all []SigningKey) ([]SigningKey, error) {
 		if _, err := os.Lstat(a.signingKeyPath()); err == nil {
@@ -84,8 +85,8 @@ func (a *Agent) TrustSigningKey(public, name string) (k SigningKey, err error) {
 	return k, err
 }
 
-// RevokeSigningKey refuses all certificates of a key from now on. If it is this machine's, its private
-// key is deleted.
+// RevokeSigningKey refuses all certificates of a key from now on. If it is this machine's own key, the
+// private key is deleted.
 func (a *Agent) RevokeSigningKey(id string) (k SigningKey, err error) {
 	err = a.changeSigningKeys(func(all []SigningKey) ([]SigningKey, error) {
 		at, err := findSigningKey(all, id)
@@ -108,7 +109,7 @@ func (a *Agent) RevokeSigningKey(id string) (k SigningKey, err error) {
 	return k, err
 }
 
-// SigningKey returns the known key with this ID or name; "" is the own one.
+// SigningKey returns the known key with this ID or name; "" is this machine's own key.
 func (a *Agent) SigningKey(id string) (SigningKey, error) {
 	all, err := a.SigningKeys()
 	if err != nil {
@@ -136,7 +137,8 @@ func findSigningKey(all []SigningKey, id string) (int, error) {
 		Hint: "list the keys with `snapcli keys list`"}
 }
 
-// changeSigningKeys changes the list of keys while no other process does.
+// changeSigningKeys changes the list of keys under a lock, so that no other process changes it at
+// the same time.
 func (a *Agent) changeSigningKeys(change func([]SigningKey) ([]SigningKey, error)) error {
 	return a.rewrite(a.signingKeysPath(), "the list of keys", func() (any, error) {
 		all, err := a.SigningKeys()
@@ -148,7 +150,8 @@ func (a *Agent) changeSigningKeys(change func([]SigningKey) ([]SigningKey, error
 	})
 }
 
-// signer returns the private key of the environment, or this machine's. ok is false if there is none.
+// signer returns the private key in the environment, or else this machine's own. ok is false if there
+// is none.
 func (a *Agent) signer() (key certificate.Private, ok bool, err error) {
 	if text := a.env(signingKeyEnv); text != "" {
 		key, err = certificate.ParsePrivate(text)
@@ -185,7 +188,7 @@ func (a *Agent) certify(s Snapshot, d draft) (json.RawMessage, error) {
 	return certificate.Make(key, certificate.Subject{Name: s.Name, Digest: certificate.Digest{SHA256: s.SHA256}}, how)
 }
 
-// Certified is a certificate that holds.
+// Certified is a valid certificate.
 type Certified struct {
 	certificate.Statement
 	Key     string // ID of the key that signed it

@@ -13,7 +13,7 @@ import (
 	"snap/internal/cloudtest"
 )
 
-// certified is a masked copy with the certificate of this machine's key.
+// certified returns a masked copy with a certificate that this machine's key signed.
 func (s shop) certified(t *testing.T) Snapshot {
 	t.Helper()
 	if _, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil); err != nil {
@@ -25,8 +25,8 @@ func (s shop) certified(t *testing.T) Snapshot {
 	return s.sanitizeAsSuggested(t, shopTarget)
 }
 
-// Each certificate that does not hold is refused: of another file, with other rules, by a revoked or an
-// unknown key, and on a snapshot that is relabelled.
+// Invalid certificates are refused: those of another file, with other rules, by a revoked or an unknown
+// key, and on a relabelled snapshot.
 func TestCertificatesAreChecked(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

@@ -42,7 +42,7 @@ type Snapshot struct {
 	// Encrypted is the number of recipients; 0 means not encrypted. The record of an encrypted
 	// snapshot contains nothing about its tables.
 	Encrypted int             `json:"encrypted,omitempty"`
-	Subset    *archive.Subset `json:"subset,omitempty"` // set if it does not hold every row
+	Subset    *archive.Subset `json:"subset,omitempty"` // set if it does not have every row
 	New       *New            `json:"new,omitempty"`    // nil if it is not known
 	// Proven reports that this masked copy was loaded into a scratch database before it was kept.
 	Proven bool `json:"proven,omitempty"`
@@ -332,7 +332,7 @@ func (a *Agent) adopt(ctx context.Context, s Snapshot) (Snapshot, error) {
 }
 
 // admit is adopt for a file that has another path until its record is written. sketch returns the
-// sketch of its dump. The caller calls [Agent.remember] when the snapshot is listed.
+// sketch of its dump. The caller must call [Agent.remember] once the snapshot is listed.
 func (a *Agent) admit(s Snapshot, file string, sketch func(*archive.Reader) (*delta.Sketch, error)) (Snapshot, error) {
 	path, err := a.snapshotFile(s.Target, s.Name)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// A SQL file fires no trigger and no rule of the database, which could copy the
-// originals to another table. They are there again in the copy, and fire.
+// A SQL file fires no triggers or rules of the database, because those could copy
+// the originals to another table. The masked copy has them again, and they fire.
 func TestSQLFiresNoTriggers(t *testing.T) {
 	t.Parallel()
 	const tables = "CREATE TABLE person (id integer PRIMARY KEY, name varchar(80)); CREATE TABLE history (was " +
@@ -90,8 +90,8 @@ func TestSQLFiresNoTriggers(t *testing.T) {
 	}
 }
 
-// SQL that leaves originals in another column is stopped, unless it says that
-// they are no secret there. No value is in the message.
+// SQL that leaves originals in another column is stopped, unless it declares that
+// they are not secret there. The message contains no value.
 func TestSQLThatLeavesOriginals(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -126,8 +126,8 @@ func TestSQLThatLeavesOriginals(t *testing.T) {
 	}
 }
 
-// targetOn returns a target with two new databases: of "sqlite", "postgres" or "mysql", which is MySQL
-// 8.0.
+// targetOn returns a target with two new databases of the kind "sqlite", "postgres" or "mysql" (MySQL
+// 8.0).
 func (s shop) targetOn(t *testing.T, server, name string) Target {
 	t.Helper()
 	switch server {
@@ -141,7 +141,7 @@ func (s shop) targetOn(t *testing.T, server, name string) Target {
 		Destination: "sqlite://" + filepath.Join(s.dir, "b.db")}
 }
 
-// dsnOf is a database's URL as its driver takes it.
+// dsnOf returns a database's URL in the form that its driver accepts.
 func dsnOf(driver, url string) string {
 	switch driver {
 	case "sqlite":

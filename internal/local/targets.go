@@ -76,7 +76,7 @@ func (a *Agent) RemoveTarget(name string) error {
 }
 
 // CheckURL returns an error of code usage if a database URL is not valid. It makes no connection.
-// It accepts a URL that begins with ${NAME}, which can only be checked on use.
+// It accepts every URL that begins with ${NAME}, because such a URL can only be checked on use.
 func CheckURL(raw string) error {
 	if strings.HasPrefix(raw, "${") {
 		return nil

@@ -17,10 +17,10 @@ type Verified struct {
 	Certificate *Certified // nil if it has none
 }
 
-// Verify reads the whole file and checks every checksum: those inside it, and the one recorded when
-// it was built or pulled. Then it reads the definitions and all rows as a load does. The content of an
-// encrypted file is checked if one of the given identities, or of the configuration's, decrypts it. A
-// certificate is checked too.
+// Verify reads the whole file and checks every checksum: those inside it, and the one recorded when it
+// was built or pulled. Then it reads the definitions and all rows as a load does. The content of an
+// encrypted file is checked if one of the given or configured identities decrypts it. A certificate is
+// checked too.
 func (a *Agent) Verify(ctx context.Context, name string, p Progress, identity ...string) (Verified, error) {
 	s, err := a.Snapshot(name)
 	if err != nil {
@@ -50,7 +50,7 @@ func (a *Agent) Verify(ctx context.Context, name string, p Progress, identity ..
 
 // Describe fills in what a record omits: the programs, the tables of an encrypted snapshot if one
 // of the given or configured identities decrypts it, and the tables of a snapshot from elsewhere
-// that has very many.
+// if there are very many.
 func (a *Agent) Describe(s *Snapshot, identity []string) error {
 	r, err := openSnapshot(*s)
 	if err != nil && len(s.Tables) > 0 {

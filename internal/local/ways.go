@@ -17,8 +17,8 @@ type place struct {
 	setting string   // key of the command
 }
 
-// The databases of a target. Settings for one of them do not apply to another: a password is only
-// sent to the server that it is for.
+// The databases of a target. Settings for one of them do not apply to the others, so that a
+// password is only sent to the server that it is for.
 
 func (t Target) source() place {
 	return place{t.Source, t.Via, t.PasswordBy, "targets." + t.Name + ".password_command"}
@@ -37,10 +37,10 @@ func (t Target) scratch() place {
 	return place{t.Scratch, t.ScratchVia, t.ScratchPasswordBy, "targets." + t.Name + ".scratch_password_command"}
 }
 
-// direct is a database that is reached with nothing but its URL.
+// direct returns the place of a database that needs only a URL to connect to.
 func direct(raw string) place { return place{raw: raw} }
 
-// way returns how a database is reached.
+// way returns the route to a database.
 func (a *Agent) way(p place) (*reach.Way, error) {
 	via, err := expandURL(p.via, a.env)
 	if err != nil {
@@ -60,7 +60,7 @@ func (a *Agent) way(p place) (*reach.Way, error) {
 	return reach.NewWay(tunnel, &reach.Command{Setting: p.setting, Words: words}), nil
 }
 
-// wayFlaws reports settings with which a database cannot be reached.
+// wayFlaws reports settings that make a database unreachable.
 func (a *Agent) wayFlaws(at string, t Target, f *flaws) {
 	for prefix, p := range map[string]place{"": t.source(), "destination_": t.destination(),
 		"scratch_": {t.Scratch, t.ScratchVia, t.ScratchPasswordBy, ""}} {
@@ -76,7 +76,8 @@ func (a *Agent) wayFlaws(at string, t Target, f *flaws) {
 	}
 }
 
-// checkCommand rejects a command that is one text with spaces: no shell splits it.
+// checkCommand rejects a command that is a single text with spaces, because no shell would split
+// it.
 func checkCommand(words []string) error {
 	if len(words) == 0 || words[0] != "" && (len(words) > 1 || !strings.Contains(words[0], " ")) {
 		return nil

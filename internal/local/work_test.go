@@ -98,7 +98,7 @@ func execute(t testing.TB, url, text string) {
 	}
 }
 
-// one returns the number that a query on PostgreSQL answers.
+// one returns the number that is the result of a query on PostgreSQL.
 func one(t *testing.T, url, query string) (n int64) {
 	t.Helper()
 	db, err := sql.Open("pgx", url)
@@ -112,7 +112,7 @@ func one(t *testing.T, url, query string) (n int64) {
 	return n
 }
 
-// untouched fails when the destination is not the old database.
+// untouched fails the test if the destination is not the old database.
 func (s shop) untouched(t testing.TB) {
 	t.Helper()
 	if got := query(t, s.destination, "SELECT a FROM old"); got != "precious" {
@@ -241,7 +241,7 @@ func TestSanitizeMakesAnotherSnapshot(t *testing.T) {
 	}
 }
 
-// Sanitizing fails closed: no sanitized snapshot, and no original in its place.
+// Sanitizing fails closed: it leaves neither a sanitized snapshot nor an original in its place.
 func TestSanitizeFailsClosed(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -271,13 +271,13 @@ func TestSanitizeFailsClosed(t *testing.T) {
 	var none *snap.Error
 	if _, err := s.Load(t.Context(), shopTarget, LoadOptions{Type: snap.TypeSanitized}, nil); !errors.As(err, &none) ||
 		none.Code != snap.CodeNotFound ||
-		!strings.Contains(none.Hint, "snapcli sanitize") { // and not build, which masks nothing
+		!strings.Contains(none.Hint, "snapcli sanitize") { // not build, which masks nothing
 		t.Errorf("load --type sanitized: %v", err)
 	}
 	s.untouched(t)
 }
 
-// A damaged or cut file is refused before the destination is touched.
+// A damaged or truncated file is refused before the destination is touched.
 func TestDamagedFileIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -448,7 +448,7 @@ func TestLoadTakesWhatArrivedLast(t *testing.T) {
 	}
 }
 
-// A snapshot that the cloud calls sanitized must say so itself.
+// A snapshot that is sanitized according to the cloud must say so itself.
 func TestAdoptRefusesAnotherType(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -476,11 +476,12 @@ func TestNamesFromElsewhereAreNoPaths(t *testing.T) {
 	}
 }
 
-// PostgreSQL through the whole way, sanitized too, with the scratch copy gone.
+// TestPostgresBuildSanitizeLoad builds, sanitizes and loads with PostgreSQL. No scratch copy
+// remains.
 func TestPostgresBuildSanitizeLoad(t *testing.T) {
 	t.Parallel()
 	from := servertest.Postgres(t)
-	// of its own: killed loads of other tests leave scratch databases on the shared one
+	// a separate server: killed loads of other tests leave scratch databases on the shared one
 	to, _ := servertest.CrashingPostgres(t)
 	db, err := sql.Open("pgx", from)
 	if err != nil {
@@ -526,9 +527,10 @@ func TestPostgresBuildSanitizeLoad(t *testing.T) {
 	}
 }
 
-// scratchLeft returns the scratch databases on the server that no load holds, which other tests' loads
-// on the same server do. A load drops the database that it replaced after it has returned, and the
-// first query can see that database after its lock is gone. So the second one asks whether it stays.
+// scratchLeft returns the scratch databases on the server that no load holds. It ignores those that
+// other tests' loads hold on the same server. A load drops the database that it replaced after it has
+// returned, so the first query can see that database without its lock. The second query checks whether
+// it is still there.
 func scratchLeft(t *testing.T, url string) (left []string) {
 	t.Helper()
 	db := open(t, "pgx", url)
@@ -563,7 +565,7 @@ func column(t *testing.T, db *sql.DB, query string, args ...any) (texts []string
 	return texts
 }
 
-// MariaDB through the whole way, sanitized too.
+// TestMariaDBBuildSanitizeLoad builds, sanitizes and loads with MariaDB.
 func TestMariaDBBuildSanitizeLoad(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.MariaDB(t), servertest.MariaDB(t)

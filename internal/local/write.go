@@ -26,8 +26,8 @@ import (
 	"snap/internal/schema"
 )
 
-// partSuffix ends the name of a file that a build, or a pull by delta, is writing. The file is
-// locked meanwhile, so that the remains of a killed command can be recognized.
+// partSuffix ends the name of a file that a build or a pull by delta is writing. The file is
+// locked during that time, so that the remains of a killed command can be recognized.
 const partSuffix = ".building"
 
 // draft describes a snapshot to be made: its properties, except those known only from the dump, and
@@ -47,7 +47,7 @@ type draft struct {
 	lacks  *schema.Schema     // of the original: the parts that it lacks; may be nil
 	verify verifying          // checks the dump before it is kept; may be nil
 	proof  *proof             // loads the dump before it is kept; may be nil
-	named  func(string) error // called with its name before there is anything of that name; may be nil
+	named  func(string) error // called with its name before a file of that name exists; may be nil
 }
 
 // verifying writes the dump that a function produces, and returns an error if it must not be kept.
@@ -57,7 +57,7 @@ type verifying func(context.Context, io.Writer, func(io.Writer) (engine.Info, er
 func (a *Agent) newSnapshot(ctx context.Context, from database, d draft, p Progress) (Snapshot, error) {
 	d.Engine = from.kind
 	dir := a.tempDir()
-	if d.subset != nil || !d.choice.Empty() { // the engine may need room for a copy
+	if d.subset != nil || !d.choice.Empty() { // the engine may need disk space for a copy
 		work, done, err := a.workDir()
 		if err != nil {
 			return Snapshot{}, err
@@ -115,7 +115,7 @@ func (a *Agent) writeSnapshot(ctx context.Context, d draft, dump func(io.Writer)
 		return Snapshot{}, err
 	}
 	s, err = a.admit(s, f.path+partSuffix, func(*archive.Reader) (*delta.Sketch, error) { return sketch, nil })
-	if err == nil { // with its record written, the file is listed as soon as it has its name
+	if err == nil { // the record exists, so the file is listed as soon as it has its name
 		err = diskError(f.keep(), "write the snapshot")
 	}
 	if err != nil {
@@ -165,7 +165,7 @@ func writeArchive(file *os.File, d draft, dump func(io.Writer) (engine.Info, err
 	return m, sum, err
 }
 
-// ofOriginal copies into tables how many rows each table of the subset's source had.
+// ofOriginal copies to tables the number of rows that each table had in the subset's source.
 func ofOriginal(tables, original []archive.Table) {
 	of := map[[2]string]int64{}
 	for _, t := range original {
@@ -178,7 +178,7 @@ func ofOriginal(tables, original []archive.Table) {
 	}
 }
 
-// maskedBy notes in tables how rules masked them.
+// maskedBy records in tables how rules masked them.
 func maskedBy(tables []archive.Table, by *sanitize.Prepared) {
 	if by == nil {
 		return
@@ -296,8 +296,8 @@ func sweepParts(dir string) {
 	}
 }
 
-// removePart removes the file of a build that did not end, and before it the record, which is
-// written before the file gets its final name.
+// removePart removes the file of a build that did not finish. Before that it removes the
+// record, because a build writes the record before the file gets its final name.
 func removePart(part string) {
 	final := strings.TrimSuffix(part, partSuffix)
 	if _, err := os.Lstat(final); errors.Is(err, fs.ErrNotExist) {
@@ -333,8 +333,8 @@ func (a *Agent) workDir() (dir string, done func(), err error) {
 	return dir, done, nil
 }
 
-// lockWork creates and locks the lock file of a directory that does not exist yet. The file comes
-// first, so that sweepWork finds whatever a killed command leaves.
+// lockWork creates and locks the lock file of a directory that does not exist yet. The lock file
+// is created first, so that sweepWork finds everything that a killed command leaves behind.
 func lockWork(temp string) (*flock.Flock, error) {
 	for {
 		f, err := os.CreateTemp(temp, "work-*.lock")
@@ -354,11 +354,12 @@ func lockWork(temp string) (*flock.Flock, error) {
 			os.Remove(f.Name())
 			return nil, err
 		}
-		// Another command swept the file before it was locked.
+		// Another command removed the file before it was locked.
 	}
 }
 
-// sweepWork removes the directories of killed commands: those whose lock file nobody holds.
+// sweepWork removes the directories of killed commands, which are those whose lock file is not
+// locked.
 func sweepWork(temp string) {
 	locks, _ := filepath.Glob(filepath.Join(temp, "work-*.lock"))
 	for _, path := range locks {

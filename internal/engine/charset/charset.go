@@ -18,7 +18,7 @@ import (
 type Charset struct {
 	name   string
 	decode func(s string) (r rune, size int) // of characters beyond ASCII; [noCharacter] has a size too
-	encode func(r rune) string               // of a rune beyond ASCII; "" when there is none
+	encode func(r rune) string               // of a rune beyond ASCII; "" if the encoding lacks it
 }
 
 const noCharacter = rune(-1)
@@ -29,13 +29,13 @@ const firstByte = 0xf700
 // IsByte reports whether a rune represents a byte that is not part of a character.
 func IsByte(r rune) bool { return r >= firstByte && r <= firstByte+0xff }
 
-// Unknown is an encoding of which only ASCII is known.
+// Unknown returns an encoding of which only the ASCII part is known.
 func Unknown(name string) *Charset {
 	return &Charset{name: name, decode: func(string) (rune, int) { return noCharacter, 1 },
 		encode: func(rune) string { return "" }}
 }
 
-// Mixed is for texts in unknown encodings, most of them UTF-8.
+// Mixed returns a Charset for texts in unknown encodings, most of which are UTF-8.
 func Mixed(name string) *Charset {
 	decode := func(s string) (rune, int) {
 		r, size := utf8.DecodeRuneInString(s)
@@ -82,7 +82,7 @@ func Multi(name string, e encoding.Encoding, length func(s string) int) *Charset
 		}
 		return r
 	}
-	known := make([]atomic.Int32, 1<<16) // by one or two bytes: 2 more than the character, because a decoder costs time
+	known := make([]atomic.Int32, 1<<16) // a cache, by the bytes of a character: its rune plus 2
 	decode := func(s string) (rune, int) {
 		size, at := length(s), 0
 		if size == 0 {
@@ -172,9 +172,10 @@ func isASCII(s string) bool {
 	return true
 }
 
-// The bytes that begin a character of three bytes, and one of two whose first
-// says only how to read the second; all others are from lowestEUC on. Encodings
-// that are the same but for more characters have those elsewhere.
+// The lead bytes of EUC: of a character of three bytes, and of a two-byte character
+// whose first byte only says how to read the second. All other lead bytes are
+// lowestEUC or higher. Extended variants of these encodings have their additional
+// characters elsewhere.
 const (
 	singleShift2 = 0x8e
 	singleShift3 = 0x8f
@@ -204,7 +205,7 @@ func EUC(s string) int {
 }
 
 // ShiftJIS returns the length of a character in Shift_JIS. A character that is neither ASCII nor a
-// narrow syllable has two bytes, of which the second may be ASCII.
+// half-width syllable has two bytes. The second may be ASCII.
 func ShiftJIS(s string) int {
 	switch {
 	case s == "":
@@ -216,7 +217,7 @@ func ShiftJIS(s string) int {
 }
 
 // DoubleByte returns the length of a character in encodings with two bytes for each character beyond
-// ASCII, of which the second may be ASCII.
+// ASCII. The second byte may be ASCII.
 func DoubleByte(s string) int {
 	if len(s) < 2 || s[0] <= utf8.RuneSelf || s[1] < '@' {
 		return 0

@@ -24,8 +24,8 @@ func all() []*Charset {
 	}
 }
 
-// Any bytes are read as valid UTF-8, and the text can be written again: as the same bytes, or, for a
-// character with several encodings, as bytes that are read the same way.
+// Any bytes are read as valid UTF-8, and the text can be written back. The result is the same bytes
+// or, for a character with several encodings, bytes that are read as the same text.
 func TestAnyBytes(t *testing.T) {
 	t.Parallel()
 	charsets := all()

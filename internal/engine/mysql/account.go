@@ -14,8 +14,8 @@ import (
 
 // Statements of a dump from elsewhere run as an account that is created for the load and has
 // privileges on the scratch database only. The account owns the programs among them afterwards, so
-// that they never run with the privileges of the user who loaded them. After the load it is locked,
-// and nobody knows its password.
+// that they never run with the privileges of the user who loaded them. After the load, the account
+// is locked and its random password is forgotten.
 
 // account is a server account created by a load.
 type account struct {

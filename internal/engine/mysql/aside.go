@@ -14,7 +14,7 @@ import (
 
 // A journal that the server refuses to complete is set aside: its load stays in its current state,
 // and later loads skip the journal, as they skip one that another account wrote or changed. A load
-// that replaces the same database removes it, because nothing is left to complete.
+// that replaces the same database removes it, because then nothing is left to complete.
 
 // skippedError says that a journal is skipped. It does not stop a load.
 type skippedError struct{ said *snap.Error }
@@ -78,7 +78,8 @@ func dropSkipped(ctx context.Context, server *sql.DB, database string) error {
 		return err
 	}
 	for _, id := range ids {
-		// Whoever wrote it: the name of its database only decides whether it is removed.
+		// The author does not matter here: the name of the journal's database only decides whether
+		// the journal is removed.
 		if text, _, err := journalText(ctx, server, id); err == nil {
 			if j, err := parseJournal(text); err == nil && j.Place != database {
 				continue
@@ -144,7 +145,7 @@ func mend(ctx context.Context, server *sql.DB, place database) error {
 		return err
 	}
 	defer c.Close()
-	if err := sweep(ctx, server, c, place, engine.Options{}); err != nil { // sets more journals aside
+	if err := sweep(ctx, server, c, place, engine.Options{}); err != nil { // may set more journals aside
 		return err
 	}
 	skipped, err := skippedJournals(ctx, server)

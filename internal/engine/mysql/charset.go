@@ -24,8 +24,8 @@ import (
 // Texts in such character sets are read and written as bytes, prefixed with the name of the
 // character set.
 
-// straight are the character sets in which every text survives conversion in both directions.
-// Character sets whose characters always take more than one byte must be among them.
+// straight reports whether every text in a character set survives the conversion to UTF-8 and
+// back. It must be true for character sets whose characters always take more than one byte.
 func straight(name string) bool {
 	switch name {
 	case "", "utf8", "utf8mb3", "utf8mb4", "utf16", "utf16le", "utf32", "ucs2", "latin1", "latin2", "latin5", "latin7",

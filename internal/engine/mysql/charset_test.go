@@ -14,8 +14,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// texts are strings by character set, in hexadecimal digits. Some of them can be converted to UTF-8
-// but not back.
+// oddTexts returns strings by character set, in hexadecimal digits. Some of them can be converted
+// to UTF-8 but not back.
 func oddTexts() map[string][]string {
 	all := map[string][]string{
 		"sjis": {"5C", "8140", "F040", "955C955C", "B1B2", "7E"}, "cp932": {"ED40", "FA5C", "F040", "5C"},
@@ -68,8 +68,8 @@ func oddTable() string {
 	return text
 }
 
-// A column of any character set is loaded exactly as built, byte for byte, also
-// in a subset; rules change only masked values.
+// Columns of every character set are loaded byte for byte, also from a subset.
+// Rules change only masked values.
 func TestEveryCharacterSet(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {

@@ -139,7 +139,7 @@ func (k checker) again(h header, body *reader, tables map[string]bool) (string, 
 		return text + " " + body.text, k.checkTable(body)
 	case "VIEW":
 		text = "CREATE ALGORITHM=" + viewAlgorithm(h.algorithm) + " SQL SECURITY DEFINER VIEW " + quote(h.name.name)
-		if body.calls("LOAD_FILE") { // with the privileges of the user who queries the view
+		if body.calls("LOAD_FILE") { // would run with the privileges of the user who queries the view
 			return "", fmt.Errorf("it reads files with LOAD_FILE")
 		}
 		ok = (body.is("AS") || body.is("(")) && !body.has(";")
@@ -178,7 +178,7 @@ func viewAlgorithm(name string) string {
 	return "UNDEFINED"
 }
 
-// has reports whether these words occur in sequence anywhere.
+// has reports whether these words occur anywhere, one after the other.
 func (r *reader) has(words ...string) bool {
 	for i := range r.tokens {
 		if (&reader{r.text, r.tokens[i:]}).is(words...) {
@@ -257,7 +257,7 @@ func (k checker) inside(r *reader, at int) bool {
 	return depth > 1
 }
 
-// riskyWords are the words with which a program could access files, if its user may.
+// riskyWords returns an error for words with which a program could access files, if its user may.
 func (s structure) riskyWords() error {
 	for _, list := range [][]definition{s.Routines, s.Triggers, s.Views, s.Events} {
 		for _, d := range list {

@@ -11,8 +11,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// A trigger that was made in lower case, or with its database, which MariaDB
-// keeps verbatim, is loaded as any other.
+// MariaDB keeps the text of a trigger verbatim. Triggers written in lower case or
+// with their database's name are loaded like any other.
 func TestTriggersAsTheyWereWritten(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
@@ -36,9 +36,8 @@ func TestTriggersAsTheyWereWritten(t *testing.T) {
 	})
 }
 
-// A user who may not create accounts loads the programs of their own
-// organization with their own rights and gets a warning, and is refused those
-// of others.
+// A user who may not create accounts loads their own organization's programs with
+// their own rights and gets a warning. Programs from others are refused.
 func TestWithoutTheRightToMakeAccounts(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.MariaDB(t), servertest.OwnMySQL(t, "mariadb", "")
@@ -84,8 +83,8 @@ func TestWithoutTheRightToMakeAccounts(t *testing.T) {
 	}
 }
 
-// With a binary log, only privileged users may make triggers and functions:
-// they still belong to the account of the load.
+// With a binary log, only privileged users may create triggers and functions. They
+// still belong to the account of the load.
 func TestBinaryLog(t *testing.T) {
 	t.Parallel()
 	from := servertest.MySQL(t, "mysql-8.0")
@@ -132,7 +131,7 @@ func TestProgramsStayInTheirDatabase(t *testing.T) {
 		}
 		_, here := openURL(t, to)
 		if got := sorted(t, to, "SELECT DISTINCT place FROM lists"); strings.HasPrefix(server, "mariadb") &&
-			strings.Join(got, ",") != here.name { // MySQL shows all views that the caller may see, whoever made them
+			strings.Join(got, ",") != here.name { // MySQL shows all views that the caller may see
 			t.Errorf("a view lists the tables of %q", got)
 		}
 		c := sessionOf(t, to)
@@ -181,8 +180,8 @@ func FuzzStatements(f *testing.F) {
 	})
 }
 
-// FuzzDescribe checks that a description of any output of SHOW CREATE TABLE is refused, or creates
-// one table of that name in the same database.
+// FuzzDescribe checks that any output of SHOW CREATE TABLE is refused, or gives a description that
+// creates one table of that name in the same database.
 func FuzzDescribe(f *testing.F) {
 	for _, sql := range append(hostileTables(),
 		"CREATE TABLE `t` (\n  `a` int DEFAULT 1,\n  KEY `k` (`a`)\n) ENGINE=InnoDB PARTITION BY HASH (`a`) "+

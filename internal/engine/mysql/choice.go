@@ -8,7 +8,7 @@ import (
 	"snap/internal/schema"
 )
 
-// selection is the part of a database that a dump leaves out. The zero value leaves out nothing.
+// selection is the part of a database that a dump omits. The zero value omits nothing.
 type selection struct {
 	fates   map[string]engine.Fate // of tables and views, by name
 	empty   []engine.Table         // the tables whose rows are left out
@@ -124,7 +124,7 @@ func withoutKeys(text string, gone func(table string) bool) (string, []string, e
 }
 
 // listItem is one entry of the list of columns, keys and constraints in a table's definition. Its
-// place begins at the comma before it.
+// position begins at the comma before it.
 type listItem struct {
 	from, to int
 	tokens   []token
@@ -192,7 +192,7 @@ func foreignKeyOf(tokens []token) (name, to string, ok bool) {
 	return "", "", false
 }
 
-// views leaves out the views that need a table or a view that is left out.
+// views leaves out the views that depend on a table or view that is left out.
 func (l *selection) views(s *structure) error {
 	uses := map[string][]string{}
 	for _, v := range s.Views {

@@ -17,9 +17,9 @@ import (
 
 var _ engine.Cloner = Engine{}
 
-// These servers copy no databases. A copy is made as a load is made, in a scratch database that
-// then changes places with the clone, but the rows come from the template by INSERT ... SELECT and
-// never leave the server.
+// These servers cannot copy databases. A copy is therefore made like a load: in a scratch
+// database, which then changes places with the clone. The rows come from the template by INSERT
+// ... SELECT and never leave the server.
 
 // Named implements [engine.Cloner].
 func (e Engine) Named(raw, name string) (string, error) {
@@ -62,15 +62,17 @@ func (e Engine) onServer(raw string, f func(database, *sql.DB) error) error {
 	return d.failure(f(d, db))
 }
 
-// Seal implements [engine.Cloner]. MySQL makes the database read-only. MariaDB cannot; there the
-// mark shows most writes, but not one that the server forgot about by a restart.
+// Seal implements [engine.Cloner]. In MySQL, it makes the database read-only. MariaDB has no
+// such setting. There, the mark reveals most writes, but not those before a restart of the
+// server.
 func (e Engine) Seal(ctx context.Context, raw string) (mark string, err error) {
 	err = e.onServer(raw, func(d database, db *sql.DB) error {
 		_, err := db.ExecContext(ctx, "ALTER DATABASE "+quote(d.name)+" READ ONLY = 1")
 		if n := number(err); err != nil && n != erSyntax && n != erNoRight {
 			return err
 		}
-		// The server counts in seconds: a write in the second of the last one would not be seen.
+		// The server records times in seconds: another write in the same second as the last one
+		// would go unnoticed.
 		if _, err := db.ExecContext(ctx, "DO sleep(1.1)"); err != nil {
 			return err
 		}
@@ -80,11 +82,11 @@ func (e Engine) Seal(ctx context.Context, raw string) (mark string, err error) {
 	return mark, err
 }
 
-// erSyntax is the error of a server that does not know a statement.
+// erSyntax is the error for a statement that the server does not know.
 const erSyntax = 1064
 
-// markOf returns what changes when a table of a database is created, altered or written to. It is
-// "" if there is no such database.
+// markOf returns a text that changes when a table of the database is created, altered or written
+// to. It is "" if there is no such database.
 func markOf(ctx context.Context, db querier, name string) (mark string, err error) {
 	err = db.QueryRowContext(ctx, `SELECT coalesce(concat(count(*), ' ', coalesce(sum(unix_timestamp(create_time)), 0)), '')
 		FROM information_schema.tables WHERE table_schema = ? AND table_type <> 'VIEW'`, name).Scan(&mark)
@@ -97,8 +99,8 @@ func markOf(ctx context.Context, db querier, name string) (mark string, err erro
 	return fmt.Sprintf("%s|%.0f", mark, written.Float64), err
 }
 
-// unchanged reports whether a mark still matches its database. A server that was restarted has
-// forgotten when tables were written to.
+// unchanged reports whether a mark still matches its database. A restarted server no longer
+// knows when tables were written to.
 func unchanged(before, now string) bool {
 	tables, written, _ := strings.Cut(before, "|")
 	tablesNow, writtenNow, _ := strings.Cut(now, "|")
@@ -199,8 +201,8 @@ func (s *scratch) fillFrom(ctx context.Context, source database) error {
 	return s.stayedInside(ctx)
 }
 
-// readSource reads how the source is made, and whether its programs belong to the account of a
-// load: then those of the copy must belong to one too.
+// readSource reads the definitions of the source. If its programs belong to the account of a
+// load, those of the copy must belong to one too.
 func (s *scratch) readSource(ctx context.Context, source database) (tables []engine.Table, err error) {
 	db, err := source.open("")
 	if err != nil {
@@ -246,7 +248,7 @@ func (s *scratch) readSource(ctx context.Context, source database) (tables []eng
 const ofDefiners = "^snapcli_[0-9a-f]{16}@"
 
 // copyRows fills the tables from those of the source and then makes their indexes, several tables at
-// a time and the largest first. It returns how many rows each took.
+// a time and the largest first. It returns the number of rows inserted into each.
 func (s *scratch) copyRows(ctx context.Context, inside *sql.DB, indexes map[string]string) (map[string]int64, error) {
 	db, err := s.here.open(s.here.name)
 	if err != nil {
@@ -298,7 +300,7 @@ const (
 // erNeedsRepeatable is the error of a server whose binary log contains statements instead of rows.
 const erNeedsRepeatable = 1665
 
-// copyTable fills one table. It compares the numbers of rows of both tables.
+// copyTable fills one table. It returns an error if the tables then differ in their number of rows.
 func (s *scratch) copyTable(ctx context.Context, db *sql.DB, t engine.Table) (int64, error) {
 	c, err := s.loading(ctx, db, copiesInOrder, readsUnlocked)
 	if err != nil {
@@ -350,7 +352,7 @@ func (e Engine) Reset(ctx context.Context, from, to string, o engine.CopyOptions
 	return e.Copy(ctx, from, to, o)
 }
 
-// Recover implements [engine.Cloner]: the exchange of tables is completed or reverted.
+// Recover implements [engine.Cloner]. It completes or reverts the exchange of tables.
 func (e Engine) Recover(ctx context.Context, raw string) error {
 	_, err := e.Mend(ctx, raw)
 	return err
@@ -365,7 +367,7 @@ func (e Engine) Drop(ctx context.Context, raw string) error {
 	if !strings.HasPrefix(d.name, engine.ClonePrefix) {
 		return fmt.Errorf("%q is not a clone", d.name)
 	}
-	if _, err := e.Mend(ctx, raw); err != nil { // else a killed copy could still put its tables in place
+	if _, err := e.Mend(ctx, raw); err != nil { // otherwise a killed copy could still put its tables in place
 		return err
 	}
 	return e.onServer(raw, func(d database, db *sql.DB) error {
@@ -374,7 +376,7 @@ func (e Engine) Drop(ctx context.Context, raw string) error {
 			return err
 		}
 		for _, id := range ids {
-			_, _ = db.ExecContext(ctx, "KILL "+id) // one that has ended by itself is no error
+			_, _ = db.ExecContext(ctx, "KILL "+id) // it is no error if it has already ended
 		}
 		_, err = db.ExecContext(ctx, "ALTER DATABASE "+quote(d.name)+" READ ONLY = 0")
 		if n := number(err); err != nil &&

@@ -10,7 +10,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// If databases cannot be created, one sentence gives the reason and the way out.
+// If databases cannot be created, the error gives the reason and the remedy.
 func TestCloneRefusals(t *testing.T) {
 	t.Parallel()
 	to := servertest.OwnMySQL(t, "mariadb", "")
@@ -38,8 +38,8 @@ func checkRefusal(t *testing.T, name, url string, code snap.Code, detail, hint s
 	}
 }
 
-// A copy is whole where the server allows no reading without locks, because its binary log contains
-// statements.
+// A copy is complete even on a server whose binary log contains statements, which does not allow
+// reading without locks.
 func TestCopyWithStatementsInTheLog(t *testing.T) {
 	t.Parallel()
 	from := servertest.OwnMySQL(t, "mariadb", "", "--log-bin=statements", "--binlog-format=STATEMENT",

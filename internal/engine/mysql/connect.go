@@ -53,7 +53,7 @@ func (d *database) parameters(q url.Values) error {
 	return d.tls.check()
 }
 
-// check replaces the name of a mode by the mode.
+// check replaces the name of a mode with the mode.
 func (e *encryption) check() error {
 	if e.mode == "" {
 		if e.ca+e.cert+e.key != "" {
@@ -106,7 +106,7 @@ func unreadable(path string, err error) error {
 		Hint: "check tls-ca, tls-cert and tls-key in the URL", Cause: err}
 }
 
-// verifyChain verifies the server's certificate for whatever host it names.
+// verifyChain verifies the server's certificate without checking the host that it names.
 func verifyChain(s tls.ConnectionState, roots *x509.CertPool) error {
 	between := x509.NewCertPool()
 	for _, cert := range s.PeerCertificates[1:] {
@@ -121,7 +121,7 @@ func verifyChain(s tls.ConnectionState, roots *x509.CertPool) error {
 func (d *database) fromOptionFile(path string, hostGiven bool) error {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o022 != 0 {
-		return nil //nolint:nilerr // there is nothing to complete it from
+		return nil //nolint:nilerr // no option file to read
 	}
 	options := clientOptions(path)
 	if d.user != "" && options["user"] != "" && d.user != options["user"] {
@@ -148,7 +148,7 @@ func (d *database) fromOptionFile(path string, hostGiven bool) error {
 	return d.tls.check()
 }
 
-// clientOptions reads the group [client]. Names may be written with underscores.
+// clientOptions reads the group [client]. Option names may contain underscores instead of hyphens.
 func clientOptions(path string) map[string]string {
 	options := map[string]string{}
 	file, err := os.Open(path)

@@ -63,7 +63,7 @@ func TestTLS(t *testing.T) {
 			_, err := Engine{}.Check(t.Context(), bad)
 			var said *snap.Error
 			if errors.As(err, &said) && number(err) == erAccessDenied && strings.Contains(said.Hint, want) {
-				continue // MariaDB before 11 only reports that it denied the access
+				continue // MariaDB before 11 only reports that access was denied
 			}
 			if err == nil || !strings.Contains(err.Error(), strings.ReplaceAll(want, "server 127", "server at 127")) {
 				t.Errorf("%s: %v (%v)", bad, err, errors.Unwrap(err))

@@ -12,8 +12,8 @@ import (
 )
 
 // described returns the structure of a database as data. It parses the servers' own statements,
-// which are already consistent with the dump. What it does not recognize is listed among the
-// programs, and a load without programs omits it.
+// which are already consistent with the dump. Anything it does not recognize is listed among
+// the programs, and a load without programs omits it.
 func described(s structure) *schema.Schema {
 	d := &schema.Schema{}
 	for _, q := range s.Sequences {
@@ -209,7 +209,7 @@ func (t *tableReader) attribute(r *reader, c *schema.Column) (period bool) {
 			r.skip()
 		}
 	case r.accept("NULL"), r.accept("STORED"), r.accept("VIRTUAL"), r.accept("PERSISTENT"), r.accept("VISIBLE"):
-	case r.accept("WITHOUT", "SYSTEM", "VERSIONING"): // belongs to the table, which is one of the programs
+	case r.accept("WITHOUT", "SYSTEM", "VERSIONING"): // redundant: the whole table is one of the programs
 	case r.accept("COLUMN_FORMAT"), r.accept("STORAGE"):
 		r.skip()
 	default:
@@ -526,7 +526,7 @@ func readPart(r *reader, method string) (part schema.Part, ok bool) {
 		case r.accept("COMMENT"):
 			r.accept("=")
 			part.Comment, _ = r.quoted()
-		case r.is("("): // parts of the part
+		case r.is("("): // subpartitions
 			return part, false
 		default: // storage options
 			r.skip()
@@ -592,8 +592,8 @@ func partLists(r *reader) ([][]schema.Expr, bool) {
 	return all, true
 }
 
-// withoutPeriod removes the time columns of a system-versioned table from its keys: current rows
-// have the keys without them.
+// withoutPeriod removes the time columns of a system-versioned table from its keys, because the
+// keys of current rows do not include them.
 func (t *tableReader) withoutPeriod() {
 	without := func(columns []schema.KeyColumn) []schema.KeyColumn {
 		return slices.DeleteFunc(columns, func(c schema.KeyColumn) bool { return slices.Contains(t.period, c.Name) })
@@ -607,7 +607,7 @@ func (t *tableReader) withoutPeriod() {
 	t.table.Indexes = slices.DeleteFunc(t.table.Indexes, func(x schema.Index) bool { return len(x.Columns) == 0 })
 }
 
-// withoutNumbers turns AUTO_INCREMENT into a program if nothing is left of the key that it needs.
+// withoutNumbers turns AUTO_INCREMENT into a program if the key that it needs was removed.
 func (t *tableReader) withoutNumbers() {
 	var keyed []string
 	for _, k := range t.table.Keys {
@@ -662,7 +662,7 @@ func (t *tableReader) withoutComputed() {
 	}
 }
 
-// left is [tableReader.program], and returns true.
+// left calls [tableReader.program] and returns true.
 func (t *tableReader) left(kind, name string) bool {
 	t.program(kind, name)
 	return true

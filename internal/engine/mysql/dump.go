@@ -24,12 +24,13 @@ import (
 const (
 	head      = "-- snapcli 2: "
 	maxHead   = 256 << 20
-	chunkSize = 1 << 20 // bytes of an INSERT statement, about
+	chunkSize = 1 << 20 // approximate bytes of an INSERT statement
 	readSize  = 64 << 10
 )
 
 // Dump implements [engine.Engine]. If the user can block writers for a moment (the privilege
-// RELOAD), several connections read the same moment concurrently; otherwise one connection reads.
+// RELOAD), several connections read concurrently and see the same state; otherwise a single
+// connection reads.
 func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Options) (engine.Info, error) {
 	d, err := e.parse(raw)
 	if err != nil {
@@ -166,7 +167,8 @@ func (w *writer) write(b []byte) error {
 	return nil
 }
 
-// together opens connections that all see the same moment. If that is impossible, it opens one.
+// together opens connections that all see the database at the same moment. If that is impossible,
+// it opens one.
 func together(ctx context.Context, db *sql.DB, jobs int) ([]*sql.Conn, error) {
 	var readers []*sql.Conn
 	open := func(n int) error {
@@ -283,7 +285,7 @@ func split(r io.Reader, most int) (structure, *bufio.Reader, error) {
 	return s, in, nil
 }
 
-// pastHead passes the first line of a dump without looking into it.
+// pastHead skips the first line of a dump without parsing it.
 func pastHead(r io.Reader) (*bufio.Reader, error) {
 	in := bufio.NewReaderSize(r, readSize)
 	if start, err := in.Peek(len(head)); err != nil || string(start) != head {

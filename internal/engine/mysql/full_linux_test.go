@@ -11,8 +11,9 @@ import (
 	"snap/internal/servertest"
 )
 
-// A full disk of the destination is one clear error: the old database is
-// unchanged, nothing is left behind, and with free space the load succeeds.
+// If the destination's disk is full, a load fails with a clear error. The old
+// database is unchanged, nothing is left behind, and the load succeeds once there
+// is free space.
 func TestFullDiskOfTheServer(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
@@ -53,7 +54,7 @@ func TestFullDiskOfTheServer(t *testing.T) {
 	})
 }
 
-// A copy of a template for which the disk has no room is refused before it begins.
+// A copy of a template that does not fit on the disk is refused before it begins.
 func TestCopyChecksTheDisk(t *testing.T) {
 	t.Parallel()
 	disk := servertest.SmallDisk(t, 512<<20)

@@ -10,8 +10,8 @@ import (
 	"snap/internal/engine"
 )
 
-// FuzzURL: a connection URL is taken or refused, and its own URL means the
-// same.
+// FuzzURL checks that a connection URL is either refused, or accepted and
+// equivalent to the URL that is written from it.
 func FuzzURL(f *testing.F) {
 	for _, seed := range []string{"mysql://me@localhost/shop", "mysql://me:p%40ss@h:5/d?tls=true",
 		"mysql:///d?socket=/tmp/s", "mysql://[::1]:5/x", "mysql://h", "mysql://h/a/b", "", "%zz", "mysql://h:x/d"} {
@@ -32,7 +32,7 @@ func FuzzURL(f *testing.F) {
 	})
 }
 
-// FuzzDumpLines checks that a made-up dump is read or refused.
+// FuzzDumpLines checks that an invented dump is either read or refused.
 func FuzzDumpLines(f *testing.F) {
 	for _, seed := range []string{"INSERT INTO `a` (`b`,`c`) VALUES\n", "INSERT INTO `a``b` (`c`) VALUES\n",
 		"(1,'x\\'y',NULL)", "('", "()", "(_binary 'x')", "(1,'a''b')", "INSERT INTO `"} {

@@ -13,7 +13,7 @@ import (
 
 // statementsFor returns the statements that create the described objects. Every word of them is
 // generated: names and texts are quoted here, everything else comes from fixed lists. They have the
-// form of SHOW CREATE, one column or key a line.
+// form of SHOW CREATE, with one column or key per line.
 func statementsFor(d *schema.Schema, mariadb bool) (structure, error) {
 	var s structure
 	if d == nil {
@@ -91,7 +91,7 @@ func sequenceSQL(q schema.Sequence) (string, error) {
 	}
 	for _, part := range []struct{ word, value string }{{"START WITH", q.Start}, {"MINVALUE", q.Min},
 		{"MAXVALUE", q.Max}, {"INCREMENT BY", q.Increment}, {"CACHE", q.Cache}} {
-		if part.value != "" { // a whole number: the description was checked
+		if part.value != "" { // certainly an integer: the description was checked
 			text += " " + part.word + " " + part.value
 		}
 	}
@@ -149,7 +149,7 @@ func (g *generator) column(c schema.Column) error {
 	}
 	text = "  " + quote(c.Name) + " " + text
 	if c.Charset != "" {
-		text += " CHARACTER SET " + c.Charset // of the form of a name, as the description was checked
+		text += " CHARACTER SET " + c.Charset // certainly a valid name: the description was checked
 	}
 	if c.Collation != nil {
 		text += " COLLATE " + c.Collation.Name
@@ -209,7 +209,7 @@ func (g *generator) values(text string, c schema.Column) (string, error) {
 	return text, nil
 }
 
-// isNow reports whether an expression is the time of the statement.
+// isNow reports whether an expression is the current time.
 func isNow(e schema.Expr) bool {
 	switch e.Call {
 	case "current_timestamp", "now", "localtime", "localtimestamp", "curdate", "current_date":
@@ -218,8 +218,8 @@ func isNow(e schema.Expr) bool {
 	return false
 }
 
-// defaultSQL writes a default. Some types take no constant but in parentheses,
-// others take the time but without.
+// defaultSQL writes a default. Some types accept a constant only in parentheses;
+// others accept the current time only without them.
 func defaultSQL(c schema.Column) (string, error) {
 	value, err := c.Default.SQL(schema.MySQL)
 	if err != nil {
@@ -376,7 +376,7 @@ func (g *generator) foreignKey(f schema.ForeignKey) error {
 	if f.Name == "" {
 		return badSchema("a foreign key of %q has no name", g.table.Name.Name)
 	}
-	if f.OnDelete != "" { // of a closed list: the description was checked
+	if f.OnDelete != "" { // from a fixed list: the description was checked
 		text += " ON DELETE " + f.OnDelete
 	}
 	if f.OnUpdate != "" {
@@ -485,7 +485,7 @@ func (g *generator) partitionBy(p *schema.Partitions) (string, error) {
 	if p.Linear && (p.Method == "hash" || p.Method == "key") {
 		text += "LINEAR "
 	}
-	text += strings.ToUpper(p.Method) // of a closed list: the description was checked
+	text += strings.ToUpper(p.Method) // from a fixed list: the description was checked
 	if p.Expr != nil {
 		expr, err := p.Expr.SQL(schema.MySQL)
 		return text + " (" + expr + ")", err

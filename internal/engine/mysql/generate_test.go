@@ -180,7 +180,7 @@ func (s *sketch) rows(name string, columns []column, names []string) {
 	}
 }
 
-// programs makes routines, events and packages, with settings of their own.
+// programs creates routines, events and packages, each with settings of its own.
 func (s *sketch) programs() {
 	if s.maybe("settings") {
 		s.WriteString("SET NAMES latin1, sql_mode = 'ANSI_QUOTES,PIPES_AS_CONCAT,NO_BACKSLASH_ESCAPES', time_zone = " +

@@ -40,7 +40,7 @@ func readHeader(text string, m lexMode) (header, error) {
 	for i := 0; i < len(text) && len(r.tokens) < headTokens; {
 		t, err := lexOne(text, i, m)
 		if err != nil {
-			break // the body's matter; a header without its end fails below
+			break // left to the body; an incomplete header fails below
 		}
 		if i = t.to; t.kind != endToken {
 			r.tokens = append(r.tokens, t)
@@ -105,7 +105,7 @@ func (h *header) readKind(r *reader) bool {
 	return false
 }
 
-// objectName takes a name with the database before it, if there is one.
+// objectName consumes a name and the database qualifier before it, if there is one.
 func (r *reader) objectName() (n objectName, ok bool) {
 	n.at = span{r.peek().from, r.peek().to}
 	if n.name, ok = r.name(); !ok {

@@ -14,8 +14,8 @@ import (
 // A dump contains them all if the server can restore them (MariaDB 10.11 and later) and the
 // versions are based on times rather than transactions.
 
-// period is the two columns of a system-versioned table that hold the start and end of a row's
-// validity. They may be hidden, and then have these names.
+// hiddenPeriod has the names of a hidden period. A period is the two columns of a
+// system-versioned table that hold the start and end of a row's validity.
 var hiddenPeriod = []string{"row_start", "row_end"}
 
 // forever are the end times of current rows. They differ between servers, so they are written as
@@ -59,8 +59,8 @@ func histories(ctx context.Context, db querier, name string) (periods map[string
 	return periods, lost, nil
 }
 
-// namedPeriods returns the periods whose columns the tables name, and which of
-// the tables count in transactions.
+// namedPeriods returns the periods of the tables that name their columns, and which
+// of these tables use transactions instead of times.
 func namedPeriods(ctx context.Context, db querier, name string) (map[string][]string, map[string]bool, error) {
 	rows, err := db.QueryContext(ctx, `SELECT table_name, column_name, data_type FROM information_schema.columns
 		WHERE table_schema = ? AND generation_expression IN ('ROW START', 'ROW END') ORDER BY table_name, generation_expression DESC`, name)
@@ -111,7 +111,7 @@ func (s structure) hasHistory() bool {
 	return false
 }
 
-// periodOf returns a table's period, when its rows have one.
+// periodOf returns a table's period, or nil if its rows have none.
 func (s structure) periodOf(table string) []string {
 	for _, t := range s.Tables {
 		if t.Name == table {

@@ -12,9 +12,9 @@ import (
 	"snap/internal/servertest"
 )
 
-// versioned makes system-versioned tables with a past: one that hides its
-// period, one that names it, one in partitions, and one that counts in
-// transactions, whose past no server takes back.
+// versioned creates system-versioned tables with a history: one with a hidden
+// period, one with a named one, a partitioned one, and one with transaction ids,
+// whose history no server can restore.
 const versioned = "CREATE TABLE hidden (id INT PRIMARY KEY, v VARCHAR(20), n INT WITHOUT SYSTEM VERSIONING, UNIQUE " +
 	"KEY (v)) WITH SYSTEM VERSIONING;\n" +
 	"INSERT INTO hidden VALUES (1, 'one', 1), (2, 'two', 2); UPDATE hidden SET v = 'three' WHERE id = 1; DELETE FROM " +
@@ -31,8 +31,9 @@ const counting = "CREATE TABLE counting (id INT PRIMARY KEY, v INT, s BIGINT UNS
 	"START, e BIGINT UNSIGNED GENERATED ALWAYS AS ROW END, PERIOD FOR SYSTEM_TIME (s, e)) WITH SYSTEM VERSIONING;\n" +
 	"INSERT INTO counting (id, v) VALUES (1, 1); UPDATE counting SET v = 2;\n"
 
-// past returns every row that the versioned tables ever had, and since when; of
-// those of now, servers differ in how far their time goes.
+// past returns every row that the versioned tables ever had, with its start time.
+// It also returns the end times of old rows, but not those of current rows, because
+// servers differ in the latest time that they support.
 func past(t *testing.T, url string) []string {
 	t.Helper()
 	return slices.Concat(
@@ -46,8 +47,9 @@ func past(t *testing.T, url string) []string {
 				"SYSTEM_TIME ALL"))
 }
 
-// The history of system-versioned tables is taken along, between servers whose
-// time ends in 2038 and 2106 too; if that is impossible, the build reports it.
+// A dump includes the history of system-versioned tables, and it can be moved
+// between servers whose latest times are in 2038 and in 2106. If a history cannot
+// be included, the build reports it.
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	for _, servers := range [][2]string{{"mariadb", "mariadb"}, {"mariadb", "mariadb-11.8"},
@@ -100,15 +102,15 @@ func TestHistoryThatCannotBeTaken(t *testing.T) {
 	}
 }
 
-// Masks reach the rows of the past, and only their columns; a plan need not
-// name a period.
+// Masks also apply to old versions of rows, and only to their own columns. A plan
+// need not name a period.
 func TestHistoryIsMasked(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.MariaDB(t), servertest.MariaDB(t)
 	script(t, from, versioned)
 	d, _ := dumped(t, from)
 	c, err := Engine{}.Inspect(t.Context(), d, 10, engine.Options{})
-	if err != nil || len(c.Tables[0].Samples[1]) != 4 { // of hidden.v, the past too
+	if err != nil || len(c.Tables[0].Samples[1]) != 4 { // of hidden.v, including old versions
 		t.Errorf("%+v, %v", c, err)
 	}
 	var out bytes.Buffer

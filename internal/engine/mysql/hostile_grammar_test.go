@@ -17,7 +17,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// siege is a server of its own, with a database that no load may reach.
+// siege is a separate server, with a database that no load may reach.
 type siege struct {
 	server   string
 	data     string // the folder of the server's data
@@ -43,7 +43,7 @@ func newSiege(t *testing.T, server string) *siege {
 	return s
 }
 
-// state is everything of the server outside of the database that is loaded.
+// state returns everything on the server outside of the loaded database.
 func (s *siege) state(t *testing.T) string {
 	t.Helper()
 	var all []string
@@ -75,7 +75,7 @@ func (s *siege) state(t *testing.T) string {
 	return strings.Join(append(all, s.files(t)...), "\n")
 }
 
-// files are the names of the server's files outside of the databases and of its own logs.
+// files returns the names of the server's files other than its databases and logs.
 func (s *siege) files(t *testing.T) []string {
 	t.Helper()
 	all, err := filepath.Glob(s.data + "/*/*")
@@ -93,12 +93,12 @@ func (s *siege) files(t *testing.T) []string {
 	})
 }
 
-// owned is a file that the attacks try to write.
+// owned returns the path of a file that the attacks try to write.
 func (s *siege) owned() string {
 	return filepath.Join(os.TempDir(), "hostile-"+strings.ReplaceAll(strings.Trim(s.data, "/"), "/", "-"))
 }
 
-// drawing draws a dump, most parts of which are valid.
+// drawing draws a dump whose parts are mostly valid.
 type drawing struct {
 	*rapid.T
 	s       *siege
@@ -121,7 +121,7 @@ func (d *drawing) maybe(do func()) {
 	}
 }
 
-// nasty are strings that a hostile description may have in any place.
+// nasty are strings that a hostile description may have anywhere.
 var nasty = []string{
 	"", "a", "s", "prod", "prod`.`users", "a`; DROP DATABASE prod; --", "a'; DROP DATABASE prod; --",
 	`\'; DROP USER other; --`, "a\x00b", strings.Repeat("x", 65),
@@ -150,7 +150,7 @@ func (d *drawing) typ() schema.Type {
 	return schema.Type{Name: d.one("int", "text", "bigint", "datetime", "json", "blob")}
 }
 
-// any is a text that a database may have anywhere, or an invalid one.
+// any draws a text that a database may have anywhere, or an invalid one.
 func (d *drawing) any() string {
 	text := d.of(nasty...)
 	if d.hostile == 0 {
@@ -253,7 +253,7 @@ var tablePieces = append(slices.Clone(sqlPieces), " SELECT password AS a FROM pr
 	" AS (load_file('/etc/passwd'))",
 	" TABLESPACE x", " ENCRYPTION='Y'", " WITH SYSTEM VERSIONING", " INDEX DIRECTORY='/tmp'")
 
-// action is a statement that would leave the database.
+// action draws a statement that would reach beyond its database.
 func (d *drawing) action() string {
 	text := d.of("DELETE FROM prod.users", "INSERT INTO prod.users VALUES (2, 'x')", "DROP DATABASE prod",
 		"CREATE TABLE prod.owned (a INT)", "CALL prod.p()", "CREATE USER owned",
@@ -387,7 +387,8 @@ func (d *drawing) dump(t *testing.T) engine.Dump {
 	return dump
 }
 
-// attack loads a dump, uses the loaded database as its owner would, and compares the server.
+// attack loads a dump, uses the loaded database as its owner would, and checks that the server's
+// state is unchanged.
 func (s *siege) attack(t *testing.T) func(*rapid.T) {
 	return func(r *rapid.T) {
 		d := &drawing{T: r, s: s}
@@ -414,7 +415,7 @@ func (s *siege) use(t *testing.T, r *rapid.T) {
 	defer c.Close()
 	for _, text := range []string{"INSERT INTO s (id) VALUES (1000)", "UPDATE s SET id = id + 1 WHERE id >= 1000",
 		"SELECT x()", "CALL x()", "SELECT * FROM x", "DELETE FROM s WHERE id >= 1000"} {
-		_, _ = c.ExecContext(t.Context(), text) // most of these are not there
+		_, _ = c.ExecContext(t.Context(), text) // most of these do not exist
 	}
 	for _, name := range answer(t, c,
 		`SELECT table_name FROM information_schema.tables WHERE table_schema = database()

@@ -96,8 +96,8 @@ func testForeignDumps(t *testing.T, server string) {
 	}
 }
 
-// Packages are replaced too, by whomever they are loaded: older versions of MariaDB know them only in
-// a mode of their own.
+// Packages are replaced too, whoever loads them, although older versions of MariaDB support them only
+// in Oracle mode.
 func TestPackagesAreReplaced(t *testing.T) {
 	t.Parallel()
 	for _, server := range []string{"mariadb", "mariadb-11.8"} {
@@ -121,8 +121,8 @@ func TestPackagesAreReplaced(t *testing.T) {
 	}
 }
 
-// invoker returns contents as a checked load makes them: with headers written
-// again, and everything run by its definer's rights.
+// invoker returns contents as a checked load creates them: with generated headers,
+// and with all programs running with their definer's rights.
 func invoker(text string) string {
 	text = ofTriggers.ReplaceAllString(text, "CREATE TRIGGER `$1` BEFORE INSERT ON `$2` FOR EACH ROW")
 	return strings.ReplaceAll(strings.ReplaceAll(text, "SQL SECURITY INVOKER VIEW", "SQL SECURITY DEFINER VIEW"),
@@ -131,8 +131,8 @@ func invoker(text string) string {
 
 var ofTriggers = regexp.MustCompile("(?i)CREATE TRIGGER `?(\\w+)`? BEFORE INSERT ON `?(\\w+)`? FOR EACH ROW")
 
-// sameData compares the rows of the tables that a description has, in the
-// columns that it has.
+// sameData compares the rows of two databases, in the tables and columns of a
+// description.
 func sameData(t *testing.T, from, to string, d *schema.Schema) {
 	t.Helper()
 	for _, table := range d.Tables {
@@ -149,8 +149,9 @@ func sameData(t *testing.T, from, to string, d *schema.Schema) {
 	}
 }
 
-// state is everything of a server that a snapshot of somebody else may not change: other databases,
-// accounts, rights and settings, by a session in the database prod, and the content of another.
+// state returns everything on a server that a foreign snapshot may not change: other databases,
+// accounts, rights and settings, as a session in the database prod sees them, and the content of
+// another database.
 func state(t *testing.T, root *sql.Conn, to string) string {
 	t.Helper()
 	all := []string{}
@@ -173,7 +174,7 @@ func state(t *testing.T, root *sql.Conn, to string) string {
 	return strings.Join(append(all, contentsOf(t, root, "prod"), contents(t, to)), "\n")
 }
 
-// hostileDump returns a dump with a made-up structure and made-up rows.
+// hostileDump returns a dump with the given structure and rows.
 func hostileDump(t testing.TB, s structure, rows string, d schema.Schema, tables ...engine.Table) engine.Dump {
 	t.Helper()
 	line, err := json.Marshal(s)
@@ -183,7 +184,7 @@ func hostileDump(t testing.TB, s structure, rows string, d schema.Schema, tables
 	return dumpOf([]byte(head+string(line)+"\n"+rows), engine.Info{Schema: &d, Tables: tables})
 }
 
-// A hostile dump changes only the database that it is loaded into, with any content and any degree of
+// A hostile dump changes only the database that it is loaded into, whatever its content and degree of
 // trust. Most such dumps are refused.
 func TestHostileDumps(t *testing.T) {
 	t.Parallel()

@@ -14,9 +14,9 @@ import (
 	"snap/internal/engine"
 )
 
-// Loads of MySQL never replace the database itself, only its content. They need other databases to
-// prepare that, which some providers do not allow. A load in place does without: it removes the old
-// content and fills the database.
+// Loads into MySQL never replace the database itself, only its content. They prepare the new
+// content in other databases, which some providers do not allow. A load in place does not need
+// them: it removes the old content and fills the database.
 
 // create creates the scratch database, or empties the destination for a load in place.
 func (s *scratch) create(ctx context.Context) error {
@@ -69,7 +69,8 @@ func (s *scratch) empty(ctx context.Context) error {
 		return err
 	}
 	defer endSession(c)
-	// The table marks the database. Its creation is also the first thing that a missing right stops.
+	// The table marks the database. Creating it is also the first statement that fails if a
+	// privilege is missing.
 	if _, err := c.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS "+engine.Unfinished+" (n INT PRIMARY KEY) COMMENT "+
 		"'snapcli fills this database, or failed to: it is not complete'"); err != nil {
 		return err
@@ -92,8 +93,8 @@ func (s *scratch) empty(ctx context.Context) error {
 	return nil
 }
 
-// finishInPlace creates the programs again, with the events, as after an exchange. Then the database is
-// complete.
+// finishInPlace creates the programs again, including the events, as after an exchange. Then the
+// database is complete.
 func (s *scratch) finishInPlace(ctx context.Context) error {
 	c, err := session(ctx, s.server, "USE "+quote(s.place.name))
 	if err != nil {
@@ -134,8 +135,8 @@ func (Engine) CheckGrant(statement string) error {
 	return nil
 }
 
-// grant runs the target's GRANT statements in the destination. They name tables that were not there
-// before.
+// grant runs the target's GRANT statements in the destination. It runs late because they may name
+// tables that the load created.
 func (s *scratch) grant(ctx context.Context) error {
 	if len(s.o.Grants) == 0 {
 		return nil

@@ -11,9 +11,9 @@ import (
 	"snap/internal/servertest"
 )
 
-// TestLoadInPlace loads as a user with rights on one database. The exchange is refused with the
-// statement that helps, and in place the content becomes that of the snapshot, which ends with the
-// grants.
+// TestLoadInPlace loads as a user with rights on one database. An exchange is refused, and the
+// error names the statement that grants the missing rights. A load in place replaces the content
+// with that of the snapshot and then runs the grants.
 func TestLoadInPlace(t *testing.T) {
 	t.Parallel()
 	onEach(t, testLoadInPlace)

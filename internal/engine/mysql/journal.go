@@ -18,14 +18,15 @@ import (
 // It is a table in the journal's database. The swap's own RENAME TABLE renames it from before to
 // after, so its name shows which side of the swap it is on.
 //
-// A journal holds statements, and other accounts of the server may be able to write such databases.
-// It is therefore sealed by a view, whose owner the server vouches for: a load uses only journals
-// that its own account sealed. The seal is made last, so it also shows that the journal is whole.
+// A journal holds statements, and other accounts of the server may be able to write to such
+// databases. It is therefore sealed by a view, because the server guarantees who owns a view. A
+// load uses only journals that its own account sealed. The seal is created last, so it also shows
+// that the journal is complete.
 type journal struct {
 	Place    string       `json:"place"`
 	Triggers []definition `json:"triggers"` // of the old tables, with their owners
 	New      structure    `json:"new"`      // without tables and sequences
-	Account  account      `json:"account"`  // that the new programs belong to, or none
+	Account  account      `json:"account"`  // the owner of the new programs, or none
 }
 
 // The names of a journal's seal. aside is the name in a journal that was set aside.
@@ -34,7 +35,7 @@ const (
 	asideName = "aside"
 )
 
-// digest is the text of an id's seal.
+// digest returns the text of an id's seal.
 func digest(id string, text []byte) string {
 	return fmt.Sprintf("%x", sha256.Sum256(append([]byte(id+"\n"), text...)))
 }
@@ -55,7 +56,7 @@ func (j journal) write(ctx context.Context, c *sql.Conn, id string) error {
 		}
 	}
 	part := 0
-	for piece := range slices.Chunk(text, 1<<19) { // any server takes that
+	for piece := range slices.Chunk(text, 1<<19) { // every server accepts that size
 		if _, err := c.ExecContext(ctx, "INSERT INTO "+at+".`before` VALUES (?, ?)", part, piece); err != nil {
 			return err
 		}
@@ -109,7 +110,8 @@ func parseJournal(text []byte) (j journal, err error) {
 	return j, nil
 }
 
-// journalText returns the text of a journal, whoever wrote it, and the side that it is on.
+// journalText returns the text of a journal, regardless of its author, and which side of the swap
+// it is on.
 func journalText(ctx context.Context, server querier, id string) (text []byte, swapped bool, err error) {
 	sides, err := names(ctx, server, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND "+
 		"table_name IN ('before', 'after')", journalPrefix+id)
@@ -135,8 +137,8 @@ func notOwn(id string) error {
 
 // dropJournal removes the journal of a swap.
 func dropJournal(ctx context.Context, server *sql.DB, id string, whole bool) error {
-	// The sign is dropped first, because servers can drop a database table by table, and a journal
-	// without another table would be read wrongly. The journal's database is dropped last: as long
+	// The sign is dropped first: a server may drop a database table by table, and a journal
+	// without one of its tables would be misread. The journal's database is dropped last: as long
 	// as it exists, this can be repeated.
 	statements := []string{"DROP DATABASE IF EXISTS " + quote(replacedPrefix+id), "DROP DATABASE IF EXISTS " +
 		quote(journalPrefix+id)}
@@ -173,7 +175,7 @@ func ownedTriggers(ctx context.Context, c *sql.Conn, database string, all []defi
 	return all, rows.Err()
 }
 
-// ownedBy returns a definition as a statement that makes it for its owner.
+// ownedBy returns a definition as a statement that creates the object for its owner.
 func (d definition) ownedBy() definition {
 	if d.Owner != "" {
 		d.SQL = "CREATE DEFINER=" + accountOf(d.Owner).definer() + d.SQL[len("CREATE"):]
@@ -190,8 +192,9 @@ func accountOf(owner string) account {
 	return account{User: owner[:at], Host: owner[at+1:]}
 }
 
-// checkOwners returns an error if this user may not make triggers for their owners. Then no trigger
-// may be dropped, because it could not be restored. It tries to make one on a table of its own.
+// checkOwners returns an error if this user may not create triggers for their owners. Then no
+// trigger may be dropped, because it could not be restored. To find out, it tries to create one on
+// a table of its own.
 func (j journal) checkOwners(ctx context.Context, c *sql.Conn, table string) error {
 	tried := map[string]bool{}
 	for _, t := range j.Triggers {
@@ -222,8 +225,8 @@ func (j journal) checkOwners(ctx context.Context, c *sql.Conn, table string) err
 	return nil
 }
 
-// restoreTrigger makes an old trigger again for its owner. If the owner is the account of an
-// earlier load and this user may not make triggers for others, the account makes it.
+// restoreTrigger creates an old trigger again for its owner. If the owner is the account of
+// an earlier load and this user may not create triggers for others, the account creates it.
 func restoreTrigger(ctx context.Context, server *sql.DB, place database, c *sql.Conn, d definition) error {
 	err := makeOne(ctx, c, "TRIGGER", d.ownedBy())
 	owner := accountOf(d.Owner)

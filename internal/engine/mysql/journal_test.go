@@ -13,7 +13,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// Databases of loads may be written by other accounts of a server, which are hostile.
+// Other accounts of a server may be hostile and may be able to write to the databases of loads.
 func TestHostileAccounts(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
@@ -25,8 +25,8 @@ func TestHostileAccounts(t *testing.T) {
 	})
 }
 
-// withMallory returns the URLs of a server's databases own and prod for its root, and of own for
-// another account, which may load into it.
+// withMallory returns URLs of a server's databases: own and prod as root, and own as another
+// account, which may load into it.
 func withMallory(t *testing.T, server string) (own, prod, mallory string) {
 	t.Helper()
 	own = servertest.OwnMySQL(t, server, "")
@@ -48,7 +48,7 @@ func withMallory(t *testing.T, server string) (own, prod, mallory string) {
 	return own, prod, u.String()
 }
 
-// accounts returns the accounts of a server with their ways to sign in.
+// accounts returns the accounts of a server with their authentication methods.
 func accounts(t *testing.T, url string) string {
 	t.Helper()
 	return strings.Join(sorted(t, url, "SELECT concat_ws('|', user, host, plugin, authentication_string) FROM "+
@@ -71,8 +71,8 @@ func swept(t *testing.T, url string, d engine.Dump) (said []string) {
 	return said
 }
 
-// The journal of another account of the server is data from somebody else: no load runs any part of
-// it, with any content and any signature, and it blocks no load.
+// The journal of another account of the server is foreign data. No load runs any part of it,
+// whatever its content and signature, and it blocks no load.
 func plantedJournals(t *testing.T, own, prod, mallory string) {
 	t.Helper()
 	d := emptyDump(t)
@@ -116,12 +116,12 @@ func plantedJournals(t *testing.T, own, prod, mallory string) {
 
 const planted = "00000000000000aa"
 
-// The journal of one's own killed load is not run after somebody else changed it.
+// The journal of a user's own killed load is not run if somebody else has changed it.
 func changedJournals(t *testing.T, own, prod, mallory string) {
 	t.Helper()
 	d := emptyDump(t)
 	before := contents(t, prod)
-	text, err := json.Marshal(journal{Place: "prod"}) // which drops all of its programs
+	text, err := json.Marshal(journal{Place: "prod"}) // it drops all programs of prod
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func changedJournals(t *testing.T, own, prod, mallory string) {
 	}
 }
 
-// A killed load of another account is not finished after its database was replaced.
+// A killed load of another account is not completed once its database has been replaced.
 func journalsOfReplacedDatabases(t *testing.T, server, own, mallory string) {
 	t.Helper()
 	from := servertest.MySQL(t, server)
@@ -173,7 +173,7 @@ func journalsOfReplacedDatabases(t *testing.T, server, own, mallory string) {
 	if got, want := contents(t, own), contents(t, from); got != want {
 		t.Errorf("the loaded database changed: %s", difference(want, got))
 	}
-	// One that has the only copy of triggers is kept, and its own account restores them.
+	// A journal with the only copy of triggers is kept, and its own account restores them.
 	script(t, mallory, "CREATE TRIGGER only BEFORE INSERT ON t FOR EACH ROW SET @a = 1")
 	id = killedInSwap(t, mallory, emptyDump(t), false)
 	if removed, err := (Engine{}).Mend(t.Context(), own); slices.Contains(removed, journalPrefix+id) ||
@@ -191,8 +191,8 @@ func journalsOfReplacedDatabases(t *testing.T, server, own, mallory string) {
 	}
 }
 
-// The triggers of the old database come back with their owner when a load ends before its exchange:
-// those of a stranger never run with the rights of the user who loads.
+// If a load ends before its exchange, the triggers of the old database are restored with their
+// owners. A stranger's triggers never run with the rights of the user who loads.
 func triggersKeepTheirOwner(t *testing.T, server, own, mallory string) {
 	t.Helper()
 	from := servertest.MySQL(t, server)
@@ -218,7 +218,7 @@ func triggersKeepTheirOwner(t *testing.T, server, own, mallory string) {
 	if got := owners(); got != before {
 		t.Errorf("the triggers belong to %s, before to %s", got, before)
 	}
-	// A user who may not make triggers for others takes none away.
+	// A user who may not create triggers for others removes none.
 	s, err := Engine{}.Restore(t.Context(), mallory, emptyDump(t), engine.Options{Jobs: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -231,7 +231,8 @@ func triggersKeepTheirOwner(t *testing.T, server, own, mallory string) {
 	if got := owners(); got != before {
 		t.Errorf("the triggers belong to %s, before to %s", got, before)
 	}
-	// One who may make accounts has the account of the earlier load make its trigger again.
+	// For a user who may create accounts, the account of the earlier load creates its trigger
+	// again.
 	script(t, own, "DROP TRIGGER other")
 	for _, host := range []string{"'127.0.0.1'", "localhost"} {
 		script(t, own, "GRANT CREATE USER ON *.* TO mallory@"+host+"; GRANT ALL ON own.* TO mallory@"+host+
@@ -245,8 +246,8 @@ func triggersKeepTheirOwner(t *testing.T, server, own, mallory string) {
 	}
 }
 
-// A journal that cannot be finished is set aside: later loads pass it, and the
-// next one into the same database removes it.
+// A journal that cannot be completed is set aside. Later loads skip it, and the
+// next load into the same database removes it.
 func TestJournalsAreSetAside(t *testing.T) {
 	t.Parallel()
 	to := servertest.OwnMySQL(t, "mariadb", "")
@@ -289,7 +290,7 @@ func TestJournalsAreSetAside(t *testing.T) {
 	}
 }
 
-// killedInSwapWithout is [killedInSwap] of a database without triggers.
+// killedInSwapWithout is like [killedInSwap], for a database without triggers.
 func killedInSwapWithout(t *testing.T, url string, d engine.Dump) string {
 	t.Helper()
 	return killedInSwap(t, url, d, false)

@@ -9,7 +9,7 @@ import (
 // string literals and names). The name of a definition is found in the tokens, never by a prefix
 // or a pattern.
 
-// tokenKind is the kind of a token.
+// tokenKind is a kind of token.
 type tokenKind int
 
 const (

@@ -8,8 +8,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// limits is a schema at the servers' limits: the longest row and names, the most
-// columns, keys and columns of a key, a value of 8 MB.
+// limits returns a schema at the servers' limits: the longest rows and names, the
+// most columns, keys and columns in a key, and a value of 8 MB.
 func limits() string {
 	var s strings.Builder
 	s.WriteString("SET sql_mode = '';\nCREATE TABLE longest (a VARBINARY(65533) NOT NULL) CHARSET latin1; INSERT " +
@@ -32,7 +32,7 @@ func limits() string {
 			"'%[2]s'; INSERT INTO `%[1]s` VALUES (1);\n", long, strings.Repeat("'' ", 600))
 	s.WriteString("CREATE TABLE `two\nlines` (`a\n  KEY ``b` INT PRIMARY KEY, c INT, KEY `c\nd` (c)); INSERT INTO " +
 		"`two\nlines` VALUES (1, 2);\n")
-	// 'z' is kept as none of them
+	// 'z' is stored as none of the members
 	s.WriteString("CREATE TABLE chosen (e ENUM('x','y')); INSERT INTO chosen VALUES ('z'), ('y'), (NULL);\n")
 	s.WriteString("SET SESSION sql_mode = 'ALLOW_INVALID_DATES'; CREATE TABLE days (d DATE, t DATETIME); INSERT INTO " +
 		"days VALUES ('2020-02-31', '2021-04-31 10:00:00'), ('2020-00-10', '0000-00-00 00:00:00'); SET SESSION " +
@@ -46,7 +46,7 @@ func TestLimits(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
 		from, to := servertest.MySQL(t, server), servertest.MySQL(t, server)
-		text := strings.Replace(limits(), ", KEY (k62)", "", 1) // with the one of many columns they are 63
+		text := strings.Replace(limits(), ", KEY (k62)", "", 1) // there are 63 with the key of many columns
 		if strings.HasPrefix(server, "mysql") {
 			text += "SET SESSION sql_generate_invisible_primary_key = ON; CREATE TABLE unkeyed (a INT); INSERT INTO " +
 				"unkeyed VALUES (3), (3), (NULL);\n"

@@ -16,8 +16,8 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// filled makes a database of two tables that are always changed together. The
-// server knows that a is the bigger one, which a dump reads first.
+// filled creates a database of two tables that are always changed together. The
+// server knows that a is larger, so a dump reads it first.
 func filled(t *testing.T, server string) string {
 	t.Helper()
 	url := servertest.MySQL(t, server)
@@ -33,8 +33,8 @@ func filled(t *testing.T, server string) string {
 	return url
 }
 
-// However many connections read, a dump sees one moment, and writers are not
-// kept waiting.
+// With any number of readers, a dump shows the database at one moment and does not
+// block writers.
 func TestOneMomentWithoutBlockingWriters(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
@@ -67,8 +67,8 @@ func TestOneMomentWithoutBlockingWriters(t *testing.T) {
 	})
 }
 
-// A schema that changes while it is built is one clear error, and no snapshot;
-// or the snapshot is of the moment before.
+// If the schema changes during a build, the build fails with a clear error, or the
+// snapshot shows the moment before the change.
 func TestSchemaChangedDuringBuild(t *testing.T) {
 	t.Parallel()
 	onEach(t, testSchemaChanged)
@@ -102,7 +102,7 @@ func testSchemaChanged(t *testing.T, server string) {
 				return len(p), nil
 			})
 			info, err := Engine{}.Dump(t.Context(), url, out, engine.Options{Jobs: 1})
-			// its lists of tables are of one moment too
+			// in MySQL, the list of tables also shows the transaction's moment
 			if name == "a table more" && strings.HasPrefix(server, "mysql") {
 				if err != nil || len(info.Tables) != 2 {
 					t.Errorf("%+v, %v", info.Tables, err)
@@ -116,8 +116,8 @@ func testSchemaChanged(t *testing.T, server string) {
 	}
 }
 
-// A user without the right RELOAD reads by one connection, and one without the
-// right to see a routine gets an error and no snapshot without it.
+// A user without the privilege RELOAD reads with one connection. A user who may not
+// see a routine's text gets an error, not a snapshot without the routine.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
@@ -146,7 +146,7 @@ func TestRights(t *testing.T) {
 		info, err := Engine{}.Dump(t.Context(), own, &b, engine.Options{Jobs: 3})
 		switch {
 		case err != nil:
-			t.Fatal(err) // routines that one may not see at all are not listed by the server
+			t.Fatal(err) // the server does not list routines that a user may not see at all
 		case len(info.Tables) != 2 || info.Tables[0].Rows != 8192:
 			t.Errorf("%+v", info.Tables)
 		}

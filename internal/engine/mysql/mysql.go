@@ -4,8 +4,9 @@
 // A dump is a line of JSON in a comment, which holds the definitions, followed by the rows as
 // INSERT statements of about 1 MiB with one row a line. It is restored to a scratch database on the
 // destination's server, whose tables then replace the old ones in one RENAME TABLE statement: these
-// servers cannot rename a database. Views, routines, triggers and events, which cannot be renamed
-// either, follow immediately from a journal, which the next load completes if this one is killed.
+// servers cannot rename a database. Views, routines, triggers and events cannot be renamed either.
+// They are created immediately afterwards from a journal. If this load is killed, the next one
+// completes the journal.
 package mysql
 
 import (
@@ -33,7 +34,7 @@ import (
 
 // Engine is the engine for MySQL and MariaDB.
 type Engine struct {
-	// Way is how the server is reached. Nil is directly.
+	// Way is the route to the server. Nil connects directly.
 	Way *reach.Way
 }
 
@@ -127,7 +128,7 @@ func (d database) open(name string) (*sql.DB, error) {
 	c.Params = map[string]string{"wait_timeout": patient}
 	c.Logger = &driver.NopLogger{}
 	c.DialFunc = d.way.Dial
-	// A token, unlike a password, has to be sent as it is. Only a verified server gets it.
+	// Unlike a password, a token must be sent unhashed. Only a verified server receives it.
 	c.AllowCleartextPasswords = d.way.AsksPassword() && (d.tls.mode == tlsVerify || d.tls.mode == tlsVerifyCA)
 	err = c.Apply(driver.BeforeConnect(func(ctx context.Context, c *driver.Config) (err error) {
 		c.Passwd, err = d.way.Prepare(ctx, c.Passwd)

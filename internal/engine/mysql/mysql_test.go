@@ -18,7 +18,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// script runs SQL as people run the samples' scripts.
+// script runs SQL the way people run the samples' scripts.
 func script(t testing.TB, url, text string) {
 	t.Helper()
 	db, _ := openURL(t, url)
@@ -35,7 +35,7 @@ func script(t testing.TB, url, text string) {
 	}
 }
 
-// onEach runs a test on every kind of server that is there.
+// onEach runs a test on every available kind of server.
 func onEach(t *testing.T, test func(t *testing.T, server string)) {
 	t.Helper()
 	for _, server := range servertest.MySQLServers() {
@@ -74,7 +74,7 @@ func contents(t testing.TB, url string) string {
 	return contentsOf(t, c, d.name)
 }
 
-// contentsOf is contents of the database of a session.
+// contentsOf is like contents, for the database of a session.
 func contentsOf(t testing.TB, c *sql.Conn, database string) string {
 	t.Helper()
 	var all strings.Builder
@@ -216,7 +216,7 @@ func loadBy(t testing.TB, e Engine, url string, d engine.Dump, terminate bool) e
 	return s.Swap(t.Context(), terminate)
 }
 
-// counted fails if the counted rows differ from those of the database.
+// counted fails the test if the numbers of rows differ from those in the database.
 func counted(t testing.TB, url string, tables []engine.Table) {
 	t.Helper()
 	db, _ := openURL(t, url)
@@ -256,7 +256,7 @@ func TestSamples(t *testing.T) {
 	onEach(t, func(t *testing.T, server string) { testSamples(t, server, texts) })
 }
 
-// ofAnyDatabase lists the texts that tie a script to the database that it names.
+// ofAnyDatabase matches the texts that tie a script to the database that it names.
 var ofAnyDatabase = regexp.MustCompile(`(?mi)^(DROP (DATABASE|SCHEMA)|CREATE (DATABASE|SCHEMA)|USE ).*$|\bsakila\.`)
 
 func testSamples(t *testing.T, server string, texts map[string]string) {
@@ -300,8 +300,8 @@ func analyzed(t *testing.T, urls ...string) {
 	}
 }
 
-// sanitized masks only the customers' addresses, and loads the result over the copy, which has the
-// original contents.
+// sanitized masks only the customers' addresses, and loads the result over the copy. The copy has
+// the original contents.
 func sanitized(t *testing.T, sample string, d engine.Dump, to, before string) {
 	t.Helper()
 	table, column := map[string]string{"sakila": "customer", "chinook": "Customer"}[sample],
@@ -357,7 +357,7 @@ const odd = "CREATE TABLE `a ``b`` ü` (id INT AUTO_INCREMENT PRIMARY KEY, v TEX
 	"CREATE FUNCTION f(x INT) RETURNS INT DETERMINISTIC RETURN x + 1;\nCREATE PROCEDURE p() SELECT 1;\nCREATE EVENT " +
 	"ev ON SCHEDULE EVERY 1 DAY DO DELETE FROM `empty`;\n"
 
-// oddFor is odd for a server: MySQL knows no sequences.
+// oddFor returns the part of odd that a server supports: MySQL has no sequences.
 func oddFor(server string) string {
 	if strings.HasPrefix(server, "mysql") {
 		return odd

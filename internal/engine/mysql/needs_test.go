@@ -13,7 +13,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// The statements that Needs returns grant everything that is missing.
+// The statements that Needs returns grant all missing privileges.
 func TestNeedsAreMendedByTheirStatements(t *testing.T) {
 	t.Parallel()
 	for _, server := range servertest.MySQLServers() {
@@ -38,7 +38,7 @@ func TestNeedsAreMendedByTheirStatements(t *testing.T) {
 				t.Fatal(err)
 			}
 			u.User = url.User(user)
-			for _, c := range []struct { // a load needs all that a build does, so it comes second
+			for _, c := range []struct { // a load needs everything that a build needs, so it comes second
 				use  engine.Use
 				want []string
 			}{{engine.ForBuild, []string{"lacks SELECT on the database " + d.name}},

@@ -18,8 +18,8 @@ func hint(err error) string {
 	return ""
 }
 
-// limitsOfOthers are limits that a server may set against slow pages and against queries without a
-// limit or a key.
+// limitsOfOthers returns limits that an administrator may set to stop slow queries and queries
+// without a limit or a key.
 func limitsOfOthers(server string) string {
 	if strings.HasPrefix(server, "mysql") {
 		return "SET GLOBAL sql_select_limit = 5; SET GLOBAL wait_timeout = 1; SET GLOBAL max_execution_time = 1; SET " +
@@ -29,9 +29,9 @@ func limitsOfOthers(server string) string {
 		"GLOBAL idle_transaction_timeout = 1"
 }
 
-// A server that takes little at a time, and is impatient, gets statements of
-// that size. The error for a row that does not fit names the table and the
-// setting to raise; the row can be read.
+// A server with a small maximum packet and short timeouts gets statements that it
+// accepts. The error for a row that does not fit names the table and the setting to
+// raise. Such a row can still be read.
 func TestBigRows(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
@@ -65,7 +65,7 @@ func TestBigRows(t *testing.T) {
 		if after := contents(t, to); after != before {
 			t.Errorf("the old database changed: %s", difference(before, after))
 		}
-		// Such a row is there once its columns have been written one by one.
+		// Writing the columns one by one creates such a row.
 		script(t, to,
 			"CREATE TABLE wide (id INT PRIMARY KEY, a LONGBLOB, b LONGBLOB); INSERT INTO wide VALUES (1, repeat('a', "+
 				"600000), ''); UPDATE wide SET b = a")

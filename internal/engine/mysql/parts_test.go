@@ -12,8 +12,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// big is a table of 16384 rows, which have 500 bytes to dump and 3500 more on
-// the server's disk, where an empty CHAR takes its full length: 66 MB.
+// big is a table of 16384 rows. Each has 500 bytes to dump and takes 3500 more on
+// the server's disk, where an empty CHAR takes its full length. The total is 66 MB.
 var big = "CREATE TABLE big (id BIGINT PRIMARY KEY AUTO_INCREMENT, pad VARCHAR(500)" + empty(14) +
 	") CHARSET latin1; INSERT INTO big (pad) VALUES (repeat('x', 500));" +
 	strings.Repeat("INSERT INTO big (pad) SELECT pad FROM big;", 14) + "ANALYZE TABLE big;"
@@ -29,7 +29,7 @@ func empty(n int) string {
 
 const sumOfBig = "SELECT concat_ws(' ', count(*), min(id), max(id), sum(id), sum(crc32(pad))) FROM big"
 
-// A big table is read in parts by several connections, and comes back whole.
+// A big table is read in parts by several connections and restored completely.
 func TestBigTableInParts(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
@@ -65,7 +65,7 @@ func TestBigTableInParts(t *testing.T) {
 	})
 }
 
-// Every number is in exactly one range, with any ends.
+// Every number is in exactly one range, whatever the bounds are.
 func TestRanges(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {

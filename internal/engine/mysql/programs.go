@@ -36,7 +36,7 @@ func withSettings(ctx context.Context, c *sql.Conn, d definition, do func() erro
 		d.Mode = strings.ReplaceAll(d.Mode, "NO_AUTO_CREATE_USER", "")
 		_, err = c.ExecContext(ctx, d.setting())
 	}
-	if number(err) == erNoCollation { // only of literals: collations of columns were checked before
+	if number(err) == erNoCollation { // concerns literals only: collations of columns were checked before
 		d.Charset, d.Collation = "", ""
 		_, err = c.ExecContext(ctx, d.setting())
 	}
@@ -99,8 +99,8 @@ func makePrograms(ctx context.Context, m maker, s structure) error {
 	return makeViews(ctx, m, s.Views)
 }
 
-// makeViews creates views in order of their dependencies: as long as it succeeds for one, it tries
-// the others again.
+// makeViews creates views in the order of their dependencies: whenever it succeeds for one, it
+// tries the others again.
 func makeViews(ctx context.Context, m maker, views []definition) error {
 	for len(views) > 0 {
 		var left []definition
@@ -118,8 +118,8 @@ func makeViews(ctx context.Context, m maker, views []definition) error {
 	return nil
 }
 
-// about runs a statement that names an object of this kind. MariaDB before 11.4 knows packages only
-// in its Oracle mode.
+// about runs a statement that names an object of this kind. MariaDB before 11.4 supports packages
+// only in its Oracle mode.
 func about(ctx context.Context, c *sql.Conn, kind, statement string) error {
 	if strings.HasPrefix(kind, "PACKAGE") {
 		if _, err := c.ExecContext(ctx, "SET SESSION sql_mode = 'ORACLE'"); err != nil {

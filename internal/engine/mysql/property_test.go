@@ -79,16 +79,16 @@ func columnKinds() []column {
 	}
 }
 
-// Generated schemas come back as they were, on every server: every type with its
-// extremes, generated and invisible columns, odd names, checks, keys of every
-// kind, comments, partitions, histories, references, sequences, views, triggers,
+// Generated schemas are restored unchanged on every server: every type with its
+// extremes, generated and invisible columns, odd names, checks, keys of every kind,
+// comments, partitions, histories, references, sequences, views, triggers,
 // routines, packages and events made with odd settings.
 func TestGeneratedSchemasRoundTrip(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
 		db, _ := openURL(t, servertest.MySQL(t, server))
 		defer db.Close()
-		until := time.Now().Add(8 * time.Second) // as many as fit: each makes and drops databases
+		until := time.Now().Add(8 * time.Second) // as many rounds as fit: each creates and drops databases
 		rapid.Check(t, func(r *rapid.T) {
 			if time.Now().After(until) {
 				return

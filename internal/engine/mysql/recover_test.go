@@ -14,8 +14,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// A load that was killed during the swap, before or after the tables are exchanged, is undone or
-// finished by the next load, even if that one is refused (decision 19).
+// If a load is killed during the swap, the next load reverts or completes it, depending on
+// whether the tables were exchanged. It does so even if it is then refused (decision 19).
 func TestKilledSwapIsFinishedByTheNextLoad(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
@@ -55,8 +55,8 @@ func TestKilledSwapIsFinishedByTheNextLoad(t *testing.T) {
 	})
 }
 
-// halfDropped leaves the names of the dropped triggers, as MariaDB does that
-// crashes within DROP TRIGGER.
+// halfDropped leaves the names of dropped triggers behind, as MariaDB does if it
+// crashes in DROP TRIGGER.
 func halfDropped(t *testing.T, url, id string) {
 	t.Helper()
 	_, d := openURL(t, url)
@@ -71,9 +71,9 @@ func halfDropped(t *testing.T, url, id string) {
 	}
 }
 
-// While the tables are exchanged, a load cannot be stopped, so that its report is true. If its
-// connections are lost at that time, it is cleaned up only after the server has finished (decision
-// 19).
+// A load cannot be stopped while the tables are exchanged, so that it reports the true result. If
+// its connections are lost at that time, it is cleaned up only after the server has finished
+// (decision 19).
 func TestTablesChangePlacesAlone(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
@@ -88,7 +88,7 @@ func TestTablesChangePlacesAlone(t *testing.T) {
 			}
 			s := restored.(*scratch)
 			defer s.Drop(t.Context())
-			reader, err := s.server.Conn(t.Context()) // who holds up the exchange
+			reader, err := s.server.Conn(t.Context()) // it holds up the exchange
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,7 +130,7 @@ func TestTablesChangePlacesAlone(t *testing.T) {
 	})
 }
 
-// A database without tables is one too.
+// A database without tables can be dumped and loaded.
 func TestEmptyDatabase(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
@@ -146,12 +146,12 @@ func TestEmptyDatabase(t *testing.T) {
 	})
 }
 
-// A load that is stopped while the server makes its scratch database leaves
-// none behind, although the server finishes making it.
+// A load that is stopped while the server creates its scratch database leaves none
+// behind, although the server finishes creating it.
 func TestStoppedBeforeTheDatabaseIsMade(t *testing.T) {
 	t.Parallel()
-	to := servertest.OwnMySQL(t, "mariadb", "") // of its own: all of it is locked
-	d, _ := dumped(t, servertest.MariaDB(t))    // without tables, which a dump may be
+	to := servertest.OwnMySQL(t, "mariadb", "") // a separate server, because all of it is locked
+	d, _ := dumped(t, servertest.MariaDB(t))    // a dump without tables
 	server, _ := openURL(t, to)
 	holder, err := server.Conn(t.Context())
 	if err != nil {
@@ -189,7 +189,7 @@ func TestStoppedBeforeTheDatabaseIsMade(t *testing.T) {
 	}
 }
 
-// waiting waits until the server runs a statement like this.
+// waiting waits until the server runs a statement that matches like.
 func waiting(t *testing.T, server *sql.DB, like string) {
 	t.Helper()
 	for n := 0; n == 0; {
@@ -202,7 +202,7 @@ func waiting(t *testing.T, server *sql.DB, like string) {
 	}
 }
 
-// killedInSwap leaves a load, whose id it returns, as one that is killed leaves it.
+// killedInSwap leaves a load in the state in which a killed load is, and returns its id.
 func killedInSwap(t *testing.T, url string, d engine.Dump, swapped bool) (id string) {
 	t.Helper()
 	restored, err := Engine{}.Restore(t.Context(), url, d, engine.Options{Jobs: 1})
@@ -232,12 +232,12 @@ func killedInSwap(t *testing.T, url string, d engine.Dump, swapped bool) (id str
 	c.Close()
 	db.Close()
 	s.lock.Close()
-	s.server.Close() // which frees the lock
+	s.server.Close() // this frees the lock
 	return s.id
 }
 
-// A collation that the destination does not know is reported before anything is
-// made: MySQL 8's default one is unknown to MariaDB 10.11.
+// A collation that the destination lacks is reported before anything is created.
+// MariaDB 10.11, for example, lacks the default collation of MySQL 8.
 func TestUnknownCollation(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.MySQL(t, "mysql-8.0"), servertest.MariaDB(t)
@@ -255,7 +255,7 @@ func TestUnknownCollation(t *testing.T) {
 	}
 }
 
-// A script is split like the client programs do.
+// A script is split in the same way as by the client programs.
 func TestStatements(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

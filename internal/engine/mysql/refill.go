@@ -17,8 +17,9 @@ import (
 
 var _ engine.Refiller = Engine{}
 
-// Refill implements [engine.Refiller]. The server checks no foreign keys meanwhile, so that it is
-// done at the end. Triggers cannot be turned off, so that tables with triggers are refused.
+// Refill implements [engine.Refiller]. The server does not check foreign keys during the load, so
+// they are checked at the end. Triggers cannot be turned off, so tables with triggers are
+// refused.
 func (e Engine) Refill(ctx context.Context, raw string, dump engine.Dump, only []string, o engine.Options) (
 	[]engine.Table, error) {
 	d, err := e.parse(raw)
@@ -182,7 +183,7 @@ func (r *refill) insert(ctx context.Context, in *bufio.Reader) error {
 	}
 }
 
-// verify compares the numbers of rows and checks the foreign keys of the tables and to them.
+// verify compares the numbers of rows and checks the foreign keys from and to the tables.
 func (r *refill) verify(ctx context.Context, info engine.Info) error {
 	var want, got []engine.Table
 	for _, t := range info.Tables {

@@ -111,7 +111,7 @@ func (s *scratch) fill(ctx context.Context, dump engine.Dump) error {
 		return err
 	}
 	steps := []func(context.Context) error{s.create, s.confine}
-	if s.o.Into == engine.InPlace { // a refusal comes before the old content is removed
+	if s.o.Into == engine.InPlace { // refuse before the old content is removed
 		slices.Reverse(steps)
 	}
 	for _, step := range steps {
@@ -225,8 +225,8 @@ func (s *scratch) loading(ctx context.Context, db *sql.DB, more ...string) (*sql
 	return c, err
 }
 
-// load inserts the rows, several statements at a time, and returns the number of rows of each
-// table.
+// load inserts the rows, several statements at a time, and returns each table's number of
+// rows.
 func (s *scratch) load(ctx context.Context, db *sql.DB, in *bufio.Reader) (map[string]int64, error) {
 	known, rows, mu := map[string]bool{}, map[string]int64{}, sync.Mutex{}
 	for _, t := range s.structure.Tables {
@@ -400,7 +400,7 @@ func persistent(ctx context.Context, c *sql.Conn, text string) (result sql.Resul
 func (s *scratch) requireCollations(ctx context.Context, from string) error {
 	all, err := s.server.QueryContext(ctx, "SELECT collation_name FROM information_schema.collations UNION SELECT "+
 		"full_collation_name FROM information_schema.collation_character_set_applicability")
-	if err != nil { // MySQL has no full names
+	if err != nil { // MySQL has no column for full names
 		all, err = s.server.QueryContext(ctx, "SELECT collation_name FROM information_schema.collations")
 	}
 	if err != nil {

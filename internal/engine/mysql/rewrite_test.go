@@ -12,7 +12,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// planFor keeps every column but those that masks names, as table.column.
+// planFor returns a plan that keeps every column except those in masks, which are named
+// table.column.
 func planFor(tables []engine.Table, masks map[string]engine.Mask) engine.Plan {
 	p := engine.Plan{Tables: map[[2]string]engine.TablePlan{}}
 	for _, t := range tables {
@@ -25,8 +26,8 @@ func planFor(tables []engine.Table, masks map[string]engine.Mask) engine.Plan {
 	return p
 }
 
-// With everything kept, the dump is unchanged. With masks, only the masked columns change. Columns
-// that the plan does not cover are refused.
+// If every column is kept, the dump is unchanged. With masks, only the masked columns change.
+// Columns that the plan does not cover are refused.
 func TestRewrite(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.MariaDB(t), servertest.MariaDB(t)

@@ -2,8 +2,8 @@ package mysql
 
 import "strings"
 
-// show calls see with the SQL of every definition, and takes over what it overwrote. Keys of
-// sequences, which have no texts, are left out.
+// show calls see with the SQL of every definition, and takes over what it overwrote. It
+// omits the keys of sequences, which have no texts.
 func (s *structure) show(see func(kind, name string, sql []byte)) {
 	if see == nil {
 		return

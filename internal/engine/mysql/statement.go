@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// maxStatement is the maximum size in bytes of an INSERT in a dump: the largest statement that a
-// server accepts, as text.
+// maxStatement is the maximum size in bytes of an INSERT in a dump: the text of the largest
+// statement that a server accepts.
 const maxStatement = 2 << 30
 
 // maxStart is the maximum size in bytes of a statement before its rows. The names of 4,096 columns
@@ -67,8 +67,8 @@ func next(in *bufio.Reader, most int) (statement, error) {
 	return s, nil
 }
 
-// within yields the statement's text, split into several statements if it is longer than most
-// bytes. It never splits a row. It takes the rows out of the statement, so that their memory is free
+// within yields the statement's text, split into several statements if it is longer than most bytes.
+// It never splits a row. It removes the rows from the statement, so that their memory can be freed
 // while the last text is in use.
 func (s *statement) within(most int) iter.Seq[string] {
 	return func(yield func(string) bool) {

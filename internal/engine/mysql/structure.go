@@ -18,7 +18,7 @@ type structure struct {
 	Triggers  []definition `json:"triggers,omitempty"`
 	Views     []definition `json:"views,omitempty"`
 	Events    []definition `json:"events,omitempty"`
-	// of the journal: columns that take their default from a sequence
+	// in a journal: columns that take their default from a sequence
 	Defaults []definition `json:"defaults,omitempty"`
 }
 
@@ -36,7 +36,7 @@ type definition struct {
 	Next      string `json:"next,omitempty"`  // a sequence's next value
 	Round     string `json:"round,omitempty"` // how often a sequence restarted
 
-	// of a table with its history in the dump: the last two columns of its rows
+	// of a table whose history is in the dump: the last two columns of its rows
 	Period []string `json:"period,omitempty"`
 }
 
@@ -165,7 +165,7 @@ func isASCII(text string) bool {
 
 func literal(text string) string { return strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(text) }
 
-// collations are the collations that a structure names.
+// collations returns the collations that a structure names.
 func (s structure) collations() map[string]bool {
 	all := map[string]bool{}
 	for _, t := range s.Tables {
@@ -176,7 +176,7 @@ func (s structure) collations() map[string]bool {
 	return all
 }
 
-// charsets are the character sets that a structure names, but for the straight.
+// charsets returns the character sets that a structure names, except those that are [straight].
 func (s structure) charsets() map[string]bool {
 	all := map[string]bool{}
 	for _, t := range s.Tables {
@@ -194,14 +194,14 @@ var encoded = regexp.MustCompile(`\b(?:CHARSET=|CHARACTER SET )(\w+)`)
 var collated = regexp.MustCompile(`\bCOLLATE[= ](\w+)`)
 
 // later splits the secondary indexes and foreign keys from a table's definition, so that they are
-// created after the rows are inserted: building an index at once is faster than row by row. It
+// created after the rows are inserted. Building an index in one go is faster than row by row. It
 // returns "" and the unchanged statement if the table needs its indexes or has none. The foreign keys
 // come after the indexes of all tables.
 func later(create string) (bare, keys, foreign string) {
 	lines := strings.Split(create, "\n")
 	last := len(lines) - 1
 	odd := func(line string) bool { return strings.Count(line, "`")%2 > 0 }
-	if slices.ContainsFunc(lines, odd) { // a name with a line's end in it, perhaps
+	if slices.ContainsFunc(lines, odd) { // perhaps a name that contains a line break
 		return create, "", ""
 	}
 	for last > 0 && !strings.HasPrefix(lines[last], ")") {
@@ -240,8 +240,9 @@ func later(create string) (bare, keys, foreign string) {
 	return strings.Join(append(kept, lines[last:]...), "\n"), strings.Join(added, ", "), strings.Join(references, ", ")
 }
 
-// sequenced returns the columns whose default is a sequence's: it is kept with
-// the name of the sequence's database, which the swap changes.
+// sequenced returns the columns whose default is the next value of a sequence. The
+// server stores such a default with the name of the sequence's database, which the
+// swap changes.
 func sequenced(tables []definition) []definition {
 	var all []definition
 	for _, t := range tables {

@@ -25,7 +25,7 @@ func choose(ctx context.Context, c *sql.Conn, database string, info *engine.Info
 	}
 	o.Begin("choose")
 	s := &chooser{c: c, dir: o.TempDir}
-	deepest := "SET SESSION cte_max_recursion_depth = 4294967295" // the default of 1000 ends deep trees
+	deepest := "SET SESSION cte_max_recursion_depth = 4294967295" // the default of 1000 is too low for deep trees
 	if strings.Contains(info.ServerVersion, "MariaDB") {
 		deepest = "SET SESSION max_recursive_iterations = 4294967295"
 	}
@@ -70,7 +70,7 @@ func tableBytes(database string) func(subset.Table) string {
 // chooser chooses rows on one connection.
 type chooser struct {
 	c   *sql.Conn
-	dir string // for keys on their way
+	dir string // for buffered keys
 }
 
 // Exec implements [subset.Server].
@@ -108,9 +108,9 @@ func (s *chooser) InsertWhere(ctx context.Context, table, query string) error {
 	return s.Insert(ctx, table, query)
 }
 
-// Insert implements [subset.Server]. The rows are fetched and sent back: INSERT with SELECT would
-// see rows newer than the dump and block writers. Because there may be many, they are buffered in a
-// file.
+// Insert implements [subset.Server]. The rows are fetched and sent back: INSERT ... SELECT would
+// see rows newer than the dump and would block writers. Because there may be many, they are
+// buffered in a file.
 func (s *chooser) Insert(ctx context.Context, table, query string) error {
 	file, err := os.CreateTemp(s.dir, "keys-*")
 	if err != nil {
@@ -138,7 +138,7 @@ func (s *chooser) Insert(ctx context.Context, table, query string) error {
 		for n := 1; n < 1000 && b.Len() < 1<<18; n++ {
 			more, err := in.ReadString('\n')
 			if err != nil {
-				break // the next round tells
+				break // the outer loop handles it
 			}
 			b.WriteString("," + strings.TrimSuffix(more, "\n"))
 		}
@@ -148,7 +148,7 @@ func (s *chooser) Insert(ctx context.Context, table, query string) error {
 	}
 }
 
-// read writes the rows of a query as literals, one a line.
+// read writes the rows of a query as literals, one row per line.
 func (s *chooser) read(ctx context.Context, query string, w io.Writer) error {
 	rows, err := s.c.QueryContext(ctx, query)
 	if err != nil {
@@ -234,15 +234,15 @@ func primaryKeys(ctx context.Context, c querier, database string) (columns, type
 			kind += " CHARACTER SET " + charset + " COLLATE " + collation
 		}
 		if part || strings.Contains(kind, "text") || strings.Contains(kind, "blob") || !straight(charset) {
-			kind = "" // cannot be the key of a table whole, or would be another one
+			kind = "" // cannot be a key in full length, or would become a different type
 		}
 		columns[table], types[table] = append(columns[table], column), append(types[table], kind)
 	}
 	return columns, types, rows.Err()
 }
 
-// tableOf describes a table. If the table has no primary key that a temporary table could have too, a
-// hash of all values identifies the rows, and equal rows are chosen together.
+// tableOf describes a table. If a temporary table cannot have the same primary key, a hash of all
+// values identifies the rows. Equal rows are then chosen together.
 func tableOf(t engine.Table, primary, types []string) subset.Table {
 	out := subset.Table{Name: t.Name, From: quote(t.Name)}
 	direct := len(primary) > 0
@@ -281,8 +281,8 @@ func tableOf(t engine.Table, primary, types []string) subset.Table {
 	return out
 }
 
-// foreignKeys reads the foreign keys inside a database. at is the tables by
-// their names in lower case: some servers write them so.
+// foreignKeys reads the foreign keys inside a database. at maps the tables' names
+// in lower case to their indexes, because some servers write names in lower case.
 func foreignKeys(ctx context.Context, c querier, database string, at map[string]int) ([]subset.ForeignKey, error) {
 	rows, err := c.QueryContext(ctx,
 		`SELECT constraint_name, table_name, referenced_table_name, column_name, referenced_column_name, ordinal_position
@@ -342,7 +342,7 @@ func orphansOf(ctx context.Context, c *sql.Conn, g subset.Graph, where map[strin
 	return fmt.Sprintf("%d rows of the source reference nothing", all), nil
 }
 
-// checkOrphans checks the foreign keys of a subset that was restored.
+// checkOrphans checks the foreign keys of a restored subset.
 func checkOrphans(ctx context.Context, c *sql.Conn, database string, tables []engine.Table, want string) error {
 	g, err := (&chooser{c: c}).graph(ctx, database, tables)
 	if err != nil {

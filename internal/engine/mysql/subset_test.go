@@ -44,8 +44,8 @@ func subsetOf(t *testing.T, url string, want engine.Subset) (engine.Dump, error)
 	return dumpOf(b.Bytes(), info), err
 }
 
-// TestSubsetOfADeepTree checks that a row brings all of its ancestors, however many. They are found
-// by one statement, so that the time grows with their number and not with its square.
+// TestSubsetOfADeepTree checks that a subset with a row has all of the row's ancestors, however
+// many there are. One statement finds them, so the time is proportional to their number.
 func TestSubsetOfADeepTree(t *testing.T) {
 	t.Parallel()
 	const levels = 15000
@@ -67,8 +67,8 @@ type drawn struct {
 	ask subsettest.Ask
 }
 
-// With any foreign keys, a loaded subset has exactly the rows that the rules
-// ask for, and every foreign key in it holds.
+// For any foreign keys, a loaded subset has exactly the rows that the rules ask
+// for, and all of its foreign keys hold.
 func TestSubsetHoldsTheRows(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
@@ -117,8 +117,8 @@ CREATE TABLE setting (name varchar(20)); INSERT INTO setting VALUES ('whole');
 CREATE VIEW seen AS SELECT id FROM orders;
 `
 
-// Odd names and keys, tables without keys, collations and rows that are equal
-// in everything come through.
+// Subsets support odd names and keys, tables without keys, collations and rows with
+// all values equal.
 func TestSubsetOfAnOddDatabase(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
@@ -146,7 +146,7 @@ func TestSubsetOfAnOddDatabase(t *testing.T) {
 	})
 }
 
-// A limit on the rows, or on the size, is kept.
+// A limit on the rows or on the size is respected.
 func TestSubsetWithinALimit(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
@@ -198,7 +198,7 @@ func TestSubsetConditionsThatAreWrong(t *testing.T) {
 	})
 }
 
-// A load finds that a row of a subset references nothing.
+// A load refuses a subset that has a row with a dangling reference.
 func TestSubsetWithABrokenForeignKeyIsRefused(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {

@@ -13,8 +13,8 @@ import (
 	"snap/internal/engine"
 )
 
-// Databases that a load makes next to the destination, by one id: the new
-// tables, the old ones after the swap, and the journal of the swap.
+// A load creates these databases next to the destination, all with the same id: for
+// the new tables, for the old ones after the swap, and for the journal of the swap.
 const (
 	scratchPrefix  = "snapcli_scratch_"
 	replacedPrefix = "snapcli_replaced_"
@@ -38,7 +38,7 @@ func (s *scratch) Swap(ctx context.Context, terminate bool) error {
 	}
 	err := s.place.failure(s.swap(ctx, terminate))
 	var e *snap.Error
-	if errors.As(err, &e) && e.Code == snap.CodeDatabase && number(err) == 0 { // the server is away
+	if errors.As(err, &e) && e.Code == snap.CodeDatabase && number(err) == 0 { // the server is unreachable
 		e.Hint = "load again when the server is running: that first finishes or undoes the exchange of the databases"
 	}
 	if err == nil {
@@ -50,7 +50,7 @@ func (s *scratch) Swap(ctx context.Context, terminate bool) error {
 func (s *scratch) swap(ctx context.Context, terminate bool) error {
 	there, err := names(ctx, s.lock, "SELECT schema_name FROM information_schema.schemata WHERE schema_name = ?",
 		s.place.name)
-	if err == nil && len(there) == 0 { // MySQL would wait for who reads in it
+	if err == nil && len(there) == 0 { // MySQL would wait for sessions that read from it
 		_, err = s.lock.ExecContext(ctx, "CREATE DATABASE IF NOT EXISTS "+quote(s.place.name)+s.charset())
 	}
 	if err != nil {
@@ -64,7 +64,6 @@ func (s *scratch) swap(ctx context.Context, terminate bool) error {
 	}
 	err = s.exchange(ctx)
 	// The new tables may be in place: an interruption must not leave the next steps half done.
-	// an interruption.
 	ctx = context.WithoutCancel(ctx)
 	if recovered := recoverSwap(ctx, s.server, s.place, s.id); recovered != nil {
 		return errors.Join(err, setAside(ctx, s.server, s.place, s.id, recovered))
@@ -98,7 +97,7 @@ func (s *scratch) exchange(ctx context.Context) error {
 	if _, err := c.ExecContext(ctx, "SELECT get_lock(?, 0)", exchanging(s.id)); err != nil {
 		return err
 	}
-	// A server that was restarted may have lost rows that it had taken.
+	// A restarted server may have lost rows that it had accepted.
 	if err := s.lock.PingContext(ctx); err != nil {
 		return err
 	}
@@ -110,7 +109,7 @@ func (s *scratch) exchange(ctx context.Context) error {
 	return s.rename(context.WithoutCancel(ctx), c)
 }
 
-// exchanging is the lock of an id's exchange.
+// exchanging returns the name of the lock of an id's exchange.
 func exchanging(id string) string { return id + "_exchange" }
 
 // exchanged waits until no statement of an id's exchange runs on the server.
@@ -126,7 +125,7 @@ func exchanged(ctx context.Context, server *sql.DB, id string) error {
 	return err
 }
 
-// begin writes the journal and drops the triggers, of the old tables and of the
+// begin writes the journal and drops the triggers of both the old tables and the
 // new ones.
 func (s *scratch) begin(ctx context.Context, c *sql.Conn) error {
 	old, err := structureOf(ctx, c, s.place.name)
@@ -191,14 +190,14 @@ func (s *scratch) clear(ctx context.Context, terminate bool) error {
 		return err
 	}
 	for _, id := range ids {
-		// One that has ended by itself is no error.
+		// A connection that has already ended is no error.
 		_, _ = s.server.ExecContext(ctx, "KILL "+id)
 	}
 	return nil
 }
 
-// rename moves the old tables away, the new ones in, and the journal to its
-// other side, in one statement.
+// rename moves the old tables out, the new ones in, and the journal to its other
+// side, in one statement.
 func (s *scratch) rename(ctx context.Context, c *sql.Conn) error {
 	moves := []string{fmt.Sprintf("%[1]s.`before` TO %[1]s.`after`", quote(journalPrefix+s.id))}
 	for _, move := range []struct{ from, to string }{{s.place.name, replacedPrefix + s.id},
@@ -227,7 +226,7 @@ func recoverSwap(ctx context.Context, server *sql.DB, place database, id string)
 	if err != nil {
 		return err
 	}
-	if len(whole) > 0 { // else nothing was touched yet
+	if len(whole) > 0 { // otherwise nothing has been changed yet
 		if err := finish(ctx, server, place, id); err != nil {
 			return err
 		}
@@ -266,8 +265,8 @@ func finish(ctx context.Context, server *sql.DB, place database, id string) erro
 	return nil
 }
 
-// replaceBy replaces the programs of a database by those of a journal. When they
-// belong to an account, it makes them.
+// replaceBy replaces the programs of a database with those of a journal. If they
+// belong to an account, that account creates them.
 func replaceBy(ctx context.Context, server *sql.DB, place database, c *sql.Conn, j journal) error {
 	m := maker{c: c}
 	if j.Account.exists() && (j.New.hasPrograms() || len(j.New.Defaults) > 0) {
@@ -294,14 +293,14 @@ func triggersOf(ctx context.Context, c querier, name string) (map[string]bool, e
 }
 
 // dropHalf removes the remains of a trigger that MariaDB leaves if it crashes while creating or
-// dropping it: a name that is listed nowhere but is taken, and that prevents the database from
-// being dropped. MySQL is not affected.
+// dropping it: a name that is listed nowhere but is taken, and that prevents the server from
+// dropping the database. MySQL is not affected.
 func dropHalf(ctx context.Context, c *sql.Conn, j journal, scratch string, have map[string]bool) error {
 	var mariadb bool
 	if err := c.QueryRowContext(ctx, "SELECT version() LIKE '%MariaDB%'").Scan(&mariadb); err != nil || !mariadb {
 		return err
 	}
-	listed := map[string]bool{} // whatever the server makes of upper case
+	listed := map[string]bool{} // in lower case, because servers treat case differently
 	for name := range have {
 		listed[strings.ToLower(name)] = true
 	}
@@ -334,7 +333,7 @@ func sweep(ctx context.Context, server *sql.DB, c *sql.Conn, place database, o e
 		}
 		seen[id] = true
 		patience := 0
-		if slices.Contains(left, journalPrefix+id) { // its load may have been killed a moment ago
+		if slices.Contains(left, journalPrefix+id) { // its load may only just have been killed
 			patience = 10
 		}
 		if err := sweepOne(ctx, server, c, place, id, patience); err != nil {
@@ -347,8 +346,8 @@ func sweep(ctx context.Context, server *sql.DB, c *sql.Conn, place database, o e
 	return sweepAccounts(ctx, server, c)
 }
 
-// sweepOne cleans up an id while holding its lock. If the lock stays taken for that many seconds,
-// it belongs to a running load or to another cleanup.
+// sweepOne cleans up an id while holding its lock. If the lock is still held after the given
+// number of seconds, a running load or another cleanup has it.
 func sweepOne(ctx context.Context, server *sql.DB, c *sql.Conn, place database, id string, patience int) error {
 	var free sql.NullInt64
 	if err := c.QueryRowContext(ctx, "SELECT get_lock(?, ?)", id, patience).Scan(&free); err != nil {

@@ -14,11 +14,11 @@ import (
 	"snap/internal/schema"
 )
 
-// trust is which parts of a dump are executed.
+// trust says which parts of a dump are executed.
 type trust int
 
 const (
-	complete trust = iota // everything unchanged
+	complete trust = iota // everything, unchanged
 	checked               // each statement after a check, as a user with access to the scratch database only
 	dataOnly              // nothing: statements are generated from its description
 )
@@ -35,8 +35,8 @@ func trustOf(dump engine.Dump) trust {
 
 func (s *scratch) mariadb() bool { return isMariaDB(s.version) }
 
-// read takes from a dump how everything is made, as far as the dump is trusted,
-// and returns its rows.
+// read reads the definitions of a dump, as far as the dump is trusted, and returns
+// the reader of its rows.
 func (s *scratch) read(dump engine.Dump, r io.Reader) (rows *bufio.Reader, err error) {
 	switch s.trust {
 	case complete:
@@ -55,7 +55,7 @@ func (s *scratch) read(dump engine.Dump, r io.Reader) (rows *bufio.Reader, err e
 	return pastHead(r)
 }
 
-// describeRows sets how rows must be by a description.
+// describeRows sets the required form of each table's rows from a description.
 func (s *scratch) describeRows(d *schema.Schema) {
 	s.forms, s.left = map[string]rowForm{}, map[string]bool{}
 	versioned := map[string]bool{}
@@ -79,7 +79,7 @@ func (s *scratch) describeRows(d *schema.Schema) {
 	}
 }
 
-// check takes only what passes the check of a structure that is not trusted.
+// check replaces an untrusted structure with the statements of it that pass the check.
 func (s *scratch) check(dump engine.Dump) error {
 	k := checker{mariadb: s.mariadb(), version: serverVersion(s.version), known: dump.Info.Schema}
 	if dump.Trust == engine.Foreign && k.known == nil {
@@ -136,7 +136,7 @@ func serverVersion(version string) int {
 	return n
 }
 
-// stayedInside is an error when something that was made from a checked dump
+// stayedInside returns an error if an object that was created from a checked dump
 // reaches another database.
 func (s *scratch) stayedInside(ctx context.Context) error {
 	if s.trust == complete {
@@ -159,7 +159,7 @@ func (s *scratch) stayedInside(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.account.exists() { // it shows the account the views that it may see anyway
+	if s.account.exists() { // the list has only views that the account may see
 		others = slices.DeleteFunc(others,
 			func(name string) bool { return strings.EqualFold(name, "information_schema") })
 	}
@@ -171,7 +171,7 @@ func (s *scratch) stayedInside(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, e := range s.structure.Events { // made after the exchange: they would run
+	for _, e := range s.structure.Events { // created only after the exchange, because they would run
 		if namesDatabase(e.SQL, modeOf(e.Mode), others) {
 			return reaches("event", e.Name)
 		}
@@ -199,7 +199,7 @@ func (s *scratch) checkTexts(ctx context.Context, kind, query string, others []s
 }
 
 // namesDatabase reports whether a text has the name of one of these databases
-// before a dot. A text that cannot be read counts as one that does.
+// before a dot. It also returns true for a text that cannot be parsed.
 func namesDatabase(text string, m lexMode, databases []string) bool {
 	tokens, err := lex(text, m)
 	if err != nil {

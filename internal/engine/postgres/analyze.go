@@ -24,7 +24,7 @@ type analysis struct {
 	ended  sync.WaitGroup
 }
 
-// newAnalysis returns an analysis of at most that many tables.
+// newAnalysis returns an analysis of at most the given number of tables.
 func newAnalysis(tables int) *analysis {
 	return &analysis{filled: make(chan string, tables), ending: make(chan struct{})}
 }

@@ -52,7 +52,7 @@ func TestComputedFrom(t *testing.T) {
 		"CREATE INDEX i ON public.customer USING btree (id, name);\n":                "",
 		"CREATE INDEX i ON public.customer USING btree (lower(email));\n":            "public.customer",
 		`CREATE UNIQUE INDEX i ON ONLY "a b"."T" USING gin (((data -> 'x'::text)));`: `"a b"."T"`,
-		// analyzed a second time without need
+		// needlessly analyzed a second time
 		"CREATE INDEX i ON public.customer USING btree (id) WHERE (name IS NOT NULL);": "public.customer",
 		"no index": "",
 	} {

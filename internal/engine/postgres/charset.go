@@ -12,8 +12,8 @@ import (
 )
 
 // A dump is in the database's own encoding, so that its bytes are those of the database: the
-// server's conversion to UTF-8 does not know every byte and is not always reversible. Code that
-// looks at texts converts them to UTF-8 here.
+// server cannot convert every byte to UTF-8, and its conversion is not always reversible. Code
+// that looks at texts converts them to UTF-8 here.
 
 // asciiOnly is the encoding SQL_ASCII: the database does not know how its strings are encoded.
 const asciiOnly = "SQL_ASCII"

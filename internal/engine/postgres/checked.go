@@ -223,7 +223,7 @@ func (r *review) checkClasses(e dumpEntry, s []token) error {
 }
 
 // contents checks the text after the name of an entry, for kinds whose statement could do more
-// than create the object. It returns why the entry is refused, or "".
+// than create the object. It returns the reason for refusing the entry, or "".
 func (r *review) contents(e dumpEntry, s []token) string {
 	has := func(i int, texts ...string) bool {
 		return i+1 < len(s) && s[i].kind == word && slices.Contains(texts, s[i].text)
@@ -328,7 +328,7 @@ func qualified(s []token) (namespace, last string, rest []token, ok bool) {
 	return "", "", nil, false
 }
 
-// named reports whether a name is the entry's.
+// named reports whether a name is that of the entry.
 func (r *review) named(e dumpEntry, namespace, last string) bool {
 	want := e.tag
 	if e.desc == "FUNCTION" || e.desc == "PROCEDURE" || e.desc == "AGGREGATE" {

@@ -10,7 +10,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// ours returns the dump as one from the user's own organization.
+// ours returns the dump marked as coming from the user's own organization.
 func ours(d engine.Dump) engine.Dump {
 	d.Trust = engine.Ours
 	return d
@@ -46,7 +46,7 @@ func TestOurSnapshotIsLoadedByARole(t *testing.T) {
 		return linesOf(t, to, "SELECT rolname::text FROM pg_roles WHERE rolname = '"+owners[0][:len(rolePrefix)+16]+"'")
 	}
 	for len(left()) > 0 { // another test's sweep may hold the role's lock
-		if err := load(t, to, foreign(again), true); err != nil { // it sweeps
+		if err := load(t, to, foreign(again), true); err != nil { // it cleans up
 			t.Fatal(err)
 		}
 	}
@@ -142,8 +142,8 @@ func TestReviewRefuses(t *testing.T) {
 	}
 }
 
-// A snapshot of one's own organization that needs more than the rights of its role is refused with
-// one sentence: masking rows that policies hide, and operator classes in use.
+// A snapshot of the user's own organization is refused with one sentence if it needs more rights
+// than its role has: to mask rows that policies hide, or for operator classes in use.
 func TestOurSnapshotThatNeedsMoreRights(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.Postgres(t), servertest.Postgres(t)
@@ -162,7 +162,7 @@ func TestOurSnapshotThatNeedsMoreRights(t *testing.T) {
 		!strings.Contains(err.Error(), "public.t has FORCE ROW LEVEL SECURITY") {
 		t.Errorf("forced row security: %v", err)
 	}
-	if err := mask(d); err != nil { // by a superuser
+	if err := mask(d); err != nil { // as a superuser
 		t.Errorf("forced row security of one's own: %v", err)
 	}
 	psql(t, from, script(t, "DROP TABLE t; CREATE TABLE t (a text); CREATE OPERATOR CLASS \"my ops\" FOR TYPE text "+

@@ -18,7 +18,7 @@ import (
 // no rights on them. Everything else that is left out, and everything that needs it according to
 // pg_depend, is removed from the dump's table of contents.
 
-// selection is the part of a database that a dump leaves out. A nil selection leaves out nothing.
+// selection is the part of a database that a dump omits. A nil selection omits nothing.
 type selection struct {
 	relations []relation // with their fates
 	fates     []engine.Fate
@@ -56,7 +56,7 @@ func choose(ctx context.Context, conn *pgx.Conn, c engine.Choice) (*selection, e
 // goneObjects are objects of the catalog.
 type goneObjects struct {
 	catalogs, oids []uint32
-	quiet          []bool // reported otherwise
+	quiet          []bool // reported in another way
 }
 
 func (o *goneObjects) add(catalog, oid uint32, quiet bool) {
@@ -107,8 +107,8 @@ func (s *selection) start(ctx context.Context, conn *pgx.Conn, c engine.Choice) 
 	return o, err
 }
 
-// report records the tables that are left out. Those of a schema that is left out as a whole are
-// reported with it.
+// report records the tables that are left out. If a whole schema is left out, its tables are
+// reported as part of it.
 func (s *selection) report(c engine.Choice) {
 	var tables, rows []string
 	for i, r := range s.relations {
@@ -310,8 +310,8 @@ func (s *selection) leaveSchemas(ctx context.Context, conn *pgx.Conn, c engine.C
 	return err
 }
 
-// needing selects the objects that cannot exist without others, including those: their catalog and
-// oid, whether they are quiet, their kind and identity, and the names that descriptions have. kept is
+// needing selects the given objects and all that cannot exist without them. It returns their catalog
+// and oid, whether they are quiet, their kind and identity, and their names in descriptions. kept is
 // the table that an object belongs to, unless it is left out too.
 const needing = `
 WITH RECURSIVE started AS (SELECT * FROM unnest($1::oid[], $2::oid[], $3::bool[]) s (classid, objid, quiet)),

@@ -168,7 +168,8 @@ func TestChoiceNeedsNoRights(t *testing.T) {
 	}
 }
 
-// TestOmitKinds leaves out event triggers, and the comments on extensions, which then keep their own.
+// TestOmitKinds leaves out event triggers and the comments on extensions. The extensions then have
+// their own comments.
 func TestOmitKinds(t *testing.T) {
 	t.Parallel()
 	const source = `CREATE EXTENSION citext; COMMENT ON EXTENSION citext IS 'changed'; CREATE TABLE t (a int);

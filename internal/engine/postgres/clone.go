@@ -91,9 +91,9 @@ func (e Engine) copying(ctx context.Context, raw string, f func(*copier) error) 
 	return d.failure(f(c))
 }
 
-// Seal implements [engine.Cloner]: nobody can connect to the database, not even a superuser. The
-// mark is the version of the database's row in the catalog, which changes when somebody allows
-// connections again.
+// Seal implements [engine.Cloner]. Afterwards nobody can connect to the database, not even a
+// superuser. The mark is the version of the database's row in the catalog, which changes when
+// somebody allows connections again.
 func (e Engine) Seal(ctx context.Context, raw string) (mark string, err error) {
 	err = e.copying(ctx, raw, func(c *copier) error {
 		_, err := c.Exec(ctx, "ALTER DATABASE "+c.quoted()+" ALLOW_CONNECTIONS false")
@@ -166,7 +166,7 @@ const largeDatabase = 32 << 20
 
 func (c *copier) createFrom(ctx context.Context, name string, size int64) error {
 	create := "CREATE DATABASE " + pgx.Identifier{name}.Sanitize() + " TEMPLATE " + c.quoted()
-	if c.server < 15 { // which always copy files
+	if c.server < 15 { // these versions always copy files
 		_, err := c.Exec(ctx, create)
 		return err
 	}
@@ -229,15 +229,15 @@ func (c *copier) terminate(ctx context.Context) error {
 	return err
 }
 
-// The databases that Reset creates next to a clone. Their names are derived from its name, so that
-// they are found after a kill.
+// The prefixes of the databases that Reset creates next to a clone. The rest of the name comes
+// from the clone's name, so that they can be found after a kill.
 const (
 	nextSuffix = "_next"
 	oldSuffix  = "_old"
 )
 
-// Reset implements [engine.Cloner]: the copy is created next to the clone, and two renames in one
-// transaction put it in place.
+// Reset implements [engine.Cloner]. It creates the copy next to the clone, and puts it in place
+// with two renames in one transaction.
 func (e Engine) Reset(ctx context.Context, from, to string, o engine.CopyOptions) error {
 	source, err := e.parse(from)
 	if err != nil {
@@ -258,8 +258,8 @@ func (e Engine) Reset(ctx context.Context, from, to string, o engine.CopyOptions
 		c.close(ctx)
 		return d.failure(err)
 	}
-	// The server drops the old database without being waited for. The session holds the lock on the
-	// clone's name until then.
+	// Reset does not wait until the server has dropped the old database. The session holds the lock
+	// on the clone's name until then.
 	go func() {
 		defer c.close(ctx)
 		_, _ = c.Exec(context.WithoutCancel(ctx), dropStatement(d.name()+oldSuffix))
@@ -319,7 +319,7 @@ func dropStatement(name string) string {
 	return "DROP DATABASE IF EXISTS " + pgx.Identifier{name}.Sanitize() + " WITH (FORCE)"
 }
 
-// requireClone returns an error for a database that is not a clone by its name.
+// requireClone returns an error for a database whose name is not that of a clone.
 func (d database) requireClone() error {
 	if !strings.HasPrefix(d.name(), engine.ClonePrefix) {
 		return fmt.Errorf("%q is not a clone", d.name())

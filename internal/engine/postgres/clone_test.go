@@ -19,7 +19,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// If databases cannot be created, one sentence gives the reason and the way out.
+// If databases cannot be created, the error gives the reason and the remedy.
 func TestCloneRefusals(t *testing.T) {
 	t.Parallel()
 	raw := servertest.Postgres(t)
@@ -102,7 +102,7 @@ func TestCloneNeedsOnlyCreateDB(t *testing.T) {
 	}
 }
 
-// Nothing but clones is ever dropped or replaced.
+// Only clones are ever dropped or replaced.
 func TestCloneDropsOnlyClones(t *testing.T) {
 	t.Parallel()
 	raw := servertest.Postgres(t)
@@ -193,8 +193,8 @@ func pool(client net.Conn, server string) {
 	}
 }
 
-// A large database is copied file by file: before PostgreSQL 15 without a strategy, and on 18 also
-// where the file system cannot share blocks.
+// A large database is copied file by file. Before PostgreSQL 15 no strategy is named. On 18 this
+// also works if the file system cannot share blocks.
 func TestLargeCopies(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)

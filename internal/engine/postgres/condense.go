@@ -75,10 +75,11 @@ func condense(r io.Reader, via *relay, left *selection, w io.Writer) (map[[2]str
 }
 
 // undate replaces the time in a dump's header, so that two dumps of the same data are equal. The
-// time is written as seconds, minutes, hours, day, month, years since 1900 and daylight saving.
+// fields of the time are seconds, minutes, hours, day, month, years since 1900 and daylight
+// saving.
 func undate(b []byte) {
 	for i, v := range [7]byte{0, 0, 0, 1, 0, 70, 0} {
-		copy(b[5*i:], []byte{0, v, 0, 0, 0}) // a sign and four bytes, the lowest first
+		copy(b[5*i:], []byte{0, v, 0, 0, 0}) // a sign and four bytes, lowest byte first
 	}
 }
 

@@ -75,7 +75,7 @@ func asSQL(t *testing.T, dump []byte) string {
 	}
 	var lines []string
 	for line := range strings.Lines(string(out)) {
-		if !strings.HasPrefix(line, `\restrict`) && !strings.HasPrefix(line, `\unrestrict`) { // with a random word
+		if !strings.HasPrefix(line, `\restrict`) && !strings.HasPrefix(line, `\unrestrict`) { // each has a random word
 			lines = append(lines, line)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 // client certificate, and the folder of the certificates.
 func secured(t *testing.T) (raw, certs string) {
 	t.Helper()
-	raw, restart := servertest.CrashingPostgres(t) // hba_file is read at the start
+	raw, restart := servertest.CrashingPostgres(t) // hba_file is only read at the start
 	certs = t.TempDir()
 	servertest.Certificates(t, certs)
 	files := map[string]string{"ca.pem": "", "server.pem": "", "server.key": ""}
@@ -43,7 +43,7 @@ func secured(t *testing.T) (raw, certs string) {
 		text += fmt.Sprintf("ALTER SYSTEM SET %s = '%s/snapcli_%s';\n", name, data, file)
 	}
 	text += "ALTER SYSTEM SET ssl = on"
-	for statement := range strings.SplitSeq(text, ";\n") { // ALTER SYSTEM stands alone
+	for statement := range strings.SplitSeq(text, ";\n") { // ALTER SYSTEM must be sent alone
 		execute(t, raw, statement)
 	}
 	restart()
@@ -83,7 +83,7 @@ func TestTLS(t *testing.T) {
 			t.Errorf("%s: %v (%v)", good, err, errors.Unwrap(err))
 		}
 	}
-	passwords := in("pgpass") // the programs read it too
+	passwords := in("pgpass") // PostgreSQL's programs read it too
 	if err := os.WriteFile(passwords, []byte("*:*:*:asked:secret\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -92,7 +92,7 @@ func (s *scratch) loadBlock(ctx context.Context, conn *pgx.Conn, b *block, rows 
 	pg := conn.PgConn()
 	if !b.fresh || b.shared || s.inTransaction() {
 		first := ""
-		if b.fresh && s.inTransaction() { // which created the table
+		if b.fresh && s.inTransaction() { // it also created the table
 			first = "FREEZE"
 		}
 		tag, err := pg.CopyFrom(ctx, rows, b.copy+b.options(first))

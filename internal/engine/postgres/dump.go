@@ -73,7 +73,7 @@ func (d database) dumpArguments(t tool, snapshot string) []string {
 		"--format=custom", "--compress=0", "--no-privileges", "--no-subscriptions", "--encoding=" +
 			d.encoding, "--snapshot=" + snapshot,
 	}
-	if major(t.version) >= 18 { // the planner's statistics hold values of rows
+	if major(t.version) >= 18 { // planner statistics contain values from rows
 		args = append(args, "--no-statistics")
 	}
 	return append(args, d.left.arguments()...)
@@ -196,7 +196,7 @@ func (d database) dumpBy(ctx context.Context, cmd *exec.Cmd, said *engine.Speech
 	}
 	counts, failed := condense(stream, via, d.left, out)
 	early := errors.Is(failed, io.EOF) || errors.Is(failed, io.ErrUnexpectedEOF)
-	if early { // it is about to say why
+	if early { // pg_dump is about to print the reason
 		_, _ = io.Copy(io.Discard, stream)
 	} else if failed != nil {
 		_ = cmd.Process.Kill()

@@ -131,9 +131,8 @@ func another(t testing.TB, server, suffix, encoding string) string {
 	return u.String()
 }
 
-// A database in any encoding is loaded exactly as built, byte for byte, in its
-// own encoding, over a database in another one; rules change only masked
-// values, also in a subset.
+// A database in any encoding is loaded byte for byte in its own encoding, over a
+// database in another one. Rules change only masked values, also in a subset.
 func TestEveryEncoding(t *testing.T) {
 	t.Parallel()
 	server := servertest.Postgres(t)
@@ -262,8 +261,8 @@ func TestSnapshotThatWasConverted(t *testing.T) {
 	sameTexts(t, 0, w.texts(t, from, "kept"), want)
 }
 
-// Text converted here without a server equals the server's conversion, except
-// for characters that are written in two ways.
+// Converting text without a server gives the same result as the server's
+// conversion, except for characters with two encodings.
 func TestCharsetsAreTheServers(t *testing.T) {
 	t.Parallel()
 	server := servertest.Postgres(t)

@@ -14,11 +14,11 @@ import (
 	"snap/internal/engine/charset"
 )
 
-// A load into an existing database is one transaction on one connection. It gives the old schemas
-// other names, creates the new ones next to them, drops the old ones at the end, and commits. Other
-// sessions see the old content until then, and only the last step waits for their locks. A schema
-// that the user cannot rename, because somebody else owns it or extensions live in it, is emptied at
-// the start of the transaction instead, so that others wait until the load has ended.
+// A load into an existing database is one transaction on one connection. It renames the old schemas,
+// creates the new ones next to them, drops the old ones at the end, and commits. Other sessions see
+// the old content until then, and only the last step waits for their locks. The user cannot rename a
+// schema that belongs to somebody else or has extensions in it. Such a schema is emptied at the
+// start of the transaction instead, and other sessions that use it wait until the load has ended.
 
 // existing is the database whose content a load replaces.
 type existing struct {
@@ -217,7 +217,7 @@ func (x *existing) freeLocks(ctx context.Context, kick bool, cause error) error 
 		Table  string
 	}
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[holder])
-	if err != nil || len(all) == 0 { // they are gone: try again
+	if err != nil || len(all) == 0 { // the sessions have ended: try again
 		return err
 	}
 	if kick {
@@ -237,7 +237,7 @@ func (x *existing) freeLocks(ctx context.Context, kick bool, cause error) error 
 	}
 }
 
-// holders lists the sessions of others that hold locks on relations in schemas.
+// holders lists the other sessions that hold locks on relations in the schemas.
 const holders = `
 SELECT DISTINCT ON (l.pid) l.pid, coalesce(a.usename, 'unknown')
 	|| coalesce(' (' || nullif(a.application_name, '') || ')', ''),
@@ -307,7 +307,7 @@ func (x *existing) attempt(ctx context.Context, statement string) error {
 	return pgx.BeginFunc(ctx, x.tx, func(pgx.Tx) error { return x.exec(ctx, statement) })
 }
 
-// leave undoes the transaction, if it has not been committed, and disconnects.
+// leave rolls back the transaction, if it has not been committed, and disconnects.
 func (x *existing) leave(ctx context.Context) { _ = x.conn.Close(ctx) }
 
 // schemas returns the schemas that a load fills, or nil for a scratch database.

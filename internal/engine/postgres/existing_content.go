@@ -19,7 +19,7 @@ type content struct {
 	Schemas []namespace
 	Objects []string // statements that drop the objects outside of the renamed schemas
 	fresh   []string // schemas of the snapshot that the database does not have yet
-	kept    []string // schemas that the load leaves as they are
+	kept    []string // schemas that the load does not change
 	others  []string // extensions that do not belong to the user
 }
 
@@ -58,7 +58,7 @@ func (c content) oids() (all []uint32) {
 	return all
 }
 
-// Kept returns sentences about the schemas that a load leaves as they are.
+// Kept returns sentences about the schemas that a load does not change.
 func (c content) Kept() []string {
 	if len(c.kept) == 0 {
 		return nil
@@ -216,8 +216,8 @@ func (c content) drops(ctx context.Context, tx pgx.Tx, whole bool) ([]string, er
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// requireAlone returns a conflict if an object that is kept needs one that is replaced: dropping that
-// would drop both.
+// requireAlone returns a conflict if a kept object depends on a replaced one: dropping the replaced
+// one would drop both.
 func (c content) requireAlone(ctx context.Context, tx pgx.Tx) error {
 	var who, what string
 	err := tx.QueryRow(ctx, `
@@ -284,8 +284,8 @@ func requirePlaces(ctx context.Context, tx pgx.Tx, s *schema.Schema) error {
 	return nil
 }
 
-// skip removes entries from what pg_restore creates: schemas that are there already, and comments on
-// schemas and extensions of others.
+// skip removes entries that pg_restore must not create: schemas that already exist, and comments on
+// schemas and extensions of other users.
 func (x *existing) skip(l *layout) {
 	l.others = slices.DeleteFunc(l.others, func(id int) bool {
 		named, ok := l.outer[id]

@@ -35,8 +35,8 @@ func (x *existing) restore(ctx context.Context, run restoring, args ...string) e
 	return nil
 }
 
-// section runs the script of a section. That of the data has the large objects: it is run in parts,
-// because each of its statements ends at the end of a line.
+// section runs the script of a section. The data section has the large objects. Its script can be
+// run in parts, because each of its statements ends at the end of a line.
 func (x *existing) section(ctx context.Context, run restoring, args []string, parts bool) error {
 	args = append(args, "--file=-")
 	args = append(args, restoresNeither...)
@@ -160,7 +160,7 @@ func (x *existing) run(ctx context.Context, text string) error {
 	if err != nil {
 		return sqlFailed(err)
 	}
-	// Checks that wait for the end would keep the triggers of their tables from being enabled.
+	// Triggers cannot be enabled on tables that have pending deferred checks.
 	err = x.exec(ctx, "DROP TABLE pg_temp.snapcli_guard", "SET CONSTRAINTS ALL IMMEDIATE", builtInNames)
 	return x.failure(err)
 }

@@ -13,7 +13,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// ways are the ways to load into an existing database.
+// ways are the kinds of loads into an existing database.
 var ways = map[string]engine.Into{"existing": engine.Existing, "in place": engine.InPlace}
 
 // into loads into an existing database.
@@ -54,8 +54,8 @@ const old = `CREATE EXTENSION citext; CREATE SCHEMA gone; CREATE TABLE gone.t (a
 	CREATE TEXT SEARCH CONFIGURATION ts (COPY = simple);
 	SELECT lo_from_bytea(4711, 'old'), lo_from_bytea(99, 'old'); CREATE PUBLICATION pub FOR TABLE ident;`
 
-// A plain role that owns a database replaces its content completely, and nothing of the old one is
-// left, whichever way and whoever built the snapshot.
+// A plain role that owns a database can replace its content completely, in both ways and with
+// snapshots of any author. Nothing of the old content is left.
 func TestLoadIntoExisting(t *testing.T) {
 	t.Parallel()
 	versions := []int{servertest.PostgresVersions[0], 15, slices.Max(servertest.PostgresVersions)}
@@ -148,7 +148,7 @@ func TestIntoExistingRefuses(t *testing.T) {
 					t.Errorf("%s changed", key)
 				}
 			}
-			if c.mend == "" { // the hint has the statement
+			if c.mend == "" { // the hint has the statement to run
 				_, c.mend, _ = strings.Cut(hintOf(err), "run: ")
 				c.mend, _, _ = strings.Cut(c.mend, "; nothing")
 			}
@@ -171,8 +171,8 @@ func hintOf(err error) string {
 	return ""
 }
 
-// TestPlainRole asks for a role without CREATEDB, and for a database that it may not drop. The errors
-// have the statement that helps.
+// TestPlainRole checks the errors for a role without CREATEDB, and for a database that the role may
+// not drop. They name the statement that helps.
 func TestPlainRole(t *testing.T) {
 	t.Parallel()
 	admin := servertest.Postgres(t)
@@ -197,8 +197,8 @@ func TestPlainRole(t *testing.T) {
 }
 
 // TestMissingRoles builds a database whose objects belong to a role and whose policy names one, and
-// loads it where neither role exists: owners are left to the destination, and the error about the
-// policy has the statement that helps.
+// loads it where neither role exists: the destination decides the owners, and the error about the
+// policy names the statement that helps.
 func TestMissingRoles(t *testing.T) {
 	t.Parallel()
 	from, admin := servertest.Postgres(t), servertest.Postgres(t)

@@ -105,8 +105,8 @@ func (s *scratch) extend(ctx context.Context, conn *pgx.Conn, x schema.Extension
 }
 
 // makeExtensions prepares the load of checked entries. It refuses them if they would run with more
-// rights than they need, and creates their extensions. The load's role creates extensions that are
-// not on the list of allowed ones.
+// rights than they need, and creates their extensions. Extensions that are not on the list of
+// allowed ones are created by the load's role.
 func (s *scratch) makeExtensions(ctx context.Context, u *unpacking) error {
 	if u.review == nil {
 		return nil

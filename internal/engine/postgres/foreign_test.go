@@ -16,13 +16,13 @@ import (
 	"snap/internal/subset/subsettest"
 )
 
-// foreign returns the dump as one from somebody else.
+// foreign returns the dump marked as coming from somebody else.
 func foreign(d engine.Dump) engine.Dump {
 	d.Trust = engine.Foreign
 	return d
 }
 
-// data is a database without programs, so that all of it is described.
+// data creates a database without programs, so that all of it is described.
 const data = `
 CREATE SCHEMA "Größe ""x"""; COMMENT ON SCHEMA "Größe ""x""" IS 'it''s \ "x"'; CREATE EXTENSION citext; CREATE EXTENSION hstore SCHEMA "Größe ""x"""; CREATE EXTENSION pg_trgm;
 CREATE TYPE mood AS ENUM ('sad', 'it''s', ''); CREATE DOMAIN positive AS int DEFAULT 3 NOT NULL CONSTRAINT pos CHECK (value > 0); CREATE DOMAIN more AS positive CHECK (value < 1000);
@@ -86,8 +86,8 @@ func linesOf(t testing.TB, url, query string) []string {
 	return all
 }
 
-// sameStored compares the rows of every table, by the columns that the loaded
-// one has.
+// sameStored compares the rows of every table, in the columns that the loaded table
+// has.
 func sameStored(t testing.TB, from, to string) {
 	t.Helper()
 	tables := func(url string) []engine.Table {

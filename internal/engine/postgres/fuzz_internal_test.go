@@ -7,8 +7,8 @@ import (
 	"snap"
 )
 
-// FuzzURL: a connection URL is accepted or refused, and its form for program
-// arguments, which every user of the machine can read, has no password.
+// FuzzURL checks that a connection URL is accepted or refused, and that its form
+// for program arguments, which every user of the machine can read, has no password.
 func FuzzURL(f *testing.F) {
 	for _, seed := range []string{"postgres://me@localhost/shop", "postgres://me:verysecret@h:5/d?sslmode=disable",
 		"host=h password=verysecret", "postgres://h/d?password=verysecret", "postgres:///d?host=/tmp",

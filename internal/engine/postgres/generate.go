@@ -130,7 +130,7 @@ func (g *generator) definitions() (all []string, err error) {
 
 func tableName(t schema.Table) schema.Name { return t.Name }
 
-// inOrder sorts objects so that each comes after those of them that it depends on.
+// inOrder sorts objects so that each one comes after the objects that it depends on.
 func inOrder[T any](all []T, name func(T) schema.Name, needs func(T) []schema.Name) (sorted []T, err error) {
 	at, state := map[schema.Name]int{}, make([]int, len(all))
 	for i, x := range all {

@@ -55,7 +55,7 @@ var types = map[string][]string{
 	"hstore":    {`'a=>1, "b c"=>NULL'`}, "citext": {"'CaSe'"}, "ltree": {"'a.b.c'"},
 }
 
-// preamble makes the objects that the generated tables use.
+// preamble creates the objects that the generated tables use.
 const preamble = `
 CREATE SCHEMA own; CREATE EXTENSION hstore; CREATE EXTENSION citext; CREATE EXTENSION ltree; CREATE EXTENSION btree_gist; CREATE EXTENSION postgres_fdw;
 CREATE TYPE own.mood AS ENUM ('sad', 'so so', 'it''s');
@@ -97,9 +97,9 @@ var features = []string{
 	`CREATE FUNCTION conv(int) RETURNS int LANGUAGE sql AS 'SELECT 1'; CREATE CONVERSION cv FOR 'UTF8' TO 'LATIN1' FROM utf8_to_iso8859_1; CREATE OPERATOR CLASS oc FOR TYPE int USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 btint4cmp(int, int)`,
 }
 
-// Generated databases are restored unchanged, according to every row and to the definition that
-// pg_dump writes: all built-in types and every kind of object, as far as the oldest, the usual and
-// the newest server support them.
+// Generated databases are restored unchanged: every row is equal, and so is the definition that
+// pg_dump writes. They have all built-in types and every kind of object that the oldest, the usual
+// and the newest server support.
 func TestGeneratedDatabasesRoundTrip(t *testing.T) {
 	t.Parallel()
 	oldest, newest := servertest.PostgresVersions[0], slices.Max(servertest.PostgresVersions)
@@ -245,7 +245,7 @@ func (v vocabulary) table(r *rapid.T, table int, columns []string) string {
 		name, strings.Join(definitions, ", "), name, strings.Join(values, ",\n "), count)
 }
 
-// plainPlan keeps everything.
+// plainPlan returns a plan that keeps everything.
 func plainPlan(d engine.Dump) engine.Plan {
 	p := engine.Plan{Tables: map[[2]string]engine.TablePlan{}, KeepLargeObjects: true}
 	for _, t := range d.Info.Tables {
@@ -258,7 +258,7 @@ func plainPlan(d engine.Dump) engine.Plan {
 	return p
 }
 
-// rowsOf returns a dump's data by table, in any division into chunks.
+// rowsOf returns a dump's data by table, regardless of how it is divided into chunks.
 func rowsOf(t testing.TB, dump engine.Dump) string {
 	t.Helper()
 	u, err := newUnpacking(t.TempDir())

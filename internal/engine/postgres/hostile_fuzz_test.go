@@ -14,7 +14,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// nasty are strings that a hostile description may have in any place.
+// nasty are strings that a hostile description may have anywhere.
 var nasty = []string{
 	"a", "b", "public",
 	`a"b`, `a"; DROP DATABASE prod; --`, "a'; DROP DATABASE prod; --", `\'; DROP ROLE x; --`, "a\x00b", strings.Repeat("x", 64), strings.Repeat("y", 600), "pg_catalog", "information_schema",
@@ -248,7 +248,7 @@ func TestHostileContents(t *testing.T) {
 func FuzzHostileContents(f *testing.F) { f.Fuzz(rapid.MakeFuzz(hostileContents)) }
 
 // asTheServerReads checks that an accepted entry with one statement is one statement for the server
-// too, which only parses it.
+// too. The server only parses it.
 func asTheServerReads(conn *pgconn.PgConn) func(*rapid.T) {
 	return func(r *rapid.T) {
 		e := hostileEntry(r)

@@ -143,7 +143,8 @@ func (s *siege) dump(t *testing.T, r *rapid.T) engine.Dump {
 	return dumpOf(raw, info)
 }
 
-// attack loads a dump, uses the loaded database as a superuser would, and compares the server.
+// attack loads a dump, uses the loaded database as a superuser would, and checks that the server's
+// state is unchanged.
 func (s *siege) attack(t *testing.T) func(*rapid.T) {
 	return func(r *rapid.T) {
 		d := s.dump(t, r)

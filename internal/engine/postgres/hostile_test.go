@@ -122,8 +122,8 @@ func without(text, other string) string {
 		func(line string) bool { return slices.Contains(has, line) }), "\n")
 }
 
-// Programs of every kind try to leave the database, each as it would in the
-// dump of a hostile database.
+// Programs of every kind try to reach beyond their database, each as it would in
+// the dump of a hostile database.
 func TestHostilePrograms(t *testing.T) {
 	t.Parallel()
 	v := newVictim(t)
@@ -195,7 +195,7 @@ func TestHostilePrograms(t *testing.T) {
 			real = dumpOf(changed, d.Info)
 		}
 	}
-	// Loaded as the user's own snapshot, the attack succeeds, so it is a real one.
+	// Loaded as the user's own snapshot, the attack succeeds. So the attack is real.
 	if err := load(t, v.url, real, true); len(linesOf(t, v.url,
 		"SELECT datname::text FROM pg_database WHERE datname = 'gone'")) == 0 {
 		t.Errorf("the attack does nothing to those who load it as their own: %v", err)
@@ -285,7 +285,7 @@ func describeAgain(t *testing.T, url string) *schema.Schema {
 	return s
 }
 
-// The texts of an entry in a dump's table of contents, by their order.
+// The positions of texts in an entry of a dump's table of contents.
 const definitionField = 4
 
 var textFields = []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 4}
@@ -388,8 +388,8 @@ func changeContents(t *testing.T, dump []byte, change func(i int, texts [][]byte
 	return out.Bytes()
 }
 
-// planted are functions, an operator and a cast that match calls of PostgreSQL's own functions
-// better than those do, if the search path includes the schema public.
+// planted creates functions, an operator and a cast. If the search path includes the schema
+// public, they match calls better than PostgreSQL's own functions do.
 const planted = `CREATE FUNCTION called() RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'a function of the database was called'; END $$;
 	CREATE TYPE mood AS ENUM ('happy', 'sad');
 	CREATE FUNCTION concat_ws(text, text) RETURNS text LANGUAGE sql AS $$ SELECT public.called() $$;

@@ -49,9 +49,9 @@ func (b *block) table() string {
 	return name
 }
 
-// share has several connections load a table that is much larger than its share of all rows. Such a
-// table cannot be filled with FREEZE, and would keep one connection busy after the others have
-// finished.
+// share makes several connections load a table that is much larger than one connection's share of
+// all rows. Such a table cannot be filled with FREEZE, and would keep one connection busy after the
+// others have finished.
 func (l *layout) share(tables []engine.Table, jobs int) {
 	rows, total := map[[2]string]int64{}, int64(0)
 	for _, t := range tables {
@@ -94,8 +94,8 @@ func layoutOf(entries []dumpEntry) *layout {
 			b := &block{
 				schema: e.namespace, name: e.tag,
 				copy: strings.TrimSuffix(strings.TrimSpace(e.copy), ";"),
-				// The rows of some partitions are loaded through the root, and an extension can add
-				// rows to its tables.
+				// The rows of some partitions are loaded through the root, and extensions can add
+				// rows to their tables.
 				fresh: unread == nil && made[key] && !strings.Contains(e.definition, "load via partition root"),
 			}
 			b.settled = b.fresh && !partition[key] && !computed[name] // a partition is analyzed with its root
@@ -148,10 +148,10 @@ type step struct {
 	jobs    int
 }
 
-// steps returns the steps after the rows have been loaded. An index is valid once all partitions have
-// been attached to it, and the server finds that out when it attaches the last one. Two connections that
-// attach indexes of two levels at once do not see each other's, so that the index at the top would stay
-// invalid, and foreign keys to it would fail.
+// steps returns the steps after the rows have been loaded. An index becomes valid when the server
+// attaches the index of the last partition to it. Two connections that attach indexes of two levels at
+// the same time do not see each other's changes. The top index would then stay invalid, and foreign keys
+// to it would fail.
 func (l *layout) steps(jobs int) []step {
 	if len(l.attached) == 0 || jobs == 1 {
 		return []step{{l.others, jobs}}

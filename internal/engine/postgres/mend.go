@@ -30,7 +30,7 @@ func (e Engine) Leftovers(ctx context.Context, raw string) ([]string, error) {
 	return left, d.failure(err)
 }
 
-// Mend implements engine.Mender: it drops what Leftovers names.
+// Mend implements engine.Mender. It drops the databases and roles that Leftovers lists.
 func (e Engine) Mend(ctx context.Context, raw string) (removed []string, err error) {
 	d, err := e.parse(raw)
 	if err != nil {

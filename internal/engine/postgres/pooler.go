@@ -9,8 +9,8 @@ import (
 	"snap"
 )
 
-// pooled reports whether a connection pooler is between this machine and the server. Poolers tell
-// their clients other process IDs than the server's.
+// pooled reports whether a connection pooler is between this machine and the server. Poolers
+// report process IDs that differ from the server's.
 func pooled(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	var pid uint32
 	err := conn.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid)

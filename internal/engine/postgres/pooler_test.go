@@ -10,7 +10,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// TestPooler builds through a pooler in session mode, and names the pooler where it does not work.
+// TestPooler builds through a pooler in session mode. Where a pooler does not work, the error names
+// it.
 func TestPooler(t *testing.T) {
 	t.Parallel()
 	direct, to := servertest.Postgres(t), servertest.Postgres(t)

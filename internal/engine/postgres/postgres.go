@@ -36,7 +36,7 @@ type Engine struct {
 	// replaces the content. 0 is half a minute.
 	LockPatience time.Duration
 
-	// Way is how the server is reached. Nil is directly.
+	// Way is the route to the server. Nil connects directly.
 	Way *reach.Way
 }
 
@@ -141,9 +141,9 @@ func (d database) environment() []string {
 	return env
 }
 
-// connect opens a session in which unqualified names are PostgreSQL's own. Otherwise anybody who
-// may create a function in the database could have it called in place of PostgreSQL's, with the
-// user's privileges.
+// connect opens a session in which unqualified names are PostgreSQL's own. Otherwise, anybody
+// who may create functions in the database could have their own called instead of PostgreSQL's,
+// with the user's privileges.
 func (d database) connect(ctx context.Context) (*pgx.Conn, error) {
 	config := d.config.Copy()
 	var err error
@@ -376,9 +376,9 @@ func properties(ctx context.Context, conn *pgx.Conn) (map[string]string, error) 
 	return all, nil
 }
 
-// listTables lists the tables that store rows: not partitioned tables, whose partitions do, and not
-// foreign tables. It does not count rows. Names are decoded from their stored bytes in the same way
-// as the names in a dump.
+// listTables lists the tables that store rows. It omits partitioned tables, whose rows are in their
+// partitions, and foreign tables. It does not count rows. Names are decoded from their stored bytes
+// in the same way as the names in a dump.
 func listTables(ctx context.Context, conn *pgx.Conn) ([]engine.Table, error) {
 	rows, err := conn.Query(ctx,
 		`SELECT convert_to(n.nspname::text, e), convert_to(c.relname::text, e), array_agg(convert_to(a.attname::text, e) ORDER BY a.attnum),
@@ -421,7 +421,7 @@ func connections(ctx context.Context, conn *pgx.Conn, name string) ([]string, er
 	return pgx.CollectRows(rows, sentence)
 }
 
-// sentence reads a row that is a sentence for people.
+// sentence reads a row that consists of a sentence for the user.
 func sentence(row pgx.CollectableRow) (said string, err error) {
 	err = row.Scan(&said)
 	return charset.Readable(said), err

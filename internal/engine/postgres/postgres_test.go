@@ -20,7 +20,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// psql runs a script as people run the samples' scripts.
+// psql runs a script the way people run the samples' scripts.
 func psql(t testing.TB, url string, files ...string) {
 	t.Helper()
 	args := []string{"-X", "-q", "-v", "ON_ERROR_STOP=1", "-o", os.DevNull, "-d", url}
@@ -143,8 +143,8 @@ func loadBy(t testing.TB, e Engine, url string, d engine.Dump, terminate bool) e
 	return s.Swap(t.Context(), terminate)
 }
 
-// leftovers returns the scratch databases on the server that are of the load
-// into url: the test's own, because others' have other owners of their locks.
+// leftovers returns the scratch databases of loads into url. It omits those of
+// other tests, whose locks have other owners.
 func leftovers(t testing.TB, url string) []string {
 	t.Helper()
 	conn := connectTo(t, url)
@@ -255,7 +255,7 @@ func TestOddSchema(t *testing.T) {
 	same(t, from, to)
 }
 
-// A load keeps the properties of the destination's database itself.
+// A load keeps the properties of the destination database itself.
 func TestSwapKeepsOwnerRightsAndSettings(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.Postgres(t), servertest.Postgres(t)
@@ -461,8 +461,8 @@ func TestPasswordIsNoArgument(t *testing.T) {
 	}
 }
 
-// Indexes of tables with partitions of partitions are valid after each load, whatever the connections
-// do at once.
+// Indexes of tables with partitions of partitions are valid after each load, whatever concurrent
+// connections do.
 func TestIndexesOfDeepPartitions(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.Postgres(t), servertest.Postgres(t)

@@ -14,7 +14,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// through returns a way through an SSH server of the test, with passwords that a command prints.
+// through returns a route through an SSH server of the test, with passwords that a command prints.
 func through(t *testing.T, s *servertest.SSH, command ...string) *reach.Way {
 	t.Helper()
 	tunnel, err := (&reach.Tunnels{Env: s.Env}).To(s.URL)
@@ -113,8 +113,8 @@ func TestSocketThroughSSH(t *testing.T) {
 	}
 }
 
-// TestPasswordCommandFails checks that a program's connection that fails is reported with its
-// reason, and that a canceled load ends on the server.
+// TestPasswordCommandFails checks that the reason for a program's failed connection is
+// reported, and that a canceled load ends on the server.
 func TestPasswordCommandFails(t *testing.T) {
 	t.Parallel()
 	raw := servertest.Postgres(t)
@@ -122,7 +122,7 @@ func TestPasswordCommandFails(t *testing.T) {
 	d := chosen(t, raw, engine.Options{})
 	count := filepath.Join(t.TempDir(), "count")
 	few := fmt.Sprintf("echo >>'%[1]s'; [ $(wc -l <'%[1]s') -le $0 ] && echo secret", count)
-	for n := range 20 { // the connection that fails is another one each time
+	for n := range 20 { // a different connection fails each time
 		if err := os.RemoveAll(count); err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func TestPasswordCommandFails(t *testing.T) {
 	t.Error("it needs too many connections")
 }
 
-// TestCanceledThroughGate checks that a program that is stopped leaves no session on the server.
+// TestCanceledThroughGate checks that a stopped program leaves no session on the server.
 func TestCanceledThroughGate(t *testing.T) {
 	t.Parallel()
 	raw := servertest.Postgres(t)

@@ -18,8 +18,8 @@ import (
 
 var _ engine.DumpReader = Engine{}
 
-// objects is the table as which large objects are read: one row for each, with the SHA-256 of its
-// content.
+// objects is the table that represents large objects in a reading: one row for each, with the
+// SHA-256 of its content.
 var objects = engine.Table{Schema: "pg_catalog", Name: "pg_largeobject",
 	Columns: []engine.Column{{Name: "loid", Type: "oid"}, {Name: "sha256", Type: "text"}}}
 

@@ -13,7 +13,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// TestSplitRow: the fields of a row are those that were joined, and only \N is NULL.
+// TestSplitRow checks that the fields of a row are those that were joined, and that only \N is
+// NULL.
 func TestSplitRow(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -38,8 +39,9 @@ func TestSplitRow(t *testing.T) {
 	})
 }
 
-// TestLongRowsOfOthers: a row that would need much memory is not read from a stranger's snapshot, which
-// can have a row of any length in a small file. Other snapshots have no such limit, nor have loads.
+// TestLongRowsOfOthers checks that a row that needs a lot of memory is not read from a stranger's
+// snapshot, where a small file can contain a row of any length. Other snapshots have no such limit, and
+// neither do loads.
 func TestLongRowsOfOthers(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.Postgres(t), servertest.Postgres(t)

@@ -17,7 +17,7 @@ import (
 var _ engine.Refiller = Engine{}
 
 // Refill implements [engine.Refiller]. Foreign keys are dropped and created again, because the server
-// checks them for each statement otherwise, and truncates no table that others reference.
+// would otherwise check them for each statement, and does not truncate a table that others reference.
 func (e Engine) Refill(ctx context.Context, raw string, dump engine.Dump, only []string, o engine.Options) (
 	[]engine.Table, error) {
 	d, err := e.parse(raw)
@@ -46,7 +46,7 @@ func (e Engine) Refill(ctx context.Context, raw string, dump engine.Dump, only [
 		return nil, d.failure(err)
 	}
 	for _, name := range r.names {
-		_, _ = conn.Exec(ctx, "ANALYZE "+name) // the server does so later otherwise
+		_, _ = conn.Exec(ctx, "ANALYZE "+name) // if this fails, the server does it later
 	}
 	return r.tables, nil
 }
@@ -141,10 +141,11 @@ func (r *refill) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// loadedPrograms counts the functions of snapshots from elsewhere that filling the tables $1 would
-// run: those in an index, a check or a computed column of any table, because a foreign key is checked
-// with the other table's indexes too, and those of types, casts and operators; and those in a default
-// of the tables. Functions that only views, policies, other functions and disabled triggers use do not run.
+// loadedPrograms counts the functions of snapshots from elsewhere that filling the tables $1 would run.
+// These are the functions in an index, a check or a computed column of any table (a foreign key is also
+// checked with the other table's indexes), those of types, casts and operators, and those in a default of
+// the tables. Functions that are only used by views, policies, other functions and disabled triggers do not
+// run.
 const loadedPrograms = `
 	SELECT count(DISTINCT p.oid) FROM pg_depend d JOIN pg_proc p ON p.oid = d.refobjid JOIN pg_roles o ON o.oid = p.proowner
 	WHERE d.refclassid = 'pg_proc'::regclass AND starts_with(o.rolname, $2)
@@ -154,8 +155,8 @@ const loadedPrograms = `
 			WHERE f.oid = d.objid AND (a.attgenerated <> '' OR f.adrelid = ANY ($1))))`
 
 // requireNoPrograms returns an error if the rows would run functions of a snapshot from elsewhere,
-// with the rights of the user who loads. Their own role cannot load the rows, because it can no
-// longer log in, and a function can reset SET ROLE.
+// with the rights of the user who loads. The functions' own role cannot load the rows: it can no
+// longer log in, and SET ROLE is no protection because a function can reset it.
 func (r *refill) requireNoPrograms(ctx context.Context) error {
 	var programs int
 	err := r.conn.QueryRow(ctx, loadedPrograms, r.oids, rolePrefix).Scan(&programs)

@@ -78,9 +78,9 @@ func TestRefillRefuses(t *testing.T) {
 	}
 }
 
-// TestRefillRunsNoPrograms loads a snapshot of the own organization whose programs would make roles,
-// and fills its tables again as a superuser. Filling must not run a program in any place where
-// PostgreSQL would.
+// TestRefillRunsNoPrograms loads a snapshot of the user's own organization whose programs would
+// create roles, and then fills its tables again as a superuser. Filling must not run a program in
+// any of the places where PostgreSQL would.
 func TestRefillRunsNoPrograms(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)

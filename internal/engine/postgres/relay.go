@@ -18,8 +18,8 @@ import (
 
 // relay is a proxy between pg_dump and the server that keeps the rows of tables. pg_dump requests
 // them in its one transaction like everything else, and the relay replies that they have been sent.
-// Forwarding them would take a third of the time that the server takes to send them, and reading
-// them from pg_dump as much again.
+// Forwarding the rows would take a third of the time that the server takes to send them. Reading
+// them from pg_dump would take another third.
 type relay struct {
 	listener net.Listener
 	dir      string // of the private socket

@@ -71,7 +71,7 @@ func TestRelayedDumpIsStopped(t *testing.T) {
 					d.name())
 				return err
 			},
-			func(err error) bool { // pg_dump's session or the one next to it, whichever notices first
+			func(err error) bool { // from pg_dump's session or the other one, whichever notices first
 				return snap.CodeOf(err) == snap.CodeDatabase && (strings.Contains(err.Error(), "pg_dump failed") ||
 					strings.Contains(err.Error(), "administrator command"))
 			},

@@ -225,7 +225,7 @@ func randomName(prefix string) string {
 
 // create creates the empty scratch database. Only its owner can connect to it.
 func (s *scratch) create(ctx context.Context, run restoring) error {
-	if s.place.requireClone() == nil { // whoever drops a killed clone waits until the server has created this
+	if s.place.requireClone() == nil { // dropping a killed clone waits until the server has created this database
 		if err := holdName(ctx, s.admin, s.place.name()); err != nil {
 			return err
 		}
@@ -315,7 +315,8 @@ func createLike(ctx context.Context, admin *pgx.Conn, name, tablespace string, p
 	return err
 }
 
-// restoresNeither are the arguments of pg_restore for all that a load leaves to the destination.
+// restoresNeither are the arguments of pg_restore for everything that the destination decides
+// itself.
 var restoresNeither = []string{"--no-owner", "--no-privileges", "--no-tablespaces", "--no-subscriptions"}
 
 // restoring describes a run of pg_restore.
@@ -427,8 +428,8 @@ func sqlFailed(err error) error {
 		Hint: "correct the SQL and try again; this run's changes were undone", Cause: err}
 }
 
-// checkRowSecurity returns an error if policies hide rows of a table from this session, so that SQL
-// would leave them as they are.
+// checkRowSecurity returns an error if policies hide rows of a table from this session, because SQL
+// would then not change those rows.
 func (s *scratch) checkRowSecurity(ctx context.Context, conn *pgx.Conn) error {
 	var table string
 	err := conn.QueryRow(ctx, `SELECT coalesce((SELECT format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c

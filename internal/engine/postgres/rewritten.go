@@ -17,8 +17,8 @@ var errRewritten = errors.New("a table was truncated or rewritten")
 // checkLocked waits until pg_dump has locked its tables, which is when it writes its first byte, and
 // returns errRewritten if one of them has been truncated or rewritten since the snapshot was taken.
 // TRUNCATE and the forms of ALTER TABLE that rewrite a table ignore older snapshots, in which the
-// table is empty from then on (PostgreSQL's documentation, "Caveats" of concurrency control). The
-// locks prevent it from now on.
+// table then appears empty (PostgreSQL's documentation, "Caveats" of concurrency control). From here
+// on, the locks prevent that.
 //
 // It opens a session, because an older one may have cached the files of the tables.
 func (d database) checkLocked(ctx context.Context, stream *bufio.Reader, snapshot string) error {
@@ -49,8 +49,9 @@ func (d database) checkLocked(ctx context.Context, stream *bufio.Reader, snapsho
 		Hint:   "build again", Cause: errRewritten}
 }
 
-// rewrittenTable selects a table whose file is another one now than in the transaction's snapshot.
-// The columns of pg_class are those of the snapshot, and pg_relation_filenode returns today's file.
+// rewrittenTable selects a table whose current file differs from the one in the transaction's
+// snapshot. The columns of pg_class show the snapshot, and pg_relation_filenode returns the current
+// file.
 const rewrittenTable = `
 	SELECT format('%I.%I', n.nspname, c.relname)
 	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace

@@ -11,9 +11,9 @@ import (
 	"snap/internal/servertest"
 )
 
-// TestRewrittenTable replaces a table's rows between the moment of the dump and the lock of pg_dump,
-// by the statements that ignore older snapshots. Every committed state of the table has its rows, so
-// the dump has them too.
+// TestRewrittenTable replaces a table's rows after the dump's snapshot was taken and before pg_dump
+// locks the table. It uses the statements that ignore older snapshots. Every committed state of the
+// table has the rows, so the dump must have them too.
 func TestRewrittenTable(t *testing.T) {
 	t.Parallel()
 	for name, rewrite := range map[string]string{

@@ -154,7 +154,7 @@ func (s *scratch) retire() []string {
 	}
 }
 
-// sweepRoles drops the roles of killed loads, and of loaded databases that were replaced since.
+// sweepRoles drops the roles of killed loads and of loaded databases that have since been replaced.
 func sweepRoles(ctx context.Context, admin *pgx.Conn) error {
 	names, err := collect(ctx, admin, leftRoles)
 	if err != nil {

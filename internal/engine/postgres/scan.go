@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// This scanner follows the rules of PostgreSQL's (the manual, "Lexical Structure"), with
-// standard_conforming_strings on and an encoding whose multi-byte characters contain no ASCII
-// bytes.
+// This scanner follows the rules of PostgreSQL's own scanner (the manual, "Lexical
+// Structure"), with standard_conforming_strings on and an encoding whose multi-byte
+// characters contain no ASCII bytes.
 
 type tokenKind int
 

@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// spool is a file of tables' rows. One goroutine writes it while others already read from it, each
-// the rows of one table.
+// spool is a file of tables' rows. One goroutine writes it while others already read from it. Each
+// reader reads the rows of one table.
 type spool struct {
 	file *os.File
 	buf  []byte // rows that are not written to the file yet

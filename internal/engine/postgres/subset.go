@@ -65,8 +65,8 @@ func (d database) dumpSubset(ctx context.Context, t tool, info engine.Info, w io
 
 // requireNoPrograms refuses a superuser's session in a database that has functions
 // of a snapshot from elsewhere. The planner computes constant expressions of a
-// table's indexes for whoever queries the table, so choosing rows would run them
-// with all rights.
+// table's indexes for whoever queries the table, so choosing rows would run these
+// functions with a superuser's rights.
 func requireNoPrograms(ctx context.Context, conn *pgx.Conn) error {
 	var programs int
 	err := conn.QueryRow(ctx, `

@@ -50,8 +50,8 @@ func subsetOf(t *testing.T, url string, want engine.Subset) (engine.Dump, error)
 	return dumpOf(b.Bytes(), info), err
 }
 
-// TestSubsetOfADeepTree checks that a row brings all of its ancestors, however many. They are found
-// by one statement, so that the time grows with their number and not with its square.
+// TestSubsetOfADeepTree checks that a subset with a row has all of the row's ancestors, however
+// many there are. One statement finds them, so the time is proportional to their number.
 func TestSubsetOfADeepTree(t *testing.T) {
 	t.Parallel()
 	const levels = 15000
@@ -168,8 +168,8 @@ func TestSubsetOfAnOddDatabase(t *testing.T) {
 	}
 }
 
-// A limit on the rows, or on the size, is kept: rows of partitions count, and the size is that of
-// the rows and not their number.
+// A limit on the rows or on the size is respected. Rows of partitions count, and the size is
+// measured in bytes.
 func TestSubsetWithinALimit(t *testing.T) {
 	t.Parallel()
 	from := servertest.Postgres(t)
@@ -180,7 +180,7 @@ func TestSubsetWithinALimit(t *testing.T) {
 		CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (501);
 		CREATE TABLE parts_2 PARTITION OF parts FOR VALUES FROM (501) TO (2000);
 		INSERT INTO parts SELECT generate_series(1, 1000)`)
-	for _, want := range []engine.Subset{{Rows: 200}, {Bytes: 430_000}} { // a tenth, more or less
+	for _, want := range []engine.Subset{{Rows: 200}, {Bytes: 430_000}} { // about a tenth
 		dump, err := subsetOf(t, from, want)
 		if err != nil {
 			t.Fatal(err)

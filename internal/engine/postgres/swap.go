@@ -16,7 +16,8 @@ import (
 const replacedMark = "snapcli: the database that a load replaced, being dropped"
 
 // Swap implements [engine.Scratch]. One transaction does both renames and copies the old database's
-// own properties, so that one whole database has the name whenever the process is killed.
+// own properties, so that a complete database has the name at every moment, even if the process is
+// killed.
 func (s *scratch) Swap(ctx context.Context, terminate bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -61,8 +62,8 @@ func (s *scratch) Swap(ctx context.Context, terminate bool) error {
 }
 
 // leave starts dropping the old database without waiting for it, because the server first makes a
-// checkpoint of all databases. The lock on the name is held until the old database is dropped. The
-// next load sweeps up what could not be dropped.
+// checkpoint of all databases. The lock on the name is held until the old database is dropped. If
+// it cannot be dropped, the next load removes it.
 func (s *scratch) leave(old string) {
 	server := s.admin.PgConn().Frontend()
 	server.SendQuery(&pgproto3.Query{String: "DROP DATABASE IF EXISTS " + pgx.Identifier{old}.Sanitize() +

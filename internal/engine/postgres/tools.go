@@ -164,8 +164,8 @@ func (d database) toolFailure(ctx context.Context, name string, said *engine.Spe
 	return e
 }
 
-// advise sets the hint, and the code where there is a better one, of an error of the server while it
-// created an object.
+// advise completes an error that the server returned while it created an object. It sets the hint
+// and, if there is a better one, the code.
 func (d database) advise(e *snap.Error, what string) {
 	switch {
 	case strings.Contains(what, "No space left on device"):

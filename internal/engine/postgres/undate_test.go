@@ -8,8 +8,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// TestUnchangedDatabasesHaveEqualDumps: nothing in a dump says when it was made, and pg_restore
-// reads it.
+// TestUnchangedDatabasesHaveEqualDumps checks that a dump does not contain the time of the
+// build, and that pg_restore can still read it.
 func TestUnchangedDatabasesHaveEqualDumps(t *testing.T) {
 	t.Parallel()
 	url := servertest.Postgres(t)

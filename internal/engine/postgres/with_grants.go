@@ -16,8 +16,8 @@ import (
 	"snap/internal/schema"
 )
 
-// grantsOnObjects lists the rights of others on the database's objects. An object from which everybody's
-// usual rights were taken away has a row without rights, which comes first.
+// grantsOnObjects lists the rights of others on the database's objects. An object whose default public
+// rights were revoked has an additional row without rights, which comes first.
 const grantsOnObjects = `
 WITH objects AS (
 	SELECT CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind, relnamespace AS at, relname AS name,

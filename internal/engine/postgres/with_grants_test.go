@@ -78,9 +78,9 @@ func TestWithGrants(t *testing.T) {
 	}
 }
 
-// TestGrantsOfAlteredSnapshots loads snapshots of the own organization whose lists of grants name
-// objects that the load does not create. As a superuser's grants they would open the server's
-// passwords and files, and other content of an existing database.
+// TestGrantsOfAlteredSnapshots loads snapshots of the user's own organization whose lists of
+// grants name objects that the load does not create. As a superuser's grants they would open the
+// server's passwords and files, and other content of an existing database.
 func TestGrantsOfAlteredSnapshots(t *testing.T) {
 	t.Parallel()
 	from, to, admin := servertest.Postgres(t), servertest.Postgres(t), servertest.Postgres(t)

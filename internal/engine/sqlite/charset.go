@@ -10,7 +10,7 @@ import (
 	"snap/internal/engine/charset"
 )
 
-// SQLite allows any bytes in names. People and manifests see them as readable labels.
+// SQLite allows any bytes in names. Messages and manifests show such names as readable labels.
 
 // labelled returns the tables with readable labels as the names of tables and columns.
 func labelled(all []engine.Table) []engine.Table {

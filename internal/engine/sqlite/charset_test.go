@@ -10,7 +10,7 @@ import (
 )
 
 // An original value is found in a file of any encoding.
-func TestSamplesStandInTheFile(t *testing.T) {
+func TestSamplesAreFoundInTheFile(t *testing.T) {
 	t.Parallel()
 	for _, encoding := range []string{"UTF-8", "UTF-16le", "UTF-16be"} {
 		path := filepath.Join(t.TempDir(), "from.db")
@@ -33,7 +33,7 @@ func TestSamplesStandInTheFile(t *testing.T) {
 
 // A name that is not valid text is written in a form that manifests can hold,
 // and that rules and subsets understand too.
-func TestNamesThatAreNoText(t *testing.T) {
+func TestNamesThatAreNotUTF8(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "from.db"), filepath.Join(dir, "to.db")

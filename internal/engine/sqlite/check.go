@@ -16,8 +16,8 @@ import (
 const checkers = 4
 
 // checks returns the pragmas that check the whole file: integrity_check, or pragmas that together
-// are equivalent and can run concurrently. quick_check reads every page and checks all trees, the
-// free list, that each page is used once, and the constraints of the rows. It does not compare the
+// are equivalent and can run concurrently. quick_check reads every page. It checks all trees, the
+// free list, the constraints of the rows, and that each page is used once. It does not compare the
 // rows with the indexes; integrity_check of each table does. The largest tables come first.
 func (s *scratch) checks(ctx context.Context, q querier, want engine.Info) ([]string, error) {
 	if s.o.Jobs <= 1 {
@@ -57,7 +57,7 @@ func (s *scratch) check(ctx context.Context, checks []string) error {
 	return g.Wait()
 }
 
-// checker runs checks on a connection of its own until none are left.
+// checker runs checks on its own connection until none are left.
 func (s *scratch) checker(ctx context.Context, left <-chan string) error {
 	db, err := s.open(ctx, cmp.Or(s.mode, "rw"), fewPages)
 	if err != nil {

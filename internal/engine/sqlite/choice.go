@@ -111,7 +111,7 @@ func (l *leaver) choose(ctx context.Context, c engine.Choice) error {
 func (l *leaver) working(ctx context.Context) (all []string, err error) {
 	names, err := texts(ctx, l.tx, "SELECT name FROM sqlite_schema WHERE type = 'view' ORDER BY name")
 	for _, name := range names {
-		rows, err := l.tx.QueryContext(ctx, //nolint:rowserrcheck // it matters only whether it compiles
+		rows, err := l.tx.QueryContext(ctx, //nolint:rowserrcheck // only compiling it matters
 			"EXPLAIN SELECT * FROM "+quote(name))
 		if err == nil {
 			all, err = append(all, name), rows.Close()
@@ -142,8 +142,8 @@ func (l *leaver) triggers(ctx context.Context) (all []entry, err error) {
 	return all, err
 }
 
-// remake creates the triggers again, except those that name something that is left out: SQLite would
-// fail at every change of their tables.
+// remake creates the triggers again, except those that name an object that is left out. With such a
+// trigger, SQLite would fail at every change of the table.
 func (l *leaver) remake(ctx context.Context, triggers []entry) (broken []string, err error) {
 	for _, e := range triggers {
 		there, err := texts(ctx, l.tx, "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name = ? "+
@@ -239,7 +239,7 @@ func (l *leaver) define(ctx context.Context, changes map[string]string) error {
 			return err
 		}
 	}
-	_, err := l.tx.ExecContext(ctx, "PRAGMA writable_schema = RESET") // which also reads the definitions again
+	_, err := l.tx.ExecContext(ctx, "PRAGMA writable_schema = RESET") // SQLite then rereads the definitions
 	return err
 }
 
@@ -276,8 +276,8 @@ func withoutKeys(text string, gone func(table string) bool) (string, []string, e
 	return text, to, nil
 }
 
-// keyStart returns the first token of the foreign key whose word REFERENCES is at i: the comma before
-// it if it is a constraint of the table.
+// keyStart returns the first token of the foreign key whose word REFERENCES is at i. If the key is a
+// constraint of the table, that is the comma before it.
 func keyStart(list []token, i int) int {
 	start := i
 	if i > 0 && list[i-1].is(")") {

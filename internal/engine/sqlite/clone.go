@@ -16,7 +16,7 @@ import (
 
 var _ engine.Cloner = Engine{}
 
-// Named implements [engine.Cloner]: a file in the same folder.
+// Named implements [engine.Cloner]. The other database is a file in the same folder.
 func (Engine) Named(raw, name string) (string, error) {
 	path, err := Path(raw)
 	return URLOf(filepath.Join(filepath.Dir(path), name+".db")), err
@@ -31,7 +31,7 @@ func (Engine) CanClone(_ context.Context, raw string) error {
 	return failure(path, err)
 }
 
-// Seal implements [engine.Cloner]: the file becomes read-only. The mark changes with every write.
+// Seal implements [engine.Cloner]. It makes the file read-only. The mark changes with every write.
 func (Engine) Seal(_ context.Context, raw string) (string, error) {
 	path, err := Path(raw)
 	if err == nil {
@@ -113,7 +113,7 @@ func quiesce(ctx context.Context, path string) (release func(), err error) {
 		conn.Close()
 		db.Close()
 	}
-	const attempts = 20 // somebody may write between the two
+	const attempts = 20 // somebody may write between the two steps
 	for range attempts {
 		var busy, pages, moved int
 		err = conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &pages, &moved)
@@ -153,7 +153,7 @@ func requireRoom(path, dir string) error {
 // nextSuffix ends the name of the copy that Reset makes.
 const nextSuffix = "-next"
 
-// Reset implements [engine.Cloner]. SQLite cannot end connections of others.
+// Reset implements [engine.Cloner]. SQLite cannot end other processes' connections.
 func (Engine) Reset(ctx context.Context, from, to string, o engine.CopyOptions) error {
 	place, err := cloneFile(to)
 	if err != nil {

@@ -73,7 +73,7 @@ func TestForeignFiles(t *testing.T) {
 	kinds["rowids"] = `CREATE TABLE t (rowid, oid, v); INSERT INTO t (_rowid_, v) VALUES (5, 'a'), (-3, 'b'); CREATE TABLE u (rowid, oid, _rowid_); INSERT INTO u VALUES (1, 2, 3);`
 	for name, script := range kinds {
 		if name == "names" {
-			continue // which are not UTF-8: see TestForeignNames
+			continue // its names are not UTF-8: see TestForeignNames
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -112,7 +112,7 @@ func soundFile(t testing.TB, path string) {
 	}
 }
 
-// Names that are not UTF-8 come back in a form that people can read.
+// Names that are not UTF-8 are restored in a form that people can read.
 func TestForeignNames(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

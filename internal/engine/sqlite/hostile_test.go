@@ -51,7 +51,7 @@ func (m machine) state(t testing.TB) map[string]string {
 	return all
 }
 
-// attach is an attack that writes a file and copies another database's secrets into this one.
+// attach returns an attack that writes a file and copies another database's secrets into this one.
 func (m machine) attach() string {
 	return fmt.Sprintf("ATTACH '%[1]s/.profile' AS x; CREATE TABLE x.\"\nid > %[1]s/owned\n\" (a); ATTACH '%[2]s' AS "+
 		"y; UPDATE t SET a = (SELECT token FROM y.secret)", m.home, m.secrets)
@@ -129,7 +129,7 @@ func noSecret(t testing.TB, path string) {
 	}
 }
 
-// reversing masks every column that can be.
+// reversing returns a plan that masks every column that can be masked.
 func reversing(c engine.Contents) engine.Plan {
 	p := engine.Plan{Tables: map[[2]string]engine.TablePlan{}}
 	for _, table := range c.Tables {
@@ -233,8 +233,7 @@ func TestHostileSchemas(t *testing.T) {
 	}
 }
 
-// Rules and subsets never run an invalid statement from a file, even from a file that this user made
-// a snapshot of.
+// Rules and subsets never run an invalid statement from a file, even if this user made the snapshot.
 func TestHostileSchemasOfMine(t *testing.T) {
 	t.Parallel()
 	for name := range hostileSchemas(machine{}) {
@@ -262,7 +261,7 @@ func TestHostileSchemasOfMine(t *testing.T) {
 	}
 }
 
-// A false description of a valid file is refused, or loaded exactly as it is described.
+// If the description of a valid file is wrong, the file is refused or loaded exactly as described.
 func TestHostileDescriptions(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)

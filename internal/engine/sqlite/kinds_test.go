@@ -42,7 +42,7 @@ func TestEveryKindOfFile(t *testing.T) {
 	}
 }
 
-// keepAll is a plan that keeps every column.
+// keepAll returns a plan that keeps every column.
 func keepAll(t *testing.T, d engine.Dump) engine.Plan {
 	t.Helper()
 	c, err := Engine{}.Inspect(t.Context(), d, 1, engine.Options{Jobs: 1, TempDir: t.TempDir()})
@@ -60,7 +60,7 @@ func keepAll(t *testing.T, d engine.Dump) engine.Plan {
 	return p
 }
 
-// settings are the settings stored in the file itself.
+// settings returns the settings stored in the file itself.
 func settings(t *testing.T, path string) []string {
 	t.Helper()
 	db, err := open(path, "ro")

@@ -48,7 +48,7 @@ func (s *scratch) create() (*os.File, error) {
 	return file, nil
 }
 
-// release ends the lock.
+// release releases the lock.
 func (s *scratch) release() {
 	if s.lock != nil {
 		s.lock.Unlock()
@@ -96,8 +96,8 @@ func old(path string) bool {
 	return err == nil && time.Since(info.ModTime()) > 24*time.Hour
 }
 
-// sweepAll does the same as [sweep], and also removes locks that a process left which was killed
-// before it created its scratch file. The caller prevents new loads into the database.
+// sweepAll does the same as [sweep]. It also removes the locks of processes that were killed
+// before they created their scratch files. The caller must prevent new loads into the database.
 func sweepAll(place string) error {
 	_, err := sweep(place)
 	locks, _ := filepath.Glob(escape(filepath.Join(filepath.Dir(place), tempPrefix(place))) + "*" + tempSuffix +

@@ -9,7 +9,7 @@ import (
 	"snap/internal/engine"
 )
 
-// A scratch file that nobody has written for a day is named and removed.
+// A scratch file that was not written to for a day is listed and removed.
 func TestMendRemovesStaleScratchFiles(t *testing.T) {
 	t.Parallel()
 	place := filepath.Join(t.TempDir(), "shop.db")
@@ -39,7 +39,7 @@ func TestMendRemovesStaleScratchFiles(t *testing.T) {
 	}
 }
 
-// The remains of a killed load are found and removed; files that a running one
+// The remains of a killed load are found and removed. Files that a running load
 // uses are not.
 func TestLeftovers(t *testing.T) {
 	t.Parallel()

@@ -17,9 +17,9 @@ import (
 	"snap/internal/servertest"
 )
 
-// Generated databases are restored unchanged: any names, any kinds of tables and values, any page
-// size and journal mode, with deletions in between. Rules that keep everything change nothing, and
-// masking a column changes nothing else.
+// Generated databases are restored unchanged. They have any names, kinds of tables and values,
+// page sizes and journal modes, and rows are deleted in between. Rules that keep everything change
+// nothing, and masking a column changes nothing else.
 func TestGeneratedDatabasesRoundTrip(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -148,7 +148,7 @@ func value() *rapid.Generator[any] {
 	)
 }
 
-// everything returns the schema, and every row with the storage classes of its values, except for
+// everything returns the schema and every row with the storage classes of its values. It omits
 // one column.
 func everything(t *rapid.T, path, without string) []string {
 	db, err := open(path, "ro")

@@ -61,7 +61,7 @@ func (r *refill) run(ctx context.Context, path string, o engine.Options) error {
 	if err != nil {
 		return err
 	}
-	defer db.Close() // there is one connection, which keeps the following settings
+	defer db.Close() // there is only one connection, so the following settings last
 	if _, err := db.ExecContext(ctx, "PRAGMA foreign_keys = OFF"); err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (r *refill) copy(ctx context.Context, tx *sql.Tx, name string) error {
 	return err
 }
 
-// checkKeys checks the foreign keys of the tables and to them.
+// checkKeys checks the foreign keys from and to the tables.
 func (r *refill) checkKeys(ctx context.Context, tx *sql.Tx) error {
 	rows, err := tx.QueryContext(ctx, "PRAGMA main.foreign_key_check")
 	if err != nil {

@@ -42,7 +42,7 @@ type scratch struct {
 	o     engine.Options
 
 	passing bool   // it never replaces a database, so it need not survive a power failure
-	mode    string // in which checks open the file; "" is "rw"
+	mode    string // the mode in which checks open the file; "" is "rw"
 	trust   engine.Trust
 	lock    *flock.Flock // marks the file as in use
 }
@@ -173,7 +173,7 @@ func (s *scratch) verify(ctx context.Context, want engine.Info) error {
 	return engine.Compare(want.Tables, labelled(got))
 }
 
-// checkKeys checks the foreign keys of a subset that was restored.
+// checkKeys checks the foreign keys of a restored subset.
 func (s *scratch) checkKeys(ctx context.Context, want engine.Info) error {
 	keys, ok := want.Properties[engine.ForeignKeys]
 	if !ok {

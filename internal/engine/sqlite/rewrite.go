@@ -27,7 +27,7 @@ import (
 
 // A dump is masked in a scratch file with one UPDATE for each table, which calls the masks as SQL
 // functions. Then the file is rewritten so that no old value remains. The changes have no rollback
-// journal and are not synced, because the file is thrown away after a failure.
+// journal and are not synced, because the file is deleted after a failure.
 
 var _ engine.Rewriter = Engine{}
 
@@ -56,7 +56,8 @@ func unpack(ctx context.Context, d engine.Dump, o engine.Options) (*scratch, err
 	return s, nil
 }
 
-// leftOf returns the path at which Inspect leaves the unpacked database, or "" if it does not.
+// leftOf returns the path at which Inspect leaves the unpacked database, or "" if Inspect does not
+// keep it.
 func (s *scratch) leftOf(d engine.Dump) string {
 	if d.SHA256 == "" {
 		return ""
@@ -448,7 +449,7 @@ func (m masking) run(ctx context.Context, tx *sql.Tx) error {
 	return execute(ctx, tx, append(steps, indexes...))
 }
 
-// aside is the offset that is added to whole numbers between the two steps of permuting a column.
+// aside is the offset that is added to integers between the two steps of permuting a column.
 // SQLite checks unique constraints row by row, and the new value of a row can be the old value of
 // another.
 const aside = 1 << 62
@@ -593,7 +594,7 @@ func rebuildSearch(ctx context.Context, tx *sql.Tx) error {
 }
 
 // openMasking opens the file with the function snapcli_mask(number, value, ...), which applies the mask
-// of that number. More arguments are the values of the columns that a row mask needs.
+// with that number. Further arguments are the values of the columns that a row mask needs.
 func (s *scratch) openMasking(ctx context.Context, masks *[]columnMask) (*sql.DB, error) {
 	d := &sqlite3.Driver{}
 	err := d.RegisterScalarFunction("snapcli_mask", -1, func(_ *sqlite3.FunctionContext,

@@ -109,7 +109,7 @@ func rowsOf(t *testing.T, path string, table engine.Table) (all [][]any) {
 	return all
 }
 
-// maskable returns of each table with rows a column of text that is in no key.
+// maskable returns, for each table with rows, a text column that is not part of a key.
 func maskable(t *testing.T, path string) map[string]string {
 	t.Helper()
 	db, err := open(path, "ro")
@@ -146,7 +146,7 @@ func maskable(t *testing.T, path string) map[string]string {
 	return all
 }
 
-// samples returns every SQLite database of the samples.
+// samples returns every SQLite sample database.
 func samples(t *testing.T) map[string]string {
 	t.Helper()
 	dir := servertest.Samples(t)
@@ -225,7 +225,7 @@ func TestNothingSlipsPastTheMasks(t *testing.T) {
 	}
 }
 
-// unchecked is a dump of a database that may be damaged, which a build refuses.
+// unchecked returns a dump of a database that may be damaged. A build would refuse such a database.
 func unchecked(t *testing.T, path string) engine.Dump {
 	t.Helper()
 	var b bytes.Buffer

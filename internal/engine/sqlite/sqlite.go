@@ -1,7 +1,8 @@
 // Package sqlite dumps and restores SQLite databases, in pure Go.
 //
-// A dump is a database file: its pages, read in one read transaction, which in WAL mode blocks no
-// writers. Free pages are written as zeros, so that rows deleted long ago are not included.
+// A dump is a database file. Its pages are read in one read transaction, which in WAL mode does
+// not block writers. Free pages are written as zeros, so that rows deleted long ago are not
+// included.
 package sqlite
 
 import (
@@ -44,7 +45,7 @@ func Path(raw string) (string, error) {
 func URLOf(path string) string { return (&url.URL{Scheme: "sqlite", Path: path}).String() }
 
 // Pragmas for connections that read or write whole files. The page cache is 16 MiB because indexes
-// are read in any order. Files that are thrown away are not synced.
+// are read in any order. Temporary files are not synced.
 const (
 	manyPages = "cache_size(-16384)"
 	fewPages  = "cache_size(-512)"

@@ -17,7 +17,7 @@ import (
 	"snap/internal/engine"
 )
 
-// make creates a database at path by running SQL.
+// makeDB creates a database at path by running SQL.
 func makeDB(t testing.TB, path, text string) {
 	t.Helper()
 	db, err := open(path, "rwc")
@@ -168,7 +168,7 @@ func TestOddSchema(t *testing.T) {
 }
 
 // A dump shows one moment and does not block writers.
-func TestWritersGoOnDuringDump(t *testing.T) {
+func TestDumpDoesNotBlockWriters(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	from := filepath.Join(dir, "from.db")
@@ -290,8 +290,8 @@ func TestInUse(t *testing.T) {
 	}
 }
 
-// onlyFiles fails when anything but these files, empty logs and their indexes
-// (which a read-only connection leaves) is in dir.
+// onlyFiles fails the test if dir has other files than these. Empty logs and their
+// indexes, which a read-only connection leaves behind, are allowed.
 func onlyFiles(t testing.TB, dir string, names ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -308,7 +308,7 @@ func onlyFiles(t testing.TB, dir string, names ...string) {
 
 // The write-ahead log of a killed program belongs to the old database and must not be applied to the
 // new one.
-func TestOldLogIsNotPlayedIntoTheNewFile(t *testing.T) {
+func TestOldLogIsNotAppliedToTheNewFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	live, to, from := filepath.Join(dir, "live.db"), filepath.Join(dir, "to.db"), filepath.Join(dir, "from.db")
@@ -321,7 +321,7 @@ func TestOldLogIsNotPlayedIntoTheNewFile(t *testing.T) {
 		"t VALUES ('old')"); err != nil {
 		t.Fatal(err)
 	}
-	for _, side := range []string{"", "-wal"} { // the files at the time of the kill
+	for _, side := range []string{"", "-wal"} { // the files as they were at the time of the kill
 		b, err := os.ReadFile(live + side)
 		if err != nil || side == "-wal" && len(b) == 0 {
 			t.Fatalf("%d bytes, %v", len(b), err)
@@ -408,7 +408,7 @@ func TestPath(t *testing.T) {
 	}
 }
 
-// A damaged database is not built, because a load refuses its snapshot.
+// A build refuses a damaged database, because a load would refuse its snapshot.
 func TestDamagedSourceIsNotBuilt(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "source.db")

@@ -89,7 +89,7 @@ type cutter struct {
 	tx      *sql.Tx
 	start   []string
 	percent float64
-	of      map[string]int64 // numbers of rows before, by table
+	of      map[string]int64 // original numbers of rows, by table
 	keys    string           // result of checking the foreign keys
 }
 
@@ -271,7 +271,7 @@ func tableOf(ctx context.Context, q querier, name string, withoutRowid bool) (su
 			}
 		}
 	}
-	for _, key := range keys { // without the type, SQLite would not use the temporary table's index
+	for _, key := range keys { // without its type, SQLite would not use the temporary table's index
 		t.Key = append(t.Key, subset.Key{Type: types[key],
 			Expr: func(prefix string) string { return prefix + quote(key) }})
 	}
@@ -327,7 +327,7 @@ func references(ctx context.Context, q querier, g *subset.Graph, child int, name
 }
 
 // openChoosing opens the file with the function snapcli_share(key...), which
-// spreads keys evenly over 32 bits, the same way each time.
+// spreads keys evenly over 32 bits and always returns the same value for a key.
 func (s *scratch) openChoosing(ctx context.Context) (*sql.DB, error) {
 	d := &sqlite3.Driver{}
 	err := d.RegisterDeterministicScalarFunction("snapcli_share", -1, func(_ *sqlite3.FunctionContext,
@@ -364,7 +364,7 @@ func foreignKeys(ctx context.Context, q querier) (string, error) {
 	return "hold", nil
 }
 
-// checkForeignKeys checks the foreign keys of a subset that was restored.
+// checkForeignKeys checks the foreign keys of a restored subset.
 func checkForeignKeys(ctx context.Context, q querier, want string) error {
 	got, err := foreignKeys(ctx, q)
 	if err == nil && got != want {

@@ -11,9 +11,9 @@ import (
 	"snap/internal/subset/subsettest"
 )
 
-// A limit on the rows takes a subset that the limit allows and a percentage would make, or, where
-// foreign keys force more rows, the one with the smallest percentage that was tried. A limit that
-// is not below the number of rows takes every row.
+// With a limit on the rows, the subset is one that some percentage would choose and that is
+// within the limit. If foreign keys force more rows, it is the subset with the smallest
+// percentage that was tried. A limit that is not below the number of rows includes every row.
 func TestSubsetWithinALimitOfRows(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)

@@ -70,8 +70,8 @@ func subsetOf(t *testing.T, dir, source string, want engine.Subset) (string, eng
 	return s.(*scratch).path, info, nil
 }
 
-// TestSubsetOfADeepTree checks that a row brings all of its ancestors, however many. They are found
-// by one statement, so that the time grows with their number and not with its square.
+// TestSubsetOfADeepTree checks that a subset with a row has all of the row's ancestors, however
+// many there are. One statement finds them, so the time is proportional to their number.
 func TestSubsetOfADeepTree(t *testing.T) {
 	t.Parallel()
 	const levels = 15000

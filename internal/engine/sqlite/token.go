@@ -8,7 +8,7 @@ import (
 // This file splits SQL into tokens by SQLite's own rules (tokenize.c), so that statements in a file
 // are parsed exactly as SQLite would parse them.
 
-// tokenKind is the kind of a token.
+// tokenKind is a kind of token.
 type tokenKind int
 
 const (
@@ -202,8 +202,8 @@ func (t token) is(text string) bool {
 	return t.kind == symbolToken && t.text == text || t.kind == wordToken && strings.EqualFold(t.text, text)
 }
 
-// name returns the name that a token is, and whether it can be one. SQLite also
-// takes a text in ” for a name.
+// name returns the token as a name, and whether it can be one. SQLite also accepts
+// a text in ” for a name.
 func (t token) name() (string, bool) {
 	switch {
 	case t.kind == wordToken:

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Other processes that have a file open are named, also if the path has a link. The own process and
-// processes that have another file open are not.
+// Other processes that have a file open are listed, even if the path contains a symbolic link. This
+// process and processes that have other files open are not listed.
 func TestUsersOfAFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

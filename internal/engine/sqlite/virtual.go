@@ -27,8 +27,8 @@ func shadows(module string) []string {
 	return nil
 }
 
-// virtualDefinition parses a CREATE VIRTUAL TABLE statement. It also returns the module if the
-// table is a program.
+// virtualDefinition parses a CREATE VIRTUAL TABLE statement. If the table is a program, it
+// also returns the module.
 func virtualDefinition(text string) (t schema.Table, module string, err error) {
 	list, err := tokens(text)
 	if err != nil {

@@ -184,7 +184,7 @@ func TestHugeRow(t *testing.T) {
 	data := file(t, "PRAGMA page_size = 512; CREATE TABLE t (v); INSERT INTO t VALUES (zeroblob(2000000))")
 	leaf := data[512:1024]
 	cell := leaf[binary.BigEndian.Uint16(leaf[8:]):]
-	copy(cell, []byte{0x87, 0xff, 0xff, 0x7f}) // 16 MiB less one
+	copy(cell, []byte{0x87, 0xff, 0xff, 0x7f}) // 16 MiB minus 1
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	err := all(data, func(string, int64, []any) {})

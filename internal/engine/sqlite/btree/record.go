@@ -7,7 +7,8 @@ import (
 )
 
 // Values decodes the values of a row and appends them to some: nil, int64, float64, string or
-// []byte. Bytes are valid as long as the payload is. A row with more values than most is damaged.
+// []byte. Bytes are valid as long as the payload is. A row with more than most values is an
+// error.
 func (f *File) Values(to []any, payload []byte, most int) ([]any, error) {
 	size, n := uvarint(payload)
 	if n == 0 || size < uint64(n) || size > uint64(len(payload)) {
