@@ -141,7 +141,7 @@ func TestManyBlocksInOrder(t *testing.T) {
 	}
 }
 
-// Every byte is covered: whichever is changed, the file is refused.
+// If any byte is changed, the file is refused.
 func TestEveryChangedByteIsFound(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -186,7 +186,7 @@ func TestNewerFormatSaysUpdate(t *testing.T) {
 	}
 }
 
-// reseal returns the file with another manifest, checksums right.
+// reseal returns the file with a changed manifest and correct checksums.
 func reseal(t *testing.T, file []byte, change func(*Manifest)) []byte {
 	t.Helper()
 	r, err := NewReader(bytes.NewReader(file), int64(len(file)))

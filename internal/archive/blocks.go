@@ -102,8 +102,8 @@ func (w *blockWriter) Close() error {
 	return nil
 }
 
-// blockReader reads a sequence of blocks. It unpacks several at a time, in order, and reads ahead
-// no more blocks than it has unpackers.
+// blockReader reads a sequence of blocks. It unpacks several at a time and returns them in order.
+// It reads ahead at most as many blocks as it has unpackers.
 type blockReader struct {
 	zstd  *zstd.Decoder
 	free  chan *unpacker
@@ -179,7 +179,7 @@ func (r *blockReader) Close() error {
 	<-r.done
 	close(r.order)
 	for u := range r.order {
-		<-u.ready //nolint:errcheck // nobody reads it any more
+		<-u.ready //nolint:errcheck // the result is not used any more
 	}
 	r.zstd.Close()
 	return nil

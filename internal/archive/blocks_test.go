@@ -17,7 +17,7 @@ import (
 	"snap"
 )
 
-// packed returns the one block of a content.
+// packed returns content as a single block.
 func packed(t testing.TB, content []byte) []byte {
 	t.Helper()
 	e, err := newEncoders(1)
@@ -31,7 +31,7 @@ func packed(t testing.TB, content []byte) []byte {
 	return p.block
 }
 
-// unpacked reads blocks to their end.
+// unpacked reads all blocks.
 func unpacked(blocks []byte) ([]byte, error) {
 	r, err := newBlockReader(bytes.NewReader(blocks), 2)
 	if err != nil {
@@ -60,7 +60,7 @@ func tables(t *rapid.T) []byte {
 
 func TestColumnsJoinToWhatWasSplit(t *testing.T) {
 	t.Parallel()
-	var c columns // used again, as a packer does
+	var c columns // reused, as in a packer
 	rapid.Check(t, func(t *rapid.T) {
 		want := tables(t)
 		c.split(want)
@@ -95,7 +95,7 @@ func TestBlocksHoldWhatWasPacked(t *testing.T) {
 	})
 }
 
-// A line may have more fields than a block has columns, and a text no shape.
+// A line may have more fields than a block has columns, and a text may have no structure.
 func TestWhatIsNoTableIsKept(t *testing.T) {
 	t.Parallel()
 	uneven := make([]byte, 300_000)
@@ -145,7 +145,7 @@ func TestEveryColumnIsStoredItsOwnWay(t *testing.T) {
 	}
 }
 
-// block returns a block of a body, with the head it would need.
+// block returns a block with the given body and the head that fits it.
 func block(size int, parts ...[]byte) []byte {
 	body := bytes.Join(parts, nil)
 	b := binary.BigEndian.AppendUint32(nil, uint32(size))
@@ -154,7 +154,7 @@ func block(size int, parts ...[]byte) []byte {
 	return append(b, body...)
 }
 
-// numbers are as a body has them.
+// numbers returns numbers as encoded in a body.
 func numbers(all ...uint64) (b []byte) {
 	for _, n := range all {
 		b = binary.AppendUvarint(b, n)
@@ -204,7 +204,7 @@ func TestHostileBlocks(t *testing.T) {
 	}
 }
 
-// Files that were written before there were blocks are read forever.
+// Files from before the introduction of blocks can always be read.
 func TestFramesAreRead(t *testing.T) {
 	t.Parallel()
 	file, err := os.ReadFile("testdata/format1.snap")
@@ -252,7 +252,7 @@ func TestSectionIsClosedEarly(t *testing.T) {
 	}
 }
 
-// A failing disk is not a damaged snapshot.
+// An error of the disk is not reported as a damaged snapshot.
 func TestFailingDiskWhileReadingBlocks(t *testing.T) {
 	t.Parallel()
 	file, _ := pack(t, map[string][]byte{"dump": noise(3*blockSize, 2)})

@@ -40,7 +40,7 @@ func (b bounds) names(tables []Table) bool {
 	})
 }
 
-// maxDescription is the part of foreignBounds that a description may take, which leaves room for
+// maxDescription is the part of foreignBounds that a description may use. It leaves space for
 // the rest of the manifest.
 const maxDescription = 20 << 20
 
@@ -257,8 +257,8 @@ func weight(v reflect.Value) (n int64) {
 	return n
 }
 
-// ration limits how much text one element may consume. It reads ahead very little, so that the
-// limit applies to that element alone.
+// ration limits the amount of text that one element may consume. It reads ahead very little,
+// so that the limit applies to that element alone.
 type ration struct {
 	r           io.Reader
 	text, marks int64

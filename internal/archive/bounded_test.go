@@ -66,8 +66,8 @@ func TestManifestIsDecodedWhole(t *testing.T) {
 	}
 }
 
-// A manifest that is too large is refused in a file from elsewhere, and read in
-// one's own.
+// A manifest that is too large is refused in a file from elsewhere, and accepted in
+// the user's own file.
 func TestOwnManifestsHaveRoom(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -95,7 +95,7 @@ func TestOwnManifestsHaveRoom(t *testing.T) {
 	}
 }
 
-// A description that fits is one that a reader of somebody else's takes.
+// A description for which Fits returns true is accepted when read from a foreign file.
 func TestFittingDescriptionsAreRead(t *testing.T) {
 	t.Parallel()
 	s := &schema.Schema{Tables: make([]schema.Table, 20_000)}

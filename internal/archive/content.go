@@ -35,7 +35,7 @@ func (o Outline) Size() int64 {
 	return n
 }
 
-// maxCached is how many bytes of decompressed blocks a [Content] keeps.
+// maxCached is the number of bytes of decompressed blocks that a [Content] keeps.
 const maxCached = 16 << 20
 
 // Content gives access to all content of a file in one address space, in the order of its
@@ -116,7 +116,7 @@ func (c *Content) index(ctx context.Context, s Section) error {
 // Blocks returns the number of blocks.
 func (c *Content) Blocks() int64 { return int64(len(c.blocks)) }
 
-// LimitLoads makes reading fail after this many blocks and pieces of the manifest were loaded.
+// LimitLoads makes reading fail after this many blocks and pieces of the manifest have been loaded.
 func (c *Content) LimitLoads(most int64) { c.most = most }
 
 // load counts a block or a piece of the manifest that is about to be loaded.
@@ -202,7 +202,7 @@ func (c *Content) block(i int) ([]byte, error) {
 	}
 	var content []byte
 	for len(c.cached) > 0 && c.kept+len(c.unpack.content) > maxCached {
-		content = c.cached[0].content // its memory is used again
+		content = c.cached[0].content // its memory is reused
 		c.kept -= len(content)
 		c.cached = slices.Delete(c.cached, 0, 1)
 	}
@@ -271,8 +271,9 @@ func (s *stream) Close() error {
 	return now.Close()
 }
 
-// Rebuild writes a file again from its content, byte for byte if [Encoder] wrote it: the caller
-// must compare the checksum. content yields the bytes of the outline and may end with an error.
+// Rebuild writes a file again from its content. The result is equal byte for byte if [Encoder]
+// wrote the original, so the caller must compare the checksum. content yields the bytes of the
+// outline and may end with an error.
 func Rebuild(dst io.Writer, o Outline, content io.Reader) (Summary, error) {
 	w, err := NewWriter(dst, 0)
 	if err != nil {
@@ -309,8 +310,8 @@ func (o Outline) Check() error {
 	return nil
 }
 
-// Block compresses texts of at most 1 MiB as a section's blocks are. It is not safe for concurrent
-// use.
+// Block compresses texts of at most 1 MiB in the same way as a section's blocks. It is not safe
+// for concurrent use.
 type Block struct {
 	packer   *packer
 	unpacker unpacker

@@ -12,7 +12,7 @@ import (
 	"snap"
 )
 
-// varied is content of every kind that the encoder treats differently.
+// varied returns content with every kind of data that the encoder treats differently.
 func varied() []byte {
 	b := bytes.Repeat([]byte{0}, 3<<20)
 	for i := range 60_000 {
@@ -21,8 +21,9 @@ func varied() []byte {
 	return append(append(b, noise(2<<20, 5)...), "the end"...)
 }
 
-// TestEncoderIsDeterministic: a delta is applied by encoding the content again. If this fails after
-// a change of the encoder or of its library, increase [Encoder] and replace the checksum.
+// TestEncoderIsDeterministic protects deltas, which are applied by encoding the content again. If
+// it fails after a change of the encoder or of its library, increase [Encoder] and replace the
+// checksum.
 func TestEncoderIsDeterministic(t *testing.T) {
 	t.Parallel()
 	const want = "05fdab68e11cc9d5eda33f0db8ca4b4b2c87ba019654e2ec6d9af12123ede93f"
@@ -89,7 +90,8 @@ func TestContent(t *testing.T) {
 	}
 }
 
-// TestContentOfDamagedFiles: blocks that do not match the manifest are refused when they are read.
+// TestContentOfDamagedFiles checks that blocks that do not match the manifest are refused when they
+// are read.
 func TestContentOfDamagedFiles(t *testing.T) {
 	t.Parallel()
 	const size = 1<<20 + 5000

@@ -13,8 +13,8 @@ import (
 	"snap"
 )
 
-// TestEncryptedFilesCanBeRebuilt: with its envelope and the content inside, an encrypted file is
-// written again byte for byte, whatever the sizes of its chunks and blocks.
+// TestEncryptedFilesCanBeRebuilt checks that an encrypted file can be written again byte for
+// byte from its envelope and the content inside, for all sizes of chunks and blocks.
 func TestEncryptedFilesCanBeRebuilt(t *testing.T) {
 	t.Parallel()
 	id := identity(t)
@@ -51,8 +51,8 @@ func TestEncryptedFilesCanBeRebuilt(t *testing.T) {
 	}
 }
 
-// TestSealed: a file that an envelope sealed is one of age's, and opens for the recipients of the
-// snapshot alone. Nothing that was changed is read.
+// TestSealed checks that a file sealed by an envelope is a valid age file that only the
+// recipients of the snapshot can open. Changed bytes are refused.
 func TestSealed(t *testing.T) {
 	t.Parallel()
 	id := identity(t)
@@ -121,7 +121,7 @@ func TestSealed(t *testing.T) {
 	}
 }
 
-// TestEnvelopesDiffer: two sealed files have no bytes in common after the header.
+// TestEnvelopesDiffer checks that two sealed files have no bytes in common after the header.
 func TestEnvelopesDiffer(t *testing.T) {
 	t.Parallel()
 	id := identity(t)

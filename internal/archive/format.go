@@ -39,7 +39,7 @@ const (
 	maxStructure = 1 << 50  // bytes a section may decompress to
 )
 
-// header returns the first 16 bytes: magic, format version, zeros.
+// header returns the first 16 bytes: the magic number, the format version and zeros.
 func header(format uint16) []byte {
 	b := append(make([]byte, 0, headerSize), headMagic...)
 	b = binary.BigEndian.AppendUint16(b, format)

@@ -80,7 +80,7 @@ func FuzzColumns(f *testing.F) {
 	})
 }
 
-// readWhole reads all that a file says it has, where it can be opened at all.
+// readWhole reads everything that a file claims to contain, if the file can be opened.
 func readWhole(t *testing.T, file []byte) {
 	t.Helper()
 	r, err := NewReader(bytes.NewReader(file), int64(len(file)))

@@ -15,8 +15,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// No manifest from elsewhere makes a reader take 100 MiB more than an ordinary
-// one. Each of these is under a right checksum.
+// No manifest from elsewhere makes a reader use 100 MiB more than an ordinary one.
+// Each of these manifests has a correct checksum.
 func TestHostileManifestsTakeLittleMemory(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -53,8 +53,8 @@ func TestHostileManifestsTakeLittleMemory(t *testing.T) {
 	}
 }
 
-// readElsewhere writes a file whose manifest repeats a piece up to 12 MiB, reads
-// it in a process of its own, and returns the MiB that took.
+// readElsewhere writes a file whose manifest repeats a piece up to 12 MiB, reads it
+// in a separate process, and returns the MiB that this used.
 func readElsewhere(t *testing.T, before, repeated, after string) (peak int, said string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "hostile.snap")

@@ -93,7 +93,7 @@ func (p *packer) pack() {
 	p.block = b
 }
 
-// part appends a part, stored in the way that is fast and small for its content.
+// part appends a part, stored in the way that is fastest and smallest for its content.
 func (p *packer) part(b, content []byte, enc *zstd.Encoder) []byte {
 	how := byte(asIs)
 	p.packed = p.packed[:0]
@@ -129,8 +129,8 @@ func (p *packer) compress(content []byte, enc *zstd.Encoder) (how byte) {
 	return asIs
 }
 
-// byFrequency stores the content in p.packed, coded by byte frequency in pieces. It returns false
-// if a piece cannot be coded.
+// byFrequency stores the content in p.packed, in pieces that are coded by byte frequency. It
+// returns false if a piece cannot be coded.
 func (p *packer) byFrequency(content []byte) bool {
 	p.packed = p.packed[:0]
 	for piece := range slices.Chunk(content, pieceSize) {

@@ -158,7 +158,7 @@ func (r *Reader) Has(name string) (size int64, ok bool) {
 }
 
 // Section returns a reader of a section's content. It yields exactly the number of bytes in the
-// manifest, or an error: never more, whatever the frames contain.
+// manifest, or an error. It never yields more, whatever the frames contain.
 func (r *Reader) Section(name string) (io.ReadCloser, error) {
 	if r.sealed != nil {
 		if r.sealed.inside == nil {
@@ -268,7 +268,7 @@ func (r *Reader) verify(ctx context.Context, sections []Section, p Progress) (Su
 				return err
 			}
 			var other sync.WaitGroup
-			other.Go(func() { also.Write(b) }) //nolint:errcheck // a hash, or nowhere
+			other.Go(func() { also.Write(b) }) //nolint:errcheck // a hash, or a writer that discards
 			whole.Write(b)
 			other.Wait()
 			at += int64(len(b))

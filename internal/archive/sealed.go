@@ -138,7 +138,7 @@ type sealed struct {
 	key        []byte  // the age file key; set when unlocked
 }
 
-// Sealed reports whether an encrypted file begins here, and reads nothing.
+// Sealed reports whether an encrypted file begins here, without consuming anything.
 func Sealed(r *bufio.Reader) bool {
 	head, err := r.Peek(headerSize)
 	return err == nil && bytes.Equal(head, header(FormatEncrypted))
@@ -240,8 +240,9 @@ func (r *Reader) Unlock(identities ...age.Identity) error {
 	return nil
 }
 
-// watched records the file key, or why an identity could not be used, such as a wrong passphrase,
-// which the identity returns as a [snap.Error]. Other errors mean that the file is damaged.
+// watched records the file key, or the reason that an identity could not be used, such as a wrong
+// passphrase. The identity returns such a reason as a [snap.Error]. Other errors mean that the
+// file is damaged.
 type watched struct {
 	age.Identity
 	refused *error

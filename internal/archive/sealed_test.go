@@ -93,7 +93,7 @@ func TestEncryptedRoundTrip(t *testing.T) {
 		"a wrong identity comes first": {[]age.Recipient{one.Recipient()}, []age.Identity{two, one}},
 		"a post-quantum recipient":     {[]age.Recipient{hybrid.Recipient()}, []age.Identity{hybrid}},
 	} {
-		want := noise(blockSize+70_000, 8) // two blocks, many chunks of age's
+		want := noise(blockSize+70_000, 8) // two blocks, and many of age's chunks
 		file, wrote := packFor(t, want, c.to...)
 		got, sum, err := unseal(file, c.ids...)
 		if err != nil || !bytes.Equal(got, want) || sum != wrote {
@@ -110,8 +110,8 @@ func TestEncryptedRoundTrip(t *testing.T) {
 	}
 }
 
-// Without a key, a reader learns the engine and the type and can verify the checksums, but learns no
-// name, no time, no table and no content.
+// Without a key, a reader can see the engine and the type and verify the checksums. It cannot see
+// names, times, tables or content.
 func TestLockedFileTellsLittle(t *testing.T) {
 	t.Parallel()
 	id := identity(t)
@@ -147,7 +147,7 @@ func TestLockedFileTellsLittle(t *testing.T) {
 	}
 }
 
-// Whichever byte is changed, the file is refused with the key and without.
+// If any byte is changed, the file is refused, with the key and without.
 func TestEveryChangedByteOfAnEncryptedFileIsFound(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -249,8 +249,8 @@ func TestHostileEncryptedFiles(t *testing.T) {
 	}
 }
 
-// An identity that fails, such as a key whose passphrase was wrong, is not
-// taken for a damaged file.
+// An identity that fails, such as a key with a wrong passphrase, is not mistaken
+// for a damaged file.
 func TestFailingIdentityIsToldApart(t *testing.T) {
 	t.Parallel()
 	file, _ := packFor(t, noise(10, 1), identity(t).Recipient())
@@ -306,7 +306,7 @@ func TestFullDiskWhileEncrypting(t *testing.T) {
 	}
 }
 
-// Sections of an encrypted file can be read at the same time from any place.
+// Sections of an encrypted file can be read concurrently from any position.
 func TestEncryptedSectionsAreReadInParallel(t *testing.T) {
 	t.Parallel()
 	id := identity(t)

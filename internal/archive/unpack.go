@@ -133,7 +133,7 @@ type cursor struct {
 	bad bool
 }
 
-// number reads a number of at most most.
+// number reads a number that is at most most.
 func (c *cursor) number(most int) int {
 	v, n := binary.Uvarint(c.b)
 	if c.bad || n <= 0 || v > uint64(most) {

@@ -3,8 +3,8 @@
 // service. Both hold immutable objects that are uploaded in parts over presigned URLs and become
 // visible only when they are complete. One conformance suite tests both.
 //
-// This package does not know who a caller is. Callers of [Store.SignPart] and [Store.Serve] must
-// have checked the right.
+// This package does not authorize anything. Callers of [Store.SignPart] and [Store.Serve] must
+// have checked access.
 package blob
 
 import (
@@ -28,20 +28,21 @@ type Store interface {
 	// SignPart returns a request that uploads one part, valid for life. It holds no secret and
 	// accepts only this part with this checksum.
 	SignPart(ctx context.Context, key, upload string, p Part, life time.Duration) (Signed, error)
-	// Parts lists the parts that have arrived with the announced bytes, by number. It answers
-	// within seconds. A part that could not be verified in that time is listed; Complete verifies
-	// it.
+	// Parts lists the parts that have arrived with the announced bytes, by number. It returns
+	// within seconds. It includes parts that could not be verified in that time; Complete
+	// verifies them.
 	Parts(ctx context.Context, key, upload string) ([]Part, error)
-	// Complete assembles the object from its parts. It fails with upload_incomplete when parts are
-	// missing, and with checksum_mismatch when the bytes differ from the announcement: a folder
-	// compares the SHA-256 of the whole, S3 the size and the checksum of each part. It is
-	// idempotent.
+	// Complete assembles the object from its parts. It fails with upload_incomplete if parts are
+	// missing, and with checksum_mismatch if the bytes differ from the announcement. A folder
+	// compares the SHA-256 of the whole object; S3 compares the size and the checksum of each
+	// part. It is idempotent.
 	Complete(ctx context.Context, key, upload string, size int64, sha256 string) error
 	// Abort drops an upload and its parts. It is idempotent.
 	Abort(ctx context.Context, key, upload string) error
-	// Serve answers a GET or HEAD with the object. A folder streams it, with ranges and If-Range by
-	// etag; S3 answers 307 to a URL that is valid for about a minute. When the request's context
-	// ends, a folder cuts off the answer, so that a caller can stop it when the right has ended.
+	// Serve answers a GET or HEAD with the object. A folder streams it and supports ranges and
+	// If-Range with etag. S3 redirects with status 307 to a URL that is valid for about a minute.
+	// When the request's context ends, a folder cuts off the response, so that a caller can stop it
+	// when access has ended.
 	Serve(w http.ResponseWriter, r *http.Request, key, etag string)
 	// Stat returns an object's size.
 	Stat(ctx context.Context, key string) (size int64, err error)
@@ -53,15 +54,15 @@ type Store interface {
 	Read(ctx context.Context, key string) ([]byte, error)
 	// Open returns the bytes of an object.
 	Open(ctx context.Context, key string) (io.ReadCloser, error)
-	// Put creates or replaces an object of size bytes, which pass through this program. It fails
-	// with checksum_mismatch, and creates nothing, when their SHA-256 is not sum. Calls with the
+	// Put creates or replaces an object of size bytes, which pass through this program. If their
+	// SHA-256 is not sum, it fails with checksum_mismatch and creates nothing. Calls with the
 	// same key must not be concurrent.
 	Put(ctx context.Context, key string, r io.Reader, size int64, sum string) error
 	// List returns the keys that begin with prefix, in order.
 	List(ctx context.Context, prefix string) ([]string, error)
 	// ListUploads lists uploads that were begun and neither completed nor aborted.
 	ListUploads(ctx context.Context) ([]Pending, error)
-	// Ping returns an error when the store cannot be used now.
+	// Ping returns an error if the store cannot be used at the moment.
 	Ping(ctx context.Context) error
 }
 
@@ -88,27 +89,27 @@ type Pending struct {
 	Created time.Time
 }
 
-// maxSmall is the most bytes that [Store.Read] returns.
+// maxSmall is the maximum number of bytes that [Store.Read] returns.
 const maxSmall = 1 << 20
 
 // errNotSmall is the error for an object that is too large to be read into memory.
 var errNotSmall = errors.New("the object has more than 1 MiB")
 
-// Limits of multipart uploads. S3 takes 10,000 parts of at least 5 MiB.
+// Limits of multipart uploads. S3 accepts 10,000 parts of at least 5 MiB.
 const (
 	minPartSize = 16 << 20
 	maxParts    = 9000
 )
 
 // PartSize returns the size of the parts in which an object of size bytes is uploaded: 16 MiB, or
-// larger in whole MiB when there would be more than 9,000 parts.
+// more whole MiB if there would otherwise be more than 9,000 parts.
 func PartSize(size int64) int64 {
 	const mib = 1 << 20
 	need := (size + maxParts - 1) / maxParts
 	return max(minPartSize, (need+mib-1)/mib*mib)
 }
 
-// requireComplete returns nil when the store has the complete object.
+// requireComplete returns an error unless the store has the complete object.
 func requireComplete(ctx context.Context, s Store, key string, size int64) error {
 	have, err := s.Stat(ctx, key)
 	if err == nil && have != size {

@@ -15,8 +15,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// A real S3 server refuses the requests of a service whose clock is an hour
-// away from its own, behind or ahead; the error names the clocks.
+// A real S3 server refuses the requests of a service whose clock is an hour behind
+// or ahead of its own. The error mentions the clocks.
 func TestClocksDiffer(t *testing.T) {
 	t.Parallel()
 	for _, off := range []time.Duration{-time.Hour, time.Hour} {
@@ -42,7 +42,7 @@ func TestClocksDiffer(t *testing.T) {
 	}
 }
 
-// signedAt signs requests again, by a clock that is off.
+// signedAt signs requests again with a wrong clock.
 type signedAt struct {
 	t    *testing.T
 	off  time.Duration
@@ -53,7 +53,7 @@ type signedAt struct {
 func (s signedAt) RoundTrip(r *http.Request) (*http.Response, error) {
 	secret, _ := s.key.Password()
 	then := time.Now().Add(s.off).Round(0)
-	synctest.Test(s.t, func(*testing.T) { // in a bubble time passes while everybody waits
+	synctest.Test(s.t, func(*testing.T) { // in a bubble, time passes while all goroutines wait
 		<-time.After(time.Until(then))
 		r = signer.SignV4(*r, s.key.Username(), secret, "", "us-east-1")
 	})

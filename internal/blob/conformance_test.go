@@ -24,7 +24,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// partSize is the least that S3 takes for a part that is not the last.
+// partSize is the minimum size that S3 accepts for a part other than the last.
 const partSize = 5 << 20
 
 // site is a store under test, with an address at which its objects are served.
@@ -67,7 +67,7 @@ func serve(mux *http.ServeMux, server *httptest.Server, s blob.Store) site {
 	return site{Store: s, get: server.URL + "/get/"}
 }
 
-// TestConformance holds both stores to the one contract.
+// TestConformance checks that both stores fulfil the same contract.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(*testing.T) site{"folder": newFolder, "s3": newS3} {
@@ -154,7 +154,7 @@ func checkResume(t *testing.T, s site) {
 	if err != nil || len(parts) != 1 || parts[0] != want {
 		t.Fatalf("Parts = %v, %v; want [%v]", parts, err, want)
 	}
-	s.put(t, "k", id, data, 2) // again, as after a lost answer
+	s.put(t, "k", id, data, 2) // again, as after a lost response
 	s.put(t, "k", id, data, 1)
 	s.put(t, "k", id, data, 3)
 	mustBe(t, s.Complete(t.Context(), "k", id, int64(len(data)), sum(data)), nil)
@@ -331,7 +331,7 @@ func checkSmallObjects(t *testing.T, s site) {
 }
 
 // An object that is copied from one store to another is read and written as a
-// stream, and is either complete and correct or absent.
+// stream. Afterwards it is either complete and correct, or absent.
 func checkCopies(t *testing.T, s site) {
 	ctx, data := t.Context(), random(3<<20+17)
 	put := func(content []byte, sha256 string) error {
@@ -359,7 +359,7 @@ func checkCopies(t *testing.T, s site) {
 
 func checkPing(t *testing.T, s site) { mustBe(t, s.Ping(t.Context()), nil) }
 
-// The parts of the tests' language.
+// Helpers with which the tests read like sentences.
 
 func begin(t *testing.T, s site, key string, data []byte) string {
 	t.Helper()
@@ -424,7 +424,7 @@ func sum(data []byte) string {
 	return hex.EncodeToString(s[:])
 }
 
-// random returns bytes that do not compress, the same at every run.
+// random returns incompressible bytes, the same in every run.
 func random(size int) []byte {
 	data := make([]byte, size)
 	source := rand.NewChaCha8([32]byte{byte(size)})

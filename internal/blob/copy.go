@@ -21,7 +21,7 @@ import (
 // This file copies objects from one store to another. They pass through the program once, as a
 // stream.
 
-// Verify reads an object and fails with code checksum_mismatch when its size or SHA-256 is not the
+// Verify reads an object and fails with code checksum_mismatch if its size or SHA-256 is not the
 // expected one.
 func Verify(ctx context.Context, s Store, key string, size int64, sum string) error {
 	r, err := s.Open(ctx, key)
@@ -38,7 +38,7 @@ func Verify(ctx context.Context, s Store, key string, size int64, sum string) er
 
 // verified hashes the bytes that are read through it. It stops when its context ends.
 type verified struct {
-	ctx   context.Context //nolint:containedctx // it lives as long as one reading
+	ctx   context.Context //nolint:containedctx // it exists only during one read of an object
 	r     io.Reader
 	sum   hash.Hash
 	size  int64
@@ -49,7 +49,7 @@ func newVerified(ctx context.Context, r io.Reader) *verified {
 	return &verified{ctx: ctx, r: r, sum: sha256.New()}
 }
 
-// Read reads, and hashes what it has read.
+// Read implements io.Reader and hashes the bytes.
 func (v *verified) Read(p []byte) (int, error) {
 	if err := v.ctx.Err(); err != nil {
 		return 0, err
@@ -61,7 +61,7 @@ func (v *verified) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// is compares the size and hash of the bytes that were read.
+// is returns an error unless the bytes that were read have this size and hash.
 func (v *verified) is(key string, size int64, sum string) error {
 	if got := hex.EncodeToString(v.sum.Sum(nil)); v.size != size || got != sum {
 		return &snap.Error{
@@ -96,13 +96,14 @@ func (f *Folder) Put(ctx context.Context, key string, r io.Reader, size int64, s
 	if err := makeDir(filepath.Dir(path)); err != nil {
 		return diskError("write the object", err)
 	}
-	// The name depends on the key, so that the next attempt replaces the file of a killed one.
+	// The name depends on the key, so that the next attempt replaces the file that a killed one
+	// left.
 	making, err := os.OpenFile(filepath.Join(f.begun(), ".put-"+url.PathEscape(key)), os.O_RDWR|os.O_CREATE|os.O_TRUNC,
 		0o600)
 	if err != nil {
 		return diskError("write the object", err)
 	}
-	defer os.Remove(making.Name()) // fails after it has become the object
+	defer os.Remove(making.Name()) // fails, without harm, once it has become the object
 	v := newVerified(ctx, r)
 	_, err = io.Copy(making, v)
 	if err = errors.Join(err, making.Sync(), making.Close()); err != nil {
@@ -129,7 +130,7 @@ func (s *S3) Open(ctx context.Context, key string) (io.ReadCloser, error) {
 	return object, nil
 }
 
-// Put implements [Store]. It removes the object again when its bytes are wrong.
+// Put implements [Store]. It removes the object again if its bytes are wrong.
 func (s *S3) Put(ctx context.Context, key string, r io.Reader, size int64, sum string) error {
 	if err := checkKey(key); err != nil {
 		return err

@@ -27,7 +27,7 @@ type digest struct {
 
 func (d *digest) rewind() { d.stale.Store(true) }
 
-// follow hashes in the background the parts that can be hashed now.
+// follow hashes, in the background, the parts that can already be hashed.
 func (u *upload) follow() {
 	if !u.digest.running.CompareAndSwap(false, true) {
 		return
@@ -38,7 +38,7 @@ func (u *upload) follow() {
 	}()
 }
 
-// sum returns the SHA-256 of the whole. All parts must have arrived.
+// sum returns the SHA-256 of the whole object. All parts must have arrived.
 func (u *upload) sum(ctx context.Context) (string, error) {
 	if err := u.advance(ctx); err != nil {
 		return "", err

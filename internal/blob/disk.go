@@ -11,8 +11,8 @@ import (
 	"snap/internal/disk"
 )
 
-// diskError wraps an error of the file system: as storage_full when the disk is full, and as
-// not_found when the file does not exist.
+// diskError wraps an error of the file system. The code is storage_full if the disk is full,
+// and not_found if the file does not exist.
 func diskError(what string, err error) error {
 	switch {
 	case err == nil:

@@ -2,8 +2,8 @@ package blob
 
 import "context"
 
-// HoldFolder keeps the parts of an upload from being hashed again until release is called. Listings
-// of its parts do not wait for that.
+// HoldFolder blocks the rehashing of an upload's parts until release is called. Listings of its
+// parts do not wait for that.
 func HoldFolder(s Store, upload string) (release func()) {
 	f, ok := s.(*Folder)
 	if !ok {

@@ -28,9 +28,9 @@ const PartsPath = "/blobs/parts/"
 //	uploads/<id>/data              the object to be, with holes where parts are missing
 //	uploads/<id>/journal           which parts landed, one a line
 //
-// A process that is killed loses nothing that it confirmed. A part that an
-// earlier process confirmed is hashed again before it counts, so a power cut
-// cannot smuggle in bytes that never reached the disk.
+// A killed process loses nothing that it has confirmed. A part that an earlier
+// process confirmed is hashed again before it counts, so that after a power cut no
+// bytes are accepted that never reached the disk.
 type Folder struct {
 	dir    string
 	public string
@@ -38,16 +38,16 @@ type Folder struct {
 	now    func() time.Time
 	// patience is how long a listing of parts waits while they are hashed again.
 	patience time.Duration
-	doubting Tasks        // hash again the parts that an earlier process confirmed
-	leave    int64        // bytes of the disk that uploads must leave free
+	doubting Tasks        // rehashing of the parts that an earlier process confirmed
+	leave    int64        // bytes that uploads must leave free on the disk
 	arriving atomic.Int64 // bytes of the parts that are being received and were not read yet
 
 	mu      sync.Mutex
 	uploads map[string]*upload
 }
 
-// OpenFolder opens the store in dir, and creates dir when it is missing. Part URLs are
-// {publicURL}/blobs/parts/<token>; secret signs the tokens.
+// OpenFolder opens the store in dir, and creates dir if it does not exist. Part URLs
+// are {publicURL}/blobs/parts/<token>; secret signs the tokens.
 func OpenFolder(dir, publicURL string, secret []byte, now func() time.Time) (*Folder, error) {
 	if len(secret) < 16 {
 		return nil, fmt.Errorf("the secret that signs upload URLs has %d bytes; it needs at least 16", len(secret))
@@ -79,7 +79,7 @@ func (f *Folder) object(key string) string {
 	return filepath.Join(f.objects(), hex.EncodeToString(sum[:1]), url.PathEscape(key))
 }
 
-// checkKey refuses a key that is not a valid file name and S3 key on every system.
+// checkKey refuses a key unless it is a valid file name on every system and a valid S3 key.
 func checkKey(key string) error {
 	ok := key != "" && len(key) <= 160 && !strings.Contains(key, "..") && !strings.HasPrefix(key, "/")
 	for _, r := range key {
@@ -139,7 +139,7 @@ func (f *Folder) Delete(_ context.Context, key string) error {
 	return diskError("delete the object", err)
 }
 
-// Ping implements [Store]: it writes and removes a small file.
+// Ping implements [Store]. It writes and removes a small file.
 func (f *Folder) Ping(context.Context) error {
 	probe, err := os.CreateTemp(f.begun(), ".ping-*")
 	if err == nil {

@@ -58,7 +58,7 @@ func (f *Folder) Complete(ctx context.Context, key, id string, size int64, sha25
 	return f.drop(u)
 }
 
-// publish turns the data into the object: it syncs the file, then renames it.
+// publish turns the data into the object. It syncs the file and then renames it.
 func (f *Folder) publish(u *upload) error {
 	data, err := os.OpenFile(u.data(), os.O_RDWR, 0)
 	if err != nil {
@@ -83,8 +83,8 @@ func (u *upload) isGone() bool {
 	return u.gone
 }
 
-// seal closes the upload to further parts. It fails with upload_incomplete
-// unless every part is there.
+// seal closes the upload to further parts. It fails with upload_incomplete unless
+// every part is present.
 func (u *upload) seal() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -135,7 +135,7 @@ func (u *upload) recheck(ctx context.Context) error {
 }
 
 // confirm records the verification of a part that an earlier process had confirmed, unless a new
-// copy of it has arrived meanwhile.
+// copy of it has arrived in the meantime.
 func (u *upload) confirm(p Part, good bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -148,8 +148,8 @@ func (u *upload) confirm(p Part, good bool) {
 	}
 }
 
-// distrust is called when the checksum of the whole is wrong. Parts that changed on the disk must
-// be sent again, or all parts when none did.
+// distrust is called if the checksum of the whole object is wrong. Parts that changed on the disk
+// must be sent again, or all parts if none has changed.
 func (u *upload) distrust(ctx context.Context) {
 	u.mu.Lock()
 	all := len(u.landed)

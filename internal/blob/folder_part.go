@@ -20,8 +20,8 @@ import (
 // stall is how long the upload of a part may go without receiving a byte.
 const stall = time.Minute
 
-// patience is how long a second sender of a part waits for a first one that sends nothing. The
-// first one has probably given up, and the second is its next attempt.
+// patience is how long the second sender of a part waits for a first one that sends nothing.
+// The first one has probably given up, and the second one is its next attempt.
 const patience = time.Second
 
 // writer is a request that is writing a part.
@@ -44,7 +44,7 @@ type partTicket struct {
 // uploadPart is the purpose of the tokens in part URLs.
 const uploadPart = "upload part"
 
-// errExpiredURL is the answer to a part URL that is forged, altered or expired. The answer does not
+// errExpiredURL is the error for a part URL that is forged, altered or expired. It does not
 // distinguish these cases.
 var errExpiredURL = &snap.Error{
 	Code:   snap.CodeForbidden,
@@ -107,8 +107,9 @@ func (f *Folder) putPart(w http.ResponseWriter, r *http.Request) error {
 	return u.write(part, p)
 }
 
-// arriving is a part that is being received. It takes the bytes that have been read off the
-// folder's number of arriving bytes, because they take up space on the disk from then on.
+// arriving is a part that is being received. It subtracts the bytes that have been read
+// from the folder's number of arriving bytes, because from then on they use space on the
+// disk.
 type arriving struct {
 	io.Reader
 	left int64
@@ -129,7 +130,7 @@ func (a *arriving) end() {
 	a.left = 0
 }
 
-// acquire makes a request the only writer of a part. have is true when this part has already
+// acquire makes a request the only writer of a part. have is true if this part has already
 // arrived and need not be written.
 func (u *upload) acquire(ctx context.Context, p Part, w *writer) (have bool, release func(), err error) {
 	for {
@@ -169,7 +170,7 @@ func (u *upload) claim(p Part, w *writer) (other *writer, have bool, err error) 
 	return nil, false, nil
 }
 
-// yield waits for a writer to end, and ends it when it sends nothing.
+// yield waits for a writer to end, and ends it if it sends nothing.
 func (w *writer) yield(ctx context.Context) error {
 	look := time.NewTicker(patience / 10)
 	defer look.Stop()
@@ -194,7 +195,7 @@ func (u *upload) release(n int, w *writer) {
 	close(w.done)
 }
 
-// write writes a part to its place and confirms it when its checksum is right.
+// write writes a part to its position in the file and confirms it if its checksum is right.
 func (u *upload) write(body io.Reader, p Part) error {
 	data, err := os.OpenFile(u.data(), os.O_WRONLY, 0)
 	if err != nil {
@@ -244,8 +245,8 @@ func receive(to io.Writer, body io.Reader, p Part) error {
 	return nil
 }
 
-// steady is a request body that fails when no byte arrives for a while, or at once when it is
-// stopped.
+// steady is a request body that fails if no byte arrives for a while, or immediately after it
+// is stopped.
 type steady struct {
 	body    io.Reader
 	control *http.ResponseController
@@ -275,7 +276,7 @@ func (s *steady) idle() time.Duration {
 	return time.Since(s.moved)
 }
 
-// extend moves the socket's deadline, so it uses the real clock.
+// extend moves the deadline of the socket, so it uses the real clock.
 func (s *steady) extend() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

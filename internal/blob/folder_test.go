@@ -18,7 +18,7 @@ import (
 	"snap/internal/blob"
 )
 
-// house is a folder store that can be left and opened again, as by another
+// house is a folder store that can be closed and opened again, as by another
 // process.
 type house struct {
 	site
@@ -93,8 +93,8 @@ func TestFolderGoesOnAfterARestart(t *testing.T) {
 	}
 }
 
-// A part that an earlier process confirmed and that a power cut took away, or
-// a disk changed, counts as missing.
+// A part that an earlier process confirmed counts as missing if a power cut removed
+// it or the disk changed it.
 func TestFolderDoesNotTrustWhatAnEarlierProcessLeft(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -114,8 +114,8 @@ func TestFolderDoesNotTrustWhatAnEarlierProcessLeft(t *testing.T) {
 	mustBe(t, h.Complete(t.Context(), "k", id, int64(len(data)), sum(data)), nil)
 }
 
-// No request waits long until an upload of an earlier process is hashed again, however large it is: a
-// part that is not hashed yet counts as present, and Complete verifies it.
+// Requests do not wait until a large upload of an earlier process has been hashed again. A part that
+// is not hashed yet counts as present, and Complete verifies it.
 func TestFolderListsALargeUploadWithoutReadingItFirst(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -204,7 +204,7 @@ func TestFolderPassesOverATornJournal(t *testing.T) {
 	}
 }
 
-// Unknown uploads are removed in time; known ones are not.
+// Unknown uploads are removed after some time. Known ones are not.
 func TestFolderRemovesWhatACrashLeftUnknown(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -242,7 +242,7 @@ func TestFolderPartURLExpires(t *testing.T) {
 	}
 }
 
-// A sender that gave up and tries again is not kept waiting by its own first
+// A sender that gave up and tries again does not have to wait for its own first
 // attempt, which may hang.
 func TestFolderTakesTheNewestSenderOfAPart(t *testing.T) {
 	t.Parallel()
@@ -268,7 +268,7 @@ func TestFolderTakesTheNewestSenderOfAPart(t *testing.T) {
 			}
 		}
 	})
-	_, err = hang.Write(random(100_000)) // wrong bytes in the part's place, until the second request
+	_, err = hang.Write(random(100_000)) // wrong bytes in the part's position, until the second request
 	mustBe(t, err, nil)
 	if status := send(t, signed, data); status != http.StatusOK {
 		t.Errorf("status %d, want 200", status)
@@ -308,8 +308,8 @@ func TestFolderServesConditionalRanges(t *testing.T) {
 	}
 }
 
-// When the request's context ends, so does the answer: that is how a service
-// stops a download whose right has ended.
+// The response ends when the request's context ends. A service uses this to stop a
+// download after access has ended.
 func TestFolderCutsAnAnswerOff(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

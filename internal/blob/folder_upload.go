@@ -26,7 +26,7 @@ type head struct {
 	Created  time.Time `json:"created"`
 }
 
-// parts returns how many parts there are.
+// parts returns the number of parts.
 func (h head) parts() int { return int((h.Size + h.PartSize - 1) / h.PartSize) }
 
 // span returns the position of part n. A size of 0 means that there is no such part.
@@ -49,7 +49,7 @@ type upload struct {
 
 	mu     sync.Mutex
 	landed map[int]Part    // confirmed, or hashed again, by this process
-	older  map[int]Part    // confirmed by an earlier one
+	older  map[int]Part    // confirmed by an earlier process
 	busy   map[int]*writer // being written now
 	sealed bool            // no further part is accepted
 	gone   bool            // completed or aborted
@@ -62,8 +62,9 @@ func newUpload(id, dir string, h head) *upload {
 func (u *upload) data() string    { return filepath.Join(u.dir, "data") }
 func (u *upload) journal() string { return filepath.Join(u.dir, "journal") }
 
-// Begin implements [Store]. It allocates no space on the disk; parts do when they arrive. It fails
-// with storage_full when there is not enough room now for the whole object.
+// Begin implements [Store]. It allocates no space on the disk; space is only used when parts
+// arrive. It fails with storage_full if there is not enough space at the moment for the whole
+// object.
 func (f *Folder) Begin(_ context.Context, key string, size, partSize int64) (string, error) {
 	if err := checkKey(key); err != nil {
 		return "", err
@@ -202,7 +203,7 @@ func (f *Folder) Parts(ctx context.Context, key, id string) ([]Part, error) {
 }
 
 // resume hashes again the parts that an earlier process confirmed, and then continues with the hash
-// of the whole.
+// of the whole object.
 func (u *upload) resume(ctx context.Context) error {
 	err := u.recheck(ctx)
 	u.follow()

@@ -15,7 +15,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// smallFolder is a folder on a disk of its own.
+// smallFolder returns a folder store on a separate disk.
 func smallFolder(t *testing.T, size int64) (s site, folder *blob.Folder, dir string) {
 	mux := http.NewServeMux()
 	server := httptest.NewServer(mux)
@@ -27,8 +27,8 @@ func smallFolder(t *testing.T, size int64) (s site, folder *blob.Folder, dir str
 	return serve(mux, server, folder), folder, dir
 }
 
-// Beginning uploads takes no room on the disk, however many there are. On a full disk the beginning
-// fails, and existing files stay intact.
+// Beginning uploads uses no space on the disk, however many there are. On a full disk Begin fails,
+// and existing files stay intact.
 func TestFolderOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	s, _, dir := smallFolder(t, 24<<20)
@@ -80,8 +80,7 @@ func TestUploadsStopAtTheLowWaterMark(t *testing.T) {
 	}
 }
 
-// The disk can also fill up between Begin and a part, if the file system does not keep its promise or
-// the journal finds no room.
+// The disk can also fill up between Begin and a part, or leave no space for the journal.
 func TestFolderConfirmsNoPartThatItCannotNote(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux()
@@ -109,7 +108,7 @@ func TestFolderConfirmsNoPartThatItCannotNote(t *testing.T) {
 	}
 }
 
-// fill writes until there is no room for another byte.
+// fill writes until there is no space for another byte.
 func fill(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.Create(path)

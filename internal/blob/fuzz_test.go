@@ -10,7 +10,7 @@ import (
 	"snap"
 )
 
-// FuzzUploadToken checks that only signed tokens open, and only until they expire.
+// FuzzUploadToken checks that only signed tokens can be opened, and only until they expire.
 func FuzzUploadToken(f *testing.F) {
 	secret, now := []byte("0123456789abcdef0123456789abcdef"), time.Unix(1_800_000_000, 0)
 	good := SignToken(secret, uploadPart, partTicket{Upload: "u", Number: 1, Size: 5, CRC64: "x",
@@ -30,8 +30,8 @@ func FuzzUploadToken(f *testing.F) {
 	})
 }
 
-// FuzzJournal: a journal that a crash, or somebody with the disk, left behind
-// yields only parts that the upload can have.
+// FuzzJournal checks that any journal, even one damaged by a crash or altered on
+// the disk, only yields parts that the upload can have.
 func FuzzJournal(f *testing.F) {
 	h := head{Size: 40 << 20, PartSize: 16 << 20}
 	for _, seed := range []string{"", "{}\n", `{"n":1}` + "\n" + `{"n":2`, "\x00\x00", "1 16777216 abc\n"} {
@@ -54,7 +54,7 @@ func FuzzJournal(f *testing.F) {
 	})
 }
 
-// FuzzKey: a key that is taken stays below the folder.
+// FuzzKey checks that the file of an accepted key is inside the folder.
 func FuzzKey(f *testing.F) {
 	for _, seed := range []string{"snap_x", "a/b", "../x", "/x", "a//b", ".", "a/../../b", "a\\b", "a\x00b", "CON"} {
 		f.Add(seed)

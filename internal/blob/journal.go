@@ -12,8 +12,8 @@ type entry struct {
 	CRC64  string `json:"crc64nvme"`
 }
 
-// appendJournal records that a part arrived. The journal must exist, so that a part of an upload
-// that was dropped meanwhile is not confirmed.
+// appendJournal records that a part arrived. The journal must exist, so that a part is not
+// confirmed if its upload was dropped in the meantime.
 func appendJournal(path string, p Part) error {
 	line, err := json.Marshal(entry{p.Number, p.CRC64})
 	if err != nil {

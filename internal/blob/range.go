@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// withoutEmptySuffixes returns the request with every "last 0 bytes" of its
-// Range header replaced by a range after the object's end. Neither can be
-// satisfied (RFC 9110 section 14.1.2), but http.ServeContent answers the first
-// with 206.
+// withoutEmptySuffixes returns the request with every "last 0 bytes" of its Range
+// header replaced by a range after the object's end. Neither can be satisfied (RFC
+// 9110 section 14.1.2), but http.ServeContent would answer the former with 206.
 func withoutEmptySuffixes(r *http.Request, size int64) *http.Request {
 	specs, ok := strings.CutPrefix(r.Header.Get("Range"), "bytes=")
 	if !ok {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// ranged asks for ranges of an object of ten bytes.
+// ranged requests ranges of an object of ten bytes.
 func ranged(header string, more ...string) *httptest.ResponseRecorder {
 	object := []byte("0123456789")
 	r := httptest.NewRequest(http.MethodGet, "/", nil)

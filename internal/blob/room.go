@@ -5,13 +5,13 @@ import (
 	"snap/internal/disk"
 )
 
-// LeaveFree makes uploads fail with storage_full when they would leave fewer free bytes on the disk
-// than this. The service's database may be on the same disk. It must be called before the folder is
+// LeaveFree makes uploads fail with storage_full if they would leave fewer than this many bytes
+// free on the disk, which the service's database may share. It must be called before the folder is
 // used.
 func (f *Folder) LeaveFree(bytes int64) { f.leave = bytes }
 
-// requireRoom returns nil when writing this many bytes, in addition to the rest of the parts that
-// are being received, leaves enough of the disk free.
+// requireRoom returns an error unless enough of the disk stays free after writing this many bytes
+// and the rest of the parts that are being received.
 func (f *Folder) requireRoom(bytes int64) error {
 	free, known := disk.Free(f.dir)
 	if !known || bytes+f.arriving.Load() <= free-f.leave {

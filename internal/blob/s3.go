@@ -18,8 +18,8 @@ import (
 	"snap"
 )
 
-// getLife is how long the URL is valid to which [S3.Serve] redirects. It limits how long bytes can
-// still be read after the right has ended.
+// getLife is how long a URL to which [S3.Serve] redirects is valid. It limits how long bytes can
+// still be read after access has ended.
 const getLife = time.Minute
 
 // S3 is a [Store] in a bucket of S3-compatible storage. Its URLs lead directly to the storage, so
@@ -35,20 +35,21 @@ type S3 struct {
 	now    func() time.Time
 }
 
-// OpenS3 opens a bucket, without asking the storage anything:
+// OpenS3 opens a bucket without sending a request:
 //
 //	s3://bucket/prefix?endpoint=https://host:port&region=us-east-1&lookup=path
 //
-// Without an endpoint it is Amazon's. The lookup is path or dns; path is the
-// default for other endpoints. Credentials are found as S3 tools do: in
-// AWS_ACCESS_KEY_ID and its companions, the shared credentials file or the
-// machine's role; or they precede the bucket, as in s3://KEY:SECRET@bucket.
+// The default endpoint is Amazon's. The lookup is path or dns; path is the default
+// for other endpoints. Credentials are found in the same places as by other S3
+// tools: AWS_ACCESS_KEY_ID and related variables, the shared credentials file, or
+// the machine's role. They can also precede the bucket, as in
+// s3://KEY:SECRET@bucket.
 func OpenS3(ctx context.Context, rawURL string, now func() time.Time) (*S3, error) {
 	return OpenS3Through(ctx, rawURL, now, nil)
 }
 
-// OpenS3Through is [OpenS3] with every request sent through the transport that the function
-// returns. A nil function changes nothing.
+// OpenS3Through is like [OpenS3], but sends every request through the transport that the
+// function returns. A nil function changes nothing.
 func OpenS3Through(_ context.Context, rawURL string, now func() time.Time,
 	through func(http.RoundTripper) http.RoundTripper) (*S3, error) {
 	u, err := url.Parse(rawURL)
@@ -96,10 +97,11 @@ func OpenS3Through(_ context.Context, rawURL string, now func() time.Time,
 	return &S3{core: core, creds: options.Creds, bucket: u.Host, prefix: strings.Trim(u.Path, "/"), now: now}, nil
 }
 
-// transportOf returns nil, which is the library's own, without a function.
+// transportOf returns the transport for a bucket. Without a function it returns nil, which selects
+// the library's own.
 func transportOf(secure bool, through func(http.RoundTripper) http.RoundTripper) (http.RoundTripper, error) {
 	if through == nil {
-		return nil, nil //nolint:nilnil // nil is a choice of the library's
+		return nil, nil //nolint:nilnil // nil selects the library's own
 	}
 	base, err := minio.DefaultTransport(secure)
 	if err != nil {
@@ -171,8 +173,8 @@ func (s *S3) SignPart(ctx context.Context, key, upload string, p Part, life time
 	return Signed{Method: http.MethodPut, URL: u.String(), Headers: maps.Clone(headers), Expires: s.expiry(life)}, nil
 }
 
-// expiry returns when a URL that is signed now expires. It expires with its credentials if they
-// expire first.
+// expiry returns the time at which a URL that is signed now expires. That is at the latest when
+// its credentials expire.
 func (s *S3) expiry(life time.Duration) time.Time {
 	until := s.now().Add(life)
 	value, err := s.creds.GetWithContext(s.core.CredContext())

@@ -9,7 +9,8 @@ import (
 	"github.com/minio/minio-go/v7"
 )
 
-// ErrNotLocked says that a bucket has no object lock, so that what is written there can be removed.
+// ErrNotLocked says that a bucket has no object lock, so objects that are written there can be
+// removed.
 var ErrNotLocked = errors.New("the bucket has no object lock; create one with object lock enabled")
 
 // WriteLocked creates an object that nobody can remove or replace before a time, in the mode

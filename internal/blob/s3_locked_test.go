@@ -59,8 +59,8 @@ func TestLockedObjects(t *testing.T) {
 	}
 }
 
-// throughProxy returns the URL of the bucket through a proxy that shows each request to see. The
-// proxy keeps the host, because it is part of the signature.
+// throughProxy returns the URL of the bucket through a proxy that calls see with each request.
+// The proxy keeps the host, because it is part of the signature.
 func throughProxy(t *testing.T, address string, see func(*http.Request)) string {
 	t.Helper()
 	u, err := url.Parse(address)

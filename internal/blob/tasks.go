@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Tasks holds work on uploads that may take longer than the request that began it. A later request
-// for the same upload joins the work, which continues even if nobody waits. The zero value is ready
-// to use.
+// Tasks holds work on uploads that may take longer than the request that started it. A later
+// request for the same upload joins the work, which continues even if nobody waits for it. The zero
+// value is ready to use.
 type Tasks struct {
 	mu      sync.Mutex
 	running map[string]*task
@@ -20,9 +20,9 @@ type task struct {
 	err   error // valid once done is closed
 }
 
-// Join starts the work on an upload, unless it is running, and waits for its end until patience
-// after its start. It returns false when the work is still running. The work's context does not end
-// with ctx.
+// Join starts the work on an upload, unless it is already running, and waits for it to end, for at
+// most patience since it started. It returns false if the work is still running then. The work's
+// context does not end with ctx.
 func (t *Tasks) Join(ctx context.Context, upload string, patience time.Duration,
 	work func(context.Context) error) (ended bool, err error) {
 	r := t.begin(context.WithoutCancel(ctx), upload, work)

@@ -9,8 +9,8 @@ import (
 	"snap/internal/blob"
 )
 
-// Work that outlasts the requests that wait for it continues without them, is
-// done once for all of them, and starts again when it has ended.
+// Work that takes longer than the requests that wait for it continues without them
+// and is done once for all of them. A request after its end starts it again.
 func TestTasksOutlastRequests(t *testing.T) {
 	t.Parallel()
 	var tasks blob.Tasks

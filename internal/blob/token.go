@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// SignToken returns v as JSON, with an HMAC-SHA-256 by secret, as text that fits into a URL:
-// "payload.mac", each in base64url. Anyone can read v. A token is valid for its purpose only, so one
-// secret can sign several kinds.
+// SignToken returns v as JSON with an HMAC-SHA-256 under secret, in a form that can be part of a
+// URL: "payload.mac", both in base64url. Anyone can read v. A token is valid for its purpose only,
+// so one secret can sign several kinds of tokens.
 func SignToken(secret []byte, purpose string, v any) string {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -20,8 +20,8 @@ func SignToken(secret []byte, purpose string, v any) string {
 	return text + "." + base64.RawURLEncoding.EncodeToString(mac(secret, purpose, text))
 }
 
-// OpenToken reads a token of [SignToken] into v, and reports whether this secret signed it for this
-// purpose. The caller must check the expiry that v holds.
+// OpenToken decodes a token of [SignToken] into v, and reports whether this secret signed it for
+// this purpose. The caller must check the expiry that v holds.
 func OpenToken(secret []byte, purpose, token string, v any) bool {
 	text, sum, _ := strings.Cut(token, ".")
 	given, err := base64.RawURLEncoding.DecodeString(sum)

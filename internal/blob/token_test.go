@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Replicas of the previous release sign and open the same URLs during a rolling upgrade. The text
-// was computed outside this program.
+// During a rolling upgrade, replicas of the previous release sign and open the same URLs. The
+// expected text was computed outside this program.
 func TestTokensKeepTheirFormat(t *testing.T) {
 	t.Parallel()
 	secret := []byte("0123456789abcdef0123456789abcdef")

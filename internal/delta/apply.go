@@ -13,10 +13,11 @@ import (
 	"snap/internal/archive"
 )
 
-// Apply writes the result of a delta, whose header was read, to w. An encrypted delta must be
-// unsealed first, see [Header.Unseal]. The base must be the file that the header names, and
-// unlocked. Apply fails with corrupt_snapshot unless the bytes written have the size and the SHA-256
-// of the header; the caller must then discard them. It never writes more than the announced size.
+// Apply writes the result of a delta to w. The delta's header has already been read. An encrypted
+// delta must be unsealed first, see [Header.Unseal]. The base must be the file that the header
+// names, and unlocked. Apply fails with corrupt_snapshot unless the bytes written have the size and
+// the SHA-256 of the header; the caller must then discard them. It never writes more than the
+// announced size.
 func Apply(ctx context.Context, w io.Writer, h Header, base *archive.Reader, r io.Reader) error {
 	if h.Sealed != nil {
 		return damaged("it is encrypted", nil)
@@ -81,7 +82,7 @@ type patched struct {
 	r      io.Reader
 	base   *archive.Content
 	blocks *archive.Block
-	left   int64 // bytes of content that are still to come
+	left   int64 // bytes of content still to come
 
 	ops      []op
 	literals []byte
@@ -217,7 +218,7 @@ func (p *patched) unpack(x part, dict []span) ([]byte, error) {
 // window is the size of zstd's window: that of a dictionary and a group's literals.
 const window = 2 << 20
 
-// dictID is the number of a group's dictionary in its zstd frame.
+// dictID is the ID of a group's dictionary in its zstd frame.
 const dictID = 1
 
 func dictOptions(words []byte) []zstd.DOption {

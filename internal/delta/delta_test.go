@@ -38,7 +38,7 @@ func (p packed) open(t testing.TB) *archive.Reader {
 	return r
 }
 
-// pack makes a snapshot file with these sections.
+// pack creates a snapshot file with these sections.
 func pack(t testing.TB, e snap.Engine, name string, sections ...[]byte) packed {
 	t.Helper()
 	p, err := packedFile(e, name, sections...)
@@ -97,7 +97,7 @@ func apply(ctx context.Context, base *archive.Reader, d []byte) ([]byte, error) 
 	return b.Bytes(), err
 }
 
-// rows returns rows of a dump of n rows, the same ones for the same seed.
+// rows returns the n rows of a dump. They depend only on the seed.
 func rows(n int, seed uint64) []string {
 	r := rand.New(rand.NewPCG(seed, 7))
 	all := make([]string, n)
@@ -135,7 +135,8 @@ func changed(old []string) []string {
 	return append(append(all, moved...), rows(len(old)/20, 99)...)
 }
 
-// widened returns rows with a text at the end of each, or without their last two bytes for "\b".
+// widened returns rows with a text appended to each. For "\b" it removes the last two bytes of each
+// instead.
 func widened(old []string, text string) []string {
 	all := make([]string, len(old))
 	for i, row := range old {
@@ -150,8 +151,8 @@ func widened(old []string, text string) []string {
 	return all
 }
 
-// TestShortRows: rows that are shorter than what the index sees are found again when each of them, or
-// every second one, changes.
+// TestShortRows checks that rows shorter than the bytes that the index hashes are still found if each
+// of them, or every second one, has changed.
 func TestShortRows(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 5))
@@ -216,8 +217,8 @@ func TestSmallChangesAreSmallDeltas(t *testing.T) {
 	}
 }
 
-// After a jump to the end of the base, the writer finds the way back to its beginning, although a row
-// is changed every few KB there.
+// After a jump to the end of the base, the writer finds its way back to the beginning, although a row
+// has changed every few KB there.
 func TestWriterReturnsFromTheEnd(t *testing.T) {
 	t.Parallel()
 	old := rows(160_000, 1)
@@ -233,7 +234,8 @@ func TestWriterReturnsFromTheEnd(t *testing.T) {
 	}
 }
 
-// TestDeltaGivesTheResult is the contract, for any two files: of lines, of pages and of anything.
+// TestDeltaGivesTheResult checks the contract for any two files: of lines, of pages, and of
+// arbitrary bytes.
 func TestDeltaGivesTheResult(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
@@ -272,8 +274,8 @@ func edited(r *rapid.T, b []byte) []byte {
 	return b
 }
 
-// TestNothingWrongIsAResult damages the delta or the base. Every outcome but an error or the right
-// bytes is a failure, and the error says that the whole file is needed.
+// TestNothingWrongIsAResult damages the delta or the base. The outcome must be the right bytes, or
+// an error that says that the whole file is needed.
 func TestNothingWrongIsAResult(t *testing.T) {
 	t.Parallel()
 	old := rows(4000, 1)
@@ -314,8 +316,8 @@ func TestNothingWrongIsAResult(t *testing.T) {
 	})
 }
 
-// TestLimits: a delta that is no use ends early, a file that cannot be rebuilt has none, and a
-// cancelled context ends the work.
+// TestLimits checks that writing a useless delta ends early, that a file that cannot be
+// rebuilt has no delta, and that a cancelled context ends the work.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	base, result := pack(t, snap.Postgres, "base", joined(rows(9000, 1))), pack(t, snap.Postgres, "result",
@@ -336,11 +338,11 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestHostileDeltasEndEarly: a small delta that reads much of its base for each byte of its result is
-// refused soon, whether it reads ranges, dictionaries or the manifest.
+// TestHostileDeltasEndEarly checks that a small delta is soon refused if it reads much of its base
+// for each byte of its result, whether it reads ranges, dictionaries or the manifest.
 func TestHostileDeltasEndEarly(t *testing.T) {
 	t.Parallel()
-	base := pack(t, snap.Postgres, "base", make([]byte, 40<<20)) // more than the blocks that are kept
+	base := pack(t, snap.Postgres, "base", make([]byte, 40<<20)) // more than the blocks that are cached
 	content, err := base.open(t).Content(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -389,7 +391,7 @@ func TestHostileDeltasEndEarly(t *testing.T) {
 	}
 }
 
-// writeGroup writes a group as it is given, with its literals compressed by zstd.
+// writeGroup writes a group without checking it, with its literals compressed by zstd.
 func writeGroup(w io.Writer, g group) error {
 	b := binary.AppendUvarint(make([]byte, 4), uint64(len(g.ops)))
 	b = binary.AppendUvarint(b, uint64(len(g.dict)))
@@ -408,7 +410,8 @@ func writeGroup(w io.Writer, g group) error {
 	return err
 }
 
-// TestIndexKeepsASample: an index that is full keeps every second anchor and stays within its size.
+// TestIndexKeepsASample checks that a full index keeps every second anchor and does not exceed its
+// size.
 func TestIndexKeepsASample(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -439,7 +442,7 @@ func TestIndexKeepsASample(t *testing.T) {
 	}
 }
 
-// FuzzApply: whatever the delta is, applying it ends, and its result is right or refused.
+// FuzzApply checks that applying any delta ends, and that the result is right or refused.
 func FuzzApply(f *testing.F) {
 	old := rows(300, 1)
 	base, result := pack(f, snap.Postgres, "base", joined(old)), pack(f, snap.Postgres, "result", joined(changed(old)))
@@ -458,9 +461,9 @@ func FuzzApply(f *testing.F) {
 	})
 }
 
-// A history is the life of one database and of its snapshots on three machines. Rows and tables
-// change, and snapshots are transferred from machine to machine, by delta if that is possible. Files
-// lose bytes or disappear, and either side of a transfer is killed at any point.
+// history simulates one database and its snapshots on three machines. Rows and tables change, and
+// snapshots are transferred from machine to machine, by delta if that is possible. Files lose bytes
+// or disappear, and either side of a transfer is killed at any point.
 type history struct {
 	*rapid.T
 	random *rand.Rand
@@ -493,9 +496,9 @@ func histories() int {
 	return 200
 }
 
-// TestHistories: a transfer ends with the file that was built, or with an error that names the
-// reason. A failed transfer leaves no file, and no transfer changes another file. SNAP_HISTORIES is
-// the number of histories.
+// TestHistories checks that a transfer ends with the file that was built, or with an error that
+// names the reason. A failed transfer leaves no file, and no transfer changes another file.
+// SNAP_HISTORIES is the number of histories.
 func TestHistories(t *testing.T) {
 	t.Parallel()
 	count, whole, deltas := 0, 0, 0
@@ -687,7 +690,7 @@ func (h *history) build() {
 	h.keep(p)
 }
 
-// buildOlder takes a snapshot as an older version does, whose encoder has no number.
+// buildOlder takes a snapshot like an older version, whose encoder has no number.
 func (h *history) buildOlder() {
 	h.build()
 	n := len(h.built) - 1
@@ -784,7 +787,7 @@ func (h *history) send() {
 	h.transfer(n, from, to)
 }
 
-// errKilled is the end of a machine that is killed.
+// errKilled is the error of a machine that was killed.
 var errKilled = errors.New("killed")
 
 // transfer transfers a snapshot by delta, and the whole file if that fails.
@@ -814,7 +817,7 @@ func (h *history) transfer(n, from, to int) {
 	}
 }
 
-// base draws a base that both machines have. The receiver sometimes loses it before the delta arrives.
+// base draws a base that both machines have. Sometimes the receiver loses it before the delta arrives.
 func (h *history) base(n, from, to int) (int, bool) {
 	both := map[int][]byte{}
 	for i := range h.built {
@@ -826,7 +829,7 @@ func (h *history) base(n, from, to int) (int, bool) {
 	return h.any(both, "base")
 }
 
-// received returns a file that has arrived as a whole, if it is the announced one.
+// received returns a file that was transferred as a whole, if it is the announced one.
 func received(b []byte, f File) ([]byte, error) {
 	if sum := sha256.Sum256(b); int64(len(b)) != f.Size || hex.EncodeToString(sum[:]) != f.SHA256 {
 		return nil, &snap.Error{Code: snap.CodeChecksumMismatch, Detail: "the file has a different checksum"}
@@ -845,7 +848,7 @@ func fingerprint(place map[int][]byte) [32]byte {
 	return sha256.Sum256(all)
 }
 
-// byDelta transfers a snapshot by delta, once. Something may go wrong on the way.
+// byDelta tries once to transfer a snapshot by delta. The transfer may fail at any point.
 func (h *history) byDelta(n, base int, from, to map[int][]byte) ([]byte, error) {
 	d, err := h.written(from[base], from[n], h.built[base].File, h.built[n].File)
 	if err != nil {
@@ -868,7 +871,7 @@ func (h *history) byDelta(n, base int, from, to map[int][]byte) ([]byte, error) 
 	return file, err
 }
 
-// written writes a delta, and may be killed on the way.
+// written writes a delta, and may be killed while it does.
 func (h *history) written(base, result []byte, from, to File) ([]byte, error) {
 	old, err := archive.NewReader(bytes.NewReader(base), int64(len(base)))
 	if err != nil {
@@ -909,7 +912,7 @@ func (h *history) applied(base, d []byte, from, to File, killed int) ([]byte, er
 	return out.Bytes(), err
 }
 
-// clear fails the history unless an error is one that the program handles by transferring the whole
+// clear fails the test unless an error is one that the program handles by transferring the whole
 // file.
 func (h *history) clear(err error) {
 	var known *snap.Error
@@ -922,7 +925,8 @@ func (h *history) clear(err error) {
 	}
 }
 
-// mortal is a writer that is killed after some bytes. A negative number is never.
+// mortal is a writer that is killed after a number of bytes. With a negative number it is never
+// killed.
 type mortal struct {
 	io.Writer
 	left int
@@ -940,7 +944,7 @@ func (m *mortal) Write(b []byte) (int, error) {
 	return m.Writer.Write(b)
 }
 
-// deliver brings every snapshot that is still intact somewhere to all machines.
+// deliver transfers every snapshot that is still intact on some machine to all machines.
 func (h *history) deliver() {
 	for n, p := range h.built {
 		source := slices.IndexFunc(h.places, func(f map[int][]byte) bool { return bytes.Equal(f[n], p.bytes) })
@@ -956,8 +960,8 @@ func (h *history) deliver() {
 	}
 }
 
-// TestSameIsReported: nothing changed is reported for every engine, and only if no byte of a section
-// differs.
+// TestSameIsReported checks for every engine that equal sections are reported as unchanged, and only
+// if no byte differs.
 func TestSameIsReported(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {

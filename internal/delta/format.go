@@ -40,8 +40,8 @@ type File struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Header is the beginning of a delta. That of an encrypted delta does not have the sizes of the
-// result's content.
+// Header is the beginning of a delta. The header of an encrypted delta does not have the sizes
+// of the result's content.
 type Header struct {
 	Base     File             `json:"base"`
 	Result   File             `json:"result"`
@@ -156,14 +156,14 @@ type op struct {
 	line            bool
 }
 
-// lineRange is what an operation has for the number of bytes of a range with line set. Other ranges
-// have twice that number.
+// lineRange encodes the length of a range with line set. Other ranges have twice their length in
+// bytes.
 const lineRange = 1
 
 // span is a range of the base's content.
 type span struct{ at, size int64 }
 
-// group is some operations with their literals.
+// group is a number of operations with their literals.
 type group struct {
 	ops      []op
 	literals []byte
@@ -217,7 +217,7 @@ type cursor struct {
 	bad bool
 }
 
-// number reads a number of at most most.
+// number reads a number that is at most most.
 func (c *cursor) number(most uint64) uint64 {
 	v, n := binary.Uvarint(c.b)
 	if c.bad || n <= 0 || v > most {

@@ -9,16 +9,17 @@ import (
 	"slices"
 )
 
-// An anchor is a place in a content at which a range of the base can be recognized: the beginning
-// of a line, or in a SQLite file about one place in 64 that its next eight bytes determine. Rows
-// of such a file move when others change. An anchor is recognized by a hash of the bytes that follow.
+// An anchor is a position in the content at which a range of the base can be recognized. It is the
+// beginning of a line. In a SQLite file, whose rows move when others change, it is about one position
+// in 64, determined by the next eight bytes. An anchor is recognized by a hash of the bytes that
+// follow.
 type anchors struct{ binary bool }
 
 // seen is the number of bytes that are hashed at an anchor.
 const seen = 64
 
-// next returns the index of the first anchor in b from i on. Without one it returns the first index
-// that cannot be decided before there are more bytes, at most len(b). at is the offset of b in the
+// next returns the index of the first anchor in b from i on. If there is none, it returns the first
+// index that cannot be decided without more bytes, at most len(b). at is the offset of b in the
 // content.
 func (a anchors) next(b []byte, i int, at int64) int {
 	if i == 0 && at == 0 {
@@ -46,7 +47,7 @@ func (a anchors) next(b []byte, i int, at int64) int {
 const maxSlots = 1 << 20
 
 // index maps the hashes of a sample of the base's anchors to their offsets. When it is full, it
-// keeps every second one.
+// keeps every second anchor.
 type index struct {
 	seed  maphash.Seed
 	slots []slot
@@ -54,7 +55,7 @@ type index struct {
 	mask  uint64 // an anchor is sampled if these bits of its hash are 0
 }
 
-// slot is an anchor. Offsets are stored plus 1, so that 0 is an empty slot.
+// slot is an anchor. Offsets are stored with 1 added, so that 0 is an empty slot.
 type slot struct {
 	hash   uint64
 	offset int64
@@ -66,8 +67,8 @@ func newIndex() *index {
 
 func (x *index) hash(b []byte) uint64 { return maphash.Bytes(x.seed, b) }
 
-// place returns the slot of a hash, or the empty slot where it belongs. The sampled bits are the
-// highest, so that they do not crowd the slots.
+// place returns the slot of a hash, or the empty slot where it belongs. The sampling uses the
+// highest bits, so that the sample is spread evenly over the slots.
 func (x *index) place(hash uint64) *slot {
 	for i := hash; ; i++ {
 		s := &x.slots[i&uint64(len(x.slots)-1)]
@@ -136,7 +137,7 @@ func (x *index) fill(ctx context.Context, r io.Reader, a anchors) error {
 	}
 }
 
-// windowed is a stream with the bytes that are being looked at.
+// windowed is a stream with a window of the bytes that are currently examined.
 type windowed struct {
 	src io.Reader
 	b   []byte
@@ -144,10 +145,10 @@ type windowed struct {
 	end bool
 }
 
-// readSize is how many bytes are read at a time.
+// readSize is the number of bytes that are read at a time.
 const readSize = 1 << 20
 
-// ensure reads on until at least n bytes follow index i, or the stream ends.
+// ensure reads until at least n bytes follow index i, or the stream ends.
 func (w *windowed) ensure(ctx context.Context, i, n int) error {
 	for len(w.b)-i < n && !w.end {
 		if err := ctx.Err(); err != nil {
@@ -163,8 +164,8 @@ func (w *windowed) ensure(ctx context.Context, i, n int) error {
 	return nil
 }
 
-// drop forgets the bytes before index i, and returns the new index of the same byte. It waits until
-// that is worth the copying.
+// drop may discard the bytes before index i, and returns the new index of the same byte. It
+// discards them only once that is worth copying the rest.
 func (w *windowed) drop(i int) int {
 	if i < len(w.b)/2 {
 		return i

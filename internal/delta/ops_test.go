@@ -11,8 +11,8 @@ import (
 	"snap"
 )
 
-// TestLineRanges: a range up to a newline is the same bytes, however they are divided into blocks and
-// reads.
+// TestLineRanges checks that a range up to a newline has the same bytes, regardless of how they are
+// divided into blocks and reads.
 func TestLineRanges(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
@@ -39,7 +39,8 @@ func TestLineRanges(t *testing.T) {
 	})
 }
 
-// TestOperationsAreEncoded: what is written is read again, and nothing else is an operation.
+// TestOperationsAreEncoded checks that encoded operations are decoded unchanged, and that nothing
+// else is accepted as an operation.
 func TestOperationsAreEncoded(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
@@ -75,8 +76,8 @@ func TestOperationsAreEncoded(t *testing.T) {
 	}
 }
 
-// FuzzOperations: whatever the operations are, they end within the announced bytes and the allowed
-// work, and their result is right or refused.
+// FuzzOperations checks that any operations end within the announced bytes and the allowed work,
+// and that their result is right or refused.
 func FuzzOperations(f *testing.F) {
 	old := rows(300, 1)
 	base, result := pack(f, snap.Postgres, "base", joined(old)), pack(f, snap.Postgres, "result", joined(changed(old)))

@@ -16,7 +16,7 @@ import (
 	"snap/internal/archive"
 )
 
-// encrypted makes an encrypted snapshot file with one section.
+// encrypted creates an encrypted snapshot file with one section.
 func encrypted(t testing.TB, name string, content []byte, to ...age.Recipient) packed {
 	t.Helper()
 	var b bytes.Buffer
@@ -79,8 +79,9 @@ func newIdentity(t testing.TB) *age.X25519Identity {
 	return id
 }
 
-// TestEncryptedDeltas: between encrypted snapshots, and from one that is not encrypted, a recipient
-// gets the same file from a small delta. Nobody else can read the delta, and it contains no row.
+// TestEncryptedDeltas checks that a recipient gets the same file from a small delta, between
+// encrypted snapshots and from an unencrypted base. Nobody else can read the delta, and no row is
+// visible in it.
 func TestEncryptedDeltas(t *testing.T) {
 	t.Parallel()
 	ann, ben, eve := newIdentity(t), newIdentity(t), newIdentity(t)
@@ -135,8 +136,8 @@ func TestEncryptedDeltas(t *testing.T) {
 	}
 }
 
-// TestNoDeltaOfALockedFile: without a key there is none, in either direction. The delta to a file
-// that is not encrypted needs a base that the service can read, which the caller decides.
+// TestNoDeltaOfALockedFile checks that there is no delta from or to a locked file. For a delta to
+// an unencrypted file, the caller must choose a base that the service can read.
 func TestNoDeltaOfALockedFile(t *testing.T) {
 	t.Parallel()
 	id := newIdentity(t)
@@ -151,8 +152,8 @@ func TestNoDeltaOfALockedFile(t *testing.T) {
 	}
 }
 
-// TestUnsealHoldsTheHeader: the delta inside an encrypted one is between the same two files, and is
-// not encrypted again.
+// TestUnsealHoldsTheHeader checks that the delta inside an encrypted one must be between the same
+// two files and must not be encrypted again.
 func TestUnsealHoldsTheHeader(t *testing.T) {
 	t.Parallel()
 	id := newIdentity(t)
@@ -191,7 +192,8 @@ func TestUnsealHoldsTheHeader(t *testing.T) {
 	}
 }
 
-// FuzzUnseal: whatever a recipient encrypts, applying it ends, and its result is right or refused.
+// FuzzUnseal checks that applying any encrypted content ends, and that the result is right or
+// refused.
 func FuzzUnseal(f *testing.F) {
 	id := newIdentity(f)
 	old := rows(300, 1)

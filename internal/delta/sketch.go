@@ -15,13 +15,13 @@ import (
 
 const (
 	sketchSize = 4096     // samples of a sketch
-	sketchUnit = 64 << 10 // most bytes of a unit
-	pageUnit   = 4096     // bytes of a unit of a SQLite file; its pages begin at such places
+	sketchUnit = 64 << 10 // maximum bytes of a unit
+	pageUnit   = 4096     // bytes of a unit of a SQLite file, whose pages begin at multiples of it
 )
 
-// Sketch is a sample of a dump's units: its lines, or the pages of a SQLite file. It takes the whole
-// dump in Write, in little memory. Two sketches show how much of one dump is new, without the dumps.
-// Equal units count once.
+// Sketch is a sample of a dump's units: its lines, or the pages of a SQLite file. The whole dump is
+// passed to Write, which needs little memory. Two sketches show how much of one dump is new without
+// reading the dumps again. Equal units count once.
 type Sketch struct {
 	page    bool
 	most    int            // bytes of a unit
@@ -107,7 +107,7 @@ func (s *Sketch) cut() {
 // sampleSize is the number of bytes of an encoded sample.
 const sampleSize = 12
 
-// MarshalBinary implements encoding.BinaryMarshaler. It ends the dump.
+// MarshalBinary implements encoding.BinaryMarshaler. No more of the dump can be written afterwards.
 func (s *Sketch) MarshalBinary() ([]byte, error) {
 	s.end()
 	s.cut()
@@ -132,8 +132,8 @@ func (s *Sketch) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
-// New estimates which share of a dump's bytes another dump, the base, does not have. It ends both
-// dumps.
+// New estimates the share of a dump's bytes that another dump, the base, does not have. Neither
+// dump can be written to afterwards.
 func (s *Sketch) New(base *Sketch) (share float64) {
 	s.end()
 	s.cut()

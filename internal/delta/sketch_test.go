@@ -23,7 +23,7 @@ func sketchOf(random *rand.Rand, e snap.Engine, dump []byte) *Sketch {
 	return s
 }
 
-// encoded returns the sketch as it is after it was written to a file and read.
+// encoded returns the sketch after encoding and decoding it.
 func encoded(t testing.TB, s *Sketch) *Sketch {
 	t.Helper()
 	text, err := s.MarshalBinary()
@@ -37,7 +37,8 @@ func encoded(t testing.TB, s *Sketch) *Sketch {
 	return &read
 }
 
-// The estimate is near the share that was changed, wherever in the rows the change is.
+// The estimate is close to the share that was changed, regardless of the position of the change in
+// the rows.
 func TestSketchEstimatesHowMuchIsNew(t *testing.T) {
 	t.Parallel()
 	const rows = 100_000
@@ -102,7 +103,7 @@ func TestSketchKnowsWhatIsNotNew(t *testing.T) {
 	}
 }
 
-// Any bytes are refused or are a sketch that can be compared.
+// Any bytes are either refused or decoded to a sketch that can be compared.
 func TestDamagedSketches(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -17,25 +17,25 @@ import (
 
 const (
 	near      = 8 << 20   // bytes; longer jumps are limited
-	farLeast  = 1 << 10   // least bytes of a range after a longer jump, while there are few such jumps
-	farEach   = 32 << 10  // few: at most one for each of these bytes; otherwise the least bytes of a range
+	farLeast  = 1 << 10   // minimum bytes of a range after a longer jump, while there are few such jumps
+	farEach   = 32 << 10  // few means at most one per this many bytes; with more jumps, the minimum bytes of a range
 	ahead     = 64 << 10  // bytes that are read ahead, at least farEach
 	pending   = 256 << 10 // literals that may still become part of a range
 	tail      = 128 << 10 // bytes before an insertion that serve as its dictionary
-	extra     = 256       // bytes of a replaced range that serve as dictionary, beyond twice its literals
-	unknown   = -1        // where the base continues, before that was found
-	soon      = 1 << 10   // bytes of the base in which a line is looked for without the index
-	lines     = 4         // lines there
-	leastLine = 8         // least bytes of such a line
-	reach     = 12 << 20  // bytes of the result after which a group ends, so that its part of the base stays in memory
+	extra     = 256       // bytes of a replaced range that serve as the dictionary, in addition to twice its literals
+	unknown   = -1        // the position where the base continues has not been found yet
+	soon      = 1 << 10   // bytes of the base in which a line is searched for without the index
+	lines     = 4         // number of lines to search there
+	leastLine = 8         // minimum bytes of such a line
+	reach     = 12 << 20  // bytes of the result after which a group ends, so that its part of the base fits into memory
 	enough    = 16 << 10  // literals of such a group
 )
 
 // ErrLarge means that a delta would be larger than the limit given to [Write].
 var ErrLarge = errors.New("the delta is too large to be of use")
 
-// Writable returns an error if no delta of this result can be written: it is locked, or it was
-// written by another encoder.
+// Writable returns an error if no delta to this result can be written, because it is locked or
+// another encoder wrote it.
 func Writable(result *archive.Reader) error {
 	if result.Locked() || result.Manifest().Encoder != archive.Encoder {
 		return cannotApply
@@ -134,8 +134,8 @@ func (l *limited) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// writer compares the result with the base. in holds the result's bytes that have no operation yet:
-// those before lit have one.
+// writer compares the result with the base. in holds bytes of the result. Those before lit already
+// belong to an operation.
 type writer struct {
 	ctx      context.Context
 	base     *archive.Content
@@ -147,7 +147,7 @@ type writer struct {
 	at       int64 // in the base: the end of the last range
 	jumps    int   // from there to a far range
 	groups   groups
-	differs  bool // a section has other content, or in another order
+	differs  bool // a section has different content or a different position
 	soon     []byte
 	soonAt   int64 // of soon in the base
 }
@@ -190,8 +190,8 @@ func (w *writer) run() error {
 	}
 }
 
-// match finds the next range of the base in the bytes that were read. It moves scan past the
-// anchors that match nothing.
+// match searches the bytes that were read for the next range of the base. It moves scan past
+// the anchors that match nothing.
 func (w *writer) match(scan *int) (at int, from int64, found bool, err error) {
 	b := w.in.b
 	for {
@@ -215,8 +215,8 @@ func (w *writer) match(scan *int) (at int, from int64, found bool, err error) {
 }
 
 // line looks for the line at index n among the lines of the base that follow the last range. It
-// recognizes lines that have more bytes now, and lines that are too short or too many for the index.
-// Otherwise it returns a negative index.
+// recognizes lines that have become longer, and lines that are too short or too many for the index.
+// If it finds none, it returns a negative index.
 func (w *writer) line(n int) (int, int64, error) {
 	if w.anchors.binary {
 		return -1, 0, nil
@@ -247,8 +247,8 @@ func (w *writer) line(n int) (int, int64, error) {
 	return -1, 0, nil
 }
 
-// extend extends the bytes at index n to the left, if they are in the base at offset from and a jump
-// to there is worthwhile. Otherwise it returns a negative index.
+// extend extends the bytes at index n to the left, if the base has them at offset from and a jump to
+// that offset is worthwhile. Otherwise it returns a negative index.
 func (w *writer) extend(n int, from int64) (int, int64, error) {
 	if from < 0 {
 		return -1, 0, nil
@@ -277,7 +277,7 @@ func (w *writer) extend(n int, from int64) (int, int64, error) {
 // isFar reports whether an offset of the base is far from the end of the last range.
 func (w *writer) isFar(from int64) bool { return from > w.at+near || from < w.at-near }
 
-// common returns how many bytes of b are in the base at an offset.
+// common returns the number of bytes at the start of b that the base also has at an offset.
 func (w *writer) common(b []byte, from int64) (n int, err error) {
 	for n < len(b) {
 		old, err := w.base.From(from + int64(n))
@@ -424,7 +424,7 @@ func (g *groups) learn(from, until int64) error {
 	return err
 }
 
-// copied adds a range of n bytes of the base. at is the end of the range before. line is that of
+// copied adds a range of n bytes of the base. at is the end of the previous range. line is as in
 // [op].
 func (g *groups) copied(n int, from int64, line bool, at *int64) {
 	if n == 0 {
@@ -444,7 +444,7 @@ func (g *groups) copied(n int, from int64, line bool, at *int64) {
 	g.expect = *at
 }
 
-// full writes the group if it has no room for more.
+// full writes the group if it is full.
 func (g *groups) full() error {
 	if g.room() > 0 && len(g.ops) < maxOps && (g.made < reach || len(g.literals) < enough) {
 		return nil

@@ -1,8 +1,8 @@
 // Package diff compares the content of two databases of one engine: the objects of their schemas,
 // and the rows of their tables as sets.
 //
-// It reads each side once. Of each row it keeps two hashes, in temporary files when there are many,
-// so that its memory does not grow with the databases.
+// It reads each side once and keeps two hashes of each row. Large numbers of rows are kept in
+// temporary files, so that memory use does not grow with the databases.
 package diff
 
 import (
@@ -30,7 +30,7 @@ type Result struct {
 // Equal reports whether there are no differences.
 func (r Result) Equal() bool { return len(r.Schema) == 0 && len(r.Tables) == 0 }
 
-// Kind is how a part of a database differs from before.
+// Kind is the kind of a difference.
 type Kind string
 
 // The kinds of differences.
@@ -40,10 +40,9 @@ const (
 	Changed Kind = "changed"
 )
 
-// Table counts the rows of a table that differ. A row is changed if the primary key exists on both
-// sides and another column has a different value. Without a common primary key, a changed row
-// counts as one that was removed and one that was added. Only columns that exist on both sides are
-// compared.
+// Table counts the rows of a table that differ. A row is changed if both sides have a row with its
+// primary key and another column has a different value. Without a common primary key, a changed
+// row counts as one removed and one added row. Only columns that exist on both sides are compared.
 type Table struct {
 	Schema, Name            string
 	Before, After           int64 // number of rows
@@ -54,14 +53,14 @@ type Table struct {
 // Opener opens a side. A reading can be used once.
 type Opener func(context.Context) (Side, error)
 
-// Wanted asks for the rows of one table that differ, by its schema and name.
+// Wanted requests the differing rows of one table, which is given by schema and name.
 type Wanted struct {
 	Table [2]string
 	Limit int // maximum number of rows
 }
 
-// Compare compares two databases. Temporary files are created in dir. With want, it also returns rows
-// of that table, which it reads in a second reading of each side; the table must exist on both.
+// Compare compares two databases. Temporary files are created in dir. With want, it reads each side a
+// second time and also returns rows of that table, which must exist on both sides.
 func Compare(ctx context.Context, before, after Opener, want *Wanted, dir string) (Result, *Rows, error) {
 	b, err := before(ctx)
 	if err != nil {
@@ -90,7 +89,8 @@ func Compare(ctx context.Context, before, after Opener, want *Wanted, dir string
 	return r, rows, err
 }
 
-// compare reads both sides and counts the rows that differ. Those of a wanted table are noted in f.
+// compare reads both sides and counts the rows that differ. It records those of a wanted table in
+// f.
 func (c *comparison) compare(ctx context.Context, before, after Side, f *found) (Result, error) {
 	if err := c.read(ctx, before, after); err != nil {
 		return Result{}, err

@@ -29,7 +29,7 @@ func (m memory) opener(s *schema.Schema) Opener {
 }
 func (m memory) side(described *schema.Schema) Side { return Side{m, described} }
 
-// Rows reads the tables in turns, because rows of different tables can alternate.
+// Rows alternates between the tables, because rows of different tables can alternate in a dump.
 func (m memory) Rows(_ context.Context, see func(int, [][]byte) error) error {
 	for i, left := 0, true; left; i++ {
 		left = false
@@ -89,8 +89,8 @@ func text(row []*string, columns []int) string {
 	return b
 }
 
-// TestCompareCounts: the counts are those of a comparison of all rows in memory, for tables with and
-// without a key, with columns that only one side has, and through temporary files.
+// TestCompareCounts checks the counts against a comparison of all rows in memory, for tables with
+// and without a key, with columns that only one side has, and with temporary files.
 func TestCompareCounts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -173,8 +173,8 @@ func expected(name string, keyed bool, rows [2][][]*string, common []int) Table 
 	return one
 }
 
-// TestManyRows: rows that do not fit into the blocks in memory are compared through files, which are
-// removed afterwards.
+// TestManyRows checks that rows that do not fit into the blocks in memory are compared with files,
+// which are removed afterwards.
 func TestManyRows(t *testing.T) {
 	t.Parallel()
 	table := []engine.Table{{Name: "t", Columns: []engine.Column{{Name: "id"}, {Name: "a"}}}}
@@ -215,7 +215,7 @@ func TestManyRows(t *testing.T) {
 	c.close()
 }
 
-// TestCompareRows: the listed rows are those that were counted.
+// TestCompareRows checks that the listed rows are those that were counted.
 func TestCompareRows(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -260,7 +260,8 @@ func holds(rows [][]*string, row []*string) bool {
 	})
 }
 
-// TestTableListedTwice: a dump that lists a table twice, with different columns, is refused.
+// TestTableListedTwice checks that a dump that lists a table twice with different columns is
+// refused.
 func TestTableListedTwice(t *testing.T) {
 	t.Parallel()
 	id := "1"
@@ -274,9 +275,9 @@ func TestTableListedTwice(t *testing.T) {
 	}
 }
 
-// TestHostileRowsTakeLittleMemory: equal rows, which a small file can have without end, take the memory of
-// a few. Different rows with the same primary key, which no database has, are refused before they are
-// too many, and long values are not listed.
+// TestHostileRowsTakeLittleMemory checks that any number of equal rows, which a small file can contain,
+// need the memory of a few. Different rows with the same primary key, which no database has, are refused
+// before there are too many. Long values are not listed.
 func TestHostileRowsTakeLittleMemory(t *testing.T) {
 	t.Parallel()
 	const many = 1_000_000

@@ -101,8 +101,8 @@ func commonColumns(before, after []engine.Column) (at [2][]int) {
 	return at
 }
 
-// findKey sets the key if both sides have the same primary key. indexes are the table's in the
-// lists of the sides, negative where it does not exist.
+// findKey sets the key if both sides have the same primary key. indexes are the positions of
+// the table in the lists of the sides, negative where it does not exist.
 func (t *compared) findKey(sides [2]Side, indexes [2]int) {
 	if indexes[0] < 0 || indexes[1] < 0 {
 		return
@@ -171,7 +171,7 @@ func (h *hasher) hash(at int, fields [][]byte) (id identity, row uint64) {
 	return identity{maphash.Bytes(h.seeds[1], whole), maphash.Bytes(h.seeds[2], whole)}, row
 }
 
-// joined returns the table and some fields as bytes from which both could be read again.
+// joined encodes the table and some fields unambiguously as bytes.
 func (h *hasher) joined(table int, positions []int, fields [][]byte) []byte {
 	h.room = binary.AppendUvarint(h.room[:0], uint64(table))
 	for _, at := range positions {

@@ -18,7 +18,7 @@ type Row struct {
 // Rows holds the rows of one table that differ.
 type Rows struct {
 	Columns []string // the columns that exist on both sides
-	Key     []string // those of them in the primary key by which rows are matched; nil without one
+	Key     []string // the columns of the primary key by which rows are matched; nil without one
 	Rows    []Row
 	More    int64 // number of differing rows beyond the limit, or beyond 16 MiB of values
 }
@@ -39,7 +39,7 @@ func (c *comparison) find(want *Wanted, before Side) (*found, error) {
 	return f, nil
 }
 
-// note remembers the rows of an identity, unless there are enough.
+// note records the rows of an identity, unless there are enough.
 func (f *found) note(id identity, removed, added, changed int64) {
 	n := removed + added + changed
 	if f.size+n > f.limit {
@@ -81,7 +81,7 @@ type found struct {
 // pair holds the rows of one identity that differ.
 type pair struct {
 	size   int64    // number of rows
-	left   [2]int64 // for each side, how many rows are still to be read
+	left   [2]int64 // for each side, number of rows still to be read
 	values [2][][]*string
 }
 

@@ -14,7 +14,7 @@ import (
 
 // Change is one object of a schema that differs. Kind is its SQL name, singular and in lower case,
 // such as "table" or "column". Name includes the schema of objects that have one. On is the table
-// that the object belongs to. Detail says what changed, if it can be said in a line.
+// that the object belongs to. Detail describes the change, if one line is enough.
 type Change struct {
 	Change Kind
 	Kind   string
@@ -37,27 +37,27 @@ func (o object) key() [3]string { return [3]string{o.kind, o.name, o.on} }
 // contain some parts of a schema, such as the body of a function.
 func compareSchemas(before, after Side) []Change {
 	var all []Change
-	told := map[string]bool{} // names of described objects that differ or belong to a table that does
+	reported := map[string]bool{} // names of reported objects, and of objects of reported tables
 	if before.Schema != nil && after.Schema != nil {
 		b, a := described{before.Schema, nil}, described{after.Schema, nil}
 		both := commonTables(b.schema, a.schema)
 		all = compareObjects(b.all(both), a.all(both))
 		for _, c := range all {
-			told[unqualified(c.Name)], told[unqualified(c.On)] = true, true
+			reported[unqualified(c.Name)], reported[unqualified(c.On)] = true, true
 		}
 		for _, t := range slices.Concat(before.Schema.Tables, after.Schema.Tables) {
 			if !both[t.Name] {
-				maps.Copy(told, namesOf(t))
+				maps.Copy(reported, namesOf(t))
 			}
 		}
 	}
-	delete(told, "")
+	delete(reported, "")
 	b, a := texts(before), texts(after)
 	if len(b) == 0 || len(a) == 0 {
 		b, a = programs(before.Schema), programs(after.Schema)
 	}
 	for _, c := range compareObjects(b, a) {
-		if !describable[c.Kind] || !told[unqualified(c.Name)] && !told[c.On] {
+		if !describable[c.Kind] || !reported[unqualified(c.Name)] && !reported[c.On] {
 			all = append(all, c)
 		}
 	}
@@ -165,8 +165,8 @@ func (d *described) add(kind string, name schema.Name, on string, content any, t
 	d.objects = append(d.objects, object{kind, snap.TableName(name.Schema, name.Name), on, content, text})
 }
 
-// all returns every object, but of the tables that exist on one side only no columns and
-// constraints.
+// all returns every object. It omits the columns and constraints of tables that exist on
+// one side only.
 func (d *described) all(both map[schema.Name]bool) []object {
 	for _, n := range d.schema.Namespaces {
 		d.add("schema", schema.Name{Name: n.Name}, "", n, "")

@@ -84,12 +84,12 @@ func (s *spill) write(part int) (err error) {
 	return nil
 }
 
-// packEntries is how many entries of a part may be in memory before equal ones are joined. Only parts of
-// databases with more than 50 million rows, or with many equal rows, have more.
+// packEntries is the number of entries of a part that may be in memory before equal ones are joined.
+// Only databases with more than 50 million rows, or with many equal rows, have larger parts.
 const packEntries = 1 << 18
 
-// mostOfOne is how many different rows of one table and part may have the same identity. A primary key
-// allows only one, except that SQLite allows any number of rows without a value.
+// mostOfOne is the number of different rows of one table and part that may have the same identity. A
+// primary key allows only one, but SQLite allows any number of rows whose key is NULL.
 const mostOfOne = 1 << 16
 
 // part returns the entries of a part in order.
@@ -180,7 +180,7 @@ func (c *comparison) differences(see func(table int, id identity, removed, added
 	return nil
 }
 
-// firstOf returns the lower one of the first entries.
+// firstOf returns the lower of the two first entries.
 func firstOf(before, after []entry) entry {
 	if len(after) == 0 || len(before) > 0 && before[0].compare(after[0]) <= 0 {
 		return before[0]
@@ -198,8 +198,8 @@ func leading(sorted []entry, e entry) []entry {
 	return sorted[:n]
 }
 
-// unmatched returns the numbers of rows in two sorted lists without an equal one in the other. It
-// changes the lists.
+// unmatched returns, for each of two sorted lists, the number of rows without an equal row in the
+// other list. It changes the lists.
 func unmatched(before, after []entry) (removed, added int64) {
 	for len(before) > 0 && len(after) > 0 {
 		order := cmp.Compare(before[0].row, after[0].row)

@@ -13,8 +13,8 @@ import (
 )
 
 // labelled is one column of testdata/columns.tsv: the names and the type of a column of a public
-// project, and its kind as judged by a person who read the names, the types and, where needed, the
-// project's description:
+// project, and its label. A person chose the label after reading the names, the types and, where
+// necessary, the project's description:
 //
 //	direct    names a person, reaches a person, opens an account, or is a secret
 //	personal  says something about a person, or can
@@ -47,15 +47,15 @@ func corpus(t testing.TB) []labelled {
 	return all
 }
 
-// heldOut reports whether a project was not looked at while the words were
-// tuned: those whose name has a checksum that three divides.
+// heldOut reports whether a project was not looked at while the words were tuned.
+// These are the projects whose names have a checksum divisible by three.
 func heldOut(project string) bool { return crc32.ChecksumIEEE([]byte(project))%3 == 0 }
 
-// figures is what a measurement found.
+// figures is the result of a measurement.
 type figures struct {
 	columns, personal, found, masks, right, undecided int
 	lost                                              []string // direct identifiers that were kept
-	missed                                            []string // all that is personal and was kept
+	missed                                            []string // all personal columns that were kept
 	kept                                              map[string]bool
 }
 
@@ -119,17 +119,17 @@ func (f *figures) note(l labelled, finding Finding) {
 	}
 }
 
-// Columns of fifty public schemas are judged well enough, with names and types
-// alone, with 12 rows and with 600. A third of the projects was held out while
-// the words were tuned, and both parts are held to the same bounds. Both were
-// labelled by the same person, who also wrote the first words, so the held-out
-// part shows that the words were not fitted to single columns, and no more.
+// The columns of fifty public schemas are judged well enough from names and types
+// alone, with 12 rows and with 600. A third of the projects was held out while the
+// words were tuned, and both parts must meet the same bounds. The same person
+// labelled both parts and wrote the first words. The held-out part therefore only
+// shows that the words were not fitted to single columns.
 //
-// One finding in the held-out part led to a change: a text key of a session was
+// One finding in the held-out part led to a change. A text key of a session was
 // kept because its values were hexadecimal digits.
 //
-// Measured, held out and not, without rows: recall 1.000 and 0.992, precision of
-// masks 0.867 and 0.937, undecided 0.112 and 0.143.
+// Measured without rows, for the held-out part and the other one: recall 1.000 and
+// 0.992, precision of masks 0.867 and 0.937, undecided 0.112 and 0.143.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -164,8 +164,8 @@ var testLists = Lists{
 	Cities: map[string]bool{"berlin": true, "lyon": true, "porto": true},
 }
 
-// valuesOf makes values of a column as its label and type suggest. It knows
-// nothing of how columns are judged.
+// valuesOf returns values of a column that suit its label and type. It does not
+// depend on the way columns are judged.
 func valuesOf(l labelled, rows int) []string {
 	r := rand.New(rand.NewPCG(uint64(crc32.ChecksumIEEE([]byte(l.project+l.table+l.column))), 7))
 	var values []string
@@ -244,8 +244,8 @@ func textOf(l labelled, lower, person string, has func(string, ...string) bool, 
 		fmt.Sprintf(", order %d", r.IntN(1000))
 }
 
-// A thousand columns with 200 values each must take at most five seconds. They
-// took 1.3 on two cores of a busy machine.
+// Judging a thousand columns with 200 values each must take at most five seconds.
+// It took 1.3 seconds on two cores of a busy machine.
 func BenchmarkJudge(b *testing.B) {
 	all := corpus(b)[:1000]
 	for b.Loop() {

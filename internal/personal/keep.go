@@ -67,14 +67,14 @@ func technicalEnd(words []string, t Type, k Kind, at int) bool {
 	case t.Class.isNumber():
 		return at < len(words) && measures(k, last)
 	case t.Class == Text && t.Dims == 0:
-		// A name or a code can be the personal value itself: "email_name", "pin_code".
+		// A name or a code can be the personal value itself, as in "email_name" and "pin_code".
 		return at < len(words) && slices.Contains(aboutEnds, last) && last != "name" && last != "code"
 	}
 	return false
 }
 
-// measures reports whether a number whose name has a kind's words and this last word only measures
-// such data.
+// measures reports whether a number only measures data of a kind, given that its name has the
+// kind's words and this last word.
 func measures(k Kind, last string) bool {
 	never := k == Birth || k == Income || k == Card && last == "year"
 	return !never && slices.Contains(measureEnds, last)
@@ -94,18 +94,18 @@ func technical(words []string, j judge) bool {
 	case "country", "position", "class":
 		return !j.people
 	case "code":
-		return slices.Contains(codes, before) // other codes can open something: "reset_code"
+		return slices.Contains(codes, before) // other codes can grant access, such as "reset_code"
 	case "name":
 		return slices.Contains(technicalEnds, before) && !(j.people && before == "country")
 	}
 	return slices.Contains(technicalEnds, last)
 }
 
-// codes are words before "code" that say that the code is one of a list that everybody knows.
+// codes are words before "code" which show that the code is from a public list.
 var codes = strings.Fields(`country currency language lang locale error status type state category class response exit
 	return color colour unit region tax http`)
 
-// lookups are last words in the names of tables that list what a program or everybody knows.
+// lookups are last words in the names of tables that list values of a program or public values.
 var lookups = listOf(`country, countries, currency, currencies, language, languages, locale, locales, role, roles,
 	permission, permissions, status, statuses, type, types, unit, units, timezone, timezones`)
 

@@ -2,10 +2,9 @@
 // names of columns and tables in ten languages, their types, keys and comments, and sampled values.
 // It reads nothing else, and its findings contain no values.
 //
-// It fails closed. A column is kept only on positive evidence: it is a generated key or a
-// reference, a boolean, a measurement, a time, an enum, or its name clearly denotes a technical
-// word. Everything else is personal or undecided. Having few values makes a judgement less certain,
-// never more.
+// It fails closed. A column is kept only on positive evidence: it is a generated key, a reference,
+// a boolean, a measurement, a time or an enum, or its name is clearly technical. Everything else is
+// personal or undecided. Having few values makes a judgement less certain, never more.
 package personal
 
 import (
@@ -21,7 +20,7 @@ type Verdict int
 const (
 	Undecided Verdict = iota // a person must decide
 	Keep                     // there is evidence that it is not personal
-	Mask                     // it is personal; Kind says how
+	Mask                     // it is personal, see Kind
 )
 
 // Finding is the judgement of one column. Reason is a phrase for a comment.
@@ -69,7 +68,7 @@ func Judge(t Table, lists Lists) []Finding {
 	return findings
 }
 
-// judge holds what is true of all columns of a table.
+// judge holds the facts that apply to all columns of a table.
 type judge struct {
 	lists  Lists
 	table  []string // words of the table's name

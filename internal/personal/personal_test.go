@@ -8,8 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Types are compared as types: a column whose name is personal is never kept,
-// whatever its type.
+// A column whose name is personal is never kept, regardless of its type.
 func TestPersonalNamesAreNeverKept(t *testing.T) {
 	t.Parallel()
 	names := []string{"ssn", "phone", "api_token", "card_number", "email", "first_name", "home_address",
@@ -45,7 +44,7 @@ func TestPersonalNamesAreNeverKept(t *testing.T) {
 	}
 }
 
-// Names of codes, numbers and lists that hold personal data are never kept, also where a shorter word
+// Codes, numbers and lists whose names indicate personal data are never kept, even if a shorter word
 // of the name is technical.
 func TestCodesAndNumbersAreNeverKept(t *testing.T) {
 	t.Parallel()
@@ -72,8 +71,8 @@ func TestCodesAndNumbersAreNeverKept(t *testing.T) {
 	}
 }
 
-// Numbers that are too large for rows, and dates as long ago as births, need a decision in tables of
-// people, whatever their names say.
+// In tables of people, numbers that are too large to count rows and dates that are old enough for
+// births need a decision, whatever their names are.
 func TestValuesOfPeople(t *testing.T) {
 	t.Parallel()
 	large := []string{"784198012345678", "784197512345671", "784199912345670", "784198512345672", "784198812345678",
@@ -92,7 +91,8 @@ func TestValuesOfPeople(t *testing.T) {
 	}
 }
 
-// An identifier next to the key, an account elsewhere, a place and a status of a person need a decision.
+// An identifier in addition to the key, an account of another service, a place and a status of a person
+// need a decision.
 func TestDoubtfulNamesAreAsked(t *testing.T) {
 	t.Parallel()
 	table := Table{Name: "things"}
@@ -126,7 +126,7 @@ func TestCodesAreNoEvidence(t *testing.T) {
 	}
 }
 
-// Names in ten languages and more.
+// Names are recognized in more than ten languages.
 func TestLanguages(t *testing.T) {
 	t.Parallel()
 	for names, want := range map[string]Kind{
@@ -172,7 +172,7 @@ func TestKeepsWithEvidence(t *testing.T) {
 	}
 }
 
-// Values say what names hide.
+// Values show personal data that names do not reveal.
 func TestValues(t *testing.T) {
 	t.Parallel()
 	for values, want := range map[string]string{

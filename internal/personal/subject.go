@@ -2,8 +2,8 @@ package personal
 
 import "strings"
 
-// Subject returns the kind that the reason of a finding names. If it names none, Subject returns its
-// first words. Columns with the same subject can be judged together.
+// Subject returns the kind that the reason of a finding names. If the reason names none, Subject
+// returns its first words. Columns with the same subject can be judged together.
 func Subject(reason string) string {
 	best := ""
 	for _, k := range kinds {

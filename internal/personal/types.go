@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Class groups types as far as judgements and masks must distinguish them.
+// Class is a group of types that judgements and masks treat alike.
 type Class string
 
 // The classes.
@@ -56,8 +56,8 @@ type Type struct {
 // typeForm matches a type as databases write it: words, arguments, words, brackets.
 var typeForm = regexp.MustCompile(`^([^()\[\]]*?)\s*(?:\(([^()]*)\))?\s*([^()\[\]]*?)\s*((?:\[\d*\])*)$`)
 
-// classOf maps whole type names to classes. Parts of a name mean nothing: a domain "contact_hint"
-// is not an integer.
+// classOf maps whole type names to classes. It does not match parts of a name: a domain
+// "contact_hint" is not an integer.
 var classOf = classes(map[Class]string{
 	Text: `text, character varying, varchar, character, char, bpchar, citext, name, tinytext, mediumtext, longtext,
 		clob, nvarchar, nchar, varying character, native character, string, ltree, national varchar,
@@ -168,8 +168,8 @@ func (t *Type) arguments(list string) {
 	}
 }
 
-// Common reports whether a type has so few possible values that the same value occurs in other
-// columns by chance, as with times and enum labels.
+// Common reports whether values of a type occur in other columns by chance, because there are
+// few possible values. Examples are times and enum labels.
 func (c Class) Common() bool {
 	return c.isTime() || c.isNumber() || c == Bool || c == Enum || c == Interval
 }

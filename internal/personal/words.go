@@ -58,7 +58,7 @@ func plain(r rune) rune {
 }
 
 // phrases are words or sequences of words to find in a name. They are parsed when they are first
-// needed: most commands need none.
+// needed, because most commands need none.
 type phrases func() parsed
 
 // parsed holds phrases that were parsed.
@@ -121,8 +121,8 @@ func (p parsed) in(words []string) int {
 	return 0
 }
 
-// numbered reports whether a word is a phrase with a word for a number, such as "phoneno" and
-// "birthmonth".
+// numbered reports whether a word is a phrase followed by a word for a number, such as
+// "phoneno" and "birthmonth".
 func (p parsed) numbered(word string) bool {
 	for _, number := range []string{"no", "nr", "num", "number", "day", "month", "year"} {
 		phrase, found := strings.CutSuffix(word, number)

@@ -12,17 +12,17 @@ import (
 	"strings"
 )
 
-// Table summarizes the content of a table. Two tables with the same rows have the same Sum, in any
-// order of the rows.
+// Table summarizes the content of a table. Two tables with the same rows have the same Sum,
+// regardless of the order of the rows.
 type Table struct {
 	Name string
 	Rows int
 	Sum  string // SHA-256 in hexadecimal, over every value and its kind
 }
 
-// Fingerprint reads a SQLite database without changing it and returns its
-// tables by name. A last one, named schema, has the definition of every table,
-// index, view and trigger as its rows.
+// Fingerprint reads a SQLite database without changing it and returns its tables by
+// name. The last one, named schema, has the definitions of all tables, indexes,
+// views and triggers as its rows.
 func Fingerprint(ctx context.Context, file string) ([]Table, error) {
 	db, err := open(file, url.Values{"mode": {"ro"}})
 	if err != nil {
@@ -109,7 +109,7 @@ func columnCount(ctx context.Context, db *sql.DB, query string) (int, error) {
 	return len(columns), rows.Err()
 }
 
-// addRow adds a row so that no two different rows add the same bytes.
+// addRow adds a row to the hash. Different rows always add different bytes.
 func addRow(sum hash.Hash, values []any) {
 	for _, v := range values {
 		if b, ok := v.([]byte); ok {

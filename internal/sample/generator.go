@@ -17,7 +17,7 @@ type generator struct {
 	tx     *sql.Tx
 	rand   *rand.Rand
 	fake   *gofakeit.Faker
-	now    time.Time // the newest moment in the data; never the real time
+	now    time.Time // the latest time in the data; never the real time
 	rows   int
 	prices []float64 // by product
 }
@@ -34,7 +34,7 @@ func (g *generator) all(ctx context.Context) error {
 	return nil
 }
 
-// insert prepares the statement that adds rows of that many columns to a table.
+// insert prepares the statement that adds rows with the given number of columns to a table.
 func (g *generator) insert(ctx context.Context, table string, columns int) (add func(values ...any) error, done func(),
 	err error) {
 	marks := strings.TrimSuffix(strings.Repeat("?,", columns), ",")
@@ -131,7 +131,7 @@ func (g *generator) orders(ctx context.Context) error {
 	}
 	defer linesDone()
 	for id := 1; id <= g.o.Orders; id++ {
-		// The product of two favours the low IDs: some customers order far more.
+		// The product of two random numbers favours low IDs, so that some customers order far more.
 		customer := 1 + int(float64(g.o.Customers)*g.rand.Float64()*g.rand.Float64())
 		status := g.pick([]string{"new", "paid", "sent", "sent", "sent", "sent", "returned"})
 		var sent any
@@ -151,7 +151,7 @@ func (g *generator) orders(ctx context.Context) error {
 	return nil
 }
 
-// events moves some orders on, so that the trigger writes their history.
+// events changes the status of some orders, so that the trigger writes their history.
 func (g *generator) events(ctx context.Context) error {
 	if _, err := g.tx.ExecContext(ctx,
 		"UPDATE orders SET status = 'paid' WHERE status = 'new' AND id % 3 = 0"); err != nil {
@@ -169,7 +169,7 @@ func (g *generator) chance(percent int) bool { return g.rand.IntN(100) < percent
 
 func (g *generator) pick(from []string) string { return from[g.rand.IntN(len(from))] }
 
-// maybe returns a value with the given chance, else NULL.
+// maybe returns a value with the given probability, and otherwise NULL.
 func (g *generator) maybe(percent int, value func() string) any {
 	if g.chance(percent) {
 		return value()
@@ -177,7 +177,7 @@ func (g *generator) maybe(percent int, value func() string) any {
 	return nil
 }
 
-// seller returns the ID of one of the staff with the given chance, else NULL.
+// seller returns the ID of one of the staff with the given probability, and otherwise NULL.
 func (g *generator) seller(percent int) any {
 	if g.chance(percent) {
 		return 1 + g.rand.IntN(g.o.Staff)
@@ -185,7 +185,7 @@ func (g *generator) seller(percent int) any {
 	return nil
 }
 
-// moment returns a time within the last days.
+// moment returns a time within the last number of days.
 func (g *generator) moment(days int) string {
 	return g.now.Add(-time.Duration(g.rand.Int64N(int64(days) * int64(24*time.Hour)))).Format(time.RFC3339)
 }
@@ -200,7 +200,7 @@ func (g *generator) bytes(n int) []byte {
 
 func (g *generator) note() string { return g.pick(notes) }
 
-// name returns a person's name, one in five not in plain ASCII.
+// name returns a person's name. One name in five is not plain ASCII.
 func (g *generator) name() string {
 	if g.chance(20) {
 		return g.pick(givenNames) + " " + g.pick(familyNames)

@@ -1,9 +1,9 @@
-// Package sample makes a realistic SQLite database: a shop with customers,
-// staff, products, orders and order lines, a few hundred thousand rows in a
-// few seconds. The same options always give the same data, on every machine.
+// Package sample creates a realistic SQLite database: a shop with customers, staff,
+// products, orders and order lines. It writes a few hundred thousand rows in a few
+// seconds. The same options give the same data on every machine.
 //
-// The data is invented. It has what real data has: names of many scripts,
-// missing values, blobs, long texts, a self-reference, and few customers with
+// The data is invented, but has the features of real data: names in many scripts,
+// missing values, blobs, long texts, a self-reference, and a few customers with
 // many orders.
 package sample
 
@@ -24,7 +24,7 @@ import (
 //go:embed schema.sql
 var schema string
 
-// MaskSQL is a SQL script that takes everything personal out of the sample.
+// MaskSQL is a SQL script that removes all personal data from the sample.
 //
 //go:embed mask.sql
 var MaskSQL string
@@ -54,8 +54,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Write makes the database as a new file and returns how many rows it has. It
-// fails when the file exists, and removes the file when it fails later.
+// Write creates the database as a new file and returns its number of rows. It fails
+// if the file exists. If it fails later, it removes the file.
 func Write(ctx context.Context, file string, o Options) (rows int, err error) {
 	made, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -67,7 +67,7 @@ func Write(ctx context.Context, file string, o Options) (rows int, err error) {
 			os.Remove(file)
 		}
 	}()
-	// A file that is thrown away when anything goes wrong needs no journal.
+	// The file is deleted if anything goes wrong, so it needs no journal.
 	db, err := open(file, url.Values{"_pragma": {"journal_mode(off)", "synchronous(off)", "foreign_keys(on)"}})
 	if err != nil {
 		return 0, err
@@ -82,7 +82,7 @@ func Write(ctx context.Context, file string, o Options) (rows int, err error) {
 	g := &generator{
 		o:    o.withDefaults(),
 		tx:   tx,
-		rand: rand.New(rand.NewPCG(o.withDefaults().Seed, 2)), //nolint:gosec // it is to be reproducible
+		rand: rand.New(rand.NewPCG(o.withDefaults().Seed, 2)), //nolint:gosec // the data must be reproducible
 		now:  time.Date(2026, 6, 30, 18, 0, 0, 0, time.UTC),
 	}
 	g.fake = gofakeit.NewFaker(g.rand, false)
@@ -92,7 +92,7 @@ func Write(ctx context.Context, file string, o Options) (rows int, err error) {
 	return g.rows, tx.Commit()
 }
 
-// open opens a SQLite file, whatever its name.
+// open opens a SQLite file with any name.
 func open(file string, parameters url.Values) (*sql.DB, error) {
 	name := url.URL{Scheme: "file", Opaque: (&url.URL{Path: file}).EscapedPath(), RawQuery: parameters.Encode()}
 	return sql.Open("sqlite", name.String())

@@ -43,8 +43,8 @@ func TestSameSeedSameData(t *testing.T) {
 	}
 }
 
-// TestRows holds the count that Write returns, on a tenth of the default, which
-// has a few hundred thousand rows.
+// TestRows checks the count that Write returns, with a tenth of the default size,
+// which has a few hundred thousand rows.
 func TestRows(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "shop.db")
@@ -92,7 +92,7 @@ func TestDataIsSoundAndRealistic(t *testing.T) {
 	}
 }
 
-// TestMask proves that the script leaves nothing personal.
+// TestMask checks that the script leaves no personal data.
 func TestMask(t *testing.T) {
 	t.Parallel()
 	db, err := sql.Open("sqlite", "file:"+copyOf(t, write(t, small)))
@@ -148,7 +148,7 @@ func TestFingerprintSeesOneValue(t *testing.T) {
 	}
 }
 
-// copyOf puts a database where its name needs no escaping.
+// copyOf copies a database to a path that needs no escaping.
 func copyOf(t *testing.T, file string) string {
 	t.Helper()
 	data, err := os.ReadFile(file)

@@ -24,7 +24,7 @@ var notes = []string{
 	"",
 }
 
-// handle is the local part of an e-mail address made of a name's plain letters.
+// handle returns the local part of an e-mail address, made of a name's plain letters.
 func handle(name string) string {
 	h := strings.Map(func(r rune) rune {
 		switch {

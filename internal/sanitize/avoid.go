@@ -13,10 +13,11 @@ import (
 // drawn are the masks that draw from lists.
 var drawn = []string{"name", "first_name", "last_name", "company", "city", "address"}
 
-// remade are the masks that make other values of the same form, which can be those of others.
+// remade are the masks that produce another value of the same form, which can be the original of
+// another row.
 var remade = []string{"phone", "format", "card"}
 
-// redraws is how often a mask tries again before it makes up a word.
+// redraws is the number of times that a mask draws again before it invents a word.
 const redraws = 8
 
 // avoiding wraps a mask so that its result is never one of the originals. Otherwise nobody could
@@ -44,7 +45,7 @@ func avoiding(mask engine.Mask, name string, key []byte, limit int, originals ma
 	}
 }
 
-// coined makes up a capitalized word of four syllables.
+// coined invents a capitalized word of four syllables.
 func coined(from *source, v string) string {
 	const consonants, vowels = "bdfgklmnprstvz", "aeiou"
 	d := from.digest(v)
@@ -60,7 +61,7 @@ func coined(from *source, v string) string {
 }
 
 // Every returns a function that is called with every value of a column, or nil. It collects the
-// originals that a mask could draw, so that it does not (see [engine.Options]).
+// originals that a mask could draw, so that the mask can avoid them (see [engine.Options]).
 func (r *Rules) Every(schema, table, column string) func(string) {
 	rule, _, ok := r.find(engine.Shape{Schema: schema, Name: table}, column)
 	if !ok || !slices.Contains(drawn, rule.Mask) {
@@ -83,8 +84,8 @@ func (r *Rules) Every(schema, table, column string) func(string) {
 // maxDrawn is the maximum length of a value that is drawn from lists.
 const maxDrawn = 100
 
-// drawable reports whether a mask could draw a value: it consists of listed words and of numbers.
-// So the number of collected originals is limited by the lists.
+// drawable reports whether a mask could draw a value, because it consists of listed words and of
+// numbers. The lists therefore limit the number of collected originals.
 func drawable(v string, words map[string]bool) bool {
 	if len(v) > maxDrawn {
 		return false

@@ -10,8 +10,8 @@ import (
 	"snap/internal/personal"
 )
 
-// Every mask of the catalogue makes a value of its kind, which its column can hold, and the same one
-// each time.
+// Every mask of the catalogue produces a value of its kind that its column can hold, and the same
+// one each time.
 func TestCatalogue(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ rule, typ, value, form string }{
@@ -121,7 +121,7 @@ func TestBadSettings(t *testing.T) {
 	}
 }
 
-// A pattern that matches no sampled value, and a dictionary for a unique column, are refused.
+// A pattern that matches no sampled value is refused, and so is a dictionary for a unique column.
 func TestPartialMasksFit(t *testing.T) {
 	t.Parallel()
 	c := &column{Column: engine.Column{Type: "text"}, typ: personal.ParseType("text"), samples: []string{"Maria"}}

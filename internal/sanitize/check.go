@@ -36,7 +36,7 @@ func evaluate(e schema.Expr, column, value string) answer {
 // condition evaluates expressions for a row, or for one value of it.
 type condition struct {
 	of     func(column string) (value string, known bool)
-	valued bool // columns are not NULL; otherwise those that are not known are
+	valued bool // columns are not NULL; otherwise unknown columns are NULL
 }
 
 func (c condition) answer(e schema.Expr) answer {
@@ -76,7 +76,7 @@ func (c condition) isNull(args []schema.Expr, not bool) answer {
 	return answerOf(known == not)
 }
 
-// truth reads a column as yes or no.
+// truth interprets a column as yes or no.
 func (c condition) truth(column string) answer {
 	v, known := c.of(column)
 	is, ok := booleanOf(v)
@@ -86,7 +86,7 @@ func (c condition) truth(column string) answer {
 	return answerOf(is)
 }
 
-// booleanOf reads a boolean as databases write it.
+// booleanOf parses a boolean in the forms in which databases write it.
 func booleanOf(v string) (is, ok bool) {
 	for _, pair := range booleans {
 		if strings.EqualFold(v, pair[0]) || strings.EqualFold(v, pair[1]) {
@@ -259,7 +259,7 @@ func like(v, pattern string, fold bool) bool {
 	return ok || err != nil
 }
 
-// matches matches a regular expression. The answer is unsure if Go would interpret the expression
+// matches matches a regular expression. The answer is unsure if Go might interpret the expression
 // differently.
 func matches(v, pattern string, fold bool) answer {
 	if slices.ContainsFunc([]string{`\m`, `\M`, `\y`, `(?`, `\1`, `[[`}, func(s string) bool {

@@ -10,10 +10,10 @@ import (
 	"snap/internal/personal"
 )
 
-// maxNested is how deep composite types in composite types are looked into.
+// maxNested is the maximum nesting of composite types that is examined.
 const maxNested = 10
 
-// composites gives columns of composite types their fields.
+// composites sets the fields of columns of composite types.
 func (f *facts) composites(types map[[2]string][]engine.Column) {
 	for _, c := range f.of {
 		c.addFields(types, 0)
@@ -45,7 +45,7 @@ func (c *column) addFields(types map[[2]string][]engine.Column, depth int) {
 }
 
 // fieldsNamed returns the fields of the type that a column's type names, with its schema or without.
-// A name that several schemas have means none.
+// A name that is ambiguous between schemas has none.
 func fieldsNamed(types map[[2]string][]engine.Column, name string) (fields []engine.Column) {
 	plain := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, `"`, "")) }
 	for id, of := range types {
@@ -124,8 +124,8 @@ func writeRow(fields []*string) string {
 	return out.String() + ")"
 }
 
-// ofFields masks every field of a composite value. A value with other fields than its type becomes
-// NULL.
+// ofFields masks every field of a composite value. A value whose fields are not those of its type
+// becomes NULL.
 func ofFields(key []byte, rule ColumnRule, c *column) engine.Mask {
 	masks := make([]engine.Mask, len(c.fields))
 	for i, f := range c.fields {
@@ -149,8 +149,8 @@ func ofFields(key []byte, rule ColumnRule, c *column) engine.Mask {
 	}
 }
 
-// fieldRule returns the rule of a field: its own, or what the rule says of other fields. A field that
-// cannot hold that is NULL.
+// fieldRule returns the rule of a field: its own, or the one for all other fields. A field that
+// cannot hold the result becomes NULL.
 func fieldRule(rule ColumnRule, f *column) ColumnRule {
 	if own, ok := rule.Paths[f.Name]; ok && rule.Mask == "composite" {
 		return own
@@ -165,7 +165,8 @@ func fieldRule(rule ColumnRule, f *column) ColumnRule {
 	return ColumnRule{Mask: name}
 }
 
-// fieldsMisfit returns why a rule for the fields of a composite type cannot be used, or "".
+// fieldsMisfit returns the reason that a rule for the fields of a composite type cannot be used, or
+// "".
 func fieldsMisfit(rule ColumnRule, c *column) string {
 	if len(c.fields) == 0 {
 		return "its type has no fields"
@@ -187,7 +188,8 @@ func fieldsMisfit(rule ColumnRule, c *column) string {
 	return ""
 }
 
-// proposeFields proposes a rule for a column of a composite type by the judgements of its fields.
+// proposeFields proposes a rule for a column of a composite type, based on the judgements of its
+// fields.
 func proposeFields(found personal.Finding, c *column, lists personal.Lists) proposal {
 	table := personal.Table{Name: c.typ.Name}
 	for _, f := range c.fields {
@@ -237,7 +239,7 @@ func fieldRules(r ColumnRule) string {
 	return strings.Join(all, ", ")
 }
 
-// piece is a part of a value that has a type of its own.
+// piece is a part of a value with its own type.
 type piece struct {
 	value string
 	typ   personal.Type

@@ -9,7 +9,7 @@ import (
 	"snap/internal/engine"
 )
 
-// withAddress is a table with a composite type, one in another, and an array of it.
+// withAddress returns a table with a composite type, a nested one, and an array of them.
 func withAddress() engine.Contents {
 	address := []engine.Column{{Name: "street", Type: "text"}, {Name: "zip", Type: "integer"},
 		{Name: "kind", Type: "boolean"}}
@@ -25,8 +25,8 @@ func withAddress() engine.Contents {
 				{`{"(\"7 Elm Square North\",1010,t)",NULL}`}, {"(3,4)", "(5,6)"}}}}}
 }
 
-// Every field is masked by its own rule; the structure, NULL fields and the array stay. Fields that
-// the rule does not name are redacted, or NULL if their type cannot hold that.
+// Every field is masked by its own rule. The structure, NULL fields and the array stay. Fields that
+// the rule does not name are redacted, or become NULL if their type cannot hold redacted text.
 func TestCompositesFieldByField(t *testing.T) {
 	t.Parallel()
 	rules := mustRules(t, `
@@ -74,7 +74,7 @@ tables:
 	}
 }
 
-// A rule that names no field, or one with a mask that the field cannot hold, is refused.
+// A rule is refused if it names a field that does not exist, or if a field cannot hold its mask.
 func TestCompositesAreChecked(t *testing.T) {
 	t.Parallel()
 	for rule, want := range map[string]string{
@@ -91,7 +91,7 @@ func TestCompositesAreChecked(t *testing.T) {
 	}
 }
 
-// First rules judge each field, and hold.
+// Suggested rules judge each field and can be used.
 func TestFirstRulesOfComposites(t *testing.T) {
 	t.Parallel()
 	c := withAddress()
@@ -110,7 +110,8 @@ func TestFirstRulesOfComposites(t *testing.T) {
 	}
 }
 
-// First rules of a composite column that must stay unique hold too: no mask of its fields does.
+// Suggested rules for a composite column that must stay unique can be used too, although no mask of
+// its fields keeps it unique.
 func TestFirstRulesOfUniqueComposites(t *testing.T) {
 	t.Parallel()
 	c := withAddress()
@@ -129,7 +130,7 @@ func TestFirstRulesOfUniqueComposites(t *testing.T) {
 	}
 }
 
-// Values of composite types are read as they were written, whatever they contain.
+// Values of composite types are read exactly as they were written, regardless of their content.
 func TestRowsAreReadAsWritten(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

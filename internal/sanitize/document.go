@@ -44,7 +44,7 @@ func redactValue(value any) any {
 				name = redact(key)
 			}
 			for redacted[name] != nil {
-				name += "x" // two keys became equal
+				name += "x" // two keys have become equal
 			}
 			redacted[name] = redactValue(v[key])
 		}

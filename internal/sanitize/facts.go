@@ -109,7 +109,7 @@ func (c *column) describe(d schema.Column, s *schema.Schema) {
 	c.comment = d.Comment
 	t := d.Type
 	if t.Name == "citext" || t.Name == "hstore" {
-		c.typ = typeOf(t) // the dump writes the extension's schema too
+		c.typ = typeOf(t) // the dump also writes the extension's schema
 	}
 	if d.Check != nil {
 		c.checks = append(c.checks, boundExpr{*d.Check, d.Name})
@@ -152,7 +152,7 @@ func typeOf(t schema.Type) personal.Type {
 	return personal.ParseType(text + strings.Repeat("[]", t.Dims))
 }
 
-// constraints adds what a table's constraints say about its columns.
+// constraints adds the facts about columns that follow from their table's constraints.
 func (f *facts) constraints(t schema.Table, s *schema.Schema) {
 	at := func(name string) *column { return f.of[columnID{t.Schema, t.Name.Name, name}] }
 	unique := func(columns []schema.KeyColumn, alone bool) {

@@ -54,7 +54,7 @@ func fitted(mask engine.Mask, key []byte, rule ColumnRule, c *column) engine.Mas
 			if n, ok := p.integer(v, most); ok {
 				return n, false
 			}
-			return p.text(v), false // an SQLite column can hold a text there
+			return p.text(v), false // a column of SQLite can hold a text anyway
 		}
 	case c.typ.Class == personal.Integer:
 		mask = bounded(mask, c.typ)
@@ -95,7 +95,7 @@ func bounded(mask engine.Mask, t personal.Type) engine.Mask {
 	}
 }
 
-// scaled wraps a mask so that numbers keep to the digits of their type.
+// scaled wraps a mask so that numbers do not have more digits than their type allows.
 func scaled(mask engine.Mask, t personal.Type) engine.Mask {
 	whole := t.Digits - t.Scale
 	return func(v string) (string, bool) {
@@ -176,8 +176,8 @@ var keepsUnique = []string{"keep", "hash", "email", "user_name", "key", "uuid"}
 // minUnique is the minimum number of characters in which a hash stays unique.
 const minUnique = 12
 
-// misfit returns why a rule cannot be used for a column, or "" if it can. Conditions that it cannot
-// check are left to the load.
+// misfit returns the reason that a rule cannot be used for a column, or "" if it can be used. It
+// leaves conditions that it cannot check to the load.
 func misfit(key []byte, rule ColumnRule, c *column) string {
 	if rule.Mask == "keep" {
 		return ""
@@ -211,7 +211,7 @@ func misfit(key []byte, rule ColumnRule, c *column) string {
 	return c.holdsMasked(maskOf(key, rule, c))
 }
 
-// unsuited returns why the column's type does not suit a mask, or "".
+// unsuited returns the reason that the column's type does not suit a mask, or "".
 func (c *column) unsuited(mask string) string {
 	if mask == "coordinates" && c.typ.Class == personal.Point && slices.ContainsFunc(c.samples, isBinaryPoint) {
 		return fmt.Sprintf("the values of its type %s are binary", c.Type)
@@ -223,7 +223,8 @@ func (c *column) unsuited(mask string) string {
 	return ""
 }
 
-// isBinaryPoint reports whether a point is in the binary form of MySQL, not in PostgreSQL's (1,2).
+// isBinaryPoint reports whether a point has MySQL's binary form rather than PostgreSQL's form
+// (1,2).
 func isBinaryPoint(sample string) bool { return !strings.HasPrefix(sample, "(") }
 
 // constants returns the value of the mask constant.
@@ -234,7 +235,8 @@ func constants(rule ColumnRule) []string {
 	return nil
 }
 
-// ofSettings returns why the map or the pattern of a rule does not suit a column, or "".
+// ofSettings returns the reason that the map or the pattern of a rule does not suit a column, or
+// "".
 func ofSettings(rule ColumnRule, c *column) string {
 	switch rule.Mask {
 	case "dictionary":
@@ -247,7 +249,7 @@ func ofSettings(rule ColumnRule, c *column) string {
 	return ""
 }
 
-// holdsMasked returns why a column cannot hold what a mask makes of its samples, or "".
+// holdsMasked returns the reason that a column cannot hold its masked samples, or "".
 func (c *column) holdsMasked(mask engine.Mask) string {
 	for _, v := range c.samples {
 		masked, null := mask(v)
@@ -264,7 +266,8 @@ func (c *column) holdsMasked(mask engine.Mask) string {
 	return ""
 }
 
-// matchesNone returns why a pattern is probably wrong: it matches no sampled value.
+// matchesNone returns the reason that a pattern is probably wrong, if it matches no sampled value,
+// or "".
 func matchesNone(rule ColumnRule, c *column) string {
 	pattern, err := regexp.Compile(rule.Pattern)
 	if err != nil || len(c.samples) == 0 || slices.ContainsFunc(c.samples, pattern.MatchString) {
@@ -283,7 +286,7 @@ func (c *column) holdsAll(values []string) string {
 }
 
 // loose reports whether a column accepts values of any type: in SQLite, type affinity is only a
-// preference. Values for a type that is not known are checked by the load.
+// preference. Values of an unknown type are checked by the load.
 func (c *column) loose() bool { return c.id[0] == "" && c.typ.Class == personal.Other }
 
 func notUnique(rule ColumnRule, c *column) string {
@@ -302,7 +305,7 @@ func notUnique(rule ColumnRule, c *column) string {
 	return ""
 }
 
-// holds returns why a column cannot hold a value, or "" if it can.
+// holds returns the reason that a column cannot hold a value, or "" if it can.
 func (c *column) holds(v string) string {
 	if c.typ.Dims > 0 {
 		if !strings.HasPrefix(v, "{") || !strings.HasSuffix(v, "}") {

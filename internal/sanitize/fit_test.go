@@ -16,7 +16,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// shopSchema is a table with constraints of every kind, and one that refers to it.
+// shopSchema returns a table with constraints of every kind and a table that refers to it.
 func shopSchema() (engine.Contents, *schema.Schema) {
 	column := func(name string, typ schema.Type) schema.Column { return schema.Column{Name: name, Type: typ} }
 	text := schema.Type{Name: "text"}
@@ -73,8 +73,8 @@ tables:
 
 var placeForm = regexp.MustCompile(` \(line 4, column [0-9]+\)`)
 
-// A rule that cannot hold is refused before anything is written, with the
-// table, the column and a rule that would work.
+// A rule that cannot be used is refused before anything is written. The error names
+// the table, the column and a rule that would work.
 func TestRulesThatCannotHoldAreRefused(t *testing.T) {
 	t.Parallel()
 	c, _ := shopSchema()
@@ -114,7 +114,7 @@ func TestRulesThatCannotHoldAreRefused(t *testing.T) {
 	}
 }
 
-// Every proposal holds, and has a reason.
+// Every proposal can be used and has a reason.
 func TestProposalsHold(t *testing.T) {
 	t.Parallel()
 	c, _ := shopSchema()
@@ -177,7 +177,7 @@ func TestKeyIsAPermutation(t *testing.T) {
 	}
 }
 
-// Masks of new kinds give values of their kind, and hide the original.
+// Masks for networks, places and documents produce values of their kind and hide the original.
 func TestNetworksPlacesAndDocuments(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -225,7 +225,7 @@ func TestNetworksPlacesAndDocuments(t *testing.T) {
 	}
 }
 
-// luhnHolds reports whether the last digit of a number checks.
+// luhnHolds reports whether the check digit of a number is right.
 func luhnHolds(v string) bool {
 	sum, double := 0, false
 	for i := len(v) - 1; i >= 0; i-- {
@@ -241,7 +241,7 @@ func luhnHolds(v string) bool {
 	return sum%10 == 0
 }
 
-// A choice is of values that the column can hold.
+// The values of a choice must be values that the column can hold.
 func TestChoice(t *testing.T) {
 	t.Parallel()
 	c, _ := shopSchema()
@@ -259,7 +259,7 @@ func TestChoice(t *testing.T) {
 	}
 }
 
-// Checks are answered, or left open.
+// Checks are evaluated, or the answer is unsure.
 func TestChecks(t *testing.T) {
 	t.Parallel()
 	for check, want := range map[string]map[string]answer{
@@ -285,7 +285,7 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// A point of MySQL is binary, and moving its numbers would damage it.
+// A point in MySQL is binary. Moving its numbers would damage it.
 func TestBinaryPoints(t *testing.T) {
 	t.Parallel()
 	for sample, fits := range map[string]bool{"(13.4,52.5)": true, "\x00\x00\x00\x00\x01\x01": false} {

@@ -11,7 +11,7 @@ import (
 
 // checkFits checks every rule against its column's type, length, uniqueness, checks and foreign
 // keys before any row is written. The error names up to ten rules that cannot be used, each with
-// one that can.
+// one that can be used.
 func (r *Rules) checkFits(f *facts, chosen map[columnID]ColumnRule, key []byte) error {
 	var wrong []string
 	for _, t := range f.tables {
@@ -47,7 +47,7 @@ func (r *Rules) checkFits(f *facts, chosen map[columnID]ColumnRule, key []byte) 
 		"correct the rules; nothing was written")
 }
 
-// remedies are the rules to suggest, in the order they are tried.
+// remedies are the rules to suggest, in the order in which they are tried.
 var remedies = []string{"email", "key", "hash", "format", "noise", "shift", "ip", "mac", "coordinates", "redact",
 	"null", "keep"}
 
@@ -64,7 +64,8 @@ func remedy(key []byte, c *column) string {
 	return "keep"
 }
 
-// parts returns why a column and one that it references would no longer match, or "" if they would.
+// parts returns the reason that a column and one that it references would no longer match, or "" if
+// they would match.
 func (r *Rules) parts(f *facts, c *column, chosen map[columnID]ColumnRule, key []byte) string {
 	rule := chosen[c.id]
 	if rule.Mask == "null" || len(c.samples) == 0 {

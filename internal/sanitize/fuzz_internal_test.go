@@ -6,7 +6,7 @@ import (
 	"snap"
 )
 
-// FuzzRules: any rules file is read or refused as wrong.
+// FuzzRules checks that any rules file is read or refused as invalid.
 func FuzzRules(f *testing.F) {
 	for _, seed := range []string{"", "tables: {}", "tables: {a: {columns: {b: keep}}}",
 		"tables:\n  a:\n    rows: drop",
@@ -24,7 +24,7 @@ func FuzzRules(f *testing.F) {
 	})
 }
 
-// FuzzXML: redacted XML is XML again, and redacting it once more changes nothing.
+// FuzzXML checks that redacted XML is still XML, and that redacting it again changes nothing.
 func FuzzXML(f *testing.F) {
 	for _, seed := range []string{`<a b="1">c</a>`, `<?xml version="1.0" encoding="latin1"?><a/>`, "x &amp; y",
 		"<a><![CDATA[<b>]]></a>", "<!-- c --><a:b xmlns:a='u'/>", "<!DOCTYPE a><a/>", "<a></b>",

@@ -41,8 +41,9 @@ func startOf(b []byte) uint64 { return binary.LittleEndian.Uint64(b) | 0x2020202
 
 func mix(start uint64) uint16 { return uint16((start * 0x9e3779b97f4a7c15) >> 48) }
 
-// find calls hit with every value that starts before the given position, and where. A value that
-// begins or ends with a digit must not continue with another one. last is the byte before b.
+// find calls hit with every value that starts before the given position, and its position. A
+// value that begins or ends with a digit must not continue with another one. last is the byte
+// before b.
 func (f *finder) find(b []byte, before int, last byte, hit func(watched, at int)) {
 	for i := 0; i+8 <= len(b) && i < before; i++ {
 		start := startOf(b[i:])
@@ -84,7 +85,8 @@ func NewScanner(w io.Writer, watched []Watched) *Scanner {
 // Write implements io.Writer.
 func (s *Scanner) Write(p []byte) (int, error) {
 	if len(s.f.watched) > 0 {
-		// First search the values that span the previous write and this one, then this write alone.
+		// First search for values that span the previous write and this one, and then search this
+		// write alone.
 		border := len(s.tail)
 		joined := slices.Concat(s.tail, p[:min(len(p), s.f.longest)])
 		note := func(watched, _ int) { s.found[s.f.watched[watched]] = true }
@@ -141,9 +143,9 @@ func (s *Scanner) Result() error {
 		"change it in the database; if the values are not secret, add shared: true to the column's rule")
 }
 
-// formsOf returns the ways a value can be written in a dump: unchanged, in XML, inside a JSON document
-// with and without escaped non-ASCII characters, and each of these with doubled backslashes, as in
-// COPY and in MySQL literals.
+// formsOf returns the forms in which a dump can contain a value: unchanged, in XML, inside a JSON
+// document with and without escaped non-ASCII characters, and each of these with doubled backslashes,
+// as in COPY and in MySQL literals.
 func formsOf(v string) []string {
 	forms := []string{v}
 	add := func(form string) {

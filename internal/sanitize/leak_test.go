@@ -11,7 +11,7 @@ import (
 )
 
 // Originals are found in upper and lower case, inside JSON documents and arrays,
-// and as dumps escape them.
+// and in the escaped forms of dumps.
 func TestLeaksInEveryForm(t *testing.T) {
 	t.Parallel()
 	const original = `Zoë "Ann" O\Neil`
@@ -39,8 +39,8 @@ func TestLeaksInEveryForm(t *testing.T) {
 	}
 }
 
-// The report names tables, columns, rows and the rule that would mask them, and
-// no value.
+// The report names tables, columns, rows and the rule that would mask them. It
+// contains no value.
 func TestLocator(t *testing.T) {
 	t.Parallel()
 	c := engine.Contents{Tables: []engine.Shape{{Name: "person", Columns: []engine.Column{{Name: "email"}}},
@@ -68,8 +68,8 @@ func TestLocator(t *testing.T) {
 	}
 }
 
-// A permutation of all values of a form makes every original out of another one. That is no leak. An
-// original that was part of the masked value is one, and so is one that a pattern put together.
+// A permutation of all values of a form turns other values into every original. That is not a leak.
+// It is a leak if the original was part of the value that was masked, or if a pattern assembled it.
 func TestCoincidencesAreNoLeaks(t *testing.T) {
 	t.Parallel()
 	var plates []string
@@ -119,7 +119,7 @@ func TestCoincidencesAreNoLeaks(t *testing.T) {
 	}
 }
 
-// Values that SQL did not take out of their column are no leak; the others are.
+// Values that SQL did not remove from their own column are not leaks. The others are.
 func TestLocatorAfterSQL(t *testing.T) {
 	t.Parallel()
 	c := engine.Contents{Tables: []engine.Shape{{Name: "person",
@@ -138,8 +138,8 @@ func TestLocatorAfterSQL(t *testing.T) {
 	}
 }
 
-// Masks that draw from lists never give an original of their columns, and give
-// equal values for equal ones.
+// Masks that draw from lists never return an original of their columns, and they
+// return equal values for equal originals.
 func TestDrawnMasksAvoidOriginals(t *testing.T) {
 	t.Parallel()
 	var originals []string

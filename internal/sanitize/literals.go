@@ -99,8 +99,8 @@ func (l *Literals) objects() []string {
 	return all
 }
 
-// Result returns an error if originals are in the schema and the rules do not say what to do, or
-// say redact and that is impossible.
+// Result returns an error if originals are in the schema and the rules do not say how to treat
+// them, or if the rules say redact and that is impossible.
 func (l *Literals) Result(mode string) error {
 	switch {
 	case len(l.found) == 0, mode == LiteralsKeep:
@@ -156,7 +156,7 @@ func (l *Literals) Note() string {
 	return fmt.Sprintf("original values in the schema %s, as schema_literals says: %s", did, some(l.objects()))
 }
 
-// Description redacts a schema description as the SQL was redacted.
+// Description redacts a schema description in the same way as the SQL.
 func (l *Literals) Description(s *schema.Schema) (*schema.Schema, error) {
 	if s == nil || !l.redact || len(l.changed) == 0 {
 		return s, nil

@@ -50,7 +50,8 @@ func TestLiterals(t *testing.T) {
 	}
 }
 
-// Numbers are searched for too, if they are long or have separators, and never within other numbers.
+// The search includes numbers that are long or have separators, but never matches part of another
+// number.
 func TestNumbersAreWatched(t *testing.T) {
 	t.Parallel()
 	for v, want := range map[string]bool{"+49 30 1234567": true, "123-45-6789": true, "4111111111111111": true,

@@ -19,11 +19,11 @@ type Locator struct {
 	same map[int]bool // values still unchanged in their own column
 	seen map[int]map[string]bool
 
-	random  map[string]bool // columns whose values are random, so that one can equal an original by chance
+	random  map[string]bool // columns with random values, which can equal an original by chance
 	chances map[int]bool    // values found by chance
 }
 
-// place records that values of the column of were found in the column in.
+// place records that values of one column were found in another column.
 type place struct{ of, in string }
 
 // NewLocator returns a locator of the given originals, which are UTF-8 text.
@@ -32,7 +32,7 @@ func NewLocator(originals []Watched) *Locator {
 		seen: map[int]map[string]bool{}, chances: map[int]bool{}}
 }
 
-// Locator returns a locator of the plan's originals, which tells coincidences from leaks.
+// Locator returns a locator of the plan's originals that distinguishes coincidences from leaks.
 func (p *Prepared) Locator() *Locator {
 	l := NewLocator(p.Originals)
 	l.random = p.random
@@ -78,8 +78,8 @@ func (l *Locator) observeRows(table string, rows map[string]engine.RowMask) map[
 	return observed
 }
 
-// record notes the originals in a masked value. If a random mask made the value from one without
-// the original, the original is there by chance.
+// record notes the originals in a masked value. If a random mask produced the value and the
+// unmasked value did not contain the original, the original is there by chance.
 func (l *Locator) record(label, before, v string) {
 	in := map[string]bool{}
 	l.f.find([]byte(v), len(v), 0, func(at, _ int) {
@@ -115,7 +115,7 @@ func contains(text, value string) bool {
 	})
 }
 
-// Coincidences returns the originals that random masks made of other values.
+// Coincidences returns the originals that random masks produced from other values.
 func (l *Locator) Coincidences() []Watched {
 	var all []Watched
 	for at := range l.chances {

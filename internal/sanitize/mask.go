@@ -93,8 +93,8 @@ func makers() map[string]maker {
 	}
 }
 
-// Example returns what a mask without settings makes of a value with a public key: a value of the
-// kind that the mask makes, for examples and tests.
+// Example returns the result of a mask without settings for a value and a public key. It shows
+// the kind of values that the mask produces, for documentation and tests.
 func Example(mask, value string) string {
 	made, ok := makers()[mask]
 	if !ok {

@@ -35,7 +35,7 @@ type OpenColumn struct {
 	Table, Name string // as in the rules file, where they can be patterns
 	Subject     string // the kind of its values
 	Reason      string
-	Rule        string // that the column can hold, as written in a rules file
+	Rule        string // a rule that the column can hold, as written in a rules file
 	Sure        bool   // whether Rule is proposed; otherwise a person has to judge
 }
 
@@ -94,7 +94,7 @@ func ReadOpen(path string, c engine.Contents) (*Open, error) {
 	return o, nil
 }
 
-// keepFacts keeps the known information about the open columns, to try other masks.
+// keepFacts keeps the known information about the open columns, so that other masks can be tried.
 func (o *Open) keepFacts(f *facts) {
 	open := map[string]bool{}
 	for _, c := range o.Columns {
@@ -187,9 +187,9 @@ func (o *Open) Suits(at int, mask string) error {
 		"use "+o.Columns[at].Rule+", or another mask")
 }
 
-// Text returns the rules file with decisions: rules by the number of their column, and the tables
-// whose rows are dropped. Other open columns remain undecided. It fails if the file would then
-// differ in anything but these decisions.
+// Text returns the rules file with decisions. rules has the rules by the number of their column,
+// and drop the tables whose rows are dropped. Other open columns remain undecided. It fails if
+// the file would then differ in anything but these decisions.
 func (o *Open) Text(rules map[int]string, drop map[string]bool) ([]byte, error) {
 	v, err := parseReview(o.path, o.draft)
 	if err != nil {
@@ -204,7 +204,7 @@ func (o *Open) Text(rules map[int]string, drop map[string]bool) ([]byte, error) 
 		}
 		rule := rules[n]
 		if rule == "" && drop[p.table] {
-			rule = o.Columns[n].Rule // never the original, should somebody keep the rows one day
+			rule = o.Columns[n].Rule // masked anyway, in case somebody keeps the rows later
 		}
 		if n++; rule != "" {
 			v.Decide(Group{at: []int{i}}, rule)
@@ -224,7 +224,7 @@ func (o *Open) Text(rules map[int]string, drop map[string]bool) ([]byte, error) 
 	return text, o.verify(text, decided, drop)
 }
 
-// verify reads a changed file back. It must say the same as before, and the decisions.
+// verify parses a changed file. It must contain everything that it had before, and the decisions.
 func (o *Open) verify(text []byte, decided map[[2]string]string, drop map[string]bool) error {
 	want, err := parseRules(o.path, o.draft)
 	if err != nil {
@@ -271,20 +271,20 @@ func (r *Rules) stated() Rules {
 	return s
 }
 
-// edit adds lines to a rules file. Nothing else of it changes.
+// edit adds lines to a rules file. Nothing else in the file changes.
 type edit struct {
 	path   string
 	lines  []string
 	tables map[string]block
 	top    block          // the tables
-	after  map[int]string // what to add after which line
+	after  map[int]string // text to add, by the number of the line before it
 }
 
-// block is where lines can be added to a mapping: after the line of its key.
+// block is a mapping to which lines can be added, after the line of its key.
 type block struct {
 	line   int    // counted from one
 	indent string // of its entries
-	braces bool   // it is written in braces, where no line can be added
+	braces bool   // it is written in braces, so no line can be added
 	inner  *block // of a table: its columns
 }
 
@@ -325,7 +325,7 @@ func newEdit(path string, text []byte) (*edit, error) {
 	return e, nil
 }
 
-// blockOf returns where to add entries to a mapping. Entries are indented as the first one is.
+// blockOf returns where to add entries to a mapping. Entries are indented like the first one.
 func (e *edit) blockOf(key ast.MapKeyNode, value ast.Node) block {
 	t := key.GetToken()
 	if t == nil || t.Position == nil {

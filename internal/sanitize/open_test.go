@@ -25,7 +25,7 @@ func written(t *testing.T, text string) string {
 	return path
 }
 
-// twoTables is a dump with two tables.
+// twoTables returns a dump with two tables.
 func twoTables() engine.Contents {
 	emails := []string{"ann@private.test", "bob@private.test"}
 	return engine.Contents{Tables: []engine.Shape{
@@ -37,8 +37,8 @@ func twoTables() engine.Contents {
 	}}
 }
 
-// The open columns of a file are those without a rule and those that are undecided. Everything that was
-// in the file stays, and each decision is added with its reason.
+// The open columns of a file are those without a rule and those that are undecided. The content of the
+// file stays, and each decision is added with its reason.
 func TestOpenColumns(t *testing.T) {
 	t.Parallel()
 	for name, try := range map[string]struct {
@@ -155,7 +155,7 @@ func TestOpenColumnsStayUndecided(t *testing.T) {
 	}
 }
 
-// A file that was changed meanwhile, or to which no line can be added, is refused.
+// A file is refused if it was changed in the meantime or if no line can be added to it.
 func TestOpenColumnsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"-", "", "tables:\n"} {
@@ -220,7 +220,7 @@ func TestOpenColumnsHoldTheirMasks(t *testing.T) {
 	}
 }
 
-// A dump of 50,000 columns is proposed and written in seconds.
+// Rules for a dump with 50,000 columns are proposed and written within seconds.
 func TestManyOpenColumns(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("SNAP_SCALE") == "" {

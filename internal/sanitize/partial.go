@@ -11,8 +11,8 @@ import (
 	"snap/internal/engine"
 )
 
-// rest returns the mask of what a rule for parts of values does not name. By default it redacts, so
-// that nothing is kept by accident.
+// rest returns the mask for the parts of values that a rule does not name. By default it redacts,
+// so that nothing is kept by accident.
 func (c ColumnRule) rest(key []byte, limit int) engine.Mask {
 	name := c.Otherwise
 	if name == "" {
@@ -25,7 +25,7 @@ func (c ColumnRule) rest(key []byte, limit int) engine.Mask {
 	return mask
 }
 
-// dictionary replaces values as its map says.
+// dictionary replaces values according to its map.
 func dictionary(key []byte, c ColumnRule, limit int) engine.Mask {
 	rest := c.rest(key, limit)
 	return func(v string) (string, bool) {
@@ -36,12 +36,12 @@ func dictionary(key []byte, c ColumnRule, limit int) engine.Mask {
 	}
 }
 
-// replaced replaces what a pattern matches in a value. A value that it does not match is masked as
-// otherwise says.
+// replaced replaces the parts of a value that match a pattern. A value without a match gets the
+// mask in otherwise.
 func replaced(key []byte, c ColumnRule, limit int) engine.Mask {
 	rest := c.rest(key, limit)
 	pattern, err := regexp.Compile(c.Pattern)
-	if err != nil { // refused when the rules are read
+	if err != nil { // cannot happen: checked when the rules are read
 		return rest
 	}
 	return func(v string) (string, bool) {
@@ -148,12 +148,12 @@ func (d documentMask) masked(tree any, at []string) any {
 		if n := json.Number(masked); json.Valid([]byte(masked)) {
 			return n
 		}
-		return json.Number("0") // a mask that makes no number: the value stays a number
+		return json.Number("0") // the mask's result is not a number, but the value must be one
 	}
 	return tree
 }
 
-// checkPartial returns why the settings of a mask for parts of values are wrong, or "".
+// checkPartial returns the reason that the settings of a mask for parts of values are wrong, or "".
 func checkPartial(c ColumnRule) string {
 	byPath := slices.Contains([]string{"json", "xml", "composite"}, c.Mask)
 	isPartial := byPath || c.Mask == "dictionary" || c.Mask == "replace"
@@ -191,8 +191,8 @@ func checkPartial(c ColumnRule) string {
 	return ""
 }
 
-// draws reports whether a rule makes values that its settings have no part in. Masks by path do if
-// those of all paths do.
+// draws reports whether a rule produces values that do not depend on its settings. A mask by path
+// does if the masks of all of its paths do.
 func (c ColumnRule) draws() bool {
 	for _, at := range c.Paths {
 		if !at.draws() {

@@ -153,7 +153,7 @@ func uuidOf(b [16]byte) string {
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
-// integer permutes a whole number among those with the same sign and number of digits within the
+// integer permutes an integer among those with the same sign and number of digits within the
 // bounds of its type.
 func (p permutation) integer(v string, most *big.Int) (string, bool) {
 	n, ok := new(big.Int).SetString(v, 10)
@@ -171,7 +171,7 @@ func (p permutation) integer(v string, most *big.Int) (string, bool) {
 		high = top
 	}
 	if n.Sign() < 0 && digits == 1 {
-		low.SetInt64(1) // zero has no negative
+		low.SetInt64(1) // there is no negative zero
 	}
 	m := p.below(size.Sub(size, low), high.Sub(high, low))
 	m.Add(m, low)

@@ -10,7 +10,7 @@ import (
 	"snap/internal/engine"
 )
 
-// defaultMeters is how far coordinates are moved if the rule does not say.
+// defaultMeters is how far coordinates are moved if the rule does not set a distance.
 const defaultMeters = 5000
 
 // meterDegrees is the length of a metre in degrees of latitude.
@@ -23,7 +23,7 @@ var placeWords = regexp.MustCompile(`(?i)^(point|srid|type|coordinates|lat|latit
 
 var wordForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[\pL\p{Co}]+`) })
 
-// onlyPlace redacts the words of a text that are no part of coordinates.
+// onlyPlace redacts the words of a text that are not part of coordinates.
 func onlyPlace(v string) string {
 	return wordForm().ReplaceAllStringFunc(v, func(w string) string {
 		if placeWords.MatchString(w) {

@@ -17,14 +17,14 @@ type Coverage struct{ Masked, Kept, Dropped int }
 type Prepared struct {
 	Plan     engine.Plan
 	Coverage Coverage
-	Watch    []Watched // as they may be written in the dump
+	Watch    []Watched // in the forms that the dump may contain
 
 	Originals []Watched // the same as UTF-8 text
 
 	Chosen map[[2]string]map[string]string // names of the masks by schema and table, and by column
 
 	stored func(value string) []string // see [engine.Contents]
-	random map[string]bool             // columns whose mask makes values without parts of the original
+	random map[string]bool             // columns whose mask produces values without parts of the original
 }
 
 // Watched is an original value that must not be in the output.
@@ -54,7 +54,7 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 			rule, where, ok := r.find(t, column.Name)
 			used[where] = true
 			if !ok || rule.Mask == Undecided {
-				continue // requireComplete names it
+				continue // requireComplete reports it
 			}
 			known := f.of[columnID{t.Schema, t.Name, column.Name}]
 			chosen[known.id], rows.rules[column.Name], rows.known[column.Name] = rule, rule, known
@@ -90,8 +90,8 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 	return p, r.checkFits(f, chosen, key)
 }
 
-// avoided returns the originals in lower case that masks must not make, by mask. All columns of a
-// mask share them, so that equal values get equal results.
+// avoided returns, by mask, the originals in lower case that the mask must not produce. All
+// columns of a mask share them, so that equal values get equal results.
 func (r *Rules) avoided(c engine.Contents) map[string]map[string]bool {
 	all := map[string]map[string]bool{}
 	for _, mask := range append(slices.Clone(drawn), remade...) {
@@ -117,8 +117,8 @@ func (r *Rules) avoided(c engine.Contents) map[string]map[string]bool {
 	return all
 }
 
-// watch records the samples that are particular enough not to occur elsewhere by chance, in their
-// stored form.
+// watch records the samples that are distinctive enough not to occur elsewhere by chance, in
+// their stored form.
 func (p *Prepared) watch(rule ColumnRule, c *column, mask engine.Mask) {
 	if rule.Else == "keep" {
 		return
@@ -141,7 +141,7 @@ func (p *Prepared) watch(rule ColumnRule, c *column, mask engine.Mask) {
 	}
 }
 
-// Forms returns an original in every form in which it may be written in the dump.
+// Forms returns originals in every form that the dump may contain.
 func (p *Prepared) Forms(originals ...Watched) (all []Watched) {
 	for _, w := range originals {
 		for _, form := range formsOf(w.Value) {
@@ -238,7 +238,7 @@ func some(names []string) string {
 
 func tableLabel(t engine.Shape) string { return snap.TableName(t.Schema, t.Name) }
 
-// inherit notes the rules of columns that apply to those that refer to them.
+// inherit records the rules of columns that also apply to the columns that refer to them.
 func (r *Rules) inherit(f *facts) {
 	r.inherited = map[string]ColumnRule{}
 	for range f.tables { // a reference can refer to a reference
@@ -262,9 +262,9 @@ func (r *Rules) inheritAt(f *facts, c *column) {
 	}
 }
 
-// find returns the rule of a column: first the rule of its table by name, then the rules of tables
-// and columns by pattern, then that of a column it refers to, then keep. If the table's rows are
-// dropped, the column needs no rule.
+// find returns the rule of a column. It looks first at the rule of its table by name, then at the
+// rules of tables and columns by pattern, then at that of a column it refers to, and then at keep.
+// If the table's rows are dropped, the column needs no rule.
 func (r *Rules) find(t engine.Shape, column string) (rule ColumnRule, where string, ok bool) {
 	table := tableLabel(t)
 	for _, exact := range []bool{true, false} {

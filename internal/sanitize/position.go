@@ -8,9 +8,9 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// positions returns the line and column of every rule in a rules file, by table and column; the
-// column is "" for the table's own. Settings of the whole file are columns of the table "", and
-// patterns of keep those of keepPlace.
+// positions returns the line and column of every rule in a rules file, by table and column. The
+// column is "" for the table's own rule. Settings of the whole file are columns of the table
+// "", and patterns of keep are columns of the table keepPlace.
 func positions(text []byte) map[[2]string]string {
 	all := map[[2]string]string{}
 	file, err := parser.ParseBytes(text, 0)
@@ -73,7 +73,8 @@ func each(n ast.Node, see func(key string, at ast.MapKeyNode, value ast.Node)) {
 	}
 }
 
-// keepPlace stands for a table in the places of patterns of keep. It is no name of a table.
+// keepPlace takes the position of the table's name for the patterns of keep. No table can have this
+// name.
 const keepPlace = "\x00keep"
 
 // Where returns the rules file and the place of one of its settings, such as "shop.rules.yaml:3:1".

@@ -113,7 +113,7 @@ func (c *column) certain(rule ColumnRule) bool {
 	return true
 }
 
-// textMasks are the masks for texts of each kind. Other kinds are redacted.
+// textMasks are the masks for texts by kind. Other kinds are redacted.
 var textMasks = map[personal.Kind]string{
 	personal.Password: "hash", personal.Secret: "hash", personal.Session: "hash", personal.OneTimeCode: "hash",
 	personal.Hardware: "hash", personal.External: "hash", personal.Wallet: "hash", personal.Biometric: "hash",
@@ -126,7 +126,7 @@ var textMasks = map[personal.Kind]string{
 	personal.Coordinates: "coordinates",
 }
 
-// candidates returns the rules for a kind in a column, the best first. The last ones can be used
+// candidates returns the rules for a kind in a column, best first. The last ones can be used
 // nearly everywhere.
 func candidates(k personal.Kind, c *column) []ColumnRule {
 	var masks []string

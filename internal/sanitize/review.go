@@ -13,7 +13,7 @@ import (
 	"snap"
 )
 
-// Review is a rules file whose proposals a person goes through. It changes only the words that are
+// Review is a rules file whose proposals a person reviews. It changes only the words that are
 // decided, so that comments and the order of the file remain. It contains names, rules and reasons,
 // and no values.
 type Review struct {
@@ -22,14 +22,14 @@ type Review struct {
 	all   []proposed
 }
 
-// proposed is a rule that consists of a mask's name, and its place in the file.
+// proposed is a rule that consists of a mask's name, and its position in the file.
 type proposed struct {
 	Column, Mask, Reason string
 	table, name          string // the parts of Column
 	line, column         int    // of the mask's name, counted from zero
 }
 
-// Group is columns with the same mask and the same reason.
+// Group is a group of columns with the same mask and the same reason.
 type Group struct {
 	Mask, Reason string
 	Columns      []string
@@ -63,7 +63,7 @@ func parseReview(path string, text []byte) (*Review, error) {
 		p := proposed{Column: table + "." + column, table: table, name: column, Mask: s.Value,
 			line: s.Token.Position.Line - 1, column: s.Token.Position.Column - 1}
 		if p.line >= len(v.lines) || !strings.HasPrefix(runesFrom(v.lines[p.line], p.column), s.Value) {
-			return // a quoted or an otherwise unusual rule
+			return // a quoted or otherwise unusual rule
 		}
 		_, comment, _ := strings.Cut(runesFrom(v.lines[p.line], p.column), "# ")
 		p.Reason = strings.TrimSpace(comment)
@@ -78,7 +78,7 @@ func runesFrom(line string, at int) string {
 	return string(r[min(at, len(r)):])
 }
 
-// Groups returns the columns with a mask, by their reason, the largest groups first.
+// Groups returns the columns with a mask, grouped by reason, with the largest groups first.
 func (v *Review) Groups(mask string) []Group {
 	by := map[string]*Group{}
 	for i, p := range v.all {
@@ -104,7 +104,8 @@ func (v *Review) Groups(mask string) []Group {
 // wouldWork ends the reason of an undecided column if a rule is known that it can hold.
 const wouldWork = " would work"
 
-// cutWould splits the reason of an undecided column from the rule that it can hold, "" if unknown.
+// cutWould splits the comment of an undecided column into the reason and the rule that the column
+// can hold, which is "" if unknown.
 func cutWould(comment string) (reason, rule string) {
 	if before, ok := strings.CutSuffix(comment, wouldWork); ok {
 		if at := strings.LastIndex(before, "; "); at >= 0 {
@@ -114,7 +115,7 @@ func cutWould(comment string) (reason, rule string) {
 	return comment, ""
 }
 
-// Counts returns how many columns each mask has.
+// Counts returns the number of columns of each mask.
 func (v *Review) Counts() map[string]int {
 	all := map[string]int{}
 	for _, p := range v.all {
@@ -123,12 +124,12 @@ func (v *Review) Counts() map[string]int {
 	return all
 }
 
-// One returns a group of one column of a group.
+// One returns a group with only column i of g.
 func (g Group) One(i int) Group {
 	return Group{Mask: g.Mask, Reason: g.Reason, Would: g.Would, Columns: g.Columns[i : i+1], at: g.at[i : i+1]}
 }
 
-// Decide gives the columns of a group a rule, as it is written in a rules file. The comments keep the
+// Decide gives the columns of a group a rule, in the form of a rules file. The comments keep the
 // reasons, without the rule that would work.
 func (v *Review) Decide(g Group, rule string) {
 	for _, at := range g.at {

@@ -12,13 +12,13 @@ import (
 // byRow reports whether a rule needs other columns of the row: it has a condition or is a template.
 func (c ColumnRule) byRow() bool { return c.When != "" || c.Mask == "template" }
 
-// plain is the rule without its condition.
+// plain returns the rule without its condition.
 func (c ColumnRule) plain() ColumnRule {
 	c.When, c.Else = "", ""
 	return c
 }
 
-// otherwiseRule is the rule of the rows for which the condition does not hold.
+// otherwiseRule returns the rule for rows that do not meet the condition.
 func (c ColumnRule) otherwiseRule() ColumnRule { return ColumnRule{Mask: c.Else} }
 
 // rowMasks are the masks of a table that need other columns.
@@ -61,7 +61,7 @@ func (r rowMasks) names() map[string]string {
 	return names
 }
 
-// needs returns the columns whose originals decide on the masked value of a column.
+// needs returns the columns whose originals determine the masked value of a column.
 func (r rowMasks) needs(name string) []string {
 	rule := r.rules[name]
 	all := columnsOf(rule.condition())
@@ -111,7 +111,7 @@ func (r rowMasks) masked(name, v string, original func(column string) *string) (
 	return cut(made, limitOf(r.known[name])), false
 }
 
-// condition returns the parsed condition; an empty one has no columns.
+// condition returns the parsed condition. An empty one has no columns.
 func (c ColumnRule) condition() schema.Expr {
 	if c.parsed == nil {
 		return schema.Expr{}
@@ -121,7 +121,8 @@ func (c ColumnRule) condition() schema.Expr {
 
 func (c ColumnRule) template() template { return c.filled }
 
-// rowMisfit returns why a rule with a condition or a template cannot be used for a column, or "".
+// rowMisfit returns the reason that a rule with a condition or a template cannot be used for a
+// column, or "".
 func rowMisfit(key []byte, rule ColumnRule, c *column) string {
 	switch {
 	case c.unique:
@@ -165,7 +166,8 @@ func (r *Rules) checkRow(t engine.Shape, rules map[string]ColumnRule) error {
 	return nil
 }
 
-// holdsFilled returns why a column cannot hold what its template makes of sampled values, or "".
+// holdsFilled returns the reason that a column cannot hold its template filled with sampled values,
+// or "".
 func (r rowMasks) holdsFilled(name string) string {
 	c := r.known[name]
 	for i, v := range c.samples {
@@ -183,7 +185,7 @@ func (r rowMasks) holdsFilled(name string) string {
 	return ""
 }
 
-// filledMisfit returns why a column cannot hold what its template makes, or "".
+// filledMisfit returns the reason that a column cannot hold its filled template, or "".
 func (r *Rules) filledMisfit(f *facts, t engine.Shape, c *column, chosen map[columnID]ColumnRule, key []byte) string {
 	if chosen[c.id].Mask != "template" {
 		return ""
@@ -202,8 +204,8 @@ func (r *Rules) filledMisfit(f *facts, t engine.Shape, c *column, chosen map[col
 	return ""
 }
 
-// checkRowSettings parses the condition and the template of a rule, and returns why they are wrong, or
-// "".
+// checkRowSettings parses the condition and the template of a rule. If they are wrong it returns the
+// reason, otherwise "".
 func (c *ColumnRule) checkRowSettings() string {
 	if (c.When != "") != (c.Else != "") {
 		return "needs when and else together: else is the mask of the rows for which when does not hold"
@@ -231,7 +233,7 @@ func (c *ColumnRule) checkRowSettings() string {
 	return ""
 }
 
-// decidable reports whether conditions know all operators and functions of an expression.
+// decidable reports whether conditions support all operators and functions of an expression.
 func decidable(e schema.Expr) bool {
 	known := e.Op == "" || slices.Contains([]string{"AND", "OR", "NOT", "IS NULL", "IS NOT NULL", "IN", "NOT IN",
 		"BETWEEN", "=", "<>", "<", "<=", ">", ">=", "LIKE", "NOT LIKE", "ILIKE", "~", "~*", "NEG"}, e.Op)

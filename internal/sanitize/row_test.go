@@ -9,7 +9,7 @@ import (
 	"snap/internal/schema"
 )
 
-// people are the columns of the tests of rules that depend on the row.
+// people returns the columns for the tests of rules that depend on the row.
 func people(linked ...schema.ForeignKey) engine.Contents {
 	columns := func(names ...string) (all []engine.Column) {
 		for _, n := range names {
@@ -100,7 +100,7 @@ keep: ["visit.person"]
 	}
 }
 
-// A rule that depends on the row and cannot hold is refused with its line.
+// A rule that depends on the row and cannot be used is refused. The error names its line.
 func TestRowMasksFit(t *testing.T) {
 	t.Parallel()
 	const unique = "its values must stay unique"

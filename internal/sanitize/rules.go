@@ -38,14 +38,14 @@ type Rules struct {
 	LargeObjects string               `yaml:"large_objects"`
 	Tables       map[string]TableRule `yaml:"tables"`
 
-	// SchemaLiterals says what happens to originals in the texts of the schema: keep, redact or stop.
+	// SchemaLiterals says how to treat originals in the texts of the schema: keep, redact or stop.
 	SchemaLiterals string `yaml:"schema_literals"`
 
 	path   string
 	sha256 string
 	places map[[2]string]string // the lines and columns of rules, see positions
 
-	originals map[string]map[string]bool // those that list masks could draw, by mask; see Every
+	originals map[string]map[string]bool // originals that masks could draw, by mask; see Every
 	words     map[string]bool
 
 	inherited map[string]ColumnRule // by the column's label, see ToReferences
@@ -65,7 +65,7 @@ type ColumnRule struct {
 	Days    int      `yaml:"days"`    // of the mask shift; default 30
 	Values  []string `yaml:"values"`  // of the mask choice
 	Meters  float64  `yaml:"meters"`  // of the mask coordinates; default 5000
-	Shared  bool     `yaml:"shared"`  // its values may occur elsewhere too; excluded from the leak scan
+	Shared  bool     `yaml:"shared"`  // its values may also occur elsewhere; excluded from the leak scan
 
 	Min      bound `yaml:"min"` // of the masks integer, number and date
 	Max      bound `yaml:"max"`
@@ -75,10 +75,10 @@ type ColumnRule struct {
 	Pattern   string                `yaml:"pattern"`   // of the mask replace: a regular expression (RE2)
 	With      string                `yaml:"with"`      // its replacement; $1 is the first group
 	Paths     map[string]ColumnRule `yaml:"paths"`     // of the masks json and xml; the fields of composite
-	Otherwise string                `yaml:"otherwise"` // the mask of what those five do not name; default redact
+	Otherwise string                `yaml:"otherwise"` // the mask of parts that those five do not name; default redact
 
 	Template string `yaml:"template"` // of the mask template
-	When     string `yaml:"when"`     // a condition; other rows are masked as Else says
+	When     string `yaml:"when"`     // a condition; other rows get the mask in Else
 	Else     string `yaml:"else"`
 
 	// ToReferences applies the rule also to columns that refer to this one, unless they have their
@@ -172,7 +172,7 @@ func (r *Rules) validate() error {
 	return nil
 }
 
-// checkSettings returns why a rule's mask or settings are wrong, or "".
+// checkSettings returns the reason that a rule's mask or settings are wrong, or "".
 func checkSettings(c ColumnRule) string {
 	if _, ok := makers()[c.Mask]; !ok {
 		return fmt.Sprintf("has the unknown mask %q; there are %s", c.Mask, strings.Join(MaskNames(), ", "))

@@ -38,7 +38,7 @@ func contents() engine.Contents {
 	}}
 }
 
-// Fails closed: every column needs a rule or a keep, and every rule a column.
+// Prepare fails closed: every column needs a rule or a keep, and every rule needs a column.
 func TestPrepareFailsClosed(t *testing.T) {
 	t.Parallel()
 	whole := "keep: ['*.id', 'public.country.*']\ntables:\n  public.customer: {columns: {email: email, born: shift}}\n"
@@ -95,8 +95,8 @@ func TestBadRulesNameThePlace(t *testing.T) {
 	}
 }
 
-// Every mask is a function of key and value alone, hides the value, and gives
-// text of the column's length.
+// The result of every mask depends only on the key and the value, hides the value,
+// and fits the column's length.
 func TestMasksAreDeterministic(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -164,7 +164,7 @@ func TestMasks(t *testing.T) {
 	}
 }
 
-// The scanner finds a value at every place of a stream, however the stream is cut.
+// The scanner finds a value at every position of a stream, however the stream is divided.
 func TestScannerFindsEveryLeak(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -243,7 +243,7 @@ func TestSuggestWritesRulesThatAreRead(t *testing.T) {
 	}
 }
 
-// Engines mask several values at a time with one mask.
+// Engines use a mask for several values concurrently.
 func TestMasksAtATime(t *testing.T) {
 	t.Parallel()
 	mask := makers()["email"](testKey, ColumnRule{}, 0)
@@ -268,7 +268,7 @@ func TestMasksAtATime(t *testing.T) {
 	}
 }
 
-// Whatever tables and columns are called, the first rules file is read back and
+// With any names of tables and columns, the suggested rules file can be read and
 // covers them.
 func TestSuggestWritesAnyName(t *testing.T) {
 	t.Parallel()
@@ -296,7 +296,7 @@ func TestSuggestWritesAnyName(t *testing.T) {
 	})
 }
 
-// Names that the first rules file could not hold before are in it.
+// The suggested rules file can contain names with escapes and line breaks.
 func TestSuggestWritesEscapesAndNewlines(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"a\nb", "\x1b[31mred", "a\rb", "tab\there", "quote\"d", `back\slash`, "größe 東京"} {

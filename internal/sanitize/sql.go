@@ -1,8 +1,8 @@
-// Package sanitize masks a snapshot, with SQL written by the user in a scratch copy of the
-// database, or by column rules.
+// Package sanitize masks a snapshot, either by column rules or with the user's own SQL in
+// a scratch copy of the database.
 //
-// It fails closed: if anything cannot be done exactly as requested, it returns an error and no
-// sanitized snapshot is made. It never changes the original file.
+// It fails closed: if anything cannot be done exactly as requested, it returns an error and
+// creates no sanitized snapshot. It never changes the original file.
 package sanitize
 
 import (

@@ -40,14 +40,14 @@ func Suggest(c engine.Contents) ([]byte, error) {
 			b.WriteString(ruleLine("      ", key, p.text(), p.reason))
 		}
 	}
-	// Two tables can have the same label, which a rules file cannot distinguish.
+	// Two tables can have the same label, and a rules file cannot distinguish them.
 	if err := CheckRules("the first rules file", []byte(b.String())); err != nil {
 		return nil, err
 	}
 	return []byte(b.String()), nil
 }
 
-// beginning returns a rules file without a rule of a table.
+// beginning returns the start of a rules file, before the rules of tables.
 func beginning(c engine.Contents) string {
 	if c.LargeObjects == 0 {
 		return head + "\ntables:\n"

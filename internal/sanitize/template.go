@@ -24,7 +24,8 @@ type templateCall struct {
 	arg  string
 }
 
-// templateFunctions are pure functions of a value. They take an argument if it is not "".
+// templateFunctions returns the functions of templates. They are pure functions of a value and of
+// an optional argument, which is "" if not given.
 func templateFunctions() map[string]func(v, arg string) string {
 	return map[string]func(v, arg string) string{
 		"lower":   func(v, _ string) string { return strings.ToLower(v) },
@@ -47,7 +48,8 @@ func templateFunctions() map[string]func(v, arg string) string {
 	}
 }
 
-// withCount are the functions whose argument is a number, and withText that whose argument is a text.
+// withCount are the functions whose argument is a number, and withText is the one whose argument is a
+// text.
 const (
 	withCount = " left right "
 	withText  = " or "
@@ -72,7 +74,7 @@ func only(v string, is func(rune) bool) string {
 	}, v)
 }
 
-// parseTemplate reads a template. {{ and }} are braces.
+// parseTemplate reads a template. {{ and }} represent single braces.
 func parseTemplate(text string) (template, error) {
 	var t template
 	for text != "" {

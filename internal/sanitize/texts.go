@@ -26,7 +26,7 @@ func paragraph(r *rand.Rand) string {
 	return strings.Join(all, " ")
 }
 
-// domain invents a domain below one that is reserved (RFC 2606).
+// domain invents a name in a reserved domain (RFC 2606).
 func domain(r *rand.Rand) string {
 	return fmt.Sprintf("%s-%08x.example.com", plainWord(r), r.Uint64N(1<<32))
 }
@@ -35,12 +35,12 @@ func webAddress(r *rand.Rand) string {
 	return "https://" + domain(r) + "/" + plainWord(r)
 }
 
-// passwordLetters leaves out letters that are easily confused.
+// passwordLetters omits letters that are easily confused.
 const passwordLetters = "ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz23456789"
 
 func password(r *rand.Rand) string { return lettersOf(r, passwordLetters, 20) }
 
-// passwordHash has the form of a bcrypt hash, which no password is known to have.
+// passwordHash invents a text in the form of a bcrypt hash. No known password has this hash.
 func passwordHash(r *rand.Rand) string {
 	const letters = "./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 	return "$2a$10$" + lettersOf(r, letters, 53)

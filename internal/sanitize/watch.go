@@ -9,7 +9,7 @@ import (
 )
 
 // minDigits is the minimum number of digits of a value without letters to search for, and
-// minNumber that of a value which is only digits. Shorter ones occur elsewhere by chance.
+// minNumber that of a value that has only digits. Shorter ones occur elsewhere by chance.
 const (
 	minDigits = 7
 	minNumber = 11
@@ -17,8 +17,9 @@ const (
 
 var dateForm = regexp.MustCompile(`^([0-9]{4}[-./][0-9]{1,2}[-./][0-9]{1,2}|[0-9]{1,2}[-./][0-9]{1,2}[-./][0-9]{4})`)
 
-// worthWatching reports whether an original value is so particular that it is nowhere else by
-// chance: it is long enough, and if it has no letters, it has enough digits and is no date.
+// worthWatching reports whether an original value is too distinctive to occur elsewhere by
+// chance. It must be long enough, and without letters it must have enough digits and not be a
+// date.
 func worthWatching(v string, t personal.Type) bool {
 	if len(v) < minWatched || dateForm.MatchString(v) && strings.Trim(v, "0123456789-./: TZ+") == "" {
 		return false
@@ -40,8 +41,8 @@ func worthWatching(v string, t personal.Type) bool {
 	return digits >= minDigits
 }
 
-// watchedRule reports whether the originals of a rule are searched for. Single words of lists of
-// common names are in other values by chance.
+// watchedRule reports whether the originals of a rule are searched for. Single words from lists
+// of common names occur in other values by chance.
 func watchedRule(rule ColumnRule, v string) bool {
 	switch {
 	case rule.Shared:
@@ -51,7 +52,7 @@ func watchedRule(rule ColumnRule, v string) bool {
 	case rule.Mask == "name" || rule.Mask == "company":
 		return len(strings.Fields(v)) > 1
 	case rule.Mask == "ip":
-		return !strings.HasPrefix(v, "10.") // as masked addresses do
+		return !strings.HasPrefix(v, "10.") // masked addresses begin with it
 	case rule.Mask == "key":
 		return hasLetters(v) || len(v) >= minNumber
 	}

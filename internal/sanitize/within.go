@@ -23,13 +23,13 @@ func drawnBy(mask string, draw func(r *rand.Rand, c ColumnRule, v string) string
 	}
 }
 
-// integerWithin draws a whole number from min to max.
+// integerWithin draws an integer from min to max.
 func integerWithin(r *rand.Rand, c ColumnRule, _ string) string {
 	low, high := wholeBounds(c)
 	return strconv.FormatInt(low+r.Int64N(high-low+1), 10)
 }
 
-// wholeBounds returns the bounds of the mask integer; 0 and 1,000,000 by default.
+// wholeBounds returns the bounds of the mask integer, which are 0 and 1,000,000 by default.
 func wholeBounds(c ColumnRule) (low, high int64) {
 	low, err := strconv.ParseInt(string(c.Min), 10, 64)
 	if err != nil {
@@ -53,7 +53,7 @@ func numberWithin(r *rand.Rand, c ColumnRule, _ string) string {
 	return strconv.FormatFloat(n, 'f', decimals, 64)
 }
 
-// numberBounds returns the bounds of the mask number; 0 and 1,000 by default.
+// numberBounds returns the bounds of the mask number, which are 0 and 1,000 by default.
 func numberBounds(c ColumnRule) (low, high float64) {
 	low, err := strconv.ParseFloat(string(c.Min), 64)
 	if err != nil {
@@ -77,7 +77,7 @@ func parseTime(text string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// dateBounds returns the bounds of the mask date; 1970 and 2020 by default.
+// dateBounds returns the bounds of the mask date, which are 1970 and 2020 by default.
 func dateBounds(c ColumnRule) (low, high time.Time) {
 	low, ok := parseTime(string(c.Min))
 	if !ok {
@@ -125,7 +125,8 @@ func uuidOfVersion4(r *rand.Rand, _ ColumnRule, _ string) string {
 	return uuidOf(b)
 }
 
-// checkBounds returns why the settings of a mask that draws from a range are wrong, or "".
+// checkBounds returns the reason that the settings of a mask that draws from a range are wrong, or
+// "".
 func checkBounds(c ColumnRule) string {
 	switch c.Mask {
 	case "integer":
@@ -146,7 +147,7 @@ func checkBounds(c ColumnRule) string {
 	return ""
 }
 
-// bad reports whether a bound is given and could not be read.
+// bad reports whether a bound is given but could not be parsed.
 func (b bound) bad(ok bool) bool { return b != "" && !ok }
 
 func checkWhole(c ColumnRule) string {

@@ -98,7 +98,7 @@ var cities = [...]string{
 	"Wroclaw", "York", "Zagreb", "Zurich",
 }
 
-// trades are what companies do.
+// trades are lines of business of companies.
 var trades = [...]string{
 	"Analytics", "Bakery", "Books", "Brewing", "Builders", "Carpets", "Ceramics", "Chemicals", "Coffee", "Consulting",
 	"Dairy", "Design", "Electric", "Energy", "Engineering", "Fabrics", "Farms", "Films", "Foods", "Freight",

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A mask's result for a value never changes, or masked snapshots of one release
-// would not join with those of the next.
+// A mask's result for a value never changes. Otherwise masked snapshots of one
+// release could not be joined with those of the next.
 func TestMasksStayAsTheyAre(t *testing.T) {
 	t.Parallel()
 	for names, want := range map[string]string{
@@ -25,7 +25,7 @@ func TestMasksStayAsTheyAre(t *testing.T) {
 	}
 }
 
-// digestOf is of what masks make of a thousand values of three kinds.
+// digestOf returns the digest of the masks' results for a thousand values of three kinds.
 func digestOf(names []string) string {
 	rule := ColumnRule{Value: "x", Percent: 10, Days: 30, Values: []string{"a", "b", "c"}}
 	h := sha256.New()

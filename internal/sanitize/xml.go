@@ -11,8 +11,8 @@ import (
 	"snap/internal/engine"
 )
 
-// errNoXML means that a text is not well-formed XML, or declares entities or other things that only
-// a validating parser knows.
+// errNoXML means that a text is not well-formed XML, or has declarations, such as entities, that
+// only a validating parser supports.
 var errNoXML = errors.New("the value is no XML that can be masked by path")
 
 // xmlByPath masks the texts and attributes of an XML value by their paths, such as "person/email" or
@@ -38,8 +38,8 @@ func isXML(v string) bool {
 	return err == nil
 }
 
-// redactXML redacts the texts and attributes of XML. It fails if the value is none, or if the names
-// of its elements or attributes do not look like names of a schema.
+// redactXML redacts the texts and attributes of XML. It fails if the value is not XML, or if the
+// names of its elements or attributes do not look like names of a schema.
 func redactXML(v string) (string, bool) {
 	if !strings.HasPrefix(strings.TrimSpace(v), "<") {
 		return "", false
@@ -48,8 +48,8 @@ func redactXML(v string) (string, bool) {
 	return out, err == nil
 }
 
-// maskedXML masks the texts and attributes of XML. The markup stays as it is, except that comments
-// and processing instructions are removed unless they are kept.
+// maskedXML masks the texts and attributes of XML. The markup does not change, except that
+// comments and processing instructions are removed unless keep is set.
 func (d documentMask) maskedXML(v string, keep bool) (string, error) {
 	in := xml.NewDecoder(strings.NewReader(v))
 	in.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil } // the dump is UTF-8
@@ -96,8 +96,8 @@ func (d documentMask) maskedXML(v string, keep bool) (string, error) {
 // nameOf returns a name as it is written, with its prefix.
 func nameOf(n xml.Name) string { return strings.TrimPrefix(n.Space+":"+n.Local, ":") }
 
-// writeTag writes the start of an element with masked attributes. It reports false if a name may be
-// data. The declarations of namespaces are no data.
+// writeTag writes the start of an element with masked attributes. It returns false if a name may be
+// data. Declarations of namespaces are not data.
 func (d documentMask) writeTag(out *bytes.Buffer, e xml.StartElement, at []string, closed bool) bool {
 	names := []xml.Name{e.Name}
 	out.WriteString("<" + at[len(at)-1])
@@ -108,7 +108,7 @@ func (d documentMask) writeTag(out *bytes.Buffer, e xml.StartElement, at []strin
 			value, _ = d.maskAt(append(slices.Clone(at), "@"+name))(value)
 		}
 		out.WriteString(" " + name + `="`)
-		_ = xml.EscapeText(out, []byte(value)) // a buffer takes everything
+		_ = xml.EscapeText(out, []byte(value)) // writing to a buffer never fails
 		out.WriteString(`"`)
 	}
 	if closed {
@@ -130,6 +130,6 @@ func (d documentMask) writeText(out *bytes.Buffer, value string, at []string) {
 	head, tail, _ := strings.Cut(value, bare)
 	masked, _ := d.maskAt(at)(bare) // NULL becomes an empty text
 	out.WriteString(head)
-	_ = xml.EscapeText(out, []byte(masked)) // a buffer takes everything
+	_ = xml.EscapeText(out, []byte(masked)) // writing to a buffer never fails
 	out.WriteString(tail)
 }

@@ -12,10 +12,11 @@ import (
 type Server interface {
 	// Exec runs one statement and returns the number of rows affected.
 	Exec(ctx context.Context, statement string) (int64, error)
-	// Insert adds the rows of a query to a temporary table and ignores rows that are already there.
+	// Insert adds the rows of a query to a temporary table and ignores rows that the table already
+	// has.
 	Insert(ctx context.Context, table, query string) error
-	// InsertWhere is Insert for a query that contains a user's condition. Names in it are resolved
-	// as in that user's sessions.
+	// InsertWhere is like Insert, for a query that contains a user's condition. Names in it are
+	// resolved as in that user's sessions.
 	InsertWhere(ctx context.Context, table, query string) error
 	// Count returns the number that a query yields.
 	Count(ctx context.Context, query string) (int64, error)
@@ -32,19 +33,19 @@ type Dialect struct {
 	Drop    string                   // drops the temporary table %s
 	Bytes   func(Table) string       // the query for the bytes that a table takes on the server's disk
 	Analyze string                   // updates the planner's statistics of the table %s; "" if not needed
-	// Statements before and after a recursive query, which make the server look up one row after the
-	// other instead of reading the whole table once for each level; "" if not needed.
+	// Statements before and after a recursive query. They make the server look up one row after the
+	// other instead of reading the whole table once for each level. "" if not needed.
 	BeforeDeep, AfterDeep string
 }
 
 // Choice is the set of chosen rows.
 type Choice struct {
 	Plan    Plan
-	Percent float64 // the percentage that was used, also if a limit determined it
+	Percent float64 // the percentage that was used, even if a limit determined it
 	g       Graph
 	s       Server
 	d       Dialect
-	counts  map[int]int64 // rows of the tables in the source, as far as they were counted
+	counts  map[int]int64 // rows of the tables in the source, as far as counted
 }
 
 // Kept returns the temporary table with the keys of the rows that a table keeps, in columns k1, k2
@@ -164,7 +165,7 @@ func (k ForeignKey) join(prefix string) string {
 	return strings.Join(all, " AND ")
 }
 
-// down adds the rows that reference a chosen row, following the plan. All rows of a table are there
+// down adds the rows that reference a chosen row, following the plan. A table has all of its rows
 // before a key leads away from it.
 func (c *Choice) down(ctx context.Context) error {
 	thinned := map[int]bool{}
@@ -205,7 +206,7 @@ func (c *Choice) analyze(ctx context.Context, kind string, table int) error {
 	return c.execute(ctx, fmt.Sprintf(c.d.Analyze, c.temp(kind, table)))
 }
 
-// up adds the rows that a kept row references, until there are no new ones.
+// up adds the rows that kept rows reference, until there are no new ones.
 func (c *Choice) up(ctx context.Context) error {
 	fresh := map[int]bool{}
 	for i := range c.g.Tables {
@@ -221,7 +222,8 @@ func (c *Choice) up(ctx context.Context) error {
 	return c.upFrom(ctx, fresh)
 }
 
-// upFrom adds the rows that the new rows of the fresh tables reference, until there are no more.
+// upFrom adds the rows that the new rows of the fresh tables reference, until there are no new
+// ones.
 func (c *Choice) upFrom(ctx context.Context, fresh map[int]bool) (err error) {
 	for len(fresh) > 0 && err == nil {
 		fresh, err = c.round(ctx, fresh)
@@ -297,7 +299,8 @@ func (c *Choice) execute(ctx context.Context, statement string) error {
 	return err
 }
 
-// addRound adds a round's rows of a table to the kept rows, and returns how many are new.
+// addRound adds a table's rows of the current round to the kept rows, and returns the number of new
+// ones.
 func (c *Choice) addRound(ctx context.Context, table int) (int64, error) {
 	keep, fresh, next := c.temp("keep", table), c.temp("new", table), c.temp("next", table)
 	var same []string
@@ -321,7 +324,7 @@ func (c *Choice) addRound(ctx context.Context, table int) (int64, error) {
 	return n, err
 }
 
-// Rows returns how many rows a table keeps and how many it has.
+// Rows returns the number of rows that a table keeps and the number that it has.
 func (c *Choice) Rows(ctx context.Context, table int) (kept, of int64, err error) {
 	of, counted := c.counts[table]
 	if !counted {

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// share returns the condition that a row of a table is among a share of the rows, from 0 to 1. prefix
-// precedes columns.
+// share returns the condition that selects a share of a table's rows, from 0 to 1. prefix precedes
+// columns.
 func (c *Choice) share(table int, prefix string, share float64) string {
 	return fmt.Sprintf("%s < %.0f", c.g.Tables[table].Share(prefix), share*(1<<32))
 }
 
 // startBelow selects a percentage of the rows that no foreign key of the plan leads to: those whose
-// references are all NULL, or name no row.
+// references are all NULL or dangling.
 func (c *Choice) startBelow(ctx context.Context, percent float64) error {
 	for i, t := range c.g.Tables {
 		if !c.Plan.Below[i] {
@@ -49,8 +49,8 @@ func (c *Choice) referenced(k ForeignKey) string {
 		strings.Join(same, " AND "))
 }
 
-// The share of a table may be off by this much before rows are added or taken away. Rows that the
-// selection brought together are separated only beyond that.
+// The share of a table may be off by this much before rows are added or removed, because that
+// separates rows that were selected together.
 const (
 	fewest = 0.9
 	most   = 1.25
@@ -62,8 +62,9 @@ func (c *Choice) target(ctx context.Context, table int) (target, kept int64, err
 	return int64(math.Ceil(c.Percent / 100 * float64(of))), kept, err
 }
 
-// thin takes rows away from a table that the selection reached from several sides, or from rows that
-// are referenced more often than others. It runs before any row is kept because of a reference.
+// thin removes rows from a table that has too many, because the selection reached it from several
+// sides or from rows that are referenced more often than others. It runs before any row is kept
+// because of a reference.
 func (c *Choice) thin(ctx context.Context, table int) error {
 	if !c.Plan.Shared[table] {
 		return nil
@@ -93,7 +94,7 @@ func (c *Choice) order(table int) string {
 }
 
 // fill adds rows to the tables that have fewer than their share. It begins with the tables that
-// reference others, because their rows bring rows of those.
+// reference others, because their rows also add the referenced rows.
 func (c *Choice) fill(ctx context.Context) error {
 	for _, ring := range c.Plan.Fill {
 		missing := make([]int64, len(ring))
@@ -124,7 +125,7 @@ func (c *Choice) fill(ctx context.Context) error {
 	return nil
 }
 
-// add keeps a number of rows more of a table.
+// add keeps the given number of additional rows of a table.
 func (c *Choice) add(ctx context.Context, table int, number int64) (added int64, err error) {
 	rows := fmt.Sprintf("SELECT %s FROM %s o WHERE NOT EXISTS (SELECT 1 FROM %s k WHERE %s) ORDER BY %s LIMIT %d",
 		c.key(table, "o."), c.g.Tables[table].From, c.temp("keep", table), c.Match(table, "o.", "k."), c.order(table),

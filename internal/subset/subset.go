@@ -22,7 +22,7 @@
 //     added, with the rows that they reference. So only references lead to more
 //     rows than the share, and 100 percent is every row.
 //
-// Rows are chosen on the server, in temporary tables, in the transaction of the dump: memory use on
+// Rows are chosen on the server, in temporary tables, in the transaction of the dump. Memory use on
 // this machine does not grow with their number.
 package subset
 
@@ -236,7 +236,7 @@ func (w *web) rings() {
 	}
 }
 
-// spread returns the tables reachable from the given ones, including those.
+// spread returns the tables that are reachable from the given ones, including the given ones.
 func (w *web) spread(from []int, next ...[][]int) map[int]bool {
 	seen := map[int]bool{}
 	todo := slices.Clone(from)

@@ -9,8 +9,8 @@ import (
 	"snap/internal/engine"
 )
 
-// shape makes a graph of words such as "item>orders": a foreign key from the
-// first to the second.
+// shape returns a graph from words such as "item>orders", which is a foreign key
+// from the first to the second.
 func shape(words string) Graph {
 	var g Graph
 	at := map[string]int{}

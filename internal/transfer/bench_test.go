@@ -26,14 +26,14 @@ import (
 	"snap/internal/transfer"
 )
 
-// BenchmarkBytes pushes and pulls one incompressible snapshot over both
-// storages and compares them, in one run, with the limits of the
-// machine: writing a file with fsync, and moving the same bytes through the
-// same server with one plain request that verifies nothing. Over S3 it also
-// compares with a peer of equal durability: MinIO's own client library with as
-// many connections, which then syncs the file and verifies its SHA-256.
+// BenchmarkBytes pushes and pulls one incompressible snapshot over both kinds of
+// storage. In the same run it measures the limits of the machine: writing a file
+// with fsync, and transferring the same bytes through the same server with one
+// plain request that verifies nothing. Over S3 it also runs a peer of equal
+// durability: MinIO's own client library with as many connections, which then syncs
+// the file and verifies its SHA-256.
 //
-// SNAP_BENCH_MIB sets the size, 256 if it is not set.
+// SNAP_BENCH_MIB sets the size in MiB (256 by default).
 func BenchmarkBytes(b *testing.B) {
 	size := 256 << 20
 	if mib, err := strconv.Atoi(os.Getenv("SNAP_BENCH_MIB")); err == nil {
@@ -76,9 +76,9 @@ func benchStorage(b *testing.B, s *service, data, sum string, size int64, disk f
 	})
 }
 
-// bench runs f and returns its best rate in bytes a second. It reports the
-// processor's seconds per GiB, of client and folder store together, and how
-// the best rate compares with a limit.
+// bench runs f and returns its best rate in bytes per second. It reports the
+// processor seconds per GiB of the client and the folder store together, and the
+// ratio of the best rate to a limit.
 func bench(b *testing.B, name string, size int, limit, peer float64, f func(b *testing.B)) float64 {
 	var best float64
 	b.Run(name, func(b *testing.B) {
@@ -127,7 +127,7 @@ func writeSynced(b *testing.B, data string) {
 	}
 }
 
-// plainPut sends the file as one part of an upload that is then dropped.
+// plainPut sends the file as the only part of an upload that is then dropped.
 func (s *service) plainPut(b *testing.B, data, crc string, size int64) {
 	b.Helper()
 	id, err := s.store.Begin(b.Context(), "plain", size, size)
@@ -155,7 +155,7 @@ func (s *service) plainPut(b *testing.B, data, crc string, size int64) {
 	s.plain(b, req, 0)
 }
 
-// plainGet fetches the object in one answer and throws it away.
+// plainGet fetches the object in one response and discards it.
 func (s *service) plainGet(b *testing.B, id string, size int64) {
 	b.Helper()
 	got, err := s.client().Pull(b.Context(), id)
@@ -234,7 +234,7 @@ func newPeer(b *testing.B, rawURL, data string, size int64) (p peer) {
 	return p
 }
 
-// newS3Service is the service over S3.
+// newS3Service returns the service over S3.
 func newS3Service(t testing.TB, rawURL string) *service {
 	store, err := blob.OpenS3(t.Context(), rawURL, nil)
 	if err != nil {

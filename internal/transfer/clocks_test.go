@@ -18,9 +18,9 @@ import (
 	"snap/internal/transfer"
 )
 
-// A service whose clock is an hour away from its object store's signs URLs that
-// the object store refuses, again and again. The error says so at once, and the
-// push resumes when the clock is right.
+// If the clock of a service differs by an hour from that of its object store, the
+// object store refuses every URL that the service signs. The error reports this at
+// once, and the push resumes when the clock is right.
 func TestClocksOfServiceAndStorageDiffer(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -33,7 +33,7 @@ func TestClocksOfServiceAndStorageDiffer(t *testing.T) {
 			return false
 		}
 		asked.Add(1)
-		// As S3 says it (Amazon S3 API reference, error responses).
+		// The response has S3's form (Amazon S3 API reference, error responses).
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = io.WriteString(w,
 			`<?xml version="1.0" encoding="UTF-8"?><Error><Code>RequestTimeTooSkewed</Code><Message>The difference between the request time and the server's time is too large.</Message></Error>`)
@@ -94,7 +94,7 @@ func TestClocksOfServiceAndS3Differ(t *testing.T) {
 	wantFile(t, path, data)
 }
 
-// late is a storage of a service whose clock is behind.
+// late is the store of a service whose clock is behind.
 type late struct {
 	blob.Store
 	t  *testing.T
@@ -114,8 +114,8 @@ func (l *late) Serve(w http.ResponseWriter, r *http.Request, key, etag string) {
 	w.WriteHeader(answer.Code)
 }
 
-// behind calls f, which waits for nothing, by the late clock: that of a bubble,
-// in which time only passes while everybody waits.
+// behind calls f under the late clock. That is the clock of a synctest bubble, in
+// which time only passes while all goroutines wait. f must not wait for anything.
 func (l *late) behind(f func()) {
 	then := time.Now().Add(-l.by).Round(0)
 	synctest.Test(l.t, func(*testing.T) {
@@ -124,8 +124,8 @@ func (l *late) behind(f func()) {
 	})
 }
 
-// Retry-After is seconds or a date (RFC 9110, 10.2.3). A date counts from the
-// answer's own, so that this machine's clock has no part in it.
+// Retry-After has seconds or a date (RFC 9110, 10.2.3). A date is relative to the
+// response's own Date, so this machine's clock does not matter.
 func TestRetryAfterADate(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

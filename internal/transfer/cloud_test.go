@@ -18,7 +18,7 @@ import (
 	"snap/internal/transfer"
 )
 
-// storages returns the storages that the whole service is tested with.
+// storages returns the kinds of storage that the whole service is tested with.
 func storages() map[string]func(t *testing.T) cloudtest.Options {
 	return map[string]func(t *testing.T) cloudtest.Options{
 		"folder": func(*testing.T) cloudtest.Options { return cloudtest.Options{} },
@@ -63,7 +63,7 @@ func TestServiceTakesAndGivesWhatWasPushed(t *testing.T) {
 	})
 }
 
-// SPEC 3: a snapshot is listed only when every byte is there and verified.
+// SPEC 3: a snapshot is listed only after every byte has arrived and is verified.
 func TestServiceDoesNotListAnUploadOnItsWay(t *testing.T) {
 	t.Parallel()
 	overStorages(t, func(t *testing.T, c *cloudtest.Cloud) {
@@ -93,9 +93,9 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// SPEC 3: an unshare is effective immediately, so it also stops a download
-// that is running. On S3 the URL of the range on its way lives on for about a
-// minute, and no other is given.
+// SPEC 3: an unshare is effective immediately, so it also stops a download that is
+// running. On S3 the URL of the current range stays valid for about a minute, and
+// no other URL is issued.
 func TestUnshareStopsARunningDownload(t *testing.T) {
 	t.Parallel()
 	overStorages(t, func(t *testing.T, c *cloudtest.Cloud) {
@@ -127,8 +127,8 @@ func TestUnshareStopsARunningDownload(t *testing.T) {
 	})
 }
 
-// URLs are made and checked by the service's clock alone, so a clock that is an
-// hour off on one side does no harm.
+// URLs are signed and checked with the service's clock only, so it does no harm if
+// the client's clock is an hour off.
 func TestClocksMayDiffer(t *testing.T) {
 	t.Parallel()
 	for _, off := range []time.Duration{-time.Hour, time.Hour} {
@@ -148,8 +148,8 @@ func TestClocksMayDiffer(t *testing.T) {
 	}
 }
 
-// A part's URL that expires on the way is signed again, and a pull's is asked
-// for again.
+// If the URL of a part expires during the transfer, it is signed again. If the URL
+// of a pull expires, a new one is requested.
 func TestURLsExpireOnTheWay(t *testing.T) {
 	t.Parallel()
 	clock := clocktest.New(time.Now())

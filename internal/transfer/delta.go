@@ -61,7 +61,7 @@ func receive(res *http.Response, size int64, w io.Writer) error {
 	return err
 }
 
-// exchange sends one request. Its context ends when no byte of the body moves for a while.
+// exchange sends one request. Its context ends if no byte of the body is transferred for a while.
 func (o Options) exchange(ctx context.Context, method, url string, body io.Reader, size int64) (*http.Response, error) {
 	if err := o.checkURL(url); err != nil {
 		return nil, err

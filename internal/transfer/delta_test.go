@@ -9,8 +9,8 @@ import (
 	"snap/internal/transfer"
 )
 
-// A delta is fetched from where the storage redirects to, and nothing but the announced number of
-// bytes counts as one.
+// A delta is fetched from where the storage redirects to. It must have exactly the announced
+// number of bytes.
 func TestFetchDelta(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux()

@@ -80,7 +80,8 @@ func Verify(ctx context.Context, file string, s api.Snapshot) error {
 	return nil
 }
 
-// maxBad is how many pieces may turn out to have changed on this machine's disk.
+// maxBad is the number of pieces that may have changed on this machine's disk before the download
+// fails.
 const maxBad = 100
 
 type downloader struct {
@@ -135,7 +136,7 @@ func (d *downloader) pull(ctx context.Context) error {
 	}
 }
 
-// fetchAll fetches the missing pieces and returns the SHA-256 of the whole.
+// fetchAll fetches the missing pieces and returns the SHA-256 of the whole file.
 func (d *downloader) fetchAll(ctx context.Context) (sum string, err error) {
 	group, ctx := errgroup.WithContext(ctx)
 	defer d.pieces.endWith(ctx)()

@@ -17,7 +17,7 @@ import (
 	"snap/internal/transfer"
 )
 
-// snapSize is a few pieces and a short one.
+// snapSize is the size of a few full pieces and a short one.
 const snapSize = 4*testPiece + 4321
 
 func isGet(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/bytes/") }
@@ -55,7 +55,7 @@ func TestDownloadResumesWhatLanded(t *testing.T) {
 	data := random(snapSize, 10)
 	id, file := s.pushed(data), target(t)
 	interruptAfter(t, s, id, file, 3)
-	other := transfer.InPieces(quick(), testPiece/2) // as with other --jobs: pieces that arrived still count
+	other := transfer.InPieces(quick(), testPiece/2) // as with another --jobs: pieces that arrived still count
 	_, moved, err := transfer.Download(t.Context(), s.client(), id, file, other)
 	if err != nil || moved > 3*testPiece || moved == 0 {
 		t.Fatalf("moved %d after the interruption, %v; want at most 3 of 5 pieces", moved, err)
@@ -63,7 +63,7 @@ func TestDownloadResumesWhatLanded(t *testing.T) {
 	wantFile(t, file, data)
 }
 
-// interruptAfter pulls until n requests were answered, and is then killed.
+// interruptAfter pulls until n requests have been answered, and then stops as if killed.
 func interruptAfter(t *testing.T, s *service, id, file string, n int32) {
 	t.Helper()
 	ctx, kill := context.WithCancel(t.Context())
@@ -82,7 +82,7 @@ func interruptAfter(t *testing.T, s *service, id, file string, n int32) {
 	wantCode(t, err, snap.CodeInterrupted)
 }
 
-// Bytes of an earlier process are always verified.
+// Bytes that an earlier process left are always verified.
 func TestDownloadFetchesAgainWhatChangedOnTheDisk(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -96,7 +96,7 @@ func TestDownloadFetchesAgainWhatChangedOnTheDisk(t *testing.T) {
 	wantFile(t, file, data)
 }
 
-// A journal torn by a crash, or of another snapshot, does no harm.
+// A journal that a crash truncated, or that belongs to another snapshot, does no harm.
 func TestDownloadSurvivesADamagedJournal(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(journal string) error{
@@ -130,7 +130,7 @@ func TestDownloadSurvivesADamagedJournal(t *testing.T) {
 	}
 }
 
-// inPieces has a journal say that the pieces were of another size.
+// inPieces changes the size of the pieces in a journal.
 func inPieces(journal, size string) error {
 	text, err := os.ReadFile(journal)
 	text = regexp.MustCompile(`"piece":\d+`).ReplaceAll(text, []byte(`"piece":`+size))
@@ -178,8 +178,9 @@ func TestDownloadOutlastsPassingFaults(t *testing.T) {
 				return true
 			})
 			if _, _, err := transfer.Download(t.Context(), s.client(), id, file, quick()); err != nil {
-				// One wrong byte of an answer that broke off is found by the
-				// checksum of the whole; everything else by its answer.
+				// The checksum of the whole file reveals a wrong byte in a
+				// truncated response. All other wrong bytes are found in their
+				// response.
 				t.Fatal(err)
 			}
 			wantFile(t, file, data)
@@ -187,7 +188,7 @@ func TestDownloadOutlastsPassingFaults(t *testing.T) {
 	}
 }
 
-// A URL that expires in the middle is asked for again, once for all
+// If a URL expires during the download, a new one is requested once for all
 // connections.
 func TestDownloadAsksForAnotherURLWhenItExpires(t *testing.T) {
 	t.Parallel()
@@ -198,7 +199,7 @@ func TestDownloadAsksForAnotherURLWhenItExpires(t *testing.T) {
 	s.breakBy(func(_ http.ResponseWriter, r *http.Request) bool {
 		if isGet(r) && served.Add(1) == 2 {
 			s.mu.Lock()
-			s.serial++ // every URL given until now has expired
+			s.serial++ // every URL issued so far has expired
 			s.mu.Unlock()
 		}
 		return false
@@ -237,7 +238,7 @@ func TestDownloadStopsWhenTheRightEnds(t *testing.T) {
 	}
 }
 
-// A byte that is wrong on the way is found and fetched again.
+// A byte that changes in transit is detected and fetched again.
 func TestDownloadFetchesWrongBytesAgain(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -257,8 +258,8 @@ func TestDownloadFetchesWrongBytesAgain(t *testing.T) {
 	wantFile(t, file, data)
 }
 
-// A byte that is wrong in the storage is reported, and nothing stays that
-// could be taken for a snapshot.
+// A byte that is wrong in the storage is reported, and no file remains that could
+// be mistaken for a snapshot.
 func TestDownloadReportsWhatIsCorrupt(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -313,8 +314,8 @@ func TestDownloadKeepsAnotherFileOfTheName(t *testing.T) {
 	}
 }
 
-// A URL may send elsewhere, as the service does with S3. No condition meant
-// for the one host reaches the other, and https never leads to http.
+// A URL may redirect to another host, as the service does with S3. Conditions meant
+// for one host do not reach the other, and https never leads to http.
 func TestDownloadFollowsARedirectWithNothingButTheRange(t *testing.T) {
 	t.Parallel()
 	s, elsewhere := newService(t), newService(t)
@@ -359,7 +360,7 @@ func TestDownloadDoesNotFollowWithoutEnd(t *testing.T) {
 	wantCode(t, err, snap.CodeUnavailable)
 }
 
-// lyingService describes a snapshot wrongly.
+// lyingService describes snapshots incorrectly.
 type lyingService struct{ transfer.Service }
 
 func (lyingService) Pull(context.Context, string) (api.PullResponse, error) {
@@ -372,7 +373,7 @@ func TestDownloadRefusesNonsense(t *testing.T) {
 	wantCode(t, err, snap.CodeInternal)
 }
 
-// serveWrong answers a range with one byte flipped.
+// serveWrong serves a range with one byte changed.
 func (s *service) serveWrong(w http.ResponseWriter, r *http.Request) {
 	flipped := &flipper{ResponseWriter: w}
 	store, _ := s.opened()

@@ -11,7 +11,7 @@ func InPieces(o Options, n int64) Options {
 	return o
 }
 
-// Impatient returns options that give up a request that moves no byte for d.
+// Impatient returns options that cancel a request if it transfers no byte for d.
 func Impatient(o Options, d time.Duration) Options {
 	o.still = d
 	return o

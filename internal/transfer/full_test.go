@@ -41,7 +41,7 @@ func TestDownloadToAFullDisk(t *testing.T) {
 	wantFile(t, file, data)
 }
 
-// When the service's disk is full, the push reports it, and resumes when there is room.
+// If the service's disk is full, the push reports that. It resumes once there is free space.
 func TestUploadToAFullService(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -23,12 +23,12 @@ import (
 	"snap/internal/transfer"
 )
 
-// Clients, services and storage are processes here, and are killed at random
-// moments with SIGKILL. Whatever happens, no corrupt snapshot is ever listed,
-// nothing that was confirmed is lost, and the same command resumes.
+// In these tests, clients, services and storage are separate processes that are
+// killed at random moments with SIGKILL. No corrupt snapshot may ever be listed, no
+// confirmed data may be lost, and the same command must resume.
 //
-// SNAP_KILL_ROUNDS sets how many snapshots are pushed and pulled under fire, 3
-// if it is not set; SNAP_KILL_SEED makes a run again.
+// SNAP_KILL_ROUNDS sets the number of snapshots that are pushed and pulled this way
+// (3 by default). SNAP_KILL_SEED repeats a run.
 
 func TestKilledClientsAndServiceOverAFolder(t *testing.T) {
 	t.Parallel()
@@ -183,7 +183,7 @@ func (b *battle) checkListing(count int) {
 	}
 }
 
-// TestRole is not a test: it is this program's part as another process.
+// TestRole is not a test. It is the entry point of the other processes.
 func TestRole(t *testing.T) {
 	role := os.Getenv("SNAP_TEST_ROLE")
 	if role == "" {
@@ -224,7 +224,7 @@ func play(ctx context.Context, role string) error {
 	return err
 }
 
-// playService runs the whole service. It prints a user's key when it serves.
+// playService runs the whole service. It prints a user's key once it serves.
 func playService(ctx context.Context, address string) error {
 	dir := os.Getenv("SNAP_TEST_DIR")
 	config := cloud.Config{
@@ -243,7 +243,7 @@ func playService(ctx context.Context, address string) error {
 	return cloud.Run(ctx, config, options, func(net.Addr) { fmt.Println(key) })
 }
 
-// testKey returns the key in the file, made at the first start.
+// testKey returns the key in the file, which is created at the first start.
 func testKey(ctx context.Context, file string, config cloud.Config, options cloud.Options) (string, error) {
 	if key, err := os.ReadFile(file); err == nil {
 		return string(key), nil
@@ -265,7 +265,7 @@ func testKey(ctx context.Context, file string, config cloud.Config, options clou
 	return key, errors.Join(err, os.WriteFile(file, []byte(key), 0o600))
 }
 
-// gatewayProcess is an S3 server of this test's own, to be killed.
+// gatewayProcess is this test's own S3 server, which can be killed.
 type gatewayProcess struct {
 	t       testing.TB
 	command func() *exec.Cmd
@@ -300,7 +300,7 @@ func (g *gatewayProcess) restart() {
 	g.ready()
 }
 
-// ready waits until the server takes connections.
+// ready waits until the server accepts connections.
 func (g *gatewayProcess) ready() {
 	g.t.Helper()
 	again := time.NewTicker(10 * time.Millisecond)

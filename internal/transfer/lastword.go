@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// lastWord is how long a failed write waits for data that is still to be read.
+// lastWord is how long a failed write waits for data that can still be read.
 const lastWord = time.Second
 
 type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
-// hearing connects so that a refusal is received. An object store that refuses a part early
-// responds and closes the connection. If net/http notices the failed write first, it drops the
-// response. Linux keeps data that arrived before the connection was reset; on systems that do not,
-// the part is retried.
+// hearing opens a connection that still receives a refusal after a write has failed. An object
+// store that refuses a part early responds and closes the connection. If net/http notices the
+// failed write first, it drops the response. Linux keeps data that arrived before the connection
+// was reset; on systems that do not, the part is retried.
 func (d dialer) hearing(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := d(ctx, network, address)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"snap/internal/transfer"
 )
 
-// A storage that refuses a part in the middle, and hangs up with most of it
-// unread, is understood at its first word.
+// If a storage refuses a part in the middle and closes the connection with most of
+// it unread, the client still gets the first response.
 func TestUploadHearsARefusalInTheMiddleOfAPart(t *testing.T) {
 	t.Parallel()
 	for reason, c := range map[string]struct {
@@ -43,7 +43,7 @@ func TestUploadHearsARefusalInTheMiddleOfAPart(t *testing.T) {
 					t.Error(err)
 					return true
 				}
-				defer conn.Close() // with bytes unread it resets the connection
+				defer conn.Close() // unread bytes make this reset the connection
 				_, _ = fmt.Fprintf(conn, "HTTP/1.1 %d %s\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
 					c.status, http.StatusText(c.status), len(c.body), c.body)
 				return true

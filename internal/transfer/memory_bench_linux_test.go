@@ -18,10 +18,10 @@ import (
 )
 
 // BenchmarkMemory reports the peak memory of a client that pushes and pulls snapshots of several
-// sizes, as a process of its own. The other side stores nothing: it discards pushed bytes and serves
+// sizes in a separate process. The other side stores nothing: it discards pushed bytes and serves
 // zeros.
 //
-// SNAP_BENCH_MEMORY_MIB sets the sizes, 100,1024 if it is not set. Pulled
+// SNAP_BENCH_MEMORY_MIB sets the sizes in MiB (100,1024 by default). Pulled
 // snapshots use the disk: 10 GiB for 10240.
 func BenchmarkMemory(b *testing.B) {
 	for text := range strings.SplitSeq(orElse(os.Getenv("SNAP_BENCH_MEMORY_MIB"), "100,1024"), ",") {
@@ -37,11 +37,11 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// void is a service that keeps nothing.
+// void is a service that stores nothing.
 type void struct {
 	server   *httptest.Server
 	snapshot api.Snapshot
-	file     string // the snapshot: nothing but a hole
+	file     string // the snapshot, a sparse file without data
 }
 
 func newVoid(b *testing.B, size int64) *void {
@@ -94,7 +94,7 @@ func (v *void) parts(_ *http.Request, r api.PartsRequest) (out api.PartsResponse
 	return out, nil
 }
 
-// zeros is an endless file of them.
+// zeros is an endless file of zeros.
 type zeros struct{}
 
 func (zeros) ReadAt(p []byte, _ int64) (int, error) {
@@ -102,7 +102,7 @@ func (zeros) ReadAt(p []byte, _ int64) (int, error) {
 	return len(p), nil
 }
 
-// run has a process push or pull, and returns the most memory it took, in MiB.
+// run pushes or pulls in a process and returns its peak memory in MiB.
 func (v *void) run(b *testing.B, role, file string) int {
 	b.Helper()
 	report := filepath.Join(b.TempDir(), "peak")

@@ -14,9 +14,9 @@ import (
 	"snap/internal/servertest"
 )
 
-// The memory of a transfer and of the folder store does not grow with the
-// snapshot: every process stays below 150 MiB, and a snapshot ten times the
-// size takes hardly more.
+// The memory of a transfer and of the folder store does not grow with the snapshot.
+// Every process stays below 150 MiB, and a snapshot of ten times the size needs
+// hardly more.
 func TestMemoryIsFlat(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -63,7 +63,7 @@ func sumOfZeros(size int64) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// measured runs a client and returns the ID and the most memory it took, in MiB.
+// measured runs a client and returns the ID and the client's peak memory in MiB.
 func (b *battle) measured(role, file, id string) (string, int) {
 	b.t.Helper()
 	report := filepath.Join(b.t.TempDir(), "peak")
@@ -78,7 +78,7 @@ func (b *battle) measured(role, file, id string) (string, int) {
 	return client.line(), peakIn(b.t, string(status))
 }
 
-// tellPeak leaves this process's status for the test that started it.
+// tellPeak writes this process's status to a file for the test that started it.
 func tellPeak() error {
 	report := os.Getenv("SNAP_TEST_PEAK")
 	if report == "" {

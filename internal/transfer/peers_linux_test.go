@@ -28,31 +28,31 @@ import (
 	"snap/internal/servertest"
 )
 
-// BenchmarkPeers pushes and pulls files over one S3-compatible server with
-// this program and with rclone, MinIO's client and the AWS transfer manager,
-// each a process of its own, by turns in one run, and compares them:
-// the best rate of a few rounds, the processor's seconds per GiB and the most
-// memory of each client.
+// BenchmarkPeers compares this program with rclone, MinIO's client and the AWS
+// transfer manager. All of them push and pull files over the same S3-compatible
+// server, in separate processes that alternate in one run. It reports the best rate
+// of a few rounds, the processor seconds per GiB and the peak memory of each
+// client.
 //
-// Ours takes part whole: the service plans, checks and redirects; a push
-// hashes, a pull verifies the SHA-256 and syncs. The peers verify what they
-// verify by themselves. Each runs with its own defaults and with our number of
-// connections and size of parts; the better one counts, in each respect. What
-// they fetched is synced after them, file and folder, within their time, so
-// that all are equally durable.
+// Our side includes everything: the service plans, checks and redirects, a push
+// hashes, and a pull verifies the SHA-256 and syncs. The peers verify only as much
+// as they do on their own. Each peer runs once with its own defaults and once with
+// our number of connections and part size, and the better result counts for each
+// figure. The files that they fetch are synced afterwards within their measured
+// time, including the folder, so that all results are equally durable.
 //
-// The figures with "verified" compare equal work: the peers' time and processor
-// then count the SHA-256 of the whole too, made of the file before a push and
-// after a pull, by the same code as ours.
+// The figures with "verified" compare equal work. They add to the peers' time and
+// processor time the computation of the whole file's SHA-256, before a push and
+// after a pull, with the same code as ours.
 //
-// A peer that fails is reported and left out: at 4 GiB versitygw over ext4
-// refuses the number of parts that rclone makes by default.
+// A peer that fails is reported and left out. For example, at 4 GiB versitygw over
+// ext4 refuses the number of parts that rclone uses by default.
 //
-// The limits verify nothing: a copy of the file with fsync, and the same bytes
-// through the same server by plain requests.
+// The limits verify nothing. They are a copy of the file with fsync, and plain
+// requests for the same bytes through the same server.
 //
-// SNAP_BENCH_PEER_MIB sets the sizes, 1024,4096 if it is not set;
-// SNAP_BENCH_ROUNDS the rounds, 3 if it is not set. The programs are those
+// SNAP_BENCH_PEER_MIB sets the sizes in MiB (1024,4096 by default), and
+// SNAP_BENCH_ROUNDS the number of rounds (3 by default). The programs are those
 // that `make bench` builds from tools/transferpeers, or those in SNAP_PEERS.
 func BenchmarkPeers(b *testing.B) {
 	programs := peerPrograms(b)
@@ -78,7 +78,7 @@ func orElse(text, otherwise string) string {
 	return text
 }
 
-// peerPrograms returns the folder of the peers' programs, or skips.
+// peerPrograms returns the folder of the peers' programs, or skips the benchmark.
 func peerPrograms(b *testing.B) string {
 	b.Helper()
 	dir := orElse(os.Getenv("SNAP_PEERS"), filepath.Join(servertest.Root(b), "bin", "peers"))
@@ -90,7 +90,7 @@ func peerPrograms(b *testing.B) string {
 	return dir
 }
 
-// contest is one file, one server and everyone who moves it.
+// contest is one file, one server and all contestants that transfer the file.
 type contest struct {
 	b        *testing.B
 	programs string
@@ -107,30 +107,30 @@ type contest struct {
 // result is the best of a contestant's rounds.
 type result struct {
 	work
-	verified work // with the SHA-256 of the whole, which ours makes anyway
+	verified work // including the file's SHA-256, which ours always computes
 	memory   int  // MiB
 	failed   error
 }
 
 // work is the cost of a transfer.
 type work struct {
-	rate float64 // bytes a second
+	rate float64 // bytes per second
 	cpu  float64 // seconds per GiB
 }
 
-// and is one piece of work and then another, on the same bytes.
+// and returns the cost of two pieces of work on the same bytes, one after the other.
 func (w work) and(other work) work {
 	return work{1 / (1/w.rate + 1/other.rate), w.cpu + other.cpu}
 }
 
-// best takes the better in each respect.
+// best returns the better value of each figure.
 func (w work) best(other work) work { return work{max(w.rate, other.rate), min(w.cpu, other.cpu)} }
 
 func (r result) best(other result) result {
 	return result{r.work.best(other.work), r.verified.best(other.verified), min(r.memory, other.memory), nil}
 }
 
-// contestant moves the file once and returns the cost.
+// contestant transfers the file once and returns the cost.
 type contestant struct {
 	name string // "rclone" and "rclone tuned" are one peer
 	run  func() result
@@ -164,8 +164,8 @@ func needRoom(b *testing.B, size int64) {
 	}
 }
 
-// generate writes the file and returns its SHA-256. Compressible is rows of
-// text of which a compressor leaves about a fifth.
+// generate writes the file and returns its SHA-256. A compressible file has rows of
+// text that compress to about a fifth.
 func generate(b *testing.B, path string, size int64, kind string) string {
 	b.Helper()
 	f, err := os.Create(path)
@@ -203,13 +203,13 @@ func (r *rows) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// race runs all of them by turns, and compares them with ours.
+// race runs all contestants alternately and compares them with ours.
 func (c *contest) race(what string, all []contestant) {
 	c.results = map[string]result{}
 	rounds := max(1, number("SNAP_BENCH_ROUNDS", 3))
 	for range rounds {
 		for _, who := range all {
-			syscall.Sync() // data of the previous run is not written in this one's time
+			syscall.Sync() // so that no data of the previous run is written in this one's time
 			got := who.run()
 			name, _, _ := strings.Cut(who.name, " ")
 			if got.failed != nil && name != "ours" {
@@ -224,7 +224,7 @@ func (c *contest) race(what string, all []contestant) {
 				best = got.best(before)
 			}
 			c.results[name] = best
-			// Not Log, which keeps ten lines.
+			// Not b.Log, which keeps only ten lines.
 			fmt.Printf("%4d MiB  %s  %-18s %5.0f MB/s %6.2f CPU s/GiB %4d MiB  verified %5.0f MB/s %6.2f CPU s/GiB\n",
 				c.req.Size>>20, what, who.name,
 				got.rate/1e6, got.cpu, got.memory, got.verified.rate/1e6, got.verified.cpu)
@@ -233,8 +233,8 @@ func (c *contest) race(what string, all []contestant) {
 	c.report(what)
 }
 
-// report reports ratios. More than 1 of-peer is faster; less than 1 of CPU and
-// memory is less than the least of the peers.
+// report reports ratios. A rate above 1 is faster than the fastest peer. A CPU or
+// memory ratio below 1 is less than that of the best peer.
 func (c *contest) report(what string) {
 	ours, limit := c.results["ours"], c.results["limit-disk"].rate
 	var peers *result
@@ -260,7 +260,7 @@ func (c *contest) report(what string) {
 	c.b.ReportMetric(float64(ours.memory)/float64(peers.memory), what+"-memory-of-least")
 }
 
-// pushers are everyone who brings the file to the server.
+// pushers returns the contestants that push the file.
 func (c *contest) pushers() []contestant {
 	put := func(name string, env []string, args ...string) contestant {
 		return contestant{name, func() result {
@@ -288,7 +288,7 @@ func (c *contest) pushers() []contestant {
 
 func tunedAWS() []string { return []string{"AWSTM_JOBS=4", "AWSTM_PART_MIB=16"} }
 
-// pullers are everyone who fetches one object, which ours has pushed.
+// pullers returns the contestants that fetch one object, which ours has pushed.
 func (c *contest) pullers() []contestant {
 	if r := c.push(); r.failed != nil {
 		c.b.Fatal(r.failed)
@@ -328,7 +328,7 @@ func (c *contest) pullers() []contestant {
 	}
 }
 
-// program is a peer's process, with the server in each one's own way.
+// program returns a peer's process, configured for the server in the way that each peer needs.
 func (c *contest) program(env []string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(c.programs, args[0]), args[1:]...)
 	home := c.b.TempDir()
@@ -343,7 +343,7 @@ func (c *contest) program(env []string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// push is ours.
+// push runs our own push.
 func (c *contest) push() result {
 	c.serial++
 	c.req.Name = "shop-" + strconv.Itoa(c.serial)
@@ -353,7 +353,7 @@ func (c *contest) push() result {
 	return c.measure(c.battle.command("push", "SNAP_TEST_FILE="+c.file), nil)
 }
 
-// measure runs a client, and after within its time.
+// measure runs a client and then calls after, all within the measured time.
 func (c *contest) measure(cmd *exec.Cmd, after func() error) result {
 	c.b.Helper()
 	var said bytes.Buffer
@@ -364,7 +364,7 @@ func (c *contest) measure(cmd *exec.Cmd, after func() error) result {
 		c.b.Fatal(err)
 	}
 	defer time.AfterFunc(time.Minute+time.Duration(c.req.Size/(5<<20))*time.Second, func() {
-		_ = cmd.Process.Kill() // one that hangs
+		_ = cmd.Process.Kill() // in case it hangs
 	}).Stop()
 	over, peak := make(chan struct{}), make(chan int)
 	go watchPeak(cmd.Process.Pid, over, peak)
@@ -384,8 +384,8 @@ func (c *contest) measure(cmd *exec.Cmd, after func() error) result {
 
 func (c *contest) gib() float64 { return float64(c.req.Size) / (1 << 30) }
 
-// watchPeak polls the peak memory of a process, in MiB. The figure that the system gives at the end of
-// a process includes its parent's.
+// watchPeak polls the peak memory of a process, in MiB. The figure that the system reports at the end
+// of a process includes that of its parent.
 func watchPeak(pid int, over <-chan struct{}, peak chan<- int) {
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
@@ -431,8 +431,8 @@ func (c *contest) empty() {
 	}
 }
 
-// copySynced is how fast this machine's disk takes the file for good, through
-// the system's cache or past it.
+// copySynced measures how fast this machine's disk durably stores the file, through
+// the system's cache or bypassing it.
 func (c *contest) copySynced(direct bool) result {
 	to := filepath.Join(c.b.TempDir(), "copy")
 	defer os.Remove(to)
@@ -450,7 +450,7 @@ func (c *contest) copySynced(direct bool) result {
 		w := &copied{file: f}
 		if direct {
 			w.direct = disk.OpenDirect(to)
-			defer w.direct.Close() // it may be nil, and is synced by the other
+			defer w.direct.Close() // it may be nil; syncing the other file syncs it too
 			err = disk.Preallocate(f, c.req.Size)
 		}
 		// Not ReadFrom, which may copy without touching the bytes.
@@ -490,7 +490,7 @@ func (c *contest) plainPut() result {
 	})
 }
 
-// plainGet fetches the object in one request and throws it away.
+// plainGet fetches the object in one request and discards it.
 func (c *contest) plainGet() result {
 	u, err := c.client.PresignedGetObject(c.b.Context(), "blobs", c.key, time.Hour, nil)
 	if err != nil {

@@ -12,10 +12,10 @@ const window = 48 << 20
 // leastPiece is the minimum number of bytes of a request.
 const leastPiece = 1 << 20
 
-// pieceSize returns the number of bytes per request: as many as the window allows, because each
-// request costs an access check and two round trips, but few enough that every connection gets two
-// pieces of a small snapshot. The piece size limits how much arrives after access has ended and how
-// much is lost when a process is killed.
+// pieceSize returns the number of bytes per request. It is as large as the window allows, because
+// each request costs an access check and two round trips, but small enough that every connection
+// gets two pieces of a small snapshot. The piece size limits how many bytes arrive after access has
+// ended, and how many are lost if a process is killed.
 func pieceSize(total int64, jobs int) int64 {
 	fair := min(total, window) / int64(2*jobs)
 	return max(leastPiece, fair-fair%leastPiece)
@@ -56,9 +56,9 @@ func newPieces(count, jobs int, have map[int]uint64) *pieces {
 	return p
 }
 
-// next returns the first missing piece. It blocks while none is missing, because a piece may turn
-// out to be bad, and while the maximum number is being fetched. It returns false when the download
-// is over.
+// next returns the first missing piece. It blocks while none is missing, because a piece may still
+// turn out to be bad. It also blocks while the maximum number is being fetched. It returns false
+// when the download is over.
 func (p *pieces) next() (n int, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"snap/internal/transfer"
 )
 
-// elsewhere is a service whose storage is said to be at another address.
+// elsewhere is a service that claims to have its storage at another address.
 type elsewhere struct {
 	*api.Client
 	from, to string
@@ -67,7 +67,7 @@ func TestPlainStorageIsRefused(t *testing.T) {
 	}
 }
 
-// A redirect is held to the same: https does not lead to plain http.
+// The same applies to a redirect: https does not lead to plain http.
 func TestRedirectToPlainStorageIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -83,8 +83,9 @@ func TestRedirectToPlainStorageIsRefused(t *testing.T) {
 	wantCode(t, err, snap.CodeUsage)
 }
 
-// A service elsewhere does not direct this machine to itself or to a link-local
-// address, by number, by name or by redirect; a service on this machine does.
+// A service on another machine cannot direct this machine to itself or to a
+// link-local address, whether by number, name or redirect. A service on this
+// machine can.
 func TestStorageInsideIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -107,8 +108,8 @@ func TestStorageInsideIsRefused(t *testing.T) {
 	}
 }
 
-// A name is held to the address that it has when the connection is made, so that
-// a name that leads inside by DNS is refused too.
+// A name is checked by the address to which it resolves for the connection. So a
+// name that resolves to an internal address is refused too.
 func TestNamesThatLeadInsideAreRefused(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

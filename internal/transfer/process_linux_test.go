@@ -12,7 +12,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// process is another process, whose first line of output is kept.
+// process is a child process. It keeps the first line of output.
 type process struct {
 	cmd   *exec.Cmd
 	first chan string
@@ -20,7 +20,7 @@ type process struct {
 	ok    bool
 }
 
-// startProcess runs a command that ends with the test at the latest.
+// startProcess runs a command, which is ended with the test at the latest.
 func startProcess(t testing.TB, cmd *exec.Cmd) *process {
 	t.Helper()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -50,7 +50,7 @@ func startProcess(t testing.TB, cmd *exec.Cmd) *process {
 
 // kill ends the process with SIGKILL and waits until it is gone.
 func (p *process) kill() {
-	_ = p.cmd.Process.Kill() // fails only when it has ended
+	_ = p.cmd.Process.Kill() // fails only if it has already ended
 	<-p.ended
 }
 
@@ -81,7 +81,7 @@ func (p *process) endsWithin(d time.Duration) bool {
 	}
 }
 
-// wait reports whether the process ended well.
+// wait reports whether the process succeeded.
 func (p *process) wait() bool {
 	<-p.ended
 	return p.ok

@@ -4,5 +4,5 @@ package transfer_test
 
 import "time"
 
-// processor returns 0: the processor time is measured on Unix only.
+// processor returns 0, because the processor time is measured on Unix only.
 func processor() time.Duration { return 0 }

@@ -19,7 +19,7 @@ import (
 	"snap/internal/disk"
 )
 
-// attempts is how often a part or range is tried before the transfer fails.
+// attempts is the number of times that a part or range is tried before the transfer fails.
 const attempts = 8
 
 const goOn = "run the same command again: it resumes where it stopped"
@@ -98,7 +98,7 @@ func (r *refusal) skewed() bool {
 	switch r.code {
 	case "RequestTimeTooSkewed", "RequestNotYetValid":
 		return true
-	case "AccessDenied": // S3 has no separate code for these two
+	case "AccessDenied": // S3 has no separate code for these two cases
 		return r.message == "Request has expired" || r.message == "Request is not valid yet"
 	}
 	return false

@@ -23,22 +23,22 @@ import (
 	"snap/internal/transfer"
 )
 
-// service is the part of the cloud service that a transfer speaks with, over a
-// real store and real HTTP, with a place to make things go wrong.
+// service is the part of the cloud service that a transfer talks to, with a real
+// store and real HTTP. Tests can make its requests fail.
 type service struct {
 	t      testing.TB
 	server *httptest.Server
 	store  blob.Store
 	folder *blob.Folder
 	dir    string // of the folder store
-	public string // where its URLs lead
+	public string // the base of its URLs
 
 	mu      sync.Mutex
 	pushes  map[string]*push // by ID
-	gone    bool             // no snapshot may be seen any more
+	gone    bool             // no snapshot is visible any more
 	serial  int              // counts download URLs; only the newest is valid
 	pulls   int
-	fault   func(w http.ResponseWriter, r *http.Request) bool // reports that it answered
+	fault   func(w http.ResponseWriter, r *http.Request) bool // returns true if it has answered the request
 	partLen int64
 }
 
@@ -59,7 +59,7 @@ func newService(t testing.TB) *service {
 	return s
 }
 
-// restart gives the service a new process's memory of the store.
+// restart opens the store again, as a new process of the service would.
 func (s *service) restart() {
 	folder, err := blob.OpenFolder(s.dir, s.public, testSecret, nil)
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *service) client() *api.Client {
 	return c
 }
 
-// breakBy makes requests go wrong by f until it is called with nil.
+// breakBy makes f handle requests, to inject failures, until it is called with nil.
 func (s *service) breakBy(f func(w http.ResponseWriter, r *http.Request) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,7 +155,7 @@ func (s *service) begin(r *http.Request, in api.PushRequest) (api.UploadPlan, er
 	}
 	parts, err := s.store.Parts(r.Context(), id, p.upload)
 	if errors.Is(err, snap.ErrNotFound) {
-		// A request that completes the upload may be on its way to record it.
+		// The request that completed the upload may not have recorded it yet.
 		if s.store.Complete(r.Context(), id, p.upload, p.Size, p.SHA256) == nil {
 			p.done = true
 			return api.UploadPlan{ID: id, Exists: true}, nil
@@ -246,8 +246,8 @@ func (s *service) get(w http.ResponseWriter, r *http.Request, store blob.Store) 
 	}
 }
 
-// listed returns the IDs of complete snapshots. It compares each with its checksum, because a listed
-// snapshot is never corrupt.
+// listed returns the IDs of complete snapshots. It checks the checksum of each, because a listed
+// snapshot must never be corrupt.
 func (s *service) listed() []string {
 	s.t.Helper()
 	s.mu.Lock()
@@ -267,7 +267,7 @@ func (s *service) listed() []string {
 	return ids
 }
 
-// The parts of the tests' language.
+// Helpers with which the tests read like sentences.
 
 func sumOf(data []byte) string {
 	sum := sha256.Sum256(data)
@@ -296,7 +296,7 @@ func writeFile(t testing.TB, data []byte) (path string, req api.PushRequest) {
 	}
 }
 
-// pushed returns the ID of a snapshot of data that is in the cloud.
+// pushed pushes data as a snapshot and returns the ID.
 func (s *service) pushed(data []byte) string {
 	s.t.Helper()
 	file, req := writeFile(s.t, data)
@@ -307,7 +307,7 @@ func (s *service) pushed(data []byte) string {
 	return up.ID
 }
 
-// quick does not wait between attempts, and fetches small pieces.
+// quick returns options that do not wait between attempts and that fetch small pieces.
 func quick() transfer.Options {
 	o := transfer.Options{Jobs: 4, Wait: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }}
 	return transfer.InPieces(o, testPiece)

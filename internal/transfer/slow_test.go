@@ -10,9 +10,9 @@ import (
 	"snap/internal/transfer"
 )
 
-// A line with a round trip of 50 ms that loses one packet in a hundred lets one
-// TCP stream have about 12 packets on the way (Mathis and others, 1997: 1.22 by
-// the root of the loss). The proxy gives every connection just that.
+// On a line with a round trip of 50 ms and a loss of 1 %, one TCP stream has about
+// 12 packets in flight (Mathis and others, 1997: 1.22 divided by the square root of
+// the loss rate). The proxy gives every connection exactly that.
 const (
 	roundTripTime = 50 * time.Millisecond
 	window        = 12 * 1460
@@ -44,7 +44,7 @@ func lossyLine(t testing.TB, to string) string {
 	return l.Addr().String()
 }
 
-// carry brings a window of bytes, half a round trip late, once in a round trip.
+// carry forwards one window of bytes per round trip, delayed by half a round trip.
 func carry(to, from net.Conn) {
 	defer to.Close()
 	defer from.Close()
@@ -54,7 +54,7 @@ func carry(to, from net.Conn) {
 		if err != nil {
 			return
 		}
-		// Bytes that arrived meanwhile are sent too.
+		// Bytes that have arrived in the meantime are sent too.
 		_ = from.SetReadDeadline(time.Now().Add(time.Millisecond))
 		more, _ := io.ReadFull(from, buffer[n:])
 		_ = from.SetReadDeadline(time.Time{})
@@ -63,7 +63,7 @@ func carry(to, from net.Conn) {
 			return
 		}
 		if n+more == window {
-			<-time.After(roundTripTime / 2) // the acknowledgement's way
+			<-time.After(roundTripTime / 2) // the time of the acknowledgement
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"snap/internal/transfer"
 )
 
-// A storage that takes or gives a little and then hangs is given up and asked
-// again.
+// If a storage receives or sends some bytes and then hangs, the request is
+// cancelled and repeated.
 func TestTransfersOutlastAStorageThatHangs(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)

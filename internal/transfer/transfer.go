@@ -33,14 +33,13 @@ type Service interface {
 	Pull(ctx context.Context, id string) (api.PullResponse, error)
 }
 
-// Progress is called with the number of bytes done, of total. It is never called concurrently. It
-// is called a few times a second and once at the end. The count can fall if bytes must be sent
-// again.
+// Progress is called with the number of bytes done, of total. It is called a few times per second
+// and once at the end, and never concurrently. The count can fall if bytes must be sent again.
 type Progress func(done, total int64)
 
 // Options configure a transfer. The zero value is usable.
 type Options struct {
-	Jobs     int          // connections at once; 0 is 4
+	Jobs     int          // concurrent connections; 0 means 4
 	Progress Progress     // nil is silent
 	HTTP     *http.Client // nil uses a client made for large bodies
 	// Plain allows plain http, which is otherwise allowed only to this machine.

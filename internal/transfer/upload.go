@@ -15,8 +15,8 @@ import (
 	"snap/api"
 )
 
-// rounds is how often an upload is planned, in case the service loses parts or removes the upload
-// in the meantime.
+// rounds is the number of times that an upload is planned, in case the service loses parts or
+// removes the upload in the meantime.
 const rounds = 3
 
 // Uploaded is the result of [Upload].
@@ -45,7 +45,7 @@ func Upload(ctx context.Context, c Service, file string, req api.PushRequest, o 
 	return Uploaded{ID: plan.ID, Moved: u.moved.Load(), Exists: plan.Exists}, outward(ctx, "the push", err)
 }
 
-// damaged returns the error for a local file that has changed since it was made.
+// damaged returns the error for a local file that has changed since it was created.
 func damaged(name string) error {
 	return &snap.Error{
 		Code:   snap.CodeCorrupt,
@@ -121,7 +121,7 @@ func canSendAgain(err error) bool {
 	return false
 }
 
-// part is one part on its way: first hashed, then signed just before it is sent.
+// part is one part being transferred: it is first hashed, then signed just before it is sent.
 type part struct {
 	api.PartSpec
 	offset, size int64

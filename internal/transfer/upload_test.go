@@ -186,8 +186,8 @@ func TestUploadGivesUpOnWhatDoesNotPass(t *testing.T) {
 	}
 }
 
-// A snapshot that changed on the disk since it was made is never listed, also
-// on storage that cannot verify the whole.
+// A snapshot that has changed on the disk since it was created is never listed,
+// even if the storage cannot verify the whole file.
 func TestUploadRefusesADamagedFile(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -230,7 +230,7 @@ func TestUploadSendsAgainWhatTheServiceLost(t *testing.T) {
 	s.listed()
 }
 
-// An upload that was collected is begun again.
+// If the service has removed an upload, it is started again.
 func TestUploadBeginsAgainWhenItWasCollected(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -257,7 +257,7 @@ func TestUploadBeginsAgainWhenItWasCollected(t *testing.T) {
 	}
 }
 
-// Two processes that push the same snapshot at once help each other.
+// Two processes that push the same snapshot at the same time share the work.
 func TestTwoUploadsAtOnceDoNotDisturbEachOther(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -9,8 +9,8 @@ import (
 	"snap/internal/transfer"
 )
 
-// A verification that takes longer than a request may last continues in the
-// background: the push asks again, more often than it would after failures.
+// A verification that takes longer than a request is allowed to continues in the
+// background. The push asks again, more often than it would after failures.
 func TestUploadOutlastsALongVerification(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -26,7 +26,7 @@ func TestUploadOutlastsALongVerification(t *testing.T) {
 	}
 }
 
-// verifying is a service that is busy verifying for a number of answers.
+// verifying is a service whose first answers say that it is still verifying.
 type verifying struct {
 	*api.Client
 	left int

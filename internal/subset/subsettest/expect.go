@@ -75,7 +75,7 @@ func (r *rules) down(m Model, a Ask, follow func(child, parent int) bool, chosen
 // shares reports whether the percentage decides about a table.
 func (r *rules) shares(i int, a Ask) bool { return a.Percent > 0 && !r.conditioned(i, a) }
 
-// share counts the marked rows, and the rows of the percentage.
+// share returns the number of marked rows, and the number that the percentage requires.
 func (r *rules) share(a Ask, rows []bool) (kept, target int) {
 	for _, is := range rows {
 		if is {
@@ -85,8 +85,8 @@ func (r *rules) share(a Ask, rows []bool) (kept, target int) {
 	return kept, int(math.Ceil(a.Percent / 100 * float64(len(rows))))
 }
 
-// mark changes a number of rows from marked to unmarked, the last by their hashes, or the other way, the
-// first.
+// mark marks a number of unmarked rows, those with the lowest hashes first, or unmarks marked ones,
+// those with the highest hashes first.
 func (t Table) mark(rows []bool, number int, marked bool) {
 	var all []int
 	for row, is := range rows {
@@ -134,7 +134,7 @@ func (r *rules) fill(m Model, a Ask, chosen [][]bool) {
 	}
 }
 
-// rules holds what follows from the graph alone.
+// rules holds the facts that follow from the graph alone.
 type rules struct {
 	n      int
 	direct [][]bool // a references b
@@ -279,7 +279,7 @@ func (r *rules) followed() func(child, parent int) bool {
 		entry[i] = r.begin[i] == 1 || r.begin[i] == 2
 	}
 	depth := make([]int, r.n)
-	for range r.n + 1 { // entries grow until nothing new is reached
+	for range r.n + 1 { // repeat until nothing new is reached
 		for i := range r.n {
 			depth[i] = far
 			if entry[i] {

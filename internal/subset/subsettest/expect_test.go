@@ -6,8 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestEverything checks that 100 percent is every row, whatever the foreign keys are and however
-// many references are NULL.
+// TestEverything checks that 100 percent includes every row, for any foreign keys and any number
+// of NULL references.
 func TestEverything(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -1,5 +1,5 @@
 // Package subsettest generates small databases with arbitrary graphs of foreign keys and computes,
-// independently of package subset, which rows a subset holds by its rules. It is for the tests of
+// independently of package subset, which rows a subset has by the rules. It is for the tests of
 // the engines.
 package subsettest
 
@@ -86,7 +86,7 @@ func Deep(levels int) string {
 	return b.String()
 }
 
-// Where returns the conditions in the form that the program takes.
+// Where returns the conditions in the form that the program accepts.
 func (a Ask) Where(m Model) map[string]string {
 	where := map[string]string{}
 	for i, below := range a.Below {
@@ -171,7 +171,7 @@ func (t Table) shared(row int, percent float64) bool {
 	return float64(t.hash(row)) < percent/100*(1<<32)
 }
 
-// hash is the number that decides about a row's share.
+// hash returns the number that decides whether a row belongs to the share.
 func (t Table) hash(row int) uint32 {
 	sum := sha256.Sum256([]byte(strings.Join(t.key(row), "\x1f")))
 	return binary.BigEndian.Uint32(sum[:4])
