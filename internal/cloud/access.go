@@ -46,8 +46,8 @@ func (s *Service) explain(ctx context.Context, in *accessInput) (*body[api.Acces
 	return &body[api.Access]{out}, nil
 }
 
-// why lists the grants through which the caller sees the snapshot. The person of another
-// organization who shared it is not named.
+// why lists the grants through which the caller sees the snapshot. It does not name a person of
+// another organization who shared it.
 func (s *Service) why(ctx context.Context, _ *ByID) (*body[api.Why], error) {
 	c := callOf(ctx)
 	ways, err := s.store.Ways(ctx, c.caller, c.snapshot)
@@ -63,7 +63,7 @@ func (s *Service) why(ctx context.Context, _ *ByID) (*body[api.Why], error) {
 	return &body[api.Why]{out}, nil
 }
 
-// newcomers lists the users whom a share would add, before it is made.
+// newcomers lists, before a share is made, the users whom it would add.
 func (s *Service) newcomers(ctx context.Context, in *newcomersInput) (*body[api.Newcomers], error) {
 	c := callOf(ctx)
 	users, count, err := s.store.Newcomers(ctx, c.caller, c.snapshot, in.Group, 50)

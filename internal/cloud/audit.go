@@ -25,7 +25,7 @@ type auditInput struct {
 }
 
 func (s *Service) listAudit(ctx context.Context, in *auditInput) (*body[api.AuditPage], error) {
-	// An unknown action would list nothing, as if it had never happened.
+	// A query for an unknown action would list nothing, as if the action had never happened.
 	if in.Action != "" && !slices.Contains(snap.AuditActions(), in.Action) {
 		return nil, snap.Invalid(fmt.Sprintf("%q is not an action of the audit log", in.Action),
 			"the actions are "+names(snap.AuditActions()))
@@ -102,8 +102,8 @@ func (s *Service) audienceThen(ctx context.Context, in *thenInput) (*body[api.Au
 	return &body[api.AudienceThen]{out}, nil
 }
 
-// page returns the users of one page. The cursor is the number of users before it, because those of
-// a time in the past do not change.
+// page returns the users of one page. The cursor is the number of users before the page, because
+// the list for a time in the past does not change.
 func (in *thenInput) page(then snap.Then) (users []api.ThenMember, next string, err error) {
 	from := 0
 	if in.Cursor != "" {
@@ -124,7 +124,7 @@ func (in *thenInput) page(then snap.Then) (users []api.ThenMember, next string, 
 	return users[from:min(from+in.Limit, len(users))], next, nil
 }
 
-// through describes what let anyone see the snapshot.
+// through describes the grant that let somebody see the snapshot.
 func through(then snap.Then) []string {
 	out := []string{"owners and admins of the organization"}
 	if then.Owner != "" {

@@ -14,12 +14,12 @@ import (
 	"snap/internal/store"
 )
 
-// sequenceEvery is how often the service looks for audit lines that are not numbered yet. A reader
-// of a log does not wait for it ([Service.sequence]).
+// sequenceEvery is how often the service looks for audit lines that are not numbered yet. Readers
+// of a log do not wait for it ([Service.sequence]).
 const sequenceEvery = 250 * time.Millisecond
 
 // Sequence numbers the waiting lines of every organization's audit log and signs their checkpoints.
-// It returns one error for all logs that were altered; these do not delay the others.
+// It returns one error for all logs that were altered. Altered logs do not delay the others.
 func (s *Service) Sequence(ctx context.Context) error {
 	orgs, err := s.store.Unsequenced(ctx)
 	if err != nil {

@@ -23,7 +23,7 @@ const (
 	recheckEvery   = time.Second
 	archiveEvery   = 10 * time.Minute
 	expectEvery    = time.Minute
-	requestsEvery  = 5 * time.Second // requests for access are recorded for those who answer them
+	requestsEvery  = 5 * time.Second // records requests for access for the people who answer them
 	indexEvery     = time.Minute     // indexes rows of earlier releases for searches
 )
 
@@ -78,10 +78,10 @@ func (s *Service) startBackground(ctx context.Context) (wait func()) {
 		_, err := s.signin.Recheck(ctx)
 		return err
 	})
-	running.Go(func() { // each replica has deltas of its own
+	running.Go(func() { // each replica has its own deltas
 		s.repeat(ctx, "deltas", collectEvery, func(context.Context) error { s.transfers.deltas.expire(); return nil })
 	})
-	running.Go(func() { s.newLanes().run(ctx) }) // each webhook has a lease of its own
+	running.Go(func() { s.newLanes().run(ctx) }) // each webhook has its own lease
 	return running.Wait
 }
 
@@ -120,7 +120,7 @@ func (s *Service) repeat(ctx context.Context, name string, every time.Duration, 
 	s.repeatWhen(ctx, name, every, nil, work)
 }
 
-// repeatWhen is repeat for work that is also done when soon receives.
+// repeatWhen is repeat for work that is also done when soon receives a value.
 func (s *Service) repeatWhen(ctx context.Context, name string, every time.Duration, soon <-chan struct{},
 	work func(context.Context) error) {
 	tick := time.NewTicker(every)
@@ -183,7 +183,7 @@ func (s *Service) Collect(ctx context.Context) (collected int, err error) {
 // collectBatch is how many rows of uploads or garbage are read at once.
 const collectBatch = 100
 
-// removeGarbage removes the objects that no row refers to any more.
+// removeGarbage removes the objects to which no row refers any more.
 func (s *Service) removeGarbage(ctx context.Context) error {
 	for {
 		all, err := s.store.Garbage(ctx, collectBatch)
@@ -217,8 +217,8 @@ func (s *Service) remove(ctx context.Context, g store.Garbage) error {
 // dropPatience is how long a deletion waits for the object store to remove the bytes.
 const dropPatience = 10 * time.Second
 
-// dropBytes removes the bytes of a deleted snapshot, with this replica's deltas from and to them;
-// those of other replicas are removed within a day. It does nothing for an empty key, which means
+// dropBytes removes the bytes of a deleted snapshot, with this replica's deltas from and to them.
+// Other replicas remove their deltas within a day. It does nothing for an empty key, which means
 // that another snapshot has the same bytes. Objects that cannot be removed now are collected later.
 func (s *Service) dropBytes(ctx context.Context, key string) {
 	if key == "" {

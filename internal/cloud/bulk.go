@@ -13,8 +13,8 @@ type bulkInput struct {
 	Body api.BulkRequest
 }
 
-// bulk changes several snapshots, one after the other. It admits the caller to each of them as the
-// guard does for the route that changes one, and calls that route's handler.
+// bulk changes several snapshots, one after the other. For each of them, it checks the caller as
+// the guard does for the route that changes one snapshot, and calls that route's handler.
 func (s *Service) bulk(ctx context.Context, in *bulkInput) (*body[api.BulkResults], error) {
 	one, do, err := s.bulkChange(in)
 	if err != nil {
@@ -72,7 +72,7 @@ func bulkShares(made *body[api.ShareChanges], err error) (api.BulkResult, error)
 	return api.BulkResult{Changes: made.Body.Changes, Warning: made.Body.Warning}, nil
 }
 
-// bulkOne admits the caller to one snapshot and changes it.
+// bulkOne checks the caller's access to one snapshot and changes it.
 func (s *Service) bulkOne(ctx context.Context, id string, do snap.Action,
 	one func(context.Context) (api.BulkResult, error)) (api.BulkResult, error) {
 	c := &call{caller: callOf(ctx).caller}

@@ -26,16 +26,17 @@ type Verdict struct {
 }
 
 // maxAhead is the largest accepted difference between clocks. An access token lives ten minutes,
-// and S3 refuses requests whose time is a quarter of an hour off.
+// and S3 refuses requests whose time is off by a quarter of an hour.
 const maxAhead = 10 * time.Second
 
 // checkTimeout is the time limit of each check.
 const checkTimeout = 20 * time.Second
 
-// Verdicts tries everything that the configuration names: the database and its schema, the clocks of
-// this machine and of running replicas, organizations that a start would close, the object store,
-// the bucket of checkpoints, every identity provider, the hosts of webhooks, the SMTP server, and
-// the collector of traces. It changes nothing, except that the object store holds a test object for a moment.
+// Verdicts tests everything that the configuration names: the database and its schema, the clocks
+// of this machine and of running replicas, organizations that a start would close, the object
+// store, the bucket of checkpoints, every identity provider, the hosts of webhooks, the SMTP
+// server, and the collector of traces. It changes nothing, except that it briefly stores a test
+// object in the object store.
 func Verdicts(ctx context.Context, c Config) []Verdict {
 	out := []Verdict{Configured(c)}
 	warn := func() { out[len(out)-1].Warning = out[len(out)-1].Err != nil }
@@ -106,7 +107,7 @@ func Verdicts(ctx context.Context, c Config) []Verdict {
 	return out
 }
 
-// unlisted returns those of the slugs that the configuration does not list.
+// unlisted returns the slugs that the configuration does not list.
 func unlisted(c Config, slugs []string) []string {
 	return slices.DeleteFunc(slices.Clone(slugs), func(slug string) bool {
 		return slices.ContainsFunc(c.Organizations, func(o Organization) bool { return o.Slug == slug })
@@ -181,7 +182,7 @@ func discover(ctx context.Context, o signin.OIDC) error {
 	return err
 }
 
-// maxHosts is the most webhook hosts that are tried.
+// maxHosts is the maximum number of webhook hosts that are tested.
 const maxHosts = 20
 
 // webhookHosts returns the hosts that events are sent to, without paths, because a webhook's path

@@ -17,11 +17,11 @@ const checkpointsEvery = 10 * time.Minute
 // keepCheckpoints is how long object lock keeps a checkpoint if audit.keep_checkpoints is not set.
 const keepCheckpoints = 400 * 24 * time.Hour
 
-// keptCheckpoints is the bucket in which checkpoints are kept from everybody, the operator included.
+// keptCheckpoints is the bucket in which nobody can delete checkpoints, not even the operator.
 type keptCheckpoints struct {
 	bucket *blob.S3
 	keep   time.Duration
-	last   map[int64]int64 // size of the newest one there, by organization
+	last   map[int64]int64 // size of the newest checkpoint there, by organization
 }
 
 // openCheckpoints returns nil if no bucket is configured.
@@ -82,7 +82,7 @@ func (k *keptCheckpoints) write(ctx context.Context, s *Service, org snap.OrgRef
 	if err != nil && !errors.Is(err, snap.ErrNotFound) {
 		return err
 	}
-	if string(there) != signed { // another text of this size is kept as an earlier version
+	if string(there) != signed { // the bucket keeps another text of this size as an earlier version
 		if err := k.bucket.WriteLocked(ctx, key, []byte(signed), s.now().Add(k.keep)); err != nil {
 			return err
 		}

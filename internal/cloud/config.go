@@ -94,8 +94,8 @@ type Audit struct {
 	KeepCheckpoints string `yaml:"keep_checkpoints" koanf:"keep_checkpoints"`
 }
 
-// minArchiveAfter is longer than messages of webhooks and notices are kept, because they refer to
-// lines in the database.
+// minArchiveAfter exceeds the time for which messages of webhooks and notices are kept, because
+// they refer to lines in the database.
 const minArchiveAfter = 31 * 24 * time.Hour
 
 // archiveAfter returns the age at which lines are archived; 0 means never.
@@ -182,9 +182,9 @@ type Policy struct {
 
 const defaultDataDir = "./data"
 
-// LoadConfig reads the YAML file (none if path is empty), overrides it by SNAPCLOUD_ environment
-// variables (SNAPCLOUD_DATABASE__URL is database.url), sets defaults and checks the result. The
-// error, of code usage, says what is wrong and where.
+// LoadConfig reads the YAML file (none if path is empty), overrides it with SNAPCLOUD_ environment
+// variables (SNAPCLOUD_DATABASE__URL is database.url), sets defaults and checks the result. Errors
+// have the code usage and say what is wrong and where.
 func LoadConfig(path string, environ []string) (Config, error) {
 	values := map[string]any{}
 	if path != "" {
@@ -478,8 +478,8 @@ func (o Organization) policy() (snap.Policy, error) {
 	return p, nil
 }
 
-// freshness parses how often people are confirmed at their identity provider, and how long a
-// session may last, into the organization's sign-in.
+// freshness parses how often people are confirmed at their identity provider and how long a session
+// may last. It sets both in the organization's sign-in.
 func (o Organization) freshness(into *signin.Organization) error {
 	for _, setting := range []struct {
 		name, text string

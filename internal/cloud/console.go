@@ -9,8 +9,8 @@ import (
 	"snap/internal/console"
 )
 
-// openConsole adds the organization's pages. Their requests to the API go to the same mux, past the
-// limits of requests at once, which already admitted the request for the page.
+// openConsole adds the organization's pages. Their requests to the API go to the same mux. They
+// bypass the limit on concurrent requests, which already admitted the request for the page.
 func (s *Service) openConsole(mux *http.ServeMux) error {
 	pages, err := console.New(console.Options{
 		API: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

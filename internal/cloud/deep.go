@@ -13,11 +13,12 @@ import (
 	"snap/internal/store"
 )
 
-// Deep compares the rows of the database with the objects of the object store, both ways. It changes
-// nothing and may run next to the service. It reads no object, so it takes a listing of the bucket.
+// Deep compares the rows of the database with the objects of the object store, both ways. It
+// changes nothing and may run next to the service. It reads no object, so it takes about as long as
+// listing the bucket.
 //
-// A snapshot whose bytes are missing is an error. Bytes that no row refers to
-// cost space only, so they are a warning.
+// A snapshot whose bytes are missing is an error. Bytes to which no row refers only cost space, so
+// they are a warning.
 func Deep(ctx context.Context, c Config) ([]Verdict, error) {
 	blobs, err := OpenBlobs(ctx, c)
 	if err != nil {
@@ -32,7 +33,7 @@ func Deep(ctx context.Context, c Config) ([]Verdict, error) {
 	if err != nil {
 		return nil, err
 	}
-	// People push and delete meanwhile: what looks wrong must look wrong to a second reading.
+	// People push and delete meanwhile, so an error counts only if a second reading confirms it.
 	again, err := store.References(ctx, o)
 	if err != nil {
 		return nil, err
@@ -83,7 +84,7 @@ func (d deep) lost(ctx context.Context, keys []string) (lost []string, err error
 	return lost, nil
 }
 
-// unknown returns the objects of snapshots and audit lines that no row refers to.
+// unknown returns the objects of snapshots and audit lines to which no row refers.
 func (d deep) unknown(keys []string) (unknown []string) {
 	for _, key := range keys {
 		_, before := d.rows[key]

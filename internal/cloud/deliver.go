@@ -38,7 +38,7 @@ func retries() []time.Duration {
 // A webhook has turns. In a turn, one replica sends at most deliverBatch of its messages, one after
 // another. deliverLease is how long a turn may last, and answerIn how long a receiver may take to
 // answer. An organization has at most maxTurnsOfOrg turns at once on each replica, so that its
-// hanging receivers leave room for those of others.
+// hanging receivers leave room for the receivers of others.
 const (
 	deliverBatch  = 10
 	answerIn      = 10 * time.Second
@@ -51,7 +51,7 @@ const (
 type lanes struct {
 	service *Service
 	turns   sync.WaitGroup
-	more    chan struct{} // receives when a turn has ended and left messages
+	more    chan struct{} // receives a value when a turn has ended and left messages
 
 	mu    sync.Mutex
 	all   int
@@ -68,7 +68,7 @@ func (s *Service) newLanes() *lanes {
 // replicas may call it at once: each webhook is leased to one of them. A replica that is delayed
 // beyond its lease begins no further attempt, and the result of the one it had begun is ignored.
 func (s *Service) Deliver(ctx context.Context) (tried int, err error) {
-	if err := s.Sequence(ctx); err != nil { // events of altered logs wait; others are sent
+	if err := s.Sequence(ctx); err != nil { // events of altered logs wait, and others are sent
 		s.log.WarnContext(ctx, "some audit logs are not continued", "error", err)
 	}
 	l := s.newLanes()
@@ -81,7 +81,7 @@ func (s *Service) Deliver(ctx context.Context) (tried int, err error) {
 	}
 }
 
-// run begins turns as long as ctx is not done, and then waits for the turns that run.
+// run begins turns until ctx is done, and then waits for running turns to end.
 func (l *lanes) run(ctx context.Context) {
 	defer l.turns.Wait()
 	l.service.repeatWhen(ctx, "webhooks", deliverEvery, l.more, func(ctx context.Context) error {
@@ -101,7 +101,7 @@ func (l *lanes) failure() error {
 	return err
 }
 
-// begin begins a turn of each webhook that has messages to be sent, as far as there is room, and
+// begin begins a turn for each webhook that has messages to send, as far as there is room, and
 // returns how many it began.
 func (l *lanes) begin(ctx context.Context) (begun int, err error) {
 	st := l.service.store
@@ -271,7 +271,7 @@ func (s *Service) request(ctx context.Context, w store.Webhook, id string, e api
 	return o, err
 }
 
-// maxAnswer is how many bytes are read of a receiver's header, and of its body.
+// maxAnswer is how many bytes of a receiver's header are read, and how many of its body.
 const maxAnswer = 64 << 10
 
 // signatures returns a signature for each secret of a webhook that is valid.

@@ -16,8 +16,8 @@ import (
 )
 
 // A delta needs two snapshots: its base and its result. The caller must be able to pull the base,
-// which must be of the same target and organization. For every other base, the answer is the one
-// for a snapshot that does not exist. The URL of a delta is checked like that of a download, for
+// which must be of the same target and organization. For every other base, the answer is the same
+// as for a snapshot that does not exist. The URL of a delta is checked like that of a download, for
 // both snapshots.
 
 // The purposes of the tokens in URLs of deltas.
@@ -99,8 +99,8 @@ func (s *Service) candidates(ctx context.Context, c *call, have []string) (all [
 	return all, nil
 }
 
-// pullDelta offers a delta from the first snapshot of the list for which there is one already, or
-// makes one from the first that can be a base.
+// pullDelta offers a delta from the first snapshot of the list from which a delta exists already.
+// If there is none, it makes one from the first snapshot that can be a base.
 func (s *Service) pullDelta(ctx context.Context, in *deltaPullInput) (*body[api.DeltaOffer], error) {
 	c := callOf(ctx)
 	none := &body[api.DeltaOffer]{}
@@ -144,7 +144,7 @@ func (s *Service) pullDelta(ctx context.Context, in *deltaPullInput) (*body[api.
 		Certificate: certificate}}, nil
 }
 
-// keptDelta returns a delta that need not be made, and its base.
+// keptDelta returns a delta that exists already, and its base.
 func (s *Service) keptDelta(bases []candidate, result store.Bytes) (candidate, *os.File, error) {
 	for _, base := range bases {
 		if f, err := s.transfers.deltas.kept(nameOf(base.bytes, result)); f != nil || err != nil {
@@ -258,7 +258,7 @@ func (s *Service) applyDelta(r *http.Request) error {
 // holdLife is how long one replica may take to rebuild a file before another one may begin.
 const holdLife = time.Hour
 
-// holdUpload reserves an upload for this request, among all replicas.
+// holdUpload reserves an upload for this request across all replicas.
 func (s *Service) holdUpload(ctx context.Context, id string) (held bool, release func(), err error) {
 	name, holder := "delta of "+id, rand.Text()
 	held, err = s.store.Lease(ctx, name, holder, holdLife)

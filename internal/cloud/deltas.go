@@ -21,16 +21,16 @@ import (
 	"snap/internal/store"
 )
 
-// deltas makes and keeps the deltas of this replica, in a folder. They are a cache: a delta that is
-// not there is made again, or the whole file travels. A delta that was pushed is kept for pulls as
-// well. Encrypted ones can only be pushed. This file does not know who a caller is.
+// deltas makes and keeps the deltas of this replica, in a folder. They are a cache: a missing delta
+// is made again, or the whole file is sent. A delta that was pushed is also kept for pulls. The
+// service cannot make encrypted deltas; clients push them. This file knows nothing about callers.
 type deltas struct {
 	blobs  blob.Store
 	now    func() time.Time
 	dir    string
 	making blob.Tasks
-	busy   chan struct{} // one place for each piece of work at a time
-	leave  int64         // bytes of the disk that stay free
+	busy   chan struct{} // has one place for each concurrent piece of work
+	leave  int64         // bytes of the disk that must stay free
 
 	longest time.Duration // of the work on one delta
 
@@ -49,13 +49,13 @@ const (
 	deltaWorkers  = 2 // deltas made or applied at once
 	deltaKept     = 24 * time.Hour
 	deltaSpace    = 2 << 30   // bytes of kept deltas
-	deltaLeast    = 128 << 10 // bytes of a file; smaller ones travel whole
+	deltaLeast    = 128 << 10 // bytes of a file; smaller files are sent whole
 	deltaPatience = 20 * time.Second
 	deltaLongest  = 10 * time.Minute // of the work on one delta
 )
 
-// openDeltas opens the cache: next to the objects of a folder, else in a temporary folder. It
-// removes what an earlier process left.
+// openDeltas opens the cache: next to the objects if they are in a folder, otherwise in a temporary
+// folder. It removes files that an earlier process left.
 func openDeltas(c Config, blobs blob.Store, now func() time.Time) (*deltas, error) {
 	d := &deltas{blobs: blobs, now: now, busy: make(chan struct{}, deltaWorkers), leave: c.Limits.diskReserve(),
 		longest: deltaLongest, useless: map[string]time.Time{}}
@@ -74,7 +74,7 @@ func openDeltas(c Config, blobs blob.Store, now func() time.Time) (*deltas, erro
 
 func (d *deltas) close() error { return os.RemoveAll(d.dir) }
 
-// errNoDelta means that the whole file must travel.
+// errNoDelta means that the whole file must be sent.
 var errNoDelta = &snap.Error{Code: snap.CodeUnavailable, Detail: "the service cannot work on a delta now",
 	Hint: "transfer the whole file"}
 
@@ -89,7 +89,7 @@ func (d *deltas) enter() (leave func(), err error) {
 }
 
 // room reserves space for a file of this many bytes, until release is called. It removes old deltas
-// to make room, and fails with errNoDelta if the disk reserve would still be used.
+// to make room. It fails with errNoDelta if the file would still use the disk reserve.
 func (d *deltas) room(bytes int64) (release func(), err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -133,7 +133,7 @@ func (d *deltas) open(ctx context.Context, b store.Bytes) (r *archive.Reader, do
 		if file, err = os.CreateTemp(d.dir, copying+"*"); err != nil {
 			return nil, nil, err
 		}
-		os.Remove(file.Name()) // the open file remains
+		os.Remove(file.Name()) // the open file stays readable
 		if _, err = io.Copy(file, content); err != nil {
 			return nil, nil, errors.Join(err, file.Close())
 		}
@@ -145,8 +145,8 @@ func (d *deltas) open(ctx context.Context, b store.Bytes) (r *archive.Reader, do
 }
 
 // receive takes the delta of an upload, of size bytes. It writes the upload's object from the base
-// and the delta, and verifies it. It fails with corrupt_snapshot if the delta does not give the
-// announced file. An encrypted delta is only kept for pulls, and rebuilt is then false.
+// and the delta, and verifies it. It fails with corrupt_snapshot if the delta does not result in
+// the announced file. An encrypted delta is only kept for pulls; rebuilt is then false.
 func (d *deltas) receive(ctx context.Context, u store.Upload, base store.Bytes, body io.Reader,
 	size int64) (rebuilt bool, err error) {
 	leave, err := d.enter()
@@ -190,8 +190,8 @@ type newDelta struct {
 	release func()
 }
 
-// create begins a file for a delta of size bytes. It fails with errNoDelta if that is more than the
-// limit, or more than the disk has room for.
+// create begins a file for a delta of size bytes. It fails with errNoDelta if that exceeds the
+// limit or the room on the disk.
 func (d *deltas) create(limit, size int64) (*newDelta, error) {
 	if size > limit {
 		return nil, errNoDelta
@@ -248,12 +248,12 @@ func (d *deltas) rebuild(ctx context.Context, u store.Upload, base store.Bytes, 
 
 func fileOf(b store.Bytes) delta.File { return delta.File{Size: b.Size, SHA256: b.SHA256} }
 
-// nameOf is the file name of a delta: the names of the two objects. So nobody who pushes equal files
-// elsewhere has a say in it. Blob keys consist of letters, digits and underscores.
+// nameOf is the file name of a delta: the names of the two objects. So nobody who pushes equal
+// files elsewhere can influence it. Blob keys consist of letters, digits and underscores.
 func nameOf(base, result store.Bytes) string { return base.Blob + "-" + result.Blob }
 
-// get returns the file of a delta, or makes it. It returns nil if there is none, and making if it
-// is not finished yet.
+// get returns the file of a delta, or makes it. It returns nil if there is none. making is true if
+// the delta is not finished yet.
 func (d *deltas) get(ctx context.Context, base, result store.Bytes) (f *os.File, making bool, err error) {
 	name := nameOf(base, result)
 	if d.isUseless(name) {
@@ -285,8 +285,8 @@ func (d *deltas) isUseless(name string) bool {
 	return useless
 }
 
-// make makes a delta and keeps it. A delta that saves less than a fifth is not kept, and neither is
-// one that takes long: two files can be made so that comparing them takes days.
+// make makes a delta and keeps it. A delta that saves less than a fifth is not kept. Neither is one
+// that takes too long, because two files can be crafted so that comparing them takes days.
 func (d *deltas) make(ctx context.Context, name string, base, result store.Bytes) error {
 	leave, err := d.enter()
 	if err != nil {
@@ -339,8 +339,8 @@ func (d *deltas) expire() {
 	d.sweep(0)
 }
 
-// forget removes the deltas from and to an object. One that is being made now is removed when it is
-// old.
+// forget removes the deltas from and to an object. One that is being made now is removed later,
+// when it is too old.
 func (d *deltas) forget(blob string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

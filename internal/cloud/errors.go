@@ -22,7 +22,7 @@ import (
 	"snap/internal/store"
 )
 
-// problem is the body of every error. On the wire it is an [api.Problem].
+// problem is the body of every error. Clients read it as an [api.Problem].
 type problem struct {
 	api.Problem
 	after time.Duration // how long to wait before the next attempt; 0 is the status's default
@@ -57,7 +57,7 @@ func seconds(d time.Duration) string {
 }
 
 // problemOf converts any error to the problem that is sent. An error that is not a *snap.Error is
-// internal: the request's log line has it, and the client gets only the request's ID.
+// internal: it is in the request's log line, and the client gets only the request's ID.
 func problemOf(ctx context.Context, o *outages, err error) *problem {
 	id := requestID(ctx)
 	var e *snap.Error

@@ -17,7 +17,7 @@ import (
 	"snap/internal/store"
 )
 
-// call holds what the guard found out about a request before its handler runs.
+// call holds the results of the guard's checks of a request.
 type call struct {
 	caller   snap.Caller
 	snapshot snap.Snapshot // the snapshot that {id} names, for routes on a snapshot
@@ -141,7 +141,7 @@ func (s *Service) admit(r *http.Request, rt route) (*call, error) {
 	}
 	if rt.do != "" {
 		err := snap.Allowed(caller, rt.do, c.snapshot)
-		if err != nil && changing(r) { // reading about shares is not an attempt to share
+		if err != nil && changing(r) { // reading shares is not an attempt to share
 			err = s.refused(ctx, c, rt.do, err)
 		}
 		if err != nil {
@@ -152,7 +152,7 @@ func (s *Service) admit(r *http.Request, rt route) (*call, error) {
 }
 
 // checkAttributed refuses an organization-level key that would change a share. It does so before
-// any look-up, so the answer is the same whether the snapshot exists or not.
+// any lookup, so the answer is the same whether the snapshot exists or not.
 func (s *Service) checkAttributed(r *http.Request, c snap.Caller, do snap.Action) error {
 	if !changing(r) {
 		return nil
@@ -184,7 +184,7 @@ func (s *Service) admitTo(ctx context.Context, c *call, id string, do snap.Actio
 	return nil
 }
 
-// changing reports whether a request's method may change something.
+// changing reports whether a request's method is one that can change data.
 func changing(r *http.Request) bool {
 	return r.Method != http.MethodGet && r.Method != http.MethodHead
 }
@@ -201,7 +201,7 @@ func checkSurplus(op *huma.Operation, r *http.Request) error {
 	if op.RequestBody != nil || r.Body == nil {
 		return nil
 	}
-	const most = 1 << 10 // of white space
+	const most = 1 << 10 // consists of white space
 	body, err := io.ReadAll(io.LimitReader(r.Body, most))
 	if err != nil {
 		return snap.Invalid("the body cannot be read", "send no body: this call takes none")
@@ -214,7 +214,7 @@ func checkSurplus(op *huma.Operation, r *http.Request) error {
 	return nil
 }
 
-// refused records the refusal of a share, deletion or decline, and returns it.
+// refused records the refusal of a share, deletion or decline, and returns the refusal.
 func (s *Service) refused(ctx context.Context, c *call, do snap.Action, refusal error) error {
 	action := map[snap.Action]snap.AuditAction{snap.ActShare: snap.AuditShareRefused,
 		snap.ActShareOrg: snap.AuditShareRefused, snap.ActDelete: snap.AuditDeleteRefused,

@@ -21,8 +21,8 @@ type repeat int
 
 const (
 	repeatAnswer  repeat = iota // the same answer, which is kept for a day
-	repeatRefusal               // a refusal: the answer held a secret, which is not kept
-	repeatAnew                  // a new answer: it holds links, and repeating the request is harmless
+	repeatRefusal               // a refusal, because the answer held a secret, which is not kept
+	repeatAnew                  // a new answer, because it holds links and repeating the request is harmless
 )
 
 // repeatOf returns how a route with this type of answer handles repeated requests. An answer with a

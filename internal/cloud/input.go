@@ -1,6 +1,6 @@
 package cloud
 
-// This page holds the inputs and outputs that many routes share.
+// This file holds the inputs and outputs that many routes share.
 
 // ByID is the input of a route on one snapshot.
 type ByID struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// jobRecorded is how often a success of work that runs all the time is recorded.
+// jobRecorded is how often successes of continuous work are recorded.
 const jobRecorded = time.Minute
 
 // jobTimes reports when each kind of background work last succeeded in any process. The times are

@@ -99,8 +99,8 @@ func classOf(r *http.Request) loadcontrol.Class {
 	return loadcontrol.Request
 }
 
-// newServer returns the HTTP server. It limits the number of connections, and what a connection may
-// send before its request is complete.
+// newServer returns the HTTP server. It limits the number of connections, and the bytes that a
+// connection may send before its request is complete.
 func (s *Service) newServer() *http.Server {
 	connections := loadcontrol.NewConnections(bound(s.config.Limits.Connections, defaultConnections),
 		func() { s.countRefusal("connections") })
@@ -132,7 +132,7 @@ func (l Limits) diskReserve() int64 {
 func (l Limits) DatabaseReserve() int64 { return l.diskReserve() / 16 }
 
 // atOnce returns the default number of concurrent requests. It exceeds the number of database
-// connections, so that none of those is idle under load.
+// connections, so that no connection is idle under load.
 func atOnce() int { return 16 * max(4, runtime.NumCPU()) }
 
 // queueWait returns how long a request waits for a place. An invalid setting, which [Config.Check]

@@ -40,7 +40,7 @@ func isMail(raw string) bool {
 }
 
 // checkAddress reports whether an organization may send mail to an address: one at a domain of its
-// own people, or at one of mail.domains. Nobody else can be sent mail they did not ask for.
+// own people, or at one of mail.domains. So nobody else receives mail that they did not ask for.
 func (c Config) checkAddress(slug, address string) error {
 	if c.Mail.Server == "" {
 		return snap.Invalid("this service sends no mail", "ask the service's operator to configure an SMTP server")
@@ -99,8 +99,8 @@ func (s *Service) mailEvent(ctx context.Context, w store.Webhook, id string, e a
 	return sent, err
 }
 
-// mailOf writes the mail of an event. Its headers contain nothing that the event's actor chose, and
-// the subject, which providers show and log, no name at all.
+// mailOf writes the mail of an event. Its headers contain nothing that the event's actor chose. The
+// subject contains no name at all, because mail providers show and log subjects.
 func (s *Service) mailOf(slug, address, id string, e api.WebhookEvent) (*mail.Msg, error) {
 	m := mail.NewMsg(mail.WithNoDefaultUserAgent())
 	from := s.config.Mail.From
@@ -129,8 +129,8 @@ func mailSubject(event snap.AuditAction) string {
 	return "snapcloud: " + cmp.Or(text, "test message")
 }
 
-// mailEscaper breaks addresses apart that mail programs would turn into links, since whoever pushes
-// a snapshot chooses its name.
+// mailEscaper breaks up addresses that mail programs would turn into links, because anybody who
+// pushes a snapshot chooses its name.
 var mailEscaper = strings.NewReplacer("://", ":\u200b//", "www.", "www\u200b.", "WWW.", "WWW\u200b.")
 
 func (s *Service) mailBody(slug string, e api.WebhookEvent) string {

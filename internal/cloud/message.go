@@ -10,11 +10,12 @@ import (
 	"snap/api"
 )
 
-// standardFormat is the form of messages of the API; the others are those of chats.
+// standardFormat is the API's own format of messages; the other formats are those of chat services.
 const standardFormat = "standard"
 
-// message returns the body of a webhook's message. Those for chats contain a sentence whose names
-// are never read as markup, links or mentions, since whoever pushes a snapshot chooses them.
+// message returns the body of a webhook's message. Messages to chat services contain a sentence.
+// Its names are never read as markup, links or mentions, because anybody who pushes a snapshot
+// chooses them.
 func message(format string, e api.WebhookEvent) ([]byte, error) {
 	text := sentence(e)
 	switch format {
@@ -37,7 +38,7 @@ func message(format string, e api.WebhookEvent) ([]byte, error) {
 // slackEscaper escapes the characters that begin links, mentions and entities in Slack's text.
 var slackEscaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
-// discordEscaper escapes Markdown, and breaks links and mentions apart.
+// discordEscaper escapes Markdown, and breaks up links and mentions.
 var discordEscaper = strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "~", `\~`, "`", "\\`", "|", `\|`, ">", `\>`,
 	"<", `\<`, "#", `\#`, "[", `\[`, "]", `\]`, "(", `\(`, ")", `\)`, "-", `\-`, "@", "@\u200b", "://", ":\u200b//")
 

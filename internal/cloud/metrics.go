@@ -15,8 +15,8 @@ import (
 	"snap/internal/store"
 )
 
-// metrics holds the metrics of one service, in a registry of their own. Each has a line in
-// docs/operations.md; a test compares the two. No label has a value that a client chooses.
+// metrics holds the metrics of one service, in a registry of their own. docs/operations.md lists
+// each metric; a test compares the two. No label has a value that a client chooses.
 type metrics struct {
 	registry *prometheus.Registry
 	build    *prometheus.GaugeVec
@@ -127,8 +127,8 @@ func newMetrics(version string) *metrics {
 	return m
 }
 
-// begin makes the series that dashboards and alerts read. A counter that appears with its first
-// event hides that event: a rate needs a value before it.
+// begin creates the series that dashboards and alerts read. A counter that first appears with an
+// event hides that event, because a rate needs an earlier value.
 func (m *metrics) begin() {
 	zero := func(c *prometheus.CounterVec, labels ...string) { c.WithLabelValues(labels...) }
 	for _, direction := range []string{"up", "down"} {
@@ -160,7 +160,7 @@ func (m *metrics) begin() {
 	m.answeredNone("none")
 }
 
-// beginS3 makes the series of requests to S3.
+// beginS3 creates the series of requests to S3.
 func (m *metrics) beginS3() {
 	for _, method := range []string{"GET", "HEAD", "PUT", "POST", "DELETE"} {
 		for _, status := range []string{"0", "200", "500", "503"} {
@@ -169,7 +169,7 @@ func (m *metrics) beginS3() {
 	}
 }
 
-// beginRoutes makes the series of failed requests.
+// beginRoutes creates the series of failed requests.
 func (m *metrics) beginRoutes(paths map[string]*huma.PathItem) {
 	for path, item := range paths {
 		for _, o := range []*huma.Operation{item.Get, item.Post, item.Put, item.Delete} {

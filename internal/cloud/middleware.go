@@ -19,7 +19,7 @@ import (
 type info struct {
 	id     string
 	caller snap.Caller
-	err    error // why the answer is an internal error
+	err    error // the cause if the answer is an internal error
 }
 
 type infoKey struct{}
@@ -39,7 +39,7 @@ func noteCaller(ctx context.Context, c snap.Caller) {
 	}
 }
 
-// noteError records an internal error for the log line. It reports false outside a request.
+// noteError records an internal error for the log line. It returns false outside a request.
 func noteError(ctx context.Context, err error) bool {
 	i, ok := ctx.Value(infoKey{}).(*info)
 	if ok {
@@ -109,8 +109,8 @@ func (s *Service) wrap(next http.Handler) http.Handler {
 	})
 }
 
-// mayUseReserve returns the request, with the right to use the database's reserve if it takes access
-// away.
+// mayUseReserve returns the request. If the request takes access away, it gets the right to use the
+// database's reserve.
 func mayUseReserve(r *http.Request) *http.Request {
 	if reducesAccess(r) {
 		return r.WithContext(store.TakingAway(r.Context()))

@@ -11,7 +11,7 @@ import (
 	"snap/internal/store"
 )
 
-// This page is for the operator's commands, which use parts of the service without running it.
+// This file is for the operator's commands, which use parts of the service without running it.
 
 // ApplyDirectory applies the configuration's organizations and local users to the store, as every
 // start does. Unlike a start, it neither closes nor opens organizations.

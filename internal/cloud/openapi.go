@@ -13,8 +13,8 @@ import (
 	"snap/api"
 )
 
-// This page adds to the OpenAPI document what the routes' types do not express: tags, ways to
-// authenticate, and the error codes of every operation.
+// This file adds to the OpenAPI document the facts that the routes' types do not express: tags,
+// ways to authenticate, and the error codes of every operation.
 
 // tags returns the resources, in the order in which the document lists them.
 func tags() []*huma.Tag {
@@ -188,7 +188,7 @@ func codesOf(op *huma.Operation, method string, rt route, authenticated bool) []
 	return slices.Compact(codes)
 }
 
-// describeParameters gives every parameter an example: its own, or its default.
+// describeParameters gives every parameter an example: the one it states, or its default.
 func describeParameters(op *huma.Operation) {
 	for _, p := range op.Parameters {
 		switch {

@@ -87,7 +87,7 @@ func (s *Service) me(ctx context.Context, _ *noInput) (*body[api.Me], error) {
 	return &body[api.Me]{out}, nil
 }
 
-// authConfig answers with where to sign in (SPEC 4.3).
+// authConfig answers with the address at which to sign in (SPEC 4.3).
 func (s *Service) authConfig(context.Context, *noInput) (*body[api.AuthConfig], error) {
 	return &body[api.AuthConfig]{s.web.authSettings}, nil
 }
@@ -104,8 +104,8 @@ func wirePolicy(p snap.Policy) api.Policy {
 	return out
 }
 
-// wireNotice phrases an audit line for the user it concerns. It leaves out with whom a snapshot is
-// shared and until when, which only owners and admins may know.
+// wireNotice phrases an audit line for the user it concerns. It leaves out the recipients and the
+// end of shares, which only owners and admins may know.
 func wireNotice(e snap.AuditEntry) api.Notice {
 	out := api.Notice{At: e.At, Action: e.Action, Snapshot: e.Snapshot, Target: e.Detail.Target, Actor: e.Actor}
 	switch e.Action {

@@ -89,7 +89,8 @@ type overviewInput struct {
 }
 
 // overview reports each of the last days. The stored snapshots and bytes at the end of a day are
-// those of now, without those that were pushed after it and with those that were deleted after it.
+// computed from the current ones: it subtracts those pushed since then and adds those deleted since
+// then.
 func (s *Service) overview(ctx context.Context, in *overviewInput) (*body[api.Overview], error) {
 	c := callOf(ctx).caller
 	if err := s.sequence(ctx, c.Org.ID); err != nil {

@@ -9,11 +9,11 @@ import (
 	"snap/internal/store"
 )
 
-// sayAgain is how often the log repeats that something still does not work.
+// sayAgain is how often the log repeats that an outage continues.
 const sayAgain = time.Minute
 
-// outages writes the log lines of things that fail again and again: one when it begins, one a
-// minute while it lasts, and one when it is over. It is safe for concurrent use.
+// outages writes the log lines about parts that fail repeatedly: one line when an outage begins,
+// one a minute while it lasts, and one when it is over. It is safe for concurrent use.
 type outages struct {
 	log *slog.Logger
 	now func() time.Time
@@ -22,7 +22,7 @@ type outages struct {
 	open map[string]*outage
 }
 
-// outage is something that does not work now.
+// outage is the failure of one part that does not work now.
 type outage struct {
 	since, said time.Time
 	failures    int
@@ -32,11 +32,12 @@ func newOutages(log *slog.Logger, now func() time.Time) *outages {
 	return &outages{log: log, now: now, open: map[string]*outage{}}
 }
 
-// database is the name under which the outage of the database is reported, whatever notices it.
+// database is the name under which an outage of the database is reported, whichever part notices
+// it.
 const database = "database"
 
-// failed reports an error of the thing with this name. Errors that say that the database is
-// unavailable are one outage for all.
+// failed reports an error of the part with this name. Errors that mean that the database is
+// unavailable count as one outage for all parts.
 func (o *outages) failed(ctx context.Context, what string, err error) {
 	if store.Unavailable(err) {
 		what = database
@@ -64,7 +65,7 @@ func (o *outages) failed(ctx context.Context, what string, err error) {
 	}
 }
 
-// worked reports that the thing with this name works.
+// worked reports that the part with this name works.
 func (o *outages) worked(ctx context.Context, what string) {
 	o.mu.Lock()
 	at := o.open[what]

@@ -9,8 +9,8 @@ import (
 )
 
 // warnOfPlain warns the operator of unencrypted connections to other machines. They are not an
-// error, because a network may be trusted, or public_url may not mention a proxy in front of the
-// service.
+// error, because the network may be trusted, or a proxy in front of the service may encrypt
+// although public_url does not say so.
 func (s *Service) warnOfPlain(ctx context.Context) {
 	if u, err := url.Parse(s.config.PublicURL); err == nil && plain(u) {
 		s.log.WarnContext(ctx,

@@ -68,7 +68,7 @@ func (s *Service) servePrivate(ctx context.Context) (stop func(), err error) {
 	}()
 	s.log.Info("serving metrics and profiles", "address", listener.Addr().String())
 	return func() {
-		_ = server.Close() // cuts off a profile that is being taken
+		_ = server.Close() // interrupts a profile that is being recorded
 		<-done
 	}, nil
 }

@@ -10,13 +10,13 @@ import (
 
 // Accounts configures how long accounts are kept.
 type Accounts struct {
-	// PruneAfter is how long after its person left an account is deleted if nothing names it; empty
-	// means 400 days.
+	// PruneAfter is how long after its person left an account is deleted, if nothing refers to it;
+	// empty means 400 days.
 	PruneAfter string `yaml:"prune_after" koanf:"prune_after"`
 }
 
-// The age at which accounts are deleted: by default, and at least. Notices and messages of webhooks
-// are kept almost as long as the least.
+// The default and the minimum age at which accounts are deleted. Notices and messages of webhooks
+// are kept for almost as long as the minimum.
 const (
 	pruneAfter    = 400 * 24 * time.Hour
 	minPruneAfter = 31 * 24 * time.Hour
@@ -37,15 +37,16 @@ func (a Accounts) after() (time.Duration, error) {
 	return d, nil
 }
 
-// pruneEvery is how often accounts and groups are pruned, and pruneBatch how many of an organization
-// in one transaction, during which nobody can sign in to it.
+// pruneEvery is how often accounts and groups are pruned, and pruneBatch is how many of one
+// organization a transaction deletes. Nobody can sign in to the organization during that
+// transaction.
 const (
 	pruneEvery = time.Hour
 	pruneBatch = 200
 )
 
-// Prune deletes the accounts of people who left long ago, and groups that nobody is in, if nothing
-// names them any more. It is background work.
+// Prune deletes the accounts of people who left long ago, and groups without members, if nothing
+// refers to them any more. It is background work.
 func (s *Service) Prune(ctx context.Context) error {
 	after, err := s.config.Accounts.after()
 	if err != nil {

@@ -115,8 +115,8 @@ func (s *Service) serveBytes(w http.ResponseWriter, r *http.Request) {
 }
 
 // recheck returns a function that aborts the connection when check fails. It calls check at most
-// once in this time. The status line has already been sent, so the only way to report the failure
-// is to break the connection. The client's next request gets not_found.
+// once in every interval. The status line has already been sent, so the only way to report the
+// failure is to break the connection. The client's next request gets not_found.
 func recheck(every time.Duration, check func() error) func() {
 	last := time.Now() // by the real clock
 	return func() {
@@ -130,8 +130,8 @@ func recheck(every time.Duration, check func() error) func() {
 	}
 }
 
-// watch calls check also while a client reads so slowly that no piece of the answer ends. When check
-// fails, it ends the connection. The returned function ends the watch.
+// watch also calls check while a client reads so slowly that no piece of the answer ends. When
+// check fails, watch ends the connection. The returned function ends the watch.
 func watch(w http.ResponseWriter, every time.Duration, check func() error) (stop func()) {
 	const again = 50 * time.Millisecond // the deadline may be moved while the next bytes begin
 	ended, control := make(chan struct{}), http.NewResponseController(w)
@@ -150,7 +150,7 @@ func watch(w http.ResponseWriter, every time.Duration, check func() error) (stop
 				tick.Reset(again)
 			}
 			if gone {
-				_ = control.SetWriteDeadline(time.Unix(1, 0)) // a connection that ended needs none
+				_ = control.SetWriteDeadline(time.Unix(1, 0)) // a connection that ended needs no deadline
 			}
 		}
 	})

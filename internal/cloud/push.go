@@ -26,7 +26,7 @@ type partsInput struct {
 }
 
 // beginPush begins an upload. If the caller has already begun or completed the same push, it
-// returns that one, so an unchanged snapshot is not sent again.
+// returns that push, so that an unchanged snapshot is not sent again.
 func (s *Service) beginPush(ctx context.Context, in *pushInput) (*body[api.UploadPlan], error) {
 	c := callOf(ctx)
 	want, err := s.uploadOf(in.Body)
@@ -81,10 +81,10 @@ func (s *Service) addCertificate(ctx context.Context, c snap.Caller, done *snap.
 	return nil
 }
 
-// finishLostUpload handles a push whose upload is no longer in the object store. If the upload was
-// completed there but this was never recorded, because the service was killed or the caller
-// disconnected, it completes the push. If the upload was collected, it returns nil, and the push
-// starts over.
+// finishLostUpload handles a push whose upload is no longer in the object store. The upload may
+// have been completed there without being recorded, because the service was killed or the caller
+// disconnected. Then finishLostUpload completes the push. If the upload was removed as abandoned,
+// it returns nil, and the push starts over.
 func (s *Service) finishLostUpload(ctx context.Context, caller snap.Caller, u store.Upload) (*body[api.UploadPlan],
 	error) {
 	err := s.transfers.blobs.Complete(ctx, u.Blob, u.BlobUpload, u.Size, u.SHA256)
@@ -149,7 +149,7 @@ func wirePart(p blob.Part) api.PartRef {
 	return api.PartRef{Number: p.Number, Size: p.Size, CRC64: p.CRC64}
 }
 
-// signParts presigns uploads of parts, for the first time or again.
+// signParts presigns uploads of parts. It may be called again for the same parts.
 func (s *Service) signParts(ctx context.Context, in *partsInput) (*body[api.PartsResponse], error) {
 	u := callOf(ctx).upload
 	out := api.PartsResponse{URLs: []api.SignedURL{}, Present: []api.PartRef{}}

@@ -31,7 +31,7 @@ type reference struct {
 	Resource   *chapter
 	Errors     []snap.CodeInfo
 	Query      string // words that were searched for
-	Found      int    // operations with these words
+	Found      int    // operations that have these words
 }
 
 // chapter is a group of operations; see tags.
@@ -123,7 +123,7 @@ func (s *Service) openReference(mux *http.ServeMux, version string, page look.Pa
 	})
 }
 
-// search keeps the operations that have all words of q in their path, summary or names of fields.
+// search keeps the operations that have all words of q in their path, summary or field names.
 func (ref *reference) search(q string) {
 	ref.Query = strings.TrimSpace(q)
 	if ref.Query == "" {

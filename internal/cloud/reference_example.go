@@ -10,11 +10,11 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// request is the example of an operation's request.
+// request is the example of a request for an operation.
 type request struct {
 	method, url, mount, path string
 	parameters               []*huma.Param
-	secret                   string // variable of the shell that holds the credential; empty for none
+	secret                   string // shell variable that holds the credential; empty for none
 	body                     any    // nil for none
 }
 
@@ -50,7 +50,7 @@ func (r request) json() string {
 	return string(text)
 }
 
-// curl returns the request as a command of a shell.
+// curl returns the request as a shell command.
 func (r request) curl() string {
 	parts := []string{"curl -fsS"}
 	if r.method != "GET" {
@@ -86,7 +86,7 @@ func (r request) golang() string {
 	return b.String()
 }
 
-// exampleOf returns the example of a schema that the document states, or nil.
+// exampleOf returns the example that the document states for a schema, or nil.
 func exampleOf(doc *huma.OpenAPI, s *huma.Schema) any {
 	if s.Ref != "" {
 		s = doc.Components.Schemas.SchemaFromRef(s.Ref)

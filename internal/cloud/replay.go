@@ -24,10 +24,11 @@ type Replayed struct {
 	Keys   []string `json:"keys"`
 }
 
-// ReplayRevocations repeats revocations in a restored database. It ends everything that an export of
-// the audit log shows as ended after the restored moment: shares, also of snapshots that were deleted,
-// users who were disabled or left, and keys. It never gives access. It fails with code conflict, and
-// changes nothing, unless the lines continue the organization's log.
+// ReplayRevocations repeats revocations in a restored database. It ends everything that, according
+// to an export of the audit log, ended after the restored moment: shares, including those of
+// deleted snapshots, keys, and the access of users who were disabled or left. It never gives
+// access. It fails with code conflict, and changes nothing, unless the lines continue the
+// organization's log.
 func ReplayRevocations(ctx context.Context, st *store.Store, org snap.OrgRef, lines io.Reader) (Replayed, error) {
 	caller, err := st.CallerOfOrg(ctx, org.ID)
 	if err != nil {
@@ -104,7 +105,7 @@ func (r *replay) note(e snap.AuditEntry) {
 	}
 }
 
-// Names of shares. An ID of a group or a slug follows the last two.
+// Names of shares. The last two are followed by the ID of a group or by a slug.
 const (
 	everyShare = "all"
 	orgWide    = "org-wide"
@@ -161,7 +162,7 @@ func (r *replay) apply(ctx context.Context) error {
 	return nil
 }
 
-// unshare ends the shares of a snapshot that had ended.
+// unshare ends the shares of a snapshot that the log shows as ended.
 func (r *replay) unshare(ctx context.Context, sn snap.Snapshot) error {
 	ended := r.shares[sn.ID]
 	if ended[everyShare] {

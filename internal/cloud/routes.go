@@ -10,7 +10,7 @@ import (
 // routes registers the whole API. A route on both mounts accepts API keys below /api/v1/agents, and
 // access tokens and browser sessions below /api/v1.
 //
-// Sources: SPEC 4.1, 4.2, 4.3; the table in the design.
+// Sources: SPEC 4.1, 4.2 and 4.3, and the table in the design.
 func (s *Service) routes(root huma.API) {
 	both := huma.NewGroup(root, api.MountAgent, api.MountUser)
 	user := huma.NewGroup(root, api.MountUser)

@@ -32,8 +32,9 @@ func (s *Service) sayRunning(ctx context.Context, holder string) (goOn func()) {
 	}
 }
 
-// maxSkew is the largest accepted difference between the clocks of replicas. Leases last three
-// times as long as their work waits, so the shortest ones, of a second, begin to overlap beyond it.
+// maxSkew is the largest accepted difference between the clocks of replicas. A lease lasts three
+// times as long as its work waits between two runs. With larger differences, the shortest leases
+// would overlap.
 const maxSkew = 2 * time.Second
 
 // compareClocks writes a log line when the clocks of the replicas differ, and when they agree again.

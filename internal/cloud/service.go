@@ -45,7 +45,7 @@ type Service struct {
 	web        web
 }
 
-// transfers is about the bytes of snapshots.
+// transfers holds the parts that handle the bytes of snapshots.
 type transfers struct {
 	blobs     blob.Store
 	verifying blob.Tasks   // uploads whose bytes are being verified
@@ -85,13 +85,13 @@ type Options struct {
 	Log     *slog.Logger     // nil is slog.Default
 	Now     func() time.Time // nil is time.Now
 	Version string
-	// Recheck is how often the right to a download is checked while its bytes are sent; 0 is a
-	// little less than one second, so that a download ends within one.
+	// Recheck is how often the right to a download is checked while its bytes are sent. 0 means a
+	// little less than a second, so that a revoked download ends within a second.
 	Recheck time.Duration
 	// CollectEvery is how often unfinished uploads and obsolete rows are collected; 0 is ten
 	// minutes.
 	CollectEvery time.Duration
-	// Again starts a service that was moved to another place.
+	// Again starts a service although it was moved to another place.
 	Again bool
 }
 
@@ -287,8 +287,8 @@ func (s *Service) humaConfig(version string) huma.Config {
 	return c
 }
 
-// fallback answers requests that no route matches: with a page for a browser, else with a problem
-// document.
+// fallback answers requests that no route matches: with a page for a browser, otherwise with a
+// problem document.
 func (s *Service) fallback(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, pattern := mux.Handler(r); pattern != "" {

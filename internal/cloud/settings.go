@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// applySettings records the configuration of each organization. A change since the last start is a
-// line in the audit log of every organization that it concerns.
+// applySettings records the configuration of each organization. A change since the last start is
+// recorded in the audit log of every organization that it concerns.
 func (s *Service) applySettings(ctx context.Context) error {
 	key, err := s.store.Secret(ctx, "settings", sha256.Size)
 	if err != nil {
@@ -53,8 +53,8 @@ func keyed(key []byte, value string) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// common returns the settings of the service that change who can sign in, or what its lines record,
-// in every organization.
+// common returns the settings of the service that change, in every organization, who can sign in or
+// what the audit log records.
 func (c Config) common() map[string]string {
 	return map[string]string{
 		"public_url": c.PublicURL, "auth.issuer": c.Auth.Issuer, "auth.audience": c.Auth.Audience,
@@ -63,7 +63,7 @@ func (c Config) common() map[string]string {
 	}
 }
 
-// settings adds an organization's own settings. Those of snap.Policy have lines of their own.
+// settings adds an organization's own settings. Changes of snap.Policy are recorded separately.
 func (o Organization) settings(to map[string]string) {
 	in := o.SignIn
 	to["name"] = o.Name
@@ -92,7 +92,7 @@ func sorted(texts []string) string {
 	return strings.Join(slices.Sorted(slices.Values(texts)), ", ")
 }
 
-// isSet writes a switch; "" is off, like a setting that is not there.
+// isSet formats a switch. Off is "", like a missing setting.
 func isSet(on bool) string {
 	if on {
 		return strconv.FormatBool(on)

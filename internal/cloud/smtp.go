@@ -18,8 +18,8 @@ import (
 	"snap/internal/store"
 )
 
-// Mail is the SMTP server through which events are sent to mail addresses. Without a server no
-// address can be added.
+// Mail is the SMTP server through which events are sent to mail addresses. Without a server, no
+// mail address can be added.
 type Mail struct {
 	Server   string `yaml:"server" koanf:"server"`     // host, or host:port
 	Security string `yaml:"security" koanf:"security"` // starttls, tls, or none for a server on this machine
@@ -28,10 +28,10 @@ type Mail struct {
 	// PasswordFile holds the password instead. It is read for every message, so that a changed
 	// password needs no restart.
 	PasswordFile string `yaml:"password_file" koanf:"password_file"`
-	CAFile       string `yaml:"ca_file" koanf:"ca_file"` // PEM; empty: the authorities of the system
+	CAFile       string `yaml:"ca_file" koanf:"ca_file"` // PEM; empty means the authorities of the system
 	From         string `yaml:"from" koanf:"from"`
-	// Domains are those of addresses that every organization may send to, in addition to the
-	// domains of its own people.
+	// Domains are the mail domains to which every organization may send, in addition to the domains of
+	// its own people.
 	Domains []string `yaml:"domains" koanf:"domains"`
 }
 
@@ -42,8 +42,8 @@ const (
 	mailPlain    = "none"
 )
 
-// mailStep is how long connecting and signing in to the SMTP server may take, and handing a message
-// to it. Together they end within the time that a receiver has to answer.
+// mailStep limits two steps separately: connecting and signing in to the SMTP server, and handing a
+// message to it. Together they end within the time that a receiver has to answer.
 const mailStep = answerIn / 2
 
 // check lists the mistakes in the settings of mail.

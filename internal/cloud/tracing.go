@@ -29,7 +29,7 @@ type tracing struct {
 	tracer   trace.Tracer
 }
 
-// check returns what is wrong with the configuration.
+// check lists the mistakes in the configuration.
 func (t Tracing) check() error {
 	if t.Sample < 0 || t.Sample > 1 {
 		return fmt.Errorf("tracing.sample %v is not between 0 and 1", t.Sample)
@@ -91,7 +91,7 @@ func (t *tracing) close(ctx context.Context) error {
 	return t.provider.Shutdown(ctx)
 }
 
-// quietExporter logs failed exports in the service's log instead of the library's.
+// quietExporter reports failed exports in the service's log instead of the library's.
 type quietExporter struct {
 	sdktrace.SpanExporter
 	log *slog.Logger
@@ -125,7 +125,7 @@ func (t *tracing) request(r *http.Request) (context.Context, func(route string, 
 	}
 }
 
-// method is the request's method if it is one of HTTP's.
+// method returns the request's method if HTTP defines it.
 func method(m string) string {
 	switch m {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
@@ -135,8 +135,8 @@ func method(m string) string {
 	return "_OTHER"
 }
 
-// within begins a span below the span in ctx. It begins nothing when ctx has none, so that work
-// that polls the database every second makes no traces.
+// within begins a span below the span in ctx. It begins no span when ctx has none, so that work
+// that polls the database every second creates no traces.
 func (t *tracing) within(ctx context.Context, name string, kind trace.SpanKind,
 	about ...attribute.KeyValue) (context.Context, func(error)) {
 	if t == nil || !trace.SpanContextFromContext(ctx).IsValid() {

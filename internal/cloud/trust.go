@@ -11,25 +11,26 @@ import (
 	"snap/internal/signin"
 )
 
-// Trust accepts the tokens of a CI system's jobs; see signin.Trust. A claim is one value or a list.
+// Trust accepts the tokens of a CI system's jobs; see signin.Trust. Each claim is one value or a
+// list.
 type Trust struct {
 	Name         string           `yaml:"name" koanf:"name"`
 	Type         signin.TrustType `yaml:"type" koanf:"type"`
 	Issuer       string           `yaml:"issuer" koanf:"issuer"`
-	Audience     string           `yaml:"audience" koanf:"audience"` // empty: public_url
+	Audience     string           `yaml:"audience" koanf:"audience"` // empty means public_url
 	Claims       map[string]any   `yaml:"claims" koanf:"claims"`
 	Scopes       []snap.Scope     `yaml:"scopes" koanf:"scopes"`
 	User         string           `yaml:"user" koanf:"user"`
 	AllowPrivate bool             `yaml:"allow_private" koanf:"allow_private"`
 }
 
-// The issuers that need no issuer in the configuration.
+// The issuers of CI systems that are known, so that the configuration need not state them.
 const (
 	issuerGitHub = "https://token.actions.githubusercontent.com"
 	issuerGitLab = "https://gitlab.com"
 )
 
-// rule returns the rule. Claims that are neither texts, numbers nor lists of these are left out;
+// rule returns the rule. Claims of other types than texts, numbers and lists of these are left out;
 // checkTrust reports them.
 func (t Trust) rule(publicURL string) signin.Trust {
 	usual := map[signin.TrustType]string{signin.TrustGitHub: issuerGitHub, signin.TrustGitLab: issuerGitLab}[t.Type]

@@ -12,7 +12,7 @@ import (
 )
 
 // usageFresh is how long the figures of organizations are cached. Adding up a million snapshots at
-// every scrape would cost more than the requests.
+// every scrape would cost more than answering all requests.
 const usageFresh = 5 * time.Minute
 
 // usageCollector reports the usage of each configured organization, and the free space of the disk.
@@ -59,8 +59,8 @@ func (c *usageCollector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// usage returns the figures, and reads them again when they are too old. While the database does
-// not answer, it returns the previous figures.
+// usage returns the figures. It reads them again when they are too old. While the database does not
+// answer, it returns the previous figures.
 func (c *usageCollector) usage() map[string]store.Usage {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -54,8 +54,8 @@ func (s *Service) createWebhook(ctx context.Context, in *webhookInput) (*body[ap
 	return wireNewWebhook(hook, secret, err)
 }
 
-// destination returns the URL and the format of a new webhook: a mail address, or a URL that takes
-// messages over HTTP.
+// destination returns the URL and the format of a new webhook: a mail address, or a URL that
+// accepts messages over HTTP.
 func (s *Service) destination(slug string, r api.WebhookRequest) (w store.Webhook, err error) {
 	format := strings.TrimPrefix(r.Format, standardFormat)
 	if address, ok := mailAddress(r.URL); ok {
@@ -137,7 +137,7 @@ func (s *Service) enableWebhook(ctx context.Context, in *ByNumber) (*body[api.We
 	return &body[api.Webhook]{wireWebhook(w)}, nil
 }
 
-// defaultOverlap and maxOverlap are how long the secret before a rotation stays valid.
+// defaultOverlap and maxOverlap are how long the previous secret stays valid after a rotation.
 const (
 	defaultOverlap = 24 * time.Hour
 	maxOverlap     = 7 * 24 * time.Hour
@@ -176,8 +176,8 @@ func (s *Service) rotateWebhook(ctx context.Context, in *rotateInput) (*body[api
 // testsPerOrganization is how many test messages an organization may send in a minute.
 const testsPerOrganization = 20
 
-// testWebhook sends a message to a webhook at once and returns the result. It also tests a disabled
-// webhook, and changes nothing.
+// testWebhook sends a message to a webhook at once and returns the result. It works for a disabled
+// webhook too, and changes nothing.
 func (s *Service) testWebhook(ctx context.Context, in *ByNumber) (*body[api.WebhookTest], error) {
 	id, err := in.number()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"snap/api"
 )
 
-// This page converts the domain's records to the types of the API.
+// This file converts the domain's records to the types of the API.
 
 func wireSnapshot(s snap.Snapshot) api.Snapshot {
 	out := api.Snapshot{
@@ -64,7 +64,7 @@ func wireShareChange(m snap.ShareChange) api.ShareChange {
 	return out
 }
 
-// replacedExpiry returns the expiry of the share that another one replaced.
+// replacedExpiry returns the expiry of a share that another one replaced.
 func replacedExpiry(m snap.ShareChange) *time.Time {
 	if m.Previous == nil || m.Previous.Expires.Equal(m.Expires) {
 		return nil

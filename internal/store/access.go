@@ -130,8 +130,8 @@ func (s *Store) Judge(ctx context.Context, c snap.Caller, sn snap.Snapshot, emai
 	return m, snap.Judge(as, m.Disabled, grants, s.now()), nil
 }
 
-// Newcomers returns the users of the caller's organization whom a share would let see the snapshot
-// and who cannot see it now. It returns at most limit of them, by e-mail, and their total number.
+// Newcomers returns the users of the caller's organization who cannot see the snapshot now and
+// could see it after a share. It returns at most limit of them, by e-mail, and their total number.
 // groupID is empty for the org-wide share. It fails with code group_not_found.
 func (s *Store) Newcomers(ctx context.Context, c snap.Caller, sn snap.Snapshot, groupID string,
 	limit int) (users []snap.User, count int, err error) {

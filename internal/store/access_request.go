@@ -17,8 +17,8 @@ import (
 
 // Limits of requests for access.
 const (
-	MostAccessRequests = 20                  // open ones of one person
-	AccessRequestLife  = 14 * 24 * time.Hour // afterwards a request lapses
+	MostAccessRequests = 20                  // open requests of one person
+	AccessRequestLife  = 14 * 24 * time.Hour // after that, a request lapses
 )
 
 // AccessRequest is a request of a person for access to a snapshot. Snapshot, Person, Org and Groups
@@ -31,7 +31,7 @@ type AccessRequest struct {
 	Snapshot   snap.Snapshot
 	Person     snap.User
 	Org        snap.OrgRef
-	Groups     []snap.Group // of a person of the snapshot's own organization
+	Groups     []snap.Group // for a person of the snapshot's own organization
 }
 
 // RequestAccess stores a request of the caller. Repeating an open one changes nothing. It fails with
@@ -111,8 +111,8 @@ func errNoRequest() error {
 }
 
 // answerable selects open requests r of people u for snapshots s that the caller manages: $1 the
-// caller's organization, $2 whether they are an admin, $3 their ID, $4 since when requests count, $5
-// now. Whoever can see the snapshot by now has been answered.
+// caller's organization, $2 whether they are an admin, $3 their ID, $4 since when requests count,
+// $5 now. It leaves out people who can see the snapshot by now, because a share has answered them.
 const answerable = ` FROM access_requests r JOIN snapshots s ON s.id = r.snapshot_id
 	JOIN users u ON u.id = r.user_id AND u.disabled = 0 JOIN orgs o ON o.id = u.org_id AND o.closed = 0
 	WHERE s.org_id = $1 AND ($2 <> 0 OR s.owner_id = $3) AND r.state = 'open' AND r.created_at > $4
@@ -189,7 +189,7 @@ func (s *Store) RefuseAccess(ctx context.Context, c snap.Caller, id int64) error
 // organization and as a notice of its owner, and returns how many it recorded. Several replicas may
 // run it at once.
 func (s *Store) ReportRequests(ctx context.Context) (reported int, err error) {
-	// A person who was let in has the answer. Their request must not come back when that share ends.
+	// A share has answered these people. Their requests must not come back when that share ends.
 	if err := s.exec(ctx, `UPDATE access_requests SET state = 'answered' WHERE state = 'open' AND id IN (
 		SELECT r.id FROM access_requests r JOIN snapshots s ON s.id = r.snapshot_id
 		JOIN membership m ON m.principal = r.user_id JOIN grants g ON g.snapshot = s.key AND g.audience = m.audience

@@ -18,8 +18,9 @@ import (
 
 // Old lines of the audit log move to the object store, 1,024 at a time (auditlog.ChunkLines). The
 // tree stays in the database and proves each object whenever it is read. Lines that say who could
-// see a snapshot stay in the database too (snap.AuditAction.Historic), so that the past is found
-// without reading the whole archive; every reading of their object compares them with it.
+// see a snapshot stay in the database too (snap.AuditAction.Historic), so that past access can be
+// reconstructed without reading the whole archive. Whenever their object is read, they are compared
+// with it.
 
 // archiveSchema is the migration that a program must know to read a log with an archive.
 const archiveSchema = 25
@@ -56,8 +57,8 @@ func (s *Store) archived(ctx context.Context, org int64) (lines int64, err error
 	return lines, err
 }
 
-// Archivable returns, for each organization whose next chunk has only lines from before a time, the
-// number of the first line. The newest line of a log is never archived.
+// Archivable returns the number of the first line of each organization's next chunk, if all lines
+// of that chunk are from before a time. The newest line of a log is never archived.
 func (s *Store) Archivable(ctx context.Context, before time.Time) ([]Chunk, error) {
 	return collect(ctx, s, `
 		SELECT n.org_id, n.first FROM (SELECT h.org_id, h.seq, h.size, coalesce((SELECT max(c.first) + $2
@@ -81,7 +82,7 @@ func (s *Store) Pack(ctx context.Context, c Chunk) (Chunk, []byte, error) {
 	}
 	if err := s.proveChunk(ctx, c, lines); err != nil {
 		if _, archived, failed := s.chunkOf(ctx, c.Org, c.First); failed == nil && archived {
-			return c, nil, nil // its lines are no longer in the table
+			return c, nil, nil // the lines are no longer in the table
 		}
 		return c, nil, err
 	}
@@ -106,7 +107,7 @@ func (s *Store) Pack(ctx context.Context, c Chunk) (Chunk, []byte, error) {
 
 // Archive records that a chunk's object was written, and removes its lines from the database except
 // the historic ones. Before that, it reads the object back and proves it. If another replica was
-// faster, Archive records the own object as garbage.
+// faster, Archive records its own object as garbage.
 func (s *Store) Archive(ctx context.Context, c Chunk) error {
 	if _, err := s.readChunk(ctx, c); err != nil {
 		return err
@@ -162,7 +163,7 @@ func (s *Store) readChunk(ctx context.Context, c Chunk) ([]string, error) {
 	}
 	defer object.Close()
 	content, err := io.ReadAll(io.LimitReader(object, c.Size+1))
-	if errors.Is(err, snap.ErrNotFound) { // S3 answers at the first byte
+	if errors.Is(err, snap.ErrNotFound) { // S3 reports errors at the first byte
 		return nil, errChunk(c, "which is missing")
 	}
 	if err != nil {

@@ -37,7 +37,7 @@ func (s *Store) recordFor(ctx context.Context, tx *sql.Tx, orgID int64, c snap.C
 	return nil
 }
 
-// waiting are lines that wait for their numbers, to be written by one statement.
+// waiting holds lines that have no numbers yet, to be written by one statement.
 type waiting struct {
 	places []string
 	args   []any
@@ -146,7 +146,7 @@ func (s *Store) Audit(ctx context.Context, c snap.Caller, q AuditQuery) (page Au
 		if err != nil {
 			return AuditPage{}, err
 		}
-		if now, err := s.archived(ctx, c.Org.ID); err != nil || now == archived { // else lines moved meanwhile
+		if now, err := s.archived(ctx, c.Org.ID); err != nil || now == archived { // otherwise lines moved meanwhile
 			return page, err
 		}
 	}
@@ -236,8 +236,8 @@ func scanEntry(rows *sql.Rows) (e snap.AuditEntry, err error) {
 	return e, err
 }
 
-// scanLine is scanEntry with the text that the tree holds.
-// into takes the columns before.
+// scanLine is scanEntry with the text that the tree holds. into receives the columns that come
+// before.
 func scanLine(rows *sql.Rows, into ...any) (e snap.AuditEntry, body string, err error) {
 	var seq, at int64
 	var action, actor, snapshot, hash string

@@ -30,8 +30,9 @@ func (s *Store) recordKey(ctx context.Context, tx *sql.Tx, id int64, action snap
 	return s.record(ctx, tx, org, snap.OriginOf(ctx).Caller, snap.AuditEntry{Action: action, Detail: d})
 }
 
-// recordSession records that a session began or ended. Users begin their own sessions, also in a
-// browser in which somebody else is still signed in. Without a caller, they end them too.
+// recordSession records that a session began or ended. A session is always begun by its own user,
+// even in a browser in which somebody else is still signed in. Without a caller, it was also ended
+// by its own user.
 func (s *Store) recordSession(ctx context.Context, tx *sql.Tx, id int64, action snap.AuditAction) error {
 	var actor snap.Caller
 	actor.User = &snap.User{}
@@ -68,8 +69,8 @@ func (s *Store) standing(ctx context.Context, tx *sql.Tx, where string, args ...
 	return string(text), err
 }
 
-// recordUser records a user's role and groups if they differ from before. Together with the shares,
-// these lines say who could see what at any time.
+// recordUser records a user's role and groups if they differ from before. Together with the lines
+// about shares, these lines say who could see which snapshots at any time.
 func (s *Store) recordUser(ctx context.Context, tx *sql.Tx, id int64, before string) error {
 	d, org, err := s.userDetail(ctx, tx, `u.id = $1`, id)
 	if err != nil {

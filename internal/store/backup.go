@@ -42,7 +42,7 @@ func BackUp(ctx context.Context, dataDir, file string) error {
 	return errors.Join(trim(ctx, file), syncFile(file))
 }
 
-// trim removes rows from a copy that have no use elsewhere.
+// trim removes rows that are useless outside this service from a copy.
 func trim(ctx context.Context, file string) error {
 	db, err := sql.Open("sqlite", fileURL(file)+"?_pragma=journal_mode(DELETE)&_pragma=foreign_keys(1)")
 	if err != nil {

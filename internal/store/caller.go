@@ -10,14 +10,14 @@ import (
 	"snap"
 )
 
-// The caller is read at every request, so this page reads as little as possible. A caller does not
+// The caller is read at every request, so this file reads as little as possible. A caller does not
 // include its groups: the listing and the check of a snapshot find them in table membership.
 
 // callerColumns are the columns of organizations o and users u that scanCaller reads. The user's
 // may be null.
 const callerColumns = `o.id, o.slug, o.name, u.id, u.email, u.name, u.role, u.groups_unknown, u.groups_why, u.groups_as_of`
 
-// scanCaller reads a row of callerColumns, followed by the columns of also.
+// scanCaller reads a row of callerColumns, followed by the columns that also receives.
 func scanCaller(row scanner, also ...any) (c snap.Caller, err error) {
 	var id, unknown, asOf sql.NullInt64
 	var email, name, role, why sql.NullString
@@ -66,12 +66,12 @@ func (s *Store) CallerWithoutGroups(ctx context.Context, userID int64) (snap.Cal
 		`SELECT `+callerColumns+` FROM users u JOIN orgs o ON o.id = u.org_id WHERE u.id = $1 AND u.disabled = 0 AND o.closed = 0`, userID))
 }
 
-// KeyUse is the caller of a usable key, without groups, and what else decides whether the key may
-// be used now.
+// KeyUse is the caller of a usable key, without groups, and the other facts that decide whether the
+// key may be used now.
 type KeyUse struct {
 	snap.Caller
 	Used      time.Time      // the last use that was recorded; zero if there is none
-	Networks  []netip.Prefix // it may be used from these only; empty means from anywhere
+	Networks  []netip.Prefix // the key may be used from these only; empty means from anywhere
 	Confirmed time.Time      // when the identity provider last confirmed the user; zero if never
 }
 

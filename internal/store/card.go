@@ -134,7 +134,8 @@ func (s *Store) Describe(ctx context.Context, c snap.Caller, sn snap.Snapshot, d
 	})
 }
 
-// longestWord is the number of bytes of a description's word that are indexed. A search is shorter.
+// longestWord is the number of bytes of a description's word that are indexed. A search word is
+// always shorter.
 const longestWord = 400
 
 // describedLabel returns the label by which a snapshot is found: that of its name, or one of its own
@@ -186,8 +187,8 @@ type Pull struct {
 	Last                time.Time
 }
 
-// Pulls returns who pulled a snapshot, the last one first. The people of another organization count
-// together.
+// Pulls returns who pulled a snapshot, starting with the most recent pull. The people of another
+// organization count together.
 func (s *Store) Pulls(ctx context.Context, c snap.Caller, sn snap.Snapshot) ([]Pull, error) {
 	return collect(ctx, s, `SELECT coalesce(max(u.email), ''), max(o.slug), sum(p.times), max(p.last_at)
 		FROM snapshots s JOIN pulls p ON p.snapshot = s.key JOIN orgs o ON o.id = p.org_id

@@ -43,7 +43,7 @@ func scanCertificateKey(rows *sql.Rows) (k CertificateKey, err error) {
 }
 
 // AddCertificateKey registers a key. It fails with code conflict if the key is registered already,
-// also if it is revoked.
+// even if it is revoked.
 func (s *Store) AddCertificateKey(ctx context.Context, c snap.Caller, public certificate.Public,
 	name string) (CertificateKey, error) {
 	k := CertificateKey{Public: public, Name: name, Created: time.UnixMilli(s.now().UnixMilli()).UTC()}
@@ -77,8 +77,8 @@ func (s *Store) AddCertificateKey(ctx context.Context, c snap.Caller, public cer
 	return k, err
 }
 
-// RevokeCertificateKey refuses the certificates of a key from now on, for good. Revoking it again
-// changes nothing. It fails with code not_found.
+// RevokeCertificateKey permanently refuses the certificates of a key. Revoking it again changes
+// nothing. It fails with code not_found.
 func (s *Store) RevokeCertificateKey(ctx context.Context, c snap.Caller, id string) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		d := snap.AuditDetail{}
@@ -102,8 +102,9 @@ func (s *Store) RevokeCertificateKey(ctx context.Context, c snap.Caller, id stri
 }
 
 // CheckCertificate checks a certificate that was received with a push of a file. It fails with code
-// invalid if it cannot be read, is about another file, or was altered after a registered key signed
-// it. Whether its key is registered counts only when the snapshot is shared.
+// invalid if the certificate cannot be read, is about another file, or was altered after a
+// registered key signed it. An unknown key is accepted here; it matters only when the snapshot is
+// shared.
 func (s *Store) CheckCertificate(ctx context.Context, c snap.Caller, envelope []byte, sha256 string) error {
 	keys, err := s.CertificateKeys(ctx, c)
 	if err != nil {
@@ -120,8 +121,8 @@ func (s *Store) CheckCertificate(ctx context.Context, c snap.Caller, envelope []
 	return err
 }
 
-// AddCertificate stores the certificate of an unfinished push without one. It has no effect if there
-// is one.
+// AddCertificate stores the certificate of an unfinished push. It has no effect if the push already
+// has one.
 func (s *Store) AddCertificate(ctx context.Context, c snap.Caller, id, envelope string) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE uploads SET certificate = $2
@@ -130,7 +131,7 @@ func (s *Store) AddCertificate(ctx context.Context, c snap.Caller, id, envelope 
 	})
 }
 
-// Certify stores the certificate of a snapshot without one. It has no effect if there is one.
+// Certify stores the certificate of a snapshot. It has no effect if the snapshot already has one.
 func (s *Store) Certify(ctx context.Context, c snap.Caller, sn snap.Snapshot, envelope string) error {
 	return s.change(ctx, c, sn, func(tx *sql.Tx) error {
 		made, err := tx.ExecContext(ctx, `UPDATE snapshots SET certificate = $2

@@ -22,7 +22,7 @@ type Channel struct {
 	Created time.Time
 	By      string // e-mail of its creator
 
-	ExpectEvery time.Duration // reported as overdue when no snapshot is pushed for longer; 0 expects none
+	ExpectEvery time.Duration // overdue when nothing is pushed for this long; 0 expects none
 }
 
 // Channels returns the channels of the caller's organization, by target.

@@ -210,8 +210,8 @@ func (c *copying) insert(ctx context.Context, t table, columns []string, rows *r
 	return rows.Err()
 }
 
-// count sets the destination's identity counter to the source's, so that no identifier is ever
-// given twice.
+// count sets the destination's identity counter to the source's, so that no identifier is ever used
+// twice.
 func (c *copying) count(ctx context.Context, t table) error {
 	if t.identity == "" {
 		return nil
@@ -235,7 +235,7 @@ func (c *copying) count(ctx context.Context, t table) error {
 	return err
 }
 
-// lastIdentity returns the last identifier that a table's counter gave, or 0.
+// lastIdentity returns the last identifier that a table's counter generated, or 0.
 func lastIdentity(ctx context.Context, conn *sql.Conn, d dialect, t table) (last int64, err error) {
 	if d == sqlite {
 		err = conn.QueryRowContext(ctx, `SELECT seq FROM sqlite_sequence WHERE name = $1`, t.name).Scan(&last)
@@ -268,7 +268,7 @@ func columns(ctx context.Context, conn *sql.Conn, table string) ([]string, error
 type rowSource struct {
 	rows    *sql.Rows
 	width   int
-	edit    func(row []any) error // nil changes nothing
+	edit    func(row []any) error // nil means no change
 	row     []any
 	err     error
 	content content

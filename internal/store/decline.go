@@ -31,7 +31,7 @@ func (s *Store) Decline(ctx context.Context, c snap.Caller, sn snap.Snapshot) er
 	})
 }
 
-// Declined returns the shares of a snapshot that their recipients declined and that were not made
+// Declined returns the shares of a snapshot that their recipients declined and that were not shared
 // again, by slug.
 func (s *Store) Declined(ctx context.Context, c snap.Caller, sn snap.Snapshot) ([]snap.OrgShare, error) {
 	return collect(ctx, s, `

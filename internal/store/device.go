@@ -14,8 +14,8 @@ type DeviceGrant struct {
 	UserCode string // normalized: upper case, no separators
 	ClientID string
 	Scope    string
-	Program  string // the program that asks, by its own claim
-	Host     string // the host that asks, by its own claim
+	Program  string // the requesting program, by its own claim
+	Host     string // the requesting host, by its own claim
 	Address  string // the address that the request came from
 	Site     string // the address's IPv6 /56, or the IPv4 address itself
 	Network  string // the address's /48 or /24
@@ -34,13 +34,13 @@ const (
 	deviceUsed     = "used"
 )
 
-// DeviceLimits limits the number of grants that wait at one time.
+// DeviceLimits limits the number of grants that wait for approval at one time.
 type DeviceLimits struct{ PerAddress, PerSite, PerNetwork, Total int }
 
 // AddDeviceGrant stores a new grant by the SHA-256 of its device code. When too many grants wait,
-// the oldest grants of the busiest address, site or network that nobody has opened are dropped. If
-// the new grant itself belongs to the busiest, AddDeviceGrant fails with rate_limited. It fails
-// with conflict when the user code is taken.
+// AddDeviceGrant drops the oldest grants that nobody has opened, from the busiest address, site or
+// network. If the new grant itself comes from there, AddDeviceGrant fails with rate_limited. It
+// fails with conflict when the user code is taken.
 func (s *Store) AddDeviceGrant(ctx context.Context, g DeviceGrant, hash []byte, max DeviceLimits) error {
 	now := s.now().UnixMilli()
 	err := s.tx(ctx, func(tx *sql.Tx) error {

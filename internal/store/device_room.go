@@ -10,11 +10,11 @@ import (
 	"snap"
 )
 
-// waitingLevel is a group of device grants whose number is limited: those of an address, of a site,
-// of a network, or all.
+// waitingLevel is a group of device grants whose number is limited: those of an address, of a site
+// or of a network, or all grants.
 type waitingLevel struct {
 	where string // SQL condition that selects the group's grants
-	args  []any  // of where
+	args  []any  // of the condition
 	part  string // the column by which the group is divided
 	mine  string // the new grant's value in that column
 	max   int
@@ -42,8 +42,8 @@ var errTooManyWaiting = &snap.Error{
 }
 
 // makeRoom returns nil when the group has room for one more grant. In a full group, it drops the
-// oldest grants of the busiest part that nobody has opened. It fails when the new grant's own part
-// is as busy.
+// oldest grants that nobody has opened, from the busiest part. It fails when the new grant's own
+// part is as busy.
 func (l waitingLevel) makeRoom(ctx context.Context, tx *sql.Tx) error {
 	waiting, err := l.count(ctx, tx, "")
 	if err != nil || waiting < l.max {
@@ -70,7 +70,7 @@ func (l waitingLevel) makeRoom(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
-// count returns how many of the group's waiting grants satisfy the condition also.
+// count returns how many of the group's waiting grants also satisfy the condition.
 func (l waitingLevel) count(ctx context.Context, tx *sql.Tx, also string, more ...any) (n int, err error) {
 	err = tx.QueryRowContext(ctx,
 		`SELECT count(*) FROM device_grants WHERE `+l.where+also, slices.Concat(l.args, more)...).Scan(&n)

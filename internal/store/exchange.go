@@ -10,12 +10,12 @@ import (
 	"snap"
 )
 
-// Exchange is a token of a CI system that was verified, and the credential to give for it.
+// Exchange is a verified token of a CI system and the credential to issue for it.
 type Exchange struct {
 	Org             snap.OrgRef
 	Rule            string    // fingerprint of the trust rule that the token matched
 	Issuer, Subject string    // of the token
-	Token           []byte    // SHA-256 of what identifies the token
+	Token           []byte    // SHA-256 of the token's identity
 	Until           time.Time // when the token expires
 	Kind            snap.CredentialKind
 	UserID          int64 // the service user that the credential acts as; 0 for the organization
@@ -24,9 +24,9 @@ type Exchange struct {
 	Hash            []byte // SHA-256 of the credential
 	Hint            string
 	Expires         time.Time // of the credential
-	// Previous is the SHA-256 of a credential that was given to the same subject by the same rule.
-	// It is renewed: it keeps its ID, so that uploads and links continue. Only its holder may use
-	// its token again.
+	// Previous is the SHA-256 of a credential that was issued to the same subject under the same rule.
+	// That credential is renewed: it keeps its ID, so that uploads and links continue. Only its holder
+	// may use the same token again.
 	Previous []byte
 }
 
@@ -41,9 +41,9 @@ var (
 const keptCredentials = 24 * time.Hour
 
 // Exchange stores a credential for a token, or renews the previous one. It fails with conflict when
-// the token was used before and Previous is not the credential that it was used for, on any
-// replica, and with forbidden when the rule was removed. One of several calls with the same token
-// succeeds.
+// the token was used before, on any replica, and Previous is not the credential that it was used
+// for. It fails with forbidden when the rule was removed. Of several concurrent calls with the same
+// token, one succeeds.
 func (s *Store) Exchange(ctx context.Context, e Exchange) (Key, error) {
 	var id int64
 	ctx = snap.ActingAs(ctx, snap.Acting(e.Org, "CI job "+e.Subject))
@@ -123,7 +123,8 @@ func (s *Store) writeCredential(ctx context.Context, tx *sql.Tx, e Exchange, id 
 	return id, err
 }
 
-// spend records that a token was used for a credential. It fails if it was used for another one.
+// spend records that a token was used for a credential. It fails if the token was used for another
+// one.
 func (s *Store) spend(ctx context.Context, tx *sql.Tx, e Exchange, id int64) error {
 	res, err := tx.ExecContext(ctx, `
 		INSERT INTO exchanged_tokens(hash, key_id, until) VALUES($1, $2, $3)
@@ -133,8 +134,8 @@ func (s *Store) spend(ctx context.Context, tx *sql.Tx, e Exchange, id int64) err
 }
 
 // ApplyTrust records the trust rules of an organization's configuration, by their fingerprints.
-// Credentials that other rules gave end at once, on every replica, and no replica gives new ones by
-// them.
+// Credentials that were issued under other rules end at once on every replica, and no replica
+// issues new ones under those rules.
 func (s *Store) ApplyTrust(ctx context.Context, orgID int64, fingerprints []string) error {
 	list, err := json.Marshal(append([]string{}, fingerprints...))
 	if err != nil {

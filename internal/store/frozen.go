@@ -78,7 +78,7 @@ func (s *Store) Freeze(ctx context.Context) (*Frozen, error) {
 		return nil, err
 	}
 	begin := []string{`BEGIN IMMEDIATE`}
-	if s.dialect == postgres { // lock before the first read, which fixes what is seen
+	if s.dialect == postgres { // lock before the first read, which fixes the moment of all reads
 		begin = []string{`BEGIN ISOLATION LEVEL REPEATABLE READ`, `SET LOCAL lock_timeout = '10s'`, `SET LOCAL idle_in_transaction_session_timeout = 0`, `LOCK TABLE ` + names(tables()) + ` IN SHARE MODE`}
 	}
 	f := &Frozen{s, conn}

@@ -17,7 +17,7 @@ type Reply struct {
 	Body   []byte
 }
 
-// Lifetimes: of a stored answer, and of a claim whose request never got an answer, for example
+// Lifetimes of a stored answer, and of a claim whose request never got an answer, for example
 // because the service was stopped.
 const (
 	keepAnswers = 24 * time.Hour

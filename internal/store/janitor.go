@@ -12,20 +12,20 @@ const keepKeys = 90 * 24 * time.Hour
 // keepLeases is how long the lease of a process that was killed is kept.
 const keepLeases = 24 * time.Hour
 
-// Sweep removes obsolete rows: grants that have ended, answers kept for an Idempotency-Key longer
-// than a day, messages of webhooks kept longer than [KeepDeliveries], keys 90 days after their end,
-// requests for access that lapsed, and leases of processes that were killed a day before. The audit
-// log keeps what it says of them.
-// It removes at most limit rows of each kind and returns how many it removed. The janitor calls it
-// until that is 0. Sweeping affects speed only: every statement checks expiry itself, and would have
-// to skip the ended grants one by one.
+// Sweep removes obsolete rows: grants that have ended, answers for an Idempotency-Key that are
+// older than a day, messages of webhooks that are older than [KeepDeliveries], keys that ended more
+// than 90 days ago, requests for access that lapsed, and leases of processes that were killed more
+// than a day ago. The audit log keeps its lines about them. Sweep removes at most limit rows of
+// each kind and returns how many it removed. The janitor calls it until that is 0. Sweeping affects
+// only speed: every statement checks expiry itself, and without Sweep it would have to skip the
+// ended grants one by one.
 func (s *Store) Sweep(ctx context.Context, limit int) (removed int64, err error) {
 	now := s.now()
 	for _, sweep := range []struct {
 		text  string
 		until int64
 	}{
-		// The expiry is checked twice, so that a share that is prolonged between the two is kept.
+		// The expiry is checked twice, so that a share that is extended between the two is kept.
 		{`DELETE FROM grants WHERE expires_at <= $1 AND (audience, snapshot) IN (
 			SELECT audience, snapshot FROM grants WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)`, now.UnixMilli()},
 		{`DELETE FROM idempotency WHERE created_at <= $1 AND (principal, key) IN (

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// JobDone records that background work of this name ended without an error just now, or with begun
-// that it exists: begun keeps a time that was recorded before.
+// JobDone records that background work of this name ended without an error just now. With begun it
+// records only that the work exists, and keeps a time that was recorded before.
 func (s *Store) JobDone(ctx context.Context, name string, begun bool) error {
 	text := `INSERT INTO jobs(name, done_at) VALUES($1, $2) ON CONFLICT(name) DO UPDATE SET done_at = excluded.done_at
 		WHERE jobs.done_at < excluded.done_at`

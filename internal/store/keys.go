@@ -22,7 +22,7 @@ type Key struct {
 	UserID    int64  // 0 for organization-level keys
 	User      string // e-mail of the user it acts as
 	Scopes    []snap.Scope
-	Networks  []netip.Prefix // it may be used from these only; empty means from anywhere
+	Networks  []netip.Prefix // the key may be used from these only; empty means from anywhere
 	Created   time.Time
 	CreatedBy string    // e-mail of its creator; empty for the operator
 	Expires   time.Time // zero means never; at most the organization's max_key_age after Created
@@ -67,11 +67,11 @@ func (s *Store) AddKey(ctx context.Context, k Key, hash []byte, by int64) (Key, 
 }
 
 // usableKey is the condition on a key k of an organization o that it may be used at the time $2.
-// The policy max_key_age ends keys from before it was set, too.
+// The policy max_key_age also ends keys that are older than the policy.
 const usableKey = ` AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $2)
 	AND (o.max_key_age = 0 OR k.created_at + o.max_key_age > $2)`
 
-// touchEvery is the least time between two updates of a "last used" time.
+// touchEvery is the minimum time between two updates of a "last used" time.
 const touchEvery = time.Minute
 
 // TouchKey records that a key was used. used is the recorded time of its last use. It writes at
@@ -94,7 +94,7 @@ func (s *Store) TouchKey(ctx context.Context, id int64, used time.Time) error {
 // KeyQuery selects keys.
 type KeyQuery struct {
 	All  bool          // every key of the organization instead of the caller's own
-	Idle time.Duration // only keys that were not used for at least so long; 0 means every key
+	Idle time.Duration // only keys that were not used for at least this long; 0 means every key
 }
 
 // Keys returns the caller's own keys, the newest first. With All, it returns every key of the

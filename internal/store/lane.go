@@ -53,7 +53,7 @@ type Lane struct {
 	Messages []Delivery // in the order in which they are to be sent
 }
 
-// laneWithin is how long taking a lane may last, and giving it back after a failure.
+// laneWithin limits how long taking a lane may last, and giving it back after a failure.
 const laneWithin = 10 * time.Second
 
 // TakeLane gives a lane to the caller, with at most limit of its messages. It returns false when
@@ -113,7 +113,7 @@ func (s *Store) TakeLane(ctx context.Context, w WaitingLane, lease time.Duration
 func (s *Store) fill(ctx context.Context, l Lane, webhook int64, ids []string) (_ Lane, held bool, err error) {
 	l.Webhook, err = one(s.webhooks(ctx, `WHERE w.id = $1`, webhook))
 	if errors.Is(err, sql.ErrNoRows) {
-		return l, false, nil // it was deleted meanwhile
+		return l, false, nil // the webhook was deleted meanwhile
 	}
 	if err != nil {
 		return l, false, err
@@ -150,12 +150,12 @@ type Outcome struct {
 
 // Sent records the result of an attempt at a message of a lane. It returns false, and writes
 // nothing, if the lease has ended and another replica has the message: the new holder's result
-// counts. It disables the webhook when the receiver is gone, and when a message is given up and
-// nothing was accepted since it was recorded; that is a line of the audit log.
+// counts. Sent disables the webhook when the receiver is gone, or when a message is given up and
+// nothing was accepted since it was recorded. It records that in the audit log.
 func (s *Store) Sent(ctx context.Context, l Lane, d Delivery, o Outcome) (held bool, err error) {
 	next := o.Next
 	if o.Gone {
-		next = time.UnixMilli(0) // once somebody enables the webhook
+		next = time.UnixMilli(0) // sent once somebody enables the webhook
 	}
 	err = s.tx(ctx, func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx, `UPDATE deliveries SET attempts = attempts + 1, status = $2, due_at = $3,
@@ -233,15 +233,15 @@ func (s *Store) LeaveLane(ctx context.Context, l Lane) error {
 	})
 }
 
-// EnableWebhook lets a webhook of the caller's organization receive again what waits for it, at
-// once. It fails with code not_found.
+// EnableWebhook enables a webhook of the caller's organization again. Its waiting messages are sent
+// at once. It fails with code not_found.
 func (s *Store) EnableWebhook(ctx context.Context, c snap.Caller, id int64) (Webhook, error) {
 	return s.changeWebhook(ctx, c, id, snap.AuditWebhookEnabled,
 		`disabled_at = NULL, disabled_why = '', failures = 0, next_at = 0`)
 }
 
-// RotateSecret gives a webhook of the caller's organization a new secret. The one before signs too
-// until a time. It fails with code not_found.
+// RotateSecret gives a webhook of the caller's organization a new secret. The previous secret also
+// signs until a time. It fails with code not_found.
 func (s *Store) RotateSecret(ctx context.Context, c snap.Caller, id int64, secret []byte, until time.Time) (Webhook,
 	error) {
 	return s.changeWebhook(ctx, c, id, snap.AuditWebhookRotated,
@@ -313,10 +313,10 @@ func (s *Store) Replay(ctx context.Context, c snap.Caller, webhook int64, r Repl
 	return n, err
 }
 
-// Backlog is what waits to be sent to all webhooks of the service.
+// Backlog counts the messages that wait to be sent to all webhooks of the service.
 type Backlog struct {
 	Messages int64     // for webhooks that are not disabled
-	Oldest   time.Time // when the oldest of them was recorded; zero without any
+	Oldest   time.Time // when the oldest of them was recorded; zero if there is none
 	Webhooks map[string]int64
 }
 
@@ -327,7 +327,7 @@ const (
 	WebhookDisabled = "disabled"
 )
 
-// Backlog returns what waits to be sent.
+// Backlog counts the messages that wait to be sent.
 func (s *Store) Backlog(ctx context.Context) (b Backlog, err error) {
 	var oldest sql.NullInt64
 	if err := s.row(ctx, `SELECT count(*), min(d.created_at) FROM deliveries d

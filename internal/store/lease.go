@@ -8,8 +8,8 @@ import (
 )
 
 // Lease gives background work of this name to one holder at a time. It reports whether the holder
-// has the lease until life from now. A holder that has the lease prolongs it; a holder that has
-// died loses it when it expires.
+// has the lease until life from now. A holder extends its own lease with each call. A holder that
+// died loses the lease when it expires.
 func (s *Store) Lease(ctx context.Context, name, holder string, life time.Duration) (held bool, err error) {
 	now := s.now()
 	err = s.tx(ctx, func(tx *sql.Tx) error {

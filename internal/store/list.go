@@ -27,8 +27,8 @@ type Query struct {
 	Owner string
 	// Since and Until bound the time of the push: from Since on, and before Until. Zero is no bound.
 	Since, Until time.Time
-	// ExpiresSoon selects snapshots with a share that ends within [snap.SoonExpiring] and that the caller
-	// may know of.
+	// ExpiresSoon selects snapshots with a share that ends within [snap.SoonExpiring], if the caller
+	// may know about that share.
 	ExpiresSoon bool
 	Limit       int    // 0 is 50, at most 200
 	Cursor      string // Page.Next of the previous page, "" for the first

@@ -11,13 +11,13 @@ import (
 
 // This file writes the SQL of the listing.
 //
-// A caller may see the union of their audiences, and each audience is an index
-// range of grants that is ordered newest first. So a page is a merge of ranges,
-// read only as far as the page needs, with each snapshot once (page).
+// A caller may see the snapshots of all their audiences. Each audience is an index range of grants,
+// ordered newest first. So a page is a merge of ranges that are read only as far as the page needs,
+// with each snapshot once (page).
 //
-// Each of the caller's own audiences (user, admins, members, recipients) is one range, and so are
-// their first few groups on SQLite. All other groups are read together, as far as they reach the
-// page:
+// Each of the caller's own audiences (user, admins, members, recipients) is one range. On SQLite,
+// so is each of their first few groups. All other groups are read together, as far as they reach
+// the page:
 //
 //	floor   the page-size-th newest row of the ranges: nothing older can be on the page
 //	heads   the newest row of each of the caller's groups, if above the floor;
@@ -44,7 +44,7 @@ type shape struct {
 	size    int
 }
 
-// scope is the set of the caller's audiences that a listing merges.
+// scope says which of the caller's audiences a listing merges.
 type scope int
 
 const (
@@ -73,10 +73,10 @@ func (sc scope) kinds() []snap.AudienceKind {
 	return []snap.AudienceKind{snap.KindUser, snap.KindMembers, snap.KindRecipients}
 }
 
-// Limits of the range of everything that is shared with groups.
+// Limits for reading the range of everything that is shared with groups.
 const (
 	manyGroups = 64  // the range is read for callers in more groups than this
-	nearRows   = 512 // the most rows that are read of it
+	nearRows   = 512 // the maximum number of rows that are read from it
 )
 
 // fewGroups returns how many groups are merged as a range each. On PostgreSQL, a range costs more
@@ -215,7 +215,7 @@ func (sh shape) groupsText() string {
 	if sh.dialect == postgres {
 		text, near = groupsPostgres, nearPostgres
 	}
-	if sh.target || sh.typ { // for one target or type, the range would be too long too often
+	if sh.target || sh.typ { // with a target or type, the range would too often be too long
 		near = noneNear
 	}
 	text = strings.NewReplacer("{near}", near, "{page}", sh.page(sh.ranges())).Replace(text)
@@ -289,8 +289,8 @@ wide(id) AS MATERIALIZED (
   UNION ALL SELECT id FROM near),
 `
 
-// The range of everything that is shared with groups. It is sufficient for the page when it ends
-// before its limit, or when it holds a full page that the caller may see.
+// The range of everything that is shared with groups. It suffices for the page when it ends before
+// its limit, or when it has a full page of snapshots that the caller may see.
 const (
 	nearPostgres = `many AS MATERIALIZED (
   SELECT count(*) AS x FROM (SELECT 1 FROM membership m WHERE ` + callersGroups + ` LIMIT 1 OFFSET {many}) AS d),

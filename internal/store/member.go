@@ -17,10 +17,10 @@ import (
 type SignIn struct {
 	OrgID                        int64
 	Issuer, Subject, Email, Name string
-	// ExternalID is the person's external ID in SCIM. If it is empty, the ID of the last sign-in
-	// stays, which is the subject at first.
+	// ExternalID is the person's external ID in SCIM. If it is empty, the ID of the last sign-in is
+	// kept; initially that is the subject.
 	ExternalID string
-	Verified   bool // the provider vouches for Email
+	Verified   bool // the provider has verified Email
 	Role       snap.Role
 	// RoleUnknown marks Role as the least role the user can have. The last known role applies, if
 	// there is one.
@@ -28,7 +28,7 @@ type SignIn struct {
 	Groups        []snap.Group // GroupID and Name
 	GroupsUnknown bool         // there was no usable groups claim; group shares then give nothing
 	GroupsWhy     string       // why they are unknown and what to do, for the user
-	// RoleOf returns the role of this person with other groups. Nil means that groups give no role.
+	// RoleOf returns the role of this person with other groups. Nil means that no group gives a role.
 	RoleOf func([]snap.Group) snap.Role
 }
 

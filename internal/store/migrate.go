@@ -46,8 +46,8 @@ func (s *Store) migrate(ctx context.Context, dir string) error {
 }
 
 // lockMigrations waits until no other process migrates. Its lock belongs to a transaction, not to a
-// session, so that it also works through a pooler in transaction mode. It has the number of the
-// lock that earlier releases took for their session.
+// session, so that it also works through a pooler in transaction mode. Earlier releases take a lock
+// with the same number for their session.
 func (s *Store) lockMigrations(ctx context.Context) (unlock func(), err error) {
 	tx, err := s.write.BeginTx(ctx, nil)
 	if err != nil {

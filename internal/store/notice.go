@@ -8,8 +8,8 @@ import (
 	"snap"
 )
 
-// A notice informs a user of an audit line about one of their snapshots or sessions that they did
-// not cause themselves.
+// A notice tells a user about an event in the audit log that concerns one of their snapshots or
+// sessions and that they did not cause themselves.
 
 const (
 	noticeLife  = 30 * 24 * time.Hour

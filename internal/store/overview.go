@@ -8,7 +8,7 @@ import (
 	"snap"
 )
 
-// Day is what happened in an organization on one day, in UTC.
+// Day counts the events in an organization on one day, in UTC.
 type Day struct {
 	Start        time.Time
 	Pushed       int   // snapshots
@@ -50,7 +50,7 @@ func scanDay(rows *sql.Rows) (d Day, err error) {
 	return d, err
 }
 
-// TargetUsage is how much the snapshots of one target store.
+// TargetUsage is how much storage the snapshots of one target use.
 type TargetUsage struct {
 	Target    string
 	Snapshots int

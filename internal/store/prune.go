@@ -14,10 +14,11 @@ type Pruned struct{ Accounts, Groups int }
 // Prune deletes accounts and groups of an open organization that are of no use any more, at most
 // limit of each.
 //
-// An account is deleted if its person left before a time, and nothing names it any more. A person
-// has left when the identity provider removed them, or the configuration no longer lists them. A
-// person whom the operator disabled has not: their account keeps them from signing in again. The
-// audit log keeps the lines of the account, with its ID and e-mail, and gets one about the deletion.
+// An account is deleted if its person left before a time and nothing refers to it any more. A
+// person has left when the identity provider removed them, or the configuration no longer lists
+// them. A person whom the operator disabled has not left: their account keeps them from signing in
+// again. The audit log keeps its lines about the account, with its ID and e-mail, and gets a line
+// about the deletion.
 //
 // A group is deleted if nobody is in it and nothing is shared with it. It appears again when somebody
 // signs in with it.
@@ -48,8 +49,8 @@ func (s *Store) lockOpen(ctx context.Context, tx *sql.Tx, orgID int64) (open boo
 	return open, err
 }
 
-// leftBefore selects accounts u of the organization $1 whose people left before the time $2, and that
-// nothing names: no snapshot, upload, share, session, key, channel, webhook or login.
+// leftBefore selects accounts u of the organization $1 whose people left before the time $2 and to
+// which nothing refers: no snapshot, upload, share, session, key, channel, webhook or login.
 const leftBefore = `u.org_id = $1 AND (u.away = 1 OR u.unlisted = 1) AND u.disabled = 1
 	AND u.signed_out_at > 0 AND u.signed_out_at <= $2 AND coalesce(u.groups_as_of, 0) <= $2
 	AND NOT EXISTS(SELECT 1 FROM snapshots x WHERE x.owner_id = u.id)
@@ -98,7 +99,7 @@ func (s *Store) pruneAccounts(ctx context.Context, tx *sql.Tx, orgID int64, befo
 		`DELETE FROM principals WHERE id`+theirs)
 }
 
-// unused selects groups g that nobody is in and nothing names.
+// unused selects groups g that have no members and to which nothing refers.
 const unused = `NOT EXISTS(SELECT 1 FROM membership m WHERE m.audience = g.id` + groupOf + `)
 	AND NOT EXISTS(SELECT 1 FROM grants x WHERE x.audience = g.id` + groupOf + `)
 	AND NOT EXISTS(SELECT 1 FROM channels x WHERE x.group_id = g.id)

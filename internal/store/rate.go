@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Take takes cost from the bucket's allowance, which is window when it is full and is shared by all
-// replicas. For 1,000 requests a minute, each request costs 60 ms of a window of a minute. It
+// Take takes cost from the bucket's allowance, which all replicas share. A full bucket holds
+// window. For 1,000 requests a minute, each request costs 60 ms of a window of a minute. Take
 // returns 0 on success. Otherwise it takes nothing and returns how long to wait until there is
 // enough.
 //
-// It is the generic cell rate algorithm: until is when everything taken will be earned back, and is
-// at most a window in the future.
+// Take uses the generic cell rate algorithm: the column until says when the bucket will be full
+// again, at most a window in the future.
 func (s *Store) Take(ctx context.Context, bucket string, cost, window time.Duration) (wait time.Duration, err error) {
 	now := s.now().UnixMilli()
 	need, most := cost.Milliseconds(), now+window.Milliseconds()

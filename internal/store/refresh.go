@@ -31,9 +31,10 @@ var ErrTokenReused = errors.New("refresh token reused, session ended")
 var ErrClosed = errors.New("the organization is closed")
 
 // RotateRefresh redeems a refresh token and returns its session. It fails with
-// snap.ErrUnauthenticated when the token is unknown or another client's, or its session has ended,
-// and with ErrClosed. It fails with ErrTokenReused when the token had been replaced: somebody else
-// has a copy, so the session is ended with all its tokens.
+// snap.ErrUnauthenticated when the token is unknown or belongs to another client, or when its
+// session has ended, and with ErrClosed when its organization is closed. It fails with
+// ErrTokenReused when the token was already replaced: somebody else has a copy, so the session is
+// ended with all its tokens.
 func (s *Store) RotateRefresh(ctx context.Context, r Rotation) (n Session, err error) {
 	var outcome error
 	err = s.tx(ctx, func(tx *sql.Tx) error {
@@ -117,8 +118,8 @@ func readRefresh(ctx context.Context, tx *sql.Tx, hash []byte) (t refreshToken, 
 	return t, err
 }
 
-// supersede marks the unused successor of a used token as superseded. It returns true instead when
-// the successor was already used.
+// supersede marks the unused successor of a used token as superseded. If the successor was already
+// used, it changes nothing and returns true.
 func supersede(ctx context.Context, tx *sql.Tx, parent []byte) (moved bool, err error) {
 	var used int64
 	err = tx.QueryRowContext(ctx,
@@ -154,7 +155,7 @@ func (s *Store) addSuccessor(ctx context.Context, tx *sql.Tx, n Session, token r
 }
 
 // keptTokens is how many tokens of one chain are stored, which bounds chains that last for months.
-// An older copy is simply unknown.
+// Older tokens are unknown to the service.
 const keptTokens = 64
 
 func forgetOld(ctx context.Context, tx *sql.Tx, session int64) error {
@@ -171,8 +172,8 @@ func (s *Store) endReused(ctx context.Context, tx *sql.Tx, n Session) error {
 	return err
 }
 
-// RevokeRefresh ends the session of a refresh token if it is this client's
-// (RFC 7009), and reports whether it did.
+// RevokeRefresh ends the session of a refresh token if the token belongs to this client (RFC 7009),
+// and reports whether it did.
 func (s *Store) RevokeRefresh(ctx context.Context, hash []byte, clientID string) (bool, error) {
 	var ended int
 	err := s.tx(ctx, func(tx *sql.Tx) (err error) {

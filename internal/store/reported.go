@@ -12,12 +12,12 @@ import (
 	"snap"
 )
 
-// This file combines the groups that an identity provider reports by SCIM with those of its sign-ins.
-// The rule: about a person whom SCIM reports, SCIM alone says who belongs to the groups that it
-// reports. All other groups, and everybody else's, are those of the last sign-in.
+// This file combines the groups that an identity provider reports by SCIM with those of its
+// sign-ins. The rule: if SCIM reports both a person and a group, SCIM alone decides whether the
+// person belongs to the group. In all other cases the last sign-in decides.
 
 // reporting is true of an organization o.id while it has a SCIM key that works. Without one, nobody
-// corrects what was reported, and nothing of it counts. $now is replaced by a parameter.
+// can correct the reports, so they do not count. $now is replaced by a parameter.
 const reporting = ` EXISTS(SELECT 1 FROM api_keys k WHERE k.org_id = o.id AND k.kind = 'scim'
 	AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $now)
 	AND (o.max_key_age = 0 OR k.created_at + o.max_key_age > $now))`
@@ -32,8 +32,8 @@ func linked(ctx context.Context, tx *sql.Tx, r Reporter, key int64) ([]int64, er
 	return txCollect(ctx, tx, `SELECT u.id`+linkedTo+` AND n.key = $3`, scanOne[int64], r.Caller.Org.ID, r.Issuer, key)
 }
 
-// namesakes returns all accounts with an external ID, of whatever issuer: a person who left has
-// left with every account.
+// namesakes returns all accounts with an external ID, from any issuer: a person who left has left
+// with all their accounts.
 func namesakes(ctx context.Context, tx *sql.Tx, r Reporter, externalID string) ([]int64, error) {
 	return txCollect(ctx, tx, `SELECT id FROM users WHERE org_id = $1 AND external_id = $2 AND external_id <> ''`,
 		scanOne[int64], r.Caller.Org.ID, externalID)
@@ -42,21 +42,21 @@ func namesakes(ctx context.Context, tx *sql.Tx, r Reporter, externalID string) (
 // touched are accounts of reported people whose groups a report may change.
 type touched []int64
 
-// inGroup adds those who are in an SSO group now.
+// inGroup adds the accounts that are in an SSO group now.
 func (t *touched) inGroup(ctx context.Context, tx *sql.Tx, r Reporter, group int64) error {
 	return t.add(txCollect(ctx, tx, `SELECT u.id`+linkedTo+
 		` AND u.id IN (SELECT principal FROM membership WHERE audience = $3)`, scanOne[int64],
 		r.Caller.Org.ID, r.Issuer, int64(snap.AudienceOf(snap.KindGroup, group))))
 }
 
-// ofSCIM adds those of a reported group's members.
+// ofSCIM adds the accounts of a reported group's members.
 func (t *touched) ofSCIM(ctx context.Context, tx *sql.Tx, r Reporter, key int64) error {
 	return t.add(txCollect(ctx, tx, `SELECT u.id`+linkedTo+
 		` AND n.key IN (SELECT user_key FROM scim_members WHERE group_key = $3)`, scanOne[int64],
 		r.Caller.Org.ID, r.Issuer, key))
 }
 
-// ofPeople adds those of reported people.
+// ofPeople adds the accounts of reported people.
 func (t *touched) ofPeople(ctx context.Context, tx *sql.Tx, s *Store, r Reporter, keys []int64) error {
 	return t.add(txCollect(ctx, tx, `SELECT u.id`+linkedTo+` AND n.key IN (SELECT v FROM `+s.each("$3")+` AS e)`,
 		scanOne[int64], r.Caller.Org.ID, r.Issuer, numbers(keys)))
@@ -67,8 +67,9 @@ func (t *touched) add(ids []int64, err error) error {
 	return err
 }
 
-// addReported replaces, in a sign-in of a person whom SCIM reports, the groups that SCIM reports by
-// those that it reports for this person, and the role by that of the result.
+// addReported changes a sign-in of a person whom SCIM reports. Of the groups that SCIM reports, the
+// sign-in then has exactly those in which SCIM reports this person. The role is that of the
+// resulting groups.
 func (s *Store) addReported(ctx context.Context, tx *sql.Tx, in *SignIn) error {
 	if err := s.lastExternalID(ctx, tx, in); err != nil || in.ExternalID == "" {
 		return err
@@ -113,8 +114,8 @@ func (s *Store) addReported(ctx context.Context, tx *sql.Tx, in *SignIn) error {
 	return nil
 }
 
-// lastExternalID sets the external ID of an earlier sign-in where this one has none, as a check
-// without an ID token.
+// lastExternalID sets the external ID of an earlier sign-in if this one has none. A check without
+// an ID token has none.
 func (s *Store) lastExternalID(ctx context.Context, tx *sql.Tx, in *SignIn) error {
 	if in.ExternalID != "" {
 		return nil
@@ -140,9 +141,10 @@ type account struct {
 	reported []snap.Group
 }
 
-// applyReports gives accounts of reported people the groups that SCIM reports for them, takes away
-// the others that it reports and those that are gone, and sets their roles. Each account that
-// changes gets a line in the audit log. It takes few statements for any number of accounts.
+// applyReports gives accounts of reported people the groups that SCIM reports for them. It removes
+// them from the other groups that SCIM reports and from groups that are gone, and sets their roles.
+// Each account that changes gets a line in the audit log. The number of statements does not depend
+// on the number of accounts.
 func (s *Store) applyReports(ctx context.Context, tx *sql.Tx, r Reporter, ids, gone []int64) error {
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	for part := range slices.Chunk(ids, 2000) {
@@ -222,7 +224,7 @@ func (s *Store) readAccounts(ctx context.Context, tx *sql.Tx, r Reporter, ids, g
 	return all, len(theirs) > 0, err
 }
 
-// reportWrites is what reports change, gathered by statement.
+// reportWrites collects the changes of reports, by statement.
 type reportWrites struct {
 	add, drop map[snap.Audience][]int64
 	roles     map[snap.Role][]int64

@@ -10,8 +10,8 @@ import (
 )
 
 // Retention says how long an organization keeps a target's snapshots: the last KeepLast of each
-// type, and those younger than KeepDays days. 0 disables a bound; at least one is set. A snapshot
-// is kept if either bound keeps it, or if it has a live cross-org share.
+// type, and those younger than KeepDays days. A bound of 0 is disabled; at least one bound is set.
+// A snapshot is kept if either bound keeps it, or if it has a live cross-org share.
 type Retention struct {
 	Target             string
 	KeepLast, KeepDays int
@@ -139,9 +139,9 @@ func (s *Store) keeper(ctx context.Context, orgID int64) (snap.Caller, error) {
 }
 
 // Expire deletes a snapshot that [Store.Outlived] returned, as the admin who asks for it or as
-// retention. It returns "" and false, and deletes
-// nothing, when a rule keeps it by now, it was shared with another organization meanwhile, or it is
-// gone. This is checked in the transaction that deletes it.
+// retention. It returns "" and false, and deletes nothing, if a rule now keeps the snapshot, it was
+// shared with another organization meanwhile, or it is gone. The transaction that deletes the
+// snapshot checks this.
 func (s *Store) Expire(ctx context.Context, sn snap.Snapshot) (blobKey string, gone bool, err error) {
 	c, err := s.keeper(ctx, sn.Org.ID)
 	if err != nil {

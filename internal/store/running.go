@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A process of the service announces with a lease of its own that it is running. Commands that must
-// not run next to the service check these leases.
+// Each process of the service holds a lease that shows that it is running. Commands that must not
+// run next to the service check these leases.
 const (
 	runningPrefix = "serve:"
 	// RunningLife is how long a process counts as running after its last announcement.
@@ -28,7 +28,7 @@ func (s *Store) SayRunning(ctx context.Context, holder string) error {
 }
 
 // ClockSkew returns the largest difference between the clocks of running processes, which they
-// measured against PostgreSQL's. Processes on one SQLite database have one clock.
+// measured against PostgreSQL's. Processes that share an SQLite database share one clock.
 func (s *Store) ClockSkew(ctx context.Context) (time.Duration, error) {
 	if s.dialect == sqlite {
 		return 0, nil

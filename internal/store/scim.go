@@ -13,13 +13,12 @@ import (
 	"snap"
 )
 
-// Reporter is an organization's identity provider as it reports people and groups by SCIM 2.0
-// (RFC 7643, RFC 7644). A report changes who somebody is known to be. It never creates an account
-// and never a way to sign in.
+// Reporter is an organization's identity provider as it reports people and groups by SCIM 2.0 (RFC
+// 7643, RFC 7644). A report changes the recorded identity of a person. It never creates an account
+// or a way to sign in.
 type Reporter struct {
 	Caller snap.Caller // the key that reports; Caller.Org is the organization
-	// Issuer is that of the organization's sign-ins. Groups are given only to accounts of this
-	// issuer.
+	// Issuer is the issuer of the organization's sign-ins. Only accounts of this issuer get groups.
 	Issuer string
 	// RoleOf returns the role that the configuration gives a person with these groups. It is nil
 	// when groups give no role.
@@ -41,8 +40,8 @@ type SCIMUserChange struct {
 	Active                            *bool
 }
 
-// SCIMPage selects resources: those that have all of these values, in the order of their creation.
-// An empty value selects all. Names ignore case.
+// SCIMPage selects the resources that have all of these values, in the order of their creation. An
+// empty value matches everything. Names ignore case.
 type SCIMPage struct {
 	ID, UserName, ExternalID, DisplayName, Member string
 	Skip, Limit                                   int
@@ -92,8 +91,8 @@ func (p SCIMPage) where(orgID int64, columns map[string]string) (text string, ar
 var scimUserColumns = map[string]string{"id": `n.id = %s`, "user_name": `n.user_name_folded = %s`,
 	"external_id": `n.external_id = %s`, "display_name": `n.display_name_folded = %s`}
 
-// SCIMUsers returns a page of the people that an organization's provider reported, and how many the
-// selection has in all.
+// SCIMUsers returns a page of the people that an organization's provider reported, and the total
+// number that match.
 func (s *Store) SCIMUsers(ctx context.Context, orgID int64, p SCIMPage) (page []SCIMUser, total int, err error) {
 	where, args := p.where(orgID, scimUserColumns)
 	if err := s.row(ctx, `SELECT count(*) FROM scim_users n`+where, args...).Scan(&total); err != nil {
@@ -105,9 +104,10 @@ func (s *Store) SCIMUsers(ctx context.Context, orgID int64, p SCIMPage) (page []
 	return page, total, err
 }
 
-// AddSCIMUser adds a person with the values of a change. If they are not active, their accounts are
-// ended as by [Store.ChangeSCIMUser]. It fails with code conflict when the user name or external ID
-// is taken, and with code quota when the organization has too many people.
+// AddSCIMUser adds a person with the values of a change. If they are not active, the sessions and
+// keys of their accounts end as described at [Store.ChangeSCIMUser]. It fails with code conflict
+// when the user name or external ID is taken, and with code quota when the organization has too
+// many people.
 func (s *Store) AddSCIMUser(ctx context.Context, r Reporter, c SCIMUserChange) (u SCIMUser, err error) {
 	err = s.report(ctx, r, func(tx *sql.Tx) error {
 		if err := requireQuota(ctx, tx, r, `scim_users`, MaxSCIMUsers); err != nil {
@@ -134,9 +134,9 @@ func (s *Store) AddSCIMUser(ctx context.Context, r Reporter, c SCIMUserChange) (
 	return u, err
 }
 
-// ChangeSCIMUser changes what is known of a person. Their accounts get the groups of the new
+// ChangeSCIMUser changes the reported data of a person. Their accounts get the groups of the new
 // external ID. When the person is not active afterwards, all sessions and user-scoped keys of their
-// accounts end at once, as by [Store.EndUser]. It fails with code not_found and conflict.
+// accounts end at once, as with [Store.EndUser]. It fails with the codes not_found and conflict.
 func (s *Store) ChangeSCIMUser(ctx context.Context, r Reporter, id string, c SCIMUserChange) (u SCIMUser, err error) {
 	var before []int64
 	err = s.report(ctx, r, func(tx *sql.Tx) error {
@@ -163,8 +163,8 @@ func (s *Store) ChangeSCIMUser(ctx context.Context, r Reporter, id string, c SCI
 	return u, err
 }
 
-// DeleteSCIMUser removes a person from what the provider reports, and ends their accounts' sessions
-// and user-scoped keys at once, as by [Store.EndUser]. It fails with code not_found.
+// DeleteSCIMUser deletes a reported person. It ends their accounts' sessions and user-scoped keys
+// at once, as [Store.EndUser] does. It fails with code not_found.
 func (s *Store) DeleteSCIMUser(ctx context.Context, r Reporter, id string) error {
 	var accounts []int64
 	ctx = snap.ActingAs(ctx, r.Caller)
@@ -190,8 +190,8 @@ func (s *Store) DeleteSCIMUser(ctx context.Context, r Reporter, id string) error
 	}, func(tx *sql.Tx) error { return s.applyReports(ctx, tx, r, accounts, nil) })
 }
 
-// settleUser applies what is now known of a person to their accounts and to those that were theirs
-// before.
+// settleUser applies a person's current data to their accounts, including accounts that were theirs
+// before the change.
 func (s *Store) settleUser(ctx context.Context, tx *sql.Tx, r Reporter, key int64, before []int64) (SCIMUser, error) {
 	ctx = snap.ActingAs(ctx, r.Caller)
 	u, err := one(txCollect(ctx, tx, selectSCIMUsers+`WHERE n.key = $1`, scanSCIMUser, key))
@@ -239,10 +239,10 @@ func scimUser(ctx context.Context, tx *sql.Tx, r Reporter, id string) (SCIMUser,
 	return u, err
 }
 
-// report runs the change of a report, and then settle, in one transaction. An organization's
-// reports run one after the other, and none runs at the same time as one of its sign-ins. So a
-// sign-in uses either what was known before a report, which then applies to it, or what the report
-// says.
+// report runs a change, and then settle, in one transaction. An organization's reports run one
+// after the other, and none runs at the same time as one of its sign-ins. So a sign-in uses either
+// the data from before a report, and then the report applies to its result, or the data of the
+// report.
 func (s *Store) report(ctx context.Context, r Reporter, change, settle func(*sql.Tx) error) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		if s.dialect == postgres {
@@ -258,8 +258,8 @@ func (s *Store) report(ctx context.Context, r Reporter, change, settle func(*sql
 	})
 }
 
-// besideReports makes a transaction of a sign-in wait for reports of its organization, and reports
-// for it.
+// besideReports makes a transaction of a sign-in wait for running reports of its organization, and
+// reports wait for it.
 func (s *Store) besideReports(ctx context.Context, tx *sql.Tx, orgID int64) error {
 	if s.dialect != postgres {
 		return nil // SQLite has one writer
@@ -296,10 +296,10 @@ func txCollect[T any](ctx context.Context, tx *sql.Tx, text string, scan func(*s
 }
 
 // SCIMKeyOverlap is how long an organization's SCIM key works after it was replaced, so that the
-// provider's reports do not fail until it has the new one.
+// provider's reports do not fail before it has the new one.
 const SCIMKeyOverlap = 24 * time.Hour
 
-// replaceSCIMKeys lets the SCIM keys of an organization other than the newest end after the
+// replaceSCIMKeys makes all SCIM keys of an organization except the newest expire after the
 // overlap.
 func (s *Store) replaceSCIMKeys(ctx context.Context, tx *sql.Tx, orgID, newest int64) error {
 	_, err := tx.ExecContext(ctx, `UPDATE api_keys SET expires_at = $1 WHERE org_id = $2 AND kind = 'scim' AND id <> $3

@@ -12,9 +12,9 @@ import (
 	"snap"
 )
 
-// SCIMGroup is a group as an identity provider reports it. Its SSO group, which snapshots are
-// shared with and which a configuration may give a role, has the external ID as its ID or, without
-// one, the display name: the same that the provider's groups claim has.
+// SCIMGroup is a group as an identity provider reports it. Snapshots are shared with its SSO group,
+// and a configuration may give that group a role. The ID of the SSO group is the external ID or,
+// without one, the display name. The provider's groups claim has the same ID.
 type SCIMGroup struct {
 	key, group              int64
 	ID                      string // chosen by the service; unguessable
@@ -35,7 +35,7 @@ func (g SCIMGroup) groupID() string {
 }
 
 // SCIMGroupChange holds what a report changes about a group. Nil keeps a name. The steps are
-// carried out in their order.
+// carried out in order.
 type SCIMGroupChange struct {
 	DisplayName, ExternalID *string
 	Members                 []SCIMMembers
@@ -54,7 +54,7 @@ type SCIMDo int
 const (
 	SCIMAdd SCIMDo = iota
 	SCIMRemove
-	SCIMReplace // all members by these
+	SCIMReplace // replaces all members by these
 )
 
 const selectSCIMGroups = `SELECT n.key, n.group_id, n.id, n.display_name, coalesce(n.external_id, ''), n.created_at,
@@ -75,9 +75,9 @@ var scimGroupColumns = map[string]string{"id": `n.id = %s`, "external_id": `n.ex
 // membersOfPage is about how many members the groups of one page have together.
 const membersOfPage = 20_000
 
-// SCIMGroups returns a page of the groups that an organization's provider reported, and how many
-// the selection has in all. With members, the page ends early, though never before its first group,
-// when its groups have too many members together.
+// SCIMGroups returns a page of the groups that an organization's provider reported, and the total
+// number that match. With members, a page ends early when its groups have too many members
+// together. It always has at least one group.
 func (s *Store) SCIMGroups(ctx context.Context, orgID int64, p SCIMPage, members bool) (page []SCIMGroup, total int,
 	err error) {
 	where, args := p.where(orgID, scimGroupColumns)
@@ -109,9 +109,10 @@ func (s *Store) SCIMGroups(ctx context.Context, orgID int64, p SCIMPage, members
 	return page, total, nil
 }
 
-// AddSCIMGroup adds a group with the values of a change. People whom the provider reported are in
-// its SSO group from then on only as members of this group. It fails with code conflict when
-// another group is the same SSO group, and with code invalid for members who were not reported.
+// AddSCIMGroup adds a group with the values of a change. From then on, people whom the provider
+// reported are in its SSO group only if they are members of this group. It fails with code conflict
+// when another group is the same SSO group, and with code invalid for members who were not
+// reported.
 func (s *Store) AddSCIMGroup(ctx context.Context, r Reporter, c SCIMGroupChange) (g SCIMGroup, err error) {
 	var touched touched
 	err = s.report(ctx, r, func(tx *sql.Tx) error {
@@ -155,7 +156,7 @@ func (s *Store) ChangeSCIMGroup(ctx context.Context, r Reporter, id string, c SC
 			if err := s.ssoGroup(ctx, tx, r, &g, c); err != nil {
 				return err
 			}
-			if old != g.group { // it is another SSO group now, for everybody in either
+			if old != g.group { // the SSO group has changed: everybody in the old and the new one is affected
 				gone = []int64{old}
 				if err := errors.Join(touched.inGroup(ctx, tx, r, old), touched.inGroup(ctx, tx, r, g.group),
 					touched.ofSCIM(ctx, tx, r, g.key)); err != nil {
@@ -177,8 +178,8 @@ func (s *Store) ChangeSCIMGroup(ctx context.Context, r Reporter, id string, c SC
 	return g, err
 }
 
-// DeleteSCIMGroup removes a group from what the provider reports. Its members leave the SSO group
-// at once; who belongs to it is read at sign-ins again. It fails with code not_found.
+// DeleteSCIMGroup deletes a reported group. Its members leave the SSO group at once. From then on,
+// sign-ins decide again who belongs to it. It fails with code not_found.
 func (s *Store) DeleteSCIMGroup(ctx context.Context, r Reporter, id string) error {
 	var touched touched
 	var gone []int64
@@ -259,8 +260,8 @@ func (s *Store) changeMembers(ctx context.Context, tx *sql.Tx, r Reporter, g SCI
 	return nil
 }
 
-// removeMembers removes these people from a group or, with others, everybody else. It returns who
-// was a member.
+// removeMembers removes these people from a group or, with others, everybody else. It returns those
+// of them who were members.
 func (s *Store) removeMembers(ctx context.Context, tx *sql.Tx, g SCIMGroup, people []int64, others bool) ([]int64,
 	error) {
 	in := ` IN `

@@ -21,9 +21,9 @@ import (
 
 const (
 	fewCandidates = 5000 // IDs with the same beginning that are checked one by one
-	mostValues    = 5000 // targets, owners or labels whose ranges are read; of more, the listing is
-	fewValues     = 64   // with more, much of the listing matches, so that is tried first
-	mostSources   = 8    // words of a search that ranges are read of; any others are compared
+	mostValues    = 5000 // targets, owners or labels whose ranges are read; if there are more, the listing is read
+	fewValues     = 64   // if there are more, much of the listing matches, so the listing is tried first
+	mostSources   = 8    // words of a search whose ranges are read; the others are compared
 )
 
 // search returns the n newest snapshots below a key that match the words of q and the other
@@ -88,9 +88,9 @@ func (s *Store) narrowSources(c snap.Caller, v choice) (all []source) {
 // newest first.
 type source func(ctx context.Context, before int64, n int) ([]int64, error)
 
-// intersect returns the n newest snapshots between two keys that every source has and that fit. In each
-// round, the source whose page reaches deepest limits the candidates. The next round begins where
-// that page ended, or at the newest snapshot that all sources could have.
+// intersect returns the n newest snapshots between two keys that every source has and that fit. In
+// each round, the source whose page reaches furthest back limits the candidates. The next round
+// begins where that page ended, or at the newest snapshot that all sources could have.
 func (s *Store) intersect(ctx context.Context, c snap.Caller, sources []source, after, before int64, n int,
 	fits func(snap.Snapshot) bool) (found []snap.Snapshot, err error) {
 	size := n
@@ -229,7 +229,7 @@ func (s *Store) sourceOf(ctx context.Context, c snap.Caller, v choice, word stri
 	}, nil
 }
 
-// lastRune is after every character that can follow in a word.
+// lastRune sorts after every character that can follow in a word.
 const lastRune = "\U0010ffff"
 
 // factsOf returns the facts that a word may match, and roughly how many values they have.
@@ -262,8 +262,8 @@ func (s *Store) factsOf(ctx context.Context, c snap.Caller, word string) (facts 
 	return facts, many, nil
 }
 
-// digitsFrom returns the bounds of the numbers that consist of a leading 1 and that many digits,
-// and whose digits begin with a word.
+// digitsFrom returns the bounds of the numbers that consist of a leading 1 and n digits that begin
+// with a word.
 func digitsFrom(word string, digits int) (from, to int64, ok bool) {
 	if len(word) > digits || strings.Trim(word, "0123456789") != "" {
 		return 0, 0, false

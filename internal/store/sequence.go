@@ -19,7 +19,7 @@ import (
 // organization's waiting lines, adds them to the organization's tree and signs the new root.
 //
 // The order follows the commits as far as they can be observed: a line that was committed before
-// another one began has the smaller id, and no batch sees the second line without the first.
+// another one began has the smaller ID, and no batch contains the second line without the first.
 
 // sequenceBatch is the number of lines that are numbered in one transaction.
 const sequenceBatch = 1000
@@ -207,7 +207,7 @@ func (b *batch) write(ctx context.Context, lines []line, before int64) error {
 	return err
 }
 
-// insert writes the lines; on PostgreSQL in one statement.
+// insert writes the lines, on PostgreSQL in one statement.
 func (b *batch) insert(ctx context.Context, lines []line) error {
 	if b.s.dialect == sqlite {
 		for _, l := range lines {
@@ -273,7 +273,7 @@ func (b *batch) grow(ctx context.Context) error {
 	return err
 }
 
-// plant writes nodes of the tree; on PostgreSQL in one statement.
+// plant writes nodes of the tree, on PostgreSQL in one statement.
 func (b *batch) plant(ctx context.Context, seqs []int64, nodes [][]byte) error {
 	if b.s.dialect == postgres {
 		_, err := b.tx.ExecContext(ctx, `INSERT INTO audit_tree(org_id, seq, hashes)

@@ -18,8 +18,8 @@ const lowestServing = 16
 
 // serving says which programs may serve the database.
 type serving struct {
-	lowest  int64  // newest migration that a program must know
-	version string // of the program that wrote that
+	lowest  int64  // the newest migration that a program must know
+	version string // the version of the program that wrote the limit
 }
 
 func (s *Store) serving(ctx context.Context) (have serving, err error) {
@@ -56,7 +56,7 @@ func (s *Store) requireServing(ctx context.Context) error {
 }
 
 // CheckMoved fails with code usage when `snapcloud transfer` has copied this service to another
-// place. With again it forgets that instead.
+// place. With again, it deletes the record of that copy instead.
 func (s *Store) CheckMoved(ctx context.Context, again bool) error {
 	var to string
 	var at sql.NullInt64

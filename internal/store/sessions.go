@@ -19,7 +19,7 @@ type Session struct {
 	Address  string
 	ClientID string // of the OAuth client, for LoginToken
 	Scope    string
-	Began    time.Time // when the sign-in began that the session is of; zero means now
+	Began    time.Time // when the session's sign-in began; zero means now
 	Created  time.Time
 	LastUsed time.Time
 	Idle     time.Time
@@ -28,7 +28,7 @@ type Session struct {
 	Confirmed time.Time // when the identity provider last confirmed the user; zero if never
 }
 
-// Until returns until when the session can be cached: it ends then, or the use of a browser's
+// Until returns how long the session can be cached. At that time it ends, or the use of a browser's
 // session must be recorded again.
 func (n Session) Until() time.Time {
 	end := earliest(n.Idle, n.Expires)
@@ -82,7 +82,7 @@ func (s *Store) insertSession(ctx context.Context, tx *sql.Tx, n Session, hash [
 	n.Created = s.now()
 	n.LastUsed = n.Created
 	lock := ``
-	if s.dialect == postgres { // a removal at the same time comes before this session, or ends it
+	if s.dialect == postgres { // a concurrent removal either comes before this session or ends it
 		lock = ` FOR SHARE`
 	}
 	err := tx.QueryRowContext(ctx, `
@@ -187,8 +187,8 @@ func (s *Store) UserSessions(ctx context.Context, userID int64) ([]Session, erro
 		selectSession+`user_id = $1`+liveSession+` ORDER BY id DESC`, scanSession, userID, s.now().UnixMilli())
 }
 
-// EndSession ends a session of the caller or, for an owner or admin, of anybody in the organization.
-// It fails with not_found for other sessions.
+// EndSession ends a session of the caller or, for an owner or admin, of anybody in the
+// organization. It fails with not_found for other sessions.
 func (s *Store) EndSession(ctx context.Context, c snap.Caller, id int64) error {
 	if c.User == nil {
 		return errNoSession

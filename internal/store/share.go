@@ -16,7 +16,7 @@ import (
 // caller can no longer see the snapshot.
 
 // ShareWith makes all of these shares in one transaction, or none. For a snapshot that is not
-// sanitized, newcomers is the number of users of its organization who can see it only since then.
+// sanitized, newcomers is the number of users of its organization who could not see it before.
 // ShareWith fails with the codes group_not_found and organization_not_found, the latter also for a
 // closed organization.
 func (s *Store) ShareWith(ctx context.Context, c snap.Caller, sn snap.Snapshot,
@@ -185,7 +185,7 @@ func (s *Store) grantOrg(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap
 // grantGroup shares a snapshot with a group until a time, or indefinitely if expires is zero.
 func (s *Store) grantGroup(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot,
 	g snap.Group, expires time.Time) (snap.ShareChange, error) {
-	// This precedes the grant: a listing must not skip the group once the grant exists.
+	// This is written before the grant: a listing must not skip the group once the grant exists.
 	if _, err := tx.ExecContext(ctx,
 		`UPDATE groups SET newest = $2 WHERE id = $1 AND newest < $2`, g.ID, sn.Key); err != nil {
 		return snap.ShareChange{}, err
@@ -337,7 +337,7 @@ type made struct {
 	by               string         // e-mail of who shared it
 	old              *snap.OrgShare // the replaced share, without the organization
 	schema           bool           // the recipient sees the schema
-	widened          bool           // that is a change of a live share
+	widened          bool           // the schema setting of a live share changed
 }
 
 // grant lets an audience see a snapshot until a time. An existing live grant keeps its creator and

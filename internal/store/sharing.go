@@ -10,9 +10,9 @@ import (
 )
 
 // expiringSoon returns the keys of the n newest snapshots below a key that have a share that ends
-// soon and that the caller may know of: one that lets the caller see the snapshot or one of the
-// caller's own snapshot. Owners and admins know every share of their organization. Only they know
-// when shares with other organizations end.
+// soon and that the caller may know about: a share that lets the caller see the snapshot, or a
+// share of the caller's own snapshot. Owners and admins know every share of their organization.
+// Only they know when shares with other organizations end.
 func (s *Store) expiringSoon(ctx context.Context, c snap.Caller, before int64, n int) ([]int64, error) {
 	now := s.now()
 	return collect(ctx, s, `SELECT DISTINCT g.snapshot FROM grants g JOIN snapshots s ON s.key = g.snapshot
@@ -32,7 +32,7 @@ func (s *Store) Named(ctx context.Context, c snap.Caller, sn snap.Snapshot) (sna
 }
 
 // nameShares sets FirstGroup, NextExpiry and Through of snapshots that the caller sees. It reads
-// nothing for snapshots of which these are empty.
+// nothing for snapshots for which these are empty.
 func (s *Store) nameShares(ctx context.Context, c snap.Caller, all []snap.Snapshot) error {
 	at := map[int64]*snap.Snapshot{}
 	var keys []int64
@@ -65,8 +65,8 @@ func (s *Store) nameShares(ctx context.Context, c snap.Caller, all []snap.Snapsh
 	return err
 }
 
-// nameOne adds what the live shares of one kind say about a snapshot. first is the first group of
-// all, and own is the first of the caller's.
+// nameOne adds what the live shares of one kind say about a snapshot. first is the first of all
+// groups, and own is the first of the caller's groups.
 func nameOne(c snap.Caller, sn *snap.Snapshot, kind snap.AudienceKind, first, own string, ends time.Time) {
 	manages := snap.ActShareOrg
 	if kind == snap.KindGroup {

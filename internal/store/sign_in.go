@@ -18,21 +18,22 @@ type Standing struct {
 	SignedIn        time.Time // interactively
 	Refresh         []byte    // the provider's refresh token, encrypted; nil if there is none
 	Checked         time.Time // when the provider last confirmed the user
-	Claimed         time.Time // until then, only the replica that claimed the check asks the provider
+	Claimed         time.Time // until then, only the replica that claimed the check may ask the provider
 	NotBefore       time.Time // the provider failed and is not asked again before then
 }
 
 // SignedIn is an interactive sign-in of a user.
 type SignedIn struct {
 	UserID  int64
-	Began   time.Time // before their identity provider vouched for them; zero means now
+	Began   time.Time // when it began, before the identity provider confirmed the user; zero means now
 	Refresh []byte    // the encrypted refresh token of the provider, or nil
 	SID     string    // their session there, or empty
 }
 
 // RecordSignIn records that a user signed in interactively just now. A user whom their provider had
-// removed before the sign-in began is let in again, without any earlier session or key. It fails
-// with code forbidden when the provider reports the user as inactive, or removed them since.
+// removed before the sign-in began is let in again, but their earlier sessions and keys stay ended.
+// It fails with code forbidden when the provider reports the user as inactive, or removed them
+// since.
 func (s *Store) RecordSignIn(ctx context.Context, in SignedIn) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		if err := s.readmit(ctx, tx, in); err != nil {
@@ -147,9 +148,9 @@ func (s *Store) RefreshUser(ctx context.Context, hash []byte, clientID string) (
 }
 
 // DueStandings returns the users of an organization whose identity provider must be asked about
-// them: they have used a session or key since the provider last confirmed them, and have waited for
-// the next check since before or longer. The longest waiting users come first. Users about whom the
-// provider failed wait behind those who waited longer.
+// them: they have used a session or key since the provider last confirmed them, and their next
+// check has been due since before or earlier. Users who have waited longest come first. A user
+// about whom the provider failed to answer waits again from that failure.
 func (s *Store) DueStandings(ctx context.Context, orgID int64, before time.Time, limit int) ([]Standing, error) {
 	return collect(ctx, s, selectDue, scanStanding, orgID, before.UnixMilli(), s.now().UnixMilli(), limit)
 }
@@ -160,7 +161,8 @@ const selectDue = selectStanding + `
 	ORDER BY i.waits_from LIMIT $4`
 
 // markUsed records at the time $1 that a user is active, so that the next check includes them. It
-// continues with the user. It writes once between two checks.
+// is the beginning of a statement; the user's ID must be appended. It writes once between two
+// checks.
 const markUsed = `UPDATE sign_ins SET used = 1, org_id = (SELECT u.org_id FROM users u WHERE u.id = sign_ins.user_id)
 	WHERE used = 0 AND refresh IS NOT NULL AND checked_at < $1 AND user_id = `
 
@@ -181,9 +183,9 @@ func (s *Store) ClaimCheck(ctx context.Context, t Standing, life time.Duration) 
 	return doubts, err
 }
 
-// KeepRefresh records the encrypted refresh token of a user's identity provider, which was not used
-// yet. Nil means that none is left. It changes nothing if the user signed in, or was signed out, since
-// the standing was read.
+// KeepRefresh records an encrypted, unused refresh token of a user's identity provider. Nil means
+// that none is left. It changes nothing if the user signed in, or was signed out, since the
+// standing was read.
 func (s *Store) KeepRefresh(ctx context.Context, t Standing, refresh []byte) error {
 	_, err := s.write.ExecContext(ctx, `
 		UPDATE sign_ins SET refresh = $1, doubts = 0 WHERE user_id = $2 AND checked_at = $3 AND refresh IS NOT NULL`,
@@ -202,8 +204,8 @@ func (s *Store) Confirmed(ctx context.Context, userID int64) error {
 	return err
 }
 
-// Unconfirmed records that the identity provider did not answer about a user. It is not asked about
-// them again for the duration again; recheck is the usual interval between two checks.
+// Unconfirmed records that the identity provider did not answer about a user. The provider is not
+// asked about them again for the duration again; recheck is the usual interval between two checks.
 func (s *Store) Unconfirmed(ctx context.Context, userID int64, again, recheck time.Duration) error {
 	next := s.now().Add(again)
 	_, err := s.write.ExecContext(ctx,
@@ -219,8 +221,8 @@ func (s *Store) EndUser(ctx context.Context, userID int64) error {
 	return s.tx(ctx, func(tx *sql.Tx) error { return s.endUser(ctx, tx, userID) })
 }
 
-// endUser is EndUser in a transaction. The user is disabled until their next sign-in, so that no
-// request with a credential that is being created at the same time succeeds either.
+// endUser is EndUser in a transaction. The user is disabled until their next sign-in, so that
+// requests with a credential that is created at the same time fail too.
 func (s *Store) endUser(ctx context.Context, tx *sql.Tx, userID int64) error {
 	var first bool
 	err := tx.QueryRowContext(ctx, `SELECT away = 0 FROM users WHERE id = $1`, userID).Scan(&first)
@@ -239,7 +241,7 @@ func (s *Store) endUser(ctx context.Context, tx *sql.Tx, userID int64) error {
 	if err != nil {
 		return err
 	}
-	if first { // a report that is repeated is recorded once
+	if first { // a repeated report is recorded once
 		left := snap.AuditEntry{Action: snap.AuditUserLeft, Detail: d}
 		if err := s.record(ctx, tx, org, snap.OriginOf(ctx).Caller, left); err != nil {
 			return err

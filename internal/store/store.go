@@ -47,7 +47,7 @@ type Options struct {
 	// TransactionPooling says that a pooler such as PgBouncer gives every transaction another
 	// connection, so that no state may be kept in a session.
 	TransactionPooling bool
-	// DataDir holds snapcloud.db, for SQLite only. It is made if missing.
+	// DataDir holds snapcloud.db, for SQLite only. It is created if missing.
 	DataDir string
 	// Now is the clock, by which expiry is decided. nil means time.Now.
 	Now func() time.Time
@@ -155,8 +155,8 @@ func (s *Store) openPostgres(o Options) (err error) {
 
 // setSession sets what each session begins with. A pooler in transaction mode refuses these
 // settings; the database's role can have them instead (docs/operations.md). Planning a listing
-// again for every caller costs more than running it, and every statement is made for indexes, which
-// are in memory. The server ends idle transactions, because their locks block others.
+// again for every caller costs more than running it, and every statement is written for indexes,
+// which are in memory. The server ends idle transactions, because their locks block others.
 func setSession(config *pgx.ConnConfig) {
 	config.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
 	config.RuntimeParams["random_page_cost"] = "1.1"
@@ -165,8 +165,8 @@ func setSession(config *pgx.ConnConfig) {
 	}
 }
 
-// ownerOnly makes the database file, or keeps others from reading it: it holds
-// the keys that sign tokens. SQLite gives its other files the same mode.
+// ownerOnly creates the database file, or makes an existing one readable by its owner only, because
+// it holds the keys that sign tokens. SQLite gives its other files the same mode.
 func ownerOnly(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -319,7 +319,7 @@ func isUnique(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "UNIQUE constraint failed")
 }
 
-// millis converts a time to its stored form: milliseconds since 1970, null for the zero time.
+// millis converts a time to its stored form: milliseconds since 1970, or null for the zero time.
 func millis(t time.Time) sql.NullInt64 {
 	return sql.NullInt64{Int64: t.UnixMilli(), Valid: !t.IsZero()}
 }

@@ -49,7 +49,7 @@ func (s *Store) BeginUpload(ctx context.Context, c snap.Caller, u Upload) error 
 }
 
 // FindPush returns the caller's own earlier push of the same bytes under the same target and name:
-// done if it is complete, begun if it is not, both nil if there is none. It never reveals the
+// done if it is complete, begun if it is not. Both are nil if there is none. It never reveals the
 // pushes of others. For an organization-level key, all pushes by such keys of the organization
 // count as its own.
 func (s *Store) FindPush(ctx context.Context, c snap.Caller, u Upload) (done *snap.Snapshot, begun *Upload, err error) {
@@ -113,7 +113,7 @@ func (s *Store) CompleteUpload(ctx context.Context, c snap.Caller, u Upload) (sn
 	err := s.txUnique(ctx, func(tx *sql.Tx) error {
 		begun, err := ownUpload(ctx, tx, c, u.ID)
 		if errors.Is(err, sql.ErrNoRows) {
-			return nil // already complete, or never begun: looked up below
+			return nil // already complete, or never begun; looked up below
 		}
 		if err != nil {
 			return err
@@ -179,8 +179,8 @@ func (s *Store) insert(ctx context.Context, tx *sql.Tx, c snap.Caller, u Upload)
 const keyBits = 22
 
 // newKey returns a snapshot's internal key: the time in milliseconds, so that keys order snapshots
-// by time, and 22 random bits. If two keys are equal, the primary key is violated and the
-// transaction is repeated.
+// by time, and 22 random bits. If two keys are equal, the second insert violates the primary key
+// and its transaction is repeated.
 func newKey(now time.Time) int64 {
 	var b [8]byte
 	rand.Read(b[:])

@@ -11,7 +11,7 @@ import (
 
 // UpstreamLogin is an unfinished sign-in at an identity provider.
 type UpstreamLogin struct {
-	Browser  []byte // SHA-256 of the cookie of the browser, which must also bring the answer
+	Browser  []byte // SHA-256 of the cookie of the browser, which must also return with the answer
 	OrgID    int64
 	Nonce    string
 	Verifier string // of PKCE

@@ -15,11 +15,11 @@ type Quotas struct {
 	UserBytes, OrgBytes     int64 // of stored snapshots
 }
 
-// Usage is what a user or an organization stores.
+// Usage is the storage that a user or an organization uses.
 type Usage struct {
 	Snapshots int
 	Bytes     int64 // of the snapshots
-	Uploads   int   // begun and not complete
+	Uploads   int   // begun but not complete
 	Announced int64 // bytes of the unfinished uploads
 }
 

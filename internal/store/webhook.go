@@ -18,22 +18,22 @@ type Webhook struct {
 	Slug    string             // of the organization
 	URL     string             // https, or mailto and an address
 	Secrets [][]byte           // each signs every message: the newest, and during a rotation the one before
-	Events  []snap.AuditAction // which; never empty
-	Format  string             // of its messages; "" is our own
+	Events  []snap.AuditAction // the events to send; never empty
+	Format  string             // of its messages; "" is our own format
 	Created time.Time
-	By      string // e-mail of who made it
+	By      string // e-mail of its creator
 
-	Waiting        int64     // messages that are not accepted or given up
+	Waiting        int64     // messages that are neither accepted nor given up
 	Failures       int       // failed attempts in a row
-	PausedUntil    time.Time // nothing is sent before, because of failures; or zero
-	Disabled       time.Time // since when nothing is sent; zero when enabled
+	PausedUntil    time.Time // nothing is sent before then, because of failures; or zero
+	Disabled       time.Time // since when nothing is sent; zero if enabled
 	DisabledWhy    string
 	OldSecretUntil time.Time // zero without a rotation
 }
 
-// WebhookEvents are the events a webhook can tell of: those of the audit log
-// that concern the life of a snapshot, shares that expire soon, requests for access, overdue ones,
-// people who left, and disabled webhooks.
+// WebhookEvents are the events that a webhook can report: those of the audit log that concern the
+// life of a snapshot, shares that expire soon, requests for access, overdue snapshots, people who
+// left, and disabled webhooks.
 func WebhookEvents() []snap.AuditAction {
 	return []snap.AuditAction{snap.AuditPushed, snap.AuditShared, snap.AuditUnshared, snap.AuditPulled,
 		snap.AuditDeleted, snap.AuditShareExpires, snap.AuditAccessRequested, snap.AuditOverdue,
@@ -43,8 +43,8 @@ func WebhookEvents() []snap.AuditAction {
 // MaxWebhooks is the maximum number of webhooks of an organization.
 const MaxWebhooks = 20
 
-// AddWebhook adds a webhook to the caller's organization. Of w it takes URL, Events, Format and the
-// first of Secrets.
+// AddWebhook adds a webhook to the caller's organization. It uses URL, Events, Format and the first
+// of Secrets of w.
 func (s *Store) AddWebhook(ctx context.Context, c snap.Caller, w Webhook) (Webhook, error) {
 	var id int64
 	err := s.tx(ctx, func(tx *sql.Tx) error {
@@ -141,7 +141,7 @@ func errNoWebhook(id int64) error {
 }
 
 // insertDeliveries records messages for the organization's webhooks about the lines after $2, up to
-// $3, of the organization $1, and numberDeliveries what their last number is. Messages of disabled
+// $3, of the organization $1, and numberDeliveries records their last number. Messages of disabled
 // webhooks wait too. A message is due at 0, which is always in the past: the clock of the replica
 // that recorded it may be ahead.
 const (

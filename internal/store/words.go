@@ -108,7 +108,7 @@ func (s *Store) indexed(ctx context.Context) (yes bool, err error) {
 	return yes, err
 }
 
-// indexGrants indexes the snapshots of some grants that are not indexed.
+// indexGrants indexes the snapshots of some grants that are not indexed yet.
 func (s *Store) indexGrants(ctx context.Context, tx *sql.Tx) error {
 	rows, err := tx.QueryContext(ctx, `SELECT key, name, target FROM snapshots WHERE key IN (
 		SELECT snapshot FROM grants WHERE named_day IS NULL LIMIT $1)`, indexSize)
