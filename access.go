@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// This page is the access rule.
+// This file is the access rule.
 //
 // In words (SPEC 5.3):
 //
@@ -13,12 +13,12 @@ import (
 //	Owners and admins of its organization see, pull and delete it, shared or not.
 //	Members and viewers see and pull it only if they own it, or it is shared
 //	org-wide, or it is shared with an SSO group they belong to, or another
-//	organization shared it to theirs.
+//	organization shared it with theirs.
 //	The recipient organization of a cross-org share can see and pull, never
 //	modify or delete, until the share expires.
-//	An organization-level key sees what is shared org-wide, what another
-//	organization shared to its own, and the pushes of such keys; with the scope
-//	private, every snapshot of its organization.
+//	An organization-level key sees snapshots that are shared org-wide, snapshots
+//	that another organization shared with its own, and the pushes of such keys.
+//	With the scope private, it sees every snapshot of its organization.
 //	A snapshot that the caller may not see is reported as not existing.
 //
 // As one sentence: a snapshot is visible to a caller when a live grant on it names one of the
@@ -27,7 +27,7 @@ import (
 // A push grants to the organization's admins and to the owner, or to the organization's keys if one
 // of them pushed. Each of the three kinds of share adds one grant; unsharing deletes it. The store
 // keeps audiences and grants as rows and applies the rule in SQL. A property test checks that the
-// SQL and this page agree.
+// SQL and this file agree.
 
 // AudienceKind is the kind of subject that an audience has.
 type AudienceKind int64
@@ -35,10 +35,10 @@ type AudienceKind int64
 // The audience kinds. The numbers are stored; they never change.
 const (
 	KindUser       AudienceKind = 0 // one user, for their own pushes
-	KindAdmins     AudienceKind = 1 // the owners and admins of an organization: everything of it
-	KindMembers    AudienceKind = 2 // everyone of an organization: org-wide shares
-	KindGroup      AudienceKind = 3 // one SSO group: group shares
-	KindRecipients AudienceKind = 4 // everyone of an organization, for snapshots that others share with it
+	KindAdmins     AudienceKind = 1 // the owners and admins of an organization, for all of its snapshots
+	KindMembers    AudienceKind = 2 // everyone in an organization, for org-wide shares
+	KindGroup      AudienceKind = 3 // one SSO group, for group shares
+	KindRecipients AudienceKind = 4 // everyone in an organization, for snapshots that others share with it
 	KindKeys       AudienceKind = 5 // the organization-level keys of an organization, for their pushes
 )
 

@@ -26,7 +26,7 @@ func ActingAs(ctx context.Context, c Caller) context.Context {
 	return WithOrigin(ctx, o)
 }
 
-// By names in words who acted: a person by their e-mail, a key, a part of the service, or the
+// By describes in words who acted: a person by their e-mail, a key, a part of the service, or the
 // operator.
 func (e AuditEntry) By() string {
 	switch {

@@ -20,16 +20,15 @@ const (
 	ActShare      Action = "share"       // change its org-wide or group shares
 	ActListGroups Action = "list_groups" // list its group shares
 	ActShareOrg   Action = "share_org"   // list or change its cross-org shares
-	ActDecline    Action = "decline"     // end a share that another organization made with the caller's
+	ActDecline    Action = "decline"     // end a share by another organization with the caller's organization
 	ActExplain    Action = "explain"     // ask who can see it, and why
 	ActReadGroups Action = "read_groups" // list the organization's groups, members and certificate keys
 	ActAdminister Action = "administer"  // read the audit log, manage others' keys, channels, retention, webhooks
 )
 
-// Allowed decides what a caller may do with a snapshot they can see. It
-// returns nil, or a refusal with the code user_attribution_required or
-// forbidden. The kind of key is checked before the role, so that the hint for a
-// pipeline is to use another key and not to become an admin.
+// Allowed decides what a caller may do with a snapshot they can see. It returns nil, or a refusal
+// with the code user_attribution_required or forbidden. The kind of key is checked before the role,
+// so that a pipeline is told to use another key and not to become an admin.
 //
 // Actions that do not concern one snapshot pass the zero Snapshot.
 //

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// AuditAction names what happened. The names are stable; webhooks carry the
-// same ones.
+// AuditAction names an event. The names are stable; webhooks use the same ones.
 type AuditAction string
 
 // The actions that the audit log records.
@@ -20,23 +19,24 @@ const (
 	AuditPulled      AuditAction = "snapshot.pulled"
 	AuditShared      AuditAction = "snapshot.shared"
 	AuditUnshared    AuditAction = "snapshot.unshared"
-	// AuditReceipt follows a share with another organization. It holds what that organization may
-	// know of the share.
+	// AuditReceipt follows a share with another organization. It holds the facts about the share that
+	// the organization may know.
 	AuditReceipt      AuditAction = "snapshot.share_receipt"
 	AuditShareRefused AuditAction = "snapshot.share_refused"
 	// AuditDeleteRefused and AuditDeclineRefused record a refused deletion and a refused decline of
 	// a received share.
 	AuditDeleteRefused  AuditAction = "snapshot.delete_refused"
 	AuditDeclineRefused AuditAction = "snapshot.decline_refused"
-	// AuditOrgClosed, AuditOrgOpened and AuditPolicy record a changed configuration: the
-	// organization is no longer listed, is listed again, or has another policy.
+	// AuditOrgClosed, AuditOrgOpened and AuditPolicy record a changed configuration: the organization
+	// is no longer listed, is listed again, or has another policy.
 	AuditOrgClosed AuditAction = "organization.closed"
 	AuditOrgOpened AuditAction = "organization.opened"
 	AuditPolicy    AuditAction = "organization.policy_changed"
 	// AuditConfigured records that other settings of the organization, or of the service, changed.
 	AuditConfigured AuditAction = "organization.configuration_changed"
-	// AuditAccessRequested and AuditAccessRefused record that somebody who cannot see the snapshot asked
-	// for access, and that this was refused. A share answers a request too, with a line of its own.
+	// AuditAccessRequested and AuditAccessRefused record that somebody who cannot see the snapshot
+	// asked for access, and that this was refused. A share also answers a request; it has its own
+	// line.
 	AuditAccessRequested AuditAction = "snapshot.access_requested"
 	AuditAccessRefused   AuditAction = "snapshot.access_refused"
 	// AuditShareExpires records that a share ends within [SoonExpiring].
@@ -57,8 +57,8 @@ const (
 	AuditRetention   AuditAction = "retention.changed"
 	AuditWebhookMade AuditAction = "webhook.created"
 	AuditWebhookGone AuditAction = "webhook.deleted"
-	// AuditWebhookDisabled records that the service sends nothing more to a webhook, because its
-	// receiver is gone or accepted nothing for days.
+	// AuditWebhookDisabled records that the service stopped sending to a webhook, because its receiver
+	// is gone or accepted nothing for days.
 	AuditWebhookDisabled AuditAction = "webhook.disabled"
 	AuditWebhookEnabled  AuditAction = "webhook.enabled"
 	AuditWebhookRotated  AuditAction = "webhook.secret_rotated"
@@ -70,8 +70,8 @@ const (
 	AuditUserPruned AuditAction = "user.pruned"
 	AuditKeyMade    AuditAction = "key.created"
 	AuditKeyRevoked AuditAction = "key.revoked"
-	// AuditCertificateKeyAdded and AuditCertificateKeyRevoked record which keys' certificates the
-	// organization accepts.
+	// AuditCertificateKeyAdded and AuditCertificateKeyRevoked record changes to the keys whose
+	// certificates the organization accepts.
 	AuditCertificateKeyAdded   AuditAction = "certificate_key.added"
 	AuditCertificateKeyRevoked AuditAction = "certificate_key.revoked"
 	AuditSessionBegan          AuditAction = "session.started"
@@ -128,20 +128,20 @@ type AuditDetail struct {
 	Kind         string     `json:"kind,omitempty"`         // kind of the key or session
 	Disabled     bool       `json:"disabled,omitempty"`
 	Channel      int64      `json:"channel,omitempty"`   // ID of the channel that shared the snapshot
-	KeepLast     int        `json:"keep_last,omitempty"` // the retention rule's, as KeepDays
+	KeepLast     int        `json:"keep_last,omitempty"` // of the retention rule, as KeepDays
 	KeepDays     int        `json:"keep_days,omitempty"`
-	PublicKey    string     `json:"public_key,omitempty"` // the key whose certificates are accepted, or refused now
+	PublicKey    string     `json:"public_key,omitempty"` // the key whose certificates are now accepted or refused
 	URL          string     `json:"url,omitempty"`        // of the webhook
 	Webhook      int64      `json:"webhook,omitempty"`    // ID of the webhook
 	Reason       string     `json:"reason,omitempty"`     // why it was disabled
-	Issuer       string     `json:"issuer,omitempty"`     // of the CI system's token that a key was given for
+	Issuer       string     `json:"issuer,omitempty"`     // of the CI system's token for which a key was issued
 	Subject      string     `json:"subject,omitempty"`    // of that token
-	Rule         string     `json:"rule,omitempty"`       // fingerprint of the trust rule that gave the key; Name has its name
+	Rule         string     `json:"rule,omitempty"`       // fingerprint of the trust rule for the key; Name is its name
 	// Settings are the changed settings of the configuration, by name.
 	Settings []SettingChange `json:"settings,omitempty"`
 }
 
-// SettingChange is one changed setting. An empty value means that the setting is not there.
+// SettingChange is one changed setting. An empty value means that the setting is missing.
 type SettingChange struct {
 	Name   string `json:"name" example:"sign_in.issuer"`
 	Before string `json:"before,omitempty"`

@@ -14,7 +14,7 @@ func Closest(typed string, candidates []string) string {
 }
 
 // ClosestWithin returns the candidate that is the fewest edits away from typed, ignoring case, and
-// the first of several. It returns "" when that takes more than most edits.
+// the first of several. It returns "" when even that candidate is more than most edits away.
 func ClosestWithin(typed string, candidates []string, most int) string {
 	return nearest(typed, candidates, most, edits)
 }

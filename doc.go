@@ -3,9 +3,7 @@
 //
 // The words, as the specification uses them:
 //
-//   - A snapshot is one immutable file taken from a target, the name of a
-//     database. It belongs to the organization it was pushed in and, unless an
-//     organization-level key pushed it, to the user who pushed it: its owner.
+//   - A snapshot is one immutable file taken from a target, which is a named database. It belongs to the organization to which it was pushed. Unless an organization-level key pushed it, the user who pushed it is its owner.
 //   - A caller is the identity that a request acts for: a user of one organization, or the
 //     organization itself.
 //   - An audience is a set of callers: one user, an organization's owners and
@@ -13,7 +11,7 @@
 //     organization as recipients of what other organizations share with it.
 //   - A grant names an audience that may see a snapshot, until a time.
 //
-// The rules are on three pages: [Visible] in access.go decides who may see a snapshot, [Allowed] in
+// The rules are in three files: [Visible] in access.go decides who may see a snapshot, [Allowed] in
 // allowed.go decides what they may do with it, and the table in errors.go gives each refusal its
 // code, HTTP status and exit code.
 package snap

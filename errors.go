@@ -7,7 +7,7 @@ import (
 )
 
 // Code names a kind of failure. Codes are stable: scripts and clients act on them, and the service
-// and the client carry them unchanged over the wire.
+// sends them unchanged.
 type Code string
 
 // The codes. [Codes] gives the HTTP status and exit code of each.
@@ -132,7 +132,7 @@ type Error struct {
 	Detail    string
 	Hint      string
 	Fields    []FieldError
-	RequestID string // of the failed request, when the service answered it
+	RequestID string // of the failed request, if the service answered it
 	// RetryAfter is how long to wait before the next attempt, for rate_limited and unavailable. It
 	// is the header Retry-After on the wire. Zero uses the default of the code.
 	RetryAfter time.Duration

@@ -102,9 +102,9 @@ The service sends errors as RFC 9457 ` + "`application/problem+json`" + `:
 }
 ` + "```" + `
 
-` + "`detail`" + ` says what happened, ` + "`hint`" + ` what to do next, and ` + "`errors`" + ` names the fields of
-invalid input. A thing that does not exist and one that you may not
-see get the same answer; only the request ID differs.
+` + "`detail`" + ` says what happened, ` + "`hint`" + ` says what to do next, and ` + "`errors`" + ` names the fields of
+invalid input. Something that does not exist and something that you may not see
+get the same answer; only the request ID differs.
 
 snapcli writes the detail and the hint to standard error; with ` + "`--json`" + ` one object
 instead: ` + "`{\"error\": {\"code\", \"detail\", \"hint\", \"exit\"}}`" + `.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// This page explains the access rule of access.go to people. It makes no decision of its own:
+// This file explains the access rule of access.go to people. It makes no decision of its own:
 // [Ways] finds the grants that let someone see a snapshot.
 
 // Access is one grant on a snapshot, with the names a person needs to read it.

@@ -136,8 +136,8 @@ func (t *Then) unshare(d AuditDetail) {
 	}
 }
 
-// Why says through what a user of the organization could see the snapshot. It is empty when they
-// could not. It applies the access rule itself.
+// Why names the grant through which a user of the organization could see the snapshot. It is empty
+// if they could not see it. It applies the access rule itself.
 func (t Then) Why(u AuditDetail) string {
 	if !t.Existed || t.Closed {
 		return ""
@@ -165,7 +165,7 @@ func (t Then) SeenBy(key AuditDetail) bool {
 }
 
 // numbers assigns identifiers to names. The log knows users and groups by name, the access rule by
-// identifier. Each name gets the next free number when it is first met.
+// identifier. Each name gets the next free number when it first appears.
 type numbers map[string]int64
 
 func (n numbers) of(kind, name string) int64 {

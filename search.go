@@ -48,8 +48,8 @@ func SearchWords(q string) (all []string) {
 	return slices.Compact(all)
 }
 
-// leastOfID is the least number of characters of an ID that a search can find it by when the prefix
-// snap_ is missing.
+// leastOfID is the minimum number of characters by which a search finds an ID without the prefix
+// snap_.
 const leastOfID = 5
 
 // SearchID interprets a word of a search as the beginning of an ID. ok is false when no ID can

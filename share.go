@@ -20,8 +20,8 @@ type OrgShare struct {
 	By      string // e-mail of who shared it
 	// WithSchema means that the organization sees the snapshot's card.
 	WithSchema bool
-	// Declined is when the recipient declined the share. A declined share no longer counts. It
-	// stays listed until the snapshot is shared again.
+	// Declined is when the recipient declined the share. A declined share no longer counts. It stays
+	// listed until the snapshot is shared again.
 	Declined time.Time
 }
 

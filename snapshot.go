@@ -37,8 +37,8 @@ const (
 // Valid reports whether e is a known engine.
 func (e Engine) Valid() bool { return e == Postgres || e == MySQL || e == SQLite }
 
-// Snapshot is the record of a cloud snapshot. Only a store look-up for a caller returns one, so
-// code that holds a Snapshot knows that its caller may see it.
+// Snapshot is the record of a cloud snapshot. Only a store lookup for a caller returns one, so code
+// that holds a Snapshot knows that its caller may see it.
 type Snapshot struct {
 	Key     int64  // internal; increases with the time of the push and orders every listing
 	ID      string // public and random, see NewSnapshotID
@@ -56,12 +56,12 @@ type Snapshot struct {
 	Description string
 	Labels      []string
 
-	// The fields below describe the shares that the caller may know of.
+	// The fields below describe the shares that the caller may know about.
 
 	// Shared is set when the snapshot is shared org-wide in the caller's organization, or another
-	// organization shared it to the caller's.
+	// organization shared it with the caller's.
 	Shared bool
-	// Received is set when another organization shared it to the caller's.
+	// Received is set when another organization shared it with the caller's.
 	Received bool
 	// Expires is when the org-wide or received share ends; zero means never.
 	Expires time.Time
@@ -75,7 +75,7 @@ type Snapshot struct {
 	// caller may manage ends; zero means that none does.
 	FirstGroup string
 	NextExpiry time.Time
-	// Through is the name of a group of the caller's. It is set only if a group share is the reason
+	// Through is the name of one of the caller's groups. It is set only if a group share is the reason
 	// why the caller sees the snapshot.
 	Through string
 }

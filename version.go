@@ -2,9 +2,10 @@ package snap
 
 import "runtime/debug"
 
-// Version returns the version of the running program: the tag it was built at, else the revision in
-// Go's form (v0.0.0-20261121015340-0e8b38b6c8a1, followed by +dirty for a modified tree), else
-// "devel". Go records it in builds from a clone, also with `go install`; no linker flag is needed.
+// Version returns the version of the running program: the tag it was built at, otherwise the
+// revision in Go's form (v0.0.0-20261121015340-0e8b38b6c8a1, followed by +dirty for a modified
+// tree), otherwise "devel". Go records it in builds from a clone, also with `go install`; no linker
+// flag is needed.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// browser is as much of a browser as it takes to sign in: it keeps cookies,
-// follows redirects, and submits the forms of a page with their values.
+// browser does as much of a browser's work as signing in requires: it keeps cookies, follows
+// redirects, and submits the forms of a page with their values.
 type browser struct {
 	client *http.Client
 	page   *url.URL

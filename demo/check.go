@@ -31,8 +31,8 @@ func (w *world) sees(ctx context.Context, p person) ([]api.Snapshot, error) {
 	return list, nil
 }
 
-// seenBy proves that exactly these of the four callers see the snapshot. With
-// show, each one's list is shown.
+// seenBy proves that exactly these of the four callers see the snapshot. With show, it shows each
+// caller's list.
 func (s *story) seenBy(ctx context.Context, show bool, expected ...person) error {
 	var see, not []string
 	for _, p := range callers() {
@@ -86,8 +86,8 @@ func (s *story) maskedCopy(ctx context.Context) ([]sample.Table, error) {
 	return sample.Fingerprint(ctx, file)
 }
 
-// presigned gets a person's download link, as snapcli does when it pulls, by
-// way of an API key that the operator makes. It checks that the link works.
+// presigned gets a person's download link as snapcli does when it pulls, with an API key that the
+// operator creates. It checks that the link works.
 func (s *story) presigned(ctx context.Context, p person) (string, error) {
 	key, err := s.answer(ctx, operator, "snapcloud", "key", "create", "--config", s.config,
 		"--org", p.org, "--kind", "user", "--user", p.email(), "--name", "demo")

@@ -1,8 +1,7 @@
-// Demo shows the whole product at work. It starts bin/snapcloud with two
-// organizations on the embedded default, makes a sample database, and lets
-// their people run the main job with real bin/snapcli commands: build,
-// sanitize, sign in, push, list, share, pull, load, unshare. Every command is
-// shown with its output, and every promise is checked. The demo ends with exit
+// Demo shows the whole product at work. It starts bin/snapcloud with two organizations on the
+// embedded defaults and creates a sample database. Then the people of the organizations work with
+// real bin/snapcli commands: build, sanitize, sign in, push, list, share, pull, load, unshare.
+// Every command is shown with its output, and every promise is checked. The demo ends with exit
 // code 1 at the first promise that does not hold.
 //
 // All its files are in a temporary folder, which it removes. It builds nothing:

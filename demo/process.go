@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// environment returns the environment of a person's programs: their own home, and none of the
-// settings of the person who runs the demo.
+// environment returns the environment of a person's programs. It names that person's home and has
+// no settings of the user who runs the demo.
 func (w *world) environment(p person) []string {
 	var env []string
 	for _, entry := range os.Environ() {
@@ -32,8 +32,8 @@ func (w *world) environment(p person) []string {
 	)
 }
 
-// prepare makes a command of one of the two programs. When ctx ends it gets an
-// interrupt, and some time to end well.
+// prepare returns a command of one of the two programs. When ctx ends, the command gets an
+// interrupt and some time to end cleanly.
 func (w *world) prepare(ctx context.Context, p person, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(w.bin, program), args...)
 	cmd.Env = w.environment(p)
@@ -85,11 +85,11 @@ func exitCode(err error) (int, error) {
 type process struct {
 	cancel context.CancelFunc
 	ended  chan struct{}
-	err    error // how it ended
+	err    error // receives how it ended
 }
 
-// start runs a program in the background. It lives until it is stopped, even
-// when the demo is interrupted, so that the demo can end things in order.
+// start runs a program in the background. It runs until it is stopped, even when the demo is
+// interrupted, so that the demo can stop its programs in order.
 func (w *world) start(p person, out io.Writer, program string, args ...string) (*process, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := w.prepare(ctx, p, program, args...)
@@ -144,7 +144,7 @@ func (r *process) listening(ctx context.Context, address string) error {
 	})
 }
 
-// await waits until something is so, the process ends, or ctx does.
+// await waits until a condition holds, or the process or ctx ends.
 func (r *process) await(ctx context.Context, is func() bool) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

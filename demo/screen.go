@@ -35,17 +35,17 @@ func (s *screen) chapter(name string) {
 	lipgloss.Fprintf(s.file, "\n%s\n", title.Render(fmt.Sprintf("%d. %s", s.chapters, name)))
 }
 
-// line says something in between.
+// line prints a remark.
 func (s *screen) line(format string, args ...any) {
 	lipgloss.Fprintf(s.file, format+"\n", args...)
 }
 
-// aside says something less important.
+// aside prints a less important remark.
 func (s *screen) aside(format string, args ...any) {
 	lipgloss.Fprintln(s.file, faint.Render("# "+fmt.Sprintf(format, args...)))
 }
 
-// kept reports a promise that was checked and holds.
+// kept prints a promise that was checked and holds.
 func (s *screen) kept(format string, args ...any) {
 	lipgloss.Fprintln(s.file, good.Render("✓ checked: "+fmt.Sprintf(format, args...)))
 }

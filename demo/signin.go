@@ -14,10 +14,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// signsIn lets a person sign in with `snapcli login`: the command prints a
-// code, the person opens the page in a browser, signs in there and approves,
-// and the command continues (RFC 8628). Its output goes to out; told is
-// called when it waits.
+// signsIn lets a person sign in with `snapcli login`: the command prints a code, the person opens
+// the page in a browser, signs in there and approves, and the command continues (RFC 8628). Its
+// output goes to out; told is called when it waits.
 func (w *world) signsIn(ctx context.Context, p person, out io.Writer, told func(code string)) error {
 	cmd := w.prepare(ctx, p, "snapcli", loginArgs...)
 	code := newWatch(out)
@@ -45,7 +44,7 @@ func (w *world) signsIn(ctx context.Context, p person, out io.Writer, told func(
 // loginArgs sign in on a machine without a browser.
 var loginArgs = []string{"login", "--no-browser"}
 
-// allSignIn lets all four sign in at once. Alice's login is shown.
+// allSignIn signs in all four people at once, and shows Alice's login.
 func (w *world) allSignIn(ctx context.Context) error {
 	all, ctx := errgroup.WithContext(ctx)
 	for _, p := range []person{mia, vic, gary} {
@@ -69,7 +68,7 @@ func (w *world) allSignIn(ctx context.Context) error {
 // watch passes on a program's output and looks for a user code in it.
 type watch struct {
 	to   io.Writer
-	seen chan struct{} // closed when there is one
+	seen chan struct{} // closed when there is a code
 	user string        // the code, once seen is closed
 
 	mu   sync.Mutex
@@ -78,7 +77,7 @@ type watch struct {
 
 func newWatch(to io.Writer) *watch { return &watch{to: to, seen: make(chan struct{})} }
 
-// userCode is a code alone on its line.
+// userCode matches a line that is only a code.
 var userCode = regexp.MustCompile(`(?m)^\s*([A-Z]{4}-[A-Z]{4})\s*\n`)
 
 // Write implements [io.Writer].
@@ -96,7 +95,8 @@ func (c *watch) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// approve takes a person's steps in the browser: enter the code, sign in, compare the code, approve.
+// approve performs a person's steps in the browser: enter the code, sign in, compare the code,
+// approve.
 func (w *world) approve(ctx context.Context, p person, code string) error {
 	b, err := newBrowser()
 	if err != nil {
@@ -106,7 +106,7 @@ func (w *world) approve(ctx context.Context, p person, code string) error {
 		return err
 	}
 	approved := false
-	for range 5 { // the pages on the way, in whatever order they come
+	for range 5 { // the pages may come in any order
 		switch {
 		case b.asks("password"):
 			err = b.submit(ctx, map[string]string{"organization": p.org, "email": p.email(), "password": p.password()})

@@ -10,7 +10,7 @@ import (
 	"snap/internal/sample"
 )
 
-// play is the story. It returns at the first promise that does not hold.
+// play tells the story. It returns at the first promise that does not hold.
 func (w *world) play(ctx context.Context) error {
 	s := &story{world: w}
 	for _, chapter := range []func(context.Context) error{
@@ -175,8 +175,8 @@ func (s *story) pull(ctx context.Context) error {
 	return err
 }
 
-// equal proves that a person's database is the masked production, table by
-// table: the demo masks a copy of production by itself and compares.
+// equal proves that a person's database is masked production, table by table: the demo masks a copy
+// of production itself and compares.
 func (s *story) equal(ctx context.Context, p person) error {
 	want, err := s.maskedCopy(ctx)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// person is one of the people in the story, with a home of their own: another
-// configuration, other snapshots, another database.
+// person is one of the people in the story. Each has a home with their own configuration, snapshots
+// and database.
 type person struct {
 	name, org, role, groups string
 	color                   color.Color
@@ -22,7 +22,7 @@ func (p person) email() string    { return p.name + "@" + p.org + ".test" }
 func (p person) password() string { return p.name + "-password" }
 func (p person) prompt() string   { return p.name + "@" + p.org }
 
-// The people. Operator is whoever runs the service on its own machine.
+// The people. The operator runs the service on its own machine.
 var (
 	operator = person{name: "operator", org: "cloud", color: lipgloss.BrightBlack}
 	alice    = person{name: "alice", org: "acme", role: "owner", color: lipgloss.Magenta}
@@ -33,7 +33,7 @@ var (
 	gary     = person{name: "gary", org: "globex", role: "member", color: lipgloss.Green}
 )
 
-// everybody is who can sign in.
+// everybody lists the people who can sign in.
 func everybody() []person { return []person{alice, adam, mia, vic, gail, gary} }
 
 // callers are the four who act in the story: the owner, a member of a group, a
@@ -44,15 +44,15 @@ func callers() []person { return []person{alice, mia, vic, gary} }
 type world struct {
 	out     *screen
 	bin     string // folder of the two programs
-	dir     string // everything below goes at the end
+	dir     string // everything in it is removed at the end
 	url     string // of the service
 	service *process
 	config  string // of the service
 	log     string // of the service
 }
 
-// newWorld makes the temporary folder with everybody's homes, and the
-// service's configuration. Nothing runs yet.
+// newWorld creates the temporary folder with everybody's homes, and the service's configuration. It
+// starts nothing.
 func newWorld(bin string, out *screen) (*world, error) {
 	for _, program := range []string{"snapcli", "snapcloud"} {
 		if _, err := os.Stat(filepath.Join(bin, program)); err != nil {

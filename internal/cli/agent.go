@@ -52,7 +52,7 @@ run makes up for them. The config file is read again when it changes.`,
 // agentTick is how often the agent looks at its schedules and at the clones.
 const agentTick = 15 * time.Second
 
-// serveAgent runs until ctx ends, which is no error.
+// serveAgent runs until ctx ends, which is not an error.
 func (a *app) serveAgent(ctx context.Context) error {
 	agent, err := a.agent()
 	if err != nil {
@@ -82,7 +82,7 @@ func (a *app) serveAgent(ctx context.Context) error {
 type agentPrinter struct {
 	*app
 	mu   sync.Mutex
-	said map[string]string // last error by what it is about, so that it is printed once
+	said map[string]string // last error by subject, so that it is printed once
 }
 
 // agentEvent is the line that agent --json prints.
@@ -122,7 +122,7 @@ func (p *agentPrinter) service(agent *local.Agent) func() (*api.Client, error) {
 	}
 }
 
-// sweep drops expired clones. It waits for a server for no longer than a tick.
+// sweep drops expired clones. It waits for a server no longer than one tick.
 func (p *agentPrinter) sweep(ctx context.Context, agent *local.Agent) {
 	ctx, cancel := context.WithTimeout(ctx, agentTick)
 	defer cancel()
@@ -133,7 +133,7 @@ func (p *agentPrinter) sweep(ctx context.Context, agent *local.Agent) {
 	p.trouble("clones", err)
 }
 
-// trouble prints an error about something, once until it changes.
+// trouble prints an error about a subject, and prints it again only when it changes.
 func (p *agentPrinter) trouble(about string, err error) {
 	text := ""
 	if err != nil {

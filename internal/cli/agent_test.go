@@ -15,9 +15,9 @@ import (
 	"snap/internal/cloudtest"
 )
 
-// TestAgent runs the agent as a service manager does: it catches up for the nights that were missed,
-// pushes to the cloud, reports each event as a line, reads a changed configuration, and ends without
-// an error when it is stopped.
+// TestAgent runs the agent as a service manager does: it catches up on the nights that were missed,
+// pushes to the cloud, reports each event as a line, reads a changed configuration, and ends
+// without an error when it is stopped.
 func TestAgent(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

@@ -23,9 +23,8 @@ var (
 	csrf     = regexp.MustCompile(`name="csrf_token" value="([^"]+)"`)
 )
 
-// loginCommand runs `snapcli login` and decides about it in a browser's stead,
-// as soon as the code is printed. Its output is left in the files login.out
-// and login.err:
+// loginCommand runs `snapcli login` and, as soon as the code is printed, approves or denies it as a
+// person with a browser would. Its output is left in the files login.out and login.err:
 //
 //	login CODE approve|deny|ignore alice@acme.test [flags...]
 func loginCommand(ts *testscript.TestScript, neg bool, args []string) {

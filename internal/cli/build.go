@@ -38,8 +38,8 @@ configuration.
 
 --table, --schema, --exclude-table, --exclude-data and --exclude-extension take
 patterns: * matches any characters, ? matches one, and double quotes turn both
-off. Foreign keys, views and other objects that need something that is left out
-are left out too, and named. --table and --schema replace those of the
+off. Foreign keys, views and other objects that need an object that is left out
+are left out too, and build lists them. --table and --schema replace those of the
 target's configuration; the other flags add to it.`,
 		Example: examples("take a snapshot", "snapcli build shop", "keep only its name, for a script",
 			"name=$(snapcli build shop --quiet)",

@@ -27,7 +27,7 @@ func (f *cloneFlags) add(a *app, cmd *cobra.Command) {
 	typeFlag(cmd, &f.Type, "use only a snapshot of this type")
 	cmd.Flags().BoolVar(&f.pull, "pull", false, "pull the snapshot from the cloud if it is not on this machine")
 	cmd.Flags().BoolVar(&f.WithPrograms, "with-programs", false,
-		"load also the functions, triggers, views and other programs of another organization's snapshot")
+		"also load the functions, triggers, views and other programs of another organization's snapshot")
 	jobsFlag(cmd, &f.Jobs, "tables written at once; 0 is the target's setting")
 	identityFlag(cmd, &f.Identity)
 	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeLocal)
@@ -153,7 +153,7 @@ func (a *app) clone(ctx context.Context, target string, o local.CloneOptions, pu
 	return a.printCloned(all, secret)
 }
 
-// cloning calls f with a way to show progress and to ask for trust.
+// cloning calls f with functions that show progress and ask for trust.
 func (a *app) cloning(ctx context.Context,
 	f func(func(local.Preflight) error, local.Progress) ([]local.Cloned, error)) ([]local.Cloned, error) {
 	report, end := a.progress()

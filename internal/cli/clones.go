@@ -146,7 +146,7 @@ type droppedClone struct {
 	Forgotten bool   `json:"forgotten" doc:"only removed from the list, by --forget"`
 }
 
-// dropClones drops clones one after another. With --json it prints those that it dropped, also when
+// dropClones drops clones one after another. With --json it prints those that it dropped, even when
 // one fails.
 func (a *app) dropClones(ctx context.Context, agent *local.Agent, names []string, forget bool) error {
 	gone := []droppedClone{}
@@ -186,10 +186,10 @@ func (a *app) clonesWarmCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "warm TARGET",
 		Short: "Make copies that wait for `snapcli run`",
-		Long: `Warm makes copies of a snapshot that wait, so that ` + "`snapcli run`" + ` takes one and
-starts at once. It makes as many as are missing from --count, or from
-clones.warm of the target. A run replaces the copy that it took while its
-program is running. Warm copies expire like clones.`,
+		Long: `Warm makes copies of a snapshot ahead of time, so that ` + "`snapcli run`" + ` can take one
+and start at once. It adds copies until there are as many as --count, or as
+clones.warm of the target. While the command of a run is running, the run makes
+a new copy for the one that it took. Warm copies expire like clones.`,
 		Example:           examples("keep two ready", "snapcli clones warm shop --count 2"),
 		Args:              command.ExactArgs("target"),
 		ValidArgsFunction: a.completeTargets,

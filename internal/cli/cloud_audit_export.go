@@ -18,8 +18,8 @@ import (
 // followEvery is how often --follow asks for new lines.
 const followEvery = 2 * time.Second
 
-// clockMargin is how far the times of neighbouring lines may be out of order: replicas have clocks
-// of their own.
+// clockMargin is how far the times of neighbouring lines may be out of order, because replicas have
+// different clocks.
 const clockMargin = time.Hour
 
 // exportFlags select the lines to export.
@@ -94,7 +94,7 @@ func (a *app) exportAudit(ctx context.Context, f exportFlags) error {
 	}
 }
 
-// passing reports whether an error may be over in a moment.
+// passing reports whether an error may be temporary.
 func passing(err error) bool {
 	code := snap.CodeOf(err)
 	return code == snap.CodeUnavailable || code == snap.CodeRateLimited
@@ -108,7 +108,7 @@ type auditExport struct {
 	since, until time.Time
 }
 
-// seek moves next to where lines of the wanted time begin, by bisection.
+// seek moves next to the first line of the wanted time, by bisection.
 func (e *auditExport) seek(ctx context.Context) error {
 	if e.since.IsZero() {
 		return nil
@@ -141,7 +141,7 @@ func (e *auditExport) size(ctx context.Context) (int64, error) {
 	return page.Items[0].Seq, nil
 }
 
-// run writes the lines that there are now.
+// run writes the lines that exist now.
 func (e *auditExport) run(ctx context.Context) error {
 	for e.last == 0 || e.next <= e.last {
 		page, err := e.conn.AuditRecords(ctx, e.next, api.MaxAuditRecords)

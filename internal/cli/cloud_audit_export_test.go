@@ -16,7 +16,7 @@ import (
 	"snap/internal/cloudtest"
 )
 
-// A follower writes each new line once, in order, also when the service was away in between.
+// A follower writes each new line once, in order, even if the service was down in between.
 func TestExportFollows(t *testing.T) {
 	t.Parallel()
 	var away atomic.Bool

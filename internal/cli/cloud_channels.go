@@ -72,11 +72,11 @@ previous one. It shares sanitized snapshots unless --type says otherwise. Shares
 made by hand stay. Existing snapshots are not shared, except the newest one with
 --now.
 
-With --expect-every the service raises the event channel.overdue, once, when no
-snapshot of the target and type was pushed for that time. Run it again to change
-the time, or with --expect-every never to expect none.`,
+With --expect-every, the service raises the event channel.overdue once when no
+snapshot of the target and type has been pushed for that long. Run add again to
+change the time, or with "--expect-every never" to stop expecting snapshots.`,
 		Example: examples(
-			"give a team the newest masked data, always", "snapcli cloud channels add shop --group Engineering",
+			"always give a team the newest masked data", "snapcli cloud channels add shop --group Engineering",
 			"share with everyone, starting with the newest existing one", "snapcli cloud channels add shop --now",
 			"report when a nightly snapshot is overdue", "snapcli cloud channels add shop --expect-every 26h"),
 		Args:              command.ExactArgs("target"),

@@ -25,9 +25,10 @@ func (a *app) keysListCommand(use string) *cobra.Command {
 		Use:   use,
 		Short: "List API keys",
 		Long: `Lists your API keys, without their secrets. Owners and admins list the keys of
-the whole organization with --all, to revoke those that nobody needs. A key that
-was never used is idle since its creation. Only a signed-in person manages keys:
-this command uses the login session, even when an API key is configured.`,
+the whole organization with --all, for example to revoke keys that nobody needs.
+A key that was never used counts as idle since its creation. Only a signed-in
+person can manage keys, so this command uses the login session even when an API
+key is configured.`,
 		Example: examples("list your keys", "snapcli cloud keys",
 			"everybody's keys that were not used for 90 days", "snapcli cloud keys --all --idle 90d"),
 		Args: command.NoArgs,

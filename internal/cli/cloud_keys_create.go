@@ -22,11 +22,11 @@ func (a *app) keysCreateCommand() *cobra.Command {
 		Long: `Create creates an API key. It is shown once, on standard output; keep it in your
 CI's secrets as ` + apiKeyEnv + `.
 
-Kinds: cak acts as you; clt is for pipelines and sak for service agents: both
-act as the organization, within their scopes, and never change a share. They
-see what is shared org-wide, what other organizations shared with yours, and
-what such keys pushed. With the scope private they see every snapshot of the
-organization.
+A cak key acts as you. A clt key is for pipelines, and a sak key for service
+agents. Both act as the organization, within their scopes, and never change a
+share. They see snapshots that are shared org-wide, snapshots that other
+organizations shared with yours, and snapshots that such keys pushed. With the
+scope private they see every snapshot of the organization.
 
 A cak key stops working when you leave. With --from, a key works only from these
 networks; the service refuses it elsewhere as if it did not exist.`,
@@ -42,7 +42,7 @@ networks; the service refuses it elsewhere as if it did not exist.`,
 	cmd.Flags().StringVar(&kind, "kind", string(snap.UserKey), "cak, clt or sak")
 	cmd.Flags().StringVar(&expiresIn, "expires-in", "", "how long it is valid, such as 90d (default: it never expires)")
 	cmd.Flags().StringSliceVar(&from, "from", nil,
-		"networks that it may be used from, such as 10.0.0.0/8; at most 100 (default: anywhere)")
+		"networks from which it may be used, such as 10.0.0.0/8; at most 100 (default: anywhere)")
 	cmd.Flags().StringSliceVar(&scopes, "scopes", nil, "what a clt or sak key may do: pull, push, private")
 	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]cobra.Completion{"cak", "clt", "sak"},
 		cobra.ShellCompDirectiveNoFileComp))

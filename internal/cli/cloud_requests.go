@@ -73,7 +73,7 @@ func (a *app) requestsAskCommand() *cobra.Command {
 admins of its organization. They learn your name, your e-mail address and your
 organization. The answer is the same whether the snapshot exists or not. You can
 have 20 open requests.`,
-		Example: examples("ask for a snapshot that somebody sent you the link of",
+		Example: examples("ask for a snapshot whose link somebody sent you",
 			"snapcli cloud requests ask snap_7h2k9m4qw8xvbn3t --reason 'bug 412'"),
 		Args: command.ExactArgs("snapshot ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -118,8 +118,8 @@ func (a *app) requestsRefuseCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "refuse REQUEST-ID",
 		Short: "Refuse a request for access",
-		Long: `Refuse ends a request for access to one of your snapshots. The person does not
-see that, so that they do not learn whether the snapshot exists.`,
+		Long: `Refuse ends a request for access to one of your snapshots. The person is not
+told, so that they do not learn whether the snapshot exists.`,
 		Example: examples("refuse a request", "snapcli cloud requests refuse 12"),
 		Args:    command.ExactArgs("request ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {

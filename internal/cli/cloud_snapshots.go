@@ -52,8 +52,9 @@ of an ID.
 Filters combine: a snapshot is listed when it matches all of them.
 
 A search matches the start of any word of the name, the target and the owner.
-The date and the time in a name are words. It also finds the beginning of an ID:
-with snap_, or at least 5 characters without. Several words must all be found.`,
+The date and the time in a name count as words. A search also matches the
+beginning of an ID: with snap_, or at least 5 characters without it. A snapshot
+must match every word of the search.`,
 		Example: examples(
 			"the newest ones", "snapcli cloud snapshots",
 			"masked ones of one target that are shared",
@@ -241,7 +242,7 @@ func (l *cloudList) page(p api.SnapshotPage) error {
 	return l.table.flush()
 }
 
-// cloudColumns returns the columns of SPEC 2.1. On a narrow terminal the name goes first, because the
+// cloudColumns returns the columns of SPEC 2.1. A narrow terminal drops the name first, because the
 // target and the time say the same, and then the size.
 func cloudColumns() []column {
 	return []column{

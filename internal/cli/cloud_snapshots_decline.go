@@ -10,11 +10,11 @@ func (a *app) declineCommand() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "decline SNAPSHOT-ID",
-		Short: "Send back a snapshot that another organization shared",
+		Short: "Decline a snapshot that another organization shared",
 		Long: `Decline ends another organization's share of a snapshot with your organization,
-for all its members. The other organization sees that, and may share it again.
+for all its members. The other organization sees that and may share it again.
 Only owners and admins of your organization may decline.`,
-		Example:           examples("send a snapshot back", "snapcli cloud snapshots decline snap_7h2k9m"),
+		Example:           examples("decline a snapshot", "snapcli cloud snapshots decline snap_7h2k9m"),
 		Args:              command.ExactArgs("snapshot ID"),
 		ValidArgsFunction: a.completeIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -23,10 +23,10 @@ func (a *app) cloudShowCommand() *cobra.Command {
 		Long: `Show prints one cloud snapshot with its whole ID and checksum, how it is shared,
 what you may do with it, and its card: the database it was taken from, how it
 was masked, its tables with their rows and sizes, the sizes of the target's
-snapshots, and what changed since the snapshot before it. A certificate is valid
-if a key that the organization registered signed it. Its owner, and owners and
-admins of the organization, also see who shared it with whom until when, and who
-pulled it. A card never contains a row of data. Another organization sees it
+snapshots, and what changed since the previous snapshot. A certificate is valid
+if a key that the organization registered signed it. The snapshot's owner, and
+owners and admins of the organization, also see who pulled it, who shared it,
+with whom, and until when. A card never contains a row of data. Another organization sees it
 only if the share includes it.`,
 		Example: examples("show one", "snapcli cloud snapshots show snap_7h2k9m",
 			"show the columns, and how each was masked", "snapcli cloud snapshots show snap_7h2k9m --columns"),
@@ -46,7 +46,7 @@ type cloudShown struct {
 	api.Snapshot
 	Card     *api.Card        `json:"card,omitempty" doc:"absent if there is none or it is withheld"`
 	Withheld bool             `json:"card_withheld,omitempty" doc:"the owning organization does not show the card"`
-	Changes  *api.CardChanges `json:"changes,omitempty" doc:"since the snapshot before it"`
+	Changes  *api.CardChanges `json:"changes,omitempty" doc:"since the previous snapshot"`
 	Access   *api.Access      `json:"access,omitempty" doc:"who shared it with whom until when; for those who may ask"`
 	Pulls    []api.PullCount  `json:"pulls,omitempty" doc:"for those who may see them"`
 	Versions []version        `json:"versions,omitempty" doc:"the newest of its target and type that you may see, the newest first"`

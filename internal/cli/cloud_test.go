@@ -38,9 +38,8 @@ func cloudOf(ts *testscript.TestScript) *cloudtest.Cloud {
 	return ts.Value(cloudKey{}).(*cloudtest.Cloud)
 }
 
-// asCommand makes the following commands those of a person, on a machine of
-// their own and with an API key; or with an organization's key; or of a person
-// who has no credential yet:
+// asCommand runs the following commands as a person with an API key on their own machine, with an
+// organization's key, or as a person without a credential:
 //
 //	as alice@acme.test
 //	as acme clt pull push

@@ -97,19 +97,20 @@ func (a *app) webhooksAddCommand() *cobra.Command {
 		Use:   "add URL",
 		Short: "Send events to a URL or a mail address",
 		Long: `Add creates a webhook. Its signing secret is shown once, on standard output; the
-receiver uses it to check that a message comes from the service. The events are
-pushed, shared, unshared, pulled, deleted, access-requested and
-share-expires-soon of snapshots, overdue of channels, disabled of webhooks, and
-user.left. Without --events the webhook receives all of them. With --format the
-messages have the form that Slack, Microsoft Teams (Workflows) or Discord shows;
-names in them are never read as markup.
+receiver uses it to check that a message comes from the service. With --format,
+messages have the form that Slack, Microsoft Teams (Workflows) or Discord
+expects; names in them are never read as markup.
+
+The events of snapshots are pushed, shared, unshared, pulled, deleted,
+access-requested and share-expires-soon. The others are overdue (a channel),
+disabled (a webhook) and user.left. Without --events the webhook receives all.
 
 A URL like mailto:ops@example.com sends mail, without a secret, if the service
 has an SMTP server. The address must be at a domain of the organization's people
 or at one that the service's operator allows.`,
 		Example: examples(
 			"receive pushes", "snapcli cloud webhooks add https://hooks.example/snap --events pushed",
-			"tell a Slack channel", "snapcli cloud webhooks add https://hooks.chat.example/x --format slack",
+			"send messages to a Slack channel", "snapcli cloud webhooks add https://hooks.chat.example/x --format slack",
 			"send a mail when a snapshot is overdue",
 			"snapcli cloud webhooks add mailto:ops@example.com --events overdue"),
 		Args: command.ExactArgs("URL"),
@@ -252,9 +253,10 @@ func (a *app) webhooksReplayCommand() *cobra.Command {
 	cmd := webhookCommand(a, &cobra.Command{
 		Use:   "replay WEBHOOK-ID",
 		Short: "Send messages of a webhook again",
-		Long: `Replay sends messages again that were given up, under the same IDs. Messages are
-kept for 30 days. With --all it also sends messages that the receiver accepted.`,
-		Example: examples("send what was given up in the last two days", "snapcli cloud webhooks replay 2 --since 48h",
+		Long: `Replay sends messages again that the service gave up on, with the same IDs.
+Messages are kept for 30 days. With --all it also sends messages that the
+receiver accepted.`,
+		Example: examples("send messages again that failed in the last two days", "snapcli cloud webhooks replay 2 --since 48h",
 			"send one message again", "snapcli cloud webhooks replay 2 --delivery msg_1_42_2"),
 	}, func(ctx context.Context, conn *api.Client, id string) (r api.ReplayResult, err error) {
 		if delivery != "" {
@@ -286,10 +288,10 @@ func (a *app) webhooksRotateCommand() *cobra.Command {
 	cmd := webhookCommand(a, &cobra.Command{
 		Use:   "rotate WEBHOOK-ID",
 		Short: "Replace the secret of a webhook, and show the new one once",
-		Long: `Rotate creates a new signing secret and prints it once, on standard output. For
-the time of --overlap, messages are signed with both secrets, so that the
-receiver can change its secret without losing a message. Use --overlap 0s if
-the old secret is known to somebody else.`,
+		Long: `Rotate creates a new signing secret and prints it once, on standard output.
+During --overlap, messages are signed with both secrets, so that the receiver can
+change its secret without losing a message. Use --overlap 0s if somebody else
+may know the old secret.`,
 		Example: examples("replace the secret within a day", "snapcli cloud webhooks rotate 2"),
 	}, func(ctx context.Context, conn *api.Client, id string) (api.NewWebhook, error) {
 		return conn.RotateWebhook(ctx, id, api.RotateRequest{Overlap: overlap.String()})
@@ -298,7 +300,7 @@ the old secret is known to somebody else.`,
 		a.result("%s", w.Secret)
 		return nil
 	})
-	cmd.Flags().DurationVar(&overlap, "overlap", 24*time.Hour, "how long the old secret signs too, at most 168h")
+	cmd.Flags().DurationVar(&overlap, "overlap", 24*time.Hour, "how long the old secret also signs, at most 168h")
 	return cmd
 }
 

@@ -16,8 +16,8 @@ func (a *app) completionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion SHELL",
 		Short: "Write the completion script of bash, zsh, fish or powershell",
-		Long: `Completion writes a script that lets your shell complete commands and flags, and
-also targets, snapshot IDs, groups and local snapshots.
+		Long: `Completion writes a script that lets your shell complete commands and flags, as
+well as targets, snapshot IDs, groups and local snapshots.
 
   bash:        snapcli completion bash > ~/.local/share/bash-completion/completions/snapcli
   zsh:         snapcli completion zsh > "${fpath[1]}/_snapcli"

@@ -19,7 +19,7 @@ func (a *app) configSchemaCommand() *cobra.Command {
 		Use:   "schema",
 		Short: "Write the JSON schema of the config file, for editors",
 		Long: `Schema prints the JSON schema of config.yaml. Editors with the YAML language
-server use it to complete and check the file, when its first line is:
+server use it to complete and check the file if its first line is:
 
   # yaml-language-server: $schema=./config.schema.json`,
 		Example: examples("save it next to the config file",

@@ -16,9 +16,9 @@ func (a *app) configGetCommand() *cobra.Command {
 		Use:   "get KEY",
 		Short: "Print one setting",
 		Long: `Get prints the value in effect of one setting, from the config file or the
-environment. Secrets are masked. A setting that has no value ends with exit
-code 3.`,
-		Example:           examples("which service is used", "snapcli config get cloud.url"),
+environment. Secrets are masked. If the setting has no value, the exit code
+is 3.`,
+		Example:           examples("show the service in use", "snapcli config get cloud.url"),
 		Args:              command.ExactArgs("key"),
 		ValidArgsFunction: a.completeSettings,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -57,7 +57,7 @@ value is checked first: an invalid one changes nothing.
 If the value is -, it is read from standard input, so that a secret does not
 get into the history of your shell.`,
 		Example: examples(
-			"which service to use", "snapcli config set cloud.url https://cloud.example",
+			"set the service to use", "snapcli config set cloud.url https://cloud.example",
 			"protect a destination", "snapcli config set targets.shop.production true",
 			"a key, without showing it", "snapcli config set cloud.api_key - < key.txt"),
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -15,7 +15,7 @@ import (
 	"snap/internal/local"
 )
 
-// The exit codes of diff and of sanitize --check, which are those of Unix's diff.
+// The exit codes of diff and of sanitize --check. They are those of the Unix command diff.
 const (
 	exitDifferent = 1
 	exitTrouble   = 2

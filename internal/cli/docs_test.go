@@ -33,7 +33,7 @@ func TestReferencePage(t *testing.T) {
 	t.Parallel()
 	root := referenceApp().root()
 	var page bytes.Buffer
-	page.WriteString("# The commands of snapcli\n\nThis page is made from the commands themselves; `snapcli COMMAND " +
+	page.WriteString("# The commands of snapcli\n\nThis page is generated from the commands; `snapcli COMMAND " +
 		"--help` prints the same.\n\n")
 	fmt.Fprintf(&page, "Every command takes these flags:\n\n```\n%s```\n", root.PersistentFlags().FlagUsages())
 	for _, c := range commands(root) {
@@ -69,7 +69,7 @@ func describe(w io.Writer, c *cobra.Command) {
 	}
 }
 
-// own are the flags of a command itself, without --help.
+// own returns the command's own flags, without --help.
 func own(c *cobra.Command) *pflag.FlagSet {
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
@@ -125,7 +125,7 @@ func TestManPages(t *testing.T) {
 	}
 }
 
-// compare holds a generated file to the one that is kept.
+// compare compares a generated file with the stored one.
 func compare(t *testing.T, path string, want []byte) {
 	t.Helper()
 	if *update {
@@ -163,8 +163,8 @@ func TestEveryCommandTeaches(t *testing.T) {
 	}
 }
 
-// TestHelpFits: no line of a command's help is broken by a terminal of 80 columns,
-// except a command that cannot be written shorter.
+// TestHelpFits: no line of a command's help is wider than a terminal of 80 columns, except a
+// command that cannot be written shorter.
 func TestHelpFits(t *testing.T) {
 	t.Parallel()
 	for _, args := range helpPages() {

@@ -25,7 +25,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	var fix, verbose bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check everything that snapcli needs, and say how to fix it",
+		Short: "Check everything that snapcli needs, and say how to fix problems",
 		Long: `Doctor checks versions, the config file and its permissions, the folder of the
 snapshots, the databases of every target and the programs they need, the cloud
 service, its clock, and your credential. It prints one line for each target, and
@@ -60,7 +60,7 @@ type finding struct {
 	Hint    string `json:"hint,omitempty"`
 	code    snap.Code
 	target  string // the target that was checked; "" for other checks
-	shown   bool   // print it even if it is no problem
+	shown   bool   // print it even if it is not a problem
 }
 
 // examination collects findings.
@@ -123,7 +123,7 @@ func (x *examination) configuration() *local.Agent {
 	}
 	for _, f := range agent.Flaws() {
 		switch {
-		case f.Tried: // as it is below
+		case f.Tried: // checked below, with its target
 		case f.Doubt:
 			x.failed(f.Key, look, f.Err)
 		default:
@@ -297,7 +297,7 @@ func (x *examination) access(me api.Me) {
 	x.idleKeys(me)
 }
 
-// idleKeys warns about keys that nobody may need any more: the caller's own and, for owners and
+// idleKeys warns about keys that may no longer be needed: the caller's own and, for owners and
 // admins, everybody's.
 func (x *examination) idleKeys(me api.Me) {
 	n, list := me.IdleKeys, "`snapcli cloud keys --idle 90d`"

@@ -17,7 +17,7 @@ import (
 
 // TestExamples runs every example of every command's help unchanged, with a cloud service and a
 // database that have the things that the examples name. It adds --yes where an example would ask,
-// because nobody is there to answer.
+// because nobody can answer.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -45,8 +45,7 @@ func TestExamples(t *testing.T) {
 	})
 }
 
-// needsMore says why the examples of a command are not run here, but by the
-// scripts that are named.
+// needsMore names the commands whose examples run in other scripts, with the reason.
 var needsMore = map[string]string{
 	"snapcli login":                     "wants an approval: cloud/login.txtar",
 	"snapcli switch":                    "wants login sessions: cloud/accounts.txtar",
@@ -93,8 +92,8 @@ func exampleLines(c *cobra.Command) string {
 	return b.String()
 }
 
-// exampleCommand runs an example in a shell, with the IDs and names that it
-// speaks of replaced by those that there are:
+// exampleCommand runs an example in a shell, with the IDs and names in it replaced by existing
+// ones:
 //
 //	example 'snapcli cloud snapshots show snap_7h2k9m'
 func exampleCommand(ts *testscript.TestScript, neg bool, args []string) {
@@ -110,7 +109,7 @@ func exampleCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if err := ts.Exec("bash", "-euo", "pipefail", "-c", line); err != nil {
 		ts.Fatalf("%v", err)
 	}
-	// What one example deletes, the next one names too.
+	// The next example names the snapshot that this one deletes.
 	if strings.Contains(line, "snapshots delete") && !strings.Contains(line, "cloud") {
 		ts.Check(ts.Exec("snapcli", "build", "shop", "--quiet"))
 		ts.Setenv("NAME", strings.TrimSpace(ts.ReadFile("stdout")))

@@ -73,7 +73,7 @@ func cut(words []string) int {
 	return -1
 }
 
-// plain are the words before the first flag.
+// plain returns the words before the first flag.
 func plain(words []string) []string {
 	for i, w := range words {
 		if strings.HasPrefix(w, "-") {

@@ -13,13 +13,13 @@ func (a *app) keysCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "keys",
 		Short: "Manage the keys that sign and check certificates",
-		Long: `A snapshot that is sanitized on a machine with a signing key gets a
-certificate: a signed statement of which original it was made from, by which
-rules, and the result of the leak scan. It does not state that the rules were
-wise. ` + "`snapcli snapshots verify`" + ` checks certificates. Make a key with
+		Long: `A snapshot that is sanitized on a machine with a signing key gets a certificate.
+This is a signed statement of the original that it was made from, the rules that
+were applied, and the result of the leak scan. It does not say whether the rules
+were good. ` + "`snapcli snapshots verify`" + ` checks certificates. Create a key with
 ` + "`snapcli keys new`" + `, or set SNAPCLI_SIGNING_KEY to a private key, for example
 in a CI job.`,
-		Example: examples("make this machine's key", "snapcli keys new --name ci"),
+		Example: examples("create this machine's key", "snapcli keys new --name ci"),
 		Args:    command.RequireKnown,
 	}
 	cmd.AddCommand(a.keysNewCommand(), a.signingKeysCommand(), a.keysExportCommand(), a.keysTrustCommand(),
@@ -58,11 +58,11 @@ func (a *app) keysNewCommand() *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
 		Use:   "new",
-		Short: "Make this machine's signing key",
-		Long: `New makes the key that signs the certificates of snapshots that are sanitized on
+		Short: "Create this machine's signing key",
+		Long: `New creates the key that signs the certificates of snapshots that are sanitized on
 this machine from now on. The private key stays in the data folder. Others need
 the public key, which ` + "`snapcli keys export`" + ` prints.`,
-		Example: examples("make a key", "snapcli keys new --name ci"),
+		Example: examples("create a key", "snapcli keys new --name ci"),
 		Args:    command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			agent, err := a.agent()
@@ -86,7 +86,7 @@ func (a *app) signingKeysCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the known keys",
-		Long:    "List prints this machine's key and the public keys of others, with those that\nare revoked.",
+		Long:    "List prints this machine's key and the public keys of others, including\nrevoked ones.",
 		Example: examples("list them", "snapcli keys list"),
 		Args:    command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -165,9 +165,9 @@ func (a *app) keysTrustCommand() *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
 		Use:   "trust PUBLIC-KEY",
-		Short: "Accept certificates of somebody else's key",
+		Short: "Accept the certificates of somebody else's key",
 		Long: `Trust makes a public key known on this machine, so that
-` + "`snapcli snapshots verify`" + ` accepts its certificates. Get the key through another
+` + "`snapcli snapshots verify`" + ` accepts its certificates. Get the key over a different
 channel than the snapshot.`,
 		Example: examples("trust a key",
 			"snapcli keys trust snapkey-11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"),
@@ -192,10 +192,10 @@ channel than the snapshot.`,
 func (a *app) revokeSigningKeyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke KEY",
-		Short: "Refuse certificates of a key",
-		Long: `Revoke refuses all certificates of a key on this machine from now on, also of
-snapshots that were made before. The private key of this machine is deleted. A
-revoked key stays revoked.`,
+		Short: "Refuse the certificates of a key",
+		Long: `Revoke refuses all certificates of a key on this machine from now on, including
+those of earlier snapshots. If the key is this machine's own, its private key is
+deleted. A revoked key stays revoked.`,
 		Example: examples("revoke a key", "snapcli keys revoke ci"),
 		Args:    command.ExactArgs("key"),
 		RunE: func(_ *cobra.Command, args []string) error {

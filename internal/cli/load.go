@@ -72,7 +72,7 @@ or confirm when load asks; --yes does not confirm that.`,
 	cmd.Flags().BoolVar(&o.Force, "force-production", false,
 		"load even into a destination that is marked as production or looks like it")
 	cmd.Flags().BoolVar(&o.WithPrograms, "with-programs", false,
-		"load also the functions, triggers, views and other programs of another organization's snapshot")
+		"also load the functions, triggers, views and other programs of another organization's snapshot")
 	cmd.Flags().StringArrayVar(&o.Only, "only", nil,
 		"replace only the rows of the tables that match a pattern; may be repeated")
 	cmd.Flags().BoolVar(&intoExisting, "into-existing", false,

@@ -33,8 +33,8 @@ an event: code, waiting, done or error.
 
 You can be signed in to several accounts of one service: of two organizations,
 or of two users. Each login keeps the others and becomes the account in use.
-Signing in as the same user again replaces that session. An account is named
-after its organization, or as --as says. See ` + "`snapcli switch`" + ` and
+Signing in as the same user again replaces that session. An account has the name
+of its organization, or the name given with --as. See ` + "`snapcli switch`" + ` and
 ` + "`snapcli whoami --all`" + `.
 
 For automation use an API key instead: set ` + apiKeyEnv + `.`,

@@ -21,7 +21,7 @@ import (
 type lockedText struct {
 	mu      sync.Mutex
 	buf     bytes.Buffer
-	written chan struct{} // closed at the next write, for those who wait; nil when nobody does
+	written chan struct{} // closed at the next write, for waiting goroutines; nil if none waits
 }
 
 func (l *lockedText) Write(p []byte) (int, error) {
@@ -61,7 +61,7 @@ func (l *lockedText) String() string {
 	return l.buf.String()
 }
 
-// impatient is a run of the program on a terminal that waits hardly at all.
+// impatient is a run of the program on a terminal with very short time limits.
 func impatient(errs, log *lockedText, p patience) *app {
 	return &app{
 		io: IO{Err: errs, ErrTerminal: true}, env: func(string) string { return "" }, now: time.Now,
@@ -78,8 +78,8 @@ func (a *app) clientOf(t *testing.T, base string) *api.Client {
 	return c
 }
 
-// A service that takes the request and says nothing is named on a terminal, with the
-// step that it is at. The debug log names every step.
+// A service that accepts the request and sends nothing is named on a terminal, with the current
+// step. The debug log names every step.
 func TestHangingServiceIsNamed(t *testing.T) {
 	t.Parallel()
 	var errs, log lockedText
@@ -109,8 +109,8 @@ func TestHangingServiceIsNamed(t *testing.T) {
 	}
 }
 
-// A service that sends one byte now and then does not hold a command longer than
-// the bound of a whole answer.
+// A service that sends a byte from time to time does not delay a command beyond the limit for a
+// whole answer.
 func TestDrippingServiceIsGivenUp(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -142,7 +142,7 @@ func TestDrippingServiceIsGivenUp(t *testing.T) {
 	}
 }
 
-// A refused key is named by where it is set.
+// The error for a refused key says where the key is set.
 func TestRefusedKeyIsNamed(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -164,7 +164,7 @@ func TestRefusedKeyIsNamed(t *testing.T) {
 	}
 }
 
-// An address where nothing answers a connection ends by the connect timeout.
+// A connection to an address that does not answer ends after the connect timeout.
 func TestConnectTimeout(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -37,8 +37,8 @@ var elsewhere = map[string]string{
 	"docs/cli.md": "the examples of the help: TestExamples",
 }
 
-// actors are who acts from a page's n-th block on, counted from 0; before that
-// it is Alice.
+// actors names the person who acts from a page's n-th block on, counted from 0. Before that it is
+// Alice.
 var actors = map[string]map[int]string{
 	"docs/getting-started.md": {5: "mia@acme.test"},
 }
@@ -83,8 +83,8 @@ func TestPagesRun(t *testing.T) {
 	runScripts(t, dir, cloudSetup(t))
 }
 
-// cloudSetup gives each script a service of its own, and a configuration file
-// with which snapcloud looks after that service's database.
+// cloudSetup gives each script its own service, and a configuration file with which snapcloud's
+// commands work on that service's database.
 func cloudSetup(t *testing.T) func(*testscript.Env) error {
 	return func(e *testscript.Env) error {
 		data := t.TempDir()

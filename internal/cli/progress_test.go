@@ -11,8 +11,8 @@ import (
 	"snap/internal/local"
 )
 
-// A log gets a line every few seconds, with bytes, rate and time left. A program gets an event. Short
-// work is not reported at all.
+// A log gets a line every few seconds, with bytes, rate and time left. A program gets an event.
+// Short work is not reported at all.
 func TestProgressIsToldNowAndThen(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -42,7 +42,7 @@ func TestProgressIsToldNowAndThen(t *testing.T) {
 	}
 }
 
-// A phase that learns its total only after it began gets a bar then.
+// A phase that learns its total only after it began gets a bar at that moment.
 func TestSpinnerBecomesABar(t *testing.T) {
 	t.Parallel()
 	b := &bars{box: mpb.New(mpb.WithOutput(io.Discard))}

@@ -67,7 +67,7 @@ func TestImportAsksForEachVariable(t *testing.T) {
 	}
 }
 
-// lines gives one line at a time, as a terminal does.
+// lines returns one line at a time, as a terminal does.
 type lines []string
 
 // Read implements io.Reader.
@@ -118,8 +118,8 @@ func TestPlainQuestionIsLeft(t *testing.T) {
 	}
 }
 
-// asked is a terminal at which something happens once a question is there. Who
-// asks may write to it for as long as nobody answers.
+// asked is a terminal on which something happens once a question is shown. The question may write
+// to it until it is answered.
 type asked func()
 
 // Write implements io.Writer.
@@ -130,8 +130,8 @@ func (a asked) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestQuestionHasTheTerminalsColours: buttons and text name no colour, which
-// would be unreadable on some background.
+// TestQuestionHasTheTerminalsColours: buttons and text set no colour, because any colour is
+// unreadable on some background.
 func TestQuestionHasTheTerminalsColours(t *testing.T) {
 	t.Parallel()
 	for _, dark := range []bool{false, true} {

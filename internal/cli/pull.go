@@ -24,7 +24,7 @@ may see; --snapshot-id selects another one by its ID or the start of it. Without
 snapshot is its name.
 
 If this machine has an earlier snapshot of the target from the cloud, only the
-difference is fetched, and the same file is made from both. From a storage
+difference is fetched, and the same file is rebuilt from both. From a storage
 profile, this needs the snapshot just before it. --full fetches the whole file.
 
 A missing target is created; if the config file cannot be written, pull prints

@@ -43,7 +43,7 @@ func (c *caught) stop() {
 	close(c.done)
 }
 
-// fromTerminal are the signals of keys, such as Ctrl-C.
+// fromTerminal are the signals that keys send, such as Ctrl-C.
 var fromTerminal = []os.Signal{os.Interrupt, syscall.SIGQUIT}
 
 // exitCode returns the exit code of a command as a shell reports it: 128 and the signal's number if

@@ -52,7 +52,7 @@ func TestSampleScripts(t *testing.T) {
 	runScripts(t, "testdata/samples", withCloud(t, map[string]string{"SAMPLES": servertest.Samples(t)}))
 }
 
-// TestFullDisk: a full disk is said in one sentence, and nothing is lost.
+// TestFullDisk: a full disk is reported in one sentence, and nothing is lost.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	runScripts(t, "testdata/fulldisk", withCloud(t, map[string]string{

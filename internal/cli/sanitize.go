@@ -38,8 +38,8 @@ such as a column added since. The exit code is 0 if there are none, 1 if there
 are some, and above 1 after an error.`,
 		Example: examples(
 			"draft rules from the snapshot", "snapcli sanitize shop --init --rules shop.rules.yaml",
-			"decide on what the draft left open", "snapcli sanitize shop --review",
-			"does every column have a rule", "snapcli sanitize shop --check",
+			"decide on the columns that the draft left open", "snapcli sanitize shop --review",
+			"check that every column has a rule", "snapcli sanitize shop --check",
 			"mask as the target's configuration says", "snapcli sanitize shop",
 			"run a SQL file on the copy", "snapcli sanitize shop --sql mask.sql"),
 		Args:              command.ExactArgs("target"),

@@ -151,7 +151,7 @@ func ruleOf(key byte, g local.ReviewGroup, would string) string {
 	return ""
 }
 
-// end says what is left to decide.
+// end reports the columns that are left to decide.
 func (r *reviewing) end(err error) error {
 	if err != nil {
 		return err
@@ -164,7 +164,7 @@ func (r *reviewing) end(err error) error {
 	return nil
 }
 
-// interrupt is Ctrl-C where a terminal passes it on as a character.
+// interrupt is Ctrl-C on a terminal that passes it on as a character.
 const interrupt = 3
 
 // key reads one key, without Enter if the terminal allows it.

@@ -64,7 +64,7 @@ func runScripts(t *testing.T, dir string, setup func(*testscript.Env) error) {
 			e.Setenv("SNAPCLI_CONFIG_DIR", filepath.Join(e.WorkDir, "config"))
 			e.Setenv("SNAPCLI_DATA_DIR", filepath.Join(e.WorkDir, "data"))
 			e.Setenv("TZ", "UTC")
-			e.Setenv("GORACE", "atexit_sleep_ms=0") // with the race detector every program would end a second later
+			e.Setenv("GORACE", "atexit_sleep_ms=0") // with the race detector, every program would otherwise end a second later
 			e.Setenv("GOGC", "400")                 // programs that end at once need not collect garbage
 			if setup == nil {
 				return nil
@@ -103,7 +103,7 @@ func prepareCommand(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// originateCommand changes where the only snapshot is from, as a pull records it:
+// originateCommand changes the recorded origin of the only snapshot, as a pull would:
 //
 //	originate theirs globex https://cloud.example
 func originateCommand(ts *testscript.TestScript, neg bool, args []string) {
@@ -149,7 +149,7 @@ func codeCommand(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// answer is one canned answer of a server that behaves as no real one does.
+// answer is one canned answer of a server that behaves unlike any real one.
 type answer struct {
 	Request string          `json:"request"` // such as GET /api/v1/agents/me
 	Status  int             `json:"status"`

@@ -9,7 +9,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// presigned finds the part of a URL that gives whoever has it the bytes.
+// presigned matches the part of a URL that gives access to the bytes.
 var presigned = regexp.MustCompile(`/blobs/(parts/)?[0-9A-Za-z_-]{8,}|[?&]X-Amz-`)
 
 // secretfreeCommand checks that no secret of the acting person is in the last output, or in the given

@@ -2,7 +2,8 @@ package cli
 
 import "snap"
 
-// didYouMean returns a hint with the candidate closest to a mistyped word, or else otherwise.
+// didYouMean returns a hint with the candidate closest to a mistyped word, or otherwise if there is
+// none.
 func didYouMean(typed string, candidates []string, otherwise string) string {
 	if c := snap.Closest(typed, candidates); c != "" {
 		return "did you mean " + c + "?"

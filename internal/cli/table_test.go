@@ -51,8 +51,8 @@ func rowOf(rows [][]string, i int) []string {
 	return rows[i]
 }
 
-// TestTableWideCharacters checks that columns are aligned in every script. On a narrow terminal the
-// name goes first: the target, the type, the sharing and the time of day stay.
+// TestTableWideCharacters checks that columns are aligned in every script. A narrow terminal drops
+// the name first. The target, the type, the sharing and the time of day stay.
 func TestTableWideCharacters(t *testing.T) {
 	t.Parallel()
 	draw := func(width int) string {
@@ -85,8 +85,8 @@ snap_89abcdef  shop    snapshot   No      2026-11-21 01:16
 	}
 }
 
-// TestTableLeavesOut: a column of which nothing would be told is left out, with
-// its space, of the rows of later pages too.
+// TestTableLeavesOut: a column that would show nothing is left out, with its space, from the rows
+// of later pages too.
 func TestTableLeavesOut(t *testing.T) {
 	t.Parallel()
 	for width, want := range map[int]string{

@@ -21,8 +21,9 @@ func (a *app) targetListCommand(use string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: "List the targets",
-		Long: `A target is a database that snapshots are taken of (its source) and the one they
-are loaded into (its destination). Targets are in the config file.`,
+		Long: `A target names the database that snapshots are taken from (its source) and the
+database that they are loaded into (its destination). Targets are in the config
+file.`,
 		Example: examples("list them", "snapcli targets"),
 		Args:    command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

@@ -22,8 +22,7 @@ import (
 	"snap/internal/login"
 )
 
-// onTerminal runs snapcli in this process as if a person sat before it, at a
-// terminal of this width.
+// onTerminal runs snapcli in this process as if a person used it on a terminal of this width.
 func onTerminal(t *testing.T, width int, env map[string]string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -48,7 +47,7 @@ func onTerminal(t *testing.T, width int, env map[string]string, args ...string) 
 	return out.String(), errs.String(), code
 }
 
-// TestResultThatCannotBeWritten: a command whose result went nowhere fails.
+// TestResultThatCannotBeWritten: a command whose result cannot be written fails.
 func TestResultThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)

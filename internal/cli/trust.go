@@ -15,7 +15,7 @@ import (
 func (a *app) trustCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trust",
-		Short: "Manage whose database programs you load",
+		Short: "Manage the authors whose database programs you load",
 		Long: `A snapshot from another organization, and a file of unknown origin, is loaded
 as data: tables and rows, without the functions, triggers, views and other
 programs that its author wrote. For organizations and people that you trust,

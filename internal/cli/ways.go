@@ -6,8 +6,8 @@ import (
 	"snap/internal/local"
 )
 
-// wayView is how the databases of a target are reached. Arguments of commands are hidden, because
-// they may be secret.
+// wayView describes how the databases of a target are reached. Arguments of commands are hidden,
+// because they may be secret.
 type wayView struct {
 	Via                   string `json:"via,omitempty" doc:"SSH server through which the source is reached"`
 	PasswordBy            string `json:"password_command,omitempty" doc:"program that prints the source's password"`

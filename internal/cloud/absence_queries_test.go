@@ -35,7 +35,7 @@ func TestHiddenTakesAsManyQueriesAsAbsent(t *testing.T) {
 		}
 		for _, caller := range []string{"member", "viewer", "outsider"} {
 			key, body := credential(t, c, caller), matrix[pattern].body
-			count(pattern, s.id, body, key) // the first use of a key is written down
+			count(pattern, s.id, body, key) // the first use of a key is recorded
 			hidden := count(pattern, s.id, body, key)
 			for _, absent := range []string{snap.NewSnapshotID(), "x"} {
 				if never := count(pattern, absent, body, key); never != hidden || hidden == 0 {
@@ -72,10 +72,10 @@ func counted(t *testing.T, database string) (through string, statements *atomic.
 	return u.String(), statements
 }
 
-// relay passes one connection on. The client's messages are a startup message
-// without a type, and then each a type, a length and the rest (PostgreSQL's
-// frontend/backend protocol): Execute and Query run statements. A connection
-// that was idle for a second is tried first, which is no statement.
+// relay passes one connection on. The client's messages are a startup message without a type, and
+// then each a type, a length and the rest (PostgreSQL's frontend/backend protocol): Execute and
+// Query run statements. A connection that was idle for a second is tested first; that does not
+// count as a statement.
 func relay(client net.Conn, server string, statements *atomic.Int64) {
 	defer client.Close()
 	db, err := net.Dial("tcp", server)

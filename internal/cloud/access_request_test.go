@@ -14,8 +14,9 @@ import (
 	"snap/internal/cloudtest"
 )
 
-// A request for access tells nothing about the snapshot: hidden and absent ones have the same
-// answers, byte for byte, count against the same limit, and cost the database the same statements.
+// A request for access reveals nothing about the snapshot. Requests for hidden and absent ones get
+// the same answers, byte for byte, count against the same limit, and cost the database the same
+// statements.
 func TestRequestsForAccessTellNothing(t *testing.T) {
 	t.Parallel()
 	database, statements := counted(t, cloudtest.Postgres(t))
@@ -30,7 +31,7 @@ func TestRequestsForAccessTellNothing(t *testing.T) {
 	}
 	for _, email := range []string{"max@acme.test", "vic@acme.test", "ian@initech.test"} {
 		key := c.Key(email)
-		ask(key, snap.NewSnapshotID()) // the first use of a key is written down
+		ask(key, snap.NewSnapshotID()) // the first use of a key is recorded
 		hidden, work := ask(key, s.id)
 		again, workAgain := ask(key, s.id)
 		never := snap.NewSnapshotID()
@@ -101,7 +102,7 @@ func TestRequestsForAccessReachTheirPeople(t *testing.T) {
 	if mine, err := ian.AccessRequests(ctx, true); err != nil || len(mine) != 1 {
 		t.Errorf("a refusal is disclosed: %+v, %v", mine, err)
 	}
-	must(t, ian.RequestAccess(ctx, api.AccessRequestRequest{Snapshot: s.id})) // repeats it: nobody is asked again
+	must(t, ian.RequestAccess(ctx, api.AccessRequestRequest{Snapshot: s.id})) // a repetition, so nobody is asked again
 	_, err = c.As("mia@acme.test").Share(ctx, s.id)
 	must(t, err)
 	if got := lists("alice@acme.test"); len(got) != 0 {
@@ -151,7 +152,7 @@ func TestRequestsForAccessAreLimited(t *testing.T) {
 	}
 	mine, err := max.AccessRequests(ctx, true)
 	must(t, err)
-	must(t, max.RequestAccess(ctx, api.AccessRequestRequest{Snapshot: mine[3].Snapshot})) // repeats one
+	must(t, max.RequestAccess(ctx, api.AccessRequestRequest{Snapshot: mine[3].Snapshot})) // a repetition
 	must(t, max.WithdrawAccessRequest(ctx, mine[0].ID))
 	must(t, ask())
 	clock.Advance(15 * 24 * time.Hour)

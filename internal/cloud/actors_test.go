@@ -87,12 +87,12 @@ type walk struct {
 	seen             map[string]int64 // the last line, by organization
 	sn, other        string           // snapshots
 	clock            *clocktest.Clock
-	id               string // of whatever the last door made
+	id               string // of the last thing that a door created
 	user, group      string // that SCIM reported
 }
 
 func newWalk(t *testing.T) *walk {
-	// retention and webhooks work when the test says so
+	// retention and webhooks work only when the test calls them
 	clock := clocktest.New(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	w := &walk{t: t, seen: map[string]int64{}}
 	w.clock = clock

@@ -22,8 +22,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// Every counter that an alert reads is there with the value 0 before anything happened, with each
-// of the labels that the alert selects. Otherwise the first event of its kind would raise no alert.
+// Every counter that an alert reads exists with the value 0 before anything happens, with each of
+// the labels that the alert selects. Otherwise the first event of its kind would raise no alert.
 func TestAlertsCountFromTheStart(t *testing.T) {
 	t.Parallel()
 	storage := fakeS3(t)
@@ -83,7 +83,7 @@ func fakeS3(t *testing.T) *httptest.Server {
 	return s
 }
 
-// The last success of background work counts from any process, also from one that has ended.
+// The last success of background work counts from any process, even from one that has ended.
 func TestJobTimesOutliveProcesses(t *testing.T) {
 	t.Parallel()
 	onDatabases(t, func(t *testing.T, o cloudtest.Options) {

@@ -13,9 +13,10 @@ import (
 	"snap/internal/cloudtest"
 )
 
-// A replica is killed while it archives: after it wrote an object and before the database names the
-// object, and then after the database was to name it and before the lines are removed. Each time the
-// log is sound and complete, and the next replica completes the work without a second object.
+// A replica is killed while it archives: once after it wrote an object and before the database
+// names the object, and once before the transaction that names it and removes the lines ends. Each
+// time the log is intact and complete, and the next replica completes the work without a second
+// object.
 func TestArchivingSurvivesKills(t *testing.T) {
 	t.Parallel()
 	ctx, database, dir := t.Context(), cloudtest.Postgres(t), t.TempDir()
@@ -33,7 +34,7 @@ func TestArchivingSurvivesKills(t *testing.T) {
 		return len(keys)
 	}
 	var r *replica
-	again := func() { // as when the lease of the killed one has ended
+	again := func() { // as after the end of the killed replica's lease
 		a.exec(`DELETE FROM leases WHERE name = 'archive'`)
 		if r == nil {
 			r = startReplica(t, database, dir, a.URL, `audit: {archive_after: 40d}`)

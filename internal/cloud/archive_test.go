@@ -88,7 +88,7 @@ func (a *archived) rows() (n int) {
 	return n
 }
 
-// view is everything that readers of the log are shown.
+// view holds everything that readers of the log see.
 type view struct {
 	Records                []string
 	Newest, Oldest, Pulled []string
@@ -185,8 +185,8 @@ func TestLinesAreArchivedOnce(t *testing.T) {
 	})
 }
 
-// An object that is missing, damaged or of another log is named by everybody who reads it, and so
-// are kept rows that differ from it. Lines elsewhere can still be read.
+// An object that is missing, damaged or of another log is named in the error of everybody who reads
+// it. So are kept rows that differ from it. Lines elsewhere can still be read.
 func TestDamagedArchivesAreNamed(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)

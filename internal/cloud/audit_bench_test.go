@@ -15,8 +15,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// BenchmarkPullsOfOneOrganization is how fast clients of one organization pull
-// from one service on PostgreSQL, where each pull is a line of the audit log.
+// BenchmarkPullsOfOneOrganization measures how fast clients of one organization pull from one
+// service on PostgreSQL. Each pull writes a line to the audit log.
 func BenchmarkPullsOfOneOrganization(b *testing.B) {
 	hotOrganization(b, "pulls/s", func(c *api.Client, id string, _ int) error {
 		_, err := c.Pull(b.Context(), id)
@@ -24,8 +24,8 @@ func BenchmarkPullsOfOneOrganization(b *testing.B) {
 	})
 }
 
-// BenchmarkSharesOfOneOrganization is how fast clients of one organization share
-// and unshare snapshots, each its own.
+// BenchmarkSharesOfOneOrganization measures how fast clients of one organization share and unshare
+// snapshots, each its own.
 func BenchmarkSharesOfOneOrganization(b *testing.B) {
 	hotOrganization(b, "shares/s", func(c *api.Client, id string, turn int) error {
 		if turn%2 == 1 {

@@ -17,8 +17,8 @@ import (
 	"snap/internal/store"
 )
 
-// told returns the audit log of a client's organization, one line for each entry, without the entries
-// of the service's start.
+// told returns the audit log of a client's organization, one line for each entry, without the
+// entries of the service's start.
 func told(t *testing.T, client *api.Client, o api.AuditOptions) []string {
 	t.Helper()
 	o.OldestFirst = true
@@ -66,7 +66,7 @@ func TestAuditTellsWhatHappened(t *testing.T) {
 	if snap.CodeOf(refusal) != snap.CodeForbidden {
 		t.Fatal(refusal)
 	}
-	for _, method := range []string{http.MethodGet, http.MethodHead} { // who only asks is refused, and wanted no share
+	for _, method := range []string{http.MethodGet, http.MethodHead} { // a read is refused, but was no attempt to share
 		if res, _ := send(t, method, c.URL+api.MountAgent+"/snapshots/"+sn.ID+"/org-shares", "",
 			c.Key("mia@acme.test")); res.StatusCode != http.StatusForbidden {
 			t.Fatalf("%s of org-shares by a member: %s", method, res.Status)
@@ -177,8 +177,8 @@ func TestAuditTellsWhichAccountAndKey(t *testing.T) {
 	}
 }
 
-// "Who could see this snapshot on that day" is answered from the log, also
-// after it was deleted, and agrees with who could.
+// "Who could see this snapshot on that day" is answered from the log, even after it was deleted,
+// and the answer agrees with the past access.
 func TestAuditTellsWhoCouldSee(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -59,7 +59,7 @@ func watch(t *testing.T, o cloudtest.Options) *watched {
 	return w
 }
 
-// keep verifies the log, which must be sound, and keeps its checkpoint.
+// keep verifies the log, which must be intact, and keeps its checkpoint.
 func (w *watched) keep() {
 	w.t.Helper()
 	v, err := w.verify()
@@ -73,7 +73,7 @@ func (w *watched) verify() (api.AuditVerdict, error) {
 	return w.As("alice@acme.test").VerifyAudit(context.Background(), w.from)
 }
 
-// records are the lines of Acme's log as the service lists them, or why it does not.
+// records returns the lines of Acme's log as the service lists them, or its error.
 func (w *watched) records() string {
 	page, err := w.As("alice@acme.test").AuditRecords(w.t.Context(), 1, api.MaxAuditRecords)
 	return fmt.Sprint(page.Items, err)
@@ -139,7 +139,7 @@ func TestFalsifiedLogsAreFound(t *testing.T) {
 					*v.Seen != w.seen {
 					t.Errorf("%s: %+v, %v", name, v, err)
 				}
-				w.Push(w.As("mia@acme.test"), "later", []byte(name)) // nobody is kept from working
+				w.Push(w.As("mia@acme.test"), "later", []byte(name)) // everybody can continue to work
 			}
 			w.restore()
 			if v, err := w.verify(); err != nil {
@@ -150,8 +150,8 @@ func TestFalsifiedLogsAreFound(t *testing.T) {
 	})
 }
 
-// Somebody who rewrites the whole log with hashes that fit, as the service
-// itself would write it, is found by whoever kept a checkpoint.
+// If somebody rewrites the whole log with matching hashes, as the service itself would write it,
+// everyone who kept a checkpoint finds that.
 func TestRewrittenLogsAreFound(t *testing.T) {
 	t.Parallel()
 	onDatabases(t, func(t *testing.T, o cloudtest.Options) {
@@ -201,7 +201,7 @@ func TestRandomEditsAreFound(t *testing.T) {
 			var edits []string
 			for range rapid.IntRange(1, 3).Draw(rt, "edits") {
 				edit := randomEdit(rt)
-				if _, err := w.db.ExecContext(t.Context(), edit); err == nil { // else the database refuses it
+				if _, err := w.db.ExecContext(t.Context(), edit); err == nil { // otherwise the database refuses it
 					edits = append(edits, edit)
 				}
 			}

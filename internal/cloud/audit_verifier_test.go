@@ -11,8 +11,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// The verifier in docs/audit.md, which shares no code with ours, takes a log that
-// is sound and refuses one that is not. It has at most 100 lines.
+// The verifier in docs/audit.md, which shares no code with ours, accepts an intact log and refuses
+// an altered one. It has at most 100 lines.
 func TestVerifierOfTheDocuments(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)

@@ -33,7 +33,7 @@ func BenchmarkListOverHTTP(b *testing.B) {
 	}
 }
 
-// unlimited lifts the rates that one credential and one address have.
+// unlimited removes the rate limits of one credential and one address.
 func unlimited(c *cloud.Config) {
 	c.Limits.RequestsPerCredential, c.Limits.RequestsPerAddress = -1, -1
 }

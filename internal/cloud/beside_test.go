@@ -47,7 +47,7 @@ func olderProgram(t *testing.T, below int) string {
 	git("archive", "--output", tree, before)
 	run(t, source, "tar", "-xf", tree)
 	program := filepath.Join(dir, "older")
-	// As the Makefile does: most is compiled already.
+	// The Makefile uses the same flags, so most is compiled already.
 	run(t, source, "env", "CGO_ENABLED=0", "go", "build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-o",
 		program,
 		"./cmd/snapcloud")
@@ -64,8 +64,8 @@ func migrations(t *testing.T) int {
 
 const schemaFolder = "internal/store/migrations/postgres"
 
-// olderSchema returns the newest commit with fewer than below migrations, or "". A commit in which
-// two migrations had one number never served anybody.
+// olderSchema returns the newest commit with fewer than below migrations, or "". It skips commits
+// in which two migrations have the same number, because such a program never served anybody.
 func olderSchema(git func(...string) string, below int) string {
 	for commit := range strings.FieldsSeq(git("log", "--format=%H", "--", schemaFolder)) {
 		names := strings.Fields(git("ls-tree", "--name-only", commit+":"+schemaFolder))
@@ -260,7 +260,7 @@ func TestOlderReplicasRunBesideNewer(t *testing.T) {
 	mixed(older, newer, "shop-2")
 	mixed(newer, older, "shop-3")
 	older.kill()
-	older.start() // on the newer schema, as when a release is taken back
+	older.start() // on the newer schema, as after a release was rolled back
 	mixed(older, newer, "shop-4")
 	if _, err := newer.as(older.key("max@acme.test")).Me(ctx); err != nil {
 		t.Errorf("a key that the older program made: %v", err)

@@ -63,7 +63,7 @@ func TestBulkChangesObeyTheAccessRule(t *testing.T) {
 	}
 	refused, err := c.As("alice@acme.test").Audit(ctx, api.AuditOptions{Action: snap.AuditShareRefused})
 	must(t, err)
-	if len(refused.Items) != 4 { // of the reader, the pusher, and the key; a recipient's is theirs too
+	if len(refused.Items) != 4 { // as seen by the reader, the pusher and the key, and by a recipient
 		t.Errorf("%d refusals in the log: %+v", len(refused.Items), refused.Items)
 	}
 }

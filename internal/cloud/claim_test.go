@@ -10,8 +10,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// Services share no storage: the second one refuses to start and says why. The
-// first one, or a replica of it, starts again.
+// Services must not share an object store: the second one refuses to start and says why. The first
+// one, or a replica of it, starts again.
 func TestStorageBelongsToOneService(t *testing.T) {
 	t.Parallel()
 	bucket := servertest.S3(t)
@@ -39,7 +39,7 @@ func TestStorageBelongsToOneService(t *testing.T) {
 	apart.Close()
 }
 
-// A storage that does not answer keeps no service from starting.
+// An object store that does not answer does not keep a service from starting.
 func TestStartsWithoutItsStorage(t *testing.T) {
 	t.Parallel()
 	c := cloud.Config{PublicURL: "http://127.0.0.1:1", DataDir: t.TempDir(), Auth: cloud.Auth{ClientID: "snapcli"},

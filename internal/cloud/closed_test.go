@@ -34,9 +34,9 @@ func restart(t *testing.T, c *cloudtest.Cloud, slugs ...string) (log, signIn str
 	return out.String(), page.Body.String()
 }
 
-// An organization that a start does not list is locked out at once, at every
-// replica and through everything that somebody of it holds. Nothing of it is
-// lost: when a start lists it again, all of it works again.
+// An organization that a start does not list is locked out at once, at every replica and with every
+// credential and link that its people have. Nothing is lost: when a start lists it again,
+// everything works again.
 func TestUnlistedOrganizationsAreClosed(t *testing.T) {
 	t.Parallel()
 	for name, database := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" },
@@ -46,7 +46,7 @@ func TestUnlistedOrganizationsAreClosed(t *testing.T) {
 			c := cloudtest.Start(t, cloudtest.Options{DatabaseURL: database(t), Config: allowPrivate})
 			h := newClosing(t, c)
 			h.check(true)
-			for range 2 { // a start that lists it no more changes nothing the second time
+			for range 2 { // a second start that does not list it changes nothing
 				log, page := restart(t, c, "acme", "initech")
 				if strings.Count(log, "is closed") != 1 || !strings.Contains(log, "organization=globex") ||
 					!strings.Contains(page, "No organization here is known as globex") {

@@ -26,8 +26,8 @@ func configFile(t *testing.T, text string) string {
 	return path
 }
 
-// A relative data_dir of the file starts at its folder, wherever a command is
-// run; that of the environment is meant from there.
+// A relative data_dir in the file starts at the file's folder, wherever a command is run. One in
+// the environment starts at the working directory.
 func TestDataDir(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{"": "data", "data_dir: ./state": "state",

@@ -89,7 +89,7 @@ func betweenFiles(base, result []byte) ([]byte, error) {
 
 func fileOf(b []byte) delta.File { return delta.File{Size: int64(len(b)), SHA256: sumOf(b)} }
 
-// applied returns the file that a delta gives.
+// applied returns the file that a delta results in.
 func applied(t *testing.T, base, d []byte) []byte {
 	t.Helper()
 	file, err := appliedTo(base, d)
@@ -397,8 +397,8 @@ type deltaPush struct {
 
 // TestDeltaDoorsAreTheAccessRule: whatever happened before, a caller gets or pushes a delta exactly
 // if the access rule shows them its base and its result, or its base and their own push. All other
-// answers are those for snapshots that do not exist, byte for byte. So rows that were deleted since
-// the base reach nobody who sees only the result, and no delta crosses organizations.
+// answers are those for snapshots that do not exist, byte for byte. So nobody who sees only the
+// result gets rows that were deleted since the base, and no delta crosses organizations.
 func TestDeltaDoorsAreTheAccessRule(t *testing.T) {
 	t.Parallel()
 	clock := clocktest.New(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
@@ -649,8 +649,8 @@ func (d *deltaDoors) send(rt *rapid.T) {
 	d.add(v, "shop", p.file, done)
 }
 
-// TestPushedDeltasAreKept: a delta that was pushed serves the pulls of those who see both snapshots,
-// rather than one that is made from a better known base.
+// TestPushedDeltasAreKept: a delta that was pushed serves the pulls of those who see both
+// snapshots, instead of a delta that the service makes from a base that the client names first.
 func TestPushedDeltasAreKept(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -684,7 +684,7 @@ func TestPushedDeltasAreKept(t *testing.T) {
 	}
 }
 
-// sealedDelta is an encrypted delta, as far as the service can read it.
+// sealedDelta has the parts of an encrypted delta that the service can read.
 func sealedDelta(t *testing.T, base, result []byte) []byte {
 	t.Helper()
 	text, err := json.Marshal(delta.Header{Base: fileOf(base), Result: fileOf(result), Encoder: archive.Encoder,

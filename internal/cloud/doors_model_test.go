@@ -57,8 +57,8 @@ type thing struct {
 	urls     map[*visitor]api.PullResponse
 }
 
-// inside sends requests into a handler without a network between. Each comes
-// from an address of its own, for failures are counted by address (AUTH K6).
+// inside sends requests to a handler without a network in between. Each comes from an address of
+// its own, because failures are counted by address (AUTH K6).
 type inside struct{ http.Handler }
 
 func (i inside) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -153,18 +153,18 @@ func (t *thing) list() (all []snap.Grant) {
 	return all
 }
 
-// record is the thing as the access rule's words have it.
+// record is the thing in the words of the access rule.
 func (t *thing) record() snap.Snapshot {
 	return snap.Snapshot{ID: t.ID, Org: t.org, Owner: t.owner}
 }
 
-// sees is the rule: whether the visitor sees the thing now.
+// sees is the rule: it reports whether the visitor sees the thing now.
 func (b *building) sees(v *visitor, t *thing) bool {
 	return !v.disabled && snap.Visible(v.caller, t.list(), b.clock.Now())
 }
 
-// may is the code that the visitor gets who wants to do something with a
-// thing; empty when it is done.
+// may returns the code that a visitor gets who wants to do something with a thing; empty if it is
+// allowed.
 func (b *building) may(v *visitor, t *thing, do snap.Action) snap.Code {
 	switch {
 	case v.disabled || v.caller.Principal() == 0:
@@ -182,8 +182,7 @@ func refused(v *visitor, do snap.Action, sn snap.Snapshot) snap.Code {
 	return ""
 }
 
-// note adds a line to the logs of the organizations that a visitor's act on a
-// thing concerns.
+// note adds a line to the logs of the organizations that a visitor's act on a thing concerns.
 func (t *thing) note(v *visitor, action snap.AuditAction, what string) {
 	by := ""
 	if v.caller.User != nil {

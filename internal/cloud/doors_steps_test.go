@@ -30,7 +30,7 @@ func (b *building) drawUser(rt *rapid.T) *visitor {
 	return rapid.SampledFrom(all).Draw(rt, "user")
 }
 
-// drawAct draws a thing and who acts on it: mostly somebody who may.
+// drawAct draws a thing and a visitor who acts on it, mostly one who may.
 func (b *building) drawAct(rt *rapid.T, do snap.Action) (*thing, *visitor) {
 	if len(b.things) == 0 {
 		rt.Skip("nothing pushed")
@@ -62,7 +62,7 @@ func (b *building) answered(rt *rapid.T, v *visitor, t *thing, do snap.Action, e
 		switch want {
 		case snap.CodeForbidden:
 			t.note(v, snap.AuditShareRefused, string(want))
-		case snap.CodeUserAttributionRequired: // whose snapshot it is was not looked up
+		case snap.CodeUserAttributionRequired: // the owner of the snapshot was not looked up
 			t.log[v.caller.Org.Slug] += fmt.Sprintf(" %s %s\n", snap.AuditShareRefused, want)
 		}
 	}
@@ -228,8 +228,7 @@ func (b *building) decline(rt *rapid.T) {
 	}
 }
 
-// grant writes a share down. One that holds already with the same end is not
-// recorded again.
+// grant records a share. A share that already holds with the same end is not recorded again.
 func (b *building) grant(v *visitor, t *thing, a snap.Audience, until time.Time, what string) {
 	old, had := t.grants[a]
 	t.grants[a] = until

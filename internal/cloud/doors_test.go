@@ -18,8 +18,8 @@ import (
 	"snap/internal/cloudtest"
 )
 
-// fewHistories are those that are lived through unless -rapid.checks says how
-// many: each asks some thousand questions.
+// fewHistories is how many histories the test tries unless -rapid.checks sets a number. Each makes
+// a few thousand requests.
 const fewHistories = 4
 
 // SPEC 5.3: after any history, every door of the service (list, get, pull, download URLs given out

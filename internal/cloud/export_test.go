@@ -14,7 +14,7 @@ import (
 	"snap/internal/blob"
 )
 
-// ClaimKey is the object that every storage has.
+// ClaimKey is the object that every object store has.
 const ClaimKey = claimKey
 
 // DeliverLease is how long a replica has a batch of deliveries.
@@ -54,7 +54,7 @@ func (s *Service) Registry() *prometheus.Registry { return s.telemetry.metrics.r
 // Private returns the handler of the private listener.
 func (s *Service) Private() http.Handler { return s.private() }
 
-// WarnOfPlain warns as a start with these addresses does, of which it asks none.
+// WarnOfPlain warns as a start with these addresses does. It connects to none of them.
 func WarnOfPlain(t *testing.T, log *slog.Logger, publicURL, blobURL string) {
 	s := &Service{log: log, config: Config{PublicURL: publicURL}}
 	if blobURL != "" {

@@ -16,9 +16,9 @@ import (
 	"snap/internal/servertest"
 )
 
-// Access can be taken away on a full disk: uploads stop before it, and when
-// something else fills the rest, an unshare, the revocation of a key and the
-// end of a session have a reserve that nothing else can use.
+// Access can be taken away on a full disk. Uploads stop before the disk is full. When something
+// else fills the rest, an unshare, the revocation of a key and the end of a session have a reserve
+// that nothing else can use.
 func TestAccessIsTakenAwayOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	small := servertest.SmallDisk(t, 64<<20)

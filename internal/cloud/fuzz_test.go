@@ -68,7 +68,7 @@ func FuzzAPI(f *testing.F) {
 	})
 }
 
-// FuzzDownloadToken: nobody but the service makes a download link.
+// FuzzDownloadToken: nobody but the service can make a download link.
 func FuzzDownloadToken(f *testing.F) {
 	c := cloudtest.Start(f, cloudtest.Options{})
 	id := newScene(f, c).id
@@ -138,7 +138,8 @@ func FuzzRange(f *testing.F) {
 	})
 }
 
-// FuzzConfig checks that any configuration and environment is either read or refused as wrong.
+// FuzzConfig checks that any configuration and environment is either read or refused with an error
+// for the operator.
 func FuzzConfig(f *testing.F) {
 	for _, seed := range []string{
 		"", "listen: 127.0.0.1:1",

@@ -12,8 +12,8 @@ import (
 	"snap/internal/store"
 )
 
-// F3: if somebody's groups are unknown, /me says why and suggests what to ask an admin for. If they
-// are known, even if there are none, /me says no such thing.
+// F3: if somebody's groups are unknown, /me says why and suggests what to ask an admin for. If the
+// groups are known, even if there are none, /me says nothing about it.
 func TestMeSaysWhyGroupsAreUnknown(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

@@ -38,7 +38,7 @@ func TestKeyKindsAndShares(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		client *api.Client
-		want   map[string]snap.Code // by call; absent is allowed
+		want   map[string]snap.Code // by call; an absent call is allowed
 	}{
 		{"admin's key", c.As("adam@acme.test"), nil},
 		{"owner's key", owner, map[string]snap.Code{"share-org": snap.CodeForbidden,

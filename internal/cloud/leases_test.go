@@ -33,8 +33,7 @@ func twoReplicas(t *testing.T, test func(t *testing.T, clock *clocktest.Clock, a
 	}
 }
 
-// stuck is a webhook's other end whose first answer comes late, and is a
-// failure.
+// stuck is a webhook's receiver whose first answer comes late and is a failure.
 type stuck struct {
 	*httptest.Server
 	begun, release chan struct{}
@@ -66,9 +65,8 @@ func (r *stuck) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// A replica that stands still while it sends, for longer than its lease, and
-// wakes up when another has sent everything, sends nothing more; and its
-// failure does not undo the other's success.
+// A replica is paused while it sends, for longer than its lease, and resumes when another replica
+// has sent everything. It sends nothing more, and its failure does not undo the other's success.
 func TestPausedSenderUndoesNothing(t *testing.T) {
 	twoReplicas(t, func(t *testing.T, clock *clocktest.Clock, a, b *cloudtest.Cloud) {
 		ctx, r := context.Background(), newStuck(t)
@@ -114,8 +112,8 @@ func TestPausedSenderUndoesNothing(t *testing.T) {
 	})
 }
 
-// Two replicas that both believe to lead collect and apply retention at once:
-// each upload is given up once, each snapshot deleted once, nothing fails.
+// Two replicas that both believe that they hold the lease collect and apply retention at once: each
+// upload is given up once, each snapshot is deleted once, and nothing fails.
 func TestTwoLeadersCollectOnce(t *testing.T) {
 	twoReplicas(t, func(t *testing.T, clock *clocktest.Clock, a, b *cloudtest.Cloud) {
 		ctx := context.Background()

@@ -13,8 +13,8 @@ import (
 	"snap/internal/store"
 )
 
-// levers makes everything whose end is tried. Those that cannot be given back
-// are there several times.
+// levers makes everything whose end is tested. There are several of each lever that cannot be
+// restored.
 func (s *site) levers() []*lever {
 	s.owner = s.Key("alice@acme.test")
 	alice := s.Client(s.owner)

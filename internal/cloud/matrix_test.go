@@ -265,8 +265,8 @@ func TestEveryRouteForEveryCaller(t *testing.T) {
 	}
 }
 
-// The same routes on the user mount, by access tokens: the same people get the
-// same answers, and no API key is taken (DESIGN 3).
+// The same routes on the user mount, by access tokens: the same people get the same answers, and
+// API keys are refused (DESIGN 3).
 func TestEveryRouteOnTheUserMount(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -289,8 +289,8 @@ func TestEveryRouteOnTheUserMount(t *testing.T) {
 	}
 }
 
-// Keys and sessions are managed by people who are signed in, each their own;
-// only owners and admins make keys that act as the organization.
+// Only people who are signed in manage keys and sessions, each their own. Only owners and admins
+// make keys that act as the organization.
 func TestKeysAndSessionsOfOneself(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -14,8 +14,8 @@ import (
 	"snap/api"
 )
 
-// A chat or mail program shows the fields of an event as they are: no markup, link, mention or header
-// is made of them, and no message is longer than a chat takes.
+// A chat or mail program shows the fields of an event as plain text. They never become markup, a
+// link, a mention or a header, and no message is longer than a chat accepts.
 func TestMessagesAreNotMarkup(t *testing.T) {
 	t.Parallel()
 	for _, hostile := range []string{"<!channel>", "<https://evil.test|sign in>", "@everyone", "<@U1>",

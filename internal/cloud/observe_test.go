@@ -21,8 +21,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// TestMetricsPage holds the table of docs/operations.md to the program: every
-// metric of ours with its labels, and none that is not there.
+// TestMetricsPage compares the table in docs/operations.md with the program: it has every metric of
+// ours with its labels, and no other.
 func TestMetricsPage(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -63,8 +63,8 @@ func TestMetricsPage(t *testing.T) {
 	}
 }
 
-// TestMetricNames holds the names to the conventions of Prometheus: counters
-// end with _total, times are in seconds, sizes in bytes.
+// TestMetricNames checks the names against the conventions of Prometheus: counters end with _total,
+// times are in seconds, sizes in bytes.
 func TestMetricNames(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -213,8 +213,8 @@ func metrics(t *testing.T, c *cloudtest.Cloud) string {
 	return out.Body.String()
 }
 
-// TestPrivateListener: metrics and profiles are on the private listener, and
-// there alone; a page that has its name resolve here reads no profile.
+// TestPrivateListener: metrics and profiles are only on the private listener. A web page whose name
+// resolves to this machine cannot read a profile.
 func TestPrivateListener(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

@@ -124,7 +124,7 @@ func TestEveryExampleInTheOpenAPIDocument(t *testing.T) {
 	doc, operations := document(t, c)
 	for _, d := range operations {
 		if slices.Contains([]string{"complete", "delta", "received", "receipt"}, path.Base(d.path)) {
-			// an example cannot bring the bytes, nor be of the other organization: share_test.go,
+			// an example cannot send the bytes or act for the other organization; see share_test.go,
 			// rules_test.go, audit_tree_test.go, delta_test.go
 			continue
 		}

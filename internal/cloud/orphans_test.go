@@ -57,9 +57,9 @@ func TestCollectLeavesNoOrphans(t *testing.T) {
 	}
 }
 
-// A push that was completed in the storage and not in the database, because
-// the service was killed in between, is not left as an orphan either: pushed
-// again it is there, and never pushed again it is collected.
+// The service may be killed between completing a push in the object store and recording it in the
+// database. Such a push is no orphan either: pushing again completes it, and otherwise it is
+// collected.
 func TestCompletionThatWasNotWrittenDown(t *testing.T) {
 	t.Parallel()
 	for _, again := range []bool{true, false} {

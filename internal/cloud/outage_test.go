@@ -17,9 +17,9 @@ import (
 	"snap/internal/servertest"
 )
 
-// PostgreSQL is stopped under load, stays away for a while, and comes back. Every answered change is
-// in the log, once. Requests meanwhile get 503, the replica is alive and not ready, and the service's
-// log has one line for the beginning, one for each minute and one for the end.
+// PostgreSQL is stopped under load, stays down for a while, and starts again. Every answered change
+// is in the log, once. Requests meanwhile get 503, the replica is alive and not ready, and the
+// service's log has one line for the beginning, one for each minute and one for the end.
 func TestDatabaseGoesAwayAndComesBack(t *testing.T) {
 	t.Parallel()
 	database, stop, start := servertest.StoppingPostgres(t)

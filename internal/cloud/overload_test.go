@@ -103,7 +103,7 @@ func mustAsk(t *testing.T, method, url, key string) reply {
 	return a
 }
 
-// waits checks that an answer says when to come back.
+// waits checks that an answer says when to retry.
 func (a reply) waits(t *testing.T, most int) {
 	t.Helper()
 	if s, err := strconv.Atoi(a.after); err != nil || s < 1 || s > most {
@@ -111,8 +111,8 @@ func (a reply) waits(t *testing.T, most int) {
 	}
 }
 
-// Three processes over one PostgreSQL let a credential, and an address, do as
-// much as the limit says together, and not each of them.
+// Three processes over one PostgreSQL together let a credential, and an address, do as much as the
+// limit says.
 func TestRatesAreSharedByReplicas(t *testing.T) {
 	t.Parallel()
 	const perKey, perAddress = 200, 60
@@ -175,8 +175,8 @@ func TestRatesAreSharedByReplicas(t *testing.T) {
 	}
 }
 
-// With too much work, the service asks clients to come back, continues its running requests, answers
-// health checks and sign-ins, and recovers at once.
+// With too much work, the service asks clients to retry later, continues its running requests,
+// answers health checks and sign-ins, and recovers at once.
 func TestOverloadShedsAndRecovers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -252,7 +252,7 @@ func TestOverloadShedsAndRecovers(t *testing.T) {
 	r.within(500 << 20) // with the race detector; a third of it without
 }
 
-// within checks the most memory that the process ever had.
+// within checks the peak memory of the process.
 func (r *replica) within(most int64) {
 	r.t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.cmd.Process.Pid))
@@ -268,8 +268,8 @@ func (r *replica) within(most int64) {
 	}
 }
 
-// Clients that connect and say nothing, send a header byte by byte, or a body
-// that never ends, thousands of them, take nothing from those who ask.
+// Thousands of clients that connect and send nothing, send a header byte by byte, or send a body
+// that never ends do not slow down other clients.
 func TestSlowAndIdleClientsDoNoHarm(t *testing.T) {
 	t.Parallel()
 	for name, sends := range map[string]string{
@@ -405,8 +405,8 @@ func TestTwoLengthsCloseTheConnection(t *testing.T) {
 	}
 }
 
-// A download may take as long as it likes while it moves; one that stands
-// still is ended. Time is that of a bubble: it passes while everybody waits.
+// A download may take any time while its bytes move; a stalled one is ended. The test runs in a
+// bubble, whose time passes while all goroutines wait.
 func TestDownloadsMoveOrEnd(t *testing.T) {
 	t.Parallel()
 	const size, stall = 8 << 20, time.Minute
@@ -453,7 +453,7 @@ func download(t *testing.T, size int64, stall time.Duration) (client net.Conn, e
 	return client, ended
 }
 
-// oneConnection is a listener with the connections that it was given.
+// oneConnection is a listener that accepts only the given connections.
 type oneConnection struct {
 	conns chan net.Conn
 	once  sync.Once
@@ -481,8 +481,8 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
-// A handler that bounds the reading of a body that is there already does not
-// end its own request, nor those that come after it on the connection.
+// A handler that sets a deadline for reading a body that has already arrived ends neither its own
+// request nor later ones on the connection.
 func TestArrivedBodiesHaveNoDeadline(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

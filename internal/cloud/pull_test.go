@@ -61,7 +61,7 @@ func TestPresignedDownload(t *testing.T) {
 	}
 }
 
-// SPEC 3: effective immediately, also for a URL handed out before.
+// SPEC 3: effective immediately, even for a URL that was issued before.
 func TestRevocationReachesTheBytes(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -11,8 +11,8 @@ import (
 	"snap/internal/cloudtest"
 )
 
-// A replica whose storage is away stays ready, so that people can still
-// unshare. One whose database is away is not ready.
+// A replica whose object store is down stays ready, so that people can still unshare. A replica
+// whose database is down is not ready.
 func TestReadinessIsTheDatabase(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -93,8 +93,8 @@ organizations:
 	return r
 }
 
-// start starts the process. While it was gone, a caller's connection may have
-// taken its port for a moment, so it tries again.
+// start starts the process. While it was down, a caller's connection may have taken its port
+// briefly, so it tries again.
 func (r *replica) start() {
 	r.t.Helper()
 	r.mu.Lock()

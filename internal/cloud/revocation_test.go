@@ -44,7 +44,7 @@ func TestRevocationIsImmediateAcrossProcesses(t *testing.T) {
 				l := levers[random.IntN(len(levers))]
 				r := s.replicas[random.IntN(3)]
 				l.pull(r, random)
-				for { // a caller who was not answered asks again when there is somebody
+				for { // a caller without an answer asks again once a process is running
 					if _, err := r.client(api.MountAgent, s.owner).Me(context.Background()); !unanswered(err) {
 						break
 					}
@@ -79,8 +79,8 @@ type site struct {
 // and their answers.
 type lever struct {
 	name string
-	set  func(r *replica, on bool) error // nil: only time sets it
-	once bool                            // it can be ended, and not given back
+	set  func(r *replica, on bool) error // if nil, only time sets it
+	once bool                            // it can be ended but not restored
 	look func(r *replica, door int) error
 	end  time.Time // when time ends it
 
@@ -101,7 +101,8 @@ func (l *lever) pull(r *replica, random *rand.Rand) {
 	l.see(r, random.IntN(3))
 }
 
-// mayEnd reports whether the lever may be set: once, if that is for good.
+// mayEnd reports whether the lever may be set. A lever that cannot be restored may be set only
+// once.
 func (l *lever) mayEnd() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -144,8 +145,8 @@ func (l *lever) write(r *replica, on bool) {
 		Call: int64(called), Return: int64(returned)})
 }
 
-// see looks for the snapshot through one of the doors. An unanswered look has no result. Only invalid
-// credentials are ever told to slow down.
+// see looks for the snapshot through one of the doors. A look without an answer has no result. Only
+// invalid credentials are ever asked to slow down.
 func (l *lever) see(r *replica, door int) {
 	called := time.Since(l.began)
 	err := l.look(r, door)

@@ -51,7 +51,7 @@ func TestChannels(t *testing.T) {
 	c.PushAs(mia, "shop", snap.TypeSnapshot, []byte("raw"))
 	c.PushAs(mia, "billing", snap.TypeSanitized, []byte("elsewhere"))
 	seen(first.ID, true, "another type and target do not count")
-	_, err = mia.ShareGroup(ctx, first.ID, "dba") // now by hand
+	_, err = mia.ShareGroup(ctx, first.ID, "dba") // now by a person
 	must(t, err)
 	second := push("second")
 	seen(second.ID, true, "the newest")
@@ -170,8 +170,7 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// receiver is a webhook's other end: it keeps the messages it received and
-// answers as the test says.
+// receiver receives a webhook's messages. It keeps them and answers as the test says.
 type receiver struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -201,9 +200,8 @@ func (r *receiver) answer(status int) {
 
 func allowPrivate(c *cloud.Config) { c.Webhooks.AllowPrivate = true }
 
-// Webhooks are signed as the Standard Webhooks specification says, tell of the
-// five events, are retried with back-off under the same ID, and given up in
-// the end.
+// Webhooks are signed as the Standard Webhooks specification says, report the five events, are
+// retried with increasing pauses under the same ID, and are finally given up.
 func TestWebhooks(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

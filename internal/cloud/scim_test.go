@@ -395,7 +395,7 @@ func TestSCIMRefusals(t *testing.T) {
 	p.do("GET", "/Users", "", 401)
 }
 
-// An organization has one SCIM key; the one before it works for a day more.
+// An organization has one SCIM key; the previous one works for another day.
 func TestSCIMKeysRotate(t *testing.T) {
 	t.Parallel()
 	clock := clocktest.New(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
@@ -407,7 +407,7 @@ func TestSCIMKeysRotate(t *testing.T) {
 	second.do("GET", "/Users", "", 200)
 }
 
-// The documents that describe the service, and pages of a listing.
+// Tests the documents that describe the service, and the pages of a listing.
 func TestSCIMDocumentsAndPages(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

@@ -15,8 +15,8 @@ import (
 	"snap/internal/store"
 )
 
-// T10: the service does not start with a key that cannot open the signing
-// keys, and with one that is none.
+// T10: the service does not start with a key that cannot open the signing keys, or with an invalid
+// key.
 func TestKeyEncryptionKey(t *testing.T) {
 	t.Parallel()
 	key := func(with byte) string { return base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{with}, 32)) }

@@ -171,7 +171,7 @@ func TestRecipientLearnsNoMoreThanItMay(t *testing.T) {
 	}
 }
 
-// DESIGN 3: input that is wrong, after all that is about who may.
+// DESIGN 3: invalid input is refused only after all checks of permissions.
 func TestShareRefusals(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -574,8 +574,8 @@ func TestUnsanitizedShares(t *testing.T) {
 	}
 }
 
-// The owner learns that a share leads outside the organization, and not where
-// to; other members learn nothing of it.
+// The owner learns that a snapshot is shared outside the organization, but not with whom. Other
+// members learn nothing about it.
 func TestTheOwnerSeesThatItIsSharedOutside(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

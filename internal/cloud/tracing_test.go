@@ -158,7 +158,7 @@ func TestTracesOfOthersAreNotForced(t *testing.T) {
 	}
 }
 
-// TestTracingDoesNotHold: a collector that is down costs no request.
+// TestTracingDoesNotHold: a collector that is down delays no request.
 func TestTracingDoesNotHold(t *testing.T) {
 	t.Parallel()
 	var log lockedBuffer

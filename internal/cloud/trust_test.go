@@ -17,8 +17,8 @@ import (
 	"snap/internal/store"
 )
 
-// TestTrustConfiguration: values are texts, numbers or lists; rules that trust names
-// only stop the service, which names the claim to add.
+// TestTrustConfiguration: values are texts, numbers or lists; a rule that trusts only names keeps
+// the service from starting, and the error names the claim to add.
 func TestTrustConfiguration(t *testing.T) {
 	t.Parallel()
 	load := func(rule string) (cloud.Config, error) {

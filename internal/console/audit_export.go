@@ -14,8 +14,8 @@ import (
 	"snap/internal/look"
 )
 
-// exportAudit writes the lines of the audit log that the filter selects, the oldest first. When a
-// page of them cannot be read, it breaks the connection off, so that no browser keeps half a file.
+// exportAudit writes the lines of the audit log that the filter selects, the oldest first. When it
+// cannot read a page of lines, it breaks off the connection, so that no browser keeps half a file.
 func (s *Server) exportAudit(v *visit) error {
 	options, err := auditFilter(v)
 	if err != nil {
@@ -106,7 +106,7 @@ func writeRows(out *csv.Writer, rows [][]string) error {
 	return nil
 }
 
-// plainCell returns a text that a spreadsheet does not take for a formula. Names of snapshots and
+// plainCell returns a text that a spreadsheet does not read as a formula. Names of snapshots and
 // keys are chosen by the people whom the log is about.
 func plainCell(text string) string {
 	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {

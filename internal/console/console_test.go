@@ -436,7 +436,7 @@ func TestAuditIsExportedAndVerified(t *testing.T) {
 			}
 		}
 	}
-	v.submit("/console/audit").must(t, 200, "The log is sound", "snapcloud/acme")
+	v.submit("/console/audit").must(t, 200, "The log is intact", "snapcloud/acme")
 }
 
 // Pages with full tables stay below 60 KB, with their stylesheet and icon, and lead to the rest.

@@ -4,13 +4,13 @@
 //
 // A page is made from answers of the service's own API. [inside] sends the requests to the API's
 // handler in the same process, with the cookie of the browser that asks for the page. So a page
-// cannot show or change anything that the API would refuse: authentication, the access rule, rates
-// and the audit log apply to each of them. The package does not import the store.
+// cannot show or change anything that the API would refuse: authentication, the access rule, rate
+// limits and the audit log apply to each request. The package does not import the store.
 //
 // People who are not owners or admins get the same answer for the console as for an address that
-// does not exist. A snapshot that a person may not see has the page of one that does not exist.
-// People who are signed out are sent to the sign-in page. Every page works without script; the
-// only script copies a snapshot's link. A form is
-// sent to the address of its page, passes [auth.Forms.Check], and answers 303 to the page, whose
-// parameter "done" names the success to announce.
+// does not exist. A snapshot that a person may not see gets the page of one that does not exist.
+// People who are signed out are sent to the sign-in page. Every page works without script; the only
+// script copies a snapshot's link. A form is sent to the address of its page, passes
+// [auth.Forms.Check], and answers 303 to the page, whose parameter "done" names the success to
+// announce.
 package console

@@ -8,9 +8,10 @@ import (
 	"strings"
 )
 
-// flash is what a page announces after a change of shares, with the form that undoes the change. It
-// travels in a cookie that lives as long as Undo is offered. A cookie of another site's making has
-// not the token of the session and is ignored, so that no link makes a page offer a change.
+// flash is the announcement of a page after a change of shares, with the form that undoes the
+// change. It is kept in a cookie that lives as long as Undo is offered. A cookie that another site
+// made lacks the token of the session and is ignored, so that no link can make a page offer a
+// change.
 type flash struct {
 	Text    string   `json:"text"`
 	Warning string   `json:"warning,omitempty"` // why the change may have been a mistake
@@ -26,16 +27,16 @@ const (
 	mostFlash   = 3000
 )
 
-// announce keeps what the next page announces.
+// announce stores the announcement for the next page.
 func (v *visit) announce(f flash) {
 	text, err := json.Marshal(f)
-	if err != nil || len(text) > mostFlash { // then without Undo, which repeats names
+	if err != nil || len(text) > mostFlash { // try again without Undo, which repeats names
 		text = fmt.Appendf(nil, `{"text":"The shares were changed."}`)
 	}
 	v.setFlash(v.csrf+"."+base64.RawURLEncoding.EncodeToString(text), undoSeconds)
 }
 
-// flash returns what to announce, once.
+// flash returns the announcement, only once.
 func (v *visit) flash() *flash {
 	cookie, err := v.r.Cookie(flashCookie)
 	if err != nil {

@@ -47,8 +47,8 @@ func hasWords(q string, texts ...string) bool {
 	return true
 }
 
-// cut returns the rows from the position that a parameter names on, and the address of the page with
-// the next ones.
+// cut returns a page of the rows, beginning at the position that a parameter names, and the address
+// of the next page.
 func cut[T any](v *visit, parameter string, rows []T) (page []T, next string) {
 	from, err := strconv.Atoi(v.query(parameter))
 	if err != nil || from < 0 || from > len(rows) {

@@ -62,8 +62,8 @@ func (s *Server) answerable(v *visit, l *layout, found []api.AccessRequest) (all
 	return all
 }
 
-// answerRequest shares a snapshot with somebody who asked for access, refuses that, or withdraws a
-// request of the caller.
+// answerRequest grants a request for access by sharing the snapshot, refuses the request, or
+// withdraws a request of the caller.
 func (s *Server) answerRequest(v *visit) (string, error) {
 	ctx := v.r.Context()
 	switch v.field("do") {
@@ -101,13 +101,13 @@ func (v *visit) grantAccess(ctx context.Context, id string) error {
 // absentPage is the data of absent.html.
 type absentPage struct {
 	layout
-	ID    string             // of the snapshot to ask for; empty if the address has no whole ID
+	ID    string             // of the requested snapshot; empty if the address has no complete ID
 	Asked *api.AccessRequest // the caller's request for it
 	Form  form
 }
 
 // absent writes the page for a snapshot that does not exist or that the caller may not see. It
-// depends on the address and on the caller's own requests only.
+// depends only on the address and on the caller's own requests.
 func (s *Server) absent(v *visit) error {
 	v.status = 404
 	data := absentPage{layout: s.outer(v, "Not found", Snapshots), Form: v.form("reason")}

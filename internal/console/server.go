@@ -34,7 +34,7 @@ type Options struct {
 	Caller   func(*http.Request) (snap.Caller, error)
 	Forms    auth.Forms
 	NotFound http.Handler                             // the answer for addresses that do not exist
-	Problem  func(context.Context, error) api.Problem // describes the failure of a page; it logs internal ones
+	Problem  func(context.Context, error) api.Problem // describes the failure of a page and logs internal failures
 	Now      func() time.Time
 }
 
@@ -190,7 +190,7 @@ func (s *Server) navigation(v *visit, current string) (all []look.Link) {
 	return all
 }
 
-// shows puts an error that concerns the person's input on the page, and reports whether it is one.
+// shows puts an error on the page if it concerns the person's input, and reports whether it does.
 func (l *layout) shows(v *visit, err error) bool {
 	var known *snap.Error
 	if !errors.As(err, &known) {

@@ -13,7 +13,7 @@ import (
 )
 
 // changeSnapshot carries out a form of a snapshot's page: it makes, changes or ends a share, writes
-// the description, or asks for access or answers that.
+// the description, asks for access, or answers a request for access.
 func (s *Server) changeSnapshot(v *visit) (string, error) {
 	ctx, id := v.r.Context(), v.r.PathValue("id")
 	switch v.field("do") {
@@ -42,7 +42,7 @@ func labelsOf(text string) []string {
 	return all
 }
 
-// makeShare makes a share, or gives it another end.
+// makeShare makes a share, or changes its end.
 func (v *visit) makeShare(ctx context.Context, id string) (string, error) {
 	with, err := v.recipient(ctx)
 	if err != nil {
@@ -79,7 +79,7 @@ func (v *visit) makeShare(ctx context.Context, id string) (string, error) {
 		f.Text = "The end of the share with " + v.audience(with) + " was changed."
 		f.Undo = append(toFields(with), before.restore()...)
 	}
-	if made.Warning != "" { // it has the number too
+	if made.Warning != "" { // it contains the number too
 		f.Text = look.Shared(v.audience(with), -1)
 	}
 	v.announce(f)
@@ -165,7 +165,7 @@ func (v *visit) liveShare(ctx context.Context, id string, with api.SharesRequest
 }
 
 // newcomers returns how many people a share within the organization would add, or -1 if that is not
-// known. After a share has ended, they are those who lost access by it.
+// known. After a share has ended, these are the people who lost access.
 func (v *visit) newcomers(ctx context.Context, id string, with api.SharesRequest) int {
 	if len(with.OrgSlugs) > 0 {
 		return -1
@@ -188,7 +188,7 @@ func (v *visit) audience(with api.SharesRequest) string {
 	return "everyone in " + with.OrgSlugs[0]
 }
 
-// recipient returns whom the form names.
+// recipient returns the recipient that the form names.
 func (v *visit) recipient(ctx context.Context) (with api.SharesRequest, err error) {
 	switch v.field("to") {
 	case "everyone":

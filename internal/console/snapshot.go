@@ -24,12 +24,12 @@ type snapshotPage struct {
 	Sizes  look.Plot
 	Now    time.Time
 	// The share box.
-	Shares  []share // live ones
+	Shares  []share // live shares
 	Groups  []api.Group
 	Known   []string // organizations shared with before
 	Refusal string   // why the policy forbids sharing it org-wide and with other organizations
 	Limit   string   // the longest lifetime of a share with another organization, in words
-	latest  string   // the last day on which one may end
+	latest  string   // the last day on which such a share may end
 	outside []look.Choice
 	Form    form // the typed values, if the form failed
 	Members []api.Member
@@ -38,7 +38,7 @@ type snapshotPage struct {
 	Unknown bool               // nobody has that e-mail
 	Open    string             // key of the share whose people are listed
 	Waiting []request          // requests for access to it
-	Confirm []hidden           // the form that failed because the policy wants it confirmed
+	Confirm []hidden           // the form that failed because the policy requires confirmation
 }
 
 // share is one live share, with what its forms need.
@@ -100,7 +100,7 @@ func (s share) Mine() bool {
 	return s.Page.Can().Share
 }
 
-// Key tells the fields of one form from those of the others.
+// Key distinguishes the fields of one form from those of the others.
 func (s share) Key() string { return s.To + "-" + s.ID }
 
 // Ends returns when the share can end.
@@ -176,8 +176,8 @@ func (s share) Latest() string {
 	return ""
 }
 
-// snapshot shows one snapshot. The page for one that the caller may not see is that for one that does
-// not exist.
+// snapshot shows one snapshot. For a snapshot that the caller may not see, it shows the same page
+// as for one that does not exist.
 func (s *Server) snapshot(v *visit) error {
 	id, ctx := v.r.PathValue("id"), v.r.Context()
 	page, err := strconv.Atoi(v.query("page"))
@@ -306,8 +306,8 @@ func (p *snapshotPage) loadShares(ctx context.Context, c *api.Client) (err error
 // versionsShown is the maximum number of a target's snapshots in the plot of their sizes.
 const versionsShown = 30
 
-// addShares puts the live shares in the order of the box and leaves the groups that it is not shared
-// with as suggestions.
+// addShares puts the live shares in the order of the box, and keeps the groups with which the
+// snapshot is not shared as suggestions.
 func (p *snapshotPage) addShares(groups []api.GroupShare, orgs []api.OrgShare) {
 	with := map[string]bool{}
 	if p.OrgWide() && !p.Card.Snapshot.Received {
@@ -339,7 +339,8 @@ func (p *snapshotPage) addShares(groups []api.GroupShare, orgs []api.OrgShare) {
 	p.Groups = others
 }
 
-// groupsSuggested is the maximum number of groups that the share box suggests. Any can be typed.
+// groupsSuggested is the maximum number of groups that the share box suggests. Other groups can be
+// typed.
 const groupsSuggested = 100
 
 // limit restricts the choices to those that the organization's policy allows.

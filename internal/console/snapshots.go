@@ -27,7 +27,7 @@ type snapshotsPage struct {
 	Me       string   // e-mail of the caller
 }
 
-// Narrowed reports whether something was chosen, so that an empty list does not mean that there are
+// Narrowed reports whether the list is filtered, so that an empty list does not mean that there are
 // no snapshots.
 func (p snapshotsPage) Narrowed() bool {
 	return p.Chosen.Q != "" || p.Chosen.Target != "" || p.Chosen.Type != "" || p.Chosen.Filter != snap.FilterAll ||
@@ -81,7 +81,7 @@ func (s *Server) snapshots(v *visit) error {
 	return s.write(v, "snapshots.html", data)
 }
 
-// expiring is the choice of snapshots with a share that expires soon.
+// expiring is the filter for snapshots with a share that expires soon.
 const expiring snap.Filter = "expiring"
 
 // days parses the days of the filter. Until is the last day that it includes.
@@ -103,8 +103,8 @@ func (p *snapshotsPage) days() error {
 	return nil
 }
 
-// filters returns the links that choose whose snapshots are listed. They keep the rest of the choice
-// and begin at the first page.
+// filters returns the links that choose whose snapshots are listed. They keep the other filters and
+// begin at the first page.
 func filters(v *visit) (all []look.Link) {
 	chosen := cmp.Or(snap.Filter(v.query("show")), snap.FilterAll)
 	for _, f := range []struct {

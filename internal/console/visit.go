@@ -48,7 +48,7 @@ func (s *Server) page(p section, may func(snap.Caller) bool) http.HandlerFunc {
 	})
 }
 
-// again shows the page with the reason why its form failed.
+// again shows the page again with the reason why its form failed.
 func (s *Server) again(v *visit, err error) error {
 	if !new(layout).shows(v, err) || !errors.As(err, &v.problem) {
 		return err
@@ -62,8 +62,8 @@ func everybody(snap.Caller) bool { return true }
 // admins admits owners and admins.
 func admins(c snap.Caller) bool { return snap.Allowed(c, snap.ActAdminister, snap.Snapshot{}) == nil }
 
-// visited returns a handler for the people that may admits. Other people get the answer for an
-// address that does not exist, and people who are signed out are sent to the sign-in page.
+// visited returns a handler for the people that may admits. Others get the answer for an address
+// that does not exist. People who are signed out are sent to the sign-in page.
 func (s *Server) visited(may func(snap.Caller) bool, h func(*visit) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v := &visit{w: w, r: r, secure: strings.HasPrefix(s.o.PublicURL, "https:")}

@@ -1,12 +1,11 @@
 // Package limit keeps rates within bounds that all replicas share, without a
 // write for every request.
 //
-// Each counted subject (a credential, an address) may make a number of requests
-// a minute. A replica takes a twentieth of that from the database at a time and
-// grants it locally. It grants the first twentieth without asking, so light
-// users cost no write. It refuses a subject over the limit from its own memory.
-// So over all replicas nobody gets more than the limit plus a twentieth of it
-// for each replica, and a flood costs no writes.
+// Each counted subject (a credential, an address) may make a number of requests a minute. A replica
+// takes a twentieth of that from the database at a time and grants it locally. It grants the first
+// twentieth without asking, so light users cost no write. It remembers subjects that are over the
+// limit and refuses them without asking the database. So across all replicas nobody gets more than
+// the limit plus a twentieth of it for each replica, and a flood costs no writes.
 package limit
 
 import (
@@ -18,8 +17,8 @@ import (
 // Per is the period of a [Rate].
 const Per = time.Minute
 
-// Rate is how often something may be done in a minute, all of it at once if need be. Zero or less
-// is no limit.
+// Rate is how often something may be done in a minute. All uses may come at once. Zero or less is
+// no limit.
 type Rate int
 
 // share returns how many uses a replica takes from the database at a time.
@@ -53,7 +52,7 @@ func New(take Take, now func() time.Time) *Limiter {
 // bucket is one replica's state of a counted subject.
 type bucket struct {
 	mu     sync.Mutex
-	since  time.Time // of left
+	since  time.Time // when left was set
 	left   int       // uses that may still be granted
 	paid   bool      // the uses granted since then are paid for
 	closed time.Time // everything is refused until then
@@ -116,8 +115,8 @@ func (l *Limiter) bucket(name string, r Rate) *bucket {
 	return b
 }
 
-// forget frees memory: it drops subjects that were not counted lately, or all of them if every one
-// was. Shares already taken from the database stay taken.
+// forget frees memory: it drops subjects that were not counted recently, or all of them if every
+// one was. Shares already taken from the database stay taken.
 func (l *Limiter) forget() {
 	now := l.now()
 	for name, b := range l.buckets {

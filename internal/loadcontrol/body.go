@@ -9,8 +9,8 @@ import (
 	"snap"
 )
 
-// maxBody is the most bytes of one request's body, unless it is a part of a snapshot. maxBodies is
-// the most bytes of all bodies in memory.
+// maxBody is the maximum size of one request's body in bytes, unless it is a part of a snapshot.
+// maxBodies is the maximum size of all bodies in memory together.
 const (
 	maxBody   = 1 << 20
 	maxBodies = 64 << 20
@@ -20,7 +20,7 @@ var errBody = &snap.Error{Code: snap.CodeTooLarge, Detail: "the body of the requ
 	Hint: "send the bytes of snapshots to the URLs that /snapshots/{id}/parts returns"}
 
 // readBody reads a request's body into memory, where it stays until release is called. It fails
-// with too_large, and with errBusy when all bodies together are too large.
+// with too_large when this body is too large, and with errBusy when all bodies together are.
 func (c *Control) readBody(r *http.Request) (release func(), err error) {
 	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
 		return func() {}, nil

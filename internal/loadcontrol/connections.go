@@ -16,7 +16,7 @@ type Connections struct {
 
 	mu   sync.Mutex
 	all  map[net.Conn]*list.Element // nil while a request is being answered
-	idle *list.List                 // of net.Conn; the one that has waited longest is first
+	idle *list.List                 // elements are net.Conn; the connection that has waited longest is first
 }
 
 // NewConnections returns the limit for this many open connections; 0 is no limit. It calls refused

@@ -41,7 +41,7 @@ type Limits struct {
 	Wait   time.Duration
 }
 
-// Options are the needs of [New] besides the limits.
+// Options are what [New] needs in addition to the limits.
 type Options struct {
 	Limiter *limit.Limiter
 	Class   func(*http.Request) Class

@@ -12,7 +12,7 @@ import (
 type Response struct {
 	http.ResponseWriter
 	Status int   // 0 until the answer begins
-	Bytes  int64 // of the body that were sent
+	Bytes  int64 // bytes of the body that were sent
 
 	Before func()    // nil, or called before the status and before every piece of the body
 	Piece  int64     // the size of a piece; 0 is 1 MiB
@@ -59,7 +59,7 @@ func (w *Response) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// ReadFrom copies piece by piece, each by the connection's fast path for files.
+// ReadFrom copies piece by piece, and uses the connection's fast path for files for each piece.
 func (w *Response) ReadFrom(src io.Reader) (total int64, err error) {
 	if w.Copy != nil {
 		src = io.TeeReader(src, w.Copy)

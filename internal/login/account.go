@@ -52,8 +52,8 @@ func (f *File) Choose(c Choice) {
 	f.Reselect()
 }
 
-// Reselect drops the account that the file has settled on, so that the next call selects one again,
-// for example after a login.
+// Reselect forgets the account that the file selected, so that the next call selects one again, for
+// example after a login.
 func (f *File) Reselect() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

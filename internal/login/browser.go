@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// place is what is known about the environment the user works in.
+// place describes the environment in which the user works.
 type place struct {
 	env      func(string) string
 	os       string

@@ -145,7 +145,7 @@ func (d *device) notStarted(ctx context.Context, err error) error {
 		" did not start a login", Hint: "try again later", Cause: err}
 }
 
-// Limits on the service's values, which may be unreasonable.
+// Limits for the service's values, which may be unreasonable.
 const (
 	defaultInterval = 5 * time.Second
 	maxInterval     = 60 * time.Second
@@ -193,7 +193,8 @@ func (d *device) show() {
 // errPending means that the user has not decided yet.
 var errPending = errors.New("not decided yet")
 
-// poll asks once whether the user has decided. It only counts faults of the network or the service.
+// poll asks once whether the user has decided. If the network or the service fails, it only counts
+// the failure.
 func (d *device) poll(ctx context.Context) (granted, error) {
 	var got granted
 	err := postForm(ctx, d.HTTP, d.provider.Token, url.Values{
@@ -264,7 +265,7 @@ func expired() error {
 }
 
 // pause waits until the next poll, a fifth longer than the service asked, because the clocks of
-// virtual machines can run fast. After faults it waits longer.
+// virtual machines can run fast. After failures it waits longer.
 func (d *device) pause(ctx context.Context) error {
 	wait := d.wait + d.wait/5
 	if d.faults > 0 {

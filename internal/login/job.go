@@ -20,7 +20,7 @@ import (
 	"snap/api"
 )
 
-// The places of a CI job's token, in order of precedence.
+// The environment variables with a CI job's token, in order of precedence.
 const (
 	jobTokenEnv     = "SNAPCLI_ID_TOKEN"
 	jobTokenFileEnv = "SNAPCLI_ID_TOKEN_FILE"
@@ -34,7 +34,7 @@ const (
 type Job struct {
 	Where string // such as "GitHub Actions"
 	read  func(ctx context.Context, h *http.Client, audience string) (string, error)
-	once  bool // every read returns the same token, which the service accepts once
+	once  bool // every read returns the same token, which the service accepts only once
 }
 
 // FindJob returns the CI job of this program, if there is one. It makes no request. hide is called with
@@ -94,7 +94,7 @@ func fileJob(path string) Job {
 	}}
 }
 
-// actionsToken requests a token of GitHub Actions for an audience.
+// actionsToken requests a token from GitHub Actions for an audience.
 func actionsToken(ctx context.Context, h *http.Client, place, bearer, audience string) (string, error) {
 	const hint = "check that the job has the permission id-token: write"
 	if err := checkURL(place, "GitHub Actions"); err != nil {
@@ -134,14 +134,14 @@ func jobProblem(detail, hint string, cause error) error {
 }
 
 // jobCredential is a credential that the service gave a CI job, as stored in credentials.json. A
-// later command of the same job uses it, because most CI systems give a job one token only.
+// later command of the same job uses it, because most CI systems give a job only one token.
 type jobCredential struct {
 	Secret string    `json:"secret"`
 	Expiry time.Time `json:"expiry"` // on this machine's clock
 }
 
 // JobSource returns a token source for requests to a cloud URL, and to no other, as the job. It
-// exchanges the job's token when it has no valid credential. The source gives an API key, for the
+// exchanges the job's token when it has no valid credential. The source returns an API key, for the
 // agent mount. It fails with code not_signed_in if the service does not accept the job.
 func (f *File) JobSource(job Job, client *api.Client, h *http.Client) api.TokenSource {
 	var mu sync.Mutex
@@ -216,8 +216,8 @@ func (c *contents) putJob(name string, got jobCredential, now time.Time) {
 	c.Jobs[name] = got
 }
 
-// send exchanges a token for a credential. previous is the one that the same token gave before, if
-// there is one: the service renews it.
+// send exchanges a token for a credential. previous is the credential that the same token was
+// exchanged for before, if there is one: the service renews it.
 func (e exchange) send(ctx context.Context, token, previous string) (jobCredential, error) {
 	config, err := e.client.AuthConfig(ctx)
 	if err != nil {

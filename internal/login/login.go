@@ -45,20 +45,20 @@ type Options struct {
 	Program   string                     // such as "snapcli 1.2", shown on the approval page
 	Host      string                     // this machine's name, shown on the approval page
 	Env       func(string) string        // nil is os.Getenv
-	Terminal  bool                       // a person can see the prompt
+	Terminal  bool                       // whether a person can see the prompt
 	OpenURL   func(string) error         // nil opens the system's browser, detached
 	Browser   func() (bool, string)      // whether a browser can be opened, and if not, why; nil checks the machine
-	Confirm   func(question string) bool // nil answers no
+	Confirm   func(question string) bool // nil means the answer no
 	Prompt    Prompt
 	HTTP      *http.Client
 	Now       func() time.Time
 	After     func(time.Duration) <-chan time.Time // nil is time.After
 }
 
-// Login signs in by device grant, stores the session as the account in use, and ends the session it
-// replaces: the one with the same name, or without a name, the one of the same user. Its errors
-// have the codes forbidden (denied), not_signed_in (expired), unreachable, interrupted and usage.
-// After an error, the previous session remains valid.
+// Login signs in by device grant, stores the session as the account in use, and ends the session
+// that it replaces: the one with the same name or, if no name is given, the one of the same user.
+// Its errors have the codes forbidden (denied), not_signed_in (expired), unreachable, interrupted
+// and usage. After an error, the previous session remains valid.
 func Login(ctx context.Context, o Options) (Session, error) {
 	o.fillIn()
 	base, err := api.CheckBaseURL(o.CloudURL)

@@ -6,8 +6,8 @@ import (
 	"rsc.io/qr"
 )
 
-// QR draws text as a QR code for a terminal, two module rows a line, dark on light whatever the
-// terminal's colours (AUTH U5). It returns "" if the text does not fit.
+// QR draws text as a QR code for a terminal, with two rows of modules in a line. It is dark on
+// light, whatever the terminal's colours (AUTH U5). It returns "" if the text does not fit.
 func QR(text string) string {
 	code, err := qr.Encode(text, qr.L)
 	if err != nil {

@@ -108,8 +108,8 @@ func (t CardTable) Count() string {
 	return text
 }
 
-// columnsShown is the maximum number of columns on a page, so that it stays small. Of more, only
-// their numbers are shown.
+// columnsShown is the maximum number of columns on a page, so that the page stays small. If there
+// are more, the page shows only how many each table has.
 const columnsShown = 250
 
 // ListsColumns reports whether the page lists the columns of its tables.
@@ -133,7 +133,7 @@ func (c Card) Columns(t api.CardTable) string {
 // changesShown is the maximum number of differences on a page.
 const changesShown = 20
 
-// Changed describes the first differences to the snapshot before it.
+// Changed describes the first differences from the previous snapshot.
 func (c Card) Changed() (all []string) {
 	for _, one := range c.Changes.Changes[:min(len(c.Changes.Changes), changesShown)] {
 		all = append(all, card.Change(one))
@@ -165,7 +165,7 @@ func (c Card) turn(by int) string {
 // PullCommand returns the command line that pulls the snapshot.
 func (c Card) PullCommand() string { return card.PullCommand(c.Snapshot) }
 
-// LoadCommand returns the command line that loads it then.
+// LoadCommand returns the command line that loads the pulled snapshot.
 func (c Card) LoadCommand() string { return card.LoadCommand(c.Snapshot) }
 
 // Sizes returns a plot of the sizes of a target's snapshots. They are listed newest first.
@@ -203,8 +203,8 @@ func AudienceOf(a api.Access, slug, name string) *Audience {
 type Way struct {
 	api.AccessWay
 	Org  string   // name of the organization that owns the snapshot
-	Who  []string // the people it names; empty if they are not asked for
-	Rest int      // further people
+	Who  []string // the people it names; empty if they were not requested
+	Rest int      // number of further people
 }
 
 // whoShown is the maximum number of people that are named for one grant.
@@ -224,7 +224,7 @@ func Ways(ways []api.AccessWay, org string) (all []Way) {
 	return all
 }
 
-// Icon returns the name of the icon of those who see it.
+// Icon returns the name of the icon for the people who see the snapshot.
 func (w Way) Icon() string {
 	icons := map[string]string{"organization": "building", "owner": "person", "admins": "key", "keys": "key"}
 	if name := icons[w.Kind]; name != "" {
@@ -233,7 +233,7 @@ func (w Way) Icon() string {
 	return "people"
 }
 
-// Text says who sees it.
+// Text says who sees the snapshot.
 func (w Way) Text() string {
 	switch w.Kind {
 	case "owner":
@@ -253,7 +253,7 @@ func (w Way) Text() string {
 	return w.Through
 }
 
-// Mine says why the caller sees it, after "You can see it".
+// Mine says why the caller sees the snapshot. It follows "You can see it".
 func (w Way) Mine() string {
 	switch w.Kind {
 	case "owner":

@@ -1,4 +1,4 @@
-// Package look is the appearance of our pages: one stylesheet, one set of icons, one set of
+// Package look defines the appearance of our pages: one stylesheet, one set of icons, one set of
 // template parts and the response headers that keep pages safe. The local web UI, the sign-in pages
 // and the service's own pages share it.
 //

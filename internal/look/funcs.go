@@ -65,8 +65,8 @@ func ends(now, t time.Time) string {
 	return "ends " + snap.Distance(now, t)
 }
 
-// shortID abbreviates a snapshot's ID. The result tells it from others in a listing, and commands
-// accept it.
+// shortID abbreviates a snapshot's ID. The result distinguishes it from others in a listing, and
+// commands accept it.
 func shortID(id string) string {
 	id = strings.TrimPrefix(id, "snap_")
 	return id[:min(len(id), 8)]

@@ -29,8 +29,8 @@ const (
 	plotHeight = 120
 )
 
-// Bars returns the drawing: one bar for each point, the highest of which fills the height. Values
-// are not negative.
+// Bars returns the drawing: one bar for each point. The highest bar fills the height. Values must
+// not be negative.
 func (p Plot) Bars() template.HTML {
 	var most int64 = 1
 	for _, v := range p.Points {
@@ -53,8 +53,8 @@ func (p Plot) Bars() template.HTML {
 	return template.HTML(b.String())
 }
 
-// Highest returns the point with the highest value, the last one of several. It is the zero Point
-// without points.
+// Highest returns the point with the highest value, or the last of several. Without points it
+// returns the zero Point.
 func (p Plot) Highest() (best Point) {
 	for _, v := range p.Points {
 		if v.Value >= best.Value {

@@ -22,7 +22,7 @@ type Page struct {
 	Product string // shown in the corner, such as "snapcli"
 	Home    string // target of the corner link; empty means "/"
 	Nav     []Link
-	Find    string   // target of the link that finds anything; empty for none
+	Find    string   // target of the search link; empty for none
 	Who     string   // who is signed in; empty for nobody
 	WhoLink string   // target of the user's link
 	Narrow  bool     // one centred card instead of the full width

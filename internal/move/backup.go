@@ -33,9 +33,9 @@ type Options struct {
 const rounds = 5
 
 // BackUp adds a backup to a folder of backups: the database as of one moment and every object that
-// it names then. The service may be running. Objects of earlier backups are not copied again. The
-// backup becomes visible only when it is complete, and earlier backups are not changed. The next
-// run reuses objects that a killed run copied.
+// it names. The service may be running. Objects of earlier backups are not copied again. The backup
+// becomes visible only when it is complete, and earlier backups are not changed. The next run
+// reuses objects that a killed run copied.
 func BackUp(ctx context.Context, o Options, p Progress) (b Backup, err error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -95,7 +95,7 @@ func lock(dir string) (unlock func(), err error) {
 	return func() { l.Unlock() }, nil
 }
 
-// clear removes what a killed run left.
+// clear removes the files that a killed run left.
 func clear(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -131,7 +131,7 @@ func (k *keeping) run(ctx context.Context) (b Backup, err error) {
 	if err := os.MkdirAll(making, 0o700); err != nil {
 		return b, err
 	}
-	defer os.RemoveAll(making) // fails after it has become the backup
+	defer os.RemoveAll(making) // has no effect once the folder has become the backup
 	database := filepath.Join(making, databaseFile)
 	if err := store.BackUp(ctx, k.o.DataDir, database); err != nil {
 		return b, err
@@ -276,13 +276,13 @@ func choose(dir, name string) (string, error) {
 	return name, nil
 }
 
-// prune removes all but the newest backups, and the objects that only the removed ones had.
+// prune removes all but the newest backups, and the objects that only the removed backups had.
 func prune(ctx context.Context, dir string, keep int, objects *blob.Folder) error {
 	names, err := backupNames(dir)
 	if err != nil || keep <= 0 || len(names) <= keep {
 		return err
 	}
-	for _, name := range names[keep:] { // gone by one rename, so that none is ever half a backup
+	for _, name := range names[keep:] { // one rename removes a backup, so that none is ever incomplete
 		old := filepath.Join(dir, oldPrefix+name)
 		if err := errors.Join(os.Rename(filepath.Join(dir, name), old), disk.SyncDir(dir),
 			os.RemoveAll(old)); err != nil {

@@ -117,9 +117,9 @@ func checkObjects(ctx context.Context, dir, name, file string) error {
 	return err
 }
 
-// A restore keeps two notes in its folder: which backup it restores, and that all of it is
-// verified, so that only renames are left. The last rename is of the folder itself and ends the
-// restore.
+// A restore keeps two notes in its folder. One names the backup that it restores. The other says
+// that everything is verified, so that only renames are left. The last rename is that of the folder
+// itself; it ends the restore.
 const (
 	ofFile      = "of"
 	readyFile   = "ready"

@@ -17,7 +17,7 @@ import (
 // Place is where a service keeps its data.
 type Place struct {
 	Database store.Options
-	Blobs    func(ctx context.Context) (blob.Store, error) // opens the storage
+	Blobs    func(ctx context.Context) (blob.Store, error) // opens the object store
 	Sealer   *auth.Sealer                                  // of the signing keys; nil is none
 }
 
@@ -49,12 +49,12 @@ const workers = 4
 // page is how many objects are asked for at once.
 const page = 500
 
-// Transfer copies all of a service that does not run to another place, which
-// is empty or has a transfer from the same service begun: first the objects,
-// each read again and compared, then every row in one transaction, compared
-// too. Until the end the destination holds no row, and no service starts on it.
-// Nobody can write to the source meanwhile. In the end it is marked as moved, so that no service
-// starts on it by mistake; nothing else of it changes. dryRun only looks.
+// Transfer copies a stopped service to another place, which must be empty or hold an unfinished
+// transfer from the same service. It copies the objects first, and reads each again to compare it.
+// Then it copies every row in one transaction, and compares the rows too. Until the end the
+// destination has no rows, and no service starts on it. Nobody can write to the source meanwhile.
+// At the end the source is marked as moved, so that no service starts on it by mistake; nothing
+// else in it changes. dryRun copies nothing.
 func Transfer(ctx context.Context, from, to Place, p Progress, dryRun bool) (r Report, err error) {
 	if from.Database.URL == to.Database.URL && (from.Database.URL != "" ||
 		from.Database.DataDir == to.Database.DataDir) {
@@ -97,7 +97,7 @@ func Transfer(ctx context.Context, from, to Place, p Progress, dryRun bool) (r R
 	return t.run(ctx, auth.Reseal(from.Sealer, to.Sealer))
 }
 
-// openStopped opens the database of a service that does not run.
+// openStopped opens the database of a service that is not running.
 func openStopped(ctx context.Context, o store.Options) (*store.Store, error) {
 	if err := errors.Join(store.CheckExists(o), store.CheckRestored(o)); err != nil {
 		return nil, err
@@ -207,8 +207,7 @@ func (t *transfer) copy(ctx context.Context, o store.Object) error {
 	return t.to.Arrived(ctx, o)
 }
 
-// carry copies one object from one storage to another, and reads it again
-// there.
+// carry copies one object from one object store to another, and reads it again there.
 func carry(ctx context.Context, from, to blob.Store, o store.Object) error {
 	r, err := from.Open(ctx, o.Key)
 	if errors.Is(err, snap.ErrNotFound) {
@@ -224,8 +223,7 @@ func carry(ctx context.Context, from, to blob.Store, o store.Object) error {
 	return blob.Verify(ctx, to, o.Key, o.Size, o.SHA256)
 }
 
-// missing is the error for bytes that the database names and the storage does
-// not have.
+// missing is the error for bytes that the database names and the object store does not have.
 func missing(o store.Object) error {
 	return &snap.Error{
 		Code:   snap.CodeCorrupt,

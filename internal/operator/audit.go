@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"snap"
 	"snap/internal/cloud"
 	"snap/internal/command"
 )
@@ -20,11 +21,12 @@ func (p *program) auditReplay() *cobra.Command {
 	var org, file string
 	c := &cobra.Command{
 		Use:   "replay --org SLUG --revocations FILE",
-		Short: "End in a restored database what had ended after the restored moment",
-		Long: "Read an export of the audit log, and end what it says had ended after the last line\n" +
-			"of the database: shares, also of snapshots that were deleted, users who were disabled\n" +
-			"or left, and keys. It never gives access to anybody.\n\n" +
-			"Run it after the database was restored to an earlier moment and before the service\n" +
+		Short: "Repeat revocations that a restored database has lost",
+		Long: "Replay reads an export of the audit log and repeats the revocations that it has after\n" +
+			"the last line of the database's own log. It ends shares, including those of deleted\n" +
+			"snapshots, revokes keys, and disables users who were disabled or left. It never\n" +
+			"gives access to anybody.\n\n" +
+			"Run it after you restored the database to an earlier moment and before the service\n" +
 			"starts. The export must continue the database's log line by line.",
 		Example: "  snapcloud audit replay --config snapcloud.yaml --org acme --revocations acme.jsonl",
 		Args:    command.NoArgs,
@@ -46,14 +48,15 @@ func (p *program) auditReplay() *cobra.Command {
 				if p.asJSON {
 					return p.json(r)
 				}
-				fmt.Fprintf(p.stderr, "after %d lines: ended %d shares, disabled %d users, revoked %d keys\n", r.Lines,
-					len(r.Shares), len(r.Users), len(r.Keys))
+				fmt.Fprintf(p.stderr, "replayed %s: ended %s, disabled %s, revoked %s\n",
+					snap.Plural(r.Lines, "line", "lines"), snap.Plural(len(r.Shares), "share", "shares"),
+					snap.Plural(len(r.Users), "user", "users"), snap.Plural(len(r.Keys), "key", "keys"))
 				return nil
 			})
 		},
 	}
 	c.Flags().StringVar(&org, "org", "", "slug of the organization (required)")
-	c.Flags().StringVar(&file, "revocations", "", "output of `snapcli cloud audit export` (required)")
+	c.Flags().StringVar(&file, "revocations", "", "output `FILE` of \"snapcli cloud audit export\" (required)")
 	c.MarkFlagRequired("org")
 	c.MarkFlagRequired("revocations")
 	return c

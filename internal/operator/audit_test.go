@@ -88,7 +88,7 @@ func TestReplayRevocationsByCommand(t *testing.T) {
 		{snap.ExitUsage, "needs --revocations", "audit replay --org acme"},
 		{snap.ExitNotFound, "no organization", "audit replay --org initech --revocations " + export},
 		{snap.ExitConflict, "line", "audit replay --org acme --revocations " + altered},
-		{0, "ended 1 shares, disabled 1 users, revoked 1 keys", "audit replay --org acme --revocations " + export},
+		{0, "ended 1 share, disabled 1 user, revoked 1 key", "audit replay --org acme --revocations " + export},
 		{0, `"keys": []`, "audit replay --json --org acme --revocations " + export},
 	} {
 		code, stdout, stderr := run(t, restored, strings.Fields(try.args)...)

@@ -21,14 +21,15 @@ func (p *program) backup() *cobra.Command {
 	var keep int
 	c := &cobra.Command{
 		Use:   "backup --to DIR",
-		Short: "Back up the embedded database and objects, while the service runs",
-		Long: "Add a backup to a folder of backups, while the service runs or not: the SQLite\n" +
-			"database as of one moment, and every object it names then. Objects in an earlier\n" +
-			"backup are not copied again. A backup is complete or does not exist. After an\n" +
-			"interrupted run, the next one reuses what was already copied.\n\n" +
-			"The folder holds secrets (signing keys, hashes of API keys) and the snapshots\n" +
-			"themselves: only its owner can read it. The configuration file is not part of it.\n\n" +
-			"With PostgreSQL and S3, back up those with their own tools.",
+		Short: "Back up the embedded database and objects; the service may be running",
+		Long: "Backup adds a backup to a folder of backups: the SQLite database as of one moment,\n" +
+			"and every object that the database names at that moment. The service may be\n" +
+			"running. Objects of earlier backups are not copied again. A backup becomes visible\n" +
+			"only when it is complete. After an interrupted run, the next run reuses the\n" +
+			"objects that were already copied.\n\n" +
+			"The folder holds the snapshots themselves and secrets: signing keys and hashes of\n" +
+			"API keys. Only its owner can read it. It does not include the configuration file.\n\n" +
+			"If the service uses PostgreSQL or S3, back those up with their own tools.",
 		Example: "  snapcloud backup --config snapcloud.yaml --to /mnt/backups/snap --keep 14",
 		Args:    command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -108,11 +109,11 @@ func (p *program) restore() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "restore --from DIR",
 		Short: "Put a backup into an empty data_dir",
-		Long: "Put a backup into the data_dir of the configuration, which must be empty.\n" +
-			"Everything is verified before anything is put in place; until then no service\n" +
-			"starts on this data_dir. An interrupted restore resumes when it is run again.\n\n" +
-			"snapcli restarts pushes that were in progress. Logins and keys are as they\n" +
-			"were when the backup was made.",
+		Long: "Restore puts a backup into the data_dir of the configuration, which must be empty.\n" +
+			"It verifies everything before it puts anything in place; until then no service\n" +
+			"starts on this data_dir. Run an interrupted restore again to resume it.\n\n" +
+			"Logins and keys are as they were when the backup was made. Pushes that were in\n" +
+			"progress then start over.",
 		Example: "  snapcloud restore --config snapcloud.yaml --from /mnt/backups/snap",
 		Args:    command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

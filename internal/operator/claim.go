@@ -14,12 +14,12 @@ func (p *program) claim() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "claim --from URL",
 		Short: "Take over the object store of a service whose database is lost",
-		Long: "Claim the object store in the configuration for this service, in place of the\n" +
-			"service at the public URL --from. Two services cannot share an object store, so the\n" +
-			"old one must never run again.\n\n" +
-			"If the database has a backup, restore it instead: that brings the snapshots back,\n" +
-			"and claim does not. The objects of the lost service stay in the object store, but\n" +
-			"no snapshot refers to them.",
+		Long: "Claim makes this service the owner of the object store in the configuration. It\n" +
+			"takes the place of the service with the public URL --from. Two services cannot\n" +
+			"share an object store, so the old service must never run again.\n\n" +
+			"If you have a backup of the lost database, restore it instead. A restore brings the\n" +
+			"snapshots back; claim does not. The objects of the lost service stay in the object\n" +
+			"store, but no snapshot refers to them.",
 		Example: "  snapcloud claim --config snapcloud.yaml --from https://snap.example.com",
 		Args:    command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

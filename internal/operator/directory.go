@@ -56,7 +56,7 @@ func (p *program) user() *cobra.Command {
 		Use: "list --org SLUG", Short: "List an organization's users", Args: command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return p.listUsers(c, org) },
 	}, &cobra.Command{
-		Use: "disable --org SLUG EMAIL", Short: "Lock a user out, from their next request on",
+		Use: "disable --org SLUG EMAIL", Short: "Refuse a user from their next request on, and keep the account",
 		Args: command.ExactArgs("e-mail address"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.onUser(c, org, args[0], "disabled", func(s *opened, m snap.Member) error {
@@ -73,8 +73,11 @@ func (p *program) user() *cobra.Command {
 		},
 	}, &cobra.Command{
 		Use:   "role --org SLUG EMAIL owner|admin|member|viewer",
-		Short: "Set a user's role until their next sign-in; the configuration sets the role of local users",
-		Args:  command.ExactArgs("e-mail address", "role"),
+		Short: "Set a user's role until their next sign-in",
+		Long: `Role sets a user's role. It takes effect at the user's next request and lasts until
+they next sign in, when their identity provider sets the role again. The role of a
+local user is set in the configuration.`,
+		Args: command.ExactArgs("e-mail address", "role"),
 		RunE: func(c *cobra.Command, args []string) error {
 			role := snap.Role(args[1])
 			if !role.Valid() {
@@ -92,8 +95,8 @@ func (p *program) user() *cobra.Command {
 	return c
 }
 
-// checkNotConfigured refuses to set the role of a local user. The configuration sets it, and every
-// start applies that again.
+// checkNotConfigured refuses to set the role of a local user. The configuration sets the role, and
+// every start applies it again.
 func (p *program) checkNotConfigured(config cloud.Config, org, email string, role snap.Role) error {
 	for _, o := range config.Organizations {
 		if o.Slug != org || o.SignIn.Type != "local" {

@@ -78,7 +78,7 @@ func TestDisasterDrill(t *testing.T) {
 	if said = d.runs(0, "the bytes of every snapshot are there", "check --deep"); strings.Contains(said, doomed.ID) {
 		t.Errorf("after the versions were put back: %s", said)
 	}
-	d.runs(0, "ended 2 shares, disabled 1 users, revoked 0 keys", "audit replay --org acme --revocations "+export)
+	d.runs(0, "ended 2 shares, disabled 1 user, revoked 0 keys", "audit replay --org acme --revocations "+export)
 	t.Logf("PostgreSQL was recovered in %s, and the whole took %s", recovered.Round(time.Millisecond),
 		time.Since(began).Round(time.Millisecond))
 

@@ -24,9 +24,8 @@ type opened struct {
 	config cloud.Config
 }
 
-// withStore opens the database of the configuration. It reports a database that
-// it had to create: the service may use another one, set by its own
-// environment.
+// withStore opens the database of the configuration. It reports if it had to create the database,
+// because the service's own environment may name another one.
 func (p *program) withStore(ctx context.Context, f func(*opened) error) error {
 	config, err := p.config()
 	if err != nil {
@@ -51,8 +50,8 @@ func (p *program) withStore(ctx context.Context, f func(*opened) error) error {
 	return f(&opened{s, config})
 }
 
-// org returns an organization by its slug. The hint of the error is for the
-// operator, who can list them.
+// org returns an organization by its slug. The hint of its error is for the operator, who can list
+// organizations.
 func (s *opened) org(ctx context.Context, slug string) (store.Org, error) {
 	o, err := s.OrgBySlug(ctx, slug)
 	if snap.CodeOf(err) == snap.CodeOrganizationNotFound {
@@ -83,7 +82,7 @@ func keyKind(name string) (snap.CredentialKind, error) {
 	return "", snap.Usage(fmt.Sprintf("%q is not a kind of key", name), "the kinds are user, pipeline, agent and scim")
 }
 
-// keyFlags are the flags of key create.
+// keyFlags are the flags of `key create`.
 type keyFlags struct {
 	org, kind, user, name, expiresIn string
 	scopes, from                     []string
@@ -98,7 +97,8 @@ func (p *program) keyCreate() *cobra.Command {
 			"A user key (cak_) acts as its user. A pipeline key (clt_) and an agent key (sak_)\n" +
 			"act as the organization, within their scopes, and never change a share. A SCIM key\n" +
 			"(scim_) lets the organization's identity provider report people and groups. An\n" +
-			"organization has one: the one before it works for another 24 hours.",
+			"organization has only one SCIM key: when you create another, the previous one\n" +
+			"works for 24 more hours.",
 		Example: "  snapcloud key create --org acme --kind user --user alice@acme.test --name laptop\n" +
 			"  snapcloud key create --org acme --kind pipeline --name nightly --scopes pull,push --expires-in 90d",
 		Args: command.NoArgs,
@@ -111,9 +111,9 @@ func (p *program) keyCreate() *cobra.Command {
 	c.Flags().StringVar(&f.user, "user", "", "e-mail of the user, for --kind user")
 	c.Flags().StringVar(&f.name, "name", "", "name of the key (default: its kind)")
 	c.Flags().StringSliceVar(&f.scopes, "scopes", nil, "pull, push or both, for pipeline and agent keys (default both)")
-	c.Flags().StringVar(&f.expiresIn, "expires-in", "", "how long it is valid, such as 90d (default: it never expires)")
+	c.Flags().StringVar(&f.expiresIn, "expires-in", "", "how long the key is valid, such as 90d (default: it never expires)")
 	c.Flags().StringSliceVar(&f.from, "from", nil,
-		"networks that it may be used from, such as 10.0.0.0/8; at most 100 (default: anywhere)")
+		"networks from which the key may be used, such as 10.0.0.0/8; at most 100 (default: anywhere)")
 	c.MarkFlagRequired("org")
 	c.MarkFlagRequired("kind")
 	return c
@@ -228,7 +228,7 @@ func (p *program) keyList() *cobra.Command {
 	var org, idle string
 	c := &cobra.Command{
 		Use:   "list --org SLUG",
-		Short: "List an organization's live API keys",
+		Short: "List an organization's API keys, without revoked ones",
 		Args:  command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var unused time.Duration
@@ -251,7 +251,7 @@ func (p *program) keyList() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringVar(&idle, "idle", "", "only keys that were not used for so long, such as 90d")
+	c.Flags().StringVar(&idle, "idle", "", "only keys that were not used for this long, such as 90d")
 	c.Flags().StringVar(&org, "org", "", "slug of the organization (required)")
 	c.MarkFlagRequired("org")
 	return c

@@ -1,6 +1,6 @@
 // Package operator is the command line of snapcloud for the service's operator: serve, and the
-// commands that manage its organizations, users and keys on the service's own machine. They open
-// the same configuration and database as the service and may run next to it.
+// commands that manage organizations, users and keys on the service's own machine. These commands
+// use the same configuration and database as the service and may run next to it.
 package operator
 
 import (
@@ -82,7 +82,11 @@ func (p *program) serve() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the service",
-		Args:  command.NoArgs,
+		Long: `Serve runs the service until it gets SIGTERM or Ctrl-C. Requests that are then
+running have 20 seconds to finish; a second signal ends the process at once. At its
+start it updates the database's schema and applies the organizations and local users
+of the configuration.`,
+		Args: command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			config, err := p.config()
 			if err != nil {
@@ -100,7 +104,7 @@ func (p *program) serve() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&p.listen, "listen", "", "address to listen on; overrides the configuration")
-	c.Flags().BoolVar(&again, "again", false, "start although `snapcloud transfer` moved the service elsewhere")
+	c.Flags().BoolVar(&again, "again", false, "start here although a transfer moved the service elsewhere")
 	return c
 }
 
@@ -108,7 +112,9 @@ func (p *program) migrate() *cobra.Command {
 	return &cobra.Command{
 		Use:   "migrate",
 		Short: "Update the database's schema",
-		Args:  command.NoArgs,
+		Long: `Migrate updates the database to the schema of this version. It creates an SQLite
+database that does not exist. Serve does the same at every start.`,
+		Args: command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.withStore(c.Context(), func(*opened) error {
 				fmt.Fprintln(p.stdout, "the database is up to date")
@@ -154,18 +160,19 @@ func (p *program) check() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check",
 		Short: "Check everything that the configuration names",
-		Long: `Check reads the configuration, tries everything that it names and prints a
-result for each: the database and its schema, the clock, writing to and reading
-from the object store, each identity provider, the hosts of webhooks, and the
-collector of traces. It changes nothing.
+		Long: `Check reads the configuration, tests everything that it names and prints the
+results: the database and its schema, the clock, writing to and reading from the
+object store, each identity provider, the hosts of webhooks, the SMTP server, and
+the collector of traces. It changes nothing.
 
-An object store, an identity provider, a webhook or a collector that does not
-answer is a warning: the service starts and serves everybody else. Everything
-else fails the check. Use --offline before a start.
+If an object store, an identity provider, a webhook, the SMTP server or a collector
+does not answer, that is a warning: the service still starts and serves everybody
+else. Every other problem fails the check. With --offline, check only reads the
+configuration and connects to nothing.
 
---deep also compares the rows of the database with the objects in the object
-store: it names snapshots whose bytes are missing, which fails the check, and
-objects that belong to no row. Use it after a restore.`,
+With --deep, it also compares the rows of the database with the objects in the
+object store. It lists snapshots whose bytes are missing, which fails the check,
+and objects that belong to no row. Use it after a restore.`,
 		Args: command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			config, err := p.config()

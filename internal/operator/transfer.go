@@ -20,23 +20,23 @@ func (p *program) transfer() *cobra.Command {
 	var dryRun bool
 	c := &cobra.Command{
 		Use:   "transfer --to CONFIG",
-		Short: "Move the service to another database and object store",
-		Long: "Copy everything that the service of --config stores to the database and object\n" +
-			"store of another configuration, such as from SQLite and a folder to PostgreSQL and\n" +
-			"S3, or back. Stop the service first. Keys, sessions, shares and the audit log stay\n" +
-			"as they are.\n\n" +
-			"The destination must be empty. Every object is read again and compared, and so is\n" +
-			"every row. An interrupted transfer resumes when it is run again. Until it ends, no\n" +
-			"service starts on the destination. The source is marked as moved when it has\n" +
-			"ended, and `snapcloud serve` refuses to start there; nothing else of it changes.\n\n" +
-			"SNAPCLOUD_ environment variables count for --config only; ${NAME} works in both.",
+		Short: "Copy the service to another database and object store",
+		Long: "Transfer copies all data of the service in --config to the database and object\n" +
+			"store of another configuration, for example from SQLite and a folder to PostgreSQL\n" +
+			"and S3, or back. Stop the service first. Keys, sessions, shares and the audit log\n" +
+			"stay as they are.\n\n" +
+			"The destination must be empty. Transfer reads every object and row again there and\n" +
+			"compares it. Run an interrupted transfer again to resume it. Until the transfer\n" +
+			"ends, no service starts on the destination. Then the source is marked as moved,\n" +
+			"and `snapcloud serve` refuses to start there; nothing else in the source changes.\n\n" +
+			"SNAPCLOUD_ environment variables apply only to --config. ${NAME} works in both files.",
 		Example: "  snapcloud transfer --config snapcloud.yaml --to replicas.yaml --dry-run\n" +
 			"  snapcloud transfer --config snapcloud.yaml --to replicas.yaml",
 		Args: command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return p.move(c.Context(), to, dryRun) },
 	}
 	c.Flags().StringVar(&to, "to", "", "the configuration file of the destination (required)")
-	c.Flags().BoolVar(&dryRun, "dry-run", false, "only check both sides and report what would be copied")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "only check both sides, and report what would be copied")
 	c.MarkFlagRequired("to")
 	return c
 }

@@ -15,7 +15,7 @@ import (
 	"snap/internal/store"
 )
 
-// The lifetimes of a device login, and how many may wait at once.
+// The lifetimes of a device login, and the limits of logins that wait at once.
 const (
 	deviceLife     = 10 * time.Minute
 	deviceInterval = 2 * time.Second

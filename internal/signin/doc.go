@@ -11,11 +11,10 @@
 //	GET  /jwks                                     public keys (RFC 7517)
 //	GET  /userinfo                                 the user of an access token
 //
-// The client is public: it has no secret. Access tokens are JWTs (RFC 9068)
-// that live ten minutes and end with their session. A refresh token is
-// replaced at each use; a used one may be redeemed again for a minute while
-// its successor was never used, because an answer can be lost; if a replaced
-// one turns up later, its session ends.
+// The client is public: it has no secret. Access tokens are JWTs (RFC 9068) that live ten minutes
+// and end with their session. A refresh token is replaced at each use; Because an answer can be
+// lost, a used one may be redeemed again for a minute while its successor was never used. If a
+// replaced one is used later, its session ends.
 //
 // For people, all as plain forms that work without script:
 //
@@ -33,9 +32,8 @@
 //	POST /account/keys/revoke       csrf_token, id
 //	POST /signout                   csrf_token
 //
-// Each form carries csrf_token as a hidden field that belongs to the browser's
-// cookies, and answers 303 to the next page. With several organizations that
-// all have local users, organization may be left empty when the e-mail belongs
-// to one of them alone. All state is in the store, so any replica can answer
-// any step.
+// Each form carries csrf_token as a hidden field that belongs to the browser's cookies, and answers
+// 303 to the next page. With several organizations that all have local users, organization may be
+// left empty when the e-mail belongs to only one of them. All state is in the store, so any replica
+// can answer any step.
 package signin

@@ -39,8 +39,8 @@ type exchangeAnswer struct {
 	Organization string `json:"organization"` // slug
 }
 
-// exchangeRequest holds the parameters of a token exchange. organization is our own: it chooses among
-// organizations that trust the same job.
+// exchangeRequest holds the parameters of a token exchange. The parameter organization is our own:
+// it chooses among organizations that trust the same job.
 type exchangeRequest struct {
 	token, previous, organization string
 	scopes                        []snap.Scope
@@ -51,8 +51,8 @@ type oauthRefusal struct{ code, description string }
 
 func (e oauthRefusal) Error() string { return e.code + ": " + e.description }
 
-// errNoTrust is the single answer for a token that is not accepted, whatever the reason, which is in
-// the log.
+// errNoTrust is the single answer for a token that is not accepted, whatever the reason. Only the
+// log has the reason.
 var errNoTrust = oauthRefusal{"invalid_request", "the subject_token is not valid, or no trust rule accepts it; the " +
 	"service's log has the reason"}
 
@@ -106,7 +106,7 @@ func readExchange(f url.Values) (q exchangeRequest, err error) {
 	return q, nil
 }
 
-// exchange verifies a job's token, finds the rule that accepts it and gives a credential.
+// exchange verifies a job's token, finds the rule that accepts it and issues a credential.
 func (s *Service) exchange(r *http.Request, f url.Values) (exchangeAnswer, error) {
 	ctx := r.Context()
 	q, err := readExchange(f)
@@ -229,8 +229,8 @@ func (s *Service) accepts(ctx context.Context, rule Trust, q exchangeRequest) (t
 	return t, "", nil
 }
 
-// serviceUser returns the user that a rule's jobs act as, whom the identity provider must have
-// confirmed recently enough, as for a key.
+// serviceUser returns the user that a rule's jobs act as. As for a key, the identity provider must
+// have confirmed the user recently enough.
 func (s *Service) serviceUser(ctx context.Context, org organization, rule Trust) (int64, error) {
 	issuer, subject := localIssuer, strings.ToLower(rule.User)
 	if org.oidc != nil {

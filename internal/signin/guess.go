@@ -27,7 +27,7 @@ var errTooMany = &snap.Error{
 
 // pendingGrant returns the login that waits under a user code. Wrong codes are counted by user and
 // by address. A user with too many is refused. At an address with too many, visitors who are not
-// signed in are refused, but signed-in users are not, because others may share their address.
+// signed in are refused. Signed-in users are not, because others may share their address.
 func (s *Service) pendingGrant(v *visit, typed string) (store.DeviceGrant, error) {
 	ctx := v.r.Context()
 	here := "code:address:" + s.address(v.r)

@@ -42,7 +42,8 @@ func (s *Service) metadata(w http.ResponseWriter, _ *http.Request) {
 	})
 }
 
-// jwks serves the public keys. They may be cached for less time than an old key stays in the set.
+// jwks serves the public keys. They may be cached, but for less time than an old key stays in the
+// set.
 func (s *Service) jwks(w http.ResponseWriter, r *http.Request) {
 	set, err := s.tokens.JWKS(r.Context())
 	if err != nil {
@@ -54,8 +55,8 @@ func (s *Service) jwks(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(set)
 }
 
-// grants returns the grant types that the token endpoint supports: the exchange only if it accepts
-// somebody's tokens.
+// grants returns the grant types that the token endpoint supports: the exchange only if the service
+// accepts tokens of some CI system.
 func (s *Service) grants() []string {
 	if s.ExchangeURL() == "" {
 		return []string{grantDevice, grantRefresh}

@@ -112,8 +112,8 @@ func (s *Service) redirect(v *visit, path string, query url.Values) error {
 	return nil
 }
 
-// localPath returns next if it is a path of a page that a person signs in for, else the account
-// page. Browsers treat "//" and "\" as the beginning of another host.
+// localPath returns next if it is a path of a page that a person signs in for, otherwise the
+// account page. Browsers treat "//" and "\" as the beginning of another host.
 func (s *Service) localPath(next string) string {
 	home := s.path + "/account"
 	if strings.ContainsAny(next, "\\\r\n\t") || strings.Contains(next, "//") {
@@ -161,11 +161,11 @@ func (s *Service) errorPage(v *visit, err error) {
 	}
 }
 
-// retrySoon is the Retry-After, in seconds, of a failure that may be brief.
+// retrySoon is the Retry-After, in seconds, of a failure that is probably brief.
 const retrySoon = "1"
 
-// fault returns the answer to an error that is not the client's: that the database is briefly
-// unavailable, or an ID under which the error is logged.
+// fault returns the answer to an error that the client did not cause. It says that the database is
+// briefly unavailable, or gives an ID under which the error is logged.
 func (s *Service) fault(r *http.Request, err error) *snap.Error {
 	if store.Unavailable(err) || r.Context().Err() != nil {
 		s.log.WarnContext(r.Context(), "the database does not serve", "path", r.URL.Path, "error", err)

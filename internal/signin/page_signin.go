@@ -20,9 +20,9 @@ type signInPage struct {
 	Choose       bool           // the organization is to be chosen first
 	Listed       []organization // the organizations to choose from; empty means to type one
 	Organization organization
-	Several      bool   // there are others than Organization
+	Several      bool   // there are organizations other than Organization
 	Slug         string // as typed
-	Local        bool   // e-mail and password are asked for
+	Local        bool   // the page asks for e-mail and password
 	Email        string
 	Problem      string
 	Hint         string
@@ -120,11 +120,10 @@ func (s *Service) postSignIn(v *visit) error {
 var errWrongPassword = &snap.Error{Code: snap.CodeUnauthenticated, Detail: "e-mail or password is wrong",
 	Hint: "check both, and the organization"}
 
-// localSignIn checks e-mail and password, and applies the user's settings in
-// the configuration. Wrong passwords are counted by account and address
-// together, so that nobody locks another person out; by address, so that one
-// password is not tried on every account; and by account, with a far higher
-// limit, so that many addresses do not guess one password.
+// localSignIn checks e-mail and password, and applies the user's settings in the configuration.
+// Wrong passwords are counted in three ways. Counting by account and address together keeps anybody
+// from locking another person out. Counting by address stops trying one password on every account.
+// Counting by account, with a far higher limit, stops many addresses from guessing one password.
 func (s *Service) localSignIn(v *visit, f url.Values) (userID int64, err error) {
 	ctx := v.r.Context()
 	email := strings.ToLower(strings.TrimSpace(f.Get("email")))
@@ -146,7 +145,7 @@ func (s *Service) localSignIn(v *visit, f url.Values) (userID int64, err error) 
 	if err != nil {
 		return 0, err
 	}
-	v.actAs(snap.Acting(org.OrgRef, snap.PartProvider)) // and not whoever is signed in already
+	v.actAs(snap.Acting(org.OrgRef, snap.PartProvider)) // and not as a user who is already signed in
 	return s.signInLocal(v.r.Context(), org, u)
 }
 

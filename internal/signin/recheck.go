@@ -26,14 +26,14 @@ const (
 	UnconfirmedLogin = 24 * time.Hour
 )
 
-// checkAgain is how long a provider that failed is not asked about the same person again. claimLife
-// is longer than a check can take, so that no two replicas use one refresh token.
+// checkAgain is the time after a failure during which a provider is not asked about the same person
+// again. claimLife is longer than a check can take, so that no two replicas use one refresh token.
 const (
 	checkAgain = time.Minute
 	claimLife  = 45 * time.Second
 )
 
-// patience bounds the waiting for a provider.
+// patience bounds how long the service waits for a provider.
 type patience struct {
 	check   time.Duration // for all requests of one check
 	request time.Duration // of a request to the service; the check continues
@@ -117,7 +117,7 @@ func (o organization) due(t store.Standing) time.Time {
 
 // confirmRefresh decides whether the session of a refresh token may continue: the user must have
 // signed in recently enough, and their identity provider must still confirm them. It accepts a
-// token that is not live, because the rotation refuses it.
+// token that is not live, because the rotation refuses that token.
 func (s *Service) confirmRefresh(ctx context.Context, hash []byte) error {
 	userID, err := s.store.RefreshUser(ctx, hash, s.client)
 	if errors.Is(err, snap.ErrUnauthenticated) {
@@ -153,12 +153,13 @@ func (s *Service) confirmRefresh(ctx context.Context, hash []byte) error {
 	return nil
 }
 
-// Confirm decides whether a caller's user was confirmed recently enough. With ask, it first asks the
-// identity provider about a user whose last confirmation is older than recheck, and reports whether
-// the provider confirmed the user. Normally the background work has asked before; a request asks
-// when that work is behind or the user was away. Confirm fails with snap.ErrUnauthenticated when the
-// provider no longer knows the user, or, for keys, has not confirmed them for max_staleness: sessions
-// end at their next refresh. It accepts local users and callers without a user.
+// Confirm decides whether a caller's user was confirmed recently enough. With ask, it first asks
+// the identity provider about a user whose last confirmation is older than recheck, and reports
+// whether the provider confirmed the user. Usually background work has already asked. A request
+// asks only when that work is behind or the user was away. Confirm fails with
+// snap.ErrUnauthenticated when the provider no longer knows the user, or, for keys, has not
+// confirmed them for max_staleness. (Sessions end at their next refresh.) It accepts local users
+// and callers without a user.
 func (s *Service) Confirm(ctx context.Context, c snap.Caller, confirmed time.Time, ask bool) (fresh bool, err error) {
 	org, ok := s.organizationByID(c.Org.ID)
 	if !ok || org.oidc == nil || c.User == nil {
@@ -191,8 +192,8 @@ func (s *Service) confirmNow(ctx context.Context, org organization, userID int64
 	return t.Checked, err
 }
 
-// checkSoon is check for a request that waits for the result. It waits for a few seconds only. A slow
-// provider is then treated as one that does not answer, and its answer counts when it arrives.
+// checkSoon is check for a request that waits for the result. It waits only a few seconds. A slow
+// provider is then treated as one that does not answer; its answer still counts when it arrives.
 func (s *Service) checkSoon(ctx context.Context, org organization, t store.Standing) (store.Standing, error) {
 	type result struct {
 		store.Standing
@@ -304,7 +305,7 @@ func (s *Service) await(ctx context.Context, t store.Standing) (store.Standing, 
 // ask redeems the provider's refresh token and applies the claims it gets.
 func (s *Service) ask(ctx context.Context, org organization, t store.Standing) error {
 	refresh, err := s.sealer.Open(refreshName(t.UserID), t.Refresh)
-	if err != nil { // of another key: the person signs in again when it is due
+	if err != nil { // encrypted with another key: the person signs in again when that is due
 		return errors.Join(err, s.store.KeepRefresh(ctx, t, nil))
 	}
 	d, err := org.provider.Discover(ctx)
@@ -329,8 +330,8 @@ func (s *Service) ask(ctx context.Context, org organization, t store.Standing) e
 }
 
 // storeOutcome stores the provider's refresh token after a redemption. Providers that rotate tokens
-// accept each of them once. If no usable answer arrived, it is unknown whether the provider replaced
-// the token, and the claim's doubt remains. It returns errLeft for invalid_grant.
+// accept each token only once. If no usable answer arrived, it is unknown whether the provider
+// replaced the token, and the claim's doubt remains. It returns errLeft for invalid_grant.
 func (s *Service) storeOutcome(ctx context.Context, t store.Standing, old string, token *oauth2.Token,
 	err error) error {
 	ctx = context.WithoutCancel(ctx)
@@ -355,10 +356,10 @@ func didNotTry(status int) bool {
 	return status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests
 }
 
-// personAgain reads the claims of a refreshed token: from the ID token, which may
-// be missing (OpenID Connect Core section 12.2), and from userinfo. Without an ID
-// token, claims without groups are not full: they confirm the person and change
-// nothing. It fails when neither is about the same person.
+// personAgain reads the claims of a refreshed token: from the ID token, which may be missing
+// (OpenID Connect Core section 12.2), and from userinfo. Without an ID token, claims without groups
+// are incomplete: they confirm the person and change nothing. It fails when neither is about the
+// same person.
 func (s *Service) personAgain(ctx context.Context, org organization, d *auth.Discovered, token *oauth2.Token,
 	t store.Standing) (p auth.Person, full bool, err error) {
 	claims := map[string]any{}

@@ -42,11 +42,11 @@ type Organization struct {
 	Domains []string // e-mail domains of its people, in addition to those of Local
 	Local   []LocalUser
 	OIDC    *OIDC
-	// Recheck is how often a user is confirmed again, MaxStaleness how long they may be
-	// unconfirmed, and MaxLogin how long after their last sign-in a session ends. Zero is the
+	// Recheck is how often a user is confirmed again, MaxStaleness is how long they may be
+	// unconfirmed, and MaxLogin is how long after their last sign-in a session ends. Zero means the
 	// default.
 	Recheck, MaxStaleness, MaxLogin time.Duration
-	Trust                           []Trust // whose CI jobs get credentials; the first that accepts a job applies
+	Trust                           []Trust // rules for CI jobs; the first that accepts a job applies
 }
 
 // Options configures a [Service].
@@ -60,9 +60,9 @@ type Options struct {
 	Sealer         *auth.Sealer     // of the signing keys; nil is none
 	Now            func() time.Time // nil is time.Now
 	Log            *slog.Logger     // nil is slog.Default
-	// Count is called with the outcome of each sign-in and refresh. The door is
-	// password, provider, device, refresh, logout or exchange; the outcome ok, wrong, limited,
-	// refused, expired, reused, unavailable or failed. It may be nil.
+	// Count is called with the outcome of each sign-in and refresh. The door is password, provider,
+	// device, refresh, logout or exchange. The outcome is ok, wrong, limited, refused, expired,
+	// reused, unavailable or failed. It may be nil.
 	Count func(door, outcome string)
 }
 
@@ -83,7 +83,7 @@ type Service struct {
 	log     *slog.Logger
 	count   func(door, outcome string)
 	forms   auth.Forms
-	sealer  *auth.Sealer // of the providers' refresh tokens; nil: they are not kept
+	sealer  *auth.Sealer // for the providers' refresh tokens; if nil, they are not kept
 	views   *look.Views
 	assets  *look.Assets
 	issuers issuers // of CI jobs' tokens
@@ -151,7 +151,8 @@ func New(ctx context.Context, s *store.Store, o Options) (*Service, error) {
 	return v, nil
 }
 
-// ExchangeURL returns where CI jobs exchange their tokens, or "" if no organization trusts any.
+// ExchangeURL returns the URL at which CI jobs exchange their tokens, or "" if no organization
+// trusts any.
 func (s *Service) ExchangeURL() string {
 	if slices.ContainsFunc(s.orgs, func(o organization) bool { return len(o.trust) > 0 }) {
 		return s.issuer + "/token"

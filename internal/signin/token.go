@@ -16,7 +16,7 @@ import (
 	"snap/internal/store"
 )
 
-// How long a device stays signed in: without use, and at most.
+// How long a device stays signed in without use, and at most.
 const (
 	LoginIdle = 30 * 24 * time.Hour
 	LoginMax  = 180 * 24 * time.Hour
@@ -138,9 +138,8 @@ func (s *Service) refreshGrant(w http.ResponseWriter, r *http.Request, f url.Val
 	}
 }
 
-// requireScope refuses scopes that do not exist (RFC 6749 section 5.2). Those that
-// exist give no rights, so a refresh may ask for any of them; the answer keeps
-// the scope that was granted.
+// requireScope refuses scopes that do not exist (RFC 6749 section 5.2). Existing scopes give no
+// rights, so a refresh may ask for any of them. The answer keeps the scope that was granted.
 func (s *Service) requireScope(w http.ResponseWriter, asked string) bool {
 	for _, word := range strings.Fields(asked) {
 		if !slices.Contains(scopes(), word) {
@@ -194,7 +193,7 @@ const refreshPrefix = "crt_"
 func newRefreshToken() string { return refreshPrefix + rand.Text() + rand.Text() }
 
 // revoke ends the session of a refresh or access token (RFC 7009). For a token that is unknown or
-// another client's, it sends the same answer and changes nothing.
+// belongs to another client, it sends the same answer and changes nothing.
 func (s *Service) revoke(w http.ResponseWriter, r *http.Request) {
 	f, ok := s.form(w, r)
 	if !ok || !s.requireClient(w, r, f) {

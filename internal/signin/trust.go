@@ -29,8 +29,8 @@ const (
 	TrustOther      TrustType = "other"
 )
 
-// Trust is a rule that accepts the tokens of a CI system's jobs. A token matches it when the issuer
-// signed it for the audience and it has one of the given values of every claim.
+// Trust is a rule that accepts the tokens of a CI system's jobs. A token matches the rule when the
+// issuer signed it for the audience and each of its listed claims has one of the given values.
 type Trust struct {
 	Name             string
 	Type             TrustType
@@ -41,11 +41,12 @@ type Trust struct {
 	AllowPrivate     bool                // the issuer may be on a private address, and plain http
 }
 
-// identity holds the claims of a system that never mean another repository, project or account later.
+// identity holds the claims of each system that can never refer to another repository, project or
+// account later.
 type identity struct {
 	claims []string
 	form   *regexp.Regexp
-	what   string // the form in words
+	what   string // describes the pattern in words
 }
 
 func identities() map[TrustType]identity {
@@ -58,7 +59,7 @@ func identities() map[TrustType]identity {
 	}
 }
 
-// Check returns the faults of a rule, for its author.
+// Check returns the mistakes in a rule, for its author.
 func (t Trust) Check() (wrong []string) {
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	if t.Name == "" || len(t.Name) > 60 || snap.CleanText(t.Name) != t.Name {
@@ -145,8 +146,9 @@ func (t Trust) checkType() (wrong []string) {
 	return wrong
 }
 
-// proposed holds the claim that names a job's trigger, and the triggers that run code which somebody
-// only proposed. Tokens of such jobs match a rule only if it lists the trigger.
+// proposed holds the claim that names a job's trigger, and the triggers that run code which was
+// only proposed, as in a pull request. Tokens of such jobs match a rule only if it lists the
+// trigger.
 func (t Trust) proposed() (claim string, is func(string) bool) {
 	switch t.Type {
 	case TrustGitHub:
@@ -184,7 +186,8 @@ func (t Trust) fingerprint() string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// issuers are the CI systems of all rules, by URL and whether it may be private.
+// issuers are the CI systems of all rules, by their URL and by whether they may have a private
+// address.
 type issuers struct {
 	mu  sync.Mutex
 	all map[string]*auth.Issuer
@@ -207,7 +210,7 @@ func (i *issuers) of(s *Service, t Trust) (*auth.Issuer, error) {
 	return made, err
 }
 
-// applyTrust checks and records an organization's rules. Credentials of rules that are gone end.
+// applyTrust checks and records an organization's rules. Credentials end if their rule is gone.
 func (s *Service) applyTrust(ctx context.Context, org organization) error {
 	var prints []string
 	for _, t := range org.trust {

@@ -99,7 +99,7 @@ func (s *Service) applyAnswer(v *visit) error {
 	if !ok || org.oidc == nil {
 		return &snap.Error{Code: snap.CodeNotFound, Detail: "the organization no longer uses this way to sign in"}
 	}
-	v.actAs(snap.Acting(org.OrgRef, snap.PartProvider)) // and not whoever is signed in already
+	v.actAs(snap.Acting(org.OrgRef, snap.PartProvider)) // and not as a user who is already signed in
 	ctx = v.r.Context()
 	began := s.now()
 	p, token, err := s.identifyUpstream(ctx, org, login, q)
@@ -237,8 +237,8 @@ func (s *Service) apply(ctx context.Context, org organization, p auth.Person) (u
 	return s.store.ApplySignIn(ctx, p.SignIn(org.ID, org.oidc.Roles))
 }
 
-// Reporter returns the identity provider of an organization as it reports people and groups by SCIM
-// with a key.
+// Reporter returns the identity provider of an organization in its role of reporting people and
+// groups by SCIM with a key.
 func (s *Service) Reporter(c snap.Caller) store.Reporter {
 	r := store.Reporter{Caller: c, Issuer: localIssuer}
 	if o, ok := s.organizationByID(c.Org.ID); ok && o.oidc != nil {

@@ -12,9 +12,8 @@ import (
 	"snap/internal/store"
 )
 
-// SPEC 5.3 rule 2: looking up a hidden snapshot is the same work as looking up
-// an ID that was never given, however widely the hidden one is shared: the same
-// steps, rows and pages of the database.
+// SPEC 5.3 rule 2: looking up a hidden snapshot is the same work as looking up an ID that was never
+// issued, however widely the hidden one is shared: the same steps, rows and pages of the database.
 func TestHiddenAndAbsentAreTheSameWork(t *testing.T) {
 	t.Parallel()
 	d := seed(t, store.Options{URL: postgres(t)}, sizes{snapshots: 3000, users: 100, groups: 60})
@@ -29,14 +28,15 @@ func TestHiddenAndAbsentAreTheSameWork(t *testing.T) {
 	work := func(id string) []step {
 		t.Helper()
 		st := d.Lookups(stranger, id)[0]
-		d.explain(st) // the pages are in memory from here on
+		d.explain(st) // from here on, the pages are in memory
 		return d.explain(st)
 	}
 	first := after(ids[len(ids)/2])
 	if steps := work(first); len(steps) < 5 {
 		t.Fatalf("the plan has only %d steps", len(steps))
 	}
-	// The server's own vacuum may run between two measurements, so a difference counts if it stays.
+	// The server's own vacuum may run between two measurements, so only a difference that stays
+	// counts.
 	compare := func(id string) {
 		t.Helper()
 		var absent, other []step

@@ -14,8 +14,8 @@ import (
 // baseline is the schema of the first release. Earlier schemas never ran next to an older release.
 const baseline = "0005"
 
-// contracts are the migrations that take something away, each with why no
-// release that may still run next to it uses that any more.
+// contracts are the migrations that remove something. Each has the reason why no release that may
+// still run next to it uses the removed part.
 var contracts = map[string]string{}
 
 // Old and new replicas run side by side for one release, so a migration only

@@ -15,9 +15,9 @@ import (
 	"snap/internal/store"
 )
 
-// BenchmarkAccess measures the access rule on both databases, as ratios to a bare read of 50 rows by
-// primary key, or of one row, of the same database through the same driver, taken turn by turn in the
-// same run. It prints one table for each database.
+// BenchmarkAccess measures the access rule on both databases, as ratios to a bare read of 50 rows
+// by primary key, or of one row. Both use the same database and driver, and take turns in the same
+// run. It prints one table for each database.
 //
 //	SNAP_BENCH_SIZES=10000,100000,1000000 go test ./internal/store -run '^$' -bench Access -benchtime 1x -timeout 1h
 //
@@ -201,11 +201,11 @@ func scanBare(row interface{ Scan(...any) error }) (sn snap.Snapshot, err error)
 	return sn, err
 }
 
-// checked is how many snapshots are looked up in turn, all over the table.
+// checked is how many snapshots are looked up in turn, spread over the whole table.
 const checked = 500
 
-// check measures the look-up of one snapshot, visible or hidden, against that
-// of one row by its primary key.
+// check measures the lookup of one snapshot, visible or hidden, against that of one row by its
+// primary key.
 func (r *ratios) check(d *seeded) {
 	stmt, err := d.Reads().Prepare(`SELECT ` + bareColumns + ` FROM snapshots s WHERE s.key = $1`)
 	d.ok(err)
@@ -236,7 +236,7 @@ func (r *ratios) check(d *seeded) {
 	}
 }
 
-// writes measures sharing and unsharing against the same bare look-up.
+// writes measures sharing and unsharing against the same bare lookup.
 func (r *ratios) writes(d *seeded) {
 	c := d.callers["admin"]
 	sn, err := d.Snapshot(d.ctx, c, d.ids[len(d.ids)/2])

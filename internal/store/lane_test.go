@@ -10,7 +10,7 @@ import (
 	"snap/internal/store"
 )
 
-// endingContext ends when it was asked a number of times whether it has.
+// endingContext ends after a number of calls that ask whether it has ended.
 type endingContext struct {
 	context.Context
 	left   atomic.Int64

@@ -144,8 +144,8 @@ func newSwitches(w *world) []toggle {
 	}
 }
 
-// do carries an operation out at one replica, as a request does: the caller is
-// read again, then one of three doors is tried.
+// do carries out an operation at one replica, as a request does: it reads the caller again and then
+// tries one of three doors.
 func (g toggle) do(ctx context.Context, s *store.Store, in input, door int) (seen bool, err error) {
 	if in.write {
 		return false, g.set(ctx, s, in.on)

@@ -25,7 +25,7 @@ func TestMergeFindsWhatAPlainWalkFinds(t *testing.T) {
 			t.Parallel()
 			d := seed(t, options(t), n)
 			d.rareGroups(n)
-			for _, count := range []int{8, 9, 40} { // a range each, and not
+			for _, count := range []int{8, 9, 40} { // read as a range each, and read together
 				d.callers[fmt.Sprint(count, " groups")] = d.inGroups(0, count)
 			}
 			for who, c := range d.callers {
@@ -61,8 +61,8 @@ func (d *seeded) rareGroups(n sizes) {
 	d.callers["rare groups"] = d.inGroups(n.groups-100, 100)
 }
 
-// inGroups makes a member of count groups from the first-th on, of which those
-// with which the most is shared come first.
+// inGroups makes a member of count groups, beginning with the first-th. Groups with the most shares
+// come first.
 func (d *seeded) inGroups(first, count int) snap.Caller {
 	var groups []string
 	for i := range count {
@@ -99,8 +99,7 @@ func (d *seeded) compareWalk(who string, c snap.Caller, q store.Query) {
 	}
 }
 
-// walk returns the keys of everything that a query chooses, without any index
-// in mind.
+// walk returns the keys of everything that a query selects, without using any index.
 func (d *seeded) walk(c snap.Caller, q store.Query) []int64 {
 	d.t.Helper()
 	kinds := "0, 1, 2, 3, 4"

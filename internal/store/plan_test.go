@@ -12,9 +12,9 @@ import (
 	"snap/internal/store"
 )
 
-// These checks of speed do not depend on the machine: no listing and no look-up reads a whole table,
-// and none sorts rows of a table before it cuts them to a page. That holds on PostgreSQL at any size:
-// the index with the right order is read even if another one has one level less.
+// These checks of speed do not depend on the machine: no listing and no lookup reads a whole table,
+// and none sorts rows of a table before it cuts them to a page. That holds on PostgreSQL at any
+// size: the index with the right order is read even if another one has one level less.
 func TestPlansReadOnlyIndexRanges(t *testing.T) {
 	t.Parallel()
 	n := sizes{snapshots: 3000, users: 10_000, groups: 600}

@@ -71,7 +71,7 @@ type pushed struct {
 var (
 	roles   = []snap.Role{snap.RoleOwner, snap.RoleAdmin, snap.RoleMember, snap.RoleViewer}
 	targets = []string{"shop", "Shop eu", "orders"}
-	// manyGroups are more than a listing reads a range each of.
+	// manyGroups is more groups than those of which a listing reads a range each.
 	manyGroups = []string{"m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8"}
 )
 
@@ -91,7 +91,7 @@ func newHistory(rt *rapid.T, w *world, n int) *history {
 	return h
 }
 
-// begin pushes enough for pages to be cut, and shares it in every way.
+// begin pushes enough snapshots to fill several pages, and shares them in every way.
 func (h *history) begin(rt *rapid.T) {
 	for i := range 8 {
 		c := h.callers(rt)[i%2*4+1]
@@ -377,8 +377,8 @@ func (h *history) expect(c snap.Caller, p *pushed) (snap.Snapshot, bool) {
 	return sn, snap.Visible(c, grants, now)
 }
 
-// expectNames adds what a live grant says to those who may manage it, and the first of the caller's
-// groups among the grants.
+// expectNames adds the facts about a live grant that people who may manage it see, and the first of
+// the caller's groups among the grants.
 func (h *history) expectNames(c snap.Caller, sn *snap.Snapshot, g snap.Grant, through *string) {
 	first := func(into *string, name string) {
 		if *into == "" || name < *into {
@@ -420,7 +420,7 @@ func (h *history) groupName(org snap.OrgRef, a snap.Audience) string {
 	return ""
 }
 
-// expiresSoon reports whether a share that the caller may know of ends soon.
+// expiresSoon reports whether a share that the caller may know about ends soon.
 func (h *history) expiresSoon(c snap.Caller, id string) bool {
 	now := h.clock.Now()
 	for _, p := range h.snaps {

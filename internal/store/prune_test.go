@@ -29,7 +29,8 @@ func (w *world) members(c snap.Caller) (names []string) {
 	return names
 }
 
-// An account goes when its person left long enough ago and nothing names it. Nobody else's goes.
+// An account is deleted when its person left long enough ago and nothing refers to it. No other
+// account is deleted.
 func TestAccountsOfPeopleWhoLeftArePruned(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		alice := w.user(w.acme, "alice", snap.RoleOwner, "eng")
@@ -112,7 +113,8 @@ func TestClosedOrganizationsAreNotPruned(t *testing.T) {
 	})
 }
 
-// A group goes when nobody is in it and nothing names it, and comes back with the next person.
+// A group is deleted when it has no members and nothing refers to it. It is created again with the
+// next member.
 func TestUnusedGroupsArePruned(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		alice := w.user(w.acme, "alice", snap.RoleOwner, "used", "empty", "shared", "channel")

@@ -43,8 +43,8 @@ func (w *world) rotate(from, to string) error {
 	return err
 }
 
-// A refresh token of a closed organization is not used up: it serves again
-// once the organization is open.
+// A refresh token of a closed organization is not used up: it works again once the organization is
+// open.
 func TestRefreshWhileClosed(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		w.login(w.user(w.acme, "mia", snap.RoleMember), "r0")
@@ -83,7 +83,7 @@ func TestRefreshRaces(t *testing.T) {
 	})
 }
 
-// T3: a superseded token ends the session, whichever way it comes.
+// T3: a superseded token ends the session, wherever it is used.
 func TestSupersededTokenEndsTheSession(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		n := w.login(w.user(w.acme, "mia", snap.RoleMember), "r0")
@@ -101,7 +101,7 @@ func TestSupersededTokenEndsTheSession(t *testing.T) {
 	})
 }
 
-// A chain of months stays small.
+// A chain that lasts for months stays small.
 func TestOldTokensAreForgotten(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		n := w.login(w.user(w.acme, "mia", snap.RoleMember), "r0")

@@ -156,7 +156,7 @@ func (d *seeded) fill(hidden snap.OrgRef, n sizes) {
 	d.flush()
 }
 
-// flush lets the database get over the rows that were just written.
+// flush waits until the database has processed the rows that were just written.
 func (d *seeded) flush() {
 	d.t.Helper()
 	settle := []string{`PRAGMA wal_checkpoint(TRUNCATE)`}

@@ -25,7 +25,7 @@ func bothDatabases(t *testing.T, test func(t *testing.T, o store.Options)) {
 }
 
 // A program that knows too little of the schema does not open the database, and names both
-// versions. One release older is enough.
+// versions. A program that is one release older still opens it.
 func TestOpenRefusesProgramsThatAreTooOld(t *testing.T) {
 	bothDatabases(t, func(t *testing.T, o store.Options) {
 		w := newWorld(t, o)

@@ -148,9 +148,8 @@ func TestOpenTakesARelativeFolder(t *testing.T) {
 	}
 }
 
-// A rate limit counts over all replicas that share the database: of many that
-// take at once, as many get something as the limit allows, and the others learn
-// when there will be more.
+// A rate limit counts over all replicas that share the database: of many concurrent callers, as
+// many succeed as the limit allows, and the others learn how long to wait.
 func TestTakeIsSharedAndEndsAndReturns(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		const cost, window = 100 * time.Millisecond, time.Second

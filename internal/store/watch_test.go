@@ -11,8 +11,7 @@ import (
 	"snap/internal/store"
 )
 
-// TestWatch: a watch receives statements and their ends on both databases, and
-// never a value.
+// TestWatch: on both databases, a watch receives statements and their ends but never a value.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) { t.Parallel(); testWatch(t, "") })

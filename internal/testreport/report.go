@@ -72,7 +72,7 @@ func (r *report) add(e event) {
 	case "build-fail":
 		r.broken = true
 	case "run":
-		r.output[n] = nil // a test that hangs in silence is named too
+		r.output[n] = nil // a test that hangs without output is named too
 	case "output":
 		r.keep(n, e.Output)
 	case "pass", "fail", "skip":
@@ -84,8 +84,8 @@ func (r *report) add(e event) {
 	}
 }
 
-// keep holds a line of output until its test or package ends. The lines that
-// only say that a test began or went on are dropped.
+// keep holds a line of output until its test or package ends. Lines that only say that a test began
+// or continued are dropped.
 func (r *report) keep(n name, line string) {
 	for _, noise := range []string{"=== RUN", "=== PAUSE", "=== CONT", "=== NAME"} {
 		if strings.HasPrefix(line, noise) {
@@ -109,8 +109,8 @@ func (r *report) endTest(n name, action string) {
 	}
 }
 
-// endPackage prints the package's own lines, and of a package that failed the
-// output of tests that never ended, as after a panic or a timeout.
+// endPackage prints the package's own lines. If the package failed, it also prints the output of
+// tests that never ended, as after a panic or a timeout.
 func (r *report) endPackage(n name, failed bool) {
 	r.broken = r.broken || failed
 	for _, line := range r.output[n] {
@@ -160,8 +160,7 @@ func reason(lines []string) string {
 	return strings.Join(said, " ")
 }
 
-// finish prints the skipped tests and the count, and reports whether the run
-// was good.
+// finish prints the skipped tests and the count, and reports whether the run succeeded.
 func (r *report) finish() bool {
 	sort.SliceStable(r.skips, func(i, j int) bool {
 		a, b := r.skips[i], r.skips[j]

@@ -20,7 +20,7 @@ type accountPage struct {
 	SignIn   signinView
 	Sessions []api.Session
 	Keys     []api.Key
-	KeyList  string // which keys are listed: own, or for admins all or idle
+	KeyList  string // the keys to list: own, or for admins also all or idle
 	now      time.Time
 	Config   string
 	Version  string
@@ -34,7 +34,7 @@ const (
 	idleKeys = "idle"
 )
 
-// keyList returns which keys a request asks for.
+// keyList returns the choice of keys that a request asks for.
 func keyList(r *http.Request, me api.Me) string {
 	list := r.URL.Query().Get("keys")
 	if me.Role.IsAdmin() && (list == allKeys || list == idleKeys) {

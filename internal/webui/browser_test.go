@@ -159,8 +159,8 @@ func navigated(err error) bool {
 		"Inspected target navigated or closed", "Execution context was destroyed."}, refused.Message)
 }
 
-// until waits for a condition in the page, an expression of JavaScript; one
-// that throws is not met.
+// until waits for a condition in the page, a JavaScript expression. An expression that throws
+// counts as false.
 func (b *tab) until(condition string) {
 	b.t.Helper()
 	poll := chromedp.Poll[bool]("(() => { try { return Boolean("+condition+") } catch { return false } })()",
@@ -179,7 +179,7 @@ func (b *tab) until(condition string) {
 	}
 }
 
-// eval returns what an expression of JavaScript is.
+// eval returns the value of a JavaScript expression.
 func eval[T any](b *tab, expression string) T {
 	b.t.Helper()
 	out, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))

@@ -13,13 +13,13 @@ import (
 )
 
 // pick is one snapshot that a form acts on: its ID in the cloud, its name on this machine, or both.
-// Until is when a share that is made again ends.
+// Until is the end of a share that is made again.
 type pick struct{ ID, Name, Until string }
 
 // bulk is an action on several snapshots.
 type bulk struct {
-	local   bool // it is on copies on this machine
-	confirm bool // it asks first
+	local   bool // acts on copies on this machine
+	confirm bool // asks for confirmation first
 	undo    string
 	do      func(s *Server, ctx context.Context, p *pick, confirmed bool) (changed bool, err error)
 }
@@ -104,7 +104,7 @@ func (s *Server) onSeveral(w http.ResponseWriter, r *http.Request) error {
 // severally is the result of an action on several snapshots.
 type severally struct {
 	changed []pick
-	asked   []pick // the organization's policy wants a confirmation for them
+	asked   []pick // the organization's policy requires confirmation for them
 	refused []error
 }
 

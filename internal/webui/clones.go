@@ -18,7 +18,7 @@ type clonesPage struct {
 	look.Page
 	Clones  []cloneView
 	Targets []string // that have a snapshot and are not production
-	TTL     string   // how long clones live if nothing else is said
+	TTL     string   // the default lifetime of clones
 	Problem *problem
 	Jobs    []jobView
 }
@@ -142,7 +142,7 @@ func (s *Server) confirmDrop(w http.ResponseWriter, r *http.Request) error {
 	return s.confirmClone(w, r, "drop", questionDropClone)
 }
 
-// confirmClone asks before something is done to a clone.
+// confirmClone asks for confirmation before a clone is changed.
 func (s *Server) confirmClone(w http.ResponseWriter, r *http.Request, what string,
 	ask func(clone.Clone) (question, detail, button string)) error {
 	c, err := s.o.Agent.FindClone(r.PathValue("name"))

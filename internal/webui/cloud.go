@@ -72,8 +72,8 @@ func (c *cloud) members(ctx context.Context) ([]api.Member, error) {
 	return remember(c, &c.people, time.Minute, func() ([]api.Member, error) { return c.client().Members(ctx) })
 }
 
-// sharedWith returns the organizations that were shared with before. The answer may be cached for up
-// to a minute.
+// sharedWith returns the organizations with which somebody shared before. The answer may be cached
+// for up to a minute.
 func (c *cloud) sharedWith(ctx context.Context) ([]string, error) {
 	return remember(c, &c.known, time.Minute, func() ([]string, error) { return c.client().SharedWith(ctx) })
 }

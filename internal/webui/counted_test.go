@@ -43,7 +43,7 @@ func (j *journey) tabTo(id string) {
 	j.t.Fatalf("Tab never reaches %s", id)
 }
 
-// atMost ends a journey and holds what it took against its limits.
+// atMost ends a journey and compares its counts with the limits.
 func (j *journey) atMost(what string, clicks, keys int) {
 	j.t.Helper()
 	j.t.Logf("%s: %d clicks, %d keys", what, j.clicks, j.keys)
@@ -110,7 +110,7 @@ func TestBrowserJourneysAreShort(t *testing.T) {
 }
 
 // TestBrowserKeyboardOnly finds a snapshot, shares it, undoes that, builds one, filters the list,
-// selects rows and acts on them, and never touches the mouse.
+// selects rows and acts on them, all without the mouse.
 func TestBrowserKeyboardOnly(t *testing.T) {
 	t.Parallel()
 	servertest.RequireServers(t, "a browser")

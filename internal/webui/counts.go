@@ -72,7 +72,7 @@ func (s *Server) count(ctx context.Context, l *listing, here []local.Snapshot, p
 	return c
 }
 
-// fetchCounts collects what the query finds without its filter row.
+// fetchCounts collects the snapshots that the query finds without its filter row.
 func (s *Server) fetchCounts(ctx context.Context, q query, me api.Me) (api.SnapshotPage, error) {
 	all := q.first(showAll)
 	return s.cloud.counts(all, func() (found api.SnapshotPage, err error) {

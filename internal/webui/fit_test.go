@@ -10,8 +10,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// On a phone a button with the service's address stays in its card, and the
-// tick of a job stands next to what it says.
+// On a phone, a button with the service's address stays inside its card, and the tick of a job is
+// next to its text.
 func TestBrowserTextStaysInPlace(t *testing.T) {
 	t.Parallel()
 	servertest.RequireServers(t, "a browser")

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzQuery: the address of a listing is one of ours, and means the same when
-// it is read again.
+// FuzzQuery: the address of a listing is one of ours, and has the same meaning when it is parsed
+// again.
 func FuzzQuery(f *testing.F) {
 	for _, seed := range []string{"", "show=local&q=x", "sort=size&cursor=%00", "before=2026-01-01T00:00:00Z",
 		"type=sanitized&target=a%2Fb", "before=9999-12-31T23:59:59.999999999Z", "q=%20x"} {

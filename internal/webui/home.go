@@ -20,7 +20,7 @@ type homePage struct {
 	More      int   // further targets
 	Ending    []row // with a share that ends soon
 	Exposed   []row // originals that others can see
-	Partial   bool  // only the newest collectLimit cloud snapshots were looked at
+	Partial   bool  // only the newest collectLimit cloud snapshots were considered
 	Cloud     bool  // a cloud service is configured
 	Problem   *problem
 	SignedOut bool
@@ -31,11 +31,11 @@ type homePage struct {
 // homeTarget is the state of one target.
 type homeTarget struct {
 	targetView
-	Known   bool            // it is configured on this machine
+	Known   bool            // the target is configured on this machine
 	Built   *local.Snapshot // the newest one that was built here
-	Proven  *local.Snapshot // the newest masked copy that was loaded before it was kept
+	Proven  *local.Snapshot // the newest masked copy that was verified by loading it
 	Pushed  *row            // the newest one in the cloud
-	Masked  *row            // the newest sanitized one, wherever it is
+	Masked  *row            // the newest sanitized one, on this machine or in the cloud
 	Night   *nightly.Run    // the last run of its nightly job
 	Changed string          // how much of the newest local snapshot is new
 	Sizes   look.Plot

@@ -33,7 +33,7 @@ type jobView struct {
 // Running reports whether the job can still be canceled.
 func (j jobView) Running() bool { return j.State == jobRunning }
 
-// Ask reports whether repeating the job starts with a question, as for a load.
+// Ask reports whether repeating the job begins with a question, as for a load.
 func (j jobView) Ask() bool { return j.Kind == "load" }
 
 // Review returns the path of the review of the rules that the job proposed, or "".

@@ -242,7 +242,7 @@ func (js *jobs) stop() {
 
 // watcher collects the jobs that changed since its last query.
 type watcher struct {
-	wake  chan struct{}   // receives when there are changes
+	wake  chan struct{}   // receives a value when there are changes
 	dirty map[int]bool    // guarded by jobs.mu
 	news  map[string]bool // guarded by jobs.mu: other changes, by event name
 }

@@ -72,8 +72,8 @@ func (s *stream) ended() string {
 	return ""
 }
 
-// The whole way in the browser's words: build, push, share, pull as a
-// colleague, load; the list shows local, synced and cloud.
+// The whole workflow in the web UI: build, push, share, pull as a colleague, load; the list shows
+// local, synced and cloud.
 func TestBuildPushPullLoad(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -203,8 +203,7 @@ func TestAJobThatFailsSaysWhy(t *testing.T) {
 	u.must(u.post("/jobs/77/cancel", url.Values{}, "Fragment", "1"), http.StatusNotFound)
 }
 
-// A job keeps running when nobody looks, can be canceled, and the same one does
-// not run twice.
+// A job keeps running when no page is open, can be canceled, and does not run twice at once.
 func TestJobs(t *testing.T) {
 	t.Parallel()
 	u := openUI(t, nil, "")
@@ -283,8 +282,8 @@ func TestDatabaseName(t *testing.T) {
 	}
 }
 
-// What runs when the process ends is offered again by the next one, and by one
-// only; what a living process runs is left alone.
+// Jobs that run when the process ends are offered again by exactly one later process. Jobs of a
+// running process are not offered.
 func TestJobsAreOfferedAgain(t *testing.T) {
 	t.Parallel()
 	config, _, _ := shopConfig(t)

@@ -42,8 +42,8 @@ func TestBrowserSharingControl(t *testing.T) {
 	}
 }
 
-// Before data that is not masked widens, the control asks; one click more
-// shares it, and the focus stays in the row (SPEC 3).
+// Before it shares unmasked data, the control asks. One more click shares it, and the focus stays
+// in the row (SPEC 3).
 func TestBrowserUnsanitizedIsAskedAbout(t *testing.T) {
 	t.Parallel()
 	servertest.RequireServers(t, "a browser")
@@ -232,8 +232,8 @@ func TestBrowserTwoTabs(t *testing.T) {
 	two.until(`document.querySelector("#job-1.done") && document.querySelector("table.snapshots .where").textContent === "local"`)
 }
 
-// The service goes away and comes back: the page says so, keeps what is local,
-// and fills again by itself.
+// The service stops and starts again: the page says so, keeps showing local snapshots, and fills
+// itself again.
 func TestBrowserServiceAwayAndBack(t *testing.T) {
 	t.Parallel()
 	servertest.RequireServers(t, "a browser")
@@ -254,9 +254,8 @@ func TestBrowserServiceAwayAndBack(t *testing.T) {
 	b.until(row + ` && !document.querySelector("#listing .notice")`)
 }
 
-// A snapshot that was unshared elsewhere is gone when somebody looks at the
-// page again, without losing their place or what they typed. A page that nobody
-// sees asks nothing.
+// A snapshot that was unshared elsewhere disappears when somebody looks at the page again. They
+// keep their place and the text that they typed. A page in the background makes no requests.
 func TestBrowserUnsharedElsewhere(t *testing.T) {
 	t.Parallel()
 	servertest.RequireServers(t, "a browser")
@@ -303,8 +302,8 @@ func TestBrowserUnsharedElsewhere(t *testing.T) {
 	}
 }
 
-// A name that tries to be markup or script stays text, in the page and in what
-// the event stream puts into it.
+// A name that contains markup or script stays text, in the page and in the fragments of the event
+// stream.
 func TestBrowserHostileName(t *testing.T) {
 	t.Parallel()
 	servertest.RequireServers(t, "a browser")

@@ -35,8 +35,8 @@ type query struct {
 	Type   snap.Type
 	Sort   order
 	narrow
-	// Cursor and Before are where the page begins: Cursor in the cloud's listing, Before in the
-	// local one, which continues with older snapshots.
+	// Cursor and Before say where the page begins: Cursor in the cloud's listing, and Before in the
+	// local one, which continues with snapshots older than that.
 	Cursor string
 	Before time.Time
 }
@@ -114,7 +114,8 @@ func (q query) narrowed() bool {
 	return q.Q != "" || q.Target != "" || q.Type != "" || !q.narrow.empty()
 }
 
-// collected reports whether the list cannot be taken from the service page by page.
+// collected reports whether the whole list must be collected, because the service cannot return it
+// page by page.
 func (q query) collected() bool { return q.Sort != newestFirst || !q.narrow.empty() }
 
 // matches applies the query to a local snapshot, by the same rules as the service.
@@ -235,7 +236,7 @@ func (s *Server) cloudPage(ctx context.Context, out *listing, all bool) (page ap
 	return page, err
 }
 
-// keep returns the snapshots that the rest of the query has too.
+// keep returns the snapshots that also match the rest of the query.
 func (s *Server) keep(items []api.Snapshot, q query, me api.Me) []api.Snapshot {
 	if q.narrow.empty() {
 		return items

@@ -9,7 +9,7 @@ import (
 	"snap/internal/local"
 )
 
-// only says whose snapshots a list has.
+// only says whose snapshots a list contains.
 type only string
 
 const (
@@ -25,8 +25,9 @@ type onlyChoice struct {
 	Text string
 }
 
-// narrow restricts a list beyond the words, target and type of a search. The service does not know all
-// of this, so that the list is put together here from the newest collectLimit snapshots that it finds.
+// narrow restricts a list beyond the words, target and type of a search. The service does not
+// support all of these filters, so the list is put together here from the newest collectLimit
+// snapshots that it finds.
 type narrow struct {
 	Only     only
 	Owner    string // words at the beginning of the owner's e-mail or organization
@@ -95,7 +96,8 @@ func (n narrow) hasLocal(s local.Snapshot, me api.Me, now time.Time) bool {
 	return true
 }
 
-// nextEnd returns when the next of a snapshot's shares that the caller may know of ends, or nil.
+// nextEnd returns the end of the snapshot's share that ends next, among those the caller may know
+// about, or nil.
 func nextEnd(s api.Snapshot) *time.Time {
 	if s.ExpiresAt == nil || s.NextExpiry != nil && s.NextExpiry.Before(*s.ExpiresAt) {
 		return s.NextExpiry

@@ -151,8 +151,8 @@ func TestBulk(t *testing.T) {
 	u.must(u.post("/bulk", url.Values{"do": {"share"}, "pick": {"%zz"}}), http.StatusBadRequest)
 }
 
-// TestBulkByPolicy checks that originals are shared only after a confirmation where the policy wants
-// one.
+// TestBulkByPolicy checks that originals are shared only after a confirmation if the policy
+// requires one.
 func TestBulkByPolicy(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, unsanitizedShares(snap.UnsanitizedAsk))

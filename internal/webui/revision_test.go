@@ -14,8 +14,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// held keeps the first answer that matches until it is released; the answer was
-// made before that.
+// held delays the first matching answer until it is released, although the answer was made earlier.
 type held struct {
 	next    http.Handler
 	match   func(*http.Request) bool
@@ -111,8 +110,8 @@ func TestBrowserLateAnswerAfterDismissal(t *testing.T) {
 	}
 }
 
-// A listing that was read before a change does not take the change back when it
-// arrives after it; it is asked for again.
+// A listing that was read before a change does not undo the change on the page when it arrives
+// later; the page requests it again.
 func TestBrowserLateListing(t *testing.T) {
 	t.Parallel()
 	servertest.RequireServers(t, "a browser")

@@ -34,7 +34,7 @@ func TestBrowserRoles(t *testing.T) {
 	} {
 		b := browse(t, openUI(t, c.As(who.email), ""))
 		b.until(`document.getElementById("pull-` + item.ID + `")`)
-		b.open("/snapshots") // by now it is known who is asking
+		b.open("/snapshots") // by now the page knows the caller
 		for what, is := range map[string]bool{
 			`button#state-` + item.ID: who.shares, `a[href$="/delete"]`: who.deletes, `a[href="/activity"]`: who.journal,
 		} {
@@ -53,8 +53,8 @@ func TestBrowserRoles(t *testing.T) {
 	}
 }
 
-// A recipient sees from whom and until when, pulls into a target of their own
-// making, and an owner of theirs can decline; then it is gone from the page.
+// A recipient sees who shared a snapshot and until when, and pulls it into a target of their own.
+// An owner of their organization can decline it; it then disappears from the page.
 func TestBrowserRecipient(t *testing.T) {
 	t.Parallel()
 	servertest.RequireServers(t, "a browser")

@@ -104,7 +104,8 @@ func (r row) Owner() string {
 	return r.Cloud.Owner
 }
 
-// Certificate describes the certificate of the cloud copy. Only a row that was asked for alone has it.
+// Certificate describes the certificate of the cloud copy. Only a row that was requested alone has
+// it.
 func (r row) Certificate() string { return card.Certificate(r.either()) }
 
 // MayShare reports whether this caller can use the Sharing control.

@@ -30,14 +30,14 @@ type ruleReview struct {
 	order    []int          // numbers of the columns, group by group
 	rules    map[int]string // the decisions
 	dropped  map[string]bool
-	saved    string // says that it was saved; it is then over
+	saved    string // says that the review was saved; the review is then over
 }
 
 // ruleSet is columns of one kind that are decided together.
 type ruleSet struct {
 	Subject string
 	Sure    bool
-	Keeps   bool // keep is proposed
+	Keeps   bool // the proposal is to keep the values
 	columns []int
 }
 
@@ -150,7 +150,7 @@ func (v *ruleReview) do(verb, on, mask string) error {
 	return nil
 }
 
-// columnsOf returns the columns that a form names, at least one.
+// columnsOf returns the columns that a form names. There is at least one.
 func (v *ruleReview) columnsOf(on string) ([]int, error) {
 	kind, number := on[:min(1, len(on))], on[min(1, len(on)):]
 	n, err := strconv.Atoi(number)

@@ -180,7 +180,7 @@ func TestGetChangesNothing(t *testing.T) {
 	}
 }
 
-// L4: no answer holds the cloud credential, whatever is asked.
+// L4: no answer to any request contains the cloud credential.
 func TestTheCloudTokenStaysHere(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

@@ -19,7 +19,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// scaled is a service with many rows, which counts what is asked of it.
+// scaled is a service with many rows that counts the requests to it.
 type scaled struct {
 	*cloudtest.Cloud
 	requests, bytes atomic.Int64
@@ -88,7 +88,7 @@ func (c *counter) Write(p []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (c *counter) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
-// paid is a page, and what it took to make it when nothing was remembered.
+// paid is a page and its cost when nothing was cached.
 type paid struct {
 	answer
 	requests, bytes int64
@@ -111,13 +111,13 @@ func shownRows(body string) (ids []string) {
 	return ids
 }
 
-// deepPage is how many pages on a page deep inside is.
+// deepPage is the number of pages before the deep page.
 const deepPage = 5
 
-// scalePages are the pages that must not cost more for what they do not show.
+// scalePages are the pages whose cost must not depend on the rows that they do not show.
 var scalePages = []struct {
 	name, path string
-	deep       int // this many pages on
+	deep       int // number of pages before it
 }{
 	{"first", "/snapshots", 0},
 	{"deep", "/snapshots", deepPage},
@@ -126,9 +126,8 @@ var scalePages = []struct {
 	{"by-name", "/snapshots?sort=name", 0},
 }
 
-// TestPagesAmongMany: the pages of 2,200 snapshots ask the service as often,
-// and for as many bytes, as those of 1,100. A deep page and sorted ones show
-// the very rows that are theirs.
+// TestPagesAmongMany: the pages of 2,200 snapshots make as many requests to the service, for as
+// many bytes, as those of 1,100. A deep page and sorted pages show exactly the right rows.
 func TestPagesAmongMany(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -230,8 +229,8 @@ func BenchmarkPagesAmongMany(b *testing.B) {
 	}
 }
 
-// BenchmarkSharingAmongManyGroups compares what a browser takes for the Sharing
-// dialog with 2,000 groups with what it takes with 20.
+// BenchmarkSharingAmongManyGroups compares how long a browser takes for the Sharing dialog with
+// 2,000 groups and with 20.
 func BenchmarkSharingAmongManyGroups(b *testing.B) {
 	few, many := scale(b, 1_000, 20), scale(b, 1_000, 2_000)
 	for b.Loop() {
@@ -281,8 +280,7 @@ func deep(u *ui, path string, pages int) string {
 	return path
 }
 
-// median asks for two pages by turns, with nothing remembered, and returns
-// the median of what each took.
+// median requests two pages in turns, with nothing cached, and returns the median time of each.
 func median(a *ui, pathA string, b *ui, pathB string) (time.Duration, time.Duration) {
 	var took [2][]time.Duration
 	for range 9 {

@@ -28,8 +28,8 @@ func openPages() []servicePage {
 		{"service-docs-search", "/docs?q=webhook"}, {"service-sign-in", "/auth/signin"}}
 }
 
-// signedInPages are those for who is signed in, one of them with a code that
-// waits for its approval.
+// signedInPages are the pages for people who are signed in, one of them with a code that waits for
+// approval.
 func signedInPages(t *testing.T, c *cloudtest.Cloud) []servicePage {
 	t.Helper()
 	res, err := http.PostForm(c.URL+"/auth/device_authorization", url.Values{"client_id": {"snapcli"}})

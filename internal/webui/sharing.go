@@ -38,7 +38,7 @@ type sharingPage struct {
 	Verdict  *api.AccessVerdict // about the user who was asked about; nil for none
 	Asked    string             // e-mail of a user whose access was queried
 	Members  []api.Member       // of the organization; nil unless the caller may list who can see it
-	Known    []string           // organizations that were shared with before
+	Known    []string           // organizations with which somebody shared before
 	Link     string             // address of the snapshot's page on the service
 	Typed    string             // slug of an organization, if the share with it failed
 	Problem  *problem           // why that share failed
@@ -61,7 +61,7 @@ func (p sharingPage) Suggested() []api.Member {
 	return p.Members[:min(len(p.Members), membersSuggested)]
 }
 
-// membersSuggested is the maximum number of suggested members. Any can be typed.
+// membersSuggested is the maximum number of suggested members. Other members can be typed.
 const membersSuggested = 200
 
 // endForm is the data of the part "end": the end of a share, which can be changed in place.
@@ -112,7 +112,7 @@ type rowPage struct {
 	Change change
 }
 
-// change is a change of shares as the page announces it, with the form that undoes it. The zero value
+// change is the announcement of a change of shares, with the form that undoes it. The zero value
 // means none.
 type change struct {
 	Text    string
@@ -173,7 +173,7 @@ func (s *Server) shareWith(w http.ResponseWriter, r *http.Request, with api.Shar
 	if err != nil {
 		return err
 	}
-	if made.Warning != "" { // it has the number too
+	if made.Warning != "" { // it contains the number too
 		people = -1
 	}
 	undo.Text, undo.Warning = look.Shared(audience, people), made.Warning
@@ -181,7 +181,7 @@ func (s *Server) shareWith(w http.ResponseWriter, r *http.Request, with api.Shar
 }
 
 // newcomers returns how many people a share org-wide, or with a group, would add, or -1 if that is
-// not known. After a share has ended, they are those who lost access by it.
+// not known. After a share has ended, these are the people who lost access.
 func (s *Server) newcomers(ctx context.Context, id, group string) int {
 	adds, err := s.cloud.client().Newcomers(ctx, id, group)
 	if err != nil {
@@ -340,7 +340,7 @@ func (s *Server) shareOrg(w http.ResponseWriter, r *http.Request) error {
 	}
 	page, failed := s.sharingOf(r.Context(), r, r.PathValue("id"))
 	if failed != nil {
-		return err // the service has already told why
+		return err // the service has already given the reason
 	}
 	page.Typed, page.Problem = slug, problemOf(s.cloud.client().SuggestOrg(r.Context(), slug, err))
 	return s.views.Part(w, statusOf(err), "sharing.html", "dialog", page)

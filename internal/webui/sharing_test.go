@@ -121,8 +121,8 @@ func TestManyGroupsAreSearched(t *testing.T) {
 	}
 }
 
-// The click shares original data at once by default, says how many people that
-// adds, and offers to take it back.
+// By default the click shares original data at once. The page says how many people that adds, and
+// offers Undo.
 func TestUnsanitizedShareOffersUndo(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -253,8 +253,8 @@ func unsanitizedShares(choice snap.UnsanitizedShares) cloudtest.Options {
 	}}
 }
 
-// Under the policy ask, the same clicks ask first; under refuse, the controls
-// are closed and say why.
+// Under the policy ask, the same clicks ask first. Under refuse, the controls are disabled and say
+// why.
 func TestUnsanitizedShareByPolicy(t *testing.T) {
 	t.Parallel()
 	start := func(choice snap.UnsanitizedShares) (*ui, api.Snapshot, *api.Client) {

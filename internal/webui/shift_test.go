@@ -9,9 +9,9 @@ import (
 	"snap/internal/servertest"
 )
 
-// mostShift is what the Snapshots page may move in all by itself; 0.1 is what
-// https://web.dev/articles/cls calls good. It is not
-// always nothing: the columns of a long table widen while its rows arrive.
+// mostShift is the maximum layout shift that the Snapshots page may cause by itself;
+// https://web.dev/articles/cls calls 0.1 good. It is not always 0, because the columns of a long
+// table widen while its rows arrive.
 const mostShift = 0.1
 
 // Elements do not move under the pointer: when the page has loaded,
@@ -51,14 +51,14 @@ func TestBrowserLayoutIsStable(t *testing.T) {
 	}
 }
 
-// refresh lets the page look at the cloud again, until it shows what is new.
+// refresh lets the page read the cloud again, and waits until it shows the new snapshot.
 func (b *tab) refresh(condition string) {
 	b.t.Helper()
 	b.run(chromedp.Evaluate[chromedp.Void](`void document.dispatchEvent(new Event("visibilitychange"))`))
 	b.until(condition)
 }
 
-// steady holds what the page moved, since it was opened, against mostShift.
+// steady compares the layout shift since the page was opened with mostShift.
 func (b *tab) steady(when string) {
 	b.t.Helper()
 	moved := b.shift()

@@ -38,7 +38,7 @@ func TestBrowserSignInAndOut(t *testing.T) {
 	}
 	other := browse(t, openUI(t, nil, "")) // another browser
 	other.run(chromedp.Navigate(approve), chromedp.WaitReady(chromedp.CSS("main")))
-	for eval[bool](other, `!document.querySelector("[name=decision]")`) { // the code, the sign-in, in whatever order
+	for eval[bool](other, `!document.querySelector("[name=decision]")`) { // the code and the sign-in, in any order
 		_, err := chromedp.RunResponse(other.ctx, chromedp.Evaluate[chromedp.Void](`void (() => {
 			const field = (name) => document.querySelector("[name=" + name + "]");
 			if (field("email")) field("email").value = "mia@acme.test";
@@ -71,8 +71,7 @@ func TestBrowserSignInAndOut(t *testing.T) {
 	}
 }
 
-// A sign-in that is given up leaves nothing behind; with an API key there is
-// nothing to sign in to.
+// A canceled sign-in leaves nothing behind. With an API key, no sign-in is offered.
 func TestSignInStopped(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -100,7 +99,7 @@ func (s *stream) until(line string) {
 	s.t.Fatalf("never sent %q: %v", line, s.lines.Err())
 }
 
-// Activity: admins read the audit log in words, others see the reason why not.
+// Activity: admins read the audit log in words. Others see why they cannot.
 func TestActivity(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

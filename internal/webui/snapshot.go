@@ -53,7 +53,7 @@ func (s *Server) cloudSnapshot(w http.ResponseWriter, r *http.Request) error {
 // localSnapshot shows a local snapshot, with its cloud copy if the caller may see one.
 func (s *Server) localSnapshot(w http.ResponseWriter, r *http.Request) error {
 	l, err := s.o.Agent.Snapshot(r.PathValue("name"))
-	if err == nil && l.Name != r.PathValue("name") { // an abbreviation may become that of another one
+	if err == nil && l.Name != r.PathValue("name") { // an abbreviation may later match another snapshot
 		err = errNoPage()
 	}
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *Server) localSnapshot(w http.ResponseWriter, r *http.Request) error {
 	return s.showSnapshot(w, r, one, err)
 }
 
-// goneOr tells an open page that its snapshot is not there any more. Any other request gets the
+// goneOr reports to an open page that its snapshot no longer exists. Any other request gets the
 // error.
 func (s *Server) goneOr(w http.ResponseWriter, r *http.Request, err error) error {
 	if !fragment(r) || snap.CodeOf(err) != snap.CodeNotFound {
@@ -97,8 +97,8 @@ func (s *Server) showSnapshot(w http.ResponseWriter, r *http.Request, one row, p
 	return s.show(w, r, "snapshot.html", "snapshot", page)
 }
 
-// snapshotOf collects the data of a snapshot's page. v has the page of its tables and what to search
-// them for.
+// snapshotOf collects the data of a snapshot's page. v has the number of the page of tables and the
+// words to search for.
 func (s *Server) snapshotOf(ctx context.Context, v url.Values, one row) (snapshotPage, error) {
 	one.Back = one.Page()
 	p := snapshotPage{Page: s.page(one.Target(), "/snapshots"), Row: one, Jobs: s.dock()}

@@ -41,7 +41,7 @@ func TestSnapshotPages(t *testing.T) {
 		t.Fatalf("%d snapshots, %v", len(again), err)
 	}
 	u.must(u.get("/local/"+again[0].Name), http.StatusOK, "What changed", `href="`+local+`"`,
-		"No table, column or number of rows.", "Size over time", "<th scope=\"col\">Built</th>")
+		"No tables, columns or numbers of rows.", "Size over time", "<th scope=\"col\">Built</th>")
 
 	u.post(local+"/push", nil)
 	events.ended()

@@ -61,7 +61,7 @@ func (p snapshotsPage) Filtered() bool { return !p.Query.narrow.empty() }
 // CollectLimit returns the maximum number of sorted and filtered snapshots.
 func (p snapshotsPage) CollectLimit() int { return collectLimit }
 
-// Range describes which rows of the list the page has.
+// Range describes the page's part of the list.
 func (p snapshotsPage) Range() string {
 	all := map[show]tally{showAll: p.Counts.All, showLocal: p.Counts.Local, showCloud: p.Counts.Cloud,
 		showShared: p.Counts.Shared}[p.Query.Show]

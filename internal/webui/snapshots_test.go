@@ -56,8 +56,8 @@ func countOf(body, filter string) string {
 	return number
 }
 
-// SPEC 4.6 and 5.3: what a caller may not see is on no page, and its address
-// answers as one that never was.
+// SPEC 4.6 and 5.3: a snapshot that the caller may not see is on no page, and its address answers
+// like one that never existed.
 func TestHiddenSnapshotsAreAbsent(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -124,8 +124,7 @@ func TestUnsanitizedIsAskedAbout(t *testing.T) {
 		`action="/cloud/`+raw.ID+`/share"`, `aria-pressed="true"`)
 }
 
-// Members who may not change shares see the state as a word, and are refused
-// when they try anyway.
+// Members who may not change shares see the state as a word, and are refused if they try anyway.
 func TestSharingControlOfOthers(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -230,7 +229,7 @@ func TestWithoutTheService(t *testing.T) {
 	none.must(none.get("/nothing"), http.StatusNotFound, "This page does not exist")
 }
 
-// Sorting covers what is here and what is in the cloud, over several pages.
+// Sorting covers local and cloud snapshots, over several pages.
 func TestSorting(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)

@@ -17,8 +17,8 @@ import (
 	"snap/internal/nightly"
 )
 
-// Every page renders in every state it can be in, also those that no other
-// test leads to: html/template finds what is misspelled only when it runs.
+// Every page renders in every possible state, including states that no other test reaches, because
+// html/template finds misspelled fields only when it runs.
 func TestEveryStateRenders(t *testing.T) {
 	t.Parallel()
 	u := startUI(t, nil, "")
@@ -155,7 +155,7 @@ func states(page look.Page) []state {
 		{"home.html", nil, homePage{Page: page, Cloud: true, Partial: true, More: 2, Ending: []row{rows[3]},
 			Exposed: []row{rows[2], rows[4]}, Targets: homeStates(rows, now)},
 			[]string{"ends in 2 days", "Originals that are shared", "2 groups, 1 organization", "2 more targets",
-				"Load proven", "failed", "Size of shop over time", "about 12.5 % of the data, since shop-0"}},
+				"Verified by a load", "failed", "Size of shop over time", "about 12.5 % of the data, since shop-0"}},
 		{"snapshot.html", []string{"snapshot"}, snapshotPage{Page: page, Gone: true}, []string{"no longer here"}},
 		{"snapshot.html", []string{"changed"}, changedSnapshot{snapshotPage: snapshotPage{Page: page, Row: rows[4],
 			Link: "https://c/snapshots/snap_1", Pulls: []api.PullCount{{Email: "max@acme.test", Times: 2, LastAt: now}},
@@ -303,8 +303,7 @@ func jobStates(now time.Time) []jobView {
 	}
 }
 
-// The rules that pages show are the service's own: what a role may do with
-// whose snapshot.
+// The pages apply the service's own rules: what a role may do with whose snapshot.
 func TestRowsFollowTheRules(t *testing.T) {
 	t.Parallel()
 	item := api.Snapshot{Organization: "acme", Owner: "mia@acme.test"}

@@ -39,9 +39,8 @@ func TestTargetsFollowTheFile(t *testing.T) {
 	}
 }
 
-// A target is added and changed in the page; what is wrong stands next to its
-// field; a secret is never sent to the browser, and stays when its field is
-// left empty.
+// A target is added and changed in the page. Errors are next to their fields. A secret is never
+// sent to the browser, and is kept when its field is left empty.
 func TestTargetForm(t *testing.T) {
 	t.Parallel()
 	u := openUI(t, nil, "# mine\ntargets:\n  old: {source: \"postgres://reader:secret@db.acme.test/old\", jobs: 3}\n")

@@ -162,7 +162,7 @@ func sortChoices() []sortChoice {
 
 func onlyChoices() []onlyChoice {
 	return []onlyChoice{{onlyAny, "Everybody's"}, {onlyMine, "Mine"}, {onlyReceived, "From other organizations"},
-		{onlyEnding, "Shared until soon (3 days)"}}
+		{onlyEnding, "Sharing ends soon (3 days)"}}
 }
 
 // rangeText describes the rows of a page, such as "51 to 100 of 294". before is the number of rows on
@@ -358,7 +358,7 @@ func subsetOf(subset bool) string {
 	return ""
 }
 
-// shareDetails describes whom the share adds. newcomers is zero if unknown.
+// shareDetails describes the people whom the share adds. newcomers is zero if unknown.
 func shareDetails(organization string, newcomers int) string {
 	who := "Everyone in " + organization
 	if newcomers > 0 {
@@ -375,7 +375,7 @@ func errNoSlug() error {
 // Targets: the form.
 
 const (
-	hintSource      = "the database that snapshots are taken of"
+	hintSource      = "the database that snapshots are taken from"
 	hintDestination = "the database that snapshots are loaded into, and replace"
 )
 
@@ -399,7 +399,7 @@ func endRules(columns int) string {
 	return look.Plural(columns, "column", "columns") + " to decide"
 }
 
-// rulesSaved says what was saved and how many columns are still to decide.
+// rulesSaved says what was saved and how many columns are still undecided.
 func rulesSaved(path string, left int) string {
 	text := "Saved to `" + path + "`."
 	if left > 0 {
@@ -520,7 +520,7 @@ func deeds() []deed {
 		{snap.AuditUnshared, "lock", "stopped sharing"},
 		{snap.AuditReceipt, "people", "recorded a receipt for sharing"},
 		{snap.AuditShareRefused, "warn", "was not allowed to share"},
-		{snap.AuditShareExpires, "clock", "found that a share ends soon, of"},
+		{snap.AuditShareExpires, "clock", "noticed the coming end of a share of"},
 		{snap.AuditAccessRequested, "person", "requested access to"},
 		{snap.AuditAccessRefused, "lock", "refused access to"},
 		{snap.AuditDescribed, "activity", "described"},
@@ -536,7 +536,7 @@ func deeds() []deed {
 		{snap.AuditConfigured, "activity", "changed the configuration"},
 		{snap.AuditChannelMade, "activity", "created a channel for"},
 		{snap.AuditChannelGone, "activity", "ended a channel for"},
-		{snap.AuditOverdue, "warn", "found that no recent snapshot was pushed of"},
+		{snap.AuditOverdue, "warn", "found no recent snapshot of"},
 		{snap.AuditRetention, "activity", "changed the retention rule of"},
 		{snap.AuditWebhookMade, "activity", "created the webhook"},
 		{snap.AuditWebhookGone, "activity", "removed the webhook"},
@@ -544,8 +544,7 @@ func deeds() []deed {
 		{snap.AuditWebhookEnabled, "activity", "enabled the webhook"},
 		{snap.AuditWebhookRotated, "activity", "replaced the secret of the webhook"},
 		{snap.AuditUserChanged, "person", "changed the user"},
-		{snap.AuditUserLeft, "person",
-			"signed out everywhere, because the identity provider no longer has them, the user"},
+		{snap.AuditUserLeft, "person", "ended all access of the removed user"},
 		{snap.AuditUserPruned, "person", "deleted the account of"},
 		{snap.AuditKeyMade, "key", "created the key"},
 		{snap.AuditKeyRevoked, "key", "revoked the key"},
@@ -661,7 +660,7 @@ func endClone(name string, n int, leftOut string) string {
 func jobWarm(target string) string { return "Prepare copies of " + target + " for runs" }
 
 func endWarm(made int) string {
-	return fmt.Sprintf("%s made, which the next runs take", look.Plural(made, "copy was", "copies were"))
+	return fmt.Sprintf("%s made for the next runs", look.Plural(made, "copy was", "copies were"))
 }
 
 func errNoType(text string) error {

@@ -16,8 +16,8 @@ import (
 // event stream.
 var notTexts = []string{": ready\n\n", "event: %s\n", "data: %s\n"}
 
-// English texts are in one place: texts.go and the templates. The route table,
-// wrapping errors and log messages are not texts (decision 31).
+// English texts are in two places: texts.go and the templates. The route table, wrapping errors and
+// log messages are not texts (decision 31).
 func TestTextsAreInOnePlace(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*.go")

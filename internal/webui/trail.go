@@ -2,8 +2,8 @@ package webui
 
 import "sync"
 
-// trail remembers how the pages of lists follow each other: the service's cursors lead only onward.
-// After a restart, a later page leads only to the first one.
+// trail remembers how the pages of lists follow each other, because the service's cursors only lead
+// forward. After a restart, a later page leads only to the first one.
 type trail struct {
 	mu    sync.Mutex
 	steps map[string]step // by the address of the later page
@@ -34,7 +34,7 @@ func (t *trail) to(q query) (s step, ok bool) {
 	return s, ok
 }
 
-// follow sets where the page of a list is among the others.
+// follow sets the position of a page in its list.
 func (t *trail) follow(l *listing) {
 	s, ok := t.to(l.Query)
 	if ok {

@@ -94,7 +94,7 @@ func (u *ui) serve() {
 	u.URL, u.http = server.URL, &http.Client{Jar: jar}
 }
 
-// answer is what a request got.
+// answer is the response to a request.
 type answer struct {
 	Status int
 	Header http.Header
@@ -145,7 +145,7 @@ func (u *ui) post(path string, form url.Values, header ...string) answer {
 		header...)...)
 }
 
-// must fails unless the answer is a page that holds all of these.
+// must fails unless the answer is a page that contains all of these.
 func (u *ui) must(a answer, status int, want ...string) {
 	u.t.Helper()
 	if a.Status != status {
@@ -158,7 +158,7 @@ func (u *ui) must(a answer, status int, want ...string) {
 	}
 }
 
-// mustNot fails when the answer holds one of these.
+// mustNot fails if the answer contains one of these.
 func (u *ui) mustNot(a answer, texts ...string) {
 	u.t.Helper()
 	for _, text := range texts {
@@ -198,7 +198,7 @@ func unreachable(t *testing.T) *api.Client {
 	return c
 }
 
-// door is a proxy before a service. When it is shut, nothing answers.
+// door is a proxy in front of a service. When it is shut, nothing answers.
 type door struct {
 	t      testing.TB
 	server *httptest.Server

@@ -1,7 +1,6 @@
-// Command zitadel is the OpenID provider of zitadel/oidc with its example pages
-// and storage, for the tests: the accounts and their claims are in CLAIMS, the
-// password of each is its name. It prints its issuer and knows the clients
-// snapcloud and snapcli (public, device grant).
+// Command zitadel is the OpenID provider of zitadel/oidc with its example pages and storage, for
+// the tests. The accounts and their claims are in CLAIMS, and the password of each is its name. It
+// prints its issuer and knows the clients snapcloud and snapcli (public, device grant).
 package main
 
 import (
@@ -81,8 +80,8 @@ func (p provider) GetDeviceAuthorizatonState(ctx context.Context, client, code s
 	return &known, nil
 }
 
-// CreateAccessAndRefreshTokens remembers the client of a device grant, which
-// the example storage forgets: without it no refresh succeeds.
+// CreateAccessAndRefreshTokens remembers the client of a device grant, which the example storage
+// forgets. Without the client no refresh succeeds.
 func (p provider) CreateAccessAndRefreshTokens(ctx context.Context, r op.TokenRequest, current string) (string, string,
 	time.Time, error) {
 	if d, ok := r.(*op.DeviceAuthorizationState); ok {

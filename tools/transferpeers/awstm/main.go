@@ -4,9 +4,9 @@
 //	awstm put FILE BUCKET KEY
 //	awstm get BUCKET KEY FILE
 //
-// The endpoint is AWS_ENDPOINT_URL, the credentials those of the environment.
-// With AWSTM_JOBS and AWSTM_PART_MIB they are not the library's own defaults,
-// and ranges are fetched instead of the parts that were put.
+// The endpoint is AWS_ENDPOINT_URL, the credentials those of the environment. AWSTM_JOBS and
+// AWSTM_PART_MIB replace the library's defaults. With AWSTM_JOBS, get fetches ranges instead of the
+// parts that were put.
 package main
 
 import (

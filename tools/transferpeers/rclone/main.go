@@ -1,4 +1,4 @@
-// Rclone is rclone with the two of its backends that the comparison needs.
+// Rclone is rclone with only the two backends that the comparison needs.
 package main
 
 import (
