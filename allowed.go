@@ -28,7 +28,7 @@ const (
 
 // Allowed decides what a caller may do with a snapshot they can see. It returns nil, or a refusal
 // with the code user_attribution_required or forbidden. The kind of key is checked before the role,
-// so that a pipeline is told to use another key and not to become an admin.
+// so that a pipeline is advised to use another key and not to become an admin.
 //
 // Actions that do not concern one snapshot pass the zero Snapshot.
 //

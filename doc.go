@@ -3,12 +3,14 @@
 //
 // The words, as the specification uses them:
 //
-//   - A snapshot is one immutable file taken from a target, which is a named database. It belongs to the organization to which it was pushed. Unless an organization-level key pushed it, the user who pushed it is its owner.
+//   - A snapshot is one immutable file taken from a target, which is a named database. It belongs
+//     to the organization to which it was pushed. Unless an organization-level key pushed it, the
+//     user who pushed it is its owner.
 //   - A caller is the identity that a request acts for: a user of one organization, or the
 //     organization itself.
-//   - An audience is a set of callers: one user, an organization's owners and
-//     admins, all its members, one SSO group, or the members of an
-//     organization as recipients of what other organizations share with it.
+//   - An audience is a set of callers: one user, an organization's owners and admins, all its
+//     members, one SSO group, or the members of an organization as recipients of what other
+//     organizations share with it.
 //   - A grant names an audience that may see a snapshot, until a time.
 //
 // The rules are in three files: [Visible] in access.go decides who may see a snapshot, [Allowed] in

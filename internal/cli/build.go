@@ -39,8 +39,8 @@ configuration.
 --table, --schema, --exclude-table, --exclude-data and --exclude-extension take
 patterns: * matches any characters, ? matches one, and double quotes turn both
 off. Foreign keys, views and other objects that need an object that is left out
-are left out too, and build lists them. --table and --schema replace those of the
-target's configuration; the other flags add to it.`,
+are left out too, and build lists them. --table and --schema replace those of
+the target's configuration; the other flags add to it.`,
 		Example: examples("take a snapshot", "snapcli build shop", "keep only its name, for a script",
 			"name=$(snapcli build shop --quiet)",
 			"a tenth of the customers, and the rows that belong to them", "snapcli build shop --percent 10",

@@ -186,8 +186,8 @@ func (a *app) clonesWarmCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "warm TARGET",
 		Short: "Make copies that wait for `snapcli run`",
-		Long: `Warm makes copies of a snapshot ahead of time, so that ` + "`snapcli run`" + ` can take one
-and start at once. It adds copies until there are as many as --count, or as
+		Long: `Warm makes copies of a snapshot ahead of time, so that ` + "`snapcli run`" + ` can take
+one and start at once. It adds copies until there are as many as --count, or as
 clones.warm of the target. While the command of a run is running, the run makes
 a new copy for the one that it took. Warm copies expire like clones.`,
 		Example:           examples("keep two ready", "snapcli clones warm shop --count 2"),

@@ -20,8 +20,8 @@ func (a *app) certificateKeysListCommand(use string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: "List the certificate keys",
-		Long: `The certificate of a sanitized snapshot is valid in the cloud if it was signed by
-a key that the organization registered and has not revoked. Under the policy
+		Long: `The certificate of a sanitized snapshot is valid in the cloud if it was signed
+by a key that the organization registered and has not revoked. Under the policy
 share_requires: certificate, snapshots without a valid certificate cannot be
 shared. Everybody in the organization can list the keys. Owners and admins
 register and revoke them.`,
@@ -51,9 +51,9 @@ func (a *app) certificateKeysAddCommand() *cobra.Command {
 		Use:   "add PUBLIC-KEY",
 		Short: "Accept the certificates of a key",
 		Long: `Add registers the public key of somebody who sanitizes snapshots for the
-organization. On their machine, ` + "`snapcli keys export`" + ` prints it. Certificates that
-the key signed are then valid, including those of snapshots that were pushed
-earlier. A revoked key cannot be registered again.`,
+organization. On their machine, ` + "`snapcli keys export`" + ` prints it. Certificates
+that the key signed are then valid, including those of snapshots that were
+pushed earlier. A revoked key cannot be registered again.`,
 		Example: examples("accept the certificates of this machine",
 			`snapcli cloud certificate-keys add "$(snapcli keys export)" --name laptop`),
 		Args: command.ExactArgs("public key"),
@@ -84,9 +84,9 @@ func (a *app) certificateKeysRevokeCommand() *cobra.Command {
 		Use:   "revoke KEY-ID",
 		Short: "Refuse the certificates of a key",
 		Long: `Revoke refuses all certificates of a key from now on, including those of
-snapshots that were pushed earlier. Under the policy share_requires: certificate,
-these snapshots cannot be shared any more. Existing shares stay until somebody
-ends them. A revoked key stays revoked.`,
+snapshots that were pushed earlier. Under the policy share_requires:
+certificate, these snapshots cannot be shared any more. Existing shares stay
+until somebody ends them. A revoked key stays revoked.`,
 		Example: examples("revoke a key", "snapcli cloud certificate-keys revoke 21fe31dfa154a261"),
 		Args:    command.ExactArgs("key ID"),
 		RunE: a.remove(removal{connect: a.connect, remove: (*api.Client).RevokeCertificateKey, kind: "certificate key",

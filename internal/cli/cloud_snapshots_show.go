@@ -26,8 +26,8 @@ was masked, its tables with their rows and sizes, the sizes of the target's
 snapshots, and what changed since the previous snapshot. A certificate is valid
 if a key that the organization registered signed it. The snapshot's owner, and
 owners and admins of the organization, also see who pulled it, who shared it,
-with whom, and until when. A card never contains a row of data. Another organization sees it
-only if the share includes it.`,
+with whom, and until when. A card never contains a row of data. Another
+organization sees it only if the share includes it.`,
 		Example: examples("show one", "snapcli cloud snapshots show snap_7h2k9m",
 			"show the columns, and how each was masked", "snapcli cloud snapshots show snap_7h2k9m --columns"),
 		Args:              command.ExactArgs("snapshot ID"),

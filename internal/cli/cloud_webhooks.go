@@ -110,7 +110,8 @@ has an SMTP server. The address must be at a domain of the organization's people
 or at one that the service's operator allows.`,
 		Example: examples(
 			"receive pushes", "snapcli cloud webhooks add https://hooks.example/snap --events pushed",
-			"send messages to a Slack channel", "snapcli cloud webhooks add https://hooks.chat.example/x --format slack",
+			"send messages to a Slack channel",
+			"snapcli cloud webhooks add https://hooks.chat.example/x --format slack",
 			"send a mail when a snapshot is overdue",
 			"snapcli cloud webhooks add mailto:ops@example.com --events overdue"),
 		Args: command.ExactArgs("URL"),
@@ -256,7 +257,8 @@ func (a *app) webhooksReplayCommand() *cobra.Command {
 		Long: `Replay sends messages again that the service gave up on, with the same IDs.
 Messages are kept for 30 days. With --all it also sends messages that the
 receiver accepted.`,
-		Example: examples("send messages again that failed in the last two days", "snapcli cloud webhooks replay 2 --since 48h",
+		Example: examples("send messages again that failed in the last two days",
+			"snapcli cloud webhooks replay 2 --since 48h",
 			"send one message again", "snapcli cloud webhooks replay 2 --delivery msg_1_42_2"),
 	}, func(ctx context.Context, conn *api.Client, id string) (r api.ReplayResult, err error) {
 		if delivery != "" {
@@ -289,9 +291,9 @@ func (a *app) webhooksRotateCommand() *cobra.Command {
 		Use:   "rotate WEBHOOK-ID",
 		Short: "Replace the secret of a webhook, and show the new one once",
 		Long: `Rotate creates a new signing secret and prints it once, on standard output.
-During --overlap, messages are signed with both secrets, so that the receiver can
-change its secret without losing a message. Use --overlap 0s if somebody else
-may know the old secret.`,
+During --overlap, messages are signed with both secrets, so that the receiver
+can change its secret without losing a message. Use --overlap 0s if somebody
+else may know the old secret.`,
 		Example: examples("replace the secret within a day", "snapcli cloud webhooks rotate 2"),
 	}, func(ctx context.Context, conn *api.Client, id string) (api.NewWebhook, error) {
 		return conn.RotateWebhook(ctx, id, api.RotateRequest{Overlap: overlap.String()})

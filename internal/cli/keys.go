@@ -59,9 +59,9 @@ func (a *app) keysNewCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "new",
 		Short: "Create this machine's signing key",
-		Long: `New creates the key that signs the certificates of snapshots that are sanitized on
-this machine from now on. The private key stays in the data folder. Others need
-the public key, which ` + "`snapcli keys export`" + ` prints.`,
+		Long: `New creates the key that signs the certificates of snapshots that are sanitized
+on this machine from now on. The private key stays in the data folder. Others
+need the public key, which ` + "`snapcli keys export`" + ` prints.`,
 		Example: examples("create a key", "snapcli keys new --name ci"),
 		Args:    command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -167,7 +167,7 @@ func (a *app) keysTrustCommand() *cobra.Command {
 		Use:   "trust PUBLIC-KEY",
 		Short: "Accept the certificates of somebody else's key",
 		Long: `Trust makes a public key known on this machine, so that
-` + "`snapcli snapshots verify`" + ` accepts its certificates. Get the key over a different
+` + "`snapcli snapshots verify`" + ` accepts its certificates. Get the key over another
 channel than the snapshot.`,
 		Example: examples("trust a key",
 			"snapcli keys trust snapkey-11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"),

@@ -64,7 +64,7 @@ func runScripts(t *testing.T, dir string, setup func(*testscript.Env) error) {
 			e.Setenv("SNAPCLI_CONFIG_DIR", filepath.Join(e.WorkDir, "config"))
 			e.Setenv("SNAPCLI_DATA_DIR", filepath.Join(e.WorkDir, "data"))
 			e.Setenv("TZ", "UTC")
-			e.Setenv("GORACE", "atexit_sleep_ms=0") // with the race detector, every program would otherwise end a second later
+			e.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise the race detector delays each program by a second
 			e.Setenv("GOGC", "400")                 // programs that end at once need not collect garbage
 			if setup == nil {
 				return nil

@@ -74,9 +74,9 @@ func (p *program) user() *cobra.Command {
 	}, &cobra.Command{
 		Use:   "role --org SLUG EMAIL owner|admin|member|viewer",
 		Short: "Set a user's role until their next sign-in",
-		Long: `Role sets a user's role. It takes effect at the user's next request and lasts until
-they next sign in, when their identity provider sets the role again. The role of a
-local user is set in the configuration.`,
+		Long: `Role sets a user's role. It takes effect at the user's next request and lasts
+until they next sign in, when their identity provider sets the role again. The
+role of a local user is set in the configuration.`,
 		Args: command.ExactArgs("e-mail address", "role"),
 		RunE: func(c *cobra.Command, args []string) error {
 			role := snap.Role(args[1])

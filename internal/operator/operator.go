@@ -83,9 +83,9 @@ func (p *program) serve() *cobra.Command {
 		Use:   "serve",
 		Short: "Run the service",
 		Long: `Serve runs the service until it gets SIGTERM or Ctrl-C. Requests that are then
-running have 20 seconds to finish; a second signal ends the process at once. At its
-start it updates the database's schema and applies the organizations and local users
-of the configuration.`,
+running have 20 seconds to finish; a second signal ends the process at once. At
+its start it updates the database's schema and applies the organizations and
+local users of the configuration.`,
 		Args: command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			config, err := p.config()
@@ -162,13 +162,13 @@ func (p *program) check() *cobra.Command {
 		Short: "Check everything that the configuration names",
 		Long: `Check reads the configuration, tests everything that it names and prints the
 results: the database and its schema, the clock, writing to and reading from the
-object store, each identity provider, the hosts of webhooks, the SMTP server, and
-the collector of traces. It changes nothing.
+object store, each identity provider, the hosts of webhooks, the SMTP server,
+and the collector of traces. It changes nothing.
 
-If an object store, an identity provider, a webhook, the SMTP server or a collector
-does not answer, that is a warning: the service still starts and serves everybody
-else. Every other problem fails the check. With --offline, check only reads the
-configuration and connects to nothing.
+If an object store, an identity provider, a webhook, the SMTP server or a
+collector does not answer, that is a warning: the service still starts and
+serves everybody else. Every other problem fails the check. With --offline,
+check only reads the configuration and connects to nothing.
 
 With --deep, it also compares the rows of the database with the objects in the
 object store. It lists snapshots whose bytes are missing, which fails the check,
