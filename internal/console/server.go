@@ -110,7 +110,7 @@ func successes() map[string]string {
 	return map[string]string{
 		"signed-out":  "The person was signed out of every device and browser. Their keys keep working.",
 		"session":     "The device was signed out.",
-		"ended":       "The share ended. Whoever could see the snapshot only through it no longer can.",
+		"ended":       "The share ended. Anybody who could see the snapshot only through it no longer can.",
 		"revoked":     "The key was revoked. It no longer works.",
 		"channel":     "The channel was created. It shares the next snapshot that is pushed.",
 		"no-channel":  "The channel was deleted, and the shares that it made ended.",
