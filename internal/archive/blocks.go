@@ -59,6 +59,19 @@ func (w *blockWriter) Write(b []byte) (int, error) {
 	return taken, nil
 }
 
+// copyBlock adds a block of size bytes that is compressed already. It follows a whole block.
+func (w *blockWriter) copyBlock(block []byte, size int64) error {
+	if err := w.failed.Load(); err != nil {
+		return *err
+	}
+	p := <-w.free
+	p.block = append(p.block[:0], block...)
+	p.ready <- struct{}{}
+	w.order <- p
+	w.size += size
+	return nil
+}
+
 // flush starts packing the block that was filled.
 func (w *blockWriter) flush() {
 	p := w.filling

@@ -35,6 +35,12 @@ func (o Outline) Size() int64 {
 	return n
 }
 
+// A content may have fewBlocks blocks, and one more for each leastBlock bytes.
+const (
+	fewBlocks  = 1024
+	leastBlock = 64 << 10
+)
+
 // maxCached is the number of bytes of decompressed blocks that a [Content] keeps.
 const maxCached = 16 << 20
 
@@ -53,10 +59,14 @@ type Content struct {
 	most   int64  // blocks that may be loaded; 0 means any number
 	textAt int64  // where the loaded piece of the manifest begins
 	text   []byte // that piece
+	raw    []byte // the bytes of a block in the file
 }
 
-// stored is the position of a block in the content and in the file.
-type stored struct{ at, offset int64 }
+// stored is the position of a block in the content and in the file, and the checksum of its content.
+type stored struct {
+	at, offset int64
+	sum        uint32
+}
 
 type cachedBlock struct {
 	block   int
@@ -104,7 +114,10 @@ func (c *Content) index(ctx context.Context, s Section) error {
 		if size == 0 || size > maxBlock || body > 2*maxBlock {
 			return corrupt("a section is damaged", errBlock)
 		}
-		c.blocks = append(c.blocks, stored{c.end, at})
+		if int64(len(c.blocks)) > fewBlocks+c.end/leastBlock {
+			return snap.Invalid("the content is in too many blocks to be addressed", "use the whole file")
+		}
+		c.blocks = append(c.blocks, stored{c.end, at, binary.BigEndian.Uint32(head[8:])})
 		c.end, at = c.end+size, at+blockHead+body
 	}
 	if at != s.Offset+s.Stored || c.end != until {
@@ -153,12 +166,25 @@ func (c *Content) From(at int64) ([]byte, error) {
 	case at >= c.end:
 		return c.manifestFrom(at)
 	}
-	i := sort.Search(len(c.blocks), func(i int) bool { return c.blocks[i].at > at }) - 1
+	i := c.blockAt(at)
 	content, err := c.block(i)
 	if err != nil {
 		return nil, err
 	}
 	return content[at-c.blocks[i].at:], nil
+}
+
+// blockAt returns the block with the byte at an offset.
+func (c *Content) blockAt(at int64) int {
+	return sort.Search(len(c.blocks), func(i int) bool { return c.blocks[i].at > at }) - 1
+}
+
+// after returns the position of the block after a block, or of the manifest.
+func (c *Content) after(i int) stored {
+	if i+1 < len(c.blocks) {
+		return c.blocks[i+1]
+	}
+	return stored{at: c.end, offset: int64(c.r.foot.offset)}
 }
 
 // manifestFrom is From for the text of the manifest, which is loaded in pieces of a block's size.
@@ -193,11 +219,7 @@ func (c *Content) block(i int) ([]byte, error) {
 	if err := c.unpack.read(&fileFrom{c.r, b.offset}); err != nil {
 		return nil, fmt.Errorf("read a block: %w", err)
 	}
-	until := c.end
-	if i+1 < len(c.blocks) {
-		until = c.blocks[i+1].at
-	}
-	if err := c.unpack.unpack(); err != nil || int64(len(c.unpack.content)) != until-b.at {
+	if err := c.unpack.unpack(); err != nil || int64(len(c.unpack.content)) != c.after(i).at-b.at {
 		return nil, corrupt("a section is damaged", errBlock)
 	}
 	var content []byte
@@ -227,64 +249,23 @@ func (f *fileFrom) Read(p []byte) (int, error) {
 }
 
 // Stream returns the whole content from the start, decompressed several blocks at a time.
-func (c *Content) Stream() io.ReadCloser {
-	return &stream{r: c.r, left: c.Sections, text: io.NewSectionReader(readerAt(c.r.readAt), int64(c.r.foot.offset),
-		c.Manifest)}
-}
-
-// stream reads the sections and then the manifest.
-type stream struct {
-	r    *Reader
-	left []Extent
-	now  io.ReadCloser
-	text io.Reader
-}
-
-// Read implements io.Reader.
-func (s *stream) Read(p []byte) (n int, err error) {
-	for {
-		if s.now == nil && len(s.left) == 0 {
-			return s.text.Read(p)
-		}
-		if s.now == nil {
-			if s.now, err = s.r.Section(s.left[0].Name); err != nil {
-				return 0, err
-			}
-			s.left = s.left[1:]
-		}
-		n, err = s.now.Read(p)
-		if !errors.Is(err, io.EOF) {
-			return n, err
-		}
-		if err := s.Close(); err != nil || n > 0 {
-			return n, err
-		}
-	}
-}
-
-// Close implements io.Closer.
-func (s *stream) Close() error {
-	now := s.now
-	if s.now = nil; now == nil {
-		return nil
-	}
-	return now.Close()
-}
+func (c *Content) Stream() (io.ReadCloser, error) { return c.Range(0, c.Size()) }
 
 // Rebuild writes a file again from its content. The result is equal byte for byte if [Encoder]
 // wrote the original, so the caller must compare the checksum. content yields the bytes of the
-// outline and may end with an error.
+// outline and may end with an error. Blocks that it has from another file, see [Compressed], are not
+// compressed again.
 func Rebuild(dst io.Writer, o Outline, content io.Reader) (Summary, error) {
 	w, err := NewWriter(dst, 0)
 	if err != nil {
 		return Summary{}, err
 	}
 	for _, s := range o.Sections {
-		section, err := w.Section(s.Name)
+		section, err := w.section(s.Name)
 		if err != nil {
 			return Summary{}, err
 		}
-		_, failed := io.CopyN(section, content, s.Size)
+		failed := section.fill(content, s.Size)
 		if err := section.Close(); failed == nil {
 			failed = err
 		}

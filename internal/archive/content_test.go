@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -50,6 +51,21 @@ func TestEncoderIsDeterministic(t *testing.T) {
 	}
 }
 
+// contentOf returns the whole content, and fails unless it has the announced size.
+func contentOf(t *testing.T, c *Content) []byte {
+	t.Helper()
+	stream, err := c.Stream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	whole, err := io.ReadAll(stream)
+	if err != nil || int64(len(whole)) != c.Size() {
+		t.Fatalf("%d of %d bytes, error %v", len(whole), c.Size(), err)
+	}
+	return whole
+}
+
 // TestContent reads any range of a file's content, in any order, and rebuilds the file from it.
 func TestContent(t *testing.T) {
 	t.Parallel()
@@ -65,11 +81,7 @@ func TestContent(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		stream := c.Stream()
-		whole, err := io.ReadAll(stream)
-		if err != nil || int64(len(whole)) != c.Size() {
-			t.Fatalf("%d of %d bytes, error %v", len(whole), c.Size(), err)
-		}
+		whole := contentOf(t, c)
 		rapid.Check(t, func(r *rapid.T) {
 			from := rapid.IntRange(0, len(whole)).Draw(r, "from")
 			p := make([]byte, min(rapid.IntRange(0, 3<<20).Draw(r, "size"), len(whole)-from))
@@ -86,6 +98,69 @@ func TestContent(t *testing.T) {
 		var again bytes.Buffer
 		if _, err := Rebuild(&again, c.Outline, bytes.NewReader(whole)); err != nil || !bytes.Equal(again.Bytes(), f) {
 			t.Errorf("the rebuilt file differs: %v", err)
+		}
+	}
+}
+
+// TestManySmallBlocks checks that the list of a content's blocks stays small.
+func TestManySmallBlocks(t *testing.T) {
+	t.Parallel()
+	e, err := newEncoders(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.close() //nolint:errcheck // it compresses no more
+	p := newPacker(e)
+	p.content = []byte("x")
+	p.pack()
+	for blocks, code := range map[int]snap.Code{fewBlocks: "", fewBlocks + 2: snap.CodeInvalid} {
+		s := Section{Name: "dump", Offset: headerSize, Stored: int64(blocks * len(p.block)), Size: int64(blocks)}
+		file := append(header(Format), bytes.Repeat(p.block, blocks)...)
+		r := &Reader{src: bytes.NewReader(file), size: int64(len(file)),
+			manifest: Manifest{Format: Format, Sections: []Section{s}}}
+		c, err := r.Content(t.Context())
+		if snap.CodeOf(err) != code {
+			t.Errorf("%d blocks: error %v, want %q", blocks, err, code)
+		}
+		if err == nil {
+			c.Close()
+		}
+	}
+}
+
+// TestSameBlocks checks that the blocks that two files have are found, wherever they are, and that the
+// rest is not claimed to be the same.
+func TestSameBlocks(t *testing.T) {
+	t.Parallel()
+	a, b := noise(3*blockSize+100, 1), noise(2*blockSize, 2)
+	base, _ := pack(t, map[string][]byte{"dump": slices.Concat(a, b[:50])})
+	for _, c := range []struct {
+		now  []byte
+		want []Same
+	}{
+		{slices.Concat(a, b[:50]), []Same{{0, 0, 3*blockSize + 150}}},
+		{slices.Concat(a, b), []Same{{0, 0, 3 * blockSize}}},
+		{slices.Concat(a[:blockSize], b[:blockSize], a[blockSize:2*blockSize]),
+			[]Same{{0, 0, blockSize}, {2 * blockSize, blockSize, blockSize}}},
+		{slices.Concat(b, a[1:]), nil},
+	} {
+		result, _ := pack(t, map[string][]byte{"dump": c.now})
+		var contents []*Content
+		for _, f := range [][]byte{base, result} {
+			r, err := NewReader(bytes.NewReader(f), int64(len(f)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			content, err := r.Content(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer content.Close()
+			contents = append(contents, content)
+		}
+		got, err := contents[1].Same(t.Context(), contents[0])
+		if err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%d bytes: %v, want %v, error %v", len(c.now), got, c.want, err)
 		}
 	}
 }

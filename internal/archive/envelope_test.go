@@ -43,7 +43,7 @@ func TestEncryptedFilesCanBeRebuilt(t *testing.T) {
 			t.Fatal(err)
 		}
 		var again bytes.Buffer
-		got, err := envelope.Rebuild(&again, inside.Outline, inside.Stream())
+		got, err := envelope.Rebuild(&again, inside.Outline, bytes.NewReader(contentOf(t, inside)))
 		if err != nil || got != sum || !bytes.Equal(again.Bytes(), file) {
 			t.Errorf("%d bytes: rebuilt as %+v, want %+v, error %v", size, got, sum, err)
 		}

@@ -179,11 +179,14 @@ func (r *Reader) Section(name string) (io.ReadCloser, error) {
 	return nil, corrupt("it has no section "+name, nil)
 }
 
+// unpackJobs is how many blocks are decompressed at a time.
+func unpackJobs() int { return min(runtime.GOMAXPROCS(0), 4) }
+
 // content returns a reader of the section's blocks or frames.
 func (r *Reader) content(s Section) (io.ReadCloser, error) {
 	stored := buffered(io.NewSectionReader(r.src, s.Offset, s.Stored))
 	if r.manifest.Format == Format {
-		return newBlockReader(stored, min(runtime.GOMAXPROCS(0), 4))
+		return newBlockReader(stored, unpackJobs())
 	}
 	dec, err := zstd.NewReader(stored, zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(maxStructure))
 	if err != nil {
@@ -207,18 +210,18 @@ func (s *sectionReader) Read(p []byte) (int, error) {
 		if n > 0 {
 			return 0, corrupt("a section is longer than its stated size", nil)
 		}
-		return 0, s.failure(err)
+		return 0, failedSection(err)
 	}
 	n, err := s.content.Read(p[:min(int64(len(p)), s.left)])
 	s.left -= int64(n)
 	if errors.Is(err, io.EOF) && s.left > 0 {
 		return n, corrupt("a section is shorter than its stated size", nil)
 	}
-	return n, s.failure(err)
+	return n, failedSection(err)
 }
 
-// failure distinguishes a damaged block from a failing disk.
-func (s *sectionReader) failure(err error) error {
+// failedSection distinguishes a damaged block from a failing disk.
+func failedSection(err error) error {
 	var disk *os.PathError
 	if err == nil || errors.Is(err, io.EOF) || errors.As(err, &disk) {
 		return err

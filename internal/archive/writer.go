@@ -55,7 +55,9 @@ func (w *Writer) write(p []byte) (int, error) {
 
 // Section starts a section. Names are lower-case words with hyphens. Closing the returned writer
 // ends the section.
-func (w *Writer) Section(name string) (io.WriteCloser, error) {
+func (w *Writer) Section(name string) (io.WriteCloser, error) { return w.section(name) }
+
+func (w *Writer) section(name string) (*sectionWriter, error) {
 	if w.open != nil || !sectionName.MatchString(name) || len(w.sections) == maxSections {
 		return nil, fmt.Errorf("the section %q cannot begin here", name)
 	}

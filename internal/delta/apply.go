@@ -93,18 +93,10 @@ type patched struct {
 // Read implements io.Reader.
 func (p *patched) Read(b []byte) (int, error) {
 	var chunk []byte
-	for len(b) > 0 && len(chunk) == 0 { // the rest of a range can be empty
-		for len(p.ops) > 0 && p.ops[0] == (op{}) {
-			p.ops = p.ops[1:]
-		}
-		var err error
-		switch {
-		case len(p.ops) > 0:
-			chunk, err = p.chunk(&p.ops[0], len(b))
-		case p.left == 0:
-			err = io.EOF
-		default:
-			err = p.group()
+	for len(b) > 0 && len(chunk) == 0 {
+		o, err := p.next()
+		if err == nil {
+			chunk, err = p.chunk(o, len(b))
 		}
 		if err != nil {
 			return 0, err
@@ -116,23 +108,62 @@ func (p *patched) Read(b []byte) (int, error) {
 	return copy(b, chunk), nil
 }
 
-// nextChunk returns the beginning of base content that belongs to an operation, and whether its range
-// ends there.
-func (o *op) nextChunk(content []byte, most int) (chunk []byte, ended bool) {
-	if !o.line {
-		chunk = content[:min(o.copied, most, len(content))]
-		o.copied -= len(chunk)
-		return chunk, o.copied == 0
+// next returns the next operation that is not finished, or io.EOF. Once it has no literals left, the
+// number of its bytes is known.
+func (p *patched) next() (*op, error) {
+	for {
+		for len(p.ops) > 0 && p.ops[0].ended() {
+			p.ops = p.ops[1:]
+		}
+		if len(p.ops) > 0 {
+			o := &p.ops[0]
+			if o.literal > 0 || o.line == 0 {
+				return o, nil
+			}
+			return o, p.measure(o)
+		}
+		if p.left == 0 {
+			return nil, io.EOF
+		}
+		if err := p.group(); err != nil {
+			return nil, err
+		}
 	}
-	first := min(1-min(o.copied, 1), len(content)) // copied counts the bytes so far
-	if i := bytes.IndexByte(content[first:], '\n'); i >= 0 {
-		content, ended = content[:first+i], true
+}
+
+// NextBlock implements [archive.Compressed]: a range that is a whole block of the base needs not be
+// compressed again.
+func (p *patched) NextBlock(size int64) ([]byte, error) {
+	o, err := p.next()
+	if err != nil || o.literal > 0 || int64(o.copied) < size || size > p.left {
+		return nil, err
 	}
-	if len(content) > most {
-		content, ended = content[:most], false
+	block, err := p.base.StoredBlock(p.at+o.jump, size)
+	if block == nil || err != nil {
+		return nil, err
 	}
-	o.copied += len(content)
-	return content, ended
+	p.at, p.left = p.at+o.jump+size, p.left-size
+	o.copied, o.jump = o.copied-int(size), 0
+	return block, nil
+}
+
+// ended reports whether an operation was carried out.
+func (o *op) ended() bool { return o.literal == 0 && o.copied == 0 && o.line == 0 }
+
+// measure finds the number of bytes of a range that ends before a newline.
+func (p *patched) measure(o *op) error {
+	begin := p.at + o.jump
+	for at := begin + int64(o.line); ; {
+		content, err := p.base.From(at)
+		if err != nil {
+			return fmt.Errorf("read the base: %w", err)
+		}
+		if i := bytes.IndexByte(content, '\n'); i >= 0 {
+			o.copied, o.line = int(at-begin)+i-o.line+1, 0
+			return nil
+		}
+		at += int64(len(content))
+	}
 }
 
 // chunk carries out a part of an operation.
@@ -146,11 +177,9 @@ func (p *patched) chunk(o *op, most int) (chunk []byte, err error) {
 	if chunk, err = p.base.From(p.at + o.jump); err != nil {
 		return nil, fmt.Errorf("read the base: %w", err)
 	}
-	chunk, ended := o.nextChunk(chunk, most)
+	chunk = chunk[:min(o.copied, most, len(chunk))]
 	p.at += o.jump + int64(len(chunk))
-	if o.jump = 0; ended {
-		*o = op{}
-	}
+	o.copied, o.jump = o.copied-len(chunk), 0
 	return chunk, nil
 }
 
@@ -250,7 +279,7 @@ func (p *patched) end() error {
 	if n, err := io.ReadFull(p.r, one[:]); n > 0 || !errors.Is(err, io.EOF) {
 		return errors.Join(errors.New("it does not end where it should"), err)
 	}
-	if p.left != 0 || slices.ContainsFunc(p.ops, func(o op) bool { return o != op{} }) {
+	if p.left != 0 || slices.ContainsFunc(p.ops, func(o op) bool { return !o.ended() }) {
 		return errors.New("it does not end where it should")
 	}
 	return nil

@@ -187,6 +187,30 @@ func TestShortRows(t *testing.T) {
 	}
 }
 
+// TestRowsOfStatements checks that short rows of INSERT statements grow inside, before their
+// parenthesis.
+func TestRowsOfStatements(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(6, 6))
+	var before, after []string
+	for i := range 60_000 {
+		row := fmt.Sprintf("(%d,%d,%d,%d.%02d", i, r.IntN(30_000), r.IntN(9), r.IntN(100_000), r.IntN(100))
+		end := "),\n"
+		if i%20_000 == 19_999 {
+			end = ");\nINSERT INTO event VALUES\n"
+		}
+		before, after = append(before, row+end), append(after, row+",7"+end)
+	}
+	base, result := pack(t, snap.MySQL, "base", joined(before)), pack(t, snap.MySQL, "result", joined(after))
+	d := write(t, base, result)
+	if percent := 100 * float64(len(d)) / float64(len(result.bytes)); percent > 0.5 {
+		t.Errorf("a column takes %.2f %% of the file", percent)
+	}
+	if got, err := apply(t.Context(), base.open(t), d); err != nil || !bytes.Equal(got, result.bytes) {
+		t.Errorf("the result differs: %v", err)
+	}
+}
+
 // TestSmallChangesAreSmallDeltas measures the cases that deltas are made for.
 func TestSmallChangesAreSmallDeltas(t *testing.T) {
 	t.Parallel()
@@ -718,7 +742,10 @@ func withEncoder(p packed, encoder int) (packed, error) {
 		return p, err
 	}
 	defer content.Close()
-	stream := content.Stream()
+	stream, err := content.Stream()
+	if err != nil {
+		return p, err
+	}
 	defer stream.Close()
 	all, err := io.ReadAll(stream)
 	if err != nil {

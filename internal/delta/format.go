@@ -15,7 +15,7 @@ import (
 
 const (
 	magic      = "\x89SNAD\r\n\x1a"
-	version    = 3
+	version    = 4
 	sealed     = 2 // the version of a delta that is encrypted
 	headSize   = 16
 	maxHeader  = 64 << 10
@@ -25,6 +25,7 @@ const (
 	maxDict    = 1 << 20  // bytes of a group's dictionary
 	maxRanges  = 4096     // ranges of a group's dictionary
 	minPacked  = 256      // bytes below which nothing is compressed
+	maxShort   = 15       // bytes between a range and the newline that ends it
 )
 
 // The ways to store the literals and the operations of a group.
@@ -148,17 +149,13 @@ func damaged(why string, cause error) error {
 }
 
 // op is one operation: literals, followed by a range of the base. jump is the distance of the range
-// from the end of the previous one. If line is set, the range ends before the first newline after its
-// first byte, and its number of bytes is not stored.
+// from the end of the previous one. If line is not 0, the number of bytes of the range is not stored:
+// the range ends line-1 bytes before the first newline that comes after its first line bytes.
 type op struct {
 	literal, copied int
 	jump            int64
-	line            bool
+	line            int
 }
-
-// lineRange encodes the length of a range with line set. Other ranges have twice their length in
-// bytes.
-const lineRange = 1
 
 // span is a range of the base's content.
 type span struct{ at, size int64 }
@@ -175,8 +172,8 @@ func (g *group) encodeOps() []byte {
 	var b []byte
 	for _, o := range g.ops {
 		b = binary.AppendUvarint(b, uint64(o.literal))
-		if o.line {
-			b = binary.AppendUvarint(b, lineRange)
+		if o.line > 0 {
+			b = binary.AppendUvarint(b, 2*uint64(o.line)-1)
 		} else {
 			b = binary.AppendUvarint(b, 2*uint64(o.copied))
 		}
@@ -195,10 +192,10 @@ func decodeOps(b []byte, count, literals int) ([]op, error) {
 		n := c.number(left)
 		left -= n
 		copied := c.number(1 << 51)
-		if copied%2 > 0 && copied != lineRange {
-			c.bad = true
+		if ops[i] = (op{literal: int(n), copied: int(copied / 2)}); copied%2 > 0 {
+			c.bad = c.bad || copied/2 > maxShort
+			ops[i].copied, ops[i].line = 0, int(copied/2)+1
 		}
-		ops[i] = op{literal: int(n), copied: int(copied / 2), line: copied == lineRange}
 		if copied > 0 {
 			ops[i].jump = c.signed()
 		}

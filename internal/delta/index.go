@@ -120,9 +120,9 @@ func (x *index) find(hash uint64) int64 {
 	return x.place(hash).offset - 1
 }
 
-// fill adds all anchors of a content.
-func (x *index) fill(ctx context.Context, r io.Reader, a anchors) error {
-	w := &windowed{src: r}
+// fill adds all anchors of a range of a content, which begins at an offset.
+func (x *index) fill(ctx context.Context, r io.Reader, at int64, a anchors) error {
+	w := &windowed{src: r, at: at}
 	for i := 0; ; {
 		if n := a.next(w.b, i, w.at); n+seen <= len(w.b) {
 			x.add(x.hash(w.b[n:n+seen]), w.at+int64(n))

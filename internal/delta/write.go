@@ -107,14 +107,15 @@ func between(ctx context.Context, dst io.Writer, h Header, e snap.Engine, old, n
 		return false, err
 	}
 	defer func() { _ = w.groups.blocks.Close() }()
-	if err := w.fill(); err != nil {
+	runs, err := now.Same(ctx, old)
+	if err != nil {
 		return false, err
 	}
-	stream := now.Stream()
-	defer stream.Close()
-	w.in.src = stream
+	if err := w.fill(runs); err != nil {
+		return false, err
+	}
 	if err = writeHeader(dst, h); err == nil {
-		err = w.run()
+		err = w.all(now, runs)
 	}
 	return !w.differs && slices.Equal(old.Sections, now.Sections), err
 }
@@ -152,15 +153,9 @@ type writer struct {
 	soonAt   int64 // of soon in the base
 }
 
-// fill indexes the base.
-func (w *writer) fill() error {
-	stream := w.base.Stream()
-	defer stream.Close()
-	return w.index.fill(w.ctx, stream, w.anchors)
-}
-
-// run writes the operations.
-func (w *writer) run() error {
+// run adds the operations of the bytes that were not read yet. next is where the base continues after
+// them, or unknown.
+func (w *writer) run(next int64) error {
 	scan := 0 // anchors before it match nothing
 	for {
 		if err := w.in.ensure(w.ctx, scan, ahead); err != nil {
@@ -174,10 +169,7 @@ func (w *writer) run() error {
 			err = w.copyFrom(at, from)
 			scan = w.lit
 		case w.in.end:
-			if err = w.literals(len(w.in.b), unknown); err == nil {
-				err = w.groups.flush()
-			}
-			return err
+			return w.literals(len(w.in.b), next)
 		case scan-w.lit > pending:
 			err = w.literals(scan, unknown)
 		}
@@ -221,14 +213,27 @@ func (w *writer) line(n int) (int, int64, error) {
 	if w.anchors.binary {
 		return -1, 0, nil
 	}
-	from := max(w.at-1, 0) // a line may begin at w.at
-	if from != w.soonAt {
+	if from := max(w.at-1, 0); from != w.soonAt { // a line may begin at w.at
 		w.soon, w.soonAt = w.soon[:min(soon, w.base.Size()-from)], from
 		if _, err := w.base.ReadAt(w.soon, from); err != nil {
 			return -1, 0, err
 		}
 	}
-	b := w.soon
+	for _, grew := range [...]func(b, old []byte) bool{bytes.HasPrefix, grewInside} {
+		if from := w.lineLike(n, grew); from >= 0 {
+			for n > w.lit && from > w.at && w.in.b[n-1] == w.soon[from-1-w.soonAt] {
+				n, from = n-1, from-1
+			}
+			return n, from, nil
+		}
+	}
+	return -1, 0, nil
+}
+
+// lineLike returns the offset of the first of the next lines of the base from which the line at index
+// n of the result can be made, or -1.
+func (w *writer) lineLike(n int, grew func(b, old []byte) bool) int64 {
+	b, from := w.soon, w.soonAt
 	for k := range lines {
 		next := bytes.IndexByte(b, '\n') + 1
 		if k == 0 && w.at == 0 {
@@ -237,14 +242,22 @@ func (w *writer) line(n int) (int, int64, error) {
 			break
 		}
 		b, from = b[next:], from+int64(next)
-		if size := bytes.IndexByte(b, '\n'); size >= leastLine && bytes.HasPrefix(w.in.b[n:], b[:size]) {
-			for n > w.lit && from > w.at && w.in.b[n-1] == w.soon[from-1-w.soonAt] {
-				n, from = n-1, from-1
-			}
-			return n, from, nil
+		if size := bytes.IndexByte(b, '\n'); size >= leastLine && grew(w.in.b[n:], b[:size]) {
+			return from
 		}
 	}
-	return -1, 0, nil
+	return -1
+}
+
+// grewInside reports whether b begins with a line that has the old line's beginning and its last two
+// bytes. So a row of an INSERT statement grows, before its parenthesis and comma.
+func grewInside(b, old []byte) bool {
+	head, end := old[:len(old)-2], old[len(old)-2:]
+	if !bytes.HasPrefix(b, head) {
+		return false
+	}
+	size := bytes.IndexByte(b[len(head):], '\n')
+	return size >= 2 && bytes.HasSuffix(b[:len(head)+size], end)
 }
 
 // extend extends the bytes at index n to the left, if the base has them at offset from and a jump to
@@ -324,7 +337,7 @@ func (w *writer) copyFrom(at int, from int64) error {
 		if at := w.in.at + int64(w.lit); at < w.manifest && from != at {
 			w.differs = true
 		}
-		line, err := w.isLine(w.in.b[w.lit:w.lit+n], from)
+		line, err := w.lineOf(w.in.b[w.lit:w.lit+n], from)
 		if err != nil {
 			return err
 		}
@@ -340,17 +353,24 @@ func (w *writer) copyFrom(at int, from int64) error {
 	}
 }
 
-// isLine reports whether a range of the base ends before the first newline after its first byte. It
-// is false for long ranges, which are rare.
-func (w *writer) isLine(b []byte, from int64) (bool, error) {
-	if len(b) == 0 || len(b) > soon || bytes.IndexByte(b[1:], '\n') >= 0 {
-		return false, nil
+// lineOf returns the line of an operation for a range of the base, or 0. It is 0 for long ranges,
+// which are rare.
+func (w *writer) lineOf(b []byte, from int64) (int, error) {
+	if len(b) == 0 || len(b) > soon {
+		return 0, nil
 	}
 	next, err := w.base.From(from + int64(len(b)))
 	if errors.Is(err, io.EOF) {
-		return false, nil
+		return 0, nil
 	}
-	return err == nil && next[0] == '\n', err
+	if err != nil {
+		return 0, err
+	}
+	short := bytes.IndexByte(next[:min(len(next), maxShort+1)], '\n')
+	if short < 0 || bytes.IndexByte(b[min(short+1, len(b)):], '\n') >= 0 {
+		return 0, nil
+	}
+	return short + 1, nil
 }
 
 // literals adds the bytes from lit up to an index. next is where the base continues, or unknown.
@@ -426,7 +446,7 @@ func (g *groups) learn(from, until int64) error {
 
 // copied adds a range of n bytes of the base. at is the end of the previous range. line is as in
 // [op].
-func (g *groups) copied(n int, from int64, line bool, at *int64) {
+func (g *groups) copied(n int, from int64, line int, at *int64) {
 	if n == 0 {
 		return
 	}
@@ -434,7 +454,7 @@ func (g *groups) copied(n int, from int64, line bool, at *int64) {
 	last := len(g.ops) - 1
 	switch {
 	case last >= 0 && g.ops[last].copied > 0 && *at == from:
-		g.ops[last].copied, g.ops[last].line = g.ops[last].copied+n, false
+		g.ops[last].copied, g.ops[last].line = g.ops[last].copied+n, 0
 	case last >= 0 && g.ops[last].copied == 0:
 		g.ops[last].copied, g.ops[last].jump, g.ops[last].line = n, from-*at, line
 	default:

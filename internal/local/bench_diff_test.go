@@ -338,7 +338,10 @@ func unpackTo(b *testing.B, snapshot, path string) {
 		b.Fatal(err)
 	}
 	defer content.Close()
-	stream := content.Stream()
+	stream, err := content.Stream()
+	if err != nil {
+		b.Fatal(err)
+	}
 	defer stream.Close()
 	file, err := os.Create(path)
 	if err == nil {

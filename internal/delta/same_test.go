@@ -1,0 +1,84 @@
+package delta
+
+import (
+	"bytes"
+	"io"
+	"testing"
+
+	"snap"
+	"snap/internal/archive"
+)
+
+// TestUnchangedBlocksAreCopied checks that only the block with the changed row is compressed again.
+func TestUnchangedBlocksAreCopied(t *testing.T) {
+	t.Parallel()
+	before := joined(rows(80_000, 1))
+	after := bytes.Clone(before)
+	copy(after[len(after)/2:], "changed here")
+	base, result := pack(t, snap.Postgres, "a", before), pack(t, snap.Postgres, "b", after)
+	d := bytes.NewReader(write(t, base, result))
+	h, err := ReadHeader(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := base.open(t).Content(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer content.Close()
+	blocks, err := archive.NewBlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer blocks.Close()
+	const size = 1 << 20
+	p := &patched{ctx: t.Context(), r: d, base: content, blocks: blocks, left: h.outline().Size()}
+	var all bytes.Buffer
+	compressed := 0
+	for left := int64(len(after)); left > 0; left -= size {
+		n := min(left, size)
+		block, err := p.NextBlock(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if block != nil {
+			all.Write(after[all.Len():][:n]) // the file's checksum is compared below
+			continue
+		}
+		compressed++
+		if _, err := io.CopyN(&all, p, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if compressed != 1 || !bytes.Equal(all.Bytes(), after) {
+		t.Errorf("%d of %d blocks are compressed again", compressed, len(after)/size+1)
+	}
+	if got, err := apply(t.Context(), base.open(t), write(t, base, result)); err != nil ||
+		!bytes.Equal(got, result.bytes) {
+		t.Errorf("the result differs: %v", err)
+	}
+}
+
+// TestBlocksOfOtherEncodersAreNotCopied checks that blocks of another encoder, which can have other
+// bytes than the result needs, are not copied.
+func TestBlocksOfOtherEncodersAreNotCopied(t *testing.T) {
+	t.Parallel()
+	ours := pack(t, snap.Postgres, "a", joined(rows(40_000, 1)))
+	older, err := withEncoder(ours, archive.Encoder+1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []packed{ours, older} {
+		content, err := f.open(t).Content(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer content.Close()
+		for _, at := range []int64{0, 1 << 20, 77} {
+			block, err := content.StoredBlock(at, 1<<20)
+			if wanted := f.File == ours.File && at != 77; err != nil || (block != nil) != wanted {
+				t.Errorf("the block at %d: found %t, want %t, error %v", at, block != nil, wanted, err)
+			}
+		}
+	}
+}
