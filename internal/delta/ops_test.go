@@ -55,7 +55,8 @@ func TestOperationsAreEncoded(t *testing.T) {
 			case 0:
 				o.copied, o.jump = rapid.IntRange(1, 1<<40).Draw(r, "bytes"), rapid.Int64().Draw(r, "jump")
 			case 1:
-				o.copied, o.jump, o.line = 7, rapid.Int64().Draw(r, "jump"), rapid.IntRange(1, maxShort+1).Draw(r, "line")
+				o.copied, o.jump = 7, rapid.Int64().Draw(r, "jump")
+				o.line = rapid.IntRange(1, maxShort+1).Draw(r, "line")
 			}
 			g.ops, literals = append(g.ops, o), literals+o.literal
 		}
