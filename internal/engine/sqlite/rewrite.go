@@ -323,7 +323,8 @@ func danglingOf(ctx context.Context, tx *sql.Tx, plans []masking) (int64, error)
 			WITH masked AS (SELECT value FROM json_each(?2))
 			SELECT count(*) FROM pragma_table_list AS l, pragma_foreign_key_list(l.name) AS f
 			WHERE l.schema = 'main' AND (l.name = ?1 COLLATE NOCASE AND (?3 OR f."from" IN masked)
-			OR f."table" = ?1 COLLATE NOCASE AND (?3 OR f."to" IS NULL OR f."to" IN masked))`,
+			OR f."table" = ?1 COLLATE NOCASE AND (?3 OR coalesce(f."to",
+			(SELECT name FROM pragma_table_xinfo(?1) WHERE pk = f.seq + 1)) COLLATE NOCASE IN masked))`,
 			m.table, string(list), m.drop).Scan(&n); err != nil {
 			return 0, err
 		}
