@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"snap/internal/engine"
 )
@@ -29,7 +30,7 @@ func avoiding(mask engine.Mask, name string, key []byte, limit int, originals ma
 	from := newSource(key, name+" coined")
 	return func(v string) (string, bool) {
 		masked, null := mask(v)
-		for n := 1; !null && originals[strings.ToLower(masked)]; n++ {
+		for n := 1; !null && inLower(originals, masked); n++ {
 			switch {
 			case slices.Contains(remade, name) && n > redraws:
 				return redact(v), false
@@ -43,6 +44,25 @@ func avoiding(mask engine.Mask, name string, key []byte, limit int, originals ma
 		}
 		return masked, null
 	}
+}
+
+// inLower reports whether a set contains a text in lower case. Nearly all texts are short and ASCII:
+// for them it allocates nothing.
+func inLower(set map[string]bool, v string) bool {
+	var room [64]byte
+	if len(v) > len(room) {
+		return set[strings.ToLower(v)]
+	}
+	for i, c := range []byte(v) {
+		if c >= utf8.RuneSelf {
+			return set[strings.ToLower(v)]
+		}
+		if 'A' <= c && c <= 'Z' {
+			c |= 0x20
+		}
+		room[i] = c
+	}
+	return set[string(room[:len(v)])]
 }
 
 // coined invents a capitalized word of four syllables.
@@ -92,7 +112,7 @@ func drawable(v string, words map[string]bool) bool {
 	}
 	for w := range strings.FieldsSeq(v) {
 		number := !strings.ContainsFunc(w, func(r rune) bool { return !unicode.IsDigit(r) }) && len(w) <= 3
-		if !number && !words[strings.ToLower(w)] {
+		if !number && !inLower(words, w) {
 			return false
 		}
 	}

@@ -3,8 +3,9 @@ package sanitize
 import (
 	"bytes"
 	"encoding/json"
-	"regexp"
+	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // isDocument reports whether a value is a JSON object or array.
@@ -13,51 +14,176 @@ func isDocument(v string) bool {
 	return len(trimmed) > 1 && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid([]byte(v))
 }
 
-// schemaKey matches keys that look like names of a schema. Other keys may be data.
-var schemaKey = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
-
-// redactDocument redacts the texts and numbers of a JSON document. Its structure, booleans and keys
-// remain, except keys that do not look like names, which are redacted too.
-func redactDocument(v string) (string, bool) {
-	var value any
-	d := json.NewDecoder(strings.NewReader(v))
-	d.UseNumber()
-	if d.Decode(&value) != nil {
-		return "", false
+// isSchemaKey reports whether a key looks like a name of a schema: at most 64 ASCII letters, digits
+// and underscores, not a digit first. Other keys may be data.
+func isSchemaKey(key string) bool {
+	for i, c := range []byte(key) {
+		letter := c == '_' || 'a' <= c|0x20 && c|0x20 <= 'z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
 	}
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	if e.Encode(redactValue(value)) != nil {
-		return "", false
-	}
-	return strings.TrimSuffix(out.String(), "\n"), true
+	return key != "" && len(key) <= 64
 }
 
-func redactValue(value any) any {
-	switch v := value.(type) {
-	case map[string]any:
-		redacted := make(map[string]any, len(v))
-		for _, key := range sortedKeys(v) {
-			name := key
-			if !schemaKey.MatchString(key) {
-				name = redact(key)
-			}
-			for redacted[name] != nil {
-				name += "x" // two keys have become equal
-			}
-			redacted[name] = redactValue(v[key])
-		}
-		return redacted
-	case []any:
-		for i := range v {
-			v[i] = redactValue(v[i])
-		}
-		return v
-	case string:
-		return redact(v)
-	case json.Number:
-		return json.Number("0")
+// redactDocument redacts the texts and numbers of a valid JSON document. Its structure, booleans and
+// keys remain, except keys that do not look like names, which are redacted too. The result is compact,
+// and its keys are in order, so that equal documents of different databases stay equal.
+func redactDocument(v string) string {
+	r := documentReader{in: v}
+	return string(r.value().append(make([]byte, 0, len(v))))
+}
+
+// node is a redacted value of a JSON document.
+type node struct {
+	key    string // in an object
+	kind   byte   // '{', '[' or '"', and otherwise 0
+	text   string // of '"' without quotes, and of 0
+	values []node // of '{' and '['
+}
+
+// append appends the value as JSON.
+func (n node) append(out []byte) []byte {
+	switch n.kind {
+	case 0:
+		return append(out, n.text...)
+	case '"':
+		return appendQuoted(out, n.text)
 	}
-	return value
+	out = append(out, n.kind)
+	for i, v := range n.values {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		if n.kind == '{' {
+			out = append(appendQuoted(out, v.key), ':')
+		}
+		out = v.append(out)
+	}
+	return append(out, n.kind+2) // the closing bracket
+}
+
+// documentReader reads a valid document.
+type documentReader struct {
+	in string
+	at int
+}
+
+// next skips spaces and returns the next byte.
+func (r *documentReader) next() byte {
+	for strings.IndexByte(" \t\r\n", r.in[r.at]) >= 0 {
+		r.at++
+	}
+	return r.in[r.at]
+}
+
+// value reads a value and redacts it.
+func (r *documentReader) value() node {
+	switch c := r.next(); c {
+	case '{', '[':
+		n := node{kind: c}
+		for r.at++; r.next() != c+2; {
+			if r.in[r.at] == ',' {
+				r.at++
+			}
+			n.values = append(n.values, r.member(c == '{'))
+		}
+		r.at++
+		if c == '{' {
+			n.values = redactKeys(n.values)
+		}
+		return n
+	case '"':
+		return node{kind: c, text: redact(r.text())}
+	case 't', 'f', 'n':
+		from := r.at
+		r.skip("truefalsn")
+		return node{text: r.in[from:r.at]}
+	}
+	r.skip("+-.0123456789eE")
+	return node{text: "0"}
+}
+
+// member reads a value of an array, or one of an object with its key.
+func (r *documentReader) member(keyed bool) node {
+	if !keyed {
+		return r.value()
+	}
+	r.next()
+	key := r.text()
+	r.next()
+	r.at++ // the colon
+	n := r.value()
+	n.key = key
+	return n
+}
+
+// skip skips the bytes that are in a set.
+func (r *documentReader) skip(set string) {
+	for r.at < len(r.in) && strings.IndexByte(set, r.in[r.at]) >= 0 {
+		r.at++
+	}
+}
+
+// text reads a text and returns its value.
+func (r *documentReader) text() string {
+	from, plain := r.at, true
+	for r.at++; r.in[r.at] != '"'; r.at++ {
+		plain = plain && r.in[r.at] != '\\' && r.in[r.at] < utf8.RuneSelf
+		if r.in[r.at] == '\\' {
+			r.at++
+		}
+	}
+	r.at++
+	if plain {
+		return r.in[from+1 : r.at-1]
+	}
+	var v string
+	if err := json.Unmarshal([]byte(r.in[from:r.at]), &v); err != nil { // it was valid before
+		return ""
+	}
+	return v
+}
+
+// redactKeys sorts the members of an object and redacts the keys that do not look like names. The
+// last one of equal keys counts. Keys that become equal stay different.
+func redactKeys(members []node) []node {
+	byKey := func(a, b node) int { return strings.Compare(a.key, b.key) }
+	slices.Reverse(members)
+	slices.SortStableFunc(members, byKey)
+	members = slices.CompactFunc(members, func(a, b node) bool { return a.key == b.key })
+	if !slices.ContainsFunc(members, func(n node) bool { return !isSchemaKey(n.key) }) {
+		return members
+	}
+	taken := map[string]bool{}
+	for i := range members {
+		name := members[i].key
+		if !isSchemaKey(name) {
+			name = redact(name)
+		}
+		for taken[name] {
+			name += "x"
+		}
+		taken[name], members[i].key = true, name
+	}
+	slices.SortFunc(members, byKey)
+	return members
+}
+
+// appendQuoted appends a text as JSON.
+func appendQuoted(out []byte, v string) []byte {
+	for _, c := range []byte(v) {
+		if c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			return append(out, quotedJSON(v)...)
+		}
+	}
+	return append(append(append(out, '"'), v...), '"')
+}
+
+func quotedJSON(v string) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(v) // a text can always be encoded
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }

@@ -158,9 +158,7 @@ func text(f func(string) string) engine.Mask {
 // numbers, so that they stay valid.
 func redactAny(v string) string {
 	if isDocument(v) {
-		if out, ok := redactDocument(v); ok {
-			return out
-		}
+		return redactDocument(v)
 	}
 	if out, ok := redactXML(v); ok {
 		return out

@@ -116,7 +116,7 @@ func (d documentMask) writeTag(out *bytes.Buffer, e xml.StartElement, at []strin
 	}
 	out.WriteString(">")
 	return !d.schema || !slices.ContainsFunc(names, func(n xml.Name) bool {
-		return !schemaKey.MatchString(n.Local) || n.Space != "" && !schemaKey.MatchString(n.Space)
+		return !isSchemaKey(n.Local) || n.Space != "" && !isSchemaKey(n.Space)
 	})
 }
 
