@@ -1,5 +1,5 @@
-# An image of `snapcli agent` with the programs of PostgreSQL, not root. Build it
-# from the repository's root:
+# An image of `snapcli agent` with PostgreSQL's programs. It does not run as root.
+# Build it from the repository's root:
 #
 #   docker build -f deploy/agent.Dockerfile -t snapcli-agent .
 FROM golang:1.26-bookworm AS build

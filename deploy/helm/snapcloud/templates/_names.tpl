@@ -14,7 +14,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 
-{{- /* The configuration: what the chart sets wins. */}}
+{{- /* The configuration. The chart's own settings take precedence. */}}
 {{- define "snapcloud.config" -}}
 {{- $_ := required "config.public_url is required, such as https://snap.example" .Values.config.public_url }}
 {{- $_ := required "config.blob.url is required, such as s3://bucket?endpoint=https://s3.example: replicas share a bucket" .Values.config.blob.url }}
