@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"snap/internal/look"
 )
 
 // flash is the announcement of a page after a change of shares, with the form that undoes the
@@ -13,9 +15,9 @@ import (
 // made lacks the token of the session and is ignored, so that no link can make a page offer a
 // change.
 type flash struct {
-	Text    string   `json:"text"`
-	Warning string   `json:"warning,omitempty"` // why the change may have been a mistake
-	Undo    []hidden `json:"undo,omitempty"`    // fields of the form
+	Text    string        `json:"text"`
+	Warning string        `json:"warning,omitempty"` // why the change may have been a mistake
+	Undo    []look.Hidden `json:"undo,omitempty"`    // fields of the form
 }
 
 // announced is the name of the success of a form whose announcement is a [flash].
@@ -27,8 +29,12 @@ const (
 	mostFlash   = 3000
 )
 
-// announce stores the announcement for the next page.
+// announce stores the announcement for the next page, or tells our script at once.
 func (v *visit) announce(f flash) {
+	if v.fragment() {
+		v.told = &f
+		return
+	}
 	text, err := json.Marshal(f)
 	if err != nil || len(text) > mostFlash { // try again without Undo, which repeats names
 		text = fmt.Appendf(nil, `{"text":"The shares were changed."}`)

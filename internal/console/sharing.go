@@ -17,16 +17,19 @@ import (
 func (s *Server) changeSnapshot(v *visit) (string, error) {
 	ctx, id := v.r.Context(), v.r.PathValue("id")
 	switch v.field("do") {
-	case "share":
-		return v.makeShare(ctx, id)
-	case "end":
-		return v.endShare(ctx, id)
 	case "describe":
 		_, err := v.api.Describe(ctx, id,
 			api.DescribeRequest{Description: v.field("description"), Labels: labelsOf(v.field("labels"))})
 		return "described", err
 	case "request":
 		return "requested", v.api.RequestAccess(ctx, api.AccessRequestRequest{Snapshot: id, Reason: v.field("reason")})
+	case "revoke":
+		return v.endShare(ctx, id)
+	case "":
+		if v.field("shared") == "false" || v.field("revoke") != "" {
+			return v.endShare(ctx, id)
+		}
+		return v.makeShare(ctx, id)
 	}
 	return s.answerRequest(v)
 }
@@ -48,7 +51,7 @@ func (v *visit) makeShare(ctx context.Context, id string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	end, err := look.EndOf(v.field("ends"), v.field("date"))
+	end, err := look.EndOf(v.field("expires"), v.field("date"))
 	if snap.CodeOf(err) == snap.CodeUsage {
 		return "", snap.Invalid("the end of the share is not valid", "choose one from the list")
 	}
@@ -75,9 +78,9 @@ func (v *visit) makeShare(ctx context.Context, id string) (string, error) {
 		return "unchanged", nil
 	}
 	f := flash{Text: look.Shared(v.audience(with), people), Warning: made.Warning}
-	if f.Undo = append(toFields(with), hidden{"do", "end"}); before != nil {
+	if f.Undo = ending(with); before != nil {
 		f.Text = "The end of the share with " + v.audience(with) + " was changed."
-		f.Undo = append(toFields(with), before.restore()...)
+		f.Undo = before.making(with)
 	}
 	if made.Warning != "" { // it contains the number too
 		f.Text = look.Shared(v.audience(with), -1)
@@ -102,21 +105,21 @@ func (v *visit) endShare(ctx context.Context, id string) (string, error) {
 	}
 	f := flash{Text: look.Unshared(v.audience(with), v.newcomers(ctx, id, with))}
 	if before != nil {
-		f.Undo = append(toFields(with), before.restore()...)
+		f.Undo = before.making(with)
 	}
 	v.announce(f)
 	return announced, nil
 }
 
-// toFields returns the fields of a form that names the recipient.
-func toFields(with api.SharesRequest) []hidden {
+// ending returns the fields of the form that ends a share.
+func ending(with api.SharesRequest) []look.Hidden {
 	switch {
 	case with.OrgWide:
-		return []hidden{{"to", "everyone"}}
+		return look.Fields("shared", "false")
 	case len(with.GroupIDs) > 0:
-		return []hidden{{"to", "group"}, {"group", with.GroupIDs[0]}}
+		return look.Fields("revoke", with.GroupIDs[0])
 	}
-	return []hidden{{"to", "organization"}, {"organization", with.OrgSlugs[0]}}
+	return look.Fields("do", "revoke", "slug", with.OrgSlugs[0])
 }
 
 // former is a share before a change.
@@ -125,16 +128,19 @@ type former struct {
 	schema bool
 }
 
-// restore returns the fields of the form that makes the former share again.
-func (f former) restore() []hidden {
-	fields := []hidden{{"do", "share"}}
-	if f.until != nil {
-		fields = append(fields, hidden{"ends", "until"}, hidden{"date", f.until.UTC().Format(time.RFC3339Nano)})
-	}
+// making returns the fields of the form that makes the former share again.
+func (f former) making(with api.SharesRequest) []look.Hidden {
+	fields := look.SameEnd(f.until)
 	if f.schema {
-		fields = append(fields, hidden{"schema", "yes"})
+		fields = append(fields, look.Fields("schema", "yes")...)
 	}
-	return fields
+	switch {
+	case with.OrgWide:
+		return append(fields, look.Fields("shared", "true")...)
+	case len(with.GroupIDs) > 0:
+		return append(fields, look.Fields("grant", with.GroupIDs[0])...)
+	}
+	return append(fields, look.Fields("slug", with.OrgSlugs[0])...)
 }
 
 // liveShare returns the live share with one recipient, or nil.
@@ -190,15 +196,16 @@ func (v *visit) audience(with api.SharesRequest) string {
 
 // recipient returns the recipient that the form names.
 func (v *visit) recipient(ctx context.Context) (with api.SharesRequest, err error) {
-	switch v.field("to") {
-	case "everyone":
+	group := cmp.Or(v.field("grant"), v.field("revoke"))
+	switch {
+	case v.field("shared") != "":
 		with.OrgWide = true
-	case "group":
-		id, err := v.groupID(ctx, strings.TrimSpace(v.field("group")))
+	case group != "":
+		id, err := v.groupID(ctx, strings.TrimSpace(group))
 		with.GroupIDs = []string{id}
 		return with, err
-	case "organization":
-		slug := strings.ToLower(strings.TrimSpace(v.field("organization")))
+	case v.r.PostForm.Has("slug"):
+		slug := strings.ToLower(strings.TrimSpace(v.field("slug")))
 		if slug == "" {
 			return with, snap.Invalid("enter the slug of the organization to share with",
 				"somebody there finds it on the account page")

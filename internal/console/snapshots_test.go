@@ -106,10 +106,10 @@ func TestSnapshotsPage(t *testing.T) {
 		"snapcli pull shop --cloud --snapshot-id " + shop.ID, c.URL + path, "Before July", "release", "Size over time",
 		"What changed"}
 	for email, want := range map[string][]string{
-		"gus@acme.test": {"You can see it <bdi>through the group eng</bdi>", "can change this"},
-		"mia@acme.test": {"because you pushed it", "Everybody who can see it", "gus@acme.test", "once",
-			"Share with everyone in Acme Inc (6 people)"},
-		"adam@acme.test":   {"as an owner or admin of acme", "everyone in globex", "Remove", "Pulled by"},
+		"gus@acme.test": {"You can see it <bdi>through the group eng</bdi>", "can change this list"},
+		"mia@acme.test": {"because you pushed it", "Who can see it", "gus@acme.test", "once",
+			"General access: Everyone in Acme Inc</h2><p class=\"hint\">6 people."},
+		"adam@acme.test":   {"as an owner or admin of acme", "everyone in globex", "Revoke", "Pulled by"},
 		"gail@globex.test": {"because acme shared it with your organization", "does not show the tables"},
 	} {
 		switch email {
@@ -152,7 +152,7 @@ func TestHiddenSnapshotsAreAbsent(t *testing.T) {
 	}
 	absent := "/snapshots/snap_7h2k9m4p6r8t0v2w"
 	want := strip(v.get(absent))
-	wantForm := strip(v.post(absent, csrf, "do", "share", "to", "everyone"))
+	wantForm := strip(v.post(absent, csrf, "shared", "true"))
 	for _, path := range []string{"/snapshots/" + hidden.ID, "/snapshots/" + hidden.ID + "?q=x&done=shared"} {
 		p := v.get(path)
 		p.must(t, http.StatusNotFound, "or you may not see it", "Request access")
@@ -169,7 +169,7 @@ func TestHiddenSnapshotsAreAbsent(t *testing.T) {
 			t.Errorf("%s differs:\n%s\n%s", path, got, want)
 		}
 	}
-	p := v.post("/snapshots/"+hidden.ID, csrf, "do", "share", "to", "everyone")
+	p := v.post("/snapshots/"+hidden.ID, csrf, "shared", "true")
 	if p.must(t, http.StatusNotFound); strip(p) != wantForm {
 		t.Errorf("a form for a hidden snapshot differs:\n%s\n%s", p.text, wantForm)
 	}
@@ -250,15 +250,18 @@ func TestUndoRestoresTheFormerEnd(t *testing.T) {
 		}
 		return v.submit(path, fields...)
 	}
-	for _, with := range [][]string{{"to", "everyone"}, {"to", "group", "group", "eng"},
-		{"to", "organization", "organization", "globex"}} {
-		for _, change := range [][]string{{"do", "end"}, {"do", "share", "ends", "7d"}, {"do", "share", "ends", ""}} {
-			p := v.submit(path, append(change, with...)...)
-			p.must(t, 200, `class="notice toast"`, "Undo")
-			if again := v.get(path); strings.Contains(again.text, "toast") {
+	for _, with := range []struct{ make, end []string }{
+		{[]string{"shared", "true"}, []string{"shared", "false"}},
+		{[]string{"grant", "eng"}, []string{"revoke", "eng"}},
+		{[]string{"slug", "globex"}, []string{"do", "revoke", "slug", "globex"}},
+	} {
+		for _, change := range [][]string{with.end, append(with.make, "expires", "7d"), with.make} {
+			p := v.submit(path, change...)
+			p.must(t, 200, `class="notice flash"`, "Undo")
+			if again := v.get(path); strings.Contains(again.text, "flash") {
 				t.Errorf("%v is announced twice", change)
 			}
-			undo(p).must(t, 200, "toast")
+			undo(p).must(t, 200, "flash")
 		}
 	}
 	sn, err := alice.Snapshot(ctx, shop.ID)
@@ -271,12 +274,12 @@ func TestUndoRestoresTheFormerEnd(t *testing.T) {
 		!orgs[0].WithSchema {
 		t.Errorf("restored %v, %+v, %+v; want %v", sn.ExpiresAt, groups, orgs, end)
 	}
-	p := v.submit(path, "do", "end", "to", "everyone")
+	p := v.submit(path, "shared", "false")
 	p.must(t, 200, "No longer shared with everyone in Acme Inc. 2 people can no longer see it.")
 	req, err := http.NewRequest(http.MethodGet, c.URL+path, nil)
 	must(t, err)
 	req.AddCookie(&http.Cookie{Name: "snap_flash", Value: "another." + base64.RawURLEncoding.EncodeToString(
-		[]byte(`{"text":"Share it?","undo":[{"Name":"to","Value":"organization"}]}`))})
+		[]byte(`{"text":"Share it?","undo":[{"Name":"shared","Value":"true"}]}`))})
 	if forged := v.do(req, nil); strings.Contains(forged.text, "Share it?") {
 		t.Error("a cookie without the session's token is announced")
 	}
@@ -292,17 +295,17 @@ func TestShareBoxShowsPeople(t *testing.T) {
 	_, err := mia.ShareWith(t.Context(), shop.ID, api.SharesRequest{GroupIDs: []string{"eng"}}, false)
 	must(t, err)
 	v := visit(t, c, "mia@acme.test")
-	v.get(path).must(t, 200, ">2 people<", `<option value="max@acme.test">`, "Copy link", "Done")
-	v.get(path+"?people=group-eng").must(t, 200, `<ul class="persons"><li><bdi>Gus</bdi>`)
-	v.get(path+"?check=max@acme.test").must(t, 200, "cannot see it", "not shared org-wide")
-	v.get(path+"?check=GUS@acme.test").must(t, 200, "can see it", "Member of the group eng")
-	v.get(path+"?check=nobody@acme.test").must(t, 200, "has the e-mail")
+	v.get(path).must(t, 200, ">2 people<", `<li><bdi>gus@acme.test</bdi></li>`, `<option value="max@acme.test">`,
+		"Copy link", "Done")
+	v.get(path+"?user=max@acme.test").must(t, 200, "cannot see it", "not shared org-wide")
+	v.get(path+"?user=GUS@acme.test").must(t, 200, "can see it", "Member of the group eng")
+	v.get(path+"?user=nobody@acme.test").must(t, 200, "has the e-mail")
 	v.submit(path, "do", "describe", "description", "Before July", "labels", "release, demo, ").
 		must(t, 200, "were saved", "Before July", `value="release, demo"`)
 	v.submit(path, "do", "describe", "description", "x", "labels", strings.Repeat("y", 41)).
 		must(t, 400, `role="alert"`, `value="x"`)
 	gus := visit(t, c, "gus@acme.test")
-	if p := gus.get(path + "?people=group-eng&check=max@acme.test"); strings.Contains(p.text, "max@acme.test") {
+	if p := gus.get(path + "?user=max@acme.test"); strings.Contains(p.text, "max@acme.test") {
 		t.Error("a reader may ask about people")
 	}
 }
@@ -357,53 +360,99 @@ func TestShareBox(t *testing.T) {
 		t.Helper()
 		return v.submit(path, fields...)
 	}
-	send("do", "share", "to", "everyone", "ends", "7d").
+	send("shared", "true", "expires", "7d").
 		must(t, 200, "Shared with everyone in Acme Inc. 3 more people can see it.", "ends in")
-	send("do", "end", "to", "everyone").must(t, 200, "No longer shared with everyone", "<strong>Private</strong>")
-	send("do", "share", "to", "group", "group", "ENG").must(t, 200,
-		"Shared with the group eng. 1 more person can see it.", "No end")
-	send("do", "share", "to", "group", "group", "eng").must(t, 200, "Nothing changed")
-	send("do", "share", "to", "group", "group", "eng", "ends", "30d").must(t, 200, "The end of the share", "ends in")
+	send("shared", "false").must(t, 200, "No longer shared with everyone", "Private: only its owner")
+	send("grant", "ENG").must(t, 200,
+		"Shared with the group eng. 1 more person can see it.", "no end")
+	send("grant", "eng").must(t, 200, "Nothing changed")
+	send("grant", "eng", "expires", "30d").must(t, 200, "The end of the share", "ends in")
 	shares, err := alice.GroupShares(ctx, shop.ID)
 	if err != nil || len(shares) != 1 || shares[0].ExpiresAt == nil {
 		t.Errorf("group shares %+v, %v", shares, err)
 	}
-	send("do", "end", "to", "group", "group", "eng").must(t, 200, "It is not shared with a group.")
-	send("do", "share", "to", "group", "group", "no-such").must(t, 404, `role="alert"`, `value="no-such"`)
+	send("revoke", "eng").must(t, 200, `name="grant" value="eng"`)
+	send("grant", "no-such").must(t, 404, `role="alert"`)
 	day := time.Now().UTC().AddDate(0, 0, 9).Format(time.DateOnly)
-	send("do", "share", "to", "organization", "organization", " Globex ", "ends", "date", "date", day, "schema", "yes").
+	send("slug", " Globex ", "expires", "date", "date", day, "schema", "yes").
 		must(t, 200, "Shared with everyone in globex.", "Globex Corporation", "with its tables", `<option value="globex">`)
 	orgs, err := alice.OrgShares(ctx, shop.ID)
 	if err != nil || len(orgs) != 1 || !orgs[0].WithSchema ||
 		orgs[0].ExpiresAt.UTC().Format(time.DateTime) != day+" 23:59:59" {
 		t.Errorf("shares with organizations %+v, %v", orgs, err)
 	}
-	send("do", "share", "to", "organization", "organization", "globxe", "ends", "7d").must(t, 404,
+	send("slug", "globxe", "expires", "7d").must(t, 404,
 		"Did you mean globex?", `value="globxe"`)
-	for _, bad := range [][]string{{"do", "share", "to", "organization", "ends", "7d"}, {"do", "explode"},
-		{"do", "end"},
-		{"do", "share", "to", "group"}, {"do", "share", "to", "everyone", "ends", "soon"},
-		{"do", "share", "to", "everyone", "ends", "date", "date", "x"}} {
+	for _, bad := range [][]string{{"slug", "", "expires", "7d"}, {"do", "explode"},
+		{"do", "revoke"}, {"grant", ""}, {},
+		{"shared", "true", "expires", "soon"},
+		{"shared", "true", "expires", "date", "date", "x"}} {
 		if p := send(bad...); p.StatusCode < 400 || p.StatusCode >= 500 || !strings.Contains(p.text, `role="alert"`) {
 			t.Errorf("%v answered %d", bad, p.StatusCode)
 		}
 	}
-	send("do", "end", "to", "organization", "organization", "globex").must(t, 200,
+	send("do", "revoke", "slug", "globex").must(t, 200,
 		"No longer shared with everyone in globex.")
 	if _, err := c.As("gail@globex.test").Snapshot(ctx, shop.ID); snap.CodeOf(err) != snap.CodeNotFound {
 		t.Errorf("globex still sees it: %v", err)
 	}
 	// A form without the browser's token changes nothing, and neither does one of somebody who may
 	// only look.
-	v.post(path, "", "do", "share", "to", "everyone").must(t, http.StatusForbidden)
+	v.post(path, "", "shared", "true").must(t, http.StatusForbidden)
 	_, err = alice.ShareGroup(ctx, shop.ID, "eng")
 	must(t, err)
 	own := c.Push(c.As("gus@acme.test"), "own", []byte("y"))
 	gus := visit(t, c, "gus@acme.test")
-	gus.post(path, gus.token("/snapshots/"+own.ID), "do", "share", "to", "everyone").must(t, http.StatusForbidden,
+	gus.post(path, gus.token("/snapshots/"+own.ID), "shared", "true").must(t, http.StatusForbidden,
 		`role="alert"`)
 	if sn, err := alice.Snapshot(ctx, shop.ID); err != nil || sn.Shared {
 		t.Errorf("it is shared: %v, %v", sn.Shared, err)
+	}
+}
+
+// With script, the share box acts at once: the answer has the box, the state and what to announce, and
+// no cookie announces it again.
+func TestShareBoxActsAtOnce(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	shop := c.Push(c.As("mia@acme.test"), "shop", []byte("x"))
+	path := "/snapshots/" + shop.ID
+	v := visit(t, c, "adam@acme.test")
+	csrf := v.token(path)
+	send := func(fields ...string) page {
+		t.Helper()
+		form := url.Values{"csrf_token": {csrf}}
+		for i := 0; i < len(fields); i += 2 {
+			form.Set(fields[i], fields[i+1])
+		}
+		req, err := http.NewRequest(http.MethodPost, c.URL+path, strings.NewReader(form.Encode()))
+		must(t, err)
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		req.Header.Set("Fragment", "1")
+		p := v.do(req, nil)
+		whole := p.StatusCode != http.StatusForbidden && strings.Contains(p.text, "<html")
+		kept := strings.Contains(strings.Join(p.Header["Set-Cookie"], ""), "snap_flash")
+		if whole || kept || p.Header.Get("Location") != "" {
+			t.Errorf("%v got a whole page, a redirect or a cookie", fields)
+		}
+		return p
+	}
+	send("grant", "eng").must(t, 200, `<section class="card box" id="sharing"`, `name="revoke" value="eng"`,
+		`id="state"`, `id="change"`, ">Undo<", `name="csrf_token"`, "original, unmasked data")
+	send("grant", "eng").must(t, 200, "Nothing changed")
+	send("revoke", "eng").must(t, 200, "No longer shared with the group eng", `name="grant" value="eng"`)
+	send("slug", "globxe", "expires", "7d").must(t, 404, `id="slug-problem"`, `value="globxe"`)
+	send("slug", "globex", "expires", "7d").must(t, 200, "globex")
+	send("do", "revoke", "slug", "globex").must(t, 200, "No longer shared with everyone in globex")
+	send("grant", "no-such").must(t, 404, `role="alert"`, `id="sharing"`)
+	csrf = "x"
+	send("grant", "eng").must(t, http.StatusForbidden)
+	req, err := http.NewRequest(http.MethodGet, c.URL+path+"?group=db", nil)
+	must(t, err)
+	req.Header.Set("Fragment", "1")
+	v.do(req, nil).must(t, 200, `id="gs-dba"`)
+	if p := v.get(path + "?group=db"); strings.Contains(p.text, `id="gs-eng"`) {
+		t.Error("the search finds every group")
 	}
 }
 
@@ -450,19 +499,19 @@ func TestShareBoxFollowsThePolicy(t *testing.T) {
 	}
 	v, path := start("")
 	v.get(path).must(t, 200, "original, unmasked data")
-	v.submit(path, "do", "share", "to", "group", "group", "eng").must(t, 200,
+	v.submit(path, "grant", "eng").must(t, 200,
 		"can now see the original, unmasked data")
 
 	v, path = start(snap.UnsanitizedAsk)
-	v.submit(path, "do", "share", "to", "everyone", "ends", "7d").must(t, http.StatusPreconditionRequired,
-		"Share original data?", `name="confirmed" value="yes"`, `name="ends" value="7d"`)
-	v.submit(path, "do", "share", "to", "everyone", "ends", "7d", "confirmed", "yes").must(t, 200,
+	v.submit(path, "shared", "true", "expires", "7d").must(t, http.StatusPreconditionRequired,
+		"Share original data?", `name="confirmed" value="yes"`, `name="expires" value="7d"`)
+	v.submit(path, "shared", "true", "expires", "7d", "confirmed", "yes").must(t, 200,
 		"can now see the original, unmasked data", "ends in")
 
 	v, path = start(snap.UnsanitizedRefuse)
 	p := v.get(path)
 	p.must(t, 200, "refuses to share snapshots that are not sanitized")
-	if strings.Contains(p.text, "Share with everyone") {
+	if !strings.Contains(p.text, `value="true" disabled`) || strings.Contains(p.text, `name="slug"`) {
 		t.Error("a share is offered that the policy refuses")
 	}
 }

@@ -23,7 +23,11 @@ type visit struct {
 	named   string      // name of the group that the form names
 	status  int         // of the answer; 0 is 200
 	problem *snap.Error // why the form that the page sent failed
+	told    *flash      // what to tell our script
 }
+
+// fragment reports whether our script made the request. It expects a part of the page.
+func (v *visit) fragment() bool { return v.r.Header.Get("Fragment") != "" }
 
 // page returns the handler of a section, for the people that may admits.
 func (s *Server) page(p section, may func(snap.Caller) bool) http.HandlerFunc {
@@ -38,6 +42,12 @@ func (s *Server) page(p section, may func(snap.Caller) bool) http.HandlerFunc {
 		done, err := p.act(v)
 		if err != nil {
 			return s.again(v, err)
+		}
+		if v.fragment() && v.told == nil {
+			v.told = &flash{Text: successes()[done]}
+		}
+		if v.told != nil {
+			return p.show(v)
 		}
 		if done == announced {
 			http.Redirect(v.w, v.r, v.withParameter("done", ""), http.StatusSeeOther)

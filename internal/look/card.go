@@ -1,6 +1,7 @@
 package look
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"slices"
@@ -202,9 +203,10 @@ func AudienceOf(a api.Access, slug, name string) *Audience {
 // Way is the data of the part "way": a grant that lets people see a snapshot.
 type Way struct {
 	api.AccessWay
-	Org  string   // name of the organization that owns the snapshot
-	Who  []string // the people it names; empty if they were not requested
-	Rest int      // number of further people
+	Org   string   // name of the organization that owns the snapshot
+	Group string   // name of the group; empty if it was not requested
+	Who   []string // the people it names; empty if they were not requested
+	Rest  int      // number of further people
 }
 
 // whoShown is the maximum number of people that are named for one grant.
@@ -243,7 +245,7 @@ func (w Way) Text() string {
 	case "org_wide":
 		return "everyone in " + w.Org
 	case "group":
-		return "the group " + w.GroupID
+		return "the group " + cmp.Or(w.Group, w.GroupID)
 	case "organization":
 		if w.Organization == "" {
 			return "another organization, by an owner or admin"

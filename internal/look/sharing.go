@@ -18,7 +18,7 @@ func Ends() []Choice {
 	for _, days := range []int{1, 7, 30, 90} {
 		offered = append(offered, Choice{fmt.Sprintf("%dd", days), "for " + Plural(days, "day", "days")})
 	}
-	return offered
+	return append(offered, Choice{"date", "until a date…"})
 }
 
 // EndsOutside returns when a share with another organization can end. The first is the default.
@@ -42,28 +42,44 @@ func EndsOutside(longest time.Duration) (offered []Choice) {
 	return offered
 }
 
-// EndOf parses a choice of an end: "" is never, "date" is the end of the given day in UTC, "until"
-// is the given moment, and anything else is a duration on the service's clock.
+// EndOf parses a choice of an end: "" is never, "date" is the given moment in UTC, or the end of the
+// given day, an RFC 3339 time is that moment, and anything else is a duration on the service's clock.
 func EndOf(choice, date string) (with api.SharesRequest, err error) {
-	var end time.Time
-	switch choice {
-	case "":
+	if choice == "" {
 		return with, nil
-	case "date":
-		end, err = time.Parse(time.DateOnly, date)
-		end = end.Add(24*time.Hour - time.Second)
-	case "until":
-		end, err = time.Parse(time.RFC3339Nano, date)
-	default:
-		d, err := snap.ParseDuration(choice)
-		with.ExpiresIn = int64(d / time.Second)
-		return with, err
 	}
-	if err != nil {
-		return with, snap.Invalid("choose the date on which the share ends", "")
+	if choice == "date" {
+		end, err := endOn(date)
+		if err != nil {
+			return with, snap.Invalid("choose the date on which the share ends", "")
+		}
+		with.ExpiresAt = &end
+		return with, nil
 	}
-	with.ExpiresAt = &end
-	return with, nil
+	if end, err := time.Parse(time.RFC3339Nano, choice); err == nil {
+		with.ExpiresAt = &end
+		return with, nil
+	}
+	d, err := snap.ParseDuration(choice)
+	with.ExpiresIn = int64(d / time.Second)
+	return with, err
+}
+
+// The forms of a moment in a field of a page.
+const (
+	minutes = "2006-01-02T15:04"
+	seconds = "2006-01-02T15:04:05"
+)
+
+// endOn parses a moment in UTC, or a day, which means its last second.
+func endOn(date string) (time.Time, error) {
+	for _, form := range []string{minutes, seconds} {
+		if end, err := time.Parse(form, date); err == nil {
+			return end, nil
+		}
+	}
+	end, err := time.Parse(time.DateOnly, date)
+	return end.Add(24*time.Hour - time.Second), err
 }
 
 // ShareRefusal returns why the organization's policy forbids sharing a snapshot of this type

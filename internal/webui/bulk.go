@@ -10,6 +10,7 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/look"
 )
 
 // pick is one snapshot that a form acts on: its ID in the cloud, its name on this machine, or both.
@@ -119,14 +120,14 @@ func (s *Server) tellSeveral(w http.ResponseWriter, r *http.Request, do string, 
 		http.Redirect(w, r, back(r), http.StatusSeeOther)
 		return nil
 	}
-	made := change{Text: bulkText(do, n), Action: "/bulk", Refresh: true}
+	made := look.Change{Text: bulkText(do, n), Action: "/bulk", Refresh: true}
 	if len(result.refused) > 0 {
 		made.Warning = bulkRefused(do, 0, result.refused).Error()
 	}
 	if undo := bulks()[do].undo; undo != "" && n > 0 {
-		made.Fields = []confirmField{{"do", undo}, {"confirmed", "true"}, {"back", back(r)}}
+		made.Fields = look.Fields("do", undo, "confirmed", "true", "back", back(r))
 		for _, p := range result.changed {
-			made.Fields = append(made.Fields, confirmField{"pick", p.encode()})
+			made.Fields = append(made.Fields, look.Fields("pick", p.encode())...)
 		}
 	}
 	return s.views.Part(w, http.StatusOK, "snapshots.html", "change", made)
@@ -166,9 +167,9 @@ func (s *Server) askBulk(w http.ResponseWriter, r *http.Request, do string, pick
 	question, detail string) error {
 	page := confirmPage{Page: s.page(titleSnapshots, "/snapshots"), Question: question, Detail: detail,
 		Icon: bulkIcon(do), Button: bulkButton(do), Action: "/bulk", Back: back(r), Unpicks: true,
-		Fields: []confirmField{{"do", do}, {"confirmed", "true"}}}
+		Fields: look.Fields("do", do, "confirmed", "true")}
 	for _, p := range picks {
-		page.Fields = append(page.Fields, confirmField{"pick", p.encode()})
+		page.Fields = append(page.Fields, look.Fields("pick", p.encode())...)
 	}
 	page.Narrow = true
 	return s.show(w, r, "confirm.html", "dialog", page)

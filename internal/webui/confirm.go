@@ -10,12 +10,9 @@ type confirmPage struct {
 	Icon     string
 	Button   string
 	Action   string
-	Fields   []confirmField
+	Fields   []look.Hidden
 	Stays    bool   // the dialog stays open and receives the response
 	Unpicks  bool   // the list's selected rows are then no longer selected
 	Removes  string // ID of the element that the page no longer needs afterwards
 	Back     string
 }
-
-// confirmField is a hidden field of the form.
-type confirmField struct{ Name, Value string }

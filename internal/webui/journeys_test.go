@@ -414,8 +414,8 @@ func TestFirstPageIsSmall(t *testing.T) {
 	if page.Header.Get("Content-Encoding") != "gzip" {
 		t.Error("the page is not compressed")
 	}
-	for _, name := range []string{"look.css", "snapshots.css", "app.css", "icon.svg", "app.js", "forms.js",
-		"fragments.js", "live.js"} {
+	for _, name := range []string{"look.css", "snapshots.css", "share.css", "app.css", "icon.svg", "app.js",
+		"forms.js", "fragments.js", "keys.js", "live.js"} {
 		a := u.get(u.Server.assets.URL(name), "Accept-Encoding", "gzip")
 		if a.Status != http.StatusOK {
 			t.Errorf("%s answered %d", name, a.Status)

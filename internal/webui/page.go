@@ -13,7 +13,7 @@ const product = "snapcli"
 func (s *Server) page(title, current string) look.Page {
 	p := look.Page{
 		Title: title, Product: product, Find: "/find", Revision: s.revisions.next(),
-		Styles: []string{"snapshots.css", "app.css"}, Scripts: []string{"app.js"},
+		Styles: []string{"snapshots.css", "share.css", "app.css"}, Scripts: []string{"app.js"},
 		Nav: []look.Link{
 			{URL: "/", Text: titleHome, Icon: "home"},
 			{URL: "/snapshots", Text: titleSnapshots, Icon: "load"},

@@ -121,13 +121,6 @@ func (r row) MustAsk() bool {
 // other organizations. It is empty if the policy allows it.
 func (r row) Refusal() string { return look.ShareRefusal(r.Me.Policy, r.Type()) }
 
-// refusedUnmasked reports whether the policy forbids every share of the snapshot.
-func (r row) refusedUnmasked() bool {
-	refused := r.Me.Policy.UnsanitizedShares == snap.UnsanitizedRefuse ||
-		r.Me.Policy.ShareRequires == snap.RequireCertificate // an original has none
-	return refused && !r.Sanitized()
-}
-
 // MayDelete reports whether the cloud copy can be deleted by this caller.
 func (r row) MayDelete() bool { return r.Cloud != nil && may(r.Me, snap.ActDelete, *r.Cloud) }
 

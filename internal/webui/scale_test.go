@@ -16,6 +16,7 @@ import (
 	"snap"
 	service "snap/internal/cloud"
 	"snap/internal/cloudtest"
+	"snap/internal/look"
 	"snap/internal/servertest"
 )
 
@@ -189,8 +190,8 @@ func TestSharingAmongManyGroups(t *testing.T) {
 	fewUI, manyUI := openUI(t, few.As("alice@acme.test"), ""), openUI(t, many.As("alice@acme.test"), "")
 	path := "/cloud/" + copyID(1) + "/sharing"
 	a, b := few.ask(fewUI, path), many.ask(manyUI, path)
-	if shown := strings.Count(b.Body, `id="gs-`); shown != groupsShown {
-		t.Errorf("%d groups are shown, want %d", shown, groupsShown)
+	if shown := strings.Count(b.Body, `id="gs-`); shown != look.GroupsShown {
+		t.Errorf("%d groups are shown, want %d", shown, look.GroupsShown)
 	}
 	manyUI.must(b.answer, http.StatusOK, "more; search to find them")
 	if b.requests != a.requests || 10*len(b.Body) > 11*len(a.Body) {
@@ -206,7 +207,7 @@ func shareWithOneOfMany(t *testing.T, u *ui) {
 	b := browse(t, u)
 	b.click(".also")
 	b.until(`document.querySelector("#dialog").open`)
-	b.until(fmt.Sprintf(`document.querySelectorAll("#group-list li").length === %d`, groupsShown))
+	b.until(fmt.Sprintf(`document.querySelectorAll("#group-list li").length === %d`, look.GroupsShown))
 	b.keys("#group", "team-0019")
 	b.until(`document.querySelectorAll("#group-list li").length === 1`)
 	b.click("#gs-team-0019")

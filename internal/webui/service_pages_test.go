@@ -94,8 +94,7 @@ func snapshotPages(t *testing.T, c *cloudtest.Cloud) []servicePage {
 		{"snapshot", "/snapshots/" + last.ID}, {"snapshot-found", "/snapshots/" + last.ID + "?q=email&done=shared"},
 		{"snapshot-original", "/snapshots/" + original.ID}, {"snapshot-absent", "/snapshots/snap_none"},
 		{"snapshot-hidden", "/snapshots/snap_7h2k9m4p6r8t0v2w"}, {"requests", "/requests"},
-		{"snapshot-people", "/snapshots/" + last.ID + "?people=group-eng#sharing"},
-		{"snapshot-check", "/snapshots/" + last.ID + "?check=max@acme.test#check"},
+		{"snapshot-check", "/snapshots/" + last.ID + "?user=max@acme.test#verdict"},
 		{"snapshots-expiring", "/snapshots?show=expiring&done=refused"}}
 }
 
@@ -190,9 +189,48 @@ func TestBrowserServicePages(t *testing.T) {
 // announced ends a group's share on the page of a snapshot, which then announces that and offers Undo.
 func announced(b *tab, page servicePage) {
 	b.open(page.path)
-	b.run(chromedp.Evaluate[chromedp.Void](`void document.querySelector('#sharing form input[name="group"][type="hidden"]').
-		form.querySelector('button[value="end"]').click()`))
-	b.run(chromedp.WaitVisible(chromedp.CSS(`.toast .undo button`)))
+	b.click(`#group-list button[name="revoke"]`)
+	b.until(`document.querySelector("#change #undo")`)
+}
+
+// The share box of the service acts at once, as the one of the local web UI does: it keeps the page,
+// the focus and what was typed, announces each change, and undoes it.
+func TestBrowserShareBoxOfTheService(t *testing.T) {
+	t.Parallel()
+	servertest.RequireServers(t, "a browser")
+	c := cloudtest.Start(t, cloudtest.Options{})
+	item := c.PushAs(c.As("mia@acme.test"), "shop", snap.TypeSanitized, []byte("one"))
+	b := newTab(t, c.URL)
+	b.signInAs("adam@acme.test", "adam-password")
+	b.open("/snapshots/" + item.ID)
+	b.run(chromedp.Evaluate[chromedp.Void]("void (window.untouched = true)"))
+	b.click("#gs-eng")
+	b.until(`document.querySelector("#gs-eng").getAttribute("aria-checked") === "true" &&
+		document.querySelector("#change")?.textContent.includes("Shared with the group eng. 1 more person can see it.")`)
+	if _, err := c.As("gus@acme.test").Snapshot(t.Context(), item.ID); err != nil {
+		t.Errorf("a member of the group: %v", err)
+	}
+	b.until(`document.activeElement.id === "gs-eng" && document.querySelector("#state").textContent.includes("eng")`)
+	b.click("#undo")
+	b.until(`document.querySelector("#gs-eng").getAttribute("aria-checked") === "false"`)
+	if _, err := c.As("gus@acme.test").Snapshot(t.Context(), item.ID); snap.CodeOf(err) != snap.CodeNotFound {
+		t.Errorf("a member of the group, after Undo: %v", err)
+	}
+	b.click("#wide-switch")
+	b.until(`document.querySelector("#wide-switch").getAttribute("aria-checked") === "true" &&
+		document.querySelector("#state").textContent.includes("Shared")`)
+	b.keys("#slug", "globx\r")
+	b.until(`document.querySelector("#slug-problem") && document.querySelector("#slug").value === "globx"`)
+	eval[string](b, `document.querySelector("#slug").value = ""`)
+	b.keys("#slug", "globex\r")
+	b.until(`document.querySelector("#org-list")?.textContent.includes("ends in 7 days")`)
+	b.click("#revoke-globex")
+	b.until(`!document.querySelector("#org-list") && document.activeElement.id === "orgs-title"`)
+	b.keys("#user", "max@acme.test\r")
+	b.until(`document.querySelector("#verdict")?.textContent.includes("can see it")`)
+	if !eval[bool](b, "window.untouched && location.search === ''") {
+		t.Error("the page was loaded again")
+	}
 }
 
 // TestScreenshotsOfTheService is TestScreenshots for the service's own pages.

@@ -35,7 +35,7 @@ type snapshotPage struct {
 // changedSnapshot is the data of the part "changed": the page after a change of its shares.
 type changedSnapshot struct {
 	snapshotPage
-	Change change
+	Change look.Change
 }
 
 // versionsShown is the maximum number of a target's snapshots in the plot of their sizes.

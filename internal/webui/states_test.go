@@ -77,11 +77,11 @@ func states(page look.Page) []state {
 		{Local: &here, Cloud: &cloud}}
 	list := listing{Query: query{Show: showAll, Q: "x", Target: "shop", Sort: bySize, Cursor: "c"}, Rows: rows,
 		Next: &query{Show: showCloud}, SortedOnly: true, Counts: counts{All: tally{N: 200, More: true, Known: true}}}
-	sharing := sharingPage{
-		Page: page, Row: row{Cloud: &cloud, Me: admin}, Can: api.Can{Share: true, ShareOrg: true, Explain: true},
-		Search: "e", Total: 2000, More: 9, Expiry: look.EndsOutside(0),
-		Shared: []groupChoice{{Group: api.Group{GroupID: "g", Name: "G", Members: 1}, On: true}},
-		Others: []groupChoice{{Group: api.Group{GroupID: "h", Name: "h"}}},
+	choice := look.GroupChoice{Group: api.Group{GroupID: "g", Name: "G", Members: 1}, On: true}
+	sharing := sharingPage{Page: page, Row: row{Cloud: &cloud, Me: admin}, Box: &look.ShareBox{
+		Snapshot: cloud, Can: api.Can{Share: true, ShareOrg: true, Explain: true}, Org: "acme",
+		Search: "e", Total: 2000, More: 9, Shared: []look.GroupChoice{choice},
+		Others: []look.GroupChoice{{Group: api.Group{GroupID: "h", Name: "h"}}},
 		Orgs: []api.OrgShare{{OrgSlug: "globex", Name: "Globex", ExpiresAt: &later}, {OrgSlug: "x", Name: "x"},
 			{OrgSlug: "y", DeclinedAt: &now}},
 		Adds: &api.Newcomers{Count: 1}, Asked: "a@b",
@@ -91,10 +91,11 @@ func states(page look.Page) []state {
 			{Kind: "organization", Organization: "globex", ExpiresAt: &later}, {Kind: "new", Through: "something new"}},
 			Keys: []api.AccessKey{{Kind: snap.PipelineKey, Name: "nightly"}}}, "acme", "acme"),
 		Verdict: &api.AccessVerdict{Email: "a@b", Why: "not a member"},
-	}
-	recipient := sharingPage{Page: page, Row: row{Cloud: &received, Me: api.Me{Organization: "globex"}}}
+	}}
+	recipient := sharingPage{Page: page, Row: row{Cloud: &received, Me: api.Me{Organization: "globex"}},
+		Box: &look.ShareBox{Snapshot: received}}
 	viewer := sharingPage{Page: page, Row: row{Cloud: &cloud, Me: admin},
-		Shared: []groupChoice{{Group: api.Group{GroupID: "g", Name: "G"}, On: true}}}
+		Box: &look.ShareBox{Snapshot: cloud, Shared: []look.GroupChoice{choice}}}
 	flight := local.Preflight{Destination: "postgres://h/shop_dev", Exists: true, Tables: 1, Size: 9,
 		Connections: []string{"psql"}, ServerVersion: "15", Warnings: []string{"older server"}}
 	return append([]state{
@@ -105,8 +106,8 @@ func states(page look.Page) []state {
 				"Resume", "Interrupted", "encrypted to 2 recipients", "a subset of the rows"}},
 		{"snapshots.html", []string{"one-row"},
 			rowStates{snapshotsPage{Page: page, Cloud: true, listing: listing{Query: query{Show: showLocal}}}, rows[2],
-				change{Text: "It is shared.", Warning: "it was not masked", Action: "/x",
-					Fields: []confirmField{{"shared", "false"}}}},
+				look.Change{Text: "It is shared.", Warning: "it was not masked", Action: "/x",
+					Fields: look.Fields("shared", "false")}},
 			[]string{"Nothing on this machine yet"}},
 		{"snapshots.html", nil, snapshotsPage{Page: page, Cloud: true, Problem: bad,
 			listing: listing{Query: query{Show: showCloud}}}, []string{"without the cloud", "<code>this</code>"}},
@@ -132,7 +133,7 @@ func states(page look.Page) []state {
 			[]string{"It broke."}},
 		{"load.html", nil, loadPage{Page: page, Snapshot: here, Back: "/"}, []string{"will be created"}},
 		{"confirm.html", []string{"dialog"}, confirmPage{Page: page, Question: "Q?", Detail: "D", Icon: "people",
-			Fields: []confirmField{{"shared", "true"}}, Button: "B", Action: "/a", Back: "/"}, []string{"Q?"}},
+			Fields: look.Fields("shared", "true"), Button: "B", Action: "/a", Back: "/"}, []string{"Q?"}},
 		{"jobs.html", nil, jobsData{Page: page}, []string{"No jobs yet"}},
 		{"jobs.html", nil, jobsData{Page: page, Jobs: jobStates(now)},
 			[]string{"Try again", "Resume", "Canceled", `value="42"`}},
@@ -224,7 +225,7 @@ func rulesStates() *ruleReview {
 type rowStates struct {
 	snapshotsPage
 	Row    row
-	Change change
+	Change look.Change
 }
 
 // signedInAs is a user with unused keys, as the service describes them.

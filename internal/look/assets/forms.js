@@ -3,7 +3,7 @@
 //   data-live      send the form while one types
 //   data-first     follow this link of the answer when the form was sent with Enter
 //   data-toggle    show the other state at once, and take it back on failure
-//   data-switch    the same, for switches
+//   data-switch    the same, for switches; these forms are sent one after the other
 //   data-removes   remove the element of this id once done
 //   data-closes    close the dialog once done
 //   data-unpicks   unselect the selected rows once done
@@ -25,6 +25,8 @@ export function enhance() {
   });
 }
 
+let switching = Promise.resolve();
+
 async function onSubmit(event) {
   const form = event.target;
   if (!form.matches("[data-fragment]")) return;
@@ -36,7 +38,8 @@ async function onSubmit(event) {
     return;
   }
   const undo = optimistic(form, event.submitter);
-  const ok = await request(form.action, { method: "post", body: new URLSearchParams(data) });
+  const send = () => request(form.action, { method: "post", body: new URLSearchParams(data) });
+  const ok = await ("switch" in form.dataset ? (switching = switching.then(send)) : send());
   if (!ok) return undo();
   if (form.dataset.removes) remove(form.dataset.removes);
   if ("closes" in form.dataset) document.getElementById("dialog")?.close();
@@ -61,7 +64,7 @@ function get(form, data) {
   for (const [name, value] of [...data]) if (value === "") data.delete(name);
   const query = new URLSearchParams(data).toString();
   const url = form.getAttribute("action") + (query && "?" + query);
-  if (form.closest("dialog")) return latest(url, "dialog");
+  if (form.closest("dialog, .box")) return latest(url, "dialog");
   history.replaceState(null, "", url);
   return list(url);
 }

@@ -1,8 +1,6 @@
 // Asks for parts of pages and puts them in place. The server sends one or more
 // elements with an id; each replaces the element of that id, unless that is newer.
 
-const unreachable = "snapcli serve does not answer. Start it again, then open the link that it prints.";
-
 // request sends what a form or link would, and applies the answer. It returns
 // whether the server did what was asked.
 export async function request(url, init = {}) {
@@ -11,10 +9,14 @@ export async function request(url, init = {}) {
     response = await fetch(url, { ...init, headers: { ...init.headers, Fragment: "1" } });
     html = await response.text();
   } catch {
-    toast(unreachable);
+    toast(document.getElementById("toasts")?.dataset.unreachable);
     return false;
   }
   if (init.stale?.()) return false;
+  if (response.redirected && html.startsWith("<!doctype")) { // such as to the sign-in page
+    location.assign(response.url);
+    return false;
+  }
   if (response.ok && init.method === "post") for (const old of document.querySelectorAll(".toast.bad")) old.remove();
   apply(html);
   return response.ok;

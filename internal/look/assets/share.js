@@ -1,0 +1,5 @@
+// The share box acts at once, without loading the page. It works without script too.
+
+import { enhance } from "./forms.js";
+
+enhance();

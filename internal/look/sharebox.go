@@ -1,0 +1,305 @@
+package look
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"snap"
+	"snap/api"
+)
+
+// Hidden is a field of a form that nobody sees.
+type Hidden struct{ Name, Value string }
+
+// Fields returns fields from pairs of a name and a value.
+func Fields(pairs ...string) (all []Hidden) {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		all = append(all, Hidden{pairs[i], pairs[i+1]})
+	}
+	return all
+}
+
+// ShareBox is the data of the part "share-box": with whom a cloud snapshot is shared (SPEC 4.6). A
+// program sets the fields up to Now and calls [ShareBox.Load].
+//
+// The forms of the box send these fields. "share": shared is true or false. "groups": grant or
+// revoke is a group's ID. "organizations": slug, and schema if it sees the tables and columns.
+// "organizations/revoke": do is revoke, and slug. All but the last also send expires and date; see
+// [EndOf]. "sharing" is sent by GET: group is what to search the groups for, and user is the e-mail
+// of a person.
+type ShareBox struct {
+	Snapshot api.Snapshot
+	Can      api.Can
+	Org      string // name of the caller's organization
+	Policy   api.Policy
+	At       func(form string) string // path to which a form is sent
+	Hidden   []Hidden                 // further fields of the forms that change something
+	Search   string                   // what the groups are searched for
+	Asked    string                   // e-mail of a person whose access is asked about
+	Typed    string                   // slug of an organization, if the share with it failed
+	Problem  *snap.Error              // why that share failed
+	Now      time.Time
+
+	Shared   []GroupChoice // groups it is shared with
+	Others   []GroupChoice // matching groups, at most GroupsShown
+	More     int           // number of further matching groups
+	Total    int           // number of groups in the organization
+	Orgs     []api.OrgShare
+	Known    []string           // organizations with which somebody shared before
+	Members  []api.Member       // of the organization; nil unless the caller may list who can see it
+	Audience *Audience          // people and keys that can see it; nil unless the caller may list them
+	Verdict  *api.AccessVerdict // about the person who was asked about; nil for none
+	Unknown  bool               // nobody in the organization has the e-mail that was asked about
+	Adds     *api.Newcomers     // users whom an org-wide share would add; nil if not queried
+}
+
+// ShareSource answers the questions of a share box. An [api.Client] does.
+type ShareSource interface {
+	Groups(ctx context.Context) ([]api.Group, error)
+	GroupShares(ctx context.Context, id string) ([]api.GroupShare, error)
+	OrgShares(ctx context.Context, id string) ([]api.OrgShare, error)
+	SharedWith(ctx context.Context) ([]string, error)
+	Members(ctx context.Context) ([]api.Member, error)
+	Access(ctx context.Context, id, email string) (api.Access, error)
+	Newcomers(ctx context.Context, id, groupID string) (api.Newcomers, error)
+}
+
+// GroupChoice is a group of the share box.
+type GroupChoice struct {
+	api.Group
+	On        bool
+	Expires   *time.Time // of the share; nil means never
+	ByChannel bool       // a channel made the share
+	Refused   bool       // the policy forbids a share
+}
+
+// GroupsShown is the maximum number of other groups in a share box; its search finds the rest.
+const GroupsShown = 40
+
+// Load asks for the contents of the box, with concurrent requests.
+func (b *ShareBox) Load(ctx context.Context, from ShareSource) error {
+	id := b.Snapshot.ID
+	var groups []api.Group
+	var shares []api.GroupShare
+	var access api.Access
+	g, ctx := errgroup.WithContext(ctx)
+	load := func(wanted bool, ask func() error) {
+		if wanted && !b.Snapshot.Received {
+			g.Go(ask)
+		}
+	}
+	load(true, func() (err error) { shares, err = from.GroupShares(ctx, id); return err })
+	load(b.Can.Share, func() (err error) { groups, err = from.Groups(ctx); return err })
+	load(b.Can.ShareOrg, func() (err error) { b.Orgs, err = from.OrgShares(ctx, id); return err })
+	load(b.Can.ShareOrg, func() (err error) { b.Known, err = from.SharedWith(ctx); return err })
+	load(b.Can.Explain, func() (err error) { b.Members, err = from.Members(ctx); return err })
+	load(b.Can.Explain, func() (err error) { access, err = b.explain(ctx, from); return err })
+	load(b.Can.Share && !b.Snapshot.Shared, func() error {
+		adds, err := from.Newcomers(ctx, id, "")
+		b.Adds = &adds
+		return err
+	})
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	b.choose(groups, shares)
+	if b.Can.Explain && !b.Snapshot.Received {
+		b.Audience, b.Verdict = AudienceOf(access, b.Snapshot.Organization, b.Org), access.User
+		b.namePeople(shares)
+	}
+	return nil
+}
+
+// explain asks who can see the snapshot, and about one person.
+func (b *ShareBox) explain(ctx context.Context, from ShareSource) (api.Access, error) {
+	access, err := from.Access(ctx, b.Snapshot.ID, b.Asked)
+	if b.Asked != "" && snap.CodeOf(err) == snap.CodeNotFound {
+		b.Unknown = true
+		return from.Access(ctx, b.Snapshot.ID, "")
+	}
+	return access, err
+}
+
+// choose splits the groups into those that the snapshot is shared with and the others that match.
+func (b *ShareBox) choose(groups []api.Group, shares []api.GroupShare) {
+	b.Total = len(groups)
+	on := map[string]int{}
+	for i, share := range shares {
+		on[share.GroupID] = i
+		b.Shared = append(b.Shared, GroupChoice{Group: api.Group{GroupID: share.GroupID, Name: share.Name}, On: true,
+			Expires: share.ExpiresAt, ByChannel: share.Channel != ""})
+	}
+	for _, g := range groups {
+		i, shared := on[g.GroupID]
+		switch {
+		case shared:
+			b.Shared[i].Group = g
+		case !strings.Contains(strings.ToLower(g.Name+" "+g.GroupID), strings.ToLower(b.Search)):
+		case len(b.Others) == GroupsShown:
+			b.More++
+		default:
+			b.Others = append(b.Others, GroupChoice{Group: g, Refused: b.refusedUnmasked()})
+		}
+	}
+}
+
+// refusedUnmasked reports whether the policy forbids every share of the snapshot.
+func (b *ShareBox) refusedUnmasked() bool {
+	refused := b.Policy.UnsanitizedShares == snap.UnsanitizedRefuse ||
+		b.Policy.ShareRequires == snap.RequireCertificate // an original has none
+	return refused && !b.Sanitized()
+}
+
+// namePeople names the people and the group behind each grant.
+func (b *ShareBox) namePeople(shares []api.GroupShare) {
+	names := map[string]string{}
+	for _, share := range shares {
+		names[share.GroupID] = share.Name
+	}
+	for i := range b.Audience.Ways {
+		w := &b.Audience.Ways[i]
+		w.Group = names[w.GroupID]
+		var people []string
+		for _, m := range b.Members {
+			in := w.Kind == "org_wide" || w.Kind == "admins" && m.Role.IsAdmin() ||
+				w.Kind == "group" && (slices.Contains(m.Groups, w.Group) || slices.Contains(m.Groups, w.GroupID))
+			if in {
+				people = append(people, m.Email)
+			}
+		}
+		w.Name(people)
+	}
+}
+
+// To returns the path to which a form is sent.
+func (b *ShareBox) To(form string) string {
+	if b.At == nil {
+		return ""
+	}
+	return b.At(form)
+}
+
+// Sanitized reports whether the data is masked.
+func (b *ShareBox) Sanitized() bool { return b.Snapshot.Type == snap.TypeSanitized }
+
+// Refusal returns why the policy forbids sharing it org-wide and with other organizations. It is
+// empty if the policy allows that.
+func (b *ShareBox) Refusal() string { return ShareRefusal(b.Policy, b.Snapshot.Type) }
+
+// Ends returns how long a new share with groups or the whole organization can last.
+func (b *ShareBox) Ends() []Choice { return Ends() }
+
+// Expiry returns when a new share with another organization can end.
+func (b *ShareBox) Expiry() []Choice { return EndsOutside(b.longest()) }
+
+// Limit returns the maximum lifetime of a share with another organization in words, or "".
+func (b *ShareBox) Limit() string {
+	if b.longest() == 0 {
+		return ""
+	}
+	return snap.Span(b.longest())
+}
+
+func (b *ShareBox) longest() time.Duration {
+	return time.Duration(b.Policy.MaxCrossOrgExpiry) * time.Second
+}
+
+// Suggested returns the members who are suggested for a question about one of them.
+func (b *ShareBox) Suggested() []api.Member { return b.Members[:min(len(b.Members), membersSuggested)] }
+
+// membersSuggested is the maximum number of suggested members. Other members can be typed.
+const membersSuggested = 200
+
+// ShareEnd is the data of the parts "share-end" and "share-date": the end of a share, which can be
+// changed in place, or that of a share that is yet to be made.
+type ShareEnd struct {
+	Box     *ShareBox
+	ID      string // of the form's fields
+	Form    string // see [ShareBox]
+	Name    string // of the field that names the recipient
+	Value   string
+	With    string // whom the share is with
+	Expires *time.Time
+	Outside bool // the share is with another organization
+	Schema  bool // which sees the tables and columns
+	Group   GroupChoice
+}
+
+// WideEnd returns the form for the end of the org-wide share.
+func (b *ShareBox) WideEnd() ShareEnd {
+	return ShareEnd{Box: b, ID: "wide", Form: "share", Name: "shared", Value: "true", With: "everyone in " + b.Org,
+		Expires: b.Snapshot.ExpiresAt}
+}
+
+// GroupEnd returns the form for the end of a share with a group.
+func (b *ShareBox) GroupEnd(c GroupChoice) ShareEnd {
+	return ShareEnd{Box: b, ID: "g-" + c.GroupID, Form: "groups", Name: "grant", Value: c.GroupID, With: c.Name,
+		Expires: c.Expires, Group: c}
+}
+
+// OrgEnd returns the form for the end of a share with an organization.
+func (b *ShareBox) OrgEnd(o api.OrgShare) ShareEnd {
+	return ShareEnd{Box: b, ID: "o-" + o.OrgSlug, Form: "organizations", Name: "slug", Value: o.OrgSlug,
+		With: o.OrgSlug, Expires: o.ExpiresAt, Outside: true, Schema: o.WithSchema}
+}
+
+// NewEnd returns the end of a share that is yet to be made.
+func (b *ShareBox) NewEnd(id string, outside bool) ShareEnd {
+	return ShareEnd{Box: b, ID: id, Outside: outside}
+}
+
+// Choices returns when the share can end. The first is the end that it has.
+func (e ShareEnd) Choices() []Choice {
+	all := Ends()
+	if e.Outside {
+		all = e.Box.Expiry()
+	}
+	if e.Expires == nil {
+		return all
+	}
+	now := Choice{e.Expires.UTC().Format(time.RFC3339Nano), "until " + Exact(e.Expires.UTC()) + ", as now"}
+	return append([]Choice{now}, all...)
+}
+
+// Earliest returns the first moment at which the share can end, for a field.
+func (e ShareEnd) Earliest() string { return e.Box.Now.UTC().Format(minutes) }
+
+// Latest returns the last moment at which the share can end, for a field. It is empty for no limit.
+func (e ShareEnd) Latest() string {
+	if longest := e.Box.longest(); e.Outside && longest > 0 {
+		return e.Box.Now.Add(longest).UTC().Format(minutes)
+	}
+	return ""
+}
+
+// Moment returns when the share ends, for a field. It is empty if that is not allowed any more,
+// because a form is not sent while one of its fields has a value that it does not allow.
+func (e ShareEnd) Moment() string {
+	if e.Expires == nil || e.Latest() != "" && e.Expires.UTC().Format(minutes) >= e.Latest() {
+		return ""
+	}
+	return e.Expires.UTC().Format(seconds)
+}
+
+// Change is the announcement of a change of shares, with the form that undoes it. It is the data of
+// the part "change". The zero value means none.
+type Change struct {
+	Text    string
+	Warning string   // why the change may have been a mistake, such as that the data is not masked
+	Action  string   // path of the form that undoes the change
+	Fields  []Hidden // of that form; none if it cannot be undone
+	Dialog  bool     // the change was made in a dialog
+	Refresh bool     // the list has changed
+}
+
+// SameEnd returns the field by which Undo restores the former end of a share exactly.
+func SameEnd(expires *time.Time) []Hidden {
+	if expires == nil {
+		return nil
+	}
+	return Fields("expires", expires.UTC().Format(time.RFC3339Nano))
+}
