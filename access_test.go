@@ -178,8 +178,8 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
-// TestAViewerIsToldWhy: that only the owner may share says nothing to a viewer
-// who is the owner.
+// TestAViewerIsToldWhy: a viewer who owns the snapshot gets another reason than that only the owner
+// may share.
 func TestAViewerIsToldWhy(t *testing.T) {
 	t.Parallel()
 	err := snap.Allowed(person(10, acme, snap.RoleViewer), snap.ActShare,

@@ -7,7 +7,7 @@ import (
 	"snap"
 )
 
-// TestByNamesTheActor: user interfaces call nobody the operator who is not.
+// TestByNamesTheActor: user interfaces call only the operator "the operator".
 func TestByNamesTheActor(t *testing.T) {
 	t.Parallel()
 	for want, e := range map[string]snap.AuditEntry{

@@ -11,8 +11,8 @@ import (
 	"snap"
 )
 
-// A log that was changed anywhere does not verify: a line altered, removed,
-// put elsewhere or slipped in.
+// A log that was changed anywhere does not verify: a line that was altered, removed, moved or
+// inserted.
 func TestAuditChainShowsEveryChange(t *testing.T) {
 	t.Parallel()
 	log := rapid.Custom(func(t *rapid.T) []snap.AuditEntry {
@@ -65,7 +65,7 @@ func TestAuditChainShowsEveryChange(t *testing.T) {
 	})
 }
 
-// An action that is written down can be chosen, too.
+// Every action that is recorded can be selected too.
 func TestAuditActionsAreAll(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("audit.go")

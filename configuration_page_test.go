@@ -12,8 +12,8 @@ import (
 	"snap/internal/local"
 )
 
-// TestConfigurationPage holds docs/configuration.md to the programs: its two
-// examples are read by them without complaint, and name every key there is.
+// TestConfigurationPage compares docs/configuration.md with the programs: they read its two
+// examples without an error, and the examples name every key.
 func TestConfigurationPage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("docs/configuration.md")

@@ -23,8 +23,7 @@ func read(t *testing.T, file string) string {
 // units are the systemd units, by the program that each of them runs.
 var units = map[string]string{"snapcloud": "snapcloud.service", "snapcli": "snapcli-agent.service"}
 
-// TestUnit has systemd read the units, with a program that is there in place of
-// the installed one.
+// TestUnit lets systemd read the units, with an existing program instead of the installed one.
 func TestUnit(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
@@ -85,7 +84,7 @@ func TestReleases(t *testing.T) {
 	}
 }
 
-// TestImage holds the image's Go to the module's.
+// TestImage checks that the image is built with the module's version of Go.
 func TestImage(t *testing.T) {
 	t.Parallel()
 	wants := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(read(t, "go.mod"))
@@ -95,8 +94,8 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// TestVersionStamp holds every build to the one stamp that [snap.Version]
-// reads: Go's own, which needs the clone's .git and no linker flag.
+// TestVersionStamp checks that every build has the one stamp that [snap.Version] reads. Go adds it,
+// which needs the clone's .git and no linker flag.
 func TestVersionStamp(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"Makefile", ".goreleaser.yaml", "deploy/Dockerfile"} {

@@ -37,8 +37,8 @@ func pages(t *testing.T) map[string]string {
 	return all
 }
 
-// TestDocumentedCommands holds every command line of the pages to the
-// programs: the command exists, and so does each of its flags.
+// TestDocumentedCommands checks every command line of the pages with the programs: the command
+// exists, and so does each of its flags.
 func TestDocumentedCommands(t *testing.T) {
 	t.Parallel()
 	checked := 0
@@ -109,8 +109,9 @@ var word = regexp.MustCompile(`'[^']*'|"[^"]*"|\S+`)
 
 var assignment = regexp.MustCompile(`^[A-Z_]+=`)
 
-// shellWords returns the words of the first command of a line. It knows as much of a shell as the
-// pages use: it leaves out assignments in front of the command, and pipes and redirections behind it.
+// shellWords returns the words of the first command of a line. It supports only the shell syntax
+// that the pages use: it leaves out assignments in front of the command, and pipes and redirections
+// after it.
 func shellWords(line string) []string {
 	var words []string
 	for _, w := range word.FindAllString(line, -1) {
@@ -125,7 +126,7 @@ func shellWords(line string) []string {
 	return words
 }
 
-// TestPageLinks holds the pages' links among themselves.
+// TestPageLinks checks the links between the pages.
 func TestPageLinks(t *testing.T) {
 	t.Parallel()
 	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
@@ -138,8 +139,7 @@ func TestPageLinks(t *testing.T) {
 	}
 }
 
-// TestPagesNameWhatExists holds the paths and Go files that ARCHITECTURE.md
-// names.
+// TestPagesNameWhatExists checks that the paths and Go files in ARCHITECTURE.md exist.
 func TestPagesNameWhatExists(t *testing.T) {
 	t.Parallel()
 	path := regexp.MustCompile("`((?:internal|cmd|demo|docs|api)/[a-z_/.0-9-]+)`")
@@ -152,7 +152,7 @@ func TestPagesNameWhatExists(t *testing.T) {
 	}
 }
 
-// TestArchitectureNamesEveryPackage holds ARCHITECTURE.md to the import table.
+// TestArchitectureNamesEveryPackage compares ARCHITECTURE.md with the import table.
 func TestArchitectureNamesEveryPackage(t *testing.T) {
 	t.Parallel()
 	page := read(t, "ARCHITECTURE.md")
@@ -164,8 +164,8 @@ func TestArchitectureNamesEveryPackage(t *testing.T) {
 	}
 }
 
-// TestDecisionsAreNumbered: each record has a number of its own, in its name and
-// its heading. A record that was withdrawn leaves a gap.
+// TestDecisionsAreNumbered: each record has its own number, in its name and its heading. A
+// withdrawn record leaves a gap.
 func TestDecisionsAreNumbered(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("docs/decisions/*.md")

@@ -14,8 +14,8 @@ var update = flag.Bool("update", false, "write the generated pages below docs/")
 
 const errorsPage = "docs/errors.md"
 
-// TestErrorsPage holds docs/errors.md to the error table. Mend it with
-// `make generate`.
+// TestErrorsPage compares docs/errors.md with the error table. Update the page with `make
+// generate`.
 func TestErrorsPage(t *testing.T) {
 	t.Parallel()
 	want := renderErrors()
@@ -33,8 +33,8 @@ func TestErrorsPage(t *testing.T) {
 	}
 }
 
-// TestCodes holds the table itself together: every code once, every status and
-// exit code one that is documented.
+// TestCodes checks the table itself: every code is in it once, and every status and exit code is
+// documented.
 func TestCodes(t *testing.T) {
 	t.Parallel()
 	exits := map[int]bool{}

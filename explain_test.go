@@ -50,7 +50,7 @@ func TestJudgeSaysWhy(t *testing.T) {
 	}
 }
 
-// The explanation and the rule are one: whoever is judged visible is.
+// The explanation agrees with the rule: it says that a user can see a snapshot exactly if they can.
 func TestJudgeIsTheAccessRule(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -115,11 +115,11 @@ var house = map[string]struct {
 	"internal/disk": {both, nil},
 
 	"internal/command": {both, []string{"."}},
-	// Storage knows neither half: the service keeps its snapshots in it, and a
-	// storage profile the user's own.
+	// The object stores belong to neither half: the service keeps its snapshots in one, and a storage
+	// profile keeps the user's own.
 	"internal/blob": {both, []string{".", "internal/disk"}},
 
-	// For tests and for developing only; no program of the product imports them.
+	// Only for tests and development; no program of the product imports them.
 	"internal/clocktest": {both, nil},
 	"internal/cloudtest": {server, []string{
 		".", "api", "internal/auth", "internal/blob", "internal/clocktest", "internal/cloud",
@@ -152,7 +152,7 @@ var onlyIn = map[string][]string{
 	"github.com/go-jose/go-jose": {"internal/auth", "internal/signin", "internal/store"},
 }
 
-// TestImportTable holds the packages to the table.
+// TestImportTable compares the packages with the table.
 func TestImportTable(t *testing.T) {
 	t.Parallel()
 	all := sources(t)

@@ -11,8 +11,7 @@ import (
 	"snap"
 )
 
-// TestParseNetworks: networks are read in one form each, and everything else is
-// refused by name.
+// TestParseNetworks: each network has one form, and the error for any other text names the text.
 func TestParseNetworks(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

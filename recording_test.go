@@ -23,8 +23,8 @@ var shown = []string{
 	"mia@acme$ snapcli pull ",
 }
 
-// TestRecording holds the terminal story of the README to the recording that
-// `make recording` makes of the demo.
+// TestRecording compares the terminal story in the README with the recording that `make recording`
+// makes of the demo.
 func TestRecording(t *testing.T) {
 	t.Parallel()
 	want := story(t, read(t, recording))
@@ -43,8 +43,8 @@ func TestRecording(t *testing.T) {
 	}
 }
 
-// story picks the commands that are shown, with what they answered, without
-// the demo's own words and the names of phases.
+// story selects the shown commands with their output, without the demo's own words and the names of
+// phases.
 func story(t *testing.T, text string) string {
 	t.Helper()
 	own := regexp.MustCompile(`(?m)^(✓ checked: |# |\w+ \.\.\.$).*\n`)

@@ -10,8 +10,8 @@ import (
 	"snap/internal/sanitize"
 )
 
-// TestSanitizingPage holds docs/sanitizing.md to the program: it names every
-// mask, and its example is a rules file.
+// TestSanitizingPage compares docs/sanitizing.md with the program: the page names every mask, and
+// its example is a valid rules file.
 func TestSanitizingPage(t *testing.T) {
 	t.Parallel()
 	page := read(t, "docs/sanitizing.md")

@@ -9,8 +9,8 @@ import (
 	"snap/internal/cloud"
 )
 
-// TestSignInPage holds docs/sign-in.md to the program: it reads every example
-// without complaint.
+// TestSignInPage compares docs/sign-in.md with the program, which must read every example without
+// an error.
 func TestSignInPage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("docs/sign-in.md")

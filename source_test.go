@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestReturnsDoNotDependOnEvaluationOrder keeps out `return x, f(&x)`: Go does not define whether x is read before f
-// changes it.
+// TestReturnsDoNotDependOnEvaluationOrder rejects `return x, f(&x)`: Go does not define whether x
+// is read before f changes it.
 func TestReturnsDoNotDependOnEvaluationOrder(t *testing.T) {
 	t.Parallel()
 	files := token.NewFileSet()
@@ -30,7 +30,7 @@ func TestReturnsDoNotDependOnEvaluationOrder(t *testing.T) {
 	}
 }
 
-// TestFunctionNames keeps out names that do not say what a function does.
+// TestFunctionNames rejects names that do not say what a function does.
 func TestFunctionNames(t *testing.T) {
 	t.Parallel()
 	riddles := []string{"take", "bring", "look", "settle", "tell", "had", "alone", "agree"}
@@ -77,7 +77,7 @@ func dependsOnOrder(statement *ast.ReturnStmt) bool {
 	return false
 }
 
-// variable returns the name of the variable that an expression is, or is a field of, else "".
+// variable returns the name of the variable that an expression is, or is a field of, otherwise "".
 func variable(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -88,7 +88,7 @@ func variable(e ast.Expr) string {
 	return ""
 }
 
-// TestDependsOnOrder proves that the check above sees what it is for.
+// TestDependsOnOrder proves that the check above finds such returns.
 func TestDependsOnOrder(t *testing.T) {
 	t.Parallel()
 	for source, want := range map[string]bool{

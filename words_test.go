@@ -36,7 +36,7 @@ var idioms = []struct{ phrases, instead string }{
 var bareSubject = regexp.MustCompile(
 	`(?m)(?:^|[.:;] |// |\* )(What|Who|Whoever|Whatever) (is|was|has|cannot|may|does|a|the)\b`)
 
-// TestPlainWords keeps these phrases out of every tracked file but this one.
+// TestPlainWords rejects these phrases in every tracked file except this one.
 func TestPlainWords(t *testing.T) {
 	t.Parallel()
 	files := 0
@@ -87,8 +87,8 @@ func idiomsOf(text []byte) (complaints []string) {
 	return complaints
 }
 
-// occurrences yields where a phrase is that is not part of longer words. It may
-// be broken over lines, also those of a comment.
+// occurrences yields the positions of a phrase that are not part of longer words. The phrase may be
+// broken over lines, including those of a comment.
 func occurrences(text []byte, phrase string) iter.Seq2[int, int] {
 	between := `\s+(?:(?://|#|--)\s+)?`
 	pattern := regexp.MustCompile(strings.ReplaceAll(phrase, " ", between))
@@ -105,8 +105,8 @@ func occurrences(text []byte, phrase string) iter.Seq2[int, int] {
 
 func isLetter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
 
-// trackedFiles returns the files of the repository that are written for it:
-// not licenses and inputs that fuzzing found.
+// trackedFiles returns the files that were written for this repository, without licenses and inputs
+// that fuzzing found.
 func trackedFiles(t *testing.T) []string {
 	t.Helper()
 	listed, err := exec.CommandContext(t.Context(), "git", "ls-files", "-z").Output()

@@ -393,8 +393,8 @@ func TestSignOutPeople(t *testing.T) {
 	}
 }
 
-// The export has every line that the filter selects, in both formats, and a spreadsheet takes no
-// name for a formula. The verification reads every line.
+// The export has every line that the filter selects, in both formats, and a spreadsheet reads no
+// name as a formula. The verification reads every line.
 func TestAuditIsExportedAndVerified(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -114,7 +114,7 @@ func TestSnapshotsPage(t *testing.T) {
 	} {
 		switch email {
 		case "gail@globex.test":
-		case "gus@acme.test": // does not see the snapshot before it
+		case "gus@acme.test": // does not see the previous snapshot
 			want = append(want, all[:len(all)-2]...)
 		default:
 			want = append(want, all...)
@@ -396,8 +396,8 @@ func TestShareBox(t *testing.T) {
 	if _, err := c.As("gail@globex.test").Snapshot(ctx, shop.ID); snap.CodeOf(err) != snap.CodeNotFound {
 		t.Errorf("globex still sees it: %v", err)
 	}
-	// A form without the browser's token changes nothing, and neither does one of somebody who may
-	// only look.
+	// A form without the browser's token changes nothing, and neither does a form of somebody who may
+	// only see the snapshot.
 	v.post(path, "", "shared", "true").must(t, http.StatusForbidden)
 	_, err = alice.ShareGroup(ctx, shop.ID, "eng")
 	must(t, err)

@@ -39,9 +39,9 @@ func replicas(t *testing.T, c *clocktest.Clock, n int) (all []*limit.Limiter, ta
 	return all, takes
 }
 
-// However requests are spread over replicas, the limit holds for all of them
-// together, but for a twentieth each; a flood is not a flood of writes; and a
-// refused client is let in again after the announced time.
+// However requests are spread over replicas, the limit holds for all of them together, except for a
+// twentieth each; a flood is not a flood of writes; and a refused client is let in again after the
+// announced time.
 func TestLimitIsShared(t *testing.T) {
 	t.Parallel()
 	const rate, n, flood = 200, 3, 3000
@@ -82,8 +82,7 @@ func TestLimitIsShared(t *testing.T) {
 	}
 }
 
-// A subject below the limit is let through forever, and one that does little is
-// never written down.
+// A subject below the limit is never refused, and one with few requests costs no write.
 func TestLimitLetsThroughWhatIsWithin(t *testing.T) {
 	t.Parallel()
 	c := newClock()
@@ -109,7 +108,7 @@ func TestLimitLetsThroughWhatIsWithin(t *testing.T) {
 	}
 }
 
-// While the database is away, nobody is refused because of it.
+// While the database is down, nobody is refused because of that.
 func TestLimitWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	l := limit.New(func(context.Context, string, time.Duration, time.Duration) (time.Duration, error) {
@@ -122,8 +121,8 @@ func TestLimitWithoutDatabase(t *testing.T) {
 	}
 }
 
-// Made-up addresses take a bounded amount of memory, and attempts that were counted in the database
-// stay counted.
+// Invented addresses take a bounded amount of memory, and attempts that were counted in the
+// database stay counted.
 func TestLimitForgets(t *testing.T) {
 	t.Parallel()
 	c := newClock()

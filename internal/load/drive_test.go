@@ -20,10 +20,10 @@ import (
 	"snap/api"
 )
 
-// driveEnv makes the test program one that asks a service: it holds an order.
+// driveEnv holds an order. It makes the test program send requests to a service.
 const driveEnv = "SNAP_LOAD_DRIVE"
 
-// order is whom to ask, how long, and by how many at once.
+// order says which service to send requests to, how long, and by how many workers at once.
 type order struct {
 	URLs    []string
 	People  []person // in turn
@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// The kinds of requests, and how many in a hundred are of each.
+// The kinds of requests, and how many of a hundred are of each kind.
 var mix = []struct {
 	kind   string
 	weight int
@@ -63,8 +63,8 @@ func kinds() (all []string) {
 	return all
 }
 
-// drive has every worker ask one thing after the other, at all replicas in
-// turn, and prints each answer with its time.
+// drive lets every worker send one request after the other, to all replicas in turn, and prints
+// each answer with its time.
 func drive(text string) error {
 	var o order
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
@@ -109,7 +109,7 @@ func drive(text string) error {
 	return json.NewEncoder(os.Stdout).Encode(r)
 }
 
-// worker is one person or program that asks.
+// worker is one person or program that sends requests.
 type worker struct {
 	o      order
 	client *http.Client
@@ -127,7 +127,7 @@ type worker struct {
 	failed map[string]int
 }
 
-// next asks one thing, chosen by the mix.
+// next sends one request, chosen by the mix.
 func (w *worker) next() {
 	at := w.random.IntN(100)
 	for _, m := range mix {

@@ -1,10 +1,10 @@
-// Package load measures how much the whole service holds: requests a second,
-// and how long they take, of a realistic mix over many snapshots, on SQLite and
-// on PostgreSQL with one replica and with three; and how large database and
-// processes get. Service, database, storage and whoever asks are processes of
-// their own. There are 100 organizations. Half of the snapshots belong to one of them,
-// which is hot: first only its people send requests, then one person of each of the others. Half of
-// the shares expire, and the hot organization's shares and unshares go to a webhook.
+// Package load measures how much load the whole service can carry: the requests a second, and how
+// long they take, of a realistic mix over many snapshots, on SQLite and on PostgreSQL with one
+// replica and with three. It also measures the sizes of database and processes. Service, database,
+// object store and clients are separate processes. There are 100 organizations. Half of the
+// snapshots belong to one of them, which is the hot one: first only its people send requests, then
+// one person of each of the others. Half of the shares expire, and the hot organization's shares
+// and unshares go to a webhook.
 //
 //	SNAP_LOAD_SNAPSHOTS=1000000 go test -run '^$' -bench Load -benchtime 1x ./internal/load
 //
@@ -49,13 +49,13 @@ const (
 	perSnapshots  = 20                // snapshots for each user who never signs in: 50,000 at a million
 )
 
-// crowds are who asks.
+// crowds are the groups of clients.
 func crowds() []crowd {
 	return []crowd{{"people of one hot organization", colleagues()},
 		{fmt.Sprintf("people of the other %d organizations", singles), strangers()}}
 }
 
-// crowd is who asks at one time.
+// crowd is the clients of one measurement.
 type crowd struct {
 	name   string
 	people []person
@@ -177,7 +177,7 @@ func (l *lab) blobs(s site) blob.Store {
 	return all
 }
 
-// public is how people know the service, wherever its processes listen.
+// public is the service's public URL, wherever its processes listen.
 const public = "http://127.0.0.1:1"
 
 // configure writes the configuration of one process.
@@ -292,7 +292,7 @@ type kindResult struct {
 	P50, P99      time.Duration
 }
 
-// drive has a process of its own ask the service.
+// drive sends requests to the service from a separate process.
 func (l *lab) drive(name string, c crowd, processes []process) result {
 	o := order{People: c.people, Seconds: number("SNAP_LOAD_SECONDS", fewSeconds),
 		Workers: number("SNAP_LOAD_WORKERS", someWorkers)}

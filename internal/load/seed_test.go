@@ -78,7 +78,7 @@ func open(l *lab, s site) bulk {
 	b.conn, err = db.Conn(l.Context())
 	must(l, err)
 	if b.pg {
-		b.exec(`SET session_replication_role = replica`) // foreign keys are not looked at
+		b.exec(`SET session_replication_role = replica`) // foreign keys are not checked
 	}
 	return b
 }
@@ -188,9 +188,10 @@ func (f *filler) people() {
 	f.targets = f.ids(`SELECT id FROM targets ORDER BY id`)
 }
 
-// crowd adds users of an identity provider who never ask. Half of them are of the hot organization.
+// crowd adds users of an identity provider who never send requests. Half of them belong to the hot
+// organization.
 func (f *filler) crowd(n int) {
-	const first = 1 << 30 // beyond the identifiers that the service gave
+	const first = 1 << 30 // beyond the identifiers that the service assigned
 	var principals, users, membership [][]any
 	for i := range n {
 		t := f.tenants[0]

@@ -32,7 +32,7 @@ func TestSecondAccountKeepsTheFirst(t *testing.T) {
 		{login.Choice{Account: "globex"}, gail},
 		{login.Choice{Account: "gail@globex.test"}, gail},
 		{login.Choice{Org: "globex"}, gail},
-		{login.Choice{Account: "acme"}, mia},              // a name comes before an organization
+		{login.Choice{Account: "acme"}, mia},              // a name takes precedence over an organization
 		{login.Choice{Org: "acme"}, alice},                // of several, the one in use
 		{login.Choice{Account: "mia@acme.test"}, mia},     // its name is acme
 		{login.Choice{Account: "alice@acme.test"}, alice}, // its name
@@ -83,8 +83,8 @@ func TestNamedAccounts(t *testing.T) {
 	}
 }
 
-// A session of a file that an earlier version wrote works as before, and stays
-// when a second account comes.
+// A session in a file of an earlier version works as before, and stays when a second account is
+// added.
 func TestFileOfAnEarlierVersion(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -159,7 +159,7 @@ func TestSwitchDuringACommand(t *testing.T) {
 	}
 }
 
-// U14: logout ends one session, and no other account comes into use by itself.
+// U14: logout ends one session, and no other account becomes the account in use by itself.
 func TestLogoutKeepsTheOtherAccounts(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -183,7 +183,7 @@ func TestLogoutKeepsTheOtherAccounts(t *testing.T) {
 	}
 }
 
-// accounts are the names of the accounts, and a star at the one in use.
+// accounts returns the names of the accounts, with a star at the one in use.
 func (d *desk) accounts() (names []string) {
 	d.t.Helper()
 	all, inUse, err := d.file().Accounts(d.cloud.URL)

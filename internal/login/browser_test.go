@@ -51,7 +51,7 @@ func environment(text string) func(string) string {
 	return func(name string) string { return values[name] }
 }
 
-// A4: only web pages are opened, and a URL is never taken for a flag.
+// A4: only web pages are opened, and a URL is never parsed as a flag.
 func TestOnlyWebPagesAreOpened(t *testing.T) {
 	t.Parallel()
 	o := opener{env: environment("BROWSER=/bin/true")}

@@ -46,8 +46,7 @@ func newDesk(t *testing.T) *desk {
 	return d
 }
 
-// newDeskNow is newDesk whose service goes by the real clock; waiting still
-// takes no time.
+// newDeskNow is newDesk with a service that uses the real clock; waiting still takes no time.
 func newDeskNow(t *testing.T) *desk {
 	t.Helper()
 	d := &desk{t: t, clock: clocktest.New(time.Now()), dir: t.TempDir() + "/snapcli", wire: &wire{}}
@@ -130,7 +129,7 @@ func (d *desk) me() (api.Me, error) {
 
 var csrfField = regexp.MustCompile(`name="csrf_token" value="([^"]+)"`)
 
-// decide goes through the pages as a person does, for the newest code.
+// decide uses the pages as a person does, for the newest code.
 func (d *desk) decide(email, decision string) {
 	d.t.Helper()
 	decideIn(d.t, d.cloud.URL, d.codes[len(d.codes)-1].UserCode, email, decision)
@@ -180,7 +179,7 @@ func read(t testing.TB, c *http.Client, method, target string, fields url.Values
 type wire struct {
 	mu     sync.Mutex
 	counts map[string]int
-	// broken answers instead of the service when it returns something.
+	// broken replaces the service's answer when it returns something.
 	broken func(r *http.Request) (*http.Response, error)
 }
 

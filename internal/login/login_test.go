@@ -96,7 +96,7 @@ func TestNowhereToKeepTheSession(t *testing.T) {
 	}
 }
 
-// U8: denied is another text and exit code.
+// U8: a denied login has another text and exit code.
 func TestDenied(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -127,7 +127,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// U7: faults of the network and of the service do not end a login.
+// U7: failures of the network and of the service do not end a login.
 func TestFaultsWhilePolling(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -150,7 +150,7 @@ func TestFaultsWhilePolling(t *testing.T) {
 	}
 }
 
-// U7: a service that never answers gets another error than a code that was not
+// U7: the error for a service that never answers differs from that for a code that was not
 // approved.
 func TestServiceGoneWhilePolling(t *testing.T) {
 	t.Parallel()

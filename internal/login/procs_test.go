@@ -113,16 +113,16 @@ func (d *desk) child(kill int) {
 	}
 }
 
-// linger lets some microseconds pass, so that the kill hits any place of the
-// refresh. It does not wait.
+// linger lets a few microseconds pass, so that the kill hits the refresh at any place. It does not
+// wait for anything.
 func linger() {
 	for range rand.IntN(2_000_000) {
 		_ = rand.Uint32()
 	}
 }
 
-// readAllTheTime reads the file over and over until it is stopped, and reports
-// every time when it is not whole.
+// readAllTheTime reads the file repeatedly until it is stopped, and reports every read of an
+// incomplete file.
 func (d *desk) readAllTheTime() (stop func()) {
 	done := make(chan struct{})
 	var wg sync.WaitGroup

@@ -90,8 +90,7 @@ func TestEndedSession(t *testing.T) {
 	}
 }
 
-// A closed organization is reported, and the session is there when it is open
-// again.
+// A closed organization is reported, and the session works when the organization is open again.
 func TestSessionOutlivesAClosedOrganization(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -110,7 +109,7 @@ func TestSessionOutlivesAClosedOrganization(t *testing.T) {
 	}
 }
 
-// U9: without network the session is kept, and a token that still lives is used.
+// U9: without a network the session is kept, and a token that is still valid is used.
 func TestRefreshWithoutNetwork(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -147,7 +146,7 @@ func TestLostRefreshAnswer(t *testing.T) {
 			return nil, err
 		}
 		res.Body.Close()
-		return nil, errors.New("connection reset by peer") // ... but nobody heard it
+		return nil, errors.New("connection reset by peer") // ... but the answer is lost
 	}
 	source := d.file().Source(d.cloud.URL, d.client())
 	if _, err := source(t.Context(), ""); snap.CodeOf(err) != snap.CodeUnreachable {
@@ -179,7 +178,7 @@ func TestInterruptedRefreshIsStored(t *testing.T) {
 	}
 }
 
-// A3, U15: sessions are kept by cloud URL, and a token goes nowhere else.
+// A3, U15: sessions are stored by cloud URL, and a token is sent nowhere else.
 func TestSessionsByCloudURL(t *testing.T) {
 	t.Parallel()
 	one, two := newDesk(t), newDesk(t)

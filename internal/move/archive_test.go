@@ -20,8 +20,8 @@ import (
 	"snap/internal/move"
 )
 
-// A service whose old audit lines are objects is backed up, restored and moved with them: readers see
-// the same log there, and the tree is proved from the checkpoint of before.
+// A service whose old audit lines are objects is backed up, restored and moved with them: readers
+// see the same log there, and the earlier checkpoint proves the tree.
 func TestArchivedServicesMove(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -68,7 +68,7 @@ func TestArchivedServicesMove(t *testing.T) {
 	}
 }
 
-// oldLines begins a service 41 days ago, and its log with two chunks of lines.
+// oldLines begins a service 41 days ago, with two chunks of lines in its log.
 func oldLines(t *testing.T, at site) {
 	t.Helper()
 	clock := clocktest.New(time.Now().Add(-41 * 24 * time.Hour))

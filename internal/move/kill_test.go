@@ -19,7 +19,7 @@ import (
 	"snap/internal/store"
 )
 
-// workEnv makes the test program one that moves data: it holds a job.
+// workEnv holds a job. It makes the test program move data.
 const workEnv = "SNAP_TEST_MOVE"
 
 // job is the work of a process that is killed.
@@ -143,9 +143,8 @@ func TestTransferSurvivesKills(t *testing.T) {
 	s.holds(t, to.start(t, c.URL), to)
 }
 
-// A backup that is killed leaves the one before whole, and copies nothing
-// twice; a restore that is killed resumes, and no service starts before its
-// end.
+// A killed backup leaves the previous one intact, and copies nothing twice. A killed restore
+// resumes, and no service starts before it ends.
 func TestBackUpAndRestoreSurviveKills(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)

@@ -36,8 +36,7 @@ func replicated(t *testing.T) site {
 		key: base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32))}
 }
 
-// start starts a service at a site, which people know by a public URL of an
-// earlier one, if it is given.
+// start starts a service at a site, with the public URL of an earlier service if one is given.
 func (s site) start(t *testing.T, public string) *cloudtest.Cloud {
 	t.Helper()
 	return cloudtest.Start(t, cloudtest.Options{DatabaseURL: s.database, BlobURL: s.blobs, DataDir: s.dir,
@@ -354,7 +353,7 @@ func TestBackUpMeetsADeletion(t *testing.T) {
 	s := seed(t, c, 20)
 	slices.SortFunc(s.shared, func(a, b api.Snapshot) int { return strings.Compare(a.ID, b.ID) })
 	alice, last := c.As("alice@acme.test"), s.shared[len(s.shared)-1] // objects are copied in the order of their keys
-	var once sync.Once                                                // whoever has copied one waits until it is gone
+	var once sync.Once                                                // the copier of one object waits until it is gone
 	b, err := move.BackUp(ctx, move.Options{DataDir: from.dir, Dir: dir},
 		move.Progress{Objects: func(int64, int64, int64) {
 			once.Do(func() {
@@ -399,7 +398,7 @@ func TestDamagedBackupsAreRefused(t *testing.T) {
 				t.Error("a damaged database was put in place")
 			}
 			_, err = cloud.New(ctx, cloud.Config{DataDir: to, PublicURL: "http://127.0.0.1:1"}, cloud.Options{})
-			if name != "manifest" { // nothing was begun with that
+			if name != "manifest" { // the restore did not begin
 				is(t, err, snap.CodeUsage, "restore")
 			}
 		})

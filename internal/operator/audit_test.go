@@ -16,8 +16,8 @@ import (
 	"snap/internal/transfer"
 )
 
-// A service is restored from a backup. The export of the log that went on after the backup ends in
-// it the share, the key and the user that had ended, by one command. Wrong files change nothing.
+// A service is restored from a backup. One command with an export of the later log ends the share,
+// the key and the user that ended after the backup. Wrong files change nothing.
 func TestReplayRevocationsByCommand(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -12,8 +12,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// TestCheckTriesEverything: check looks at database, schema, clock and storage
-// without changing them, and reports that before and after the first start.
+// TestCheckTriesEverything: check tests the database, schema, clock and object store without
+// changing them, before and after the first start.
 func TestCheckTriesEverything(t *testing.T) {
 	t.Parallel()
 	for name, database := range map[string]func(testing.TB) string{
@@ -54,7 +54,7 @@ func TestCheckTriesEverything(t *testing.T) {
 	}
 }
 
-// TestCheckOffline reads the configuration alone; --json is for programs.
+// TestCheckOffline reads only the configuration; --json is for programs.
 func TestCheckOffline(t *testing.T) {
 	t.Parallel()
 	config := filepath.Join(t.TempDir(), "snapcloud.yaml")

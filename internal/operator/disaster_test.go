@@ -22,7 +22,7 @@ import (
 )
 
 // drill is a service over PostgreSQL with an archived log and a bucket with versions, which is lost
-// and put back to a moment as docs/operations.md says.
+// and recovered to a moment as docs/operations.md says.
 type drill struct {
 	t      *testing.T
 	config string

@@ -46,7 +46,7 @@ organizations:
 	return path
 }
 
-// TestResultThatCannotBeWritten: a command whose result went nowhere fails.
+// TestResultThatCannotBeWritten: a command whose result cannot be written fails.
 func TestResultThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
@@ -66,8 +66,8 @@ func TestResultThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestMistypedCommands: a mistyped command fails below any command, and
-// one that only holds others helps.
+// TestMistypedCommands: a mistyped command fails below any command, and a command that only groups
+// others prints its help.
 func TestMistypedCommands(t *testing.T) {
 	t.Parallel()
 	config := configure(t, "127.0.0.1:8080")
@@ -90,8 +90,8 @@ func TestMistypedCommands(t *testing.T) {
 	}
 }
 
-// TestEmptyFlags: a variable that a script forgot to set makes no key that
-// never ends, and restores no other backup.
+// TestEmptyFlags: if a script forgets to set a variable, no key without an expiry is created, and
+// no other backup is restored.
 func TestEmptyFlags(t *testing.T) {
 	t.Parallel()
 	config := configure(t, "127.0.0.1:8080")
@@ -225,8 +225,7 @@ func TestServeStopsGracefullyAndComesBack(t *testing.T) {
 	}
 }
 
-// firstLine passes on the first line that says that the service serves, and
-// drops the rest.
+// firstLine forwards the first line that says that the service is serving, and drops the rest.
 type firstLine struct {
 	w    io.Writer
 	done bool

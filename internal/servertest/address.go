@@ -11,7 +11,7 @@ import (
 )
 
 // Patience is how long tests wait for an event that must happen, such as the start of a server. It
-// only ends a hang: nothing that works takes this long, however busy the machine is.
+// only ends a hang: nothing that works takes this long, even on a busy machine.
 const Patience = 15 * time.Minute
 
 // Address returns a loopback address, host and port, that is free now, for a
@@ -26,8 +26,8 @@ func Address(t testing.TB) string {
 	return fmt.Sprintf("127.0.0.1:%d", port)
 }
 
-// freePort returns a port that is free, and that no test of another process gets before this process
-// ends: its program may listen later, or more than once.
+// freePort returns a port that is free, and that no test of another process gets before this
+// process ends. So its program may listen later, or more than once.
 func freePort() (int, error) {
 	var failures []error
 	for range 1000 {
@@ -41,8 +41,8 @@ func freePort() (int, error) {
 	return 0, errors.Join(failures...)
 }
 
-// reserve takes the UDP port of the same number until the process ends: that is how the processes of
-// several tests agree on a TCP port without listening there.
+// reserve binds the UDP port of the same number until the process ends. In this way the processes
+// of several tests agree on a TCP port without listening on it.
 func reserve(port int) error {
 	address := fmt.Sprintf("127.0.0.1:%d", port)
 	held, err := net.ListenPacket("udp", address)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// waitReady waits until a server answers. It ends the server, which ends with alive, when it does
-// not answer in time.
+// waitReady waits until a server answers. If the server does not answer in time, it ends the
+// server, which ends with alive.
 func waitReady(alive io.Closer, ping func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
@@ -29,8 +29,8 @@ func waitReady(alive io.Closer, ping func(context.Context) error) error {
 	}
 }
 
-// restart has the shell that runs a server crash it and start it again, and
-// waits until it is ready.
+// restart lets the shell that runs a server crash it and start it again, and waits until the server
+// is ready.
 func restart(shell io.Writer, admin *sql.DB, ready func() error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()

@@ -11,7 +11,8 @@ func SmallDisk(t testing.TB, _ int64) string {
 	return ""
 }
 
-// FillDisk would fill a disk except for left bytes. Nothing comes here, because [SmallDisk] skips.
+// FillDisk would fill a disk except for left bytes. It is never called, because [SmallDisk] skips
+// the test.
 func FillDisk(t testing.TB, _ string, _ uint64) string {
 	t.Helper()
 	t.Skip("only Linux can fill a disk made for a test")

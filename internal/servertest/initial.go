@@ -19,8 +19,8 @@ type initial struct {
 var initials sync.Map // string to func() (initial, error)
 
 // copyInitial makes data a copy of the folder that fill makes below a new one. It calls fill at the
-// first call with this name, once for all tests of a process: to copy such a folder takes a tenth of
-// the processor time. The copy belongs to the account.
+// first call with this name, once for all tests of a process: copying such a folder takes a tenth
+// of the processor time. The copy belongs to the account.
 func copyInitial(name, data string, as *account, fill func(dir string) error) error {
 	once, _ := initials.LoadOrStore(name, sync.OnceValues(func() (initial, error) { return newInitial(fill) }))
 	from, err := once.(func() (initial, error))()
@@ -30,7 +30,7 @@ func copyInitial(name, data string, as *account, fill func(dir string) error) er
 	if err := os.CopyFS(data, os.DirFS(from.data)); err != nil { // cp would leave holes, which a full disk cannot fill
 		return err
 	}
-	if err := os.Chmod(data, 0o700); err != nil { // PostgreSQL insists
+	if err := os.Chmod(data, 0o700); err != nil { // PostgreSQL requires this mode
 		return err
 	}
 	return giveTo(as, data)
@@ -53,7 +53,8 @@ func newInitial(fill func(dir string) error) (initial, error) {
 	return initial{data: filepath.Join(dir, "data"), alive: alive}, fill(dir)
 }
 
-// giveTo makes a folder, and all that is in it, the account's; nil is the test's own.
+// giveTo makes the account the owner of a folder and everything in it; nil is the test's own
+// account.
 func giveTo(as *account, folder string) error {
 	if as == nil {
 		return nil

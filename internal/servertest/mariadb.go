@@ -32,8 +32,7 @@ func MariaDB(t testing.TB) string {
 // others that tools/unpack puts below bin.
 func MySQLServers() []string { return []string{"mariadb", "mariadb-11.8", "mysql-8.0", "mysql-9.7"} }
 
-// MySQL is [MariaDB] for one of these servers. The test is skipped when it is
-// not there.
+// MySQL is [MariaDB] for one of these servers. The test is skipped if that server is missing.
 func MySQL(t testing.TB, server string) string {
 	t.Helper()
 	RequireServers(t, "MySQL")
@@ -95,7 +94,7 @@ func ownMySQL(t testing.TB, server, dir string, options ...string) *mariadb {
 	t.Helper()
 	RequireServers(t, "MySQL")
 	if dir != "" {
-		if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // else its user does not come to dir
+		if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // otherwise its user cannot reach dir
 			t.Fatal(err)
 		}
 	}
@@ -120,7 +119,7 @@ func ownMySQL(t testing.TB, server, dir string, options ...string) *mariadb {
 	t.Cleanup(func() {
 		s.admin.Close()
 		s.alive.Close()
-		_ = s.process.Wait() // killed: that is no error
+		_ = s.process.Wait() // killed, which is not an error
 	})
 	s.exec(t, "CREATE DATABASE own")
 	return s
@@ -260,7 +259,7 @@ func dataIn(data string, as *account) []string {
 	if as == nil {
 		return []string{"--datadir=" + data}
 	}
-	return []string{"--datadir=" + data, "--user=mysql"} // they change to it themselves
+	return []string{"--datadir=" + data, "--user=mysql"} // the servers change to the account themselves
 }
 
 // careless returns the options of a server that need not survive a crash: it does not wait for the
@@ -274,7 +273,8 @@ func careless(name string) []string {
 	return append(options, "--debug-no-sync")
 }
 
-// openTo gives folders to the account that the servers change to, and lets everybody see them.
+// openTo makes folders belong to the account that the servers change to, and lets everybody see
+// them.
 func openTo(as *account, dirs ...string) error {
 	for _, dir := range dirs {
 		if as == nil {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// inMemory is the folder of a disk in memory, or "" where it has little room, where the machine has
+// inMemory is the folder of a disk in memory. It is "" if that has little room, if the machine has
 // little memory, and for benchmarks, which measure the disk.
 func inMemory() string {
 	const folder, room = "/dev/shm", 8 << 30

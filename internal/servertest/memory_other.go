@@ -2,5 +2,5 @@
 
 package servertest
 
-// inMemory is "": only Linux has a disk in memory at a place that everybody knows.
+// inMemory is "": only Linux has a disk in memory at a known place.
 func inMemory() string { return "" }

@@ -19,22 +19,20 @@ type OIDC struct {
 	InIDToken bool                      // the claims are in the ID token, not only at userinfo
 }
 
-// OIDCProvider runs oidc-provider, a certified OpenID Connect provider that
-// others wrote, until the test ends, and returns its issuer. It knows the
-// clients snapcloud (secret OIDCSecret) and snapcli (public, device grant). The
-// test is skipped, by name, where Node.js or the package is missing.
+// OIDCProvider runs oidc-provider, a certified OpenID Connect provider by others, until the test
+// ends, and returns its issuer. It knows the clients snapcloud (secret OIDCSecret) and snapcli
+// (public, device grant). The test is skipped, by name, where Node.js or the package is missing.
 func OIDCProvider(t testing.TB, o OIDC) (issuer string) {
 	t.Helper()
 	return Node(t, "provider.js", o.environment(t)...).Line()
 }
 
-// Dex runs Dex, as [OIDCProvider] does its provider. Of the claims it knows
-// groups alone, as a list, and sends them for the scope groups only; it has no
-// device grant.
+// Dex runs Dex, as [OIDCProvider] runs its provider. Of the claims it supports only groups, as a
+// list, and sends them only for the scope groups. It has no device grant.
 func Dex(t testing.TB, o OIDC) (issuer string) { return built(t, "dex", o) }
 
-// Zitadel runs the provider of zitadel/oidc, as [OIDCProvider] does its own. The
-// accounts are those in the claims; the password of each is its name.
+// Zitadel runs the provider of zitadel/oidc, as [OIDCProvider] runs its provider. The accounts are
+// those in the claims; the password of each is its name.
 func Zitadel(t testing.TB, o OIDC) (issuer string) { return built(t, "zitadel", o) }
 
 // built runs a program of tools/providers. Without it the test is skipped.
@@ -50,7 +48,7 @@ func built(t testing.TB, name string, o OIDC) (issuer string) {
 	return talk(t, cmd).Line()
 }
 
-// environment is how a provider's program is configured.
+// environment holds the configuration of a provider's program.
 func (o OIDC) environment(t testing.TB) []string {
 	t.Helper()
 	claims, err := json.Marshal(o.Claims)
@@ -72,7 +70,7 @@ type Program struct {
 	stdin io.Writer
 }
 
-// Node runs a program of tools/oidc with more environment until the test ends.
+// Node runs a program of tools/oidc with additional environment variables until the test ends.
 func Node(t testing.TB, name string, env ...string) *Program {
 	t.Helper()
 	RequireServers(t, "Node.js")

@@ -18,11 +18,10 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 )
 
-// Postgres returns the URL of a fresh, empty database on a real PostgreSQL
-// server. All tests of one process share the server, which is started at the
-// first call on a free loopback port and ends with the process, however that
-// ends; no TestMain is needed. The database is dropped when the test ends. The
-// test is skipped when PostgreSQL is not installed.
+// Postgres returns the URL of a fresh, empty database on a real PostgreSQL server. All tests of one
+// process share the server. It is started at the first call on a free loopback port and ends with
+// the process, however the process ends; no TestMain is needed. The database is dropped when the
+// test ends. The test is skipped when PostgreSQL is not installed.
 //
 // The server runs without fsync: it is for tests, not for measuring writes.
 func Postgres(t testing.TB) string {
@@ -76,8 +75,8 @@ func (s *server) database(t testing.TB, template string) string {
 	return s.url(name)
 }
 
-// CrashingPostgres is [Postgres] with a server of the test's own, and a function
-// that crashes and restarts it: it returns when the server answers again.
+// CrashingPostgres is [Postgres] with a server of the test's own, and a function that crashes and
+// restarts it. The function returns when the server answers again.
 func CrashingPostgres(t testing.TB) (url string, crash func()) {
 	t.Helper()
 	RequireServers(t, "PostgreSQL")
@@ -88,7 +87,7 @@ func CrashingPostgres(t testing.TB) (url string, crash func()) {
 func PostgresIn(t testing.TB, dir string) string {
 	t.Helper()
 	RequireServers(t, "PostgreSQL")
-	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // else its user does not come to dir
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // otherwise its user cannot reach dir
 		t.Fatal(err)
 	}
 	bin := PostgresBin()
@@ -106,8 +105,8 @@ func PostgresIn(t testing.TB, dir string) string {
 	return url
 }
 
-// StoppingPostgres is [Postgres] with a server of the test's own, and functions that stop the server,
-// as a crash does, and start it again. They return when it does not answer, or does.
+// StoppingPostgres is [Postgres] with a server of the test's own, and functions that stop the
+// server, as a crash does, and start it again. They return once it has stopped or answers again.
 func StoppingPostgres(t testing.TB) (url string, stop, begin func()) {
 	t.Helper()
 	RequireServers(t, "PostgreSQL")
@@ -123,8 +122,8 @@ func StoppingPostgres(t testing.TB) (url string, stop, begin func()) {
 	return url, do("stop", false), do("start", true)
 }
 
-// order has the shell that runs a server do something, and waits until the server answers, or does
-// not.
+// order sends a command to the shell that runs a server, and waits until the server answers or has
+// stopped.
 func (s *server) order(command string, answers bool) error {
 	if _, err := io.WriteString(s.alive, command+"\n"); err != nil {
 		return err
@@ -213,9 +212,9 @@ func (s *server) exec(t testing.TB, statement string) {
 	}
 }
 
-// watch runs the server until its standard input ends, which the kernel sees
-// to when the test process is gone, and removes the server's folder then. When it reads "stop", it ends
-// the server as a crash would; at "start" it starts it again, and at any other line it does both.
+// watch runs the server until its standard input ends, and then removes the server's folder. The
+// kernel closes the input when the test process is gone. When it reads "stop", it ends the server
+// as a crash would. At "start" it starts the server again, and at any other line it does both.
 const watch = `run() { "$1/postgres" -D "$2/data" >>"$2/log" 2>&1 </dev/null & pid=$!; }
 run "$1" "$2"
 while read -r what; do

@@ -58,8 +58,8 @@ func (a *Archiving) BackUp(t testing.TB) {
 		"-D", filepath.Join(a.dir, "base"), "-X", "none", "--checkpoint=fast", "--no-sync")
 }
 
-// Moment returns the time of the server's clock. Nothing that is committed before is later, and
-// nothing that is begun after is earlier.
+// Moment returns the time of the server's clock. All earlier commits are before this time, and all
+// transactions that begin later are after it.
 func (a *Archiving) Moment(t testing.TB) (at time.Time) {
 	t.Helper()
 	if err := a.admin.QueryRow(`SELECT clock_timestamp()`).Scan(&at); err != nil {

@@ -94,8 +94,7 @@ func S3Program(t testing.TB) string {
 	return program
 }
 
-// The root account of the test server, which nothing but this process can reach
-// longer than it lives.
+// The root account of the test server, which ends with this process.
 const (
 	gatewayKey    = "test-key"
 	gatewaySecret = "test-secret"
@@ -176,7 +175,7 @@ func (g *gateway) run(program string) error {
 	return g.ready()
 }
 
-// ready waits until the server takes connections.
+// ready waits until the server accepts connections.
 func (g *gateway) ready() error {
 	return waitReady(g.alive, func(ctx context.Context) error {
 		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", g.port))

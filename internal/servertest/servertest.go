@@ -1,5 +1,5 @@
-// Package servertest gives tests real servers and real data, or skips by name
-// when they are not there. It is imported by tests only.
+// Package servertest gives tests real servers and real data, or skips a test and names the missing
+// program. It is imported by tests only.
 package servertest
 
 import (
@@ -32,8 +32,8 @@ func Root(t testing.TB) string {
 	}
 }
 
-// Samples returns the folder of sample databases that lies next to the
-// repository, or skips the test when it is not there.
+// Samples returns the folder of sample databases that lies next to the repository, or skips the
+// test if it is missing.
 func Samples(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join(Root(t), "..", "shared", "samples")
@@ -61,15 +61,14 @@ func Thorough(t testing.TB) {
 	}
 }
 
-// Raced reports whether the race detector is in the test. It multiplies the memory
-// of everything that it watches.
+// Raced reports whether the test runs with the race detector, which multiplies the memory of
+// everything that it watches.
 func Raced() bool {
 	info, ok := debug.ReadBuildInfo()
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-// Hostile returns how long a test attacks a server with dumps of a grammar: SNAP_HOSTILE, or a
-// second.
+// Hostile returns how long a test attacks a server with generated dumps: SNAP_HOSTILE, or a second.
 func Hostile(t testing.TB) time.Duration {
 	t.Helper()
 	text := cmp.Or(os.Getenv("SNAP_HOSTILE"), "1s")

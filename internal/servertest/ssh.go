@@ -18,7 +18,7 @@ import (
 )
 
 // SSH is an SSH server that forwards connections, as sshd does for `ssh -L`, and the home and agent
-// of a user that it lets in.
+// of a user who may sign in to it.
 type SSH struct {
 	URL     string // ssh://me@host:port
 	Address string // host:port
@@ -73,7 +73,7 @@ func StartSSH(t testing.TB) *SSH {
 	return s
 }
 
-// makeHome makes the user's home, and starts the agent. Its path is short, as that of a socket must
+// makeHome makes the user's home, and starts the agent. The path is short, as that of a socket must
 // be.
 func (s *SSH) makeHome(t testing.TB) {
 	t.Helper()
@@ -119,7 +119,7 @@ func (s *SSH) Know(t testing.TB, line string) {
 	}
 }
 
-// Sessions returns how many SSH connections there have been.
+// Sessions returns the number of SSH connections so far.
 func (s *SSH) Sessions() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

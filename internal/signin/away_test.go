@@ -13,7 +13,7 @@ import (
 	"snap/internal/store"
 )
 
-// road leads to a database until it is closed.
+// road is a connection to a database until it is closed.
 type road struct {
 	net.Listener
 	mu    sync.Mutex
@@ -57,7 +57,7 @@ func (r *road) close() {
 	}
 }
 
-// While the database is away, pages and the token endpoint answer 503 with Retry-After, as the API
+// While the database is down, pages and the token endpoint answer 503 with Retry-After, as the API
 // does, and reveal nothing about the cause.
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()

@@ -14,9 +14,8 @@ import (
 	"snap/internal/clocktest"
 )
 
-// The two Go libraries that most programs use, golang.org/x/oauth2 and go-oidc,
-// go through discovery, device grant, ID token, userinfo and refresh, with each
-// way x/oauth2 names its client.
+// The two Go libraries that most programs use, golang.org/x/oauth2 and go-oidc, complete discovery,
+// device grant, ID token, userinfo and refresh, with each way in which x/oauth2 names its client.
 func TestGoClients(t *testing.T) {
 	t.Parallel()
 	for name, style := range map[string]oauth2.AuthStyle{

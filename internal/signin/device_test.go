@@ -113,7 +113,7 @@ func TestDeviceCodeIsBoundToItsClient(t *testing.T) {
 	}
 }
 
-// D7: a guesser is stopped after five wrong codes; right users get in.
+// D7: a guesser is stopped after five wrong codes; legitimate users get in.
 func TestGuessingCodesIsStopped(t *testing.T) {
 	t.Parallel()
 	h := start(t)
@@ -141,8 +141,7 @@ func TestGuessingCodesIsStopped(t *testing.T) {
 	tokensOf(t, h.poll(deviceCode))
 }
 
-// D7: guesses at once are no more than guesses one after the other, and very
-// many raise an alarm.
+// D7: concurrent guesses get no more answers than sequential ones, and very many raise an alarm.
 func TestParallelGuessesAreStopped(t *testing.T) {
 	t.Parallel()
 	h := start(t)

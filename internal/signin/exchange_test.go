@@ -26,7 +26,7 @@ import (
 	"snap/internal/store"
 )
 
-// ci is a CI system that issues tokens to jobs, and can be told to lie.
+// ci is a CI system that issues tokens to jobs. A test can make it lie.
 type ci struct {
 	*httptest.Server
 	t     *testing.T
@@ -305,7 +305,7 @@ func TestExchangeRefusals(t *testing.T) {
 		"a token of 17K": claim("padding", strings.Repeat("x", 17<<10)),
 	} {
 		t.Run(name, func(t *testing.T) {
-			h.clock.Advance(10 * time.Second) // the issuer is asked about unknown keys again
+			h.clock.Advance(10 * time.Second) // the issuer may be asked about unknown keys again
 			logged := len(h.log.String())
 			a := h.exchange(forge(c, c.github()))
 			wantError(t, a, "invalid_request")
@@ -315,7 +315,7 @@ func TestExchangeRefusals(t *testing.T) {
 			if !strings.Contains(h.log.String()[logged:], "the token of a CI job was refused") {
 				t.Error("the log does not have the reason")
 			}
-			exchangedOf(t, h.exchange(c.token(c.github(), "one"))) // the same job's own token is good
+			exchangedOf(t, h.exchange(c.token(c.github(), "one"))) // the job's own token is accepted
 		})
 	}
 }
@@ -332,8 +332,8 @@ func weakly(c *ci, claims map[string]any) string {
 	return header + "." + encoded(claims) + "." + base64.RawURLEncoding.EncodeToString(make([]byte, 128))
 }
 
-// TestExchangeTokensOnce: a token works once, on any replica, however many try at the same time;
-// after that only for the holder of the credential that it gave.
+// TestExchangeTokensOnce: a token works once, on any replica, however many try at the same time.
+// After that it works only for the holder of the credential that was issued for it.
 func TestExchangeTokensOnce(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, one, two *house) {
@@ -582,7 +582,7 @@ func TestExchangeRequests(t *testing.T) {
 			t.Errorf("%s: %d %s", name, a.status, a.body)
 		}
 	}
-	exchangedOf(t, h.exchange(good)) // none of that has used it up
+	exchangedOf(t, h.exchange(good)) // none of these requests used up the token
 	if a := h.get("/auth/.well-known/oauth-authorization-server"); !strings.Contains(a.body, grantExchange) {
 		t.Errorf("metadata: %s", a.body)
 	}
@@ -600,7 +600,7 @@ func TestExchangeRequests(t *testing.T) {
 	}
 }
 
-// TestTrustRules: rules that trust names only are refused, and the answer names the claim to add.
+// TestTrustRules: rules that trust only names are refused, and the error names the claim to add.
 func TestTrustRules(t *testing.T) {
 	t.Parallel()
 	type rule = signin.Trust

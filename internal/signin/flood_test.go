@@ -17,8 +17,8 @@ import (
 	"snap/internal/store"
 )
 
-// Many logins and refreshes at once, with flat memory: SNAP_TEST_LOGINS=400
-// measures; else a few show that it works.
+// Many logins and refreshes at once do not increase memory. SNAP_TEST_LOGINS=400 measures it; by
+// default a few logins show that it works.
 func TestManyLogins(t *testing.T) {
 	t.Parallel()
 	logins, err := strconv.Atoi(os.Getenv("SNAP_TEST_LOGINS"))
@@ -59,9 +59,9 @@ func TestManyLogins(t *testing.T) {
 	}
 }
 
-// 10,000 requests from 200 addresses keep nobody from signing in: neither a
-// person somewhere else nor one in a network that takes part, while the flood
-// continues from new addresses, and however long the person takes.
+// 10,000 requests from 200 addresses keep nobody from signing in, neither a person elsewhere nor
+// one in a network that takes part in the flood. This holds while the flood continues from new
+// addresses, however long the person takes.
 func TestLoginDuringAFlood(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -94,7 +94,7 @@ func TestLoginDuringAFlood(t *testing.T) {
 	tokensOf(t, h.poll(deviceCode))
 }
 
-// spread does n things by eight workers.
+// spread runs n calls on eight workers.
 func spread(n int, do func(i int)) {
 	var wg sync.WaitGroup
 	next := make(chan int)

@@ -13,9 +13,8 @@ import (
 	"snap/internal/signin"
 )
 
-// Against three providers that others wrote, oidc-provider, Dex and that of
-// zitadel/oidc: sign-in by code and PKCE with groups in every shape, from the
-// ID token and from userinfo (F1, F3).
+// Tested with three providers by others, oidc-provider, Dex and that of zitadel/oidc: sign-in by
+// code and PKCE with groups in every shape, from the ID token and from userinfo (F1, F3).
 func TestSignInAtProvidersOfOthers(t *testing.T) {
 	t.Parallel()
 	every := shapes{

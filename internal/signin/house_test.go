@@ -59,7 +59,7 @@ type house struct {
 	auth  *auth.Authenticator
 	log   *syncBuffer
 
-	sealer   *auth.Sealer    // of refresh tokens; nil: they are not kept
+	sealer   *auth.Sealer    // for refresh tokens; if nil, they are not kept
 	service  *signin.Service // once it serves
 	listed   bool            // the sign-in page lists the organizations
 	handler  http.Handler
@@ -162,7 +162,7 @@ func (h *house) serve(orgs []signin.Organization) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	// A busy machine is no slow provider.
+	// A busy machine must not count as a slow provider.
 	service.SetPatience(servertest.Patience, servertest.Patience, servertest.Patience)
 	service.SetProviderTimeout(servertest.Patience)
 	h.service = service
@@ -311,7 +311,7 @@ func (h *house) refresh(token string) answer {
 	return h.post("/token", "grant_type", "refresh_token", "client_id", "snapcli", "refresh_token", token)
 }
 
-// tokens are the tokens that a login gives.
+// tokens are the tokens from a login.
 type tokens struct{ access, refresh, id string }
 
 func tokensOf(t testing.TB, a answer) tokens {
@@ -324,7 +324,7 @@ func tokensOf(t testing.TB, a answer) tokens {
 	return tokens{m["access_token"].(string), m["refresh_token"].(string), id}
 }
 
-// login goes the whole way for a user.
+// login completes a device login for a user.
 func (h *house) login(email, password string) tokens {
 	h.t.Helper()
 	deviceCode, userCode := h.device()

@@ -24,8 +24,8 @@ import (
 	"snap/internal/signin"
 )
 
-// idp is an OpenID Connect provider for tests, which can be told to lie. What
-// honest ones do is tested with providers that others wrote.
+// idp is an OpenID Connect provider for tests, which a test can make lie. Honest behaviour is
+// tested with providers by others.
 type idp struct {
 	*httptest.Server
 	t     *testing.T
@@ -46,9 +46,9 @@ type idp struct {
 	refresh   string          // the refresh token that is valid now; empty: none is issued
 	refreshes int             // how often one was redeemed
 	redeemed  map[string]bool // the tokens that were presented
-	left      bool            // the account is not there any more: invalid_grant
+	left      bool            // the account no longer exists: invalid_grant
 	garbage   string          // the answer of the token endpoint to a refresh
-	withoutID bool            // a refresh brings no ID token
+	withoutID bool            // the answer to a refresh has no ID token
 	during    func()          // runs while the token endpoint answers
 	hangs     chan struct{}   // a refresh is answered when this is closed
 	loses     bool            // the answer to a refresh does not arrive

@@ -39,9 +39,9 @@ func (h *house) useKey(key string, works bool) {
 	}
 }
 
-// TestKeysEndWithTheirPeople: a key works only while the identity provider knows its
-// person. After a removal, a key is refused at its first use after recheck, also when the background
-// work is behind.
+// TestKeysEndWithTheirPeople: a key works only while the identity provider knows its person. After
+// a removal, a key is refused at its first use after recheck, even when the background work is
+// behind.
 func TestKeysEndWithTheirPeople(t *testing.T) {
 	t.Parallel()
 	t.Run("removed, key was idle", func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"snap/internal/signin"
 )
 
-// F2: after the sign-in, a browser is led to our own pages only.
+// F2: after the sign-in, a browser is redirected only to our own pages.
 func TestNextIsALocalPath(t *testing.T) {
 	t.Parallel()
 	h := start(t)
@@ -76,7 +76,7 @@ func TestChoiceOfTheOrganization(t *testing.T) {
 	}
 }
 
-// Guessing a password is stopped, for that account alone.
+// Guessing a password is stopped, only for that account.
 func TestGuessingPasswordsIsStopped(t *testing.T) {
 	t.Parallel()
 	h := start(t)
@@ -100,8 +100,8 @@ func TestGuessingPasswordsIsStopped(t *testing.T) {
 	}
 }
 
-// Wrong passwords from one address keep the right person out at that address
-// alone; from very many addresses, they keep everybody out.
+// Wrong passwords from one address lock the right person out only at that address. Wrong passwords
+// from very many addresses lock everybody out.
 func TestOthersCannotLockAnAccount(t *testing.T) {
 	t.Parallel()
 	h := start(t)
@@ -139,7 +139,7 @@ func TestOthersCannotLockAnAccount(t *testing.T) {
 	}
 }
 
-// D11: an organization can switch device login off.
+// D11: an organization can disable device login.
 func TestDeviceLoginSwitchedOff(t *testing.T) {
 	t.Parallel()
 	h := start(t)
@@ -286,7 +286,7 @@ func TestUnlistedLocalUsersAreLockedOut(t *testing.T) {
 		t.Errorf("another account: %+v, %v", m, err)
 	}
 	h.serve([]signin.Organization{acme()})
-	tokensOf(t, h.refresh(got.refresh)) // listed again: as before, like an organization
+	tokensOf(t, h.refresh(got.refresh)) // listed again, the user is as before, like an organization
 }
 
 // A user whom the operator disabled stays disabled, however the configuration lists them.
@@ -383,7 +383,7 @@ func TestUserCodes(t *testing.T) {
 	}
 }
 
-// D12: waiting logins are limited by address, and swept when they are over.
+// D12: waiting logins are limited by address, and removed after they expire.
 func TestWaitingLoginsAreLimited(t *testing.T) {
 	t.Parallel()
 	h := start(t)
@@ -406,8 +406,8 @@ func TestWaitingLoginsAreLimited(t *testing.T) {
 	}
 }
 
-// With identity providers, the organization is typed and not listed: who is a
-// customer is nobody's business. A wrong one can be corrected.
+// With identity providers, people type the organization. It is not listed, so that the page does
+// not reveal the customers. A wrong one can be corrected.
 func TestOrganizationsAreNotListed(t *testing.T) {
 	t.Parallel()
 	h, _ := startWith(t, 2)
@@ -428,8 +428,8 @@ func TestOrganizationsAreNotListed(t *testing.T) {
 	}
 }
 
-// Local organizations are not listed either, unless the operator wants it: a
-// person types the slug, their e-mail or its domain.
+// Local organizations are not listed either, unless the operator wants that: a person types the
+// slug, their e-mail or its domain.
 func TestOrganizationByEMail(t *testing.T) {
 	t.Parallel()
 	third := globex()

@@ -120,8 +120,8 @@ func (h *house) databaseText() string {
 	return all.String()
 }
 
-// TestLeaverIsOutAtTheNextRefresh: who was removed at the identity provider loses
-// every session and key with the first check, and the audit log says why.
+// TestLeaverIsOutAtTheNextRefresh: a person who was removed at the identity provider loses every
+// session and key with the first check, and the audit log says why.
 func TestLeaverIsOutAtTheNextRefresh(t *testing.T) {
 	t.Parallel()
 	h, p := startSealed(t, storeIn)
@@ -155,11 +155,11 @@ func TestLeaverIsOutAtTheNextRefresh(t *testing.T) {
 	}
 	h.hasAudit("user.left", "mia@acme.test")
 	p.lie(func(p *idp) { p.left = false })
-	h.renewed(h.loginUpstream()) // back again by a sign-in
+	h.renewed(h.loginUpstream()) // back again after a sign-in
 }
 
-// TestLeaverIsOutAfterRecheck: an access token that is still valid does not outlive the removal of its
-// person by more than recheck, also when no background work runs.
+// TestLeaverIsOutAfterRecheck: an access token that is still valid does not outlive the removal of
+// its person by more than recheck, even when no background work runs.
 func TestLeaverIsOutAfterRecheck(t *testing.T) {
 	t.Parallel()
 	h, p := startSealed(t, storeIn)
@@ -206,7 +206,7 @@ func TestRecheckReplacesRoleAndGroups(t *testing.T) {
 			h.clock.Advance(time.Minute)
 			h.recheck(1)
 			h.hasRole("member", 1)
-			p.lie(func(p *idp) { p.withoutID = true }) // it says nothing of groups: nothing changes
+			p.lie(func(p *idp) { p.withoutID = true }) // it says nothing about groups, so nothing changes
 			h.clock.Advance(signin.DefaultRecheck)
 			got = h.renewed(got)
 			h.hasRole("member", 1)
@@ -274,7 +274,7 @@ func TestProviderThatFailsLocksNobodyOut(t *testing.T) {
 			h.clock.Advance(signin.DefaultMaxStaleness - time.Hour)
 			got = h.renewed(got)
 			before := p.refreshes
-			got = h.renewed(got) // the provider is left alone for a while
+			got = h.renewed(got) // the provider is not asked for a while
 			if p.refreshes != before {
 				t.Errorf("the provider was asked %d times within a minute", 1+p.refreshes-before)
 			}
@@ -290,7 +290,7 @@ func TestProviderThatFailsLocksNobodyOut(t *testing.T) {
 				p.userinfo = map[string]any{"sub": "subject-1"}
 			})
 			h.clock.Advance(time.Minute)
-			if p.refresh != "first" { // a token that was spent on an answer that nobody could use is lost
+			if p.refresh != "first" { // a token is lost if the answer to its redemption could not be used
 				h.renewed(got)
 			}
 		})
@@ -417,8 +417,8 @@ func TestProviderTokensAreSealed(t *testing.T) {
 	}
 }
 
-// TestRecheckAtProvidersOfOthers: providers that others wrote issue refresh tokens
-// for our scopes, rotate them in their own ways and confirm a person again.
+// TestRecheckAtProvidersOfOthers: providers by others issue refresh tokens for our scopes, rotate
+// them in their own ways and confirm a person again.
 func TestRecheckAtProvidersOfOthers(t *testing.T) {
 	t.Parallel()
 	for name, provider := range map[string]func(testing.TB, servertest.OIDC) string{

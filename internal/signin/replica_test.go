@@ -38,8 +38,8 @@ func onBoth(t *testing.T, f func(t *testing.T, one, two *house)) {
 	})
 }
 
-// State is in the database: each step of a login is answered by another
-// replica, tokens of one are taken by the other, and an end is an end on both.
+// State is in the database: another replica answers each step of a login, each replica accepts the
+// other's tokens, and a session that ends on one ends on both.
 func TestAnyReplicaAnswersAnyStep(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, one, two *house) {

@@ -22,7 +22,7 @@ func TestProviderThatHangs(t *testing.T) {
 		h.clock.Advance(signin.DefaultMaxStaleness/5 - time.Minute)
 		got = h.renewed(got)
 		h.useKey(key, true)
-		h.recheck(0) // the provider is left alone for a minute
+		h.recheck(0) // the provider is not asked for a minute
 	}
 	h.hasRole("viewer", 0)
 	h.clock.Advance(5 * time.Minute)
@@ -36,8 +36,8 @@ func TestProviderThatHangs(t *testing.T) {
 	h.hasRole("admin", 1)
 }
 
-// TestProviderThatIsSlow: requests do not wait until a slow provider answers. They are served with the
-// rights of before, and the answer counts when it arrives.
+// TestProviderThatIsSlow: requests do not wait until a slow provider answers. They are served with
+// the previous rights, and the answer counts when it arrives.
 func TestProviderThatIsSlow(t *testing.T) {
 	t.Parallel()
 	h, p := startSealed(t, storeIn)

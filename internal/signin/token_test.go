@@ -76,8 +76,8 @@ func TestNoSecretInTheDatabase(t *testing.T) {
 	}
 }
 
-// T3: a replaced token that turns up after the chain moved on ends the session,
-// access tokens included, and is logged.
+// T3: a replaced token that is used after its successor was used ends the session, including access
+// tokens, and is logged.
 func TestReusedRefreshTokenEndsTheSession(t *testing.T) {
 	t.Parallel()
 	h := start(t)
@@ -94,8 +94,8 @@ func TestReusedRefreshTokenEndsTheSession(t *testing.T) {
 	}
 }
 
-// T4: a lost answer is recovered within 60 s; the token it held is superseded,
-// and ends the session if it turns up.
+// T4: a lost answer is recovered within 60 s; the token in that answer is superseded, and ends the
+// session if it is used.
 func TestLostAnswerIsRecovered(t *testing.T) {
 	t.Parallel()
 	h := start(t)
@@ -140,8 +140,8 @@ func TestRefreshIsBoundToClientAndScope(t *testing.T) {
 	tokensOf(t, h.refresh(got.refresh))
 }
 
-// T6: revocation by RFC 7009: public client, unknown tokens answered alike,
-// other clients' tokens untouched, access tokens taken too.
+// T6: revocation by RFC 7009: public client, unknown tokens get the same answer, other clients'
+// tokens are untouched, and access tokens are accepted too.
 func TestRevocation(t *testing.T) {
 	t.Parallel()
 	h := start(t)

@@ -123,9 +123,9 @@ func TestAnswerIsBoundToTheBrowser(t *testing.T) {
 	}
 }
 
-// C1, C2, C3: the auth service offers no authorization-code grant. As a client of
-// identity providers it sends an S256 challenge and one exact redirect URI, and
-// a code that comes twice gives nothing.
+// C1, C2, C3: the auth service offers no authorization-code grant. As a client of identity
+// providers it sends an S256 challenge and one exact redirect URI, and a code that is used twice
+// has no effect.
 func TestAuthorizationCodeRules(t *testing.T) {
 	t.Parallel()
 	h, idps := startWith(t, 1)
@@ -153,8 +153,8 @@ func TestAuthorizationCodeRules(t *testing.T) {
 	}
 }
 
-// F3: groups come from the ID token, else from userinfo; absent ones are
-// unknown, which the person sees.
+// F3: groups come from the ID token, otherwise from userinfo. Absent groups are unknown, and the
+// person sees that.
 func TestWhereGroupsComeFrom(t *testing.T) {
 	t.Parallel()
 	h, idps := startWith(t, 1)
@@ -208,8 +208,8 @@ func manyGroups(n int) (groups []string) {
 	return groups
 }
 
-// F4: the account is issuer and subject: the same e-mail from two providers is
-// two accounts, and an e-mail links nobody.
+// F4: issuer and subject identify an account. The same e-mail from two providers is two accounts,
+// and an e-mail links nobody.
 func TestAccountsAreIssuerAndSubject(t *testing.T) {
 	t.Parallel()
 	h, _ := startWith(t, 2)

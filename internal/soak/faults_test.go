@@ -26,8 +26,8 @@ func (f fault) String() string {
 		f.after.Round(time.Millisecond))
 }
 
-// kinds are the faults by what they hit: a replica's process, one of the links
-// around it, the database, the storage, or a link that all use.
+// kinds are the faults by their target: a replica's process, one of the links around it, the
+// database, the object store, or a link that all use.
 func kinds() map[string][]string {
 	links := []string{string(cut), string(reset), string(hole), string(lost), string(mute), string(slow)}
 	around := []string{"kill", "stop", "freeze", "away db", "away s3"}
@@ -67,8 +67,8 @@ func (b *bag) draw() string {
 	return kind
 }
 
-// leaderEvery is after how many rounds the replica that does the background
-// work is killed or frozen, by turns, in a round of its own.
+// leaderEvery is the number of rounds after which the replica that does the background work is
+// killed or frozen, alternately, in a separate round.
 const leaderEvery = 8
 
 // schedule makes rounds of faults from a seed.
@@ -80,7 +80,7 @@ func schedule(seed uint64, rounds int, longest time.Duration) (all [][]fault) {
 	}
 	short := rounds < leaderEvery
 	for n := range rounds {
-		if n%leaderEvery == 2 { // alone, so that only the leases decide which replica leads
+		if n%leaderEvery == 2 { // without other faults, so that only the leases decide which replica leads
 			kind := []string{"kill", "freeze"}[(uint64(n/leaderEvery)+seed)%2]
 			all = append(all, []fault{{kind, "leader", 0, longest}})
 			continue
@@ -105,7 +105,7 @@ func schedule(seed uint64, rounds int, longest time.Duration) (all [][]fault) {
 	return all
 }
 
-// strike carries a round of faults out, and returns when all have ended.
+// strike carries out a round of faults, and returns when all have ended.
 func (w *world) strike(round []fault) {
 	var all sync.WaitGroup
 	for _, f := range round {
@@ -156,7 +156,7 @@ func (w *world) bend(l *link, f fault) {
 	l.set(pass)
 }
 
-// hit does something to a process for a while.
+// hit disturbs a process for a while.
 func (w *world) hit(f fault, p *process, again func() error) {
 	switch f.kind {
 	case "freeze":
@@ -178,9 +178,9 @@ func (w *world) hit(f fault, p *process, again func() error) {
 	}
 }
 
-// loseLeader kills or freezes the replica that does the background work, waits
-// until another one does it, and has the first one come back: one that was frozen
-// in the midst of the work that is another's by then.
+// loseLeader kills or freezes the replica that does the background work, waits until another one
+// does it, and brings the first one back. A frozen one resumes in the middle of work that now
+// belongs to the other.
 func (w *world) loseLeader(f fault) {
 	if w.old != "" {
 		return // its background work is not due more often
@@ -241,8 +241,9 @@ func (w *world) startAgain(p *process) error {
 	return err
 }
 
-// away cuts a replica off from database or storage, waits until it says so, and
-// then that it is back. Only without the database it is not ready.
+// away cuts off a replica from the database or object store, waits until the replica reports that,
+// and then until it reports that the connection is back. A replica is not ready only without the
+// database.
 func (w *world) away(r *replica, l *link, f fault) {
 	client := &http.Client{Timeout: 10 * time.Second}
 	defer client.CloseIdleConnections()
@@ -276,7 +277,7 @@ func (w *world) away(r *replica, l *link, f fault) {
 	}
 }
 
-// mustSoon is must, and remembers the longest time that it took.
+// mustSoon is must, and records the longest time that it took.
 func (w *world) mustSoon(what string, check func() error) {
 	took, err := w.until(check)
 	if err != nil {

@@ -19,10 +19,10 @@ const (
 	pass  mode = "pass"  // forward
 	cut   mode = "cut"   // end all connections, and new ones at once
 	reset mode = "reset" // end them with RST after a few bytes
-	hole  mode = "hole"  // take bytes and bring them nowhere; they arrive late
-	lost  mode = "lost"  // as hole, and these connections never move again
+	hole  mode = "hole"  // accept bytes and deliver them late
+	lost  mode = "lost"  // like hole, but these connections never move again
 	mute  mode = "mute"  // requests arrive, their answers are lost
-	slow  mode = "slow"  // every piece waits, and few bytes fit
+	slow  mode = "slow"  // every piece waits, and the buffer is small
 )
 
 // link is a proxy between two parts of the system.
@@ -47,7 +47,7 @@ type pipe struct {
 	once     sync.Once
 }
 
-// newLink returns a link to a server, that passes everything.
+// newLink returns a link to a server that forwards everything.
 func newLink(t *testing.T, name, to string, seed uint64) *link {
 	t.Helper()
 	in, err := net.Listen("tcp", "127.0.0.1:0")
@@ -116,7 +116,7 @@ func (l *link) set(m mode) {
 	}
 }
 
-// drop aborts the connections that are chosen.
+// drop aborts the chosen connections.
 func (l *link) drop(which func(*pipe) bool) {
 	l.mu.Lock()
 	var all []*pipe
@@ -151,8 +151,8 @@ func abort(c net.Conn) {
 	c.Close()
 }
 
-// move forwards one direction until it ends. A connection that was caught by
-// mode lost holds what comes, and tells no side of the other's end.
+// move forwards one direction until it ends. A connection that was caught by the mode lost holds
+// incoming bytes, and does not report the end of one side to the other.
 func (p *pipe) move(from, to net.Conn, answers bool) {
 	buffer := make([]byte, 32<<10)
 	for {
@@ -171,7 +171,7 @@ func (p *pipe) move(from, to net.Conn, answers bool) {
 				half.CloseWrite()
 			}
 			if answers {
-				p.end() // HTTP, PostgreSQL and S3 do nothing more on it
+				p.end() // HTTP, PostgreSQL and S3 do not use it any more
 			}
 			return
 		}

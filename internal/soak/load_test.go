@@ -21,9 +21,8 @@ import (
 	"snap/internal/transfer"
 )
 
-// answered reports whether a request got its answer. A failure that is neither
-// of the documented kinds nor one of those that are also right here is a
-// violation.
+// answered reports whether a request got its answer. A failure is a violation unless it is of the
+// documented kinds or one of the given others.
 func (w *world) answered(what string, err error, also ...snap.Code) bool {
 	code := snap.CodeOf(err)
 	switch {
@@ -42,7 +41,7 @@ func (w *world) answered(what string, err error, also ...snap.Code) bool {
 	return false
 }
 
-// change carries one change of a fact out, or the one again that was not answered.
+// change carries out one change of a fact, or repeats the change that was not answered.
 func (w *world) change(what string, t *thing, f *fact, to bool, until time.Time,
 	do func(to bool, until time.Time) error) bool {
 	if again, was, end := w.model.retry(f); again {
@@ -83,8 +82,8 @@ func (w *world) startLoad() (stop func()) {
 	}
 }
 
-// owner is a person who pushes, shares and unshares, and the admin of an
-// organization also who shares with another one and deletes.
+// owner is a person who pushes, shares and unshares. An admin also shares with another organization
+// and deletes.
 type owner struct {
 	p          *person
 	unfinished *thing // a push that was not answered
@@ -158,7 +157,7 @@ func (o *owner) push(r *rand.Rand) {
 	}
 	t.id, t.exists.is, o.unfinished = got.ID, yes, nil
 	w.model.add(t)
-	w.probe(o.p, t, w.pick(replicaCount), r) // it is there for its owner at once
+	w.probe(o.p, t, w.pick(replicaCount), r) // its owner sees it at once
 }
 
 func cutAt(email string) (name, org string, ok bool) {
@@ -230,7 +229,7 @@ func (o *owner) delete(t *thing, r *rand.Rand) {
 	if w.change("delete", t, &t.exists, false, time.Time{}, func(bool, time.Time) error {
 		err := o.p.any.Delete(context.Background(), t.id)
 		if snap.CodeOf(err) == snap.CodeNotFound {
-			return nil // by the request before, that was not answered
+			return nil // by the previous request, which was not answered
 		}
 		return err
 	}) {
@@ -238,8 +237,8 @@ func (o *owner) delete(t *thing, r *rand.Rand) {
 	}
 }
 
-// toggle changes a fact to what it is not. When it ended something, nobody who
-// is out of it gets in again, also not by a URL of before.
+// toggle switches a fact. If that ended access, nobody who lost it gets in again, even with a URL
+// that was issued before.
 func (w *world) toggle(what string, t *thing, f *fact, until time.Time, do func(bool, time.Time) error, r *rand.Rand) {
 	to := w.model.is(f) == no
 	if !to {
@@ -283,11 +282,11 @@ func noRedirect(c *http.Client) *http.Client {
 	return &copied
 }
 
-// storageLife is how long a URL of the storage itself may serve after the
-// right has ended (decision 7), and the clock's grain.
+// storageLife is how long a URL of the object store itself may work after the right has ended
+// (decision 7), plus the clock's resolution.
 const storageLife = time.Minute + 5*time.Second
 
-// revoked asks every replica on behalf of people who are out now.
+// revoked asks every replica on behalf of people who have lost access.
 func (w *world) revoked(t *thing, held *heldURL, r *rand.Rand) {
 	for i := range w.replicas {
 		w.probe(w.people[r.IntN(len(w.people))], t, i, r)
@@ -319,13 +318,13 @@ func (w *world) revoked(t *thing, held *heldURL, r *rand.Rand) {
 	}
 }
 
-// staleURL is one of the storage that must serve no more from a time on.
+// staleURL is a URL of the object store that must not work after a time.
 type staleURL struct {
 	url  string
 	from time.Time
 }
 
-// tryStale tries the URLs of the storage whose time is over.
+// tryStale tries the URLs of the object store whose time is over.
 func (w *world) tryStale() {
 	w.mu.Lock()
 	var due []staleURL
@@ -359,8 +358,7 @@ func (w *world) probeAny(r *rand.Rand) {
 	w.probe(w.people[r.IntN(len(w.people))], all[r.IntN(len(all))], r.IntN(replicaCount), r)
 }
 
-// probe looks whether a person sees a thing at a replica, and compares that
-// with the model.
+// probe checks whether a person sees a thing at a replica, and compares that with the model.
 func (w *world) probe(p *person, t *thing, replica int, r *rand.Rand) {
 	before := w.model.view(p, t, time.Now())
 	door := []string{"get", "list", "pull"}[r.IntN(3)]
@@ -479,7 +477,7 @@ func (f forgetful) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, err
 }
 
-// keys makes a key, uses it and revokes it; then it opens nothing, anywhere.
+// keys makes a key, uses it and revokes it. The key then opens nothing at any replica.
 func (w *world) keys(r *rand.Rand) {
 	p, ctx := w.people[r.IntN(len(w.people))], context.Background()
 	key, err := p.any.NewKey(ctx, api.KeyRequest{Kind: snap.UserKey, Name: "soak"})
@@ -493,7 +491,7 @@ func (w *world) keys(r *rand.Rand) {
 	for w.ctx.Err() == nil {
 		err := p.any.RevokeKey(ctx, key.ID)
 		if snap.CodeOf(err) == snap.CodeNotFound {
-			err = nil // by the request before
+			err = nil // by the previous request
 		}
 		if w.answered("key revoke", err) {
 			break
@@ -510,7 +508,7 @@ func (w *world) keys(r *rand.Rand) {
 	w.wait(time.Duration(r.IntN(300)) * time.Millisecond)
 }
 
-// sessions signs a device in and out; then its token opens nothing, anywhere.
+// sessions signs a device in and out. Its token then opens nothing at any replica.
 func (w *world) sessions(r *rand.Rand) {
 	p, dir := w.people[r.IntN(len(w.people))], w.scratch()
 	defer os.RemoveAll(dir)

@@ -44,16 +44,16 @@ func truthOf(b bool) truth {
 	return no
 }
 
-// fact is one bit of the service's state. Only one worker changes it, so it
-// has at most one change under way. All fields are guarded by the model.
+// fact is one bit of the service's state. Only one worker changes it, so at most one change is in
+// progress. All fields are guarded by the model.
 type fact struct {
 	is      truth
-	pending bool // the value after the change that is under way or was not answered
+	pending bool // the value after the change that is in progress or was not answered
 	until   time.Time
 	pendEnd time.Time // until of the pending one
 }
 
-// at returns the truth at a time; a share with an end is over then.
+// at returns the truth at a time; a share has ended at its end.
 func (f *fact) at(now time.Time) truth {
 	if f == nil {
 		return no
@@ -85,7 +85,7 @@ type model struct {
 	things []*thing
 }
 
-// begin notes that a change of a fact is asked for.
+// begin records that a change of a fact is requested.
 func (m *model) begin(t *thing, f *fact, to bool, until time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -93,7 +93,7 @@ func (m *model) begin(t *thing, f *fact, to bool, until time.Time) {
 	t.changes++
 }
 
-// done notes that the change was answered.
+// done records that the change was answered.
 func (m *model) done(t *thing, f *fact) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -108,7 +108,7 @@ func (m *model) retry(f *fact) (unanswered, to bool, until time.Time) {
 	return f.is == unsure, f.pending, f.pendEnd
 }
 
-// groupFact returns the fact of a share with a group, no if there was never one.
+// groupFact returns the fact of a share with a group; it is no if there was never one.
 func (m *model) groupFact(t *thing, group string) *fact { return m.named(&t.groups, group) }
 
 // orgFact is groupFact for an organization.
@@ -133,7 +133,7 @@ func (m *model) add(t *thing) {
 	m.things = append(m.things, t)
 }
 
-// all returns the things of now, those of one owner if one is given.
+// all returns the current things, only those of one owner if one is given.
 func (m *model) all(owner *person) []*thing {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -149,7 +149,7 @@ func (m *model) all(owner *person) []*thing {
 	return out
 }
 
-// is returns a fact of now.
+// is returns the current state of a fact.
 func (m *model) is(f *fact) truth {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -179,8 +179,8 @@ func (m *model) view(p *person, t *thing, now time.Time) view {
 	return view{both(way, t.exists.at(now)), t.changes, p.signIns}
 }
 
-// settled is the view that held during the whole of a request; false when it
-// changed meanwhile, or is not sure.
+// settled returns the view that held during the whole of a request. It returns false if the view
+// changed meanwhile or is unknown.
 func settled(before, after view) (truth, bool) {
 	return before.sees, before == after && before.sees != unsure
 }

@@ -113,7 +113,7 @@ func (p *person) client(replica int) *http.Client {
 	return p.webs[replica]
 }
 
-// closeIdle closes the connections that nothing uses.
+// closeIdle closes the idle connections.
 func (p *person) closeIdle() {
 	for _, c := range append(p.webs, p.web) {
 		if i, ok := c.Transport.(inspector); ok {
@@ -145,7 +145,7 @@ func (p *person) newClient(replica int) *http.Client {
 	return &http.Client{Transport: inspector{p, t}, Timeout: patience}
 }
 
-// inspector looks at every answer of the service.
+// inspector checks every answer of the service.
 type inspector struct {
 	p    *person
 	next http.RoundTripper
@@ -166,10 +166,10 @@ func (i inspector) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := i.p.w
 	w.count("status " + fmt.Sprint(res.StatusCode))
 	switch {
-	case res.StatusCode < 500 || w.old != "": // an older program tells of failures in its own way
+	case res.StatusCode < 500 || w.old != "": // an older program reports failures in its own way
 	case res.StatusCode == http.StatusServiceUnavailable && res.Header.Get("Retry-After") == "":
 		w.violated("%s %s: 503 without Retry-After", r.Method, r.URL.Path)
-	// the identity provider is away
+	// the identity provider is down
 	case res.StatusCode == http.StatusBadGateway && strings.HasPrefix(r.URL.Path, "/auth/upstream/"):
 	case res.StatusCode != http.StatusServiceUnavailable:
 		text, _ := io.ReadAll(io.LimitReader(res.Body, 4<<10))

@@ -73,7 +73,7 @@ func newProcess(t *testing.T, dir, name string, command func() *exec.Cmd) *proce
 	return p
 }
 
-// start starts the program and does not wait for it to serve.
+// start starts the program without waiting until it serves.
 func (p *process) start() error {
 	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -137,7 +137,7 @@ func (p *process) alive() bool {
 	}
 }
 
-// stop asks the program to end, and returns how it did. Within the bound it must.
+// stop asks the program to end, and returns how it ended. It must end within the bound.
 func (p *process) stop(within time.Duration) error {
 	p.signal(syscall.SIGTERM)
 	timer := time.NewTimer(within)
@@ -164,7 +164,7 @@ func (p *process) files() int {
 	return len(all)
 }
 
-// wrote returns the lines of the log that hold one of these words.
+// wrote returns the lines of the log that contain one of these words.
 func (p *process) wrote(words ...string) (found []string) {
 	text, _ := os.ReadFile(p.log)
 	for line := range strings.Lines(string(text)) {

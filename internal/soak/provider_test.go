@@ -21,7 +21,7 @@ import (
 
 const (
 	clientSecret  = "a-secret-that-is-only-for-tests"
-	accountHeader = "X-Account" // who sits at the browser, for the provider alone
+	accountHeader = "X-Account" // the person at the browser, known only to the provider
 )
 
 // provider is an OpenID Connect provider whose people change groups between

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A seed makes one schedule, and the short one has every sort of fault.
+// A seed always results in the same schedule, and the short schedule has every sort of fault.
 func TestSchedule(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {

@@ -29,8 +29,7 @@ import (
 // shortRounds are those of a run in `make test`.
 const shortRounds = 5
 
-// TestSoak is the whole of it: a short run in `make test`, a long one in
-// `make soak`.
+// TestSoak runs everything: for a short time in `make test`, and for a long time in `make soak`.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	long, seed := duration("SNAP_SOAK"), uint64(time.Now().UnixNano()%1_000_000)
@@ -118,8 +117,8 @@ func (w *world) recovers() {
 	}
 }
 
-// barrier pauses the load, decides the outcome of unanswered changes, and compares everyone's view at
-// every replica with the model.
+// barrier pauses the load, finds out the outcome of unanswered changes, and compares everyone's
+// view at every replica with the model.
 func (w *world) barrier() {
 	w.gate.Lock()
 	defer w.gate.Unlock()
@@ -142,9 +141,9 @@ func (w *world) barrier() {
 	w.tryStale()
 }
 
-// mend refreshes every session whose last answer may have been lost. The service forgives that for a
-// minute, and the next steps may take longer. An older program may keep a session locked for longer
-// than that, through a connection that it lost.
+// mend refreshes every session whose last answer may have been lost. The service tolerates that for
+// a minute, but the next steps may take longer. An older program may keep a session locked for
+// longer than that, through a connection that it lost.
 func (w *world) mend() {
 	if w.old != "" {
 		return
@@ -157,9 +156,9 @@ func (w *world) mend() {
 	}
 }
 
-// quiet waits until no replica answers a request. Beside an older program,
-// which may have no metrics, each is replaced by one of the other release, as
-// in an upgrade or its withdrawal: it ends when it has answered everything.
+// quiet waits until no replica answers a request. With an older program, which may have no metrics,
+// each replica is replaced by one of the other release, as in an upgrade or a rollback: it ends
+// when it has answered everything.
 func (w *world) quiet() {
 	if w.old != "" {
 		w.replaceAll()
@@ -234,7 +233,7 @@ func (r *replica) metric(name string) (float64, error) {
 	return strconv.ParseFloat(string(found[1]), 64)
 }
 
-// adminOf is who sees everything of the thing.
+// adminOf returns the admin who sees everything about the thing.
 func (w *world) adminOf(t *thing) *person {
 	for _, p := range w.people {
 		if p.admin && p.org == t.owner.org {
@@ -244,7 +243,7 @@ func (w *world) adminOf(t *thing) *person {
 	return nil
 }
 
-// decide asks for the outcome of unanswered changes of a thing. The answer holds from then on.
+// decide asks for the outcome of unanswered changes of a thing. The answer counts from then on.
 func (w *world) decide(t *thing) error {
 	ctx, m := context.Background(), &w.model
 	a := w.adminOf(t).at[0]

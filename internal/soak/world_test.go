@@ -36,7 +36,7 @@ type world struct {
 
 	pooled bool // the replicas reach PostgreSQL through PgBouncer in transaction mode
 
-	db       *sql.DB // past all links
+	db       *sql.DB // bypasses all links
 	crash    func()  // of PostgreSQL, and its restart
 	storage  *process
 	bucket   string // its folder
@@ -59,7 +59,7 @@ type world struct {
 	mu      sync.Mutex
 	chance  *rand.Rand
 	counts  map[string]int
-	longest map[string]time.Duration // that something took to be right again
+	longest map[string]time.Duration // until everything was right again
 	stale   []staleURL
 }
 
@@ -67,7 +67,7 @@ type world struct {
 type replica struct {
 	*process
 	config, listen, private string
-	oldConfig               string // the part that the older program understands
+	oldConfig               string // the part of the configuration that the older program understands
 	front, db, s3           *link
 	launches                int
 	old                     bool // the older program was started last
@@ -245,11 +245,11 @@ func (w *world) violated(format string, args ...any) {
 	}
 }
 
-// bound limits the wait for recovery after a fault. It only ends waits that would never end; people
-// would wait seconds.
+// bound limits the wait for recovery after a fault. It only ends waits that would never end;
+// usually recovery takes seconds.
 const bound = servertest.Patience
 
-// until tries again and again, at most for the bound.
+// until retries until the bound has passed.
 func (w *world) until(check func() error) (time.Duration, error) {
 	started := time.Now()
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -270,8 +270,8 @@ func (w *world) must(what string, check func() error) {
 	}
 }
 
-// serves waits until a replica answers, and starts it again when it has ended:
-// as a supervisor does for one that came up before its database.
+// serves waits until a replica answers. It starts the replica again when it has ended, as a
+// supervisor does if a replica starts before its database.
 func (w *world) serves(r *replica) error {
 	client := &http.Client{Timeout: patience}
 	defer client.CloseIdleConnections()
@@ -291,7 +291,7 @@ func (w *world) serves(r *replica) error {
 	return err
 }
 
-// hooks receives webhooks, and fails now and then.
+// hooks receives webhooks, and fails from time to time.
 type hooks struct {
 	*httptest.Server
 	mu   sync.Mutex

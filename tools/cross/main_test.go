@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestCheck finds a mistake that only one system's files have, in a program and in a test.
+// TestCheck checks that a mistake in one system's files is found, in a program and in a test.
 func TestCheck(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// values are of somebody who uses everything.
+// values are those of somebody who uses every option.
 const values = `
 image:
   repository: registry.example/snapcloud
@@ -191,8 +191,8 @@ func trial(name string) string {
 	return "x"
 }
 
-// restricted holds a pod to the Restricted profile of the Pod Security
-// Standards, and to a read-only image.
+// restricted checks a pod against the Restricted profile of the Pod Security Standards, and that
+// its image is read-only.
 func restricted(t *testing.T, pod corev1.PodSpec) {
 	t.Helper()
 	c := pod.Containers[0]
@@ -263,7 +263,8 @@ func TestChartOptions(t *testing.T) {
 	}
 }
 
-// TestChartSaysWhatIsMissing instead of starting something that cannot work.
+// TestChartSaysWhatIsMissing checks that the chart reports missing values instead of starting
+// something that cannot work.
 func TestChartSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -285,7 +286,7 @@ func TestChartSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestYAMLDocuments: every YAML file of deploy that is no template is YAML.
+// TestYAMLDocuments: every YAML file of deploy that is not a template is valid YAML.
 func TestYAMLDocuments(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(root, "deploy/*/*.yaml"))

@@ -21,7 +21,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// root is the repository's.
+// root is the root of the repository.
 const root = "../.."
 
 func read(t *testing.T, file string) string {
@@ -33,7 +33,7 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-// fromElsewhere are metrics that Go's client library or Prometheus makes.
+// fromElsewhere are metrics from Go's client library or Prometheus.
 var fromElsewhere = []string{
 	"up", "go_goroutines", "process_resident_memory_bytes", "process_cpu_seconds_total", "process_open_fds",
 	"process_max_fds",
@@ -110,8 +110,8 @@ func unknownLabels(matchers []*labels.Matcher, has []string) (wrong []string) {
 	return wrong
 }
 
-// TestDashboard: every query of the dashboard is one of PromQL and asks for
-// metrics and labels that the program has.
+// TestDashboard: every query of the dashboard is valid PromQL and uses metrics and labels that the
+// program has.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	var board struct {

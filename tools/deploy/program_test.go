@@ -23,13 +23,12 @@ var snapcloud = sync.OnceValues(func() (string, error) {
 	}
 	program := filepath.Join(dir, "snapcloud")
 	build := exec.Command("go", "build", "-buildvcs=false", "-trimpath", "-o", program, "./cmd/snapcloud")
-	// as the Makefile does: most is compiled already
+	// with the Makefile's flags, so most is compiled already
 	build.Dir, build.Stderr, build.Env = root, os.Stderr, append(os.Environ(), "CGO_ENABLED=0")
 	return program, build.Run()
 })
 
-// checkConfig has the program itself read a configuration, in this environment
-// alone.
+// checkConfig lets the program itself read a configuration, with only this environment.
 func checkConfig(t *testing.T, config string, environment []string) {
 	t.Helper()
 	program, err := snapcloud()

@@ -26,7 +26,7 @@ import (
 )
 
 // TestImage builds the real program for this machine and a small one for another platform, writes
-// the layout twice, and uses what is in it: the program runs, the certificates parse, the bill of
+// the layout twice, and uses its content: the program runs, the certificates parse, the bill of
 // materials lists the program's modules, and the signature is that of the index.
 func TestImage(t *testing.T) {
 	t.Parallel()

@@ -1,13 +1,11 @@
-// Package peers measures who-may-see-what against OpenFGA on the same data in
-// one run. It is a module of its own, so that the product's go.mod knows
-// nothing of OpenFGA:
+// Package peers compares the speed of the access rule with that of OpenFGA on the same data in one
+// run. It is a module of its own, so that the product's go.mod does not mention OpenFGA:
 //
 //	go test -C tools/peers -bench . -benchtime 1x
 //
-// OpenFGA runs in this process over its in-memory store, which spares it a
-// database; ours runs on SQLite with every write synced. It cannot order or
-// page by time, so a right answer to "the newest 50" is all of what it lists,
-// sorted here.
+// OpenFGA runs in this process over its in-memory store, without a database. Ours runs on SQLite
+// with every write synced. OpenFGA cannot order or page by time, so a right answer to "the newest
+// 50" is its whole list, sorted here.
 package peers
 
 import (
@@ -89,7 +87,7 @@ func BenchmarkPeers(b *testing.B) {
 
 var label = map[string]string{"admin": "admin", "none": "member without groups", "five": "member of 5 groups"}
 
-// median is that of some turns, in microseconds.
+// median is the median of some turns, in microseconds.
 func median(f func() error, b *testing.B) float64 {
 	b.Helper()
 	var all []float64
