@@ -2,6 +2,7 @@ package sanitize
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,9 +22,14 @@ var remade = []string{"phone", "format", "card"}
 // redraws is the number of times that a mask draws again before it invents a word.
 const redraws = 8
 
-// avoiding wraps a mask so that its result is never one of the originals. Otherwise nobody could
-// distinguish such a result from an unmasked value. The same original gets the same result.
-func avoiding(mask engine.Mask, name string, key []byte, limit int, originals map[string]bool) engine.Mask {
+// avoided are the originals, in lower case, that masks must not produce, by mask. All columns of a
+// mask share them, so that equal values get equal results.
+type avoided map[string]map[string]bool
+
+// in wraps the mask of that name so that its result is never one of the originals. Otherwise nobody
+// could distinguish such a result from an unmasked value. The same original gets the same result.
+func (a avoided) in(mask engine.Mask, name string, key []byte, limit int) engine.Mask {
+	originals := a[name]
 	if mask == nil || len(originals) == 0 {
 		return mask
 	}
@@ -83,21 +89,74 @@ func coined(from *source, v string) string {
 // Every returns a function that is called with every value of a column, or nil. It collects the
 // originals that a mask could draw, so that the mask can avoid them (see [engine.Options]).
 func (r *Rules) Every(schema, table, column string) func(string) {
-	rule, _, ok := r.find(engine.Shape{Schema: schema, Name: table}, column)
-	if !ok || !slices.Contains(drawn, rule.Mask) {
+	rule, _, _ := r.find(engine.Shape{Schema: schema, Name: table}, column)
+	var into []map[string]bool
+	for _, mask := range rule.masks() {
+		if !slices.Contains(drawn, mask) {
+			continue
+		}
+		if r.originals == nil {
+			r.originals, r.words = avoided{}, listedWords()
+		}
+		if r.originals[mask] == nil {
+			r.originals[mask] = map[string]bool{}
+		}
+		into = append(into, r.originals[mask])
+	}
+	if into == nil {
 		return nil
 	}
-	if r.originals == nil {
-		r.originals, r.words = map[string]map[string]bool{}, listedWords()
-	}
-	if r.originals[rule.Mask] == nil {
-		r.originals[rule.Mask] = map[string]bool{}
-	}
-	of := r.originals[rule.Mask]
 	return func(v string) {
-		if drawable(v, r.words) {
-			of[strings.ToLower(v)] = true
+		leaves(v, 0, func(text string) {
+			if drawable(text, r.words) {
+				for _, of := range into {
+					of[strings.ToLower(text)] = true
+				}
+			}
+		})
+	}
+}
+
+// masks returns the names of all masks that a rule can apply: its own, and those for other rows and
+// for parts of values.
+func (c ColumnRule) masks() []string {
+	all := []string{c.Mask, c.Else, c.Otherwise}
+	for _, at := range c.Paths {
+		all = append(all, at.masks()...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// leaves calls see with a value and with the parts of it that a mask can be applied to: texts of JSON
+// documents and of XML, elements of arrays and fields of composite values. They are nested at most
+// maxNested deep.
+func leaves(v string, depth int, see func(string)) {
+	see(v)
+	part := func(text string) (string, bool) {
+		if depth < maxNested {
+			leaves(text, depth+1, see)
 		}
+		return text, false
+	}
+	switch bare := strings.TrimSpace(v); {
+	case bare == "":
+	case isDocument(v):
+		var tree any
+		if json.Unmarshal([]byte(v), &tree) == nil {
+			documentMask{rest: part}.masked(tree, nil)
+		}
+	case bare[0] == '<':
+		_, _ = documentMask{rest: part}.maskedXML(v, true) // the parts before an error count too
+	case bare[0] == '(':
+		fields, _ := parseRow(bare)
+		for _, f := range fields {
+			if f != nil {
+				_, _ = part(*f)
+			}
+		}
+	case bare[0] == '{', bare[0] == '[':
+		_, _ = elements(part)(bare)
 	}
 }
 

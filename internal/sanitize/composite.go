@@ -153,6 +153,7 @@ func ofFields(key []byte, rule ColumnRule, c *column) engine.Mask {
 // cannot hold the result becomes NULL.
 func fieldRule(rule ColumnRule, f *column) ColumnRule {
 	if own, ok := rule.Paths[f.Name]; ok && rule.Mask == "composite" {
+		own.avoid = rule.avoid
 		return own
 	}
 	name := "redact"
@@ -162,7 +163,7 @@ func fieldRule(rule ColumnRule, f *column) ColumnRule {
 	if name != "keep" && misfit(proposalKey, ColumnRule{Mask: name}, f) != "" {
 		name = "null"
 	}
-	return ColumnRule{Mask: name}
+	return ColumnRule{Mask: name, avoid: rule.avoid}
 }
 
 // fieldsMisfit returns the reason that a rule for the fields of a composite type cannot be used, or

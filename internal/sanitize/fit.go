@@ -29,12 +29,12 @@ func maskOf(key []byte, rule ColumnRule, c *column) engine.Mask {
 		mask = ofFields(key, rule, c)
 	}
 	if c.typ.Dims == 0 {
-		return folded(fitted(mask, key, rule, c), rule, c)
+		return folded(rule.avoid.in(fitted(mask, key, rule, c), rule.Mask, key, limitOf(c)), rule, c)
 	}
 	element := *c
 	element.typ.Dims = 0
 	element.NotNull = false
-	return elements(fitted(mask, key, rule, &element))
+	return elements(rule.avoid.in(fitted(mask, key, rule, &element), rule.Mask, key, limitOf(&element)))
 }
 
 // limitOf returns the maximum number of characters of a column, or 0 if unlimited.

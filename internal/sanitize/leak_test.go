@@ -169,3 +169,51 @@ func TestDrawnMasksAvoidOriginals(t *testing.T) {
 		}
 	}
 }
+
+// Masks that draw from lists avoid originals inside of values too, also those that were not sampled: in
+// documents, XML, arrays and composite values, and where they are the mask for other parts.
+func TestDrawnMasksAvoidNestedOriginals(t *testing.T) {
+	t.Parallel()
+	const person = "public.person"
+	of := map[string]bool{}
+	for i := range 200 {
+		of[firstNames[i]] = true
+	}
+	for name, c := range map[string]struct{ typ, rule, form, before string }{
+		"document": {"jsonb", "{mask: json, paths: {$.who.name: first_name}}", `{"who":{"name":%q}}`, `:{"name":"`},
+		"the rest": {"jsonb", "{mask: json, paths: {$.id: key}, otherwise: first_name}", `{"a":[%q]}`, `["`},
+		"XML":      {"xml", "{mask: xml, paths: {p/@n: first_name}}", "<p n=%q/>", `n="`},
+		"array":    {"text[]", "first_name", "{%q,NULL}", `{"`},
+		"field":    {"contact", "{mask: composite, paths: {name: first_name}}", "(%q,1)", `("`},
+		"fields":   {"contact[]", "{mask: composite, paths: {name: first_name}}", `{"(%s,1)"}`, `{"(\"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			contents := engine.Contents{
+				Composites: map[[2]string][]engine.Column{
+					{"public", "contact"}: {{Name: "name", Type: "text"}, {Name: "n", Type: "integer"}}},
+				Tables: []engine.Shape{{Schema: "public", Name: "person",
+					Columns: []engine.Column{{Name: "x", Type: c.typ}}, Samples: [][]string{{}}}},
+			}
+			rules := mustRules(t, "tables:\n  "+person+": {columns: {x: "+c.rule+"}}\n")
+			see := rules.Every("public", "person", "x")
+			for original := range of {
+				see(fmt.Sprintf(c.form, original))
+			}
+			p, err := rules.Prepare(contents, testKey)
+			if err != nil {
+				t.Fatal(err)
+			}
+			mask := p.Plan.Tables[[2]string{"public", "person"}].Columns["x"]
+			for i := range 3000 {
+				v := fmt.Sprintf(c.form, fmt.Sprintf("person %d", i))
+				masked, _ := mask(v)
+				_, after, found := strings.Cut(masked, c.before)
+				drawn := strings.FieldsFunc(after, func(r rune) bool { return strings.ContainsRune(`"\<`, r) })
+				if !found || len(drawn) == 0 || of[drawn[0]] {
+					t.Fatalf("%s becomes %s", v, masked)
+				}
+			}
+		})
+	}
+}

@@ -22,7 +22,7 @@ func (c ColumnRule) rest(key []byte, limit int) engine.Mask {
 	if mask == nil { // keep
 		return func(v string) (string, bool) { return v, false }
 	}
-	return mask
+	return c.avoid.in(mask, name, key, limit)
 }
 
 // dictionary replaces values according to its map.
@@ -96,7 +96,8 @@ func newDocumentMask(key []byte, c ColumnRule, split func(path string) []string)
 	d := documentMask{rest: c.rest(key, 0)}
 	for _, path := range sortedKeys(c.Paths) {
 		rule := c.Paths[path]
-		mask := makers()[rule.Mask](key, rule, 0)
+		rule.avoid = c.avoid
+		mask := c.avoid.in(makers()[rule.Mask](key, rule, 0), rule.Mask, key, 0)
 		if mask == nil {
 			mask = func(v string) (string, bool) { return v, false }
 		}

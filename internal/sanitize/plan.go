@@ -57,9 +57,9 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 				continue // requireComplete reports it
 			}
 			known := f.of[columnID{t.Schema, t.Name, column.Name}]
+			rule.avoid = originals
 			chosen[known.id], rows.rules[column.Name], rows.known[column.Name] = rule, rule, known
 			mask := maskOf(key, rule, known)
-			mask = avoiding(mask, rule.Mask, key, limitOf(known), originals[rule.Mask])
 			plan.Columns[column.Name] = mask
 			if mask == nil {
 				p.Coverage.Kept++
@@ -90,26 +90,30 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 	return p, r.checkFits(f, chosen, key)
 }
 
-// avoided returns, by mask, the originals in lower case that the mask must not produce. All
-// columns of a mask share them, so that equal values get equal results.
-func (r *Rules) avoided(c engine.Contents) map[string]map[string]bool {
-	all := map[string]map[string]bool{}
-	for _, mask := range append(slices.Clone(drawn), remade...) {
-		all[mask] = maps.Clone(r.originals[mask])
+// avoided returns the originals that masks must not produce: all that [Rules.Every] collected, and the
+// samples.
+func (r *Rules) avoided(c engine.Contents) avoided {
+	all := avoided{}
+	for mask, originals := range r.originals {
+		all[mask] = maps.Clone(originals)
 	}
 	for _, t := range c.Tables {
 		for i, column := range t.Columns {
 			rule, _, _ := r.find(t, column.Name)
-			isDrawn := slices.Contains(drawn, rule.Mask)
-			if !isDrawn && !slices.Contains(remade, rule.Mask) {
-				continue
-			}
-			if all[rule.Mask] == nil {
-				all[rule.Mask] = map[string]bool{}
-			}
-			for _, v := range t.Samples[i] {
-				if isDrawn || len(v) >= minWatched {
-					all[rule.Mask][strings.ToLower(v)] = true
+			for _, mask := range rule.masks() {
+				isDrawn := slices.Contains(drawn, mask)
+				if !isDrawn && !slices.Contains(remade, mask) {
+					continue
+				}
+				if all[mask] == nil {
+					all[mask] = map[string]bool{}
+				}
+				for _, v := range t.Samples[i] {
+					leaves(v, 0, func(text string) {
+						if isDrawn || len(text) >= minWatched {
+							all[mask][strings.ToLower(text)] = true
+						}
+					})
 				}
 			}
 		}

@@ -19,7 +19,7 @@ func (c ColumnRule) plain() ColumnRule {
 }
 
 // otherwiseRule returns the rule for rows that do not meet the condition.
-func (c ColumnRule) otherwiseRule() ColumnRule { return ColumnRule{Mask: c.Else} }
+func (c ColumnRule) otherwiseRule() ColumnRule { return ColumnRule{Mask: c.Else, avoid: c.avoid} }
 
 // rowMasks are the masks of a table that need other columns.
 type rowMasks struct {

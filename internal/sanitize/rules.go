@@ -45,7 +45,7 @@ type Rules struct {
 	sha256 string
 	places map[[2]string]string // the lines and columns of rules, see positions
 
-	originals map[string]map[string]bool // originals that masks could draw, by mask; see Every
+	originals avoided // originals that masks could draw, by mask; see Every
 	words     map[string]bool
 
 	inherited map[string]ColumnRule // by the column's label, see ToReferences
@@ -87,6 +87,7 @@ type ColumnRule struct {
 
 	parsed *schema.Expr // When
 	filled template     // Template
+	avoid  avoided      // the originals that its masks must not produce
 }
 
 // bound is a number or a date.
