@@ -65,7 +65,7 @@ func TestVisible(t *testing.T) {
 		{"and does not widen at home", person(13, acme, snap.RoleMember), toGlobex, false},
 		{"an organization-level key sees what such keys pushed", orgKey(acme, snap.PipelineKey), byKey, true},
 		{"and what is shared org-wide", orgKey(acme, snap.AgentKey), orgWide, true},
-		{"and what was shared to its organization", orgKey(globex, snap.AgentKey), toGlobex, true},
+		{"and snapshots shared with its organization", orgKey(globex, snap.AgentKey), toGlobex, true},
 		{"but nothing of another organization", orgKey(globex, snap.AgentKey), orgWide, false},
 		{"nor what a group sees", orgKey(acme, snap.AgentKey), toDBA, false},
 		{"nor what is private", orgKey(acme, snap.PipelineKey), pushed, false},

@@ -46,12 +46,12 @@ type AccessVerdict struct {
 	Why     string `json:"why"`
 }
 
-// Why lists through which grants the caller sees a snapshot.
+// Why lists the grants through which the caller sees a snapshot.
 type Why struct {
 	Ways []AccessWay `json:"ways" doc:"live grants that name the caller, their role, a group of theirs or their organization"`
 }
 
-// Newcomers are the users whom a share would let see a snapshot and who cannot see it now.
+// Newcomers are the users who cannot see a snapshot now and could see it after a share.
 type Newcomers struct {
 	Users []string `json:"users" doc:"e-mails, at most 50"`
 	Count int      `json:"count"`
@@ -67,14 +67,14 @@ func (c *Client) Access(ctx context.Context, id, email string) (Access, error) {
 	return call[Access](ctx, c, http.MethodGet, path, nil)
 }
 
-// Why returns through which grants the caller sees a snapshot.
+// Why returns the grants through which the caller sees a snapshot.
 func (c *Client) Why(ctx context.Context, id string) ([]AccessWay, error) {
 	out, err := call[Why](ctx, c, http.MethodGet, snapshotPath(id, "/why"), nil)
 	return out.Ways, err
 }
 
 // Newcomers returns the users whom sharing org-wide would add or, with a group's ID, sharing with
-// that group. It takes the right to share the snapshot.
+// that group. It requires the right to share the snapshot.
 func (c *Client) Newcomers(ctx context.Context, id, groupID string) (Newcomers, error) {
 	path := snapshotPath(id, "/newcomers")
 	if groupID != "" {

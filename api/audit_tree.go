@@ -151,7 +151,7 @@ func (c *Client) VerifyAudit(ctx context.Context, seen func(organization string)
 		err = v.fail("%s", detailOf(err))
 		return v, err
 	case snap.CodeOf(err) == snap.CodeNotFound && v.Seen == nil:
-		v.Sound = true // an empty log is sound
+		v.Sound = true // an empty log is intact
 		return v, nil
 	case snap.CodeOf(err) == snap.CodeNotFound:
 		err = v.fail("the service has no checkpoint of it, and had one of %d lines", before.Size)

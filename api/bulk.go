@@ -11,8 +11,8 @@ import (
 const MaxBulk = 100
 
 // BulkRequest is the body of POST bulk: one change of several snapshots. Exactly one of Share,
-// Unshare and Delete is set. Each snapshot is changed on its own: those that the caller may not
-// change do not keep the others from being changed.
+// Unshare and Delete is set. Each snapshot is changed on its own: a snapshot that the caller may
+// not change does not keep the others from being changed.
 type BulkRequest struct {
 	IDs     []string        `json:"ids" minItems:"1" maxItems:"100" doc:"public IDs of the snapshots" example:"[\"snap_7h2k9m4qw8xvbn3t\"]"`
 	Share   *SharesRequest  `json:"share,omitempty" doc:"make these shares of each"`
@@ -20,7 +20,7 @@ type BulkRequest struct {
 	Delete  bool            `json:"delete,omitempty" doc:"delete each"`
 }
 
-// BulkResult says what became of one snapshot.
+// BulkResult is the result for one snapshot.
 type BulkResult struct {
 	ID      string        `json:"id"`
 	Changes []ShareChange `json:"changes,omitempty" doc:"of its shares"`

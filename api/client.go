@@ -82,7 +82,8 @@ func New(o Options) (*Client, error) {
 		trace: traceParent(o.TraceParent), wait: o.Wait}, nil
 }
 
-// traceParent returns text if it is a valid traceparent by W3C Trace Context section 3.2, else "".
+// traceParent returns text if it is a valid traceparent by W3C Trace Context section 3.2, otherwise
+// "".
 func traceParent(text string) string {
 	parts := strings.Split(text, "-")
 	if len(parts) != 4 || parts[0] != "00" || len(parts[1]) != 32 || len(parts[2]) != 16 || len(parts[3]) != 2 ||
@@ -264,7 +265,7 @@ func (c *Client) RemoveCard(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, snapshotPath(id, "/card"), nil, nil)
 }
 
-// CardChanges compares a snapshot's card with the one of the snapshot before it.
+// CardChanges compares a snapshot's card with that of the previous snapshot.
 func (c *Client) CardChanges(ctx context.Context, id string) (CardChanges, error) {
 	return call[CardChanges](ctx, c, http.MethodGet, snapshotPath(id, "/changes"), nil)
 }
@@ -298,7 +299,7 @@ func (c *Client) Push(ctx context.Context, r PushRequest) (UploadPlan, error) {
 	return plan, err
 }
 
-// unknownCertificate is the complaint of a service that takes no certificates.
+// unknownCertificate is the error of a service that does not support certificates.
 func unknownCertificate() snap.FieldError {
 	return snap.FieldError{Field: "certificate", Detail: "unexpected property"}
 }
@@ -507,7 +508,7 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 	return err
 }
 
-// maxAnswer is the most bytes that are read of one answer.
+// maxAnswer is the maximum number of bytes that are read of one answer.
 const maxAnswer = 32 << 20
 
 // once sends a request. It repeats a request that may be sent twice when the failure may be

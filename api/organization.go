@@ -61,7 +61,7 @@ type LiveSharePage struct {
 	NextCursor string      `json:"next_cursor" doc:"empty on the last page"`
 }
 
-// TargetUsage is how much the snapshots of one target store.
+// TargetUsage is the storage that the snapshots of one target use.
 type TargetUsage struct {
 	Target    string    `json:"target"`
 	Snapshots int       `json:"snapshots"`

@@ -16,7 +16,7 @@ import (
 // A request that may be sent twice is repeated in two cases: the service asks for it (503 with a
 // short Retry-After, as while its database is unavailable or a replica is replaced), or the
 // connection broke before the answer. A wrong address is reported at once. A request that only
-// reads waits for readTimeout and is then sent once more, so that a replica that stands still costs
+// reads waits for readTimeout and is then sent once more, so that a frozen replica costs only
 // seconds. Other requests that get no answer are not sent again.
 const (
 	tries       = 3

@@ -262,7 +262,7 @@ type PartRef struct {
 	CRC64  string `json:"crc64nvme,omitempty" doc:"base64 of the big-endian CRC-64/NVME, if the object store knows it"`
 }
 
-// PartsRequest asks for upload URLs of parts, for the first time or again.
+// PartsRequest asks for upload URLs of parts. It may be sent again for the same parts.
 type PartsRequest struct {
 	Parts []PartSpec `json:"parts" maxItems:"100" doc:"parts to sign; an empty list only returns which are present" example:"[{\"number\":1,\"crc64nvme\":\"AAAAAAAAAAA=\"}]"`
 }
@@ -340,7 +340,7 @@ type Notice struct {
 	Text     string           `json:"text" doc:"as text"`
 }
 
-// Usage is how much a user or organization stores at the service, and how much it may.
+// Usage is the storage that a user or organization uses at the service, with its limits.
 type Usage struct {
 	Snapshots  int   `json:"snapshots"`
 	Bytes      int64 `json:"bytes" doc:"of the snapshots"`
@@ -433,7 +433,7 @@ type KeyRequest struct {
 // KeyFilter selects the keys of a listing.
 type KeyFilter struct {
 	All  bool          // owners and admins: every key of the organization instead of the caller's own
-	Idle time.Duration // only keys that were not used for at least so long; 0 means every key
+	Idle time.Duration // only keys that were not used for at least this long; 0 means every key
 }
 
 // NewKey is a key with its secret, which is shown only once.

@@ -117,7 +117,7 @@ func (s *Service) cardTables(ctx context.Context, c *call, sn snap.Snapshot) (al
 // mostChanges limits the listed differences between two cards.
 const mostChanges = 1000
 
-// cardChanges compares a snapshot's card with the one of the snapshot before it.
+// cardChanges compares a snapshot's card with that of the previous snapshot.
 func (s *Service) cardChanges(ctx context.Context, _ *ByID) (*body[api.CardChanges], error) {
 	c := callOf(ctx)
 	out := api.CardChanges{Changes: []api.CardChange{}}

@@ -35,7 +35,7 @@ func (s *Service) routes(root huma.API) {
 	register(s, both, route{"remove-card", "DELETE /snapshots/{id}/card", snap.ActPush, onSnapshot,
 		"Remove the card of a snapshot that the caller pushed"}, s.removeCard)
 	register(s, both, route{"card-changes", "GET /snapshots/{id}/changes", snap.ActView, onSnapshot,
-		"Compare the snapshot's card with the one of the snapshot before it"}, s.cardChanges)
+		"Compare the snapshot's card with that of the previous snapshot"}, s.cardChanges)
 	register(s, both, route{"describe-snapshot", "POST /snapshots/{id}/about", snap.ActDescribe, onSnapshot,
 		"Replace the snapshot's description and labels"}, s.describe)
 	register(s, both, route{"list-pulls", "GET /snapshots/{id}/pulls", snap.ActExplain, onSnapshot,
@@ -74,7 +74,7 @@ func (s *Service) routes(root huma.API) {
 	register(s, both, route{"explain-access", "GET /snapshots/{id}/access", snap.ActExplain, onSnapshot,
 		"Explain who can see the snapshot, and why one user can or cannot"}, s.explain)
 	register(s, both, route{"why-visible", "GET /snapshots/{id}/why", snap.ActView, onSnapshot,
-		"List through which shares and roles the caller can see the snapshot"}, s.why)
+		"List the shares and roles through which the caller can see the snapshot"}, s.why)
 	register(s, both, route{"newcomers", "GET /snapshots/{id}/newcomers", snap.ActShare, onSnapshot,
 		"Count the people whom a share would add"}, s.newcomers)
 	register(s, both, route{"share-org", "POST /snapshots/{id}/share-org", snap.ActShareOrg, onSnapshot,

@@ -18,7 +18,7 @@ import (
 )
 
 // sees reports whether the client finds the snapshot at every door: the
-// listing, the look-up and the pull. It fails when the doors disagree.
+// listing, the lookup and the pull. It fails when the doors disagree.
 func sees(t *testing.T, client *api.Client, id string) bool {
 	t.Helper()
 	ctx := context.Background()

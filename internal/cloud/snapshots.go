@@ -10,7 +10,7 @@ import (
 )
 
 type listInput struct {
-	Filter      snap.Filter `query:"filter" enum:"all,shared,mine,received" default:"all" doc:"shared: those whose Shared column says Yes; mine: pushed by the caller; received: shared to the caller's organization by another"`
+	Filter      snap.Filter `query:"filter" enum:"all,shared,mine,received" default:"all" doc:"shared: those whose Shared column says Yes; mine: pushed by the caller; received: shared with the caller's organization by another"`
 	Target      string      `query:"target" maxLength:"100" doc:"only this target"`
 	Type        snap.Type   `query:"type" enum:"snapshot,sanitized" doc:"only this type"`
 	Q           string      `query:"q" maxLength:"100" doc:"only those that match these words: each is the beginning of a word of the name, the target or the owner, or of the ID"`
@@ -18,7 +18,7 @@ type listInput struct {
 	Owner       string      `query:"owner" maxLength:"320" doc:"only those that the user with this e-mail pushed"`
 	Since       time.Time   `query:"since" doc:"only those pushed at this time or later, RFC 3339"`
 	Until       time.Time   `query:"until" doc:"only those pushed before this time, RFC 3339"`
-	ExpiresSoon bool        `query:"expires_soon" doc:"only those with a share that ends within three days and that the caller may know of"`
+	ExpiresSoon bool        `query:"expires_soon" doc:"only those with a share that ends within three days and that the caller may know about"`
 	Limit       int         `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"items per page"`
 	Cursor      string      `query:"cursor" maxLength:"200" doc:"next_cursor of the previous page"`
 	Sort        string      `query:"sort" enum:"-created" default:"-created" doc:"newest first, the only order"`

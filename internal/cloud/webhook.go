@@ -221,7 +221,7 @@ func (s *Service) replayWebhook(ctx context.Context, in *replayInput) (*body[api
 		r.Since = *in.Body.Since
 	}
 	if (r.ID == "") == (in.Body.Since == nil) {
-		return nil, snap.Invalid("a replay needs either a delivery or a time since when", "")
+		return nil, snap.Invalid("a replay needs either a delivery or a time from which to send", "")
 	}
 	n, err := s.store.Replay(ctx, callOf(ctx).caller, id, r)
 	if err != nil {

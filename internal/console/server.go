@@ -123,7 +123,7 @@ func successes() map[string]string {
 		"described":   "The description and labels were saved.",
 		"requested":   "Your request was sent. If there is such a snapshot, its owner and admins have it.",
 		"withdrawn":   "The request was withdrawn.",
-		"refused":     "The request was refused. The person does not see that.",
+		"refused":     "The request was refused. The person is not informed.",
 		"granted":     "The snapshot is shared, and the request is answered.",
 		"resent":      "The message will be sent again within seconds.",
 		"test-ok":     "The receiver accepted a test message.",

@@ -216,7 +216,7 @@ func TestRequestsForAccessAreAnswered(t *testing.T) {
 	visit(t, c, "gus@acme.test").get(path).must(t, 200, "through the group eng")
 	alice := visit(t, c, "alice@acme.test")
 	second := regexp.MustCompile(`name="request" value="(\d+)"`).FindStringSubmatch(alice.get(path).text)[1]
-	alice.submit(path, "do", "refuse", "request", second).must(t, 200, "The person does not see that")
+	alice.submit(path, "do", "refuse", "request", second).must(t, 200, "The person is not informed")
 	alice.get("/requests").must(t, 200, "Nobody is waiting")
 	ian := visit(t, c, "ian@initech.test")
 	ian.get(path).must(t, 404, "You asked for access")

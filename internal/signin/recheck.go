@@ -266,7 +266,7 @@ func (s *Service) check(ctx context.Context, org organization, t store.Standing)
 		}
 		return t, errLeft
 	case err != nil:
-		log.WarnContext(ctx, "the identity provider was asked about a user in vain", "confirmed", t.Checked,
+		log.WarnContext(ctx, "the identity provider did not answer about a user", "confirmed", t.Checked,
 			"error", err)
 		return t, s.store.Unconfirmed(ctx, t.UserID, checkAgain, org.fresh.recheck)
 	}

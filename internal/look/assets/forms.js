@@ -1,4 +1,4 @@
-// Sends forms and follows links without loading a new page, where they say so.
+// Sends the forms and follows the links with these attributes without loading a new page.
 //   data-fragment  send it this way
 //   data-live      send the form while one types
 //   data-first     follow this link of the answer when the form was sent with Enter
@@ -77,7 +77,7 @@ export async function list(url) {
   if (!(await latest(url, "list"))) document.getElementById(region.id)?.removeAttribute("aria-busy");
 }
 
-// latest drops the answer when a later question was asked meanwhile.
+// latest drops the answer when a later request was sent meanwhile.
 const asked = {};
 function latest(url, kind) {
   const mine = (asked[kind] = (asked[kind] ?? 0) + 1);
@@ -113,7 +113,7 @@ function show(opener) {
   dialog.addEventListener("close", () => opener && document.getElementById(opener)?.focus(), { once: true });
 }
 
-// syncSearch keeps the search form's fields what the address says.
+// syncSearch keeps the search form's fields equal to the page's address.
 function syncSearch(url) {
   const form = document.querySelector("form.search");
   const query = new URL(url, location.href).searchParams;
@@ -139,8 +139,8 @@ function onChange(event) {
   if (form && (event.target.tagName === "SELECT" || event.target.type === "date")) form.requestSubmit();
 }
 
-// optimistic shows what a click asks for before the server has done it, and
-// returns how to take it back.
+// optimistic shows the effect of a click before the server has done it, and
+// returns a function that undoes that.
 function optimistic(form, button) {
   if (!button) return () => {};
   if ("switch" in form.dataset) {

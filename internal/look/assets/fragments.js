@@ -1,8 +1,8 @@
-// Asks for parts of pages and puts them in place. The server sends one or more
+// Requests parts of pages and inserts them. The server sends one or more
 // elements with an id; each replaces the element of that id, unless that is newer.
 
-// request sends what a form or link would, and applies the answer. It returns
-// whether the server did what was asked.
+// request sends the request of a form or link, and applies the answer. It returns
+// whether the server accepted it.
 export async function request(url, init = {}) {
   let response, html;
   try {
@@ -23,7 +23,7 @@ export async function request(url, init = {}) {
 }
 
 // apply puts the elements of an answer in place. Rows of tables come inside a
-// template element: beside other elements no browser would read them.
+// template element, because next to other elements browsers drop them.
 export function apply(html) {
   const parsed = document.createElement("template");
   parsed.innerHTML = html;
@@ -43,7 +43,7 @@ function placeAll(content) {
 }
 
 // shown holds the newest revision of every fragment that was ever shown, by id:
-// also of those that are gone.
+// including removed ones.
 const shown = new Map();
 
 // newest returns the revision of what an element shows: its own, that of the
@@ -53,7 +53,7 @@ function newest(element) {
   return all.reduce((best, e) => (e && older(best, e.dataset.revision) ? e.dataset.revision : best), undefined);
 }
 
-// older compares revisions; those of different runs of the server do not compare.
+// older compares revisions; those of different runs of the server cannot be compared.
 function older(a, b) {
   if (!a || !b) return !a && Boolean(b);
   const [runA, a1] = a.split("."), [runB, b1] = b.split(".");
@@ -88,7 +88,7 @@ function place(fresh) {
       const e = document.getElementById(id);
       if (e) e.scrollTop = top;
     }
-    // What had the focus may be gone, such as the button of a share that has just ended.
+    // The focused element may be gone, such as the button of a share that has just ended.
     const again = (focused && document.getElementById(focused)) || (heading && document.getElementById(heading));
     if (again) {
       again.focus({ preventScroll: true });

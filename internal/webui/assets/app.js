@@ -33,7 +33,7 @@ document.addEventListener("input", (event) => {
   if (must !== undefined) event.target.setCustomValidity(event.target.value.trim() === must ? "" : `Type ${must} to continue.`);
 });
 
-// equip adds what only works with script: buttons that copy commands, and the box that selects all rows.
+// equip adds elements that only work with script: buttons that copy commands, and the box that selects all rows.
 function equip(root) {
   for (const box of root.querySelectorAll(".command:not(:has(button))")) {
     const button = Object.assign(document.createElement("button"), { className: "small quiet", textContent: "Copy", type: "button" });

@@ -18,14 +18,14 @@ export function live() {
   window.addEventListener("pagehide", () => events.close());
 }
 
-// refresh looks again soon: once, though several things tell it to.
+// refresh reloads soon, only once for several calls in a row.
 let soon;
 function refresh() {
   clearTimeout(soon);
   soon = setTimeout(look, 50);
 }
 
-// look asks for the list or the page of a snapshot again, unless nobody sees it or that would disturb.
+// look requests the list or the page of a snapshot again, unless the page is hidden or that would disturb.
 function look() {
   const find = () => document.querySelector("#listing, #snapshot");
   const busy = () => find()?.querySelector("details[open], .waiting, .pick:checked");
