@@ -35,6 +35,7 @@ func (f rowForm) rewritten(s statement) (statement, int64, error) {
 		return s, 0, otherColumns(s.table)
 	}
 	out := s
+	out.columns = columns
 	out.start = []byte(insertStart + quote(s.table) + " (" + quoted(columns) + ") VALUES\n")
 	out.rows = make([]byte, 0, len(s.rows)+len(s.rows)/64)
 	out.count = 0

@@ -178,6 +178,8 @@ const (
 	erOutOfRange     = 1264
 	erTruncated      = 1265
 	erWrongText      = 1366
+	erWrongTime      = 1292
+	erTruncatedText  = 1406
 	erNoVariable     = 1193
 	erWrongValue     = 1231
 	erPacketTooLarge = 1153

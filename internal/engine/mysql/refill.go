@@ -72,10 +72,12 @@ func (r *refill) run(ctx context.Context, dump engine.Dump) (err error) {
 		return err
 	}
 	r.s.describeRows(dump.Info.Schema)
-	if r.c, err = session(ctx, r.s.server, "SET SESSION foreign_key_checks = 0"); err != nil {
+	if r.c, err = session(ctx, r.s.server, "SET SESSION foreign_key_checks = 0",
+		inEnglish); err != nil {
 		return err
 	}
 	defer endSession(r.c)
+	_, _ = r.c.ExecContext(ctx, allWarnings)
 	if err := r.requireSimple(ctx); err != nil {
 		return err
 	}
@@ -166,21 +168,17 @@ func (r *refill) insert(ctx context.Context, in *bufio.Reader) error {
 			return err
 		}
 		r.rows[one.table] += left
-		for text := range one.within(r.s.packet - packetHead) {
-			result, err := r.c.ExecContext(ctx, text)
-			if err != nil {
-				return r.s.tooLarge(one.table, len(text), err)
-			}
-			n, err := result.RowsAffected()
-			if err == nil {
-				err = r.s.checkWarnings(ctx, r.c, one.table)
-			}
-			if err != nil {
-				return err
-			}
-			r.rows[one.table] += n
+		n, err := r.s.insertRows(ctx, r.c, one, once)
+		if err != nil {
+			return err
 		}
+		r.rows[one.table] += n
 	}
+}
+
+// once runs a statement without retries: a conflict rolls back the whole transaction.
+func once(ctx context.Context, c *sql.Conn, text string) (sql.Result, error) {
+	return c.ExecContext(ctx, text)
 }
 
 // verify compares the numbers of rows and checks the foreign keys from and to the tables.

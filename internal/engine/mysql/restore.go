@@ -214,13 +214,16 @@ func endSession(c *sql.Conn) {
 // already made, and then runs the statements of more.
 func (s *scratch) loading(ctx context.Context, db *sql.DB, more ...string) (*sql.Conn, error) {
 	settings := []string{"SET SESSION foreign_key_checks = 0, unique_checks = 0 /*M!100300 , check_constraint_checks " +
-		"= 0 */"}
+		"= 0 */", inEnglish}
 	if s.structure.hasHistory() {
 		settings = append(settings, "SET SESSION system_versioning_insert_history = 1")
 	}
 	c, err := session(ctx, db, append(settings, more...)...)
 	if number(err) == erNoVariable {
-		err = noHistory(s.place.where(), err)
+		return nil, noHistory(s.place.where(), err)
+	}
+	if err == nil {
+		_, _ = c.ExecContext(ctx, allWarnings)
 	}
 	return c, err
 }
@@ -290,58 +293,39 @@ func (s *scratch) insert(ctx context.Context, db *sql.DB, queue <-chan statement
 			}
 			took(next.table, left)
 		}
-		for text := range next.within(s.packet - packetHead) {
-			result, err := persistent(ctx, c, text)
-			if err != nil {
-				return s.tooLarge(next.table, len(text), err)
-			}
-			n, err := result.RowsAffected()
-			if err == nil {
-				err = s.checkWarnings(ctx, c, next.table)
-			}
-			if err != nil {
-				return err
-			}
-			took(next.table, n)
+		n, err := s.insertRows(ctx, c, next, persistent)
+		if err != nil {
+			return err
 		}
+		took(next.table, n)
 	}
 	return nil
 }
 
-// checkWarnings returns an error if the last statement had a value that its column cannot hold, or
-// a character that the column's character set lacks: the server would have substituted another one.
-func (s *scratch) checkWarnings(ctx context.Context, c *sql.Conn, table string) error {
-	rows, err := c.QueryContext(ctx, "SHOW WARNINGS")
+// insertRows runs a statement, or its parts, and returns the number of rows. Each value is stored as
+// it is, or refused.
+func (s *scratch) insertRows(ctx context.Context, c *sql.Conn, one statement, run func(context.Context, *sql.Conn,
+	string) (sql.Result, error)) (rows int64, err error) {
+	one = s.withDecimals(one)
+	most, err := s.most(ctx, c, one)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var level, said string
-		var number uint16
-		if err := rows.Scan(&level, &number, &said); err != nil {
-			return err
+	for text := range one.within(most) {
+		result, err := run(ctx, c, text)
+		if err != nil {
+			return rows, s.tooLarge(one.table, len(text), err)
 		}
-		lost := number == erNotNull || number == erOutOfRange || number == erWrongText || number == erTruncated &&
-			!s.hasEnum(table)
-		if lost && level != "Note" { // a note says that a number was rounded
-			return &snap.Error{
-				Code: snap.CodeInvalid, Detail: fmt.Sprintf("a value of the table %s is not valid for its "+
-					"column: %s", table, said),
-				Hint: "if the column is masked, use a mask that fits the column and its character set; nothing " +
-					"was replaced",
-			}
+		n, err := result.RowsAffected()
+		if err == nil {
+			err = s.checkWarnings(ctx, c, one, text)
 		}
+		if err != nil {
+			return rows, err
+		}
+		rows += n
 	}
-	return rows.Err()
-}
-
-// hasEnum reports whether a table has an ENUM column. Such a column can hold a value that is not
-// one of its members.
-func (s *scratch) hasEnum(table string) bool {
-	return slices.ContainsFunc(s.structure.Tables, func(t definition) bool {
-		return t.Name == table && strings.Contains(t.SQL, "` enum(")
-	})
+	return rows, nil
 }
 
 // packetHead is more than the overhead of a packet over its statement.
@@ -477,6 +461,9 @@ func (s *scratch) run(ctx context.Context, text string) error {
 		return s.place.failure(err)
 	}
 	defer c.Close()
+	if _, err := c.ExecContext(ctx, strictly); err != nil {
+		return s.place.failure(err)
+	}
 	for _, statement := range statements(text) {
 		_, err := c.ExecContext(ctx, statement)
 		switch {

@@ -213,12 +213,13 @@ type tableMasks struct {
 	drop    bool
 	columns []engine.Mask
 	rows    []*engine.BoundMask // by column, or empty
+	members []*members          // by column, or empty
 }
 
 func (m *masker) masks(table string) (all tableMasks, err error) {
 	var names []string
 	for _, c := range withoutGenerated(m.known[table]) {
-		names = append(names, c.Name)
+		names, all.members = append(names, c.Name), append(all.members, membersOf(table, c))
 	}
 	if all.columns, all.drop, err = m.plan.Masks("", table, names); err == nil {
 		all.rows, err = m.plan.RowMasks("", table, names)
@@ -337,7 +338,11 @@ func mask(s statement, masks tableMasks) ([]byte, error) {
 			if err != nil {
 				return nil, err
 			}
-			if out, err = appendMasked(out, f, mask); err != nil {
+			var of *members
+			if i < len(masks.members) {
+				of = masks.members[i]
+			}
+			if out, err = appendMasked(out, f, mask, of); err != nil {
 				return nil, err
 			}
 		}
@@ -346,7 +351,7 @@ func mask(s statement, masks tableMasks) ([]byte, error) {
 	return out, nil
 }
 
-func appendMasked(out, literal []byte, mask engine.Mask) ([]byte, error) {
+func appendMasked(out, literal []byte, mask engine.Mask, of *members) ([]byte, error) {
 	if mask == nil {
 		return append(out, literal...), nil
 	}
@@ -358,7 +363,7 @@ func appendMasked(out, literal []byte, mask engine.Mask) ([]byte, error) {
 		return append(out, literal...), nil
 	}
 	if now, null := mask(text); !null {
-		return literalOf(out, now, kind), nil
+		return literalOf(out, now, kind), of.check(text, now)
 	}
 	return append(out, "NULL"...), nil
 }

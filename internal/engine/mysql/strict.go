@@ -1,0 +1,176 @@
+package mysql
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"snap"
+	"snap/internal/engine"
+	"snap/internal/schema"
+)
+
+// Rows are loaded without the server's strict mode, because a source may hold values that its columns
+// would refuse today, such as an ENUM's empty value. Everything else that the server would change is
+// in its warnings, and is refused.
+
+// allWarnings makes a session list as many warnings as a server can, which MySQL lets few users do.
+const allWarnings = "SET SESSION max_error_count = 65535"
+
+// inEnglish makes a session write its warnings as [truncated] reads them.
+const inEnglish = "SET SESSION lc_messages = 'en_US'"
+
+// strictly makes a session refuse values that their columns cannot hold, on any server.
+const strictly = "SET SESSION sql_mode = CONCAT(@@SESSION.sql_mode, ',STRICT_ALL_TABLES')"
+
+// truncated is the text of erTruncated.
+var truncated = regexp.MustCompile(`(?s)^Data truncated for column '(.*)' at row (\d+)$`)
+
+// checkWarnings returns an error if the last statement had a value that its column cannot hold, or
+// a character that the column's character set lacks: the server would have substituted another one.
+func (s *scratch) checkWarnings(ctx context.Context, c *sql.Conn, one statement, text string) error {
+	rows, err := c.QueryContext(ctx, "SHOW WARNINGS")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var empty *emptyMembers
+	for rows.Next() {
+		var level, said string
+		var number uint16
+		if err := rows.Scan(&level, &number, &said); err != nil {
+			return err
+		}
+		if level == "Note" { // a number was rounded
+			continue
+		}
+		switch number {
+		case erTruncated:
+			if empty == nil {
+				e := s.emptyMembers(one, text)
+				empty = &e
+			}
+			if empty.explain(said) {
+				continue
+			}
+		case erNotNull, erOutOfRange, erWrongText, erWrongTime, erTruncatedText:
+		default:
+			continue
+		}
+		return &snap.Error{
+			Code: snap.CodeInvalid, Detail: fmt.Sprintf("a value of the table %s is not valid for its "+
+				"column: %s", one.table, said),
+			Hint: "if the column is masked, use a mask that fits the column and its character set; nothing " +
+				"was replaced",
+		}
+	}
+	return rows.Err()
+}
+
+// emptyMembers are the empty values of ENUM columns in a statement, which the source had: an ENUM can
+// hold this value without having it as a member.
+type emptyMembers struct {
+	columns map[string]int // ENUM columns, by name
+	rows    []string
+}
+
+func (s *scratch) emptyMembers(one statement, text string) emptyMembers {
+	e := emptyMembers{columns: map[string]int{}}
+	for _, name := range s.typed(one.table, "enum(") {
+		e.columns[name] = slices.Index(one.columns, name)
+	}
+	if len(e.columns) > 0 {
+		e.rows = strings.Split(text[len(one.start):], "\n")
+	}
+	return e
+}
+
+// explain reports whether a warning is about one of them.
+func (e emptyMembers) explain(said string) bool {
+	about := truncated.FindStringSubmatch(said)
+	if about == nil {
+		return false
+	}
+	at, ok := e.columns[about[1]]
+	row, err := strconv.Atoi(about[2])
+	if !ok || at < 0 || err != nil || row < 1 || row > len(e.rows) {
+		return false
+	}
+	fields, err := fieldsOf([]byte(strings.TrimSuffix(e.rows[row-1], ",")), nil)
+	return err == nil && at < len(fields) && string(fields[at]) == "''"
+}
+
+// typed returns a table's columns of a type, by how its name begins in a definition.
+func (s *scratch) typed(table, begins string) (all []string) {
+	for _, t := range s.structure.Tables {
+		if t.Name != table || !strings.Contains(t.SQL, "` "+begins) {
+			continue
+		}
+		pattern := regexp.MustCompile("(?m)^  `((?:[^`]|``)*)` " + regexp.QuoteMeta(begins))
+		for _, found := range pattern.FindAllStringSubmatch(t.SQL, -1) {
+			all = append(all, strings.ReplaceAll(found[1], "``", "`"))
+		}
+	}
+	return all
+}
+
+// most returns the maximum size in bytes of the texts that a statement is run as. Many empty values
+// of ENUM columns are run in parts, because each is a warning, and the server lists not all.
+func (s *scratch) most(ctx context.Context, c *sql.Conn, one statement) (int, error) {
+	most, empty := s.packet-packetHead, []byte("''")
+	if n := bytes.Count(one.rows, empty); n < 64 || len(s.typed(one.table, "enum(")) == 0 { // MariaDB lists 64
+		return most, nil
+	}
+	var listed int
+	if err := c.QueryRowContext(ctx, "SELECT @@max_error_count").Scan(&listed); err != nil {
+		return 0, err
+	}
+	if bytes.Count(one.rows, empty) >= listed {
+		most = min(most, len(one.start)+listed*len(empty))
+	}
+	return most, nil
+}
+
+// members are those of an ENUM or SET column whose values are masked.
+type members struct {
+	column string
+	all    []string
+	set    bool
+}
+
+// membersOf returns the members of an ENUM or SET column, or nil for another one.
+func membersOf(table string, c engine.Column) *members {
+	r, err := read(c.Type, modeOf(storedMode))
+	var t schema.Type
+	if err != nil || readType(r, &t) != nil || t.Name != "enum" && t.Name != "set" {
+		return nil
+	}
+	return &members{column: table + "." + c.Name, all: t.Labels, set: t.Name == "set"}
+}
+
+// check returns an error for a masked value that is not a member. The server would take some, such
+// as '2', for the number of a member.
+func (m *members) check(was, now string) error {
+	if m == nil || was == now || m.set && now == "" {
+		return nil
+	}
+	values := []string{now}
+	if m.set {
+		values = strings.Split(now, ",")
+	}
+	for _, v := range values {
+		if !slices.ContainsFunc(m.all, func(one string) bool { return strings.EqualFold(one, v) }) {
+			return &snap.Error{
+				Code:   snap.CodeInvalid,
+				Detail: "a masked value of the column " + m.column + " is not a member of its type",
+				Hint:   "mask it with choice and some of its members, or keep it; nothing was written",
+			}
+		}
+	}
+	return nil
+}
