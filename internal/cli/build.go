@@ -1,17 +1,13 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"math"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"snap"
-	"snap/internal/archive"
 	"snap/internal/command"
 	"snap/internal/local"
 )
@@ -95,6 +91,9 @@ func (a *app) build(ctx context.Context, target string, o local.BuildOptions) er
 	if other := otherShares(s); other != "" {
 		a.warn("%s", other)
 	}
+	if err := a.printPortions(s, subsetAsked(agent, target, o.Subset)); err != nil {
+		return err
+	}
 	return a.printMade("built", s, "mask it with `snapcli sanitize %s`, or push it with `snapcli push %s --cloud`",
 		snap.ShellWord(target), snap.ShellWord(target))
 }
@@ -141,39 +140,6 @@ func subsetOf(s local.Snapshot) string {
 		rows, of = rows+max(t.Rows, 0), of+t.Of
 	}
 	return fmt.Sprintf("%s, a subset of %d of %d rows", tablesOf(len(s.Tables)), rows, of)
-}
-
-// fewRows is the size below which chance decides the share of a table.
-const fewRows = 30
-
-// otherShares names the tables of a subset whose share of rows differs from the requested percentage
-// by more than a third, the largest difference first. It returns "" if there are none, or if there
-// are conditions, which decide the shares.
-func otherShares(s local.Snapshot) string {
-	if s.Subset == nil || s.Subset.Percent == 0 || len(s.Subset.Where) > 0 {
-		return ""
-	}
-	asked := s.Subset.Percent
-	share := func(t archive.Table) float64 { return 100 * float64(t.Rows) / float64(t.Of) }
-	other := slices.DeleteFunc(slices.Clone(s.Tables), func(t archive.Table) bool {
-		return t.Of < fewRows || math.Abs(share(t)-asked) <= asked/3
-	})
-	if len(other) == 0 {
-		return ""
-	}
-	slices.SortFunc(other, func(x, y archive.Table) int {
-		return cmp.Compare(math.Abs(share(y)-asked), math.Abs(share(x)-asked))
-	})
-	const most = 10
-	var list []string
-	for _, t := range other[:min(len(other), most)] {
-		list = append(list, fmt.Sprintf("%s %.3g (%d of %d rows)", tableName(t), share(t), t.Rows, t.Of))
-	}
-	if len(other) > most {
-		list = append(list, fmt.Sprintf("and %d more", len(other)-most))
-	}
-	return fmt.Sprintf("the subset takes %g percent, and the share of %s differs by more than a third, because of "+
-		"their foreign keys: %s", asked, snap.Plural(len(other), "table", "tables"), strings.Join(list, ", "))
 }
 
 // tablesOf writes the number of tables, or nothing when it is unknown.

@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"snap"
+	"snap/internal/archive"
+	"snap/internal/local"
+)
+
+// subsetAsked describes the rows that a build was asked for, by its flags or by the target.
+func subsetAsked(agent *local.Agent, target string, flags local.SubsetSpec) string {
+	if asked := limits(flags); asked != "" {
+		return asked
+	}
+	t, err := agent.Target(target)
+	if err != nil {
+		return ""
+	}
+	return limits(t.Subset)
+}
+
+// mostShares is the number of tables whose rows are printed after a build of a subset.
+const mostShares = 30
+
+// printPortions prints what a subset was asked to have, and the rows that each table got, the largest
+// table of the source first.
+func (a *app) printPortions(s local.Snapshot, asked string) error {
+	if s.Subset == nil || len(s.Tables) == 0 || asked == "" || a.flags.quiet || a.flags.json {
+		return nil
+	}
+	if s.Subset.Percent > 0 && !strings.HasSuffix(asked, "%") {
+		asked += fmt.Sprintf(", which are %.3g %%", s.Subset.Percent)
+	}
+	a.result("Asked for %s. Each table got:", asked)
+	all := slices.Clone(s.Tables)
+	slices.SortStableFunc(all, func(x, y archive.Table) int { return cmp.Compare(y.Of, x.Of) })
+	t := a.newTable(column{title: "Table", least: 10}, column{title: "Rows", right: true},
+		column{title: "Share", right: true})
+	for _, one := range all[:min(len(all), mostShares)] {
+		share := ""
+		if one.Of > 0 {
+			share = fmt.Sprintf("%.3g %%", shareOf(one))
+		}
+		t.row(tableName(one), fmt.Sprintf("%d of %d", one.Rows, one.Of), share)
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	if more := len(all) - mostShares; more > 0 {
+		a.note("`snapcli snapshots show %s` lists %s more.", s.Name, snap.Plural(more, "table", "tables"))
+	}
+	a.result("")
+	return nil
+}
+
+func shareOf(t archive.Table) float64 { return 100 * float64(t.Rows) / float64(t.Of) }
+
+// fewRows is the size below which chance decides the share of a table.
+const fewRows = 30
+
+// otherShares names the tables of a subset whose share of rows differs from the requested percentage
+// by more than a third, the largest difference first. It returns "" if there are none, or if there
+// are conditions, which decide the shares.
+func otherShares(s local.Snapshot) string {
+	if s.Subset == nil || s.Subset.Percent == 0 || len(s.Subset.Where) > 0 {
+		return ""
+	}
+	asked := s.Subset.Percent
+	other := slices.DeleteFunc(slices.Clone(s.Tables), func(t archive.Table) bool {
+		return t.Of < fewRows || math.Abs(shareOf(t)-asked) <= asked/3
+	})
+	if len(other) == 0 {
+		return ""
+	}
+	slices.SortFunc(other, func(x, y archive.Table) int {
+		return cmp.Compare(math.Abs(shareOf(y)-asked), math.Abs(shareOf(x)-asked))
+	})
+	const most = 10
+	var list []string
+	for _, t := range other[:min(len(other), most)] {
+		list = append(list, fmt.Sprintf("%s %.3g (%d of %d rows)", tableName(t), shareOf(t), t.Rows, t.Of))
+	}
+	if len(other) > most {
+		list = append(list, fmt.Sprintf("and %d more", len(other)-most))
+	}
+	return fmt.Sprintf("the subset takes %g percent, and the share of %s differs by more than a third, because of "+
+		"their foreign keys: %s", asked, snap.Plural(len(other), "table", "tables"), strings.Join(list, ", "))
+}
