@@ -218,7 +218,7 @@ func masked(t *testing.T, a *local.Agent, d database, whole local.Snapshot, want
 			case rule != "keep":
 				changed++
 				left := slices.DeleteFunc(slices.Collect(maps.Keys(before)), func(v string) bool {
-					return len(v) < longText || after[v] == 0
+					return len(v) < longText || after[v] == 0 || strings.Trim(v, "0-: ") == "" // MySQL's empty time
 				})
 				if len(left) > 0 {
 					t.Errorf("sanitized: %s, masked by %v, still has %.100q", key, rule, left)
