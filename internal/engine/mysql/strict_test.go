@@ -17,8 +17,9 @@ func TestMaskedValuesAreLoadedStrictly(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
 		from, to := servertest.MySQL(t, server), servertest.MySQL(t, server)
-		script(t, from, "SET sql_mode = ''; CREATE TABLE people (id INT PRIMARY KEY, e ENUM('x','y'), s SET('a','b'), "+
-			"d DATE, t DATETIME, at TIME, v VARCHAR(4), n SMALLINT, p DECIMAL(4,2), y YEAR); INSERT INTO people VALUES "+
+		script(t, from, "SET sql_mode = ''; CREATE TABLE people (id INT PRIMARY KEY, e ENUM('x','y'), "+
+			"s SET('a','b'), d DATE, "+
+			"t DATETIME, at TIME, v VARCHAR(4), n SMALLINT, p DECIMAL(4,2), y YEAR); INSERT INTO people VALUES "+
 			"(1, 'nothing', 'a', '0000-00-00', '0000-00-00 00:00:00', '01:02:03', 'abc', 1, 1.5, 1999), "+
 			"(2, 'y', '', '2024-00-00', '2024-01-02 03:04:05', '-800:00:00', '', 2, 0, 0), "+
 			"(3, 'X', 'b,a', '2024-01-02', '2024-01-02 03:04:05', '00:00:00', 'x', 3, 9, 2155)")
@@ -97,8 +98,8 @@ func TestSQLIsStrict(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
 		from, to := servertest.MySQL(t, server), servertest.MySQL(t, server)
-		script(t, from, "CREATE TABLE m (id INT PRIMARY KEY, e ENUM('x')) ENGINE=MyISAM; INSERT INTO m VALUES (1, 'x'), "+
-			"(2, 'x')")
+		script(t, from, "CREATE TABLE m (id INT PRIMARY KEY, e ENUM('x')) ENGINE=MyISAM; INSERT INTO m VALUES "+
+			"(1, 'x'), (2, 'x')")
 		d, _ := dumped(t, from)
 		s, err := Engine{}.Restore(t.Context(), to, d, engine.Options{Jobs: 1})
 		if err != nil {
