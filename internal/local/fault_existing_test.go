@@ -61,7 +61,8 @@ func TestPostgresLoadIntoExistingStoppedInAnyPhase(t *testing.T) {
 				nothingOfALoad(t, to)
 			}
 		}
-		if _, err := s.Load(t.Context(), shopTarget, LoadOptions{Into: engine.Existing}, nil); err != nil {
+		if _, err := s.Load(t.Context(), shopTarget, LoadOptions{Into: engine.Existing, Terminate: true},
+			nil); err != nil {
 			t.Fatal(err)
 		}
 		wholePostgres(t, to, "the next load")
@@ -100,7 +101,8 @@ func TestPostgresLoadInPlaceKilled(t *testing.T) {
 	if marked == 0 {
 		t.Error("no load was killed while it filled the database")
 	}
-	if _, err := s.Load(t.Context(), shopTarget, LoadOptions{Into: engine.InPlace}, nil); err != nil {
+	if _, err := s.Load(t.Context(), shopTarget, LoadOptions{Into: engine.InPlace, Terminate: true},
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	wholePostgres(t, to, "the next load")
@@ -137,7 +139,8 @@ func TestMySQLLoadInPlaceKilled(t *testing.T) {
 			if marked == 0 {
 				t.Error("no load was killed while it filled the database")
 			}
-			if _, err := s.Load(t.Context(), shopTarget, LoadOptions{Into: engine.InPlace}, nil); err != nil {
+			if _, err := s.Load(t.Context(), shopTarget, LoadOptions{Into: engine.InPlace, Terminate: true},
+				nil); err != nil {
 				t.Fatal(err)
 			}
 			wholeMySQL(t, destination, name, "the next load")

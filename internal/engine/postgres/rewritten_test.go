@@ -3,6 +3,8 @@ package postgres
 import (
 	"bytes"
 	"context"
+	"os"
+	"strconv"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -55,6 +57,54 @@ func TestRewrittenTable(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestRewrittenInALoop builds while another session truncates and rewrites tables all the time. No
+// build loses a row silently. SNAP_REWRITE_ROUNDS is the number of builds; TestRewrittenTable tests the
+// same moments one by one.
+func TestRewrittenInALoop(t *testing.T) {
+	t.Parallel()
+	rounds, err := strconv.Atoi(os.Getenv("SNAP_REWRITE_ROUNDS"))
+	if err != nil {
+		t.Skip("takes minutes: set SNAP_REWRITE_ROUNDS=200")
+	}
+	url := servertest.Postgres(t)
+	execute(t, url, "CREATE TABLE items (id int PRIMARY KEY, note text); CREATE TABLE lines (id int PRIMARY KEY); "+
+		"INSERT INTO items SELECT i, 'old' FROM generate_series(1, 100) i; INSERT INTO lines SELECT "+
+		"generate_series(1, 100)")
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan int, 1)
+	other := connectTo(t, url)
+	defer other.Close(context.Background())
+	go func() {
+		n := 0
+		for ; ctx.Err() == nil; n++ {
+			_, _ = other.Exec(ctx, "BEGIN; TRUNCATE items; INSERT INTO items SELECT i, 'new' FROM generate_series(1, "+
+				"100) i; COMMIT; SELECT pg_sleep(random() / 2)", pgx.QueryExecModeSimpleProtocol)
+			if n%4 == 0 {
+				_, _ = other.Exec(ctx, "ALTER TABLE lines ALTER COLUMN id TYPE "+[]string{"bigint", "int"}[n/4%2])
+			}
+		}
+		ended <- n
+	}()
+	refused := 0
+	for round := range rounds {
+		o := engine.Options{Jobs: 1 + round%2}
+		if round%4 == 3 {
+			o.Subset = &engine.Subset{Where: map[string]string{"items": "true", "lines": "true"}}
+		}
+		info, err := Engine{}.Dump(t.Context(), url, &bytes.Buffer{}, o)
+		if err != nil {
+			refused++
+			t.Logf("round %d: %v", round, err)
+			continue
+		}
+		if len(info.Tables) != 2 || info.Tables[0].Rows != 100 || info.Tables[1].Rows != 100 {
+			t.Errorf("round %d: %+v", round, info.Tables)
+		}
+	}
+	stop()
+	t.Logf("%d builds, %d refused, beside %d rewrites", rounds, refused, <-ended)
 }
 
 // waitForDump returns when pg_dump, or a session of ours for a subset, waits for a lock of conn.
