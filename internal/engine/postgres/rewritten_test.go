@@ -80,9 +80,9 @@ func TestRewrittenInALoop(t *testing.T) {
 		n := 0
 		for ; ctx.Err() == nil; n++ {
 			_, _ = other.Exec(ctx, "BEGIN; TRUNCATE items; INSERT INTO items SELECT i, 'new' FROM generate_series(1, "+
-				"100) i; COMMIT; SELECT pg_sleep(random() / 2)", pgx.QueryExecModeSimpleProtocol)
-			if n%4 == 0 {
-				_, _ = other.Exec(ctx, "ALTER TABLE lines ALTER COLUMN id TYPE "+[]string{"bigint", "int"}[n/4%2])
+				"100) i; COMMIT; SELECT pg_sleep(random() * 3)", pgx.QueryExecModeSimpleProtocol)
+			if n%5 == 0 {
+				_, _ = other.Exec(ctx, "ALTER TABLE lines ALTER COLUMN id TYPE "+[]string{"bigint", "int"}[n/5%2])
 			}
 		}
 		ended <- n
