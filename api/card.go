@@ -18,6 +18,16 @@ type Card struct {
 	Subset        *CardSubset `json:"subset,omitempty" doc:"set if the snapshot does not hold every row"`
 	Unlisted      int         `json:"tables_unlisted,omitempty" doc:"tables left out, being too many"`
 	Tables        []CardTable `json:"tables,omitempty"`
+
+	// Programs is absent in cards of older clients, and so are the parts of all tables.
+	Programs []CardPart `json:"programs,omitempty" doc:"views, routines and other programs of no table"`
+}
+
+// CardPart is an object that belongs to a table, or a program of the database.
+type CardPart struct {
+	Kind       string `json:"kind" doc:"as in SQL, such as index, foreign key or function"`
+	Name       string `json:"name"`
+	Definition string `json:"definition,omitempty" doc:"in words, if known; never the code of a program"`
 }
 
 // Masking describes how a masked copy was made.
@@ -51,6 +61,7 @@ type CardTable struct {
 	Bytes   int64        `json:"bytes,omitempty" doc:"of the rows before compression; absent if unknown"`
 	Dropped bool         `json:"rows_dropped,omitempty" doc:"masking dropped its rows"`
 	Columns []CardColumn `json:"columns,omitempty"`
+	Parts   []CardPart   `json:"parts,omitempty" doc:"keys, indexes, constraints and triggers"`
 }
 
 // Label returns the table's name with its schema, if it has one.
@@ -74,13 +85,14 @@ type CardTotals struct {
 	Bytes   int64 `json:"bytes,omitempty" doc:"of the tables whose size is known"`
 }
 
-// CardChange is one difference between the tables of two cards.
+// CardChange is one difference between two cards.
 type CardChange struct {
-	Table  string `json:"table"`
+	Table  string `json:"table" doc:"empty if the change is about a program of no table"`
 	Column string `json:"column,omitempty" doc:"absent if the change is about the whole table"`
+	Part   string `json:"part,omitempty" doc:"the kind and the name of a part of the table, or of a program"`
 	Change string `json:"change" enum:"added,removed,changed,rows"`
-	Before string `json:"before,omitempty" doc:"of a changed column: its type, key and mask before"`
-	After  string `json:"after,omitempty" doc:"of a changed column: its type, key and mask after"`
+	Before string `json:"before,omitempty" doc:"of a changed column or part: its definition before"`
+	After  string `json:"after,omitempty" doc:"of a changed column or part: its definition after"`
 	Rows   int64  `json:"rows,omitempty" doc:"rows now"`
 	More   int64  `json:"more,omitempty" doc:"how many rows more than before; negative if there are fewer"`
 }

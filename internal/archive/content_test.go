@@ -109,7 +109,7 @@ func TestManySmallBlocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer e.close() //nolint:errcheck // it compresses no more
+	defer e.close()
 	p := newPacker(e)
 	p.content = []byte("x")
 	p.pack()

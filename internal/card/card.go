@@ -21,6 +21,7 @@ const (
 	MaxBytes   = 8 << 20 // of its JSON
 	MaxTables  = 10000
 	MaxColumns = 100000
+	MaxParts   = 100000  // of all tables, and programs
 	maxName    = 1024    // bytes of a name
 	maxText    = 4096    // bytes of any other text
 	maxList    = 1000    // starting tables and conditions of a subset
@@ -49,7 +50,7 @@ func refused(why string) error {
 // affordable reports whether decoding a text takes bounded memory: few bytes of JSON can describe
 // many elements.
 func affordable(text []byte) bool {
-	const most = MaxTables*2 + MaxColumns + 4*maxList
+	const most = MaxTables*3 + MaxColumns + MaxParts + 4*maxList
 	quoted, escaped, elements, commas := false, false, 0, 0
 	for _, b := range text {
 		switch {
@@ -93,7 +94,32 @@ func check(c api.Card) error {
 	if i := slices.IndexFunc(texts, func(s string) bool { return !clean(s, maxText) }); i >= 0 {
 		return refused(fmt.Sprintf("the text %.40q is too long or has control characters", texts[i]))
 	}
+	if parts(c) > MaxParts {
+		return refused(fmt.Sprintf("it has more than %d keys, indexes, constraints and programs", MaxParts))
+	}
+	if err := checkParts(c.Programs); err != nil {
+		return err
+	}
 	return checkTables(c.Tables)
+}
+
+// parts returns the number of parts and programs of a card.
+func parts(c api.Card) int {
+	n := len(c.Programs)
+	for _, t := range c.Tables {
+		n += len(t.Parts)
+	}
+	return n
+}
+
+func checkParts(parts []api.CardPart) error {
+	for _, p := range parts {
+		if p.Kind == "" || p.Name == "" || !clean(p.Kind, maxName) || !clean(p.Name, maxName) ||
+			!clean(p.Definition, maxText) {
+			return refused(fmt.Sprintf("the %.40q %.40q is not valid", p.Kind, p.Name))
+		}
+	}
+	return nil
 }
 
 func checkTables(tables []api.CardTable) error {
@@ -109,6 +135,9 @@ func checkTables(tables []api.CardTable) error {
 			return refused(fmt.Sprintf("a count of the table %.40q is out of range", t.Name))
 		}
 		known[name] = true
+		if err := checkParts(t.Parts); err != nil {
+			return err
+		}
 		for _, c := range t.Columns {
 			if c.Name == "" || !clean(c.Name, maxName) || !clean(c.Type, maxText) || !clean(c.Mask, maxName) ||
 				!clean(c.Refers, maxText) || c.Key != "" && c.Key != Primary && c.Key != Unique {
@@ -130,15 +159,16 @@ func clean(text string, most int) bool {
 }
 
 // Bound makes a card that [Parse] accepts: it removes control characters, shortens long texts, and
-// leaves out tables beyond the limits. If there are too many columns, no table lists its columns.
+// leaves out tables beyond the limits. If there are too many columns, no table lists its columns. If
+// there are too many parts and programs, none are listed.
 func Bound(c api.Card) api.Card {
-	bounded := func(text string, most int) string {
-		text = snap.CleanText(text)
-		if len(text) <= most {
-			return text
+	if parts(c) > MaxParts {
+		c.Programs, c.Tables = nil, slices.Clone(c.Tables)
+		for i := range c.Tables {
+			c.Tables[i].Parts = nil
 		}
-		return strings.ToValidUTF8(text[:most-len("…")], "") + "…"
 	}
+	c.Programs = boundParts(c.Programs)
 	for _, text := range []*string{&c.ServerVersion, &c.Encoding, &c.Collation, &c.From} {
 		*text = bounded(*text, maxText)
 	}
@@ -175,10 +205,29 @@ func Bound(c api.Card) api.Card {
 			t.Columns[i] = of
 		}
 		t.Columns = slices.DeleteFunc(t.Columns, func(of api.CardColumn) bool { return of.Name == "" })
+		t.Parts = boundParts(t.Parts)
 		tables = append(tables, t)
 	}
 	c.Tables = tables
 	return c
+}
+
+// bounded removes control characters from a text and shortens it to at most most bytes.
+func bounded(text string, most int) string {
+	text = snap.CleanText(text)
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most-len("…")], "") + "…"
+}
+
+func boundParts(parts []api.CardPart) []api.CardPart {
+	parts = slices.Clone(parts)
+	for i, p := range parts {
+		parts[i] = api.CardPart{Kind: bounded(p.Kind, maxName), Name: bounded(p.Name, maxName),
+			Definition: bounded(p.Definition, maxText)}
+	}
+	return slices.DeleteFunc(parts, func(p api.CardPart) bool { return p.Kind == "" || p.Name == "" })
 }
 
 func within(n, least int64) int64 { return min(max(n, least), maxCount) }

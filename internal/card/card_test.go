@@ -151,8 +151,11 @@ func TestPagesAndSearch(t *testing.T) {
 
 func TestCompare(t *testing.T) {
 	t.Parallel()
+	compare := func(before, after []api.CardTable) []api.CardChange {
+		return Compare(api.Card{Tables: before}, api.Card{Tables: after})
+	}
 	before, after := shop().Tables, shop().Tables
-	if got := Compare(before, after); len(got) > 0 {
+	if got := compare(before, after); len(got) > 0 {
 		t.Errorf("equal cards: %+v", got)
 	}
 	after[0].Rows = 10
@@ -167,12 +170,74 @@ func TestCompare(t *testing.T) {
 		{Table: "public.invoice", Change: "added", Rows: 5, More: 5},
 		{Table: "public.orders", Change: "removed", More: -40},
 	}
-	if got := Compare(before, after); !reflect.DeepEqual(got, want) {
+	if got := compare(before, after); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}
 	unlisted := []api.CardTable{{Schema: "public", Name: "customer", Rows: -1}}
-	if got := Compare(unlisted, shop().Tables[:1]); len(got) > 0 {
+	if got := compare(unlisted, shop().Tables[:1]); len(got) > 0 {
 		t.Errorf("columns that a card leaves out count as removed: %+v", got)
+	}
+}
+
+// TestCompareParts checks that keys, indexes, constraints and programs are compared, and only if both
+// cards list them.
+func TestCompareParts(t *testing.T) {
+	t.Parallel()
+	function := api.CardPart{Kind: "function", Name: "public.total"}
+	before := api.Card{Programs: []api.CardPart{{Kind: "view", Name: "public.open"}, function}, Tables: []api.CardTable{
+		{Name: "orders", Rows: 1, Parts: []api.CardPart{{Kind: "primary key", Name: "(id)"},
+			{Kind: "index", Name: "at", Definition: "(at)"}, {Kind: "trigger", Name: "audit"}}}}}
+	after := api.Card{Programs: []api.CardPart{function, function}, Tables: []api.CardTable{
+		{Name: "orders", Rows: 1, Parts: []api.CardPart{{Kind: "primary key", Name: "(id)"},
+			{Kind: "index", Name: "at", Definition: "(at, id)"},
+			{Kind: "unique index", Name: "code", Definition: "(code)"}}}}}
+	var got []string
+	for _, c := range Compare(before, after) {
+		got = append(got, Change(c))
+	}
+	want := []string{"new function public.total", "view public.open: removed", "orders: index at: (at, id), was (at)",
+		"orders: new unique index code (code)", "orders: trigger audit: removed"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for _, c := range []api.Card{before, after} {
+		if same := Compare(c, c); len(same) > 0 {
+			t.Errorf("a card differs from itself: %v", same)
+		}
+	}
+	older := shop()
+	older.Tables = append(older.Tables, api.CardTable{Name: "orders", Rows: 1})
+	for _, c := range Compare(older, after) {
+		if c.Part != "" {
+			t.Errorf("an older card without parts counts as one whose parts are missing: %+v", c)
+		}
+	}
+}
+
+// TestPartsAreBounded checks that parts from elsewhere are safe to show, and that too many of them are
+// refused, or left out by the client.
+func TestPartsAreBounded(t *testing.T) {
+	t.Parallel()
+	for name, p := range map[string]api.CardPart{"no kind": {Name: "a"}, "no name": {Kind: "index"},
+		"control": {Kind: "index", Name: "a\x1b[2J"}, "long": {Kind: "index", Name: "a",
+			Definition: strings.Repeat("a", maxText+1)}} {
+		for _, c := range []api.Card{{Programs: []api.CardPart{p}},
+			{Tables: []api.CardTable{{Name: "t", Parts: []api.CardPart{p}}}}} {
+			if _, err := Parse(text(t, c)); snap.CodeOf(err) != snap.CodeInvalid {
+				t.Errorf("%s: %v", name, err)
+			}
+			if _, err := Parse(text(t, Bound(c))); err != nil {
+				t.Errorf("%s: the bounded card is refused: %v", name, err)
+			}
+		}
+	}
+	many := api.Card{Tables: []api.CardTable{{Name: "t", Rows: 4,
+		Parts: slices.Repeat([]api.CardPart{{Kind: "index", Name: "i"}}, MaxParts+1)}}}
+	if _, err := Parse(text(t, many)); snap.CodeOf(err) != snap.CodeInvalid {
+		t.Errorf("too many: %v", err)
+	}
+	if got := Bound(many); got.Tables[0].Parts != nil || got.Tables[0].Rows != 4 || many.Tables[0].Parts == nil {
+		t.Error("too many parts are listed, or the given card was changed")
 	}
 }
 
@@ -204,7 +269,7 @@ func FuzzParse(f *testing.F) {
 		if found := Totals(Find(c.Tables, q)); found.Tables > total.Tables || found.Columns > total.Columns {
 			t.Fatalf("%q finds %+v of %+v", q, found, total)
 		}
-		if len(Compare(c.Tables, c.Tables)) > 0 && !repeats(c.Tables) {
+		if len(Compare(c, c)) > 0 && !repeats(c.Tables) {
 			t.Fatal("a card differs from itself")
 		}
 	})

@@ -2,6 +2,7 @@ package card
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -9,14 +10,19 @@ import (
 )
 
 // Compare returns the changes from an earlier card to a later one, by table: added and removed
-// tables, columns that were added, removed or defined differently, and numbers of rows. It depends
-// on the two cards only. Columns are compared only if both cards list those of the table.
-func Compare(before, after []api.CardTable) []api.CardChange {
+// tables, columns and parts that were added, removed or defined differently, and numbers of rows.
+// Programs of no table come first. It depends on the two cards only. Columns are compared only if both
+// cards list those of the table, and parts only if both cards list any.
+func Compare(before, after api.Card) []api.CardChange {
 	changes, old := []api.CardChange{}, map[string]api.CardTable{}
-	for _, t := range before {
+	for _, t := range before.Tables {
 		old[t.Label()] = t
 	}
-	for _, t := range after {
+	listed := parts(before) > 0 && parts(after) > 0
+	if listed {
+		changes = compareParts("", before.Programs, after.Programs)
+	}
+	for _, t := range after.Tables {
 		was, known := old[t.Label()]
 		delete(old, t.Label())
 		if !known {
@@ -25,6 +31,9 @@ func Compare(before, after []api.CardTable) []api.CardChange {
 			continue
 		}
 		changes = append(changes, compareColumns(t.Label(), was.Columns, t.Columns)...)
+		if listed {
+			changes = append(changes, compareParts(t.Label(), was.Parts, t.Parts)...)
+		}
 		if t.Rows >= 0 && was.Rows >= 0 && t.Rows != was.Rows {
 			changes = append(changes, api.CardChange{Table: t.Label(), Change: "rows", Rows: t.Rows,
 				More: t.Rows - was.Rows})
@@ -60,6 +69,33 @@ func compareColumns(table string, before, after []api.CardColumn) (changes []api
 		if _, gone := old[c.Name]; gone {
 			changes = append(changes, api.CardChange{Table: table, Column: c.Name, Change: "removed",
 				Before: Definition(c)})
+		}
+	}
+	return changes
+}
+
+// compareParts compares parts of a table, or programs if table is "". Several can have one name, such
+// as the functions of different arguments.
+func compareParts(table string, before, after []api.CardPart) []api.CardChange {
+	changes, old := []api.CardChange{}, map[string][]api.CardPart{}
+	for _, p := range before {
+		old[p.Kind+" "+p.Name] = append(old[p.Kind+" "+p.Name], p)
+	}
+	for _, p := range after {
+		part := p.Kind + " " + p.Name
+		was := old[part]
+		if len(was) == 0 {
+			changes = append(changes, api.CardChange{Table: table, Part: part, Change: "added", After: p.Definition})
+			continue
+		}
+		if old[part] = was[1:]; was[0].Definition != p.Definition {
+			changes = append(changes, api.CardChange{Table: table, Part: part, Change: "changed",
+				Before: was[0].Definition, After: p.Definition})
+		}
+	}
+	for _, part := range slices.Sorted(maps.Keys(old)) {
+		for _, p := range old[part] {
+			changes = append(changes, api.CardChange{Table: table, Part: part, Change: "removed", Before: p.Definition})
 		}
 	}
 	return changes

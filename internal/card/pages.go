@@ -13,15 +13,15 @@ const (
 )
 
 // Pages splits tables into pages of at most 50 tables and, unless a single table has more, 500
-// columns. There is at least one page, which may be empty.
+// columns and parts. There is at least one page, which may be empty.
 func Pages(tables []api.CardTable) [][]api.CardTable {
 	pages := [][]api.CardTable{}
 	first, columns := 0, 0
 	for i, t := range tables {
-		if i > first && (i-first == pageTables || columns+len(t.Columns) > pageColumns) {
+		if i > first && (i-first == pageTables || columns+len(t.Columns)+len(t.Parts) > pageColumns) {
 			pages, first, columns = append(pages, tables[first:i]), i, 0
 		}
-		columns += len(t.Columns)
+		columns += len(t.Columns) + len(t.Parts)
 	}
 	return append(pages, tables[first:])
 }

@@ -61,10 +61,10 @@ func Received(r api.PutCardRequest) (api.Card, error) {
 func WithoutColumns(c api.Card) api.Card {
 	tables := make([]api.CardTable, len(c.Tables))
 	for i, t := range c.Tables {
-		t.Columns = nil
+		t.Columns, t.Parts = nil, nil
 		tables[i] = t
 	}
-	c.Tables = tables
+	c.Tables, c.Programs = tables, nil
 	if c.Subset != nil {
 		c.Subset = &api.CardSubset{Percent: c.Subset.Percent, Start: c.Subset.Start}
 	}

@@ -101,6 +101,13 @@ func Change(c api.CardChange) string {
 	if c.Column != "" {
 		name += "." + c.Column
 	}
+	if c.Part != "" {
+		table := strings.TrimPrefix(name+": ", ": ")
+		if c.Change == "added" {
+			return strings.TrimSpace(table + "new " + c.Part + " " + c.After)
+		}
+		name = table + c.Part
+	}
 	switch {
 	case c.Change == "rows":
 		return fmt.Sprintf("%s: %+d rows, now %d", name, c.More, c.Rows)

@@ -32,10 +32,11 @@ whole file, and the difference as well, for pulls. So does the service if the
 snapshot is encrypted and a key in the configuration opens it.
 
 The snapshot's card is published with it: the names, types, keys and masks of
-its columns, and the rows and sizes of its tables, but no data. The people who
-can see the snapshot can see its card. Other organizations see it only if you
-share it with --with-schema. Nothing is published about an encrypted snapshot
-unless you choose it with --card.
+its columns, the names of its indexes, constraints and programs, and the rows
+and sizes of its tables, but no data. The people who can see the snapshot can
+see its card. Other organizations see it only if you share it with
+--with-schema. Nothing is published about an encrypted snapshot unless you
+choose it with --card.
 
 An interrupted push resumes where it stopped when you run it again. A snapshot
 that is in the cloud already is not sent twice.`,

@@ -98,6 +98,22 @@ func (s *Service) getCard(ctx context.Context, in *cardInput) (*body[api.Snapsho
 	return &body[api.SnapshotCard]{out}, err
 }
 
+// wholeCard returns a card that the caller may read, or an empty one.
+func (s *Service) wholeCard(ctx context.Context, c *call, sn snap.Snapshot) (api.Card, error) {
+	stored, err := s.store.CardPage(ctx, c.caller, sn, 1)
+	if errors.Is(err, snap.ErrNotFound) {
+		return api.Card{}, nil
+	}
+	if err != nil {
+		return api.Card{}, err
+	}
+	whole, _, err := card.UnpackHead(stored.Head)
+	if err == nil {
+		whole.Tables, err = s.cardTables(ctx, c, sn)
+	}
+	return whole, err
+}
+
 // cardTables returns all tables of a card that the caller may read.
 func (s *Service) cardTables(ctx context.Context, c *call, sn snap.Snapshot) (all []api.CardTable, err error) {
 	pages, err := s.store.CardPages(ctx, c.caller, sn)
@@ -134,11 +150,11 @@ func (s *Service) cardChanges(ctx context.Context, _ *ByID) (*body[api.CardChang
 	if err != nil {
 		return nil, err
 	}
-	old, err := s.cardTables(ctx, c, before)
+	old, err := s.wholeCard(ctx, c, before)
 	if err != nil {
 		return nil, err
 	}
-	now, err := s.cardTables(ctx, c, c.snapshot)
+	now, err := s.wholeCard(ctx, c, c.snapshot)
 	if err != nil {
 		return nil, err
 	}

@@ -38,11 +38,76 @@ func cardOf(m archive.Manifest) api.Card {
 			described[t.Name] = t
 		}
 	}
+	parts := partsOf(m.Schema)
+	c.Programs = parts[""]
 	for _, t := range m.Tables {
 		c.Tables = append(c.Tables, api.CardTable{Schema: t.Schema, Name: t.Name, Rows: t.Rows, Of: t.Of,
-			Bytes: t.Bytes, Dropped: t.Dropped, Columns: cardColumns(t, described, dialectOf(m.Engine))})
+			Bytes: t.Bytes, Dropped: t.Dropped, Columns: cardColumns(t, described, dialectOf(m.Engine)),
+			Parts: parts[snap.TableName(t.Schema, t.Name)]})
 	}
 	return card.Bound(c)
+}
+
+// partsOf returns the keys, indexes, constraints and programs of a description by their tables, and
+// under "" the programs of no table.
+func partsOf(s *schema.Schema) map[string][]api.CardPart {
+	parts := map[string][]api.CardPart{}
+	if s == nil {
+		return parts
+	}
+	for _, t := range s.Tables {
+		on := snap.TableName(t.Schema, t.Name.Name)
+		add := func(kind, name, definition string) {
+			if name == "" {
+				name, definition = definition, ""
+			}
+			parts[on] = append(parts[on], api.CardPart{Kind: kind, Name: name, Definition: definition})
+		}
+		for _, k := range t.Keys {
+			kind := "unique constraint"
+			if k.Primary {
+				kind = "primary key"
+			}
+			add(kind, k.Name, columnsText(k.Columns))
+		}
+		for _, x := range t.Indexes {
+			kind := "index"
+			if x.Unique {
+				kind = "unique index"
+			}
+			add(kind, x.Name, columnsText(x.Columns))
+		}
+		for _, f := range t.ForeignKeys {
+			add("foreign key", f.Name, "("+strings.Join(f.Columns, ", ")+") to "+snap.TableName(f.To.Schema, f.To.Name))
+		}
+		for _, c := range t.Checks {
+			if c.Name != "" {
+				add("check constraint", c.Name, "")
+			}
+		}
+	}
+	tables := map[schema.Name]bool{}
+	for _, t := range s.Tables {
+		tables[t.Name] = true
+	}
+	for _, p := range s.Programs {
+		on, name := "", snap.TableName(p.Schema, p.Name.Name)
+		if tables[schema.Name{Schema: p.Schema, Name: p.On}] {
+			on, name = snap.TableName(p.Schema, p.On), p.Name.Name
+		}
+		parts[on] = append(parts[on], api.CardPart{Kind: p.Kind, Name: name})
+	}
+	return parts
+}
+
+func columnsText(columns []schema.KeyColumn) string {
+	names := make([]string, len(columns))
+	for i, c := range columns {
+		if names[i] = c.Name; c.Desc {
+			names[i] += " desc"
+		}
+	}
+	return "(" + strings.Join(names, ", ") + ")"
 }
 
 func dialectOf(e snap.Engine) schema.Dialect {

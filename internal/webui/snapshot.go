@@ -204,7 +204,7 @@ func (s *Server) loadLocal(p *snapshotPage, q string, n int) error {
 	previous := row{Local: &before}
 	sn := previous.either()
 	p.Card.Before = previous.Page()
-	p.Card.Changes = &api.CardChanges{Previous: &sn, Changes: card.Compare(before.Card.Tables, l.Card.Tables)}
+	p.Card.Changes = &api.CardChanges{Previous: &sn, Changes: card.Compare(*before.Card, *l.Card)}
 	return nil
 }
 
