@@ -23,11 +23,12 @@ func TestCardParts(t *testing.T) {
 	in := schema.Name{Schema: "public"}
 	described := &schema.Schema{
 		Tables: []schema.Table{{
-			Name:        orders,
-			Keys:        []schema.Key{{Primary: true, Columns: key("id")}, {Name: "orders_code", Columns: key("code")}},
-			Indexes:     []schema.Index{{Name: "orders_at", Unique: true, Columns: key("at", "id")}},
-			ForeignKeys: []schema.ForeignKey{{Columns: []string{"customer"}, To: schema.Name{Schema: "public", Name: "customer"}}},
-			Checks:      []schema.Check{{Name: "cheap"}, {}},
+			Name:    orders,
+			Keys:    []schema.Key{{Primary: true, Columns: key("id")}, {Name: "orders_code", Columns: key("code")}},
+			Indexes: []schema.Index{{Name: "orders_at", Unique: true, Columns: key("at", "id")}},
+			ForeignKeys: []schema.ForeignKey{{Columns: []string{"customer"},
+				To: schema.Name{Schema: in.Schema, Name: "customer"}}},
+			Checks: []schema.Check{{Name: "cheap"}, {}},
 		}},
 		Programs: []schema.Program{
 			{Kind: "view", Name: schema.Name{Schema: in.Schema, Name: "open"}},
