@@ -130,7 +130,7 @@ func (s *story) share(ctx context.Context) error {
 	if err := s.does(ctx, alice, "cloud", "snapshots", "shares", s.id); err != nil {
 		return err
 	}
-	s.out.aside("Mia is no admin: who else got it is not for her")
+	s.out.aside("Mia is not an admin and does not see who else got it")
 	if err := s.does(ctx, mia, "cloud", "snapshots", "shares", s.id); err != nil {
 		return err
 	}

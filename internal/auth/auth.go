@@ -145,9 +145,9 @@ func (a *Authenticator) Agent(r *http.Request) (snap.Caller, error) {
 }
 
 // User returns the caller of a request on the user mount, by the access token in Authorization:
-// Bearer, else by the browser's session cookie. A changing request with a cookie must come from our
-// own pages, else User fails with forbidden. It also fails with snap.ErrUnauthenticated and
-// rate_limited.
+// Bearer, otherwise by the browser's session cookie. A changing request with a cookie must come
+// from our own pages, otherwise User fails with forbidden. It also fails with
+// snap.ErrUnauthenticated and rate_limited.
 func (a *Authenticator) User(r *http.Request) (snap.Caller, error) {
 	return a.guarded(r, func() (snap.Caller, error) {
 		if token := bearer(r); token != "" {

@@ -234,8 +234,8 @@ func TestReplicasRotateTogether(t *testing.T) {
 	}
 }
 
-// T10: the file with the signing keys can be read by its owner only, also when
-// an older one could be read by others.
+// T10: the file with the signing keys can be read only by its owner, even when an older one could
+// be read by others.
 func TestSigningKeysAreNotReadableByOthers(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)

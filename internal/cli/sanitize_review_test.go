@@ -19,7 +19,7 @@ const drafted = `tables:
       kind: decide   # text that nothing explains; format would work
 `
 
-// Groups of columns are decided with one key each, and every decision is saved at once, also when
+// Groups of columns are decided with one key each, and every decision is saved at once, even when
 // the review is left or the terminal goes away.
 func TestReviewOfRules(t *testing.T) {
 	t.Parallel()

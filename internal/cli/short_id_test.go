@@ -9,7 +9,7 @@ import (
 	"snap"
 )
 
-// TestShortIDsAreUnique checks that a truncated ID names one row of the printed list, also when the
+// TestShortIDsAreUnique checks that a truncated ID names one row of the printed list, even when the
 // list comes in pages (SPEC 2.1). The IDs here are far more alike than random ones.
 func TestShortIDsAreUnique(t *testing.T) {
 	t.Parallel()

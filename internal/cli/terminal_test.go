@@ -167,8 +167,7 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// TestJSONErrors: with --json an error is one object, also when the command
-// line is not understood.
+// TestJSONErrors: with --json an error is one object, even when the command line is not understood.
 func TestJSONErrors(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"cloud", "snapshots", "--json"}, {"cloud", "snapshots", "--json", "--nothing"},

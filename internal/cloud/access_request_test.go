@@ -166,7 +166,8 @@ func TestRequestsForAccessAreLimited(t *testing.T) {
 }
 
 // A share that was made for longer is reported three days before its end, once, to its owner and to
-// the webhooks. When a share with another organization ends, the owner, who is no admin, gets no notice.
+// the webhooks. When a share with another organization ends, the owner, who is not an admin, gets
+// no notice.
 func TestSharesThatExpireSoonAreReported(t *testing.T) {
 	t.Parallel()
 	clock := clocktest.New(time.Now())

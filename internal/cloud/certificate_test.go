@@ -221,7 +221,7 @@ func TestAlteredCertificateOfALaterKey(t *testing.T) {
 }
 
 // The record and the card of a snapshot show the state of its certificate, and a pull returns the
-// pushed certificate, also to another organization.
+// pushed certificate, even for another organization.
 func TestCertificatesAreShownAndPulled(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

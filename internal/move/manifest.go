@@ -20,7 +20,7 @@ import (
 
 // Names within the folder of backups.
 //
-//	lock                             held by whoever writes here
+//	lock                             held by the process that writes here
 //	blobs/                           the objects of all backups, each once, as the service's own folder has them
 //	20261121T041500.000Z/            one backup, whole: it was renamed into place at its end
 //	20261121T041500.000Z/snapcloud.db

@@ -162,7 +162,7 @@ func eachObject(ctx context.Context, list func(context.Context, string, int) ([]
 			}
 			for _, o := range objects {
 				if within.Err() != nil {
-					return nil //nolint:nilerr // whoever failed tells why
+					return nil //nolint:nilerr // the failed goroutine reports why
 				}
 				group.Go(func() error { return do(within, o) })
 				after = o.Key

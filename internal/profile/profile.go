@@ -164,7 +164,7 @@ func (p *Profile) record(ctx context.Context, key string) (api.Snapshot, error) 
 // idOf returns the ID of a snapshot, which Push, Parts, Complete and Pull use.
 func idOf(target, name string) string { return target + "\x00" + name }
 
-// Push begins a push. It finds one that was begun or completed earlier, also by another process.
+// Push begins a push. It finds one that was begun or completed earlier, even by another process.
 func (p *Profile) Push(ctx context.Context, r api.PushRequest) (api.UploadPlan, error) {
 	id := idOf(r.Target, r.Name)
 	have, err := p.record(ctx, recordKey(r.Target, r.Name))

@@ -70,8 +70,7 @@ func TestTheNextFreePortIsTaken(t *testing.T) {
 	}
 }
 
-// L2: a Host that is not ours is refused, also when the Origin matches it and
-// the cookie is right.
+// L2: a Host that is not ours is refused, even when the Origin matches it and the cookie is right.
 func TestForeignHostsAreRefused(t *testing.T) {
 	t.Parallel()
 	u := openUI(t, nil, "")
