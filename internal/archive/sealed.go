@@ -252,8 +252,8 @@ type watched struct {
 // Unwrap implements age.Identity.
 func (w watched) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
 	key, err := w.Identity.Unwrap(stanzas)
-	var told *snap.Error
-	if errors.As(err, &told) {
+	var reason *snap.Error
+	if errors.As(err, &reason) {
 		*w.refused = err
 	}
 	*w.key = bytes.Clone(key) // age clears its own

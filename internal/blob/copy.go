@@ -33,7 +33,7 @@ func Verify(ctx context.Context, s Store, key string, size int64, sum string) er
 	if _, err := io.Copy(io.Discard, v); err != nil {
 		return err
 	}
-	return v.is(key, size, sum)
+	return v.check(key, size, sum)
 }
 
 // verified hashes the bytes that are read through it. It stops when its context ends.
@@ -61,8 +61,8 @@ func (v *verified) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// is returns an error unless the bytes that were read have this size and hash.
-func (v *verified) is(key string, size int64, sum string) error {
+// check returns an error unless the bytes that were read have this size and hash.
+func (v *verified) check(key string, size int64, sum string) error {
 	if got := hex.EncodeToString(v.sum.Sum(nil)); v.size != size || got != sum {
 		return &snap.Error{
 			Code: snap.CodeChecksumMismatch,
@@ -109,7 +109,7 @@ func (f *Folder) Put(ctx context.Context, key string, r io.Reader, size int64, s
 	if err = errors.Join(err, making.Sync(), making.Close()); err != nil {
 		return diskError("write the object", err)
 	}
-	if err := v.is(key, size, sum); err != nil {
+	if err := v.check(key, size, sum); err != nil {
 		return err
 	}
 	if err = os.Rename(making.Name(), path); err == nil {
@@ -139,12 +139,12 @@ func (s *S3) Put(ctx context.Context, key string, r io.Reader, size int64, sum s
 	_, err := s.core.Client.PutObject(ctx, s.bucket, s.object(key), v, size,
 		minio.PutObjectOptions{PartSize: uint64(PartSize(size))})
 	if err != nil && v.ended && v.size != size {
-		return v.is(key, size, sum) // the object store never gets the rest
+		return v.check(key, size, sum) // the object store never gets the rest
 	}
 	if err != nil {
 		return s3Error("write the object", err)
 	}
-	if err := v.is(key, size, sum); err != nil {
+	if err := v.check(key, size, sum); err != nil {
 		return errors.Join(err, s.Delete(context.WithoutCancel(ctx), key))
 	}
 	return nil

@@ -391,9 +391,9 @@ func (c Clone) Database() string { return engine.ClonePrefix + c.ID }
 // Listed is a clone and the state of its database.
 type Listed struct {
 	Clone
-	engine.Look
+	engine.DatabaseState
 	URL string // expanded, with the password
-	Err error  // why its database could not be looked at
+	Err error  // why the state of its database is unknown
 }
 
 // List returns the clones, oldest first, with the state of their databases. It connects once to
@@ -426,13 +426,13 @@ func (r *Room) describe(ctx context.Context, all []Listed, on []int) {
 	for _, i := range on {
 		urls = append(urls, all[i].URL)
 	}
-	var found []engine.Look
+	var found []engine.DatabaseState
 	if err == nil {
-		found, err = cloner.Look(ctx, urls)
+		found, err = cloner.States(ctx, urls)
 	}
 	for n, i := range on {
 		if all[i].Err = err; err == nil {
-			all[i].Look = found[n]
+			all[i].DatabaseState = found[n]
 		}
 	}
 }

@@ -30,7 +30,7 @@ func Answer(rows *sql.Rows) (string, error) {
 	if err := rows.Err(); err != nil {
 		return "", err
 	}
-	if err := OneValue(len(values), len(columns)); err != nil {
+	if err := RequireOneValue(len(values), len(columns)); err != nil {
 		return "", err
 	}
 	if !values[0].Valid {
@@ -42,8 +42,8 @@ func Answer(rows *sql.Rows) (string, error) {
 // Null is the answer of a query whose value is NULL.
 const Null = "NULL"
 
-// OneValue returns an error unless a result has one row and one column.
-func OneValue(rows, columns int) error {
+// RequireOneValue returns an error unless a result has one row and one column.
+func RequireOneValue(rows, columns int) error {
 	if rows == 1 && columns == 1 {
 		return nil
 	}

@@ -44,8 +44,8 @@ type Cloner interface {
 	// connections. If there is no such database it does nothing.
 	Drop(ctx context.Context, url string) error
 
-	// Look describes databases, in the order of the URLs.
-	Look(ctx context.Context, urls []string) ([]Look, error)
+	// States returns the states of databases, in the order of the URLs.
+	States(ctx context.Context, urls []string) ([]DatabaseState, error)
 }
 
 // ClonePrefix begins the names of all databases that a [Cloner] creates or drops.
@@ -58,8 +58,8 @@ type CopyOptions struct {
 	Terminate bool   // end connections to a database that is not sealed
 }
 
-// Look is the state of a database.
-type Look struct {
+// DatabaseState is the state of a database.
+type DatabaseState struct {
 	Exists      bool
 	Size        int64    // approximate bytes on disk
 	Connections []string // current connections of others, as far as known

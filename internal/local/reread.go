@@ -30,7 +30,7 @@ func (a *Agent) reread(ctx context.Context, r *archive.Reader, s Snapshot, rows 
 	}
 	defer done()
 	if m.Engine == snap.SQLite {
-		return unreadable(ctx, restored(ctx, e, d, dir))
+		return unreadable(ctx, tryRestore(ctx, e, d, dir))
 	}
 	reader, ok := e.(engine.DumpReader)
 	if !ok {
@@ -50,13 +50,13 @@ func (a *Agent) reread(ctx context.Context, r *archive.Reader, s Snapshot, rows 
 		return nil
 	})
 	if err == nil {
-		err = sameCounts(in.Tables(), counts, m)
+		err = requireSameCounts(in.Tables(), counts, m)
 	}
 	return unreadable(ctx, err)
 }
 
-// restored loads a SQLite dump into a file in dir, and removes it.
-func restored(ctx context.Context, e engine.Engine, d engine.Dump, dir string) error {
+// tryRestore loads a SQLite dump into a file in dir, and removes it.
+func tryRestore(ctx context.Context, e engine.Engine, d engine.Dump, dir string) error {
 	scratch, err := e.Restore(ctx, sqlite.URLOf(filepath.Join(dir, "check.db")), d, engine.Options{Jobs: jobsOf(0, 0),
 		TempDir: dir})
 	if err != nil {
@@ -81,8 +81,8 @@ func (a *Agent) readBack(ctx context.Context, s Snapshot, file string) error {
 	return a.reread(ctx, r, s, false)
 }
 
-// sameCounts compares the rows of a dump with those that its manifest lists.
-func sameCounts(tables []engine.Table, counts []int64, m archive.Manifest) error {
+// requireSameCounts compares the rows of a dump with those that its manifest lists.
+func requireSameCounts(tables []engine.Table, counts []int64, m archive.Manifest) error {
 	listed := map[[2]string]int64{}
 	for _, t := range m.Tables {
 		listed[[2]string{t.Schema, t.Name}] = t.Rows
@@ -101,8 +101,8 @@ func unreadable(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil || snap.CodeOf(err) == snap.CodeStorageFull {
 		return err
 	}
-	var said *snap.Error
-	if errors.As(err, &said) && said.Code == snap.CodeCorrupt {
+	var e *snap.Error
+	if errors.As(err, &e) && e.Code == snap.CodeCorrupt {
 		return err
 	}
 	return &snap.Error{Code: snap.CodeCorrupt, Cause: err,

@@ -189,7 +189,7 @@ func TestRole(t *testing.T) {
 	if role == "" {
 		t.Skip("a role of the processes that other tests start and kill")
 	}
-	if err := errors.Join(play(t.Context(), role), tellPeak()); err != nil {
+	if err := errors.Join(play(t.Context(), role), writePeak()); err != nil {
 		fmt.Println("failed:", err)
 		os.Exit(1)
 	}

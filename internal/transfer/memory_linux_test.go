@@ -78,8 +78,8 @@ func (b *battle) measured(role, file, id string) (string, int) {
 	return client.line(), peakIn(b.t, string(status))
 }
 
-// tellPeak writes this process's status to a file for the test that started it.
-func tellPeak() error {
+// writePeak writes this process's status to a file for the test that started it.
+func writePeak() error {
 	report := os.Getenv("SNAP_TEST_PEAK")
 	if report == "" {
 		return nil

@@ -85,7 +85,7 @@ func (o Options) transport() *http.Transport {
 	reach := reach{direct: dial, remote: o.Remote, proxies: &sync.Map{}}
 	return &http.Transport{
 		Proxy:               reach.proxy,
-		DialContext:         dialer(reach.dial).hearing,
+		DialContext:         dialer(reach.dial).receivingRefusals,
 		TLSClientConfig:     &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout: 10 * time.Second,
 		MaxIdleConnsPerHost: o.Jobs,

@@ -29,7 +29,8 @@ func cloneStates(now time.Time) []cloneView {
 			URL: "postgres://me@localhost/snapcli_clone_x"}
 	}
 	used := c("feature/x", clone.Named, clone.Ready)
-	used.From, used.Look = "pr-1", engine.Look{Exists: true, Size: 1000, Connections: []string{"a", "b"}}
+	used.From = "pr-1"
+	used.DatabaseState = engine.DatabaseState{Exists: true, Size: 1000, Connections: []string{"a", "b"}}
 	away := c("away", clone.Named, clone.Making)
 	away.Err = errors.New("no answer")
 	return []cloneView{{used}, {away}, {c("", clone.Warm, clone.Ready)}}

@@ -58,7 +58,7 @@ func (s *scratch) confine(ctx context.Context) error {
 			Hint: "load without programs, or use a MySQL user with the rights CREATE USER and GRANT OPTION",
 		}
 	}
-	if err := s.structure.riskyWords(); err != nil {
+	if err := s.structure.requireNoRiskyWords(); err != nil {
 		return err
 	}
 	s.o.Notify(fmt.Sprintf("the MySQL user %q is not allowed to create a user for this load, so the "+

@@ -17,10 +17,10 @@ import (
 // that replaces the same database removes it, because then nothing is left to complete.
 
 // skippedError says that a journal is skipped. It does not stop a load.
-type skippedError struct{ said *snap.Error }
+type skippedError struct{ cause *snap.Error }
 
-func (e skippedError) Error() string { return e.said.Error() }
-func (e skippedError) Unwrap() error { return e.said }
+func (e skippedError) Error() string { return e.cause.Error() }
+func (e skippedError) Unwrap() error { return e.cause }
 
 func isSkipped(err error) bool {
 	var e skippedError
@@ -40,10 +40,10 @@ func setAside(ctx context.Context, server *sql.DB, place database, id string, wh
 	if _, err := server.ExecContext(ctx, "RENAME TABLE "+name+"."+sealName+" TO "+name+"."+asideName); err != nil {
 		why = errors.Join(why, err) // the next load tries it again
 	}
-	said := place.failure(why).Error()
-	return skippedError{said: &snap.Error{
+	reason := place.failure(why).Error()
+	return skippedError{cause: &snap.Error{
 		Code: snap.CodeDatabase, Cause: why,
-		Detail: fmt.Sprintf("a load could not be finished: %s; its journal %s was set aside", said, journalPrefix+id),
+		Detail: fmt.Sprintf("a load could not be finished: %s; its journal %s was set aside", reason, journalPrefix+id),
 		Hint:   "load again, which cleans up after it, or run: snapcli doctor --fix",
 	}}
 }
@@ -155,7 +155,7 @@ func mend(ctx context.Context, server *sql.DB, place database) error {
 	var kept error
 	for _, id := range skipped {
 		if isSkipped(finish(ctx, server, place, id)) { // another account's: this one's failed earlier
-			if held := holdsTriggers(ctx, server, id); held != nil {
+			if held := requireNoTriggers(ctx, server, id); held != nil {
 				kept = errors.Join(kept, held)
 				continue
 			}
@@ -167,9 +167,9 @@ func mend(ctx context.Context, server *sql.DB, place database) error {
 	return errors.Join(kept, sweepAccounts(ctx, server, c))
 }
 
-// holdsTriggers returns an error if the journal of another account has the triggers of a database
+// requireNoTriggers returns an error if the journal of another account has the triggers of a database
 // whose exchange did not happen. They were dropped, so the journal has their only copy.
-func holdsTriggers(ctx context.Context, server *sql.DB, id string) error {
+func requireNoTriggers(ctx context.Context, server *sql.DB, id string) error {
 	var j journal
 	text, swapped, unread := journalText(ctx, server, id)
 	if unread == nil && !swapped {

@@ -28,9 +28,9 @@ func (s *scratch) Ask(ctx context.Context, query string) (string, error) {
 	if err == nil {
 		value, err = engine.Answer(rows)
 	}
-	var said *driver.MySQLError
-	if errors.As(err, &said) && ctx.Err() == nil {
-		return "", &snap.Error{Code: snap.CodeDatabase, Detail: "the SQL failed: " + said.Message,
+	var serverErr *driver.MySQLError
+	if errors.As(err, &serverErr) && ctx.Err() == nil {
+		return "", &snap.Error{Code: snap.CodeDatabase, Detail: "the SQL failed: " + serverErr.Message,
 			Hint: "correct the SQL", Cause: err}
 	}
 	return value, s.place.failure(err)

@@ -137,7 +137,7 @@ func requireRoom(ctx context.Context, db *sql.DB, on database, name string) erro
 	if on.way.Through() != "" || on.socket == "" && !snap.IsLoopback(on.host) {
 		return nil
 	}
-	found, err := lookUp(ctx, db, name)
+	found, err := databaseState(ctx, db, name)
 	if err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (s *scratch) fillFrom(ctx context.Context, source database) error {
 	if err := s.restore(ctx, inside, nil, want); err != nil {
 		return err
 	}
-	return s.stayedInside(ctx)
+	return s.requireInside(ctx)
 }
 
 // readSource reads the definitions of the source. If its programs belong to the account of a
@@ -395,19 +395,19 @@ func (e Engine) Drop(ctx context.Context, raw string) error {
 	})
 }
 
-// Look implements [engine.Cloner].
-func (e Engine) Look(ctx context.Context, urls []string) (all []engine.Look, err error) {
+// States implements [engine.Cloner].
+func (e Engine) States(ctx context.Context, urls []string) (all []engine.DatabaseState, err error) {
 	if len(urls) == 0 {
 		return nil, nil
 	}
-	all = make([]engine.Look, len(urls))
+	all = make([]engine.DatabaseState, len(urls))
 	err = e.onServer(urls[0], func(_ database, db *sql.DB) error {
 		for i, raw := range urls {
 			d, err := e.parse(raw)
 			if err != nil {
 				return err
 			}
-			if all[i], err = lookUp(ctx, db, d.name); err != nil {
+			if all[i], err = databaseState(ctx, db, d.name); err != nil {
 				return err
 			}
 		}
@@ -416,7 +416,7 @@ func (e Engine) Look(ctx context.Context, urls []string) (all []engine.Look, err
 	return all, err
 }
 
-func lookUp(ctx context.Context, db *sql.DB, name string) (l engine.Look, err error) {
+func databaseState(ctx context.Context, db *sql.DB, name string) (l engine.DatabaseState, err error) {
 	err = db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM information_schema.schemata WHERE schema_name = ?),
 		(SELECT coalesce(CAST(sum(data_length + index_length) AS SIGNED), 0) FROM information_schema.tables WHERE table_schema = ?)`,
 		name, name).Scan(&l.Exists, &l.Size)

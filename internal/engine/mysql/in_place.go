@@ -148,11 +148,11 @@ func (s *scratch) grant(ctx context.Context) error {
 	defer endSession(c)
 	for _, statement := range s.o.Grants {
 		_, err := c.ExecContext(ctx, strings.TrimSuffix(strings.TrimSpace(statement), ";"))
-		var said *driver.MySQLError
-		if errors.As(err, &said) {
+		var serverErr *driver.MySQLError
+		if errors.As(err, &serverErr) {
 			return &snap.Error{Code: snap.CodeDatabase, Cause: err,
 				Detail: fmt.Sprintf("the database was replaced, but the grant %q failed: %s",
-					engine.Shortened(statement), said.Message),
+					engine.Shortened(statement), serverErr.Message),
 				Hint: "correct the target's grants, or create the user, and load again"}
 		}
 		if err != nil {

@@ -127,7 +127,7 @@ func journalText(ctx context.Context, server querier, id string) (text []byte, s
 }
 
 func notOwn(id string) error {
-	return skippedError{said: &snap.Error{
+	return skippedError{cause: &snap.Error{
 		Code: snap.CodeForbidden,
 		Detail: fmt.Sprintf("the journal %s of an interrupted load was not used, because another user of the server "+
 			"wrote or changed it", journalPrefix+id),

@@ -203,7 +203,7 @@ func (d database) failure(err error) error {
 		return err
 	}
 	e := &snap.Error{Code: snap.CodeDatabase, Cause: err}
-	var said *driver.MySQLError
+	var serverErr *driver.MySQLError
 	switch number(err) {
 	case erNoDatabase:
 		e.Code = snap.CodeNotFound
@@ -222,8 +222,8 @@ func (d database) failure(err error) error {
 		e.Detail = fmt.Sprintf("the MySQL server %s requires TLS", d.where())
 		e.Hint = "add ?tls=true to the URL, and &tls-ca=FILE if it has a private certificate authority"
 	case erDatabaseDenied, erTableDenied, erNoRight:
-		errors.As(err, &said)
-		e.Detail = fmt.Sprintf("the MySQL user %q is not allowed to do this: %s", d.user, said.Message)
+		errors.As(err, &serverErr)
+		e.Detail = fmt.Sprintf("the MySQL user %q is not allowed to do this: %s", d.user, serverErr.Message)
 		e.Hint = "grant the right, or use another user in the target's URL"
 	case erLockTimeout:
 		e.Code = snap.CodeConflict
@@ -239,8 +239,8 @@ func (d database) failure(err error) error {
 	case 0:
 		e.Detail, e.Hint = d.unreached(err)
 	default:
-		errors.As(err, &said)
-		e.Detail = fmt.Sprintf("the MySQL server %s failed: %s", d.where(), said.Message)
+		errors.As(err, &serverErr)
+		e.Detail = fmt.Sprintf("the MySQL server %s failed: %s", d.where(), serverErr.Message)
 	}
 	return e
 }

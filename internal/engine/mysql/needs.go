@@ -36,11 +36,11 @@ func (e Engine) Needs(ctx context.Context, raw string, u engine.Use) ([]engine.N
 	if err := db.QueryRowContext(ctx, "SELECT current_user()").Scan(&account); err != nil {
 		return nil, d.failure(err)
 	}
-	said, err := names(ctx, db, "SHOW GRANTS")
+	lines, err := names(ctx, db, "SHOW GRANTS")
 	if err != nil {
 		return nil, d.failure(err)
 	}
-	grants, known := readGrants(said)
+	grants, known := readGrants(lines)
 	if !known {
 		return nil, nil
 	}

@@ -205,11 +205,11 @@ func (r *refill) verify(ctx context.Context, info engine.Info) error {
 		if !r.chosen[child] && !r.chosen[parent] {
 			continue
 		}
-		said, err := orphansOf(ctx, r.c, subset.Graph{Tables: g.Tables, Keys: []subset.ForeignKey{k}}, nil)
+		result, err := orphansOf(ctx, r.c, subset.Graph{Tables: g.Tables, Keys: []subset.ForeignKey{k}}, nil)
 		if err != nil {
 			return err
 		}
-		if said != "hold" {
+		if result != "hold" {
 			return engine.KeysBroken(fmt.Sprintf("%s (%s) to %s", child, strings.Join(k.Columns, ", "), parent), nil)
 		}
 	}

@@ -128,7 +128,7 @@ func (s *scratch) fill(ctx context.Context, dump engine.Dump) error {
 	if err := s.restore(ctx, db, rows, s.wanted(dump.Info)); err != nil {
 		return err
 	}
-	return s.stayedInside(ctx)
+	return s.requireInside(ctx)
 }
 
 // restore creates everything in the scratch database and compares its rows.
@@ -474,9 +474,9 @@ func (s *scratch) run(ctx context.Context, text string) error {
 		case number(err) == 0:
 			return s.place.failure(err)
 		}
-		var said *driver.MySQLError
-		errors.As(err, &said)
-		return &snap.Error{Code: snap.CodeDatabase, Detail: "the SQL failed: " + said.Message + ", in: " +
+		var serverErr *driver.MySQLError
+		errors.As(err, &serverErr)
+		return &snap.Error{Code: snap.CodeDatabase, Detail: "the SQL failed: " + serverErr.Message + ", in: " +
 			firstLine(statement), Hint: "correct the SQL and try again; this run's changes were undone", Cause: err}
 	}
 	_, err = c.ExecContext(ctx, "COMMIT") // the SQL may have left a transaction open

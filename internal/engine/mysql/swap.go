@@ -112,8 +112,8 @@ func (s *scratch) exchange(ctx context.Context) error {
 // exchanging returns the name of the lock of an id's exchange.
 func exchanging(id string) string { return id + "_exchange" }
 
-// exchanged waits until no statement of an id's exchange runs on the server.
-func exchanged(ctx context.Context, server *sql.DB, id string) error {
+// waitForExchange waits until no statement of an id's exchange runs on the server.
+func waitForExchange(ctx context.Context, server *sql.DB, id string) error {
 	var free sql.NullInt64
 	err := server.QueryRowContext(ctx, "SELECT CASE WHEN get_lock(?, 30) = 1 THEN release_lock(?) END", exchanging(id),
 		exchanging(id)).Scan(&free)
@@ -218,7 +218,7 @@ func (s *scratch) rename(ctx context.Context, c *sql.Conn) error {
 // recoverSwap completes the swap of an id if its tables have been exchanged, and reverts it if not.
 // Then it removes what the swap created.
 func recoverSwap(ctx context.Context, server *sql.DB, place database, id string) error {
-	if err := exchanged(ctx, server, id); err != nil {
+	if err := waitForExchange(ctx, server, id); err != nil {
 		return err
 	}
 	whole, err := names(ctx, server, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND "+

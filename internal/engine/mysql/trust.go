@@ -136,9 +136,9 @@ func serverVersion(version string) int {
 	return n
 }
 
-// stayedInside returns an error if an object that was created from a checked dump
+// requireInside returns an error if an object that was created from a checked dump
 // reaches another database.
-func (s *scratch) stayedInside(ctx context.Context) error {
+func (s *scratch) requireInside(ctx context.Context) error {
 	if s.trust == complete {
 		return nil
 	}

@@ -34,7 +34,7 @@ func (s *scratch) Ask(ctx context.Context, query string) (string, error) {
 			value = r.Rows[0][0]
 		}
 	}
-	if err := engine.OneValue(rows, columns); err != nil {
+	if err := engine.RequireOneValue(rows, columns); err != nil {
 		return "", err
 	}
 	if value == nil {

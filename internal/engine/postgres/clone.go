@@ -371,8 +371,8 @@ func (e Engine) Drop(ctx context.Context, raw string) error {
 	})
 }
 
-// Look implements [engine.Cloner].
-func (e Engine) Look(ctx context.Context, urls []string) ([]engine.Look, error) {
+// States implements [engine.Cloner].
+func (e Engine) States(ctx context.Context, urls []string) ([]engine.DatabaseState, error) {
 	if len(urls) == 0 {
 		return nil, nil
 	}
@@ -385,20 +385,20 @@ func (e Engine) Look(ctx context.Context, urls []string) ([]engine.Look, error) 
 		return nil, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	all := make([]engine.Look, len(urls))
+	all := make([]engine.DatabaseState, len(urls))
 	for i, raw := range urls {
 		d, err := e.parse(raw)
 		if err != nil {
 			return nil, err
 		}
-		if all[i], err = lookUp(ctx, conn, d.name()); err != nil {
+		if all[i], err = databaseState(ctx, conn, d.name()); err != nil {
 			return nil, d.failure(err)
 		}
 	}
 	return all, nil
 }
 
-func lookUp(ctx context.Context, conn *pgx.Conn, name string) (l engine.Look, err error) {
+func databaseState(ctx context.Context, conn *pgx.Conn, name string) (l engine.DatabaseState, err error) {
 	err = conn.QueryRow(ctx, "SELECT count(*) > 0, coalesce(max(pg_database_size(oid)), 0) FROM pg_database WHERE "+
 		"datname = $1", name).Scan(&l.Exists, &l.Size)
 	if err == nil {

@@ -96,7 +96,7 @@ func TestCloneNeedsOnlyCreateDB(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	found, err := e.Look(t.Context(), []string{copied, template})
+	found, err := e.States(t.Context(), []string{copied, template})
 	if err != nil || found[0].Exists || found[1].Exists {
 		t.Errorf("after the drop: %+v, %v", found, err)
 	}
@@ -219,7 +219,7 @@ func TestLargeCopies(t *testing.T) {
 				}
 				rawly(t, to, "DO $$BEGIN ASSERT (SELECT count(*) = 34000 FROM a); END$$", "TRUNCATE a")
 			}
-			found, err := e.Look(t.Context(), []string{from})
+			found, err := e.States(t.Context(), []string{from})
 			if err != nil || found[0].Size < largeDatabase {
 				t.Errorf("the database is not large: %+v, %v", found, err)
 			}

@@ -112,7 +112,7 @@ func contentOf(ctx context.Context, tx pgx.Tx, dump engine.Dump) (c content, err
 			c.fresh = append(c.fresh, name)
 		}
 	}
-	for _, step := range []func(context.Context, pgx.Tx) error{c.requireAlone, c.requireOwned} {
+	for _, step := range []func(context.Context, pgx.Tx) error{c.requireNoDependents, c.requireOwned} {
 		if err := step(ctx, tx); err != nil {
 			return c, err
 		}
@@ -216,9 +216,9 @@ func (c content) drops(ctx context.Context, tx pgx.Tx, whole bool) ([]string, er
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// requireAlone returns a conflict if a kept object depends on a replaced one: dropping the replaced
+// requireNoDependents returns a conflict if a kept object depends on a replaced one: dropping the replaced
 // one would drop both.
-func (c content) requireAlone(ctx context.Context, tx pgx.Tx) error {
+func (c content) requireNoDependents(ctx context.Context, tx pgx.Tx) error {
 	var who, what string
 	err := tx.QueryRow(ctx, `
 		WITH placed (classid, objid, at) AS (

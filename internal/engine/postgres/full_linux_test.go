@@ -34,7 +34,7 @@ func TestCopyChecksTheDisk(t *testing.T) {
 		if snap.CodeOf(err) != snap.CodeStorageFull || !strings.Contains(fmt.Sprint(err), "a copy needs") {
 			t.Errorf("%s with a full disk: %v", name, err)
 		}
-		if found, err := e.Look(t.Context(), []string{to, next}); err != nil ||
+		if found, err := e.States(t.Context(), []string{to, next}); err != nil ||
 			found[0].Exists != (name == "reset") || found[1].Exists {
 			t.Errorf("%s left something behind: %+v, %v", name, found, err)
 		}

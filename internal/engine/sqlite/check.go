@@ -65,13 +65,13 @@ func (s *scratch) checker(ctx context.Context, left <-chan string) error {
 	}
 	defer db.Close()
 	for check := range left {
-		var said string
-		err := db.QueryRowContext(ctx, "PRAGMA "+check).Scan(&said)
+		var result string
+		err := db.QueryRowContext(ctx, "PRAGMA "+check).Scan(&result)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if (err != nil || said != "ok") && (s.passing || !ofItsProgram(err)) {
-			return damaged(said, err)
+		if (err != nil || result != "ok") && (s.passing || !ofItsProgram(err)) {
+			return damaged(result, err)
 		}
 	}
 	return nil

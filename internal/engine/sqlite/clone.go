@@ -212,9 +212,9 @@ func removeFile(path string) error {
 	return err
 }
 
-// Look implements [engine.Cloner].
-func (Engine) Look(_ context.Context, urls []string) ([]engine.Look, error) {
-	all := make([]engine.Look, len(urls))
+// States implements [engine.Cloner].
+func (Engine) States(_ context.Context, urls []string) ([]engine.DatabaseState, error) {
+	all := make([]engine.DatabaseState, len(urls))
 	for i, raw := range urls {
 		path, err := Path(raw)
 		if err != nil {
@@ -224,7 +224,7 @@ func (Engine) Look(_ context.Context, urls []string) ([]engine.Look, error) {
 		if err != nil {
 			continue
 		}
-		all[i] = engine.Look{Exists: true, Size: info.Size(), Connections: users(path)}
+		all[i] = engine.DatabaseState{Exists: true, Size: info.Size(), Connections: users(path)}
 	}
 	return all, nil
 }

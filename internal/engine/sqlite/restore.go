@@ -187,14 +187,14 @@ func (s *scratch) checkKeys(ctx context.Context, want engine.Info) error {
 	return checkForeignKeys(ctx, db, keys)
 }
 
-func damaged(said string, err error) error {
-	said, _, _ = strings.Cut(said, ";")
-	if said == "" && err != nil {
-		said = err.Error()
+func damaged(reason string, err error) error {
+	reason, _, _ = strings.Cut(reason, ";")
+	if reason == "" && err != nil {
+		reason = err.Error()
 	}
 	return &snap.Error{
 		Code:   snap.CodeCorrupt,
-		Detail: "the database in the snapshot is damaged: " + said,
+		Detail: "the database in the snapshot is damaged: " + reason,
 		Hint:   "rebuild the snapshot; nothing was replaced",
 		Cause:  err,
 	}
