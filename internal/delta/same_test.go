@@ -2,7 +2,10 @@ package delta
 
 import (
 	"bytes"
+	"errors"
 	"io"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"snap"
@@ -79,6 +82,41 @@ func TestBlocksOfOtherEncodersAreNotCopied(t *testing.T) {
 			if wanted := f.File == ours.File && at != 77; err != nil || (block != nil) != wanted {
 				t.Errorf("the block at %d: found %t, want %t, error %v", at, block != nil, wanted, err)
 			}
+		}
+	}
+}
+
+// TestChangesOfLargeFiles checks files of several blocks, some of which stay as they are: at their
+// place, at another one, or in another section.
+func TestChangesOfLargeFiles(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(6) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		const block = 1 << 20
+		before := joined(rows(65_000, 1)) // between 4 and 5 blocks
+		after := bytes.Clone(before)
+		for n := 1 + r.IntN(3); n > 0 && len(after) > 3*block; n-- {
+			at := r.IntN(len(after))
+			switch r.IntN(5) {
+			case 0: // other bytes, as many
+				copy(after[at:], "other bytes")
+			case 1: // new rows
+				after = slices.Insert(after, at, joined(rows(1+r.IntN(900), 2))...)
+			case 2: // whole blocks move
+				after = slices.Concat(after[2*block:3*block], after[:2*block], after[3*block:])
+			case 3:
+				after = slices.Delete(after, at, min(len(after), at+r.IntN(block)))
+			case 4:
+				after = after[:max(3*block, at)]
+			}
+		}
+		engine := []snap.Engine{snap.Postgres, snap.SQLite}[seed%2]
+		split := r.IntN(3) * block
+		base := pack(t, engine, "before", before[:split], before[split:])
+		result := pack(t, engine, "after", after[:split], after[split:])
+		got, err := apply(t.Context(), base.open(t), write(t, base, result))
+		if err != nil || !bytes.Equal(got, result.bytes) {
+			t.Errorf("seed %d: the result differs: %v, %v", seed, err, errors.Unwrap(err))
 		}
 	}
 }
