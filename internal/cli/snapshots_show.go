@@ -40,7 +40,7 @@ func (a *app) localShowCommand() *cobra.Command {
 			if err := agent.Describe(&s, identity); err != nil {
 				return err
 			}
-			return a.showLocal(s, view)
+			return a.showLocal(s, view, agent.Certificate(s))
 		},
 	}
 	view.flags(cmd)
@@ -100,7 +100,8 @@ func fromState(p local.Provenance) string {
 	return "unknown: loaded as data, without its programs"
 }
 
-func (a *app) showLocal(s local.Snapshot, view cardView) error {
+// showLocal prints a snapshot. certificate describes its certificate.
+func (a *app) showLocal(s local.Snapshot, view cardView, certificate string) error {
 	if a.flags.json {
 		shown := viewSnapshot(s)
 		shown.Card = shownCard(s.Card, view)
@@ -111,7 +112,7 @@ func (a *app) showLocal(s local.Snapshot, view cardView) error {
 		"Size", exactSize(s.Size), "SHA-256", s.SHA256,
 		"From", fromState(s.From), "Created", a.moment(s.Created), "File", s.Path, "Encrypted", sealedState(s),
 		"Subset",
-		subsetState(s), "New", newState(s.New),
+		subsetState(s), "New", newState(s.New), "Certificate", certificate,
 	}
 	if s.Card != nil {
 		pairs = append(pairs, cardFields(*s.Card, s.Engine)...)

@@ -23,6 +23,7 @@ type Card struct {
 	Changes *api.CardChanges // since the snapshot before it; nil if there is no card
 	Before  string           // path of the page of the snapshot before it
 	Sealed  bool             // it is encrypted, and no key on this machine opens it
+	Signed  string           // describes the certificate of a copy that is only on this machine
 }
 
 // OfTarget returns the address of the list of the target's snapshots.
@@ -43,7 +44,7 @@ func (c Card) Fields() []card.Field {
 }
 
 // Certificate describes the snapshot's certificate. It is "" for an original, which has none.
-func (c Card) Certificate() string { return card.Certificate(c.Snapshot) }
+func (c Card) Certificate() string { return cmp.Or(c.Signed, card.Certificate(c.Snapshot)) }
 
 // Sums describes how much the snapshot holds or, after a search, how much was found.
 func (c Card) Sums() string {

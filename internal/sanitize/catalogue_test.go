@@ -131,7 +131,7 @@ func TestPartialMasksFit(t *testing.T) {
 	}
 	c.unique = true
 	if why := misfit(testKey, ColumnRule{Mask: "dictionary", Map: map[string]string{"Maria": "Anna"}},
-		c); !strings.Contains(why, "must stay unique, and the rule has only 1 values") {
+		c); !strings.Contains(why, "must stay unique, and the rule has only 1 value") {
 		t.Errorf("%q", why)
 	}
 }

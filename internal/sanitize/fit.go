@@ -14,6 +14,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"snap"
 	"snap/internal/engine"
 	"snap/internal/personal"
 )
@@ -291,7 +292,7 @@ func (c *column) loose() bool { return c.id[0] == "" && c.typ.Class == personal.
 
 func notUnique(rule ColumnRule, c *column) string {
 	if n := len(rule.Map) + len(rule.Values); n > 0 {
-		return fmt.Sprintf("its values must stay unique, and the rule has only %d values", n)
+		return "its values must stay unique, and the rule has only " + snap.Plural(n, "value", "values")
 	}
 	if !slices.Contains(keepsUnique, rule.Mask) {
 		return "its values must stay unique"

@@ -119,6 +119,9 @@ func (s *Server) snapshotOf(ctx context.Context, v url.Values, one row) (snapsho
 			return p, err
 		}
 	}
+	if one.Cloud == nil {
+		p.Card.Signed = s.o.Agent.Certificate(*one.Local)
+	}
 	p.Card.Snapshot, p.Card.Q, p.Card.Here, p.Card.List = one.either(), q, one.Page(), "/snapshots"
 	return p, nil
 }

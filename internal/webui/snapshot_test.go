@@ -3,6 +3,8 @@ package webui
 import (
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"snap"
 	"snap/api"
 	"snap/internal/cloudtest"
+	"snap/internal/local"
 )
 
 // TestSnapshotPages follows a snapshot from its build to the cloud: each state has a page with the
@@ -26,13 +29,13 @@ func TestSnapshotPages(t *testing.T) {
 	if err != nil || len(here) != 1 {
 		t.Fatalf("%d snapshots, %v", len(here), err)
 	}
-	local := "/local/" + here[0].Name
-	u.must(u.get("/snapshots"), http.StatusOK, `href="`+local+`"`)
-	page := u.get(local)
+	own := "/local/" + here[0].Name
+	u.must(u.get("/snapshots"), http.StatusOK, `href="`+own+`"`)
+	page := u.get(own)
 	u.must(page, http.StatusOK, "On this machine", "customers", "snapcli load shop", here[0].SHA256, here[0].Name,
 		"Push to the cloud", here[0].Path)
 	u.mustNot(page, "Who can see it", "--snapshot-id")
-	u.must(u.get(local+"?q=email", "Fragment", "1"), http.StatusOK, `<div id="snapshot"`, "email")
+	u.must(u.get(own+"?q=email", "Fragment", "1"), http.StatusOK, `<div id="snapshot"`, "email")
 
 	u.post("/targets/shop/build", nil)
 	events.ended()
@@ -40,10 +43,10 @@ func TestSnapshotPages(t *testing.T) {
 	if err != nil || len(again) != 2 {
 		t.Fatalf("%d snapshots, %v", len(again), err)
 	}
-	u.must(u.get("/local/"+again[0].Name), http.StatusOK, "What changed", `href="`+local+`"`,
+	u.must(u.get("/local/"+again[0].Name), http.StatusOK, "What changed", `href="`+own+`"`,
 		"No tables, columns or numbers of rows.", "Size over time", "<th scope=\"col\">Built</th>")
 
-	u.post(local+"/push", nil)
+	u.post(own+"/push", nil)
 	events.ended()
 	pushed, err := c.As("mia@acme.test").Snapshots(t.Context(), api.ListOptions{})
 	if err != nil || len(pushed.Items) != 1 {
@@ -51,7 +54,7 @@ func TestSnapshotPages(t *testing.T) {
 	}
 	cloud := "/cloud/" + pushed.Items[0].ID
 	u.must(u.get("/snapshots"), http.StatusOK, `href="`+cloud+`"`)
-	for _, path := range []string{local, cloud} {
+	for _, path := range []string{own, cloud} {
 		u.must(u.get(path), http.StatusOK, ">synced</span>", "On this machine", here[0].Path, "Who can see it",
 			"because you pushed it", "Nobody has pulled it yet", "--snapshot-id "+pushed.Items[0].ID,
 			c.URL+"/snapshots/"+pushed.Items[0].ID, "customers")
@@ -59,10 +62,44 @@ func TestSnapshotPages(t *testing.T) {
 	onPage := url.Values{"shared": {"true"}, "back": {cloud}}
 	u.must(u.post(cloud+"/share", onPage, "Fragment", "1"), http.StatusOK, `<div id="snapshot"`, `aria-pressed="true"`,
 		"everyone in acme", ">Undo<")
-	u.post(local+"/delete", url.Values{})
+	u.post(own+"/delete", url.Values{})
 	u.must(u.get(cloud), http.StatusOK, ">cloud</span>", "/pull")
-	u.must(u.get(local), http.StatusNotFound)
-	u.must(u.get(local, "Fragment", "1"), http.StatusOK, "no longer here")
+	u.must(u.get(own), http.StatusNotFound)
+	u.must(u.get(own, "Fragment", "1"), http.StatusOK, "no longer here")
+}
+
+// TestCertificateOfLocalCopy checks that the page of a masked copy that is only on this machine shows the
+// state of its certificate by the keys of this machine.
+func TestCertificateOfLocalCopy(t *testing.T) {
+	t.Parallel()
+	config, _, _ := shopConfig(t)
+	u := openUI(t, nil, config)
+	rules := filepath.Join(t.TempDir(), "rules.yaml")
+	if err := os.WriteFile(rules, []byte("keep: ['*']"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := u.Agent.Build(t.Context(), "shop", local.BuildOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	sanitize := func() string {
+		t.Helper()
+		made, err := u.Agent.Sanitize(t.Context(), "shop", local.SanitizeOptions{Rules: rules}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return "/local/" + made.Name
+	}
+	u.must(u.get(sanitize()), http.StatusOK, "<dt>Certificate</dt><dd><bdi>none</bdi></dd>")
+	key, err := u.Agent.NewSigningKey("laptop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := sanitize()
+	u.must(u.get(page), http.StatusOK, "<bdi>valid, by the key "+key.ID()+" (laptop)</bdi>")
+	if _, err := u.Agent.RevokeSigningKey(key.ID()); err != nil {
+		t.Fatal(err)
+	}
+	u.must(u.get(page), http.StatusOK, "<bdi>not valid: ", "revoked")
 }
 
 // TestHiddenSnapshotPage checks that the page of a snapshot that the caller may not see is the page
