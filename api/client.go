@@ -121,6 +121,24 @@ func (c *Client) BaseURL() string { return c.base }
 
 // Snapshots returns one page of the snapshots that the caller may see, newest first.
 func (c *Client) Snapshots(ctx context.Context, o ListOptions) (SnapshotPage, error) {
+	return call[SnapshotPage](ctx, c, http.MethodGet, "/snapshots"+o.query(), nil)
+}
+
+// Count is how many snapshots a listing has.
+type Count struct {
+	Count int  `json:"count"`
+	More  bool `json:"more" doc:"there are more than the count: counting ends at 100,000, and at 10,000 for words, an owner, the beginning of an ID or shares that expire soon"`
+}
+
+// CountSnapshots returns how many snapshots the listing has on all its pages. It ignores the limit
+// and the cursor.
+func (c *Client) CountSnapshots(ctx context.Context, o ListOptions) (Count, error) {
+	o.Limit, o.Cursor = 0, ""
+	return call[Count](ctx, c, http.MethodGet, "/snapshots/count"+o.query(), nil)
+}
+
+// query returns the query of the URL, with its question mark, or "".
+func (o ListOptions) query() string {
 	q := url.Values{}
 	set := func(name, value string) {
 		if value != "" {
@@ -148,11 +166,10 @@ func (c *Client) Snapshots(ctx context.Context, o ListOptions) (SnapshotPage, er
 	if o.Limit > 0 {
 		q.Set("limit", strconv.Itoa(o.Limit))
 	}
-	path := "/snapshots"
-	if len(q) > 0 {
-		path += "?" + q.Encode()
+	if len(q) == 0 {
+		return ""
 	}
-	return call[SnapshotPage](ctx, c, http.MethodGet, path, nil)
+	return "?" + q.Encode()
 }
 
 // AllSnapshots yields every snapshot that o selects, fetching page after page. It stops after the

@@ -159,6 +159,7 @@ var matrix = map[string]struct {
 	row  map[string]string
 }{
 	"GET /snapshots":            {"", everyone(ok)},
+	"GET /snapshots/count":      {"", everyone(ok)},
 	"GET /snapshots/{id}":       {"", cells(ok, ok, ok, ok, ok, ok, ok, ok, ok)},
 	"DELETE /snapshots/{id}":    {"", cells(done, done, no, no, no, no, nameless, nameless, nameless)},
 	"POST /snapshots/{id}/pull": {"", cells(ok, ok, ok, ok, ok, ok, ok, ok, ok)},

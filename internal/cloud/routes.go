@@ -17,6 +17,8 @@ func (s *Service) routes(root huma.API) {
 
 	register(s, both, route{"list-snapshots", "GET /snapshots", snap.ActView, onNothing,
 		"List the snapshots the caller may see, newest first"}, s.listSnapshots)
+	register(s, both, route{"count-snapshots", "GET /snapshots/count", snap.ActView, onNothing,
+		"Count the snapshots that the listing has on all its pages"}, s.countSnapshots)
 	register(s, both, route{"get-snapshot", "GET /snapshots/{id}", snap.ActView, onSnapshot,
 		"Get one snapshot, with what the caller may do with it"}, s.getSnapshot)
 	register(s, both, route{"delete-snapshot", "DELETE /snapshots/{id}", snap.ActDelete, onSnapshot,

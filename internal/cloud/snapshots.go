@@ -9,7 +9,8 @@ import (
 	"snap/internal/store"
 )
 
-type listInput struct {
+// ListFilter selects snapshots of a listing.
+type ListFilter struct {
 	Filter      snap.Filter `query:"filter" enum:"all,shared,mine,received" default:"all" doc:"shared: those whose Shared column says Yes; mine: pushed by the caller; received: shared with the caller's organization by another"`
 	Target      string      `query:"target" maxLength:"100" doc:"only this target"`
 	Type        snap.Type   `query:"type" enum:"snapshot,sanitized" doc:"only this type"`
@@ -19,21 +20,33 @@ type listInput struct {
 	Since       time.Time   `query:"since" doc:"only those pushed at this time or later, RFC 3339"`
 	Until       time.Time   `query:"until" doc:"only those pushed before this time, RFC 3339"`
 	ExpiresSoon bool        `query:"expires_soon" doc:"only those with a share that ends within three days and that the caller may know about"`
-	Limit       int         `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"items per page"`
-	Cursor      string      `query:"cursor" maxLength:"200" doc:"next_cursor of the previous page"`
-	Sort        string      `query:"sort" enum:"-created" default:"-created" doc:"newest first, the only order"`
+}
+
+func (f ListFilter) query() store.Query {
+	return store.Query{Filter: f.Filter, Target: f.Target, Type: f.Type, Q: f.Q, IDPrefix: f.IDPrefix,
+		Owner: f.Owner, Since: f.Since, Until: f.Until, ExpiresSoon: f.ExpiresSoon}
+}
+
+type listInput struct {
+	ListFilter
+	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"items per page"`
+	Cursor string `query:"cursor" maxLength:"200" doc:"next_cursor of the previous page"`
+	Sort   string `query:"sort" enum:"-created" default:"-created" doc:"newest first, the only order"`
 }
 
 func (s *Service) listSnapshots(ctx context.Context, in *listInput) (*body[api.SnapshotPage], error) {
-	page, err := s.store.Snapshots(ctx, callOf(ctx).caller, store.Query{
-		Filter: in.Filter, Target: in.Target, Type: in.Type, Q: in.Q, IDPrefix: in.IDPrefix,
-		Owner: in.Owner, Since: in.Since, Until: in.Until, ExpiresSoon: in.ExpiresSoon,
-		Limit: in.Limit, Cursor: in.Cursor,
-	})
+	q := in.query()
+	q.Limit, q.Cursor = in.Limit, in.Cursor
+	page, err := s.store.Snapshots(ctx, callOf(ctx).caller, q)
 	if err != nil {
 		return nil, err
 	}
 	return &body[api.SnapshotPage]{api.SnapshotPage{Items: each(page.Items, wireSnapshot), NextCursor: page.Next}}, nil
+}
+
+func (s *Service) countSnapshots(ctx context.Context, in *ListFilter) (*body[api.Count], error) {
+	n, more, err := s.store.Count(ctx, callOf(ctx).caller, in.query())
+	return &body[api.Count]{api.Count{Count: n, More: more}}, err
 }
 
 func (s *Service) getSnapshot(ctx context.Context, _ *ByID) (*body[api.Snapshot], error) {

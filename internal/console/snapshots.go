@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,7 +23,9 @@ type snapshotsPage struct {
 	Doomed   []string // IDs of snapshots whose deletion the person has to confirm
 	Waiting  int      // requests for access that the caller may answer
 	Requests string   // address of their page
-	First    string   // address of the first page; empty on it
+	Range    string   // the part of the list that the page has
+	First    string   // address of the first page; empty on it and on the second one
+	Previous string   // address of the page before; empty if it is not known
 	Next     string   // address of the next page
 	Me       string   // e-mail of the caller
 }
@@ -68,17 +71,69 @@ func (s *Server) snapshots(v *visit) error {
 		return err
 	}
 	data.Items, data.Waiting, data.Requests = page.Items, len(waiting), s.root+Requests
-	if page.NextCursor != "" {
-		data.Next = v.withParameter("cursor", page.NextCursor)
-	}
-	if v.query("cursor") != "" {
-		data.First = v.withParameter("cursor", "")
+	if data.Problem == "" {
+		if err := data.place(v, page); err != nil {
+			return err
+		}
 	}
 	data.Filters = filters(v)
 	if v.field("do") == "delete" && v.problem != nil && v.problem.Code == snap.CodeConfirm {
 		data.Problem, data.Doomed = "", v.r.PostForm["id"]
 	}
 	return s.write(v, "snapshots.html", data)
+}
+
+// mostPast is the maximum number of earlier pages that an address remembers.
+const mostPast = 100
+
+// place sets where the page is in the list, and the addresses of the others. Cursors lead only
+// onward, so the parameter "past" has those of the pages between the first one and this one.
+func (p *snapshotsPage) place(v *visit, page api.SnapshotPage) error {
+	cursor, past := v.query("cursor"), strings.FieldsFunc(v.query("past"), func(r rune) bool { return r == '.' })
+	known := len(past) <= mostPast
+	at := func(cursor string, past []string) string {
+		q := v.r.URL.Query()
+		q.Del("done")
+		q.Del("cursor")
+		q.Del("past")
+		if cursor != "" {
+			q.Set("cursor", cursor)
+		}
+		if len(past) > 0 {
+			q.Set("past", strings.Join(past, "."))
+		}
+		return (&url.URL{Path: v.r.URL.Path, RawQuery: q.Encode()}).String()
+	}
+	before, all, more := 0, len(page.Items), false
+	switch {
+	case cursor == "":
+		past = nil
+	case !known:
+		p.First = at("", nil)
+	case len(past) == 0:
+		p.Previous, before = at("", nil), onPage
+	default:
+		p.First, p.Previous = at("", nil), at(past[len(past)-1], past[:len(past)-1])
+		before = onPage * (len(past) + 1)
+	}
+	if page.NextCursor != "" {
+		next := past
+		if cursor != "" && known {
+			next = append(slices.Clone(past), cursor)
+		}
+		p.Next = at(page.NextCursor, next)
+	}
+	if cursor != "" || page.NextCursor != "" {
+		n, err := v.api.CountSnapshots(v.r.Context(), p.Chosen)
+		if err != nil {
+			return err
+		}
+		all, more = n.Count, n.More
+	}
+	if known && len(page.Items) > 0 {
+		p.Range = look.Range(before, len(page.Items), all, more)
+	}
+	return nil
 }
 
 // expiring is the filter for snapshots with a share that expires soon.
@@ -114,6 +169,7 @@ func filters(v *visit) (all []look.Link) {
 		{snap.FilterReceived, "Received"}, {expiring, "Expires soon"}} {
 		q := v.r.URL.Query()
 		q.Del("cursor")
+		q.Del("past")
 		q.Del("done")
 		q.Set("show", string(f.filter))
 		if f.filter == snap.FilterAll {

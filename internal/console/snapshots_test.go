@@ -547,13 +547,56 @@ func TestSnapshotsPagesStaySmall(t *testing.T) {
 			t.Errorf("%s is %d bytes with its stylesheet", path, size)
 		}
 	}
-	next := regexp.MustCompile(`href="(/snapshots\?cursor=[^"]+)"`).FindStringSubmatch(v.get("/snapshots").text)
-	if next == nil {
-		t.Fatal("no older snapshots")
-	}
-	v.get(next[1]).must(t, 200, "Newest")
 	v.get("/snapshots/"+last.ID).must(t, 200, "Page 1 of 2", "60 tables")
 	v.get("/snapshots/"+last.ID+"?page=2").must(t, 200, "Previous")
+}
+
+// The list counts exactly what the caller may see, and leads forth and back.
+func TestPagesOfSnapshots(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia := c.As("mia@acme.test")
+	c.Push(c.As("alice@acme.test"), "hidden", []byte("x"))
+	for i := range 3 {
+		c.PushAs(mia, "shop", snap.TypeSanitized, []byte{byte(i)})
+	}
+	v := visit(t, c, "mia@acme.test")
+	v.get("/snapshots").must(t, 200, ">3 snapshots<")
+	for i := range 60 {
+		c.PushAs(mia, "shop", snap.TypeSanitized, []byte{1, byte(i)})
+	}
+	link := func(p page, text string) string {
+		t.Helper()
+		found := regexp.MustCompile(`href="([^"]+)">(?:<svg.{0,400}?</svg>)?` + text).FindStringSubmatch(p.text)
+		if found == nil {
+			return ""
+		}
+		return html.UnescapeString(found[1])
+	}
+	seen := map[string]bool{}
+	at, path, pages := 1, "/snapshots?target=shop", 0
+	var p page
+	for ; path != ""; path = link(p, "Next") {
+		p = v.get(path)
+		ids := regexp.MustCompile(`name="id" value="(snap_\w+)"`).FindAllStringSubmatch(p.text, -1)
+		p.must(t, 200, ">"+strconv.Itoa(at)+" to "+strconv.Itoa(at+len(ids)-1)+" of 63<")
+		for _, id := range ids {
+			seen[id[1]] = true
+		}
+		at += len(ids)
+		pages++
+	}
+	if len(seen) != 63 || pages < 2 {
+		t.Errorf("%d pages list %d snapshots, want 63", pages, len(seen))
+	}
+	for range pages - 1 {
+		p = v.get(link(p, "Previous"))
+	}
+	p.must(t, 200, ">1 to ")
+	if link(p, "Previous") != "" || link(p, "First") != "" {
+		t.Error("the first page leads back")
+	}
+	v.get("/snapshots?cursor=odd&past=a.b.c").must(t, 400, `role="alert"`)
 }
 
 // The page of a snapshot shows the state of its certificate in words. An original has none.

@@ -2,6 +2,7 @@ package look
 
 import (
 	"cmp"
+	"fmt"
 	"html/template"
 	"strings"
 	"time"
@@ -55,6 +56,23 @@ func Plural(n int, one, more string) string {
 		return "1 " + one
 	}
 	return humanize.Comma(int64(n)) + " " + more
+}
+
+// Range describes a page's part of a list of snapshots, such as "51 to 100 of 294". before is the
+// number of rows on the pages before it. all is the number of all rows, or -1 if it is not known. more
+// means that there are more than all.
+func Range(before, rows, all int, more bool) string {
+	if before == 0 && !more && all >= 0 && all <= rows {
+		return Plural(rows, "snapshot", "snapshots")
+	}
+	text := fmt.Sprintf("%d to %d", before+1, before+rows)
+	if all >= 0 {
+		text += fmt.Sprintf(" of %d", all)
+	}
+	if more {
+		text += "+"
+	}
+	return text
 }
 
 // ends describes when something ends, such as "ends in 3 days".

@@ -63,20 +63,27 @@ func (s *Store) Snapshots(ctx context.Context, c snap.Caller, q Query) (Page, er
 		return Page{}, err
 	}
 	before = min(before, v.until)
-	var found []snap.Snapshot
-	switch {
-	case q.IDPrefix != "":
-		found, err = s.byPrefix(ctx, c, v, q.IDPrefix, before, q.Limit+1)
-	case q.Q != "" || v.narrow():
-		found, err = s.search(ctx, c, v, q.Q, before, q.Limit+1)
-	default:
-		found, err = s.list(ctx, c, v, before, q.Limit+1)
-	}
+	found, err := s.find(ctx, c, v, q, before, q.Limit+1)
 	if err != nil {
 		return Page{}, err
 	}
-	page := cut(v.fromSince(found), q.Limit)
+	page := cut(found, q.Limit)
 	return page, s.nameShares(ctx, c, page.Items)
+}
+
+// find returns the n newest snapshots below a key that the caller may see and that q, whose indexed
+// conditions are v, selects.
+func (s *Store) find(ctx context.Context, c snap.Caller, v choice, q Query, before int64, n int) (found []snap.Snapshot,
+	err error) {
+	switch {
+	case q.IDPrefix != "":
+		found, err = s.byPrefix(ctx, c, v, q.IDPrefix, before, n)
+	case q.Q != "" || v.narrow():
+		found, err = s.search(ctx, c, v, q.Q, before, n)
+	default:
+		found, err = s.list(ctx, c, v, before, n)
+	}
+	return v.fromSince(found), err
 }
 
 // cut makes a page of at most limit items.

@@ -497,6 +497,10 @@ func (h *history) compareList(rt *rapid.T, c snap.Caller, q store.Query, sees []
 		}
 	}
 	equal(rt, got, want)
+	n, more, err := h.Count(h.ctx, c, q)
+	if must(rt, err); n != len(want) || more {
+		rt.Fatalf("%+v: counted %d, more %v, want %d", q, n, more, len(want))
+	}
 }
 
 func equal(rt *rapid.T, got, want []snap.Snapshot) {

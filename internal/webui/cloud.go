@@ -22,6 +22,7 @@ type cloud struct {
 	people remembered[[]api.Member]
 	known  remembered[[]string]
 	tally  map[query]remembered[api.SnapshotPage]
+	exact  map[query]remembered[exactly]
 }
 
 type remembered[T any] struct {
@@ -30,7 +31,8 @@ type remembered[T any] struct {
 }
 
 func newCloud(c *api.Client, now func() time.Time) *cloud {
-	return &cloud{conn: c, now: now, tally: map[query]remembered[api.SnapshotPage]{}}
+	return &cloud{conn: c, now: now, tally: map[query]remembered[api.SnapshotPage]{},
+		exact: map[query]remembered[exactly]{}}
 }
 
 // client returns the client. Call it only if configured returned true.
@@ -78,22 +80,22 @@ func (c *cloud) sharedWith(ctx context.Context) ([]string, error) {
 	return remember(c, &c.known, time.Minute, func() ([]string, error) { return c.client().SharedWith(ctx) })
 }
 
-// counts returns the result of ask, cached for up to countLife.
-func (c *cloud) counts(o query, ask func() (api.SnapshotPage, error)) (api.SnapshotPage, error) {
+// kept returns the result of ask for a query, cached in one of the maps for up to countLife.
+func kept[T any](c *cloud, in map[query]remembered[T], q query, ask func() (T, error)) (T, error) {
 	c.mu.Lock()
-	kept := c.tally[o]
+	one := in[q]
 	c.mu.Unlock()
 	var err error
-	kept.value, err = remember(c, &kept, countLife, ask)
+	one.value, err = remember(c, &one, countLife, ask)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.tally) > 50 {
-		clear(c.tally)
+	if len(in) > 50 {
+		clear(in)
 	}
 	if err == nil {
-		c.tally[o] = kept
+		in[q] = one
 	}
-	return kept.value, err
+	return one.value, err
 }
 
 // changed drops the cached counts after a change made here.
@@ -101,6 +103,7 @@ func (c *cloud) changed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	clear(c.tally)
+	clear(c.exact)
 	c.known = remembered[[]string]{}
 }
 

@@ -59,23 +59,56 @@ func (s *Server) count(ctx context.Context, l *listing, here []local.Snapshot, p
 			c.Shared.N++
 		}
 	}
-	only := 0
+	var only []local.Snapshot
 	for _, l := range here {
 		if !ids[l.Cloud[base]] && !sums[l.SHA256] {
-			only++
+			only = append(only, l)
 		}
 	}
 	more := found.NextCursor != ""
 	c.Cloud = tally{N: len(found.Items), More: more, Known: true}
-	c.All = tally{N: c.Cloud.N + only, More: more, Known: true}
+	c.All = tally{N: c.Cloud.N + len(only), More: more, Known: true}
 	c.Shared.Known, c.Shared.More = true, more
+	if more && q.narrow.empty() {
+		s.countBeyond(ctx, &c, q, only)
+	}
 	return c
+}
+
+// exactly has the service's numbers of all cloud snapshots and of the shared ones, and the number of
+// local snapshots without a copy in the cloud.
+type exactly struct {
+	all, shared api.Count
+	local       int
+}
+
+// countBeyond sets the exact numbers when there are more cloud snapshots than were collected. rest are
+// the local snapshots that have no copy among those. Without an answer, the numbers stay lower bounds.
+func (s *Server) countBeyond(ctx context.Context, c *counts, q query, rest []local.Snapshot) {
+	n, err := kept(s.cloud, s.cloud.exact, q.first(showAll), func() (n exactly, err error) {
+		if n.all, err = s.cloud.client().CountSnapshots(ctx, q.first(showAll).options()); err != nil {
+			return n, err
+		}
+		for _, r := range s.join(ctx, rest, api.SnapshotPage{}, false) {
+			if r.Cloud == nil {
+				n.local++
+			}
+		}
+		n.shared, err = s.cloud.client().CountSnapshots(ctx, q.first(showShared).options())
+		return n, err
+	})
+	if err != nil {
+		return
+	}
+	c.Cloud = tally{N: n.all.Count, More: n.all.More, Known: true}
+	c.All = tally{N: n.all.Count + n.local, More: n.all.More, Known: true}
+	c.Shared = tally{N: n.shared.Count, More: n.shared.More, Known: true}
 }
 
 // fetchCounts collects the snapshots that the query finds without its filter row.
 func (s *Server) fetchCounts(ctx context.Context, q query, me api.Me) (api.SnapshotPage, error) {
 	all := q.first(showAll)
-	return s.cloud.counts(all, func() (found api.SnapshotPage, err error) {
+	return kept(s.cloud, s.cloud.tally, all, func() (found api.SnapshotPage, err error) {
 		if found, err = s.everything(ctx, all); err == nil {
 			found.Items = s.keep(found.Items, q, me)
 		}

@@ -151,6 +151,9 @@ func TestPagesAmongMany(t *testing.T) {
 		if got := shownRows(a.Body); !slices.Equal(got, page.want) {
 			t.Errorf("%s shows %v, want %v", page.path, got, page.want)
 		}
+		if !strings.Contains(a.Body, "of 2200</span>") && !strings.Contains(a.Body, "of 550</span>") {
+			t.Errorf("%s does not count exactly", page.path)
+		}
 		told := strings.Contains(a.Body, "newest 1,000 snapshots are sorted and filtered")
 		if told != strings.Contains(page.path, "sort=") {
 			t.Errorf("%s: the hint that only the newest are sorted is wrong", page.path)

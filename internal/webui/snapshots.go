@@ -68,7 +68,10 @@ func (p snapshotsPage) Range() string {
 	if len(p.Rows) == 0 || !p.Placed {
 		return ""
 	}
-	return rangeText(p.Before, len(p.Rows), all)
+	if !all.Known {
+		return look.Range(p.Before, len(p.Rows), -1, false)
+	}
+	return look.Range(p.Before, len(p.Rows), all.N, all.More)
 }
 
 // Heading returns a column heading that sorts by the column.

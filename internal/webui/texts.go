@@ -165,19 +165,6 @@ func onlyChoices() []onlyChoice {
 		{onlyEnding, "Sharing ends soon (3 days)"}}
 }
 
-// rangeText describes the rows of a page, such as "51 to 100 of 294". before is the number of rows on
-// earlier pages.
-func rangeText(before, rows int, all tally) string {
-	if before == 0 && all.Known && !all.More && all.N <= rows {
-		return look.Plural(rows, "snapshot", "snapshots")
-	}
-	text := fmt.Sprintf("%d to %d", before+1, before+rows)
-	if all.Known {
-		text += " of " + all.String()
-	}
-	return text
-}
-
 // Questions before a deletion, and the messages afterwards.
 
 const (

@@ -1,0 +1,86 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"snap"
+)
+
+// The most snapshots that are counted, so that a count has a bounded cost. Grants are counted in
+// their index. What a search finds is read page by page.
+const (
+	mostCounted = 100_000
+	mostFound   = 10_000
+)
+
+// Count returns how many snapshots a listing of q has for the caller, on all its pages. More means
+// that there are more than the number, because counting ended early. It fails like
+// [Store.Snapshots].
+func (s *Store) Count(ctx context.Context, c snap.Caller, q Query) (n int, more bool, err error) {
+	if _, err := q.check(); err != nil || c.Principal() == 0 {
+		return 0, false, err
+	}
+	v, err := s.choice(ctx, c, q)
+	if errors.Is(err, sql.ErrNoRows) { // no such target or owner
+		return 0, false, nil
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	if q.IDPrefix != "" || q.Q != "" || v.narrow() {
+		return s.countFound(ctx, c, v, q)
+	}
+	text, args := s.countText(c, v)
+	err = s.row(ctx, text, args...).Scan(&n)
+	return min(n, mostCounted), n > mostCounted, err
+}
+
+// countText returns the statement that counts the snapshots on which the caller has a live grant,
+// each once, and its arguments. It merges the same audiences as the listing.
+func (s *Store) countText(c snap.Caller, v choice) (text string, args []any) {
+	sh := s.shapeOf(c, v, 1)
+	kinds := sh.scope.kinds()
+	if sh.scope == scopeMember {
+		kinds = append(slices.Clone(kinds), snap.KindGroup)
+	}
+	var list []string
+	for _, k := range kinds {
+		list = append(list, fmt.Sprint(int(k)))
+	}
+	args = []any{c.Principal(), s.now().UnixMilli(), v.since, v.until}
+	where := ""
+	if sh.target {
+		args = append(args, v.target)
+		where += fmt.Sprintf(" AND g.target_id = $%d", len(args))
+	}
+	if sh.typ {
+		args = append(args, string(v.typ))
+		where += fmt.Sprintf(" AND g.type = $%d", len(args))
+	}
+	return fmt.Sprintf(`SELECT count(*) FROM (
+  SELECT DISTINCT g.snapshot FROM membership m CROSS JOIN grants g
+  WHERE m.principal = $1 AND m.kind IN (%s) AND g.audience = m.audience AND %s
+  AND g.snapshot >= $3 AND g.snapshot < $4%s LIMIT %d) AS counted`,
+		strings.Join(list, ", "), liveGrant, where, mostCounted+1), args
+}
+
+// countFound counts what a search finds, page by page.
+func (s *Store) countFound(ctx context.Context, c snap.Caller, v choice, q Query) (n int, more bool, err error) {
+	for before := v.until; n < mostFound; {
+		found, err := s.find(ctx, c, v, q, before, maxLimit+1)
+		if err != nil {
+			return 0, false, err
+		}
+		if len(found) <= maxLimit {
+			return n + len(found), false, nil
+		}
+		n += maxLimit
+		before = found[maxLimit-1].Key
+	}
+	return n, true, nil
+}
