@@ -12,7 +12,7 @@ import (
 )
 
 // The most snapshots that are counted, so that a count has a bounded cost. Grants are counted in
-// their index. What a search finds is read page by page.
+// their index. The results of a search are read page by page.
 const (
 	mostCounted = 100_000
 	mostFound   = 10_000
