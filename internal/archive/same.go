@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// Most blocks of a file may be those of an earlier file, because each of them is compressed on its
-// own. They can be recognized and copied without their content.
+// Most blocks of a file can be equal to those of an earlier file, because each block is compressed
+// separately. Such blocks can be recognized and copied without decompressing them.
 
 // Same is a run of blocks that two files store as the same bytes.
 type Same struct {
@@ -16,7 +16,7 @@ type Same struct {
 	Size     int64 // of the content
 }
 
-// Same returns the runs of blocks that another content has as well, in the order of c.
+// Same returns the runs of blocks that another content also has, in the order of c.
 func (c *Content) Same(ctx context.Context, other *Content) (runs []Same, err error) {
 	type head struct {
 		sum          uint32
@@ -91,11 +91,12 @@ func (c *Content) StoredBlock(at, size int64) ([]byte, error) {
 	return c.storedBlock(i)
 }
 
-// Compressed is a content that may consist of blocks of other files in part.
+// Compressed is content that may partly consist of blocks of other files.
 type Compressed interface {
 	io.Reader
-	// NextBlock returns the next size bytes of the content as a block that [Encoder] wrote, and moves
-	// behind them. It returns nil if there is no such block. The bytes are valid until the next call.
+	// NextBlock returns the next size bytes of the content as a block that [Encoder] wrote, and
+	// advances past them. It returns nil if there is no such block. The bytes are valid until the
+	// next call.
 	NextBlock(size int64) ([]byte, error)
 }
 
@@ -125,8 +126,8 @@ func (s *sectionWriter) fill(content io.Reader, size int64) error {
 	return nil
 }
 
-// Range returns a range of the content, which begins and ends where blocks do or in the manifest. It
-// decompresses several blocks at a time.
+// Range returns a range of the content. It must begin and end at the boundary of a block or in the
+// manifest. It decompresses several blocks at a time.
 func (c *Content) Range(from, until int64) (io.ReadCloser, error) {
 	r := &contentRange{left: max(0, min(until, c.end)-from)}
 	if r.left > 0 {
@@ -144,7 +145,7 @@ func (c *Content) Range(from, until int64) (io.ReadCloser, error) {
 	return r, nil
 }
 
-// contentRange reads blocks, and then some of the text of the manifest.
+// contentRange reads blocks and then a part of the manifest's text.
 type contentRange struct {
 	blocks *blockReader
 	left   int64 // of the blocks' content

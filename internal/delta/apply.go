@@ -131,7 +131,7 @@ func (p *patched) next() (*op, error) {
 	}
 }
 
-// NextBlock implements [archive.Compressed]: a range that is a whole block of the base needs not be
+// NextBlock implements [archive.Compressed]: a range that is a whole block of the base need not be
 // compressed again.
 func (p *patched) NextBlock(size int64) ([]byte, error) {
 	o, err := p.next()

@@ -7,9 +7,9 @@ import (
 	"snap/internal/archive"
 )
 
-// Blocks that both files have are copied as they are. They are neither compared nor indexed.
+// Blocks that both files have are copied unchanged. Their content is neither compared nor indexed.
 
-// fill indexes what the base has besides these blocks.
+// fill indexes the content of the base except these blocks.
 func (w *writer) fill(runs []archive.Same) error {
 	runs = slices.SortedFunc(slices.Values(runs), func(a, b archive.Same) int { return cmp.Compare(a.From, b.From) })
 	at := int64(0)

@@ -62,8 +62,8 @@ func TestUnchangedBlocksAreCopied(t *testing.T) {
 	}
 }
 
-// TestBlocksOfOtherEncodersAreNotCopied checks that blocks of another encoder, which can have other
-// bytes than the result needs, are not copied.
+// TestBlocksOfOtherEncodersAreNotCopied checks that blocks of another encoder are not copied,
+// because their bytes can differ from those that the result needs.
 func TestBlocksOfOtherEncodersAreNotCopied(t *testing.T) {
 	t.Parallel()
 	ours := pack(t, snap.Postgres, "a", joined(rows(40_000, 1)))

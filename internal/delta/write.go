@@ -153,8 +153,8 @@ type writer struct {
 	soonAt   int64 // of soon in the base
 }
 
-// run adds the operations of the bytes that were not read yet. next is where the base continues after
-// them, or unknown.
+// run adds the operations for the bytes that have not been read yet. next is where the base continues
+// after them, or unknown.
 func (w *writer) run(next int64) error {
 	scan := 0 // anchors before it match nothing
 	for {
@@ -250,7 +250,7 @@ func (w *writer) lineLike(n int, grew func(b, old []byte) bool) int64 {
 }
 
 // grewInside reports whether b begins with a line that has the old line's beginning and its last two
-// bytes. So a row of an INSERT statement grows, before its parenthesis and comma.
+// bytes. A row of an INSERT statement grows in this way, before its parenthesis and comma.
 func grewInside(b, old []byte) bool {
 	head, end := old[:len(old)-2], old[len(old)-2:]
 	if !bytes.HasPrefix(b, head) {

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// A JSON document of MySQL can hold exact numbers, such as 1.50, which a query writes as they are.
-// The server reads the same text as a floating-point number, 1.5. So a load sets these numbers again
-// as decimals. MariaDB keeps documents as texts.
+// A JSON document of MySQL can hold exact numbers, such as 1.50, and a query returns them exactly.
+// But the server parses the same text as a floating-point number, 1.5. A load therefore sets these
+// numbers again as decimals. MariaDB stores documents as text.
 
 // withDecimals returns a statement whose documents keep their exact numbers.
 func (s *scratch) withDecimals(one statement) statement {
@@ -29,7 +29,7 @@ func (s *scratch) withDecimals(one statement) statement {
 		end := max(0, len(line)-len(",\n"))
 		var err error
 		if fields, err = fieldsOf(line[:end], fields); err != nil || len(fields) != len(one.columns) {
-			return one // the server's matter
+			return one // left to the server
 		}
 		from := len(rows)
 		rows = append(rows, '(')
@@ -52,7 +52,7 @@ func (s *scratch) withDecimals(one statement) statement {
 	return one
 }
 
-// longNumber reports whether there are more digits in a row than integers of 64 bits have.
+// longNumber reports whether there are more consecutive digits than a 64-bit integer has.
 func longNumber(b []byte) bool {
 	n := 0
 	for _, c := range b {
@@ -83,8 +83,8 @@ func appendDocument(out, literal []byte) []byte {
 	return append(out, ')')
 }
 
-// exactNumbers returns the numbers of a document that a server would not read as they are written,
-// and their paths.
+// exactNumbers returns the numbers of a document that a server would not parse exactly, and their
+// paths.
 func exactNumbers(text string) (paths, numbers []string, err error) {
 	in := json.NewDecoder(strings.NewReader(text))
 	in.UseNumber()
@@ -134,7 +134,7 @@ type step struct {
 
 func (p place) wantsName() bool { return len(p) > 0 && !p[len(p)-1].array && !p[len(p)-1].named }
 
-// next goes past a value.
+// next advances past a value.
 func (p place) next() {
 	if len(p) > 0 {
 		p[len(p)-1].index++
@@ -159,8 +159,8 @@ func (p place) path() (string, error) {
 	return b.String(), nil
 }
 
-// isExact reports whether a number has to be set as a decimal, and can be: at most 65 digits, 30 of
-// them after the point.
+// isExact reports whether a number must be set as a decimal and can be. A decimal has at most 65
+// digits, of which at most 30 are after the point.
 func isExact(number string) bool {
 	if strings.ContainsAny(number, "eE") {
 		return false

@@ -10,8 +10,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// Exact numbers in documents come back as they were. MariaDB keeps the text, and MySQL has them as
-// decimals.
+// Exact numbers in documents are restored unchanged. MariaDB keeps the text, and MySQL stores them
+// as decimals.
 func TestExactNumbersInDocuments(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
@@ -52,7 +52,7 @@ func rowsOfTable(t testing.TB, url, table string) string {
 	return strings.Join(answer(t, c, "SELECT * FROM "+quote(table)+" ORDER BY 1"), "\n")
 }
 
-// Each number that has to be set is found with its path, however deep.
+// Each number that must be set is found with its path, at any depth.
 func TestPathsOfExactNumbers(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

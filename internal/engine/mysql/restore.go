@@ -302,8 +302,8 @@ func (s *scratch) insert(ctx context.Context, db *sql.DB, queue <-chan statement
 	return nil
 }
 
-// insertRows runs a statement, or its parts, and returns the number of rows. Each value is stored as
-// it is, or refused.
+// insertRows runs a statement, or its parts, and returns the number of rows. Each value is stored
+// unchanged or refused.
 func (s *scratch) insertRows(ctx context.Context, c *sql.Conn, one statement, run func(context.Context, *sql.Conn,
 	string) (sql.Result, error)) (rows int64, err error) {
 	one = s.withDecimals(one)

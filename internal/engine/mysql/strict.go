@@ -15,14 +15,15 @@ import (
 	"snap/internal/schema"
 )
 
-// Rows are loaded without the server's strict mode, because a source may hold values that its columns
-// would refuse today, such as an ENUM's empty value. Everything else that the server would change is
-// in its warnings, and is refused.
+// Rows are loaded without the server's strict mode, because a source may have values that its columns
+// would now refuse, such as an ENUM's empty value. The server reports all other values that it would
+// change as warnings, and those are refused.
 
-// allWarnings makes a session list as many warnings as a server can, which MySQL lets few users do.
+// allWarnings makes a session list as many warnings as the server can. In MySQL, few users may set
+// this.
 const allWarnings = "SET SESSION max_error_count = 65535"
 
-// inEnglish makes a session write its warnings as [truncated] reads them.
+// inEnglish makes a session write its warnings in the language that [truncated] matches.
 const inEnglish = "SET SESSION lc_messages = 'en_US'"
 
 // strictly makes a session refuse values that their columns cannot hold, on any server.
@@ -72,8 +73,8 @@ func (s *scratch) checkWarnings(ctx context.Context, c *sql.Conn, one statement,
 	return rows.Err()
 }
 
-// emptyMembers are the empty values of ENUM columns in a statement, which the source had: an ENUM can
-// hold this value without having it as a member.
+// emptyMembers are the empty values of ENUM columns in a statement that the source had too. An ENUM
+// can hold this value even if it is not a member.
 type emptyMembers struct {
 	columns map[string]int // ENUM columns, by name
 	rows    []string
@@ -105,7 +106,8 @@ func (e emptyMembers) explain(said string) bool {
 	return err == nil && at < len(fields) && string(fields[at]) == "''"
 }
 
-// typed returns a table's columns of a type, by how its name begins in a definition.
+// typed returns a table's columns of a type, which is given by the beginning of its name in a
+// definition.
 func (s *scratch) typed(table, begins string) (all []string) {
 	for _, t := range s.structure.Tables {
 		if t.Name != table || !strings.Contains(t.SQL, "` "+begins) {
@@ -119,8 +121,9 @@ func (s *scratch) typed(table, begins string) (all []string) {
 	return all
 }
 
-// most returns the maximum size in bytes of the texts that a statement is run as. Many empty values
-// of ENUM columns are run in parts, because each is a warning, and the server lists not all.
+// most returns the maximum size in bytes of the texts that a statement is run as. A statement with
+// many empty values of ENUM columns is split, because each one causes a warning and the server does
+// not list all of them.
 func (s *scratch) most(ctx context.Context, c *sql.Conn, one statement) (int, error) {
 	most, empty := s.packet-packetHead, []byte("''")
 	if n := bytes.Count(one.rows, empty); n < 64 || len(s.typed(one.table, "enum(")) == 0 { // MariaDB lists 64
@@ -153,8 +156,8 @@ func membersOf(table string, c engine.Column) *members {
 	return &members{column: table + "." + c.Name, all: t.Labels, set: t.Name == "set"}
 }
 
-// check returns an error for a masked value that is not a member. The server would take some, such
-// as '2', for the number of a member.
+// check returns an error for a masked value that is not a member. The server would interpret some,
+// such as '2', as the number of a member.
 func (m *members) check(was, now string) error {
 	if m == nil || was == now || m.set && now == "" {
 		return nil

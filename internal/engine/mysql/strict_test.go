@@ -11,8 +11,9 @@ import (
 	"snap/internal/servertest"
 )
 
-// Masked values are stored as they are or refused, with the table and the column. Values that the
-// source holds although its columns would refuse them, such as an ENUM's empty one, are kept.
+// Masked values are stored unchanged, or refused with an error that names the table and the
+// column. Values that the source has although its columns would refuse them, such as an ENUM's
+// empty one, are kept.
 func TestMaskedValuesAreLoadedStrictly(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
@@ -61,7 +62,7 @@ func TestMaskedValuesAreLoadedStrictly(t *testing.T) {
 	})
 }
 
-// Empty values of an ENUM hide no other warning, however many there are.
+// Any number of an ENUM's empty values does not hide other warnings.
 func TestEmptyMembersHideNothing(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
@@ -92,8 +93,8 @@ func TestEmptyMembersHideNothing(t *testing.T) {
 	})
 }
 
-// SQL that masks is refused where a server would store another value, also in tables without
-// transactions, for which servers are not strict by themselves.
+// SQL that masks is refused if a server would store a different value. This includes tables
+// without transactions, for which servers are not strict by default.
 func TestSQLIsStrict(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
