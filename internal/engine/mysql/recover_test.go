@@ -29,18 +29,7 @@ func TestKilledSwapIsFinishedByTheNextLoad(t *testing.T) {
 					"NEW.a = 2;")
 			before := contents(t, to)
 			d, _ := dumped(t, from)
-			id := killedInSwap(t, to, d, swapped)
-			if strings.HasPrefix(server, "mariadb") {
-				halfDropped(t, to, id)
-			}
-			user, _ := openURL(t, to)
-			if err := user.Ping(); err != nil {
-				t.Fatal(err)
-			}
-			if err := load(t, to, d, false); snap.CodeOf(err) != snap.CodeConflict {
-				t.Fatalf("the next load: %v", err)
-			}
-			user.Close()
+			recovered(t, server, to, d, swapped)
 			want := before
 			if swapped {
 				want = contents(t, from)
@@ -53,6 +42,25 @@ func TestKilledSwapIsFinishedByTheNextLoad(t *testing.T) {
 			}
 		}
 	})
+}
+
+// recovered leaves a killed load and loads again, which cleans up after it.
+func recovered(t *testing.T, server, to string, d engine.Dump, swapped bool) {
+	t.Helper()
+	killing.Lock()
+	defer killing.Unlock()
+	id := killedInSwap(t, to, d, swapped)
+	if strings.HasPrefix(server, "mariadb") {
+		halfDropped(t, to, id)
+	}
+	user, _ := openURL(t, to)
+	defer user.Close()
+	if err := user.Ping(); err != nil {
+		t.Fatal(err)
+	}
+	if err := load(t, to, d, false); snap.CodeOf(err) != snap.CodeConflict {
+		t.Fatalf("the next load: %v", err)
+	}
 }
 
 // halfDropped leaves the names of dropped triggers behind, as MariaDB does if it

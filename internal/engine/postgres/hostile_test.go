@@ -235,7 +235,8 @@ func TestHostileContentsOnAServer(t *testing.T) {
 // Descriptions that lie about the rows, or about themselves, are refused.
 func TestHostileDescriptionsOnAServer(t *testing.T) {
 	t.Parallel()
-	from, to := servertest.Postgres(t), servertest.Postgres(t)
+	from := servertest.Postgres(t)
+	to, _ := servertest.CrashingPostgres(t)
 	psql(t, from,
 		script(t,
 			"CREATE TYPE mood AS ENUM ('a'); CREATE TABLE t (a int PRIMARY KEY, m mood); CREATE TABLE u (b text); "+

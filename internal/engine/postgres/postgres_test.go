@@ -143,8 +143,8 @@ func loadBy(t testing.TB, e Engine, url string, d engine.Dump, terminate bool) e
 	return s.Swap(t.Context(), terminate)
 }
 
-// leftovers returns the scratch databases of loads into url. It omits those of
-// other tests, whose locks have other owners.
+// leftovers returns the scratch databases of ended loads on a server, which must be the test's own: on
+// the common one, other tests make such databases.
 func leftovers(t testing.TB, url string) []string {
 	t.Helper()
 	conn := connectTo(t, url)
@@ -306,7 +306,7 @@ func TestSwapKeepsOwnerRightsAndSettings(t *testing.T) {
 // A database that could be renamed but not dropped would stay forever.
 func TestSubscriberIsNotReplaced(t *testing.T) {
 	t.Parallel()
-	url := servertest.Postgres(t)
+	url, _ := servertest.CrashingPostgres(t)
 	psql(t, url,
 		script(t,
 			"CREATE SUBSCRIPTION sub CONNECTION 'host=nowhere.invalid' PUBLICATION p WITH (connect = false); ALTER "+
@@ -375,7 +375,8 @@ func TestInUse(t *testing.T) {
 // A load that fails late leaves only the old database.
 func TestFailedRestoreLeavesNothing(t *testing.T) {
 	t.Parallel()
-	from, to := servertest.Postgres(t), servertest.Postgres(t)
+	from := servertest.Postgres(t)
+	to, _ := servertest.CrashingPostgres(t)
 	psql(t, from, script(t, odd))
 	psql(t, to, script(t, "CREATE TABLE old (a int); INSERT INTO old VALUES (1)"))
 	d, b := dumped(t, from)

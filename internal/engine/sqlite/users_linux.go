@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,6 +18,8 @@ func users(path string) []string {
 	if err != nil {
 		return nil
 	}
+	syscall.ForkLock.RLock() // a program that this process is just starting has all of its files for a moment
+	defer syscall.ForkLock.RUnlock()
 	processes, _ := os.ReadDir("/proc")
 	var all []string
 	for _, p := range processes {
