@@ -27,6 +27,14 @@ import (
 	"snap/internal/delta"
 )
 
+// deltaFor asks for a delta until the service has made it, or has none.
+func deltaFor(c *api.Client, id string, have ...string) (offer api.DeltaOffer, err error) {
+	for offer.Making = true; err == nil && offer.Making; {
+		offer, err = c.PullDelta(context.Background(), id, api.DeltaRequest{Have: have})
+	}
+	return offer, err
+}
+
 // version returns a snapshot file of the n-th version of some rows. Versions share most rows.
 func version(t testing.TB, n int) []byte {
 	t.Helper()
@@ -177,7 +185,7 @@ func TestDeltasFollowTheAccessRule(t *testing.T) {
 					}
 					continue
 				}
-				offer, err := client.PullDelta(ctx, result, api.DeltaRequest{Have: []string{base}})
+				offer, err := deltaFor(client, result, base)
 				if err != nil || offer.Base != base {
 					t.Fatalf("%s: the offer is %+v, error %v", caller, offer, err)
 				}
@@ -205,7 +213,7 @@ func TestRevocationReachesDeltas(t *testing.T) {
 		ids = append(ids, id)
 	}
 	for _, revoked := range ids {
-		offer, err := gus.PullDelta(t.Context(), ids[1], api.DeltaRequest{Have: ids[:1]})
+		offer, err := deltaFor(gus, ids[1], ids[:1]...)
 		must(t, err)
 		if res, _ := get(t, offer.URL); res.StatusCode != http.StatusOK {
 			t.Fatalf("before: %d", res.StatusCode)
@@ -238,7 +246,7 @@ func TestDeltasEndWithTheirSnapshots(t *testing.T) {
 	push := func(n int) string { return c.Push(alice, "shop", version(t, n)).ID }
 	offered := func(base, result string) {
 		t.Helper()
-		offer, err := alice.PullDelta(t.Context(), result, api.DeltaRequest{Have: []string{base}})
+		offer, err := deltaFor(alice, result, base)
 		if err != nil || offer.URL == "" || kept() != 1 {
 			t.Fatalf("%+v, error %v, %d deltas", offer, err, kept())
 		}
@@ -275,7 +283,7 @@ func TestDeltasThatTakeLong(t *testing.T) {
 	base, result := c.Push(alice, "shop", version(t, 0)).ID, c.Push(alice, "shop", version(t, 1)).ID
 	ask := func() api.DeltaOffer {
 		t.Helper()
-		offer, err := alice.PullDelta(t.Context(), result, api.DeltaRequest{Have: []string{base}})
+		offer, err := deltaFor(alice, result, base)
 		must(t, err)
 		return offer
 	}
@@ -361,7 +369,7 @@ func TestDeltaOfAReceivedSnapshot(t *testing.T) {
 		t.Errorf("a received snapshot is a base: %v", err)
 	}
 	own := c.Push(gary, "shop", result).ID
-	offer, err := gary.PullDelta(t.Context(), own, api.DeltaRequest{Have: []string{id}})
+	offer, err := deltaFor(gary, own, id)
 	if err != nil || offer.URL != "" || offer.Base != "" {
 		t.Errorf("a delta crosses organizations: %+v %v", offer, err)
 	}
@@ -665,19 +673,19 @@ func TestPushedDeltasAreKept(t *testing.T) {
 	}
 	done, err := mia.Complete(t.Context(), push)
 	must(t, err)
-	offer, err := mia.PullDelta(t.Context(), done.ID, api.DeltaRequest{Have: []string{second, id}})
+	offer, err := deltaFor(mia, done.ID, second, id)
 	must(t, err)
 	if _, got := get(t, offer.URL); offer.Base != id || !bytes.Equal(got, d) {
 		t.Errorf("the delta from %s is offered, not the pushed one from %s", offer.Base, id)
 	}
 	for _, shared := range []string{done.ID, id} {
-		if _, err = gus.PullDelta(t.Context(), done.ID, api.DeltaRequest{Have: []string{id}}); snap.CodeOf(err) !=
+		if _, err = deltaFor(gus, done.ID, id); snap.CodeOf(err) !=
 			snap.CodeNotFound && shared == done.ID {
 			t.Errorf("before the share of the result: %v", err)
 		}
 		_, err = mia.ShareGroup(t.Context(), shared, "dba")
 		must(t, err)
-		offer, err := gus.PullDelta(t.Context(), done.ID, api.DeltaRequest{Have: []string{id}})
+		offer, err := deltaFor(gus, done.ID, id)
 		if must(t, err); (offer.URL != "") != (shared == id) {
 			t.Errorf("after the share of %s, the offer is %+v", shared, offer)
 		}
@@ -724,13 +732,13 @@ func TestEncryptedDeltasServePulls(t *testing.T) {
 	c.PutPart(mia, push, 1, result)
 	done, err := mia.Complete(t.Context(), push)
 	must(t, err)
-	offer, err := mia.PullDelta(t.Context(), done.ID, api.DeltaRequest{Have: []string{id}})
+	offer, err := deltaFor(mia, done.ID, id)
 	must(t, err)
 	if res, got := get(t, offer.URL); res.StatusCode != http.StatusOK || !bytes.Equal(got, d) {
 		t.Errorf("status %d, %d bytes of %d", res.StatusCode, len(got), len(d))
 	}
 	again := c.Push(mia, "shop", version(t, 3)).ID
-	offer, err = mia.PullDelta(t.Context(), again, api.DeltaRequest{Have: []string{id}})
+	offer, err = deltaFor(mia, again, id)
 	if must(t, err); offer.URL == "" {
 		t.Error("no other delta is made")
 	}

@@ -102,7 +102,7 @@ func TestDeltasLeaveTheReserve(t *testing.T) {
 	push, place, err := beginDelta(t, mia, "shop", third, d, id)
 	must(t, err)
 	ballast := servertest.FillDisk(t, small, reserve+uint64(len(base))/2)
-	offer, err := mia.PullDelta(t.Context(), next, api.DeltaRequest{Have: []string{id}})
+	offer, err := deltaFor(mia, next, id)
 	if err != nil || offer.URL != "" {
 		t.Errorf("a delta uses the reserve: %+v %v", offer, err)
 	}
@@ -110,7 +110,7 @@ func TestDeltasLeaveTheReserve(t *testing.T) {
 		t.Errorf("a rebuilt file uses the reserve: %d", status)
 	}
 	must(t, os.Remove(ballast))
-	offer, err = mia.PullDelta(t.Context(), next, api.DeltaRequest{Have: []string{id}})
+	offer, err = deltaFor(mia, next, id)
 	if err != nil || offer.URL == "" {
 		t.Errorf("with room again, there is no delta: %+v %v", offer, err)
 	}
