@@ -127,7 +127,7 @@ func TestBrowserKeyboardOnly(t *testing.T) {
 	focus("find")
 	j.run(chromedp.KeyEvent("orders"))
 	j.key(kb.Enter)
-	j.until(`location.pathname === "/cloud/` + item.ID + `" && document.querySelector("#snapshot")`)
+	j.until(`location.pathname === "/cloud/` + item.ID + `" && document.readyState === "complete"`)
 	j.tabTo("state-" + item.ID)
 	j.key(" ")
 	j.until(`document.querySelector("#snapshot #state-` + item.ID + `").getAttribute("aria-pressed") === "true"`)
