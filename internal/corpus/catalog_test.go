@@ -110,7 +110,9 @@ const postgresColumns = `
 		NOT (a.attnotnull OR EXISTS (SELECT FROM pg_type d WHERE d.oid = a.atttypid AND d.typnotnull)),
 		a.attgenerated <> '' OR a.attidentity <> '', a.atthasdef,
 		CASE WHEN t.typname IN ('varchar', 'bpchar') AND greatest(a.atttypmod, b.modifier) > 4 THEN greatest(a.atttypmod, b.modifier) - 4
-			WHEN t.typname IN ('bit', 'varbit') THEN greatest(a.atttypmod, b.modifier) ELSE 0 END,
+			WHEN t.typname IN ('bit', 'varbit') THEN greatest(a.atttypmod, b.modifier)
+			WHEN t.typname = 'bytea' THEN coalesce((SELECT max(substring(pg_get_constraintdef(k.oid) FROM 'octet_length\(VALUE\) = (\d+)')::int)
+				FROM pg_constraint k WHERE k.contypid = a.atttypid), 0) ELSE 0 END,
 		CASE WHEN t.typname = 'numeric' AND a.atttypmod > 0 THEN ((a.atttypmod - 4) >> 16) & 65535 ELSE 0 END,
 		CASE WHEN t.typname = 'numeric' AND a.atttypmod > 0 THEN (a.atttypmod - 4) & 2047 ELSE 0 END,
 		coalesce((SELECT string_agg(enumlabel, E'\x01' ORDER BY enumsortorder) FROM pg_enum WHERE enumtypid = coalesce(e.oid, t.oid)), ''),

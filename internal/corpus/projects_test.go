@@ -38,7 +38,10 @@ func projects() []project {
 			files: []string{share + "awl/dba/awl-tables.sql", share + "awl/dba/schema-management.sql",
 				share + "davical/dba/davical.sql", share + "davical/dba/base-data.sql",
 				share + "davical/dba/caldav_functions.sql", share + "davical/dba/rrule_functions.sql"}},
-		{name: "opendmarc", servers: "mysql", files: []string{common + "opendmarc/install/mysql"}},
+		{name: "opendmarc", servers: "mysql", files: []string{common + "opendmarc/install/mysql"},
+			replace: []string{"CREATE DATABASE IF NOT EXISTS opendmarc;", "", "USE opendmarc;", ""}},
+		{name: "jabberd2", servers: "mysql", only: "mariadb", // its keys are too long for MySQL
+			files: []string{share + "doc/jabberd2/db-setup.mysql.gz"}},
 		{name: "coder", servers: "postgres", files: []string{"github.com/coder/coder/v2@*/coderd/database/dump.sql"}},
 		{name: "temporal", servers: "postgres", files: []string{
 			"go.temporal.io/server@*/schema/postgresql/v12/temporal/schema.sql",
@@ -87,7 +90,7 @@ func projects() []project {
 			"postgres": share + "doc/gammu-smsd/examples/pgsql.sql",
 			"sqlite":   share + "doc/gammu-smsd/examples/sqlite.sql"}},
 		{name: "jabberd2", files: map[string]string{"postgres": share + "doc/jabberd2/db-setup.pgsql.gz",
-			"mysql": share + "doc/jabberd2/db-setup.mysql.gz", "sqlite": share + "doc/jabberd2/db-setup.sqlite.gz"}},
+			"sqlite": share + "doc/jabberd2/db-setup.sqlite.gz"}},
 	} {
 		for _, kind := range []string{"postgres", "mysql", "sqlite"} {
 			if file := p.files[kind]; file != "" {
