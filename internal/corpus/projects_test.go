@@ -101,7 +101,7 @@ func projects() []project {
 	for kind, dir := range map[string]string{"mysql": "mysql", "postgres": "postgres", "sqlite": "db_sqlite"} {
 		all = append(all, project{name: "kamailio", servers: kind,
 			files: []string{kamaili + dir + "/standard-create.sql", kamaili + dir + "/[a-hj-rt-z]*-create.sql",
-				kamaili + dir + "/imc-create.sql", kamaili + dir + "/ims_[cu]*-create.sql", // ims_dialog is a dialog
+				kamaili + dir + "/imc-create.sql",
 				kamaili + dir + "/s[a-su-z]*-create.sql"}})
 	}
 	return all

@@ -295,3 +295,22 @@ func TestBinaryPoints(t *testing.T) {
 		}
 	}
 }
+
+// A masked UUID has the version and the variant of the original: MariaDB refuses some others.
+func TestUUIDsKeepTheirVersion(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for i := range 200 {
+		v := fmt.Sprintf("00000000-0000-4000-8000-%012d", i)
+		masked := permutation{newSource(testKey, "key")}.uuid(v)
+		if !isUUID(masked) || masked[14] != '4' || masked[19] != '8' || masked == v || seen[masked] {
+			t.Fatalf("%s became %s", v, masked)
+		}
+		seen[masked] = true
+	}
+	for _, v := range []string{"--------------------------------8---", "+0000000-0000-4000-8000-000000000000"} {
+		if isUUID(v) {
+			t.Errorf("%s is no UUID", v)
+		}
+	}
+}

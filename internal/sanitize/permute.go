@@ -136,16 +136,20 @@ func isUUID(v string) bool {
 	if len(v) != 36 || v[8] != '-' || v[13] != '-' || v[18] != '-' || v[23] != '-' {
 		return false
 	}
-	_, ok := new(big.Int).SetString(strings.ReplaceAll(v, "-", ""), 16)
-	return ok
+	digits := strings.ReplaceAll(v, "-", "")
+	_, ok := new(big.Int).SetString(digits, 16)
+	return ok && len(digits) == 32 && digits[0] != '+'
 }
 
-// uuid permutes the 128 bits of a UUID.
+// uuid permutes the bits of a UUID, except the digits of its version and variant, which MariaDB checks.
 func (p permutation) uuid(v string) string {
-	n, _ := new(big.Int).SetString(strings.ReplaceAll(v, "-", ""), 16)
-	var b [16]byte
-	p.below(n, new(big.Int).Lsh(big.NewInt(1), 128)).FillBytes(b[:])
-	return uuidOf(b)
+	digits := strings.ToLower(strings.ReplaceAll(v, "-", ""))
+	version, variant := digits[12:13], digits[16:17]
+	n, _ := new(big.Int).SetString(digits[:12]+digits[13:16]+digits[17:], 16)
+	var b [15]byte
+	p.below(n, new(big.Int).Lsh(big.NewInt(1), 120)).FillBytes(b[:])
+	h := hexOf(b[:])
+	return h[:8] + "-" + h[8:12] + "-" + version + h[12:15] + "-" + variant + h[15:18] + "-" + h[18:]
 }
 
 func uuidOf(b [16]byte) string {
