@@ -24,7 +24,7 @@ func Fields(pairs ...string) (all []Hidden) {
 }
 
 // ShareBox is the data of the part "share-box": with whom a cloud snapshot is shared (SPEC 4.6). A
-// program sets the fields up to Now and calls [ShareBox.Load].
+// program sets the fields up to InTurn and calls [ShareBox.Load].
 //
 // The forms of the box send these fields. "share": shared is true or false. "groups": grant or
 // revoke is a group's ID. "organizations": slug, and schema if it sees the tables and columns.
@@ -43,6 +43,7 @@ type ShareBox struct {
 	Typed    string                   // slug of an organization, if the share with it failed
 	Problem  *snap.Error              // why that share failed
 	Now      time.Time
+	InTurn   bool // Load sends one request after the other
 
 	Shared   []GroupChoice // groups it is shared with
 	Others   []GroupChoice // matching groups, at most GroupsShown
@@ -80,13 +81,16 @@ type GroupChoice struct {
 // GroupsShown is the maximum number of other groups in a share box; its search finds the rest.
 const GroupsShown = 40
 
-// Load asks for the contents of the box, with concurrent requests.
+// Load asks for the contents of the box, with concurrent requests unless InTurn is set.
 func (b *ShareBox) Load(ctx context.Context, from ShareSource) error {
 	id := b.Snapshot.ID
 	var groups []api.Group
 	var shares []api.GroupShare
 	var access api.Access
 	g, ctx := errgroup.WithContext(ctx)
+	if b.InTurn {
+		g.SetLimit(1)
+	}
 	load := func(wanted bool, ask func() error) {
 		if wanted && !b.Snapshot.Received {
 			g.Go(ask)
