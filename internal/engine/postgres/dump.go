@@ -79,8 +79,8 @@ func (d database) dumpArguments(t tool, snapshot string) []string {
 	return append(args, d.left.arguments()...)
 }
 
-// retryMoved dumps, and dumps again if a table was dropped or rewritten before pg_dump had locked
-// all of them. Nothing has been written in that case.
+// retryMoved dumps, and dumps again if a table was dropped, rewritten or locked by others before
+// pg_dump had locked all of them. Nothing has been written in that case.
 func retryMoved(w *engine.Counter, dump func() (engine.Info, error)) (info engine.Info, err error) {
 	for range 5 {
 		if info, err = dump(); w.Done > 0 || !schemaMoved(err) {
@@ -90,13 +90,17 @@ func retryMoved(w *engine.Counter, dump func() (engine.Info, error)) (info engin
 	var failed *snap.Error
 	if errors.As(err, &failed) {
 		e := *failed
-		e.Hint = "tables keep being created, dropped or rewritten; try again when that has ended"
+		e.Hint = "tables keep being created, dropped, rewritten or locked; try again when that has ended"
 		err = &e
 	}
 	return info, err
 }
 
-// dumpOnce dumps and describes the database in one snapshot of the server.
+// dumpOnce dumps and describes the database in one snapshot of the server. The session that exports
+// the snapshot stays open and locks no table. Describing a view locks the view's tables, so this
+// happens in a session of its own, which ends: if a session of ours waited for pg_dump while it held
+// such a lock, a statement like TRUNCATE could wait for it and stop pg_dump, and the server would not
+// notice that all of them wait forever.
 func (d database) dumpOnce(ctx context.Context, t tool, info engine.Info, w io.Writer, o engine.Options) (engine.Info,
 	error) {
 	conn, err := d.connect(ctx)
@@ -119,8 +123,12 @@ func (d database) dumpOnce(ctx context.Context, t tool, info engine.Info, w io.W
 	var warnings []string
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		err := inspect(ctx, conn, &info)
-		if err == nil {
+		conn, err := d.inSnapshot(ctx, snapshot)
+		if err != nil {
+			return err
+		}
+		defer conn.Close(context.WithoutCancel(ctx))
+		if err = inspect(ctx, conn, &info); err == nil {
 			err = d.describe(ctx, conn, &info)
 		}
 		return d.failure(err)
@@ -140,6 +148,7 @@ func (d database) dumpOnce(ctx context.Context, t tool, info engine.Info, w io.W
 func schemaMoved(err error) bool {
 	return err != nil && (errors.Is(err, errRewritten) || strings.Contains(err.Error(), "does not exist") ||
 		strings.Contains(err.Error(), "cache lookup failed") ||
+		strings.Contains(err.Error(), "statement timeout") ||
 		strings.Contains(err.Error(), "could not open relation"))
 }
 

@@ -25,19 +25,13 @@ func (d database) checkLocked(ctx context.Context, stream *bufio.Reader, snapsho
 	if _, err := stream.Peek(1); err != nil {
 		return nil // pg_dump failed, and its exit status and messages say why
 	}
-	conn, err := d.connect(ctx)
+	conn, err := d.inSnapshot(ctx, snapshot)
 	if err != nil {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	_, err = conn.Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-	if err == nil {
-		_, err = conn.Exec(ctx, fmt.Sprintf("SET TRANSACTION SNAPSHOT %s", quoteText(snapshot)))
-	}
 	var table string
-	if err == nil {
-		err = conn.QueryRow(ctx, rewrittenTable, d.left.unlocked()).Scan(&table)
-	}
+	err = conn.QueryRow(ctx, rewrittenTable, d.left.unlocked()).Scan(&table)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
 	}
@@ -47,6 +41,23 @@ func (d database) checkLocked(ctx context.Context, stream *bufio.Reader, snapsho
 	return &snap.Error{Code: snap.CodeDatabase,
 		Detail: fmt.Sprintf("table %s was truncated, rewritten or dropped while the build began", table),
 		Hint:   "build again", Cause: errRewritten}
+}
+
+// inSnapshot opens a session with a read-only transaction that sees a snapshot.
+func (d database) inSnapshot(ctx context.Context, snapshot string) (*pgx.Conn, error) {
+	conn, err := d.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_, err = conn.Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+	if err == nil {
+		_, err = conn.Exec(ctx, fmt.Sprintf("SET TRANSACTION SNAPSHOT %s", quoteText(snapshot)))
+	}
+	if err != nil {
+		_ = conn.Close(context.WithoutCancel(ctx))
+		return nil, d.failure(err)
+	}
+	return conn, nil
 }
 
 // rewrittenTable selects a table whose current file differs from the one in the transaction's

@@ -59,6 +59,59 @@ func TestRewrittenTable(t *testing.T) {
 	}
 }
 
+// TestBuildLetsOthersPass builds while pg_dump waits for the lock of a table. Before it gets that lock, a
+// TRUNCATE of another table begins to wait, which the build describes or chooses rows of. The TRUNCATE
+// must not wait for a session of the build that waits for pg_dump, which waits for the TRUNCATE.
+func TestBuildLetsOthersPass(t *testing.T) {
+	t.Parallel()
+	for name, subset := range map[string]*engine.Subset{
+		"whole":  nil,
+		"subset": {Where: map[string]string{"items": "true"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := servertest.Postgres(t)
+			execute(t, url, "CREATE TABLE busy (id int PRIMARY KEY); CREATE TABLE items (id int PRIMARY KEY); "+
+				"CREATE VIEW shown AS SELECT * FROM items; INSERT INTO items VALUES (1), (2)")
+			other, truncating := connectTo(t, url), connectTo(t, url)
+			defer other.Close(context.Background())
+			defer truncating.Close(context.Background())
+			if _, err := other.Exec(t.Context(), "BEGIN; LOCK busy", pgx.QueryExecModeSimpleProtocol); err != nil {
+				t.Fatal(err)
+			}
+			built, truncated := make(chan error, 1), make(chan error, 1)
+			go func() {
+				_, err := Engine{}.Dump(t.Context(), url, &bytes.Buffer{}, engine.Options{Jobs: 1, Subset: subset,
+					Choice: engine.Choice{ExcludeData: []string{"busy"}}})
+				built <- err
+			}()
+			waitForDump(t, other)
+			go func() {
+				_, err := truncating.Exec(t.Context(), "TRUNCATE items")
+				truncated <- err
+			}()
+			if subset == nil {
+				if err := <-truncated; err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				waitForLock(t, other, truncating.PgConn().PID(), truncated)
+			}
+			if _, err := other.Exec(t.Context(), "COMMIT"); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-built; err != nil {
+				t.Error(err)
+			}
+			if subset != nil {
+				if err := <-truncated; err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
 // TestRewrittenInALoop builds while another session truncates and rewrites tables all the time. No
 // build loses a row silently. SNAP_REWRITE_ROUNDS is the number of builds; TestRewrittenTable tests the
 // same moments one by one.
@@ -118,5 +171,16 @@ func waitForDump(t *testing.T, conn *pgx.Conn) {
 		END LOOP; END $$`
 	if _, err := conn.Exec(t.Context(), waiting); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// waitForLock returns when a session waits for a lock, or when it has ended its work.
+func waitForLock(t *testing.T, conn *pgx.Conn, pid uint32, ended chan error) {
+	t.Helper()
+	for waiting := false; !waiting && len(ended) == 0; {
+		if err := conn.QueryRow(t.Context(), "SELECT cardinality(pg_blocking_pids($1::int)) > 0", int64(pid)).
+			Scan(&waiting); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -27,6 +27,11 @@ const stateReadOnly = "25006"
 // sessionLikeDump sets the formats of values to those of pg_dump.
 const sessionLikeDump = `SET datestyle = ISO; SET intervalstyle = postgres; SET extra_float_digits = 3; SET row_security = off; SET synchronize_seqscans = off`
 
+// lockWait limits how long pg_dump waits for the lock of a table, because the session that chose the
+// rows holds locks and waits for pg_dump. A statement like TRUNCATE that waits for this session stops
+// pg_dump, and the server does not notice that all of them wait forever.
+const lockWait = "--lock-wait-timeout=5s"
+
 // dumpSubset dumps some rows of the database.
 func (d database) dumpSubset(ctx context.Context, t tool, info engine.Info, w io.Writer,
 	o engine.Options) (engine.Info, error) {
@@ -317,7 +322,7 @@ func (c *cutter) of(ctx context.Context, t engine.Table) (int64, error) {
 
 // dump runs pg_dump on the snapshot and writes its dump with only the chosen rows.
 func (c *cutter) dump(ctx context.Context, t tool, snapshot string, w io.Writer) ([]string, error) {
-	cmd, said, done, err := c.d.program(ctx, t, c.d.dumpArguments(t, snapshot)...)
+	cmd, said, done, err := c.d.program(ctx, t, append(c.d.dumpArguments(t, snapshot), lockWait)...)
 	if err != nil {
 		return nil, err
 	}
