@@ -99,7 +99,7 @@ func (s *Server) onSeveral(w http.ResponseWriter, r *http.Request) error {
 	for range result.asked {
 		result.refused = append(result.refused, errAsksFirst())
 	}
-	return s.tellSeveral(w, r, do, result)
+	return s.writeSeveral(w, r, do, result)
 }
 
 // severally is the result of an action on several snapshots.
@@ -109,9 +109,9 @@ type severally struct {
 	refused []error
 }
 
-// tellSeveral responds to an action on several snapshots, with a form that undoes it if that is
+// writeSeveral responds to an action on several snapshots, with a form that undoes it if that is
 // possible.
-func (s *Server) tellSeveral(w http.ResponseWriter, r *http.Request, do string, result severally) error {
+func (s *Server) writeSeveral(w http.ResponseWriter, r *http.Request, do string, result severally) error {
 	n := len(result.changed)
 	if !fragment(r) {
 		if len(result.refused) > 0 {
@@ -120,7 +120,7 @@ func (s *Server) tellSeveral(w http.ResponseWriter, r *http.Request, do string, 
 		http.Redirect(w, r, back(r), http.StatusSeeOther)
 		return nil
 	}
-	made := look.Change{Text: bulkText(do, n), Action: "/bulk", Refresh: true}
+	made := look.Change{Text: bulkText(do, n, s.reached(r.Context(), do, result.changed)), Action: "/bulk", Refresh: true}
 	if len(result.refused) > 0 {
 		made.Warning = bulkRefused(do, 0, result.refused).Error()
 	}
@@ -131,6 +131,19 @@ func (s *Server) tellSeveral(w http.ResponseWriter, r *http.Request, do string, 
 		}
 	}
 	return s.views.Part(w, http.StatusOK, "snapshots.html", "change", made)
+}
+
+// reached returns how many people can see snapshots that were shared with everyone. It is the same
+// number for each of them, so one is asked about. It is 0 if that is not known.
+func (s *Server) reached(ctx context.Context, do string, changed []pick) int {
+	if do != "share" || len(changed) == 0 {
+		return 0
+	}
+	access, err := s.cloud.client().Access(ctx, changed[0].ID, "")
+	if err != nil {
+		return 0 // the announcement says less
+	}
+	return access.People
 }
 
 // each acts on all snapshots, some at a time.

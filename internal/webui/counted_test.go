@@ -59,6 +59,7 @@ func TestBrowserJourneysAreShort(t *testing.T) {
 	servertest.RequireServers(t, "a browser")
 	c := cloudtest.Start(t, cloudtest.Options{})
 	alice := c.As("alice@acme.test")
+	older := c.PushAs(alice, "shop", snap.TypeSanitized, []byte("of last week"))
 	item := c.PushAs(alice, "shop", snap.TypeSanitized, []byte("one"))
 	c.Push(alice, "shop", []byte("two"))
 	other := c.PushAs(alice, "orders", snap.TypeSanitized, []byte("three"))
@@ -102,6 +103,13 @@ func TestBrowserJourneysAreShort(t *testing.T) {
 	j.click("#name-" + item.ID)
 	j.until(`document.querySelector("#snapshot h1")`)
 	j.atMost("the newest sanitized snapshot of a target", 2, 0)
+
+	j.open("/")
+	j.click(`.targets a[href*="target=shop"]`)
+	j.until(`document.querySelector("#listing #name-` + older.ID + `")`)
+	j.click("#name-" + older.ID)
+	j.until(`document.querySelector("#snapshot h1") && location.pathname.includes("` + older.ID + `")`)
+	j.atMost("an older sanitized snapshot of a target", 2, 0)
 
 	j.open("/snapshots")
 	j.click("#name-" + item.ID)

@@ -219,11 +219,17 @@ func goTo(page string) string { return "Go to " + page }
 
 // Actions on several snapshots.
 
-func bulkText(do string, n int) string {
+// bulkText announces an action on n snapshots. people is how many can see them now, or 0 if that is not
+// known.
+func bulkText(do string, n, people int) string {
 	made := look.Plural(n, "snapshot", "snapshots")
 	switch do {
 	case "share":
-		return "Shared " + made + " with everyone in the organization."
+		made = "Shared " + made + " with everyone in the organization"
+		if people > 0 {
+			return made + ", " + look.People(people) + "."
+		}
+		return made + "."
 	case "unshare":
 		return "Made " + made + " private. Shares with groups and other organizations stay."
 	case "delete":
@@ -274,7 +280,7 @@ func bulkRefused(do string, done int, refused []error) *snap.Error {
 	}
 	text := look.Plural(len(refused), "snapshot was", "snapshots were") + " left unchanged: " + detail
 	if done > 0 {
-		text = strings.TrimSuffix(bulkText(do, done), ".") + "; " + text
+		text = strings.TrimSuffix(bulkText(do, done, 0), ".") + "; " + text
 	}
 	return &snap.Error{Code: code, Detail: text}
 }
