@@ -120,7 +120,8 @@ func (s *Server) writeSeveral(w http.ResponseWriter, r *http.Request, do string,
 		http.Redirect(w, r, back(r), http.StatusSeeOther)
 		return nil
 	}
-	made := look.Change{Text: bulkText(do, n, s.reached(r.Context(), do, result.changed)), Action: "/bulk", Refresh: true}
+	people := s.reached(r.Context(), do, result.changed)
+	made := look.Change{Text: bulkText(do, n, people), Action: "/bulk", Refresh: true}
 	if len(result.refused) > 0 {
 		made.Warning = bulkRefused(do, 0, result.refused).Error()
 	}

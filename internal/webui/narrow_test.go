@@ -137,7 +137,8 @@ func TestBulk(t *testing.T) {
 	for _, piece := range strings.Split(private.Body, `name="pick" value="`)[1:] {
 		undo.Add("pick", strings.ReplaceAll(piece[:strings.Index(piece, `"`)], "&amp;", "&"))
 	}
-	u.must(u.post("/bulk", undo, "Fragment", "1"), http.StatusOK, "Shared 2 snapshots with everyone in the organization, ")
+	u.must(u.post("/bulk", undo, "Fragment", "1"), http.StatusOK,
+		"Shared 2 snapshots with everyone in the organization, 6 people.")
 	if now, err := mia.Snapshot(t.Context(), two.ID); err != nil || !now.ExpiresAt.Equal(end) {
 		t.Errorf("the end after Undo is %v, %v", now.ExpiresAt, err)
 	}
