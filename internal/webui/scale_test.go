@@ -2,11 +2,13 @@ package webui
 
 import (
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,6 +26,7 @@ import (
 type scaled struct {
 	*cloudtest.Cloud
 	requests, bytes atomic.Int64
+	calls           sync.Map // the requests themselves, by their number
 }
 
 // scale starts a service where mia has n snapshots a second apart, every fourth
@@ -71,7 +74,7 @@ func copyID(i int) string { return fmt.Sprintf("snap_%016d", i) }
 // counted counts requests, and the bytes of their answers.
 func (s *scaled) counted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.requests.Add(1)
+		s.calls.Store(s.requests.Add(1), r)
 		next.ServeHTTP(&counter{w, &s.bytes}, r)
 	})
 }
@@ -230,6 +233,64 @@ func BenchmarkPagesAmongMany(b *testing.B) {
 				b.ReportMetric(float64(atMany)/float64(atFew), "of-1000")
 			}
 		})
+	}
+}
+
+// BenchmarkPagesAndTheirCalls compares a page of the web UI with the requests to the service that it
+// needs, sent one after the other and parsed. A ratio below 1 is possible because a page sends several at a time.
+func BenchmarkPagesAndTheirCalls(b *testing.B) {
+	s := scale(b, 1_000, 20)
+	u := openUI(b, s.As("mia@acme.test"), "")
+	for _, path := range []string{"/", "/snapshots", "/snapshots?show=shared", "/snapshots?q=sho",
+		"/cloud/" + copyID(4), "/cloud/" + copyID(4) + "/sharing"} {
+		before := s.requests.Load()
+		s.ask(u, path)
+		var calls []*http.Request
+		for i := before + 1; i <= s.requests.Load(); i++ {
+			r, _ := s.calls.Load(i)
+			calls = append(calls, r.(*http.Request))
+		}
+		b.Run(path, func(b *testing.B) {
+			for b.Loop() {
+				var page, alone []time.Duration
+				for range 15 {
+					start := time.Now()
+					s.ask(u, path)
+					page = append(page, time.Since(start))
+					start = time.Now()
+					for _, call := range calls {
+						s.repeat(b, call)
+					}
+					alone = append(alone, time.Since(start))
+				}
+				slices.Sort(page)
+				slices.Sort(alone)
+				b.ReportMetric(float64(len(calls)), "calls")
+				b.ReportMetric(float64(page[7])/float64(alone[7]), "page/calls")
+			}
+		})
+	}
+}
+
+// repeat sends a request of the web UI to the service again.
+func (s *scaled) repeat(b *testing.B, call *http.Request) {
+	b.Helper()
+	if call.Method != http.MethodGet {
+		b.Fatalf("a page sends %s %s", call.Method, call.URL)
+	}
+	r, err := http.NewRequestWithContext(b.Context(), call.Method, s.URL+call.URL.RequestURI(), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.Header = call.Header.Clone()
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer res.Body.Close()
+	var answer any
+	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil || res.StatusCode != http.StatusOK {
+		b.Fatalf("%s: %d, %v", call.URL, res.StatusCode, err)
 	}
 }
 
