@@ -168,15 +168,13 @@ func (g *gate) serve(ctx context.Context, client net.Conn) {
 		return
 	}
 	defer g.forget(server)
-	ended := context.AfterFunc(ctx, func() {
-		if g.asked.Err() != nil { // otherwise a long statement would not notice
-			cancelOn(ctx, server)
-		}
-		server.Conn.Close()
-	})
+	ended := context.AfterFunc(ctx, func() { server.Conn.Close() })
 	defer ended()
 	if welcome(b, server) == nil {
 		splice(client, server.Conn)
+	}
+	if g.asked.Err() != nil { // a long statement would not notice that its program was stopped
+		cancelOn(ctx, server)
 	}
 }
 
