@@ -15,12 +15,12 @@ import (
 // A snapshot is not intact if its checksums are right but no load would accept its dump.
 func TestVerifyReadsAsALoadDoes(t *testing.T) {
 	t.Parallel()
-	for kind, source := range map[snap.Engine]func(shop) string{
-		snap.SQLite: func(s shop) string {
+	for kind, source := range map[snap.Engine]func(*testing.T, shop) string{
+		snap.SQLite: func(t *testing.T, s shop) string {
 			run(t, s.source, "CREATE INDEX by_email ON customer (email)")
 			return "sqlite://" + s.source
 		},
-		snap.Postgres: func(shop) string {
+		snap.Postgres: func(t *testing.T, _ shop) string {
 			url := servertest.Postgres(t)
 			execute(t, url, "CREATE TABLE customer (id int PRIMARY KEY, email text); INSERT INTO customer SELECT "+
 				"n, 'p' "+
@@ -31,7 +31,7 @@ func TestVerifyReadsAsALoadDoes(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			s := newShop(t)
-			url := source(s)
+			url := source(t, s)
 			e, err := s.engineFor(kind)
 			if err != nil {
 				t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 // program prints for each connection.
 func TestThroughSSH(t *testing.T) {
 	t.Parallel()
+	servertest.RequireServers(t, "MySQL and MariaDB")
 	s := servertest.StartSSH(t)
 	tunnel, err := (&reach.Tunnels{Env: s.Env}).To(s.URL)
 	if err != nil {
