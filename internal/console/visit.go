@@ -23,7 +23,7 @@ type visit struct {
 	named   string      // name of the group that the form names
 	status  int         // of the answer; 0 is 200
 	problem *snap.Error // why the form that the page sent failed
-	told    *flash      // what to tell our script
+	told    *flash      // announcement for our script
 }
 
 // fragment reports whether our script made the request. It expects a part of the page.

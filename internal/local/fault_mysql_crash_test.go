@@ -170,8 +170,8 @@ func (c mySQLCrash) nothingLeft(t *testing.T, when string) {
 	}
 }
 
-// clearCrash fails the test unless the error says once that the server is or was unreachable and
-// what to do about it: after a crash in a swap, to load again.
+// clearCrash fails the test unless the error says once that the server is or was unreachable, and has
+// a helpful hint. After a crash in a swap, the hint is to load again.
 func clearCrash(t *testing.T, when string, err error, swap bool) {
 	t.Helper()
 	var e *snap.Error

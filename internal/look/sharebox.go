@@ -29,8 +29,8 @@ func Fields(pairs ...string) (all []Hidden) {
 // The forms of the box send these fields. "share": shared is true or false. "groups": grant or
 // revoke is a group's ID. "organizations": slug, and schema if it sees the tables and columns.
 // "organizations/revoke": do is revoke, and slug. All but the last also send expires and date; see
-// [EndOf]. "sharing" is sent by GET: group is what to search the groups for, and user is the e-mail
-// of a person.
+// [EndOf]. "sharing" is sent by GET: group has the words to find groups by, and user is the e-mail of
+// a person.
 type ShareBox struct {
 	Snapshot api.Snapshot
 	Can      api.Can
@@ -38,7 +38,7 @@ type ShareBox struct {
 	Policy   api.Policy
 	At       func(form string) string // path to which a form is sent
 	Hidden   []Hidden                 // further fields of the forms that change something
-	Search   string                   // what the groups are searched for
+	Search   string                   // words to find groups by
 	Asked    string                   // e-mail of a person whose access is asked about
 	Typed    string                   // slug of an organization, if the share with it failed
 	Problem  *snap.Error              // why that share failed

@@ -141,9 +141,8 @@ func (d database) environment() []string {
 	return env
 }
 
-// connect opens a session in which unqualified names are PostgreSQL's own. Otherwise, anybody
-// who may create functions in the database could have their own called instead of PostgreSQL's,
-// with the user's privileges.
+// connect opens a session in which unqualified names are PostgreSQL's own. Otherwise, a function that
+// anybody may create in the database could run instead of PostgreSQL's, with the user's privileges.
 func (d database) connect(ctx context.Context) (*pgx.Conn, error) {
 	config := d.config.Copy()
 	var err error
