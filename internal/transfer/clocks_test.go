@@ -64,21 +64,21 @@ func TestClocksOfServiceAndStorageDiffer(t *testing.T) {
 func TestClocksOfServiceAndS3Differ(t *testing.T) {
 	t.Parallel()
 	s := newS3Service(t, servertest.S3(t))
-	late := &late{Store: s.store, t: t}
-	s.store = late
+	right, _ := s.opened()
+	late := &late{Store: right, t: t}
 	data := random(6<<20, 79)
 	file, req := writeFile(t, data)
 	o := quick()
 	o.Jobs = 1
 
-	late.by = time.Hour
+	s.use(late)
 	_, pushErr := transfer.Upload(t.Context(), s.client(), file, req, o)
-	late.by = 0
+	s.use(right)
 	up, err := transfer.Upload(t.Context(), s.client(), file, req, o)
 	if err != nil || up.Moved != req.Size {
 		t.Fatalf("with the clock set right: %+v, %v", up, err)
 	}
-	late.by = time.Hour
+	s.use(late)
 	_, _, pullErr := transfer.Download(t.Context(), s.client(), up.ID, target(t), o)
 	for _, err := range []error{pushErr, pullErr} {
 		wantCode(t, err, snap.CodeUnavailable)
@@ -86,7 +86,7 @@ func TestClocksOfServiceAndS3Differ(t *testing.T) {
 			t.Errorf("%v, want it to name the clocks", err)
 		}
 	}
-	late.by = 0
+	s.use(right)
 	path := target(t)
 	if _, _, err := transfer.Download(t.Context(), s.client(), up.ID, path, o); err != nil {
 		t.Fatalf("with the clock set right: %v", err)
@@ -94,11 +94,10 @@ func TestClocksOfServiceAndS3Differ(t *testing.T) {
 	wantFile(t, path, data)
 }
 
-// late is the store of a service whose clock is behind.
+// late is the store of a service whose clock is an hour behind.
 type late struct {
 	blob.Store
-	t  *testing.T
-	by time.Duration
+	t *testing.T
 }
 
 func (l *late) SignPart(ctx context.Context, key, upload string, p blob.Part, life time.Duration) (signed blob.Signed,
@@ -117,7 +116,7 @@ func (l *late) Serve(w http.ResponseWriter, r *http.Request, key, etag string) {
 // behind calls f under the late clock. That is the clock of a synctest bubble, in
 // which time only passes while all goroutines wait. f must not wait for anything.
 func (l *late) behind(f func()) {
-	then := time.Now().Add(-l.by).Round(0)
+	then := time.Now().Add(-time.Hour).Round(0)
 	synctest.Test(l.t, func(*testing.T) {
 		<-time.After(time.Until(then))
 		f()

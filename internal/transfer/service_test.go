@@ -70,6 +70,13 @@ func (s *service) restart() {
 	s.folder, s.store = folder, folder
 }
 
+// use sets the store for the requests that begin from now on.
+func (s *service) use(store blob.Store) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.store = store
+}
+
 // opened returns the store and folder of the last restart. Requests that began before it may still
 // run.
 func (s *service) opened() (blob.Store, *blob.Folder) {
