@@ -30,9 +30,9 @@ recording: build ## record the demo's real output in docs/recording.txt, and its
 	sed -E 's#/tmp/snap-demo-[0-9]+#/home#g; s# on [^ "]+"$$# on laptop"#' bin/recording.txt >docs/recording.txt
 	$(GO) test -run TestRecording . -update
 
-test: servers databases bin/versitygw bin/dex bin/zitadel axe ## run all tests, and name the skipped ones at the end; `make lint` vets
-	@$(BUILD) -o bin/testreport ./internal/testreport
-	@GORACE=atexit_sleep_ms=0 SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -json -vet=off $(RACE) $(UNWATCHED) -timeout $(TIMEOUT) $(ARGS) ./... | bin/testreport
+test: servers databases bin/versitygw bin/dex bin/zitadel bin/gotestsum axe ## run all tests, and name the skipped ones at the end; `make lint` vets
+	@GORACE=atexit_sleep_ms=0 SNAP_VERSITYGW=$(CURDIR)/bin/versitygw bin/gotestsum --format standard-quiet $(RERUN) --packages ./... -- \
+		-vet=off $(RACE) $(UNWATCHED) -timeout $(TIMEOUT) $(ARGS)
 
 check: ## run the tests for every change: no servers, no browser, about a minute
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "run make fmt"; exit 1; }
@@ -118,6 +118,10 @@ tools: bin/golangci-lint bin/versitygw ## build the tools of tools/go.mod into b
 
 bin/golangci-lint: tools/go.mod
 	cd tools && $(BUILD) -ldflags '-s -w' -o ../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@touch $@
+
+bin/gotestsum: tools/gotestsum/go.mod
+	cd tools/gotestsum && $(BUILD) -ldflags '-s -w' -o ../../bin/gotestsum gotest.tools/gotestsum
 	@touch $@
 
 bin/versitygw: tools/go.mod tools/versitygw/main.go

@@ -127,7 +127,6 @@ var house = map[string]struct {
 	}},
 	"internal/servertest":        {both, nil},
 	"internal/sample":            {both, nil},
-	"internal/testreport":        {both, nil},
 	"internal/soak":              {both, nil},
 	"internal/subset/subsettest": {both, nil},
 	"demo":                       {both, []string{".", "api", "internal/sample"}},
