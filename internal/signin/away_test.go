@@ -16,8 +16,9 @@ import (
 // road is a connection to a database until it is closed.
 type road struct {
 	net.Listener
-	mu    sync.Mutex
-	conns []net.Conn
+	mu     sync.Mutex
+	conns  []net.Conn
+	closed bool
 }
 
 func newRoad(t *testing.T, to string) *road {
@@ -38,9 +39,7 @@ func newRoad(t *testing.T, to string) *road {
 				in.Close()
 				continue
 			}
-			r.mu.Lock()
-			r.conns = append(r.conns, in, out)
-			r.mu.Unlock()
+			r.keep(in, out)
 			go func() { io.Copy(out, in); out.Close() }()
 			go func() { io.Copy(in, out); in.Close() }()
 		}
@@ -48,10 +47,23 @@ func newRoad(t *testing.T, to string) *road {
 	return r
 }
 
+// keep notes connections, which end with the road.
+func (r *road) keep(conns ...net.Conn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.conns = append(r.conns, conns...)
+	for _, c := range conns {
+		if r.closed {
+			c.Close()
+		}
+	}
+}
+
 func (r *road) close() {
 	r.Close()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.closed = true
 	for _, c := range r.conns {
 		c.Close()
 	}

@@ -104,9 +104,13 @@ func (s *service) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	fault := s.fault
 	s.mu.Unlock()
-	if fault != nil && fault(w, r) {
-		return
+	if fault == nil || !fault(w, r) {
+		s.pass(w, r)
 	}
+}
+
+// pass handles a request without a fault.
+func (s *service) pass(w http.ResponseWriter, r *http.Request) {
 	mux := http.NewServeMux()
 	store, folder := s.opened()
 	if folder != nil {

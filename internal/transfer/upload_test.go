@@ -72,12 +72,20 @@ func TestUploadResumesFromWhatArrived(t *testing.T) {
 	file, req := writeFile(t, data)
 	ctx, kill := context.WithCancel(t.Context())
 	var arrived atomic.Int32
-	s.breakBy(func(_ http.ResponseWriter, r *http.Request) bool {
-		if r.Method == http.MethodPut && arrived.Add(1) > 3 {
+	landed := make(chan struct{})
+	once := sync.OnceFunc(func() { close(landed) })
+	s.breakBy(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPut {
+			return false
+		}
+		if arrived.Add(1) > 3 {
+			<-landed // otherwise no part may have arrived before the kill
 			kill()
 			panic(http.ErrAbortHandler)
 		}
-		return false
+		s.pass(w, r)
+		once()
+		return true
 	})
 	_, err := transfer.Upload(ctx, s.client(), file, req, quick())
 	wantCode(t, err, snap.CodeInterrupted)
