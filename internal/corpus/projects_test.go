@@ -2,6 +2,7 @@ package corpus
 
 import (
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -122,5 +123,13 @@ func (p project) paths(folders []string) (all []string) {
 	return all
 }
 
+// hashed are comments that the installer of Request Tracker removes, because SQLite does not know them.
+var hashed = regexp.MustCompile(`(?m)[ \t]#.*$`)
+
 // text applies the replacements.
-func (p project) text(script string) string { return strings.NewReplacer(p.replace...).Replace(script) }
+func (p project) text(script string) string {
+	if p.name == "request-tracker" && p.servers == "sqlite" {
+		script = hashed.ReplaceAllString(script, "")
+	}
+	return strings.NewReplacer(p.replace...).Replace(script)
+}

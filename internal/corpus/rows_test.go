@@ -168,7 +168,7 @@ func (m *rowMaker) text(s string) string {
 }
 
 // words are parts of texts that are easy to get wrong. None ends with a line break, because the leak
-// scan of a dump cannot tell its literal from \N.
+// scan of a PostgreSQL dump cannot tell its literal from \N.
 func words() []string {
 	return []string{"plain", "it''s", `back\slash`, "tab\there", "line\nbreak", "\r\nend", "ünïcödé", "日本語", `\N`, `\.`, "NULL",
 		`"quoted"`, "%s", "${X}", "trailing ", " leading", "a,b;c", "-- no comment", "/* nor this */", "`tick`", "0", "1e10",

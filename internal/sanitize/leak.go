@@ -23,6 +23,7 @@ type finder struct {
 	starts  map[uint64][]int // values by their first eight bytes
 	filter  [1 << 16]bool    // hashes of those bytes, to skip most positions quickly
 	longest int
+	pairs   bool // backslashes are in pairs
 }
 
 func newFinder(watched []Watched) *finder {
@@ -42,16 +43,20 @@ func startOf(b []byte) uint64 { return binary.LittleEndian.Uint64(b) | 0x2020202
 func mix(start uint64) uint16 { return uint16((start * 0x9e3779b97f4a7c15) >> 48) }
 
 // find calls hit with every value that starts before the given position, and its position. A
-// value that begins or ends with a digit must not continue with another one. last is the byte
-// before b.
-func (f *finder) find(b []byte, before int, last byte, hit func(watched, at int)) {
+// value that begins or ends with a digit must not continue with another one, and none begins with the
+// second backslash of a pair. prior are bytes before b.
+func (f *finder) find(b []byte, before int, prior []byte, hit func(watched, at int)) {
 	for i := 0; i+8 <= len(b) && i < before; i++ {
 		start := startOf(b[i:])
 		if !f.filter[mix(start)] {
 			continue
 		}
-		if i > 0 {
-			last = b[i-1]
+		last := lastOf(b[:i])
+		if i == 0 {
+			last = lastOf(prior)
+		}
+		if f.pairs && b[i] == '\\' && last == '\\' && secondOfPair(prior, b[:i]) {
+			continue
 		}
 		for _, at := range f.starts[start] {
 			v := f.watched[at].Value
@@ -64,6 +69,26 @@ func (f *finder) find(b []byte, before int, last byte, hit func(watched, at int)
 			hit(at, i)
 		}
 	}
+}
+
+// lastOf returns the last byte, or 0.
+func lastOf(b []byte) byte {
+	if len(b) == 0 {
+		return 0
+	}
+	return b[len(b)-1]
+}
+
+// secondOfPair reports whether an odd number of backslashes ends b, which prior precedes.
+func secondOfPair(prior, b []byte) bool {
+	n := 0
+	for _, part := range [][]byte{b, prior} {
+		rest := len(bytes.TrimRight(part, `\`))
+		if n += len(part) - rest; rest > 0 {
+			break
+		}
+	}
+	return n%2 == 1
 }
 
 func isDigit(b byte) bool { return b >= '0' && b <= '9' }
@@ -79,8 +104,13 @@ type Scanner struct {
 
 // NewScanner returns a scanner that writes to w.
 func NewScanner(w io.Writer, watched []Watched) *Scanner {
-	return &Scanner{w: w, f: newFinder(watched), found: map[Watched]bool{}}
+	f := newFinder(watched)
+	f.pairs = true // in a dump that escapes, the text \N is not a line break after a backslash
+	return &Scanner{w: w, f: f, found: map[Watched]bool{}}
 }
+
+// lookback is the number of bytes before a value that are kept, because they decide whether it is one.
+const lookback = 16
 
 // Write implements io.Writer.
 func (s *Scanner) Write(p []byte) (int, error) {
@@ -89,13 +119,14 @@ func (s *Scanner) Write(p []byte) (int, error) {
 		// write alone.
 		border := len(s.tail)
 		joined := slices.Concat(s.tail, p[:min(len(p), s.f.longest)])
-		note := func(watched, _ int) { s.found[s.f.watched[watched]] = true }
-		s.f.find(joined, border, 0, note)
-		var last byte
-		if border > 0 {
-			last = s.tail[border-1]
+		note := func(watched, at int) {
+			if v := s.f.watched[watched]; at+len(v.Value) > border {
+				s.found[v] = true
+			}
 		}
-		s.f.find(p, len(p), last, note)
+		s.f.find(joined, border, nil, note)
+		border = 0
+		s.f.find(p, len(p), s.tail, note)
 		s.keep(p)
 	}
 	return s.w.Write(p)
@@ -103,7 +134,7 @@ func (s *Scanner) Write(p []byte) (int, error) {
 
 // keep saves the last bytes of the stream.
 func (s *Scanner) keep(p []byte) {
-	most := s.f.longest - 1
+	most := s.f.longest + lookback
 	if len(p) >= most {
 		s.tail = append(s.tail[:0], p[len(p)-most:]...)
 		return

@@ -39,6 +39,30 @@ func TestLeaksInEveryForm(t *testing.T) {
 	}
 }
 
+// A value does not begin with the second backslash of a pair, wherever writes end.
+func TestPairsOfBackslashes(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		`\nabcdefgh`: false, `
+abcdefgh`: true, `x\
+abcdefgh`: true, `x\\nabcdefgh`: false, `x
+abcdefgh`: true,
+	} {
+		for split := range len(text) {
+			s := NewScanner(io.Discard, []Watched{{"t.a", `
+abcdefgh`}, {"t.b", "something much longer than that"}})
+			for _, part := range []string{text[:split], text[split:]} {
+				if _, err := s.Write([]byte(part)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if s.Leaked() != want {
+				t.Errorf("%s, split at %d: %v", text, split, s.Leaked())
+			}
+		}
+	}
+}
+
 // The report names tables, columns, rows and the rule that would mask them. It
 // contains no value.
 func TestLocator(t *testing.T) {

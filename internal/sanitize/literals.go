@@ -51,7 +51,7 @@ func NewLiterals(originals []Watched) *Literals {
 func (l *Literals) See(kind, name string, sql []byte) {
 	object := kind + " " + name
 	var spans []span
-	l.f.find(sql, len(sql), 0, func(watched, at int) {
+	l.f.find(sql, len(sql), nil, func(watched, at int) {
 		w := l.f.watched[watched]
 		if !slices.Contains(l.found[w.Column], object) {
 			l.found[w.Column] = append(l.found[w.Column], object)
@@ -188,7 +188,7 @@ func (l *Literals) redacted(tree any) any {
 		}
 	case string:
 		b := []byte(v)
-		l.f.find(b, len(b), 0, func(watched, at int) { overwrite(b[at : at+len(l.f.watched[watched].Value)]) })
+		l.f.find(b, len(b), nil, func(watched, at int) { overwrite(b[at : at+len(l.f.watched[watched].Value)]) })
 		return string(b)
 	}
 	return tree

@@ -64,7 +64,7 @@ func TestNumbersAreWatched(t *testing.T) {
 	for text, want := range map[string]bool{"41111111111": true, "x41111111111,": true, "941111111111": false,
 		"411111111119": false} {
 		got := false
-		f.find([]byte(text), len(text), 0, func(int, int) { got = true })
+		f.find([]byte(text), len(text), nil, func(int, int) { got = true })
 		if got != want {
 			t.Errorf("%s: %t", text, got)
 		}

@@ -82,7 +82,7 @@ func (l *Locator) observeRows(table string, rows map[string]engine.RowMask) map[
 // unmasked value did not contain the original, the original is there by chance.
 func (l *Locator) record(label, before, v string) {
 	in := map[string]bool{}
-	l.f.find([]byte(v), len(v), 0, func(at, _ int) {
+	l.f.find([]byte(v), len(v), nil, func(at, _ int) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		w := l.f.watched[at]

@@ -133,10 +133,12 @@ var charsets = sync.OnceValue(func() map[string]*charset.Charset {
 	return all
 })
 
-// storedIn returns the possible forms of a sampled value in a dump with these character sets.
+// storedIn returns the possible forms of a sampled value in a dump with these character sets: inside
+// a quoted string, and in hexadecimal digits.
 func storedIn(names map[string]bool) func(string) []string {
 	return func(value string) []string {
-		all := []string{value}
+		literal := appendQuoted(nil, []byte(value))
+		all := []string{string(literal[1 : len(literal)-1])}
 		for name := range names {
 			if b, err := charsetNamed(name).Bytes(value); err == nil && !plain([]byte(b), name) {
 				all = append(all, hex.EncodeToString([]byte(b)))
