@@ -150,6 +150,7 @@ func (o ListOptions) query() string {
 	set("type", string(o.Type))
 	set("q", o.Q)
 	set("id_prefix", o.IDPrefix)
+	set("ids", strings.Join(o.IDs, ","))
 	set("cursor", o.Cursor)
 	set("owner", o.Owner)
 	moment := func(t time.Time) string {

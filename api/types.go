@@ -27,6 +27,8 @@ const PathAuthConfig = "/api/v1/auth/config"
 const (
 	DefaultLimit = 50
 	MaxLimit     = 200
+	// MaxIDs is the most IDs that a request names.
+	MaxIDs = 100
 )
 
 // Snapshot is a cloud snapshot as a caller sees it (SPEC 2.1).
@@ -82,7 +84,8 @@ type ListOptions struct {
 	Type        snap.Type
 	Q           string // search words, see snap.Finds
 	IDPrefix    string
-	Owner       string    // e-mail of the user who pushed them
+	IDs         []string  // only these, at most 100
+	Owner       string    // e-mail of the user who pushed them, or the beginning of it or of an organization's slug
 	Since       time.Time // pushed at this time or later
 	Until       time.Time // pushed before this time
 	ExpiresSoon bool      // with a share that ends within snap.SoonExpiring

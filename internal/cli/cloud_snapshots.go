@@ -79,7 +79,8 @@ must match every word of the search.`,
 	cmd.Flags().StringVar(&f.since, "since", "",
 		"only those pushed from this time on: 2026-11-21, or 7d for seven days ago")
 	cmd.Flags().StringVar(&f.until, "until", "", "only those pushed before this time")
-	cmd.Flags().StringVar(&f.owner, "owner", "", "only those that the person with this e-mail pushed")
+	cmd.Flags().StringVar(&f.owner, "owner", "",
+		"only those of the person with this e-mail, or of owners whose e-mail or organization begins with this")
 	cmd.Flags().BoolVar(&f.expiresSoon, "expires-soon", false,
 		"only those with a share that ends within three days, of the shares you may see")
 	cmd.MarkFlagsMutuallyExclusive("limit", "all")

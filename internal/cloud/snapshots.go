@@ -16,7 +16,8 @@ type ListFilter struct {
 	Type        snap.Type   `query:"type" enum:"snapshot,sanitized" doc:"only this type"`
 	Q           string      `query:"q" maxLength:"100" doc:"only those that match these words: each is the beginning of a word of the name, the target or the owner, or of the ID"`
 	IDPrefix    string      `query:"id_prefix" maxLength:"64" doc:"only IDs that begin with this"`
-	Owner       string      `query:"owner" maxLength:"320" doc:"only those that the user with this e-mail pushed"`
+	IDs         []string    `query:"ids" maxItems:"100" doc:"only those with one of these IDs, separated by commas"`
+	Owner       string      `query:"owner" maxLength:"320" doc:"only those that the user with this e-mail pushed; if no user of the organization has it, those whose owner's e-mail begins with this, and those received from an organization whose slug begins with this"`
 	Since       time.Time   `query:"since" doc:"only those pushed at this time or later, RFC 3339"`
 	Until       time.Time   `query:"until" doc:"only those pushed before this time, RFC 3339"`
 	ExpiresSoon bool        `query:"expires_soon" doc:"only those with a share that ends within three days and that the caller may know about"`
@@ -24,7 +25,7 @@ type ListFilter struct {
 
 func (f ListFilter) query() store.Query {
 	return store.Query{Filter: f.Filter, Target: f.Target, Type: f.Type, Q: f.Q, IDPrefix: f.IDPrefix,
-		Owner: f.Owner, Since: f.Since, Until: f.Until, ExpiresSoon: f.ExpiresSoon}
+		IDs: f.IDs, Owner: f.Owner, Since: f.Since, Until: f.Until, ExpiresSoon: f.ExpiresSoon}
 }
 
 type listInput struct {

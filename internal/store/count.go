@@ -32,7 +32,7 @@ func (s *Store) Count(ctx context.Context, c snap.Caller, q Query) (n int, more 
 	if err != nil {
 		return 0, false, err
 	}
-	if q.IDPrefix != "" || q.Q != "" || v.narrow() {
+	if len(q.IDs) > 0 || q.IDPrefix != "" || q.Q != "" || v.narrow() {
 		return s.countFound(ctx, c, v, q)
 	}
 	text, args := s.countText(c, v)

@@ -23,7 +23,11 @@ type Query struct {
 	Q string
 	// IDPrefix is the beginning of public IDs, as snap.CleanIDPrefix returns it.
 	IDPrefix string
-	// Owner is the e-mail of the user of the caller's organization who pushed them.
+	// IDs selects these public IDs, in addition to the other conditions.
+	IDs []string
+	// Owner is the e-mail of the user of the caller's organization who pushed them. If no user has that
+	// e-mail, it is the beginning of one, or of the slug of the organization that they were received
+	// from.
 	Owner string
 	// Since and Until bound the time of the push: from Since on, and before Until. Zero is no bound.
 	Since, Until time.Time
@@ -45,6 +49,7 @@ type Page struct {
 const (
 	defaultLimit = 50
 	maxLimit     = 200
+	mostIDs      = 100 // in a query
 )
 
 // Snapshots returns a page of the snapshots that the caller may see and q selects, newest first.
@@ -76,6 +81,8 @@ func (s *Store) Snapshots(ctx context.Context, c snap.Caller, q Query) (Page, er
 func (s *Store) find(ctx context.Context, c snap.Caller, v choice, q Query, before int64, n int) (found []snap.Snapshot,
 	err error) {
 	switch {
+	case len(q.IDs) > 0:
+		found, err = s.byIDs(ctx, c, v, q, before, n)
 	case q.IDPrefix != "":
 		found, err = s.byPrefix(ctx, c, v, q.IDPrefix, before, n)
 	case q.Q != "" || v.narrow():
@@ -108,6 +115,8 @@ func (q *Query) check() (before int64, err error) {
 		return 0, snap.Invalid("the filter is unknown", "use all, shared, mine or received")
 	case q.Type != "" && !q.Type.Valid():
 		return 0, snap.Invalid("the type is unknown", "use snapshot or sanitized")
+	case len(q.IDs) > mostIDs:
+		return 0, snap.Invalid("there are more than 100 IDs", "send several requests")
 	case q.Limit < 0 || q.Limit > maxLimit:
 		return 0, snap.Invalid("the limit is not between 1 and 200", "omit it to use 50")
 	case q.Cursor == "":
@@ -138,17 +147,17 @@ type choice struct {
 	filter      snap.Filter
 	target      int64 // 0 means every target
 	typ         snap.Type
-	owner       int64 // 0 means every owner
+	owner       owners
 	expiresSoon bool
 	since       int64 // the least key
 	until       int64 // the first key that is too large
 }
 
 // narrow reports whether v has conditions that the listing's statement does not check.
-func (v choice) narrow() bool { return v.owner != 0 || v.expiresSoon }
+func (v choice) narrow() bool { return v.owner.text != "" || v.expiresSoon }
 
 // choice looks up the query's target and owner. It fails with sql.ErrNoRows when no snapshot ever
-// had that target, or the caller's organization has no such user.
+// had that target.
 func (s *Store) choice(ctx context.Context, c snap.Caller, q Query) (v choice, err error) {
 	v = choice{filter: q.Filter, typ: q.Type, expiresSoon: q.ExpiresSoon, until: math.MaxInt64}
 	if !q.Since.IsZero() {
@@ -162,15 +171,8 @@ func (s *Store) choice(ctx context.Context, c snap.Caller, q Query) (v choice, e
 			return v, err
 		}
 	}
-	if q.Owner != "" {
-		user, err := s.UserByEmail(ctx, c.Org.ID, q.Owner)
-		if errors.Is(err, snap.ErrNotFound) {
-			return v, sql.ErrNoRows
-		}
-		v.owner = user.ID
-		return v, err
-	}
-	return v, nil
+	v.owner, err = s.owners(ctx, c, q.Owner)
+	return v, err
 }
 
 // firstKey returns the least key of the snapshots that were pushed at a time or later.

@@ -450,13 +450,15 @@ func (h *history) query(rt *rapid.T) store.Query {
 		Type:   rapid.SampledFrom([]snap.Type{"", "", snap.TypeSanitized}).Draw(rt, "type"),
 		Q: rapid.SampledFrom([]string{"", "", "", "SHOP", "eu", "orders-2026", "zzz", "20", "2026 shop",
 			"acme", "a", "alice", "03"}).Draw(rt, "q"),
-		Owner:       rapid.SampledFrom([]string{"", "", "", "", "nobody@acme.test"}).Draw(rt, "owner"),
+		Owner: rapid.SampledFrom([]string{"", "", "", "", "nobody@acme.test", h.orgs[0].Slug,
+			strings.ToUpper(h.orgs[1].Slug[:2])}).Draw(rt, "owner"),
 		ExpiresSoon: rapid.IntRange(0, 4).Draw(rt, "ends soon") == 0,
 		Limit:       rapid.SampledFrom([]int{1, 1, 2, 10}).Draw(rt, "limit"),
 	}
 	if len(h.snaps) > 0 && rapid.IntRange(0, 3).Draw(rt, "by owner") == 0 {
 		if owner := rapid.SampledFrom(h.snaps).Draw(rt, "of the owner of").Owner; owner != nil {
 			q.Owner = strings.ToUpper(owner.Email)
+			q.Owner = q.Owner[:rapid.SampledFrom([]int{1, 3, len(q.Owner), len(q.Owner)}).Draw(rt, "letters")]
 		}
 	}
 	if len(h.snaps) > 0 && rapid.IntRange(0, 3).Draw(rt, "by time") == 0 {
@@ -469,7 +471,32 @@ func (h *history) query(rt *rapid.T) store.Query {
 		id := rapid.SampledFrom(h.snaps).Draw(rt, "id").ID
 		q.IDPrefix, q.Q = id[:rapid.IntRange(6, len(id)).Draw(rt, "long")], ""
 	}
+	if len(h.snaps) > 0 && rapid.IntRange(0, 5).Draw(rt, "by several ids") == 0 {
+		for _, sn := range rapid.SliceOfN(rapid.SampledFrom(h.snaps), 1, 5).Draw(rt, "ids") {
+			q.IDs = append(q.IDs, sn.ID, after(sn.ID))
+		}
+	}
 	return q
+}
+
+// ownedAs reports whether the owner of a snapshot matches the text of a query.
+func (h *history) ownedAs(c snap.Caller, sn snap.Snapshot, text string) bool {
+	text = strings.ToLower(text)
+	exact := false
+	for _, u := range h.users {
+		exact = exact || u.org.ID == c.Org.ID && strings.ToLower(u.name) == text
+	}
+	switch {
+	case text == "":
+		return true
+	case sn.Received:
+		return !exact && strings.HasPrefix(strings.ToLower(sn.Org.Slug), text)
+	case sn.Owner == nil:
+		return false
+	case exact:
+		return strings.ToLower(sn.Owner.Email) == text
+	}
+	return strings.HasPrefix(strings.ToLower(sn.Owner.Email), text)
 }
 
 // compareList goes through all pages of a query.
@@ -479,7 +506,7 @@ func (h *history) compareList(rt *rapid.T, c snap.Caller, q store.Query, sees []
 		if store.Chosen(c, sn, q.Filter) && (q.Target == "" || q.Target == sn.Target) &&
 			(q.Type == "" || q.Type == sn.Type) &&
 			(q.Q == "" || store.Matches(sn, q.Q)) && strings.HasPrefix(sn.ID, q.IDPrefix) &&
-			(q.Owner == "" || sn.Owner != nil && strings.EqualFold(sn.Owner.Email, q.Owner)) &&
+			h.ownedAs(c, sn, q.Owner) && (q.IDs == nil || slices.Contains(q.IDs, sn.ID)) &&
 			(q.Since.IsZero() || !sn.Created.Before(q.Since)) && (q.Until.IsZero() || sn.Created.Before(q.Until)) &&
 			(!q.ExpiresSoon || h.expiresSoon(c, sn.ID)) {
 			want = append(want, sn)

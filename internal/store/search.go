@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -71,10 +72,8 @@ func (s *Store) search(ctx context.Context, c snap.Caller, v choice, q string, b
 
 // narrowSources returns the sources for the conditions that the listing's statement does not check.
 func (s *Store) narrowSources(c snap.Caller, v choice) (all []source) {
-	if v.owner != 0 {
-		all = append(all, func(ctx context.Context, before int64, n int) ([]int64, error) {
-			return s.factKeys(ctx, c, v, fact{column: "owner_id", values: []int64{v.owner}}, before, n)
-		})
+	if v.owner.text != "" {
+		all = append(all, s.ownerSource(c, v))
 	}
 	if v.expiresSoon {
 		all = append(all, func(ctx context.Context, before int64, n int) ([]int64, error) {
@@ -164,10 +163,10 @@ func (s *Store) listSource(c snap.Caller, v choice) source {
 	}
 }
 
-// scanSource scans the listing for snapshots that match a word.
-func (s *Store) scanSource(c snap.Caller, v choice, word string) source {
+// scanSource scans the listing for the snapshots that fit.
+func (s *Store) scanSource(c snap.Caller, v choice, fits func(snap.Snapshot) bool) source {
 	return func(ctx context.Context, before int64, n int) ([]int64, error) {
-		all, err := s.filtered(ctx, c, v, before, n, func(sn snap.Snapshot) bool { return Matches(sn, word) })
+		all, err := s.filtered(ctx, c, v, before, n, fits)
 		return keysOf(all), err
 	}
 }
@@ -196,7 +195,7 @@ func (s *Store) sourceOf(ctx context.Context, c snap.Caller, v choice, word stri
 		}
 	}
 	if many > mostValues || len(named) > fewCandidates {
-		return s.scanSource(c, v, word), nil
+		return s.scanSource(c, v, func(sn snap.Snapshot) bool { return Matches(sn, word) }), nil
 	}
 	return func(ctx context.Context, before int64, n int) (keys []int64, err error) {
 		if many > fewValues {
@@ -390,6 +389,29 @@ func (s *Store) byPrefix(ctx context.Context, c snap.Caller, v choice, prefix st
 	return all[:min(n, len(all))], nil
 }
 
+// byIDs returns the n newest visible snapshots below a key that have one of the IDs of q and match
+// its other conditions. It looks up each ID by itself, because [Store.Snapshot] does the same work for
+// a hidden snapshot and for an ID that never existed.
+func (s *Store) byIDs(ctx context.Context, c snap.Caller, v choice, q Query, before int64,
+	n int) (found []snap.Snapshot, err error) {
+	chosen, err := s.chosenBy(ctx, c, v)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range slices.Compact(slices.Sorted(slices.Values(q.IDs))) {
+		sn, err := s.Snapshot(ctx, c, id)
+		switch {
+		case errors.Is(err, snap.ErrNotFound):
+		case err != nil:
+			return nil, err
+		case sn.Key < before && chosen(sn) && strings.HasPrefix(id, q.IDPrefix) && (q.Q == "" || Matches(sn, q.Q)):
+			found = append(found, sn)
+		}
+	}
+	newestFirst(found)
+	return found[:min(n, len(found))], nil
+}
+
 // chosenBy returns v as a predicate on snapshots that c may see.
 func (s *Store) chosenBy(ctx context.Context, c snap.Caller, v choice) (func(snap.Snapshot) bool, error) {
 	var target string
@@ -410,7 +432,7 @@ func (s *Store) chosenBy(ctx context.Context, c snap.Caller, v choice) (func(sna
 	}
 	return func(sn snap.Snapshot) bool {
 		return Chosen(c, sn, v.filter) && (v.target == 0 || sn.Target == target) && (v.typ == "" || sn.Type == v.typ) &&
-			(v.owner == 0 || sn.Owner != nil && sn.Owner.ID == v.owner) && (!v.expiresSoon || soon[sn.Key]) &&
+			v.owner.has(sn) && (!v.expiresSoon || soon[sn.Key]) &&
 			sn.Key >= v.since && sn.Key < v.until
 	}, nil
 }

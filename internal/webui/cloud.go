@@ -21,8 +21,7 @@ type cloud struct {
 	groups remembered[[]api.Group]
 	people remembered[[]api.Member]
 	known  remembered[[]string]
-	tally  map[query]remembered[api.SnapshotPage]
-	exact  map[query]remembered[exactly]
+	counts map[query]remembered[exactly]
 }
 
 type remembered[T any] struct {
@@ -31,8 +30,7 @@ type remembered[T any] struct {
 }
 
 func newCloud(c *api.Client, now func() time.Time) *cloud {
-	return &cloud{conn: c, now: now, tally: map[query]remembered[api.SnapshotPage]{},
-		exact: map[query]remembered[exactly]{}}
+	return &cloud{conn: c, now: now, counts: map[query]remembered[exactly]{}}
 }
 
 // client returns the client. Call it only if configured returned true.
@@ -80,7 +78,7 @@ func (c *cloud) sharedWith(ctx context.Context) ([]string, error) {
 	return remember(c, &c.known, time.Minute, func() ([]string, error) { return c.client().SharedWith(ctx) })
 }
 
-// kept returns the result of ask for a query, cached in one of the maps for up to countLife.
+// kept returns the result of ask for a query, cached in the map for up to countLife.
 func kept[T any](c *cloud, in map[query]remembered[T], q query, ask func() (T, error)) (T, error) {
 	c.mu.Lock()
 	one := in[q]
@@ -102,8 +100,7 @@ func kept[T any](c *cloud, in map[query]remembered[T], q query, ask func() (T, e
 func (c *cloud) changed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	clear(c.tally)
-	clear(c.exact)
+	clear(c.counts)
 	c.known = remembered[[]string]{}
 }
 

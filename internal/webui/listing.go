@@ -2,6 +2,7 @@ package webui
 
 import (
 	"context"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -114,9 +115,9 @@ func (q query) narrowed() bool {
 	return q.Q != "" || q.Target != "" || q.Type != "" || !q.narrow.empty()
 }
 
-// collected reports whether the whole list must be collected, because the service cannot return it
-// page by page.
-func (q query) collected() bool { return q.Sort != newestFirst || !q.narrow.empty() }
+// collected reports whether the list must be collected before it is sorted, because the service
+// returns the newest first.
+func (q query) collected() bool { return q.Sort != newestFirst }
 
 // matches applies the query to a local snapshot, by the same rules as the service.
 func (q query) matches(s local.Snapshot) bool {
@@ -131,11 +132,6 @@ func (q query) matches(s local.Snapshot) bool {
 	return snap.Finds(q.Q, "", s.Name, s.Target)
 }
 
-func (q query) options() api.ListOptions {
-	return api.ListOptions{Filter: q.filter(), Q: q.Q, Target: q.Target, Type: q.Type, Cursor: q.Cursor,
-		ExpiresSoon: q.Only == onlyEnding, Limit: pageSize}
-}
-
 // listing is one page of the list.
 type listing struct {
 	Query  query
@@ -148,8 +144,8 @@ type listing struct {
 	Previous *query
 	Before   int
 	Placed   bool
-	// SortedOnly means that only the newest snapshots were sorted and filtered, because there are more
-	// than collectLimit.
+	// SortedOnly means that only the newest snapshots were sorted, because there are more than
+	// collectLimit.
 	SortedOnly bool
 	// Problem is why the cloud snapshots are missing. The local ones are present.
 	Problem error
@@ -218,36 +214,38 @@ func (s *Server) newest(ctx context.Context, q query) (listing, error) {
 // cloudPage requests the caller and the page concurrently or, if all is set, the newest collectLimit
 // snapshots.
 func (s *Server) cloudPage(ctx context.Context, out *listing, all bool) (page api.SnapshotPage, err error) {
+	if out.Query.Only == onlyMine { // the request then depends on the caller
+		if out.Me, err = s.cloud.whoami(ctx); err != nil {
+			return page, err
+		}
+	}
+	o, some := out.Query.options(out.Me, s.o.Now())
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
 		out.Me, err = s.cloud.whoami(ctx)
 		return err
 	})
 	g.Go(func() (err error) {
-		if all {
-			page, err = s.everything(ctx, out.Query)
-			return err
+		switch {
+		case !some:
+		case all:
+			page, err = s.everything(ctx, o)
+		default:
+			page, err = s.cloud.client().Snapshots(ctx, o)
 		}
-		page, err = s.cloud.client().Snapshots(ctx, out.Query.options())
 		return err
 	})
-	err = g.Wait()
-	page.Items = s.keep(page.Items, out.Query, out.Me)
-	return page, err
+	return page, g.Wait()
 }
 
-// keep returns the snapshots that also match the rest of the query.
-func (s *Server) keep(items []api.Snapshot, q query, me api.Me) []api.Snapshot {
-	if q.narrow.empty() {
-		return items
-	}
-	now := s.o.Now()
-	return slices.DeleteFunc(items, func(one api.Snapshot) bool { return !q.has(one, me, now) })
+// complete reports whether the page contains all cloud snapshots of the list.
+func complete(q query, page api.SnapshotPage) bool {
+	return (q.Cursor == "" || q.collected()) && page.NextCursor == ""
 }
 
-// whole reports whether the page contains all matching cloud snapshots.
+// whole reports whether a local snapshot that matches has its cloud copy on the page if it has one.
 func whole(q query, page api.SnapshotPage) bool {
-	return q.Cursor == "" && page.NextCursor == "" && q.Show != showShared && q.narrow.empty()
+	return complete(q, page) && q.Show != showShared && q.narrow.empty()
 }
 
 func (s *Server) matching(here []local.Snapshot, q query, me api.Me) []local.Snapshot {
@@ -318,7 +316,7 @@ func (s *Server) localPage(ctx context.Context, out *listing, here []local.Snaps
 }
 
 // join finds the cloud copies of local snapshots: on the current page by checksum or recorded ID,
-// and if the page is not complete, by requesting the recorded ID. A snapshot that the caller may no
+// and if the page is not complete, by requesting the recorded IDs. A snapshot that the caller may no
 // longer see has no cloud copy.
 func (s *Server) join(ctx context.Context, here []local.Snapshot, page api.SnapshotPage, complete bool) []row {
 	byID, bySum := map[string]*api.Snapshot{}, map[string]*api.Snapshot{}
@@ -327,8 +325,7 @@ func (s *Server) join(ctx context.Context, here []local.Snapshot, page api.Snaps
 		bySum[page.Items[i].SHA256] = &page.Items[i]
 	}
 	rows := make([]row, len(here))
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(8)
+	asked := map[string][]int{} // the rows by the ID that is not on the page
 	for i := range here {
 		l := &here[i]
 		rows[i].Local = l
@@ -336,17 +333,21 @@ func (s *Server) join(ctx context.Context, here []local.Snapshot, page api.Snaps
 		if rows[i].Cloud = byID[id]; rows[i].Cloud == nil {
 			rows[i].Cloud = bySum[l.SHA256]
 		}
-		if rows[i].Cloud != nil || id == "" || complete {
-			continue
+		if rows[i].Cloud == nil && id != "" && !complete {
+			asked[id] = append(asked[id], i)
 		}
-		g.Go(func() error {
-			if found, err := s.cloud.client().Snapshot(ctx, id); err == nil {
-				rows[i].Cloud = &found
-			}
-			return nil
-		})
 	}
-	_ = g.Wait() // the functions return no errors
+	for ids := range slices.Chunk(slices.Sorted(maps.Keys(asked)), api.MaxIDs) {
+		found, err := s.cloud.client().Snapshots(ctx, api.ListOptions{IDs: ids, Limit: api.MaxIDs})
+		if err != nil {
+			break // without an answer, they are shown as local
+		}
+		for i := range found.Items {
+			for _, row := range asked[found.Items[i].ID] {
+				rows[row].Cloud = &found.Items[i]
+			}
+		}
+	}
 	return rows
 }
 

@@ -25,12 +25,10 @@ type onlyChoice struct {
 	Text string
 }
 
-// narrow restricts a list beyond the words, target and type of a search. The service does not
-// support all of these filters, so the list is put together here from the newest collectLimit
-// snapshots that it finds.
+// narrow restricts a list beyond the words, target and type of a search.
 type narrow struct {
 	Only     only
-	Owner    string // words at the beginning of the owner's e-mail or organization
+	Owner    string // the owner's e-mail, or the beginning of it or of the organization's slug
 	From, To string // first and last day, in the zone of the clock, as 2026-11-22; may be empty
 }
 
@@ -42,7 +40,7 @@ func (n narrow) days(zone *time.Location) (from, until time.Time) {
 	if day, err := time.ParseInLocation(time.DateOnly, n.From, zone); err == nil {
 		from = day
 	}
-	if day, err := time.ParseInLocation(time.DateOnly, n.To, zone); err == nil {
+	if day, err := time.ParseInLocation(time.DateOnly, n.To, zone); err == nil && day.Year() < 9999 {
 		until = day.AddDate(0, 0, 1)
 	}
 	return from, until
@@ -53,43 +51,24 @@ func (n narrow) within(t, now time.Time) bool {
 	return !t.Before(from) && (until.IsZero() || t.Before(until))
 }
 
-// has reports whether a cloud snapshot is in the list.
-func (n narrow) has(s api.Snapshot, me api.Me, now time.Time) bool {
-	owner := s.Owner
-	if s.Received {
-		owner = s.Organization
-	}
-	if !strings.HasPrefix(strings.ToLower(owner), strings.ToLower(n.Owner)) || !n.within(s.Created, now) {
-		return false
-	}
-	switch n.Only {
-	case onlyMine:
-		return s.Owner != "" && s.Owner == me.Email && !s.Received
-	case onlyReceived:
-		return s.Received
-	case onlyEnding:
-		end := nextEnd(s)
-		return end != nil && end.Sub(now) <= snap.SoonExpiring
-	}
-	return true
-}
-
 // hasLocal reports whether a snapshot that is only on this machine is in the list.
 func (n narrow) hasLocal(s local.Snapshot, me api.Me, now time.Time) bool {
-	mine := s.From.Origin == local.Mine
+	mine, received := s.From.Origin == local.Mine, s.From.Organization != "" && s.From.Organization != me.Organization
 	owner := s.From.Person
-	if mine {
+	switch {
+	case mine:
 		owner = me.Email
+	case received:
+		owner = s.From.Organization
 	}
-	if n.Owner != "" && !strings.HasPrefix(strings.ToLower(owner), strings.ToLower(n.Owner)) ||
-		!n.within(s.Created, now) {
+	if !startsWith(owner, n.Owner) || !n.within(s.Created, now) {
 		return false
 	}
 	switch n.Only {
 	case onlyMine:
 		return mine
 	case onlyReceived:
-		return s.From.Organization != "" && s.From.Organization != me.Organization
+		return received
 	case onlyEnding:
 		return false
 	}
@@ -105,15 +84,27 @@ func nextEnd(s api.Snapshot) *time.Time {
 	return s.ExpiresAt
 }
 
-// filter returns the service's filter for the same list, or for a longer one.
-func (q query) filter() snap.Filter {
+// options returns the service's filters for the list. It returns false if no cloud snapshot can match.
+func (q query) options(me api.Me, now time.Time) (o api.ListOptions, ok bool) {
+	o = api.ListOptions{Q: q.Q, Target: q.Target, Type: q.Type, Owner: q.Owner, ExpiresSoon: q.Only == onlyEnding,
+		Cursor: q.Cursor, Limit: pageSize}
+	o.Since, o.Until = q.days(now.Location())
 	switch {
-	case q.Show == showShared:
-		return snap.FilterShared
 	case q.Only == onlyMine:
-		return snap.FilterMine
-	case q.Only == onlyReceived:
-		return snap.FilterReceived
+		o.Filter, ok = snap.FilterMine, startsWith(me.Email, q.Owner)
+		if o.Owner = ""; q.Show == showShared {
+			o.Filter, o.Owner = snap.FilterShared, me.Email
+		}
+		return o, ok && me.Email != ""
+	case q.Only == onlyReceived: // each of them is in the filter Shared too
+		o.Filter = snap.FilterReceived
+	case q.Show == showShared:
+		o.Filter = snap.FilterShared
 	}
-	return snap.FilterAll
+	return o, true
+}
+
+// startsWith compares without regard to case.
+func startsWith(text, start string) bool {
+	return strings.HasPrefix(strings.ToLower(text), strings.ToLower(start))
 }

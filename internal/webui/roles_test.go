@@ -7,6 +7,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"snap"
+	"snap/api"
 	"snap/internal/cloudtest"
 	"snap/internal/servertest"
 )
@@ -70,7 +71,7 @@ func TestBrowserRecipient(t *testing.T) {
 	}
 	alice.post("/local/"+here[0].Name+"/push", nil)
 	events.ended()
-	page, err := c.As("alice@acme.test").Snapshots(t.Context(), query{}.options())
+	page, err := c.As("alice@acme.test").Snapshots(t.Context(), api.ListOptions{})
 	if err != nil || len(page.Items) != 1 {
 		t.Fatalf("%d in the cloud, %v", len(page.Items), err)
 	}

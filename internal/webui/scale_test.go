@@ -18,6 +18,7 @@ import (
 	"snap"
 	service "snap/internal/cloud"
 	"snap/internal/cloudtest"
+	"snap/internal/local"
 	"snap/internal/look"
 	"snap/internal/servertest"
 )
@@ -128,6 +129,10 @@ var scalePages = []struct {
 	{"shared", "/snapshots?show=shared", 0},
 	{"searched", "/snapshots?q=sho", 0},
 	{"by-name", "/snapshots?sort=name", 0},
+	{"mine", "/snapshots?only=mine", deepPage},
+	{"mine-shared", "/snapshots?only=mine&show=shared", 0},
+	{"owner", "/snapshots?owner=mi", 0},
+	{"days", "/snapshots?from=2020-01-01", deepPage},
 }
 
 // TestPagesAmongMany: the pages of 2,200 snapshots make as many requests to the service, for as
@@ -157,7 +162,7 @@ func TestPagesAmongMany(t *testing.T) {
 		if !strings.Contains(a.Body, "of 2200</span>") && !strings.Contains(a.Body, "of 550</span>") {
 			t.Errorf("%s does not count exactly", page.path)
 		}
-		told := strings.Contains(a.Body, "newest 1,000 snapshots are sorted and filtered")
+		told := strings.Contains(a.Body, "newest 1,000 snapshots are sorted;")
 		if told != strings.Contains(page.path, "sort=") {
 			t.Errorf("%s: the hint that only the newest are sorted is wrong", page.path)
 		}
@@ -172,9 +177,10 @@ type rowsOf struct {
 }
 
 func rowPages() []rowsOf {
-	var onward, backward, named, numbers []string
+	var onward, shared, backward, named, numbers []string
 	for i := range pageSize {
 		onward, backward = append(onward, copyID(deepPage*pageSize+i)), append(backward, copyID(collectLimit-1-i))
+		shared = append(shared, copyID(4*(pageSize+i)))
 	}
 	for i := 1; i < collectLimit; i++ {
 		numbers = append(numbers, fmt.Sprint(i))
@@ -184,7 +190,52 @@ func rowPages() []rowsOf {
 		named = append(named, fmt.Sprintf("snap_%016s", i))
 	}
 	return []rowsOf{{"/snapshots", deepPage, onward}, {"/snapshots?sort=oldest", 0, backward},
-		{"/snapshots?sort=name", 0, named}}
+		{"/snapshots?sort=name", 0, named}, {"/snapshots?only=mine", deepPage, onward},
+		{"/snapshots?owner=mia@acme.test", deepPage, onward},
+		{"/snapshots?from=2020-01-01&to=" + time.Now().AddDate(0, 0, 2).Format(time.DateOnly), deepPage, onward},
+		{"/snapshots?only=mine&show=shared&owner=M", 1, shared}}
+}
+
+// TestFilteredAmongMany: filtered lists of many snapshots are counted exactly and paged to the end.
+// Local snapshots whose copies are on later pages are counted once.
+func TestFilteredAmongMany(t *testing.T) {
+	t.Parallel()
+	servertest.Thorough(t)
+	c := scale(t, 1_204, 2)
+	u := openUI(t, c.As("mia@acme.test"), "")
+	for i, id := range []string{"", copyID(1_100), copyID(1_200), "snap_aaaaaaaaaaaaaaaa"} {
+		record(t, u, local.Snapshot{Target: "here", Name: fmt.Sprintf("here-%d", i), Type: snap.TypeSnapshot,
+			Engine: snap.SQLite, Size: 1, SHA256: fmt.Sprintf("%064x", 0xa000+i), Cloud: map[string]string{c.URL: id},
+			Created: time.Now().Add(-time.Hour), From: local.Provenance{Origin: local.Mine}})
+	}
+	page := u.get("/snapshots?only=mine&owner=mia")
+	u.must(page, http.StatusOK, "1 to 50 of 1206</span>")
+	for filter, want := range map[string]string{"All": "1206", "Local": "4", "Cloud": "1204", "Shared": "301"} {
+		if got := countOf(page.Body, filter); got != want {
+			t.Errorf("%s has %s, want %s", filter, got, want)
+		}
+	}
+	for path, want := range map[string]int{"/snapshots?only=mine": 1_206, "/snapshots?only=mine&show=shared": 301,
+		"/snapshots?owner=mia&show=cloud&from=2020-01-01": 1_204, "/snapshots?only=received": 0,
+		"/snapshots?only=mine&owner=alice": 0, "/snapshots?to=2020-01-01": 0} {
+		seen := map[string]bool{}
+		for next := path; next != ""; {
+			page := u.get(next)
+			u.must(page, http.StatusOK)
+			rows := shownRows(page.Body)
+			if len(rows) > 0 && !strings.Contains(page.Body, fmt.Sprintf("%d to %d of %d</span>", len(seen)+1,
+				len(seen)+len(rows), want)) {
+				t.Errorf("%s does not say that it has %d rows after %d of %d", next, len(rows), len(seen), want)
+			}
+			for _, id := range rows {
+				seen[id] = true
+			}
+			next = nextOf(page.Body)
+		}
+		if len(seen) != want {
+			t.Errorf("%s has %d rows, want %d", path, len(seen), want)
+		}
+	}
 }
 
 // TestSharingAmongManyGroups: the Sharing dialog shows a fixed number of groups

@@ -58,7 +58,7 @@ func (p snapshotsPage) Onlys() []onlyChoice { return onlyChoices() }
 // Filtered reports whether a filter below the search is in use.
 func (p snapshotsPage) Filtered() bool { return !p.Query.narrow.empty() }
 
-// CollectLimit returns the maximum number of sorted and filtered snapshots.
+// CollectLimit returns the maximum number of sorted snapshots.
 func (p snapshotsPage) CollectLimit() int { return collectLimit }
 
 // Range describes the page's part of the list.

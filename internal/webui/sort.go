@@ -14,7 +14,7 @@ import (
 )
 
 // order is how the list is sorted. The service lists newest first. Any other order is computed
-// here, for the newest sortLimit snapshots.
+// here, for the newest collectLimit snapshots.
 type order string
 
 const (
@@ -25,8 +25,7 @@ const (
 	bySize      order = "size"
 )
 
-// collectLimit is the maximum number of cloud snapshots that are fetched for sorting, filtering and
-// counting.
+// collectLimit is the maximum number of cloud snapshots that are fetched for sorting.
 const collectLimit = 1000
 
 // sortChoice is an entry of the choice of orders.
@@ -87,11 +86,9 @@ func groupRows(rows []row) {
 	}
 }
 
-// everything fetches the snapshots that the service finds for the query, up to collectLimit.
-func (s *Server) everything(ctx context.Context, q query) (page api.SnapshotPage, err error) {
-	o := q.options()
+// everything fetches the snapshots that the service finds, up to collectLimit.
+func (s *Server) everything(ctx context.Context, o api.ListOptions) (page api.SnapshotPage, err error) {
 	o.Cursor, o.Limit = "", api.MaxLimit
-	o.Since, o.Until = q.days(s.o.Now().Location())
 	for len(page.Items) < collectLimit {
 		more, err := s.cloud.client().Snapshots(ctx, o)
 		if err != nil {

@@ -1,0 +1,77 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"snap"
+)
+
+// owners is the condition of a query on the owner. The zero value is every owner.
+type owners struct {
+	text  string  // folded
+	exact bool    // the text is the whole e-mail of a user
+	users []int64 // the users of the caller's organization that match; if there are very many, only some
+}
+
+// owners returns the condition for the text of a query.
+func (s *Store) owners(ctx context.Context, c snap.Caller, text string) (o owners, err error) {
+	if o.text = fold(text); o.text == "" {
+		return o, nil
+	}
+	find := func(condition string, args ...any) error {
+		o.users, err = collect(ctx, s, `SELECT id FROM users WHERE org_id = $1 AND `+condition+` LIMIT 5001`,
+			scanOne[int64], append([]any{c.Org.ID}, args...)...)
+		return err
+	}
+	if err := find(`email_folded = $2`, o.text); err != nil {
+		return o, err
+	}
+	if o.exact = len(o.users) > 0; !o.exact {
+		err = find(`email_folded >= $2 AND email_folded < $3`, o.text, o.text+lastRune)
+	}
+	return o, err
+}
+
+// has reports whether the condition selects a snapshot that the caller sees.
+func (o owners) has(sn snap.Snapshot) bool {
+	name := ""
+	switch {
+	case sn.Received && !o.exact:
+		name = sn.Org.Slug
+	case !sn.Received && sn.Owner != nil:
+		name = sn.Owner.Email
+	}
+	if o.exact {
+		return fold(name) == o.text
+	}
+	return o.text == "" || strings.HasPrefix(fold(name), o.text)
+}
+
+// ownerSource returns the source for the owners of v. The snapshots of the caller's organization are
+// found in an index, and the received ones are read, because no index has their organization.
+func (s *Store) ownerSource(c snap.Caller, v choice) source {
+	o := v.owner
+	if len(o.users) > mostValues {
+		return s.scanSource(c, v, o.has)
+	}
+	received := v
+	received.filter = snap.FilterReceived
+	from := s.scanSource(c, received, o.has)
+	if o.exact || v.filter == snap.FilterMine {
+		from = func(context.Context, int64, int) ([]int64, error) { return nil, nil }
+	}
+	return func(ctx context.Context, before int64, n int) ([]int64, error) {
+		keys, err := from(ctx, before, n)
+		if err != nil || len(o.users) == 0 {
+			return keys, err
+		}
+		own, err := s.factKeys(ctx, c, v, fact{column: "owner_id", values: o.users}, before, n)
+		keys = append(keys, own...)
+		slices.Sort(keys)
+		keys = slices.Compact(keys)
+		slices.Reverse(keys)
+		return keys[:min(n, len(keys))], err
+	}
+}
