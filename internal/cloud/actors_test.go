@@ -246,7 +246,7 @@ func steps() []step {
 			}
 			w.news("acme")
 			w.news("globex")
-			_, err := w.gail.PullDelta(ctx, ids[1], api.DeltaRequest{Have: ids[:1]})
+			_, err := deltaFor(w.gail, ids[1], ids[0])
 			return err
 		}, []string{"globex: snapshot.pull_started by gail@globex.test", "snapshot.pull_started by gail@globex.test"}},
 		{"api pulled-snapshot", func(w *walk) error { return w.gail.Pulled(ctx, w.sn, 5) },

@@ -1,7 +1,6 @@
 package cloud_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -167,7 +166,7 @@ func TestImpossibleBucketsNameTheCause(t *testing.T) {
 		_, _ = w.Write([]byte(`<Error><Code>InvalidAccessKeyId</Code><Message>no such key</Message></Error>`))
 	}))
 	defer storage.Close()
-	var log bytes.Buffer
+	var log lockedBuffer
 	config := cloud.Config{PublicURL: "http://127.0.0.1:1", Listen: "127.0.0.1:1", DataDir: t.TempDir(),
 		Blob: cloud.Blob{URL: "s3://k:s@snapshots?endpoint=" + storage.URL}}
 	s, err := cloud.New(t.Context(), config, cloud.Options{Log: slog.New(cloud.LogHandler(cloud.Log{}, &log))})

@@ -1,7 +1,6 @@
 package cloud_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -25,7 +24,7 @@ func restart(t *testing.T, c *cloudtest.Cloud, slugs ...string) (log, signIn str
 	config := c.Config
 	config.Organizations = slices.DeleteFunc(slices.Clone(config.Organizations),
 		func(o cloud.Organization) bool { return !slices.Contains(slugs, o.Slug) })
-	var out bytes.Buffer
+	var out lockedBuffer
 	s, err := cloud.New(t.Context(), config, cloud.Options{Log: slog.New(slog.NewTextHandler(&out, nil))})
 	must(t, err)
 	defer s.Close()

@@ -89,6 +89,8 @@ func TestMetricsCount(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
 	useEverything(t, c)
+	// A request counts when its handler ends, which may be after its client has the answer.
+	waitFor(t, func() bool { return strings.Contains(metrics(t, c), "snapcloud_http_requests_in_flight 0\n") })
 	said := metrics(t, c)
 	for _, want := range []string{
 		`snapcloud_pushes_total 1`,

@@ -49,7 +49,7 @@ func TestStartWarnsOfPlainHTTP(t *testing.T) {
 // It is the start that warns.
 func TestStartWarns(t *testing.T) {
 	t.Parallel()
-	var log bytes.Buffer
+	var log lockedBuffer
 	c := cloud.Config{PublicURL: "http://snap.example", DataDir: t.TempDir(), Auth: cloud.Auth{ClientID: "snapcli"}}
 	s, err := cloud.New(t.Context(), c, cloud.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {

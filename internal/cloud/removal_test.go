@@ -358,7 +358,7 @@ func TestRemovalEndsRunningDownloads(t *testing.T) {
 		for err == nil {
 			var n int64
 			<-tick.C
-			n, err = io.CopyN(io.Discard, res.Body, 32<<10)
+			n, err = io.CopyN(io.Discard, res.Body, 16<<10)
 			read += n
 		}
 		tick.Stop()

@@ -14,6 +14,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -69,16 +70,16 @@ func Start(t testing.TB, o Options) *Cloud {
 	}
 	c := &Cloud{URL: "http://" + listener.Addr().String(), t: t, keys: map[string]string{}, clock: o.Clock}
 	c.Config = configuration(t, o, listener.Addr().String())
-	log := slog.New(slog.DiscardHandler)
+	logger := slog.New(slog.DiscardHandler)
 	if o.Log != nil {
-		log = slog.New(slog.NewTextHandler(o.Log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		logger = slog.New(slog.NewTextHandler(o.Log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
 	var now func() time.Time
 	if o.Clock != nil {
 		now = o.Clock.Now
 	}
 	c.Service, err = cloud.New(t.Context(), c.Config,
-		cloud.Options{Log: log, Now: now, Version: "test", Recheck: o.Recheck})
+		cloud.Options{Log: logger, Now: now, Version: "test", Recheck: o.Recheck})
 	if err != nil {
 		listener.Close()
 		t.Fatalf("start the service: %v", err)
@@ -88,14 +89,30 @@ func Start(t testing.TB, o Options) *Cloud {
 	if o.Wrap != nil {
 		handler = o.Wrap(handler)
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
-	go server.Serve(listener)
-	t.Cleanup(func() {
-		server.Close()
-		c.Service.Close()
-	})
+	serve(t, listener, handler, slog.NewLogLogger(logger.Handler(), slog.LevelDebug), c.Service.Close)
 	return c
+}
+
+// serve serves until the test ends. Then it waits for the running requests, which a client may have
+// given up, before it calls closed: otherwise they would still use what the test removes.
+func serve(t testing.TB, l net.Listener, handler http.Handler, log *log.Logger, closed func() error) {
+	var running sync.RWMutex
+	ctx, end := context.WithCancel(context.Background())
+	server := &http.Server{ErrorLog: log, ReadHeaderTimeout: servertest.Patience,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			running.RLock()
+			defer running.RUnlock()
+			handler.ServeHTTP(w, r)
+		})}
+	go server.Serve(l)
+	t.Cleanup(func() {
+		end()
+		server.Close()
+		running.Lock()
+		defer running.Unlock()
+		closed()
+	})
 }
 
 // migrated copies an empty database with the newest schema into a folder.

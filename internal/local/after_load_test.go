@@ -21,7 +21,7 @@ func TestAfterLoadGrants(t *testing.T) {
 	if err := destination.QueryRow("SELECT current_database()").Scan(&name); err != nil {
 		t.Fatal(err)
 	}
-	destination.Close()
+	leave(t, destination, to)
 	role, path := "after_"+name, filepath.Join(t.TempDir(), "fix.sql")
 	execute(t, to, "CREATE ROLE "+role)
 	t.Cleanup(func() { execute(t, to, "DROP OWNED BY "+role+"; DROP ROLE "+role) })
@@ -43,7 +43,7 @@ func TestAfterLoadGrants(t *testing.T) {
 	}
 	may := func() (yes bool) {
 		db := opened(t, to)
-		defer db.Close()
+		defer leave(t, db, to)
 		if err := db.QueryRow("SELECT has_table_privilege($1, 'customer', 'SELECT')", role).Scan(&yes); err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"snap"
 	"snap/internal/servertest"
 )
@@ -92,9 +94,35 @@ func execute(t testing.TB, url, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
+	defer leave(t, db, url)
 	if _, err := db.Exec(text); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// leave closes a connection to PostgreSQL, and waits until the server has ended its session. Otherwise
+// the next load may find the database in use.
+func leave(t testing.TB, db *sql.DB, url string) {
+	t.Helper()
+	var session int
+	known := db.QueryRow("SELECT pg_backend_pid()").Scan(&session)
+	db.Close()
+	at, err := pgx.ParseConfig(url)
+	if err != nil || known != nil { // there is no session
+		return
+	}
+	at.Database = "postgres"
+	ctx := context.Background()
+	other, err := pgx.ConnectConfig(ctx, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close(ctx)
+	for there := true; there; {
+		if err := other.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1 AND datname <> $2)",
+			session, at.Database).Scan(&there); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -105,7 +133,7 @@ func one(t *testing.T, url, query string) (n int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
+	defer leave(t, db, url)
 	if err := db.QueryRow(query).Scan(&n); err != nil {
 		t.Fatal(err)
 	}
@@ -534,7 +562,7 @@ func TestPostgresBuildSanitizeLoad(t *testing.T) {
 func scratchLeft(t *testing.T, url string) (left []string) {
 	t.Helper()
 	db := open(t, "pgx", url)
-	defer db.Close() // or the next load finds the destination in use
+	defer leave(t, db, url)
 	for _, name := range column(t, db, `SELECT datname FROM pg_database WHERE datname LIKE 'snapcli\_%' AND NOT EXISTS
 		(SELECT FROM pg_locks WHERE locktype = 'advisory' AND (classid::bigint << 32 | objid::bigint) = hashtextextended(datname, 0))`) {
 		left = append(left, column(t, db,

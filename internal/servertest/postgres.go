@@ -14,7 +14,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 )
 
@@ -70,9 +72,25 @@ func requireServer(t testing.TB) *server {
 func (s *server) database(t testing.TB, template string) string {
 	t.Helper()
 	name := fmt.Sprintf("test_%d", s.databases.Add(1))
-	s.exec(t, "CREATE DATABASE "+name+" TEMPLATE "+template)
+	s.copy(t, name, template)
 	t.Cleanup(func() { s.exec(t, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") })
 	return s.url(name)
+}
+
+// copy makes a database a copy of another one. PostgreSQL refuses that while somebody is connected to
+// the other one, and the server processes of connections that were closed end a little later.
+func (s *server) copy(t testing.TB, name, template string) {
+	t.Helper()
+	for began := time.Now(); ; {
+		_, err := s.admin.Exec("CREATE DATABASE " + name + " TEMPLATE " + template)
+		if err == nil {
+			return
+		}
+		var in *pgconn.PgError
+		if !errors.As(err, &in) || in.Code != "55006" || time.Since(began) > Patience { // object_in_use
+			t.Fatal(err)
+		}
+	}
 }
 
 // CrashingPostgres is [Postgres] with a server of the test's own, and a function that crashes and
