@@ -85,10 +85,8 @@ func TestHangingServiceIsNamed(t *testing.T) {
 	var errs, log lockedText
 	a := impatient(&errs, &log, patience{notice: time.Millisecond, connect: time.Minute, answer: time.Minute,
 		verify: time.Minute})
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if !errs.await(ctx, "still waiting") { // the notice ends the wait
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !errs.await(r.Context(), "still waiting") { // the notice ends the wait
 			return
 		}
 		_, _ = w.Write([]byte(`{"organization": "acme"}`))
