@@ -208,8 +208,11 @@ func TestServeStopsGracefullyAndComesBack(t *testing.T) {
 			t.Errorf("round %d: %+v, %v", round, me, err)
 		}
 		res, err := http.Get("http://" + address + "/readyz")
-		if err != nil || res.StatusCode != http.StatusOK {
-			t.Errorf("round %d: readyz %v, %v", round, res, err)
+		if err != nil {
+			t.Fatalf("round %d: readyz %v", round, err)
+		}
+		if res.StatusCode != http.StatusOK {
+			t.Errorf("round %d: readyz %s", round, res.Status)
 		}
 		res.Body.Close()
 		if round == 0 {
