@@ -46,6 +46,7 @@ func TestCorpus(t *testing.T) {
 				continue
 			}
 			t.Run(server+"/"+p.name, func(t *testing.T) {
+				t.Parallel()
 				paths := p.paths(folders)
 				if len(paths) == 0 {
 					t.Skipf("no file matches %v", p.files)
