@@ -56,8 +56,9 @@ func projects() []project {
 			"go.temporal.io/server@*/schema/sqlite/v3/visibility/schema.sql"}},
 	}
 	for _, p := range []struct {
-		name  string
-		files map[string]string
+		name    string
+		files   map[string]string
+		replace []string
 	}{
 		{name: "roundcube", files: map[string]string{"mysql": common + "roundcube/install/mysql",
 			"postgres": common + "roundcube/install/pgsql", "sqlite": common + "roundcube/install/sqlite3"}},
@@ -87,7 +88,8 @@ func projects() []project {
 		{name: "request-tracker", files: map[string]string{"mysql": share + "request-tracker5/etc/schema.mysql",
 			"postgres": share + "request-tracker5/etc/schema.Pg",
 			"sqlite":   share + "request-tracker5/etc/schema.SQLite"}},
-		{name: "gammu", files: map[string]string{"mysql": share + "doc/gammu-smsd/examples/mysql.sql",
+		{name: "gammu", replace: []string{"CREATE LANGUAGE plpgsql;", ""}, files: map[string]string{
+			"mysql":    share + "doc/gammu-smsd/examples/mysql.sql",
 			"postgres": share + "doc/gammu-smsd/examples/pgsql.sql",
 			"sqlite":   share + "doc/gammu-smsd/examples/sqlite.sql"}},
 		{name: "jabberd2", files: map[string]string{"postgres": share + "doc/jabberd2/db-setup.pgsql.gz",
@@ -95,7 +97,7 @@ func projects() []project {
 	} {
 		for _, kind := range []string{"postgres", "mysql", "sqlite"} {
 			if file := p.files[kind]; file != "" {
-				all = append(all, project{name: p.name, servers: kind, files: []string{file}})
+				all = append(all, project{name: p.name, servers: kind, files: []string{file}, replace: p.replace})
 			}
 		}
 	}
