@@ -55,14 +55,23 @@ func (c condition) answer(e schema.Expr) answer {
 		return c.truth(e.Column)
 	case op == "IN" || op == "NOT IN":
 		return c.among(e.Args[0], e.Args[1:], op == "NOT IN")
-	case op == "= ANY" && len(e.Args) == 2 && e.Args[1].Op == "ARRAY":
-		return c.among(e.Args[0], e.Args[1].Args, false)
+	case op == "= ANY" && len(e.Args) == 2 && uncast(e.Args[1]).Op == "ARRAY":
+		return c.among(e.Args[0], uncast(e.Args[1]).Args, false)
 	case op == "BETWEEN" && len(e.Args) == 3:
 		return both(c.compare(">=", e.Args[0], e.Args[1]), c.compare("<=", e.Args[0], e.Args[2]))
 	case len(e.Args) == 2:
 		return c.compare(op, e.Args[0], e.Args[1])
 	}
 	return unsure
+}
+
+// uncast returns an expression without its casts. PostgreSQL writes IN on a varchar as
+// = ANY ((ARRAY['a'::character varying])::text[]).
+func uncast(e schema.Expr) schema.Expr {
+	for e.Cast != nil && len(e.Args) == 1 {
+		e = e.Args[0]
+	}
+	return e
 }
 
 func (c condition) isNull(args []schema.Expr, not bool) answer {

@@ -263,11 +263,12 @@ func TestChoice(t *testing.T) {
 func TestChecks(t *testing.T) {
 	t.Parallel()
 	for check, want := range map[string]map[string]answer{
-		"length(x) = 5":                  {"abcde": yes, "abc": no, "äöü": unsure},
-		"x LIKE '%@%'":                   {"a@b": yes, "ab": no},
-		"x ~ '^[0-9]+$'":                 {"12": yes, "1a": no},
-		"x IN ('a', 'b') OR y = 'c'":     {"a": yes, "c": unsure},
-		"x = ANY (ARRAY['a', 'b'])":      {"a": yes, "c": no},
+		"length(x) = 5":              {"abcde": yes, "abc": no, "äöü": unsure},
+		"x LIKE '%@%'":               {"a@b": yes, "ab": no},
+		"x ~ '^[0-9]+$'":             {"12": yes, "1a": no},
+		"x IN ('a', 'b') OR y = 'c'": {"a": yes, "c": unsure},
+		"x = ANY (ARRAY['a', 'b'])":  {"a": yes, "c": no},
+		"(x)::text = ANY ((ARRAY['a'::character varying, 'b'::character varying])::text[])": {"a": yes, "c": no},
 		"x <> ''":                        {"": no, "a": yes},
 		"char_length(x) BETWEEN 2 AND 3": {"a": no, "ab": yes},
 		"lower(x) = x AND NOT x = 'z'":   {"a": yes, "A": no, "z": no},
