@@ -250,6 +250,10 @@ func (c *contest) report(what string) {
 		}
 	}
 	c.b.ReportMetric(ours.rate/1e6, what+"-MB/s")
+	if peers == nil {
+		c.b.Log("no peer works here")
+		return
+	}
 	c.b.ReportMetric(ours.rate/peers.rate, what+"-of-best-peer")
 	c.b.ReportMetric(ours.verified.rate/peers.verified.rate, what+"-verified-of-best-peer")
 	c.b.ReportMetric(ours.rate/limit, what+"-of-limit")
