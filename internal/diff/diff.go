@@ -8,8 +8,6 @@ package diff
 import (
 	"context"
 
-	"golang.org/x/sync/errgroup"
-
 	"snap/internal/engine"
 	"snap/internal/schema"
 )
@@ -95,6 +93,7 @@ func (c *comparison) compare(ctx context.Context, before, after Side, f *found) 
 	if err := c.read(ctx, before, after); err != nil {
 		return Result{}, err
 	}
+	c.countTables()
 	err := c.differences(func(table int, id identity, removed, added, changed int64) {
 		t := &c.tables[table]
 		t.Removed, t.Added, t.Changed = t.Removed+removed, t.Added+added, t.Changed+changed
@@ -114,30 +113,13 @@ func (c *comparison) compare(ctx context.Context, before, after Side, f *found) 
 	return r, nil
 }
 
-// read reads the rows of both sides.
-func (c *comparison) read(ctx context.Context, before, after Side) error {
-	g, ctx := errgroup.WithContext(ctx)
-	for i, side := range []Side{before, after} {
-		g.Go(func() error {
-			h := c.hasher(i)
-			return side.Rows(ctx, func(table int, fields [][]byte) error {
-				at := c.at[i][table]
-				if c.counts[i][at]++; !c.tables[at].shared {
-					return nil
-				}
-				id, row := h.hash(at, fields)
-				return c.spills[i].add(entry{identity: id, row: row, table: uint32(at)})
-			})
-		})
-	}
-	if err := g.Wait(); err != nil {
-		return err
-	}
+// countTables sets the numbers of rows of all tables. All rows of a table that exists on one side only
+// were added or removed.
+func (c *comparison) countTables() {
 	for at := range c.tables {
 		t := &c.tables[at]
 		if t.Before, t.After = c.counts[0][at], c.counts[1][at]; !t.shared {
 			t.Removed, t.Added = t.Before, t.After
 		}
 	}
-	return nil
 }

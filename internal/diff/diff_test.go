@@ -3,6 +3,7 @@ package diff
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -174,7 +175,7 @@ func expected(name string, keyed bool, rows [2][][]*string, common []int) Table 
 }
 
 // TestManyRows checks that rows that do not fit into the blocks in memory are compared with files,
-// which are removed afterwards.
+// which are removed afterwards, whatever the order of the rows and the number of rows in memory.
 func TestManyRows(t *testing.T) {
 	t.Parallel()
 	table := []engine.Table{{Name: "t", Columns: []engine.Column{{Name: "id"}, {Name: "a"}}}}
@@ -190,29 +191,80 @@ func TestManyRows(t *testing.T) {
 			after.rows[0] = append(after.rows[0], []*string{&id, &a})
 		}
 	}
+	slices.Reverse(after.rows[0][:5000])
+	for _, window := range []int{2, 64, windowRows} {
+		dir := t.TempDir()
+		got, files := countMany(t, before, after, window, dir)
+		want := Table{Name: "t", Before: 20_000, After: 17_171, Removed: 2829, Changed: 200, Keyed: true}
+		if got != want {
+			t.Errorf("with room for %d rows: %+v, want %+v", window, got, want)
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 || files != 2 {
+			t.Errorf("%d files were used and %d remain: %v", files, len(left), err)
+		}
+	}
+}
+
+// countMany compares the table of two databases, and returns the number of files in dir that it used.
+func countMany(t *testing.T, before, after memory, window int, dir string) (Table, int) {
+	t.Helper()
 	described := &schema.Schema{Tables: []schema.Table{{Name: schema.Name{Name: "t"},
 		Keys: []schema.Key{{Primary: true, Columns: []schema.KeyColumn{{Name: "id"}}}}}}}
-	c, err := newComparison(before.side(described), after.side(described), t.TempDir())
+	c, err := newComparison(before.side(described), after.side(described), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer c.close()
+	c.window = window
 	for _, s := range c.spills {
-		s.size = 3 * entrySize
+		s.size = entrySize
 	}
-	if err := c.read(t.Context(), before.side(described), after.side(described)); err != nil {
+	r, err := c.compare(t.Context(), before.side(described), after.side(described), nil)
+	if err != nil || len(r.Tables) != 1 {
+		t.Fatalf("%v, %+v", err, r)
+	}
+	used, err := os.ReadDir(dir)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if c.spills[0].file == nil || c.spills[1].file == nil {
-		t.Fatal("no file was used")
+	return r.Tables[0], len(used)
+}
+
+// TestWindowKeepsEqualRowsTogether checks that rows which are equal on both sides cancel each other
+// out, although rows in between were removed and added, so that only the others are kept.
+func TestWindowKeepsEqualRowsTogether(t *testing.T) {
+	t.Parallel()
+	spills := [2]*spill{{size: 1 << 20}, {size: 1 << 20}}
+	c := &comparison{window: 1 << 14, spills: spills}
+	var batches [2]chan []entry
+	for side := range batches {
+		batches[side] = make(chan []entry, 300_000/batchRows+1)
+		var batch []entry
+		for i := range uint64(200_000) {
+			e := entry{identity: identity{i, i * 0x9e3779b97f4a7c15}, row: i, rows: 1}
+			if side == 1 && i%10 == 0 { // removed, so the other side would be 20,000 rows ahead at the end
+				continue
+			}
+			if batch = append(batch, e); len(batch) == batchRows {
+				batches[side] <- batch
+				batch = nil
+			}
+		}
+		batches[side] <- batch
+		close(batches[side])
 	}
-	var got [3]int64
-	err = c.differences(func(_ int, _ identity, removed, added, changed int64) {
-		got[0], got[1], got[2] = got[0]+removed, got[1]+added, got[2]+changed
-	})
-	if want := [3]int64{2829, 0, 200}; err != nil || got != want {
-		t.Errorf("removed, added and changed are %v, want %v: %v", got, want, err)
+	if err := c.cancel(t.Context(), batches, make(chan []entry)); err != nil {
+		t.Fatal(err)
 	}
-	c.close()
+	var kept [2]int
+	for side, s := range spills {
+		for _, open := range s.open {
+			kept[side] += len(open) / entrySize
+		}
+	}
+	if kept[0]-kept[1] != 20_000 || kept[1] > 20_000 {
+		t.Errorf("%d and %d rows are kept of 20,000 that differ", kept[0], kept[1])
+	}
 }
 
 // TestCompareRows checks that the listed rows are those that were counted.

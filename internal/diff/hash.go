@@ -22,6 +22,7 @@ type comparison struct {
 	counts [2][]int64 // for each side, the number of rows by index in tables
 	spills [2]*spill
 	seeds  [3]maphash.Seed
+	window int // number of rows in memory that wait for an equal one
 }
 
 // compared is a table of one side or of both.
@@ -34,7 +35,10 @@ type compared struct {
 }
 
 func newComparison(before, after Side, dir string) (*comparison, error) {
-	c := &comparison{seeds: [3]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed(), maphash.MakeSeed()}}
+	c := &comparison{window: windowRows}
+	for i := range c.seeds {
+		c.seeds[i] = maphash.MakeSeed()
+	}
 	for i := range c.spills {
 		c.spills[i] = &spill{dir: dir, size: blockEntries * entrySize}
 	}
