@@ -21,6 +21,9 @@ type Card struct {
 
 	// Programs is absent in cards of older clients, and so are the parts of all tables.
 	Programs []CardPart `json:"programs,omitempty" doc:"views, routines and other programs of no table"`
+
+	// Since is never part of the service's answers, because their reader may not see that snapshot.
+	Since string `json:"since,omitempty" doc:"SHA-256 of the earlier snapshot to which differ refers; only sent to the service"`
 }
 
 // CardPart is an object that belongs to a table, or a program of the database.
@@ -62,6 +65,15 @@ type CardTable struct {
 	Dropped bool         `json:"rows_dropped,omitempty" doc:"masking dropped its rows"`
 	Columns []CardColumn `json:"columns,omitempty"`
 	Parts   []CardPart   `json:"parts,omitempty" doc:"keys, indexes, constraints and triggers"`
+	Differ  *CardRows    `json:"differ,omitempty" doc:"rows that differ from those of since, if any; only sent to the service"`
+}
+
+// CardRows counts the rows of a table that differ between two snapshots. In a table without a primary
+// key, a changed row counts as a removed and an added one.
+type CardRows struct {
+	Added   int64 `json:"added"`
+	Removed int64 `json:"removed"`
+	Changed int64 `json:"changed"`
 }
 
 // Label returns the table's name with its schema, if it has one.
@@ -95,6 +107,8 @@ type CardChange struct {
 	After  string `json:"after,omitempty" doc:"of a changed column or part: its definition after"`
 	Rows   int64  `json:"rows,omitempty" doc:"rows now"`
 	More   int64  `json:"more,omitempty" doc:"how many rows more than before; negative if there are fewer"`
+
+	Differ *CardRows `json:"differ,omitempty" doc:"of a change of rows: how many differ; absent if unknown"`
 }
 
 // SnapshotCard is a snapshot with a page of its card.
@@ -111,6 +125,7 @@ type SnapshotCard struct {
 // CardChanges is the difference between the cards of a snapshot and of the one before it.
 type CardChanges struct {
 	Previous *Snapshot    `json:"previous,omitempty" doc:"the one before it of the target and type, if any"`
+	Counted  bool         `json:"counted" doc:"the rows were compared; otherwise only their numbers"`
 	Changes  []CardChange `json:"changes" doc:"at most 1000"`
 	More     int          `json:"more,omitempty" doc:"further changes that are not listed"`
 }

@@ -6,6 +6,7 @@
 package card
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -50,7 +51,7 @@ func refused(why string) error {
 // affordable reports whether decoding a text takes bounded memory: few bytes of JSON can describe
 // many elements.
 func affordable(text []byte) bool {
-	const most = MaxTables*3 + MaxColumns + MaxParts + 4*maxList
+	const most = MaxTables*4 + MaxColumns + MaxParts + 4*maxList
 	quoted, escaped, elements, commas := false, false, 0, 0
 	for _, b := range text {
 		switch {
@@ -90,6 +91,9 @@ func check(c api.Card) error {
 		for _, of := range s.Conditions {
 			texts = append(texts, of.Table, of.Where)
 		}
+	}
+	if c.Since != "" && (len(c.Since) != 2*sha256.Size || strings.Trim(c.Since, "0123456789abcdef") != "") {
+		return refused("it counts rows since a snapshot without a valid checksum")
 	}
 	if i := slices.IndexFunc(texts, func(s string) bool { return !clean(s, maxText) }); i >= 0 {
 		return refused(fmt.Sprintf("the text %.40q is too long or has control characters", texts[i]))
@@ -132,6 +136,8 @@ func checkTables(tables []api.CardTable) error {
 		case known[name]:
 			return refused(fmt.Sprintf("the table %.40q is listed twice", t.Name))
 		case t.Rows < -1 || min(t.Of, t.Bytes) < 0 || max(t.Rows, t.Of, t.Bytes) > maxCount:
+			return refused(fmt.Sprintf("a count of the table %.40q is out of range", t.Name))
+		case t.Differ != nil && *t.Differ != boundRows(*t.Differ):
 			return refused(fmt.Sprintf("a count of the table %.40q is out of range", t.Name))
 		}
 		known[name] = true
@@ -195,6 +201,10 @@ func Bound(c api.Card) api.Card {
 		}
 		known[[2]string{t.Schema, t.Name}] = true
 		t.Rows, t.Of, t.Bytes = within(t.Rows, -1), within(t.Of, 0), within(t.Bytes, 0)
+		if t.Differ != nil {
+			differ := boundRows(*t.Differ)
+			t.Differ = &differ
+		}
 		t.Columns = slices.Clone(t.Columns)
 		if wide {
 			t.Columns = nil
@@ -228,6 +238,10 @@ func boundParts(parts []api.CardPart) []api.CardPart {
 			Definition: bounded(p.Definition, maxText)}
 	}
 	return slices.DeleteFunc(parts, func(p api.CardPart) bool { return p.Kind == "" || p.Name == "" })
+}
+
+func boundRows(r api.CardRows) api.CardRows {
+	return api.CardRows{Added: within(r.Added, 0), Removed: within(r.Removed, 0), Changed: within(r.Changed, 0)}
 }
 
 func within(n, least int64) int64 { return min(max(n, least), maxCount) }

@@ -152,7 +152,7 @@ func TestPagesAndSearch(t *testing.T) {
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	compare := func(before, after []api.CardTable) []api.CardChange {
-		return Compare(api.Card{Tables: before}, api.Card{Tables: after})
+		return Compare(api.Card{Tables: before}, api.Card{Tables: after}, "")
 	}
 	before, after := shop().Tables, shop().Tables
 	if got := compare(before, after); len(got) > 0 {
@@ -179,6 +179,64 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+// TestCompareCountsRows checks that rows that differ are counted only since the snapshot that the card
+// names, and only if the counts agree with the numbers of rows.
+func TestCompareCountsRows(t *testing.T) {
+	t.Parallel()
+	since := strings.Repeat("ab", 32)
+	before := api.Card{Tables: []api.CardTable{{Name: "orders", Rows: 40}}}
+	for want, after := range map[string]api.CardTable{
+		"":                        {Name: "orders", Rows: 40},
+		"orders: +1 rows, now 41": {Name: "orders", Rows: 41, Differ: &api.CardRows{Added: 2}},
+		"orders: +2 rows, now 42": {Name: "orders", Rows: 42, Differ: &api.CardRows{Added: 2, Changed: 41}},
+		"orders: +4 rows, now 44": {Name: "orders", Rows: 44},
+		"orders: 3 rows added, 1 removed, 39 changed, now 42": {Name: "orders", Rows: 42,
+			Differ: &api.CardRows{Added: 3, Removed: 1, Changed: 39}},
+		"orders: 1 row changed, now 40": {Name: "orders", Rows: 40, Differ: &api.CardRows{Changed: 1}},
+	} {
+		card := api.Card{Since: since, Tables: []api.CardTable{after}}
+		got := ""
+		for _, c := range Compare(before, card, since) {
+			got += Change(c)
+		}
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+		for _, other := range []string{"", strings.Repeat("cd", 32)} {
+			for _, c := range Compare(before, card, other) {
+				if c.Differ != nil || c.More == 0 {
+					t.Errorf("rows since another snapshot are counted: %s", Change(c))
+				}
+			}
+		}
+		if card.Tables[0].Differ != after.Differ {
+			t.Error("a comparison changed the card")
+		}
+	}
+}
+
+// TestHostileCounts checks that counts of differing rows are bounded.
+func TestHostileCounts(t *testing.T) {
+	t.Parallel()
+	for _, c := range []api.Card{
+		{Since: "x"}, {Since: strings.Repeat("AB", 32)}, {Since: strings.Repeat("ab", 33)},
+		{Tables: []api.CardTable{{Name: "t", Differ: &api.CardRows{Added: -1}}}},
+		{Tables: []api.CardTable{{Name: "t", Differ: &api.CardRows{Changed: 1 << 62}}}},
+	} {
+		if _, err := Parse(text(t, c)); snap.CodeOf(err) != snap.CodeInvalid {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	large := api.Card{Since: strings.Repeat("ab", 32)}
+	for range MaxTables {
+		rows := api.CardRows{Added: 1, Removed: 1, Changed: 1}
+		large.Tables = append(large.Tables, api.CardTable{Name: fmt.Sprint("t", len(large.Tables)), Differ: &rows})
+	}
+	if got, err := Parse(text(t, large)); err != nil || *got.Tables[7].Differ != *large.Tables[7].Differ {
+		t.Errorf("counts of all tables: %v", err)
+	}
+}
+
 // TestCompareParts checks that keys, indexes, constraints and programs are compared, and only if both
 // cards list them.
 func TestCompareParts(t *testing.T) {
@@ -192,7 +250,7 @@ func TestCompareParts(t *testing.T) {
 			{Kind: "index", Name: "at", Definition: "(at, id)"},
 			{Kind: "unique index", Name: "code", Definition: "(code)"}}}}}
 	var got []string
-	for _, c := range Compare(before, after) {
+	for _, c := range Compare(before, after, "") {
 		got = append(got, Change(c))
 	}
 	want := []string{"new function public.total", "view public.open: removed", "orders: index at: (at, id), was (at)",
@@ -201,13 +259,13 @@ func TestCompareParts(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	for _, c := range []api.Card{before, after} {
-		if same := Compare(c, c); len(same) > 0 {
+		if same := Compare(c, c, ""); len(same) > 0 {
 			t.Errorf("a card differs from itself: %v", same)
 		}
 	}
 	older := shop()
 	older.Tables = append(older.Tables, api.CardTable{Name: "orders", Rows: 1})
-	for _, c := range Compare(older, after) {
+	for _, c := range Compare(older, after, "") {
 		if c.Part != "" {
 			t.Errorf("an older card without parts counts as one whose parts are missing: %+v", c)
 		}
@@ -269,7 +327,7 @@ func FuzzParse(f *testing.F) {
 		if found := Totals(Find(c.Tables, q)); found.Tables > total.Tables || found.Columns > total.Columns {
 			t.Fatalf("%q finds %+v of %+v", q, found, total)
 		}
-		if len(Compare(c, c)) > 0 && !repeats(c.Tables) {
+		if len(Compare(c, c, "")) > 0 && !repeats(c.Tables) {
 			t.Fatal("a card differs from itself")
 		}
 	})

@@ -12,8 +12,12 @@ import (
 // Compare returns the changes from an earlier card to a later one, by table: added and removed
 // tables, columns and parts that were added, removed or defined differently, and numbers of rows.
 // Programs of no table come first. It depends on the two cards only. Columns are compared only if both
-// cards list those of the table, and parts only if both cards list any.
-func Compare(before, after api.Card) []api.CardChange {
+// cards list those of the table, and parts only if both cards list any. Rows that differ are counted
+// only if the later card counts them since the earlier snapshot, whose SHA-256 is that of its file.
+func Compare(before, after api.Card, sha256 string) []api.CardChange {
+	if !Counts(after, sha256) {
+		after = Uncounted(after)
+	}
 	changes, old := []api.CardChange{}, map[string]api.CardTable{}
 	for _, t := range before.Tables {
 		old[t.Label()] = t
@@ -34,9 +38,9 @@ func Compare(before, after api.Card) []api.CardChange {
 		if listed {
 			changes = append(changes, compareParts(t.Label(), was.Parts, t.Parts)...)
 		}
-		if t.Rows >= 0 && was.Rows >= 0 && t.Rows != was.Rows {
+		if differ := rowsBetween(was, t); t.Rows >= 0 && was.Rows >= 0 && (t.Rows != was.Rows || differ != nil) {
 			changes = append(changes, api.CardChange{Table: t.Label(), Change: "rows", Rows: t.Rows,
-				More: t.Rows - was.Rows})
+				More: t.Rows - was.Rows, Differ: differ})
 		}
 	}
 	for label, t := range old {
@@ -44,6 +48,36 @@ func Compare(before, after api.Card) []api.CardChange {
 	}
 	slices.SortStableFunc(changes, func(a, b api.CardChange) int { return cmp.Compare(a.Table, b.Table) })
 	return changes
+}
+
+// Counts reports whether a card counts the rows that differ from those of the snapshot with this
+// SHA-256.
+func Counts(c api.Card, sha256 string) bool { return c.Since != "" && c.Since == sha256 }
+
+// Uncounted returns a card without the numbers of rows that differ from those of an earlier snapshot,
+// for people who may not see that one.
+func Uncounted(c api.Card) api.Card {
+	c.Since, c.Tables = "", UncountedTables(c.Tables)
+	return c
+}
+
+// UncountedTables returns tables as [Uncounted] does.
+func UncountedTables(tables []api.CardTable) []api.CardTable {
+	tables = slices.Clone(tables)
+	for i := range tables {
+		tables[i].Differ = nil
+	}
+	return tables
+}
+
+// rowsBetween returns how many rows of a table differ, or nil if that is unknown. Counts that
+// contradict the numbers of rows are unknown.
+func rowsBetween(was, now api.CardTable) *api.CardRows {
+	d := now.Differ
+	if d == nil || was.Rows+d.Added-d.Removed != now.Rows || d.Removed+d.Changed > was.Rows {
+		return nil
+	}
+	return d
 }
 
 func compareColumns(table string, before, after []api.CardColumn) (changes []api.CardChange) {

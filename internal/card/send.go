@@ -14,7 +14,8 @@ import (
 const mostSent = 1<<20 - 4<<10
 
 // Request returns the request that sends a card. It is compressed, so that a service of an earlier
-// release ignores members it does not know. If that is too large, the columns are left out.
+// release ignores members it does not know. If that is too large, the numbers of differing rows are
+// left out, and then the columns.
 func Request(c api.Card) (r api.PutCardRequest, err error) {
 	c = Bound(c)
 	text, err := json.Marshal(c)
@@ -31,6 +32,9 @@ func Request(c api.Card) (r api.PutCardRequest, err error) {
 	}
 	if len(text) <= MaxBytes && b.Len()*4/3 <= mostSent {
 		return api.PutCardRequest{Gzip: b.Bytes()}, nil
+	}
+	if c.Since != "" {
+		return Request(Uncounted(c))
 	}
 	if Totals(c.Tables).Columns == 0 {
 		return r, refused("it is too large")

@@ -109,6 +109,8 @@ func Change(c api.CardChange) string {
 		name = table + c.Part
 	}
 	switch {
+	case c.Change == "rows" && c.Differ != nil:
+		return fmt.Sprintf("%s: %s, now %d", name, differing(*c.Differ), c.Rows)
 	case c.Change == "rows":
 		return fmt.Sprintf("%s: %+d rows, now %d", name, c.More, c.Rows)
 	case c.Change == "changed":
@@ -119,6 +121,24 @@ func Change(c api.CardChange) string {
 		return fmt.Sprintf("%s: new column, %s", name, c.After)
 	}
 	return name + ": removed"
+}
+
+// differing describes rows that differ, such as "2 rows added, 1 removed".
+func differing(d api.CardRows) string {
+	var parts []string
+	for _, one := range []struct {
+		n    int64
+		word string
+	}{{d.Added, "added"}, {d.Removed, "removed"}, {d.Changed, "changed"}} {
+		switch {
+		case one.n == 0:
+		case len(parts) == 0:
+			parts = append(parts, counted(one.n, "row")+" "+one.word)
+		default:
+			parts = append(parts, fmt.Sprintf("%d %s", one.n, one.word))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // Certificate describes the certificate of a sanitized snapshot. It is "" for an original, which has

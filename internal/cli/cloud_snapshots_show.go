@@ -137,7 +137,9 @@ func (a *app) printCloudShown(v cloudShown, view cardView) error {
 			return err
 		}
 	}
-	a.printChanges(v.Changes)
+	if c := v.Changes; c != nil && c.Previous != nil {
+		a.printChanges(c.Previous.Name, c.Counted, c.Changes, c.More)
+	}
 	if err := a.printWays(v.Access); err != nil {
 		return err
 	}
@@ -189,20 +191,22 @@ func (a *app) printWays(access *api.Access) error {
 // changesShown is the number of changes that show prints; --json has all.
 const changesShown = 20
 
-func (a *app) printChanges(c *api.CardChanges) {
-	if c == nil || c.Previous == nil {
-		return
-	}
+// printChanges prints the changes since a previous snapshot. counted says whether rows were compared,
+// and more is the number of changes that are not listed.
+func (a *app) printChanges(previous string, counted bool, changes []api.CardChange, more int) {
 	a.result("")
-	if len(c.Changes) == 0 {
-		a.result("No table or number of rows changed since %s.", c.Previous.Name)
-		return
+	switch {
+	case len(changes) > 0:
+		a.result("Changed since %s:", previous)
+	case counted:
+		a.result("No table or row changed since %s.", previous)
+	default:
+		a.result("No table or number of rows changed since %s.", previous)
 	}
-	a.result("Changed since %s:", c.Previous.Name)
-	for _, one := range c.Changes[:min(len(c.Changes), changesShown)] {
+	for _, one := range changes[:min(len(changes), changesShown)] {
 		a.result("  %s", card.Change(one))
 	}
-	if more := len(c.Changes) - changesShown + c.More; more > 0 {
+	if more += max(0, len(changes)-changesShown); more > 0 {
 		a.result("  and %d more", more)
 	}
 }

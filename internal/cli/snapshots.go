@@ -88,6 +88,14 @@ type localView struct {
 	Programs   []programView  `json:"programs,omitempty" doc:"only from show: its functions, triggers and other objects with code"`
 	Omitted    []string       `json:"omitted,omitempty" doc:"only from show: the parts that it lacks, as sentences"`
 	Card       *api.Card      `json:"card,omitempty" doc:"only from show: tables and columns; absent if it is locked"`
+	Changes    *localChanges  `json:"changes,omitempty" doc:"only from show: since the local snapshot before it"`
+}
+
+// localChanges is the difference between a local snapshot and the one before it.
+type localChanges struct {
+	Previous string           `json:"previous" doc:"name of the snapshot before it, of the same target and type"`
+	Counted  bool             `json:"counted" doc:"the rows were compared; otherwise only their numbers"`
+	Changes  []api.CardChange `json:"changes"`
 }
 
 // provenanceView describes where a snapshot came from.

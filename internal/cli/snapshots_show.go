@@ -21,8 +21,9 @@ func (a *app) localShowCommand() *cobra.Command {
 		Use:   "show NAME",
 		Short: "Show everything about one snapshot on this machine",
 		Long: "Show prints a snapshot on this machine with its file, checksum and card: the\ndatabase it was " +
-			"taken from, how it was masked, and its tables with their rows\nand sizes. It never prints a row of " +
-			"data. The card of an encrypted snapshot is\nshown when an identity on this machine opens it.",
+			"taken from, how it was masked, its tables with their rows and\nsizes, and what changed since the " +
+			"snapshot before it on this machine. It never\nprints a row of data. The card of an encrypted " +
+			"snapshot is shown when an identity\non this machine opens it.",
 		Example: examples("show one", "snapcli snapshots show shop-20261121T011600Z",
 			"show the columns, and how each was masked", "snapcli snapshots show shop-20261121T011600Z --columns",
 			"find columns", "snapcli snapshots show shop-20261121T011600Z --search email"),
@@ -40,7 +41,11 @@ func (a *app) localShowCommand() *cobra.Command {
 			if err := agent.Describe(&s, identity); err != nil {
 				return err
 			}
-			return a.showLocal(s, view, agent.Certificate(s))
+			changes, err := changesOf(agent, s)
+			if err != nil {
+				return err
+			}
+			return a.showLocal(s, view, agent.Certificate(s), changes)
 		},
 	}
 	view.flags(cmd)
@@ -100,11 +105,21 @@ func fromState(p local.Provenance) string {
 	return "unknown: loaded as data, without its programs"
 }
 
+// changesOf compares a described snapshot with the local one before it. It returns nil if there is
+// none.
+func changesOf(agent *local.Agent, s local.Snapshot) (*localChanges, error) {
+	previous, changes, err := agent.Changes(s)
+	if err != nil || previous == nil {
+		return nil, err
+	}
+	return &localChanges{previous.Name, card.Counts(*s.Card, previous.SHA256), changes}, nil
+}
+
 // showLocal prints a snapshot. certificate describes its certificate.
-func (a *app) showLocal(s local.Snapshot, view cardView, certificate string) error {
+func (a *app) showLocal(s local.Snapshot, view cardView, certificate string, changes *localChanges) error {
 	if a.flags.json {
 		shown := viewSnapshot(s)
-		shown.Card = shownCard(s.Card, view)
+		shown.Card, shown.Changes = shownCard(s.Card, view), changes
 		return a.printJSON(shown)
 	}
 	pairs := []string{
@@ -130,7 +145,13 @@ func (a *app) showLocal(s local.Snapshot, view cardView, certificate string) err
 	if s.Card == nil {
 		return nil
 	}
-	return a.printTables(card.Find(s.Card.Tables, view.search), view, s.Subset != nil)
+	if err := a.printTables(card.Find(s.Card.Tables, view.search), view, s.Subset != nil); err != nil {
+		return err
+	}
+	if changes != nil {
+		a.printChanges(changes.Previous, changes.Counted, changes.Changes, 0)
+	}
+	return nil
 }
 
 // shownCard returns the card with only the tables and columns that a search finds.

@@ -81,15 +81,16 @@ func (s *Service) getCard(ctx context.Context, in *cardInput) (*body[api.Snapsho
 		return nil, err
 	}
 	out.Card, out.Totals, out.Pages = &head, &totals, stored.Pages
-	head.Tables = []api.CardTable{}
+	head.Since, head.Tables = "", []api.CardTable{}
 	if strings.TrimSpace(in.Q) == "" {
 		if stored.Body != nil {
 			head.Tables, err = card.UnpackPage(stored.Body)
+			head.Tables = card.UncountedTables(head.Tables)
 		}
 		return &body[api.SnapshotCard]{out}, err
 	}
 	all, err := s.cardTables(ctx, c, c.snapshot)
-	found := card.Find(all, in.Q)
+	found := card.Find(card.UncountedTables(all), in.Q)
 	pages, sums := card.Pages(found), card.Totals(found)
 	out.Found, out.Pages = &sums, len(pages)
 	if in.Page <= len(pages) {
@@ -133,7 +134,8 @@ func (s *Service) cardTables(ctx context.Context, c *call, sn snap.Snapshot) (al
 // mostChanges limits the listed differences between two cards.
 const mostChanges = 1000
 
-// cardChanges compares a snapshot's card with that of the previous snapshot.
+// cardChanges compares a snapshot's card with that of the previous snapshot that the caller sees. The
+// rows that differ are part of the answer only if the pusher counted them since that one.
 func (s *Service) cardChanges(ctx context.Context, _ *ByID) (*body[api.CardChanges], error) {
 	c := callOf(ctx)
 	out := api.CardChanges{Changes: []api.CardChange{}}
@@ -159,8 +161,9 @@ func (s *Service) cardChanges(ctx context.Context, _ *ByID) (*body[api.CardChang
 		return nil, err
 	}
 	wire := wireSnapshot(before)
-	all := card.Compare(old, now)
+	all := card.Compare(old, now, before.SHA256)
 	out.Previous, out.Changes = &wire, all[:min(len(all), mostChanges)]
+	out.Counted = card.Counts(now, before.SHA256)
 	out.More = len(all) - len(out.Changes)
 	return &body[api.CardChanges]{out}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -136,6 +137,63 @@ func TestLargeCardIsPaged(t *testing.T) {
 		if err := alice.PutCard(t.Context(), sn.ID, r); snap.CodeOf(err) != snap.CodeInvalid {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestCountedRowsNeedTheEarlierSnapshot counts the rows that differ from an earlier snapshot. Only
+// people who see both snapshots with their cards learn how many, and nobody learns its checksum.
+func TestCountedRowsNeedTheEarlierSnapshot(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	alice, bob, gail := c.As("alice@acme.test"), c.As("max@acme.test"), c.As("gail@globex.test")
+	first, second := c.Push(alice, "shop", []byte("1")), c.Push(alice, "shop", []byte("2"))
+	counted := described(5)
+	counted.Since, counted.Tables[0].Differ = first.SHA256, &api.CardRows{Added: 3, Removed: 1, Changed: 2}
+	must(t, errors.Join(alice.PutCard(t.Context(), first.ID, request(t, described(3))),
+		alice.PutCard(t.Context(), second.ID, request(t, counted))))
+	yes, no := true, false
+	share := func(id string, everyone bool, schema *bool) {
+		with := api.SharesRequest{OrgWide: everyone, OrgSlugs: []string{"globex"}, WithSchema: schema}
+		if _, err := alice.ShareWith(t.Context(), id, with, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(step string, who *api.Client, want *api.CardRows) {
+		t.Helper()
+		for _, q := range []string{"", "customer"} {
+			got, err := who.Card(t.Context(), second.ID, q, 1)
+			if err != nil || got.Card != nil && (got.Card.Since != "" || got.Card.Tables[0].Differ != nil) {
+				t.Errorf("%s: the card says what changed: %v, %+v", step, err, got.Card)
+			}
+		}
+		got, err := who.CardChanges(t.Context(), second.ID)
+		if err != nil || got.Counted != (want != nil) {
+			t.Errorf("%s: %v, %+v", step, err, got)
+		}
+		for _, change := range got.Changes {
+			if !reflect.DeepEqual(change.Differ, want) {
+				t.Errorf("%s: %+v", step, change)
+			}
+		}
+		if want != nil && len(got.Changes) == 0 {
+			t.Errorf("%s: no changes", step)
+		}
+	}
+	share(second.ID, true, &yes)
+	check("the pusher", alice, counted.Tables[0].Differ)
+	check("a member who sees only the later one", bob, nil)
+	check("an organization that sees only the later one", gail, nil)
+	share(first.ID, true, &no)
+	check("a member", bob, counted.Tables[0].Differ)
+	check("an organization without the schema of the earlier one", gail, nil)
+	share(first.ID, true, &yes)
+	check("an organization", gail, counted.Tables[0].Differ)
+
+	between := c.Push(alice, "shop", []byte("3"))
+	must(t, errors.Join(alice.PutCard(t.Context(), between.ID, request(t, counted))))
+	if got, err := alice.CardChanges(t.Context(), between.ID); err != nil || got.Counted ||
+		got.Previous.ID != second.ID {
+		t.Errorf("rows are counted since a snapshot that is not the one before: %v, %+v", err, got)
 	}
 }
 

@@ -568,11 +568,13 @@ func (w *deltaWorld) live(accident *atomic.Value) {
 	if pushed.Base != before || pushed.Unchanged || pushed.Moved > built.Size/3 || pulled.Moved > built.Size/3 {
 		t.Errorf("after a change, %d and %d bytes of %d are moved: %+v", pushed.Moved, pulled.Moved, built.Size, pushed)
 	}
+	w.counts(pushed.ID, api.CardRows{Added: 90, Removed: 10, Changed: 18})
 	before = built.Name
 	if _, pushed, pulled = w.move(); !pushed.Unchanged || pushed.Base != before || pushed.Moved > 64<<10 ||
 		pulled.Moved > 64<<10 {
 		t.Errorf("with no change, %d and %d bytes are moved: %+v", pushed.Moved, pulled.Moved, pushed)
 	}
+	w.counts(pushed.ID, api.CardRows{})
 	for _, kind := range []string{"cut", "older"} {
 		accident.Store(kind)
 		change()
@@ -599,6 +601,36 @@ func (w *deltaWorld) live(accident *atomic.Value) {
 	}
 	if built, pushed, pulled = w.move(); pushed.Base == "" || pulled.Moved != built.Size {
 		t.Errorf("with a damaged base, %d and %d bytes of %d are moved", pushed.Moved, pulled.Moved, built.Size)
+	}
+}
+
+// counts checks how many rows of a pushed snapshot differ from the previous one, and that both machines
+// show that.
+func (w *deltaWorld) counts(id string, want api.CardRows) {
+	w.t.Helper()
+	got, err := w.client.CardChanges(w.t.Context(), id)
+	if err != nil || !got.Counted || got.Previous == nil {
+		w.t.Fatalf("%v, %+v", err, got)
+	}
+	all, err := w.Snapshots("visits")
+	if err == nil {
+		err = w.Describe(&all[0], nil)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	_, here, err := w.Changes(all[0])
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, changes := range [][]api.CardChange{got.Changes, here} {
+		if want == (api.CardRows{}) {
+			if len(changes) > 0 {
+				w.t.Errorf("%+v, want no changes", changes)
+			}
+		} else if len(changes) != 1 || changes[0].Differ == nil || *changes[0].Differ != want {
+			w.t.Errorf("%+v, want %+v", changes, want)
+		}
 	}
 }
 

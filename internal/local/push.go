@@ -61,6 +61,16 @@ func (a *Agent) Push(ctx context.Context, c *api.Client, target string, o PushOp
 	if err != nil {
 		return PushResult{}, err
 	}
+	if described != nil && (sent != nil || !done.Exists) {
+		counted, err := a.count(ctx, c, s, sent, o, p)
+		if err != nil {
+			return PushResult{}, err
+		}
+		*described = counted.on(*described)
+		if s.Encrypted == 0 { // the record of an encrypted snapshot has nothing about its tables
+			s.Counted = counted
+		}
+	}
 	if err := pushCard(ctx, c, done.ID, done.Exists, described, o.Card); err != nil {
 		return PushResult{}, err
 	}

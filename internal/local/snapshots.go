@@ -44,6 +44,8 @@ type Snapshot struct {
 	Encrypted int             `json:"encrypted,omitempty"`
 	Subset    *archive.Subset `json:"subset,omitempty"` // set if it does not have every row
 	New       *New            `json:"new,omitempty"`    // nil if it is not known
+	// Counted has the numbers of rows that differ from an earlier snapshot's; nil if they are unknown.
+	Counted *Counted `json:"counted,omitempty"`
 	// Proven reports that this masked copy was loaded into a scratch database before it was kept.
 	Proven bool `json:"proven,omitempty"`
 	// Certificate is the signed statement about how it was sanitized, or empty.

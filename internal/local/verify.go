@@ -68,7 +68,7 @@ func (a *Agent) Describe(s *Snapshot, identity []string) error {
 		m := r.Manifest()
 		s.describe(m)
 		s.Tables = m.Tables
-		described := cardOf(m)
+		described := s.Counted.on(cardOf(m))
 		s.Card = &described
 		if m.Schema != nil {
 			s.Programs, s.Omitted = m.Schema.Programs, m.Schema.Omissions()

@@ -196,18 +196,14 @@ func (s *Server) loadLocal(p *snapshotPage, q string, n int) error {
 		return nil
 	}
 	p.Card.SnapshotCard = card.Page(*l.Card, q, n)
-	i := slices.IndexFunc(versions, func(v local.Snapshot) bool { return v.Created.Before(l.Created) })
-	if i < 0 {
-		return nil
-	}
-	before := versions[i]
-	if err := s.o.Agent.Describe(&before, nil); err != nil || before.Card == nil {
+	before, changes, err := s.o.Agent.Changes(l)
+	if before == nil {
 		return err
 	}
-	previous := row{Local: &before}
+	previous := row{Local: before}
 	sn := previous.either()
 	p.Card.Before = previous.Page()
-	p.Card.Changes = &api.CardChanges{Previous: &sn, Changes: card.Compare(*before.Card, *l.Card)}
+	p.Card.Changes = &api.CardChanges{Previous: &sn, Changes: changes, Counted: card.Counts(*l.Card, before.SHA256)}
 	return nil
 }
 

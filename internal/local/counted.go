@@ -1,0 +1,108 @@
+package local
+
+import (
+	"context"
+
+	"snap"
+	"snap/api"
+	"snap/internal/card"
+	"snap/internal/diff"
+)
+
+// Counted has the numbers of rows that differ from those of an earlier snapshot. A push counts them,
+// because a build would take too long.
+type Counted struct {
+	Since  string                  `json:"since"`            // SHA-256 of the earlier snapshot
+	Tables map[string]api.CardRows `json:"tables,omitempty"` // by label; the tables with such rows
+}
+
+// mostCounted is the size in bytes of the largest file whose rows a push counts. Reading two such
+// files takes about as long as writing the delta between them.
+const mostCounted = 1 << 30
+
+// on returns a card with these numbers.
+func (n *Counted) on(c api.Card) api.Card {
+	c = card.Uncounted(c)
+	if n == nil {
+		return c
+	}
+	c.Since = n.Since
+	for i, t := range c.Tables {
+		if rows, differs := n.Tables[t.Label()]; differs {
+			c.Tables[i].Differ = &rows
+		}
+	}
+	return c
+}
+
+// count counts the rows of a pushed snapshot that differ from those of the newest earlier one that is
+// in the cloud and on this machine. It returns nil if there is none, or if that would take too long.
+// sent is the delta that was pushed, or nil.
+func (a *Agent) count(ctx context.Context, c *api.Client, s Snapshot, sent *sentDelta, o PushOptions,
+	p Progress) (*Counted, error) {
+	n, err := a.tryCount(ctx, c, s, sent, o, p)
+	if err != nil && ctx.Err() == nil {
+		a.log.Debug("the rows that changed are not counted", "snapshot", s.Name, "error", err)
+		return nil, nil //nolint:nilnil // a card without them is complete
+	}
+	return n, err
+}
+
+func (a *Agent) tryCount(ctx context.Context, c *api.Client, s Snapshot, sent *sentDelta, o PushOptions,
+	p Progress) (*Counted, error) {
+	var base Snapshot
+	if sent != nil {
+		base = sent.base
+	} else {
+		var err error
+		if base, _, err = a.commonBase(ctx, c, s); err != nil {
+			return nil, err
+		}
+	}
+	n := &Counted{Since: base.SHA256}
+	if sent != nil && sent.Same {
+		return n, nil
+	}
+	if s.Counted != nil && s.Counted.Since == base.SHA256 {
+		return s.Counted, nil
+	}
+	if max(s.Size, base.Size) > mostCounted {
+		return nil, snap.Invalid("the snapshots are large", "")
+	}
+	d, err := a.Diff(ctx, base.Name, s.Name, DiffOptions{Identity: o.Identity}, p)
+	if err != nil {
+		return nil, err
+	}
+	n.Tables = differingRows(d.Tables)
+	return n, nil
+}
+
+func differingRows(tables []diff.Table) map[string]api.CardRows {
+	all := map[string]api.CardRows{}
+	for _, t := range tables {
+		all[snap.TableName(t.Schema, t.Name)] = api.CardRows{Added: t.Added, Removed: t.Removed, Changed: t.Changed}
+	}
+	return all
+}
+
+// Changes compares a snapshot, which [Agent.Describe] has described, with the local one before it of
+// the same target and type. Previous is nil if there is none whose content is known.
+func (a *Agent) Changes(s Snapshot) (previous *Snapshot, changes []api.CardChange, err error) {
+	if s.Card == nil {
+		return nil, nil, nil
+	}
+	all, err := a.Snapshots(s.Target)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, before := range all { // the newest first
+		if before.Type != s.Type || !before.Created.Before(s.Created) {
+			continue
+		}
+		if err := a.Describe(&before, nil); err != nil || before.Card == nil {
+			return nil, nil, err
+		}
+		return &before, card.Compare(*before.Card, *s.Card, before.SHA256), nil
+	}
+	return nil, nil, nil
+}
