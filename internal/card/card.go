@@ -144,11 +144,18 @@ func checkTables(tables []api.CardTable) error {
 		if err := checkParts(t.Parts); err != nil {
 			return err
 		}
-		for _, c := range t.Columns {
-			if c.Name == "" || !clean(c.Name, maxName) || !clean(c.Type, maxText) || !clean(c.Mask, maxName) ||
-				!clean(c.Refers, maxText) || c.Key != "" && c.Key != Primary && c.Key != Unique {
-				return refused(fmt.Sprintf("the column %.40q of the table %.40q is not valid", c.Name, t.Name))
-			}
+		if err := checkColumns(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkColumns(t api.CardTable) error {
+	for _, c := range t.Columns {
+		if c.Name == "" || !clean(c.Name, maxName) || !clean(c.Type, maxText) || !clean(c.Mask, maxName) ||
+			!clean(c.Refers, maxText) || c.Key != "" && c.Key != Primary && c.Key != Unique {
+			return refused(fmt.Sprintf("the column %.40q of the table %.40q is not valid", c.Name, t.Name))
 		}
 	}
 	return nil
