@@ -59,6 +59,7 @@ func projects() []project {
 		name    string
 		files   map[string]string
 		replace []string
+		only    string // of the servers of MySQL
 	}{
 		{name: "roundcube", files: map[string]string{"mysql": common + "roundcube/install/mysql",
 			"postgres": common + "roundcube/install/pgsql", "sqlite": common + "roundcube/install/sqlite3"}},
@@ -85,7 +86,8 @@ func projects() []project {
 			"postgres": radius + "postgresql/schema.sql", "sqlite": radius + "sqlite/schema.sql"}},
 		{name: "ejabberd", files: map[string]string{"mysql": share + "ejabberd/sql/mysql.new.sql",
 			"postgres": share + "ejabberd/sql/pg.new.sql", "sqlite": share + "ejabberd/sql/lite.new.sql"}},
-		{name: "request-tracker", files: map[string]string{"mysql": share + "request-tracker5/etc/schema.mysql",
+		{name: "request-tracker", only: "mariadb", files: map[string]string{ // MySQL reserves the word Groups
+			"mysql":    share + "request-tracker5/etc/schema.mysql",
 			"postgres": share + "request-tracker5/etc/schema.Pg",
 			"sqlite":   share + "request-tracker5/etc/schema.SQLite"}},
 		{name: "gammu", replace: []string{"CREATE LANGUAGE plpgsql;", ""}, files: map[string]string{
@@ -97,7 +99,11 @@ func projects() []project {
 	} {
 		for _, kind := range []string{"postgres", "mysql", "sqlite"} {
 			if file := p.files[kind]; file != "" {
-				all = append(all, project{name: p.name, servers: kind, files: []string{file}, replace: p.replace})
+				one := project{name: p.name, servers: kind, files: []string{file}, replace: p.replace}
+				if kind == "mysql" {
+					one.only = p.only
+				}
+				all = append(all, one)
 			}
 		}
 	}
