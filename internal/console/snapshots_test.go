@@ -333,16 +333,22 @@ func TestManySnapshotsAreChanged(t *testing.T) {
 		return p
 	}
 	ids := []string{one.ID, two.ID, hidden.ID}
-	send(v, url.Values{"do": {"everyone"}, "id": ids}).must(t, 200, "2 snapshots shared. 1 other was not.",
+	send(v, url.Values{"do": {"everyone"}, "id": ids}).must(t, 200,
+		"2 snapshots shared with everyone in Acme Inc, 6 people. 1 other was not.",
 		"or you may not")
-	send(v, url.Values{"do": {"group"}, "group": {"Eng"}, "id": ids[:2]}).must(t, 200, "2 snapshots shared.")
+	send(v, url.Values{"do": {"group"}, "group": {"Eng"}, "id": ids[:2]}).must(t, 200,
+		"2 snapshots shared with the group eng, 2 people.")
+	if _, err := alice.ShareOrg(t.Context(), one.ID, "globex", nil); err != nil {
+		t.Fatal(err)
+	}
 	v.get("/snapshots?show=expiring").must(t, 200, "Nothing matches")
 	v.get("/snapshots?owner=mia@acme.test&since=2026-01-01").must(t, 200, one.ID)
 	v.get("/snapshots?until=2020-01-01").must(t, 200, "Nothing matches")
 	v.get("/snapshots?since=x").must(t, 400, `role="alert"`)
-	send(v, url.Values{"do": {"unshare"}, "id": ids[:2]}).must(t, 200, "2 snapshots unshared.")
-	send(v, url.Values{"do": {"unshare"}}).must(t, 400, `role="alert"`)
 	admin := visit(t, c, "adam@acme.test")
+	send(admin, url.Values{"do": {"unshare"}, "id": ids[:2]}).must(t, 200,
+		"2 snapshots unshared. Shares with everyone in Acme Inc, 1 group and 1 organization ended.")
+	send(v, url.Values{"do": {"unshare"}}).must(t, 400, `role="alert"`)
 	send(admin, url.Values{"do": {"delete"}, "id": ids}).must(t, 428, "Delete 3 snapshots?")
 	send(admin, url.Values{"do": {"delete"}, "id": ids, "confirmed": {"yes"}}).must(t, 200, "3 snapshots deleted.")
 }

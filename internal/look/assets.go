@@ -2,6 +2,7 @@ package look
 
 import (
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -34,8 +35,9 @@ type Assets struct {
 }
 
 type asset struct {
-	name string
-	data []byte
+	name   string
+	data   []byte
+	zipped []byte // the data in gzip
 }
 
 // NewAssets reads every file at the top level of the given file systems. A file in a later one
@@ -83,8 +85,25 @@ func (a *Assets) add(name string, content map[string][]byte) string {
 	ext := path.Ext(name)
 	hashed := strings.TrimSuffix(name, ext) + "." + hex.EncodeToString(sum[:6]) + ext
 	a.urls[name] = a.prefix + hashed
-	a.files[hashed] = asset{name: name, data: data}
+	a.files[hashed] = asset{name: name, data: data, zipped: zip(data)}
 	return hashed
+}
+
+// zip compresses a file. Only files that are the same for everybody are compressed: the size of a
+// compressed page would reveal parts of its secrets.
+func zip(data []byte) []byte {
+	var b bytes.Buffer
+	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err == nil {
+		_, err = w.Write(data)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		panic(err) // the level is valid, and a buffer accepts everything
+	}
+	return b.Bytes()
 }
 
 // URL returns the URL path of a file given its plain name. It panics if the file does not exist,
@@ -109,5 +128,11 @@ func (a *Assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if kind := mime.TypeByExtension(path.Ext(f.name)); kind != "" {
 		h.Set("Content-Type", kind)
 	}
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.data))
+	h.Set("Vary", "Accept-Encoding")
+	data := f.data
+	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		h.Set("Content-Encoding", "gzip")
+		data = f.zipped
+	}
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
 }

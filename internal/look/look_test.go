@@ -1,7 +1,9 @@
 package look
 
 import (
+	"compress/gzip"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -35,6 +37,17 @@ func TestAssetsAreServedUnderTheirHashForEver(t *testing.T) {
 	}
 	if kind := w.Header().Get("Content-Type"); !strings.Contains(kind, "javascript") {
 		t.Errorf("module served as %q", kind)
+	}
+	plain, r := w.Body.String(), httptest.NewRequest(http.MethodGet, a.URL("a.js"), nil)
+	r.Header.Set("Accept-Encoding", "gzip, br")
+	w = httptest.NewRecorder()
+	a.ServeHTTP(w, r)
+	zipped, err := gzip.NewReader(w.Body)
+	if err != nil || w.Header().Get("Content-Encoding") != "gzip" || w.Header().Get("Vary") != "Accept-Encoding" {
+		t.Fatalf("%v, %v", w.Header(), err)
+	}
+	if text, err := io.ReadAll(zipped); err != nil || string(text) != plain {
+		t.Errorf("the compressed module is %q, %v", text, err)
 	}
 	w = httptest.NewRecorder()
 	a.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/assets/look.css", nil))

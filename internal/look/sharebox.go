@@ -216,7 +216,7 @@ func (b *ShareBox) longest() time.Duration {
 func (b *ShareBox) Suggested() []api.Member { return b.Members[:min(len(b.Members), membersSuggested)] }
 
 // membersSuggested is the maximum number of suggested members. Other members can be typed.
-const membersSuggested = 200
+const membersSuggested = 100
 
 // ShareEnd is the data of the parts "share-end" and "share-date": the end of a share, which can be
 // changed in place, or that of a share that is yet to be made.

@@ -1,0 +1,131 @@
+package console
+
+import (
+	"context"
+	"strings"
+
+	"snap"
+	"snap/api"
+	"snap/internal/look"
+)
+
+// changeMany shares, unshares or deletes the chosen snapshots.
+func (s *Server) changeMany(v *visit) (string, error) {
+	ctx, r := v.r.Context(), api.BulkRequest{IDs: v.r.PostForm["id"]}
+	if len(r.IDs) == 0 {
+		return "", snap.Invalid("no snapshot is chosen", "tick the snapshots to change")
+	}
+	announce := func(made []api.BulkResult) string { return v.sharedMany(ctx, r, made) }
+	switch v.field("do") {
+	case "everyone":
+		r.Share = &api.SharesRequest{OrgWide: true}
+	case "group":
+		id, err := v.groupID(ctx, strings.TrimSpace(v.field("group")))
+		if err != nil {
+			return "", err
+		}
+		r.Share = &api.SharesRequest{GroupIDs: []string{id}}
+	case "unshare":
+		r.Unshare, announce = &api.UnshareRequest{All: true}, v.unsharedMany
+	case "delete":
+		if v.field("confirmed") == "" {
+			return "", &snap.Error{Code: snap.CodeConfirm, Detail: "a deletion must be confirmed"}
+		}
+		r.Delete, announce = true, func([]api.BulkResult) string { return "deleted." }
+	default:
+		return "", snap.Invalid("the form names no action", "reload the page")
+	}
+	done, err := v.api.Bulk(ctx, r, false)
+	if err != nil {
+		return "", err
+	}
+	v.announce(bulkFlash(done, announce))
+	return announced, nil
+}
+
+// bulkFlash counts the snapshots that were changed, and names the first reason why others were not.
+func bulkFlash(done api.BulkResults, announce func(made []api.BulkResult) string) (f flash) {
+	var made []api.BulkResult
+	for _, one := range done.Items {
+		switch {
+		case one.Error == nil:
+			made = append(made, one)
+		case f.Warning == "":
+			f.Warning = one.Error.Detail
+		}
+	}
+	f.Text = look.Plural(len(made), "snapshot", "snapshots") + " " + announce(made)
+	if others := len(done.Items) - len(made); others > 0 {
+		f.Text += " " + look.Plural(others, "other was", "others were") + " not."
+	}
+	return f
+}
+
+// sharedMany names the audience of a share and counts its people. The number is the same for every
+// snapshot that is shared with everyone, so one is asked about.
+func (v *visit) sharedMany(ctx context.Context, r api.BulkRequest, made []api.BulkResult) string {
+	if len(made) == 0 {
+		return "shared."
+	}
+	people, err := 0, error(nil)
+	if r.Share.OrgWide {
+		var access api.Access
+		access, err = v.api.Access(ctx, made[0].ID, "")
+		people = access.People
+	} else {
+		people, err = v.groupPeople(ctx, r.Share.GroupIDs[0])
+	}
+	text := "shared with " + v.audience(*r.Share)
+	if err != nil || people == 0 {
+		return text + "." // the announcement says less
+	}
+	return text + ", " + look.People(people) + "."
+}
+
+// groupPeople returns the number of people in a group.
+func (v *visit) groupPeople(ctx context.Context, id string) (int, error) {
+	groups, err := v.api.Groups(ctx)
+	for _, g := range groups {
+		if g.GroupID == id {
+			return g.Members, nil
+		}
+	}
+	return 0, err
+}
+
+// unsharedMany counts the audiences whose shares ended.
+func (v *visit) unsharedMany(made []api.BulkResult) string {
+	wide, groups, orgs := false, map[string]bool{}, map[string]bool{}
+	for _, one := range made {
+		for _, change := range one.Changes {
+			switch {
+			case !change.Changed:
+			case change.GroupID != "":
+				groups[change.GroupID] = true
+			case change.OrgSlug != "":
+				orgs[change.OrgSlug] = true
+			default:
+				wide = true
+			}
+		}
+	}
+	var ended []string
+	if wide {
+		ended = append(ended, v.audience(api.SharesRequest{OrgWide: true}))
+	}
+	if len(groups) > 0 {
+		ended = append(ended, look.Plural(len(groups), "group", "groups"))
+	}
+	if len(orgs) > 0 {
+		ended = append(ended, look.Plural(len(orgs), "organization", "organizations"))
+	}
+	if len(ended) == 0 {
+		return "unshared."
+	}
+	last := len(ended) - 1
+	text := ended[last]
+	if last > 0 {
+		text = strings.Join(ended[:last], ", ") + " and " + text
+	}
+	return "unshared. Shares with " + text + " ended."
+}
