@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -28,6 +27,7 @@ type deltas struct {
 	blobs  blob.Store
 	now    func() time.Time
 	dir    string
+	close  func() error // removes the folder
 	making blob.Tasks
 	busy   chan struct{} // has one place for each concurrent piece of work
 	leave  int64         // bytes of the disk that must stay free
@@ -54,25 +54,14 @@ const (
 	deltaLongest  = 10 * time.Minute // of the work on one delta
 )
 
-// openDeltas opens the cache: next to the objects if they are in a folder, otherwise in a temporary
-// folder. It removes files that an earlier process left.
+// openDeltas opens the cache.
 func openDeltas(c Config, blobs blob.Store, now func() time.Time) (*deltas, error) {
 	d := &deltas{blobs: blobs, now: now, busy: make(chan struct{}, deltaWorkers), leave: c.Limits.diskReserve(),
 		longest: deltaLongest, useless: map[string]time.Time{}}
 	var err error
-	if c.Blob.URL == "" {
-		d.dir = filepath.Join(c.DataDir, "deltas")
-		err = errors.Join(os.RemoveAll(d.dir), os.MkdirAll(d.dir, 0o700))
-	} else {
-		d.dir, err = os.MkdirTemp("", "snapcloud-deltas-")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open the folder of deltas: %w", err)
-	}
-	return d, nil
+	d.dir, d.close, err = openFolder(c)
+	return d, err
 }
-
-func (d *deltas) close() error { return os.RemoveAll(d.dir) }
 
 // errNoDelta means that the whole file must be sent.
 var errNoDelta = &snap.Error{Code: snap.CodeUnavailable, Detail: "the service cannot work on a delta now",
