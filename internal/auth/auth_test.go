@@ -122,7 +122,7 @@ func TestKeysAndTheirCallers(t *testing.T) {
 }
 
 // K3, K5: expired, revoked, unknown and malformed keys, and those of disabled
-// users, all get the very same answer; expiry and revocation act at once.
+// users, all get exactly the same answer; expiry and revocation act at once.
 func TestBadKeysAreAllTheSame(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
@@ -168,7 +168,7 @@ func TestKeyRecord(t *testing.T) {
 		return keys[0].LastUsed
 	}
 	if !lastUsed().IsZero() {
-		t.Error("a new key was used already")
+		t.Error("a new key has a time of last use")
 	}
 	start := g.clock.Now()
 	for _, step := range []struct {
@@ -186,8 +186,8 @@ func TestKeyRecord(t *testing.T) {
 	}
 }
 
-// K3: a user revokes their own keys, an admin any of the organization; others'
-// are not found.
+// K3: a user revokes their own keys, an admin any of the organization; keys of
+// others are not found.
 func TestWhoRevokesKeys(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
@@ -216,12 +216,12 @@ func TestWhoRevokesKeys(t *testing.T) {
 		t.Errorf("an admin revokes a key: %v", err)
 	}
 	if keys, err := g.store.Keys(t.Context(), ada, store.KeyQuery{All: true}); err != nil || len(keys) != 0 {
-		t.Errorf("left: %v, %v", keys, err)
+		t.Errorf("after all keys were revoked: %v, %v", keys, err)
 	}
 }
 
-// K6: an address with too many wrong keys is asked to slow down; a good key
-// from there still works.
+// K6: an address that sends too many wrong keys is rate-limited. A valid key from
+// there still works.
 func TestFailuresAreLimitedByAddress(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
@@ -275,7 +275,7 @@ func TestNoKeyInTheDatabase(t *testing.T) {
 		t.Errorf("the key is in %s", found)
 	}
 	if found := inFiles(t, g.dir, secret[:8]); found == "" {
-		t.Error("the hint is not in the database: the search finds nothing at all")
+		t.Error("the hint is not in the database, so the search above proves nothing")
 	}
 }
 
@@ -304,7 +304,7 @@ func TestKeySpecs(t *testing.T) {
 	for name, k := range map[string]auth.KeySpec{
 		"no name":             {Kind: snap.PipelineKey, Name: " "},
 		"not a key kind":      {Kind: snap.Browser, Name: "n"},
-		"user key of none":    {Kind: snap.UserKey, Name: "n"},
+		"user key, no user":   {Kind: snap.UserKey, Name: "n"},
 		"org key of a user":   {Kind: snap.PipelineKey, Name: "n", UserID: g.mia},
 		"user key with scope": {Kind: snap.UserKey, Name: "n", UserID: g.mia, Scopes: []snap.Scope{snap.ScopePull}},
 		"unknown scope":       {Kind: snap.PipelineKey, Name: "n", Scopes: []snap.Scope{"delete"}},

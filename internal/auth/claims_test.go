@@ -10,8 +10,8 @@ import (
 	"snap/internal/auth"
 )
 
-// F3: every shape in which providers send groups; absent is not empty, and too
-// many is unknown.
+// F3: providers send groups in many shapes. A missing claim is not an empty list, and with too
+// many groups they are unknown.
 func TestGroupShapes(t *testing.T) {
 	t.Parallel()
 	long := `"` + strings.Repeat("x", 600) + `"`
@@ -72,8 +72,8 @@ func many(n int) string {
 	return strings.Join(all, ",")
 }
 
-// F4: a role by e-mail takes an e-mail that the provider vouches for; unknown
-// groups never widen.
+// F4: a role by e-mail needs an e-mail address that the provider has verified. Unknown groups
+// never give more rights.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	roles := map[snap.Role][]string{
@@ -89,7 +89,7 @@ func TestRoles(t *testing.T) {
 		{"by e-mail, verified as text",
 			`{"groups":[],"email":"boss@acme.test","email_verified":"true"}`, snap.RoleOwner},
 		{"unverified e-mail", `{"groups":[],"email":"boss@acme.test","email_verified":false}`, snap.RoleMember},
-		{"e-mail nobody vouches for", `{"groups":[],"email":"boss@acme.test"}`, snap.RoleMember},
+		{"e-mail without email_verified", `{"groups":[],"email":"boss@acme.test"}`, snap.RoleMember},
 		{"a group named like an e-mail", `{"groups":["vic@acme.test"]}`, snap.RoleViewer},
 		{"case of a group", `{"groups":["Admins"]}`, snap.RoleMember},
 		{"nothing", `{"groups":[]}`, snap.RoleMember},
@@ -107,7 +107,7 @@ func TestRoles(t *testing.T) {
 	p := auth.PersonFromClaims("https://idp.test", "subject-7",
 		map[string]any{"email": "boss@acme.test", "email_verified": false}, auth.ClaimNames{})
 	if p.Email != "subject-7" || p.Verified {
-		t.Errorf("an e-mail that is not verified is shown as theirs: %+v", p)
+		t.Errorf("an e-mail that is not verified is shown: %+v", p)
 	}
 	if got, known := auth.RoleOf(auth.Person{},
 		map[snap.Role][]string{snap.RoleAdmin: {"admins"}}); got != snap.RoleViewer || known {
@@ -122,12 +122,12 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// F5: an identity provider is on https and on a public address, unless allowed.
+// F5: an identity provider must use https and a public address, unless others are allowed.
 func TestProviderAddressIsGuarded(t *testing.T) {
 	t.Parallel()
 	for _, issuer := range []string{"http://idp.test", "ftp://idp.test", "idp.test", ""} {
 		if _, err := auth.NewProvider(issuer, false, nil); err == nil {
-			t.Errorf("%q was taken", issuer)
+			t.Errorf("%q was accepted", issuer)
 		}
 	}
 	g := newGate(t)
@@ -141,7 +141,7 @@ func TestProviderAddressIsGuarded(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := p.Discover(t.Context()); err == nil || !strings.Contains(err.Error(), "private address") {
-			t.Errorf("%s was dialled: %v", issuer, err)
+			t.Errorf("%s was not refused as a private address: %v", issuer, err)
 		}
 	}
 }

@@ -18,15 +18,15 @@ import (
 	"snap/internal/auth"
 )
 
-// foreign is an auth service of someone else, as far as the API sees it: its
-// metadata, its keys, its userinfo.
+// foreign is an external auth service as the API sees it: its metadata, keys and
+// userinfo.
 type foreign struct {
 	*httptest.Server
 	key  atomic.Pointer[ecdsa.PrivateKey]
 	kid  atomic.Value
 	down atomic.Bool
 
-	asked    atomic.Int64 // for whatever
+	asked    atomic.Int64 // how many requests it received
 	provider *auth.Provider
 }
 
@@ -98,8 +98,8 @@ func (g *gate) callerBy(token string) (snap.Caller, error) {
 	return g.User(request(http.MethodGet, "/api/v1/me", "Authorization", "Bearer "+token))
 }
 
-// auth.issuer: a good token is mapped to a user with role and groups, from its
-// own claims or from userinfo; its keys may rotate.
+// auth.issuer: a good token becomes a user with role and groups, from its own
+// claims or from userinfo. The keys of the auth service may rotate.
 func TestExternalAccessTokens(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
@@ -152,12 +152,12 @@ func TestForgedExternalTokens(t *testing.T) {
 		}
 	}
 	if _, err := g.callerBy(good); err != nil {
-		t.Errorf("the good one: %v", err)
+		t.Errorf("the valid token: %v", err)
 	}
 }
 
-// An external session that was ended stays ended while its token lives; a
-// disabled user stays out; the token ends with its time.
+// An ended external session stays ended while its token is still valid. A disabled
+// user cannot sign in. A token ends at its expiry.
 func TestEndedExternalSession(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
@@ -179,7 +179,7 @@ func TestEndedExternalSession(t *testing.T) {
 	}
 	g.clock.Advance(10 * time.Minute)
 	if _, err := g.callerBy(next); snap.CodeOf(err) != snap.CodeUnauthenticated {
-		t.Errorf("after its time: %v", err)
+		t.Errorf("after its expiry: %v", err)
 	}
 	if err := g.store.SetDisabled(t.Context(), c.User.ID, true); err != nil {
 		t.Fatal(err)
@@ -190,7 +190,7 @@ func TestEndedExternalSession(t *testing.T) {
 }
 
 // F6: while the auth service is down, tokens whose keys are known stay valid,
-// and one that cannot be judged is "unavailable", not wrong.
+// and a token that cannot be verified is "unavailable", not wrong.
 func TestExternalAuthServiceDown(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
@@ -213,7 +213,7 @@ func TestExternalAuthServiceDown(t *testing.T) {
 	asked := f.asked.Load()
 	for range 3 {
 		if _, err := f.provider.Discover(t.Context()); err != nil {
-			t.Errorf("with metadata of before: %v", err)
+			t.Errorf("with the earlier metadata: %v", err)
 		}
 	}
 	if n := f.asked.Load() - asked; n != 1 {

@@ -13,9 +13,8 @@ import (
 	"snap/internal/store"
 )
 
-// FuzzCredential: nothing but a key or token that was given out gets anybody
-// in, by either mount and in either header; a wrong credential is distinguished
-// from a failure of the service.
+// FuzzCredential: only an issued key or token is accepted, on either mount and in
+// either header. A wrong credential differs from a failure of the service.
 func FuzzCredential(f *testing.F) {
 	s, err := store.Open(f.Context(), store.Options{DataDir: f.TempDir()})
 	if err != nil {
@@ -42,7 +41,7 @@ func FuzzCredential(f *testing.F) {
 			for _, door := range []func(*http.Request) (snap.Caller, error){a.User, a.Agent} {
 				c, err := door(r)
 				if err == nil || c.Principal() != 0 {
-					t.Fatalf("%s %q is let in as %+v", header, credential, c)
+					t.Fatalf("%s %q is accepted as %+v", header, credential, c)
 				}
 				if code := snap.CodeOf(err); code == snap.CodeInternal {
 					t.Fatalf("%s %q: %v", header, credential, err)
@@ -55,8 +54,8 @@ func FuzzCredential(f *testing.F) {
 	})
 }
 
-// FuzzForwarded: who is not a trusted proxy cannot choose the address that is
-// counted and logged, and a trusted one cannot make it anything but an address.
+// FuzzForwarded: only trusted proxies can choose the address that is counted and
+// logged, and even they can only make it an address.
 func FuzzForwarded(f *testing.F) {
 	for _, seed := range []string{"1.2.3.4", "1.2.3.4, 10.0.0.1", "::1", "fe80::1%eth0", "x", "10.0.0.1,,",
 		"1.2.3.4\r\nX: y", "::ffff:1.2.3.4"} {
@@ -82,8 +81,8 @@ func FuzzForwarded(f *testing.F) {
 	})
 }
 
-// FuzzNetworks: the site of an address is inside its network, and both hold the
-// address. Text that is no address is its own network.
+// FuzzNetworks: the site of an address is inside its network, and both contain the
+// address. Text that is not an address is its own network.
 func FuzzNetworks(f *testing.F) {
 	for _, seed := range []string{"192.0.2.7", "2001:db8:1:2ff::/64", "2001:db8::1", "::1", "x", "", "/64",
 		"1.2.3.4/64",

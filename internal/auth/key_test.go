@@ -26,8 +26,8 @@ func TestKeyForm(t *testing.T) {
 	}
 }
 
-// K1: a typing error is found without the database: every change of one
-// character, and every swap of two neighbours.
+// K1: a typing error is found without the database, whether one character is wrong or two
+// neighboring ones are swapped.
 func TestTypingErrorsAreFound(t *testing.T) {
 	t.Parallel()
 	key := newSecret(snap.UserKey)

@@ -12,8 +12,8 @@ import (
 	"snap/internal/store"
 )
 
-// TestKeysOfNetworks checks that a key that is limited to networks works only from these, whatever the
-// request says about its origin, and that its refusal equals that of an unknown key (K5).
+// TestKeysOfNetworks checks that a key that is limited to networks works only from them, whatever the
+// request says about its origin, and that it is otherwise refused like an unknown key (K5).
 func TestKeysOfNetworks(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
@@ -67,8 +67,8 @@ func TestKeysOfNetworks(t *testing.T) {
 	}
 }
 
-// TestMaxKeyAge: the policy refuses longer keys by name, and ends those from
-// before it was set when they are too old, on every use and in every list.
+// TestMaxKeyAge: the policy refuses new keys that are valid for longer. Earlier keys
+// end when they are too old, at every use and in every list.
 func TestMaxKeyAge(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
@@ -111,8 +111,8 @@ func TestMaxKeyAge(t *testing.T) {
 	use(true, true, false)
 }
 
-// TestIdleKeys: keys are found by the time since their last use, or since they were
-// made; everybody's only by owners and admins.
+// TestIdleKeys: idle keys are found by the time since their last use or, if they were never
+// used, since they were created. Only owners and admins see the keys of others.
 func TestIdleKeys(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
@@ -151,7 +151,7 @@ func TestIdleKeys(t *testing.T) {
 	}
 }
 
-// TestClientAddressIsExact: limits count networks, keys see addresses.
+// TestClientAddressIsExact: limits count networks, but keys are checked against addresses.
 func TestClientAddressIsExact(t *testing.T) {
 	t.Parallel()
 	r := httptest.NewRequest(http.MethodGet, "/", nil)

@@ -19,7 +19,7 @@ import (
 	"snap/internal/store"
 )
 
-// pkcs8 is how every private P-256 key begins in PKCS #8 (RFC 5208).
+// pkcs8 is the beginning of every private P-256 key in PKCS #8 (RFC 5208).
 const pkcs8 = "308187020100301306072a8648ce3d020106082a8648ce3d030107"
 
 func sealer(t *testing.T, with byte) *auth.Sealer {
@@ -82,7 +82,7 @@ func access(t *testing.T, tokens *auth.Tokens) string {
 	return token
 }
 
-// T10: only the right key opens sealed keys. Each error is one sentence with a way out.
+// T10: only the right key opens sealed keys. Each error says what to do.
 func TestSealedKeysNeedTheirKey(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
@@ -106,12 +106,12 @@ func TestSealedKeysNeedTheirKey(t *testing.T) {
 		}
 		if _, err := g.sealedTokens(s).Access(t.Context(), auth.Claims{Session: 1}); err == nil ||
 			snap.CodeOf(err) == snap.CodeUsage {
-			t.Errorf("a token was signed, or a client learns of the configuration: %v", err)
+			t.Errorf("a token was signed, or the client sees the configuration: %v", err)
 		}
 	}
 }
 
-// T10: a sealed key belongs to its key ID, and one byte changed is noticed.
+// T10: a sealed key belongs to its key ID, and a changed byte is noticed.
 func TestChangedSealedKeyIsRefused(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
@@ -145,8 +145,8 @@ func (g *gate) signingKeys() []store.SigningKey {
 	return keys
 }
 
-// T10: a key that was there before is read on; the rotation seals, and tokens
-// of either key are taken by two replicas, over SQLite and over PostgreSQL.
+// T10: an unsealed key from before stays readable. The rotation creates a sealed one, and both
+// replicas accept tokens of either key, with SQLite and with PostgreSQL.
 func TestRotationSeals(t *testing.T) {
 	t.Parallel()
 	t.Run("SQLite", func(t *testing.T) {
@@ -188,12 +188,12 @@ func rotationSeals(t *testing.T, g *gate) {
 	}
 	for i, sealed := range []bool{true, false} {
 		if _, err := x509.ParsePKCS8PrivateKey(keys[i].Private); (err != nil) != sealed {
-			t.Errorf("key %d: sealed is to be %v: %v", i, sealed, err)
+			t.Errorf("key %d: want sealed %v: %v", i, sealed, err)
 		}
 	}
 }
 
-// T10: a key that cannot be one is refused, and not repeated.
+// T10: a malformed key is refused, and the message does not repeat it.
 func TestKeyEncryptionKeyIsChecked(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []string{"secret-password", "c2hvcnQ=", base64.StdEncoding.EncodeToString(make([]byte, 33))} {

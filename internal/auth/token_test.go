@@ -31,7 +31,7 @@ func (g *gate) tokens() *auth.Tokens {
 	return auth.NewTokens(g.store, issuer, audience, nil, g.clock.Now)
 }
 
-// privateKey reads the key that signs now.
+// privateKey reads the current signing key.
 func (g *gate) privateKey() (crypto.PrivateKey, string) {
 	g.t.Helper()
 	keys, err := g.store.SigningKeys(context.Background())
@@ -62,8 +62,8 @@ func craft(t *testing.T, alg jose.SignatureAlgorithm, key any, kid, typ string, 
 	return token
 }
 
-// T7: an ID token, other algorithms, a key of someone else, and a wrong type,
-// audience, issuer or time are all refused.
+// T7: an ID token, another algorithm or key, and a wrong type, audience, issuer or
+// time are all refused.
 func TestForgedTokensAreRefused(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
@@ -164,7 +164,7 @@ func kids(t *testing.T, tokens *auth.Tokens) []string {
 		t.Fatal(err)
 	}
 	if strings.Contains(string(data), `"d"`) {
-		t.Fatal("the key set holds a private key")
+		t.Fatal("the key set contains a private key")
 	}
 	var set jose.JSONWebKeySet
 	if err := json.Unmarshal(data, &set); err != nil {
@@ -177,8 +177,8 @@ func kids(t *testing.T, tokens *auth.Tokens) []string {
 	return ids
 }
 
-// T10: after 30 days another key signs; the old one stays in the key set longer
-// than any token it signed, on every replica, and then goes.
+// T10: after 30 days another key signs; the old key stays in the key set
+// until every token that it signed has expired, on every replica, and is then removed.
 func TestSigningKeyRotation(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
@@ -217,7 +217,7 @@ func TestSigningKeyRotation(t *testing.T) {
 	}
 }
 
-// T10: replicas that find the key too old at once agree on one new key.
+// T10: replicas that rotate the key at the same time end up with the same new key.
 func TestReplicasRotateTogether(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)

@@ -114,7 +114,7 @@ func checkRoundTrip(t *testing.T, s site) {
 		t.Errorf("Stat = %d, %v; want %d", size, err, len(data))
 	}
 	if got := s.read(t, "acme/one.snap", "", http.StatusOK); !bytes.Equal(got, data) {
-		t.Error("the whole object is not what was put")
+		t.Error("the object differs from the uploaded data")
 	}
 	head, err := http.Head(s.get + "acme/one.snap")
 	mustBe(t, err, nil)
@@ -123,12 +123,12 @@ func checkRoundTrip(t *testing.T, s site) {
 	}
 	if got := s.read(t, "acme/one.snap", "bytes=5242870-5242999", http.StatusPartialContent); !bytes.Equal(got,
 		data[5242870:5243000]) {
-		t.Error("a range over two parts is not what was put")
+		t.Error("a range over two parts differs from the uploaded data")
 	}
 	if got := s.read(t, "acme/one.snap", "bytes=999999999-",
 		http.StatusRequestedRangeNotSatisfiable); bytes.Contains(got,
 		data[:100]) {
-		t.Error("a range behind the end brought bytes")
+		t.Error("a range beyond the end returned bytes")
 	}
 }
 
@@ -167,7 +167,7 @@ func checkIncomplete(t *testing.T, s site) {
 	mustBe(t, s.Complete(t.Context(), "k", id, int64(len(data)), sum(data)),
 		&snap.Error{Code: snap.CodeUploadIncomplete})
 	if _, err := s.Stat(t.Context(), "k"); !errors.Is(err, snap.ErrNotFound) {
-		t.Errorf("an object of an incomplete upload can be seen: %v", err)
+		t.Errorf("an object of an incomplete upload is visible: %v", err)
 	}
 	s.put(t, "k", id, data, 2)
 	mustBe(t, s.Complete(t.Context(), "k", id, int64(len(data)), sum(data)), nil)
@@ -182,7 +182,7 @@ func checkCompleteTwice(t *testing.T, s site) {
 	}
 	mustBe(t, s.Abort(t.Context(), "k", id), nil)
 	if _, err := s.Stat(t.Context(), "k"); err != nil {
-		t.Errorf("aborting a completed upload took the object away: %v", err)
+		t.Errorf("aborting a completed upload removed the object: %v", err)
 	}
 }
 
@@ -201,7 +201,7 @@ func checkLyingPart(t *testing.T, s site) {
 	}
 	s.put(t, "k", id, data, 1)
 	if status := send(t, signed, wrong); status < 400 || status >= 500 {
-		t.Errorf("status %d for wrong bytes over a landed part, want a refusal", status)
+		t.Errorf("status %d for wrong bytes over an uploaded part, want a refusal", status)
 	}
 	mustBe(t, s.Complete(t.Context(), "k", id, 1000, sum(data)), nil)
 	if got := s.read(t, "k", "", http.StatusOK); !bytes.Equal(got, data) {
@@ -269,7 +269,7 @@ func checkListUploads(t *testing.T, s site) {
 		t.Fatalf("ListUploads = %v, %v; want the one of a/b", pending, err)
 	}
 	if age := time.Since(pending[0].Created); age < -time.Hour || age > time.Hour {
-		t.Errorf("it was begun %v ago", age)
+		t.Errorf("its age is %v", age)
 	}
 }
 
@@ -299,11 +299,11 @@ func checkDelete(t *testing.T, s site) {
 func checkKeys(t *testing.T, s site) {
 	for _, key := range []string{"", "../up", "a b", "/root", "ü", strings.Repeat("x", 200)} {
 		if _, err := s.Begin(t.Context(), key, 1, partSize); err == nil {
-			t.Errorf("key %q was taken", key)
+			t.Errorf("key %q was accepted", key)
 		}
 	}
 	if _, err := s.Begin(t.Context(), "k", 0, partSize); err == nil {
-		t.Error("an empty object was taken")
+		t.Error("an empty object was accepted")
 	}
 }
 
@@ -359,7 +359,7 @@ func checkCopies(t *testing.T, s site) {
 
 func checkPing(t *testing.T, s site) { mustBe(t, s.Ping(t.Context()), nil) }
 
-// Helpers with which the tests read like sentences.
+// Helpers that keep the tests short.
 
 func begin(t *testing.T, s site, key string, data []byte) string {
 	t.Helper()

@@ -18,8 +18,8 @@ import (
 	"snap/internal/blob"
 )
 
-// house is a folder store that can be closed and opened again, as by another
-// process.
+// house is a folder store that can be closed and opened again, as another process
+// would do.
 type house struct {
 	site
 	t      *testing.T
@@ -85,7 +85,7 @@ func TestFolderGoesOnAfterARestart(t *testing.T) {
 	h.open()
 	mustBe(t, h.Complete(t.Context(), "k", id, int64(len(data)), sum(data)), nil)
 	if got := h.read(t, "k", "", http.StatusOK); !bytes.Equal(got, data) {
-		t.Error("the object is not what was put")
+		t.Error("the object differs from the uploaded data")
 	}
 	left, err := os.ReadDir(filepath.Join(h.dir, "uploads"))
 	if err != nil || len(left) != 0 {
@@ -160,7 +160,7 @@ func TestFolderVerifiesTheWhole(t *testing.T) {
 		t.Errorf("Parts = %v, %v; want none: the announced checksum is of other bytes", parts, err)
 	}
 	if _, err := h.Stat(t.Context(), "k"); !errors.Is(err, snap.ErrNotFound) {
-		t.Errorf("an object that was not verified can be seen: %v", err)
+		t.Errorf("an object that was not verified is visible: %v", err)
 	}
 }
 
@@ -181,7 +181,7 @@ func TestFolderCompletesAfterACrashInTheMiddle(t *testing.T) {
 	h.open()
 	mustBe(t, h.Complete(t.Context(), "k", id, 1000, sum(data)), nil)
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
-		t.Errorf("the rest of the upload stays: %v", err)
+		t.Errorf("the remains of the upload were not removed: %v", err)
 	}
 }
 
@@ -242,8 +242,8 @@ func TestFolderPartURLExpires(t *testing.T) {
 	}
 }
 
-// A sender that gave up and tries again does not have to wait for its own first
-// attempt, which may hang.
+// A sender that gives up and tries again does not have to wait for its first attempt,
+// which may hang.
 func TestFolderTakesTheNewestSenderOfAPart(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -335,14 +335,14 @@ func TestFolderCutsAnAnswerOff(t *testing.T) {
 	defer res.Body.Close()
 	(<-ended)()
 	if n, err := io.Copy(io.Discard, res.Body); err == nil || n == int64(len(data)) {
-		t.Errorf("%d bytes came, %v; want the answer to break off", n, err)
+		t.Errorf("%d bytes arrived, %v; want the answer to end early", n, err)
 	}
 }
 
 func TestFolderNeedsASecret(t *testing.T) {
 	t.Parallel()
 	if _, err := blob.OpenFolder(t.TempDir(), "http://127.0.0.1", []byte("short"), nil); err == nil {
-		t.Error("a short secret was taken")
+		t.Error("a short secret was accepted")
 	}
 }
 

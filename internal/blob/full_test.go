@@ -39,7 +39,7 @@ func TestFolderOnAFullDisk(t *testing.T) {
 		begin(t, s, "another", data)
 	}
 	if after, _ := disk.Free(dir); before-after > 1<<20 {
-		t.Errorf("beginning took %d bytes", before-after)
+		t.Errorf("beginning the uploads used %d bytes", before-after)
 	}
 	for _, n := range []int{1, 2, 3} {
 		s.put(t, "first", id, data, n)
@@ -48,7 +48,7 @@ func TestFolderOnAFullDisk(t *testing.T) {
 	mustBe(t, err, &snap.Error{Code: snap.CodeStorageFull})
 	mustBe(t, s.Complete(t.Context(), "first", id, int64(len(data)), sum(data)), nil)
 	if got := s.read(t, "first", "", http.StatusOK); !bytes.Equal(got, data) {
-		t.Error("the object on the full disk is not what was put")
+		t.Error("the object on the full disk differs from the uploaded data")
 	}
 	mustBe(t, s.Delete(t.Context(), "first"), nil)
 	begin(t, s, "second", data)
@@ -66,7 +66,7 @@ func TestUploadsStopAtTheLowWaterMark(t *testing.T) {
 	signed, err := s.SignPart(t.Context(), "two", two, partOf(data, 1), time.Hour)
 	mustBe(t, err, nil)
 	if status := send(t, signed, cut(data, 1)); status != http.StatusInsufficientStorage {
-		t.Errorf("a part that would use what must stay free: status %d, want 507", status)
+		t.Errorf("a part that would use the reserve: status %d, want 507", status)
 	}
 	_, err = s.Begin(t.Context(), "three", partSize, partSize)
 	mustBe(t, err, &snap.Error{Code: snap.CodeStorageFull})
@@ -76,7 +76,7 @@ func TestUploadsStopAtTheLowWaterMark(t *testing.T) {
 	mustBe(t, s.Complete(t.Context(), "one", one, int64(len(data)), sum(data)), nil)
 	mustBe(t, s.Delete(t.Context(), "one"), nil)
 	if status := send(t, signed, cut(data, 1)); status != http.StatusOK {
-		t.Errorf("the part when there is room again: status %d, want 200", status)
+		t.Errorf("the part when there is space again: status %d, want 200", status)
 	}
 }
 
@@ -104,7 +104,7 @@ func TestFolderConfirmsNoPartThatItCannotNote(t *testing.T) {
 	}
 	mustBe(t, os.Remove(filepath.Join(small, "ballast")), nil)
 	if status := send(t, signed, data); status != http.StatusOK {
-		t.Errorf("status %d with room again, want 200", status)
+		t.Errorf("status %d with space again, want 200", status)
 	}
 }
 

@@ -27,10 +27,10 @@ func TestTasksOutlastRequests(t *testing.T) {
 	}
 	gone()
 	if ended, err := tasks.Join(request, "a", time.Hour, work); ended || !errors.Is(err, context.Canceled) {
-		t.Errorf("a request that ends meanwhile: %v, %v", ended, err)
+		t.Errorf("a request that ends during the work: %v, %v", ended, err)
 	}
 	if ended, err := tasks.Join(t.Context(), "a", 0, work); ended || err != nil {
-		t.Errorf("without patience: %v, %v", ended, err)
+		t.Errorf("a request that does not wait: %v, %v", ended, err)
 	}
 	close(release)
 	ended, err := tasks.Join(t.Context(), "a", time.Hour, work)
@@ -41,7 +41,7 @@ func TestTasksOutlastRequests(t *testing.T) {
 	if !ended || err != nil {
 		t.Errorf("another upload: %v, %v", ended, err)
 	}
-	if begun > 2 { // the last of them may have come after the first had ended
+	if begun > 2 { // the last request may have arrived after the first work had ended
 		t.Errorf("the work was begun %d times", begun)
 	}
 }

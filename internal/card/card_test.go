@@ -81,7 +81,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestBoundedCardsAreAccepted makes cards of databases that exceed every bound.
+// TestBoundedCardsAreAccepted creates cards of databases that exceed every bound.
 func TestBoundedCardsAreAccepted(t *testing.T) {
 	t.Parallel()
 	c := api.Card{
@@ -175,7 +175,7 @@ func TestCompare(t *testing.T) {
 	}
 	unlisted := []api.CardTable{{Schema: "public", Name: "customer", Rows: -1}}
 	if got := compare(unlisted, shop().Tables[:1]); len(got) > 0 {
-		t.Errorf("columns that a card leaves out count as removed: %+v", got)
+		t.Errorf("columns that a card omits count as removed: %+v", got)
 	}
 }
 
@@ -272,8 +272,8 @@ func TestCompareParts(t *testing.T) {
 	}
 }
 
-// TestPartsAreBounded checks that parts from elsewhere are safe to show, and that too many of them are
-// refused, or left out by the client.
+// TestPartsAreBounded checks that parts from other machines are safe to show, and that too many of
+// them are refused, or omitted by the client.
 func TestPartsAreBounded(t *testing.T) {
 	t.Parallel()
 	for name, p := range map[string]api.CardPart{"no kind": {Name: "a"}, "no name": {Kind: "index"},

@@ -25,7 +25,7 @@ func made(t *testing.T, key Private) []byte {
 	return text
 }
 
-// A certificate holds for its own file, its own statement and keys that are known and not revoked.
+// A certificate is valid only for its own file and statement, with a key that is known and not revoked.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	key, stranger := New(), New()
@@ -82,7 +82,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Keys are read as they are written, and nothing else is a key.
+// A written key reads as the same key, and other texts are refused.
 func TestKeysAsText(t *testing.T) {
 	t.Parallel()
 	key := New()

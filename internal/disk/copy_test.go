@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// A copy has the same bytes and its own life, never replaces a file, and leaves none when it fails.
+// A copy has the same bytes and is independent of the original. Copying never replaces a file, and
+// leaves no file when it fails.
 func TestCopy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -31,7 +32,7 @@ func TestCopy(t *testing.T) {
 		t.Errorf("the original changed with its copy (%v)", err)
 	}
 	if err := Copy(from, to, 0o600); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("over an existing file: %v", err)
+		t.Errorf("copying over an existing file: %v", err)
 	}
 	if err := Copy(dir, filepath.Join(dir, "folder"), 0o600); err == nil {
 		t.Error("a folder was copied")

@@ -32,7 +32,7 @@ func TestPreallocate(t *testing.T) {
 	}
 	if err := SyncDir(filepath.Join(filepath.Dir(f.Name()), "none")); runtime.GOOS != "windows" &&
 		!errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a folder that is not there: %v", err)
+		t.Errorf("a missing folder: %v", err)
 	}
 }
 
@@ -43,8 +43,8 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// A file is replaced through a new file in the same folder, not in the system's folder of temporary
-// files. Only the remains of killed processes are removed.
+// A file is replaced through a new file in the same folder, not in the system's folder for
+// temporary files. Only the remains of killed processes are removed.
 func TestReplace(t *testing.T) {
 	tmp, dir := t.TempDir(), t.TempDir()
 	long := time.Unix(1, 0)
@@ -67,7 +67,7 @@ func TestReplace(t *testing.T) {
 		}
 	}
 	if info, err := os.Stat(tmp); err != nil || !info.ModTime().Equal(long) {
-		t.Errorf("something was made in the folder of temporary files: %v, %v", info.ModTime(), err)
+		t.Errorf("a file was created in the folder for temporary files: %v, %v", info.ModTime(), err)
 	}
 	RemoveLeft(path)
 	var names []string
@@ -79,12 +79,12 @@ func TestReplace(t *testing.T) {
 		t.Errorf("%v, %v; want %v", names, err, want)
 	}
 	if err := Replace(filepath.Join(dir, "none", "secret"), nil, 0o600); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("in a folder that is not there: %v", err)
+		t.Errorf("in a missing folder: %v", err)
 	}
 }
 
-// Bytes written past the cache are in the file at any offset and length, also
-// where writing past the cache is impossible.
+// Bytes that bypass the cache reach the file at any offset and length, even
+// where bypassing the cache is impossible.
 func TestWriteAt(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "f")

@@ -66,8 +66,8 @@ func TestAllowedExpressions(t *testing.T) {
 	}
 }
 
-// TestRefusedExpressions has texts that compute more than they may, or that
-// are more than an expression.
+// TestRefusedExpressions has expressions that are not allowed, and texts that are
+// not a single expression.
 func TestRefusedExpressions(t *testing.T) {
 	t.Parallel()
 	refused := map[Dialect][]string{
@@ -102,7 +102,7 @@ func TestRefusedExpressions(t *testing.T) {
 	}
 }
 
-// TestCheckRefuses has descriptions that no database can have had.
+// TestCheckRefuses has descriptions that no database can have.
 func TestCheckRefuses(t *testing.T) {
 	t.Parallel()
 	users := func(change func(*Table)) *Schema {
@@ -143,7 +143,7 @@ func TestCheckRefuses(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	for _, d := range []Dialect{MySQL, SQLite} { // they have no schemas
+	for _, d := range []Dialect{MySQL, SQLite} { // neither has schemas
 		inSchema := &Schema{Tables: []Table{{Name: Name{"prod", "users"},
 			Columns: []Column{{Name: "id", Type: Type{Name: "int"}}}}}}
 		if err := inSchema.Check(d); snap.CodeOf(err) != snap.CodeCorrupt {
@@ -155,8 +155,8 @@ func TestCheckRefuses(t *testing.T) {
 	}
 }
 
-// FuzzParseExpr holds that what is accepted is written as one expression that
-// reads as the same tree, and that a tree survives JSON.
+// FuzzParseExpr checks that an accepted text is written as a single expression that
+// parses to the same tree, and that a tree is unchanged after JSON.
 func FuzzParseExpr(f *testing.F) {
 	for _, seed := range []string{"a = 1", "now()", "'x'::text", "CASE WHEN a THEN b END", "x'00'", "a in (1)", "-1",
 		"not a is null"} {
@@ -188,7 +188,7 @@ func FuzzParseExpr(f *testing.F) {
 		}
 		again, err := ParseExpr(d, first)
 		if err != nil {
-			return // a form that is only written, such as a name with the schema of the server
+			return // some forms are only written, such as a name with the server's schema
 		}
 		second, err := again.SQL(d)
 		if err != nil || first != second {
@@ -197,7 +197,7 @@ func FuzzParseExpr(f *testing.F) {
 	})
 }
 
-// TestExprJSON keeps the names of the file format.
+// TestExprJSON fails if the names in the file format change.
 func TestExprJSON(t *testing.T) {
 	t.Parallel()
 	e, err := ParseExpr(PostgreSQL, "lower(a) = 'x'::text")

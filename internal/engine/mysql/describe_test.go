@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -21,11 +20,7 @@ import (
 func TestDescribedTablesAreTheSame(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
-		until := time.Now().Add(5 * time.Second) // as many rounds as fit
-		rapid.Check(t, func(r *rapid.T) {
-			if time.Now().After(until) {
-				return
-			}
+		servertest.Rounds(t, 3, func(r *rapid.T) {
 			from, to := servertest.MySQL(t, server), servertest.MySQL(t, server)
 			script(t, from, generated(r, server))
 			d, _ := dumped(t, from)
