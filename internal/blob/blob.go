@@ -1,5 +1,5 @@
 // Package blob is the object store of the service. It is either a folder, whose upload URLs the
-// service signs and serves itself, or S3-compatible storage, where bytes never pass through the
+// service signs and serves itself, or an S3-compatible object store, where bytes never pass through the
 // service. Both hold immutable objects that are uploaded in parts over presigned URLs and become
 // visible only when they are complete. One conformance suite tests both.
 //

@@ -22,7 +22,7 @@ import (
 // still be read after access has ended.
 const getLife = time.Minute
 
-// S3 is a [Store] in a bucket of S3-compatible storage. Its URLs lead directly to the storage, so
+// S3 is a [Store] in a bucket of an S3-compatible object store. Its URLs lead directly to it, so
 // bytes never pass through the service.
 //
 // S3 cannot verify the SHA-256 of a multipart object. It verifies each part's CRC-64/NVME, which is
@@ -59,7 +59,7 @@ func OpenS3Through(_ context.Context, rawURL string, now func() time.Time,
 	}
 	if err := s3utils.CheckValidBucketNameStrict(u.Hostname()); err != nil {
 		return nil, snap.Usage(fmt.Sprintf("%q cannot be the name of a bucket: %v", u.Hostname(), err),
-			"check blob.url, or the URL of the storage")
+			"check blob.url, or the URL of the object store")
 	}
 	query := u.Query()
 	options := &minio.Options{
@@ -105,7 +105,7 @@ func transportOf(secure bool, through func(http.RoundTripper) http.RoundTripper)
 	}
 	base, err := minio.DefaultTransport(secure)
 	if err != nil {
-		return nil, fmt.Errorf("make a transport to the storage: %w", err)
+		return nil, fmt.Errorf("make a transport to the object store: %w", err)
 	}
 	return through(base), nil
 }
@@ -139,7 +139,7 @@ func firstOf(a, b string) string {
 	return b
 }
 
-// Endpoint returns the URL of the storage.
+// Endpoint returns the URL of the object store.
 func (s *S3) Endpoint() *url.URL { return s.core.EndpointURL() }
 
 func (s *S3) object(key string) string { return path.Join(s.prefix, key) }
@@ -253,7 +253,7 @@ func (s *S3) Abort(ctx context.Context, key, upload string) error {
 	return err
 }
 
-// Serve implements [Store]. The ETag is the storage's own.
+// Serve implements [Store]. The ETag is the object store's own.
 func (s *S3) Serve(w http.ResponseWriter, r *http.Request, key, _ string) {
 	u, err := s.core.Presign(r.Context(), r.Method, s.bucket, s.object(key), getLife, nil)
 	if err != nil {

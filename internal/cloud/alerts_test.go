@@ -156,7 +156,7 @@ func TestOutagesAreFewLines(t *testing.T) {
 	}
 }
 
-// A bucket that cannot be used is named in the log with the reason that the storage gives, and a
+// A bucket that cannot be used is named in the log with the reason that the object store gives, and a
 // name that no bucket can have ends the start.
 func TestImpossibleBucketsNameTheCause(t *testing.T) {
 	t.Parallel()

@@ -342,9 +342,9 @@ func (w *world) tryStale() {
 			continue
 		}
 		res.Body.Close()
-		w.count("URL of the storage after its minute: asked")
+		w.count("URL of the object store after its minute: asked")
 		if res.StatusCode < 400 {
-			w.violated("a URL of the storage serves more than a minute after the right has ended: status %d",
+			w.violated("a URL of the object store serves more than a minute after the right has ended: status %d",
 				res.StatusCode)
 		}
 	}

@@ -123,7 +123,7 @@ func (p *person) closeIdle() {
 }
 
 // newClient returns an HTTP client whose connections to the service go to a
-// replica, or to any of them (-1), and those to the storage through the link
+// replica, or to any of them (-1), and those to the object store through the link
 // between clients and storage.
 func (p *person) newClient(replica int) *http.Client {
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {

@@ -425,7 +425,7 @@ func (w *world) logs() {
 }
 
 // collect delivers all messages that are due, collects garbage as if three days had passed, and
-// compares the storage with the database.
+// compares the object store with the database.
 func (w *world) collect() {
 	ctx := context.Background()
 	config, err := cloud.LoadConfig(w.replicas[0].config, nil)
@@ -505,7 +505,7 @@ func (w *world) compareStorage(ctx context.Context, config cloud.Config) {
 		w.t.Fatal(err)
 	}
 	for key := range have {
-		w.violated("after the collection the storage has %s, which no snapshot needs", key)
+		w.violated("after the collection the object store has %s, which no snapshot needs", key)
 	}
 	objects, err := blob.OpenS3(ctx, config.Blob.URL, nil)
 	if err != nil {
@@ -515,5 +515,5 @@ func (w *world) compareStorage(ctx context.Context, config cloud.Config) {
 	if err != nil || len(uploads) > 0 {
 		w.violated("after the collection there are uploads: %v, %v", uploads, err)
 	}
-	w.t.Logf("the storage has %d objects", n)
+	w.t.Logf("the object store has %d objects", n)
 }

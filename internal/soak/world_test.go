@@ -138,7 +138,7 @@ func (w *world) startStorage(program string) (address string) {
 	if err := w.storage.start(); err != nil {
 		w.t.Fatal(err)
 	}
-	w.must("the storage serves", func() error { return dials(address) })
+	w.must("the object store serves", func() error { return dials(address) })
 	return address
 }
 

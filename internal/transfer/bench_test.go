@@ -27,7 +27,7 @@ import (
 )
 
 // BenchmarkBytes pushes and pulls one incompressible snapshot over both kinds of
-// storage. In the same run it measures the limits of the machine: writing a file
+// object store. In the same run it measures the limits of the machine: writing a file
 // with fsync, and transferring the same bytes through the same server with one
 // plain request that verifies nothing. Over S3 it also runs a peer of equal
 // durability: MinIO's own client library with as many connections, which then syncs

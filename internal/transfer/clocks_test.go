@@ -51,7 +51,7 @@ func TestClocksOfServiceAndStorageDiffer(t *testing.T) {
 		}
 	}
 	if n := asked.Load(); n > 6 {
-		t.Errorf("the storage was asked %d times", n)
+		t.Errorf("the object store was asked %d times", n)
 	}
 	s.breakBy(nil)
 	if up, err := transfer.Upload(t.Context(), s.client(), file, req, o); err != nil || up.Moved != req.Size {

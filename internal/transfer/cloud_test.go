@@ -18,7 +18,7 @@ import (
 	"snap/internal/transfer"
 )
 
-// storages returns the kinds of storage that the whole service is tested with.
+// storages returns the kinds of object store that the whole service is tested with.
 func storages() map[string]func(t *testing.T) cloudtest.Options {
 	return map[string]func(t *testing.T) cloudtest.Options{
 		"folder": func(*testing.T) cloudtest.Options { return cloudtest.Options{} },
@@ -26,7 +26,7 @@ func storages() map[string]func(t *testing.T) cloudtest.Options {
 	}
 }
 
-// overStorages runs a test against the whole service over each storage.
+// overStorages runs a test against the whole service over each object store.
 func overStorages(t *testing.T, test func(t *testing.T, c *cloudtest.Cloud)) {
 	for name, options := range storages() {
 		t.Run(name, func(t *testing.T) {

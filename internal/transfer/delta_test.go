@@ -9,7 +9,7 @@ import (
 	"snap/internal/transfer"
 )
 
-// A delta is fetched from where the storage redirects to. It must have exactly the announced
+// A delta is fetched from where the object store redirects to. It must have exactly the announced
 // number of bytes.
 func TestFetchDelta(t *testing.T) {
 	t.Parallel()

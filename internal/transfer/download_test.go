@@ -55,7 +55,7 @@ func TestDownloadResumesWhatLanded(t *testing.T) {
 	data := random(snapSize, 10)
 	id, file := s.pushed(data), target(t)
 	interruptAfter(t, s, id, file, 3)
-	other := transfer.InPieces(quick(), testPiece/2) // as with another --jobs: pieces that arrived still count
+	other := transfer.InPieces(quick(), testPiece/2) // as with another value of --jobs; pieces that arrived still count
 	_, moved, err := transfer.Download(t.Context(), s.client(), id, file, other)
 	if err != nil || moved > 3*testPiece || moved == 0 {
 		t.Fatalf("moved %d after the interruption, %v; want at most 3 of 5 pieces", moved, err)
@@ -209,7 +209,7 @@ func TestDownloadAsksForAnotherURLWhenItExpires(t *testing.T) {
 	}
 	wantFile(t, file, data)
 	if s.pulls != 2 {
-		t.Errorf("%d URLs were asked for, want 2", s.pulls)
+		t.Errorf("%d URLs were requested, want 2", s.pulls)
 	}
 }
 
@@ -258,7 +258,7 @@ func TestDownloadFetchesWrongBytesAgain(t *testing.T) {
 	wantFile(t, file, data)
 }
 
-// A byte that is wrong in the storage is reported, and no file remains that could
+// A byte that is wrong in the object store is reported, and no file remains that could
 // be mistaken for a snapshot.
 func TestDownloadReportsWhatIsCorrupt(t *testing.T) {
 	t.Parallel()
@@ -296,7 +296,7 @@ func TestTwoDownloadsAtOnceDoNotDisturbEachOther(t *testing.T) {
 	both.Wait()
 	wantFile(t, file, data)
 	if total.Load() != snapSize {
-		t.Errorf("%d bytes moved, want %d: the second uses what the first brought", total.Load(), snapSize)
+		t.Errorf("%d bytes moved, want %d: the second uses what the first fetched", total.Load(), snapSize)
 	}
 }
 
@@ -329,7 +329,7 @@ func TestDownloadFollowsARedirectWithNothingButTheRange(t *testing.T) {
 	elsewhere.breakBy(func(_ http.ResponseWriter, r *http.Request) bool {
 		for _, name := range []string{"Authorization", "X-Api-Key", "Referer"} {
 			if r.Header.Get(name) != "" {
-				t.Errorf("%s went along", name)
+				t.Errorf("%s was sent to the other host", name)
 			}
 		}
 		return false

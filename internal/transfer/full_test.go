@@ -56,12 +56,12 @@ func TestUploadToAFullService(t *testing.T) {
 	_, err = transfer.Upload(t.Context(), s.client(), second, req, quick())
 	wantCode(t, err, snap.CodeStorageFull)
 	if len(s.listed()) != 1 {
-		t.Error("what was there is not listed any more")
+		t.Error("the earlier snapshot is no longer listed")
 	}
 	if err := s.store.Delete(t.Context(), done.ID); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := transfer.Upload(t.Context(), s.client(), second, req, quick()); err != nil {
-		t.Errorf("with room again: %v", err)
+		t.Errorf("with free space again: %v", err)
 	}
 }

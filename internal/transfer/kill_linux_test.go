@@ -23,7 +23,7 @@ import (
 	"snap/internal/transfer"
 )
 
-// In these tests, clients, services and storage are separate processes that are
+// In these tests, clients, services and object stores are separate processes that are
 // killed at random moments with SIGKILL. No corrupt snapshot may ever be listed, no
 // confirmed data may be lost, and the same command must resume.
 //
@@ -156,7 +156,7 @@ func (b *battle) fight(victims []string, role, file, id string) string {
 			return out
 		}
 	}
-	b.t.Fatalf("%s does not come to an end; the last says %q", role, out)
+	b.t.Fatalf("%s does not end; its last output is %q", role, out)
 	return ""
 }
 
@@ -175,7 +175,7 @@ func (b *battle) checkListing(count int) {
 			known = known || req.Name == sn.Name && req.SHA256 == sn.SHA256 && req.Size == sn.Size
 		}
 		if !known {
-			b.t.Errorf("%s is listed and was not pushed like this", sn.Name)
+			b.t.Errorf("%s is listed, but was not pushed like this", sn.Name)
 		}
 	}
 	if count >= 0 && listed != count {
@@ -311,5 +311,5 @@ func (g *gatewayProcess) ready() {
 			return
 		}
 	}
-	g.t.Fatal("the S3 server does not start")
+	g.t.Fatal("the S3 server did not start")
 }

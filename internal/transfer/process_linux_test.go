@@ -60,11 +60,11 @@ func (p *process) awaitLine(t testing.TB) string {
 	select {
 	case line, ok := <-p.first:
 		if !ok {
-			t.Fatal("the process ended without a word")
+			t.Fatal("the process ended without output")
 		}
 		return line
 	case <-time.After(servertest.Patience):
-		t.Fatal("the process says nothing")
+		t.Fatal("the process printed nothing")
 	}
 	return ""
 }

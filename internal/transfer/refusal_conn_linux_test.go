@@ -11,7 +11,7 @@ import (
 	"snap/internal/transfer"
 )
 
-// If a storage refuses a part in the middle and closes the connection with most of
+// If an object store refuses a part in the middle and closes the connection with most of
 // it unread, the client still gets the first response.
 func TestUploadHearsARefusalInTheMiddleOfAPart(t *testing.T) {
 	t.Parallel()

@@ -278,7 +278,7 @@ func (s *service) listed() []string {
 	return ids
 }
 
-// Helpers with which the tests read like sentences.
+// Helpers that keep the tests short.
 
 func sumOf(data []byte) string {
 	sum := sha256.Sum256(data)
@@ -340,7 +340,7 @@ func wantFile(t testing.TB, path string, data []byte) {
 		t.Fatal(err)
 	}
 	if sumOf(got) != sumOf(data) {
-		t.Fatalf("%s is not what was pushed", path)
+		t.Fatalf("%s differs from the pushed data", path)
 	}
 	for _, left := range []string{path + ".part", path + ".part.journal"} {
 		if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {

@@ -11,7 +11,7 @@ import (
 	"snap/internal/transfer"
 )
 
-// If a storage receives or sends some bytes and then hangs, the request is
+// If an object store receives or sends some bytes and then hangs, the request is
 // cancelled and repeated.
 func TestTransfersOutlastAStorageThatHangs(t *testing.T) {
 	t.Parallel()

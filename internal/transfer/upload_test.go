@@ -185,7 +185,7 @@ func TestUploadGivesUpOnWhatDoesNotPass(t *testing.T) {
 			_, err := transfer.Upload(t.Context(), s.client(), file, req, quick())
 			wantCode(t, err, code)
 			if strings.Contains(err.Error(), blob.PartsPath) {
-				t.Errorf("the error tells the presigned URL: %v", err)
+				t.Errorf("the error contains the presigned URL: %v", err)
 			}
 			if len(s.listed()) != 0 {
 				t.Error("an incomplete push is listed")
@@ -195,7 +195,7 @@ func TestUploadGivesUpOnWhatDoesNotPass(t *testing.T) {
 }
 
 // A snapshot that has changed on the disk since it was created is never listed,
-// even if the storage cannot verify the whole file.
+// even if the object store cannot verify the whole file.
 func TestUploadRefusesADamagedFile(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
