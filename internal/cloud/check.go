@@ -38,73 +38,106 @@ const checkTimeout = 20 * time.Second
 // server, and the collector of traces. It changes nothing, except that it briefly stores a test
 // object in the object store.
 func Verdicts(ctx context.Context, c Config) []Verdict {
-	out := []Verdict{Configured(c)}
-	warn := func() { out[len(out)-1].Warning = out[len(out)-1].Err != nil }
-	add := func(what string, try func(context.Context) (string, error)) {
-		ctx, cancel := context.WithTimeout(ctx, checkTimeout)
-		defer cancel()
-		v := Verdict{What: what}
-		if v.Detail, v.Err = try(ctx); v.Err != nil {
-			v.Detail = v.Err.Error()
-		}
-		out = append(out, v)
+	k := &checkup{ctx: ctx, config: c, verdicts: []Verdict{Configured(c)}}
+	seen := k.database()
+	k.objectStore()
+	k.signIn()
+	k.notices(seen.Webhooks)
+	if c.Tracing.Endpoint != "" {
+		k.check("tracing", func(ctx context.Context) (string, error) {
+			return "reached " + c.Tracing.Endpoint, reach(ctx, http.DefaultClient, c.Tracing.endpoint())
+		})
+		k.onlyWarn()
 	}
-	var seen store.Inspection
-	add("database", func(ctx context.Context) (detail string, err error) {
-		seen, err = store.Inspect(ctx, c.StoreOptions())
+	return k.verdicts
+}
+
+// checkup collects the verdicts of the checks that it runs.
+type checkup struct {
+	ctx      context.Context
+	config   Config
+	verdicts []Verdict
+}
+
+// check runs one check and adds its verdict.
+func (k *checkup) check(what string, try func(context.Context) (string, error)) {
+	ctx, cancel := context.WithTimeout(k.ctx, checkTimeout)
+	defer cancel()
+	v := Verdict{What: what}
+	if v.Detail, v.Err = try(ctx); v.Err != nil {
+		v.Detail = v.Err.Error()
+	}
+	k.verdicts = append(k.verdicts, v)
+}
+
+func (k *checkup) last() *Verdict { return &k.verdicts[len(k.verdicts)-1] }
+
+// onlyWarn turns a failure of the last check into a warning.
+func (k *checkup) onlyWarn() { k.last().Warning = k.last().Err != nil }
+
+// database checks the database, the clocks, and the organizations that the next start would close.
+func (k *checkup) database() (seen store.Inspection) {
+	k.check("database", func(ctx context.Context) (detail string, err error) {
+		seen, err = store.Inspect(ctx, k.config.StoreOptions())
 		return schemaDetail(seen), errors.Join(err, seen.TooOld)
 	})
-	if out[len(out)-1].Err == nil {
-		add("clock", func(context.Context) (string, error) { return clockDetail(c, seen) })
+	if k.last().Err == nil {
+		k.check("clock", func(context.Context) (string, error) { return clockDetail(k.config, seen) })
 		if seen.Skew > maxSkew {
-			add("replicas", func(context.Context) (string, error) { return "", errSkew(seen.Skew) })
-			warn()
+			k.check("replicas", func(context.Context) (string, error) { return "", errSkew(seen.Skew) })
+			k.onlyWarn()
 		}
 	}
-	if closed := unlisted(c, seen.Orgs); len(closed) > 0 {
-		add("organizations", func(context.Context) (string, error) {
+	if closed := unlisted(k.config, seen.Orgs); len(closed) > 0 {
+		k.check("organizations", func(context.Context) (string, error) {
 			return "missing from the configuration, so the next start closes them: " + strings.Join(closed, ", "), nil
 		})
 	}
-	add("storage", func(ctx context.Context) (string, error) {
-		return "written, read and removed an object", tryStorage(ctx, c)
+	return seen
+}
+
+// objectStore checks the object store and the bucket of checkpoints.
+func (k *checkup) objectStore() {
+	k.check("storage", func(ctx context.Context) (string, error) {
+		return "written, read and removed an object", tryStorage(ctx, k.config)
 	})
-	if c.Blob.URL != "" { // S3 may be down for a while, but a folder that is not writable is a mistake
-		warn()
+	if k.config.Blob.URL != "" { // S3 may be down for a while, but a folder that is not writable is a mistake
+		k.onlyWarn()
 	}
-	if c.Audit.Checkpoints != "" {
-		add("checkpoints", func(ctx context.Context) (string, error) {
-			return "the bucket has object lock", tryCheckpoints(ctx, c.Audit)
+	if k.config.Audit.Checkpoints != "" {
+		k.check("checkpoints", func(ctx context.Context) (string, error) {
+			return "the bucket has object lock", tryCheckpoints(ctx, k.config.Audit)
 		})
-		warn()
+		k.onlyWarn()
 	}
-	for _, o := range c.signIn() {
+}
+
+// signIn checks every identity provider.
+func (k *checkup) signIn() {
+	for _, o := range k.config.signIn() {
 		if o.OIDC != nil {
-			add("sign-in "+o.Slug, func(ctx context.Context) (string, error) {
+			k.check("sign-in "+o.Slug, func(ctx context.Context) (string, error) {
 				return "discovered " + o.OIDC.Issuer, discover(ctx, *o.OIDC)
 			})
-			warn()
+			k.onlyWarn()
 		}
 	}
-	for _, base := range webhookHosts(seen.Webhooks) {
-		add("webhooks", func(ctx context.Context) (string, error) {
-			return "reached " + base, reach(ctx, newHookClient(c.Webhooks.AllowPrivate), base)
+}
+
+// notices checks the hosts of webhooks and the SMTP server.
+func (k *checkup) notices(webhooks []string) {
+	for _, base := range webhookHosts(webhooks) {
+		k.check("webhooks", func(ctx context.Context) (string, error) {
+			return "reached " + base, reach(ctx, newHookClient(k.config.Webhooks.AllowPrivate), base)
 		})
-		warn()
+		k.onlyWarn()
 	}
-	if c.Mail.Server != "" || slices.ContainsFunc(seen.Webhooks, isMail) {
-		add("mail", func(ctx context.Context) (string, error) {
-			return "reached " + c.Mail.Server, tryMail(ctx, c.Mail)
+	if k.config.Mail.Server != "" || slices.ContainsFunc(webhooks, isMail) {
+		k.check("mail", func(ctx context.Context) (string, error) {
+			return "reached " + k.config.Mail.Server, tryMail(ctx, k.config.Mail)
 		})
-		warn()
+		k.onlyWarn()
 	}
-	if c.Tracing.Endpoint != "" {
-		add("tracing", func(ctx context.Context) (string, error) {
-			return "reached " + c.Tracing.Endpoint, reach(ctx, http.DefaultClient, c.Tracing.endpoint())
-		})
-		warn()
-	}
-	return out
 }
 
 // unlisted returns the slugs that the configuration does not list.

@@ -1,6 +1,7 @@
 package scim
 
 import (
+	"maps"
 	"net/http"
 	"strings"
 
@@ -52,24 +53,24 @@ func (h *handler) resourceTypes() (all []object) {
 
 // schemas describes the attributes that are kept (RFC 7643 section 7).
 func (h *handler) schemas() []object {
-	attribute := func(name, kind, uniqueness string, required, exact bool) object {
-		return object{"name": name, "type": kind, "multiValued": false, "required": required, "caseExact": exact,
-			"mutability": "readWrite", "returned": "default", "uniqueness": uniqueness}
+	attribute := func(name, kind string, other object) object { // other has the values that differ from the usual ones
+		a := object{"name": name, "type": kind, "multiValued": false, "required": false, "caseExact": false,
+			"mutability": "readWrite", "returned": "default", "uniqueness": "none"}
+		maps.Copy(a, other)
+		return a
 	}
-	members := attribute("members", "complex", "none", false, false)
-	value := attribute("value", "string", "none", true, true)
-	value["mutability"] = "immutable"
-	members["multiValued"], members["subAttributes"] = true, []object{value}
+	value := attribute("value", "string", object{"required": true, "caseExact": true, "mutability": "immutable"})
+	members := attribute("members", "complex", object{"multiValued": true, "subAttributes": []object{value}})
 	schema := func(id, name string, attributes ...object) object {
 		return object{"schemas": []string{schemaCore + "Schema"}, "id": id, "name": name, "description": name,
 			"attributes": attributes, "meta": h.described("Schema", "/Schemas/"+id)}
 	}
-	externalID := attribute("externalId", "string", "server", false, true)
+	externalID := attribute("externalId", "string", object{"caseExact": true, "uniqueness": "server"})
 	return []object{
-		schema(schemaUser, "User", attribute("userName", "string", "server", true, false), externalID,
-			attribute("displayName", "string", "none", false, false),
-			attribute("active", "boolean", "none", false, false)),
-		schema(schemaGroup, "Group", attribute("displayName", "string", "none", true, false), externalID,
+		schema(schemaUser, "User",
+			attribute("userName", "string", object{"required": true, "uniqueness": "server"}), externalID,
+			attribute("displayName", "string", nil), attribute("active", "boolean", nil)),
+		schema(schemaGroup, "Group", attribute("displayName", "string", object{"required": true}), externalID,
 			members),
 	}
 }

@@ -125,7 +125,7 @@ func (s *Store) AddSCIMUser(ctx context.Context, r Reporter, c SCIMUserChange) (
 		if err != nil {
 			return err
 		}
-		u, err = s.settleUser(ctx, tx, r, u.key, accounts)
+		u, err = s.applyToAccounts(ctx, tx, r, u.key, accounts)
 		return err
 	})
 	if isUnique(err) {
@@ -154,7 +154,7 @@ func (s *Store) ChangeSCIMUser(ctx context.Context, r Reporter, id string, c SCI
 			flag(u.Active), s.now().UnixMilli())
 		return err
 	}, func(tx *sql.Tx) error {
-		u, err = s.settleUser(ctx, tx, r, u.key, before)
+		u, err = s.applyToAccounts(ctx, tx, r, u.key, before)
 		return err
 	})
 	if isUnique(err) {
@@ -190,9 +190,10 @@ func (s *Store) DeleteSCIMUser(ctx context.Context, r Reporter, id string) error
 	}, func(tx *sql.Tx) error { return s.applyReports(ctx, tx, r, accounts, nil) })
 }
 
-// settleUser applies a person's current data to their accounts, including accounts that were theirs
-// before the change.
-func (s *Store) settleUser(ctx context.Context, tx *sql.Tx, r Reporter, key int64, before []int64) (SCIMUser, error) {
+// applyToAccounts applies a person's current data to their accounts, including the accounts that were
+// theirs before the change.
+func (s *Store) applyToAccounts(ctx context.Context, tx *sql.Tx, r Reporter, key int64,
+	before []int64) (SCIMUser, error) {
 	ctx = snap.ActingAs(ctx, r.Caller)
 	u, err := one(txCollect(ctx, tx, selectSCIMUsers+`WHERE n.key = $1`, scanSCIMUser, key))
 	if err != nil {
