@@ -104,9 +104,9 @@ func Versions() (n int64, err error) {
 	return strconv.ParseInt(files[len(files)-1].Name()[:4], 10, 64)
 }
 
-// FillVersion migrates an empty database to an earlier version of the schema and runs statements on
-// it.
-func FillVersion(ctx context.Context, o Options, version int64, statements ...string) error {
+// FillVersions migrates an empty database from one version of the schema to the next, up to the last
+// one, and calls fill at each of them.
+func FillVersions(ctx context.Context, o Options, last int64, fill func(*sql.DB) error) error {
 	s, err := open(o)
 	if err != nil {
 		return err
@@ -116,12 +116,12 @@ func FillVersion(ctx context.Context, o Options, version int64, statements ...st
 	if err != nil {
 		return err
 	}
-	if _, err := provider.UpTo(ctx, version); err != nil {
-		return err
-	}
-	for _, text := range statements {
-		if _, err := s.write.ExecContext(ctx, text); err != nil {
+	for version := int64(1); version <= last; version++ {
+		if _, err := provider.UpTo(ctx, version); err != nil {
 			return err
+		}
+		if err := fill(s.write); err != nil {
+			return fmt.Errorf("version %d: %w", version, err)
 		}
 	}
 	return nil
