@@ -75,12 +75,15 @@ SNAP_SOAK ?= 10m
 SNAP_KILL_ROUNDS ?= 200
 SNAP_RACES ?= 10000
 SNAP_HISTORIES ?= 10000
-soak: servers bin/versitygw ## faults for SNAP_SOAK at random by SNAP_SOAK_SEED, without and with PgBouncer, then SNAP_KILL_ROUNDS killed transfers, clones and nights, and SNAP_HISTORIES histories of deltas
+SNAP_RULE_HISTORIES ?= 200
+soak: servers bin/versitygw ## faults for SNAP_SOAK at random by SNAP_SOAK_SEED, without and with PgBouncer, then SNAP_KILL_ROUNDS kills, random schemas, and histories of deltas and of the access rule
 	SNAP_SOAK=$(SNAP_SOAK) SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -count=1 -v -run TestSoak -timeout 24h $(ARGS) ./internal/soak
 	SNAP_SOAK_POOLED=1 SNAP_SOAK=$(SNAP_SOAK) SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -count=1 -v -run TestSoak -timeout 24h $(ARGS) ./internal/soak
 	SNAP_RACES=$(SNAP_RACES) $(GO) test -count=1 -v -run 'TestSCIMRemoval|TestRemovalEnds' -timeout 2h $(ARGS) ./internal/cloud
 	SNAP_KILL_ROUNDS=$(SNAP_KILL_ROUNDS) SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -count=1 -v -run TestKilled -timeout 24h $(ARGS) ./internal/transfer
-	SNAP_KILL_ROUNDS=$(SNAP_KILL_ROUNDS) $(GO) test -count=1 -v -run 'TestKilledClones|TestKilledNights|TestManyClones' -timeout 24h $(ARGS) ./internal/local
+	SNAP_KILL_ROUNDS=$(SNAP_KILL_ROUNDS) $(GO) test -count=1 -v -run 'TestKilledClones|TestKilledNights|TestManyClones|KilledAtRandomPoints' -timeout 24h $(ARGS) ./internal/local
+	$(GO) test -count=1 -v -run 'AccessRule|TestRandomEdits' -timeout 24h $(ARGS) ./internal/store ./internal/cloud -rapid.checks=$(SNAP_RULE_HISTORIES)
+	SNAP_ROUNDS=$(SNAP_SOAK) $(GO) test -count=1 -v -run 'TestGeneratedSchemas|TestDescribedTables' -timeout 24h $(ARGS) ./internal/engine/mysql
 	SNAP_HISTORIES=$(SNAP_HISTORIES) $(GO) test -count=1 -v -run TestHistories -timeout 24h $(ARGS) ./internal/delta
 
 cross: ## checks that all packages compile for Linux, macOS and Windows, on both architectures

@@ -20,7 +20,7 @@ import (
 
 // fewHistories is how many histories the test tries unless -rapid.checks sets a number. Each makes
 // a few thousand requests.
-const fewHistories = 4
+const fewHistories = 2
 
 // SPEC 5.3: after any history, every door of the service (list, get, pull, download URLs given out
 // before, group-shares, org-shares, access, the audit log now and at earlier times) opens for every

@@ -52,7 +52,7 @@ func TestKilledClonesLeaveNothing(t *testing.T) {
 
 func killedClonesLeaveNothing(t *testing.T, s *cloneShop) {
 	chance := chance(t, 24)
-	rounds := fromEnv("SNAP_KILL_ROUNDS", map[snap.Engine]int{snap.SQLite: 20}[s.kind])
+	rounds := fromEnv("SNAP_KILL_ROUNDS", map[snap.Engine]int{snap.SQLite: 10}[s.kind])
 	if rounds == 0 {
 		rounds = 6
 	}

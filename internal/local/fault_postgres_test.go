@@ -136,7 +136,7 @@ func TestPostgresLoadKilledAtRandomPoints(t *testing.T) {
 	onPostgres(t, func(t *testing.T, p pgServer) {
 		to, _ := p.crashing(t) // a separate server: other tests leave scratch databases on the shared one
 		s, _ := p.built(t, to)
-		rounds, r, killed, steps := p.rounds(16), chance(t, 4), 0, s.steps(t, "load")
+		rounds, r, killed, steps := p.rounds(9), chance(t, 4), 0, s.steps(t, "load")
 		for round := 0; round < rounds || killed < rounds/3 && round < 10*rounds; round++ {
 			oldPostgres(t, to)
 			lines, moment := 1+r.IntN(steps), time.Duration(r.IntN(50))*time.Millisecond

@@ -148,14 +148,11 @@ func readLines(r io.Reader, n int) (read int) {
 
 // Actions are killed at many points. A load leaves the complete old or new
 // database. A build or sanitize leaves a good snapshot or none. The next command
-// works and removes the remains.
+// works and removes the remains. SNAP_KILL_ROUNDS sets the number of rounds.
 func TestKilledAtRandomPoints(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
-	rounds := 24
-	if testing.Short() {
-		rounds = 6
-	}
+	rounds := fromEnv("SNAP_KILL_ROUNDS", 12)
 	s := newShop(t)
 	run(t, s.source,
 		"CREATE TABLE bulk (v); WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 4000) INSERT "+

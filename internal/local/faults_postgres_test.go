@@ -42,7 +42,7 @@ func TestPostgresBuildAndSanitizeKilledAtRandomPoints(t *testing.T) {
 		rules := s.rulesFile(t,
 			"key: a key that is long enough\nkeep: ['*']\ntables:\n  public.customer: {columns: {email: email}}\n")
 		masked := s.sqlFile(t, "UPDATE customer SET email = 'masked' || id")
-		rounds, r, killed := p.rounds(18), chance(t, 6), 0
+		rounds, r, killed := p.rounds(9), chance(t, 6), 0
 		for round := 0; round < rounds || killed < rounds/3 && round < 10*rounds; round++ {
 			action, env := "build", ""
 			switch round % 3 {

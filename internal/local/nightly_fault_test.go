@@ -55,7 +55,7 @@ func liveNight(ctx context.Context, a *Agent) error {
 func TestKilledNights(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
-	rounds := fromEnv("SNAP_KILL_ROUNDS", 12)
+	rounds := fromEnv("SNAP_KILL_ROUNDS", 8)
 	s, agent := nightShop(t, Check{SQL: "SELECT count(*) FROM customer", Expect: "2000"})
 	if _, err := agent.Turn(t.Context(), s.task(t)); err != nil { // nights are due from now on
 		t.Fatal(err)

@@ -13,7 +13,7 @@ func TestMain(m *testing.M) {
 	asked := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { asked[f.Name] = true })
 	if !asked["rapid.checks"] {
-		flag.Set("rapid.checks", "8")
+		flag.Set("rapid.checks", "4")
 	}
 	os.Exit(m.Run())
 }
