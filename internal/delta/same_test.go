@@ -10,6 +10,7 @@ import (
 
 	"snap"
 	"snap/internal/archive"
+	"snap/internal/servertest"
 )
 
 // TestUnchangedBlocksAreCopied checks that only the block with the changed row is compressed again.
@@ -90,6 +91,7 @@ func TestBlocksOfOtherEncodersAreNotCopied(t *testing.T) {
 // place, at another one, or in another section.
 func TestChangesOfLargeFiles(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	for seed := range uint64(6) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		const block = 1 << 20
