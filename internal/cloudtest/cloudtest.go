@@ -64,6 +64,7 @@ type Cloud struct {
 // Start starts a service that ends with the test.
 func Start(t testing.TB, o Options) *Cloud {
 	t.Helper()
+	servertest.CollectLess()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

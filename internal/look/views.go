@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -40,14 +41,15 @@ type Link struct {
 	Count           int // shown next to the text if not 0
 }
 
-// Views are the parsed templates of a program.
+// Views are the templates of a program. Each page is parsed when it is first used, because a process
+// rarely shows all of them.
 type Views struct {
-	pages map[string]*template.Template
+	pages map[string]func() (*template.Template, error)
 }
 
-// Parse reads the shared parts and a program's page files. Every page may define "main", "head" and
-// its own parts, and may use the parts in files whose name starts with an underscore. now is the
-// clock for relative times.
+// Parse reads the shared parts of all pages. Every page file may define "main", "head" and its own
+// parts, and may use the parts in files whose name starts with an underscore. now is the clock for
+// relative times.
 func Parse(a *Assets, now func() time.Time, pages fs.FS, pattern string) (*Views, error) {
 	root, err := template.New("").Funcs(funcs(a, now)).ParseFS(parts, "parts/*.html")
 	if err != nil {
@@ -64,18 +66,27 @@ func Parse(a *Assets, now func() time.Time, pages fs.FS, pattern string) (*Views
 			}
 		}
 	}
-	v := &Views{pages: map[string]*template.Template{}}
+	v := &Views{pages: map[string]func() (*template.Template, error){}}
 	for _, name := range names {
-		if strings.HasPrefix(path.Base(name), "_") {
-			continue
+		if !strings.HasPrefix(path.Base(name), "_") {
+			v.pages[path.Base(name)] = sync.OnceValues(func() (*template.Template, error) {
+				return parsePage(root, pages, name)
+			})
 		}
-		page, err := template.Must(root.Clone()).ParseFS(pages, name)
-		if err != nil {
-			return nil, fmt.Errorf("parse %s: %w", name, err)
-		}
-		v.pages[path.Base(name)] = page
 	}
 	return v, nil
+}
+
+// parsePage adds a page to a copy of the shared parts.
+func parsePage(root *template.Template, pages fs.FS, name string) (*template.Template, error) {
+	page, err := root.Clone()
+	if err == nil {
+		page, err = page.ParseFS(pages, name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("parse %s: %w", name, err)
+	}
+	return page, nil
 }
 
 // Page writes a whole page. It writes nothing if the template fails.
@@ -85,9 +96,13 @@ func (v *Views) Page(w http.ResponseWriter, status int, page string, data any) e
 
 // Write writes one part of a page to a plain writer.
 func (v *Views) Write(w io.Writer, page, part string, data any) error {
-	t, ok := v.pages[page]
+	parsed, ok := v.pages[page]
 	if !ok {
 		return fmt.Errorf("no page template %s", page)
+	}
+	t, err := parsed()
+	if err != nil {
+		return err
 	}
 	if err := t.ExecuteTemplate(w, part, data); err != nil {
 		return fmt.Errorf("render %s: %w", page, err)

@@ -74,4 +74,7 @@ func giveTo(as *account, folder string) error {
 
 // serverDir makes a temporary folder for the data of a server, in memory if possible: a server makes
 // and removes hundreds of files for a database, which costs a disk more than the work of most tests.
-func serverDir(name string) (string, error) { return os.MkdirTemp(inMemory(), "servertest-"+name+"-") }
+func serverDir(name string) (string, error) {
+	CollectLess()
+	return os.MkdirTemp(inMemory(), "servertest-"+name+"-")
+}
