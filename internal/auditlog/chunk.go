@@ -20,9 +20,9 @@ const (
 	chunkLevel = 10
 )
 
-// ErrChunk says that an object of the archive does not hold the lines that the
+// ErrChunk says that an object of the archive does not contain the lines that the
 // tree was built from.
-var ErrChunk = errors.New("the object does not hold the lines of the log")
+var ErrChunk = errors.New("the object does not contain the lines of the log")
 
 // ChunkRoot returns the hash that proves the chunk which begins with line first.
 func (t *Tree) ChunkRoot(first int64) (tlog.Hash, error) {

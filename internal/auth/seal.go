@@ -36,7 +36,7 @@ func NewSealer(key string) (*Sealer, error) {
 	}
 	secret, err := base64.StdEncoding.DecodeString(key)
 	if err != nil || len(secret) != 32 {
-		return nil, errors.New("must be 32 bytes as base64, as `openssl rand -base64 32` makes them")
+		return nil, errors.New("must be 32 bytes as base64, as `openssl rand -base64 32` prints them")
 	}
 	block, err := aes.NewCipher(secret)
 	if err != nil {

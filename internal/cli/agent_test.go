@@ -13,6 +13,7 @@ import (
 
 	"snap"
 	"snap/internal/cloudtest"
+	"snap/internal/servertest"
 )
 
 // TestAgent runs the agent as a service manager does: it catches up on the nights that were missed,
@@ -20,6 +21,7 @@ import (
 // without an error when it is stopped.
 func TestAgent(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	c := cloudtest.Start(t, cloudtest.Options{})
 	dir := t.TempDir()
 	source := filepath.Join(dir, "shop.db")

@@ -137,7 +137,7 @@ func (c *cardChoice) Type() string { return "full|tables|none" }
 
 func (c *cardChoice) Set(text string) error {
 	if !slices.Contains(local.CardChoices(), local.CardChoice(text)) {
-		return fmt.Errorf("%q is none of full, tables and none", text)
+		return fmt.Errorf("a card is full, tables or none, not %q", text)
 	}
 	*c.to = local.CardChoice(text)
 	return nil

@@ -127,7 +127,7 @@ func (a *app) tryDatabase(raw *string, check func(url string) []local.DatabaseCh
 	}
 	if hasPassword(*raw) {
 		return snap.Usage("the URL contains a password, which would be written into the config file",
-			"write it as ${NAME}, and set that variable; or leave it out and use ~/.pgpass")
+			"write it as ${NAME}, and set that variable; or omit it and use ~/.pgpass")
 	}
 	x := &examination{app: a}
 	for _, c := range check(*raw) {

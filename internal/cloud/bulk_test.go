@@ -9,12 +9,14 @@ import (
 	"snap"
 	"snap/api"
 	"snap/internal/cloudtest"
+	"snap/internal/servertest"
 )
 
 // A bulk change is decided for each snapshot as its own route decides it: a hidden snapshot is
 // answered like one that does not exist, and no refusal keeps the others from being changed.
 func TestBulkChangesObeyTheAccessRule(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	c := cloudtest.Start(t, cloudtest.Options{})
 	ctx := context.Background()
 	s := newScene(t, c)

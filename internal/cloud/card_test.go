@@ -14,6 +14,7 @@ import (
 	"snap/api"
 	"snap/internal/card"
 	"snap/internal/cloudtest"
+	"snap/internal/servertest"
 )
 
 // described returns a card of a table with a number of rows.
@@ -99,6 +100,7 @@ func TestCardFollowsTheAccessRule(t *testing.T) {
 // TestLargeCardIsPaged stores a card with 2,000 tables and 50,000 columns.
 func TestLargeCardIsPaged(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	c := cloudtest.Start(t, cloudtest.Options{})
 	alice := c.As("alice@acme.test")
 	sn := c.Push(alice, "shop", []byte("1"))

@@ -42,6 +42,7 @@ func TestStorageBelongsToOneService(t *testing.T) {
 // An object store that does not answer does not keep a service from starting.
 func TestStartsWithoutItsStorage(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	c := cloud.Config{PublicURL: "http://127.0.0.1:1", DataDir: t.TempDir(), Auth: cloud.Auth{ClientID: "snapcli"},
 		Blob: cloud.Blob{URL: "s3://key:secret@bucket?endpoint=http://127.0.0.1:1"}}
 	s, err := cloud.New(t.Context(), c, cloud.Options{Log: slog.New(slog.DiscardHandler)})

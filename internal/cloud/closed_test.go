@@ -14,6 +14,7 @@ import (
 	"snap/api"
 	"snap/internal/cloud"
 	"snap/internal/cloudtest"
+	"snap/internal/servertest"
 )
 
 // restart starts the service of c once more, as another replica of it, with
@@ -155,6 +156,7 @@ func (h *closing) check(open bool) {
 // not lose snapshots to its retention.
 func TestClosingLosesNothing(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	ctx := context.Background()
 	c := cloudtest.Start(t, cloudtest.Options{})
 	gail := c.As("gail@globex.test")

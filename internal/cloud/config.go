@@ -454,7 +454,7 @@ func (o Organization) policy() (snap.Policy, error) {
 		}
 	}
 	if !p.Unsanitized.Valid() {
-		return p, fmt.Errorf("policy unsanitized_shares: %q is none of allow, ask and refuse", p.Unsanitized)
+		return p, fmt.Errorf("policy unsanitized_shares must be allow, ask or refuse, not %q", p.Unsanitized)
 	}
 	if !p.Requires.Valid() {
 		return p, fmt.Errorf("policy share_requires: %q is not certificate", p.Requires)

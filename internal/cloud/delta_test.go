@@ -25,6 +25,7 @@ import (
 	"snap/internal/clocktest"
 	"snap/internal/cloudtest"
 	"snap/internal/delta"
+	"snap/internal/servertest"
 )
 
 // deltaFor asks for a delta until the service has made it, or has none.
@@ -147,6 +148,7 @@ func beginDelta(t *testing.T, client *api.Client, target string, file, d []byte,
 // not exist.
 func TestDeltasFollowTheAccessRule(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	ctx := context.Background()
 	c := cloudtest.Start(t, cloudtest.Options{})
 	mia, alice := c.As("mia@acme.test"), c.As("alice@acme.test")
@@ -203,6 +205,7 @@ func TestDeltasFollowTheAccessRule(t *testing.T) {
 // TestRevocationReachesDeltas: a URL of a delta ends with the right to its base or its result.
 func TestRevocationReachesDeltas(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	c := cloudtest.Start(t, cloudtest.Options{})
 	mia, gus := c.As("mia@acme.test"), c.As("gus@acme.test")
 	var ids []string
@@ -358,6 +361,7 @@ func TestPushByDelta(t *testing.T) {
 // push to its own organization from one of them.
 func TestDeltaOfAReceivedSnapshot(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	c := cloudtest.Start(t, cloudtest.Options{})
 	gary := c.As("gary@globex.test")
 	base, result := version(t, 0), version(t, 1)
@@ -409,6 +413,7 @@ type deltaPush struct {
 // result gets rows that were deleted since the base, and no delta crosses organizations.
 func TestDeltaDoorsAreTheAccessRule(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	clock := clocktest.New(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	c := cloudtest.Start(t, cloudtest.Options{Clock: clock, Config: behindProxy})
 	histories, all := 0, chosen("rapid.checks")
@@ -664,6 +669,7 @@ func (d *deltaDoors) send(rt *rapid.T) {
 // snapshots, instead of a delta that the service makes from a base that the client names first.
 func TestPushedDeltasAreKept(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	c := cloudtest.Start(t, cloudtest.Options{})
 	mia, gus := c.As("mia@acme.test"), c.As("gus@acme.test")
 	base, other, result := version(t, 0), version(t, 2), version(t, 1)
@@ -710,6 +716,7 @@ func sealedDelta(t *testing.T, base, result []byte) []byte {
 // unchanged to those who see its base and its result.
 func TestEncryptedDeltasServePulls(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	c := cloudtest.Start(t, cloudtest.Options{})
 	mia := c.As("mia@acme.test")
 	base, result := version(t, 0), version(t, 1)

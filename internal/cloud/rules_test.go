@@ -20,6 +20,7 @@ import (
 	"snap/internal/clocktest"
 	"snap/internal/cloud"
 	"snap/internal/cloudtest"
+	"snap/internal/servertest"
 )
 
 // A channel shares the newest snapshot of its target and type at the push. It shares an earlier one
@@ -279,6 +280,7 @@ func checkSignature(t *testing.T, secret string, req *http.Request, text string)
 // resolves to.
 func TestWebhooksNeverReachPrivateAddresses(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	ctx := context.Background()
 	c := cloudtest.Start(t, cloudtest.Options{})
 	alice := c.As("alice@acme.test")

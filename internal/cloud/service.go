@@ -102,32 +102,13 @@ const recheckBytes = 900 * time.Millisecond
 // close it after its last request.
 func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 	ownErrors()
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	s = &Service{config: c, log: o.Log, now: o.Now,
-		transfers: transfers{recheck: cmp.Or(o.Recheck, recheckBytes)},
-		telemetry: telemetry{metrics: newMetrics(o.Version)},
-		background: background{collectEvery: cmp.Or(o.CollectEvery, collectEvery),
-			hookClient: newHookClient(c.Webhooks.AllowPrivate)}}
-	s.telemetry.outages, s.telemetry.jobTimes = newOutages(o.Log, o.Now), newJobTimes(s)
-	if s.telemetry.tracing, err = newTracing(ctx, c.Tracing, o.Version, o.Log); err != nil {
+	s = newService(c, o)
+	if s.telemetry.tracing, err = newTracing(ctx, c.Tracing, o.Version, s.log); err != nil {
 		return nil, err
 	}
-	if err := store.CheckRestored(c.StoreOptions()); err != nil {
+	if err := s.openStore(ctx); err != nil {
 		return nil, err
 	}
-	at := c.StoreOptions()
-	at.Now, at.Watch, at.Quotas, at.Reserve = o.Now, s.watchStatement, c.Limits.quotas(), c.Limits.DatabaseReserve()
-	s.store, err = store.Open(ctx, at)
-	if err != nil {
-		return nil, err
-	}
-	s.telemetry.metrics.watchPools(s.store)
-	s.telemetry.metrics.registry.MustRegister(newUsageCollector(s), newBacklogCollector(s), s.telemetry.jobTimes)
 	defer func(opened *store.Store) {
 		if err != nil {
 			opened.Close()
@@ -143,7 +124,7 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 		return nil, err
 	}
 	s.store.OpenObject = s.transfers.blobs.Open
-	if s.transfers.deltas, err = openDeltas(c, s.transfers.blobs, o.Now); err != nil {
+	if s.transfers.deltas, err = openDeltas(c, s.transfers.blobs, s.now); err != nil {
 		return nil, err
 	}
 	if s.background.checkpoints, err = c.Audit.openCheckpoints(ctx, s.now); err != nil {
@@ -169,6 +150,39 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 		return nil, err
 	}
 	return s, s.closeUnlisted(ctx)
+}
+
+// newService returns a service that has opened nothing yet.
+func newService(c Config, o Options) *Service {
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s := &Service{config: c, log: o.Log, now: o.Now,
+		transfers: transfers{recheck: cmp.Or(o.Recheck, recheckBytes)},
+		telemetry: telemetry{metrics: newMetrics(o.Version)},
+		background: background{collectEvery: cmp.Or(o.CollectEvery, collectEvery),
+			hookClient: newHookClient(c.Webhooks.AllowPrivate)}}
+	s.telemetry.outages, s.telemetry.jobTimes = newOutages(o.Log, o.Now), newJobTimes(s)
+	return s
+}
+
+// openStore opens the database and measures it from then on.
+func (s *Service) openStore(ctx context.Context) (err error) {
+	at := s.config.StoreOptions()
+	if err := store.CheckRestored(at); err != nil {
+		return err
+	}
+	limits := s.config.Limits
+	at.Now, at.Watch, at.Quotas, at.Reserve = s.now, s.watchStatement, limits.quotas(), limits.DatabaseReserve()
+	if s.store, err = store.Open(ctx, at); err != nil {
+		return err
+	}
+	s.telemetry.metrics.watchPools(s.store)
+	s.telemetry.metrics.registry.MustRegister(newUsageCollector(s), newBacklogCollector(s), s.telemetry.jobTimes)
+	return nil
 }
 
 func (s *Service) openBlobs(ctx context.Context) error {

@@ -241,7 +241,7 @@ func (s *Service) endShares(ctx context.Context, in *unshareInput) (*body[api.Sh
 	var err error
 	if r.All {
 		if r.OrgWide || len(r.GroupIDs)+len(r.OrgSlugs) > 0 {
-			return nil, snap.Invalid("all is combined with single recipients", "give all alone")
+			return nil, snap.Invalid("all cannot be combined with other recipients", "omit the others")
 		}
 		ended, err = s.store.UnshareAll(ctx, c.caller, c.snapshot)
 	} else if err = s.checkRecipients(ctx, from); err == nil {

@@ -15,6 +15,7 @@ import (
 	"snap/internal/clocktest"
 	"snap/internal/cloud"
 	"snap/internal/cloudtest"
+	"snap/internal/servertest"
 )
 
 // sees reports whether the client finds the snapshot at every door: the
@@ -466,6 +467,7 @@ func TestADurationIsMeasuredByTheServicesClock(t *testing.T) {
 // audit line each.
 func TestSeveralSharesAreOneChange(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	ctx := context.Background()
 	c := cloudtest.Start(t, cloudtest.Options{})
 	alice, mia := c.As("alice@acme.test"), c.As("mia@acme.test")
@@ -524,6 +526,7 @@ func TestSeveralSharesAreOneChange(t *testing.T) {
 // The policy unsanitized_shares covers every way to share.
 func TestUnsanitizedShares(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	ctx := context.Background()
 	start := func(choice snap.UnsanitizedShares) (*cloudtest.Cloud, *api.Client, api.Snapshot) {
 		c := cloudtest.Start(t, cloudtest.Options{Config: func(config *cloud.Config) {

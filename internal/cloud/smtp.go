@@ -75,7 +75,7 @@ func (m Mail) check() (wrong []string) {
 			say("mail.security none is only for a server on this machine without a password")
 		}
 	default:
-		say("mail.security %q is none of starttls, tls and none", m.Security)
+		say("mail.security must be starttls, tls or none, not %q", m.Security)
 	}
 	for _, d := range m.Domains {
 		if !plainAddress.MatchString("x@" + d) {

@@ -15,6 +15,7 @@ import (
 	"snap"
 	"snap/api"
 	"snap/internal/cloudtest"
+	"snap/internal/servertest"
 )
 
 // pages are the addresses of the console.
@@ -442,6 +443,7 @@ func TestAuditIsExportedAndVerified(t *testing.T) {
 // Pages with full tables stay below 60 KB, with their stylesheet and icon, and lead to the rest.
 func TestPagesStaySmall(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	c := cloudtest.Start(t, cloudtest.Options{})
 	mia, alice := c.As("mia@acme.test"), c.As("alice@acme.test")
 	for i := range 30 {

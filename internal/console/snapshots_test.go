@@ -22,6 +22,7 @@ import (
 	"snap/internal/certificate"
 	"snap/internal/cloud"
 	"snap/internal/cloudtest"
+	"snap/internal/servertest"
 )
 
 // described gives a snapshot a card with these tables.
@@ -229,6 +230,7 @@ func TestRequestsForAccessAreAnswered(t *testing.T) {
 // millisecond. Only the browser that made the change is offered Undo, once.
 func TestUndoRestoresTheFormerEnd(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	ctx := context.Background()
 	c := cloudtest.Start(t, cloudtest.Options{})
 	alice := c.As("alice@acme.test")

@@ -56,7 +56,7 @@ func (c Choice) Check() error {
 	}
 	for _, kind := range c.Omit {
 		if !slices.Contains(OmitKinds(), kind) {
-			return snap.Usage(fmt.Sprintf("%q cannot be left out", kind), "the kinds are "+strings.Join(OmitKinds(),
+			return snap.Usage(fmt.Sprintf("%q cannot be omitted", kind), "the kinds are "+strings.Join(OmitKinds(),
 				", "))
 		}
 	}

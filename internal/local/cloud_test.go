@@ -377,6 +377,7 @@ func (i *interrupter) wrap(next http.Handler) http.Handler {
 // After Ctrl-C the same command resumes, and the message explains that.
 func TestInterruptedPushAndPullGoOn(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	interrupt := &interrupter{seen: map[string]int{}}
 	c := cloudtest.Start(t, cloudtest.Options{Wrap: interrupt.wrap})
 	client := c.As("alice@acme.test")

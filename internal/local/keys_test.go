@@ -15,6 +15,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"snap"
+	"snap/internal/servertest"
 )
 
 // sshKey creates an SSH key pair. It returns the line of its public key and the
@@ -46,6 +47,7 @@ func sshKey(t *testing.T, key any, passphrase string) (public, path string) {
 // such.
 func TestSSHKeys(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	_, one, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 	"snap"
 	"snap/internal/archive"
+	"snap/internal/servertest"
 )
 
 // newestRecord returns the record of the newest snapshot, as a listing reads it.
@@ -36,6 +37,7 @@ func (s shop) sketches(t *testing.T) int {
 // one is deleted.
 func TestSnapshotsShowHowMuchIsNew(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	s := newShop(t)
 	now := noon
 	s.now = func() time.Time { now = now.Add(time.Minute); return now }

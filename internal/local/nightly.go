@@ -210,7 +210,7 @@ func (c Check) run(ctx context.Context, scratch engine.Scratch) error {
 	if err != nil || sameValue(value, c.Expect) {
 		return err
 	}
-	return snap.Invalid(fmt.Sprintf("the check %q gives %q, and %q is expected", c.short(), shorten(value),
+	return snap.Invalid(fmt.Sprintf("the check %q returned %q instead of %q", c.short(), shorten(value),
 		shorten(c.Expect)), "nothing was pushed; look at the masked copy, the rules and the source")
 }
 

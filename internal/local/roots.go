@@ -30,7 +30,7 @@ func (a *Agent) Roots() (*x509.CertPool, error) {
 		roots = x509.NewCertPool()
 	}
 	if !roots.AppendCertsFromPEM(pem) {
-		return nil, snap.Usage(fmt.Sprintf("cloud.ca_file %s holds no certificate", file),
+		return nil, snap.Usage(fmt.Sprintf("cloud.ca_file %s contains no certificate", file),
 			"set it to a file of certificates in PEM")
 	}
 	return roots, nil

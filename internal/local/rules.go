@@ -136,29 +136,9 @@ func (a *Agent) byRules(ctx context.Context, w maskedCopy, rules *sanitize.Rules
 	literals := prepared.Literals(rules.SchemaLiterals)
 	prepared.Plan.Schema = literals.See
 	rewrite := func(to io.Writer) (engine.Info, error) {
-		scanner := sanitize.NewScanner(to, prepared.Watch)
-		info, err := m.rewriter.Rewrite(ctx, m.dump, prepared.Plan, scanner, m.options)
-		if err != nil {
-			return info, err
-		}
-		if info.Schema == nil && m.dump.Trust != engine.Foreign {
-			info.Schema = m.dump.Info.Schema // rules change only rows, so the schema remains
-		}
-		if scanner.Leaked() {
-			chances, err := m.locate(ctx, prepared, contents)
-			if err != nil {
-				return info, err
-			}
-			scanner.Excuse(chances)
-		}
-		if err := literals.Result(rules.SchemaLiterals); err != nil {
-			return info, err
-		}
+		info, err := m.rewrite(ctx, to, prepared, contents, literals, rules.SchemaLiterals)
 		d.Sanitized.LeakScan.Schema = literals.Found()
-		if info.Schema, err = literals.Description(info.Schema); err != nil || literals.Explains(scanner) {
-			return describedAs(d.Engine, info), err
-		}
-		return describedAs(d.Engine, info), scanner.Result()
+		return describedAs(d.Engine, info), err
 	}
 	defer func() {
 		if note := literals.Note(); note != "" && err == nil {
@@ -177,6 +157,34 @@ func (a *Agent) byRules(ctx context.Context, w maskedCopy, rules *sanitize.Rules
 	dump := dumpIn(between)
 	dump.Trust = m.dump.Trust
 	return a.bySQL(ctx, w.target, dump, sql, d, p)
+}
+
+// rewrite writes the masked rows. It fails if an original is found among them or, unless the mode
+// says otherwise, in the schema.
+func (m *masking) rewrite(ctx context.Context, to io.Writer, p sanitize.Prepared, c engine.Contents,
+	literals *sanitize.Literals, mode string) (engine.Info, error) {
+	scanner := sanitize.NewScanner(to, p.Watch)
+	info, err := m.rewriter.Rewrite(ctx, m.dump, p.Plan, scanner, m.options)
+	if err != nil {
+		return info, err
+	}
+	if info.Schema == nil && m.dump.Trust != engine.Foreign {
+		info.Schema = m.dump.Info.Schema // rules change only rows, so the schema remains
+	}
+	if scanner.Leaked() {
+		chances, err := m.locate(ctx, p, c)
+		if err != nil {
+			return info, err
+		}
+		scanner.Excuse(chances)
+	}
+	if err := literals.Result(mode); err != nil {
+		return info, err
+	}
+	if info.Schema, err = literals.Description(info.Schema); err != nil || literals.Explains(scanner) {
+		return info, err
+	}
+	return info, scanner.Result()
 }
 
 // writeProven writes a masked copy after it was loaded into a scratch database, if there is a server

@@ -13,6 +13,7 @@ import (
 
 	"snap"
 	"snap/internal/login"
+	"snap/internal/servertest"
 )
 
 // SPEC 2.5, SPEC 5.2, U1, U2, U4, U10, A1: the code comes first and is shown with the
@@ -67,6 +68,7 @@ func TestLooseModeIsRepaired(t *testing.T) {
 // and code, and the existing session stays valid.
 func TestExpired(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	d := newDesk(t)
 	d.login("mia@acme.test")
 	d.waits = nil

@@ -347,6 +347,7 @@ func private(t *testing.T, dir string) {
 // copied.
 func TestBackUpMeetsADeletion(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	ctx := t.Context()
 	from, dir := embedded(t), t.TempDir()
 	c := from.start(t, "")
@@ -373,6 +374,7 @@ func TestBackUpMeetsADeletion(t *testing.T) {
 // Any damage to a backup is detected, and nothing of it is restored.
 func TestDamagedBackupsAreRefused(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	ctx := t.Context()
 	from := embedded(t)
 	c := from.start(t, "")

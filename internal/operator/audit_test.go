@@ -20,6 +20,7 @@ import (
 // the key and the user that ended after the backup. Wrong files change nothing.
 func TestReplayRevocationsByCommand(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	ctx := t.Context()
 	config := configure(t, servertest.Address(t))
 	key := func(email string) string {

@@ -18,6 +18,7 @@ import (
 // with the service stopped. Every mistake on the way has an error that says what to do.
 func TestBackUpRestoreAndTransferByCommand(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	config := configure(t, servertest.Address(t))
 	_, secret, _ := run(t, config, "key", "create", "--org", "acme", "--kind", "user", "--user", "alice@acme.test")
 	backups := filepath.Join(t.TempDir(), "backups")

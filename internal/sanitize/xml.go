@@ -13,7 +13,7 @@ import (
 
 // errNoXML means that a text is not well-formed XML, or has declarations, such as entities, that
 // only a validating parser supports.
-var errNoXML = errors.New("the value is no XML that can be masked by path")
+var errNoXML = errors.New("the value is not XML that can be masked by path")
 
 // xmlByPath masks the texts and attributes of an XML value by their paths, such as "person/email" or
 // "person/@id". A value that is not XML is masked as a whole.

@@ -49,7 +49,7 @@ func readPatch(body []byte) ([]operation, error) {
 		o := &p.Operations[i]
 		o.Op = strings.ToLower(o.Op)
 		if o.Op != opAdd && o.Op != opReplace && o.Op != opRemove {
-			return nil, invalid("invalidSyntax", "op %q is none of add, replace and remove", o.Op)
+			return nil, invalid("invalidSyntax", "op must be add, replace or remove, not %q", o.Op)
 		}
 		if o.Op != opRemove && len(o.Value) == 0 {
 			return nil, invalid("invalidValue", "the operation %s needs a value", o.Op)

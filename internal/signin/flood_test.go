@@ -21,6 +21,7 @@ import (
 // default a few logins show that it works.
 func TestManyLogins(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	logins, err := strconv.Atoi(os.Getenv("SNAP_TEST_LOGINS"))
 	if err != nil {
 		logins = 12

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"snap"
+	"snap/internal/servertest"
 	"snap/internal/signin"
 )
 
@@ -104,6 +105,7 @@ func TestGuessingPasswordsIsStopped(t *testing.T) {
 // from very many addresses lock everybody out.
 func TestOthersCannotLockAnAccount(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	h := start(t)
 	b := h.browser()
 	csrf := csrfField.FindStringSubmatch(b.get("/auth/signin").body)[1]

@@ -67,7 +67,7 @@ func (t Trust) Check() (wrong []string) {
 	}
 	id, known := identities()[t.Type]
 	if !known {
-		say("type %q is none of github, gitlab, kubernetes and other", t.Type)
+		say("type must be github, gitlab, kubernetes or other, not %q", t.Type)
 	}
 	if u, err := url.Parse(t.Issuer); err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" ||
 		u.Scheme != "https" && !(u.Scheme == "http" && t.AllowPrivate) {
@@ -78,7 +78,7 @@ func (t Trust) Check() (wrong []string) {
 	}
 	for _, name := range id.claims {
 		if len(t.Claims[name]) == 0 {
-			say("claims lack %s: names can be given to somebody else later, so a rule must name what stays", name)
+			say("claims lack %s: a name can belong to somebody else later, so a rule must also name the ID", name)
 		}
 		for _, v := range t.Claims[name] {
 			if !id.form.MatchString(v) {

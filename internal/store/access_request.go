@@ -51,7 +51,7 @@ func (s *Store) RequestAccess(ctx context.Context, c snap.Caller, snapshotID, re
 		if others >= MostAccessRequests {
 			return &snap.Error{Code: snap.CodeRateLimited, RetryAfter: time.Hour,
 				Detail: fmt.Sprintf("you have %d open requests for access; more are not allowed", others),
-				Hint:   "withdraw one that you no longer need, or wait until one lapses"}
+				Hint:   "withdraw one that you no longer need, or wait until one expires"}
 		}
 		_, err := tx.ExecContext(ctx, `INSERT INTO access_requests(user_id, snapshot_id, reason, created_at, state)
 			VALUES($1, $2, $3, $4, 'open')

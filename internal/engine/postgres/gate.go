@@ -28,7 +28,7 @@ import (
 const socketPort = "5432"
 
 // errNoSocket reports that this machine cannot have a private socket.
-var errNoSocket = errors.New("a private socket is not possible on this machine")
+var errNoSocket = errors.New("a private socket cannot be created on this machine")
 
 // socketPrefix begins the name of a socket's folder.
 const socketPrefix = "snapcli-socket-"
