@@ -16,7 +16,7 @@ import (
 // issued, however widely the hidden one is shared: the same steps, rows and pages of the database.
 func TestHiddenAndAbsentAreTheSameWork(t *testing.T) {
 	t.Parallel()
-	d := seed(t, store.Options{URL: postgres(t)}, sizes{snapshots: 3000, users: 100, groups: 60})
+	d := seed(t, store.Options{URL: postgres(t)}, sizes{snapshots: 1500, users: 100, groups: 60})
 	stranger := d.user(d.org("strangers"), "stranger", snap.RoleMember, "a", "b", "c")
 	vacuum := func() {
 		t.Helper()

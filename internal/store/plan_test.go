@@ -194,7 +194,7 @@ func TestPlanTestFindsBadPlans(t *testing.T) {
 	if sqlitePlan(t, s.Store, bad) == "" {
 		t.Error("a full scan in SQLite was not found")
 	}
-	p := seed(t, store.Options{URL: postgres(t)}, sizes{snapshots: 2000, users: 100, groups: 50})
+	p := seed(t, store.Options{URL: postgres(t)}, sizes{snapshots: 500, users: 100, groups: 50})
 	if postgresPlan(t, p.Store, 0, bad) == "" {
 		t.Error("a full scan in PostgreSQL was not found")
 	}
