@@ -55,6 +55,7 @@ func TestSampleScripts(t *testing.T) {
 // TestFullDisk: a full disk is reported in one sentence, and nothing is lost.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	runScripts(t, "testdata/fulldisk", withCloud(t, map[string]string{
 		"SAMPLES": servertest.Samples(t), "SMALL": servertest.SmallDisk(t, 300<<10),
 	}))

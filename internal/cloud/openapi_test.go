@@ -18,6 +18,7 @@ import (
 	"snap/internal/certificate"
 	"snap/internal/cloud"
 	"snap/internal/cloudtest"
+	"snap/internal/servertest"
 )
 
 // documented is one operation of the OpenAPI document on the agent mount.
@@ -120,6 +121,7 @@ func (s scene) webhook(t *testing.T) string {
 // Every example in the document works, and the answers match the document.
 func TestEveryExampleInTheOpenAPIDocument(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	c := cloudtest.Start(t, cloudtest.Options{})
 	doc, operations := document(t, c)
 	for _, d := range operations {

@@ -35,12 +35,15 @@ func TestCollationsAreRespected(t *testing.T) {
 				CREATE TABLE a_visit (id int PRIMARY KEY, code TYPE, email TYPE,
 				FOREIGN KEY (code) REFERENCES person (code), FOREIGN KEY (email) REFERENCES person (email))`,
 				"TYPE", c.text))
+			var people, visits []string
 			for i := range 400 { // all codes of two letters, in mixed case
 				code := fmt.Sprintf("%c%c", 'a'+i/20, 'A'+i%20)
-				execAll(t, db, fmt.Sprintf("INSERT INTO person VALUES ('%s', '%s.%d@real.example')", code, code, i))
-				execAll(t, db, fmt.Sprintf("INSERT INTO a_visit VALUES (%d, '%s', '%s.%d@REAL.example')", i,
-					strings.ToUpper(code), strings.ToLower(code), i))
+				people = append(people, fmt.Sprintf("('%s', '%s.%d@real.example')", code, code, i))
+				visits = append(visits, fmt.Sprintf("(%d, '%s', '%s.%d@REAL.example')", i, strings.ToUpper(code),
+					strings.ToLower(code), i))
 			}
+			execAll(t, db, "INSERT INTO person VALUES "+strings.Join(people, ", "))
+			execAll(t, db, "INSERT INTO a_visit VALUES "+strings.Join(visits, ", "))
 			if err := s.AddTarget(target); err != nil {
 				t.Fatal(err)
 			}

@@ -623,7 +623,7 @@ func TestTrustRules(t *testing.T) {
 		"Kubernetes as other": {func(r *rule) {
 			r.Type, r.Claims = "other", map[string][]string{"sub": {"system:serviceaccount:a:b"}}
 		}, "use type kubernetes"},
-		"unknown type":    {func(r *rule) { r.Type = "jenkins" }, "is none of"},
+		"unknown type":    {func(r *rule) { r.Type = "jenkins" }, "must be github"},
 		"plain http":      {func(r *rule) { r.AllowPrivate = false }, "is not an https URL"},
 		"no audience":     {func(r *rule) { r.Audience = "" }, "audience is missing"},
 		"scopes and user": {func(r *rule) { r.User = "x" }, "either scopes"},

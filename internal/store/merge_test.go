@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"snap"
+	"snap/internal/servertest"
 	"snap/internal/store"
 )
 
@@ -16,6 +17,7 @@ import (
 // pages of every size and from every position equal the result of a plain walk over all grants.
 func TestMergeFindsWhatAPlainWalkFinds(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	n := sizes{snapshots: 4000, users: 100, groups: 600}
 	for name, options := range map[string]func(t *testing.T) store.Options{
 		"sqlite":   func(t *testing.T) store.Options { return store.Options{DataDir: t.TempDir()} },
@@ -44,6 +46,7 @@ func TestMergeFindsWhatAPlainWalkFinds(t *testing.T) {
 // groups with few shares.
 func TestMergeLooksAtGroupsWhenTheirRangeIsCut(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	onEach(t, func(t *testing.T, o store.Options) {
 		n := sizes{snapshots: 6000, users: 100, groups: 600}
 		d := seed(t, o, n)

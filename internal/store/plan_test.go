@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"snap/internal/servertest"
 	"snap/internal/store"
 )
 
@@ -17,6 +18,7 @@ import (
 // size: the index with the right order is read even if another one has one level less.
 func TestPlansReadOnlyIndexRanges(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	n := sizes{snapshots: 3000, users: 10_000, groups: 600}
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()

@@ -39,6 +39,7 @@ func cloneStates(now time.Time) []cloneView {
 // A clone is made, reset and dropped in the browser as on the command line.
 func TestClonesPage(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	source := filepath.Join(t.TempDir(), "shop.db")
 	sqliteFile(t, source)
 	u := openUI(t, nil, "targets:\n  shop: {source: \"sqlite://"+source+"\"}\n")

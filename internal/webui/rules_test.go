@@ -76,6 +76,7 @@ func column(t *testing.T, body, label string) string {
 // works with plain forms.
 func TestRulesAreReviewed(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	u, path := openRules(t, "")
 	u.must(u.get(shopRules), http.StatusOK, "Propose rules")
 	u.must(u.get("/targets"), http.StatusOK, shopRules)
@@ -121,6 +122,7 @@ func TestRulesAreReviewed(t *testing.T) {
 // are refused, and nothing is written.
 func TestRuleDecisionsAreRefused(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	const mine = "# mine\ntables:\n  customers:\n    columns:\n      id: keep # mine too\n"
 	u, path := openRules(t, mine)
 	u.must(u.get("/targets/none/rules"), http.StatusNotFound)

@@ -14,6 +14,7 @@ import (
 	"snap"
 	"snap/internal/engine"
 	"snap/internal/schema"
+	"snap/internal/servertest"
 )
 
 // loadAs restores and swaps with a degree of trust.
@@ -135,6 +136,7 @@ func TestForeignNames(t *testing.T) {
 // Generated databases can be loaded as data.
 func TestGeneratedForeignDatabases(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	rapid.Check(t, func(r *rapid.T) {
 		dir, err := os.MkdirTemp("", "sqlite-foreign-")
 		if err != nil {
