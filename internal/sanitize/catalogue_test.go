@@ -109,8 +109,8 @@ func TestBadSettings(t *testing.T) {
 		"{mask: template, template: '{a'}":                                   "a single {",
 		"{mask: template, template: '{}'}":                                   "names no column",
 		"{mask: template, template: '{a|run}'}":                              `the unknown function "run"`,
-		"{mask: template, template: '{a|left}'}":                             "a wrong argument",
-		"{mask: template, template: '{a|left:-1}'}":                          "a wrong argument",
+		"{mask: template, template: '{a|left}'}":                             "an invalid argument",
+		"{mask: template, template: '{a|left:-1}'}":                          "an invalid argument",
 		"{mask: json, paths: {a: {mask: email, when: 'b = 1', else: keep}}}": "takes no condition",
 	} {
 		_, err := parseRules("r.yaml", []byte("tables:\n  t:\n    columns:\n      c: "+rule+"\n"))

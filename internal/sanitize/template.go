@@ -120,7 +120,7 @@ func parsePart(text string) (templatePart, error) {
 			return part, fmt.Errorf("the unknown function %q; there are %s", name,
 				strings.Join(sortedKeys(known), ", "))
 		case counts && (err != nil || n < 1), !counts && has != strings.Contains(withText, " "+name+" "):
-			return part, fmt.Errorf("the function %q has an invalid argument; use one like left:3 or or:unknown", name)
+			return part, fmt.Errorf("an invalid argument of the function %q; use one like left:3 or or:unknown", name)
 		}
 		part.calls = append(part.calls, templateCall{name, arg})
 	}
