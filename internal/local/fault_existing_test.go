@@ -85,8 +85,9 @@ func TestPostgresLoadInPlaceKilled(t *testing.T) {
 	s, _ := pgServer{}.built(t, to)
 	env := fmt.Sprintf("%s=%d", childInto, engine.InPlace)
 	marked, steps := 0, s.steps(t, "load", env)
-	for round := 0; round < steps || marked == 0 && round < 20*steps; round++ {
-		lines := round%steps + 1
+	rounds := min(steps, fromEnv("SNAP_KILL_ROUNDS", 10))
+	for round := 0; round < rounds || marked == 0 && round < 20*steps; round++ {
+		lines := spread(round, rounds, steps)
 		oldPostgres(t, to)
 		s.killedAt(t, "load", lines, 0, env)
 		if one(t, to, "SELECT count(*) FROM pg_namespace WHERE nspname = '"+engine.Unfinished+"'") == 0 {
@@ -110,13 +111,23 @@ func TestPostgresLoadInPlaceKilled(t *testing.T) {
 	nothingOfALoad(t, to)
 }
 
+// spread returns the step, from 1, at which a round kills a load. The rounds are spread evenly over
+// all steps, of which a load of many rows has hundreds. Rounds after the last one try every step.
+func spread(round, rounds, steps int) int {
+	if round < rounds {
+		return 1 + round*steps/rounds
+	}
+	return 1 + round%steps
+}
+
 // killMySQLInPlace is the same for a server of MySQL or MariaDB.
 func killMySQLInPlace(t *testing.T, server string) {
 	s, destination, name := mySQLShop(t, servertest.MySQL(t, server), servertest.MySQL(t, server))
 	env := fmt.Sprintf("%s=%d", childInto, engine.InPlace)
 	marked, steps := 0, s.steps(t, "load", env)
-	for round := 0; round < steps || marked == 0 && round < 20*steps; round++ {
-		lines := round%steps + 1
+	rounds := min(steps, fromEnv("SNAP_KILL_ROUNDS", 10))
+	for round := 0; round < rounds || marked == 0 && round < 20*steps; round++ {
+		lines := spread(round, rounds, steps)
 		oldMySQL(t, destination, name)
 		s.killedAt(t, "load", lines, 0, env)
 		var unfinished int
