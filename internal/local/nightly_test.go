@@ -111,7 +111,7 @@ func TestNightlyJobFailsClosed(t *testing.T) {
 		"a check that fails":  {[]Check{{"SELECT count(*) FROM customer", "1"}}, nil, `returned "2000" instead of "1"`},
 		"several rows":        {[]Check{{"SELECT id FROM customer", "1"}}, nil, "the query returns several rows"},
 		"two columns":         {[]Check{{"SELECT 1, 2", "1"}}, nil, "the query returns 2 columns"},
-		"NULL":                {[]Check{{"SELECT NULL", ""}}, nil, `gives "NULL"`},
+		"NULL":                {[]Check{{"SELECT NULL", ""}}, nil, `returned "NULL"`},
 		"a check that writes": {[]Check{{"DELETE FROM customer RETURNING 1", "1"}}, nil, "the SQL failed"},
 		"not SQL":             {[]Check{{"SELEC", "1"}}, nil, "the SQL failed"},
 		"no rules":            {nil, func(t *Target) { t.Sanitize = SanitizeSpec{} }, "no masking rules"},
@@ -252,7 +252,7 @@ func TestNightlyJobOnServers(t *testing.T) {
 				t.Fatalf("%+v, %v", run, err)
 			}
 			for _, c := range []struct{ sql, problem string }{
-				{"SELECT id FROM customer", "several rows"}, {"SELECT 1, 2", "2 columns"}, {"SELECT NULL", `gives "NULL"`},
+				{"SELECT id FROM customer", "several rows"}, {"SELECT 1, 2", "2 columns"}, {"SELECT NULL", `returned "NULL"`},
 				{"DELETE FROM customer", "the SQL failed"}, {"SELECT 1 FROM customer WHERE id < 0", "no row"}} {
 				target.Checks = []Check{{c.sql, ""}}
 				s.retarget(t, target)
