@@ -237,7 +237,7 @@ func TestHostileCounts(t *testing.T) {
 	}
 }
 
-// TestCompareParts checks that keys, indexes, constraints and programs are compared, and only if both
+// TestCompareParts checks that keys, indexes, constraints and programs are compared, but only if both
 // cards list them.
 func TestCompareParts(t *testing.T) {
 	t.Parallel()
