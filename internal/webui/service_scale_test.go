@@ -142,8 +142,7 @@ func bigPages() []bigPage {
 	}
 }
 
-// load requests an address of the service as a browser does, and returns the answer as it was
-// transferred.
+// load requests an address of the service as a browser does, and returns the transferred bytes.
 func load(t testing.TB, browser *http.Client, address string) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
