@@ -105,10 +105,14 @@ func bigPages() []bigPage {
 				return c.CountSnapshots(ctx, api.ListOptions{Owner: "mia"})
 			})}},
 		{"/snapshots/" + id, ask{
-			asking(func(ctx context.Context, c *api.Client) (api.SnapshotCard, error) { return c.Card(ctx, id, "", 1) }),
+			asking(func(ctx context.Context, c *api.Client) (api.SnapshotCard, error) {
+				return c.Card(ctx, id, "", 1)
+			}),
 			asking(func(ctx context.Context, c *api.Client) ([]api.AccessWay, error) { return c.Why(ctx, id) }),
 			me, requests(false), groups, members,
-			asking(func(ctx context.Context, c *api.Client) ([]api.GroupShare, error) { return c.GroupShares(ctx, id) }),
+			asking(func(ctx context.Context, c *api.Client) ([]api.GroupShare, error) {
+				return c.GroupShares(ctx, id)
+			}),
 			asking(func(ctx context.Context, c *api.Client) ([]api.OrgShare, error) { return c.OrgShares(ctx, id) }),
 			asking(func(ctx context.Context, c *api.Client) ([]string, error) { return c.SharedWith(ctx) }),
 			asking(func(ctx context.Context, c *api.Client) (api.Access, error) { return c.Access(ctx, id, "") }),
@@ -116,7 +120,9 @@ func bigPages() []bigPage {
 			asking(func(ctx context.Context, c *api.Client) (api.CardChanges, error) { return c.CardChanges(ctx, id) }),
 			asking(func(ctx context.Context, c *api.Client) ([]api.PullCount, error) { return c.Pulls(ctx, id) })}},
 		{"/requests", ask{requests(false), requests(true)}},
-		{"/console", ask{asking(func(ctx context.Context, c *api.Client) (api.Overview, error) { return c.Overview(ctx, 30) })}},
+		{"/console", ask{asking(func(ctx context.Context, c *api.Client) (api.Overview, error) {
+			return c.Overview(ctx, 30)
+		})}},
 		{"/console/members", ask{people}},
 		{"/console/groups?id=team-0001", ask{groups, members, shares("team-0001")}},
 		{"/console/outside", ask{shares("")}},
