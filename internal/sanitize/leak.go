@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"snap"
 )
@@ -60,7 +61,7 @@ func (f *finder) find(b []byte, before int, prior []byte, hit func(watched, at i
 		}
 		for _, at := range f.starts[start] {
 			v := f.watched[at].Value
-			if len(b)-i < len(v) || isDigit(last) && isDigit(v[0]) || !bytes.EqualFold(b[i:i+len(v)], []byte(v)) {
+			if len(b)-i < len(v) || isDigit(last) && isDigit(v[0]) || !equalFold(b[i:i+len(v)], []byte(v)) {
 				continue
 			}
 			if end := i + len(v); end < len(b) && isDigit(b[end]) && isDigit(v[len(v)-1]) {
@@ -69,6 +70,20 @@ func (f *finder) find(b []byte, before int, prior []byte, hit func(watched, at i
 			hit(at, i)
 		}
 	}
+}
+
+// equalFold reports whether two texts are equal without regard to case. In bytes that are no text, only
+// ASCII letters have a case.
+func equalFold(a, b []byte) bool {
+	if !bytes.EqualFold(a, b) || utf8.Valid(a) && utf8.Valid(b) {
+		return bytes.EqualFold(a, b)
+	}
+	for i := range a { // EqualFold takes all bytes that are no text for the same character
+		if a[i] != b[i] && (a[i] >= utf8.RuneSelf || a[i]^b[i] != 0x20) {
+			return false
+		}
+	}
+	return true
 }
 
 // lastOf returns the last byte, or 0.

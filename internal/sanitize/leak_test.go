@@ -63,6 +63,19 @@ abcdefgh`}, {"t.b", "something much longer than that"}})
 	}
 }
 
+// Different bytes that are no text are different values.
+func TestBytesAreExact(t *testing.T) {
+	t.Parallel()
+	for stream, want := range map[string]bool{
+		"x\xff\xfe\x80abcdefGH": true, "x\xfe\xfe\x80abcdefgh": false, "x\xff\xfe\x80abcdefg(": false,
+	} {
+		s := NewScanner(io.Discard, []Watched{{"t.a", "\xff\xfe\x80abcdefgh"}})
+		if _, err := s.Write([]byte(stream)); err != nil || s.Leaked() != want {
+			t.Errorf("%q: %v, %v", stream, s.Leaked(), err)
+		}
+	}
+}
+
 // The report names tables, columns, rows and the rule that would mask them. It
 // contains no value.
 func TestLocator(t *testing.T) {
