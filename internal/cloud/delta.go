@@ -248,6 +248,8 @@ func (s *Service) applyDelta(r *http.Request) error {
 		return errors.Join(err, errNoDelta)
 	}
 	defer release()
+	ctx, cancel := context.WithTimeout(ctx, holdLife)
+	defer cancel()
 	sent := http.MaxBytesReader(nil, r.Body, t.Size)
 	if rebuilt, err := s.transfers.deltas.receive(ctx, u, base, sent, t.Size); err != nil || !rebuilt {
 		return err
@@ -255,7 +257,7 @@ func (s *Service) applyDelta(r *http.Request) error {
 	return s.transfers.blobs.Abort(ctx, u.Blob, u.BlobUpload)
 }
 
-// holdLife is how long one replica may take to rebuild a file before another one may begin.
+// holdLife is how long one replica may take to rebuild a file. Then it stops, and another one may begin.
 const holdLife = time.Hour
 
 // holdUpload reserves an upload for this request across all replicas.

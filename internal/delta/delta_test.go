@@ -419,6 +419,30 @@ func TestHostileDeltasEndEarly(t *testing.T) {
 	}
 }
 
+// TestContentOutOfProportion checks that a delta cannot describe far more content than its result has
+// room for, when it is read and when it is written.
+func TestContentOutOfProportion(t *testing.T) {
+	t.Parallel()
+	base := pack(t, snap.Postgres, "base", joined(rows(10, 1)))
+	for size, code := range map[int64]snap.Code{manyBytes: "", 1 << 30: "", 1<<30 + 1001: snap.CodeInvalid,
+		1 << 40: snap.CodeInvalid} {
+		var d bytes.Buffer
+		h := Header{Base: base.File, Result: File{1 << 30 / maxRatio, base.SHA256}, Encoder: archive.Encoder,
+			Sections: []archive.Extent{{Name: "dump", Size: size}}}
+		if err := writeHeader(&d, h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadHeader(&d); snap.CodeOf(err) != code {
+			t.Errorf("%d bytes of content: %v, want %q", size, err, code)
+		}
+	}
+	zeros := pack(t, snap.Postgres, "zeros", make([]byte, manyBytes+1))
+	if _, err := Write(t.Context(), io.Discard, base.open(t), zeros.open(t), base.File, zeros.File,
+		1<<40); snap.CodeOf(err) != snap.CodeInvalid {
+		t.Errorf("a file of %d bytes: %v", zeros.Size, err)
+	}
+}
+
 // writeGroup writes a group without checking it, with its literals compressed by zstd.
 func writeGroup(w io.Writer, g group) error {
 	b := binary.AppendUvarint(make([]byte, 4), uint64(len(g.ops)))

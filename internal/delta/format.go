@@ -26,6 +26,8 @@ const (
 	maxRanges  = 4096     // ranges of a group's dictionary
 	minPacked  = 256      // bytes below which nothing is compressed
 	maxShort   = 15       // bytes between a range and the newline that ends it
+	maxRatio   = 1000     // bytes of content for each byte of a result with more than manyBytes of it
+	manyBytes  = 64 << 20
 )
 
 // The ways to store the literals and the operations of a group.
@@ -58,6 +60,15 @@ func (h Header) outline() archive.Outline {
 	return archive.Outline{Sections: h.Sections, Manifest: h.Manifest}
 }
 
+// checkRatio limits the work of carrying out a delta. A few bytes could otherwise describe terabytes
+// that are compressed to a small result. Databases hardly reach a tenth of maxRatio.
+func (h Header) checkRatio() error {
+	if size := h.outline().Size(); size > manyBytes && size/maxRatio > h.Result.Size {
+		return snap.Invalid("the snapshot's content is too large for its file", "transfer the whole file")
+	}
+	return nil
+}
+
 func writeHeader(w io.Writer, h Header) error {
 	text, err := json.Marshal(h)
 	if err != nil {
@@ -75,7 +86,7 @@ func writeHeader(w io.Writer, h Header) error {
 }
 
 // ReadHeader reads the header of a delta. It fails with corrupt_snapshot if the header is damaged,
-// and with [snap.CodeInvalid] if this version cannot apply the delta.
+// and with [snap.CodeInvalid] if this version cannot apply the delta or its content is too large.
 func ReadHeader(r io.Reader) (h Header, err error) {
 	head := make([]byte, headSize)
 	if _, err := io.ReadFull(r, head); err != nil {
@@ -113,7 +124,7 @@ func ReadHeader(r io.Reader) (h Header, err error) {
 	if h.Encoder != archive.Encoder {
 		return h, cannotApply
 	}
-	return h, nil
+	return h, h.checkRatio()
 }
 
 // Unseal reads the header of the delta inside an encrypted one. The envelope and the content are

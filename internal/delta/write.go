@@ -68,6 +68,9 @@ func Write(ctx context.Context, dst io.Writer, base, result *archive.Reader, fro
 	}
 	defer now.Close()
 	h := Header{Base: from, Result: to, Encoder: archive.Encoder, Sections: now.Sections, Manifest: now.Manifest}
+	if err := h.checkRatio(); err != nil {
+		return Written{}, err
+	}
 	out := &limited{w: dst, left: limit, all: limit}
 	if result.Encrypted() == 0 {
 		same, err := between(ctx, out, h, base.Manifest().Engine, old, now)
