@@ -371,14 +371,10 @@ func (e Engine) Drop(ctx context.Context, raw string) error {
 		return err
 	}
 	return e.onServer(raw, func(d database, db *sql.DB) error {
-		ids, err := names(ctx, db, "SELECT id FROM information_schema.processlist WHERE db = ?", d.name)
-		if err != nil {
+		if err := endConnections(ctx, db, d.name); err != nil {
 			return err
 		}
-		for _, id := range ids {
-			_, _ = db.ExecContext(ctx, "KILL "+id) // it is no error if it has already ended
-		}
-		_, err = db.ExecContext(ctx, "ALTER DATABASE "+quote(d.name)+" READ ONLY = 0")
+		_, err := db.ExecContext(ctx, "ALTER DATABASE "+quote(d.name)+" READ ONLY = 0")
 		if n := number(err); err != nil &&
 			!slices.Contains([]uint16{erSyntax, erNoDatabase, erNoSchema, erNoRight}, n) {
 			return err
@@ -421,8 +417,7 @@ func databaseState(ctx context.Context, db *sql.DB, name string) (l engine.Datab
 		(SELECT coalesce(CAST(sum(data_length + index_length) AS SIGNED), 0) FROM information_schema.tables WHERE table_schema = ?)`,
 		name, name).Scan(&l.Exists, &l.Size)
 	if err == nil {
-		l.Connections, err = names(ctx, db, "SELECT concat(user, ' from ', host) FROM information_schema.processlist "+
-			"WHERE db = ?", name)
+		l.Connections, err = connectedTo(ctx, db, name)
 	}
 	return l, err
 }

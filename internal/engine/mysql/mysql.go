@@ -334,8 +334,7 @@ func inspect(ctx context.Context, db *sql.DB, name string) (engine.Info, error) 
 		return info, err
 	}
 	info.Warnings = append(info.Warnings, hidden...)
-	info.Connections, err = names(ctx, db, "SELECT concat(user, ' from ', host) FROM information_schema.processlist "+
-		"WHERE db = ? AND id <> connection_id()", name)
+	info.Connections, err = connectedTo(ctx, db, name)
 	return info, err
 }
 

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -115,12 +117,12 @@ func TestTablesChangePlacesAlone(t *testing.T) {
 					swapped <- s.Swap(ctx, false)
 				}
 			}()
-			waiting(t, s.server, "RENAME TABLE "+quote(journalPrefix+s.id)+"%")
+			waiting(t, s.server, "RENAME TABLE "+quote(journalPrefix+s.id))
 			stop()
 			recovered := make(chan error, 1)
 			if lost {
 				go func() { recovered <- recoverSwap(t.Context(), s.server, s.place, s.id) }()
-				waiting(t, s.server, "%get_lock(%, 30)%")
+				waiting(t, s.server, `get_lock\(.*, 30\)`)
 			} else {
 				recovered <- nil
 			}
@@ -176,7 +178,7 @@ func TestStoppedBeforeTheDatabaseIsMade(t *testing.T) {
 		_, err := Engine{}.Restore(ctx, to, d, engine.Options{Jobs: 1})
 		restored <- err
 	}()
-	const making = "CREATE DATABASE `snapcli%"
+	const making = "CREATE DATABASE `snapcli"
 	waiting(t, server, making)
 	stop()
 	if _, err := holder.ExecContext(t.Context(), "UNLOCK TABLES"); err != nil {
@@ -185,29 +187,50 @@ func TestStoppedBeforeTheDatabaseIsMade(t *testing.T) {
 	if err := <-restored; !errors.Is(err, context.Canceled) {
 		t.Errorf("the load: %v", err)
 	}
-	for n := 1; n > 0; {
-		if err := server.QueryRowContext(t.Context(),
-			"SELECT count(*) FROM information_schema.processlist WHERE info LIKE ? AND id <> connection_id()",
-			making).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
+	for len(states(t, server, making)) > 0 {
 	}
 	if left := leftovers(t, to); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
 
-// waiting waits until the server runs a statement that matches like.
-func waiting(t *testing.T, server *sql.DB, like string) {
+// waiting waits until the server runs a statement that matches a pattern and waits for a lock.
+func waiting(t *testing.T, server *sql.DB, pattern string) {
 	t.Helper()
-	for n := 0; n == 0; {
-		if err := server.QueryRowContext(t.Context(),
-			"SELECT count(*) FROM information_schema.processlist WHERE info LIKE ? AND id <> connection_id() AND "+
-				"state LIKE "+
-				"'%lock'", like).Scan(&n); err != nil {
+	locked := func(state string) bool { return strings.HasSuffix(state, "lock") }
+	for !slices.ContainsFunc(states(t, server, pattern), locked) {
+	}
+}
+
+// states returns the states of the statements that the server runs and that match a pattern.
+func states(t *testing.T, server *sql.DB, pattern string) (all []string) {
+	t.Helper()
+	rows, err := server.QueryContext(t.Context(), "SHOW FULL PROCESSLIST")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := make([]any, len(columns))
+	for i := range row {
+		row[i] = new(sql.NullString)
+	}
+	text := func(column string) string { return row[slices.Index(columns, column)].(*sql.NullString).String }
+	for rows.Next() {
+		if err := rows.Scan(row...); err != nil {
 			t.Fatal(err)
 		}
+		if regexp.MustCompile(pattern).MatchString(text("Info")) {
+			all = append(all, text("State"))
+		}
 	}
+	if rows.Err() != nil {
+		t.Fatal(rows.Err())
+	}
+	return all
 }
 
 // killedInSwap leaves a load in the state in which a killed load is, and returns its id.

@@ -177,23 +177,14 @@ func (s *scratch) checkNotReferenced(ctx context.Context) error {
 
 // clear returns a conflict if others are connected, or ends their connections.
 func (s *scratch) clear(ctx context.Context, terminate bool) error {
-	who, err := names(ctx, s.server, "SELECT concat(user, ' from ', host) FROM information_schema.processlist WHERE "+
-		"db = ?", s.place.name)
+	who, err := connectedTo(ctx, s.server, s.place.name)
 	if err != nil || len(who) == 0 {
 		return err
 	}
 	if !terminate {
 		return engine.InUse(snap.MySQL, strconv.Quote(s.place.name), who)
 	}
-	ids, err := names(ctx, s.server, "SELECT id FROM information_schema.processlist WHERE db = ?", s.place.name)
-	if err != nil {
-		return err
-	}
-	for _, id := range ids {
-		// A connection that has already ended is no error.
-		_, _ = s.server.ExecContext(ctx, "KILL "+id)
-	}
-	return nil
+	return endConnections(ctx, s.server, s.place.name)
 }
 
 // rename moves the old tables out, the new ones in, and the journal to its other

@@ -1,0 +1,43 @@
+package mysql
+
+import (
+	"fmt"
+	"testing"
+
+	"snap/internal/servertest"
+)
+
+// TestConnectionsThatRunAnyText checks that connections are found and ended while one of them runs a
+// statement with an emoji, which MySQL 9 cannot show in information_schema.processlist.
+func TestConnectionsThatRunAnyText(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, server string) {
+		url := servertest.MySQL(t, server)
+		db, d := openURL(t, url)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := db.ExecContext(t.Context(), fmt.Sprintf("DO GET_LOCK('%s', 0), SLEEP(3600), '😀'", d.name))
+			ended <- err
+		}()
+		for running := false; !running; { // until it holds the lock
+			if err := db.QueryRowContext(t.Context(), "SELECT IS_USED_LOCK(?) IS NOT NULL", d.name).Scan(&running); err != nil {
+				t.Fatal(err)
+			}
+		}
+		info, err := Engine{}.Check(t.Context(), url)
+		if err != nil || len(info.Connections) == 0 {
+			t.Fatalf("connected: %q, %v", info.Connections, err)
+		}
+		onServer, err := d.open("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer onServer.Close()
+		if err := endConnections(t.Context(), onServer, d.name); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; err == nil {
+			t.Error("the statement was not ended")
+		}
+	})
+}
