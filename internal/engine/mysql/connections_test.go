@@ -20,7 +20,8 @@ func TestConnectionsThatRunAnyText(t *testing.T) {
 			ended <- err
 		}()
 		for running := false; !running; { // until it holds the lock
-			if err := db.QueryRowContext(t.Context(), "SELECT IS_USED_LOCK(?) IS NOT NULL", d.name).Scan(&running); err != nil {
+			err := db.QueryRowContext(t.Context(), "SELECT IS_USED_LOCK(?) IS NOT NULL", d.name).Scan(&running)
+			if err != nil {
 				t.Fatal(err)
 			}
 		}
