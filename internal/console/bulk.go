@@ -67,19 +67,21 @@ func (v *visit) sharedMany(ctx context.Context, r api.BulkRequest, made []api.Bu
 	if len(made) == 0 {
 		return "shared."
 	}
-	people, err := 0, error(nil)
-	if r.Share.OrgWide {
-		var access api.Access
-		access, err = v.api.Access(ctx, made[0].ID, "")
-		people = access.People
-	} else {
-		people, err = v.groupPeople(ctx, r.Share.GroupIDs[0])
-	}
+	people, err := v.peopleOf(ctx, r, made[0].ID)
 	text := "shared with " + v.audience(*r.Share)
 	if err != nil || people == 0 {
 		return text + "." // the announcement says less
 	}
 	return text + ", " + look.People(people) + "."
+}
+
+// peopleOf returns the number of people in the audience of a share.
+func (v *visit) peopleOf(ctx context.Context, r api.BulkRequest, snapshot string) (int, error) {
+	if r.Share.OrgWide {
+		access, err := v.api.Access(ctx, snapshot, "")
+		return access.People, err
+	}
+	return v.groupPeople(ctx, r.Share.GroupIDs[0])
 }
 
 // groupPeople returns the number of people in a group.
