@@ -31,7 +31,7 @@ recording: build ## record the demo's real output in docs/recording.txt, and its
 	$(GO) test -run TestRecording . -update
 
 test: servers databases bin/versitygw bin/dex bin/zitadel bin/gotestsum axe ## run all tests, and name the skipped ones at the end; `make lint` vets
-	@GORACE=atexit_sleep_ms=0 SNAP_VERSITYGW=$(CURDIR)/bin/versitygw bin/gotestsum --format standard-quiet $(RERUN) --packages ./... -- \
+	@GORACE=atexit_sleep_ms=0 SNAP_VERSITYGW=$(CURDIR)/bin/versitygw bin/gotestsum --format pkgname-and-test-fails --format-icons text $(RERUN) --packages ./... -- \
 		-vet=off $(RACE) $(UNWATCHED) -timeout $(TIMEOUT) $(ARGS)
 
 check: ## run the tests for every change: no servers, no browser, about a minute
