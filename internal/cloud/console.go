@@ -3,6 +3,7 @@ package cloud
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"snap"
 	"snap/api"
@@ -13,9 +14,13 @@ import (
 // bypass the limit on concurrent requests, which already admitted the request for the page.
 func (s *Service) openConsole(mux *http.ServeMux) error {
 	pages, err := console.New(console.Options{
-		API: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			mux.ServeHTTP(w, mayUseReserve(r))
-		}),
+		API: func(w http.ResponseWriter, r *http.Request, c *snap.Caller) {
+			r = mayUseReserve(r)
+			if c != nil {
+				r = r.WithContext(context.WithValue(r.Context(), pageCallerKey{}, *c))
+			}
+			mux.ServeHTTP(w, r)
+		},
 		PublicURL: s.config.PublicURL,
 		Caller: func(r *http.Request) (snap.Caller, error) {
 			c, err := s.auth.User(r)
@@ -36,4 +41,20 @@ func (s *Service) openConsole(mux *http.ServeMux) error {
 	}
 	pages.Register(mux)
 	return nil
+}
+
+// pageCallerKey is the key of the caller of a page of the console, in the context of the page's own
+// requests to the API. Nothing that a client sends sets it.
+type pageCallerKey struct{}
+
+// authenticate returns the caller of a request to the API. The request of a page that only reads has
+// the caller for whom the page was admitted.
+func (s *Service) authenticate(r *http.Request) (snap.Caller, error) {
+	if c, ok := r.Context().Value(pageCallerKey{}).(snap.Caller); ok {
+		return c, nil
+	}
+	if strings.HasPrefix(r.URL.Path, api.MountAgent+"/") {
+		return s.auth.Agent(r)
+	}
+	return s.auth.User(r)
 }

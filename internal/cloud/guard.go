@@ -13,7 +13,6 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"snap"
-	"snap/api"
 	"snap/internal/store"
 )
 
@@ -109,11 +108,7 @@ func (s *Service) guard(rt route, again repeat) func(huma.Context, func(huma.Con
 // cannot be distinguished from one that does not exist.
 func (s *Service) admit(r *http.Request, rt route) (*call, error) {
 	ctx := r.Context()
-	authenticate := s.auth.User
-	if strings.HasPrefix(r.URL.Path, api.MountAgent+"/") {
-		authenticate = s.auth.Agent
-	}
-	caller, err := authenticate(r)
+	caller, err := s.authenticate(r)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -472,4 +473,33 @@ func TestPagesStaySmall(t *testing.T) {
 		t.Errorf("%d shares on the second page", n)
 	}
 	v.get("/console/keys?keys=25").must(t, http.StatusOK, "a key of mine")
+}
+
+// A page that only reads is checked once, for all its requests. A form that ends its own session shows
+// nothing more, even though it was admitted, and neither does the next page. A link from another site
+// opens every page.
+func TestPagesAfterTheirOwnSignOut(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	v := visit(t, c, "alice@acme.test")
+	for _, path := range pages {
+		req, err := http.NewRequest(http.MethodGet, c.URL+"/console"+path, nil)
+		must(t, err)
+		req.Header.Set("Sec-Fetch-Site", "cross-site")
+		v.do(req, nil).must(t, 200)
+	}
+	csrf := v.token("/console/members")
+	people := must1(c.As("alice@acme.test").People(ctx))
+	alice := people[slices.IndexFunc(people, func(p api.Person) bool { return p.Email == "alice@acme.test" })]
+	form := url.Values{"csrf_token": {csrf}, "id": {alice.ID}}
+	req, err := http.NewRequest(http.MethodPost, c.URL+"/console/members", strings.NewReader(form.Encode()))
+	must(t, err)
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Sec-Fetch-Site", "same-origin")
+	req.Header.Set("Fragment", "1")
+	if p := v.do(req, nil); p.StatusCode != http.StatusSeeOther || strings.Contains(p.text, "mia@acme.test") {
+		t.Errorf("the form that signed out its own browser answered %d: %s", p.StatusCode, p.text)
+	}
+	v.get("/console/members").must(t, http.StatusSeeOther)
 }

@@ -7,22 +7,25 @@ import (
 	"net/http"
 	"time"
 
+	"snap"
 	"snap/api"
 )
 
-// inside answers the requests of an [api.Client] with the API's handler in this process, on behalf
-// of the browser that asked for a page.
+// inside answers the requests of an [api.Client] with the API in this process, on behalf of the
+// browser that asked for a page.
 type inside struct {
-	handler http.Handler
-	page    *http.Request
+	serve  func(http.ResponseWriter, *http.Request, *snap.Caller)
+	page   *http.Request
+	caller *snap.Caller // nil lets the API find out who asks
 }
 
 // client returns a client of the API for the browser that asks for a page. It repeats nothing,
-// because a request that fails in this process would fail again.
-func (s *Server) client(r *http.Request) (*api.Client, error) {
+// because a request that fails in this process would fail again. With a caller, the API does not find
+// out again who asks.
+func (s *Server) client(r *http.Request, caller *snap.Caller) (*api.Client, error) {
 	return api.New(api.Options{
 		BaseURL: s.o.PublicURL, Mount: api.MountUser, Token: api.StaticToken(""),
-		HTTP: &http.Client{Transport: inside{s.o.API, r}},
+		HTTP: &http.Client{Transport: inside{s.o.API, r, caller}},
 		Wait: func(context.Context, time.Duration) error { return http.ErrHandlerTimeout },
 	})
 }
@@ -41,7 +44,7 @@ func (t inside) RoundTrip(r *http.Request) (*http.Response, error) {
 		in.Body = http.NoBody
 	}
 	out := &recorded{header: http.Header{}, status: http.StatusOK}
-	t.handler.ServeHTTP(out, in)
+	t.serve(out, in, t.caller)
 	return &http.Response{
 		StatusCode: out.status, Status: http.StatusText(out.status), Header: out.header,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,

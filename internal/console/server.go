@@ -27,8 +27,9 @@ const Snapshots = "/snapshots"
 
 // Options configures a [Server]. All fields are required.
 type Options struct {
-	API       http.Handler // serves the routes below api.MountUser
-	PublicURL string       // of the service
+	// API serves the routes below api.MountUser, as this caller. For nil it finds out who asks.
+	API       func(http.ResponseWriter, *http.Request, *snap.Caller)
+	PublicURL string // of the service
 	// Caller returns the caller of a request that a browser sends with its cookie. It fails with
 	// snap.ErrUnauthenticated.
 	Caller   func(*http.Request) (snap.Caller, error)

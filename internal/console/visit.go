@@ -34,7 +34,7 @@ func (s *Server) page(p section, may func(snap.Caller) bool) http.HandlerFunc {
 	return s.visited(may, func(v *visit) error {
 		v.section = p
 		if v.r.Method != http.MethodPost {
-			return p.show(v)
+			return s.read(v)
 		}
 		if err := s.o.Forms.Check(v.w, v.r, v.csrf); err != nil {
 			return err
@@ -56,6 +56,16 @@ func (s *Server) page(p section, may func(snap.Caller) bool) http.HandlerFunc {
 		}
 		return nil
 	})
+}
+
+// read shows a page that only reads, as the caller whom [Server.admit] has just found. The requests of
+// forms and exports are checked one by one: a form may end the session that sent it, and an export
+// takes as long as its reader.
+func (s *Server) read(v *visit) (err error) {
+	if v.api, err = s.client(v.r, &v.caller); err != nil {
+		return err
+	}
+	return v.section.show(v)
 }
 
 // again shows the page again with the reason why its form failed.
@@ -108,7 +118,7 @@ func (s *Server) admit(v *visit, may func(snap.Caller) bool) error {
 	}
 	v.caller = caller
 	v.csrf = s.o.Forms.Token(s.o.Forms.Number(v.w, v.r), caller.Credential.ID)
-	v.api, err = s.client(v.r)
+	v.api, err = s.client(v.r, nil)
 	return err
 }
 
