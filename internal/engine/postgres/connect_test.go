@@ -101,6 +101,7 @@ func TestTLS(t *testing.T) {
 		at("asked", "sslmode=require"):                                           `refused the user "asked"`,
 		strings.Replace(full, "127.0.0.1", "localhost", 1):                       "cannot be verified",
 		withParameters(t, servertest.Postgres(t), "postgres", "sslmode=require"): "does not offer TLS",
+		withParameters(t, servertest.Postgres(t), "nobody", ""):                  `refused the user "nobody"`,
 	} {
 		if _, err := (Engine{}).Check(t.Context(), bad); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v (%v)", bad, err, errors.Unwrap(err))

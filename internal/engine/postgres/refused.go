@@ -10,7 +10,8 @@ import (
 )
 
 // refusedConnection describes why a connection was refused before the password was checked. It
-// returns false for other errors.
+// returns false for other errors. With sslmode=prefer, err also tells of an attempt with TLS; when the
+// server answered the attempt without TLS, its answer is the reason.
 func (d database) refusedConnection(err error, e *snap.Error) bool {
 	var untrusted *tls.CertificateVerificationError
 	text := strings.ToLower(err.Error())
@@ -19,7 +20,7 @@ func (d database) refusedConnection(err error, e *snap.Error) bool {
 		e.Detail = fmt.Sprintf("the certificate of the PostgreSQL server %s cannot be verified: %s", d.where(),
 			untrusted.Err)
 		e.Hint = "give the certificate authority with sslrootcert=FILE in the URL, and use the host of the certificate"
-	case strings.Contains(text, "server refused tls connection"):
+	case state(err) == "" && strings.Contains(text, "server refused tls connection"):
 		e.Detail = fmt.Sprintf("the PostgreSQL server %s does not offer TLS", d.where())
 		e.Hint = "turn TLS on there, or use sslmode=prefer in the URL"
 	case requiresTLS(text):
