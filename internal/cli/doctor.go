@@ -258,7 +258,7 @@ func after(prefix, text string) string {
 func (x *examination) cloudService(ctx context.Context, agent *local.Agent) {
 	if agent.Config().Cloud.URL == "" {
 		x.add("cloud service", look, "none is configured",
-			"set cloud.url with `snapcli config edit`; without it only local snapshots work")
+			"run `snapcli login URL`; without a service only local snapshots work")
 		return
 	}
 	base, err := api.CheckBaseURL(agent.Config().Cloud.URL)

@@ -40,10 +40,12 @@ func (a *app) askYesNo(ctx context.Context, question, details string) (bool, err
 	return agreed, a.ask(ctx, field, details)
 }
 
-// askText asks for a line of text on the terminal. Enter alone returns proposed.
+// askText asks for a line of text on the terminal. Enter alone returns proposed, which is shown until
+// something is typed.
 func (a *app) askText(ctx context.Context, question, details, proposed string) (string, error) {
-	answer := proposed
-	field := huh.NewInput().Title(snap.CleanText(question)).Description(snap.CleanText(details)).Value(&answer)
+	answer := ""
+	field := huh.NewInput().Title(snap.CleanText(question)).Description(snap.CleanText(details)).
+		Placeholder(snap.CleanText(proposed)).Value(&answer)
 	err := a.ask(ctx, field, details)
 	return strings.TrimSpace(cmp.Or(answer, proposed)), err
 }
