@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"snap"
 	"snap/api"
@@ -235,6 +236,52 @@ func TestBrowserShareBoxOfTheService(t *testing.T) {
 	if !eval[bool](b, "window.untouched && location.search === ''") {
 		t.Error("the page was loaded again")
 	}
+}
+
+// The share box works by keyboard alone. The focus stays at the action, also after Undo, and each
+// change is announced.
+func TestBrowserShareBoxOfTheServiceByKeyboard(t *testing.T) {
+	t.Parallel()
+	servertest.RequireServers(t, "a browser")
+	c := cloudtest.Start(t, cloudtest.Options{})
+	item := c.PushAs(c.As("mia@acme.test"), "shop", snap.TypeSanitized, []byte("one"))
+	gus := c.As("gus@acme.test")
+	j := &journey{tab: newTab(t, c.URL)}
+	j.signInAs("adam@acme.test", "adam-password")
+	j.open("/snapshots/" + item.ID)
+	// Announcements stay, however long the test takes.
+	j.run(chromedp.Evaluate[chromedp.Void](`void (window.setTimeout = ((real) => (f, ms) => ms < 1000 && real(f, ms))(setTimeout))`))
+	shared := func(id, state, announced, focused string) {
+		t.Helper()
+		j.until(`document.querySelector("#` + id + `").getAttribute("aria-checked") === "` + state + `" &&
+			[...document.querySelectorAll("#toasts[role=status] .toast")].some((e) => e.textContent.includes("` + announced + `")) &&
+			document.activeElement.id === "` + focused + `"`)
+	}
+	j.run(chromedp.Focus(chromedp.CSS("#wide-switch")))
+	j.tabTo("gs-eng")
+	j.key(" ")
+	shared("gs-eng", "true", "Shared with the group eng. 1 more person can see it.", "gs-eng")
+	if _, err := gus.Snapshot(t.Context(), item.ID); err != nil {
+		t.Errorf("a member of the group: %v", err)
+	}
+	j.tabTo("undo")
+	j.key(kb.Enter)
+	shared("gs-eng", "false", "No longer shared with the group eng.", "sharing-title")
+	if _, err := gus.Snapshot(t.Context(), item.ID); snap.CodeOf(err) != snap.CodeNotFound {
+		t.Errorf("a member of the group, after Undo: %v", err)
+	}
+	j.tabTo("wide-switch")
+	j.key(kb.Enter)
+	shared("wide-switch", "true", "Shared with everyone in", "wide-switch")
+	j.tabTo("slug")
+	j.run(chromedp.KeyEvent("globex"))
+	j.key(kb.Enter)
+	j.until(`document.querySelector("#org-list")?.textContent.includes("ends in 7 days")`)
+	j.until(`document.querySelector("#toasts").textContent.includes("Shared with everyone in globex") && document.activeElement.id === "slug"`)
+	j.tabTo("user")
+	j.run(chromedp.KeyEvent("gus@acme.test"))
+	j.key(kb.Enter)
+	j.until(`document.querySelector("#verdict[role=status]")?.textContent.includes("can see it") && document.activeElement.id === "user"`)
 }
 
 // TestScreenshotsOfTheService is TestScreenshots for the service's own pages.

@@ -4,7 +4,7 @@
 //   data-first     follow this link of the answer when the form was sent with Enter
 //   data-toggle    show the other state at once, and take it back on failure
 //   data-switch    the same, for switches; these forms are sent one after the other
-//   data-removes   remove the element of this id once done
+//   data-removes   remove the element of this id once done; in a toast, remove the toast
 //   data-closes    close the dialog once done
 //   data-unpicks   unselect the selected rows once done
 //   data-dialog    open what the link leads to as a dialog
@@ -41,18 +41,17 @@ async function onSubmit(event) {
   const send = () => request(form.action, { method: "post", body: new URLSearchParams(data) });
   const ok = await ("switch" in form.dataset ? (switching = switching.then(send)) : send());
   if (!ok) return undo();
-  if (form.dataset.removes) remove(form.dataset.removes);
+  if (form.dataset.removes) remove(form.closest(".toast") ?? document.getElementById(form.dataset.removes));
   if ("closes" in form.dataset) document.getElementById("dialog")?.close();
   if ("unpicks" in form.dataset && !document.getElementById("dialog")?.open) pickAll(false);
   form.closest("details.menu")?.removeAttribute("open");
 }
 
-// remove takes an element off the page. If it had the focus, the page's heading gets it.
-function remove(id) {
-  const element = document.getElementById(id);
+// remove takes an element off the page. If it had the focus, the heading of the share box or of the page gets it.
+function remove(element) {
   const focused = element?.contains(document.activeElement);
   element?.remove();
-  if (focused) (document.querySelector("dialog[open] h1") ?? document.querySelector("h1"))?.focus();
+  if (focused) (document.querySelector("dialog[open] h1") ?? document.querySelector("#sharing > h2") ?? document.querySelector("h1"))?.focus();
 }
 
 // pickAll selects all rows of the list, or none.

@@ -119,9 +119,12 @@ export function toast(text, good) {
 function showToast(box) {
   const list = document.getElementById("toasts");
   if (!list) return;
-  const dialog = document.querySelector("dialog[open]");
-  (dialog ?? document.body).append(list); // above an open dialog
+  const around = document.querySelector("dialog[open]") ?? document.body; // above an open dialog
+  if (list.parentElement !== around) around.append(list);
   if ("refresh" in box.dataset) document.dispatchEvent(new CustomEvent("listing"));
-  list.replaceChildren(...[...list.children].slice(-2), box);
-  setTimeout(() => box.remove(), 10000); // as long as Undo is offered
+  const focused = (e) => e.contains(document.activeElement);
+  for (const old of [...list.children].filter((e) => !focused(e)).slice(0, -2)) old.remove();
+  list.append(box);
+  const end = () => (focused(box) ? setTimeout(end, 1000) : box.remove());
+  setTimeout(end, 10000); // as long as Undo is offered, and while the keyboard is at it
 }
