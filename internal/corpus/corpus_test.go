@@ -313,7 +313,7 @@ func (d database) script(t *testing.T, text string) {
 	case "postgres":
 		cmd = exec.CommandContext(t.Context(), "psql", "-X", "-q", "-o", os.DevNull, "-d", d.url)
 	case "mysql":
-		cmd = d.client("", "--force")
+		cmd = d.client("", "--force", "--loose-commands", "--skip-comments") // for DELIMITER in MySQL 9
 	default:
 		if _, err := d.ExecContext(t.Context(), text); err != nil {
 			t.Fatal(err)

@@ -29,7 +29,9 @@ func projects() []project {
 		{name: "zabbix", servers: "mysql", files: []string{share + "zabbix-server-mysql/schema.sql.gz"}},
 		{name: "zabbix", servers: "postgres", files: []string{share + "zabbix-server-pgsql/schema.sql.gz"}},
 		{name: "zabbix-proxy", servers: "sqlite", files: []string{share + "zabbix-proxy-sqlite3/schema.sql.gz"}},
-		{name: "cacti", servers: "mysql", files: []string{share + "doc/cacti/cacti.sql"}},
+		{name: "cacti", servers: "mysql", files: []string{share + "doc/cacti/cacti.sql"},
+			replace: []string{"IF majv >= majn", // its check takes 9.7.4 for an old version
+				"IF majv > 8 AND NOT ismaria OR majv >= majn"}},
 		{name: "phpmyadmin", servers: "mysql", files: []string{common + "phpmyadmin/install/mysql"}},
 		{name: "zoneminder", servers: "mysql", files: []string{share + "zoneminder/db/zm_create.sql",
 			share + "zoneminder/db/triggers.sql"},
