@@ -5,7 +5,9 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +29,23 @@ func TestReturnsDoNotDependOnEvaluationOrder(t *testing.T) {
 			}
 			return true
 		})
+	}
+}
+
+// TestCommandsAreQuotedForAShell rejects commands with the verb %q in hints. People copy these
+// commands, and within double quotes a shell runs $(...). A name may come from anybody:
+// [snap.ShellWord] quotes it.
+func TestCommandsAreQuotedForAShell(t *testing.T) {
+	t.Parallel()
+	unsafe := regexp.MustCompile("`snap(cli|cloud) [^`]*%q")
+	for _, name := range goFiles(t) {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := unsafe.Find(text); found != nil {
+			t.Errorf("%s: %s: write %%s with snap.ShellWord", name, found)
+		}
 	}
 }
 

@@ -100,7 +100,7 @@ func CheckBaseURL(raw string) (string, error) {
 	switch {
 	case raw == "":
 		return "", snap.Usage("no cloud service is configured",
-			"set cloud.url: `snapcli config edit`, or SNAPCLI_CLOUD__URL=https://...")
+			"sign in with `snapcli login https://cloud.example`, or set cloud.url or SNAPCLI_CLOUD__URL")
 	case err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.User != nil ||
 		u.RawQuery != "" ||
 		u.Fragment != "":

@@ -125,7 +125,8 @@ func (r *Room) reserve(ctx context.Context, q Request) (h Held, err error) {
 func (b *book) requireRoom(c Clone, most int) error {
 	if c.Name != "" && b.named(c.Name) != nil {
 		return &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("there is already a clone %q", c.Name),
-			Hint: fmt.Sprintf("choose another --name, or drop it with `snapcli clones drop %q`", c.Name)}
+			Hint: fmt.Sprintf("choose another --name, or drop it with `snapcli clones drop %s`",
+				snap.ShellWord(c.Name))}
 	}
 	if n := b.count(c.Source.Target); c.Kind == Named && n >= most {
 		return &snap.Error{Code: snap.CodeQuota,

@@ -122,13 +122,15 @@ func (r *dbsnapper) target(t *tree) {
 		r.left(shown, "snapcli allows one name for a target: %s", name)
 	}
 	if c := from.get("schema_config"); c != nil {
-		r.left(c, "a snapshot always contains every schema")
+		r.left(c, "is the setting schemas of a target, or a flag: snapcli build %s --schema NAME",
+			snap.ShellWord(name))
 	}
 	r.sanitize(&out, t.get("sanitize"), t)
 	for _, at := range []*tree{t, from} {
 		for _, key := range []string{"storage_profile", "storage_profile_name"} {
 			if p := at.get(key); p != nil {
-				r.left(p, "is a flag in snapcli: snapcli push %s --profile %s", name, p.text)
+				r.left(p, "is a flag in snapcli: snapcli push %s --profile %s", snap.ShellWord(name),
+					snap.ShellWord(p.text))
 			}
 		}
 	}
@@ -214,7 +216,7 @@ func (r *dbsnapper) sanitize(out *Target, s, target *tree) {
 
 // subset notes how to take the same rows with snapcli.
 func (r *dbsnapper) subset(t Target, s *tree) {
-	target, named := t.Name, func(table string) string { return table }
+	target, named := snap.ShellWord(t.Name), func(table string) string { return table }
 	// in MySQL and MariaDB, the schema is the database
 	if strings.HasPrefix(t.Source, "mysql") || strings.HasPrefix(t.Source, "mariadb") {
 		named = func(table string) string { return table[strings.LastIndex(table, ".")+1:] }
@@ -227,18 +229,19 @@ func (r *dbsnapper) subset(t Target, s *tree) {
 	for _, t := range s.get("subset_tables").list() {
 		table := named(t.value("table"))
 		if where := t.value("where"); where != "" {
-			r.left(t, "is a flag in snapcli: snapcli build %s --where '%s'", target,
-				strings.ReplaceAll(table+"="+where, "'", "'\\''"))
+			r.left(t, "is a flag in snapcli: snapcli build %s --where %s", target, snap.ShellWord(table+"="+where))
 		} else {
 			r.left(t, "is a flag in snapcli, for the whole database: snapcli build %s --percent %s", target,
-				t.value("percent"))
+				snap.ShellWord(t.value("percent")))
 		}
 	}
 	for _, t := range s.get("excluded_tables").list() {
-		r.left(t, "is a flag in snapcli: snapcli build %s --where '%s=false'", target, named(t.text))
+		r.left(t, "is a flag in snapcli: snapcli build %s --where %s", target,
+			snap.ShellWord(named(t.text)+"=false"))
 	}
 	for _, t := range s.get("copy_tables").list() {
-		r.left(t, "is a flag in snapcli: snapcli build %s --where '%s=true'", target, named(t.text))
+		r.left(t, "is a flag in snapcli: snapcli build %s --where %s", target,
+			snap.ShellWord(named(t.text)+"=true"))
 	}
 	for _, key := range []string{"added_relationships", "excluded_relationships"} {
 		if t := s.get(key); t != nil {

@@ -231,8 +231,8 @@ func (t *tree) unusedHere(do func(*tree)) {
 func (g *greenmask) table(t *tree) {
 	table := snap.TableName(t.value("schema"), t.value("name"))
 	for _, c := range t.get("subset_conds").list() {
-		g.left(c, "is a flag in snapcli: snapcli build %s --where '%s'", g.target,
-			strings.ReplaceAll(table+"="+c.text, "'", "'\\''"))
+		g.left(c, "is a flag in snapcli: snapcli build %s --where %s", snap.ShellWord(g.target),
+			snap.ShellWord(table+"="+c.text))
 	}
 	for key, why := range map[string]string{
 		"query": "has no equivalent: choose rows with snapcli build --where, and change values with " +

@@ -81,7 +81,7 @@ func (a *Agent) Build(ctx context.Context, target string, o BuildOptions, p Prog
 	}
 	if t.Source == "" {
 		return Snapshot{}, snap.Usage(fmt.Sprintf("the target %q has no source to build from", t.Name),
-			fmt.Sprintf("give it one with `snapcli targets add %q --source URL`", t.Name))
+			fmt.Sprintf("give it one with `snapcli targets add %s --source URL`", snap.ShellWord(t.Name)))
 	}
 	from, err := a.databaseAt(t.source())
 	if err != nil {

@@ -326,7 +326,7 @@ func (a *Agent) cloneServer(t Target, s Snapshot) (string, error) {
 	}
 	if on.raw == "" {
 		return "", snap.Usage(fmt.Sprintf("the target %q has no server to make clones on", t.Name),
-			fmt.Sprintf("give it one with `snapcli targets add %q --destination URL`", t.Name))
+			fmt.Sprintf("give it one with `snapcli targets add %s --destination URL`", snap.ShellWord(t.Name)))
 	}
 	to, err := a.databaseAt(on)
 	if err != nil {

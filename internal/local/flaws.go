@@ -56,7 +56,8 @@ func (a *Agent) targetFlaws(t Target, f *flaws) {
 	at := "targets." + t.Name
 	if t.Source == "" && t.Destination == "" {
 		f.add(Flaw{Key: at, Err: snap.Usage("it has neither a source nor a destination",
-			fmt.Sprintf("run `snapcli targets add %q --source URL`", t.Name)), Doubt: true, Tried: true})
+			fmt.Sprintf("run `snapcli targets add %s --source URL`",
+				snap.ShellWord(t.Name))), Doubt: true, Tried: true})
 	}
 	a.wayFlaws(at, t, f)
 	for _, side := range []struct{ name, url string }{{"source", t.Source}, {"destination", t.Destination},

@@ -75,10 +75,10 @@ func canMaskNightly(t Target) error {
 	switch {
 	case t.Source == "":
 		return snap.Usage(fmt.Sprintf("the target %q has no source to build from", t.Name),
-			fmt.Sprintf("give it one with `snapcli targets add %q --source URL`", t.Name))
+			fmt.Sprintf("give it one with `snapcli targets add %s --source URL`", snap.ShellWord(t.Name)))
 	case t.Sanitize == SanitizeSpec{}:
 		return snap.Usage(fmt.Sprintf("the target %q has no masking rules, and the agent pushes only masked "+
-			"snapshots", t.Name), fmt.Sprintf("draft rules with `snapcli sanitize %q --init`", t.Name))
+			"snapshots", t.Name), fmt.Sprintf("draft rules with `snapcli sanitize %s --init`", snap.ShellWord(t.Name)))
 	}
 	return nil
 }

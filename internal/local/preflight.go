@@ -41,7 +41,7 @@ type Preflight struct {
 func (a *Agent) destination(t Target, s Snapshot, force bool) (database, error) {
 	if t.Destination == "" {
 		return database{}, snap.Usage(fmt.Sprintf("the target %q has no destination to load into", t.Name),
-			fmt.Sprintf("give it one with `snapcli targets add %q --destination URL`", t.Name))
+			fmt.Sprintf("give it one with `snapcli targets add %s --destination URL`", snap.ShellWord(t.Name)))
 	}
 	to, err := a.databaseAt(t.destination())
 	if err != nil {

@@ -28,7 +28,7 @@ func (a *Agent) CheckRules(ctx context.Context, target string, o SanitizeOptions
 	}
 	if rules == nil {
 		return RulesCheck{}, snap.Usage(fmt.Sprintf("the target %q is masked by SQL alone, which has no rules to check",
-			t.Name), fmt.Sprintf("draft rules with `snapcli sanitize %q --init`", t.Name))
+			t.Name), fmt.Sprintf("draft rules with `snapcli sanitize %s --init`", snap.ShellWord(t.Name)))
 	}
 	original, err := a.original(t.Name, o.Snapshot)
 	if err != nil {

@@ -161,14 +161,15 @@ func (a *Agent) howToMask(t Target, o SanitizeOptions) (rules *sanitize.Rules, s
 	}
 	if o.Rules == "" && o.SQL == "" {
 		return nil, sql, snap.Usage(fmt.Sprintf("the target %q has no masking rules", t.Name),
-			fmt.Sprintf("draft rules with `snapcli sanitize %q --init`, or give a file: --rules FILE or --sql FILE",
-				t.Name))
+			fmt.Sprintf("draft rules with `snapcli sanitize %s --init`, or give a file: --rules FILE or --sql FILE",
+				snap.ShellWord(t.Name)))
 	}
 	if o.Rules != "" {
 		if rules, err = sanitize.ReadRules(o.Rules); err != nil {
 			var e *snap.Error
 			if errors.As(err, &e) && e.Code == snap.CodeNotFound {
-				e.Hint = fmt.Sprintf("draft rules with `snapcli sanitize %q --init --rules %q`", t.Name, o.Rules)
+				e.Hint = fmt.Sprintf("draft rules with `snapcli sanitize %s --init --rules %s`",
+					snap.ShellWord(t.Name), snap.ShellWord(o.Rules))
 			}
 			return nil, sql, err
 		}
@@ -198,7 +199,7 @@ func (a *Agent) original(target, name string) (Snapshot, error) {
 	}
 	if s.Target != target {
 		return Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is of target %q", s.Name, s.Target),
-			fmt.Sprintf("run `snapcli sanitize %q --snapshot %q`", s.Target, s.Name))
+			fmt.Sprintf("run `snapcli sanitize %s --snapshot %s`", snap.ShellWord(s.Target), snap.ShellWord(s.Name)))
 	}
 	return s, nil
 }
@@ -209,7 +210,8 @@ func (a *Agent) scratchPlace(t Target, kind snap.Engine, dir string) (database, 
 	if kind == snap.SQLite {
 		return a.databaseAt(direct(sqlite.URLOf(filepath.Join(dir, "scratch.db"))))
 	}
-	hint := fmt.Sprintf("name a %s server for scratch copies with `snapcli targets add %q --scratch URL`", kind, t.Name)
+	hint := fmt.Sprintf("name a %s server for scratch copies with `snapcli targets add %s --scratch URL`", kind,
+		snap.ShellWord(t.Name))
 	if t.scratch().raw == "" {
 		return database{},
 			snap.Usage(fmt.Sprintf("the target %q has neither a destination nor a scratch server, and SQL never runs "+

@@ -223,7 +223,8 @@ func (a *Agent) newestOwn(target string, typ snap.Type) (Snapshot, error) {
 			Code: snap.CodeNotFound,
 			Detail: fmt.Sprintf("every snapshot of target %q on this machine was pulled, and push only chooses "+
 				"snapshots that were built or sanitized here", target),
-			Hint: fmt.Sprintf("build one with `snapcli build %q`, or name the one to push with --snapshot", target),
+			Hint: fmt.Sprintf("build one with `snapcli build %s`, or name the one to push with --snapshot",
+				snap.ShellWord(target)),
 		}
 	}
 	return best, err
@@ -256,14 +257,14 @@ func (a *Agent) last(target string, typ snap.Type, when func(Snapshot) time.Time
 	if best.Name != "" {
 		return best, passed, nil
 	}
-	kind, from := "", fmt.Sprintf("build one with `snapcli build %q`", target)
+	kind, from := "", fmt.Sprintf("build one with `snapcli build %s`", snap.ShellWord(target))
 	if typ == snap.TypeSanitized {
-		kind, from = "sanitized ", fmt.Sprintf("mask one with `snapcli sanitize %q`", target)
+		kind, from = "sanitized ", fmt.Sprintf("mask one with `snapcli sanitize %s`", snap.ShellWord(target))
 	}
 	return Snapshot{}, passed, &snap.Error{
 		Code:   snap.CodeNotFound,
 		Detail: fmt.Sprintf("there is no %ssnapshot of target %q on this machine", kind, target),
-		Hint:   from + fmt.Sprintf(", or pull one with `snapcli pull %q --cloud`", target),
+		Hint:   from + fmt.Sprintf(", or pull one with `snapcli pull %s --cloud`", snap.ShellWord(target)),
 	}
 }
 

@@ -148,7 +148,8 @@ func (a *Agent) allowPrograms(p Preflight, ask func(Preflight) error) error {
 func Untrusted(s Snapshot) error {
 	hint := "ask its owner to share it with you through the cloud service, which reports who owns it"
 	if s.From.Organization != "" {
-		hint = fmt.Sprintf("if you trust it, run `snapcli trust add org:%s` first", s.From.Organization)
+		hint = fmt.Sprintf("if you trust it, run `snapcli trust add %s` first",
+			snap.ShellWord("org:"+s.From.Organization))
 	}
 	return snap.Usage(fmt.Sprintf("the programs of %s were written by %s, whom you do not trust", s.Name,
 		author(s.From)), hint)
