@@ -92,7 +92,7 @@ func dateBounds(c ColumnRule) (low, high time.Time) {
 // dateWithin draws a day from min to max. A value with a time of day gets another one.
 func dateWithin(r *rand.Rand, c ColumnRule, v string) string {
 	low, high := dateBounds(c)
-	t := low.Add(time.Duration(r.Int64N(max(1, int64(high.Sub(low)/time.Second)+1))) * time.Second)
+	t := time.Unix(low.Unix()+r.Int64N(high.Unix()-low.Unix()+1), 0).In(low.Location())
 	switch {
 	case len(v) <= len("2006-01-02"):
 		return t.Format("2006-01-02")
