@@ -94,19 +94,19 @@ func allowedOrgKey(c Caller, do Action, s Snapshot) error {
 			Hint:   "sign in with `snapcli login`, or use a user-scoped key (cak_)",
 		}
 	case ActView, ActPull, ActReadGroups:
-		return needScope(c, ScopePull)
+		return requireScope(c, ScopePull)
 	case ActListGroups:
 		if s.Org.ID != c.Org.ID {
 			return refusal(do, false)
 		}
-		return needScope(c, ScopePull)
+		return requireScope(c, ScopePull)
 	case ActPush:
-		return needScope(c, ScopePush)
+		return requireScope(c, ScopePush)
 	}
 	return refusal(do, true)
 }
 
-func needScope(c Caller, want Scope) error {
+func requireScope(c Caller, want Scope) error {
 	for _, s := range c.Credential.Scopes {
 		if s == want {
 			return nil

@@ -44,14 +44,16 @@ func (c *Client) RequestAccess(ctx context.Context, r AccessRequestRequest) erro
 	return c.do(ctx, http.MethodPost, "/access-requests", r, nil)
 }
 
-// AccessRequests lists the open requests that the caller may answer, the oldest first or, with mine,
-// the caller's own, the newest first. A refused request of the caller looks like an open one.
-func (c *Client) AccessRequests(ctx context.Context, mine bool) ([]AccessRequest, error) {
-	path := "/access-requests"
-	if mine {
-		path += "?mine=true"
-	}
-	list, err := call[AccessRequestList](ctx, c, http.MethodGet, path, nil)
+// AccessRequests lists the open requests that the caller may answer, the oldest first.
+func (c *Client) AccessRequests(ctx context.Context) ([]AccessRequest, error) {
+	list, err := call[AccessRequestList](ctx, c, http.MethodGet, "/access-requests", nil)
+	return list.Items, err
+}
+
+// OwnAccessRequests lists the caller's own requests, the newest first. A refused request looks like
+// an open one.
+func (c *Client) OwnAccessRequests(ctx context.Context) ([]AccessRequest, error) {
+	list, err := call[AccessRequestList](ctx, c, http.MethodGet, "/access-requests?mine=true", nil)
 	return list.Items, err
 }
 

@@ -237,7 +237,7 @@ func (c *Client) unresolved(ctx context.Context, typed string) error {
 	var codes []string
 	for _, s := range page.Items {
 		if strings.EqualFold(s.Name, typed) {
-			return meant(s)
+			return errNotFoundBut(s)
 		}
 		begins := strings.TrimPrefix(s.ID, snap.IDPrefix)
 		begins = begins[:min(len(begins), len(code))]
@@ -247,13 +247,13 @@ func (c *Client) unresolved(ctx context.Context, typed string) error {
 		return snap.ErrNotFound
 	}
 	if s, ok := mean[snap.ClosestWithin(code, codes, len(code)/5)]; ok {
-		return meant(s)
+		return errNotFoundBut(s)
 	}
 	return snap.ErrNotFound
 }
 
-// meant returns ErrNotFound with a hint that names the closest snapshot.
-func meant(s Snapshot) error {
+// errNotFoundBut returns ErrNotFound with a hint that names the closest snapshot.
+func errNotFoundBut(s Snapshot) error {
 	e := *snap.ErrNotFound
 	e.Hint = fmt.Sprintf("did you mean %s (%s)?", s.ID, s.Name)
 	return &e

@@ -204,9 +204,9 @@ func (c *Client) DeleteRetention(ctx context.Context, target string) error {
 	return c.do(ctx, http.MethodDelete, "/retention/"+url.PathEscape(target), nil, nil)
 }
 
-// RunRetention applies the rules now. With dryRun, it only reports what they would delete.
-func (c *Client) RunRetention(ctx context.Context, dryRun bool) (RetentionResult, error) {
-	return call[RetentionResult](ctx, c, http.MethodPost, "/retention/run", RetentionRun{DryRun: dryRun})
+// RunRetention applies the rules now, or only reports what they would delete.
+func (c *Client) RunRetention(ctx context.Context, r RetentionRun) (RetentionResult, error) {
+	return call[RetentionResult](ctx, c, http.MethodPost, "/retention/run", r)
 }
 
 // Webhooks lists the organization's webhooks.

@@ -53,7 +53,7 @@ func run(ctx context.Context) int {
 	if *exit {
 		return 0
 	}
-	if err := w.stayUp(ctx); err != nil {
+	if err := w.keepRunning(ctx); err != nil {
 		out.fail(fmt.Errorf("stay up: %w", err))
 		return 1
 	}

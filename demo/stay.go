@@ -9,8 +9,8 @@ import (
 	"snap"
 )
 
-// stayUp leaves the service and Alice's web UI running until ctx ends, and shows how to sign in.
-func (w *world) stayUp(ctx context.Context) error {
+// keepRunning leaves the service and Alice's web UI running until ctx ends, and shows how to sign in.
+func (w *world) keepRunning(ctx context.Context) error {
 	address, err := freeAddress()
 	if err != nil {
 		return err

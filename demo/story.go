@@ -77,7 +77,7 @@ func (s *story) build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := same(s.before, after); err != nil {
+	if err := compareTables(s.before, after); err != nil {
 		return fmt.Errorf("the production database was changed: %w", err)
 	}
 	s.out.kept("the production database is untouched")
@@ -191,7 +191,7 @@ func (s *story) equal(ctx context.Context, p person) error {
 		// The snapshot of another organization is loaded without its programs.
 		want, got, whole = withoutSchema(want), withoutSchema(got), "every row of every table"
 	}
-	if err := same(want, got); err != nil {
+	if err := compareTables(want, got); err != nil {
 		return fmt.Errorf("the database of %s is not what alice masked: %w", p.prompt(), err)
 	}
 	s.out.line("")
@@ -256,8 +256,8 @@ func withoutSchema(tables []sample.Table) []sample.Table {
 	return slices.DeleteFunc(slices.Clone(tables), func(t sample.Table) bool { return t.Name == "schema" })
 }
 
-// same compares two databases.
-func same(want, got []sample.Table) error {
+// compareTables compares two databases.
+func compareTables(want, got []sample.Table) error {
 	var differ error
 	if len(want) != len(got) {
 		differ = fmt.Errorf("%d tables instead of %d", len(got), len(want))

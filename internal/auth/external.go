@@ -112,7 +112,7 @@ func (a *Authenticator) admitExternal(ctx context.Context, d *Discovered, token 
 	if err := a.store.Readmit(ctx, userID, id.IssuedAt); err != nil {
 		return store.Session{}, err
 	}
-	if err := a.store.Confirmed(ctx, userID); err != nil {
+	if err := a.store.RecordConfirmed(ctx, userID); err != nil {
 		return store.Session{}, err
 	}
 	return a.store.AddTokenSession(ctx, store.Session{

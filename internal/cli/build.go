@@ -57,7 +57,18 @@ the target's configuration; the other flags add to it.`,
 	}
 	jobsFlag(cmd, &o.Jobs, "tables read at once; 0 is the target's setting")
 	encryptFlags(cmd, &o.Encrypt)
-	cmd.Flags().StringArrayVar(&where, "where", nil,
+	subsetFlags(cmd, &o, &where)
+	choiceFlags(cmd, &o.Choice)
+	cmd.Flags().BoolVar(&o.WithGrants, "with-grants", false,
+		"include the rights of other users and their names, for load --with-grants (PostgreSQL)")
+	cmd.Flags().Bool("no-push", false, "accepted for scripts; a build never pushes")
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+// subsetFlags adds the flags that choose rows.
+func subsetFlags(cmd *cobra.Command, o *local.BuildOptions, where *[]string) {
+	cmd.Flags().StringArrayVar(where, "where", nil,
 		"take only rows of a table that satisfy a condition, as TABLE=CONDITION, and the rows that belong to them; "+
 			"may be repeated")
 	cmd.Flags().Var((*percentValue)(&o.Subset.Percent), "percent",
@@ -66,15 +77,9 @@ the target's configuration; the other flags add to it.`,
 	cmd.Flags().StringVar(&o.Subset.MaxSize, "max-size", "",
 		"take a subset of at most about this size before compression, such as 200MB")
 	cmd.Flags().BoolVar(&o.Whole, "no-subset", false, "take every row, whatever the target's configuration says")
-	choiceFlags(cmd, &o.Choice)
-	cmd.Flags().BoolVar(&o.WithGrants, "with-grants", false,
-		"include the rights of other users and their names, for load --with-grants (PostgreSQL)")
-	cmd.Flags().Bool("no-push", false, "accepted for scripts; a build never pushes")
 	for _, flag := range []string{"where", "percent"} {
 		cmd.MarkFlagsMutuallyExclusive(flag, "rows", "max-size", "no-subset")
 	}
-	a.jsonFlag(cmd)
-	return cmd
 }
 
 func (a *app) build(ctx context.Context, target string, o local.BuildOptions) error {

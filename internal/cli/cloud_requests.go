@@ -43,7 +43,11 @@ func (a *app) listRequests(ctx context.Context, mine bool) error {
 	if err != nil {
 		return err
 	}
-	all, err := conn.AccessRequests(ctx, mine)
+	list := conn.AccessRequests
+	if mine {
+		list = conn.OwnAccessRequests
+	}
+	all, err := list(ctx)
 	if err != nil {
 		return err
 	}

@@ -124,7 +124,7 @@ does every hour, at most 200 at a time. With --dry-run it only lists them.`,
 					return err
 				}
 			}
-			result, err := conn.RunRetention(cmd.Context(), dry)
+			result, err := conn.RunRetention(cmd.Context(), api.RetentionRun{DryRun: dry})
 			if err != nil {
 				return err
 			}

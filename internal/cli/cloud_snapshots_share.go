@@ -293,7 +293,7 @@ func (a *app) foretellAll(ctx context.Context, conn *connection, s api.Snapshot,
 		if s.ExpiresAt != nil && with.ExpiresIn == 0 {
 			c.warning = a.unlimited(s, c.With, s.ExpiresAt, "would never end")
 		}
-		err := a.foretell(ctx, conn, s, "", &c)
+		err := a.previewShare(ctx, conn, s, "", &c)
 		if err := add(c, err); err != nil {
 			return nil, err
 		}
@@ -321,7 +321,7 @@ func (a *app) foretellGroup(ctx context.Context, conn *connection, s api.Snapsho
 	c.Changed = seconds > 0 || !slices.ContainsFunc(shares, func(share api.GroupShare) bool {
 		return share.GroupID == g.GroupID && share.ExpiresAt == nil
 	})
-	err = a.foretell(ctx, conn, s, g.GroupID, &c)
+	err = a.previewShare(ctx, conn, s, g.GroupID, &c)
 	return c, err
 }
 
@@ -333,9 +333,10 @@ func (c shareChange) shared(name, with, who string) string {
 	return fmt.Sprintf("shared %s %s: %s can see and pull it now", name, with, who)
 }
 
-// foretell describes who would gain access through a share with a group, or with the whole
+// previewShare describes who would gain access through a share with a group, or with the whole
 // organization if groupID is empty.
-func (a *app) foretell(ctx context.Context, conn *connection, s api.Snapshot, groupID string, c *shareChange) error {
+func (a *app) previewShare(ctx context.Context, conn *connection, s api.Snapshot, groupID string,
+	c *shareChange) error {
 	added, err := conn.Newcomers(ctx, s.ID, groupID)
 	if err != nil {
 		return err

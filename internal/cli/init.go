@@ -119,7 +119,7 @@ func (a *app) askDatabase(ctx context.Context, given string, q databaseQuestion)
 
 // tryDatabase checks a database's URL and connects to it.
 func (a *app) tryDatabase(raw *string, check func(url string) []local.DatabaseCheck) error {
-	if err := databaseFromHere(raw); err != nil {
+	if err := makeDatabaseAbsolute(raw); err != nil {
 		return err
 	}
 	if err := local.CheckURL(*raw); err != nil {

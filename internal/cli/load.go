@@ -68,6 +68,21 @@ or confirm when load asks; --yes does not confirm that.`,
 		"name of the snapshot to load (default: the latest one built, sanitized or pulled here)")
 	typeFlag(cmd, &o.Type, "load only a snapshot of this type")
 	cmd.Flags().BoolVar(&yes, "yes", false, "replace the destination without asking")
+	cmd.Flags().BoolVar(&intoExisting, "into-existing", false,
+		"replace the content of the destination instead of the database, without creating another one")
+	cmd.Flags().BoolVar(&inPlace, "in-place", false,
+		"remove the destination's content before filling it: a failure leaves it empty or partly filled")
+	loadFlags(cmd, &o)
+	jobsFlag(cmd, &o.Jobs, "tables written at once; 0 is the target's setting")
+	identityFlag(cmd, &o.Identity)
+	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeLocal)
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+// loadFlags adds the flags that change how a snapshot is loaded. The flags for the way into an
+// existing database must be there already.
+func loadFlags(cmd *cobra.Command, o *local.LoadOptions) {
 	cmd.Flags().BoolVar(&o.Terminate, "terminate", false, "end other connections to the destination")
 	cmd.Flags().BoolVar(&o.Force, "force-production", false,
 		"load even into a destination that is marked as production or looks like it")
@@ -75,20 +90,11 @@ or confirm when load asks; --yes does not confirm that.`,
 		"also load the functions, triggers, views and other programs of another organization's snapshot")
 	cmd.Flags().StringArrayVar(&o.Only, "only", nil,
 		"replace only the rows of the tables that match a pattern; may be repeated")
-	cmd.Flags().BoolVar(&intoExisting, "into-existing", false,
-		"replace the content of the destination instead of the database, without creating another one")
-	cmd.Flags().BoolVar(&inPlace, "in-place", false,
-		"remove the destination's content before filling it: a failure leaves it empty or partly filled")
 	cmd.Flags().BoolVar(&o.WithGrants, "with-grants", false,
 		"give other users the rights that the snapshot has, if it was built with them (PostgreSQL)")
 	for _, whole := range []string{"terminate", "with-programs", "with-grants", "into-existing", "in-place"} {
 		cmd.MarkFlagsMutuallyExclusive("only", whole)
 	}
-	jobsFlag(cmd, &o.Jobs, "tables written at once; 0 is the target's setting")
-	identityFlag(cmd, &o.Identity)
-	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeLocal)
-	a.jsonFlag(cmd)
-	return cmd
 }
 
 // loaded is the JSON output of load.

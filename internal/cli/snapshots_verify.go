@@ -103,8 +103,8 @@ func signedBy(c *local.Certified) string {
 		c.Predicate.Masked, c.Predicate.Kept)
 }
 
-// needCertificate returns an error for a file without a certificate.
-func needCertificate(name string) error {
+// errNoCertificate returns an error for a file without a certificate.
+func errNoCertificate(name string) error {
 	return &snap.Error{Code: snap.CodePolicy, Detail: fmt.Sprintf("the snapshot %s has no certificate", name),
 		Hint: "sanitize it on a machine with a signing key; see `snapcli keys`"}
 }
@@ -126,7 +126,7 @@ func (a *app) verify(ctx context.Context, agent *local.Agent, names []string, re
 		v, err := agent.Verify(ctx, name, report, identity...)
 		end()
 		if err == nil && required && v.Certificate == nil {
-			err = needCertificate(name)
+			err = errNoCertificate(name)
 		}
 		if err != nil {
 			failed = append(failed, named(err, name, len(names)))

@@ -42,9 +42,9 @@ environment when they are needed.`,
 				return a.askForTarget(cmd.Context(), "")
 			}
 			t.Name = args[0]
-			if err := errors.Join(databaseFromHere(&t.Source), databaseFromHere(&t.Destination),
-				databaseFromHere(&t.Scratch),
-				fromHere(&t.Sanitize.SQL), fromHere(&t.Sanitize.Rules), keysFromHere(t.EncryptTo)); err != nil {
+			if err := errors.Join(makeDatabaseAbsolute(&t.Source), makeDatabaseAbsolute(&t.Destination),
+				makeDatabaseAbsolute(&t.Scratch), makeAbsolute(&t.Sanitize.SQL), makeAbsolute(&t.Sanitize.Rules),
+				makeKeysAbsolute(t.EncryptTo)); err != nil {
 				return err
 			}
 			return a.addTarget(cmd, t)
@@ -99,31 +99,31 @@ func (a *app) nextForTarget(agent *local.Agent, t local.Target) {
 	}
 }
 
-// fromHere makes a path absolute. A path on the command line is relative to the working directory,
+// makeAbsolute makes a path absolute. A path on the command line is relative to the working directory,
 // a path in the config file to that file.
-func fromHere(path *string) (err error) {
+func makeAbsolute(path *string) (err error) {
 	if *path != "" {
 		*path, err = filepath.Abs(*path)
 	}
 	return err
 }
 
-// databaseFromHere is fromHere for the file of an SQLite URL.
-func databaseFromHere(url *string) error {
+// makeDatabaseAbsolute is makeAbsolute for the file of an SQLite URL.
+func makeDatabaseAbsolute(url *string) error {
 	path, file := strings.CutPrefix(*url, "sqlite://")
 	if !file || strings.HasPrefix(path, "/") || strings.Contains(path, "${") {
 		return nil
 	}
-	err := fromHere(&path)
+	err := makeAbsolute(&path)
 	*url = "sqlite://" + path
 	return err
 }
 
-// keysFromHere is fromHere for the entries that name a file of recipients rather than a recipient.
-func keysFromHere(entries []string) error {
+// makeKeysAbsolute is makeAbsolute for the entries that name a file of recipients rather than a recipient.
+func makeKeysAbsolute(entries []string) error {
 	for i := range entries {
 		if !local.IsRecipient(entries[i]) {
-			if err := fromHere(&entries[i]); err != nil {
+			if err := makeAbsolute(&entries[i]); err != nil {
 				return err
 			}
 		}

@@ -194,7 +194,7 @@ func (r *Room) Branch(ctx context.Context, from string, q Request, terminate boo
 	if err != nil {
 		return Held{}, err
 	}
-	if err := cloner.CanClone(ctx, url); err != nil {
+	if err := cloner.CheckCanClone(ctx, url); err != nil {
 		return Held{}, err
 	}
 	h, err := r.reserveBranch(ctx, source, q)

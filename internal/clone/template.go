@@ -118,7 +118,7 @@ func (r *Room) make(ctx context.Context, id string, load Load) error {
 func (r *Room) fill(ctx context.Context, t *Template, load Load) error {
 	cloner, url, err := r.templatePlace(*t)
 	if err == nil {
-		err = cloner.CanClone(ctx, url)
+		err = cloner.CheckCanClone(ctx, url)
 	}
 	if err == nil {
 		err = cloner.Drop(ctx, url)

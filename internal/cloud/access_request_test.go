@@ -42,7 +42,7 @@ func TestRequestsForAccessTellNothing(t *testing.T) {
 			t.Errorf("%s: %v (%d statements) for a hidden snapshot, %v (%d) for one that never was", email, hidden,
 				work, absent, workAbsent)
 		}
-		mine, err := c.As(email).AccessRequests(context.Background(), true)
+		mine, err := c.As(email).OwnAccessRequests(context.Background())
 		must(t, err)
 		if len(mine) != 3 || mine[0].Target != "" || mine[1].Target != "" || mine[1].Email != mine[0].Email {
 			t.Errorf("%s's own requests: %+v", email, mine)
@@ -73,7 +73,7 @@ func TestRequestsForAccessReachTheirPeople(t *testing.T) {
 	}
 	lists := func(email string) []api.AccessRequest {
 		t.Helper()
-		found, err := c.As(email).AccessRequests(ctx, false)
+		found, err := c.As(email).AccessRequests(ctx)
 		must(t, err)
 		return found
 	}
@@ -99,7 +99,7 @@ func TestRequestsForAccessReachTheirPeople(t *testing.T) {
 		}
 	}
 	must(t, c.As("mia@acme.test").RefuseAccess(ctx, second.ID))
-	if mine, err := ian.AccessRequests(ctx, true); err != nil || len(mine) != 1 {
+	if mine, err := ian.OwnAccessRequests(ctx); err != nil || len(mine) != 1 {
 		t.Errorf("a refusal is disclosed: %+v, %v", mine, err)
 	}
 	must(t, ian.RequestAccess(ctx, api.AccessRequestRequest{Snapshot: s.id})) // a repetition, so nobody is asked again
@@ -150,7 +150,7 @@ func TestRequestsForAccessAreLimited(t *testing.T) {
 	if err := ask(); snap.CodeOf(err) != snap.CodeRateLimited {
 		t.Errorf("the 21st request: %v", err)
 	}
-	mine, err := max.AccessRequests(ctx, true)
+	mine, err := max.OwnAccessRequests(ctx)
 	must(t, err)
 	must(t, max.RequestAccess(ctx, api.AccessRequestRequest{Snapshot: mine[3].Snapshot})) // a repetition
 	must(t, max.WithdrawAccessRequest(ctx, mine[0].ID))

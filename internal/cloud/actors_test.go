@@ -220,13 +220,13 @@ func steps() []step {
 			return err
 		}, []string{"snapshot.access_requested by gus@acme.test"}},
 		{"api refuse-access", func(w *walk) error {
-			all, err := w.alice.AccessRequests(ctx, false)
+			all, err := w.alice.AccessRequests(ctx)
 			must(w.t, err)
 			return w.alice.RefuseAccess(ctx, all[0].ID)
 		}, []string{"snapshot.access_refused by " + alice}},
 		{"api withdraw-access-request", func(w *walk) error { // the refusal is not disclosed
 			gus := w.As("gus@acme.test")
-			all, err := gus.AccessRequests(ctx, true)
+			all, err := gus.OwnAccessRequests(ctx)
 			must(w.t, err)
 			return gus.WithdrawAccessRequest(ctx, all[0].ID)
 		}, nil},
@@ -299,7 +299,7 @@ func steps() []step {
 		{"api run-retention", func(w *walk) error {
 			w.Push(w.mia, "shop", []byte("third"))
 			w.news("acme")
-			_, err := w.alice.RunRetention(ctx, false)
+			_, err := w.alice.RunRetention(ctx, api.RetentionRun{})
 			return err
 		}, []string{"snapshot.deleted by " + alice}},
 		{"api delete-retention", func(w *walk) error { return w.alice.DeleteRetention(ctx, "shop") },

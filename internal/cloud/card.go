@@ -21,7 +21,7 @@ type putCardInput struct {
 // putCard stores a snapshot's card, and replaces an earlier one.
 func (s *Service) putCard(ctx context.Context, in *putCardInput) (*body[api.CardTotals], error) {
 	c := callOf(ctx)
-	if err := mayPutCard(c.caller, c.snapshot); err != nil {
+	if err := checkMayPutCard(c.caller, c.snapshot); err != nil {
 		return nil, err
 	}
 	parsed, err := card.Received(in.Body)
@@ -39,15 +39,15 @@ func (s *Service) putCard(ctx context.Context, in *putCardInput) (*body[api.Card
 // removeCard removes a snapshot's card.
 func (s *Service) removeCard(ctx context.Context, _ *ByID) (*empty, error) {
 	c := callOf(ctx)
-	if err := mayPutCard(c.caller, c.snapshot); err != nil {
+	if err := checkMayPutCard(c.caller, c.snapshot); err != nil {
 		return nil, err
 	}
 	return &empty{}, s.store.SetCard(ctx, c.caller, c.snapshot, store.Card{})
 }
 
-// mayPutCard allows the pusher of a snapshot and those who may describe it. All organization-level
+// checkMayPutCard allows the pusher of a snapshot and those who may describe it. All organization-level
 // keys of the organization that owns a snapshot count as one pusher.
-func mayPutCard(c snap.Caller, sn snap.Snapshot) error {
+func checkMayPutCard(c snap.Caller, sn snap.Snapshot) error {
 	if c.User == nil && sn.Owner == nil && sn.Org.ID == c.Org.ID {
 		return nil
 	}

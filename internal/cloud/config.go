@@ -438,7 +438,7 @@ func (o Organization) check() (wrong []string) {
 	if _, err := o.policy(); err != nil {
 		wrong = append(wrong, err.Error())
 	}
-	if err := o.freshness(&signin.Organization{}); err != nil {
+	if err := o.parseFreshness(&signin.Organization{}); err != nil {
 		wrong = append(wrong, err.Error())
 	}
 	return wrong
@@ -478,9 +478,9 @@ func (o Organization) policy() (snap.Policy, error) {
 	return p, nil
 }
 
-// freshness parses how often people are confirmed at their identity provider and how long a session
+// parseFreshness parses how often people are confirmed at their identity provider and how long a session
 // may last. It sets both in the organization's sign-in.
-func (o Organization) freshness(into *signin.Organization) error {
+func (o Organization) parseFreshness(into *signin.Organization) error {
 	for _, setting := range []struct {
 		name, text string
 		least      time.Duration
@@ -551,7 +551,7 @@ func (c Config) signIn() []signin.Organization {
 	var out []signin.Organization
 	for _, o := range c.Organizations {
 		org := signin.Organization{Slug: o.Slug, Domains: o.SignIn.Domains}
-		_ = o.freshness(&org) // checked when the configuration was read
+		_ = o.parseFreshness(&org) // checked when the configuration was read
 		for _, u := range o.Users {
 			org.Local = append(org.Local, signin.LocalUser{Email: u.Email, Name: u.Name, Password: u.Password,
 				Role:   u.Role,

@@ -301,7 +301,7 @@ func (d *deltas) make(ctx context.Context, name string, base, result store.Bytes
 
 // write writes a delta and keeps it.
 func (d *deltas) write(ctx context.Context, name string, base, result store.Bytes, now *archive.Reader) error {
-	if err := delta.Writable(now); err != nil {
+	if err := delta.CheckWritable(now); err != nil {
 		return err
 	}
 	old, done, err := d.open(ctx, base)

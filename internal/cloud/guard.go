@@ -152,11 +152,11 @@ func (s *Service) checkAttributed(r *http.Request, c snap.Caller, do snap.Action
 	if !changing(r) {
 		return nil
 	}
-	return s.attributed(r.Context(), c, do, r.PathValue("id"))
+	return s.checkAttributedByID(r.Context(), c, do, r.PathValue("id"))
 }
 
-// attributed is checkAttributed for a change of the snapshot with this ID.
-func (s *Service) attributed(ctx context.Context, c snap.Caller, do snap.Action, id string) error {
+// checkAttributedByID is checkAttributed for a change of the snapshot with this ID.
+func (s *Service) checkAttributedByID(ctx context.Context, c snap.Caller, do snap.Action, id string) error {
 	if !c.Credential.Kind.OrgLevel() || do != snap.ActShare && do != snap.ActShareOrg {
 		return nil
 	}

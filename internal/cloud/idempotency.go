@@ -92,7 +92,7 @@ func (s *Service) finish(ctx context.Context, c *call, key string, answer store.
 	ctx = context.WithoutCancel(ctx)
 	var err error
 	if answer.Status >= 200 && answer.Status < 300 {
-		err = s.store.Settle(ctx, c.caller, key, answer)
+		err = s.store.SaveReply(ctx, c.caller, key, answer)
 	} else {
 		err = s.store.Unclaim(ctx, c.caller, key)
 	}

@@ -32,7 +32,7 @@ func newJobTimes(s *Service) *jobTimes {
 // begin records the kinds of work that this service does.
 func (j *jobTimes) begin(ctx context.Context) error {
 	for _, name := range works() {
-		if err := j.service.store.JobDone(ctx, name, true); err != nil {
+		if err := j.service.store.JobBegun(ctx, name); err != nil {
 			return err
 		}
 	}
@@ -51,7 +51,7 @@ func (j *jobTimes) succeeded(ctx context.Context, name string) error {
 	if soon {
 		return nil
 	}
-	return j.service.store.JobDone(ctx, name, false)
+	return j.service.store.JobDone(ctx, name)
 }
 
 // Describe implements [prometheus.Collector].

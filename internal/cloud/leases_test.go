@@ -138,7 +138,7 @@ func TestTwoLeadersCollectOnce(t *testing.T) {
 				if err != nil {
 					t.Errorf("collect: %v", err)
 				}
-				result, err := c.As("alice@acme.test").RunRetention(ctx, false)
+				result, err := c.As("alice@acme.test").RunRetention(ctx, api.RetentionRun{})
 				if err != nil {
 					t.Errorf("retention: %v", err)
 					return

@@ -92,7 +92,11 @@ func (s scene) request(t *testing.T, others bool) string {
 		by, id = s.As("max@acme.test"), s.id
 	}
 	must(t, by.RequestAccess(t.Context(), api.AccessRequestRequest{Snapshot: id}))
-	found, err := s.As("alice@acme.test").AccessRequests(t.Context(), !others)
+	list := s.As("alice@acme.test").OwnAccessRequests
+	if others {
+		list = s.As("alice@acme.test").AccessRequests
+	}
+	found, err := list(t.Context())
 	must(t, err)
 	return found[0].ID
 }

@@ -125,7 +125,7 @@ func TestRetention(t *testing.T) {
 	must(t, err)
 	ran := func(dry bool) string {
 		t.Helper()
-		result, err := alice.RunRetention(ctx, dry)
+		result, err := alice.RunRetention(ctx, api.RetentionRun{DryRun: dry})
 		must(t, err)
 		var out []string
 		for i, id := range ids {

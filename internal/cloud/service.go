@@ -114,7 +114,11 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 			opened.Close()
 		}
 	}(s.store) // s is nil after an error
-	if err := errors.Join(s.store.CheckTransferred(ctx), s.store.CheckMoved(ctx, o.Again)); err != nil {
+	checkMoved := s.store.CheckMoved
+	if o.Again {
+		checkMoved = s.store.ForgetMove
+	}
+	if err := errors.Join(s.store.CheckTransferred(ctx), checkMoved(ctx)); err != nil {
 		return nil, err
 	}
 	if s.transfers.urlKey, err = s.store.Secret(ctx, "urls", 32); err != nil {

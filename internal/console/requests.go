@@ -31,12 +31,12 @@ type requestsPage struct {
 
 func (s *Server) requests(v *visit) error {
 	data := requestsPage{layout: s.outer(v, v.section.title, Requests)}
-	found, err := v.api.AccessRequests(v.r.Context(), false)
+	found, err := v.api.AccessRequests(v.r.Context())
 	if err != nil {
 		return err
 	}
 	data.Requests = s.answerable(v, &data.layout, found)
-	if data.Own, err = v.api.AccessRequests(v.r.Context(), true); err != nil {
+	if data.Own, err = v.api.OwnAccessRequests(v.r.Context()); err != nil {
 		return err
 	}
 	return s.write(v, "requests.html", &data)
@@ -106,14 +106,14 @@ type absentPage struct {
 	Form  form
 }
 
-// absent writes the page for a snapshot that does not exist or that the caller may not see. It
+// showAbsent writes the page for a snapshot that does not exist or that the caller may not see. It
 // depends only on the address and on the caller's own requests.
-func (s *Server) absent(v *visit) error {
+func (s *Server) showAbsent(v *visit) error {
 	v.status = 404
 	data := absentPage{layout: s.outer(v, "Not found", Snapshots), Form: v.form("reason")}
 	data.Narrow = true
 	if id, ok := snap.CleanIDPrefix(v.r.PathValue("id")); ok && len(id) == len(snap.IDPrefix)+16 {
-		own, err := v.api.AccessRequests(v.r.Context(), true)
+		own, err := v.api.OwnAccessRequests(v.r.Context())
 		if err != nil {
 			return err
 		}

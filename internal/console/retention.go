@@ -29,7 +29,7 @@ func (s *Server) retention(v *visit) (err error) {
 	if data.Rules, err = v.api.Retention(v.r.Context()); err != nil {
 		return err
 	}
-	preview, err := v.api.RunRetention(v.r.Context(), true)
+	preview, err := v.api.RunRetention(v.r.Context(), api.RetentionRun{DryRun: true})
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (s *Server) retention(v *visit) (err error) {
 // changeRetention applies the rules, or deletes or saves one.
 func (s *Server) changeRetention(v *visit) (string, error) {
 	if v.field("apply") != "" {
-		_, err := v.api.RunRetention(v.r.Context(), false)
+		_, err := v.api.RunRetention(v.r.Context(), api.RetentionRun{})
 		return "applied", err
 	}
 	if target := v.field("delete"); target != "" {

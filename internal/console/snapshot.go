@@ -51,7 +51,7 @@ func (s *Server) snapshot(v *visit) error {
 	q := strings.TrimSpace(v.query("q"))
 	found, err := v.api.Card(ctx, id, q, page)
 	if snap.CodeOf(err) == snap.CodeNotFound {
-		return s.absent(v)
+		return s.showAbsent(v)
 	}
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func (s *Server) loadBox(v *visit, p *snapshotPage) error {
 			return err
 		}
 		p.Box.Policy = me.Policy
-		waiting, err := v.api.AccessRequests(ctx, false)
+		waiting, err := v.api.AccessRequests(ctx)
 		if err != nil {
 			return err
 		}

@@ -58,7 +58,7 @@ func (s *Server) snapshots(v *visit) error {
 	if data.Chosen.Filter == expiring {
 		data.Chosen.Filter, data.Chosen.ExpiresSoon = snap.FilterAll, true
 	}
-	err := data.days()
+	err := data.parseDays()
 	var page api.SnapshotPage
 	if err == nil {
 		page, err = v.api.Snapshots(v.r.Context(), data.Chosen)
@@ -66,7 +66,7 @@ func (s *Server) snapshots(v *visit) error {
 	if err != nil && !data.shows(v, err) {
 		return err
 	}
-	waiting, err := v.api.AccessRequests(v.r.Context(), false)
+	waiting, err := v.api.AccessRequests(v.r.Context())
 	if err != nil {
 		return err
 	}
@@ -139,8 +139,8 @@ func (p *snapshotsPage) place(v *visit, page api.SnapshotPage) error {
 // expiring is the filter for snapshots with a share that expires soon.
 const expiring snap.Filter = "expiring"
 
-// days parses the days of the filter. Until is the last day that it includes.
-func (p *snapshotsPage) days() error {
+// parseDays parses the days of the filter. Until is the last day that it includes.
+func (p *snapshotsPage) parseDays() error {
 	for _, one := range []struct {
 		text string
 		into *time.Time

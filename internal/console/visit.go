@@ -41,7 +41,7 @@ func (s *Server) page(p section, may func(snap.Caller) bool) http.HandlerFunc {
 		}
 		done, err := p.act(v)
 		if err != nil {
-			return s.again(v, err)
+			return s.showAgain(v, err)
 		}
 		if v.fragment() && v.told == nil {
 			v.told = &flash{Text: successes()[done]}
@@ -68,8 +68,8 @@ func (s *Server) read(v *visit) (err error) {
 	return v.section.show(v)
 }
 
-// again shows the page again with the reason why its form failed.
-func (s *Server) again(v *visit, err error) error {
+// showAgain shows the page again with the reason why its form failed.
+func (s *Server) showAgain(v *visit, err error) error {
 	if !new(layout).shows(v, err) || !errors.As(err, &v.problem) {
 		return err
 	}

@@ -45,7 +45,7 @@ func (w *writer) all(now *archive.Content, runs []archive.Same) error {
 			w.differs = true
 		}
 		w.groups.copied(int(r.Size), r.From, 0, &w.at)
-		if err := w.groups.full(); err != nil {
+		if err := w.groups.flushIfFull(); err != nil {
 			return err
 		}
 		at = r.At + r.Size

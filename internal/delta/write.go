@@ -34,9 +34,9 @@ const (
 // ErrLarge means that a delta would be larger than the limit given to [Write].
 var ErrLarge = errors.New("the delta is too large to be of use")
 
-// Writable returns an error if no delta to this result can be written, because it is locked or
+// CheckWritable returns an error if no delta to this result can be written, because it is locked or
 // another encoder wrote it.
-func Writable(result *archive.Reader) error {
+func CheckWritable(result *archive.Reader) error {
 	if result.Locked() || result.Manifest().Encoder != archive.Encoder {
 		return cannotApply
 	}
@@ -54,7 +54,7 @@ type Written struct {
 // file, which must be unlocked, is encrypted to the recipients of that file.
 func Write(ctx context.Context, dst io.Writer, base, result *archive.Reader, from, to File, limit int64) (Written,
 	error) {
-	if err := Writable(result); err != nil {
+	if err := CheckWritable(result); err != nil {
 		return Written{}, err
 	}
 	old, err := base.Content(ctx)
@@ -347,7 +347,7 @@ func (w *writer) copyFrom(at int, from int64) error {
 		w.groups.copied(n, from, line, &w.at)
 		w.lit, from = w.lit+n, from+int64(n)
 		if w.lit < len(w.in.b) || w.in.end {
-			return w.groups.full()
+			return w.groups.flushIfFull()
 		}
 		w.lit = w.in.drop(w.lit-1) + 1
 		if err := w.in.ensure(w.ctx, w.lit, 1); err != nil {
@@ -389,7 +389,7 @@ func (w *writer) literals(until int, next int64) error {
 			return err
 		}
 		w.lit += n
-		if err := w.groups.full(); err != nil {
+		if err := w.groups.flushIfFull(); err != nil {
 			return err
 		}
 	}
@@ -420,16 +420,16 @@ func (g *groups) literal(b []byte, next int64) (err error) {
 	g.literals, g.made = append(g.literals, b...), g.made+len(b)
 	switch until := g.expect + int64(len(b)); {
 	case next == unknown:
-		err = g.learn(g.expect, until)
+		err = g.addToDictionary(g.expect, until)
 		g.expect = until
 	case next > g.expect:
-		err = g.learn(g.expect, min(next, until+int64(len(b))+extra))
+		err = g.addToDictionary(g.expect, min(next, until+int64(len(b))+extra))
 	}
 	return err
 }
 
-// learn adds a range of the base to the dictionary, while its block is in memory.
-func (g *groups) learn(from, until int64) error {
+// addToDictionary adds a range of the base to the dictionary, while its block is in memory.
+func (g *groups) addToDictionary(from, until int64) error {
 	until = min(until, g.base.Size(), from+maxDict-int64(len(g.words)))
 	if until <= from {
 		return nil
@@ -467,8 +467,8 @@ func (g *groups) copied(n int, from int64, line int, at *int64) {
 	g.expect = *at
 }
 
-// full writes the group if it is full.
-func (g *groups) full() error {
+// flushIfFull writes the group if it is full.
+func (g *groups) flushIfFull() error {
 	if g.room() > 0 && len(g.ops) < maxOps && (g.made < reach || len(g.literals) < enough) {
 		return nil
 	}
@@ -481,7 +481,7 @@ func (g *groups) flush() error {
 		return nil
 	}
 	if first := g.expect - tail; len(g.words) < tail && len(g.literals) >= minPacked {
-		if err := g.learn(max(first, 0), g.expect); err != nil {
+		if err := g.addToDictionary(max(first, 0), g.expect); err != nil {
 			return err
 		}
 	}

@@ -19,9 +19,9 @@ type Cloner interface {
 	// Named returns the URL of another database in the place of the database at url.
 	Named(url, name string) (string, error)
 
-	// CanClone connects and returns an error if databases cannot be copied there: the user may not
+	// CheckCanClone connects and returns an error if databases cannot be copied there: the user may not
 	// create any, the server is read-only, or a connection pooler is in between.
-	CanClone(ctx context.Context, url string) error
+	CheckCanClone(ctx context.Context, url string) error
 
 	// Seal closes a database to connections and writes. The mark identifies the sealed state.
 	Seal(ctx context.Context, url string) (mark string, err error)

@@ -86,14 +86,8 @@ func (a *Agent) Load(ctx context.Context, target string, o LoadOptions, p Progre
 	ready, err := a.preflight(ctx, s, r, d, to, p)
 	ready.Only = o.Only
 	ready.Into = o.Into
-	switch {
-	case err != nil:
-	case o.Into != engine.Another:
-		err = requireExisting(ready, to)
-	case len(o.Only) == 0:
-		if err = requireReplaceable(ctx, to); err == nil {
-			err = requireUnused(ctx, ready, to, o.Terminate)
-		}
+	if err == nil {
+		err = requireLoadable(ctx, ready, to, o)
 	}
 	if err == nil {
 		err = a.confirm(ready, d, o)
@@ -113,6 +107,20 @@ func (a *Agent) Load(ctx context.Context, target string, o LoadOptions, p Progre
 		Elapsed: a.now().Sub(started), LeftOut: ready.LeftOut,
 		Notices: append(d.Info.Schema.Omissions(), notices...),
 	}, err
+}
+
+// requireLoadable refuses a destination that this way of loading cannot fill.
+func requireLoadable(ctx context.Context, f Preflight, to database, o LoadOptions) error {
+	switch {
+	case o.Into != engine.Another:
+		return requireExisting(f, to)
+	case len(o.Only) > 0:
+		return nil
+	}
+	if err := requireReplaceable(ctx, to); err != nil {
+		return err
+	}
+	return requireUnused(ctx, f, to, o.Terminate)
 }
 
 // requireUnused refuses a destination that others are connected to, before the restore begins. The

@@ -64,14 +64,14 @@ func (a *Agent) scheduleFlaws(t Target, f *flaws) {
 		return
 	}
 	if _, err = nightly.Parse(t.Schedule, ""); err == nil {
-		err = canMaskNightly(t)
+		err = checkCanMask(t)
 	}
 	f.add(Flaw{Key: at + ".schedule", Err: err})
-	f.add(Flaw{Key: at + ".schedule", Err: a.canPushNightly(), Doubt: true}) // the environment may set it
+	f.add(Flaw{Key: at + ".schedule", Err: a.checkCanPush(), Doubt: true}) // the environment may set it
 }
 
-// canMaskNightly returns an error if a target lacks what the nightly job needs.
-func canMaskNightly(t Target) error {
+// checkCanMask returns an error if a target lacks what the nightly job needs.
+func checkCanMask(t Target) error {
 	switch {
 	case t.Source == "":
 		return snap.Usage(fmt.Sprintf("the target %q has no source to build from", t.Name),
@@ -83,8 +83,8 @@ func canMaskNightly(t Target) error {
 	return nil
 }
 
-// canPushNightly returns an error if there is no single place to push to.
-func (a *Agent) canPushNightly() error {
+// checkCanPush returns an error if there is no single place to push to.
+func (a *Agent) checkCanPush() error {
 	if c := a.Config(); c.Cloud.URL == "" && len(c.StorageProfiles) != 1 {
 		return snap.Usage("the agent has nowhere to push to", "set cloud.url, or configure one storage profile")
 	}
@@ -110,7 +110,7 @@ type night struct {
 
 // build takes the snapshot, unless a killed run already did.
 func (n night) build(ctx context.Context, r *nightly.Run, save func() error) error {
-	if err := cmp.Or(canMaskNightly(n.target), n.agent.canPushNightly()); err != nil {
+	if err := cmp.Or(checkCanMask(n.target), n.agent.checkCanPush()); err != nil {
 		return err
 	}
 	if done, err := n.agent.whole(n.target.Name, r.Original); done || err != nil {

@@ -122,7 +122,7 @@ func (a *Agent) SaveRules(p *ProposedRules, rules map[int]string, drop map[strin
 	if err != nil {
 		return err
 	}
-	if err := p.Unchanged(); err != nil {
+	if err := p.CheckUnchanged(); err != nil {
 		return err
 	}
 	if err := disk.Replace(p.Path, text, 0o644); err != nil {

@@ -169,7 +169,7 @@ func hostOf(raw string) string {
 
 // store adds the user's identity to a new session, saves it, and then ends the old session.
 func (o *Options) store(ctx context.Context, s Session) (Session, error) {
-	if err := o.introduce(ctx, &s); err != nil {
+	if err := o.fetchIdentity(ctx, &s); err != nil {
 		return Session{}, err
 	}
 	var old Session
@@ -194,8 +194,8 @@ func (o *Options) file() *File {
 	return f
 }
 
-// introduce fills in the session's user and organization from the cloud service.
-func (o *Options) introduce(ctx context.Context, s *Session) error {
+// fetchIdentity fills in the session's user and organization from the cloud service.
+func (o *Options) fetchIdentity(ctx context.Context, s *Session) error {
 	client, err := api.New(api.Options{
 		BaseURL: o.CloudURL, Mount: api.MountUser, Token: api.StaticToken(s.AccessToken), UserAgent: o.Program,
 		HTTP: o.HTTP,

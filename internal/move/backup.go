@@ -193,7 +193,7 @@ func (k *keeping) object(ctx context.Context, o store.Object) error {
 	size, err := k.to.Stat(ctx, o.Key)
 	there := err == nil && size == o.Size
 	if !there {
-		err := carry(ctx, k.from, k.to, o)
+		err := copyObject(ctx, k.from, k.to, o)
 		if snap.CodeOf(err) == snap.CodeCorrupt {
 			err = k.vanished(ctx, o, err)
 		}

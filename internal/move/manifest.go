@@ -147,7 +147,7 @@ func readManifest(dir, name string, object func(store.Object) error) (b Backup, 
 		sum.Write(last)
 		if len(last) > 0 && &last[0] != &first[0] {
 			var o objectLine
-			if err := strict(last, &o); err != nil {
+			if err := decodeStrict(last, &o); err != nil {
 				return b, h, broken("a line does not name an object")
 			}
 			objects, bytes = objects+1, bytes+o.Size
@@ -160,8 +160,8 @@ func readManifest(dir, name string, object func(store.Object) error) (b Backup, 
 		last = line
 	}
 	var t tail
-	if err := strict(last, &t); err != nil || t.SHA256 != hex.EncodeToString(sum.Sum(nil)) || t.Objects != objects ||
-		t.Bytes != bytes {
+	if err := decodeStrict(last, &t); err != nil || t.SHA256 != hex.EncodeToString(sum.Sum(nil)) ||
+		t.Objects != objects || t.Bytes != bytes {
 		return b, h, broken("its checksum is wrong")
 	}
 	return Backup{
@@ -170,7 +170,7 @@ func readManifest(dir, name string, object func(store.Object) error) (b Backup, 
 	}, h, nil
 }
 
-func strict(text []byte, v any) error {
+func decodeStrict(text []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	return d.Decode(v)

@@ -200,7 +200,7 @@ func stage(ctx context.Context, dir, staging string, b Backup, h head, p Progres
 		if size, err := to.Stat(ctx, o.Key); err == nil && size == o.Size {
 			return nil // it was verified before it was renamed
 		}
-		return carry(ctx, from, to, o)
+		return copyObject(ctx, from, to, o)
 	})
 	if err != nil {
 		return err

@@ -146,7 +146,7 @@ func (t *transfer) run(ctx context.Context, reseal func(string, []byte) ([]byte,
 	if err != nil {
 		return t.report, err
 	}
-	return t.report, t.from.Moved(ctx, t.name)
+	return t.report, t.from.RecordMove(ctx, t.name)
 }
 
 // eachObject calls do for every object, several at once.
@@ -201,14 +201,14 @@ func (t *transfer) object(ctx context.Context, o store.Object) error {
 }
 
 func (t *transfer) copy(ctx context.Context, o store.Object) error {
-	if err := carry(ctx, t.source, t.destination, o); err != nil {
+	if err := copyObject(ctx, t.source, t.destination, o); err != nil {
 		return err
 	}
-	return t.to.Arrived(ctx, o)
+	return t.to.RecordCopied(ctx, o)
 }
 
-// carry copies one object from one object store to another, and reads it again there.
-func carry(ctx context.Context, from, to blob.Store, o store.Object) error {
+// copyObject copies one object from one object store to another, and reads it again there.
+func copyObject(ctx context.Context, from, to blob.Store, o store.Object) error {
 	r, err := from.Open(ctx, o.Key)
 	if errors.Is(err, snap.ErrNotFound) {
 		return missing(o)

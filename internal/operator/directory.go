@@ -59,7 +59,7 @@ func (p *program) user() *cobra.Command {
 		Use: "disable --org SLUG EMAIL", Short: "Refuse a user from their next request on, and keep the account",
 		Args: command.ExactArgs("e-mail address"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return p.onUser(c, org, args[0], "disabled", func(s *opened, m snap.Member) error {
+			return p.withUser(c, org, args[0], "disabled", func(s *opened, m snap.Member) error {
 				return s.SetDisabled(store.TakingAway(c.Context()), m.ID, true)
 			})
 		},
@@ -67,7 +67,7 @@ func (p *program) user() *cobra.Command {
 		Use: "enable --org SLUG EMAIL", Short: "Let a disabled user in again",
 		Args: command.ExactArgs("e-mail address"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return p.onUser(c, org, args[0], "enabled", func(s *opened, m snap.Member) error {
+			return p.withUser(c, org, args[0], "enabled", func(s *opened, m snap.Member) error {
 				return s.SetDisabled(c.Context(), m.ID, false)
 			})
 		},
@@ -84,7 +84,7 @@ role of a local user is set in the configuration.`,
 				return snap.Usage(fmt.Sprintf("%q is not a role", args[1]),
 					"the roles are owner, admin, member and viewer")
 			}
-			return p.onUser(c, org, args[0], "now "+args[1], func(s *opened, m snap.Member) error {
+			return p.withUser(c, org, args[0], "now "+args[1], func(s *opened, m snap.Member) error {
 				if err := p.checkNotConfigured(s.config, org, m.Email, role); err != nil {
 					return err
 				}
@@ -126,7 +126,7 @@ func (p *program) placeOf(email, org string, index int) string {
 	return fmt.Sprintf("in users[%d] of the organization %s", index, org)
 }
 
-func (p *program) onUser(c *cobra.Command, org, email, did string, do func(*opened, snap.Member) error) error {
+func (p *program) withUser(c *cobra.Command, org, email, did string, do func(*opened, snap.Member) error) error {
 	return p.withStore(c.Context(), func(s *opened) error {
 		o, err := s.org(c.Context(), org)
 		if err != nil {

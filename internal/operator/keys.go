@@ -166,7 +166,7 @@ func (s *opened) keySpec(ctx context.Context, f keyFlags) (spec auth.KeySpec, er
 		return spec, err
 	}
 	if spec.Kind == snap.UserKey {
-		err = s.forUser(ctx, &spec, f)
+		err = s.setKeyUser(ctx, &spec, f)
 		return spec, err
 	}
 	if spec.Kind == snap.SCIMKey {
@@ -202,7 +202,7 @@ func checkSCIM(config cloud.Config, f keyFlags) error {
 		"set sign_in type oidc in the configuration first")
 }
 
-func (s *opened) forUser(ctx context.Context, spec *auth.KeySpec, f keyFlags) error {
+func (s *opened) setKeyUser(ctx context.Context, spec *auth.KeySpec, f keyFlags) error {
 	if f.user == "" || len(f.scopes) > 0 {
 		return snap.Usage("a user key needs --user EMAIL and takes no --scopes",
 			"it may do everything that its user's role allows")

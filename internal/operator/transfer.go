@@ -33,7 +33,7 @@ func (p *program) transfer() *cobra.Command {
 		Example: "  snapcloud transfer --config snapcloud.yaml --to replicas.yaml --dry-run\n" +
 			"  snapcloud transfer --config snapcloud.yaml --to replicas.yaml",
 		Args: command.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return p.move(c.Context(), to, dryRun) },
+		RunE: func(c *cobra.Command, _ []string) error { return p.moveService(c.Context(), to, dryRun) },
 	}
 	c.Flags().StringVar(&to, "to", "", "the configuration file of the destination (required)")
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "only check both sides, and report what would be copied")
@@ -41,7 +41,7 @@ func (p *program) transfer() *cobra.Command {
 	return c
 }
 
-func (p *program) move(ctx context.Context, to string, dryRun bool) error {
+func (p *program) moveService(ctx context.Context, to string, dryRun bool) error {
 	source, err := p.config()
 	if err != nil {
 		return err

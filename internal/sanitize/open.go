@@ -142,8 +142,8 @@ func (o *Open) addMissing(rules *Rules, f *facts, proposals map[columnID]proposa
 	return nil
 }
 
-// Unchanged returns an error of code conflict if the file has changed since it was read.
-func (o *Open) Unchanged() error {
+// CheckUnchanged returns an error of code conflict if the file has changed since it was read.
+func (o *Open) CheckUnchanged() error {
 	now, err := os.ReadFile(o.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -172,9 +172,9 @@ func PlainMasks() (names []string) {
 // Named returns the rule that consists of one of [PlainMasks], as written in a rules file.
 func Named(mask string) string { return proposal{rule: ColumnRule{Mask: mask}}.text() }
 
-// Suits returns an error if a column cannot hold the values of one of [PlainMasks]. The error contains
+// CheckSuits returns an error if a column cannot hold the values of one of [PlainMasks]. The error contains
 // no value.
-func (o *Open) Suits(at int, mask string) error {
+func (o *Open) CheckSuits(at int, mask string) error {
 	if !slices.Contains(PlainMasks(), mask) {
 		return snap.Invalid(fmt.Sprintf("there is no mask %q that needs no settings", mask), "choose one of the list")
 	}

@@ -161,19 +161,19 @@ func TestOpenColumnsAreRefused(t *testing.T) {
 	for _, file := range []string{"-", "", "tables:\n"} {
 		path := written(t, file)
 		o, err := ReadOpen(path, twoTables())
-		if err != nil || o.Unchanged() != nil {
-			t.Fatalf("%q: %v, %v", file, err, o.Unchanged())
+		if err != nil || o.CheckUnchanged() != nil {
+			t.Fatalf("%q: %v, %v", file, err, o.CheckUnchanged())
 		}
 		if err := os.WriteFile(path, []byte("keep: []\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := o.Unchanged(); snap.CodeOf(err) != snap.CodeConflict {
+		if err := o.CheckUnchanged(); snap.CodeOf(err) != snap.CodeConflict {
 			t.Errorf("%q was changed: %v", file, err)
 		}
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
-		if err := o.Unchanged(); (snap.CodeOf(err) == snap.CodeConflict) != (file != "-") {
+		if err := o.CheckUnchanged(); (snap.CodeOf(err) == snap.CodeConflict) != (file != "-") {
 			t.Errorf("%q was removed: %v", file, err)
 		}
 	}
@@ -209,7 +209,7 @@ func TestOpenColumnsHoldTheirMasks(t *testing.T) {
 	at := slices.IndexFunc(o.Columns, func(c OpenColumn) bool { return c.Label() == "log.size" })
 	for mask, ok := range map[string]bool{"keep": true, "noise": true, "null": true, "email": false, "choice": false,
 		"nonsense": false, "": false, Undecided: false} {
-		if err := o.Suits(at, mask); (err == nil) != ok {
+		if err := o.CheckSuits(at, mask); (err == nil) != ok {
 			t.Errorf("%q: %v", mask, err)
 		}
 	}

@@ -33,7 +33,7 @@ func copyInitial(name, data string, as *account, fill func(dir string) error) er
 	if err := os.Chmod(data, 0o700); err != nil { // PostgreSQL requires this mode
 		return err
 	}
-	return giveTo(as, data)
+	return changeOwner(as, data)
 }
 
 func newInitial(fill func(dir string) error) (initial, error) {
@@ -53,9 +53,9 @@ func newInitial(fill func(dir string) error) (initial, error) {
 	return initial{data: filepath.Join(dir, "data"), alive: alive}, fill(dir)
 }
 
-// giveTo makes the account the owner of a folder and everything in it; nil is the test's own
+// changeOwner makes the account the owner of a folder and everything in it; nil is the test's own
 // account.
-func giveTo(as *account, folder string) error {
+func changeOwner(as *account, folder string) error {
 	if as == nil {
 		return nil
 	}

@@ -254,7 +254,7 @@ func initialize(bin, dir string, as *account) error {
 
 // initdb makes the data of a server that never ran, in dir/data.
 func initdb(bin, dir string, as *account) error {
-	if err := giveTo(as, dir); err != nil {
+	if err := changeOwner(as, dir); err != nil {
 		return err
 	}
 	cmd := exec.Command(filepath.Join(bin, "initdb"), "-D", filepath.Join(dir, "data"), "-U", "postgres", "-A", "trust",
@@ -280,7 +280,7 @@ func startWith(bin string, prepare func(dir string, as *account) (settings strin
 	if err != nil {
 		return &server{err: err}
 	}
-	if err := giveTo(as, dir); err != nil {
+	if err := changeOwner(as, dir); err != nil {
 		return &server{err: err}
 	}
 	s := &server{}

@@ -64,12 +64,12 @@ func (s *Service) lookUpCode(ctx context.Context, typed string) (store.DeviceGra
 // full, guess fails with errTooMany, so that concurrent guesses get no more answers than sequential
 // ones. The result of a right guess is returned only if the bucket did not become full meanwhile.
 func (s *Service) guess(ctx context.Context, mine string, buckets map[string]int, judge func() error) error {
-	if err := s.notFull(ctx, mine, buckets[mine]); err != nil {
+	if err := s.requireFewMisses(ctx, mine, buckets[mine]); err != nil {
 		return err
 	}
 	wrong := judge()
 	if wrong == nil {
-		return s.notFull(ctx, mine, buckets[mine]+1)
+		return s.requireFewMisses(ctx, mine, buckets[mine]+1)
 	}
 	if !errors.Is(wrong, snap.ErrNotFound) && !errors.Is(wrong, snap.ErrUnauthenticated) {
 		return wrong
@@ -86,7 +86,7 @@ func (s *Service) guess(ctx context.Context, mine string, buckets map[string]int
 	return wrong
 }
 
-func (s *Service) notFull(ctx context.Context, bucket string, max int) error {
+func (s *Service) requireFewMisses(ctx context.Context, bucket string, max int) error {
 	n, err := s.store.Misses(ctx, bucket)
 	if err == nil && n >= max {
 		err = errTooMany

@@ -132,7 +132,7 @@ func (s *Service) localSignIn(v *visit, f url.Values) (userID int64, err error) 
 	both := account + ":" + s.address(v.r)
 	buckets := map[string]int{both: maxMisses, here: maxAddressTries, account: maxAccountTries}
 	for bucket, max := range buckets {
-		if err := s.notFull(ctx, bucket, max); err != nil {
+		if err := s.requireFewMisses(ctx, bucket, max); err != nil {
 			return 0, err
 		}
 	}

@@ -250,7 +250,7 @@ func (s *Service) check(ctx context.Context, org organization, t store.Standing)
 	// client has disconnected.
 	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.patience.check)
 	defer cancel()
-	err = s.ask(asking, org, t)
+	err = s.refreshClaims(asking, org, t)
 	ctx = context.WithoutCancel(ctx) // the outcome is stored even after the time for asking
 	log := s.log.With("organization", org.Slug, "user", t.UserID)
 	switch {
@@ -268,9 +268,9 @@ func (s *Service) check(ctx context.Context, org organization, t store.Standing)
 	case err != nil:
 		log.WarnContext(ctx, "the identity provider did not answer about a user", "confirmed", t.Checked,
 			"error", err)
-		return t, s.store.Unconfirmed(ctx, t.UserID, checkAgain, org.fresh.recheck)
+		return t, s.store.RecordUnconfirmed(ctx, t.UserID, checkAgain, org.fresh.recheck)
 	}
-	if err := s.store.Confirmed(ctx, t.UserID); err != nil {
+	if err := s.store.RecordConfirmed(ctx, t.UserID); err != nil {
 		return t, err
 	}
 	return s.store.StandingOf(ctx, t.UserID)
@@ -302,8 +302,8 @@ func (s *Service) await(ctx context.Context, t store.Standing) (store.Standing, 
 	}
 }
 
-// ask redeems the provider's refresh token and applies the claims it gets.
-func (s *Service) ask(ctx context.Context, org organization, t store.Standing) error {
+// refreshClaims redeems the provider's refresh token and applies the claims it gets.
+func (s *Service) refreshClaims(ctx context.Context, org organization, t store.Standing) error {
 	refresh, err := s.sealer.Open(refreshName(t.UserID), t.Refresh)
 	if err != nil { // encrypted with another key: the person signs in again when that is due
 		return errors.Join(err, s.store.KeepRefresh(ctx, t, nil))

@@ -33,7 +33,7 @@ func BackUp(ctx context.Context, dataDir, file string) error {
 		return errors.Join(err, snap.Usage("the database in "+dataDir+" is empty",
 			"start the service once, or name its configuration with --config"))
 	}
-	if err := ownerOnly(file); err != nil { // SQLite treats an empty file as a new database
+	if err := restrictToOwner(file); err != nil { // SQLite treats an empty file as a new database
 		return err
 	}
 	if _, err := s.write.ExecContext(ctx, `VACUUM INTO $1`, file); err != nil {

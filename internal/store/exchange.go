@@ -71,7 +71,7 @@ func (s *Store) Exchange(ctx context.Context, e Exchange) (Key, error) {
 		if id, err = s.writeCredential(ctx, tx, e, id); err != nil {
 			return err
 		}
-		if err := s.spend(ctx, tx, e, id); err != nil {
+		if err := s.recordExchange(ctx, tx, e, id); err != nil {
 			return err
 		}
 		return s.recordKey(ctx, tx, id, snap.AuditKeyMade)
@@ -123,9 +123,9 @@ func (s *Store) writeCredential(ctx context.Context, tx *sql.Tx, e Exchange, id 
 	return id, err
 }
 
-// spend records that a token was used for a credential. It fails if the token was used for another
+// recordExchange records that a token was used for a credential. It fails if the token was used for another
 // one.
-func (s *Store) spend(ctx context.Context, tx *sql.Tx, e Exchange, id int64) error {
+func (s *Store) recordExchange(ctx context.Context, tx *sql.Tx, e Exchange, id int64) error {
 	res, err := tx.ExecContext(ctx, `
 		INSERT INTO exchanged_tokens(hash, key_id, until) VALUES($1, $2, $3)
 		ON CONFLICT(hash) DO UPDATE SET until = excluded.until WHERE exchanged_tokens.key_id = excluded.key_id`,

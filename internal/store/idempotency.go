@@ -27,7 +27,7 @@ const (
 // Claim begins a changing request that carries an Idempotency-Key. request identifies the request:
 // method, path and body. If the same caller already made the same request with this key, Claim
 // returns its answer. A nil answer means that the caller must now carry out the request and then
-// call [Store.Settle] or [Store.Unclaim]. Claim fails with code conflict when the key was used for
+// call [Store.SaveReply] or [Store.Unclaim]. Claim fails with code conflict when the key was used for
 // another request, or when the request is still in progress.
 func (s *Store) Claim(ctx context.Context, c snap.Caller, key string, request []byte) (answer *Reply, err error) {
 	sum := sha256.Sum256(request)
@@ -73,8 +73,8 @@ func (s *Store) claim(ctx context.Context, tx *sql.Tx, c snap.Caller, key string
 	return err
 }
 
-// Settle stores the answer to a claimed request for a day.
-func (s *Store) Settle(ctx context.Context, c snap.Caller, key string, a Reply) error {
+// SaveReply stores the answer to a claimed request for a day.
+func (s *Store) SaveReply(ctx context.Context, c snap.Caller, key string, a Reply) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE idempotency SET status = $3, body = $4 WHERE principal = $1 AND key = $2`,
 			c.Principal(), key, a.Status, append([]byte{}, a.Body...))

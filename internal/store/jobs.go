@@ -6,16 +6,22 @@ import (
 	"time"
 )
 
-// JobDone records that background work of this name ended without an error just now. With begun it
-// records only that the work exists, and keeps a time that was recorded before.
-func (s *Store) JobDone(ctx context.Context, name string, begun bool) error {
-	text := `INSERT INTO jobs(name, done_at) VALUES($1, $2) ON CONFLICT(name) DO UPDATE SET done_at = excluded.done_at
-		WHERE jobs.done_at < excluded.done_at`
-	if begun {
-		text = `INSERT INTO jobs(name, done_at) VALUES($1, $2) ON CONFLICT(name) DO NOTHING`
-	}
-	_, err := s.write.ExecContext(ctx, text, name, s.now().UnixMilli())
-	return exceptFull(err)
+// JobBegun records that background work of this name exists. It keeps a time that was recorded
+// before.
+func (s *Store) JobBegun(ctx context.Context, name string) error {
+	return s.recordJob(ctx, name, `NOTHING`)
+}
+
+// JobDone records that background work of this name ended without an error just now.
+func (s *Store) JobDone(ctx context.Context, name string) error {
+	return s.recordJob(ctx, name, `UPDATE SET done_at = excluded.done_at WHERE jobs.done_at < excluded.done_at`)
+}
+
+// recordJob inserts the work with the current time. onConflict says what happens to an earlier time.
+func (s *Store) recordJob(ctx context.Context, name, onConflict string) error {
+	_, err := s.write.ExecContext(ctx,
+		`INSERT INTO jobs(name, done_at) VALUES($1, $2) ON CONFLICT(name) DO `+onConflict, name, s.now().UnixMilli())
+	return ignoreDiskFull(err)
 }
 
 // JobsDone returns when each kind of background work last ended without an error, in any process.

@@ -88,7 +88,7 @@ func (s *Store) TouchKey(ctx context.Context, id int64, used time.Time) error {
 		_, err = s.write.ExecContext(ctx, markUsed+`(SELECT k.user_id FROM api_keys k WHERE k.id = $2)`,
 			now.UnixMilli(), id)
 	}
-	return exceptFull(err)
+	return ignoreDiskFull(err)
 }
 
 // KeyQuery selects keys.

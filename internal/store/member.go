@@ -45,7 +45,7 @@ func (s *Store) ApplySignIn(ctx context.Context, in SignIn) (userID int64, err e
 		in.GroupsWhy = ""
 	}
 	err = s.txUnique(ctx, func(tx *sql.Tx) error {
-		if err := s.besideReports(ctx, tx, in.OrgID); err != nil {
+		if err := s.waitForReports(ctx, tx, in.OrgID); err != nil {
 			return err
 		}
 		before, err := s.standing(ctx, tx,
@@ -57,7 +57,7 @@ func (s *Store) ApplySignIn(ctx context.Context, in SignIn) (userID int64, err e
 		if err := s.addReported(ctx, tx, &in); err != nil {
 			return err
 		}
-		if err := lastKnownRole(ctx, tx, &in); err != nil {
+		if err := setLastKnownRole(ctx, tx, &in); err != nil {
 			return err
 		}
 		if userID, err = s.applyUser(ctx, tx, in); err != nil {
@@ -79,9 +79,9 @@ func (s *Store) ApplySignIn(ctx context.Context, in SignIn) (userID int64, err e
 	return userID, err
 }
 
-// lastKnownRole sets the user's last known role in a sign-in that could not determine the role, and
+// setLastKnownRole sets the user's last known role in a sign-in that could not determine the role, and
 // adds that to the reason.
-func lastKnownRole(ctx context.Context, tx *sql.Tx, in *SignIn) error {
+func setLastKnownRole(ctx context.Context, tx *sql.Tx, in *SignIn) error {
 	if !in.RoleUnknown {
 		return nil
 	}

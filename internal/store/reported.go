@@ -71,7 +71,7 @@ func (t *touched) add(ids []int64, err error) error {
 // sign-in then has exactly those in which SCIM reports this person. The role is that of the
 // resulting groups.
 func (s *Store) addReported(ctx context.Context, tx *sql.Tx, in *SignIn) error {
-	if err := s.lastExternalID(ctx, tx, in); err != nil || in.ExternalID == "" {
+	if err := s.setLastExternalID(ctx, tx, in); err != nil || in.ExternalID == "" {
 		return err
 	}
 	var key int64
@@ -114,9 +114,9 @@ func (s *Store) addReported(ctx context.Context, tx *sql.Tx, in *SignIn) error {
 	return nil
 }
 
-// lastExternalID sets the external ID of an earlier sign-in if this one has none. A check without
+// setLastExternalID sets the external ID of an earlier sign-in if this one has none. A check without
 // an ID token has none.
-func (s *Store) lastExternalID(ctx context.Context, tx *sql.Tx, in *SignIn) error {
+func (s *Store) setLastExternalID(ctx context.Context, tx *sql.Tx, in *SignIn) error {
 	if in.ExternalID != "" {
 		return nil
 	}

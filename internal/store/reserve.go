@@ -84,8 +84,8 @@ func full(err error) bool {
 		disk.Full(err)
 }
 
-// exceptFull ignores the error of a full disk, for a write that a request can do without.
-func exceptFull(err error) error {
+// ignoreDiskFull ignores the error of a full disk, for a write that a request can do without.
+func ignoreDiskFull(err error) error {
 	if full(err) {
 		return nil
 	}

@@ -259,9 +259,9 @@ func (s *Store) report(ctx context.Context, r Reporter, change, settle func(*sql
 	})
 }
 
-// besideReports makes a transaction of a sign-in wait for running reports of its organization, and
+// waitForReports makes a transaction of a sign-in wait for running reports of its organization, and
 // reports wait for it.
-func (s *Store) besideReports(ctx context.Context, tx *sql.Tx, orgID int64) error {
+func (s *Store) waitForReports(ctx context.Context, tx *sql.Tx, orgID int64) error {
 	if s.dialect != postgres {
 		return nil // SQLite has one writer
 	}

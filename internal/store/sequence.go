@@ -99,7 +99,7 @@ func (b *batch) run(ctx context.Context) (numbered int, err error) {
 	}
 	before := b.seq
 	for i := range lines {
-		if err := b.number(&lines[i]); err != nil {
+		if err := b.appendLine(&lines[i]); err != nil {
 			return 0, err
 		}
 	}
@@ -161,9 +161,9 @@ func (b *batch) oldest(ctx context.Context) ([]line, error) {
 	return lines, err
 }
 
-// number appends a line after the newest one. It keeps the line's original text, because
+// appendLine appends a line after the newest one. It keeps the line's original text, because
 // it can have fields that only a newer version of the service knows.
-func (b *batch) number(l *line) error {
+func (b *batch) appendLine(l *line) error {
 	rest, begins := strings.CutPrefix(l.body, `{"seq":0,`)
 	rest, ends := strings.CutSuffix(rest, `"hash":""}`)
 	if !begins || !ends {
@@ -257,7 +257,7 @@ func (b *batch) grow(ctx context.Context) error {
 		b.size++
 		seqs, nodes = append(seqs, b.size), append(nodes, node)
 	}
-	if err := b.plant(ctx, seqs, nodes); err != nil {
+	if err := b.writeNodes(ctx, seqs, nodes); err != nil {
 		return err
 	}
 	root, err := b.tree.Root(b.size)
@@ -273,8 +273,8 @@ func (b *batch) grow(ctx context.Context) error {
 	return err
 }
 
-// plant writes nodes of the tree, on PostgreSQL in one statement.
-func (b *batch) plant(ctx context.Context, seqs []int64, nodes [][]byte) error {
+// writeNodes writes nodes of the tree, on PostgreSQL in one statement.
+func (b *batch) writeNodes(ctx context.Context, seqs []int64, nodes [][]byte) error {
 	if b.s.dialect == postgres {
 		_, err := b.tx.ExecContext(ctx, `INSERT INTO audit_tree(org_id, seq, hashes)
 			SELECT $1, * FROM unnest($2::bigint[], $3::bytea[])`, b.org, seqs, nodes)

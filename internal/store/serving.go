@@ -55,20 +55,22 @@ func (s *Store) requireServing(ctx context.Context) error {
 	})
 }
 
+// ForgetMove deletes the record that `snapcloud transfer` copied this service to another place.
+func (s *Store) ForgetMove(ctx context.Context) error {
+	return s.tx(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `UPDATE serving SET moved_to = '', moved_at = NULL`)
+		return err
+	})
+}
+
 // CheckMoved fails with code usage when `snapcloud transfer` has copied this service to another
-// place. With again, it deletes the record of that copy instead.
-func (s *Store) CheckMoved(ctx context.Context, again bool) error {
+// place.
+func (s *Store) CheckMoved(ctx context.Context) error {
 	var to string
 	var at sql.NullInt64
 	err := s.read.QueryRowContext(ctx, `SELECT moved_to, moved_at FROM serving`).Scan(&to, &at)
 	if err != nil || to == "" {
 		return err
-	}
-	if again {
-		return s.tx(ctx, func(tx *sql.Tx) error {
-			_, err := tx.ExecContext(ctx, `UPDATE serving SET moved_to = '', moved_at = NULL`)
-			return err
-		})
 	}
 	return snap.Usage(fmt.Sprintf("this service was moved to %s on %s", to, timeOf(at).Format(time.RFC3339)),
 		"start it there; changes made there since then are not here: to serve from here anyway, "+
@@ -83,9 +85,9 @@ func (o Options) Place() string {
 	return filepath.Join(o.DataDir, "snapcloud.db")
 }
 
-// Moved records that the service was copied to another place, and allows writes again. to names
+// RecordMove records that the service was copied to another place, and allows writes again. to names
 // the place for people, without credentials.
-func (f *Frozen) Moved(ctx context.Context, to string) error {
+func (f *Frozen) RecordMove(ctx context.Context, to string) error {
 	if _, err := f.conn.ExecContext(ctx, `UPDATE serving SET moved_to = $1, moved_at = $2`, to,
 		f.s.now().UnixMilli()); err != nil {
 		return err

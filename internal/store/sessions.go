@@ -169,7 +169,7 @@ func (s *Store) TouchSession(ctx context.Context, n Session, address string, idl
 	if err == nil {
 		_, err = s.write.ExecContext(ctx, markUsed+`$2`, now.UnixMilli(), n.UserID)
 	}
-	return exceptFull(err)
+	return ignoreDiskFull(err)
 }
 
 // Sessions returns the caller's live sessions, the newest first.

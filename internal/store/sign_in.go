@@ -193,9 +193,9 @@ func (s *Store) KeepRefresh(ctx context.Context, t Standing, refresh []byte) err
 	return err
 }
 
-// Confirmed records that the identity provider confirmed a user just now. The user of another auth
+// RecordConfirmed records that the identity provider confirmed a user just now. The user of another auth
 // service may never have signed in here.
-func (s *Store) Confirmed(ctx context.Context, userID int64) error {
+func (s *Store) RecordConfirmed(ctx context.Context, userID int64) error {
 	_, err := s.write.ExecContext(ctx, `
 		INSERT INTO sign_ins(user_id, signed_in_at, checked_at) VALUES($2, 0, $1)
 		ON CONFLICT(user_id) DO UPDATE SET checked_at = excluded.checked_at, claimed_until = 0, not_before = 0,
@@ -204,9 +204,9 @@ func (s *Store) Confirmed(ctx context.Context, userID int64) error {
 	return err
 }
 
-// Unconfirmed records that the identity provider did not answer about a user. The provider is not
+// RecordUnconfirmed records that the identity provider did not answer about a user. The provider is not
 // asked about them again for the duration again; recheck is the usual interval between two checks.
-func (s *Store) Unconfirmed(ctx context.Context, userID int64, again, recheck time.Duration) error {
+func (s *Store) RecordUnconfirmed(ctx context.Context, userID int64, again, recheck time.Duration) error {
 	next := s.now().Add(again)
 	_, err := s.write.ExecContext(ctx,
 		`UPDATE sign_ins SET claimed_until = 0, not_before = $1, waits_from = $2 WHERE user_id = $3`,

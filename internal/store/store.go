@@ -165,9 +165,9 @@ func setSession(config *pgx.ConnConfig) {
 	}
 }
 
-// ownerOnly creates the database file, or makes an existing one readable by its owner only, because
+// restrictToOwner creates the database file, or makes an existing one readable by its owner only, because
 // it holds the keys that sign tokens. SQLite gives its other files the same mode.
-func ownerOnly(path string) error {
+func restrictToOwner(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
@@ -185,7 +185,7 @@ func (s *Store) openSQLite(dir string, watch Watch) (err error) {
 	}
 	s.reserve.fill()
 	path := filepath.Join(dir, "snapcloud.db")
-	if err := ownerOnly(path); err != nil {
+	if err := restrictToOwner(path); err != nil {
 		return fmt.Errorf("open SQLite: %w", err)
 	}
 	file := fileURL(path)

@@ -44,8 +44,8 @@ func (s *Store) CheckEmpty(ctx context.Context) error {
 	return nil
 }
 
-// Arrived records that an object has been copied and verified.
-func (s *Store) Arrived(ctx context.Context, o Object) error {
+// RecordCopied records that an object has been copied and verified.
+func (s *Store) RecordCopied(ctx context.Context, o Object) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx,
 			`INSERT INTO transfer(blob, sha256) VALUES($1, $2) ON CONFLICT(blob) DO UPDATE SET sha256 = excluded.sha256`, o.Key, o.SHA256)

@@ -140,7 +140,7 @@ func TestIdempotencyKeys(t *testing.T) {
 		w.ok(w.Unclaim(w.ctx, adam, "key"))
 		got, code = claim(adam, "a")
 		expect("after it failed", got, code, "", "")
-		w.ok(w.Settle(w.ctx, adam, "key", store.Reply{Status: 201, Body: []byte("done")}))
+		w.ok(w.SaveReply(w.ctx, adam, "key", store.Reply{Status: 201, Body: []byte("done")}))
 		got, code = claim(adam, "a")
 		expect("again", got, code, "done", "")
 		got, code = claim(adam, "b")

@@ -78,7 +78,7 @@ func chooseOnce(ctx context.Context, g Graph, want engine.Subset, s Server, d Di
 	for _, step := range []func(context.Context) error{
 		c.prepare,
 		func(ctx context.Context) error { return c.start(ctx, want.Percent) },
-		c.down, c.up, c.fill,
+		c.addReferencing, c.addReferenced, c.fill,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, err
@@ -165,16 +165,16 @@ func (k ForeignKey) join(prefix string) string {
 	return strings.Join(all, " AND ")
 }
 
-// down adds the rows that reference a chosen row, following the plan. A table has all of its rows
+// addReferencing adds the rows that reference a chosen row, following the plan. A table has all of its rows
 // before a key leads away from it.
-func (c *Choice) down(ctx context.Context) error {
+func (c *Choice) addReferencing(ctx context.Context) error {
 	thinned := map[int]bool{}
 	thin := func(table int) error {
 		if thinned[table] {
 			return nil
 		}
 		thinned[table] = true
-		return c.thin(ctx, table)
+		return c.removeSurplus(ctx, table)
 	}
 	for _, i := range c.Plan.Down {
 		k := c.g.Keys[i]
@@ -206,8 +206,8 @@ func (c *Choice) analyze(ctx context.Context, kind string, table int) error {
 	return c.execute(ctx, fmt.Sprintf(c.d.Analyze, c.temp(kind, table)))
 }
 
-// up adds the rows that kept rows reference, until there are no new ones.
-func (c *Choice) up(ctx context.Context) error {
+// addReferenced adds the rows that kept rows reference, until there are no new ones.
+func (c *Choice) addReferenced(ctx context.Context) error {
 	fresh := map[int]bool{}
 	for i := range c.g.Tables {
 		if c.Plan.Whole[i] {
@@ -219,12 +219,12 @@ func (c *Choice) up(ctx context.Context) error {
 		}
 		fresh[i] = n > 0
 	}
-	return c.upFrom(ctx, fresh)
+	return c.addReferencedFrom(ctx, fresh)
 }
 
-// upFrom adds the rows that the new rows of the fresh tables reference, until there are no new
+// addReferencedFrom adds the rows that the new rows of the fresh tables reference, until there are no new
 // ones.
-func (c *Choice) upFrom(ctx context.Context, fresh map[int]bool) (err error) {
+func (c *Choice) addReferencedFrom(ctx context.Context, fresh map[int]bool) (err error) {
 	for len(fresh) > 0 && err == nil {
 		fresh, err = c.round(ctx, fresh)
 	}
@@ -238,7 +238,7 @@ func (c *Choice) round(ctx context.Context, fresh map[int]bool) (map[int]bool, e
 		if !fresh[k.Child] {
 			continue
 		}
-		find := c.parents
+		find := c.addParents
 		if k.Child == k.Parent {
 			find = c.ancestors
 		}
@@ -262,8 +262,8 @@ func (c *Choice) round(ctx context.Context, fresh map[int]bool) (map[int]bool, e
 	return found, nil
 }
 
-// parents adds the rows that the new rows of a table reference.
-func (c *Choice) parents(ctx context.Context, k ForeignKey) error {
+// addParents adds the rows that the new rows of a table reference.
+func (c *Choice) addParents(ctx context.Context, k ForeignKey) error {
 	return c.s.Insert(ctx, c.temp("next", k.Parent), fmt.Sprintf("SELECT %s FROM %s n JOIN %s c ON %s JOIN %s p ON %s",
 		c.key(k.Parent, "p."), c.temp("new", k.Child), k.ChildFrom, c.Match(k.Child, "c.", "n."), k.ParentFrom,
 		k.join("c.")))

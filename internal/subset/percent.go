@@ -62,10 +62,10 @@ func (c *Choice) target(ctx context.Context, table int) (target, kept int64, err
 	return int64(math.Ceil(c.Percent / 100 * float64(of))), kept, err
 }
 
-// thin removes rows from a table that has too many, because the selection reached it from several
+// removeSurplus removes rows from a table that has too many, because the selection reached it from several
 // sides or from rows that are referenced more often than others. It runs before any row is kept
 // because of a reference.
-func (c *Choice) thin(ctx context.Context, table int) error {
+func (c *Choice) removeSurplus(ctx context.Context, table int) error {
 	if !c.Plan.Shared[table] {
 		return nil
 	}
@@ -118,7 +118,7 @@ func (c *Choice) fill(ctx context.Context) error {
 			}
 			fresh[i] = added > 0
 		}
-		if err := c.upFrom(ctx, fresh); err != nil {
+		if err := c.addReferencedFrom(ctx, fresh); err != nil {
 			return err
 		}
 	}

@@ -23,7 +23,7 @@ func (o Options) checkURL(rawURL string) error {
 			Detail: "the service's address of the object store cannot be used",
 			Hint:   "tell the service's operator"}
 	}
-	if o.Remote && (u.Hostname() == "localhost" || inside(u.Hostname())) {
+	if o.Remote && inside(u.Hostname()) {
 		return errInside(u.Host)
 	}
 	if u.Scheme == "https" || o.Plain || snap.IsLoopback(u.Hostname()) {
@@ -34,15 +34,15 @@ func (o Options) checkURL(rawURL string) error {
 			"cloud.plain_storage: true, or SNAPCLI_CLOUD__PLAIN_STORAGE=true")
 }
 
-// inside reports whether an address is this machine's own or link-local. Link-local addresses
+// inside reports whether a host is this machine or a link-local address. Link-local addresses
 // include the metadata service of cloud machines, which holds credentials.
 func inside(host string) bool {
 	ip, err := netip.ParseAddr(host)
-	if err != nil { // the host is a name
-		return false
+	if snap.IsLoopback(host) || err != nil { // another name
+		return snap.IsLoopback(host)
 	}
 	ip = ip.Unmap().WithZone("")
-	return ip.IsLoopback() || ip.IsUnspecified() || ip.IsLinkLocalUnicast() || ip.IsLinkLocalMulticast()
+	return ip.IsUnspecified() || ip.IsLinkLocalUnicast() || ip.IsLinkLocalMulticast()
 }
 
 func errInside(host string) error {

@@ -45,7 +45,7 @@ func (s *Server) activity(w http.ResponseWriter, r *http.Request) error {
 	if v.Get("cursor") != "" {
 		page.First = activityURL(v, "")
 	}
-	if err := s.needCloud(); err != nil {
+	if err := s.requireCloud(); err != nil {
 		page.Problem = problemOf(err)
 	} else {
 		o := api.AuditOptions{Snapshot: page.Snapshot, Actor: page.Actor, Action: page.Action, Cursor: v.Get("cursor"),

@@ -83,7 +83,7 @@ func (s *Server) onSeveral(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if !act.local {
-		if err := s.needCloud(); err != nil {
+		if err := s.requireCloud(); err != nil {
 			return err
 		}
 	}

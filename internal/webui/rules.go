@@ -130,7 +130,7 @@ func (v *ruleReview) do(verb, on, mask string) error {
 			}
 		}
 	case "mask":
-		if err := v.proposed.Suits(columns[0], mask); err != nil {
+		if err := v.proposed.CheckSuits(columns[0], mask); err != nil {
 			return err
 		}
 		v.rules[columns[0]] = local.NamedMask(mask)

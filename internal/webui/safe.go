@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"snap"
 )
 
 // This file decides who may use the web UI, before any handler runs:
@@ -131,7 +133,7 @@ func (g *gate) hostAllowed(r *http.Request) bool {
 	if !ok || port != strconv.Itoa(int(at.Port())) {
 		return false
 	}
-	if host == "localhost" || host == "127.0.0.1" || host == "::1" {
+	if snap.IsLoopback(host) {
 		return true
 	}
 	ip, err := netip.ParseAddr(host)

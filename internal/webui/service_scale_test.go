@@ -92,15 +92,16 @@ func bigPages() []bigPage {
 	count := asking(func(ctx context.Context, c *api.Client) (api.Count, error) {
 		return c.CountSnapshots(ctx, api.ListOptions{})
 	})
-	requests := func(own bool) func(context.Context, *api.Client) error {
-		return asking(func(ctx context.Context, c *api.Client) ([]api.AccessRequest, error) {
-			return c.AccessRequests(ctx, own)
-		})
-	}
+	requests := asking(func(ctx context.Context, c *api.Client) ([]api.AccessRequest, error) {
+		return c.AccessRequests(ctx)
+	})
+	ownRequests := asking(func(ctx context.Context, c *api.Client) ([]api.AccessRequest, error) {
+		return c.OwnAccessRequests(ctx)
+	})
 	id := copyID(4)
 	return []bigPage{
-		{"/snapshots", ask{list(api.ListOptions{Limit: 25}), requests(false), count}},
-		{"/snapshots?owner=mia", ask{list(api.ListOptions{Limit: 25, Owner: "mia"}), requests(false),
+		{"/snapshots", ask{list(api.ListOptions{Limit: 25}), requests, count}},
+		{"/snapshots?owner=mia", ask{list(api.ListOptions{Limit: 25, Owner: "mia"}), requests,
 			asking(func(ctx context.Context, c *api.Client) (api.Count, error) {
 				return c.CountSnapshots(ctx, api.ListOptions{Owner: "mia"})
 			})}},
@@ -109,7 +110,7 @@ func bigPages() []bigPage {
 				return c.Card(ctx, id, "", 1)
 			}),
 			asking(func(ctx context.Context, c *api.Client) ([]api.AccessWay, error) { return c.Why(ctx, id) }),
-			me, requests(false), groups, members,
+			me, requests, groups, members,
 			asking(func(ctx context.Context, c *api.Client) ([]api.GroupShare, error) {
 				return c.GroupShares(ctx, id)
 			}),
@@ -119,7 +120,7 @@ func bigPages() []bigPage {
 			list(api.ListOptions{Target: "shop", Type: snap.TypeSanitized, Limit: versionsShown}),
 			asking(func(ctx context.Context, c *api.Client) (api.CardChanges, error) { return c.CardChanges(ctx, id) }),
 			asking(func(ctx context.Context, c *api.Client) ([]api.PullCount, error) { return c.Pulls(ctx, id) })}},
-		{"/requests", ask{requests(false), requests(true)}},
+		{"/requests", ask{requests, ownRequests}},
 		{"/console", ask{asking(func(ctx context.Context, c *api.Client) (api.Overview, error) {
 			return c.Overview(ctx, 30)
 		})}},
@@ -136,7 +137,7 @@ func bigPages() []bigPage {
 		{"/console/retention", ask{
 			asking(func(ctx context.Context, c *api.Client) ([]api.RetentionRule, error) { return c.Retention(ctx) }),
 			asking(func(ctx context.Context, c *api.Client) (api.RetentionResult, error) {
-				return c.RunRetention(ctx, true)
+				return c.RunRetention(ctx, api.RetentionRun{DryRun: true})
 			})}},
 		{"/console/webhooks", ask{
 			asking(func(ctx context.Context, c *api.Client) ([]api.Webhook, error) { return c.Webhooks(ctx) })}},

@@ -186,7 +186,7 @@ func (s *Server) sharing(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) shareGroup(w http.ResponseWriter, r *http.Request) error {
-	if err := s.needCloud(); err != nil {
+	if err := s.requireCloud(); err != nil {
 		return err
 	}
 	id, group := r.PathValue("id"), r.PostFormValue("revoke")
@@ -219,7 +219,7 @@ func (s *Server) shareGroup(w http.ResponseWriter, r *http.Request) error {
 
 // shareOrg shares with another organization. In the dialog, an error is shown at its field.
 func (s *Server) shareOrg(w http.ResponseWriter, r *http.Request) error {
-	if err := s.needCloud(); err != nil {
+	if err := s.requireCloud(); err != nil {
 		return err
 	}
 	slug := strings.ToLower(strings.TrimSpace(r.PostFormValue("slug")))
@@ -246,7 +246,7 @@ func (s *Server) shareOrg(w http.ResponseWriter, r *http.Request) error {
 
 // revokeOrg ends the share with an organization. Undo restores its former end exactly.
 func (s *Server) revokeOrg(w http.ResponseWriter, r *http.Request) error {
-	if err := s.needCloud(); err != nil {
+	if err := s.requireCloud(); err != nil {
 		return err
 	}
 	id, slug := r.PathValue("id"), r.PostFormValue("slug")
@@ -304,7 +304,7 @@ func (f shareSource) Members(ctx context.Context) ([]api.Member, error) { return
 
 // cloudRow returns one cloud snapshot with its local copy, if any.
 func (s *Server) cloudRow(ctx context.Context, id string) (row, error) {
-	if err := s.needCloud(); err != nil {
+	if err := s.requireCloud(); err != nil {
 		return row{}, err
 	}
 	revision := s.revisions.next()
@@ -323,7 +323,7 @@ func (s *Server) cloudRow(ctx context.Context, id string) (row, error) {
 	return row{Cloud: &item, Local: copiesOf(here, s.cloud.base()).of(item), Me: me, Revision: revision}, nil
 }
 
-func (s *Server) needCloud() error {
+func (s *Server) requireCloud() error {
 	if s.cloud.configured() {
 		return nil
 	}

@@ -45,7 +45,7 @@ const versionsShown = 30
 func (s *Server) cloudSnapshot(w http.ResponseWriter, r *http.Request) error {
 	one, err := s.cloudRow(r.Context(), r.PathValue("id"))
 	if err != nil {
-		return s.goneOr(w, r, err)
+		return s.reportGone(w, r, err)
 	}
 	return s.showSnapshot(w, r, one, nil)
 }
@@ -57,7 +57,7 @@ func (s *Server) localSnapshot(w http.ResponseWriter, r *http.Request) error {
 		err = errNoPage()
 	}
 	if err != nil {
-		return s.goneOr(w, r, err)
+		return s.reportGone(w, r, err)
 	}
 	one := row{Local: &l, Revision: s.revisions.next()}
 	if !s.cloud.configured() {
@@ -77,9 +77,9 @@ func (s *Server) localSnapshot(w http.ResponseWriter, r *http.Request) error {
 	return s.showSnapshot(w, r, one, err)
 }
 
-// goneOr reports to an open page that its snapshot no longer exists. Any other request gets the
+// reportGone reports to an open page that its snapshot no longer exists. Any other request gets the
 // error.
-func (s *Server) goneOr(w http.ResponseWriter, r *http.Request, err error) error {
+func (s *Server) reportGone(w http.ResponseWriter, r *http.Request, err error) error {
 	if !fragment(r) || snap.CodeOf(err) != snap.CodeNotFound {
 		return err
 	}

@@ -105,7 +105,7 @@ var _ engine.Mender = Engine{}
 // Leftovers implements [engine.Mender]. It lists the databases and accounts of loads that no longer
 // run.
 func (e Engine) Leftovers(ctx context.Context, raw string) (left []string, err error) {
-	err = e.onServer(raw, func(_ database, db *sql.DB) (err error) {
+	err = e.withServer(raw, func(_ database, db *sql.DB) (err error) {
 		left, err = leftOn(ctx, db)
 		return err
 	})
@@ -126,7 +126,7 @@ func leftOn(ctx context.Context, server querier) ([]string, error) {
 // whether or not that succeeded. It removes journals of other accounts without using them, except
 // those that have the only copy of a database's triggers.
 func (e Engine) Mend(ctx context.Context, raw string) (removed []string, err error) {
-	err = e.onServer(raw, func(d database, db *sql.DB) error {
+	err = e.withServer(raw, func(d database, db *sql.DB) error {
 		before, err := leftOn(ctx, db)
 		if err != nil {
 			return err

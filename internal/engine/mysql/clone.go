@@ -27,8 +27,8 @@ func (e Engine) Named(raw, name string) (string, error) {
 	return d.named(name).url(), err
 }
 
-// CanClone implements [engine.Cloner].
-func (e Engine) CanClone(ctx context.Context, raw string) error {
+// CheckCanClone implements [engine.Cloner].
+func (e Engine) CheckCanClone(ctx context.Context, raw string) error {
 	needs, err := e.Needs(ctx, raw, engine.ForLoad)
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ func (e Engine) CanClone(ctx context.Context, raw string) error {
 		last := needs[len(needs)-1]
 		return &snap.Error{Code: snap.CodeForbidden, Detail: last.What, Hint: "have an administrator run: " + last.Mend}
 	}
-	return e.onServer(raw, func(d database, db *sql.DB) error {
+	return e.withServer(raw, func(d database, db *sql.DB) error {
 		var readOnly bool
 		if err := db.QueryRowContext(ctx, "SELECT @@global.read_only").Scan(&readOnly); err != nil || !readOnly {
 			return err
@@ -48,8 +48,8 @@ func (e Engine) CanClone(ctx context.Context, raw string) error {
 	})
 }
 
-// onServer calls f with a pool of connections to the server of a database.
-func (e Engine) onServer(raw string, f func(database, *sql.DB) error) error {
+// withServer calls f with a pool of connections to the server of a database.
+func (e Engine) withServer(raw string, f func(database, *sql.DB) error) error {
 	d, err := e.parse(raw)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (e Engine) onServer(raw string, f func(database, *sql.DB) error) error {
 // such setting. There, the mark reveals most writes, but not those before a restart of the
 // server.
 func (e Engine) Seal(ctx context.Context, raw string) (mark string, err error) {
-	err = e.onServer(raw, func(d database, db *sql.DB) error {
+	err = e.withServer(raw, func(d database, db *sql.DB) error {
 		_, err := db.ExecContext(ctx, "ALTER DATABASE "+quote(d.name)+" READ ONLY = 1")
 		if n := number(err); err != nil && n != erSyntax && n != erNoRight {
 			return err
@@ -113,7 +113,7 @@ func (e Engine) Copy(ctx context.Context, from, to string, o engine.CopyOptions)
 	if err != nil {
 		return err
 	}
-	return e.onServer(to, func(d database, db *sql.DB) error {
+	return e.withServer(to, func(d database, db *sql.DB) error {
 		if !strings.HasPrefix(d.name, engine.ClonePrefix) {
 			return fmt.Errorf("%q is not a clone", d.name)
 		}
@@ -370,7 +370,7 @@ func (e Engine) Drop(ctx context.Context, raw string) error {
 	if _, err := e.Mend(ctx, raw); err != nil { // otherwise a killed copy could still put its tables in place
 		return err
 	}
-	return e.onServer(raw, func(d database, db *sql.DB) error {
+	return e.withServer(raw, func(d database, db *sql.DB) error {
 		if err := endConnections(ctx, db, d.name); err != nil {
 			return err
 		}
@@ -397,7 +397,7 @@ func (e Engine) States(ctx context.Context, urls []string) (all []engine.Databas
 		return nil, nil
 	}
 	all = make([]engine.DatabaseState, len(urls))
-	err = e.onServer(urls[0], func(_ database, db *sql.DB) error {
+	err = e.withServer(urls[0], func(_ database, db *sql.DB) error {
 		for i, raw := range urls {
 			d, err := e.parse(raw)
 			if err != nil {

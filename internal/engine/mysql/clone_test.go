@@ -30,7 +30,7 @@ func TestCloneRefusals(t *testing.T) {
 
 func checkRefusal(t *testing.T, name, url string, code snap.Code, detail, hint string) {
 	t.Helper()
-	err := Engine{}.CanClone(t.Context(), url)
+	err := Engine{}.CheckCanClone(t.Context(), url)
 	var e *snap.Error
 	if snap.CodeOf(err) != code || code != "" && (!errors.As(err, &e) || !strings.Contains(e.Detail, detail) ||
 		!strings.Contains(e.Hint, hint) || strings.Contains(e.Detail, "\n")) {

@@ -36,9 +36,9 @@ func tlsModes() map[string]string {
 		"false": tlsOff, "disabled": tlsOff}
 }
 
-// parameters reads the parameters of a URL. It refuses unknown ones, so that a misspelled one does
+// readParameters reads the parameters of a URL. It refuses unknown ones, so that a misspelled one does
 // not leave the connection unencrypted.
-func (d *database) parameters(q url.Values) error {
+func (d *database) readParameters(q url.Values) error {
 	names := map[string]*string{"socket": &d.socket, "tls": &d.tls.mode, "ssl-mode": &d.tls.mode, "tls-ca": &d.tls.ca,
 		"ssl-ca": &d.tls.ca, "tls-cert": &d.tls.cert, "ssl-cert": &d.tls.cert, "tls-key": &d.tls.key,
 		"ssl-key": &d.tls.key}

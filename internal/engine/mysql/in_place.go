@@ -26,12 +26,12 @@ func (s *scratch) create(ctx context.Context) error {
 	_, err := s.lock.ExecContext(ctx, "CREATE DATABASE "+quote(s.here.name)+s.charset())
 	s.made = err == nil || number(err) == 0 // if the server has not answered, it may still create the database
 	if isDenied(err) {
-		return s.mayNotCreate(ctx, err)
+		return s.errMayNotCreate(ctx, err)
 	}
 	return err
 }
 
-func (s *scratch) mayNotCreate(ctx context.Context, cause error) error {
+func (s *scratch) errMayNotCreate(ctx context.Context, cause error) error {
 	var user, host string
 	_ = s.server.QueryRowContext(ctx, "SELECT substring_index(current_user(), '@', 1), "+
 		"substring_index(current_user(), '@', -1)").Scan(&user, &host)

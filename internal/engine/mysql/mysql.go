@@ -63,7 +63,7 @@ func parse(raw string) (database, error) {
 			Hint: "use mysql://user@host:3306/database"}
 	}
 	d := database{name: strings.Trim(u.Path, "/"), host: u.Hostname(), port: u.Port()}
-	if err := d.parameters(u.Query()); err != nil {
+	if err := d.readParameters(u.Query()); err != nil {
 		return database{}, err
 	}
 	if d.host == "" {
@@ -280,7 +280,7 @@ func isConnectionLost(err error) bool {
 
 // Check implements [engine.Engine].
 func (e Engine) Check(ctx context.Context, raw string) (info engine.Info, err error) {
-	err = e.onServer(raw, func(d database, db *sql.DB) (err error) {
+	err = e.withServer(raw, func(d database, db *sql.DB) (err error) {
 		info, err = inspect(ctx, db, d.name)
 		return err
 	})

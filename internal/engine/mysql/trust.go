@@ -137,7 +137,7 @@ func serverVersion(version string) int {
 }
 
 // requireInside returns an error if an object that was created from a checked dump
-// reaches another database.
+// errOtherDatabase another database.
 func (s *scratch) requireInside(ctx context.Context) error {
 	if s.trust == complete {
 		return nil
@@ -149,7 +149,7 @@ func (s *scratch) requireInside(ctx context.Context) error {
 		return err
 	}
 	if len(out) > 0 {
-		return reaches("foreign key", out[0])
+		return errOtherDatabase("foreign key", out[0])
 	}
 	if s.trust == dataOnly {
 		return nil
@@ -173,7 +173,7 @@ func (s *scratch) requireInside(ctx context.Context) error {
 	}
 	for _, e := range s.structure.Events { // created only after the exchange, because they would run
 		if namesDatabase(e.SQL, modeOf(e.Mode), others) {
-			return reaches("event", e.Name)
+			return errOtherDatabase("event", e.Name)
 		}
 	}
 	return nil
@@ -192,7 +192,7 @@ func (s *scratch) checkTexts(ctx context.Context, kind, query string, others []s
 			return err
 		}
 		if namesDatabase(text, lexMode{}, others) && namesDatabase(text, lexMode{ansi: true}, others) {
-			return reaches(kind, name)
+			return errOtherDatabase(kind, name)
 		}
 	}
 	return rows.Err()
@@ -216,7 +216,7 @@ func namesDatabase(text string, m lexMode, databases []string) bool {
 	return false
 }
 
-func reaches(kind, name string) error {
+func errOtherDatabase(kind, name string) error {
 	return &snap.Error{
 		Code: snap.CodeInvalid, Detail: fmt.Sprintf("the %s %.80q of the snapshot uses another database", kind,
 			name),

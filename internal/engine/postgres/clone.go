@@ -72,8 +72,8 @@ func (c *copier) check(ctx context.Context) error {
 	return nil
 }
 
-// CanClone implements [engine.Cloner].
-func (e Engine) CanClone(ctx context.Context, raw string) error {
+// CheckCanClone implements [engine.Cloner].
+func (e Engine) CheckCanClone(ctx context.Context, raw string) error {
 	return e.copying(ctx, raw, func(*copier) error { return nil })
 }
 
@@ -327,9 +327,9 @@ func (d database) requireClone() error {
 	return nil
 }
 
-// onClone calls f with a session on the server of a clone, and the lock on the clone's name. It
+// withClone calls f with a session on the server of a clone, and the lock on the clone's name. It
 // waits for a session of a killed client that may still be creating the database.
-func (e Engine) onClone(ctx context.Context, raw string, f func(*copier) error) error {
+func (e Engine) withClone(ctx context.Context, raw string, f func(*copier) error) error {
 	d, err := e.parse(raw)
 	if err == nil {
 		err = d.requireClone()
@@ -357,12 +357,12 @@ func (c *copier) recover(ctx context.Context) error {
 
 // Recover implements [engine.Cloner].
 func (e Engine) Recover(ctx context.Context, raw string) error {
-	return e.onClone(ctx, raw, func(c *copier) error { return c.recover(ctx) })
+	return e.withClone(ctx, raw, func(c *copier) error { return c.recover(ctx) })
 }
 
 // Drop implements [engine.Cloner].
 func (e Engine) Drop(ctx context.Context, raw string) error {
-	return e.onClone(ctx, raw, func(c *copier) error {
+	return e.withClone(ctx, raw, func(c *copier) error {
 		if err := c.recover(ctx); err != nil {
 			return err
 		}

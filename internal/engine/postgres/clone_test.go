@@ -41,7 +41,7 @@ func TestCloneRefusals(t *testing.T) {
 		"through a pooler": {pooled.String(), "the server's own host and port", snap.CodeDatabase},
 		"a right":          {raw, "", ""},
 	} {
-		err := Engine{}.CanClone(t.Context(), c.url)
+		err := Engine{}.CheckCanClone(t.Context(), c.url)
 		var e *snap.Error
 		if snap.CodeOf(err) != c.code || c.code != "" && (!errors.As(err, &e) || !strings.Contains(e.Hint, c.hint)) {
 			t.Errorf("%s: %v", name, err)
@@ -139,7 +139,7 @@ func TestCloneOnAStandby(t *testing.T) {
 		t.Fatal(err)
 	}
 	crash()
-	err = Engine{}.CanClone(t.Context(), raw)
+	err = Engine{}.CheckCanClone(t.Context(), raw)
 	if snap.CodeOf(err) != snap.CodeDatabase || !strings.Contains(err.Error(), "is a standby") {
 		t.Errorf("on a standby: %v", err)
 	}

@@ -58,7 +58,7 @@ func (u *unpacking) run(ctx context.Context, dump engine.Dump, jobs int) error {
 		if u.described != nil || u.review != nil {
 			return u.finish(wrongDump("the dump is damaged or has an unknown version"))
 		}
-		err = u.whole(ctx, dump)
+		err = u.copyUnchanged(ctx, dump)
 	}
 	return u.finish(err)
 }
@@ -102,7 +102,7 @@ func (u *unpacking) parts(ctx context.Context, dump engine.Dump, jobs int) error
 	if d.err != nil {
 		return errUnknownVersion
 	}
-	if err := u.lay(d, entries); err != nil {
+	if err := u.deriveLayout(d, entries); err != nil {
 		return err
 	}
 	u.layout.share(dump.Info.Tables, jobs)
@@ -110,8 +110,8 @@ func (u *unpacking) parts(ctx context.Context, dump engine.Dump, jobs int) error
 	return u.data(d, from)
 }
 
-// lay derives the layout from the entries.
-func (u *unpacking) lay(d *dumpReader, entries []dumpEntry) (err error) {
+// deriveLayout derives the layout from the entries.
+func (u *unpacking) deriveLayout(d *dumpReader, entries []dumpEntry) (err error) {
 	if u.described != nil {
 		u.layout, err = matchedLayout(entries, u.described)
 		return err
@@ -183,8 +183,8 @@ func (r *rewriter) same(kind byte, id int) error {
 	return r.d.err
 }
 
-// whole copies the dump into the file unchanged.
-func (u *unpacking) whole(ctx context.Context, dump engine.Dump) error {
+// copyUnchanged copies the dump into the file unchanged.
+func (u *unpacking) copyUnchanged(ctx context.Context, dump engine.Dump) error {
 	in, err := dump.Open()
 	if err != nil {
 		return err

@@ -32,14 +32,14 @@ func (s *scratch) leaveOut(ctx context.Context, c engine.Choice) (schema.Schema,
 	}
 	defer db.Close()
 	l := &leaver{fates: map[string]engine.Fate{}}
-	err = forGood(ctx, db, func(tx *sql.Tx) error {
+	err = withoutJournal(ctx, db, func(tx *sql.Tx) error {
 		l.tx = tx
-		return l.leave(ctx, c)
+		return l.omitRows(ctx, c)
 	})
 	return l.omitted, err
 }
 
-func (l *leaver) leave(ctx context.Context, c engine.Choice) error {
+func (l *leaver) omitRows(ctx context.Context, c engine.Choice) error {
 	if err := l.choose(ctx, c); err != nil {
 		return err
 	}

@@ -22,8 +22,8 @@ func (Engine) Named(raw, name string) (string, error) {
 	return URLOf(filepath.Join(filepath.Dir(path), name+".db")), err
 }
 
-// CanClone implements [engine.Cloner].
-func (Engine) CanClone(_ context.Context, raw string) error {
+// CheckCanClone implements [engine.Cloner].
+func (Engine) CheckCanClone(_ context.Context, raw string) error {
 	path, err := Path(raw)
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(path), 0o700)

@@ -224,16 +224,16 @@ func (s *scratch) mask(ctx context.Context, p engine.Plan, want engine.Info) (ch
 		return nil, err
 	}
 	defer db.Close()
-	err = forGood(ctx, db, func(tx *sql.Tx) error {
+	err = withoutJournal(ctx, db, func(tx *sql.Tx) error {
 		changed, err = maskTables(ctx, tx, p, want, &masks)
 		return err
 	})
 	return changed, err
 }
 
-// forGood changes a scratch file in one transaction without a rollback journal. After a failure the
+// withoutJournal changes a scratch file in one transaction without a rollback journal. After a failure the
 // file is unusable. The journal mode of the file is kept.
-func forGood(ctx context.Context, db *sql.DB, change func(*sql.Tx) error) error {
+func withoutJournal(ctx context.Context, db *sql.DB, change func(*sql.Tx) error) error {
 	var journal string
 	if err := db.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&journal); err != nil {
 		return err

@@ -47,7 +47,7 @@ func (e entry) create(r *reader) error {
 	}
 	switch {
 	case e.kind == "trigger":
-		return r.triggerEnd()
+		return r.skipTrigger()
 	case e.kind == "index":
 		return e.onTable(r)
 	case virtual && !r.peek("USING"):
@@ -121,9 +121,9 @@ func (r *reader) end() error {
 	return nil
 }
 
-// triggerEnd consumes the rest of a trigger. Its statements end with ";", and the first END after a
+// skipTrigger consumes the rest of a trigger. Its statements end with ";", and the first END after a
 // ";" ends the trigger.
-func (r *reader) triggerEnd() error {
+func (r *reader) skipTrigger() error {
 	for !r.done() && !r.peek("BEGIN") {
 		if r.accept(";") {
 			return errStatement

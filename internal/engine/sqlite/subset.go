@@ -99,7 +99,7 @@ func (c *cutter) cut(ctx context.Context, s *scratch, want engine.Subset) error 
 		return err
 	}
 	defer db.Close()
-	return forGood(ctx, db, func(tx *sql.Tx) error {
+	return withoutJournal(ctx, db, func(tx *sql.Tx) error {
 		c.tx = tx
 		return c.choose(ctx, want)
 	})
