@@ -17,7 +17,7 @@ const (
 	CertificateMissing CertificateState = "missing"     // the snapshot has none
 	CertificateUnknown CertificateState = "unknown_key" // the organization has not registered its key
 	CertificateRevoked CertificateState = "revoked_key" // the organization revoked its key
-	CertificateInvalid CertificateState = "invalid"     // it is altered, or that of another file
+	CertificateInvalid CertificateState = "invalid"     // it was altered, or belongs to another file
 )
 
 // String describes the certificate in a few words.
@@ -36,7 +36,7 @@ func (c Certificate) String() string {
 	case CertificateRevoked:
 		return "not valid: the key " + key + " is revoked"
 	}
-	return "not valid: it was altered, or is that of another file"
+	return "not valid: it was altered, or belongs to another file"
 }
 
 // CheckCertificate returns an error of code policy_refused when a snapshot with this certificate may

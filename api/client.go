@@ -616,7 +616,7 @@ func notTheService(base string, status int) error {
 	}
 	return &snap.Error{
 		Code:   code,
-		Detail: fmt.Sprintf("%s answered with status %d, and not like the cloud service", base, status),
+		Detail: fmt.Sprintf("%s does not answer like the cloud service (status %d)", base, status),
 		Hint:   "check cloud.url, and any proxy in between",
 	}
 }

@@ -91,7 +91,7 @@ func (i *Issuer) accept(raw, audience string, c jwt.Claims, payload json.RawMess
 	now := i.provider.now()
 	switch {
 	case c.Issuer != i.provider.Issuer():
-		return Issued{}, errors.New("the token is of another issuer")
+		return Issued{}, errors.New("the token is from another issuer")
 	case len(c.Audience) != 1 || c.Audience[0] != audience:
 		return Issued{}, fmt.Errorf("the token is for %q", []string(c.Audience))
 	case c.Subject == "":

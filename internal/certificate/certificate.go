@@ -101,7 +101,7 @@ func Check(envelope []byte, sha256 string, known []Known) (Statement, Known, err
 		return s, Known{}, err
 	}
 	if s.Subject[0].Digest.SHA256 != sha256 {
-		return s, Known{}, refused("the certificate is that of another file, or the file has changed since", again)
+		return s, Known{}, refused("the certificate belongs to another file, or the file has changed since", again)
 	}
 	by, err := signerOf(&e, known)
 	return s, by, err

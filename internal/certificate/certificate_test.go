@@ -60,7 +60,7 @@ func TestCheck(t *testing.T) {
 		known []Known
 		want  string
 	}{
-		"another file":    {text, other, known, "that of another file"},
+		"another file":    {text, other, known, "belongs to another file"},
 		"an unknown key":  {text, digest, known[:1], "not made by a known key"},
 		"no key at all":   {text, digest, nil, "not made by a known key"},
 		"a revoked key":   {text, digest, []Known{{Public: key.PublicKey(), Revoked: true}}, "is revoked"},

@@ -189,7 +189,7 @@ func (p *agentPrinter) sentence(what nightly.Kind, r nightly.Run) string {
 	case what == nightly.Resumed:
 		return fmt.Sprintf("resumed the run of %s at the step %s", r.Slot, r.Step)
 	case what == nightly.Began && r.Missed > 0:
-		return fmt.Sprintf("the run of %s begins; it also catches up for %s that no agent ran", r.Slot,
+		return fmt.Sprintf("the run of %s begins; it also makes up for %s that no agent ran", r.Slot,
 			snap.Plural(r.Missed, "earlier one", "earlier ones"))
 	case what == nightly.Began:
 		return fmt.Sprintf("the run of %s begins", r.Slot)
@@ -230,7 +230,7 @@ func (a *app) agentRunCommand() *cobra.Command {
 		Short: "Run the job of a target now",
 		Long: `Run does at once what the agent does at the times of the target's schedule, and
 records the run. It fails if an agent is working on the target.`,
-		Example:           examples("try the job before its first night", "snapcli agent run shop"),
+		Example:           examples("try the job before its first scheduled run", "snapcli agent run shop"),
 		Args:              command.ExactArgs("target"),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -47,7 +47,7 @@ func (a *app) agentStatusCommand() *cobra.Command {
 		Long: `Status lists the targets that have a schedule, with their next and last runs.
 With a target it lists that target's runs, newest first, with the problem of
 each one that failed.`,
-		Example: examples("all targets", "snapcli agent status", "the last nights of one target",
+		Example: examples("all targets", "snapcli agent status", "the latest runs of one target",
 			"snapcli agent status shop"),
 		Args:              command.AtMostOneArg("target"),
 		ValidArgsFunction: a.completeTargets,

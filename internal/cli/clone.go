@@ -252,7 +252,8 @@ func (a *app) printCloned(all []local.Cloned, secret bool) error {
 	}
 	for i, v := range views {
 		if v.LeftOut != "" && i == 0 {
-			a.warn("the snapshot is from somebody else: without %s; add --with-programs if you trust its author",
+			a.warn("the snapshot is from somebody else, so the clone does not have %s; add --with-programs "+
+				"if you trust its author",
 				v.LeftOut)
 		}
 		from := v.Snapshot

@@ -185,7 +185,7 @@ func (a *app) clonesWarmCommand() *cobra.Command {
 	var count int
 	cmd := &cobra.Command{
 		Use:   "warm TARGET",
-		Short: "Make copies that wait for `snapcli run`",
+		Short: "Prepare copies for `snapcli run`",
 		Long: `Warm makes copies of a snapshot ahead of time, so that ` + "`snapcli run`" + ` can take
 one and start at once. It adds copies until there are as many as --count, or as
 clones.warm of the target. While the command of a run is running, the run makes
@@ -207,7 +207,7 @@ a new copy for the one that it took. Warm copies expire like clones.`,
 	}
 	f.add(a, cmd)
 	f.addTTL(cmd)
-	cmd.Flags().IntVar(&count, "count", 0, "how many copies wait (default: clones.warm of the target)")
+	cmd.Flags().IntVar(&count, "count", 0, "how many copies to keep ready (default: clones.warm of the target)")
 	a.jsonFlag(cmd)
 	return cmd
 }
@@ -227,7 +227,7 @@ func (a *app) warmClones(ctx context.Context, target string, n int, o local.Clon
 		return nil, err
 	})
 	if err != nil {
-		return stopped(ctx, err, "the warming up", "copies that were finished stay; run the same command again")
+		return stopped(ctx, err, "preparing the copies", "copies that were finished stay; run the same command again")
 	}
 	if a.flags.json {
 		return a.printJSON(warmed{target, o.Snapshot, made})

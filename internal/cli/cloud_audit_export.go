@@ -33,9 +33,9 @@ func (a *app) cloudAuditExportCommand() *cobra.Command {
 	var f exportFlags
 	cmd := &cobra.Command{
 		Use:   "export",
-		Short: "Write lines of the audit log as JSON, one on each line",
+		Short: "Write the audit log as JSON, one entry on each line",
 		Long: `Export writes the lines of your organization's audit log, oldest first, each
-exactly as the log's tree holds it. With --follow it waits for new lines, and
+exactly as it is in the log's tree. With --follow it waits for new lines, and
 resumes after the service was unavailable.
 
 To continue an export, pass the number after the last "seq" in the file as
@@ -59,7 +59,7 @@ To continue an export, pass the number after the last "seq" in the file as
 
 func (a *app) exportAudit(ctx context.Context, f exportFlags) error {
 	if f.from < 1 || f.to < 0 || f.to > 0 && f.to < f.from {
-		return snap.Usage(fmt.Sprintf("there are no lines from %d to %d", f.from, f.to), "lines count from 1")
+		return snap.Usage(fmt.Sprintf("there are no lines from %d to %d", f.from, f.to), "line numbers start at 1")
 	}
 	since, err := parseTime(f.since, a.now())
 	if err != nil {

@@ -74,7 +74,7 @@ pushed earlier. A revoked key cannot be registered again.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&r.Name, "name", "", "name of the key, for people")
+	cmd.Flags().StringVar(&r.Name, "name", "", "a readable name for the key")
 	a.jsonFlag(cmd)
 	return cmd
 }

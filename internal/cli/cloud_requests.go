@@ -27,7 +27,7 @@ func (a *app) requestsListCommand(use string) *cobra.Command {
 		Long: `Lists the open requests for access to your snapshots, the oldest first. Owners
 and admins of the organization see those for every snapshot. Answer a request
 with ` + "`snapcli cloud snapshots share`" + `: it closes when the person can see the
-snapshot. With --mine it lists your own requests. They lapse after 14 days.`,
+snapshot. With --mine it lists your own requests. They expire after 14 days.`,
 		Example: examples("requests that wait for you", "snapcli cloud requests",
 			"your own requests", "snapcli cloud requests --mine"),
 		Args: command.NoArgs,
@@ -89,7 +89,7 @@ have 20 open requests.`,
 				Reason: reason}); err != nil {
 				return err
 			}
-			a.done("", "sent the request; if there is such a snapshot, its owner and admins have it")
+			a.done("", "sent the request; if the snapshot exists, its owner and admins will see it")
 			return nil
 		},
 	}

@@ -22,14 +22,14 @@ Only owners and admins of your organization may decline.`,
 			if err != nil {
 				return err
 			}
-			if err := a.confirm(cmd.Context(), yes, "Send "+s.Name+" back to "+s.Organization+"?",
+			if err := a.confirm(cmd.Context(), yes, "Decline "+s.Name+" from "+s.Organization+"?",
 				"Nobody in your organization will be able to see it."); err != nil {
 				return err
 			}
 			if err := conn.Decline(cmd.Context(), s.ID); err != nil {
 				return err
 			}
-			a.done("", "sent %s back to %s: nobody in your organization can see it now", s.Name, s.Organization)
+			a.done("", "declined %s from %s: nobody in your organization can see it now", s.Name, s.Organization)
 			return nil
 		},
 	}

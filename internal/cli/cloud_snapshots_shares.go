@@ -79,7 +79,7 @@ func (a *app) shares(ctx context.Context, typed string) error {
 }
 
 // noteOwningAdmins is shown to recipients in place of the lists.
-const noteOwningAdmins = "whom else it is shared with is shown to owners and admins of %s: an org admin of that " +
+const noteOwningAdmins = "only owners and admins of %s see its other shares: an org admin of that " +
 	"organization is required"
 
 // receivedShares prints the shares of a snapshot that its recipient may see.

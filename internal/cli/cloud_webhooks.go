@@ -143,7 +143,7 @@ or at one that the service's operator allows.`,
 	}
 	cmd.Flags().StringSliceVar(&events, "events", nil,
 		"pushed, shared, unshared, pulled, deleted, overdue, disabled, user.left (default all)")
-	cmd.Flags().StringVar(&format, "format", "", "form of the messages: slack, teams or discord (default our own)")
+	cmd.Flags().StringVar(&format, "format", "", "format of the messages: slack, teams or discord (default: that of snapcloud)")
 	a.jsonFlag(cmd)
 	return cmd
 }
@@ -274,7 +274,7 @@ receiver accepted.`,
 		}
 		return r, nil
 	}, func(r api.ReplayResult) error {
-		a.done("", "%d messages are sent again", r.Queued)
+		a.done("", "sending %s again", snap.Plural(r.Queued, "message", "messages"))
 		return nil
 	})
 	cmd.Flags().StringVar(&delivery, "delivery", "", "ID of one message, as deliveries --json shows it")

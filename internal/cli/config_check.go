@@ -14,7 +14,7 @@ func (a *app) configCheckCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
 		Short: "Check the config file",
-		Long: `Check reads the configuration and the files it names. It reports typing errors
+		Long: `Check reads the configuration and the files it names. It reports errors
 with their line and column, and every setting that would fail when it is used.
 It makes no connections; use doctor for that.`,
 		Example: examples("check it", "snapcli config check"),

@@ -79,9 +79,8 @@ func (a *app) allowVariables(ctx context.Context, i local.Import, allowed []stri
 		if slices.Contains(allowed, v.Name) {
 			continue
 		}
-		what := fmt.Sprintf("the file puts the environment variable %s into a URL of %s, which its value would be "+
-			"sent to",
-			v.Name, v.Host)
+		what := fmt.Sprintf("the file uses the environment variable %s in a URL of %s, so its value would be sent "+
+			"there", v.Name, v.Host)
 		if !a.person() {
 			return snap.Usage(what, "if you want that, allow it with --allow-env "+v.Name)
 		}

@@ -41,7 +41,7 @@ It needs a terminal. Scripts use ` + "`snapcli targets add`" + `.`,
 // beforehand.
 func (a *app) askForTarget(ctx context.Context, source string) error {
 	if !a.person() {
-		return snap.Usage("this is not a terminal, so nobody can be asked",
+		return snap.Usage("init asks questions, and this is not a terminal",
 			"use `snapcli targets add NAME --source URL`")
 	}
 	agent, err := a.agent()
@@ -82,7 +82,7 @@ func (a *app) askTarget(ctx context.Context, agent *local.Agent, source string) 
 		return t, err
 	}
 	t.Destination, err = a.askDatabase(ctx, "", databaseQuestion{"Which database may `snapcli load` replace?",
-		"The URL of another database, usually on your own machine. It need not exist yet. Enter alone skips this.",
+		"The URL of another database, usually on your own machine. It need not exist yet. Press Enter to skip this.",
 		func(url string) []local.DatabaseCheck {
 			return agent.CheckDatabases(ctx, local.Target{Destination: url})
 		}})
@@ -166,7 +166,7 @@ func (a *app) askTargetName(ctx context.Context, agent *local.Agent, base string
 	}
 	for {
 		answer, err := a.askText(ctx, "What is the target called?",
-			fmt.Sprintf("Commands and colleagues use this name. Enter alone takes %q.", proposed), proposed)
+			fmt.Sprintf("Commands and colleagues use this name. Press Enter to use %q.", proposed), proposed)
 		if err != nil {
 			return "", err
 		}

@@ -77,7 +77,7 @@ need the public key, which ` + "`snapcli keys export`" + ` prints.`,
 				k.Public)
 		},
 	}
-	cmd.Flags().StringVar(&name, "name", "", "name of the key, for people")
+	cmd.Flags().StringVar(&name, "name", "", "a readable name for the key")
 	a.jsonFlag(cmd)
 	return cmd
 }
@@ -184,7 +184,7 @@ channel than the snapshot.`,
 			return a.changedKey(k, "certificates of the key %s are accepted", k.ID())
 		},
 	}
-	cmd.Flags().StringVar(&name, "name", "", "name of the key, for people")
+	cmd.Flags().StringVar(&name, "name", "", "a readable name for the key")
 	a.jsonFlag(cmd)
 	return cmd
 }

@@ -126,10 +126,10 @@ func (w *watch) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		DNSStart:          func(i httptrace.DNSStartInfo) { w.step("looking up the name " + i.Host) },
 		ConnectStart:      func(_, address string) { w.step("connecting to " + address) },
-		TLSHandshakeStart: func() { w.step("agreeing on encryption with " + w.host) },
+		TLSHandshakeStart: func() { w.step("setting up encryption with " + w.host) },
 		WroteRequest: func(httptrace.WroteRequestInfo) {
 			w.step(w.host +
-				" has the request and has not answered")
+				" received the request and has not answered yet")
 		},
 		GotFirstResponseByte: func() { w.step("reading the answer of " + w.host) },
 	}

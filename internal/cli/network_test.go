@@ -99,7 +99,7 @@ func TestHangingServiceIsNamed(t *testing.T) {
 	if text := errs.String(); !strings.Contains(text, host) {
 		t.Errorf("told %q, which does not name %s", text, host)
 	}
-	for _, step := range []string{"connecting to " + host, host + " has the request and has not answered",
+	for _, step := range []string{"connecting to " + host, host + " received the request and has not answered yet",
 		"reading the answer of " + host} {
 		if !strings.Contains(log.String(), step) {
 			t.Errorf("the debug log lacks %q:\n%s", step, log.String())
@@ -178,9 +178,9 @@ func TestConnectTimeout(t *testing.T) {
 		if snap.CodeOf(err) != snap.CodeUnreachable {
 			t.Fatalf("got %v", err)
 		}
-		if strings.Contains(log.String(), "agreeing on encryption") {
+		if strings.Contains(log.String(), "setting up encryption") {
 			return
 		}
 	}
-	t.Error("the debug log never has the step of agreeing on encryption")
+	t.Error("the debug log never has the step of setting up encryption")
 }

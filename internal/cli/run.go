@@ -84,7 +84,7 @@ func (a *app) run(ctx context.Context, targets, words []string, o local.CloneOpt
 		return stopped(ctx, err, "the run", "its command was not started, and nothing is left behind")
 	}
 	if b.LeftOut != "" {
-		a.warn("the snapshot is from somebody else: without %s", b.LeftOut)
+		a.warn("the snapshot is from somebody else, so the database does not have %s", b.LeftOut)
 	}
 	stopRefill := a.refill(ctx, agent, target, o)
 	err = a.runIn(ctx, b, program, words)

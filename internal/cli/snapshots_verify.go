@@ -99,7 +99,7 @@ func signedBy(c *local.Certified) string {
 	if c.KeyName != "" {
 		name = " (" + c.KeyName + ")"
 	}
-	return fmt.Sprintf("; its certificate is by the key %s%s: %d columns masked, %d kept", c.Key, name,
+	return fmt.Sprintf("; its certificate is signed by the key %s%s: %d columns masked, %d kept", c.Key, name,
 		c.Predicate.Masked, c.Predicate.Kept)
 }
 

@@ -108,7 +108,7 @@ func (in *thenInput) page(then snap.Then) (users []api.ThenMember, next string, 
 	from := 0
 	if in.Cursor != "" {
 		if from, err = strconv.Atoi(in.Cursor); err != nil || from < 0 {
-			return nil, "", snap.Invalid("the cursor is not of this listing", "start again without a cursor")
+			return nil, "", snap.Invalid("the cursor belongs to another listing", "start again without a cursor")
 		}
 	}
 	users = []api.ThenMember{}

@@ -174,7 +174,7 @@ func TestHostileCertificatesAreRefused(t *testing.T) {
 		text string
 		says string
 	}{
-		"another snapshot's": {snap.TypeSanitized, string(certify(t, key, "other")), "that of another file"},
+		"another snapshot's": {snap.TypeSanitized, string(certify(t, key, "other")), "belongs to another file"},
 		"an altered one":     {snap.TypeSanitized, string(altered(t, good)), "was altered"},
 		"a huge one": {snap.TypeSanitized, changed(`{`, `{"x":"`+strings.Repeat("x", certificate.MaxSize)+`",`),
 			"cannot be read"},

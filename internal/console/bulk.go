@@ -33,7 +33,7 @@ func (s *Server) changeMany(v *visit) (string, error) {
 		}
 		r.Delete, announce = true, func([]api.BulkResult) string { return "deleted." }
 	default:
-		return "", snap.Invalid("the form names no action", "reload the page")
+		return "", snap.Invalid("the form does not say what to do", "reload the page")
 	}
 	done, err := v.api.Bulk(ctx, r, false)
 	if err != nil {

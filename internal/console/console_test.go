@@ -343,7 +343,7 @@ func TestFormsChangeWhatTheySay(t *testing.T) {
 	hooks, err := alice.Webhooks(ctx)
 	must(t, err)
 	v.submit("/console/webhooks", "do", "delete", "id", hooks[0].ID).must(t, 200, "The webhook was deleted.")
-	v.submit("/console/webhooks", "do", "explode").must(t, 400, "The form names no action")
+	v.submit("/console/webhooks", "do", "explode").must(t, 400, "The form does not say what to do")
 
 	keys, err := c.SignedIn("alice@acme.test").Keys(ctx, api.KeyFilter{All: true})
 	must(t, err)

@@ -92,5 +92,5 @@ func (s *Server) endShare(v *visit) (string, error) {
 	case group != "":
 		return "ended", v.api.UnshareGroup(v.r.Context(), id, group)
 	}
-	return "", snap.Invalid("the form names no share", "reload the page")
+	return "", snap.Invalid("the form does not say which share", "reload the page")
 }

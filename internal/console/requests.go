@@ -74,7 +74,7 @@ func (s *Server) answerRequest(v *visit) (string, error) {
 	case "grant":
 		return "granted", v.grantAccess(ctx, v.field("snapshot"))
 	}
-	return "", snap.Invalid("the form names no action", "reload the page")
+	return "", snap.Invalid("the form does not say what to do", "reload the page")
 }
 
 // grantAccess makes the share that answers a request.

@@ -122,7 +122,7 @@ func successes() map[string]string {
 		"enabled":     "The webhook is enabled. Waiting messages are sent now.",
 		"unchanged":   "Nothing changed: it was already shared like this.",
 		"described":   "The description and labels were saved.",
-		"requested":   "Your request was sent. If there is such a snapshot, its owner and admins have it.",
+		"requested":   "Your request was sent. If the snapshot exists, its owner and admins will see it.",
 		"withdrawn":   "The request was withdrawn.",
 		"refused":     "The request was refused. The person is not informed.",
 		"granted":     "The snapshot is shared, and the request is answered.",

@@ -212,7 +212,7 @@ func (v *visit) recipient(ctx context.Context) (with api.SharesRequest, err erro
 		}
 		with.OrgSlugs = []string{slug}
 	default:
-		err = snap.Invalid("the form names nobody", "reload the page")
+		err = snap.Invalid("the form has no recipient", "reload the page")
 	}
 	return with, err
 }

@@ -71,5 +71,5 @@ func (s *Server) changeWebhooks(v *visit) (string, error) {
 		}
 		return "test-ok", err
 	}
-	return "", snap.Invalid("the form names no action", "reload the page")
+	return "", snap.Invalid("the form does not say what to do", "reload the page")
 }

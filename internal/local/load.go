@@ -224,7 +224,7 @@ func (a *Agent) toLoad(target string, o LoadOptions) (Snapshot, error) {
 	case err != nil:
 		return Snapshot{}, err
 	case s.Target != target:
-		return Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is of target %q", s.Name, s.Target),
+		return Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s belongs to the target %q", s.Name, s.Target),
 			fmt.Sprintf("run `snapcli load %s --snapshot %s`", snap.ShellWord(s.Target), snap.ShellWord(s.Name)))
 	case o.Type != "" && s.Type != o.Type:
 		return Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is of type %s", s.Name, s.Type),

@@ -204,7 +204,7 @@ func (c Check) run(ctx context.Context, scratch engine.Scratch) error {
 	value, err := scratch.Ask(ctx, c.SQL)
 	var known *snap.Error
 	if errors.As(err, &known) {
-		return &snap.Error{Code: known.Code, Detail: fmt.Sprintf("the check %q cannot be made: %s", c.short(), known),
+		return &snap.Error{Code: known.Code, Detail: fmt.Sprintf("the check %q cannot be run: %s", c.short(), known),
 			Hint: "correct it in the target's checks", Cause: err}
 	}
 	if err != nil || sameValue(value, c.Expect) {

@@ -123,7 +123,7 @@ func (a *Agent) profile(ctx context.Context, name string) (*profile.Profile, str
 	if !ok {
 		return nil, "", &snap.Error{Code: snap.CodeNotFound,
 			Detail: fmt.Sprintf("there is no storage profile %q", name),
-			Hint:   "there are: " + strings.Join(names, ", ")}
+			Hint:   "the profiles are: " + strings.Join(names, ", ")}
 	}
 	rawURL, err := expandURL(chosen.URL, a.env)
 	if err != nil {

@@ -116,7 +116,7 @@ func wantedFrom(ctx context.Context, c *api.Client, target string, o PullOptions
 	case err != nil:
 		return api.Snapshot{}, err
 	case s.Target != target:
-		return api.Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is of target %q", s.ID, s.Target),
+		return api.Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s belongs to the target %q", s.ID, s.Target),
 			fmt.Sprintf("run `snapcli pull %s --cloud --snapshot-id %s`", snap.ShellWord(s.Target), s.ID))
 	case o.Type != "" && s.Type != o.Type:
 		return api.Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is of type %s", s.ID, s.Type),

@@ -123,7 +123,7 @@ func (a *Agent) chosen(target string, o PushOptions) (Snapshot, error) {
 	case err != nil:
 		return Snapshot{}, err
 	case s.Target != target:
-		return Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is of target %q", s.Name, s.Target),
+		return Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s belongs to the target %q", s.Name, s.Target),
 			fmt.Sprintf("name that target: %q", s.Target))
 	case typ != "" && s.Type != typ:
 		return Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is of type %s", s.Name, s.Type), "omit --type")

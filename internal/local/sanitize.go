@@ -198,7 +198,7 @@ func (a *Agent) original(target, name string) (Snapshot, error) {
 		return Snapshot{}, err
 	}
 	if s.Target != target {
-		return Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is of target %q", s.Name, s.Target),
+		return Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s belongs to the target %q", s.Name, s.Target),
 			fmt.Sprintf("run `snapcli sanitize %s --snapshot %s`", snap.ShellWord(s.Target), snap.ShellWord(s.Name)))
 	}
 	return s, nil

@@ -59,7 +59,7 @@ func (a *Agent) NewSigningKey(name string) (k SigningKey, err error) {
 	err = a.changeSigningKeys(func(all []SigningKey) ([]SigningKey, error) {
 		if _, err := os.Lstat(a.signingKeyPath()); err == nil {
 			return nil, &snap.Error{Code: snap.CodeConflict, Detail: "this machine has a signing key already",
-				Hint: "show it with `snapcli keys list`, or end it with `snapcli keys revoke`"}
+				Hint: "show it with `snapcli keys list`, or revoke it with `snapcli keys revoke`"}
 		}
 		key := certificate.New()
 		k = SigningKey{Public: key.PublicKey().String(), Name: name, Own: true, Since: a.now().UTC()}

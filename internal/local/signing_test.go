@@ -67,7 +67,7 @@ func TestCertificatesAreChecked(t *testing.T) {
 		text json.RawMessage
 		want string
 	}{
-		"another file's certificate": {made, second.Certificate, "that of another file"},
+		"another file's certificate": {made, second.Certificate, "belongs to another file"},
 		"other rules":                {made, sign(key, made.SHA256, "other"), "states other rules than the file"},
 		"an unknown key": {made, sign(certificate.New(), made.SHA256, v.Sanitized.Rules),
 			"not made by a known key"},

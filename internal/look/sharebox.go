@@ -265,7 +265,7 @@ func (e ShareEnd) Choices() []Choice {
 	if e.Expires == nil {
 		return all
 	}
-	now := Choice{e.Expires.UTC().Format(time.RFC3339Nano), "until " + Exact(e.Expires.UTC()) + ", as now"}
+	now := Choice{e.Expires.UTC().Format(time.RFC3339Nano), "until " + Exact(e.Expires.UTC()) + " (unchanged)"}
 	return append([]Choice{now}, all...)
 }
 

@@ -176,7 +176,7 @@ func Named(mask string) string { return proposal{rule: ColumnRule{Mask: mask}}.t
 // no value.
 func (o *Open) CheckSuits(at int, mask string) error {
 	if !slices.Contains(PlainMasks(), mask) {
-		return snap.Invalid(fmt.Sprintf("there is no mask %q that needs no settings", mask), "choose one of the list")
+		return snap.Invalid(fmt.Sprintf("there is no mask %q that needs no settings", mask), "choose one from the list")
 	}
 	label := o.Columns[at].Label()
 	c := o.known[label]

@@ -67,7 +67,7 @@ func (s *Service) newGrant(r *http.Request, f url.Values) store.DeviceGrant {
 		program = printable(r.UserAgent(), 80)
 	}
 	if program == "" {
-		program = "a program that does not say its name"
+		program = "an unnamed program"
 	}
 	address := s.address(r)
 	site, network := auth.Networks(address)

@@ -223,7 +223,7 @@ func (s *Service) accepts(ctx context.Context, rule Trust, q exchangeRequest) (t
 	}
 	for _, scope := range q.scopes {
 		if !slices.Contains(rule.Scopes, scope) {
-			return t, "the scope " + string(scope) + " is not one of the rule", nil
+			return t, "the rule does not allow the scope " + string(scope), nil
 		}
 	}
 	return t, "", nil

@@ -168,7 +168,7 @@ const retrySoon = "1"
 // briefly unavailable, or gives an ID under which the error is logged.
 func (s *Service) fault(r *http.Request, err error) *snap.Error {
 	if store.Unavailable(err) || r.Context().Err() != nil {
-		s.log.WarnContext(r.Context(), "the database does not serve", "path", r.URL.Path, "error", err)
+		s.log.WarnContext(r.Context(), "the database is not available", "path", r.URL.Path, "error", err)
 		return store.ErrUnavailable(err)
 	}
 	id := rand.Text()[:8]

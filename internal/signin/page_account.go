@@ -80,7 +80,7 @@ func (s *Service) endSession(v *visit) error {
 	}
 	id, err := strconv.ParseInt(v.r.PostFormValue("id"), 10, 64)
 	if err != nil {
-		return snap.Invalid("the form names no session", "reload the page")
+		return snap.Invalid("the form does not say which session", "reload the page")
 	}
 	if err := s.store.EndSession(v.r.Context(), v.caller, id); err != nil {
 		return err
@@ -123,7 +123,7 @@ func (s *Service) revokeKey(v *visit) error {
 	}
 	id, err := strconv.ParseInt(v.r.PostFormValue("id"), 10, 64)
 	if err != nil {
-		return snap.Invalid("the form names no key", "reload the page")
+		return snap.Invalid("the form does not say which key", "reload the page")
 	}
 	if err := s.store.RevokeKey(v.r.Context(), v.caller, id); err != nil {
 		return err

@@ -134,7 +134,7 @@ func (s *Store) Audit(ctx context.Context, c snap.Caller, q AuditQuery) (page Au
 	var cursor int64
 	if q.Cursor != "" {
 		if cursor, err = strconv.ParseInt(q.Cursor, 10, 64); err != nil {
-			return AuditPage{}, snap.Invalid("the cursor is not of this listing", "start again without a cursor")
+			return AuditPage{}, snap.Invalid("the cursor belongs to another listing", "start again without a cursor")
 		}
 	}
 	for {

@@ -35,7 +35,7 @@ func (s *Store) LiveShares(ctx context.Context, c snap.Caller, q ShareQuery) (al
 	key, after := int64(math.MaxInt64), int64(0)
 	if q.Cursor != "" {
 		if _, err := fmt.Sscanf(q.Cursor, "%d-%d", &key, &after); err != nil {
-			return nil, "", snap.Invalid("the cursor is not of this listing", "start again without a cursor")
+			return nil, "", snap.Invalid("the cursor belongs to another listing", "start again without a cursor")
 		}
 	}
 	const columns = `SELECT s.key, s.id, s.target, s.name, s.type, s.size, s.created_at, g.expires_at, g.created_at,

@@ -169,7 +169,7 @@ func (g Graph) find(name string) (int, error) {
 			known = append(known[:20], "...")
 		}
 		return 0, snap.Usage(fmt.Sprintf("there is no table %q in the source", name),
-			"there are: "+strings.Join(known, ", "))
+			"the tables are: "+strings.Join(known, ", "))
 	}
 	return 0, snap.Usage(fmt.Sprintf("several schemas have a table %q", name),
 		"include the schema, such as "+g.label(same[0]))

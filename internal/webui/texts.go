@@ -545,7 +545,7 @@ func deeds() []deed {
 		{snap.AuditCertificateKeyRevoked, "key", "revoked the certificate key"},
 		{snap.AuditSessionBegan, "person", "signed in with"},
 		{snap.AuditSessionEnded, "person", "signed out of"},
-		{snap.AuditTokenReused, "warn", "had a copy of their login used, and was signed out of"},
+		{snap.AuditTokenReused, "warn", "was signed out, because a copy of their login was used:"},
 	}
 }
 
@@ -661,7 +661,7 @@ func errNoType(text string) error {
 }
 
 func errNoCount(text string) error {
-	return snap.Usage(fmt.Sprintf("%q is not a number of clones", text), "give a number from 1 up")
+	return snap.Usage(fmt.Sprintf("%q is not a number of clones", text), "give a number of 1 or more")
 }
 
 func questionBranchClone(c clone.Clone) (question, detail, button string) {
