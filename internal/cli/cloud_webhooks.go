@@ -143,7 +143,8 @@ or at one that the service's operator allows.`,
 	}
 	cmd.Flags().StringSliceVar(&events, "events", nil,
 		"pushed, shared, unshared, pulled, deleted, overdue, disabled, user.left (default all)")
-	cmd.Flags().StringVar(&format, "format", "", "format of the messages: slack, teams or discord (default: that of snapcloud)")
+	cmd.Flags().StringVar(&format, "format", "",
+		"format of the messages: slack, teams or discord (default: that of snapcloud)")
 	a.jsonFlag(cmd)
 	return cmd
 }

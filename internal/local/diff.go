@@ -57,7 +57,8 @@ func (a *Agent) Diff(ctx context.Context, before, after string, o DiffOptions, p
 	}
 	defer second.file.Close()
 	if b, a := first.file.Manifest().Engine, second.file.Manifest().Engine; b != a {
-		return d, snap.Usage(fmt.Sprintf("%s is from %s and %s is from %s", before, b, cmp.Or(after, "the database"), a),
+		return d, snap.Usage(
+			fmt.Sprintf("%s is from %s and %s is from %s", before, b, cmp.Or(after, "the database"), a),
 			"compare two snapshots of the same kind of database")
 	}
 	if first.dump.Info.Schema == nil || second.dump.Info.Schema == nil {
