@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -602,6 +603,45 @@ func (w *deltaWorld) live(accident *atomic.Value) {
 	}
 	if built, pushed, pulled = w.move(); pushed.Base == "" || pulled.Moved != built.Size {
 		t.Errorf("with a damaged base, %d and %d bytes of %d are moved", pushed.Moved, pulled.Moved, built.Size)
+	}
+}
+
+// TestInterruptedCounting presses Ctrl-C while a push counts the rows that changed. The snapshot is in
+// the cloud already, so its card must be there too, and the machine must know its ID.
+func TestInterruptedCounting(t *testing.T) {
+	t.Parallel()
+	w := &deltaWorld{t: t, shop: newShop(t), there: machine(t), client: cloudtest.Start(t,
+		cloudtest.Options{}).As("alice@acme.test")}
+	server := diffServers()[slices.IndexFunc(diffServers(), func(s diffServer) bool { return s.name == "sqlite" })]
+	url, dsn := server.url(t, w.dir)
+	w.open(server.driver, url, dsn)
+	w.move()
+	w.insert(90)
+	built, err := w.Build(t.Context(), "visits", BuildOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	sent := false
+	_, err = w.Push(ctx, w.client, "visits", PushOptions{}, func(e Event) {
+		if sent = sent || e.Phase == "push"; sent && e.Phase == "compare" {
+			interrupt()
+		}
+	})
+	wantHint(t, err, "is in the cloud as")
+	made, err := w.Snapshot(built.Name)
+	if err != nil || made.Counted != nil {
+		t.Fatalf("%v, counted %+v", err, made.Counted)
+	}
+	id := made.Cloud[w.client.BaseURL()]
+	if got, err := w.client.Card(t.Context(), id, "", 1); err != nil || got.Card == nil || len(got.Card.Tables) != 1 {
+		t.Errorf("the card of %q is %+v, %v", id, got.Card, err)
+	}
+	if got, err := w.client.CardChanges(t.Context(), id); err != nil || got.Counted || got.Previous == nil {
+		t.Errorf("the changes are %+v, %v; want none that were counted", got, err)
+	}
+	if again, err := w.Push(t.Context(), w.client, "visits", PushOptions{}, nil); err != nil || !again.Exists {
+		t.Errorf("pushed again: %+v, %v", again, err)
 	}
 }
 

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 
 	"snap"
 	"snap/api"
@@ -36,16 +37,16 @@ func (n *Counted) on(c api.Card) api.Card {
 }
 
 // count counts the rows of a pushed snapshot that differ from those of the newest earlier one that is
-// in the cloud and on this machine. It returns nil if there is none, or if that would take too long.
-// sent is the delta that was pushed, or nil.
+// in the cloud and on this machine. It returns nil if there is none, if that would take too long, or if
+// it is interrupted. sent is the delta that was pushed, or nil.
 func (a *Agent) count(ctx context.Context, c *api.Client, s Snapshot, sent *sentDelta, o PushOptions,
-	p Progress) (*Counted, error) {
+	p Progress) *Counted {
 	n, err := a.tryCount(ctx, c, s, sent, o, p)
-	if err != nil && ctx.Err() == nil {
+	if err = errors.Join(err, ctx.Err()); err != nil {
 		a.log.Debug("the rows that changed are not counted", "snapshot", s.Name, "error", err)
-		return nil, nil //nolint:nilnil // a card without them is complete
+		return nil
 	}
-	return n, err
+	return n
 }
 
 func (a *Agent) tryCount(ctx context.Context, c *api.Client, s Snapshot, sent *sentDelta, o PushOptions,

@@ -61,27 +61,16 @@ func (a *Agent) Push(ctx context.Context, c *api.Client, target string, o PushOp
 	if err != nil {
 		return PushResult{}, err
 	}
-	if described != nil && (sent != nil || !done.Exists) {
-		counted, err := a.count(ctx, c, s, sent, o, p)
-		if err != nil {
-			return PushResult{}, err
-		}
-		*described = counted.on(*described)
-		if s.Encrypted == 0 { // the record of an encrypted snapshot has nothing about its tables
-			s.Counted = counted
-		}
-	}
-	if err := pushCard(ctx, c, done.ID, done.Exists, described, o.Card); err != nil {
+	if err := a.publish(ctx, c, s, done, sent, described, o, p); err != nil {
 		return PushResult{}, err
 	}
-	_, err = a.noteCloud(s, c.BaseURL(), done.ID)
 	result := PushResult{ID: done.ID, Name: s.Name, Bytes: s.Size, Moved: done.Moved, Exists: done.Exists}
 	if sent != nil {
 		result.Moved += sent.Size
 		result.Exists, result.Base, result.Unchanged = false, sent.base.Name, sent.Same
 	}
 	result.Elapsed = a.now().Sub(started)
-	return result, err
+	return result, nil
 }
 
 // options returns the options for a transfer with the service. With an https service, nothing is

@@ -2,10 +2,13 @@ package local
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	"snap"
 	"snap/api"
 	"snap/internal/card"
+	"snap/internal/transfer"
 )
 
 // CardChoice is how much of a snapshot's card a push publishes.
@@ -44,6 +47,39 @@ func (a *Agent) card(s Snapshot, o PushOptions) (*api.Card, error) {
 		published = card.WithoutColumns(published)
 	}
 	return &published, nil
+}
+
+// publishing is how long publishing a card may take after the command was interrupted.
+const publishing = 10 * time.Second
+
+// publish publishes the card of a pushed snapshot, and records the ID of the snapshot. The numbers of
+// rows that differ from an earlier snapshot are counted for it. If that is interrupted, the card is
+// published without them, because the snapshot is in the cloud already. sent is as for
+// [Agent.count].
+func (a *Agent) publish(ctx context.Context, c *api.Client, s Snapshot, done transfer.Uploaded, sent *sentDelta,
+	described *api.Card, o PushOptions, p Progress) error {
+	var interrupted error
+	if described != nil && (sent != nil || !done.Exists) {
+		counted := a.count(ctx, c, s, sent, o, p)
+		*described = counted.on(*described)
+		if s.Encrypted == 0 { // the record of an encrypted snapshot has nothing about its tables
+			s.Counted = counted
+		}
+		if interrupted = ctx.Err(); interrupted != nil {
+			var end context.CancelFunc
+			ctx, end = context.WithTimeout(context.WithoutCancel(ctx), publishing)
+			defer end()
+		}
+	}
+	if err := pushCard(ctx, c, done.ID, done.Exists, described, o.Card); err != nil {
+		return err
+	}
+	if _, err := a.noteCloud(s, c.BaseURL(), done.ID); err != nil || interrupted == nil {
+		return err
+	}
+	return &snap.Error{Code: snap.CodeInterrupted, Cause: interrupted,
+		Detail: "the counting of the rows that changed was interrupted",
+		Hint:   fmt.Sprintf("nothing else is missing: %s is in the cloud as %s", s.Name, done.ID)}
 }
 
 // pushCard publishes the card of a pushed snapshot. A snapshot that was already in the cloud gets a
