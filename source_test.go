@@ -67,6 +67,44 @@ func TestFunctionNames(t *testing.T) {
 	}
 }
 
+// TestBooleansHaveNames rejects calls with two boolean literals, such as f(x, true, false): a reader
+// cannot tell what they mean. Two functions, an option or a named type can.
+func TestBooleansHaveNames(t *testing.T) {
+	t.Parallel()
+	for _, name := range goFiles(t) {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if call, is := n.(*ast.CallExpr); is && booleans(call) > 1 && !swaps(call) {
+				t.Errorf("%s: name these booleans", files.Position(n.Pos()))
+			}
+			return true
+		})
+	}
+}
+
+// booleans counts the arguments that are true or false.
+func booleans(call *ast.CallExpr) (n int) {
+	for _, arg := range call.Args {
+		if id, is := arg.(*ast.Ident); is && (id.Name == "true" || id.Name == "false") {
+			n++
+		}
+	}
+	return n
+}
+
+// swaps reports whether a call is CompareAndSwap, which takes an old and a new value.
+func swaps(call *ast.CallExpr) bool {
+	f, is := call.Fun.(*ast.SelectorExpr)
+	return is && f.Sel.Name == "CompareAndSwap"
+}
+
 // dependsOnOrder reports whether one result is a variable that the call of another result gets the address of.
 func dependsOnOrder(statement *ast.ReturnStmt) bool {
 	values, addressed := map[string]bool{}, map[string]bool{}
@@ -127,6 +165,20 @@ func TestDependsOnOrder(t *testing.T) {
 		statement := file.Decls[0].(*ast.FuncDecl).Body.List[0].(*ast.ReturnStmt)
 		if got := dependsOnOrder(statement); got != want {
 			t.Errorf("%s: %v, want %v", source, got, want)
+		}
+	}
+}
+
+// TestBooleansAreCounted proves that the check above finds such calls.
+func TestBooleansAreCounted(t *testing.T) {
+	t.Parallel()
+	for source, want := range map[string]int{"f(x, true, false)": 2, "f(true, g(false))": 1, "f(x)": 0} {
+		e, err := parser.ParseExpr(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := booleans(e.(*ast.CallExpr)); got != want {
+			t.Errorf("%s: %d, want %d", source, got, want)
 		}
 	}
 }

@@ -16,7 +16,7 @@ type Card struct {
 	From          string      `json:"from,omitempty" doc:"name of the snapshot that a masked copy was made from"`
 	Masking       *Masking    `json:"masking,omitempty" doc:"how a masked copy was made; absent for originals"`
 	Subset        *CardSubset `json:"subset,omitempty" doc:"set if the snapshot does not hold every row"`
-	Unlisted      int         `json:"tables_unlisted,omitempty" doc:"tables left out, being too many"`
+	Unlisted      int         `json:"tables_unlisted,omitempty" doc:"number of tables that are not listed because there are too many"`
 	Tables        []CardTable `json:"tables,omitempty"`
 
 	// Programs is absent in cards of older clients, and so are the parts of all tables.
@@ -60,7 +60,7 @@ type CardTable struct {
 	Schema  string       `json:"schema,omitempty" doc:"PostgreSQL only"`
 	Name    string       `json:"name"`
 	Rows    int64        `json:"rows" doc:"-1 if they were not counted"`
-	Of      int64        `json:"of,omitempty" doc:"in a subset: rows of the source's table"`
+	Of      int64        `json:"of,omitempty" doc:"in a subset: number of rows of the table in the source"`
 	Bytes   int64        `json:"bytes,omitempty" doc:"of the rows before compression; absent if unknown"`
 	Dropped bool         `json:"rows_dropped,omitempty" doc:"masking dropped its rows"`
 	Columns []CardColumn `json:"columns,omitempty"`

@@ -76,9 +76,9 @@ type Webhook struct {
 	Waiting        int64              `json:"waiting" doc:"number of messages that are not accepted or given up"`
 	Failures       int                `json:"failures" doc:"number of failed attempts in a row"`
 	PausedUntil    *time.Time         `json:"paused_until,omitempty" doc:"when one message is tried next, after failures in a row"`
-	DisabledAt     *time.Time         `json:"disabled_at,omitempty" doc:"since when nothing is sent; absent when enabled"`
+	DisabledAt     *time.Time         `json:"disabled_at,omitempty" doc:"time since which nothing is sent; absent when enabled"`
 	DisabledReason string             `json:"disabled_reason,omitempty"`
-	OldSecretUntil *time.Time         `json:"old_secret_until,omitempty" doc:"until when the secret before the last rotation signs too"`
+	OldSecretUntil *time.Time         `json:"old_secret_until,omitempty" doc:"time until which the previous secret also signs"`
 }
 
 // WebhookList is the body of GET /webhooks.
@@ -101,7 +101,7 @@ type NewWebhook struct {
 
 // RotateRequest gives a webhook a new secret.
 type RotateRequest struct {
-	Overlap string `json:"overlap,omitempty" example:"24h" doc:"how long the old secret signs too, at most 168h; 24h when absent"`
+	Overlap string `json:"overlap,omitempty" example:"24h" doc:"how long the old secret also signs, at most 168h; 24h when absent"`
 }
 
 // WebhookTest is the result of a test message.

@@ -120,7 +120,7 @@ type cloneView struct {
 
 	Size        int64    `json:"size" doc:"bytes of the database, in clones; 0 if it is unknown"`
 	Connections []string `json:"connections,omitempty" doc:"who is connected, in clones"`
-	Error       string   `json:"error,omitempty" doc:"why the database could not be looked at, in clones"`
+	Error       string   `json:"error,omitempty" doc:"why the database could not be inspected, in clones"`
 }
 
 func viewClone(c clone.Clone, url string) cloneView {

@@ -47,7 +47,7 @@ type cloudShown struct {
 	Card     *api.Card        `json:"card,omitempty" doc:"absent if there is none or it is withheld"`
 	Withheld bool             `json:"card_withheld,omitempty" doc:"the owning organization does not show the card"`
 	Changes  *api.CardChanges `json:"changes,omitempty" doc:"since the previous snapshot"`
-	Access   *api.Access      `json:"access,omitempty" doc:"who shared it with whom until when; for those who may ask"`
+	Access   *api.Access      `json:"access,omitempty" doc:"who shared it, with whom and until when; only for those who may ask"`
 	Pulls    []api.PullCount  `json:"pulls,omitempty" doc:"for those who may see them"`
 	Versions []version        `json:"versions,omitempty" doc:"the newest of its target and type that you may see, the newest first"`
 }

@@ -80,7 +80,7 @@ type localView struct {
 	File      string            `json:"file" doc:"path of the file"`
 	Cloud     map[string]string `json:"cloud,omitempty" doc:"cloud URL to snapshot ID, where it was pushed or pulled"`
 	Tables    []tableView       `json:"tables,omitempty"`
-	Encrypted int               `json:"encrypted,omitempty" doc:"to how many recipients"`
+	Encrypted int               `json:"encrypted,omitempty" doc:"number of recipients"`
 	Subset    *subsetView       `json:"subset,omitempty" doc:"of a snapshot that does not hold every row"`
 	New       *newView          `json:"new,omitempty" doc:"how much is new; absent if it is not known"`
 
@@ -111,7 +111,7 @@ func viewProvenance(p local.Provenance) provenanceView { return provenanceView(p
 
 // subsetView describes how the rows of a subset were chosen.
 type subsetView struct {
-	Where   map[string]string `json:"where,omitempty" doc:"by table: the condition of the rows it started with; for a sanitized copy, only the tables"`
+	Where   map[string]string `json:"where,omitempty" doc:"by table: the condition of the starting rows; for a sanitized copy, only the tables"`
 	Percent float64           `json:"percent,omitempty" doc:"percentage of the other rows it started with"`
 	Start   []string          `json:"start,omitempty" doc:"tables it started with"`
 }

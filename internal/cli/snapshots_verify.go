@@ -56,7 +56,7 @@ type sound struct {
 	Engine snap.Engine `json:"engine"`
 	Tables int         `json:"tables" doc:"0 when it is encrypted and no identity opened it"`
 
-	Encrypted int  `json:"encrypted,omitempty" doc:"to how many recipients"`
+	Encrypted int  `json:"encrypted,omitempty" doc:"number of recipients"`
 	Inside    bool `json:"inside" doc:"every checksum was checked; false when it is encrypted and no identity opened it, so that only the file's and the encrypted part's were"`
 
 	Certificate *certified `json:"certificate,omitempty" doc:"who sanitized it and how; absent if it has none"`

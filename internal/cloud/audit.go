@@ -65,7 +65,7 @@ func (s *Service) pulled(ctx context.Context, in *pulledInput) (*empty, error) {
 
 type thenInput struct {
 	Snapshot string    `query:"snapshot" required:"true" maxLength:"64" doc:"whole ID of the snapshot"`
-	At       time.Time `query:"at" required:"true" example:"2099-01-01T00:00:00Z" doc:"the time to answer for"`
+	At       time.Time `query:"at" required:"true" example:"2099-01-01T00:00:00Z" doc:"the time to explain"`
 	Limit    int       `query:"limit" minimum:"1" maximum:"1000" default:"1000" doc:"users on a page"`
 	Cursor   string    `query:"cursor" maxLength:"40" doc:"next_cursor of the previous page"`
 }
