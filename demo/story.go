@@ -21,7 +21,7 @@ func (w *world) play(ctx context.Context) error {
 		}
 	}
 	w.out.line("\n%s",
-		bold.Render(fmt.Sprintf("The whole main job succeeded in %.0f s.", time.Since(w.out.began).Seconds())))
+		bold.Render(fmt.Sprintf("The whole workflow succeeded in %.0f s.", time.Since(w.out.began).Seconds())))
 	return nil
 }
 

@@ -245,10 +245,10 @@ func (a *app) shareMade(s api.Snapshot, m api.ShareChange, groups []api.Group) s
 		c.Says = c.shared(s.Name, "with the group "+groupName(g)+a.ending(m.ExpiresAt), membersOf(g))
 	case "organization":
 		c.Share, c.With = "organization", m.OrgSlug
-		c.Says = c.shared(s.Name, "with the organization "+m.OrgSlug+" "+a.lasting(m.ExpiresAt), "every member of it")
+		c.Says = c.shared(s.Name, "with the organization "+m.OrgSlug+" "+a.lasting(m.ExpiresAt), "all its members")
 	default:
 		c.Share, c.With = "org-wide", s.Organization
-		c.Says = c.shared(s.Name, "org-wide"+a.ending(m.ExpiresAt), "every member of "+s.Organization)
+		c.Says = c.shared(s.Name, "org-wide"+a.ending(m.ExpiresAt), "all members of "+s.Organization)
 	}
 	if m.PreviousExpiresAt != nil && m.ExpiresAt == nil {
 		c.warning = a.unlimited(s, c.With, m.PreviousExpiresAt, "never ends now")
@@ -384,7 +384,7 @@ func (a *app) foretellOrg(ctx context.Context, conn *connection, s api.Snapshot,
 	if before.ExpiresAt != nil && seconds == 0 {
 		c.warning = a.unlimited(s, slug, before.ExpiresAt, "would never end")
 	}
-	c.Says = fmt.Sprintf("would share %s with the organization %s %s: every member of it could see and pull it", s.Name,
+	c.Says = fmt.Sprintf("would share %s with the organization %s %s: all its members could see and pull it", s.Name,
 		slug, lasting)
 	return c, nil
 }

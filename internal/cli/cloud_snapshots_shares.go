@@ -50,7 +50,7 @@ type receivedShare struct {
 }
 
 // noteAdmins is shown to callers who are not admins (SPEC 7).
-const noteAdmins = "shares with other organizations are shown to owners and admins: an org admin is required"
+const noteAdmins = "only owners and admins see shares with other organizations: an org admin is required"
 
 func (a *app) shares(ctx context.Context, typed string) error {
 	conn, s, err := a.resolve(ctx, typed)
