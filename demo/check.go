@@ -37,7 +37,7 @@ func (s *story) seenBy(ctx context.Context, show bool, expected ...person) error
 	var see, not []string
 	for _, p := range callers() {
 		if show {
-			if err := s.does(ctx, p, "cloud", "snapshots"); err != nil {
+			if err := s.show(ctx, p, "cloud", "snapshots"); err != nil {
 				return err
 			}
 		}

@@ -43,9 +43,9 @@ func (w *world) prepare(ctx context.Context, p person, program string, args ...s
 	return cmd
 }
 
-// does runs a snapcli command of a person and shows it with its output. If the demo's output is a
+// show runs a snapcli command of a person and shows it with its output. If the demo's output is a
 // terminal, the program writes to it directly, with colours and progress.
-func (w *world) does(ctx context.Context, p person, args ...string) error {
+func (w *world) show(ctx context.Context, p person, args ...string) error {
 	code, err := w.attempt(ctx, p, args...)
 	if err == nil && code != 0 {
 		err = fmt.Errorf("snapcli %s ended with exit code %d", strings.Join(args, " "), code)

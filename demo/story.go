@@ -63,13 +63,13 @@ func (s *story) signIn(ctx context.Context) error {
 		return err
 	}
 	s.out.aside("Mia and Vic of Acme and Gary of Globex sign in likewise")
-	return s.does(ctx, alice, "whoami")
+	return s.show(ctx, alice, "whoami")
 }
 
 func (s *story) build(ctx context.Context) error {
 	s.out.chapter("Take a snapshot and mask it")
 	for _, args := range [][]string{{"build", "shop"}, {"sanitize", "shop"}, {"snapshots"}} {
-		if err := s.does(ctx, alice, args...); err != nil {
+		if err := s.show(ctx, alice, args...); err != nil {
 			return err
 		}
 	}
@@ -86,7 +86,7 @@ func (s *story) build(ctx context.Context) error {
 
 func (s *story) push(ctx context.Context) error {
 	s.out.chapter("Push it to the cloud")
-	if err := s.does(ctx, alice, "push", "shop", "--cloud", "--type", "sanitized"); err != nil {
+	if err := s.show(ctx, alice, "push", "shop", "--cloud", "--type", "sanitized"); err != nil {
 		return err
 	}
 	sees, err := s.sees(ctx, alice)
@@ -106,7 +106,7 @@ func (s *story) private(ctx context.Context) error {
 		return err
 	}
 	s.out.aside("Alice may ask why Vic cannot see it")
-	return s.does(ctx, alice, "cloud", "snapshots", "access", s.id, "--user", vic.email())
+	return s.show(ctx, alice, "cloud", "snapshots", "access", s.id, "--user", vic.email())
 }
 
 func (s *story) share(ctx context.Context) error {
@@ -119,7 +119,7 @@ func (s *story) share(ctx context.Context) error {
 		{[]string{"--org", "globex", "--expires-in", "7d"}, []person{alice, mia, gary}},
 		{nil, callers()},
 	} {
-		if err := s.does(ctx, alice, append([]string{"cloud", "snapshots", "share", s.id},
+		if err := s.show(ctx, alice, append([]string{"cloud", "snapshots", "share", s.id},
 			step.args...)...); err != nil {
 			return err
 		}
@@ -127,11 +127,11 @@ func (s *story) share(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := s.does(ctx, alice, "cloud", "snapshots", "shares", s.id); err != nil {
+	if err := s.show(ctx, alice, "cloud", "snapshots", "shares", s.id); err != nil {
 		return err
 	}
 	s.out.aside("Mia is not an admin and does not see who else got it")
-	if err := s.does(ctx, mia, "cloud", "snapshots", "shares", s.id); err != nil {
+	if err := s.show(ctx, mia, "cloud", "snapshots", "shares", s.id); err != nil {
 		return err
 	}
 	s.out.aside("Vic may look, not share")
@@ -150,7 +150,7 @@ func (s *story) restart(ctx context.Context) error {
 func (s *story) pull(ctx context.Context) error {
 	s.out.chapter("Pull it as somebody else, and load it into their own database")
 	for _, args := range [][]string{{"pull", "shop", "--cloud", "--snapshot-id", s.id}, {"load", "shop", "--yes"}} {
-		if err := s.does(ctx, mia, args...); err != nil {
+		if err := s.show(ctx, mia, args...); err != nil {
 			return err
 		}
 	}
@@ -163,7 +163,7 @@ func (s *story) pull(ctx context.Context) error {
 		{"targets", "add", "shop", "--destination", "sqlite://" + s.database(gary)},
 		{"load", "shop"},
 	} {
-		if err := s.does(ctx, gary, args...); err != nil {
+		if err := s.show(ctx, gary, args...); err != nil {
 			return err
 		}
 	}
@@ -205,7 +205,7 @@ func (s *story) equal(ctx context.Context, p person) error {
 func (s *story) unshare(ctx context.Context) error {
 	s.out.chapter("Unshare: gone at once, everywhere")
 	for _, args := range [][]string{nil, {"--group", "eng"}, {"--org", "globex"}} {
-		if err := s.does(ctx, alice, append([]string{"cloud", "snapshots", "unshare", s.id}, args...)...); err != nil {
+		if err := s.show(ctx, alice, append([]string{"cloud", "snapshots", "unshare", s.id}, args...)...); err != nil {
 			return err
 		}
 	}

@@ -210,7 +210,7 @@ func LoadConfig(path string, environ []string) (Config, error) {
 		return Config{}, snap.Usage(err.Error(), "")
 	}
 	if path != "" {
-		if err := k.Set("data_dir", beside(path, k.String("data_dir"))); err != nil {
+		if err := k.Set("data_dir", dataDirOf(path, k.String("data_dir"))); err != nil {
 			return Config{}, snap.Usage(err.Error(), "")
 		}
 	}
@@ -233,9 +233,9 @@ func LoadConfig(path string, environ []string) (Config, error) {
 	return c, c.Check()
 }
 
-// beside resolves a relative or default data_dir against the folder of the configuration file. An
+// dataDirOf resolves a relative or default data_dir against the folder of the configuration file. An
 // operator's command therefore uses the service's database, whatever its working directory.
-func beside(file, dir string) string {
+func dataDirOf(file, dir string) string {
 	if dir == "" {
 		dir = defaultDataDir
 	}

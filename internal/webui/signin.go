@@ -164,7 +164,7 @@ func (s *Server) signIn(w http.ResponseWriter, r *http.Request) error {
 		return errNoSignIn()
 	}
 	s.signin.begin(r.Context())
-	return s.whence(w, r)
+	return s.redirectBack(w, r)
 }
 
 func (s *Server) stopSignIn(w http.ResponseWriter, r *http.Request) error {
@@ -172,7 +172,7 @@ func (s *Server) stopSignIn(w http.ResponseWriter, r *http.Request) error {
 		return errNoSignIn()
 	}
 	s.signin.stop()
-	return s.whence(w, r)
+	return s.redirectBack(w, r)
 }
 
 func (s *Server) signOut(w http.ResponseWriter, r *http.Request) error {
@@ -188,8 +188,8 @@ func (s *Server) signOut(w http.ResponseWriter, r *http.Request) error {
 	return s.toAccount(w, r)
 }
 
-// whence responds with the page that showed the sign-in, or with its fragment.
-func (s *Server) whence(w http.ResponseWriter, r *http.Request) error {
+// redirectBack responds with the page that showed the sign-in, or with its fragment.
+func (s *Server) redirectBack(w http.ResponseWriter, r *http.Request) error {
 	if r.PostFormValue("back") == "" {
 		return s.toAccount(w, r)
 	}

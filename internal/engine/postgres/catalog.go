@@ -159,7 +159,7 @@ func readCatalog(ctx context.Context, conn *pgconn.PgConn) (*catalog, error) {
 	if err := c.values(ctx, conn, results[sequencesResult]); err != nil {
 		return nil, err
 	}
-	back := "RESET jit; SET client_encoding = " + spoken(conn.ParameterStatus("server_encoding"))
+	back := "RESET jit; SET client_encoding = " + sessionEncoding(conn.ParameterStatus("server_encoding"))
 	_, err = conn.Exec(ctx, back).ReadAll()
 	return c, err
 }

@@ -66,9 +66,9 @@ func multiByte(name string) encoding.Encoding {
 		"EUC_CN": simplifiedchinese.GBK}[name]
 }
 
-// spoken returns the client encoding of our sessions. It is UTF-8, or SQL_ASCII if the database's
-// encoding cannot be converted, so that strings are transferred unchanged.
-func spoken(database string) string {
+// sessionEncoding returns the client encoding of our sessions. It is UTF-8, or SQL_ASCII if the
+// database's encoding cannot be converted, so that strings are transferred unchanged.
+func sessionEncoding(database string) string {
 	if converts(database) {
 		return "UTF8"
 	}

@@ -23,7 +23,7 @@ func limits(server int) []string {
 
 // prepareSession sets the settings that every session of snapcli needs.
 func prepareSession(ctx context.Context, conn *pgconn.PgConn) error {
-	statements := []string{"SET client_encoding = " + spoken(conn.ParameterStatus("server_encoding")),
+	statements := []string{"SET client_encoding = " + sessionEncoding(conn.ParameterStatus("server_encoding")),
 		"SET bytea_output = hex"}
 	for _, limit := range limits(major(conn.ParameterStatus("server_version"))) {
 		statements = append(statements, "SET "+limit+" = 0")
