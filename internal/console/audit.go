@@ -16,15 +16,26 @@ type auditPage struct {
 	Filter       api.AuditOptions
 	Since, Until string // as typed
 	Filtered     bool
-	Lines        []api.AuditEntry
+	Lines        []auditLine
 	Next         string // address of the page with older lines
 	Export       string // address of the export, to which the format is added
 	Verdict      *api.AuditVerdict
 }
 
-// Concerns names the subject of a line in a few words.
-func (auditPage) Concerns(e api.AuditEntry) string {
-	return e.About(func(t time.Time) string { return look.Exact(t.UTC()) }, look.Bytes)
+// auditLine is a line of the table. It has no methods, which templates call slowly.
+type auditLine struct {
+	At                    time.Time
+	Action                snap.AuditAction
+	By, Address, Snapshot string
+	Concerns              string // the subject in a few words
+}
+
+func auditLines(entries []api.AuditEntry) (lines []auditLine) {
+	exact := func(t time.Time) string { return look.Exact(t.UTC()) }
+	for _, e := range entries {
+		lines = append(lines, auditLine{e.At, e.Action, e.By(), e.Address, e.Snapshot, e.About(exact, look.Bytes)})
+	}
+	return lines
 }
 
 func (s *Server) audit(v *visit) error { return s.showAudit(v, nil) }
@@ -38,7 +49,7 @@ func (s *Server) showAudit(v *visit, verdict *api.AuditVerdict) error {
 		options := data.Filter
 		options.Limit, options.Cursor = onPage, v.query("cursor")
 		page, err = v.api.Audit(v.r.Context(), options)
-		data.Lines = page.Items
+		data.Lines = auditLines(page.Items)
 		if page.NextCursor != "" {
 			data.Next = v.withParameter("cursor", page.NextCursor)
 		}

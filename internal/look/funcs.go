@@ -16,16 +16,21 @@ import (
 	"snap/internal/card"
 )
 
-// funcs returns the template functions. Times are in the clock's zone.
+// funcs returns the template functions. Times are in the clock's zone. "moment" and "since" write whole
+// elements, because long tables are full of them.
 func funcs(a *Assets, now func() time.Time) template.FuncMap {
 	return template.FuncMap{
-		"asset":   a.URL,
-		"icon":    icon,
-		"bytes":   Bytes,
-		"count":   func(n int) string { return humanize.Comma(int64(n)) },
-		"plural":  plural,
-		"ago":     func(t time.Time) string { return snap.Distance(now(), t) },
-		"ends":    func(t time.Time) string { return ends(now(), t) },
+		"asset":  a.URL,
+		"icon":   iconFunc(),
+		"bytes":  Bytes,
+		"count":  func(n int) string { return humanize.Comma(int64(n)) },
+		"plural": plural,
+		"ago":    func(t time.Time) string { return snap.Distance(now(), t) },
+		"ends":   func(t time.Time) string { return ends(now(), t) },
+		"moment": func(t time.Time, class ...string) template.HTML {
+			return moment(t.In(now().Location()), strings.Join(class, " "))
+		},
+		"since":   func(t time.Time) template.HTML { return since(now(), t) },
 		"exact":   func(t time.Time) string { return Exact(t.In(now().Location())) },
 		"clock":   func(t time.Time) string { return t.In(now().Location()).Format("15:04:05 MST") },
 		"shortid": shortID,
@@ -41,6 +46,21 @@ func Bytes(n int64) string { return humanize.Bytes(uint64(max(n, 0))) }
 
 // Exact formats a time to the minute, with its zone.
 func Exact(t time.Time) string { return t.Format("2 Jan 2006, 15:04 MST") }
+
+// moment shows a time to the minute. class names the styles of its element.
+func moment(t time.Time, class string) template.HTML {
+	if class != "" {
+		class = ` class="` + template.HTMLEscapeString(class) + `"`
+	}
+	return template.HTML(`<time` + class + ` datetime="` + t.UTC().Format(time.RFC3339) + `">` +
+		template.HTMLEscapeString(Exact(t)) + `</time>`)
+}
+
+// since shows how far a time is from now. Its tooltip has the time to the minute.
+func since(now, t time.Time) template.HTML {
+	return template.HTML(`<time datetime="` + t.UTC().Format(time.RFC3339) + `" title="` +
+		template.HTMLEscapeString(Exact(t.In(now.Location()))) + `">` + snap.Distance(now, t) + `</time>`)
+}
 
 // People formats a number of people, such as "1 person" or "2 people".
 func People(n int) string { return Plural(n, "person", "people") }

@@ -2,15 +2,18 @@ package look
 
 import "html/template"
 
-// icon returns an icon of 16 by 16 units in the text's colour. It is hidden from screen readers,
-// because the adjacent text or a label says the same. It panics if the name does not exist, which a
-// test of the templates detects.
-func icon(name string) template.HTML {
-	body, ok := icons()[name]
-	if !ok {
-		panic("look: no icon " + name)
+// iconFunc returns a function that draws an icon of 16 by 16 units in the text's colour. Icons are
+// hidden from screen readers, because the adjacent text or a label says the same. The function panics
+// if the name does not exist, which a test of the templates detects.
+func iconFunc() func(name string) template.HTML {
+	bodies := icons()
+	return func(name string) template.HTML {
+		body, ok := bodies[name]
+		if !ok {
+			panic("look: no icon " + name)
+		}
+		return template.HTML(`<svg class="icon" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true" focusable="false">` + body + `</svg>`)
 	}
-	return template.HTML(`<svg class="icon" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true" focusable="false">` + body + `</svg>`)
 }
 
 // icons returns the drawings by name. They use strokes of 1.5 units; the stylesheet sets stroke and

@@ -6,9 +6,12 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"text/template"
 	"time"
 )
 
@@ -167,9 +170,34 @@ func TestTimes(t *testing.T) {
 
 func TestEveryIconIsDrawn(t *testing.T) {
 	t.Parallel()
+	icon := iconFunc()
 	for name := range icons() {
 		if !strings.Contains(string(icon(name)), "<path") && name != "more" && name != "target" {
 			t.Errorf("icon %s is empty", name)
+		}
+	}
+}
+
+// TestEveryPageIsATemplate parses and escapes every page of every program. A process does so only when
+// it first shows the page.
+func TestEveryPageIsATemplate(t *testing.T) {
+	t.Parallel()
+	folders, err := filepath.Glob("../*/pages")
+	if err != nil || len(folders) < 3 {
+		t.Fatalf("%v, %v", folders, err)
+	}
+	for _, folder := range folders {
+		assets := NewAssets("/", Files(), os.DirFS(filepath.Join(filepath.Dir(folder), "assets")))
+		v, err := Parse(assets, time.Now, os.DirFS(folder), "*.html")
+		if err != nil {
+			t.Errorf("%s: %v", folder, err)
+			continue
+		}
+		for _, name := range v.Names() {
+			err := v.Write(io.Discard, name, "base", nil)
+			if late := (template.ExecError{}); err != nil && !errors.As(err, &late) { // not for lack of data
+				t.Errorf("%s: %v", filepath.Join(folder, name), err)
+			}
 		}
 	}
 }

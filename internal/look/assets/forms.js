@@ -51,7 +51,8 @@ async function onSubmit(event) {
 function remove(element) {
   const focused = element?.contains(document.activeElement);
   element?.remove();
-  if (focused) (document.querySelector("dialog[open] h1") ?? document.querySelector("#sharing > h2") ?? document.querySelector("h1"))?.focus();
+  const headings = ["dialog[open] h1", "#sharing > h2", "h1"].map((at) => document.querySelector(at));
+  if (focused) headings.find((heading) => heading)?.focus();
 }
 
 // pickAll selects all rows of the list, or none.
