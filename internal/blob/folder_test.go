@@ -323,20 +323,35 @@ func TestFolderCutsAnAnswerOff(t *testing.T) {
 		t.Fatalf("status %d", status)
 	}
 	mustBe(t, h.Complete(t.Context(), "k", id, int64(len(data)), sum(data)), nil)
-	ended := make(chan context.CancelFunc, 1)
+	ended, cut := make(chan context.CancelFunc, 1), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, end := context.WithCancel(r.Context())
 		ended <- end
-		h.folder.Serve(w, r.WithContext(ctx), "k", "the-etag")
+		h.folder.Serve(cutWriter{w, cut}, r.WithContext(ctx), "k", "the-etag")
 	}))
 	defer server.Close()
 	res, err := http.Get(server.URL)
 	mustBe(t, err, nil)
 	defer res.Body.Close()
 	(<-ended)()
+	<-cut // the end of a context is noticed a little later
 	if n, err := io.Copy(io.Discard, res.Body); err == nil || n == int64(len(data)) {
 		t.Errorf("%d bytes arrived, %v; want the answer to end early", n, err)
 	}
+}
+
+// cutWriter closes cut once the write deadline is set.
+type cutWriter struct {
+	http.ResponseWriter
+	cut chan struct{}
+}
+
+// ReadFrom keeps the way that sends a file without copying it.
+func (w cutWriter) ReadFrom(r io.Reader) (int64, error) { return io.Copy(w.ResponseWriter, r) }
+
+func (w cutWriter) SetWriteDeadline(t time.Time) error {
+	defer close(w.cut)
+	return http.NewResponseController(w.ResponseWriter).SetWriteDeadline(t)
 }
 
 func TestFolderNeedsASecret(t *testing.T) {

@@ -238,6 +238,8 @@ func (x *examination) database(side string, c local.DatabaseCheck) {
 	case c.Exists:
 		x.add(side, good, c.URL+", "+snap.Plural(c.Tables, "table", "tables")+after(", server ",
 			c.ServerVersion)+after(", tools ", c.ToolVersion), "")
+	case len(c.Missing) == 0:
+		x.add(side, good, c.URL+": the database does not exist yet; load will create it", "")
 	}
 	for _, n := range c.Missing {
 		x.findings = append(x.findings, finding{side, bad, c.URL + ": " + n.What, n.Mend, n.Code, x.target, false})

@@ -158,13 +158,14 @@ func (a *app) load(ctx context.Context, target string, o local.LoadOptions, yes 
 	return nil
 }
 
-// confirmLoad shows what would be replaced and asks for confirmation.
+// confirmLoad shows what would be replaced and asks for confirmation. It asks nothing if nothing would
+// be lost.
 func (a *app) confirmLoad(ctx context.Context, p local.Preflight, yes bool) error {
 	a.showProvenance(p)
 	for _, w := range p.Warnings {
 		a.warn("%s", w)
 	}
-	if !p.Exists {
+	if !p.Exists || p.Empty {
 		return nil
 	}
 	if len(p.Only) > 0 {

@@ -140,6 +140,7 @@ type Info struct {
 	ServerVersion string            // of the server, or of the SQLite library
 	ToolVersion   string            // of the dump program, if there is one
 	Exists        bool              // the database exists
+	Empty         bool              // it exists and has nothing that a load would remove, as far as known
 	Tables        []Table           // its tables, ordered by schema and name
 	Size          int64             // approximate bytes on disk
 	Connections   []string          // current connections of others, as far as known

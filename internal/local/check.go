@@ -47,10 +47,7 @@ func (a *Agent) CheckDatabases(ctx context.Context, t Target) []DatabaseCheck {
 		all = append(all, c)
 	}
 	if t.Destination != "" {
-		c, info := a.checkDatabase(ctx, "destination", t.destination(), engine.ForLoad)
-		if c.Err == nil && !info.Exists {
-			c.Warnings = append(c.Warnings, "the database does not exist yet; load will create it")
-		}
+		c, _ := a.checkDatabase(ctx, "destination", t.destination(), engine.ForLoad)
 		if to, err := a.databaseAt(t.destination()); err == nil {
 			if why := a.production(t, to); why != "" {
 				c.Warnings = append(c.Warnings, "it "+why+": load will refuse it without --force-production")

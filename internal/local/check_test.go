@@ -31,7 +31,7 @@ func TestCheckTarget(t *testing.T) {
 		t.Errorf("the shop: %+v", all)
 	}
 	if all := check("fresh"); snap.CodeOf(all[0].Err) != snap.CodeNotFound || all[1].Err != nil ||
-		len(all[1].Warnings) != 1 {
+		all[1].Exists || len(all[1].Missing)+len(all[1].Warnings) != 0 {
 		t.Errorf("fresh: %+v", all)
 	}
 	if all := check("far"); snap.CodeOf(all[0].Err) != snap.CodeDatabase || strings.Contains(all[0].URL, "s3cret") {

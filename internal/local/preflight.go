@@ -25,6 +25,7 @@ type Preflight struct {
 	Snapshot      Snapshot
 	Destination   string   // URL without its password
 	Exists        bool     // the destination exists and would be replaced
+	Empty         bool     // it exists, but has nothing that would be lost
 	Only          []string // patterns of the tables whose rows would be replaced, instead of all of it
 	Into          Into
 	Tables        int   // number of tables in the destination
@@ -165,7 +166,8 @@ func (a *Agent) preflight(ctx context.Context, s Snapshot, r *archive.Reader, d 
 		return Preflight{}, err
 	}
 	f := Preflight{
-		Snapshot: s, Destination: to.shown, Exists: info.Exists, Tables: len(info.Tables), Size: info.Size,
+		Snapshot: s, Destination: to.shown, Exists: info.Exists, Empty: info.Empty, Tables: len(info.Tables),
+		Size:        info.Size,
 		Connections: info.Connections, ServerVersion: info.ServerVersion, Warnings: info.Warnings,
 	}
 	if m := r.Manifest(); leading(m.ServerVersion) > leading(info.ServerVersion) && to.kind != snap.SQLite {

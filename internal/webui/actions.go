@@ -117,9 +117,9 @@ func (s *Server) load(w http.ResponseWriter, r *http.Request) error {
 		})
 }
 
-// replaced returns the name of the database that a load replaces, or "" if it creates one.
+// replaced returns the name of the database that a load replaces, or "" if nothing would be lost.
 func replaced(f local.Preflight) string {
-	if !f.Exists {
+	if !f.Exists || f.Empty {
 		return ""
 	}
 	return databaseName(f.Destination)

@@ -84,7 +84,7 @@ func TestConnectionIsTested(t *testing.T) {
 	form := url.Values{"name": {"shop"}, "test": {"yes"}, "source": {"sqlite://" + dir + "/shop.db"},
 		"destination": {"sqlite://" + dir + "/dev.db"}}
 	u.must(u.post("/targets/new", form), http.StatusOK, "The database can be reached: 0 tables",
-		"The server can be reached.", "load will create it", `value="sqlite://`+dir+`/shop.db"`)
+		"The server can be reached. The first load creates the database.", `value="sqlite://`+dir+`/shop.db"`)
 	form.Set("source", "sqlite://"+dir+"/missing.db")
 	u.must(u.post("/targets/new", form), http.StatusOK, "There is no database", `id="source-hint"`)
 	form.Set("source", "postgres://me:s3cr3t@127.0.0.1:1/shop")

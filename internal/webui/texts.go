@@ -43,7 +43,7 @@ const (
 // textWorks describes a tested database that can be used.
 func textWorks(c local.DatabaseCheck) string {
 	if !c.Exists {
-		return "The server can be reached."
+		return "The server can be reached. The first load creates the database."
 	}
 	text := "The database can be reached: " + look.Plural(c.Tables, "table", "tables")
 	if c.ServerVersion != "" {

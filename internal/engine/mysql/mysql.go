@@ -313,6 +313,12 @@ func inspect(ctx context.Context, db *sql.DB, name string) (engine.Info, error) 
 		"information_schema.tables WHERE table_schema = ?", name).Scan(&info.Size); err != nil {
 		return info, err
 	}
+	if err := db.QueryRowContext(ctx, `SELECT NOT EXISTS (SELECT 1 FROM information_schema.tables WHERE table_schema = ?)
+		AND NOT EXISTS (SELECT 1 FROM information_schema.routines WHERE routine_schema = ?)
+		AND NOT EXISTS (SELECT 1 FROM information_schema.events WHERE event_schema = ?)`,
+		name, name, name).Scan(&info.Empty); err != nil {
+		return info, err
+	}
 	unsafe, err := names(ctx, db, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND "+
 		"table_type = 'BASE TABLE' AND engine NOT IN ('InnoDB', 'ROCKSDB', 'MEMORY')", name)
 	if err != nil {

@@ -310,6 +310,18 @@ func (e Engine) Check(ctx context.Context, raw string) (engine.Info, error) {
 	return info, nil
 }
 
+// emptyDatabase tells whether the current database has nothing but what CREATE DATABASE made. Objects of
+// users have IDs from 16384 on (FirstNormalObjectId), and nearly all of them depend on something. The
+// others are asked for one by one, and so are settings of the database.
+const emptyDatabase = `SELECT NOT EXISTS (SELECT FROM pg_depend WHERE objid >= 16384)
+	AND NOT EXISTS (SELECT FROM pg_namespace WHERE oid >= 16384 AND nspname !~ '^pg_(toast_)?temp_')
+	AND NOT EXISTS (SELECT FROM pg_foreign_data_wrapper)
+	AND NOT EXISTS (SELECT FROM pg_largeobject_metadata)
+	AND NOT EXISTS (SELECT FROM pg_publication)
+	AND NOT EXISTS (SELECT FROM pg_subscription JOIN pg_database d ON d.oid = subdbid WHERE datname = current_database())
+	AND NOT EXISTS (SELECT FROM pg_db_role_setting JOIN pg_database d ON d.oid = setdatabase
+		WHERE datname = current_database())`
+
 // inspect sets the fields of info from the connected database.
 func inspect(ctx context.Context, conn *pgx.Conn, info *engine.Info) (err error) {
 	if info.ServerVersion, err = version(ctx, conn); err != nil {
@@ -322,6 +334,9 @@ func inspect(ctx context.Context, conn *pgx.Conn, info *engine.Info) (err error)
 		return err
 	}
 	if err := conn.QueryRow(ctx, "SELECT pg_database_size(current_database())").Scan(&info.Size); err != nil {
+		return err
+	}
+	if err := conn.QueryRow(ctx, emptyDatabase).Scan(&info.Empty); err != nil {
 		return err
 	}
 	var unfinished bool

@@ -400,6 +400,38 @@ func TestFailedRestoreLeavesNothing(t *testing.T) {
 	}
 }
 
+// TestEmptyDatabases checks that only a database without any object or setting counts as empty.
+func TestEmptyDatabases(t *testing.T) {
+	t.Parallel()
+	url := servertest.Postgres(t)
+	check := func(want bool, after string) {
+		t.Helper()
+		if info, err := (Engine{}).Check(t.Context(), url); err != nil || info.Empty != want {
+			t.Errorf("empty after %q: %v, %v", after, info.Empty, err)
+		}
+	}
+	check(true, "CREATE DATABASE")
+	psql(t, url, script(t, "CREATE TEMP TABLE t (a int)"))
+	check(true, "a temporary table")
+	name := url[strings.LastIndex(url, "/")+1:]
+	name, _, _ = strings.Cut(name, "?")
+	for _, c := range [][2]string{
+		{"CREATE TABLE t (a int)", "DROP TABLE t"},
+		{"CREATE SCHEMA s", "DROP SCHEMA s"},
+		{"CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'", "DROP FUNCTION f()"},
+		{"CREATE TYPE mood AS ENUM ('sad')", "DROP TYPE mood"},
+		{"SELECT lo_create(77)", "SELECT lo_unlink(77)"},
+		{"CREATE FOREIGN DATA WRAPPER far", "DROP FOREIGN DATA WRAPPER far"},
+		{"CREATE PUBLICATION p FOR ALL TABLES", "DROP PUBLICATION p"},
+		{"ALTER DATABASE " + name + " SET work_mem = '8MB'", "ALTER DATABASE " + name + " RESET ALL"},
+	} {
+		psql(t, url, script(t, c[0]))
+		check(false, c[0])
+		psql(t, url, script(t, c[1]))
+		check(true, c[1])
+	}
+}
+
 func TestCheckAndErrors(t *testing.T) {
 	t.Parallel()
 	url := servertest.Postgres(t)

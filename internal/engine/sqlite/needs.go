@@ -52,7 +52,7 @@ func unusable(path, what, mode string, err error) engine.Need {
 	n := engine.Need{Code: snap.CodeDatabase, What: fmt.Sprintf("%s cannot be %s: %v", path, what, err),
 		Mend: fmt.Sprintf("chmod u+%s %q, or run as the user who owns it", mode, path)}
 	if errors.Is(err, os.ErrNotExist) {
-		n.Code, n.Mend = snap.CodeNotFound, fmt.Sprintf("mkdir -p %q", path)
+		n.Code, n.Mend = snap.CodeNotFound, "mkdir -p "+snap.ShellWord(path)
 	}
 	return n
 }

@@ -79,7 +79,7 @@ func (Engine) Check(ctx context.Context, raw string) (engine.Info, error) {
 		return info, failure(path, err)
 	}
 	if file.Size() == 0 { // an empty file is an empty database
-		info.Exists = true
+		info.Exists, info.Empty = true, true
 		return info, nil
 	}
 	db, err := open(path, "ro")
@@ -92,6 +92,10 @@ func (Engine) Check(ctx context.Context, raw string) (engine.Info, error) {
 		return info, failure(path, err)
 	}
 	info.Tables, info.Exists, info.Size = labelled(all), true, file.Size()
+	const empty = "SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)"
+	if err := db.QueryRowContext(ctx, empty).Scan(&info.Empty); err != nil {
+		return info, failure(path, err)
+	}
 	info.Connections = users(path)
 	return info, nil
 }
