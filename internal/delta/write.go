@@ -153,7 +153,8 @@ type writer struct {
 	groups   groups
 	differs  bool // a section has different content or a different position
 	soon     []byte
-	soonAt   int64 // of soon in the base
+	soonAt   int64  // of soon in the base
+	before   []byte // a buffer for the bytes before an anchor
 }
 
 // run adds the operations for the bytes that have not been read yet. next is where the base continues
@@ -280,7 +281,8 @@ func (w *writer) extend(n int, from int64) (int, int64, error) {
 		return -1, 0, err
 	}
 	back := int64(min(n-w.lit, pending))
-	before := make([]byte, min(back, from))
+	w.before = slices.Grow(w.before[:0], int(min(back, from)))
+	before := w.before[:min(back, from)]
 	if _, err := w.base.ReadAt(before, from-int64(len(before))); err != nil {
 		return -1, 0, err
 	}

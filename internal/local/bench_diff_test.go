@@ -78,22 +78,35 @@ func BenchmarkDiff(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// deltaNewest writes the delta between the two newest snapshots and applies it.
-func deltaNewest(ctx context.Context, a *Agent) error {
+// writeNewestDelta writes the delta between the two newest snapshots to a file.
+func writeNewestDelta(ctx context.Context, a *Agent, path string) error {
 	all, err := a.Snapshots(shopTarget)
 	if err != nil || len(all) < 2 {
 		return errors.Join(err, fmt.Errorf("there are %d snapshots", len(all)))
 	}
+	file, _, err := writeDelta(ctx, path, all[1], all[0], all[0].Size, nil)
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+// applyNewestDelta applies a file of [writeNewestDelta].
+func applyNewestDelta(ctx context.Context, a *Agent, path string) error {
+	all, err := a.Snapshots(shopTarget)
+	if err != nil {
+		return err
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
 	dir, done, err := a.workDir()
 	if err != nil {
 		return err
 	}
 	defer done()
-	file, _, err := writeDelta(ctx, filepath.Join(dir, "delta"), all[1], all[0], all[0].Size, nil)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
 	result := api.Snapshot{Size: all[0].Size, SHA256: all[0].SHA256}
 	return applyDelta(ctx, file, all[1], result, filepath.Join(dir, "result"), nil)
 }
@@ -199,7 +212,7 @@ func benchDeltas(b *testing.B, from, driver, dsn, rules string, words *strings.R
 		d.move(b, "same", false)
 		d.change(b, 3, updateSome, appendSome)
 		d.move(b, "mixed", false)
-		d.act(b, "delta", "")
+		d.inChildren(b)
 		d.patch(b)
 		d.move(b, "masked", true)
 		d.change(b, 4, updateSome, appendSome)
@@ -214,8 +227,18 @@ func benchDeltas(b *testing.B, from, driver, dsn, rules string, words *strings.R
 		d.change(b, 7, everything)
 		d.move(b, "everything", false)
 	}
-	b.ReportMetric(float64(d.peak["delta"])/1e6, "delta-MB")
+	b.ReportMetric(float64(d.peak["write delta"])/1e6, "write-MB")
+	b.ReportMetric(float64(d.peak["apply delta"])/1e6, "apply-MB")
 	b.ReportMetric(0, "ns/op")
+}
+
+// inChildren writes and applies a delta in a process each, as a push and a pull do, so that the
+// memory of each is known.
+func (d *deltaBench) inChildren(b *testing.B) {
+	b.Helper()
+	b.Setenv(childDelta, filepath.Join(b.TempDir(), "delta"))
+	d.act(b, "write delta", "")
+	d.act(b, "apply delta", "")
 }
 
 func (d *deltaBench) change(b *testing.B, number int, scripts ...string) {

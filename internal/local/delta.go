@@ -148,6 +148,7 @@ func (a *Agent) commonBase(ctx context.Context, c *api.Client, s Snapshot) (Snap
 // start. It fails if the delta would be larger than limit bytes.
 func writeDelta(ctx context.Context, path string, base, result Snapshot, limit int64,
 	ids []age.Identity) (*os.File, delta.Written, error) {
+	defer collectOften()()
 	var none delta.Written
 	old, err := openUnlocked(base, ids)
 	if err != nil {

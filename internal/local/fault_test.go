@@ -32,6 +32,9 @@ const childQuiet = "SNAPCLI_TEST_QUIET"
 // childInto is the variable that says how a child's load fills the destination.
 const childInto = "SNAPCLI_TEST_INTO"
 
+// childDelta is the variable with the file of the delta that a child writes or applies.
+const childDelta = "SNAPCLI_TEST_DELTA"
+
 func TestMain(m *testing.M) {
 	action := os.Getenv(childAction)
 	if action == "" {
@@ -57,8 +60,10 @@ func TestMain(m *testing.M) {
 			_, err = a.Load(ctx, shopTarget, LoadOptions{Into: into, Terminate: true}, progress)
 		case "diff":
 			err = diffNewest(ctx, a)
-		case "delta":
-			err = deltaNewest(ctx, a)
+		case "write delta":
+			err = writeNewestDelta(ctx, a, os.Getenv(childDelta))
+		case "apply delta":
+			err = applyNewestDelta(ctx, a, os.Getenv(childDelta))
 		case "clones":
 			err = liveClones(ctx, a, progress)
 		case "night":

@@ -1,0 +1,37 @@
+package local
+
+import (
+	"os"
+	"runtime/debug"
+	"sync"
+)
+
+// oftenPercent is how much the heap may grow between two collections while [collectOften] applies.
+const oftenPercent = 50
+
+var collecting struct {
+	sync.Mutex
+	users  int
+	before int // the percentage to restore
+}
+
+// collectOften makes this process collect garbage more often until the returned function has been
+// called by all callers. It does not change a GOGC of the environment.
+func collectOften() (done func()) {
+	if os.Getenv("GOGC") != "" {
+		return func() {}
+	}
+	c := &collecting
+	c.Lock()
+	defer c.Unlock()
+	if c.users++; c.users == 1 {
+		c.before = debug.SetGCPercent(oftenPercent)
+	}
+	return func() {
+		c.Lock()
+		defer c.Unlock()
+		if c.users--; c.users == 0 {
+			debug.SetGCPercent(c.before)
+		}
+	}
+}
