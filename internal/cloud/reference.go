@@ -64,6 +64,7 @@ type field struct {
 type home struct {
 	look.Page
 	AuthURL string
+	Login   string // the command that signs in to this service
 }
 
 func (s *Service) openPages(mux *http.ServeMux, version string) error {
@@ -82,7 +83,7 @@ func (s *Service) openPages(mux *http.ServeMux, version string) error {
 		}))
 	}
 	mux.Handle("GET /assets/", assets)
-	front := home{Page: page, AuthURL: "/auth/device"}
+	front := home{Page: page, AuthURL: "/auth/device", Login: "snapcli login " + s.config.PublicURL}
 	front.Title, front.Narrow = "Share database snapshots", true
 	mux.Handle("GET /{$}", show(http.StatusOK, "home.html", front))
 	missing := page

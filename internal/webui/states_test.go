@@ -186,7 +186,7 @@ func states(page look.Page) []state {
 			[]string{"Saved to <code>r</code>."}},
 		{"rules.html", []string{"review"}, rulesPage{Page: page, Target: "shop", Review: rulesStates().view(2)},
 			[]string{"57 of 60 columns to decide", "Page 2 of 2", "?page=1", "<code>/r</code>",
-				"people.&lt;img src=x&gt;", "rows dropped", "A &lt;b&gt; name", "Undo all", "to judge", "</svg>hash",
+				"people.&lt;img src=x&gt;", "rows dropped", "A &lt;b&gt; name", "Undo all", "to decide", "</svg>hash",
 				`<option selected>email`}},
 		{"error.html", []string{"toast"}, errorPage{page, *problemOf(errors.New("internal"))},
 			[]string{"Something went wrong"}},
