@@ -1,11 +1,11 @@
-# include shop.mk in your Makefile. Sign in once with `snapcli login`.
+# Include shop.mk in your Makefile. Sign in once with `snapcli login`.
 SHOP_DEV ?= postgres://localhost/shop_dev
 
 .PHONY: db db-list
-db: ## the newest masked shop into your own database
+db: ## load the newest masked shop into your own database
 	@snapcli targets show shop >/dev/null 2>&1 || snapcli targets add shop --destination $(SHOP_DEV)
 	snapcli pull shop --cloud --type sanitized
 	snapcli load shop --type sanitized --yes
 
-db-list: ## what there is
+db-list: ## list the snapshots of shop
 	@snapcli cloud snapshots --target shop
