@@ -21,8 +21,9 @@ func (a *app) loadCommand() *cobra.Command {
 		Long: `Load replaces the target's destination database with a snapshot: the latest one
 built, sanitized or pulled on this machine, or the one that --snapshot names. It
 prints which one it chose. The file is verified first, and the database is
-replaced whole or not at all. Load asks before it replaces a database; scripts
-confirm with --yes.
+replaced whole or not at all. Load asks before it replaces a database that has
+something in it; scripts confirm with --yes. Without that answer, it refuses if
+somebody fills the database while it runs.
 
 If the target's configuration has after_load, that SQL file runs in the loaded
 database before it replaces the destination, so that a failure changes nothing.
@@ -116,6 +117,7 @@ func (a *app) load(ctx context.Context, target string, o local.LoadOptions, yes 
 		return err
 	}
 	report, end := a.progress()
+	o.Agreed = yes
 	o.Confirm = func(p local.Preflight) error {
 		end()
 		defer func() { report, end = a.progress() }()
@@ -165,7 +167,7 @@ func (a *app) confirmLoad(ctx context.Context, p local.Preflight, yes bool) erro
 	for _, w := range p.Warnings {
 		a.warn("%s", w)
 	}
-	if !p.Exists || p.Empty {
+	if !p.Loses() {
 		return nil
 	}
 	if len(p.Only) > 0 {

@@ -97,6 +97,10 @@ type Options struct {
 	Grants     []string                // for Restore: GRANT statements that the new content ends with
 	Notice     func(sentence string)   // called with messages for the user; may be nil
 
+	// OnlyIfEmpty is for Restore: nobody agreed that the destination loses anything. If it has content
+	// when it would be replaced, or emptied in place, that fails with [Filled].
+	OnlyIfEmpty bool
+
 	// Every is for Inspect. For a column it returns a function that is called with every value, in
 	// any order and possibly several times, or nil if samples suffice. Every itself may be nil.
 	Every func(schema, table, column string) func(value string)

@@ -17,6 +17,7 @@ type LoadOptions struct {
 	Type      snap.Type             // "" is any type
 	Took      func(Snapshot)        // called with the chosen snapshot if none was named; may be nil
 	Confirm   func(Preflight) error // called before anything is replaced; an error stops the load; nil agrees
+	Agreed    bool                  // Confirm agrees whatever the destination has, now or when it is replaced
 	Terminate bool                  // end other connections to the destination
 	Force     bool                  // load even into a destination that is marked as production or looks like it
 	Jobs      int
@@ -33,6 +34,7 @@ type LoadOptions struct {
 
 	after  string   // SQL to run in the scratch database
 	grants []string // statements that the load ends with
+	empty  bool     // the destination had nothing to lose, and nobody agreed to replace what it has by the end
 }
 
 // LoadResult is the result of [Agent.Load].
@@ -96,6 +98,7 @@ func (a *Agent) Load(ctx context.Context, target string, o LoadOptions, p Progre
 		return LoadResult{}, err
 	}
 	o.Jobs = jobsOf(o.Jobs, t.Jobs)
+	o.empty = o.Confirm != nil && !o.Agreed && !ready.Loses()
 	if len(o.Only) > 0 {
 		tables, err := a.refill(ctx, d, to, ready, o, p)
 		return LoadResult{Snapshot: s, Destination: to.shown, Replaced: true, Only: true, Tables: toArchive(tables),
@@ -165,9 +168,13 @@ func (a *Agent) confirm(ready Preflight, d engine.Dump, o LoadOptions) error {
 func (a *Agent) refill(ctx context.Context, d engine.Dump, to database, ready Preflight, o LoadOptions,
 	p Progress) ([]engine.Table, error) {
 	filler, ok := to.engine.(engine.Refiller)
-	if !ok || !ready.Exists {
+	if !ok || !ready.Loses() { // nobody was asked, so no table that is there by now may be filled
+		why := "does not exist"
+		if ready.Exists {
+			why = "is empty"
+		}
 		return nil, &snap.Error{Code: snap.CodeNotFound,
-			Detail: fmt.Sprintf("the destination %s does not exist, so its tables cannot be filled", to.shown),
+			Detail: fmt.Sprintf("the destination %s %s, so its tables cannot be filled", to.shown, why),
 			Hint:   "load the whole snapshot first, without --only"}
 	}
 	dir, done, err := a.workDir()
@@ -193,7 +200,7 @@ func (a *Agent) replace(ctx context.Context, d engine.Dump, to database, o LoadO
 	notice := func(sentence string) { notices = append(notices, sentence) }
 	scratch, err := to.engine.Restore(ctx, to.url, d,
 		engine.Options{Jobs: o.Jobs, TempDir: dir, Progress: bytes, Phase: begin, Notice: notice, Into: o.Into,
-			Kick: o.Terminate, Grants: o.grants, WithGrants: o.WithGrants})
+			Kick: o.Terminate, Grants: o.grants, WithGrants: o.WithGrants, OnlyIfEmpty: o.empty})
 	if err != nil {
 		return notices, diskError(err, "restore the snapshot")
 	}

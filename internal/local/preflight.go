@@ -37,6 +37,9 @@ type Preflight struct {
 	Programs      []schema.Program // programs that are loaded, if the snapshot is not the user's own
 }
 
+// Loses reports whether the load would remove content.
+func (p Preflight) Loses() bool { return p.Exists && !p.Empty }
+
 // destination returns the database that a load would replace. It returns an error if the engine
 // differs, or if the destination is production and force is not set.
 func (a *Agent) destination(t Target, s Snapshot, force bool) (database, error) {

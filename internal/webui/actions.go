@@ -102,24 +102,32 @@ func (s *Server) load(w http.ResponseWriter, r *http.Request) error {
 	if name := replaced(flight); name != "" && typed != name {
 		return errOtherDatabase(name)
 	}
+	o := confirmedBy(typed, flight)
+	o.Terminate = r.PostFormValue("terminate") == "true"
 	return s.begin(w, r, "load", l.Target, jobLoad(l.Name),
 		func(ctx context.Context, p local.Progress) (outcome, error) {
-			res, err := s.o.Agent.Load(ctx, l.Target, local.LoadOptions{Snapshot: l.Name,
-				Terminate: r.PostFormValue("terminate") == "true", Confirm: func(f local.Preflight) error {
-					if name := replaced(f); name != "" && typed != name {
-						return errDestinationChanged()
-					}
-					return nil
-				}}, p)
+			res, err := s.o.Agent.Load(ctx, l.Target, o, p)
 			text := endLoad(databaseName(res.Destination), len(res.Tables), local.CountPrograms(res.LeftOut),
 				res.Notices)
 			return outcome{text: text}, err
 		})
 }
 
+// confirmedBy returns the options of a load for which a name was typed. The database of that name may
+// be replaced. Any other may only be replaced if nothing is lost.
+func confirmedBy(typed string, f local.Preflight) local.LoadOptions {
+	return local.LoadOptions{Snapshot: f.Snapshot.Name, Agreed: typed == databaseName(f.Destination),
+		Confirm: func(now local.Preflight) error {
+			if name := replaced(now); name != "" && typed != name {
+				return errDestinationChanged()
+			}
+			return nil
+		}}
+}
+
 // replaced returns the name of the database that a load replaces, or "" if nothing would be lost.
 func replaced(f local.Preflight) string {
-	if !f.Exists || f.Empty {
+	if !f.Loses() {
 		return ""
 	}
 	return databaseName(f.Destination)

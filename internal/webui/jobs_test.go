@@ -343,4 +343,30 @@ func TestLoadIntoNothing(t *testing.T) {
 	}
 	sameData(t, source, destination)
 	u.must(u.post("/local/"+s.Name+"/load", nil, "Fragment", "1"), http.StatusBadRequest, "not that of the database")
+
+	// A database that appears after the load began is not replaced either, unless its name was typed.
+	if err := os.Remove(destination); err != nil {
+		t.Fatal(err)
+	}
+	flight, err := u.Agent.Preflight(t.Context(), "shop", local.LoadOptions{Snapshot: s.Name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	meanwhile := func(e local.Event) {
+		if e.Phase == "swap" {
+			if err := os.Link(source, destination); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	_, err = u.Agent.Load(t.Context(), "shop", confirmedBy("", flight), meanwhile)
+	if snap.CodeOf(err) != snap.CodeConflict || !strings.Contains(err.Error(), "has content now") {
+		t.Errorf("over a new database: %v", err)
+	}
+	if err := os.Remove(destination); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = u.Agent.Load(t.Context(), "shop", confirmedBy("shop_dev.db", flight), meanwhile); err != nil {
+		t.Errorf("over a database whose name was typed: %v", err)
+	}
 }

@@ -57,10 +57,7 @@ func (s *scratch) empty(ctx context.Context) error {
 			Detail: fmt.Sprintf("another load into the database %q is running", s.place.name),
 			Hint:   "try again when it has ended"}
 	}
-	if err := s.checkNotReferenced(ctx); err != nil {
-		return err
-	}
-	if err := s.clear(ctx, s.o.Kick); err != nil {
+	if err := s.requireUnused(ctx, s.o.Kick); err != nil {
 		return err
 	}
 	c, err := session(ctx, s.server, "USE "+quote(s.place.name),
@@ -69,6 +66,9 @@ func (s *scratch) empty(ctx context.Context) error {
 		return err
 	}
 	defer endSession(c)
+	if err := s.requireAgreed(ctx, c); err != nil {
+		return err
+	}
 	// The table marks the database. Creating it is also the first statement that fails if a
 	// privilege is missing.
 	if _, err := c.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS "+engine.Unfinished+" (n INT PRIMARY KEY) COMMENT "+
@@ -76,7 +76,10 @@ func (s *scratch) empty(ctx context.Context) error {
 		return err
 	}
 	s.emptied = true
-	if err := replacePrograms(ctx, c, maker{c: c}, s.place.name, structure{}); err != nil {
+	if s.o.OnlyIfEmpty {
+		return nil
+	}
+	if err := replacePrograms(ctx, c, maker{c: c}, s.place.name, structure{}, false); err != nil {
 		return err
 	}
 	tables, err := names(ctx, c, "SELECT concat(if(table_type = 'SEQUENCE', 'SEQUENCE ', 'TABLE '), '`', "+
@@ -101,7 +104,7 @@ func (s *scratch) finishInPlace(ctx context.Context) error {
 		return err
 	}
 	defer endSession(c)
-	j := journal{Place: s.place.name, New: s.structure, Account: s.account}
+	j := journal{Place: s.place.name, New: s.structure, Account: s.account, Keep: s.o.OnlyIfEmpty}
 	j.New.Tables, j.New.Sequences = nil, nil
 	if err := replaceBy(ctx, s.server, s.place, c, j); err != nil {
 		return err

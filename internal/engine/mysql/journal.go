@@ -24,9 +24,10 @@ import (
 // that the journal is complete.
 type journal struct {
 	Place    string       `json:"place"`
-	Triggers []definition `json:"triggers"` // of the old tables, with their owners
-	New      structure    `json:"new"`      // without tables and sequences
-	Account  account      `json:"account"`  // the owner of the new programs, or none
+	Triggers []definition `json:"triggers"`       // of the old tables, with their owners
+	New      structure    `json:"new"`            // without tables and sequences
+	Account  account      `json:"account"`        // the owner of the new programs, or none
+	Keep     bool         `json:"keep,omitempty"` // programs of other names than the new ones
 }
 
 // The names of a journal's seal. aside is the name in a journal that was set aside.

@@ -168,6 +168,7 @@ const (
 	erTableDenied    = 1142
 	erNoRight        = 1227
 	erNoTable        = 1146
+	erTableExists    = 1050
 	erNoColumn       = 1054
 	erTableChanged   = 1412
 	erLockTimeout    = 1205
@@ -313,10 +314,7 @@ func inspect(ctx context.Context, db *sql.DB, name string) (engine.Info, error) 
 		"information_schema.tables WHERE table_schema = ?", name).Scan(&info.Size); err != nil {
 		return info, err
 	}
-	if err := db.QueryRowContext(ctx, `SELECT NOT EXISTS (SELECT 1 FROM information_schema.tables WHERE table_schema = ?)
-		AND NOT EXISTS (SELECT 1 FROM information_schema.routines WHERE routine_schema = ?)
-		AND NOT EXISTS (SELECT 1 FROM information_schema.events WHERE event_schema = ?)`,
-		name, name, name).Scan(&info.Empty); err != nil {
+	if info.Empty, err = isEmpty(ctx, db, name); err != nil {
 		return info, err
 	}
 	unsafe, err := names(ctx, db, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND "+
@@ -342,6 +340,15 @@ func inspect(ctx context.Context, db *sql.DB, name string) (engine.Info, error) 
 	info.Warnings = append(info.Warnings, hidden...)
 	info.Connections, err = connectedTo(ctx, db, name)
 	return info, err
+}
+
+// isEmpty reports whether a database has no objects.
+func isEmpty(ctx context.Context, q querier, name string) (yes bool, err error) {
+	err = q.QueryRowContext(ctx, `SELECT NOT EXISTS (SELECT 1 FROM information_schema.tables WHERE table_schema = ?)
+		AND NOT EXISTS (SELECT 1 FROM information_schema.routines WHERE routine_schema = ?)
+		AND NOT EXISTS (SELECT 1 FROM information_schema.events WHERE event_schema = ?)`,
+		name, name, name).Scan(&yes)
+	return yes, err
 }
 
 // querier is a server or one connection to it.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 
 	"snap"
@@ -133,8 +134,19 @@ func about(ctx context.Context, c *sql.Conn, kind, statement string) error {
 	return err
 }
 
-// replacePrograms drops the programs of a database on connection c, and creates others with m.
-func replacePrograms(ctx context.Context, c *sql.Conn, m maker, name string, s structure) error {
+// named returns the names of all programs in lower case, as some servers store them.
+func (s structure) named() map[string]bool {
+	all := map[string]bool{}
+	for _, d := range slices.Concat(s.Routines, s.Triggers, s.Views, s.Events) {
+		all[strings.ToLower(d.Name)] = true
+	}
+	return all
+}
+
+// replacePrograms drops the programs of a database on connection c, and creates others with m. If it
+// must keep the programs of others, it drops only those that have the names of new ones.
+func replacePrograms(ctx context.Context, c *sql.Conn, m maker, name string, s structure, keep bool) error {
+	own := s.named()
 	for _, kind := range []struct{ word, query string }{
 		{"VIEW", "SELECT table_name FROM information_schema.views WHERE table_schema = ?"},
 		{"TRIGGER", "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = ?"},
@@ -151,6 +163,9 @@ func replacePrograms(ctx context.Context, c *sql.Conn, m maker, name string, s s
 			return err
 		}
 		for _, n := range list {
+			if keep && !own[strings.ToLower(n)] {
+				continue
+			}
 			if err := about(ctx, c, kind.word, "DROP "+kind.word+" IF EXISTS "+quote(name)+"."+quote(n)); err != nil {
 				return err
 			}

@@ -56,10 +56,7 @@ func (s *scratch) swap(ctx context.Context, terminate bool) error {
 	if err != nil {
 		return err
 	}
-	if err := s.checkNotReferenced(ctx); err != nil {
-		return err
-	}
-	if err := s.clear(ctx, terminate); err != nil {
+	if err := s.requireUnused(ctx, terminate); err != nil {
 		return err
 	}
 	err = s.exchange(ctx)
@@ -101,6 +98,9 @@ func (s *scratch) exchange(ctx context.Context) error {
 	if err := s.lock.PingContext(ctx); err != nil {
 		return err
 	}
+	if err := s.requireAgreed(ctx, c); err != nil {
+		return err
+	}
 	if err := s.begin(ctx, c); err != nil {
 		return err
 	}
@@ -132,7 +132,8 @@ func (s *scratch) begin(ctx context.Context, c *sql.Conn) error {
 	if err != nil {
 		return err
 	}
-	j := journal{Place: s.place.name, Triggers: old.Triggers, New: s.structure, Account: s.account}
+	j := journal{Place: s.place.name, Triggers: old.Triggers, New: s.structure, Account: s.account,
+		Keep: s.o.OnlyIfEmpty}
 	j.New.Tables, j.New.Sequences, j.New.Defaults = nil, nil, sequenced(s.structure.Tables)
 	if j.Triggers, err = ownedTriggers(ctx, c, s.place.name, j.Triggers); err != nil {
 		return err
@@ -143,7 +144,7 @@ func (s *scratch) begin(ctx context.Context, c *sql.Conn) error {
 	if err := j.write(ctx, c, s.id); err != nil {
 		return err
 	}
-	for _, d := range []string{s.here.name, s.place.name} {
+	for _, d := range s.exchanged() {
 		triggers, err := names(ctx, c, "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = ?",
 			d)
 		if err != nil {
@@ -187,22 +188,63 @@ func (s *scratch) clear(ctx context.Context, terminate bool) error {
 	return endConnections(ctx, s.server, s.place.name)
 }
 
+// requireUnused returns an error if somebody uses the database in a way that prevents the load, or ends
+// the connections to it.
+func (s *scratch) requireUnused(ctx context.Context, terminate bool) error {
+	if err := s.requireAgreed(ctx, s.server); err != nil { // before connections are ended for nothing
+		return err
+	}
+	if err := s.checkNotReferenced(ctx); err != nil {
+		return err
+	}
+	return s.clear(ctx, terminate)
+}
+
+// requireAgreed returns an error if the database has content that nobody agreed to replace. Somebody
+// can still add some afterwards. So such a load moves and drops nothing that is not its own, and fails
+// if a table has the name of one of its own.
+func (s *scratch) requireAgreed(ctx context.Context, q querier) error {
+	if !s.o.OnlyIfEmpty {
+		return nil
+	}
+	empty, err := isEmpty(ctx, q, s.place.name)
+	if err == nil && !empty {
+		err = engine.Filled(strconv.Quote(s.place.name))
+	}
+	return err
+}
+
+// exchanged returns the databases whose tables the exchange moves: the new ones, and unless nobody
+// agreed to that, the old ones.
+func (s *scratch) exchanged() []string {
+	if s.o.OnlyIfEmpty {
+		return []string{s.here.name}
+	}
+	return []string{s.place.name, s.here.name}
+}
+
 // rename moves the old tables out, the new ones in, and the journal to its other
 // side, in one statement.
 func (s *scratch) rename(ctx context.Context, c *sql.Conn) error {
 	moves := []string{fmt.Sprintf("%[1]s.`before` TO %[1]s.`after`", quote(journalPrefix+s.id))}
-	for _, move := range []struct{ from, to string }{{s.place.name, replacedPrefix + s.id},
-		{s.here.name, s.place.name}} {
+	to := map[string]string{s.place.name: replacedPrefix + s.id, s.here.name: s.place.name}
+	for _, from := range s.exchanged() {
 		tables, err := names(ctx, c, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND "+
-			"table_type IN ('BASE TABLE', 'SEQUENCE', 'SYSTEM VERSIONED')", move.from)
+			"table_type IN ('BASE TABLE', 'SEQUENCE', 'SYSTEM VERSIONED')", from)
 		if err != nil {
 			return err
 		}
 		for _, t := range tables {
-			moves = append(moves, fmt.Sprintf("%s.%s TO %s.%s", quote(move.from), quote(t), quote(move.to), quote(t)))
+			moves = append(moves, fmt.Sprintf("%s.%s TO %s.%s", quote(from), quote(t), quote(to[from]), quote(t)))
 		}
 	}
+	if err := s.requireAgreed(ctx, c); err != nil {
+		return err
+	}
 	_, err := c.ExecContext(ctx, "RENAME TABLE "+strings.Join(moves, ", "))
+	if number(err) == erTableExists && s.o.OnlyIfEmpty {
+		return engine.Filled(strconv.Quote(s.place.name))
+	}
 	return err
 }
 
@@ -269,7 +311,7 @@ func replaceBy(ctx context.Context, server *sql.DB, place database, c *sql.Conn,
 		defer owner.Close()
 		m = maker{c: owner, own: c, account: j.Account}
 	}
-	err := replacePrograms(ctx, c, m, place.name, j.New)
+	err := replacePrograms(ctx, c, m, place.name, j.New, j.Keep)
 	return errors.Join(err, j.Account.dropUnused(ctx, server))
 }
 

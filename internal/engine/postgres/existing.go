@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -93,6 +94,11 @@ func (x *existing) begin(ctx context.Context, dump engine.Dump, inPlace bool) (e
 	for _, kept := range x.content.Kept() {
 		x.o.Notify(kept)
 	}
+	if x.o.OnlyIfEmpty {
+		if err := x.place.requireEmpty(ctx, x.conn); err != nil {
+			return err
+		}
+	}
 	if inPlace {
 		return x.clear(ctx)
 	}
@@ -133,8 +139,10 @@ func (x *existing) makeRoom(ctx context.Context) error {
 	if err := x.locking(ctx, x.o.Kick, func() error { return x.exec(ctx, x.content.Objects...) }); err != nil {
 		return err
 	}
-	if err := x.exec(ctx, ownLargeObjects); err != nil {
-		return err
+	if !x.o.OnlyIfEmpty {
+		if err := x.exec(ctx, ownLargeObjects); err != nil {
+			return err
+		}
 	}
 	if n := x.content.named("public"); n != nil && n.Renamed {
 		return x.createPublic(ctx)
@@ -248,7 +256,8 @@ WHERE l.granted AND l.pid <> pg_backend_pid()
 	AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
 	AND c.relnamespace = ANY ($1) ORDER BY l.pid, c.relkind <> 'r', c.relname`
 
-// dropOld drops the renamed schemas.
+// dropOld drops the renamed schemas. If only an empty database may be replaced, it fails if somebody
+// has created something in them since.
 func (x *existing) dropOld(ctx context.Context, kick bool) error {
 	var old []string
 	for _, n := range x.content.Schemas {
@@ -259,9 +268,17 @@ func (x *existing) dropOld(ctx context.Context, kick bool) error {
 	if len(old) == 0 {
 		return nil
 	}
-	return x.locking(ctx, kick, func() error {
-		return x.exec(ctx, "SET LOCAL client_min_messages = error", "DROP SCHEMA "+strings.Join(old, ", ")+" CASCADE")
+	how := " CASCADE"
+	if x.o.OnlyIfEmpty {
+		how = " RESTRICT"
+	}
+	err := x.locking(ctx, kick, func() error {
+		return x.exec(ctx, "SET LOCAL client_min_messages = error", "DROP SCHEMA "+strings.Join(old, ", ")+how)
 	})
+	if state(err) == stateDependents && x.o.OnlyIfEmpty {
+		return engine.Filled(strconv.Quote(x.place.name()))
+	}
+	return err
 }
 
 // swap drops the old content and commits the new one.

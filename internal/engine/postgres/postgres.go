@@ -212,6 +212,8 @@ func (d database) where() string {
 // SQLSTATE codes, appendix A of PostgreSQL's manual.
 const (
 	stateNoDatabase   = "3D000"
+	stateDatabaseMade = "42P04" // the name is taken
+	stateDependents   = "2BP01" // of an object to drop
 	stateBadPassword  = "28P01"
 	stateBadLogin     = "28000"
 	stateNoRight      = "42501"
@@ -322,6 +324,11 @@ const emptyDatabase = `SELECT NOT EXISTS (SELECT FROM pg_depend WHERE objid >= 1
 	AND NOT EXISTS (SELECT FROM pg_db_role_setting JOIN pg_database d ON d.oid = setdatabase
 		WHERE datname = current_database())`
 
+func isEmpty(ctx context.Context, conn *pgx.Conn) (yes bool, err error) {
+	err = conn.QueryRow(ctx, emptyDatabase).Scan(&yes)
+	return yes, err
+}
+
 // inspect sets the fields of info from the connected database.
 func inspect(ctx context.Context, conn *pgx.Conn, info *engine.Info) (err error) {
 	if info.ServerVersion, err = version(ctx, conn); err != nil {
@@ -336,7 +343,7 @@ func inspect(ctx context.Context, conn *pgx.Conn, info *engine.Info) (err error)
 	if err := conn.QueryRow(ctx, "SELECT pg_database_size(current_database())").Scan(&info.Size); err != nil {
 		return err
 	}
-	if err := conn.QueryRow(ctx, emptyDatabase).Scan(&info.Empty); err != nil {
+	if info.Empty, err = isEmpty(ctx, conn); err != nil {
 		return err
 	}
 	var unfinished bool

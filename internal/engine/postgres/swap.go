@@ -28,26 +28,19 @@ func (s *scratch) Swap(ctx context.Context, terminate bool) error {
 	if s.into != nil {
 		return s.into.failure(s.into.swap(ctx, terminate))
 	}
-	exists, err := s.exists(ctx)
-	if err != nil {
-		return s.place.failure(err)
-	}
 	if err := requireDroppable(ctx, s.admin, s.place.name()); err != nil {
 		return s.place.failure(err)
 	}
 	old := randomName("snapcli_replaced_")
-	if exists {
-		if err := holdName(ctx, s.admin, old); err != nil {
-			return s.place.failure(err)
-		}
+	if err := holdName(ctx, s.admin, old); err != nil {
+		return s.place.failure(err)
 	}
 	const attempts = 5
+	var replaced bool
+	var err error
 	for range attempts {
-		if err = s.clear(ctx, terminate); err != nil {
-			return s.place.failure(err)
-		}
-		err = s.exchange(ctx, exists, old)
-		if state(err) != stateInUse || !terminate {
+		replaced, err = s.attempt(ctx, old, terminate)
+		if !(state(err) == stateInUse && terminate) && state(err) != stateDatabaseMade {
 			break
 		}
 	}
@@ -55,10 +48,31 @@ func (s *scratch) Swap(ctx context.Context, terminate bool) error {
 		return s.place.failure(err)
 	}
 	s.made, s.loader = false, loader{}
-	if exists {
+	if replaced {
 		s.leave(old)
 	}
 	return nil
+}
+
+// attempt tries once to exchange the databases. It reports whether there was an old one.
+func (s *scratch) attempt(ctx context.Context, old string, terminate bool) (exists bool, err error) {
+	if exists, err = s.exists(ctx); err != nil {
+		return false, err
+	}
+	looking := s.admin
+	if exists && s.o.OnlyIfEmpty {
+		if looking, err = s.place.connect(ctx); err != nil {
+			return false, err
+		}
+		defer looking.Close(context.WithoutCancel(ctx))
+		if err := s.place.requireEmpty(ctx, looking); err != nil { // before sessions are ended for nothing
+			return false, err
+		}
+	}
+	if err := s.clear(ctx, looking, terminate); err != nil {
+		return false, err
+	}
+	return exists, s.exchange(ctx, looking, exists, old)
 }
 
 // leave starts dropping the old database without waiting for it, because the server first makes a
@@ -96,22 +110,24 @@ func requireDroppable(ctx context.Context, admin *pgx.Conn, database string) err
 	}
 }
 
-// clear returns a conflict if others are connected to the old database, or ends their connections.
-func (s *scratch) clear(ctx context.Context, terminate bool) error {
-	who, err := connections(ctx, s.admin, s.place.name())
+// clear returns a conflict if others are connected to the old database, or ends their connections. The
+// given session may be connected to it.
+func (s *scratch) clear(ctx context.Context, conn *pgx.Conn, terminate bool) error {
+	who, err := connections(ctx, conn, s.place.name())
 	if err != nil || len(who) == 0 {
 		return err
 	}
 	if !terminate {
 		return engine.InUse(snap.Postgres, strconv.Quote(s.place.name()), who)
 	}
-	_, err = s.admin.Exec(ctx,
+	_, err = conn.Exec(ctx,
 		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()",
 		s.place.name())
 	return err
 }
 
-func (s *scratch) exchange(ctx context.Context, exists bool, old string) error {
+// exchange exchanges the databases. If only an empty one may be replaced, looking is connected to it.
+func (s *scratch) exchange(ctx context.Context, looking *pgx.Conn, exists bool, old string) error {
 	tx, err := s.admin.Begin(ctx)
 	if err != nil {
 		return err
@@ -129,16 +145,22 @@ func (s *scratch) exchange(ctx context.Context, exists bool, old string) error {
 		statements = append(statements, inherited...)
 		statements = append(statements,
 			"COMMENT ON DATABASE "+place+" IS "+literal(replacedMark),
-			"ALTER DATABASE "+place+" IS_TEMPLATE false", // otherwise it cannot be dropped
-			"ALTER DATABASE "+place+" RENAME TO "+id(old))
+			"ALTER DATABASE "+place+" IS_TEMPLATE false") // otherwise it cannot be dropped
 	} else {
 		statements = append(statements, "GRANT CONNECT, TEMPORARY ON DATABASE "+here+" TO PUBLIC")
 	}
-	statements = append(statements, "ALTER DATABASE "+here+" RENAME TO "+place)
 	for _, statement := range statements {
 		if _, err := tx.Exec(ctx, statement); err != nil {
 			return err
 		}
+	}
+	if exists {
+		if err := s.moveAway(ctx, tx, looking, "ALTER DATABASE "+place+" RENAME TO "+id(old)); err != nil {
+			return err
+		}
+	}
+	if _, err := tx.Exec(ctx, "ALTER DATABASE "+here+" RENAME TO "+place); err != nil {
+		return err
 	}
 	// If this were canceled, it would be unknown which database has the name.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longWait)

@@ -92,12 +92,17 @@ func (Engine) Check(ctx context.Context, raw string) (engine.Info, error) {
 		return info, failure(path, err)
 	}
 	info.Tables, info.Exists, info.Size = labelled(all), true, file.Size()
-	const empty = "SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)"
-	if err := db.QueryRowContext(ctx, empty).Scan(&info.Empty); err != nil {
+	if info.Empty, err = isEmpty(ctx, db); err != nil {
 		return info, failure(path, err)
 	}
 	info.Connections = users(path)
 	return info, nil
+}
+
+// isEmpty reports whether a database has no objects.
+func isEmpty(ctx context.Context, q querier) (yes bool, err error) {
+	err = q.QueryRowContext(ctx, "SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)").Scan(&yes)
+	return yes, err
 }
 
 func version(ctx context.Context) string {

@@ -21,7 +21,7 @@ func (s *scratch) Swap(ctx context.Context, _ bool) error {
 	if who := users(s.place); len(who) > 0 {
 		return engine.InUse(snap.SQLite, s.place, who)
 	}
-	release, err := seize(ctx, s.place)
+	release, err := s.seize(ctx)
 	if err != nil {
 		return failure(s.place, err)
 	}
@@ -40,16 +40,24 @@ func (s *scratch) Swap(ctx context.Context, _ bool) error {
 // seize locks the old database exclusively and moves its log into it. Call release after the
 // rename. If there is no old database, or only an empty file, seize removes the side files of an
 // earlier one.
-func seize(ctx context.Context, place string) (release func(), err error) {
-	old, err := os.Stat(place)
-	if errors.Is(err, os.ErrNotExist) || err == nil && old.Size() == 0 {
-		removeSides(place)
+//
+// If only an empty database may be replaced, seize creates a missing one, so that there is a file to
+// lock: nobody can then fill the database between the check and the rename.
+func (s *scratch) seize(ctx context.Context) (release func(), err error) {
+	if s.o.OnlyIfEmpty {
+		if err := create(s.place); err != nil {
+			return nil, err
+		}
+	}
+	old, err := os.Stat(s.place)
+	if !s.o.OnlyIfEmpty && (errors.Is(err, os.ErrNotExist) || err == nil && old.Size() == 0) {
+		removeSides(s.place)
 		return func() {}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	db, err := open(place, "rw")
+	db, err := open(s.place, "rw")
 	if err != nil {
 		return nil, err
 	}
@@ -59,11 +67,44 @@ func seize(ctx context.Context, place string) (release func(), err error) {
 		return nil, err
 	}
 	release = func() { conn.Close(); db.Close() }
-	if err := lock(ctx, conn); err != nil {
+	err = lock(ctx, conn)
+	if err == nil && s.o.OnlyIfEmpty {
+		err = s.requireEmpty(ctx, conn)
+	}
+	if err != nil {
 		release()
 		return nil, err
 	}
 	return release, nil
+}
+
+// create creates an empty database if there is no file. It does not open an existing one, because closing
+// that would release the locks that this process has on it.
+func create(path string) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, os.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
+// requireEmpty returns an error if the locked database has content, or if another program has opened
+// it: SQLite would let that program write into an empty file even after the rename.
+func (s *scratch) requireEmpty(ctx context.Context, conn *sql.Conn) error {
+	empty, err := isEmpty(ctx, conn)
+	if err != nil {
+		return err
+	}
+	if !empty {
+		return engine.Filled(s.place)
+	}
+	if who := users(s.place); len(who) > 0 {
+		return engine.InUse(snap.SQLite, s.place, who)
+	}
+	return nil
 }
 
 // lock takes the exclusive lock, which exclusive mode keeps after the commit, and moves the log

@@ -1,0 +1,19 @@
+package engine
+
+import (
+	"fmt"
+
+	"snap"
+)
+
+// Filled returns the conflict for a database that got content during a load that may not replace any:
+// see OnlyIfEmpty in [Options].
+func Filled(database string) error {
+	return &snap.Error{
+		Code: snap.CodeConflict,
+		Detail: fmt.Sprintf("the database %s was missing or empty when the load began, but it has content now",
+			database),
+		Hint: "somebody else seems to use it; if it may be replaced, load again and confirm that, in scripts with " +
+			"--yes; nothing was changed",
+	}
+}

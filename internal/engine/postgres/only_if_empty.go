@@ -1,0 +1,81 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"snap"
+	"snap/internal/engine"
+)
+
+// If nobody agreed to replace content, a load may replace only a database that is empty at the moment
+// of the exchange. No session can look into a database that has been renamed in a transaction that
+// is still open. So a session stays connected to the database while another one renames it: the
+// server first locks the database, which keeps new sessions out, and then waits up to five seconds
+// for those inside to end. Once the session is alone there, it sees everything that others have
+// committed, and nothing can be added any more. It then either leaves, which lets the rename
+// continue, or cancels the rename.
+
+// requireEmpty returns an error if the database has content. The session must be connected to it.
+func (d database) requireEmpty(ctx context.Context, conn *pgx.Conn) error {
+	empty, err := isEmpty(ctx, conn)
+	if err == nil && !empty {
+		err = engine.Filled(strconv.Quote(d.name()))
+	}
+	return err
+}
+
+// moveAway runs the statement that renames the old database. If only an empty one may be replaced,
+// looking is connected to it, and is closed afterwards.
+func (s *scratch) moveAway(ctx context.Context, tx pgx.Tx, looking *pgx.Conn, statement string) error {
+	if !s.o.OnlyIfEmpty {
+		_, err := tx.Exec(ctx, statement)
+		return err
+	}
+	within, stop := context.WithCancel(ctx)
+	defer stop()
+	looked := make(chan error, 1)
+	go func() { looked <- s.leaveIfEmpty(within, looking, tx.Conn().PgConn().PID()) }()
+	_, err := tx.Exec(ctx, statement)
+	stop()
+	seen := <-looked
+	var refused *snap.Error
+	if err == nil || errors.As(seen, &refused) {
+		return seen
+	}
+	return err
+}
+
+// leaveIfEmpty waits until it is alone in the database that the session of the given process renames. Then it
+// leaves if the database is empty, and otherwise cancels the rename.
+func (s *scratch) leaveIfEmpty(ctx context.Context, conn *pgx.Conn, renaming uint32) error {
+	defer conn.Close(context.WithoutCancel(ctx))
+	for alone := false; !alone; {
+		if err := conn.QueryRow(ctx, aloneInRenamed, renaming).Scan(&alone); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Millisecond):
+		}
+	}
+	err := s.place.requireEmpty(ctx, conn)
+	if err != nil {
+		_, _ = conn.Exec(ctx, "SELECT pg_cancel_backend($1)", renaming) // otherwise it ends by itself
+	}
+	return err
+}
+
+// aloneInRenamed tells whether process $1 has locked the current database against new sessions, and no
+// session of anybody else is inside.
+const aloneInRenamed = `
+SELECT EXISTS (SELECT FROM pg_locks WHERE pid = $1 AND granted AND mode = 'AccessExclusiveLock'
+		AND locktype = 'object' AND classid = 'pg_database'::regclass
+		AND objid = (SELECT oid FROM pg_database WHERE datname = current_database()))
+	AND NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND usename IS NOT NULL
+		AND pid <> pg_backend_pid())`
