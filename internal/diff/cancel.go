@@ -1,18 +1,38 @@
 package diff
 
 import (
+	"bytes"
 	"context"
 
 	"golang.org/x/sync/errgroup"
 )
 
 // Most rows are equal and in about the same order on both sides. Those cancel each other out while
-// they are read, and only the others are kept.
+// they are read, and only the others are hashed and kept.
 const (
 	batchRows   = 512
+	batchBytes  = 64 << 10
 	windowRows  = 1 << 16
 	windowSlots = 2 // entries that a place of the window has room for
 )
+
+// batch holds rows of one side, encoded one after the other.
+type batch struct {
+	bytes []byte
+	rows  []encoded
+}
+
+// encoded is a row of the table at an index in tables. It begins where the row before ends.
+type encoded struct{ table, key, end int }
+
+// add encodes a row of the table at an index in tables.
+func (b *batch) add(c *comparison, side, table int, fields [][]byte) {
+	var key int
+	b.bytes, key = c.encode(b.bytes, side, table, fields)
+	b.rows = append(b.rows, encoded{table, key, len(b.bytes)})
+}
+
+func (b *batch) full() bool { return len(b.rows) >= batchRows || len(b.bytes) >= batchBytes }
 
 // window holds the latest rows of both sides that have not found an equal row on the other side.
 type window struct {
@@ -76,33 +96,33 @@ func (w *window) flush() error {
 // read reads the rows of both sides, and keeps those that have not cancelled each other out.
 func (c *comparison) read(ctx context.Context, before, after Side) error {
 	g, ctx := errgroup.WithContext(ctx)
-	var batches [2]chan []entry
-	free := make(chan []entry, 8)
+	var batches [2]chan batch
+	free := make(chan batch, 8)
 	for i, side := range []Side{before, after} {
-		batches[i] = make(chan []entry, 2)
+		batches[i] = make(chan batch, 2)
 		g.Go(func() error {
 			defer close(batches[i])
-			return c.hashRows(ctx, i, side, batches[i], free)
+			return c.readSide(ctx, i, side, batches[i], free)
 		})
 	}
 	g.Go(func() error { return c.cancel(ctx, batches, free) })
 	return g.Wait()
 }
 
-// hashRows counts the rows of a side, and sends the entries of those in common tables in batches. It
-// reuses batches that are free.
-func (c *comparison) hashRows(ctx context.Context, i int, side Side, to chan<- []entry, free <-chan []entry) error {
-	h, batch := c.hasher(i), make([]entry, 0, batchRows)
+// readSide counts the rows of a side, and sends those in common tables in batches. It reuses batches
+// that are free.
+func (c *comparison) readSide(ctx context.Context, i int, side Side, to chan<- batch, free <-chan batch) error {
+	var b batch
 	send := func() error {
 		select {
-		case to <- batch:
+		case to <- b:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 		select {
-		case batch = <-free:
+		case b = <-free:
 		default:
-			batch = make([]entry, 0, batchRows)
+			b = batch{}
 		}
 		return nil
 	}
@@ -111,51 +131,107 @@ func (c *comparison) hashRows(ctx context.Context, i int, side Side, to chan<- [
 		if c.counts[i][at]++; !c.tables[at].shared {
 			return nil
 		}
-		id, row := h.hash(at, fields)
-		if batch = append(batch, entry{identity: id, row: row, table: uint32(at), rows: 1}); len(batch) < batchRows {
+		if b.add(c, i, at, fields); !b.full() {
 			return nil
 		}
 		return send()
 	})
-	if err == nil && len(batch) > 0 {
+	if err == nil && len(b.rows) > 0 {
 		err = send()
 	}
 	return err
 }
 
-// cancel keeps the rows of both sides that have no equal row. It reads next from the side that is less
-// far beyond the latest pair of equal rows, so that the sides stay together where rows were added or
-// removed.
-func (c *comparison) cancel(ctx context.Context, batches [2]chan []entry, free chan<- []entry) error {
-	w := newWindow(c.window, c.spills)
-	var read, paired [2]int64 // number of rows, and that of the row of the latest pair
-	for batches[0] != nil || batches[1] != nil {
-		side := 0
-		if batches[0] == nil || batches[1] != nil && read[1]-paired[1] < read[0]-paired[0] {
-			side = 1
-		}
-		batch, ok := <-batches[side]
-		if !ok {
-			batches[side] = nil
-			continue
-		}
-		for _, e := range batch {
-			other, err := w.add(side, e, read[side])
-			if err != nil {
-				return err
-			}
-			if other >= 0 {
-				paired[side], paired[1-side] = read[side], other
-			}
-			read[side]++
-		}
+// feed is one side while its rows are cancelled.
+type feed struct {
+	batch
+
+	from         <-chan batch
+	free         chan<- batch
+	next, start  int   // index and start of the first row that was not taken
+	read, paired int64 // number of rows that were taken, and that of the row of the latest pair
+}
+
+// more reports whether there is another row. It waits for the next batch.
+func (f *feed) more() bool {
+	for f.next == len(f.rows) {
 		select {
-		case free <- batch[:0]:
+		case f.free <- batch{f.bytes[:0], f.rows[:0]}:
 		default:
 		}
+		f.batch, f.next, f.start = <-f.from, 0, 0
+		if f.rows == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// nextRow returns the next row. There must be one.
+func (f *feed) nextRow() []byte { return f.bytes[f.start:f.rows[f.next].end] }
+
+func (f *feed) skipRow() {
+	f.start = f.rows[f.next].end
+	f.next++
+	f.read++
+}
+
+// cancel keeps the rows of both sides that have no equal row. As long as the next rows of both sides
+// are equal, only their bytes are compared.
+func (c *comparison) cancel(ctx context.Context, batches [2]chan batch, free chan<- batch) error {
+	w := newWindow(c.window, c.spills)
+	sides := [2]feed{{from: batches[0], free: free}, {from: batches[1], free: free}}
+	table := -1 // of the latest equal rows
+	for {
+		side := nextSide(&sides, table)
+		if side < 0 {
+			break
+		}
+		f, o := &sides[side], &sides[1-side]
+		if o.more() && bytes.Equal(f.nextRow(), o.nextRow()) {
+			table, f.paired, o.paired = f.rows[f.next].table, f.read, o.read
+			f.skipRow()
+			o.skipRow()
+			continue
+		}
+		other, err := w.add(side, c.entry(f.nextRow(), f.rows[f.next].table, f.rows[f.next].key-f.start), f.read)
+		if err != nil {
+			return err
+		}
+		if other >= 0 {
+			f.paired, o.paired = f.read, other
+		}
+		f.skipRow()
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	return w.flush()
+}
+
+// nextSide returns the side to read from, or -1 at the end of both. So that the sides stay together
+// where rows were added or removed, it is the side that is still in the table of the latest equal rows,
+// or else the one that is less far beyond the latest pair.
+func nextSide(sides *[2]feed, table int) int {
+	switch before, after := sides[0].more(), sides[1].more(); {
+	case !before && !after:
+		return -1
+	case !before:
+		return 1
+	case !after:
+		return 0
+	}
+	f, o := &sides[0], &sides[1]
+	if at, other := f.rows[f.next].table, o.rows[o.next].table; at != other {
+		if at == table {
+			return 0
+		}
+		if other == table {
+			return 1
+		}
+	}
+	if o.read-o.paired < f.read-f.paired {
+		return 1
+	}
+	return 0
 }

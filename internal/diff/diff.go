@@ -1,8 +1,8 @@
 // Package diff compares the content of two databases of one engine: the objects of their schemas,
 // and the rows of their tables as sets.
 //
-// It reads each side once and keeps two hashes of each row. Large numbers of rows are kept in
-// temporary files, so that memory use does not grow with the databases.
+// It reads each side once and keeps two hashes of each row that has no equal one near it. Large numbers
+// of rows are kept in temporary files, so that memory use does not grow with the databases.
 package diff
 
 import (

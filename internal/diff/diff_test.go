@@ -3,8 +3,10 @@ package diff
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -56,7 +58,8 @@ func (m memory) Rows(_ context.Context, see func(int, [][]byte) error) error {
 var columnNames = []string{"id", "a", "b", "c"}
 
 func drawValue(t *rapid.T) *string {
-	s := rapid.SampledFrom([]string{"NULL", "", "x", "y", "xy", "\x00", "a\tb", "\\N"}).Draw(t, "value")
+	s := rapid.SampledFrom([]string{"NULL", "", "x", "y", "xy", "\x00", "a\tb", "\\N", strings.Repeat("x", longValue),
+		strings.Repeat("x", longValue-1) + "y", strings.Repeat("x", longValue-1)}).Draw(t, "value")
 	if s == "NULL" {
 		return nil
 	}
@@ -234,37 +237,69 @@ func countMany(t *testing.T, before, after memory, window int, dir string) (Tabl
 // out, although rows in between were removed and added, so that only the others are kept.
 func TestWindowKeepsEqualRowsTogether(t *testing.T) {
 	t.Parallel()
-	spills := [2]*spill{{size: 1 << 20}, {size: 1 << 20}}
-	c := &comparison{window: 1 << 14, spills: spills}
-	var batches [2]chan []entry
-	for side := range batches {
-		batches[side] = make(chan []entry, 300_000/batchRows+1)
-		var batch []entry
-		for i := range uint64(200_000) {
-			e := entry{identity: identity{i, i * 0x9e3779b97f4a7c15}, row: i, rows: 1}
-			if side == 1 && i%10 == 0 { // removed, so the other side would be 20,000 rows ahead at the end
-				continue
-			}
-			if batch = append(batch, e); len(batch) == batchRows {
-				batches[side] <- batch
-				batch = nil
+	var sides [2][]numbered
+	for i := range 200_000 {
+		sides[0] = append(sides[0], numbered{0, i})
+		if i%10 > 0 { // removed, so the other side would be 20,000 rows ahead at the end
+			sides[1] = append(sides[1], numbered{0, i})
+		}
+	}
+	if kept := keptOf(t, sides); kept[0]-kept[1] != 20_000 || kept[1] > 20_000 {
+		t.Errorf("%d and %d rows are kept of 20,000 that differ", kept[0], kept[1])
+	}
+}
+
+// TestTablesStayTogether checks that only the new rows are kept if there are more of them at the end of
+// a table than the window has room for.
+func TestTablesStayTogether(t *testing.T) {
+	t.Parallel()
+	var sides [2][]numbered
+	for side := range sides {
+		for table := range 3 {
+			for i := range 1000 + side*30_000 {
+				sides[side] = append(sides[side], numbered{table, i})
 			}
 		}
-		batches[side] <- batch
+	}
+	if kept := keptOf(t, sides); kept != [2]int{0, 90_000} {
+		t.Errorf("%d and %d rows are kept of 90,000 new ones", kept[0], kept[1])
+	}
+}
+
+// numbered is a row that consists of a number.
+type numbered struct{ table, number int }
+
+// keptOf cancels equal rows with a window of 16,384 rows, and returns how many are kept of each side.
+func keptOf(t *testing.T, sides [2][]numbered) (kept [2]int) {
+	t.Helper()
+	spills := [2]*spill{{size: 1 << 20}, {size: 1 << 20}}
+	table := compared{shared: true, order: [2][]int{{0}, {0}}, identifying: 1}
+	c := &comparison{window: 1 << 14, spills: spills, tables: []compared{table, table, table},
+		seeds: [3]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed(), maphash.MakeSeed()}}
+	var batches [2]chan batch
+	for side, rows := range sides {
+		batches[side] = make(chan batch, len(rows)/batchRows+1)
+		var b batch
+		for _, row := range rows {
+			if b.add(c, side, row.table, [][]byte{strconv.AppendInt(nil, int64(row.number), 10)}); b.full() {
+				batches[side] <- b
+				b = batch{}
+			}
+		}
+		if len(b.rows) > 0 {
+			batches[side] <- b
+		}
 		close(batches[side])
 	}
-	if err := c.cancel(t.Context(), batches, make(chan []entry)); err != nil {
+	if err := c.cancel(t.Context(), batches, make(chan batch)); err != nil {
 		t.Fatal(err)
 	}
-	var kept [2]int
 	for side, s := range spills {
 		for _, open := range s.open {
 			kept[side] += len(open) / entrySize
 		}
 	}
-	if kept[0]-kept[1] != 20_000 || kept[1] > 20_000 {
-		t.Errorf("%d and %d rows are kept of 20,000 that differ", kept[0], kept[1])
-	}
+	return kept
 }
 
 // TestCompareRows checks that the listed rows are those that were counted.

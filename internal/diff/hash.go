@@ -32,6 +32,9 @@ type compared struct {
 	shared  bool     // it exists on both sides
 	columns [2][]int // for each side, the positions of the common columns in its rows
 	key     [2][]int // for each side, the positions of the primary key's columns; nil without one
+
+	order       [2][]int // for each side, the positions of the common columns, first those of the key
+	identifying int      // number of columns at the start of order that identify a row
 }
 
 func newComparison(before, after Side, dir string) (*comparison, error) {
@@ -47,6 +50,7 @@ func newComparison(before, after Side, dir string) (*comparison, error) {
 	}
 	for at := range c.tables {
 		c.tables[at].findKey([2]Side{before, after}, [2]int{slices.Index(c.at[0], at), slices.Index(c.at[1], at)})
+		c.tables[at].setOrder()
 	}
 	for i := range c.counts {
 		c.counts[i] = make([]int64, len(c.tables))
@@ -132,6 +136,19 @@ func (t *compared) findKey(sides [2]Side, indexes [2]int) {
 	t.key, t.Keyed = positions, true
 }
 
+// setOrder sets the order in which the common columns are encoded.
+func (t *compared) setOrder() {
+	t.order = [2][]int{slices.Clone(t.key[0]), slices.Clone(t.key[1])}
+	for i, at := range t.columns[0] {
+		if !slices.Contains(t.key[0], at) {
+			t.order[0], t.order[1] = append(t.order[0], at), append(t.order[1], t.columns[1][i])
+		}
+	}
+	if t.identifying = len(t.key[0]); !t.Keyed {
+		t.identifying = len(t.order[0])
+	}
+}
+
 // primaryKey returns the columns of a table's primary key, or nil.
 func primaryKey(s *schema.Schema, name schema.Name) []string {
 	if s == nil {
@@ -155,36 +172,40 @@ func primaryKey(s *schema.Schema, name schema.Name) []string {
 	return nil
 }
 
-// hasher hashes the rows of one side. It is for one goroutine.
-type hasher struct {
-	*comparison
-	side int
-	room []byte
-}
+// longValue is the number of bytes from which a value is encoded as its hash, so that a row takes
+// little memory.
+const longValue = 1024
 
-func (c *comparison) hasher(side int) *hasher { return &hasher{comparison: c, side: side} }
-
-// hash returns the identity and the hash of a row of the table at an index in tables.
-func (h *hasher) hash(at int, fields [][]byte) (id identity, row uint64) {
-	t := &h.tables[at]
-	whole := h.joined(at, t.columns[h.side], fields)
-	row = maphash.Bytes(h.seeds[0], whole)
-	if t.Keyed {
-		whole = h.joined(at, t.key[h.side], fields)
-	}
-	return identity{maphash.Bytes(h.seeds[1], whole), maphash.Bytes(h.seeds[2], whole)}, row
-}
-
-// joined encodes the table and some fields unambiguously as bytes.
-func (h *hasher) joined(table int, positions []int, fields [][]byte) []byte {
-	h.room = binary.AppendUvarint(h.room[:0], uint64(table))
-	for _, at := range positions {
-		if fields[at] == nil {
-			h.room = append(h.room, 0)
-			continue
+// encode appends a row of the table at an index in tables to b. Two rows of a comparison are equal
+// exactly if their bytes are. It also returns where the bytes end that identify the row: its primary
+// key's, or all.
+func (c *comparison) encode(b []byte, side, table int, fields [][]byte) (row []byte, key int) {
+	t := &c.tables[table]
+	b = binary.AppendUvarint(b, uint64(table))
+	key = len(b)
+	for i, at := range t.order[side] {
+		switch value := fields[at]; {
+		case value == nil:
+			b = append(b, 0)
+		case len(value) < longValue:
+			b = append(binary.AppendUvarint(b, uint64(len(value))+1), value...)
+		default:
+			id := c.identify(value)
+			b = binary.AppendUvarint(b, uint64(len(value))+1)
+			b = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(b, id[0]), id[1])
 		}
-		h.room = binary.AppendUvarint(h.room, uint64(len(fields[at]))+1)
-		h.room = append(h.room, fields[at]...)
+		if i < t.identifying {
+			key = len(b)
+		}
 	}
-	return h.room
+	return b, key
+}
+
+// entry returns the hashes of an encoded row, of which key bytes identify it.
+func (c *comparison) entry(row []byte, table, key int) entry {
+	return entry{identity: c.identify(row[:key]), row: maphash.Bytes(c.seeds[0], row), table: uint32(table), rows: 1}
+}
+
+func (c *comparison) identify(b []byte) identity {
+	return identity{maphash.Bytes(c.seeds[1], b), maphash.Bytes(c.seeds[2], b)}
 }

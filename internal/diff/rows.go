@@ -103,12 +103,14 @@ func (f *found) read(ctx context.Context, c *comparison, side int, open Opener) 
 		return err
 	}
 	defer s.Close() //nolint:errcheck // it was only read
-	h := c.hasher(side)
+	var room []byte
 	return s.Rows(ctx, func(table int, fields [][]byte) error {
 		if c.at[side][table] != f.table {
 			return nil
 		}
-		id, _ := h.hash(f.table, fields)
+		row, key := c.encode(room[:0], side, f.table, fields)
+		id := c.identify(row[:key])
+		room = row
 		p := f.pairs[id]
 		if p == nil || p.left[side] == 0 {
 			return nil
