@@ -87,7 +87,7 @@ func renderErrors() string {
 
 <!-- Written by ` + "`make generate`" + ` from errors.go. -->
 
-Every failure has a code. Codes are stable: decide by them, not by the text.
+Every failure has a code. Codes are stable: check the code, not the text.
 The service sends errors as RFC 9457 ` + "`application/problem+json`" + `:
 
 ` + "```json" + `
@@ -106,8 +106,8 @@ The service sends errors as RFC 9457 ` + "`application/problem+json`" + `:
 invalid input. Something that does not exist and something that you may not see
 get the same answer; only the request ID differs.
 
-snapcli writes the detail and the hint to standard error; with ` + "`--json`" + ` one object
-instead: ` + "`{\"error\": {\"code\", \"detail\", \"hint\", \"exit\"}}`" + `.
+snapcli writes the detail and the hint to standard error. With ` + "`--json`" + `, it writes one
+object instead: ` + "`{\"error\": {\"code\", \"detail\", \"hint\", \"exit\"}}`" + `.
 
 ## Exit codes
 
@@ -117,7 +117,7 @@ instead: ` + "`{\"error\": {\"code\", \"detail\", \"hint\", \"exit\"}}`" + `.
 	for _, e := range exitCodes() {
 		fmt.Fprintf(&b, "| %d | %s |\n", e.code, e.says)
 	}
-	b.WriteString("\n## Codes\n\nThe service never sends a code without a status: snapcli reports it by itself.\n\n| " +
+	b.WriteString("\n## Codes\n\nCodes without a status come only from snapcli, never from the service.\n\n| " +
 		"code | HTTP status | exit | meaning |\n|---|---|---|---|\n")
 	for _, row := range snap.Codes() {
 		status := "-"

@@ -19,24 +19,23 @@ func (a *app) buildCommand() *cobra.Command {
 		Use:   "build TARGET",
 		Short: "Take a snapshot of a target's source database",
 		Long: `Build reads the target's source database and writes one snapshot file on this
-machine. The database is only read, in one consistent view.
+machine. It only reads the database, in one consistent view.
 
 --encrypt-to makes a file that only the named recipients can read, wherever it
 is pushed. A recipient is the public key of an age identity (age1...) or of an
 SSH key (ssh-ed25519 ..., ssh-rsa ...), or a file with one of them on each line.
 
 --where and --percent take a subset: some rows to start from, the rows that
-reference them, and everything that all of these reference, so that every
-foreign key holds. --rows and --max-size take as large a percentage as fits
-into a number of rows, or into a size before compression. docs/sanitizing.md
-explains the rules. These flags replace the subset of the target's
-configuration.
+reference them, and all rows that these reference, so that every foreign key
+stays valid. --rows and --max-size take the largest percentage that fits into a
+number of rows, or into a size before compression. docs/sanitizing.md explains
+the rules. These flags replace the subset of the target's configuration.
 
 --table, --schema, --exclude-table, --exclude-data and --exclude-extension take
 patterns: * matches any characters, ? matches one, and double quotes turn both
-off. Foreign keys, views and other objects that need an object that is left out
-are left out too, and build lists them. --table and --schema replace those of
-the target's configuration; the other flags add to it.`,
+off. Foreign keys, views and other objects that depend on an excluded object are
+left out too, and build lists them. --table and --schema replace those of the
+target's configuration; the other flags add to it.`,
 		Example: examples("take a snapshot", "snapcli build shop", "keep only its name, for a script",
 			"name=$(snapcli build shop --quiet)",
 			"a tenth of the customers, and the rows that belong to them", "snapcli build shop --percent 10",

@@ -123,7 +123,7 @@ func (a *app) requestsRefuseCommand() *cobra.Command {
 		Use:   "refuse REQUEST-ID",
 		Short: "Refuse a request for access",
 		Long: `Refuse ends a request for access to one of your snapshots. The person is not
-told, so that they do not learn whether the snapshot exists.`,
+informed, because they would learn that the snapshot exists.`,
 		Example: examples("refuse a request", "snapcli cloud requests refuse 12"),
 		Args:    command.ExactArgs("request ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {

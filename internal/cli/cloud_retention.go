@@ -58,8 +58,8 @@ func (a *app) retentionSetCommand() *cobra.Command {
 		Use:   "set TARGET",
 		Short: "Create or change a target's rule",
 		Long: `Set keeps the last --keep-last snapshots of each type and those younger than
---keep-days days; with both, a snapshot that either keeps is kept. The service
-applies the rules every hour; to see first what they would delete, use
+--keep-days days; with both, a snapshot is kept if either applies. The service
+applies the rules every hour. To see what they would delete, use
 ` + "`snapcli cloud retention run --dry-run`.",
 		Example: examples(
 			"keep the last ten, and two weeks", "snapcli cloud retention set shop --keep-last 10 --keep-days 14"),

@@ -18,7 +18,7 @@ func (a *app) cloudReceiptCommand() *cobra.Command {
 organization shared a snapshot with yours, and proves on this machine that the
 line is in the log that the service signed. Keep the output of --json: it still
 proves the share when the snapshot and the log are gone. The line names the
-snapshot, both organizations and the end of the share, and no person.`,
+snapshot, both organizations and the end of the share, but no person.`,
 		Example: examples(
 			"show the proof", "snapcli cloud snapshots receipt snap_7h2k9m",
 			"keep the proof", "snapcli cloud snapshots receipt snap_7h2k9m --json > receipt.json"),

@@ -32,8 +32,8 @@ func (a *app) shareCommand() *cobra.Command {
 		Long: `Share lets more people see and pull a snapshot. Without a flag, every member of
 your organization can. --group shares it with an SSO group, --org with another
 organization, read-only. Both can be repeated and combined: a snapshot is shared
-with all of them, or with none if one is refused. --expires-in lets these shares
-end by themselves, by the service's clock.
+with all of them, or with none if one is refused. With --expires-in, these
+shares end by themselves, by the service's clock.
 
 Sharing never changes the snapshot. Sharing again only sets the new expiry.
 

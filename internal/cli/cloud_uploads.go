@@ -49,7 +49,7 @@ func (a *app) uploadsAbortCommand() *cobra.Command {
 		Use:   "abort UPLOAD-ID",
 		Short: "End an unfinished upload and remove its bytes",
 		Long: `Abort ends one of your unfinished uploads. The service removes the bytes that
-arrived. Your local snapshot stays, and pushing it again starts from the
+have arrived. Your local snapshot stays, and pushing it again starts from the
 beginning. The start of the upload's ID is enough.`,
 		Example: examples("give up a push", "snapcli cloud uploads abort snap_7h2k"),
 		Args:    command.ExactArgs("upload ID"),

@@ -98,8 +98,8 @@ func (a *app) webhooksAddCommand() *cobra.Command {
 		Short: "Send events to a URL or a mail address",
 		Long: `Add creates a webhook. Its signing secret is shown once, on standard output; the
 receiver uses it to check that a message comes from the service. With --format,
-messages have the form that Slack, Microsoft Teams (Workflows) or Discord
-expects; names in them are never read as markup.
+messages have the format that Slack, Microsoft Teams (Workflows) or Discord
+expects. The chat does not interpret names in them as markup.
 
 The events of snapshots are pushed, shared, unshared, pulled, deleted,
 access-requested and share-expires-soon. The others are overdue (a channel),
@@ -255,8 +255,8 @@ func (a *app) webhooksReplayCommand() *cobra.Command {
 	cmd := webhookCommand(a, &cobra.Command{
 		Use:   "replay WEBHOOK-ID",
 		Short: "Send messages of a webhook again",
-		Long: `Replay sends messages again that the service gave up on, with the same IDs.
-Messages are kept for 30 days. With --all it also sends messages that the
+		Long: `Replay repeats the messages that the service gave up on, with the same IDs.
+Messages are kept for 30 days. With --all it also repeats messages that the
 receiver accepted.`,
 		Example: examples("send messages again that failed in the last two days",
 			"snapcli cloud webhooks replay 2 --since 48h",

@@ -19,7 +19,7 @@ func (a *app) configImportCommand() *cobra.Command {
 		`Import reads the configuration of another tool and writes the targets, storage
 profiles and masking rules that snapcli has an equivalent for. It lists every
 other setting with its line. A column whose masking has no equivalent gets no
-rule, so that sanitizing stops there until you have decided.
+rule, so sanitizing stops there until you add one.
 
 A URL with ${NAME} sends that environment variable's value to its host. Import
 asks for each such name; a script allows it with --allow-env NAME.`)

@@ -28,9 +28,9 @@ func (a *app) doctorCommand() *cobra.Command {
 		Short: "Check everything that snapcli needs, and say how to fix problems",
 		Long: `Doctor checks versions, the config file and its permissions, the folder of the
 snapshots, the databases of every target and the programs they need, the cloud
-service, its clock, and your credential. It prints one line for each target, and
-the problems; --verbose prints every check. It changes nothing, and fails when
-something is broken.
+service, its clock, and your credential. It prints one line for each target,
+followed by its problems. --verbose prints every check. It changes nothing, and
+fails when something is broken.
 
 It also lists the remains of failed and killed commands: temporary files, and
 scratch databases, journals and roles on the servers of destinations. --fix

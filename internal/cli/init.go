@@ -24,8 +24,8 @@ func (a *app) initCommand() *cobra.Command {
 		Short: "Ask for a database, and take its first snapshot",
 		Long: `Init asks for the URL of a database, tests the connection, asks for a name and
 for the database to load snapshots into, and adds a target with these settings.
-Then it offers to take the first snapshot. Until the last answer nothing is
-written, so Ctrl-C changes nothing.
+Then it offers to take the first snapshot. Nothing is written before the last
+answer, so Ctrl-C changes nothing.
 
 It needs a terminal. Scripts use ` + "`snapcli targets add`" + `.`,
 		Example: examples("answer the questions", "snapcli init",

@@ -91,8 +91,9 @@ var printed = []struct {
 func TestJSONPage(t *testing.T) {
 	t.Parallel()
 	var page bytes.Buffer
-	page.WriteString("# What --json prints\n\nThis page is made from the code. Fields are added, never removed or " +
-		"renamed. Times are RFC 3339 in\nUTC, sizes are bytes. A field marked optional is left out when it is empty.\n")
+	page.WriteString("# What --json prints\n\nThis page is generated from the code. Fields are added, but never " +
+		"removed or renamed. Times are\nRFC 3339 in UTC, and sizes are in bytes. A field marked optional is omitted " +
+		"when it is empty.\n")
 	documented := map[string]bool{}
 	for _, p := range printed {
 		kind := reflect.TypeOf(p.value)

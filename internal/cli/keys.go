@@ -167,8 +167,8 @@ func (a *app) keysTrustCommand() *cobra.Command {
 		Use:   "trust PUBLIC-KEY",
 		Short: "Accept the certificates of somebody else's key",
 		Long: `Trust makes a public key known on this machine, so that
-` + "`snapcli snapshots verify`" + ` accepts its certificates. Get the key over another
-channel than the snapshot.`,
+` + "`snapcli snapshots verify`" + ` accepts its certificates. Do not get the
+key through the same channel as the snapshot.`,
 		Example: examples("trust a key",
 			"snapcli keys trust snapkey-11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"),
 		Args: command.ExactArgs("public key"),

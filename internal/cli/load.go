@@ -21,9 +21,9 @@ func (a *app) loadCommand() *cobra.Command {
 		Long: `Load replaces the target's destination database with a snapshot: the latest one
 built, sanitized or pulled on this machine, or the one that --snapshot names. It
 prints which one it chose. The file is verified first, and the database is
-replaced whole or not at all. Load asks before it replaces a database that has
-something in it; scripts confirm with --yes. Without that answer, it refuses if
-somebody fills the database while it runs.
+replaced completely or not at all. Load asks before it replaces a database that
+has content; scripts confirm with --yes. If the database was empty, load did not
+ask, and is refused if somebody fills the database in the meantime.
 
 If the target's configuration has after_load, that SQL file runs in the loaded
 database before it replaces the destination, so that a failure changes nothing.
@@ -32,19 +32,19 @@ database before it replaces the destination, so that a failure changes nothing.
 may not create or drop databases. PostgreSQL fills the new schemas next to the
 old ones and exchanges them in one transaction, so that a failure changes
 nothing. MySQL and MariaDB exchange the tables in one statement, for which the
-user must be able to create databases named snapcli_*. Where that is not
-possible, load refuses. --in-place first removes the old content and then fills
-the database: if that fails, the database is left empty or partly filled until a
+user must be able to create databases named snapcli_*. If that is not possible,
+load is refused. --in-place first removes the old content and then fills the
+database. If that fails, the database is left empty or partly filled until a
 load succeeds.
 
 --only replaces the rows of the tables that match a pattern, in one transaction,
 and leaves everything else as it is. The tables must exist in the destination,
 and every foreign key must hold at the end. No trigger fires.
 
-A snapshot of another organization, or of unknown origin, fills the destination
-with its tables and rows. It cannot run anything that its author wrote, nor read
-or change another database, an account, a setting or a file: its functions,
-triggers, views and other programs are left out and listed.
+From a snapshot of another organization, or of unknown origin, load takes only
+tables and rows. Its functions, triggers, views and other programs are left out
+and listed. Such a snapshot cannot run code that its author wrote, and it cannot
+read or change another database, an account, a setting or a file.
 --with-programs loads them too, if you trust the author (` + "`snapcli trust add`" + `)
 or confirm when load asks; --yes does not confirm that.`,
 		Example: examples(

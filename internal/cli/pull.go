@@ -30,11 +30,11 @@ profile, this needs the snapshot just before it. --full fetches the whole file.
 A missing target is created; if the config file cannot be written, pull prints
 what to add to it. An interrupted pull resumes where it stopped.
 
-A snapshot of another organization fills the database that you load it into with
-its tables and rows. It cannot run anything that its author wrote, nor read or
-change another database, an account, a setting or a file. A snapshot of your own
-organization, or from a storage profile, is loaded with its programs, confined
-to the destination database.`,
+By default, only tables and rows are loaded from a snapshot of another
+organization. Such a snapshot cannot run code that its author wrote, and it
+cannot read or change another database, an account, a setting or a file. A
+snapshot of your own organization, or from a storage profile, is loaded with its
+programs, confined to the destination database.`,
 		Example: examples(
 			"pull the newest snapshot of shop", "snapcli pull shop --cloud",
 			"pull exactly this one", "snapcli pull shop --cloud --snapshot-id snap_7h2k9m"),

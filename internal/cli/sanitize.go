@@ -19,23 +19,23 @@ func (a *app) sanitizeCommand() *cobra.Command {
 		Short: "Make a masked copy of a snapshot",
 		Long: `Sanitize makes a masked copy of the target's newest snapshot, or of the one that
 --snapshot names. The masks come from a file of column rules, a SQL file or
-both, given here or in the target's configuration. The original is not touched,
+both, given here or in the target's configuration. The original does not change,
 and nothing leaves this machine. SQL runs on a scratch copy, on the target's
 destination or scratch server, never on the source. The copy of an encrypted
 original is encrypted too, unless you give --no-encrypt.
 
-A masked copy of another organization's snapshot has its tables and rows, and
-none of its programs. It cannot run anything that its author wrote, nor read or
-change another database, an account, a setting or a file.
+A masked copy of another organization's snapshot has its tables and rows, but
+none of its programs. It cannot run code that its author wrote, and it cannot
+read or change another database, an account, a setting or a file.
 
 --init drafts a rules file from the snapshot's tables and values, for you to
 read and correct, and adds it to the target's configuration. --review goes
 through the drafted rules on the terminal: columns with the same reason are
 decided together, with one key. Each decision is saved at once.
 
---check masks nothing. It prints the columns that the rules do not know yet,
-such as a column added since. The exit code is 0 if there are none, 1 if there
-are some, and above 1 after an error.`,
+--check masks nothing. It prints the columns that have no rule yet, such as
+columns that were added to the database since. The exit code is 0 if there are
+none, 1 if there are some, and above 1 after an error.`,
 		Example: examples(
 			"draft rules from the snapshot", "snapcli sanitize shop --init --rules shop.rules.yaml",
 			"decide on the columns that the draft left open", "snapcli sanitize shop --review",

@@ -20,8 +20,8 @@ func (a *app) localVerifyCommand() *cobra.Command {
 		Long: `Verify reads whole snapshot files and checks every checksum: of the files you
 name, or of all on this machine. It fails when one is damaged. It checks an
 encrypted file as a whole, and its content too when an identity on this machine
-opens it. A certificate must be of this file, state the file's rules, and be
-signed by a key that is known and not revoked; see ` + "`snapcli keys`" + `.
+opens it. A certificate must belong to the file, name the rules that the file
+names, and be signed by a known key that is not revoked; see ` + "`snapcli keys`" + `.
 --require-certificate fails for files that have none.`,
 		Example: examples("verify one", "snapcli snapshots verify shop-20261121T011600Z", "verify all",
 			"snapcli snapshots verify"),
