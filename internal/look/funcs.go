@@ -36,6 +36,7 @@ func funcs(a *Assets, now func() time.Time) template.FuncMap {
 		"shortid": shortID,
 		"rfc3339": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"prose":   prose,
+		"words":   func(text string) []string { return strings.Split(text, " ") },
 		"people":  People,
 		"partial": func(s api.Snapshot) string { return card.Partial(s, now()) },
 	}

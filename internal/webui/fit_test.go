@@ -1,6 +1,7 @@
 package webui
 
 import (
+	"fmt"
 	"net/url"
 	"testing"
 
@@ -43,5 +44,67 @@ func TestBrowserTextStaysInPlace(t *testing.T) {
 	if below := eval[bool](b,
 		`[...document.querySelectorAll(".job.done .state")].some(s => s.querySelector("span").getBoundingClientRect().top > s.querySelector(".icon").getBoundingClientRect().bottom)`); below {
 		t.Error("what a job says stands below its tick")
+	}
+}
+
+// Opening the filters moves no other control, at any width.
+func TestBrowserFiltersMoveNoControl(t *testing.T) {
+	t.Parallel()
+	servertest.RequireServers(t, "a browser")
+	b := browse(t, openUI(t, nil, ""))
+	const places = `JSON.stringify([...document.querySelectorAll(".title h1, .search > :not(details), summary")].map((e) => {
+		const at = e.getBoundingClientRect();
+		return [at.left, at.top, at.width, at.height];
+	}))`
+	for _, width := range []int64{360, 768, 1100, 1440} {
+		b.run(chromedp.EmulateViewport(width, 900))
+		b.open("/snapshots")
+		before := eval[string](b, places)
+		b.click(".finer summary")
+		b.until(`document.querySelector(".finer").open && document.querySelector("#only").offsetParent`)
+		if after := eval[string](b, places); after != before {
+			t.Errorf("at %d the controls moved from %s to %s", width, before, after)
+		}
+		b.fits(fmt.Sprint("the filters at ", width))
+		if out := eval[bool](b, `[...document.querySelectorAll(".finer .field")].some((e) => {
+			const at = e.getBoundingClientRect();
+			return at.left < 0 || at.right > innerWidth;
+		})`); out {
+			t.Errorf("at %d a filter is outside the page", width)
+		}
+	}
+}
+
+// unfit lists parts of the page that are cut off or torn apart: links of the navigation, placeholders,
+// chosen options, and words of commands.
+const unfit = `(() => {
+	const pen = document.createElement("canvas").getContext("2d");
+	const room = (e) => {
+		const s = getComputedStyle(e);
+		pen.font = s.fontWeight + " " + s.fontSize + " " + s.fontFamily;
+		return e.clientWidth - parseFloat(s.paddingLeft) - parseFloat(s.paddingRight);
+	};
+	const all = (selector, cut) => [...document.querySelectorAll(selector)].filter((e) => e.checkVisibility() && cut(e));
+	return [
+		...all("nav a", (e) => e.getBoundingClientRect().right > e.closest("nav").getBoundingClientRect().right + 1)
+			.map((e) => "the link " + e.textContent.trim()),
+		...all("input[placeholder]", (e) => room(e) < pen.measureText(e.placeholder).width)
+			.map((e) => "the placeholder " + e.placeholder),
+		...all("select", (e) => room(e) < pen.measureText(e.selectedOptions[0].text).width)
+			.map((e) => "the option " + e.selectedOptions[0].text),
+		...all(".command span", (e) => e.textContent.startsWith("--") && e.getClientRects()[0].height > 2 * parseFloat(getComputedStyle(e).fontSize))
+			.map((e) => "the flag " + e.textContent),
+		...all(".command code", (e) => {
+			getSelection().selectAllChildren(e);
+			return getSelection().toString() !== e.nextElementSibling.dataset.copy;
+		}).map((e) => "the selected command " + e.textContent),
+	];
+})()`
+
+// fits reports what of the page is cut off.
+func (b *tab) fits(where string) {
+	b.t.Helper()
+	for _, cut := range eval[[]string](b, unfit) {
+		b.t.Errorf("%s: %s does not fit", where, cut)
 	}
 }

@@ -355,6 +355,7 @@ func TestBrowserAccessibility(t *testing.T) {
 					b.run(chromedp.EmulateViewport(width, 900))
 					b.open(path)
 					b.check(rules, fmt.Sprintf("%s %s at %d", path, scheme, width))
+					b.fits(fmt.Sprintf("%s at %d", path, width))
 				}
 			}
 		}
@@ -414,7 +415,7 @@ func TestFirstPageIsSmall(t *testing.T) {
 	if page.Header.Get("Content-Encoding") != "gzip" {
 		t.Error("the page is not compressed")
 	}
-	for _, name := range []string{"look.css", "snapshots.css", "share.css", "app.css", "icon.svg", "app.js",
+	for _, name := range []string{"look.css", "snapshots.css", "share.css", "app.css", "icon.svg", "app.js", "copy.js",
 		"forms.js", "fragments.js", "keys.js", "live.js"} {
 		a := u.get(u.Server.assets.URL(name), "Accept-Encoding", "gzip")
 		if a.Status != http.StatusOK {

@@ -75,7 +75,6 @@ func TestScreenshots(t *testing.T) {
 	shoot(admin, dir, "sharing-why", "/cloud/"+dialog.ID+"/sharing?user=vic@acme.test",
 		`document.querySelector("#verdict").scrollIntoView({block: "end"})`)
 	shoot(admin, dir, "snapshots-sorted", "/snapshots?sort=size", "")
-	shoot(admin, dir, "jobs-empty", "/jobs", "")
 	shoot(admin, dir, "error", "/nothing", "")
 	shoot(admin, dir, "home", "/", "")
 	shoot(admin, dir, "snapshot", "/cloud/"+dialog.ID, "")
@@ -99,9 +98,11 @@ func TestScreenshots(t *testing.T) {
 	out.post("/account/sign-in", url.Values{})
 	shoot(tab, dir, "sign-in", "/account", "")
 	shoot(admin, dir, "toast", "/cloud/"+dialog.ID+"/sharing",
-		`document.querySelector("#slug").value = "nobody", document.querySelector("form.add").requestSubmit()`)
+		`document.querySelector("#gs-dba").click()`, `document.querySelector("#toasts .toast #undo")`)
 	shoot(browse(t, openUI(t, unreachable(t), "")), dir, "unreachable", "/snapshots", "")
-	shoot(browse(t, openUI(t, nil, "")), dir, "empty", "/snapshots", "")
+	idle := browse(t, openUI(t, nil, ""))
+	shoot(idle, dir, "empty", "/snapshots", "")
+	shoot(idle, dir, "jobs-empty", "/jobs", "", `document.getElementById("no-jobs")`)
 }
 
 // TestScreenshotsForReadme makes the pictures in README.md, in the same folder.
@@ -194,8 +195,8 @@ func workAWhile(t *testing.T, u *ui, item api.Snapshot) {
 	}
 }
 
-// shoot renders one state six times.
-func shoot(b *tab, dir, name, path, script string) {
+// shoot renders one state six times, each time when the conditions hold.
+func shoot(b *tab, dir, name, path, script string, shows ...string) {
 	b.t.Helper()
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{360, 768, 1440} {
@@ -205,6 +206,9 @@ func shoot(b *tab, dir, name, path, script string) {
 			b.open(path)
 			if script != "" {
 				b.run(chromedp.Evaluate[chromedp.Void]("void ("+script+")"), chromedp.Sleep(400*time.Millisecond))
+			}
+			for _, condition := range shows {
+				b.until(condition)
 			}
 			if wide := eval[int](b, "document.documentElement.scrollWidth"); wide > int(width) {
 				b.t.Errorf("%s is %d wide at %d", name, wide, width)

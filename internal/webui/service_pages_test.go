@@ -162,6 +162,7 @@ func TestBrowserServicePages(t *testing.T) {
 				if wide := eval[int](b, "document.documentElement.scrollWidth"); wide > width {
 					t.Errorf("%s is %d wide at %d", page.name, wide, width)
 				}
+				b.fits(fmt.Sprint(page.name, " at ", width))
 				for k, scheme := range []string{"light", "dark"} {
 					if everywhere || (i+k)%3 == j {
 						b.media("prefers-color-scheme", scheme, "prefers-reduced-motion", "reduce")

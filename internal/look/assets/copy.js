@@ -1,20 +1,24 @@
-// Copies the text of a command or a link. Without script the buttons stay hidden.
+// Copies a command or a link. Without script the buttons stay hidden.
 
-for (const button of document.querySelectorAll("button[data-copy]")) button.hidden = false;
-document.addEventListener("placed", (event) => {
-  for (const button of event.detail.querySelectorAll("button[data-copy]")) button.hidden = false;
-});
+import { toast } from "./fragments.js";
+
+function show(root) {
+  for (const button of root.querySelectorAll("button[data-copy]")) button.hidden = false;
+}
+
+show(document);
+document.addEventListener("placed", (event) => show(event.detail));
 
 document.addEventListener("click", async (event) => {
-  const button = event.target.closest("button[data-copy]");
+  const button = event.target.closest("[data-copy]");
   if (!button) return;
-  const words = button.textContent;
+  event.preventDefault();
+  const code = button.parentElement.querySelector("code");
   try {
-    await navigator.clipboard.writeText(button.dataset.copy);
-    button.textContent = "Copied";
+    await navigator.clipboard.writeText(button.dataset.copy || button.href);
+    toast("Copied.", true);
   } catch {
-    button.textContent = "Press Ctrl-C to copy";
-    getSelection().selectAllChildren(button.closest(".command").querySelector("code"));
+    if (code) getSelection().selectAllChildren(code);
+    toast("The browser does not let this page copy. " + (code ? "It is selected: press Ctrl-C." : button.href));
   }
-  setTimeout(() => (button.textContent = words), 2000);
 });

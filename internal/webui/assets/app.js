@@ -1,7 +1,7 @@
 // The script of the local web UI. Every page works without it.
 
+import "./copy.js";
 import { enhance, pickAll } from "./forms.js";
-import { toast } from "./fragments.js";
 import { live } from "./live.js";
 import "./keys.js";
 
@@ -33,31 +33,12 @@ document.addEventListener("input", (event) => {
   if (must !== undefined) event.target.setCustomValidity(event.target.value.trim() === must ? "" : `Type ${must} to continue.`);
 });
 
-// equip adds elements that only work with script: buttons that copy commands, and the box that selects all rows.
+// equip shows the box that selects all rows, which only works with script.
 function equip(root) {
-  for (const box of root.querySelectorAll(".command:not(:has(button))")) {
-    const button = Object.assign(document.createElement("button"), { className: "small quiet", textContent: "Copy", type: "button" });
-    button.setAttribute("aria-label", "Copy " + box.querySelector("code").textContent);
-    box.append(button);
-  }
   for (const box of root.querySelectorAll("#pick-all")) box.hidden = false;
 }
 
 document.addEventListener("placed", (event) => equip(event.detail));
-
-document.addEventListener("click", async (event) => {
-  const button = event.target.closest(".command button, [data-copy]");
-  if (!button) return;
-  event.preventDefault();
-  const code = button.parentElement.querySelector("code");
-  try {
-    await navigator.clipboard.writeText(button.href ?? code.textContent);
-    toast("Copied.", true);
-  } catch {
-    if (code) getSelection().selectAllChildren(code);
-    toast("The browser does not let this page copy. " + (code ? "It is selected: press Ctrl-C." : button.href));
-  }
-});
 
 document.addEventListener("change", (event) => {
   if (event.target.id === "pick-all") pickAll(event.target.checked);
