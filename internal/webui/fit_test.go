@@ -65,6 +65,7 @@ func TestBrowserFiltersMoveNoControl(t *testing.T) {
 		if after := eval[string](b, places); after != before {
 			t.Errorf("at %d the controls moved from %s to %s", width, before, after)
 		}
+		b.run(chromedp.Evaluate[chromedp.Void](`document.querySelector("#only").value = "ending"`))
 		b.fits(fmt.Sprint("the filters at ", width))
 		if out := eval[bool](b, `[...document.querySelectorAll(".finer .field")].some((e) => {
 			const at = e.getBoundingClientRect();
