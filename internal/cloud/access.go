@@ -63,7 +63,7 @@ func (s *Service) why(ctx context.Context, _ *ByID) (*body[api.Why], error) {
 	return &body[api.Why]{out}, nil
 }
 
-// newcomers lists, before a share is made, the users whom it would add.
+// newcomers lists the users who could newly see the snapshot after a share, before it is made.
 func (s *Service) newcomers(ctx context.Context, in *newcomersInput) (*body[api.Newcomers], error) {
 	c := callOf(ctx)
 	users, count, err := s.store.Newcomers(ctx, c.caller, c.snapshot, in.Group, 50)

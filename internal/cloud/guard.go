@@ -77,8 +77,8 @@ func successStatus[O any]() int {
 	return http.StatusOK
 }
 
-// guard authenticates the caller, resolves the target and authorizes the action.
-// A changing request that carries an Idempotency-Key is then carried out once.
+// guard authenticates the caller, resolves the target and authorizes the action. A request that
+// changes data and has an Idempotency-Key is then carried out only once.
 func (s *Service) guard(rt route, again repeat) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		r, w := humago.Unwrap(ctx)

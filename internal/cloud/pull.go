@@ -15,10 +15,10 @@ import (
 )
 
 // A pull answers with a URL that the service has signed. It names the snapshot, the caller and the
-// credential, and holds no secret. Every request for the URL, and so every range, checks the
-// caller's right again: an unshare, a role change, a revoked key or an ended session stops a
-// running download. The object store then sends the bytes itself, or a redirect to a presigned URL
-// that lives for about a minute.
+// credential, and contains no secret. Every request for the URL, and so every range, checks again
+// whether the caller may pull the snapshot. An unshare, a role change, a revoked key or an ended
+// session therefore stops a running download. The service then sends the bytes from its folder, or
+// redirects the client to a presigned URL of the object store that is valid for about a minute.
 
 // pullLife is how long a download URL is valid.
 const pullLife = 15 * time.Minute
@@ -71,8 +71,8 @@ func (s *Service) openTicket(token string) (t ticket, err error) {
 	return t, nil
 }
 
-// bytes returns the object that a ticket gives access to now. It fails with snap.ErrNotFound when
-// the bearer may no longer see the snapshot.
+// bytes returns the object that a ticket currently gives access to. It fails with snap.ErrNotFound
+// if the caller can no longer see the snapshot.
 func (s *Service) bytes(r *http.Request, t ticket) (store.Bytes, error) {
 	ctx := r.Context()
 	caller, err := s.auth.Recheck(r, t.Kind, t.Credential, t.Principal)
@@ -115,8 +115,8 @@ func (s *Service) serveBytes(w http.ResponseWriter, r *http.Request) {
 }
 
 // recheck returns a function that aborts the connection when check fails. It calls check at most
-// once in every interval. The status line has already been sent, so the only way to report the
-// failure is to break the connection. The client's next request gets not_found.
+// once per interval. The status line has already been sent, so the only way to report the failure
+// is to break the connection. The client's next request gets not_found.
 func recheck(every time.Duration, check func() error) func() {
 	last := time.Now() // by the real clock
 	return func() {
@@ -130,8 +130,8 @@ func recheck(every time.Duration, check func() error) func() {
 	}
 }
 
-// watch also calls check while a client reads so slowly that no piece of the answer ends. When
-// check fails, watch ends the connection. The returned function ends the watch.
+// watch calls check periodically, even while a client reads so slowly that no write completes. When
+// check fails, watch breaks the connection. The returned function stops watching.
 func watch(w http.ResponseWriter, every time.Duration, check func() error) (stop func()) {
 	const again = 50 * time.Millisecond // the deadline may be moved while the next bytes begin
 	ended, control := make(chan struct{}), http.NewResponseController(w)

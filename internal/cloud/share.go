@@ -77,7 +77,8 @@ func (s *Service) shareWith(ctx context.Context, with snap.Shares, confirmed boo
 	return made, unsanitizedWarning(c.snapshot.Type, made, newcomers), err
 }
 
-// checkCertificate refuses the share of a snapshot without the certificate that the policy requires.
+// checkCertificate refuses a share if the policy requires a certificate and the snapshot has no
+// valid one.
 func (s *Service) checkCertificate(ctx context.Context, c *call, policy snap.Policy) error {
 	if policy.Requires != snap.RequireCertificate {
 		return nil
@@ -92,8 +93,7 @@ func (s *Service) checkCertificate(ctx context.Context, c *call, policy snap.Pol
 	return nil
 }
 
-// unsanitizedWarning says who can now see original data. It is empty when the share lets nobody new
-// see it.
+// unsanitizedWarning says who can now see original data. It is empty if the share adds nobody.
 func unsanitizedWarning(t snap.Type, made []snap.ShareChange, newcomers int) string {
 	var who []string
 	if newcomers == 1 {
@@ -188,8 +188,8 @@ func (s *Service) unshareOrg(ctx context.Context, in *orgInput) (*empty, error) 
 	return s.unshareFrom(ctx, snap.Shares{Orgs: []string{in.Slug}})
 }
 
-// expiry returns when a share ends: at a time, or in seconds from now by the service's clock. It is
-// zero when neither is given; the share then never ends.
+// expiry returns the end of a share, which is given as a time or as seconds from now by the
+// service's clock. It is zero if neither is given; the share then never ends.
 func (s *Service) expiry(at *time.Time, in int64) (time.Time, error) {
 	now := s.now()
 	switch {
@@ -214,7 +214,7 @@ func wrongExpiry(field, detail, hint string) error {
 	}
 }
 
-// shares makes several shares at once: all of them or none.
+// shares makes several shares in one transaction: all of them or none.
 func (s *Service) shares(ctx context.Context, in *sharesInput) (*body[api.ShareChanges], error) {
 	r := in.Body
 	expires, err := s.expiry(r.ExpiresAt, r.ExpiresIn)
@@ -233,7 +233,7 @@ func (s *Service) shares(ctx context.Context, in *sharesInput) (*body[api.ShareC
 	return &body[api.ShareChanges]{api.ShareChanges{Changes: each(made, wireShareChange), Warning: warning}}, nil
 }
 
-// endShares ends several shares at once: all of them or none.
+// endShares ends several shares in one transaction: all of them or none.
 func (s *Service) endShares(ctx context.Context, in *unshareInput) (*body[api.ShareChanges], error) {
 	c, r := callOf(ctx), in.Body
 	from := snap.Shares{OrgWide: r.OrgWide, Groups: r.GroupIDs, Orgs: r.OrgSlugs}

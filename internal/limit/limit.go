@@ -5,7 +5,7 @@
 // takes a twentieth of that from the database at a time and grants it locally. It grants the first
 // twentieth without asking, so light users cost no write. It remembers subjects that are over the
 // limit and refuses them without asking the database. So across all replicas nobody gets more than
-// the limit plus a twentieth of it for each replica, and a flood costs no writes.
+// the limit plus a twentieth of it for each replica, and a flood costs few writes.
 package limit
 
 import (

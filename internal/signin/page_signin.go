@@ -28,8 +28,7 @@ type signInPage struct {
 	Hint         string
 }
 
-// signInPage asks for the organization if there are several, and then shows that organization's way
-// to sign in.
+// signInPage asks for the organization if there are several, and then shows how to sign in to it.
 func (s *Service) signInPage(v *visit) error {
 	q := v.r.URL.Query()
 	data := signInPage{layout: s.layout(v, "Sign in"), Next: s.localPath(q.Get("next"))}
@@ -68,8 +67,8 @@ func (s *Service) showSignIn(v *visit, status int, data signInPage, slug string)
 	return s.views.Page(v.w, status, "signin.html", data)
 }
 
-// chosen returns the organization that a person means by its slug, or by an e-mail address or
-// domain that belongs to that organization only.
+// chosen returns the organization that a person entered as a slug, or as an e-mail address or
+// domain that belongs to only one organization.
 func (s *Service) chosen(typed string) (found organization, ok bool) {
 	if org, ok := s.organization(typed); ok {
 		return org, true
@@ -121,9 +120,10 @@ var errWrongPassword = &snap.Error{Code: snap.CodeUnauthenticated, Detail: "e-ma
 	Hint: "check both, and the organization"}
 
 // localSignIn checks e-mail and password, and applies the user's settings in the configuration.
-// Wrong passwords are counted in three ways. Counting by account and address together keeps anybody
-// from locking another person out. Counting by address stops trying one password on every account.
-// Counting by account, with a far higher limit, stops many addresses from guessing one password.
+// Wrong passwords are counted in three ways. The count by account and address together prevents
+// people from locking out others. The count by address stops attempts to try one password on many
+// accounts. The count by account, with a far higher limit, stops many addresses from guessing one
+// account's password.
 func (s *Service) localSignIn(v *visit, f url.Values) (userID int64, err error) {
 	ctx := v.r.Context()
 	email := strings.ToLower(strings.TrimSpace(f.Get("email")))

@@ -192,8 +192,9 @@ func (s *Service) confirmNow(ctx context.Context, org organization, userID int64
 	return t.Checked, err
 }
 
-// checkSoon is check for a request that waits for the result. It waits only a few seconds. A slow
-// provider is then treated as one that does not answer; its answer still counts when it arrives.
+// checkSoon is check for a request that waits for the result. It waits only a few seconds. If the
+// provider is slower, it is treated as one that does not answer, but its answer still counts when
+// it arrives.
 func (s *Service) checkSoon(ctx context.Context, org organization, t store.Standing) (store.Standing, error) {
 	type result struct {
 		store.Standing
@@ -357,9 +358,9 @@ func didNotTry(status int) bool {
 }
 
 // personAgain reads the claims of a refreshed token: from the ID token, which may be missing
-// (OpenID Connect Core section 12.2), and from userinfo. Without an ID token, claims without groups
-// are incomplete: they confirm the person and change nothing. It fails when neither is about the
-// same person.
+// (OpenID Connect Core section 12.2), and from userinfo. If there is no ID token and the claims
+// have no groups, the claims are incomplete: they confirm the person but change nothing. It fails
+// if neither source is about the same person.
 func (s *Service) personAgain(ctx context.Context, org organization, d *auth.Discovered, token *oauth2.Token,
 	t store.Standing) (p auth.Person, full bool, err error) {
 	claims := map[string]any{}

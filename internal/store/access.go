@@ -10,8 +10,8 @@ import (
 	"snap"
 )
 
-// Access returns every live grant on a snapshot: who can see it, through what, until when, and how
-// many users the grant lets see it (SPEC 5.3). people is the number of users of the snapshot's
+// Access returns every live grant on a snapshot, with its audience, its end and the number of users
+// who can see the snapshot through it (SPEC 5.3). people is the number of users of the snapshot's
 // organization who can see it. Authorization is the caller's job (snap.ActExplain). Only admins
 // learn who the recipients are; others learn only that there are some. Recipients are not counted,
 // because the size of their organization is not disclosed.
@@ -37,8 +37,8 @@ func (s *Store) Access(ctx context.Context, c snap.Caller, sn snap.Snapshot) (wa
 }
 
 // KeysThatSee returns the organization-level keys of the snapshot's organization that can list and
-// pull it now: the keys with the scope private, and all keys when such a key pushed it or it is
-// shared org-wide.
+// pull it now. These are the keys with the scope private. If an organization-level key pushed the
+// snapshot or it is shared org-wide, they are all keys.
 func (s *Store) KeysThatSee(ctx context.Context, sn snap.Snapshot) ([]Key, error) {
 	keys, err := s.keys(ctx,
 		`WHERE k.org_id = $1 AND k.user_id IS NULL`+usableKey+` ORDER BY k.name, k.id`, sn.Org.ID, s.now().UnixMilli())

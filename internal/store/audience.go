@@ -1,8 +1,8 @@
 package store
 
 // This file is the only one that knows how SQL reads a snap.Audience: the kind is in the three low
-// bits, the subject above them. The first constants are written after an audience, the others after
-// the identifier of an organization or a group.
+// bits, the subject above them. In SQL, the first constants follow an audience, and the others
+// follow the identifier of an organization or a group.
 const (
 	kindOf    = ` & 7`
 	subjectOf = ` >> 3`

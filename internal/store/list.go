@@ -25,11 +25,12 @@ type Query struct {
 	IDPrefix string
 	// IDs selects these public IDs, in addition to the other conditions.
 	IDs []string
-	// Owner is the e-mail of the user of the caller's organization who pushed them. If no user has that
-	// e-mail, it is the beginning of one, or of the slug of the organization that they were received
-	// from.
+	// Owner is the e-mail of the user of the caller's organization who pushed the snapshots. If no
+	// user has that e-mail, it is the beginning of an e-mail, or of the slug of the organization
+	// that shared the snapshots with the caller's.
 	Owner string
-	// Since and Until bound the time of the push: from Since on, and before Until. Zero is no bound.
+	// Since and Until limit the time of the push: it is not before Since, and it is before Until.
+	// Zero means no limit.
 	Since, Until time.Time
 	// ExpiresSoon selects snapshots with a share that ends within [snap.SoonExpiring], if the caller
 	// may know about that share.
@@ -52,7 +53,7 @@ const (
 	mostIDs      = 100 // in a query
 )
 
-// Snapshots returns a page of the snapshots that the caller may see and q selects, newest first.
+// Snapshots returns a page of the snapshots that q selects and the caller may see, newest first.
 // Its cost depends neither on the number of snapshots nor on the depth of the page. It fails with
 // code invalid for an invalid filter, limit or cursor.
 func (s *Store) Snapshots(ctx context.Context, c snap.Caller, q Query) (Page, error) {
@@ -76,8 +77,8 @@ func (s *Store) Snapshots(ctx context.Context, c snap.Caller, q Query) (Page, er
 	return page, s.nameShares(ctx, c, page.Items)
 }
 
-// find returns the n newest snapshots below a key that the caller may see and that q, whose indexed
-// conditions are v, selects.
+// find returns the n newest snapshots below a key that q selects and the caller may see. v contains
+// the indexed conditions of q.
 func (s *Store) find(ctx context.Context, c snap.Caller, v choice, q Query, before int64, n int) (found []snap.Snapshot,
 	err error) {
 	switch {

@@ -27,8 +27,8 @@ type ShareQuery struct {
 	Cursor  string
 }
 
-// LiveShares returns a page of the live shares of the caller's organization, those of the newest
-// snapshots first, and the cursor of the next page. Authorization is the caller's job
+// LiveShares returns a page of the live shares of the caller's organization and the cursor of the
+// next page. Shares of the newest snapshots come first. Authorization is the caller's job
 // (snap.Allowed).
 func (s *Store) LiveShares(ctx context.Context, c snap.Caller, q ShareQuery) (all []LiveShare, next string, err error) {
 	q.Limit = min(cmp.Or(max(q.Limit, 0), defaultLimit), maxLimit)

@@ -9,9 +9,9 @@ import (
 	"snap"
 )
 
-// RefreshGrace is how long a used refresh token may be redeemed again while its successor has not
-// been used. The answer with the successor may have been lost, and strict rotation would then lose
-// the session.
+// RefreshGrace is how long a used refresh token may be redeemed again as long as its successor has
+// not been used. Without this, a client would lose its session if the answer with the successor is
+// lost.
 const RefreshGrace = 60 * time.Second
 
 // Rotation redeems a refresh token for the next one of its chain.
@@ -33,8 +33,8 @@ var ErrClosed = errors.New("the organization is closed")
 // RotateRefresh redeems a refresh token and returns its session. It fails with
 // snap.ErrUnauthenticated when the token is unknown or belongs to another client, or when its
 // session has ended, and with ErrClosed when its organization is closed. It fails with
-// ErrTokenReused when the token was already replaced: somebody else has a copy, so the session is
-// ended with all its tokens.
+// ErrTokenReused if the token was already replaced. Somebody else then has a copy, so the session
+// and all its tokens end.
 func (s *Store) RotateRefresh(ctx context.Context, r Rotation) (n Session, err error) {
 	var outcome error
 	err = s.tx(ctx, func(tx *sql.Tx) error {

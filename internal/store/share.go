@@ -239,8 +239,8 @@ func (s *Store) grantRecipient(ctx context.Context, tx *sql.Tx, c snap.Caller, s
 	return change, err
 }
 
-// grantSchema sets whether a share with an organization includes the schema. Nil leaves a live share
-// as it is; a new share does not include it.
+// grantSchema sets whether a share with an organization includes the schema. If schema is nil, a
+// live share does not change, and a new share does not include the schema.
 func (s *Store) grantSchema(ctx context.Context, tx *sql.Tx, sn snap.Snapshot, org snap.OrgRef, with *bool,
 	m *made) error {
 	var before int64
@@ -269,8 +269,8 @@ func widen(ctx context.Context, tx *sql.Tx, sn snap.Snapshot) error {
 	return err
 }
 
-// groupByID returns a group, which is not pruned until the transaction ends. It fails with code
-// group_not_found.
+// groupByID returns a group and locks it, so that it is not pruned before the transaction ends. It
+// fails with code group_not_found.
 func (s *Store) groupByID(ctx context.Context, tx *sql.Tx, orgID int64, groupID string) (g snap.Group, err error) {
 	err = tx.QueryRowContext(ctx,
 		`SELECT id, group_id, name FROM groups WHERE org_id = $1 AND group_id = $2`+s.forShare(), orgID, groupID).

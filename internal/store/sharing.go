@@ -10,9 +10,9 @@ import (
 )
 
 // expiringSoon returns the keys of the n newest snapshots below a key that have a share that ends
-// soon and that the caller may know about: a share that lets the caller see the snapshot, or a
-// share of the caller's own snapshot. Owners and admins know every share of their organization.
-// Only they know when shares with other organizations end.
+// soon. It considers only shares that the caller may know about: those that let the caller see the
+// snapshot, and those of the caller's own snapshots. Owners and admins may know about every share
+// of their organization. Only they may know when shares with other organizations end.
 func (s *Store) expiringSoon(ctx context.Context, c snap.Caller, before int64, n int) ([]int64, error) {
 	now := s.now()
 	return collect(ctx, s, `SELECT DISTINCT g.snapshot FROM grants g JOIN snapshots s ON s.key = g.snapshot
@@ -24,7 +24,7 @@ func (s *Store) expiringSoon(ctx context.Context, c snap.Caller, before int64, n
 		c.Org.ID, flag(c.IsAdmin()), userID(c).Int64, c.Principal(), n)
 }
 
-// Named returns a snapshot with the names of groups and the end of shares that a listing shows.
+// Named returns a snapshot with the group names and the end of shares that a listing shows.
 func (s *Store) Named(ctx context.Context, c snap.Caller, sn snap.Snapshot) (snap.Snapshot, error) {
 	one := []snap.Snapshot{sn}
 	err := s.nameShares(ctx, c, one)
@@ -32,7 +32,7 @@ func (s *Store) Named(ctx context.Context, c snap.Caller, sn snap.Snapshot) (sna
 }
 
 // nameShares sets FirstGroup, NextExpiry and Through of snapshots that the caller sees. It reads
-// nothing for snapshots for which these are empty.
+// nothing for snapshots whose fields are empty.
 func (s *Store) nameShares(ctx context.Context, c snap.Caller, all []snap.Snapshot) error {
 	at := map[int64]*snap.Snapshot{}
 	var keys []int64

@@ -30,10 +30,10 @@ type SignedIn struct {
 	SID     string    // their session there, or empty
 }
 
-// RecordSignIn records that a user signed in interactively just now. A user whom their provider had
-// removed before the sign-in began is let in again, but their earlier sessions and keys stay ended.
-// It fails with code forbidden when the provider reports the user as inactive, or removed them
-// since.
+// RecordSignIn records that a user signed in interactively just now. If their provider had removed
+// them before the sign-in began, they can use the service again, but their earlier sessions and
+// keys stay ended. It fails with code forbidden if the provider reports the user as inactive, or
+// removed them after the sign-in began.
 func (s *Store) RecordSignIn(ctx context.Context, in SignedIn) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		if err := s.readmit(ctx, tx, in); err != nil {
@@ -50,12 +50,12 @@ func (s *Store) RecordSignIn(ctx context.Context, in SignedIn) error {
 	})
 }
 
-// Readmit lets a user in again who signed in elsewhere, as [Store.RecordSignIn] does.
+// Readmit enables a user who signed in at another auth service, as [Store.RecordSignIn] does.
 func (s *Store) Readmit(ctx context.Context, userID int64, began time.Time) error {
 	return s.tx(ctx, func(tx *sql.Tx) error { return s.readmit(ctx, tx, SignedIn{UserID: userID, Began: began}) })
 }
 
-// The reasons why a sign-in does not let a user in again.
+// The reasons why a sign-in does not enable a user.
 var (
 	errInactive = &snap.Error{Code: snap.CodeForbidden,
 		Detail: "your identity provider reports that your account is not active",
@@ -64,8 +64,8 @@ var (
 		Detail: "your identity provider signed you out while you signed in", Hint: "sign in again"}
 )
 
-// readmit lets a user in again whom their provider had removed before a sign-in began. Sessions and
-// keys that were being created while the old ones ended are ended here.
+// readmit enables a user whom their provider had removed before a sign-in began. It also ends
+// sessions and keys that were being created while the old ones were ended.
 func (s *Store) readmit(ctx context.Context, tx *sql.Tx, in SignedIn) error {
 	var inactive bool
 	err := tx.QueryRowContext(ctx, `SELECT EXISTS(SELECT 1 FROM users u JOIN orgs o ON o.id = u.org_id
@@ -149,8 +149,8 @@ func (s *Store) RefreshUser(ctx context.Context, hash []byte, clientID string) (
 
 // DueStandings returns the users of an organization whose identity provider must be asked about
 // them: they have used a session or key since the provider last confirmed them, and their next
-// check has been due since before or earlier. Users who have waited longest come first. A user
-// about whom the provider failed to answer waits again from that failure.
+// check has been due since before or earlier. Users who have waited longest come first. If the
+// provider failed to answer about a user, that user's waiting time starts again at the failure.
 func (s *Store) DueStandings(ctx context.Context, orgID int64, before time.Time, limit int) ([]Standing, error) {
 	return collect(ctx, s, selectDue, scanStanding, orgID, before.UnixMilli(), s.now().UnixMilli(), limit)
 }
@@ -283,8 +283,8 @@ type Logout struct {
 	Until        time.Time // when the token expires
 }
 
-// EndByLogout ends every session that a logout token names at once, and returns their number. It
-// fails with code conflict if the token was used before.
+// EndByLogout immediately ends every session that a logout token names, and returns their number.
+// It fails with code conflict if the token was used before.
 func (s *Store) EndByLogout(ctx context.Context, l Logout) (ended int, err error) {
 	err = s.tx(ctx, func(tx *sql.Tx) error {
 		ended = 0
