@@ -22,8 +22,8 @@ func (a *app) loadCommand() *cobra.Command {
 built, sanitized or pulled on this machine, or the one that --snapshot names. It
 prints which one it chose. The file is verified first, and the database is
 replaced completely or not at all. Load asks before it replaces a database that
-has content; scripts confirm with --yes. If the database was empty, load did not
-ask, and is refused if somebody fills the database in the meantime.
+has content; scripts confirm with --yes. It does not ask about an empty
+database, but it stops if somebody fills that database in the meantime.
 
 If the target's configuration has after_load, that SQL file runs in the loaded
 database before it replaces the destination, so that a failure changes nothing.

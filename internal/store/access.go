@@ -10,11 +10,11 @@ import (
 	"snap"
 )
 
-// Access returns every live grant on a snapshot, with its audience, its end and the number of users
-// who can see the snapshot through it (SPEC 5.3). people is the number of users of the snapshot's
-// organization who can see it. Authorization is the caller's job (snap.ActExplain). Only admins
-// learn who the recipients are; others learn only that there are some. Recipients are not counted,
-// because the size of their organization is not disclosed.
+// Access returns every live grant on a snapshot, with its audience, its end and its number of users
+// (SPEC 5.3). people counts the users of the snapshot's organization who can see it. Authorization
+// is the caller's job (snap.ActExplain). Only admins learn who the recipients are; others learn
+// only that there are some. Recipients are not counted, because the size of their organization is
+// not disclosed.
 func (s *Store) Access(ctx context.Context, c snap.Caller, sn snap.Snapshot) (ways []snap.Access, people int,
 	err error) {
 	all, err := s.grantsOn(ctx, c, sn)

@@ -52,10 +52,8 @@ func TestBrowserFiltersMoveNoControl(t *testing.T) {
 	t.Parallel()
 	servertest.RequireServers(t, "a browser")
 	b := browse(t, openUI(t, nil, ""))
-	const places = `JSON.stringify([...document.querySelectorAll(".title h1, .search > :not(details), summary")].map((e) => {
-		const at = e.getBoundingClientRect();
-		return [at.left, at.top, at.width, at.height];
-	}))`
+	const places = `JSON.stringify([...document.querySelectorAll(".title h1, .search > :not(details), summary")]
+		.map((e) => e.getBoundingClientRect()))`
 	for _, width := range []int64{360, 768, 1100, 1440} {
 		b.run(chromedp.EmulateViewport(width, 900))
 		b.open("/snapshots")
@@ -85,7 +83,9 @@ const unfit = `(() => {
 		pen.font = s.fontWeight + " " + s.fontSize + " " + s.fontFamily;
 		return e.clientWidth - parseFloat(s.paddingLeft) - parseFloat(s.paddingRight);
 	};
-	const all = (selector, cut) => [...document.querySelectorAll(selector)].filter((e) => e.checkVisibility() && cut(e));
+	const all = (selector, cut) => [...document.querySelectorAll(selector)]
+		.filter((e) => e.checkVisibility() && cut(e));
+	const lines = (e) => e.getClientRects()[0].height / parseFloat(getComputedStyle(e).fontSize);
 	return [
 		...all("nav a", (e) => e.getBoundingClientRect().right > e.closest("nav").getBoundingClientRect().right + 1)
 			.map((e) => "the link " + e.textContent.trim()),
@@ -93,7 +93,7 @@ const unfit = `(() => {
 			.map((e) => "the placeholder " + e.placeholder),
 		...all("select", (e) => room(e) < pen.measureText(e.selectedOptions[0].text).width)
 			.map((e) => "the option " + e.selectedOptions[0].text),
-		...all(".command span", (e) => e.textContent.startsWith("--") && e.getClientRects()[0].height > 2 * parseFloat(getComputedStyle(e).fontSize))
+		...all(".command span", (e) => e.textContent.startsWith("--") && lines(e) > 2)
 			.map((e) => "the flag " + e.textContent),
 		...all(".command code", (e) => {
 			getSelection().selectAllChildren(e);

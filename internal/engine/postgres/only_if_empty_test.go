@@ -22,6 +22,20 @@ func (e Engine) asked(t *testing.T, url string, d engine.Dump, into engine.Into)
 	return s.(*scratch), nil
 }
 
+// loadedOnlyIfEmpty returns an empty database and a load that is about to replace it with one that has
+// the table ours.
+func loadedOnlyIfEmpty(t *testing.T) (to string, s *scratch) {
+	t.Helper()
+	from, to := servertest.Postgres(t), servertest.Postgres(t)
+	psql(t, from, script(t, "CREATE TABLE ours (a int)"))
+	d, _ := dumped(t, from)
+	s, err := Engine{}.asked(t, to, d, engine.Another)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return to, s
+}
+
 // wasFilled fails the test unless the error says that somebody filled the database.
 func wasFilled(t *testing.T, err error) {
 	t.Helper()
@@ -105,13 +119,7 @@ func TestOnlyIfEmpty(t *testing.T) {
 // waits until that session has ended, and the load must still see its rows.
 func TestFilledWhileRenamed(t *testing.T) {
 	t.Parallel()
-	from, to := servertest.Postgres(t), servertest.Postgres(t)
-	psql(t, from, script(t, "CREATE TABLE ours (a int)"))
-	d, _ := dumped(t, from)
-	s, err := Engine{}.asked(t, to, d, engine.Another)
-	if err != nil {
-		t.Fatal(err)
-	}
+	to, s := loadedOnlyIfEmpty(t)
 	looking, err := s.place.connect(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -154,13 +162,7 @@ func TestFilledWhileRenamed(t *testing.T) {
 // must not end that one, because the database is not replaced.
 func TestHeldOpen(t *testing.T) {
 	t.Parallel()
-	from, to := servertest.Postgres(t), servertest.Postgres(t)
-	psql(t, from, script(t, "CREATE TABLE ours (a int)"))
-	d, _ := dumped(t, from)
-	s, err := Engine{}.asked(t, to, d, engine.Another)
-	if err != nil {
-		t.Fatal(err)
-	}
+	to, s := loadedOnlyIfEmpty(t)
 	colleague := connectTo(t, to)
 	if _, err := colleague.Exec(t.Context(), "CREATE TABLE theirs (a int)"); err != nil {
 		t.Fatal(err)
