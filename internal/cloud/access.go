@@ -15,7 +15,7 @@ type accessInput struct {
 
 type newcomersInput struct {
 	ByID
-	Group string `query:"group_id" maxLength:"512" doc:"ID of an SSO group; without it, of the org-wide share"`
+	Group string `query:"group_id" maxLength:"512" doc:"ID of an SSO group; absent means the org-wide share"`
 }
 
 // explain describes who can see a snapshot, as the access rule decides it.

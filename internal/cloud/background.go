@@ -48,7 +48,7 @@ func (s *Service) startBackground(ctx context.Context) (wait func()) {
 			})
 		})
 	}
-	running.Go(s.sayRunning(ctx, holder))
+	running.Go(s.recordRunning(ctx, holder))
 	leased("collect", s.background.collectEvery, func(ctx context.Context) error {
 		n, err := s.Collect(ctx)
 		if n > 0 {
@@ -214,8 +214,8 @@ func (s *Service) remove(ctx context.Context, g store.Garbage) error {
 	return s.store.Removed(ctx, g)
 }
 
-// dropPatience is how long a deletion waits for the object store to remove the bytes.
-const dropPatience = 10 * time.Second
+// dropTimeout is how long a deletion waits for the object store to remove the bytes.
+const dropTimeout = 10 * time.Second
 
 // dropBytes removes the bytes of a deleted snapshot, with this replica's deltas from and to them.
 // Other replicas remove their deltas within a day. It does nothing for an empty key, which means
@@ -227,7 +227,7 @@ func (s *Service) dropBytes(ctx context.Context, key string) {
 	if err := s.transfers.deltas.forget(key); err != nil {
 		s.log.WarnContext(ctx, "the deltas of a deleted snapshot are removed later", "error", err)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropPatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTimeout)
 	defer cancel()
 	if err := s.remove(ctx, store.Garbage{Blob: key}); err != nil {
 		s.log.WarnContext(ctx, "the bytes of a deleted snapshot are removed later", "error", err)

@@ -57,7 +57,7 @@ func checkMayPutCard(c snap.Caller, sn snap.Snapshot) error {
 type cardInput struct {
 	ByID
 	Page int    `query:"page" minimum:"1" maximum:"100000" default:"1" doc:"page of the tables, counted from 1"`
-	Q    string `query:"q" maxLength:"100" doc:"words that names, types or masks must contain"`
+	Q    string `query:"q" maxLength:"100" doc:"words that the name, type or mask of a table or column must contain"`
 }
 
 // getCard returns a page of a snapshot's card.

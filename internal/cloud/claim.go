@@ -19,10 +19,10 @@ import (
 // claimKey is the object that names the service that owns an object store.
 const claimKey = "snapcloud.service.json"
 
-// claimPatience is how long a start waits for an object store that does not answer.
-const claimPatience = 5 * time.Second
+// claimTimeout is how long a start waits for an object store that does not answer.
+const claimTimeout = 5 * time.Second
 
-// storageOwner is the content of that object.
+// storageOwner is the content of the object claimKey.
 type storageOwner struct {
 	Service   string    `json:"service"` // the same in all replicas, and after a restore
 	PublicURL string    `json:"public_url"`
@@ -129,7 +129,7 @@ func serviceID(urlKey []byte) string {
 // claimAtStart fails when another service owns the object store. If the object store does not
 // answer now, the service starts, and the claim is repeated before anything is collected.
 func (s *Service) claimAtStart(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, claimPatience)
+	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
 	err := s.claim(ctx)
 	if snap.CodeOf(err) == snap.CodeUnavailable || errors.Is(err, context.DeadlineExceeded) {

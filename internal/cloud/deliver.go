@@ -113,7 +113,7 @@ func (l *lanes) begin(ctx context.Context) (begun int, err error) {
 		if !l.enter(w.Org) {
 			continue
 		}
-		lane, held, err := st.TakeLane(ctx, w, deliverLease, deliverBatch)
+		lane, held, err := st.ClaimLane(ctx, w, deliverLease, deliverBatch)
 		if err != nil || !held {
 			l.leave(w.Org)
 			if err != nil {
@@ -170,7 +170,7 @@ func (s *Service) turn(ctx context.Context, l store.Lane) (tried int, err error)
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 		defer cancel()
-		err = errors.Join(err, s.store.LeaveLane(ctx, l))
+		err = errors.Join(err, s.store.ReleaseLane(ctx, l))
 	}()
 	for _, d := range l.Messages {
 		if !s.now().Before(l.Until) {

@@ -46,12 +46,12 @@ const (
 )
 
 const (
-	deltaWorkers  = 2 // deltas made or applied at once
-	deltaKept     = 24 * time.Hour
-	deltaSpace    = 2 << 30   // bytes of kept deltas
-	deltaLeast    = 128 << 10 // bytes of a file; smaller files are sent whole
-	deltaPatience = 20 * time.Second
-	deltaLongest  = 10 * time.Minute // of the work on one delta
+	deltaWorkers = 2 // deltas made or applied at once
+	deltaKept    = 24 * time.Hour
+	deltaSpace   = 2 << 30   // bytes of kept deltas
+	deltaLeast   = 128 << 10 // bytes of a file; smaller files are sent whole
+	deltaWait    = 20 * time.Second
+	deltaLongest = 10 * time.Minute // of the work on one delta
 )
 
 // openDeltas opens the cache.
@@ -67,7 +67,7 @@ func openDeltas(c Config, blobs blob.Store, now func() time.Time) (*deltas, erro
 var errNoDelta = &snap.Error{Code: snap.CodeUnavailable, Detail: "the service cannot work on a delta now",
 	Hint: "transfer the whole file"}
 
-// enter takes a place for work, or fails with errNoDelta.
+// enter reserves a place for one piece of work, or fails with errNoDelta if none is free.
 func (d *deltas) enter() (leave func(), err error) {
 	select {
 	case d.busy <- struct{}{}:
@@ -248,7 +248,7 @@ func (d *deltas) get(ctx context.Context, base, result store.Bytes) (f *os.File,
 	if d.isUseless(name) {
 		return nil, false, nil
 	}
-	ended, err := d.making.Join(ctx, name, deltaPatience, func(ctx context.Context) error {
+	ended, err := d.making.Join(ctx, name, deltaWait, func(ctx context.Context) error {
 		return d.make(ctx, name, base, result)
 	})
 	if err != nil || !ended {

@@ -44,9 +44,9 @@ var errSecretNotKept = &snap.Error{
 		"Idempotency-Key",
 }
 
-// once carries out a changing request with an Idempotency-Key only once. For a day it answers the
-// same request again as the parameter again says. The same key with another request is a conflict.
-// Refusals are not kept, so a request may be repeated when the cause of its refusal is gone.
+// once carries out a changing request with an Idempotency-Key only once. For a day, the parameter
+// again decides how a repetition of the request is answered. The same key with another request is a
+// conflict. Refusals are not kept, so a request may be repeated when the cause of its refusal is gone.
 func (s *Service) once(ctx huma.Context, c *call, key string, again repeat, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
 	if len(key) > 200 {

@@ -25,7 +25,7 @@ type jobTimes struct {
 func newJobTimes(s *Service) *jobTimes {
 	return &jobTimes{service: s, recorded: map[string]time.Time{}, done: prometheus.NewDesc(
 		"snapcloud_job_last_success_timestamp_seconds",
-		"When any process last did the work without an error, at most a minute old; at first, when it began.",
+		"When any process last did the work without an error, at most a minute old; until then, when it began.",
 		[]string{"work"}, nil)}
 }
 

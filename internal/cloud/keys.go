@@ -14,7 +14,7 @@ import (
 )
 
 type keysInput struct {
-	All     bool  `query:"all" doc:"owners and admins: every key of the organization"`
+	All     bool  `query:"all" doc:"for owners and admins: every key of the organization"`
 	IdleFor int64 `query:"idle_for" minimum:"1" maximum:"3153600000" doc:"only keys that were not used for this number of seconds; a key that was never used counts from its creation"`
 }
 
@@ -79,7 +79,7 @@ func (s *Service) revokeKey(ctx context.Context, in *ByNumber) (*empty, error) {
 }
 
 type sessionsInput struct {
-	All bool `query:"all" doc:"owners and admins: the sessions of everybody in the organization"`
+	All bool `query:"all" doc:"for owners and admins: the sessions of everybody in the organization"`
 }
 
 func (s *Service) listSessions(ctx context.Context, in *sessionsInput) (*body[api.SessionList], error) {

@@ -9,8 +9,8 @@ import (
 	"snap/internal/store"
 )
 
-// sayAgain is how often the log repeats that an outage continues.
-const sayAgain = time.Minute
+// repeatOutage is how often the log repeats that an outage continues.
+const repeatOutage = time.Minute
 
 // outages writes the log lines about parts that fail repeatedly: one line when an outage begins,
 // one a minute while it lasts, and one when it is over. It is safe for concurrent use.
@@ -51,7 +51,7 @@ func (o *outages) failed(ctx context.Context, what string, err error) {
 		o.open[what] = at
 	}
 	at.failures++
-	says, count := begins || now.Sub(at.said) >= sayAgain, at.failures
+	says, count := begins || now.Sub(at.said) >= repeatOutage, at.failures
 	if says {
 		at.said = now
 	}

@@ -178,15 +178,15 @@ func (s *Service) signParts(ctx context.Context, in *partsInput) (*body[api.Part
 	return &body[api.PartsResponse]{out}, nil
 }
 
-// verifyPatience is how long a request waits for the object store to verify an upload. It is less
+// verifyWait is how long a request waits for the object store to verify an upload. It is less
 // than the time limits of proxies and clients.
-const verifyPatience = 20 * time.Second
+const verifyWait = 20 * time.Second
 
 // verify lets the object store complete the upload. If that takes longer than a request may, it
 // continues in the background, the answer is still_verifying, and the next request waits for the
 // same work.
 func (s *Service) verify(ctx context.Context, u store.Upload) error {
-	ended, err := s.transfers.verifying.Join(ctx, u.BlobUpload, verifyPatience, func(ctx context.Context) error {
+	ended, err := s.transfers.verifying.Join(ctx, u.BlobUpload, verifyWait, func(ctx context.Context) error {
 		return s.transfers.blobs.Complete(ctx, u.Blob, u.BlobUpload, u.Size, u.SHA256)
 	})
 	if ended || err != nil {

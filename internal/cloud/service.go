@@ -91,7 +91,7 @@ type Options struct {
 	// CollectEvery is how often unfinished uploads and obsolete rows are collected; 0 is ten
 	// minutes.
 	CollectEvery time.Duration
-	// Again starts a service although it was moved to another place.
+	// Again allows the service to start here although it was moved to another place.
 	Again bool
 }
 

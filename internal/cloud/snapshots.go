@@ -14,7 +14,7 @@ type ListFilter struct {
 	Filter      snap.Filter `query:"filter" enum:"all,shared,mine,received" default:"all" doc:"shared: those whose Shared column says Yes; mine: pushed by the caller; received: shared with the caller's organization by another"`
 	Target      string      `query:"target" maxLength:"100" doc:"only this target"`
 	Type        snap.Type   `query:"type" enum:"snapshot,sanitized" doc:"only this type"`
-	Q           string      `query:"q" maxLength:"100" doc:"only those that match these words: each is the beginning of a word of the name, the target or the owner, or of the ID"`
+	Q           string      `query:"q" maxLength:"100" doc:"only those that match these words: each must begin a word of the name, the target or the owner, or begin the ID"`
 	IDPrefix    string      `query:"id_prefix" maxLength:"64" doc:"only IDs that begin with this"`
 	IDs         []string    `query:"ids" maxItems:"100" doc:"only those with one of these IDs, separated by commas"`
 	Owner       string      `query:"owner" maxLength:"320" doc:"only those that the user with this e-mail pushed; if no user of the organization has it, those whose owner's e-mail begins with this, and those received from an organization whose slug begins with this"`

@@ -62,7 +62,7 @@ func bulkFlash(done api.BulkResults, announce func(made []api.BulkResult) string
 }
 
 // sharedMany names the audience of a share and counts its people. The number is the same for every
-// snapshot that is shared with everyone, so one is asked about.
+// snapshot that is shared with everyone, so the first one is enough.
 func (v *visit) sharedMany(ctx context.Context, r api.BulkRequest, made []api.BulkResult) string {
 	if len(made) == 0 {
 		return "shared."
@@ -70,7 +70,7 @@ func (v *visit) sharedMany(ctx context.Context, r api.BulkRequest, made []api.Bu
 	people, err := v.peopleOf(ctx, r, made[0].ID)
 	text := "shared with " + v.audience(*r.Share)
 	if err != nil || people == 0 {
-		return text + "." // the announcement says less
+		return text + "." // without the number of people
 	}
 	return text + ", " + look.People(people) + "."
 }

@@ -82,7 +82,7 @@ func (v *visit) makeShare(ctx context.Context, id string) (string, error) {
 		f.Text = "The end of the share with " + v.audience(with) + " was changed."
 		f.Undo = before.making(with)
 	}
-	if made.Warning != "" { // it contains the number too
+	if made.Warning != "" { // the warning has the number of people too
 		f.Text = look.Shared(v.audience(with), -1)
 	}
 	v.announce(f)

@@ -101,7 +101,7 @@ type Options struct {
 	// when it would be replaced, or emptied in place, that fails with [Filled].
 	OnlyIfEmpty bool
 
-	// Every is for Inspect. For a column it returns a function that is called with every value, in
+	// Every is for Inspect. For a column, it returns a function that is called with every value, in
 	// any order and possibly several times, or nil if samples suffice. Every itself may be nil.
 	Every func(schema, table, column string) func(value string)
 }

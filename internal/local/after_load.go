@@ -12,7 +12,7 @@ func (a *Agent) afterLoad(t Target) (string, error) {
 	if t.AfterLoad == "" {
 		return "", nil
 	}
-	path := a.besideConfig(t.AfterLoad)
+	path := a.relativeToConfig(t.AfterLoad)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return "", snap.Usage(fmt.Sprintf("the SQL file %s of after_load cannot be read: %s", path, reason(err)),

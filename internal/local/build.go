@@ -106,8 +106,8 @@ func (a *Agent) Build(ctx context.Context, target string, o BuildOptions, p Prog
 	d := draft{Manifest: archive.Manifest{Target: t.Name, Type: snap.TypeSnapshot}, from: Provenance{Origin: Mine},
 		to: to, jobs: jobsOf(o.Jobs, t.Jobs), subset: limits, choice: choice, grants: o.WithGrants,
 		named: o.Named}
-	mended := a.mendTarget(ctx, t)
+	cleaned := a.cleanUpTarget(ctx, t)
 	s, err := a.newSnapshot(ctx, from, d, p)
-	s.Warnings = append(s.Warnings, mended()...)
+	s.Warnings = append(s.Warnings, cleaned()...)
 	return s, err
 }

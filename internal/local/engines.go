@@ -38,7 +38,7 @@ func (a *Agent) engineBy(kind snap.Engine, way *reach.Way) (engine.Engine, error
 func (a *Agent) postgresTools() []string {
 	var folders []string
 	for _, folder := range a.Config().PostgresTools {
-		folders = append(folders, a.besideConfig(folder))
+		folders = append(folders, a.relativeToConfig(folder))
 	}
 	return folders
 }

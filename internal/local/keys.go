@@ -40,7 +40,7 @@ func (a *Agent) recipients(e Encryption, t Target) ([]age.Recipient, error) {
 	if len(given) == 0 {
 		for _, entry := range t.EncryptTo {
 			if !IsRecipient(entry) {
-				entry = a.besideConfig(entry)
+				entry = a.relativeToConfig(entry)
 			}
 			given = append(given, entry)
 		}
@@ -203,7 +203,7 @@ func (a *Agent) allIdentities(given []string) (ids, asking []age.Identity, err e
 				"put it into a file, and give its path: --identity FILE")
 		default:
 			if fromConfig {
-				entry = a.besideConfig(entry)
+				entry = a.relativeToConfig(entry)
 			}
 			where = entry
 			if text, err = readKeyFile(entry, "identities"); err != nil {

@@ -53,15 +53,15 @@ func (a *Agent) Mend(ctx context.Context) (removed []Leftover, err error) {
 	return removed, err
 }
 
-// mending is how long a command waits for the servers that [Agent.mendTarget] cleans up.
-const mending = 5 * time.Second
+// cleanUpTimeout is how long a command waits for the servers that [Agent.cleanUpTarget] cleans up.
+const cleanUpTimeout = 5 * time.Second
 
-// mendTarget removes the remains of killed commands on a target's destination and scratch server,
+// cleanUpTarget removes the remains of killed commands on a target's destination and scratch server,
 // while a command works elsewhere: a killed `sanitize --sql` leaves a scratch database with
 // original data. The command calls wait before it ends, and shows the sentences to the user. A
 // server that does not respond is skipped.
-func (a *Agent) mendTarget(ctx context.Context, t Target) (wait func() []string) {
-	ctx, cancel := context.WithTimeout(ctx, mending)
+func (a *Agent) cleanUpTarget(ctx context.Context, t Target) (wait func() []string) {
+	ctx, cancel := context.WithTimeout(ctx, cleanUpTimeout)
 	done := make(chan []string)
 	go func() {
 		var sentences []string

@@ -17,7 +17,7 @@ type LoadOptions struct {
 	Type      snap.Type             // "" is any type
 	Took      func(Snapshot)        // called with the chosen snapshot if none was named; may be nil
 	Confirm   func(Preflight) error // called before anything is replaced; an error stops the load; nil agrees
-	Agreed    bool                  // Confirm agrees whatever the destination has, now or when it is replaced
+	Agreed    bool                  // the user agreed to lose whatever the destination has when it is replaced
 	Terminate bool                  // end other connections to the destination
 	Force     bool                  // load even into a destination that is marked as production or looks like it
 	Jobs      int
@@ -34,7 +34,7 @@ type LoadOptions struct {
 
 	after  string   // SQL to run in the scratch database
 	grants []string // statements that the load ends with
-	empty  bool     // the destination had nothing to lose, and nobody agreed to replace what it has by the end
+	empty  bool     // replace the destination only if it still has nothing to lose: nobody agreed to lose more
 }
 
 // LoadResult is the result of [Agent.Load].

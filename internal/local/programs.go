@@ -51,7 +51,7 @@ func KindsOf(all []schema.Program) (kinds []Kind) {
 	slices.SortStableFunc(sorted, func(a, b schema.Program) int { return strings.Compare(a.Kind, b.Kind) })
 	for i, p := range sorted {
 		if i == 0 || p.Kind != sorted[i-1].Kind {
-			kinds = append(kinds, Kind{One: p.Kind, Many: manyOf(p.Kind)})
+			kinds = append(kinds, Kind{One: p.Kind, Many: pluralOf(p.Kind)})
 		}
 		last := &kinds[len(kinds)-1]
 		last.Programs = append(last.Programs, p)
@@ -68,8 +68,8 @@ func CountPrograms(all []schema.Program) string {
 	return strings.Join(parts, ", ")
 }
 
-// manyOf returns the plural of a kind of program.
-func manyOf(kind string) string {
+// pluralOf returns the plural of a kind of program.
+func pluralOf(kind string) string {
 	switch {
 	case strings.HasSuffix(kind, "y"):
 		return strings.TrimSuffix(kind, "y") + "ies"

@@ -49,9 +49,9 @@ func (a *Agent) RulesPath(t Target, given string) (string, error) {
 	case given != "":
 		return filepath.Abs(given)
 	case t.Sanitize.Rules != "":
-		return a.besideConfig(t.Sanitize.Rules), nil
+		return a.relativeToConfig(t.Sanitize.Rules), nil
 	}
-	return a.besideConfig(t.Name + ".rules.yaml"), nil
+	return a.relativeToConfig(t.Name + ".rules.yaml"), nil
 }
 
 // UseRules sets the rules file of a target that has none in the configuration.

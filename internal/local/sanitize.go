@@ -55,8 +55,8 @@ func (a *Agent) Sanitize(ctx context.Context, target string, o SanitizeOptions, 
 	if w.to, err = a.copyRecipients(o.Encrypt, t, original); err != nil {
 		return Snapshot{}, err
 	}
-	mended := a.mendTarget(ctx, t)
-	defer func() { s.Warnings = append(s.Warnings, mended()...) }()
+	cleaned := a.cleanUpTarget(ctx, t)
+	defer func() { s.Warnings = append(s.Warnings, cleaned()...) }()
 	if rules != nil {
 		return a.byRules(ctx, w, rules, sql, p)
 	}
@@ -157,7 +157,7 @@ func (a *Agent) bySQL(ctx context.Context, t Target, dump engine.Dump, sql sanit
 // sanitized.
 func (a *Agent) howToMask(t Target, o SanitizeOptions) (rules *sanitize.Rules, sql sanitize.SQL, err error) {
 	if o.Rules == "" && o.SQL == "" {
-		o.Rules, o.SQL = a.besideConfig(t.Sanitize.Rules), a.besideConfig(t.Sanitize.SQL)
+		o.Rules, o.SQL = a.relativeToConfig(t.Sanitize.Rules), a.relativeToConfig(t.Sanitize.SQL)
 	}
 	if o.Rules == "" && o.SQL == "" {
 		return nil, sql, snap.Usage(fmt.Sprintf("the target %q has no masking rules", t.Name),
@@ -180,8 +180,8 @@ func (a *Agent) howToMask(t Target, o SanitizeOptions) (rules *sanitize.Rules, s
 	return rules, sql, err
 }
 
-// besideConfig resolves a path in the configuration relative to the configuration file.
-func (a *Agent) besideConfig(path string) string {
+// relativeToConfig resolves a path in the configuration relative to the configuration file.
+func (a *Agent) relativeToConfig(path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path
 	}

@@ -55,7 +55,7 @@ func (a *Agent) way(p place) (*reach.Way, error) {
 	}
 	words := slices.Clone(p.command)
 	if strings.ContainsAny(words[0], `/\`) {
-		words[0] = a.besideConfig(words[0])
+		words[0] = a.relativeToConfig(words[0])
 	}
 	return reach.NewWay(tunnel, &reach.Command{Setting: p.setting, Words: words}), nil
 }

@@ -228,9 +228,9 @@ func TestTransferRefuses(t *testing.T) {
 	is(t, run(embedded(t), embedded(t)), snap.CodeUsage, "no database")
 	is(t, run(from, used), snap.CodeUsage, "not empty")
 
-	ok(t, c.Store.SayRunning(ctx, "replica"))
+	ok(t, c.Store.RecordRunning(ctx, "replica"))
 	is(t, run(from, embedded(t)), snap.CodeConflict, "running")
-	ok(t, c.Store.SayStopped(ctx, "replica"))
+	ok(t, c.Store.RecordStopped(ctx, "replica"))
 
 	half := embedded(t)
 	begun, stop := context.WithCancel(ctx)

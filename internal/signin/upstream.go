@@ -88,7 +88,7 @@ func (s *Service) finishUpstream(v *visit) error {
 
 func (s *Service) applyAnswer(v *visit) error {
 	ctx, q := v.r.Context(), v.r.URL.Query()
-	login, err := s.store.TakeUpstreamLogin(ctx, digest(q.Get("state")))
+	login, err := s.store.ConsumeUpstreamLogin(ctx, digest(q.Get("state")))
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ type AccessRequest struct {
 // code rate_limited if the caller has too many.
 func (s *Store) RequestAccess(ctx context.Context, c snap.Caller, snapshotID, reason string) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
-		if err := s.holdUser(ctx, tx, c.User.ID); err != nil {
+		if err := s.lockUser(ctx, tx, c.User.ID); err != nil {
 			return err
 		}
 		now := s.now()
@@ -68,9 +68,9 @@ func (s *Store) RequestAccess(ctx context.Context, c snap.Caller, snapshotID, re
 	})
 }
 
-// holdUser makes other requests of a user wait until the transaction ends. SQLite has one writer, so
+// lockUser makes other requests of a user wait until the transaction ends. SQLite has one writer, so
 // it needs no lock.
-func (s *Store) holdUser(ctx context.Context, tx *sql.Tx, id int64) error {
+func (s *Store) lockUser(ctx context.Context, tx *sql.Tx, id int64) error {
 	if s.dialect == sqlite {
 		return nil
 	}
@@ -157,8 +157,8 @@ func (s *Store) AccessRequests(ctx context.Context, c snap.Caller) ([]AccessRequ
 	return mine, nil
 }
 
-// RefuseAccess refuses a request that the caller may answer. It fails with code not_found, whether
-// there is no such request or the caller may not answer it.
+// RefuseAccess refuses a request that the caller may answer. It fails with code not_found if there
+// is no such request, and also if the caller may not answer it.
 func (s *Store) RefuseAccess(ctx context.Context, c snap.Caller, id int64) error {
 	now := s.now()
 	return s.tx(ctx, func(tx *sql.Tx) error {
@@ -189,7 +189,7 @@ func (s *Store) RefuseAccess(ctx context.Context, c snap.Caller, id int64) error
 // organization and as a notice of its owner, and returns how many it recorded. Several replicas may
 // run it at once.
 func (s *Store) ReportRequests(ctx context.Context) (reported int, err error) {
-	// A share has answered these people. Their requests must not come back when that share ends.
+	// These requests were answered by a share. They must not be listed again when that share ends.
 	if err := s.exec(ctx, `UPDATE access_requests SET state = 'answered' WHERE state = 'open' AND id IN (
 		SELECT r.id FROM access_requests r JOIN snapshots s ON s.id = r.snapshot_id
 		JOIN membership m ON m.principal = r.user_id JOIN grants g ON g.snapshot = s.key AND g.audience = m.audience

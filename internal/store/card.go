@@ -73,8 +73,8 @@ type CardPage struct {
 	Body  []byte // nil if there is no such page
 }
 
-// CardPage returns a page of a snapshot's card, counted from 1. It fails with snap.ErrNotFound,
-// whether there is no card or the caller may not read it.
+// CardPage returns a page of a snapshot's card, counted from 1. It fails with snap.ErrNotFound if
+// there is no card, and also if the caller may not read it.
 func (s *Store) CardPage(ctx context.Context, c snap.Caller, sn snap.Snapshot, page int) (p CardPage, err error) {
 	err = s.row(ctx, `SELECT k.head, k.pages, p.body FROM snapshots s JOIN cards k ON k.snapshot = s.key
 		LEFT JOIN card_pages p ON p.snapshot = s.key AND p.page = $5 WHERE s.key = $3 AND `+mayRead,
@@ -82,8 +82,8 @@ func (s *Store) CardPage(ctx context.Context, c snap.Caller, sn snap.Snapshot, p
 	return p, hide(err)
 }
 
-// CardPages returns the bodies of all pages of a snapshot's card, in order. There are none, whether
-// there is no card or the caller may not read it.
+// CardPages returns the bodies of all pages of a snapshot's card, in order. It returns none if there
+// is no card or the caller may not read it.
 func (s *Store) CardPages(ctx context.Context, c snap.Caller, sn snap.Snapshot) ([][]byte, error) {
 	return collect(ctx, s, `SELECT p.body FROM snapshots s JOIN card_pages p ON p.snapshot = s.key
 		WHERE s.key = $3 AND `+mayRead+` ORDER BY p.page`, scanOne[[]byte],

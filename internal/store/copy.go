@@ -59,7 +59,7 @@ func (c *content) add(row []any) {
 // ([Store.BeginTransfer]).
 func (s *Store) CopyFrom(ctx context.Context, from *Frozen, reseal func(kid string, private []byte) ([]byte, error),
 	progress func(Copied)) error {
-	ctx = patient(ctx)
+	ctx = withoutTimeLimit(ctx)
 	conn, err := s.write.Conn(ctx)
 	if err != nil {
 		return err

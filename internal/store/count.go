@@ -11,8 +11,9 @@ import (
 	"snap"
 )
 
-// The most snapshots that are counted, so that a count has a bounded cost. Grants are counted in
-// their index. The results of a search are read page by page.
+// The maximum numbers of snapshots that are counted, so that a count has a bounded cost. mostCounted
+// applies to grants, which are counted in their index, and mostFound to the results of a search,
+// which are read page by page.
 const (
 	mostCounted = 100_000
 	mostFound   = 10_000

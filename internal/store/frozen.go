@@ -119,7 +119,7 @@ type Object struct {
 // Objects returns at most limit objects that the database needs and whose keys come after a key, in the
 // order of their keys.
 func (f *Frozen) Objects(ctx context.Context, after string, limit int) ([]Object, error) {
-	return objects(patient(ctx), f.conn, held, after, limit)
+	return objects(withoutTimeLimit(ctx), f.conn, held, after, limit)
 }
 
 type querier interface {

@@ -67,7 +67,7 @@ func (s *Store) AddKey(ctx context.Context, k Key, hash []byte, by int64) (Key, 
 }
 
 // usableKey is the condition on a key k of an organization o that it may be used at the time $2.
-// The policy max_key_age also ends keys that are older than the policy.
+// The policy max_key_age also ends keys that were created before the policy was set.
 const usableKey = ` AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $2)
 	AND (o.max_key_age = 0 OR k.created_at + o.max_key_age > $2)`
 

@@ -53,34 +53,34 @@ type Lane struct {
 	Messages []Delivery // in the order in which they are to be sent
 }
 
-// laneWithin limits how long taking a lane may last, and giving it back after a failure.
-const laneWithin = 10 * time.Second
+// laneTimeout limits how long it may take to claim a lane, and to release it after a failure.
+const laneTimeout = 10 * time.Second
 
-// TakeLane gives a lane to the caller, with at most limit of its messages. It returns false when
-// another replica has it. If the replica dies, the messages are due again when the lease ends, so
-// each is sent at least once. If it fails, for example because the service stops meanwhile, the lane
-// is given back.
-func (s *Store) TakeLane(ctx context.Context, w WaitingLane, lease time.Duration, limit int) (l Lane, held bool,
+// ClaimLane gives a lane to the caller, with at most limit of its messages. It returns false when
+// another replica has the lane. If the caller's replica dies, the messages are due again when the
+// lease ends, so each message is sent at least once. If ClaimLane fails, for example because the
+// service stops in the meantime, it releases the lane.
+func (s *Store) ClaimLane(ctx context.Context, w WaitingLane, lease time.Duration, limit int) (l Lane, held bool,
 	err error) {
 	now := s.now()
 	defer func() {
 		if err == nil {
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), laneWithin)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), laneTimeout)
 		defer cancel()
 		l.Webhook.ID = w.Webhook
-		err = errors.Join(err, s.LeaveLane(ctx, l))
+		err = errors.Join(err, s.ReleaseLane(ctx, l))
 	}()
 	l.Until = time.UnixMilli(now.Add(lease).UnixMilli()).UTC()
 	var ids []string
-	// A stop does not interrupt this transaction. Otherwise the database could still carry out a commit
-	// that nobody waits for, after the lane was given back.
-	taking, cancel := context.WithTimeout(context.WithoutCancel(ctx), laneWithin)
+	// Stopping the service does not interrupt this transaction. Otherwise the database could still carry
+	// out an abandoned commit after the lane was released.
+	claiming, cancel := context.WithTimeout(context.WithoutCancel(ctx), laneTimeout)
 	defer cancel()
-	err = s.tx(taking, func(tx *sql.Tx) error {
+	err = s.tx(claiming, func(tx *sql.Tx) error {
 		var failures int
-		err := tx.QueryRowContext(taking, `UPDATE webhooks SET lane_until = $3
+		err := tx.QueryRowContext(claiming, `UPDATE webhooks SET lane_until = $3
 			WHERE id = $1 AND lane_until = $2 AND disabled_at IS NULL RETURNING failures`,
 			w.Webhook, w.until, l.Until.UnixMilli()).Scan(&failures)
 		if errors.Is(err, sql.ErrNoRows) {
@@ -94,7 +94,7 @@ func (s *Store) TakeLane(ctx context.Context, w WaitingLane, lease time.Duration
 		if failures >= maxInRow {
 			limit = 1
 		}
-		rows, err := tx.QueryContext(taking, `UPDATE deliveries SET due_at = $3 WHERE due_at <= $2 AND id IN (
+		rows, err := tx.QueryContext(claiming, `UPDATE deliveries SET due_at = $3 WHERE due_at <= $2 AND id IN (
 			SELECT id FROM deliveries WHERE webhook_id = $1 AND due_at <= $2 ORDER BY seq LIMIT $4) RETURNING id`,
 			w.Webhook, now.UnixMilli(), l.Until.UnixMilli(), limit)
 		if err != nil {
@@ -219,9 +219,9 @@ func (s *Store) disable(ctx context.Context, tx *sql.Tx, w Webhook, why string) 
 		Detail: snap.AuditDetail{Webhook: w.ID, Reason: why}})
 }
 
-// LeaveLane gives a lane back before its lease ends. Messages that were not tried are due again at
+// ReleaseLane gives a lane back before its lease ends. Messages that were not tried are due again at
 // once.
-func (s *Store) LeaveLane(ctx context.Context, l Lane) error {
+func (s *Store) ReleaseLane(ctx context.Context, l Lane) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, `UPDATE deliveries SET due_at = 0 WHERE webhook_id = $1 AND due_at = $2`,
 			l.Webhook.ID, l.Until.UnixMilli()); err != nil {

@@ -54,7 +54,7 @@ func TestLanesAreGivenBackAtAStop(t *testing.T) {
 			inner, cancel := context.WithCancel(w.ctx)
 			ctx := &endingContext{Context: inner, cancel: cancel}
 			ctx.left.Store(asks)
-			l, held, err := w.TakeLane(ctx, lanes[0], time.Minute, 10)
+			l, held, err := w.ClaimLane(ctx, lanes[0], time.Minute, 10)
 			cancel()
 			if err == nil {
 				if !held || len(l.Messages) != 3 || stopped < 5 {

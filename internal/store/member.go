@@ -48,7 +48,7 @@ func (s *Store) ApplySignIn(ctx context.Context, in SignIn) (userID int64, err e
 		if err := s.waitForReports(ctx, tx, in.OrgID); err != nil {
 			return err
 		}
-		before, err := s.standing(ctx, tx,
+		before, err := s.userText(ctx, tx,
 			`u.org_id = $1 AND u.issuer = $2 AND u.subject = $3`, in.OrgID, in.Issuer, in.Subject)
 		if err != nil {
 			return err

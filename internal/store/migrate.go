@@ -39,7 +39,7 @@ func (s *Store) migrate(ctx context.Context, dir string) error {
 	if err := s.checkServing(ctx, provider); err != nil {
 		return err
 	}
-	if _, err = provider.Up(patient(ctx)); err != nil {
+	if _, err = provider.Up(withoutTimeLimit(ctx)); err != nil {
 		return err
 	}
 	return s.requireServing(ctx)
@@ -54,7 +54,7 @@ func (s *Store) lockMigrations(ctx context.Context) (unlock func(), err error) {
 		return nil, err
 	}
 	if _, err = tx.ExecContext(ctx, `SET LOCAL idle_in_transaction_session_timeout = 0`); err == nil {
-		_, err = tx.ExecContext(patient(ctx), `SELECT pg_advisory_xact_lock($1)`, lock.DefaultLockID)
+		_, err = tx.ExecContext(withoutTimeLimit(ctx), `SELECT pg_advisory_xact_lock($1)`, lock.DefaultLockID)
 	}
 	if err != nil {
 		return nil, errors.Join(err, tx.Rollback())

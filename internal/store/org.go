@@ -111,8 +111,8 @@ func (s *Store) changeOrg(ctx context.Context, tx *sql.Tx, org snap.OrgRef, befo
 		Detail: snap.AuditDetail{Policy: policy}})
 }
 
-// holdOrg makes transactions that call it for one organization wait for each other.
-func (s *Store) holdOrg(ctx context.Context, tx *sql.Tx, orgID int64) error {
+// serializeOrg makes transactions that call it for one organization wait for each other.
+func (s *Store) serializeOrg(ctx context.Context, tx *sql.Tx, orgID int64) error {
 	_, err := tx.ExecContext(ctx, `UPDATE orgs SET id = id WHERE id = $1`, orgID)
 	return err
 }

@@ -19,7 +19,7 @@ func (s *Store) rows(ctx context.Context, text string, args ...any) (*sql.Rows, 
 	return stmt.QueryContext(ctx, args...)
 }
 
-// row is rows for at most one row.
+// row does what [Store.rows] does, for a query that returns at most one row.
 func (s *Store) row(ctx context.Context, text string, args ...any) scanner {
 	if s.pooled {
 		return s.read.QueryRowContext(ctx, text, args...)

@@ -16,8 +16,8 @@ import (
 // sign-ins. The rule: if SCIM reports both a person and a group, SCIM alone decides whether the
 // person belongs to the group. In all other cases the last sign-in decides.
 
-// reporting is true of an organization o.id while it has a SCIM key that works. Without one, nobody
-// can correct the reports, so they do not count. $now is replaced by a parameter.
+// reporting is the condition that the organization o.id has a working SCIM key. Without one, nobody
+// can correct the reports, so they do not count. The text $now is replaced by a parameter.
 const reporting = ` EXISTS(SELECT 1 FROM api_keys k WHERE k.org_id = o.id AND k.kind = 'scim'
 	AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $now)
 	AND (o.max_key_age = 0 OR k.created_at + o.max_key_age > $now))`

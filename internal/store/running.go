@@ -14,9 +14,9 @@ const (
 	RunningLife = 30 * time.Second
 )
 
-// SayRunning records that the process of the service named by holder is running, and how far its
+// RecordRunning records that the process of the service named by holder is running, and how far its
 // clock is ahead of PostgreSQL's.
-func (s *Store) SayRunning(ctx context.Context, holder string) error {
+func (s *Store) RecordRunning(ctx context.Context, holder string) error {
 	if _, err := s.Lease(ctx, runningPrefix+holder, holder, RunningLife); err != nil || s.dialect == sqlite {
 		return err
 	}
@@ -39,8 +39,8 @@ func (s *Store) ClockSkew(ctx context.Context) (time.Duration, error) {
 	return time.Duration(skew) * time.Millisecond, err
 }
 
-// SayStopped records that the process has ended.
-func (s *Store) SayStopped(ctx context.Context, holder string) error {
+// RecordStopped records that the process has ended.
+func (s *Store) RecordStopped(ctx context.Context, holder string) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `DELETE FROM leases WHERE name = $1`, runningPrefix+holder)
 		return err

@@ -240,11 +240,11 @@ func scimUser(ctx context.Context, tx *sql.Tx, r Reporter, id string) (SCIMUser,
 	return u, err
 }
 
-// report runs a change, and then settle, in one transaction. An organization's reports run one
-// after the other, and none runs at the same time as one of its sign-ins. So a sign-in uses either
-// the data from before a report, and then the report applies to its result, or the data of the
-// report.
-func (s *Store) report(ctx context.Context, r Reporter, change, settle func(*sql.Tx) error) error {
+// report runs change and then apply in one transaction. An organization's reports run one after the
+// other, and never at the same time as one of its sign-ins. A sign-in that comes first uses the data
+// from before the report, and the report is then applied to its result. A sign-in that comes later
+// uses the data of the report.
+func (s *Store) report(ctx context.Context, r Reporter, change, apply func(*sql.Tx) error) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		if s.dialect == postgres {
 			if _, err := tx.ExecContext(ctx,
@@ -255,12 +255,12 @@ func (s *Store) report(ctx context.Context, r Reporter, change, settle func(*sql
 		if err := change(tx); err != nil {
 			return err
 		}
-		return settle(tx)
+		return apply(tx)
 	})
 }
 
-// waitForReports makes a transaction of a sign-in wait for running reports of its organization, and
-// reports wait for it.
+// waitForReports makes a sign-in's transaction wait for running reports of its organization. Reports
+// that begin later wait for the transaction.
 func (s *Store) waitForReports(ctx context.Context, tx *sql.Tx, orgID int64) error {
 	if s.dialect != postgres {
 		return nil // SQLite has one writer

@@ -205,9 +205,9 @@ func (s *Store) RecordConfirmed(ctx context.Context, userID int64) error {
 }
 
 // RecordUnconfirmed records that the identity provider did not answer about a user. The provider is not
-// asked about them again for the duration again; recheck is the usual interval between two checks.
-func (s *Store) RecordUnconfirmed(ctx context.Context, userID int64, again, recheck time.Duration) error {
-	next := s.now().Add(again)
+// asked about them again until wait has passed; recheck is the usual interval between two checks.
+func (s *Store) RecordUnconfirmed(ctx context.Context, userID int64, wait, recheck time.Duration) error {
+	next := s.now().Add(wait)
 	_, err := s.write.ExecContext(ctx,
 		`UPDATE sign_ins SET claimed_until = 0, not_before = $1, waits_from = $2 WHERE user_id = $3`,
 		next.UnixMilli(), next.Add(-recheck).UnixMilli(), userID)

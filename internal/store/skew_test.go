@@ -19,7 +19,7 @@ func TestClockSkewIsMeasured(t *testing.T) {
 		return s
 	}
 	right, late := running(0), running(-40*time.Second)
-	ok(t, right.SayRunning(t.Context(), "right"))
+	ok(t, right.RecordRunning(t.Context(), "right"))
 	skew := func() time.Duration {
 		d, err := right.ClockSkew(t.Context())
 		ok(t, err)
@@ -28,7 +28,7 @@ func TestClockSkewIsMeasured(t *testing.T) {
 	if d := skew(); d != 0 {
 		t.Errorf("one replica differs from itself by %v", d)
 	}
-	ok(t, late.SayRunning(t.Context(), "late"))
+	ok(t, late.RecordRunning(t.Context(), "late"))
 	if d := skew(); d < 35*time.Second || d > 45*time.Second {
 		t.Errorf("measured %v, want 40s", d)
 	}
@@ -36,7 +36,7 @@ func TestClockSkewIsMeasured(t *testing.T) {
 	if err != nil || seen.Skew < 35*time.Second {
 		t.Errorf("inspected %v, %v", seen.Skew, err)
 	}
-	ok(t, late.SayStopped(t.Context(), "late"))
+	ok(t, late.RecordStopped(t.Context(), "late"))
 	if d := skew(); d != 0 {
 		t.Errorf("measured %v after the other one stopped", d)
 	}

@@ -129,7 +129,7 @@ func (s *Store) openPostgres(o Options) (err error) {
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = "snapcloud"
 	}
-	options := impatient(config)
+	options := withTimeouts(config)
 	s.pooled = o.TransactionPooling
 	if s.pooled {
 		config.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe

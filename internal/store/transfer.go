@@ -63,7 +63,7 @@ func (s *Store) HasArrived(ctx context.Context, o Object) (has bool, err error) 
 // Identity returns a text that identifies this database's content: a digest of its organizations
 // and of the service's secret.
 func (f *Frozen) Identity(ctx context.Context) (string, error) {
-	ctx = patient(ctx)
+	ctx = withoutTimeLimit(ctx)
 	var c content
 	for _, text := range []string{`SELECT name, value FROM secrets`, `SELECT id, slug FROM orgs`} {
 		rows, err := f.conn.QueryContext(ctx, text) //nolint:rowserrcheck // rowSource.Err does
@@ -86,7 +86,7 @@ func (f *Frozen) Identity(ctx context.Context) (string, error) {
 
 // Totals returns the numbers of rows and objects to copy, and the objects' size in bytes.
 func (f *Frozen) Totals(ctx context.Context) (rows, objects, bytes int64, err error) {
-	ctx = patient(ctx)
+	ctx = withoutTimeLimit(ctx)
 	for _, t := range copied() {
 		var n int64
 		if err := f.conn.QueryRowContext(ctx, `SELECT count(*) FROM `+t.name).Scan(&n); err != nil {

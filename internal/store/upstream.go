@@ -33,9 +33,9 @@ func (s *Store) AddUpstreamLogin(ctx context.Context, u UpstreamLogin, hash []by
 	})
 }
 
-// TakeUpstreamLogin returns and deletes the sign-in with this state, so that an answer counts only
+// ConsumeUpstreamLogin returns and deletes the sign-in with this state, so that an answer counts only
 // once. It fails with not_found if there is none.
-func (s *Store) TakeUpstreamLogin(ctx context.Context, hash []byte) (u UpstreamLogin, err error) {
+func (s *Store) ConsumeUpstreamLogin(ctx context.Context, hash []byte) (u UpstreamLogin, err error) {
 	var expires sql.NullInt64
 	err = s.tx(ctx, func(tx *sql.Tx) error {
 		return tx.QueryRowContext(ctx, `

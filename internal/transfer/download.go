@@ -41,10 +41,10 @@ func Download(ctx context.Context, c Service, snapshotID, file string, o Options
 	}
 	p, err := openPartial(ctx, file, got.Snapshot, o.piece)
 	if errors.Is(err, errHere) {
-		return got, 0, outward(ctx, "the pull", Verify(ctx, file, got.Snapshot))
+		return got, 0, forUser(ctx, "the pull", Verify(ctx, file, got.Snapshot))
 	}
 	if err != nil {
-		return got, 0, outward(ctx, "the pull", err)
+		return got, 0, forUser(ctx, "the pull", err)
 	}
 	defer p.close()
 	o.piece = p.head.Piece
@@ -55,7 +55,7 @@ func Download(ctx context.Context, c Service, snapshotID, file string, o Options
 		snap.CodeOf(err) == snap.CodeForbidden {
 		err = errors.Join(err, p.remove())
 	}
-	return got, d.moved.Load(), outward(ctx, "the pull", err)
+	return got, d.moved.Load(), forUser(ctx, "the pull", err)
 }
 
 // Verify compares a local file with the snapshot. If the bytes differ, it returns a conflict.

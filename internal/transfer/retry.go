@@ -22,7 +22,7 @@ import (
 // attempts is the number of times that a part or range is tried before the transfer fails.
 const attempts = 8
 
-const goOn = "run the same command again: it resumes where it stopped"
+const runAgain = "run the same command again: it resumes where it stopped"
 
 var errStalled = errors.New("no bytes arrived for a minute")
 
@@ -129,8 +129,8 @@ func pause(n int, err error) time.Duration {
 	return d/2 + rand.N(d/2+1) //nolint:gosec // spreads retries; no secret depends on it
 }
 
-// passing reports whether an error of a call to the service may be temporary.
-func passing(err error) bool {
+// isTemporary reports whether an error of a call to the service may be temporary.
+func isTemporary(err error) bool {
 	switch snap.CodeOf(err) {
 	case snap.CodeUnreachable, snap.CodeUnavailable, snap.CodeRateLimited:
 		return true
@@ -138,11 +138,11 @@ func passing(err error) bool {
 	return false
 }
 
-// again retries a call to the service a limited number of times.
-func again[T any](ctx context.Context, o Options, call func() (T, error)) (T, error) {
+// retried retries a call to the service a limited number of times.
+func retried[T any](ctx context.Context, o Options, call func() (T, error)) (T, error) {
 	for n := 1; ; n++ {
 		out, err := call()
-		if err == nil || !passing(err) || n == attempts {
+		if err == nil || !isTemporary(err) || n == attempts {
 			return out, err
 		}
 		if err := o.Wait(ctx, pause(n, err)); err != nil {
@@ -151,24 +151,24 @@ func again[T any](ctx context.Context, o Options, call func() (T, error)) (T, er
 	}
 }
 
-// outward converts the error that stopped a transfer to one for the user.
-func outward(ctx context.Context, what string, err error) error {
+// forUser converts the error that stopped a transfer to one for the user.
+func forUser(ctx context.Context, what string, err error) error {
 	var known *snap.Error
 	var r *refusal
 	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return &snap.Error{Code: snap.CodeInterrupted, Detail: what + " was interrupted", Hint: goOn,
+		return &snap.Error{Code: snap.CodeInterrupted, Detail: what + " was interrupted", Hint: runAgain,
 			Cause: context.Cause(ctx)}
 	case errors.As(err, &known):
 		return err
 	case disk.Full(err):
 		return &snap.Error{Code: snap.CodeStorageFull, Detail: "the disk of this machine is full",
 			Hint: "free some space, then " +
-				goOn, Cause: err}
+				runAgain, Cause: err}
 	case errors.As(err, &r):
-		return r.outward(what)
+		return r.forUser(what)
 	}
 	var broken *url.Error
 	if errors.As(err, &broken) {
@@ -176,22 +176,22 @@ func outward(ctx context.Context, what string, err error) error {
 	}
 	if isNetwork(err) {
 		return &snap.Error{Code: snap.CodeUnreachable,
-			Detail: what + " stopped: the connection to the object store failed repeatedly", Hint: goOn, Cause: err}
+			Detail: what + " stopped: the connection to the object store failed repeatedly", Hint: runAgain, Cause: err}
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-func (r *refusal) outward(what string) error {
-	e := &snap.Error{Code: snap.CodeUnavailable, Detail: what + " stopped: " + r.Error(), Hint: goOn, Cause: r}
+func (r *refusal) forUser(what string) error {
+	e := &snap.Error{Code: snap.CodeUnavailable, Detail: what + " stopped: " + r.Error(), Hint: runAgain, Cause: r}
 	switch r.status {
 	case http.StatusInsufficientStorage:
-		e.Code, e.Hint = snap.CodeStorageFull, "ask the service's operator to free some space, then "+goOn
+		e.Code, e.Hint = snap.CodeStorageFull, "ask the service's operator to free some space, then "+runAgain
 	case http.StatusRequestEntityTooLarge:
 		e.Code, e.Hint = snap.CodeTooLarge, ""
 	case http.StatusForbidden:
 		if r.skewed() {
 			e.Detail = what + " stopped: the clocks of the service and of its object store differ too much"
-			e.Hint = "ask the service's operator to correct its clock, then " + goOn
+			e.Hint = "ask the service's operator to correct its clock, then " + runAgain
 		}
 	case http.StatusUnprocessableEntity, http.StatusBadRequest:
 		e.Code = snap.CodeChecksumMismatch

@@ -42,7 +42,7 @@ func Upload(ctx context.Context, c Service, file string, req api.PushRequest, o 
 		meter: meter{total: req.Size, tell: o.Progress}}
 	defer u.meter.run()()
 	plan, err := u.push(ctx)
-	return Uploaded{ID: plan.ID, Moved: u.moved.Load(), Exists: plan.Exists}, outward(ctx, "the push", err)
+	return Uploaded{ID: plan.ID, Moved: u.moved.Load(), Exists: plan.Exists}, forUser(ctx, "the push", err)
 }
 
 // damaged returns the error for a local file that has changed since it was created.
@@ -79,12 +79,12 @@ func (u *uploader) push(ctx context.Context) (plan api.UploadPlan, err error) {
 		if failed == nil || !canSendAgain(failed) {
 			return plan, failed
 		}
-		plan, err = again(ctx, u.Options, func() (api.UploadPlan, error) { return u.service.Push(ctx, u.req) })
+		plan, err = retried(ctx, u.Options, func() (api.UploadPlan, error) { return u.service.Push(ctx, u.req) })
 	}
 	return plan, errors.Join(err, &snap.Error{
 		Code:   snap.CodeUploadIncomplete,
 		Detail: "the service lost parts of the snapshot repeatedly",
-		Hint:   "tell the service's operator; then " + goOn,
+		Hint:   "tell the service's operator; then " + runAgain,
 	})
 }
 
@@ -95,7 +95,7 @@ func (u *uploader) once(ctx context.Context, plan api.UploadPlan) error {
 	}
 	u.meter.done.Store(u.req.Size)
 	for {
-		_, err := again(ctx, u.Options, func() (api.Snapshot, error) { return u.service.Complete(ctx, plan.ID) })
+		_, err := retried(ctx, u.Options, func() (api.Snapshot, error) { return u.service.Complete(ctx, plan.ID) })
 		if snap.CodeOf(err) != snap.CodeVerifying {
 			return err
 		}
@@ -191,7 +191,7 @@ func (u *uploader) urls(ctx context.Context, id string, batch []part) error {
 	for _, p := range batch {
 		ask.Parts = append(ask.Parts, p.PartSpec)
 	}
-	answer, err := again(ctx, u.Options, func() (api.PartsResponse, error) { return u.service.Parts(ctx, id, ask) })
+	answer, err := retried(ctx, u.Options, func() (api.PartsResponse, error) { return u.service.Parts(ctx, id, ask) })
 	if err != nil {
 		return err
 	}

@@ -92,8 +92,8 @@ func inWords(log []snap.AuditEntry) []activity {
 	}
 	lines := make([]activity, len(log))
 	for i, e := range log {
-		d := deedOf(e.Action)
-		lines[i] = activity{AuditEntry: e, Did: d.verb, How: manner(e), Thing: thing(e, names), Icon: d.icon}
+		d := actionTextOf(e.Action)
+		lines[i] = activity{AuditEntry: e, Did: d.verb, How: actionDetails(e), Thing: thing(e, names), Icon: d.icon}
 	}
 	return lines
 }

@@ -134,15 +134,15 @@ func (s *Server) writeSeveral(w http.ResponseWriter, r *http.Request, do string,
 	return s.views.Part(w, http.StatusOK, "snapshots.html", "change", made)
 }
 
-// reached returns how many people can see snapshots that were shared with everyone. It is the same
-// number for each of them, so one is asked about. It is 0 if that is not known.
+// reached returns how many people can see snapshots that were shared with everyone, or 0 if that is
+// not known. The number is the same for all of these snapshots, so it asks about the first one only.
 func (s *Server) reached(ctx context.Context, do string, changed []pick) int {
 	if do != "share" || len(changed) == 0 {
 		return 0
 	}
 	access, err := s.cloud.client().Access(ctx, changed[0].ID, "")
 	if err != nil {
-		return 0 // the announcement says less
+		return 0 // the announcement then has no number
 	}
 	return access.People
 }

@@ -276,11 +276,11 @@ func (js *jobs) announce(name string) {
 	defer js.mu.Unlock()
 	for w := range js.watchers {
 		w.news[name] = true
-		w.rouse()
+		w.signal()
 	}
 }
 
-func (w *watcher) rouse() {
+func (w *watcher) signal() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
@@ -292,6 +292,6 @@ func (js *jobs) notify(j *job) {
 	j.revision = js.revisions.next()
 	for w := range js.watchers {
 		w.dirty[j.id] = true
-		w.rouse()
+		w.signal()
 	}
 }

@@ -78,7 +78,7 @@ func (s *Server) shareWith(w http.ResponseWriter, r *http.Request, with api.Shar
 	if err != nil {
 		return err
 	}
-	if made.Warning != "" { // it contains the number too
+	if made.Warning != "" { // the warning has the number of people too
 		people = -1
 	}
 	undo.Text, undo.Warning = look.Shared(audience, people), made.Warning

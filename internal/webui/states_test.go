@@ -365,7 +365,7 @@ func TestActivityInWords(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	for _, d := range deeds() {
+	for _, d := range actionTexts() {
 		if d.verb == string(d.action) || d.icon == "" {
 			t.Errorf("%s has no text", d.action)
 		}
@@ -376,7 +376,7 @@ func TestActivityInWords(t *testing.T) {
 func TestEveryActionIsTold(t *testing.T) {
 	t.Parallel()
 	for _, action := range snap.AuditActions() {
-		if deedOf(action).verb == string(action) {
+		if actionTextOf(action).verb == string(action) {
 			t.Errorf("%s is not", action)
 		}
 	}

@@ -497,15 +497,15 @@ func errDestinationChanged() error {
 
 // Activity: who did what, as text around the name of the object.
 
-// deed is the text of an action of the audit log.
-type deed struct {
+// actionText is the text of an action of the audit log.
+type actionText struct {
 	action     snap.AuditAction
 	icon, verb string
 }
 
-// deeds returns the texts of the actions.
-func deeds() []deed {
-	return []deed{
+// actionTexts returns the texts of the actions.
+func actionTexts() []actionText {
+	return []actionText{
 		{snap.AuditPushed, "up", "pushed"},
 		{snap.AuditPullStarted, "down", "started to pull"},
 		{snap.AuditPulled, "down", "pulled"},
@@ -549,18 +549,18 @@ func deeds() []deed {
 	}
 }
 
-// deedOf returns the text of an action. For an unknown action it is the action's name.
-func deedOf(a snap.AuditAction) deed {
-	for _, d := range deeds() {
+// actionTextOf returns the text of an action. For an unknown action it is the action's name.
+func actionTextOf(a snap.AuditAction) actionText {
+	for _, d := range actionTexts() {
 		if d.action == a {
 			return d
 		}
 	}
-	return deed{a, "activity", string(a)}
+	return actionText{a, "activity", string(a)}
 }
 
-// manner describes the details of an action: with whom, until when, why not.
-func manner(e snap.AuditEntry) string {
+// actionDetails describes the details of an action: with whom, until when, why not.
+func actionDetails(e snap.AuditEntry) string {
 	d := e.Detail
 	switch e.Action {
 	case snap.AuditShared, snap.AuditUnshared, snap.AuditChannelMade:

@@ -136,8 +136,8 @@ func serverVersion(version string) int {
 	return n
 }
 
-// requireInside returns an error if an object that was created from a checked dump
-// errOtherDatabase another database.
+// requireInside returns an error if an object that was created from a checked dump uses another
+// database.
 func (s *scratch) requireInside(ctx context.Context) error {
 	if s.trust == complete {
 		return nil

@@ -202,8 +202,8 @@ func (t token) is(text string) bool {
 	return t.kind == symbolToken && t.text == text || t.kind == wordToken && strings.EqualFold(t.text, text)
 }
 
-// name returns the token as a name, and whether it can be one. SQLite also accepts
-// a text in ” for a name.
+// name returns the token as a name, and whether it can be one. SQLite also accepts a text in single
+// quotes as a name.
 func (t token) name() (string, bool) {
 	switch {
 	case t.kind == wordToken:

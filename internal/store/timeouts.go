@@ -22,9 +22,9 @@ const (
 	idleLimit      = "10s"
 )
 
-// impatient applies these limits to a configuration and its pools. Settings in the URL take
+// withTimeouts applies these limits to a configuration and its pools. Settings in the URL take
 // precedence.
-func impatient(config *pgx.ConnConfig) []stdlib.OptionOpenDB {
+func withTimeouts(config *pgx.ConnConfig) []stdlib.OptionOpenDB {
 	if config.ConnectTimeout == 0 || config.ConnectTimeout > time.Minute { // pgx's own default is two minutes
 		config.ConnectTimeout = connectLimit
 	}
@@ -32,12 +32,12 @@ func impatient(config *pgx.ConnConfig) []stdlib.OptionOpenDB {
 		Interval: 5 * time.Second, Count: 3}}).DialContext
 	config.Tracer = &multitracer.Tracer{QueryTracers: []pgx.QueryTracer{limiter{}},
 		PrepareTracers: []pgx.PrepareTracer{limiter{}}}
-	return []stdlib.OptionOpenDB{stdlib.OptionShouldPing(answers)}
+	return []stdlib.OptionOpenDB{stdlib.OptionShouldPing(isBroken)}
 }
 
-// answers tests a connection that was idle. It asks database/sql for another connection only if
-// this one is closed.
-func answers(ctx context.Context, p stdlib.ShouldPingParams) (again bool) {
+// isBroken tests a connection that was idle. If it returns true, pgx tests the connection again,
+// reports it as bad, and database/sql opens another one.
+func isBroken(ctx context.Context, p stdlib.ShouldPingParams) bool {
 	if p.IdleDuration < time.Second {
 		return false
 	}
@@ -52,13 +52,15 @@ type limiter struct{}
 
 type limiterKey struct{}
 
-type patientKey struct{}
+type noTimeLimitKey struct{}
 
-// patient exempts the statements of a context from the time limit.
-func patient(ctx context.Context) context.Context { return context.WithValue(ctx, patientKey{}, true) }
+// withoutTimeLimit exempts the statements of a context from the time limit.
+func withoutTimeLimit(ctx context.Context) context.Context {
+	return context.WithValue(ctx, noTimeLimitKey{}, true)
+}
 
 func limit(ctx context.Context, statement string) context.Context {
-	if ctx.Value(patientKey{}) != nil || StatementKind(statement) == "other" {
+	if ctx.Value(noTimeLimitKey{}) != nil || StatementKind(statement) == "other" {
 		return ctx
 	}
 	ctx, cancel := context.WithTimeout(ctx, statementLimit)
