@@ -171,9 +171,9 @@ type AuditEntry struct {
 	Actor      string      `json:"actor" doc:"e-mail of the actor; empty unless a person acted"`
 	ActorOrg   string      `json:"actor_organization" doc:"slug of the actor's organization; empty for the operator"`
 	Credential string      `json:"credential" doc:"kind and name of the credential, or the part of the service that acted; empty for the operator"`
-	Address    string      `json:"address" doc:"network address the request came from"`
+	Address    string      `json:"address" doc:"network address that the request came from"`
 	RequestID  string      `json:"request_id"`
-	Snapshot   string      `json:"snapshot,omitempty" doc:"public ID of the snapshot it concerns"`
+	Snapshot   string      `json:"snapshot,omitempty" doc:"public ID of the snapshot that the line is about"`
 	Detail     AuditDetail `json:"detail"`
 	Hash       string      `json:"hash" doc:"SHA-256 of the previous hash and this line, hexadecimal"`
 }

@@ -19,17 +19,17 @@ type AccessRequestRequest struct {
 // those who may answer it.
 type AccessRequest struct {
 	ID        string    `json:"id"`
-	Snapshot  string    `json:"snapshot" doc:"ID that was asked for"`
+	Snapshot  string    `json:"snapshot" doc:"ID in the request"`
 	Reason    string    `json:"reason,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
 
 	Target       string    `json:"target,omitempty"`
-	Name         string    `json:"name,omitempty" doc:"of the snapshot"`
+	Name         string    `json:"name,omitempty" doc:"name of the snapshot"`
 	Type         snap.Type `json:"type,omitempty" enum:"snapshot,sanitized"`
-	Email        string    `json:"email,omitempty" doc:"of the person who asks"`
-	Person       string    `json:"person,omitempty" doc:"their name"`
-	Organization string    `json:"organization,omitempty" doc:"slug of their organization"`
-	Groups       []MyGroup `json:"groups,omitempty" doc:"their groups, if they are of the snapshot's organization"`
+	Email        string    `json:"email,omitempty" doc:"e-mail of the person who asks"`
+	Person       string    `json:"person,omitempty" doc:"name of the person who asks"`
+	Organization string    `json:"organization,omitempty" doc:"slug of the organization of the person who asks"`
+	Groups       []MyGroup `json:"groups,omitempty" doc:"groups of the person who asks, if the snapshot belongs to their organization"`
 }
 
 // AccessRequestList is the body of GET access-requests.

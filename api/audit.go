@@ -41,7 +41,7 @@ type PulledRequest struct {
 type AudienceThen struct {
 	Snapshot   string       `json:"snapshot"`
 	At         time.Time    `json:"at"`
-	Existed    bool         `json:"existed" doc:"it was pushed and not yet deleted"`
+	Existed    bool         `json:"existed" doc:"the snapshot had been pushed and was not deleted yet"`
 	Through    []string     `json:"through" doc:"how it could be seen: by its owner, by owners and admins, and through live shares"`
 	Closed     bool         `json:"closed" doc:"the organization was closed, so none of its members could see anything"`
 	Users      []ThenMember `json:"users" doc:"the organization's users who could see it, one page of them"`

@@ -23,8 +23,8 @@ type BulkRequest struct {
 // BulkResult is the result for one snapshot.
 type BulkResult struct {
 	ID      string        `json:"id"`
-	Changes []ShareChange `json:"changes,omitempty" doc:"of its shares"`
-	Warning string        `json:"warning,omitempty" doc:"when a snapshot that is not sanitized was shared: who can now see its data"`
+	Changes []ShareChange `json:"changes,omitempty" doc:"changes of its shares"`
+	Warning string        `json:"warning,omitempty" doc:"only after sharing a snapshot that is not sanitized: who can now see its data"`
 	Deleted bool          `json:"deleted,omitempty"`
 	Error   *BulkError    `json:"error,omitempty" doc:"why it was not changed"`
 }

@@ -20,10 +20,10 @@ type Card struct {
 	Tables        []CardTable `json:"tables,omitempty"`
 
 	// Programs is absent in cards of older clients, and so are the parts of all tables.
-	Programs []CardPart `json:"programs,omitempty" doc:"views, routines and other programs of no table"`
+	Programs []CardPart `json:"programs,omitempty" doc:"views, routines and other programs that belong to no table"`
 
 	// Since is never part of the service's answers, because their reader may not see that snapshot.
-	Since string `json:"since,omitempty" doc:"SHA-256 of the earlier snapshot to which differ refers; only sent to the service"`
+	Since string `json:"since,omitempty" doc:"SHA-256 of the earlier snapshot that the counts in differ compare with; only sent to the service"`
 }
 
 // CardPart is an object that belongs to a table, or a program of the database.
@@ -44,7 +44,7 @@ type Masking struct {
 
 // CardSubset describes how the rows of a subset were chosen.
 type CardSubset struct {
-	Percent    float64         `json:"percent,omitempty" doc:"of the starting rows in tables without a condition"`
+	Percent    float64         `json:"percent,omitempty" doc:"percentage of the starting rows in tables without a condition"`
 	Start      []string        `json:"start,omitempty" doc:"tables in which rows were chosen"`
 	Conditions []CardCondition `json:"conditions,omitempty"`
 }
@@ -52,7 +52,7 @@ type CardSubset struct {
 // CardCondition is the condition of the starting rows of one table.
 type CardCondition struct {
 	Table string `json:"table"`
-	Where string `json:"where,omitempty" doc:"SQL; a masked copy names only the tables"`
+	Where string `json:"where,omitempty" doc:"SQL; empty in a masked copy, which names only the tables"`
 }
 
 // CardTable is one table of a snapshot.
@@ -61,11 +61,11 @@ type CardTable struct {
 	Name    string       `json:"name"`
 	Rows    int64        `json:"rows" doc:"-1 if they were not counted"`
 	Of      int64        `json:"of,omitempty" doc:"in a subset: number of rows of the table in the source"`
-	Bytes   int64        `json:"bytes,omitempty" doc:"of the rows before compression; absent if unknown"`
+	Bytes   int64        `json:"bytes,omitempty" doc:"bytes of the rows before compression; absent if unknown"`
 	Dropped bool         `json:"rows_dropped,omitempty" doc:"masking dropped its rows"`
 	Columns []CardColumn `json:"columns,omitempty"`
 	Parts   []CardPart   `json:"parts,omitempty" doc:"keys, indexes, constraints and triggers"`
-	Differ  *CardRows    `json:"differ,omitempty" doc:"rows that differ from those of since, if any; only sent to the service"`
+	Differ  *CardRows    `json:"differ,omitempty" doc:"how many rows differ from the earlier snapshot named by since; only sent to the service"`
 }
 
 // CardRows counts the rows of a table that differ between two snapshots. In a table without a primary
@@ -85,7 +85,7 @@ type CardColumn struct {
 	Type    string `json:"type,omitempty" doc:"as the database writes it"`
 	NotNull bool   `json:"not_null,omitempty"`
 	Key     string `json:"key,omitempty" enum:"primary,unique" doc:"the key that the column is part of"`
-	Refers  string `json:"references,omitempty" doc:"what its foreign key refers to, as table.column"`
+	Refers  string `json:"references,omitempty" doc:"column that its foreign key refers to, as table.column"`
 	Mask    string `json:"mask,omitempty" doc:"name of the mask in a masked copy; keep if the column was kept"`
 }
 
@@ -99,22 +99,22 @@ type CardTotals struct {
 
 // CardChange is one difference between two cards.
 type CardChange struct {
-	Table  string `json:"table" doc:"empty if the change is about a program of no table"`
+	Table  string `json:"table" doc:"empty if the change is about a program that belongs to no table"`
 	Column string `json:"column,omitempty" doc:"absent if the change is about the whole table"`
-	Part   string `json:"part,omitempty" doc:"the kind and the name of a part of the table, or of a program"`
+	Part   string `json:"part,omitempty" doc:"kind and name of the changed part of the table, or of the changed program"`
 	Change string `json:"change" enum:"added,removed,changed,rows"`
-	Before string `json:"before,omitempty" doc:"of a changed column or part: its definition before"`
-	After  string `json:"after,omitempty" doc:"of a changed column or part: its definition after"`
-	Rows   int64  `json:"rows,omitempty" doc:"rows now"`
-	More   int64  `json:"more,omitempty" doc:"how many rows more than before; negative if there are fewer"`
+	Before string `json:"before,omitempty" doc:"definition of a changed column or part before the change"`
+	After  string `json:"after,omitempty" doc:"definition of a changed column or part after the change"`
+	Rows   int64  `json:"rows,omitempty" doc:"number of rows in the newer snapshot"`
+	More   int64  `json:"more,omitempty" doc:"by how many rows the table grew; negative if it shrank"`
 
-	Differ *CardRows `json:"differ,omitempty" doc:"of a change of rows: how many differ; absent if unknown"`
+	Differ *CardRows `json:"differ,omitempty" doc:"number of rows that differ; absent if unknown"`
 }
 
 // SnapshotCard is a snapshot with a page of its card.
 type SnapshotCard struct {
 	Snapshot Snapshot    `json:"snapshot"`
-	Card     *Card       `json:"card,omitempty" doc:"with the tables of this page; absent if there is none or withheld"`
+	Card     *Card       `json:"card,omitempty" doc:"with the tables of this page; absent if there is none or it is withheld"`
 	Withheld bool        `json:"withheld" doc:"the organization that shared the snapshot does not show its schema"`
 	Totals   *CardTotals `json:"totals,omitempty" doc:"of all tables"`
 	Found    *CardTotals `json:"found,omitempty" doc:"of the tables and columns that the search finds"`
@@ -124,10 +124,10 @@ type SnapshotCard struct {
 
 // CardChanges is the difference between the cards of a snapshot and of the one before it.
 type CardChanges struct {
-	Previous *Snapshot    `json:"previous,omitempty" doc:"the one before it of the target and type, if any"`
-	Counted  bool         `json:"counted" doc:"the rows were compared; otherwise only their numbers"`
-	Changes  []CardChange `json:"changes" doc:"at most 1000"`
-	More     int          `json:"more,omitempty" doc:"further changes that are not listed"`
+	Previous *Snapshot    `json:"previous,omitempty" doc:"previous snapshot of the same target and type, if any"`
+	Counted  bool         `json:"counted" doc:"true if the rows were compared; false if only the numbers of rows were"`
+	Changes  []CardChange `json:"changes" doc:"at most 1000 changes"`
+	More     int          `json:"more,omitempty" doc:"number of further changes that are not listed"`
 }
 
 // DescribeRequest is the body of POST about.
@@ -138,7 +138,7 @@ type DescribeRequest struct {
 
 // PullCount is how often somebody pulled a snapshot.
 type PullCount struct {
-	Email        string    `json:"email,omitempty" doc:"absent for keys, former members and other organizations"`
+	Email        string    `json:"email,omitempty" doc:"e-mail; absent for keys, former members and other organizations"`
 	Organization string    `json:"organization" doc:"slug"`
 	Times        int64     `json:"times"`
 	LastAt       time.Time `json:"last_at"`
@@ -146,7 +146,7 @@ type PullCount struct {
 
 // PullCounts is the body of GET pulls.
 type PullCounts struct {
-	Items []PullCount `json:"items" doc:"the last one first, at most 200"`
+	Items []PullCount `json:"items" doc:"most recent first, at most 200"`
 }
 
 // PutCardRequest is the body of POST card: the card, or its JSON compressed.

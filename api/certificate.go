@@ -13,7 +13,7 @@ import (
 type CertificateState struct {
 	State   snap.CertificateState `json:"state" enum:"valid,unknown_key,revoked_key,invalid" doc:"valid: signed by a registered key"`
 	Key     string                `json:"key,omitempty" doc:"ID of its key; absent if it is invalid"`
-	KeyName string                `json:"key_name,omitempty" doc:"within the organization only"`
+	KeyName string                `json:"key_name,omitempty" doc:"only sent within the organization"`
 }
 
 // String describes the state in a few words.
@@ -25,7 +25,7 @@ type CertificateKey struct {
 	Name      string     `json:"name" example:"ci"`
 	Public    string     `json:"public" doc:"public key as text"`
 	CreatedAt time.Time  `json:"created_at"`
-	RevokedAt *time.Time `json:"revoked_at,omitempty" doc:"its certificates are refused since then"`
+	RevokedAt *time.Time `json:"revoked_at,omitempty" doc:"time since which its certificates are refused"`
 }
 
 // CertificateKeyList holds certificate keys.
@@ -36,7 +36,7 @@ type CertificateKeyList struct {
 // CertificateKeyRequest registers a public key.
 type CertificateKeyRequest struct {
 	Public string `json:"public" maxLength:"100" doc:"public key as snapcli keys export prints it" example:"snapkey-11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"`
-	Name   string `json:"name,omitempty" maxLength:"100" doc:"for people" example:"ci"`
+	Name   string `json:"name,omitempty" maxLength:"100" doc:"name of the key, for people" example:"ci"`
 }
 
 // CertificateKeys lists the keys whose certificates the organization accepts, and the revoked ones.

@@ -42,7 +42,7 @@ type SignedOut struct {
 type LiveShare struct {
 	Snapshot  string     `json:"snapshot" doc:"public ID"`
 	Target    string     `json:"target"`
-	Name      string     `json:"name" doc:"of the snapshot"`
+	Name      string     `json:"name" doc:"name of the snapshot"`
 	Type      snap.Type  `json:"type" enum:"snapshot,sanitized"`
 	Size      int64      `json:"size" doc:"bytes of the file"`
 	Created   time.Time  `json:"created_at" doc:"of the snapshot"`

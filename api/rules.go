@@ -15,7 +15,7 @@ type Channel struct {
 	ID        string    `json:"id"`
 	Target    string    `json:"target"`
 	Type      snap.Type `json:"type" enum:"snapshot,sanitized"`
-	GroupID   string    `json:"group_id,omitempty" doc:"absent: org-wide"`
+	GroupID   string    `json:"group_id,omitempty" doc:"absent means org-wide"`
 	GroupName string    `json:"group_name,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
 	CreatedBy string    `json:"created_by,omitempty"`
@@ -32,7 +32,7 @@ type ChannelList struct {
 type ChannelRequest struct {
 	Target  string    `json:"target" minLength:"1" maxLength:"100" example:"shop"`
 	Type    snap.Type `json:"type,omitempty" enum:"snapshot,sanitized" default:"sanitized" example:"sanitized"`
-	GroupID string    `json:"group_id,omitempty" maxLength:"512" example:"eng" doc:"absent: org-wide"`
+	GroupID string    `json:"group_id,omitempty" maxLength:"512" example:"eng" doc:"absent means org-wide"`
 	Now     bool      `json:"now,omitempty" doc:"also share the newest existing snapshot at once"`
 	// ExpectEvery is how often a snapshot is expected, in seconds: an hour to a year. 0 expects none,
 	// and nil leaves that of an existing channel.
@@ -73,9 +73,9 @@ type Webhook struct {
 	Format         string             `json:"format" doc:"standard, slack, teams, discord or mail"`
 	CreatedAt      time.Time          `json:"created_at"`
 	CreatedBy      string             `json:"created_by,omitempty"`
-	Waiting        int64              `json:"waiting" doc:"number of messages that are not accepted or given up"`
+	Waiting        int64              `json:"waiting" doc:"number of messages that are neither accepted nor given up"`
 	Failures       int                `json:"failures" doc:"number of failed attempts in a row"`
-	PausedUntil    *time.Time         `json:"paused_until,omitempty" doc:"when one message is tried next, after failures in a row"`
+	PausedUntil    *time.Time         `json:"paused_until,omitempty" doc:"time of the next attempt, after several failures in a row"`
 	DisabledAt     *time.Time         `json:"disabled_at,omitempty" doc:"time since which nothing is sent; absent when enabled"`
 	DisabledReason string             `json:"disabled_reason,omitempty"`
 	OldSecretUntil *time.Time         `json:"old_secret_until,omitempty" doc:"time until which the previous secret also signs"`
@@ -96,7 +96,7 @@ type WebhookRequest struct {
 // NewWebhook is a webhook with its signing secret, which is shown only once.
 type NewWebhook struct {
 	Webhook
-	Secret string `json:"secret" doc:"whsec_ and base64; empty for a mail address"`
+	Secret string `json:"secret" doc:"signing secret: whsec_ followed by base64; empty for a mail address"`
 }
 
 // RotateRequest gives a webhook a new secret.
@@ -107,7 +107,7 @@ type RotateRequest struct {
 // WebhookTest is the result of a test message.
 type WebhookTest struct {
 	OK           bool   `json:"ok"`
-	Status       string `json:"status" doc:"answer of the receiver, or why there is none"`
+	Status       string `json:"status" doc:"answer of the receiver, or the reason why there is none"`
 	Milliseconds int64  `json:"milliseconds"`
 }
 
@@ -121,7 +121,7 @@ type ReplayRequest struct {
 // ReplayResult is how many messages wait to be sent again.
 type ReplayResult struct {
 	Queued int64 `json:"queued"`
-	More   bool  `json:"more" doc:"there may be more: repeat the request"`
+	More   bool  `json:"more" doc:"there may be more messages: repeat the request"`
 }
 
 // Delivery is one event that was delivered to a webhook, or is due.
@@ -132,7 +132,7 @@ type Delivery struct {
 	Attempts  int              `json:"attempts"`
 	Status    string           `json:"status" doc:"result of the last attempt"`
 	CreatedAt time.Time        `json:"created_at"`
-	NextAt    *time.Time       `json:"next_at,omitempty" doc:"time of the next attempt; absent when it is over"`
+	NextAt    *time.Time       `json:"next_at,omitempty" doc:"time of the next attempt; absent if there will be none"`
 }
 
 // DeliveryList is the body of GET /webhooks/{id}/deliveries.

@@ -41,20 +41,20 @@ type Snapshot struct {
 	Size         int64       `json:"size" doc:"bytes of the file"`
 	SHA256       string      `json:"sha256" doc:"SHA-256 of the file, lower-case hexadecimal"`
 	Created      time.Time   `json:"created_at"`
-	Shared       bool        `json:"shared" doc:"shared org-wide in the caller's organization, or to it by another"`
-	Received     bool        `json:"received" doc:"another organization shared it to the caller's"`
+	Shared       bool        `json:"shared" doc:"shared org-wide in the caller's organization, or shared with it by another organization"`
+	Received     bool        `json:"received" doc:"another organization shared it with the caller's organization"`
 	Organization string      `json:"organization" doc:"slug of the organization it belongs to"`
 	Owner        string      `json:"owner,omitempty" doc:"e-mail of the user who pushed it; empty for organization-level keys and for received snapshots"`
-	Description  string      `json:"description,omitempty" doc:"plain text, within the organization only"`
-	Labels       []string    `json:"labels,omitempty" doc:"within the organization only"`
+	Description  string      `json:"description,omitempty" doc:"plain text; only sent within the organization"`
+	Labels       []string    `json:"labels,omitempty" doc:"only sent within the organization"`
 	ExpiresAt    *time.Time  `json:"expires_at,omitempty" doc:"when the share with the caller's organization ends; absent means never"`
 	Groups       int         `json:"group_shares" doc:"live group shares; 0 for callers who may not manage sharing"`
 	Orgs         int         `json:"org_shares" doc:"live cross-org shares; 0 for callers who may not manage sharing"`
 	FirstGroup   string      `json:"first_group,omitempty" doc:"name of one of the groups it is shared with"`
-	NextExpiry   *time.Time  `json:"next_share_expires_at,omitempty" doc:"when the next share ends that the caller may manage"`
-	Through      string      `json:"through_group,omitempty" doc:"the caller's group through which alone they see it"`
-	Outside      bool        `json:"shared_outside" doc:"shared with another organization now; disclosed only to its owner and to owners and admins"`
-	Warning      string      `json:"warning,omitempty" doc:"in the answer to a share of a snapshot that is not sanitized: who can now see its data"`
+	NextExpiry   *time.Time  `json:"next_share_expires_at,omitempty" doc:"end of the share that ends next, among those that the caller may manage"`
+	Through      string      `json:"through_group,omitempty" doc:"name of the caller's group, if the caller can see the snapshot only through a group share"`
+	Outside      bool        `json:"shared_outside" doc:"currently shared with another organization; disclosed only to its owner and to owners and admins"`
+	Warning      string      `json:"warning,omitempty" doc:"only after sharing a snapshot that is not sanitized: who can now see its data"`
 	Can          *Can        `json:"can,omitempty" doc:"what the caller may do with it; only in the answer for a single snapshot"`
 
 	Certificate *CertificateState `json:"certificate,omitempty" doc:"only in the answer for a single snapshot; absent if it has none"`
@@ -101,7 +101,7 @@ type GroupShare struct {
 	SharedBy  string     `json:"shared_by,omitempty"`
 	SharedAt  time.Time  `json:"shared_at"`
 	Channel   string     `json:"channel,omitempty" doc:"ID of the channel that made it, if one did"`
-	Warning   string     `json:"warning,omitempty" doc:"in the answer to a share of a snapshot that is not sanitized: who can now see its data"`
+	Warning   string     `json:"warning,omitempty" doc:"only after sharing a snapshot that is not sanitized: who can now see its data"`
 }
 
 // OrgShare is a cross-organization share (SPEC 2.3).
@@ -115,7 +115,7 @@ type OrgShare struct {
 	DeclinedAt *time.Time `json:"declined_at,omitempty" doc:"when the recipient declined it; the recipient cannot see it until it is shared again"`
 	// PreviousExpiresAt is set in the answer to a re-share that changed the expiry.
 	PreviousExpiresAt *time.Time `json:"previous_expires_at,omitempty" doc:"the expiry that a re-share replaced"`
-	Warning           string     `json:"warning,omitempty" doc:"in the answer to a share of a snapshot that is not sanitized: who can now see its data"`
+	Warning           string     `json:"warning,omitempty" doc:"only after sharing a snapshot that is not sanitized: who can now see its data"`
 }
 
 // GroupShareList is the body of GET group-shares.
@@ -131,30 +131,30 @@ type OrgShareList struct {
 // ShareGroupRequest is the body of POST share-group.
 type ShareGroupRequest struct {
 	GroupID   string     `json:"group_id" minLength:"1" maxLength:"512" example:"eng" doc:"ID of an SSO group of the organization"`
-	ExpiresAt *time.Time `json:"expires_at,omitempty" example:"2099-12-31T00:00:00Z" doc:"RFC 3339; without it and expires_in the share never expires"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty" example:"2099-12-31T00:00:00Z" doc:"RFC 3339; if both this and expires_in are absent, the share never expires"`
 	ExpiresIn int64      `json:"expires_in,omitempty" minimum:"1" maximum:"3153600000" doc:"seconds from now, by the service's clock; instead of expires_at"`
 }
 
 // ShareOrgRequest is the body of POST share-org.
 type ShareOrgRequest struct {
 	OrgSlug   string     `json:"org_slug" minLength:"1" maxLength:"63" example:"globex" doc:"slug of the recipient organization"`
-	ExpiresAt *time.Time `json:"expires_at,omitempty" example:"2099-12-31T00:00:00Z" doc:"RFC 3339; without it and expires_in the share never expires"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty" example:"2099-12-31T00:00:00Z" doc:"RFC 3339; if both this and expires_in are absent, the share never expires"`
 	ExpiresIn int64      `json:"expires_in,omitempty" minimum:"1" maximum:"3153600000" doc:"seconds from now, by the service's clock; instead of expires_at"`
 	// WithSchema also shows the card.
-	WithSchema *bool `json:"with_schema,omitempty" doc:"show the card too; absent: as before, or no"`
+	WithSchema *bool `json:"with_schema,omitempty" doc:"also show the card; absent keeps the current setting, which is no for a new share"`
 }
 
 // SharesRequest is the body of POST shares: several recipients of one snapshot. Either all of the
 // shares are made or none.
 type SharesRequest struct {
-	OrgWide  bool     `json:"org_wide,omitempty" doc:"every member of the organization"`
+	OrgWide  bool     `json:"org_wide,omitempty" doc:"share with every member of the organization"`
 	GroupIDs []string `json:"group_ids,omitempty" maxItems:"100" doc:"IDs of SSO groups of the organization" example:"[\"eng\",\"dba\"]"`
 	OrgSlugs []string `json:"org_slugs,omitempty" maxItems:"100" doc:"slugs of other organizations"`
 	// ExpiresAt is when all of these shares end.
-	ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"when all of these shares end, RFC 3339; without it and expires_in never"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"when all of these shares end, RFC 3339; if both this and expires_in are absent, they never end"`
 	ExpiresIn int64      `json:"expires_in,omitempty" minimum:"1" maximum:"3153600000" doc:"seconds from now, by the service's clock; instead of expires_at"`
 	// WithSchema also shows the card to the other organizations.
-	WithSchema *bool `json:"with_schema,omitempty" doc:"show the card to them too; absent: as before, or no"`
+	WithSchema *bool `json:"with_schema,omitempty" doc:"also show them the card; absent keeps the current setting, which is no for a new share"`
 }
 
 // UnshareRequest is the body of POST unshare.
@@ -179,7 +179,7 @@ type ShareChange struct {
 // ShareChanges answers POST shares and POST unshare.
 type ShareChanges struct {
 	Changes []ShareChange `json:"changes"`
-	Warning string        `json:"warning,omitempty" doc:"when a snapshot that is not sanitized was shared: who can now see its data"`
+	Warning string        `json:"warning,omitempty" doc:"only after sharing a snapshot that is not sanitized: who can now see its data"`
 }
 
 // Group is an SSO group of the organization.
@@ -255,7 +255,7 @@ type DeltaOffer struct {
 	Expires *time.Time `json:"expires_at,omitempty"`
 	Making  bool       `json:"making" doc:"the service is still making the delta; ask again"`
 
-	Certificate json.RawMessage `json:"certificate,omitempty" doc:"of the snapshot, as its pusher sent it"`
+	Certificate json.RawMessage `json:"certificate,omitempty" doc:"certificate of the snapshot, as its pusher sent it"`
 }
 
 // PartRef names a part that is in the object store. Numbers count from 1.
@@ -298,7 +298,7 @@ type PullResponse struct {
 	Snapshot    Snapshot        `json:"snapshot"`
 	URL         string          `json:"url" doc:"presigned URL; supports ranges"`
 	Expires     time.Time       `json:"expires_at"`
-	Certificate json.RawMessage `json:"certificate,omitempty" doc:"as its pusher sent it; check it against keys that you trust"`
+	Certificate json.RawMessage `json:"certificate,omitempty" doc:"certificate as its pusher sent it; verify it with keys that you trust"`
 }
 
 // Me describes the caller.
@@ -310,8 +310,8 @@ type Me struct {
 	Role             snap.Role        `json:"role,omitempty"`
 	Groups           []MyGroup        `json:"groups"`
 	GroupsAsOf       *time.Time       `json:"groups_as_of,omitempty" doc:"when the groups were read from the identity provider"`
-	GroupsUnknown    bool             `json:"groups_unknown" doc:"the identity provider sent no usable groups; group shares give nothing"`
-	GroupsWhy        string           `json:"groups_unknown_because,omitempty" doc:"why, and what to ask an admin for, as text for people"`
+	GroupsUnknown    bool             `json:"groups_unknown" doc:"the identity provider sent no usable groups, so group shares give no access"`
+	GroupsWhy        string           `json:"groups_unknown_because,omitempty" doc:"the reason, and what to ask an admin for, as text for people"`
 	Credential       MeCredential     `json:"credential"`
 	Policy           Policy           `json:"policy"`
 	Notices          []Notice         `json:"notices" doc:"events of the last 30 days on the caller's snapshots and sessions that the caller did not cause, newest first, at most 20"`
@@ -320,15 +320,15 @@ type Me struct {
 	SignInDue        *time.Time       `json:"sign_in_due_at,omitempty" doc:"when the user has to sign in again"`
 	Confirmed        *time.Time       `json:"confirmed_at,omitempty" doc:"when the identity provider last confirmed the user"`
 	IdleKeys         int              `json:"idle_keys,omitempty" doc:"how many of the user's API keys were not used for 90 days"`
-	OrgIdleKeys      int              `json:"organization_idle_keys,omitempty" doc:"the same of the whole organization; for owners and admins"`
+	OrgIdleKeys      int              `json:"organization_idle_keys,omitempty" doc:"the same for the whole organization; for owners and admins"`
 	Audit            *AuditCheckpoint `json:"audit,omitempty" doc:"newest signed checkpoint of the audit log; for owners and admins"`
 }
 
 // Policy holds the organization's limits on sharing.
 type Policy struct {
-	ShareTypes        []snap.Type            `json:"share_types" doc:"types that may be shared org-wide or with other organizations; empty is every type"`
+	ShareTypes        []snap.Type            `json:"share_types" doc:"types that may be shared org-wide or with other organizations; empty means every type"`
 	UnsanitizedShares snap.UnsanitizedShares `json:"unsanitized_shares" enum:"allow,ask,refuse" doc:"what happens when a snapshot that is not sanitized is shared"`
-	ShareRequires     snap.ShareRequirement  `json:"share_requires,omitempty" enum:"certificate" doc:"what a snapshot needs to be shared; absent means nothing"`
+	ShareRequires     snap.ShareRequirement  `json:"share_requires,omitempty" enum:"certificate" doc:"what a snapshot must have before it can be shared; absent means no requirement"`
 	MaxCrossOrgExpiry int64                  `json:"max_cross_org_expiry,omitempty" doc:"seconds that a share with another organization may last; absent means no limit"`
 	MaxKeyAge         int64                  `json:"max_key_age,omitempty" doc:"seconds that an API key may last; absent means no limit"`
 }
@@ -338,9 +338,9 @@ type Notice struct {
 	At       time.Time        `json:"at"`
 	Action   snap.AuditAction `json:"action" enum:"snapshot.shared,snapshot.share_expires_soon,snapshot.access_requested,session.token_reused"`
 	Snapshot string           `json:"snapshot,omitempty" doc:"public ID of the snapshot"`
-	Target   string           `json:"target,omitempty" doc:"of the snapshot"`
+	Target   string           `json:"target,omitempty" doc:"target of the snapshot"`
 	Actor    string           `json:"actor,omitempty" doc:"e-mail of the actor"`
-	Text     string           `json:"text" doc:"as text"`
+	Text     string           `json:"text" doc:"description of the event"`
 }
 
 // Usage is the storage that a user or organization uses at the service, with its limits.
@@ -428,9 +428,9 @@ type KeyRequest struct {
 	Kind      snap.CredentialKind `json:"kind" enum:"cak,clt,sak"`
 	Name      string              `json:"name" minLength:"1" maxLength:"100"`
 	Scopes    []snap.Scope        `json:"scopes,omitempty"`
-	ExpiresAt *time.Time          `json:"expires_at,omitempty" doc:"RFC 3339; without it and expires_in the key never expires"`
+	ExpiresAt *time.Time          `json:"expires_at,omitempty" doc:"RFC 3339; if both this and expires_in are absent, the key never expires"`
 	ExpiresIn int64               `json:"expires_in,omitempty" minimum:"1" maximum:"3153600000" doc:"seconds from now, by the service's clock; instead of expires_at"`
-	From      []string            `json:"from,omitempty" maxItems:"100" doc:"networks that it may be used from, such as 10.0.0.0/8; without them it may be used from anywhere"`
+	From      []string            `json:"from,omitempty" maxItems:"100" doc:"networks that it may be used from, such as 10.0.0.0/8; absent means any"`
 }
 
 // KeyFilter selects the keys of a listing.

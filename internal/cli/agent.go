@@ -91,7 +91,7 @@ type agentEvent struct {
 	Target   string    `json:"target"`
 	Event    string    `json:"event" doc:"began, resumed, interrupted, ended, clock back or trouble"`
 	Run      *runView  `json:"run,omitempty"`
-	Detail   string    `json:"detail,omitempty" doc:"why nothing could be run, for trouble"`
+	Detail   string    `json:"detail,omitempty" doc:"if the event is trouble: why nothing could be run"`
 	Hint     string    `json:"hint,omitempty"`
 	Sentence string    `json:"-"`
 }

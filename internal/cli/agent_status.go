@@ -13,14 +13,14 @@ import (
 
 // runView is the JSON form of a run of the agent.
 type runView struct {
-	Due      string    `json:"due" doc:"time on the clock of the schedule's time zone"`
+	Due      string    `json:"due" doc:"scheduled time, in the schedule's time zone"`
 	State    string    `json:"state" doc:"running (or killed, and about to be resumed), stopped, done or failed"`
-	Step     string    `json:"step,omitempty" doc:"the one in progress, or the one that failed"`
+	Step     string    `json:"step,omitempty" doc:"step that is in progress or that failed"`
 	BeganAt  time.Time `json:"began_at"`
 	EndedAt  time.Time `json:"ended_at,omitzero"`
-	Snapshot string    `json:"snapshot,omitempty" doc:"masked copy"`
+	Snapshot string    `json:"snapshot,omitempty" doc:"name of the masked copy"`
 	Pushed   string    `json:"pushed,omitempty" doc:"its ID in the cloud, or its name in the storage profile"`
-	Missed   int       `json:"missed,omitempty" doc:"earlier times that it caught up for"`
+	Missed   int       `json:"missed,omitempty" doc:"number of earlier scheduled times that were missed and that this run makes up for"`
 	Problem  string    `json:"problem,omitempty" doc:"why it failed"`
 	Hint     string    `json:"hint,omitempty"`
 }
@@ -36,7 +36,7 @@ type agentView struct {
 	Schedule string    `json:"schedule"`
 	TimeZone string    `json:"time_zone"`
 	NextAt   time.Time `json:"next_at,omitzero"`
-	Error    string    `json:"error,omitempty" doc:"why it cannot run"`
+	Error    string    `json:"error,omitempty" doc:"why the target's job cannot run"`
 	Runs     []runView `json:"runs" doc:"newest first"`
 }
 

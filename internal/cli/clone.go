@@ -116,11 +116,11 @@ type cloneView struct {
 	State     clone.State `json:"state" doc:"making, ready, resetting or dropping"`
 	CreatedAt time.Time   `json:"created_at"`
 	ExpiresAt time.Time   `json:"expires_at"`
-	LeftOut   string      `json:"left_out,omitempty" doc:"programs of somebody else's snapshot that it does not have"`
+	LeftOut   string      `json:"left_out,omitempty" doc:"programs of somebody else's snapshot that the clone does not have"`
 
-	Size        int64    `json:"size" doc:"bytes of the database, in clones; 0 if it is unknown"`
-	Connections []string `json:"connections,omitempty" doc:"who is connected, in clones"`
-	Error       string   `json:"error,omitempty" doc:"why the database could not be inspected, in clones"`
+	Size        int64    `json:"size" doc:"bytes of the database, only from clones; 0 if it is unknown"`
+	Connections []string `json:"connections,omitempty" doc:"who is connected, only from clones"`
+	Error       string   `json:"error,omitempty" doc:"why the database could not be inspected, only from clones"`
 }
 
 func viewClone(c clone.Clone, url string) cloneView {

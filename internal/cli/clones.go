@@ -143,7 +143,7 @@ clone from the list, for a server that no longer exists.`,
 // droppedClone is the JSON form of a clone that was dropped.
 type droppedClone struct {
 	Name      string `json:"name"`
-	Forgotten bool   `json:"forgotten" doc:"only removed from the list, by --forget"`
+	Forgotten bool   `json:"forgotten" doc:"the clone was only removed from the list (--forget), and its database still exists"`
 }
 
 // dropClones drops clones one after another. With --json it prints those that it dropped, even when
@@ -240,7 +240,7 @@ func (a *app) warmClones(ctx context.Context, target string, n int, o local.Clon
 type warmed struct {
 	Target   string `json:"target"`
 	Snapshot string `json:"snapshot"`
-	Made     int    `json:"made" doc:"copies that were missing"`
+	Made     int    `json:"made" doc:"number of copies that were made"`
 }
 
 // completeClones completes the names of clones.

@@ -97,7 +97,7 @@ type shareChange struct {
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 	Changed   bool       `json:"changed" doc:"false if nothing changed"`
 	DryRun    bool       `json:"dry_run,omitempty"`
-	Adds      []string   `json:"adds,omitempty" doc:"with --dry-run: users who cannot see it now and then could"`
+	Adds      []string   `json:"adds,omitempty" doc:"with --dry-run: users who would gain access"`
 	Says      string     `json:"says" doc:"what changed and who can see it now"`
 	warning   string
 }

@@ -39,7 +39,7 @@ type sharesList struct {
 	ExpiresAt     *time.Time       `json:"expires_at,omitempty" doc:"when the org-wide share ends"`
 	Groups        []api.GroupShare `json:"groups"`
 	Organizations []api.OrgShare   `json:"organizations"`
-	Received      *receivedShare   `json:"received,omitempty" doc:"set for a snapshot of another organization: all that yours may know"`
+	Received      *receivedShare   `json:"received,omitempty" doc:"only for a snapshot of another organization: everything about its shares that your organization may know"`
 	Note          string           `json:"note,omitempty"`
 }
 

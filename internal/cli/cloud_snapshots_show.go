@@ -46,10 +46,10 @@ type cloudShown struct {
 	api.Snapshot
 	Card     *api.Card        `json:"card,omitempty" doc:"absent if there is none or it is withheld"`
 	Withheld bool             `json:"card_withheld,omitempty" doc:"the owning organization does not show the card"`
-	Changes  *api.CardChanges `json:"changes,omitempty" doc:"since the previous snapshot"`
-	Access   *api.Access      `json:"access,omitempty" doc:"who shared it, with whom and until when; only for those who may ask"`
-	Pulls    []api.PullCount  `json:"pulls,omitempty" doc:"for those who may see them"`
-	Versions []version        `json:"versions,omitempty" doc:"the newest of its target and type that you may see, the newest first"`
+	Changes  *api.CardChanges `json:"changes,omitempty" doc:"what changed since the previous snapshot"`
+	Access   *api.Access      `json:"access,omitempty" doc:"who shared it, with whom and until when; only for callers who may explain access"`
+	Pulls    []api.PullCount  `json:"pulls,omitempty" doc:"only for callers who may see them"`
+	Versions []version        `json:"versions,omitempty" doc:"newest snapshots of its target and type that you may see, newest first"`
 }
 
 // version is one snapshot of a target.

@@ -97,11 +97,11 @@ func (a *app) compared(ctx context.Context, equal bool, err error) error {
 // diffView is the JSON output of diff.
 type diffView struct {
 	Before string       `json:"before" doc:"name of the snapshot"`
-	After  string       `json:"after,omitempty" doc:"name of the snapshot; without it the current database"`
+	After  string       `json:"after,omitempty" doc:"name of the snapshot; absent if the current database was compared"`
 	Equal  bool         `json:"equal"`
 	Schema []changeView `json:"schema" doc:"the objects that differ"`
 	Tables []tableDiff  `json:"tables" doc:"the tables whose rows differ"`
-	Rows   *rowsView    `json:"rows,omitempty" doc:"of the table given with --rows"`
+	Rows   *rowsView    `json:"rows,omitempty" doc:"differing rows of the table given with --rows"`
 }
 
 type changeView struct {
@@ -109,7 +109,7 @@ type changeView struct {
 	Kind   string `json:"kind" doc:"table, column, index, function and so on"`
 	Name   string `json:"name" doc:"with its schema, if it has one"`
 	On     string `json:"on,omitempty" doc:"the table that it belongs to"`
-	Detail string `json:"detail,omitempty" doc:"for people"`
+	Detail string `json:"detail,omitempty" doc:"text for people"`
 }
 
 type tableDiff struct {
@@ -119,8 +119,8 @@ type tableDiff struct {
 	After   int64  `json:"after" doc:"number of rows"`
 	Added   int64  `json:"added"`
 	Removed int64  `json:"removed"`
-	Changed int64  `json:"changed" doc:"rows with the same primary key and other values"`
-	Keyed   bool   `json:"keyed" doc:"rows are matched by the primary key; if not, no row counts as changed"`
+	Changed int64  `json:"changed" doc:"rows with the same primary key and different values"`
+	Keyed   bool   `json:"keyed" doc:"true if rows are matched by the primary key; if false, no row counts as changed"`
 }
 
 type rowsView struct {

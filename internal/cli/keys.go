@@ -33,8 +33,8 @@ type signingKeyView struct {
 	Name    string     `json:"name,omitempty"`
 	Public  string     `json:"public" doc:"public key as text"`
 	Own     bool       `json:"own" doc:"its private key was made on this machine"`
-	Since   time.Time  `json:"since" doc:"when it became known here"`
-	Revoked *time.Time `json:"revoked_at,omitempty" doc:"its certificates are refused since then"`
+	Since   time.Time  `json:"since" doc:"when the key was added on this machine"`
+	Revoked *time.Time `json:"revoked_at,omitempty" doc:"time since which its certificates are refused"`
 }
 
 func viewSigningKey(k local.SigningKey) signingKeyView {

@@ -150,7 +150,7 @@ type codeEvent struct {
 
 type waitingEvent struct {
 	Event     string `json:"event" doc:"waiting"`
-	Remaining int    `json:"remaining_seconds" doc:"until the code expires"`
+	Remaining int    `json:"remaining_seconds" doc:"seconds until the code expires"`
 }
 
 type failedEvent struct {

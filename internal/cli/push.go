@@ -84,7 +84,7 @@ type pushed struct {
 	Seconds float64 `json:"seconds"`
 
 	Base      string `json:"base,omitempty" doc:"name of the snapshot from which the difference was sent"`
-	Unchanged bool   `json:"unchanged" doc:"the data is that of the base"`
+	Unchanged bool   `json:"unchanged" doc:"the data is the same as that of the base"`
 }
 
 func (a *app) printPushed(target string, r local.PushResult) error {

@@ -26,14 +26,14 @@ func (a *app) checkRules(ctx context.Context, target string, o local.SanitizeOpt
 type rulesCheckView struct {
 	Target   string        `json:"target"`
 	Snapshot string        `json:"snapshot" doc:"name of the snapshot whose columns were checked"`
-	Unknown  []unknownView `json:"unknown" doc:"the columns that the rules do not decide on"`
+	Unknown  []unknownView `json:"unknown" doc:"columns that the rules do not decide on"`
 }
 
 type unknownView struct {
 	Table     string `json:"table" doc:"with its schema, if it has one"`
 	Column    string `json:"column"`
 	Type      string `json:"type,omitempty" doc:"as the database writes it"`
-	Undecided bool   `json:"undecided" doc:"it has a rule whose mask is decide; if false, no rule covers it"`
+	Undecided bool   `json:"undecided" doc:"true if its rule has the mask decide; false if no rule covers it"`
 }
 
 func (a *app) printRulesCheck(target string, c local.RulesCheck) error {

@@ -75,26 +75,26 @@ type localView struct {
 	Type      snap.Type         `json:"type"`
 	Engine    snap.Engine       `json:"engine"`
 	Size      int64             `json:"size" doc:"bytes of the file"`
-	SHA256    string            `json:"sha256" doc:"of the file"`
+	SHA256    string            `json:"sha256" doc:"SHA-256 of the file"`
 	CreatedAt time.Time         `json:"created_at"`
 	File      string            `json:"file" doc:"path of the file"`
-	Cloud     map[string]string `json:"cloud,omitempty" doc:"cloud URL to snapshot ID, where it was pushed or pulled"`
+	Cloud     map[string]string `json:"cloud,omitempty" doc:"ID of the snapshot at each service to or from which it was transferred, by the service's URL"`
 	Tables    []tableView       `json:"tables,omitempty"`
 	Encrypted int               `json:"encrypted,omitempty" doc:"number of recipients"`
-	Subset    *subsetView       `json:"subset,omitempty" doc:"of a snapshot that does not hold every row"`
-	New       *newView          `json:"new,omitempty" doc:"how much is new; absent if it is not known"`
+	Subset    *subsetView       `json:"subset,omitempty" doc:"set if the snapshot does not hold every row"`
+	New       *newView          `json:"new,omitempty" doc:"how much is new since the previous snapshot; absent if it is not known"`
 
 	Provenance provenanceView `json:"provenance"`
 	Programs   []programView  `json:"programs,omitempty" doc:"only from show: its functions, triggers and other objects with code"`
 	Omitted    []string       `json:"omitted,omitempty" doc:"only from show: the parts that it lacks, as sentences"`
 	Card       *api.Card      `json:"card,omitempty" doc:"only from show: tables and columns; absent if it is locked"`
-	Changes    *localChanges  `json:"changes,omitempty" doc:"only from show: since the local snapshot before it"`
+	Changes    *localChanges  `json:"changes,omitempty" doc:"only from show: what changed since the previous local snapshot"`
 }
 
 // localChanges is the difference between a local snapshot and the one before it.
 type localChanges struct {
-	Previous string           `json:"previous" doc:"name of the snapshot before it, of the same target and type"`
-	Counted  bool             `json:"counted" doc:"the rows were compared; otherwise only their numbers"`
+	Previous string           `json:"previous" doc:"name of the previous snapshot of the same target and type"`
+	Counted  bool             `json:"counted" doc:"true if the rows were compared; false if only the numbers of rows were"`
 	Changes  []api.CardChange `json:"changes"`
 }
 
@@ -111,16 +111,16 @@ func viewProvenance(p local.Provenance) provenanceView { return provenanceView(p
 
 // subsetView describes how the rows of a subset were chosen.
 type subsetView struct {
-	Where   map[string]string `json:"where,omitempty" doc:"by table: the condition of the starting rows; for a sanitized copy, only the tables"`
-	Percent float64           `json:"percent,omitempty" doc:"percentage of the other rows it started with"`
-	Start   []string          `json:"start,omitempty" doc:"tables it started with"`
+	Where   map[string]string `json:"where,omitempty" doc:"SQL condition of the starting rows by table; empty in a masked copy"`
+	Percent float64           `json:"percent,omitempty" doc:"percentage of the starting rows in tables without a condition"`
+	Start   []string          `json:"start,omitempty" doc:"tables in which rows were chosen"`
 }
 
 // newView describes how much of a snapshot is new since the previous one of its target and type.
 type newView struct {
 	Since     string  `json:"since" doc:"name of the previous snapshot"`
 	Percent   float64 `json:"percent" doc:"estimated percentage of the data that the previous snapshot did not have"`
-	Unchanged bool    `json:"unchanged" doc:"the data is equal"`
+	Unchanged bool    `json:"unchanged" doc:"the data is the same as that of the previous snapshot"`
 }
 
 // newShare returns how much of a snapshot is new, or "" if that is not known.
@@ -142,8 +142,8 @@ func newShare(n *local.New) string {
 type tableView struct {
 	Schema string `json:"schema,omitempty"`
 	Name   string `json:"name"`
-	Rows   int64  `json:"rows" doc:"-1 when they were not counted"`
-	Of     int64  `json:"of,omitempty" doc:"rows of the table in the source, of a subset"`
+	Rows   int64  `json:"rows" doc:"-1 if they were not counted"`
+	Of     int64  `json:"of,omitempty" doc:"in a subset: number of rows of the table in the source"`
 }
 
 func viewSnapshot(s local.Snapshot) localView {

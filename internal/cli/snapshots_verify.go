@@ -54,10 +54,10 @@ type sound struct {
 	Name   string      `json:"name"`
 	Type   snap.Type   `json:"type"`
 	Engine snap.Engine `json:"engine"`
-	Tables int         `json:"tables" doc:"0 when it is encrypted and no identity opened it"`
+	Tables int         `json:"tables" doc:"number of tables; 0 if the snapshot is encrypted and no identity opened it"`
 
 	Encrypted int  `json:"encrypted,omitempty" doc:"number of recipients"`
-	Inside    bool `json:"inside" doc:"every checksum was checked; false when it is encrypted and no identity opened it, so that only the file's and the encrypted part's were"`
+	Inside    bool `json:"inside" doc:"every checksum was checked; false if the snapshot is encrypted and no identity opened it: then only the checksums of the file and of its encrypted part were checked"`
 
 	Certificate *certified `json:"certificate,omitempty" doc:"who sanitized it and how; absent if it has none"`
 }
@@ -73,7 +73,7 @@ type certified struct {
 	Masked  int    `json:"masked" doc:"number of columns that were masked"`
 	Kept    int    `json:"kept" doc:"number of columns that were kept"`
 	Dropped int    `json:"dropped" doc:"number of tables whose rows were dropped"`
-	Scanned int    `json:"scanned" doc:"number of originals that the leak scan searched for"`
+	Scanned int    `json:"scanned" doc:"number of original values that the leak scan searched for"`
 	Tool    string `json:"tool" doc:"version of snapcli"`
 }
 

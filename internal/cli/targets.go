@@ -43,16 +43,16 @@ type targetView struct {
 	Name        string `json:"name"`
 	Source      string `json:"source,omitempty"`
 	Destination string `json:"destination,omitempty"`
-	Scratch     string `json:"scratch,omitempty" doc:"where SQL for masking runs, instead of the destination's server"`
+	Scratch     string `json:"scratch,omitempty" doc:"server on which SQL for masking runs, instead of the destination's server"`
 	Jobs        int    `json:"jobs"`
 	Production  bool   `json:"production"`
 	Rules       string `json:"sanitize_rules,omitempty"`
 	SQL         string `json:"sanitize_sql,omitempty"`
 
 	EncryptTo []string    `json:"encrypt_to,omitempty" doc:"public keys, or files of them"`
-	Subset    *limitsView `json:"subset,omitempty" doc:"which rows its snapshots are limited to"`
+	Subset    *limitsView `json:"subset,omitempty" doc:"limits on the rows of its snapshots"`
 	AfterLoad string      `json:"after_load,omitempty" doc:"SQL that a load runs before it replaces the destination"`
-	Grants    []string    `json:"grants,omitempty" doc:"GRANT statements that a load ends with"`
+	Grants    []string    `json:"grants,omitempty" doc:"GRANT statements that a load runs at its end"`
 
 	choiceView
 	wayView
@@ -98,8 +98,8 @@ func (a *app) printTargets(list []local.Target) error {
 
 // limitsView is the subset of a target's configuration.
 type limitsView struct {
-	Where   map[string]string `json:"where,omitempty" doc:"by table: the condition of the rows to start from"`
-	Percent float64           `json:"percent,omitempty" doc:"percentage of the other rows to start from"`
-	Rows    int64             `json:"rows,omitempty" doc:"instead: the largest number of rows"`
-	MaxSize string            `json:"max_size,omitempty" doc:"instead: the largest size"`
+	Where   map[string]string `json:"where,omitempty" doc:"SQL condition of the starting rows by table"`
+	Percent float64           `json:"percent,omitempty" doc:"percentage of the starting rows in tables without a condition"`
+	Rows    int64             `json:"rows,omitempty" doc:"maximum number of rows, instead of where and percent"`
+	MaxSize string            `json:"max_size,omitempty" doc:"maximum size, instead of where and percent"`
 }

@@ -140,10 +140,10 @@ func (a *app) trustRemoveCommand() *cobra.Command {
 
 // programView is the JSON form of an object in a snapshot that can run code.
 type programView struct {
-	Kind   string `json:"kind" doc:"in the words of SQL, such as function or trigger"`
+	Kind   string `json:"kind" doc:"as in SQL, such as function or trigger"`
 	Schema string `json:"schema,omitempty"`
 	Name   string `json:"name"`
-	On     string `json:"on,omitempty" doc:"table it belongs to"`
+	On     string `json:"on,omitempty" doc:"table that it belongs to"`
 }
 
 func viewPrograms(all []schema.Program) (views []programView) {

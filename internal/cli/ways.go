@@ -11,10 +11,10 @@ import (
 type wayView struct {
 	Via                   string `json:"via,omitempty" doc:"SSH server through which the source is reached"`
 	PasswordBy            string `json:"password_command,omitempty" doc:"program that prints the source's password"`
-	DestinationVia        string `json:"destination_via,omitempty" doc:"the same for the destination"`
-	DestinationPasswordBy string `json:"destination_password_command,omitempty" doc:"the same for the destination"`
-	ScratchVia            string `json:"scratch_via,omitempty" doc:"the same for scratch"`
-	ScratchPasswordBy     string `json:"scratch_password_command,omitempty" doc:"the same for scratch"`
+	DestinationVia        string `json:"destination_via,omitempty" doc:"SSH server through which the destination is reached"`
+	DestinationPasswordBy string `json:"destination_password_command,omitempty" doc:"program that prints the destination's password"`
+	ScratchVia            string `json:"scratch_via,omitempty" doc:"SSH server through which the scratch server is reached"`
+	ScratchPasswordBy     string `json:"scratch_password_command,omitempty" doc:"program that prints the scratch server's password"`
 }
 
 func viewWay(t local.Target) wayView {

@@ -49,9 +49,9 @@ checked and listed.`,
 type identity struct {
 	api.Me
 	Cloud     string     `json:"cloud_url"`
-	Source    string     `json:"source" doc:"environment, config or session"`
-	Account   string     `json:"account,omitempty" doc:"of a login session"`
-	ExpiresAt *time.Time `json:"access_token_expires_at,omitempty" doc:"of a login session; it is refreshed automatically"`
+	Source    string     `json:"source" doc:"environment, config, job or session"`
+	Account   string     `json:"account,omitempty" doc:"name of the account, for a login session"`
+	ExpiresAt *time.Time `json:"access_token_expires_at,omitempty" doc:"when the access token of a login session expires; it is refreshed automatically"`
 }
 
 func (a *app) whoami(ctx context.Context) error {

@@ -11,13 +11,13 @@ import (
 // account is the JSON form of an account in whoami --all.
 type account struct {
 	Name         string    `json:"account"`
-	InUse        bool      `json:"in_use" doc:"whether commands use it by default"`
+	InUse        bool      `json:"in_use" doc:"commands use it by default"`
 	Cloud        string    `json:"cloud_url"`
 	Email        string    `json:"email,omitempty"`
 	Organization string    `json:"organization,omitempty"`
-	Role         snap.Role `json:"role,omitempty" doc:"of a session that is valid"`
-	Valid        bool      `json:"valid" doc:"whether the service accepts the session"`
-	Problem      string    `json:"problem,omitempty" doc:"why it does not"`
+	Role         snap.Role `json:"role,omitempty" doc:"role; absent if the session is not valid"`
+	Valid        bool      `json:"valid" doc:"the service accepts the session"`
+	Problem      string    `json:"problem,omitempty" doc:"why the service does not accept the session"`
 }
 
 func (a *app) whoamiAll(ctx context.Context) error {

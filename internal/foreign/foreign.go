@@ -32,7 +32,7 @@ type Profile struct{ Name, URL string }
 
 // Left is a setting that was not converted unchanged.
 type Left struct {
-	Line int    `json:"line" doc:"in the other tool's file"`
+	Line int    `json:"line" doc:"line in the other tool's file"`
 	What string `json:"what" doc:"path of the setting"`
 	Why  string `json:"why" doc:"how snapcli treats it"`
 }
