@@ -1,6 +1,7 @@
 package snap_test
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -10,27 +11,85 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
-// TestReturnsDoNotDependOnEvaluationOrder rejects `return x, f(&x)`: Go does not define whether x
-// is read before f changes it.
-func TestReturnsDoNotDependOnEvaluationOrder(t *testing.T) {
-	t.Parallel()
-	files := token.NewFileSet()
-	for _, name := range goFiles(t) {
+// rule is what one of the tests below rejects in Go code.
+type rule func(name string, n ast.Node) (complaint string)
+
+// rules are looked at together, because parsing the code takes longer than anything else here.
+var rules = map[string]rule{
+	"evaluation order": func(_ string, n ast.Node) string {
+		if statement, is := n.(*ast.ReturnStmt); is && dependsOnOrder(statement) {
+			return "assign first, then return"
+		}
+		return ""
+	},
+	"function names": func(_ string, n ast.Node) string {
+		if f, is := n.(*ast.FuncDecl); is && slices.Contains(riddles, f.Name.Name) {
+			return f.Name.Name + " does not say what the function does"
+		}
+		return ""
+	},
+	"booleans": func(name string, n ast.Node) string {
+		call, is := n.(*ast.CallExpr)
+		if is && !strings.HasSuffix(name, "_test.go") && booleans(call) > 1 && !swaps(call) {
+			return "name these booleans"
+		}
+		return ""
+	},
+}
+
+// riddles are names that do not say what a function does.
+var riddles = []string{"take", "bring", "look", "settle", "tell", "had", "alone", "agree", "whence", "beside",
+	"spoken", "foretell", "meant"}
+
+// complaints returns what every rule rejects in the module's Go code.
+var complaints = sync.OnceValues(func() (map[string][]string, error) {
+	names, err := goFiles()
+	found := map[string][]string{}
+	for _, name := range names {
+		files := token.NewFileSet()
 		file, err := parser.ParseFile(files, name, nil, parser.SkipObjectResolution)
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
-			if statement, is := n.(*ast.ReturnStmt); is && dependsOnOrder(statement) {
-				t.Errorf("%s: assign first, then return", files.Position(n.Pos()))
+			for of, complain := range rules {
+				if complaint := complain(name, n); complaint != "" {
+					found[of] = append(found[of], fmt.Sprintf("%s: %s", files.Position(n.Pos()), complaint))
+				}
 			}
 			return true
 		})
 	}
+	return found, err
+})
+
+// report fails the test with the complaints of one rule.
+func report(t *testing.T, of string) {
+	t.Helper()
+	t.Parallel()
+	found, err := complaints()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, complaint := range found[of] {
+		t.Error(complaint)
+	}
 }
+
+// TestReturnsDoNotDependOnEvaluationOrder rejects `return x, f(&x)`: Go does not define whether x
+// is read before f changes it.
+func TestReturnsDoNotDependOnEvaluationOrder(t *testing.T) { report(t, "evaluation order") }
+
+// TestFunctionNames rejects names that do not say what a function does.
+func TestFunctionNames(t *testing.T) { report(t, "function names") }
+
+// TestBooleansHaveNames rejects calls with two boolean literals, such as f(x, true, false): a reader
+// cannot tell what they mean. Two functions, an option or a named type can.
+func TestBooleansHaveNames(t *testing.T) { report(t, "booleans") }
 
 // TestCommandsAreQuotedForAShell rejects commands with the verb %q in hints. People copy these
 // commands, and within double quotes a shell runs $(...). A name may come from anybody:
@@ -38,7 +97,11 @@ func TestReturnsDoNotDependOnEvaluationOrder(t *testing.T) {
 func TestCommandsAreQuotedForAShell(t *testing.T) {
 	t.Parallel()
 	unsafe := regexp.MustCompile("`snap(cli|cloud) [^`]*%q")
-	for _, name := range goFiles(t) {
+	names, err := goFiles()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -46,47 +109,6 @@ func TestCommandsAreQuotedForAShell(t *testing.T) {
 		if found := unsafe.Find(text); found != nil {
 			t.Errorf("%s: %s: write %%s with snap.ShellWord", name, found)
 		}
-	}
-}
-
-// TestFunctionNames rejects names that do not say what a function does.
-func TestFunctionNames(t *testing.T) {
-	t.Parallel()
-	riddles := []string{"take", "bring", "look", "settle", "tell", "had", "alone", "agree", "whence", "beside",
-		"spoken", "foretell", "meant"}
-	for _, name := range goFiles(t) {
-		files := token.NewFileSet()
-		file, err := parser.ParseFile(files, name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range file.Decls {
-			if f, is := d.(*ast.FuncDecl); is && slices.Contains(riddles, f.Name.Name) {
-				t.Errorf("%s: %s does not say what the function does", files.Position(f.Pos()), f.Name.Name)
-			}
-		}
-	}
-}
-
-// TestBooleansHaveNames rejects calls with two boolean literals, such as f(x, true, false): a reader
-// cannot tell what they mean. Two functions, an option or a named type can.
-func TestBooleansHaveNames(t *testing.T) {
-	t.Parallel()
-	for _, name := range goFiles(t) {
-		if strings.HasSuffix(name, "_test.go") {
-			continue
-		}
-		files := token.NewFileSet()
-		file, err := parser.ParseFile(files, name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			if call, is := n.(*ast.CallExpr); is && booleans(call) > 1 && !swaps(call) {
-				t.Errorf("%s: name these booleans", files.Position(n.Pos()))
-			}
-			return true
-		})
 	}
 }
 
@@ -185,10 +207,8 @@ func TestBooleansAreCounted(t *testing.T) {
 }
 
 // goFiles returns the module's Go files, tests included.
-func goFiles(t *testing.T) []string {
-	t.Helper()
-	var names []string
-	err := filepath.WalkDir(".", func(file string, entry fs.DirEntry, err error) error {
+func goFiles() (names []string, err error) {
+	err = filepath.WalkDir(".", func(file string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -200,10 +220,7 @@ func goFiles(t *testing.T) []string {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return names
+	return names, err
 }
 
 // hasOurCode reports whether a folder belongs to the module.

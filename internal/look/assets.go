@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -37,7 +38,7 @@ type Assets struct {
 type asset struct {
 	name   string
 	data   []byte
-	zipped []byte // the data in gzip
+	zipped func() []byte // the data in gzip, made at the first call
 }
 
 // NewAssets reads every file at the top level of the given file systems. A file in a later one
@@ -85,7 +86,7 @@ func (a *Assets) add(name string, content map[string][]byte) string {
 	ext := path.Ext(name)
 	hashed := strings.TrimSuffix(name, ext) + "." + hex.EncodeToString(sum[:6]) + ext
 	a.urls[name] = a.prefix + hashed
-	a.files[hashed] = asset{name: name, data: data, zipped: zip(data)}
+	a.files[hashed] = asset{name: name, data: data, zipped: sync.OnceValue(func() []byte { return zip(data) })}
 	return hashed
 }
 
@@ -132,7 +133,7 @@ func (a *Assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	data := f.data
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		h.Set("Content-Encoding", "gzip")
-		data = f.zipped
+		data = f.zipped()
 	}
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
 }
