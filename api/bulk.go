@@ -7,9 +7,6 @@ import (
 	"snap"
 )
 
-// MaxBulk is the maximum number of snapshots of one bulk request.
-const MaxBulk = 100
-
 // BulkRequest is the body of POST bulk: one change of several snapshots. Exactly one of Share,
 // Unshare and Delete is set. Each snapshot is changed on its own: a snapshot that the caller may
 // not change does not keep the others from being changed.

@@ -248,9 +248,6 @@ func (f *fileFrom) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Stream returns the whole content from the start, decompressed several blocks at a time.
-func (c *Content) Stream() (io.ReadCloser, error) { return c.Range(0, c.Size()) }
-
 // Rebuild writes a file again from its content. The result is equal byte for byte if [Encoder] wrote
 // the original, so the caller must compare the checksum. content yields the bytes of the outline and
 // may end with an error. Blocks that come from another file, see [Compressed], are not compressed

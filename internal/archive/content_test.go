@@ -54,7 +54,7 @@ func TestEncoderIsDeterministic(t *testing.T) {
 // contentOf returns the whole content, and fails unless it has the announced size.
 func contentOf(t *testing.T, c *Content) []byte {
 	t.Helper()
-	stream, err := c.Stream()
+	stream, err := c.Range(0, c.Size())
 	if err != nil {
 		t.Fatal(err)
 	}

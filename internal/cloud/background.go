@@ -85,8 +85,8 @@ func (s *Service) startBackground(ctx context.Context) (wait func()) {
 	return running.Wait
 }
 
-// works returns the names of all kinds of background work.
-func works() []string {
+// jobNames returns the names of all kinds of background work.
+func jobNames() []string {
 	return []string{"collect", "index", "retention", "prune", "audit", "archive", "checkpoints", "expect", "expiry",
 		"requests", "recheck", "webhooks"}
 }

@@ -31,7 +31,7 @@ func newJobTimes(s *Service) *jobTimes {
 
 // begin records the kinds of work that this service does.
 func (j *jobTimes) begin(ctx context.Context) error {
-	for _, name := range works() {
+	for _, name := range jobNames() {
 		if err := j.service.store.JobBegun(ctx, name); err != nil {
 			return err
 		}

@@ -153,7 +153,7 @@ func (m *metrics) begin() {
 			zero(m.logins, door, outcome)
 		}
 	}
-	for _, work := range works() {
+	for _, work := range jobNames() {
 		zero(m.jobs, work, "ok")
 		zero(m.jobs, work, "failed")
 	}

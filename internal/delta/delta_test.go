@@ -771,7 +771,7 @@ func withEncoder(p packed, encoder int) (packed, error) {
 		return p, err
 	}
 	defer content.Close()
-	stream, err := content.Stream()
+	stream, err := content.Range(0, content.Size())
 	if err != nil {
 		return p, err
 	}

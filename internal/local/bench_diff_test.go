@@ -402,7 +402,7 @@ func unpackTo(b *testing.B, snapshot, path string) {
 		b.Fatal(err)
 	}
 	defer content.Close()
-	stream, err := content.Stream()
+	stream, err := content.Range(0, content.Size())
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func (s *Store) AddCertificateKey(ctx context.Context, c snap.Caller, public cer
 	name string) (CertificateKey, error) {
 	k := CertificateKey{Public: public, Name: name, Created: time.UnixMilli(s.now().UnixMilli()).UTC()}
 	err := s.tx(ctx, func(tx *sql.Tx) error {
-		if err := s.serializeOrg(ctx, tx, c.Org.ID); err != nil {
+		if err := s.lockOrg(ctx, tx, c.Org.ID); err != nil {
 			return err
 		}
 		all, err := certificateKeys(ctx, tx, c.Org.ID)

@@ -233,7 +233,7 @@ func (s *Store) pollPending(ctx context.Context, tx *sql.Tx, g polledGrant, p Po
 	return result, err
 }
 
-// DeviceGrants returns how many grants are stored, for metrics and tests.
+// DeviceGrants returns how many grants are stored, for tests.
 func (s *Store) DeviceGrants(ctx context.Context) (n int, err error) {
 	err = s.read.QueryRowContext(ctx, `SELECT count(*) FROM device_grants`).Scan(&n)
 	return n, err

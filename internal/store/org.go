@@ -111,9 +111,13 @@ func (s *Store) changeOrg(ctx context.Context, tx *sql.Tx, org snap.OrgRef, befo
 		Detail: snap.AuditDetail{Policy: policy}})
 }
 
-// serializeOrg makes transactions that call it for one organization wait for each other.
-func (s *Store) serializeOrg(ctx context.Context, tx *sql.Tx, orgID int64) error {
-	_, err := tx.ExecContext(ctx, `UPDATE orgs SET id = id WHERE id = $1`, orgID)
+// lockOrg makes transactions that call it for one organization wait for each other, so that they
+// cannot exceed a limit together. SQLite has one writer, so it needs no lock.
+func (s *Store) lockOrg(ctx context.Context, tx *sql.Tx, orgID int64) error {
+	if s.dialect == sqlite {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, `SELECT id FROM orgs WHERE id = $1 FOR NO KEY UPDATE`, orgID)
 	return err
 }
 

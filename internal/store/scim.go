@@ -246,11 +246,8 @@ func scimUser(ctx context.Context, tx *sql.Tx, r Reporter, id string) (SCIMUser,
 // uses the data of the report.
 func (s *Store) report(ctx context.Context, r Reporter, change, apply func(*sql.Tx) error) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
-		if s.dialect == postgres {
-			if _, err := tx.ExecContext(ctx,
-				`SELECT id FROM orgs WHERE id = $1 FOR NO KEY UPDATE`, r.Caller.Org.ID); err != nil {
-				return err
-			}
+		if err := s.lockOrg(ctx, tx, r.Caller.Org.ID); err != nil {
+			return err
 		}
 		if err := change(tx); err != nil {
 			return err

@@ -60,7 +60,7 @@ func (s *Store) checkQuotas(ctx context.Context, tx *sql.Tx, c snap.Caller, size
 	if q == (Quotas{}) {
 		return nil
 	}
-	if err := s.lockOrg(ctx, tx, c); err != nil {
+	if err := s.lockOrg(ctx, tx, c.Org.ID); err != nil {
 		return err
 	}
 	mine, err := scanUsage(tx.QueryRowContext(ctx, userUsage, c.Org.ID, userID(c).Int64))
@@ -93,7 +93,7 @@ func (s *Store) checkStored(ctx context.Context, tx *sql.Tx, c snap.Caller, size
 	if s.quotas.OrgBytes == 0 {
 		return nil
 	}
-	if err := s.lockOrg(ctx, tx, c); err != nil {
+	if err := s.lockOrg(ctx, tx, c.Org.ID); err != nil {
 		return err
 	}
 	org, err := scanUsage(tx.QueryRowContext(ctx, orgUsage, c.Org.ID))
@@ -108,16 +108,6 @@ func (q Quotas) checkOrgBytes(org Usage, size int64) error {
 		return noBytesLeft("your organization", org.Bytes, size, q.OrgBytes)
 	}
 	return nil
-}
-
-// lockOrg makes pushes of one organization wait for each other, so that concurrent pushes cannot
-// exceed a quota together. SQLite has only one writer anyway.
-func (s *Store) lockOrg(ctx context.Context, tx *sql.Tx, c snap.Caller) error {
-	if s.dialect != postgres {
-		return nil
-	}
-	_, err := tx.ExecContext(ctx, `SELECT id FROM orgs WHERE id = $1 FOR NO KEY UPDATE`, c.Org.ID)
-	return err
 }
 
 func tooManyUploads(who string, n int) error {

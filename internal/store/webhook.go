@@ -49,7 +49,7 @@ func (s *Store) AddWebhook(ctx context.Context, c snap.Caller, w Webhook) (Webho
 	var id int64
 	err := s.tx(ctx, func(tx *sql.Tx) error {
 		var have int
-		if err := s.serializeOrg(ctx, tx, c.Org.ID); err != nil {
+		if err := s.lockOrg(ctx, tx, c.Org.ID); err != nil {
 			return err
 		}
 		if err := tx.QueryRowContext(ctx,

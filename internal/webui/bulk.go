@@ -71,8 +71,8 @@ func (s *Server) deleteOneLocal(_ context.Context, p *pick, _ bool) (bool, error
 	return true, s.o.Agent.DeleteSnapshot(p.Name)
 }
 
-// onSeveral carries out an action on the chosen snapshots. A refusal of one does not stop the others.
-func (s *Server) onSeveral(w http.ResponseWriter, r *http.Request) error {
+// changeSeveral carries out an action on the chosen snapshots. A refusal of one does not stop the others.
+func (s *Server) changeSeveral(w http.ResponseWriter, r *http.Request) error {
 	do := r.PostFormValue("do")
 	act, ok := bulks()[do]
 	if !ok {
@@ -102,8 +102,8 @@ func (s *Server) onSeveral(w http.ResponseWriter, r *http.Request) error {
 	return s.writeSeveral(w, r, do, result)
 }
 
-// severally is the result of an action on several snapshots.
-type severally struct {
+// severalResult is the result of an action on several snapshots.
+type severalResult struct {
 	changed []pick
 	asked   []pick // the organization's policy requires confirmation for them
 	refused []error
@@ -111,7 +111,7 @@ type severally struct {
 
 // writeSeveral responds to an action on several snapshots, with a form that undoes it if that is
 // possible.
-func (s *Server) writeSeveral(w http.ResponseWriter, r *http.Request, do string, result severally) error {
+func (s *Server) writeSeveral(w http.ResponseWriter, r *http.Request, do string, result severalResult) error {
 	n := len(result.changed)
 	if !fragment(r) {
 		if len(result.refused) > 0 {
@@ -120,7 +120,7 @@ func (s *Server) writeSeveral(w http.ResponseWriter, r *http.Request, do string,
 		http.Redirect(w, r, back(r), http.StatusSeeOther)
 		return nil
 	}
-	people := s.reached(r.Context(), do, result.changed)
+	people := s.peopleReached(r.Context(), do, result.changed)
 	made := look.Change{Text: bulkText(do, n, people), Action: "/bulk", Refresh: true}
 	if len(result.refused) > 0 {
 		made.Warning = bulkRefused(do, 0, result.refused).Error()
@@ -134,9 +134,9 @@ func (s *Server) writeSeveral(w http.ResponseWriter, r *http.Request, do string,
 	return s.views.Part(w, http.StatusOK, "snapshots.html", "change", made)
 }
 
-// reached returns how many people can see snapshots that were shared with everyone, or 0 if that is
+// peopleReached returns how many people can see snapshots that were shared with everyone, or 0 if that is
 // not known. The number is the same for all of these snapshots, so it asks about the first one only.
-func (s *Server) reached(ctx context.Context, do string, changed []pick) int {
+func (s *Server) peopleReached(ctx context.Context, do string, changed []pick) int {
 	if do != "share" || len(changed) == 0 {
 		return 0
 	}
@@ -148,7 +148,7 @@ func (s *Server) reached(ctx context.Context, do string, changed []pick) int {
 }
 
 // each acts on all snapshots, some at a time.
-func (s *Server) each(ctx context.Context, act bulk, picks []pick, confirmed bool) (all severally) {
+func (s *Server) each(ctx context.Context, act bulk, picks []pick, confirmed bool) (all severalResult) {
 	type outcome struct {
 		changed bool
 		err     error

@@ -20,7 +20,7 @@ func (s *Server) routes() http.Handler {
 	handle("GET /{$}", s.home)
 	handle("GET /snapshots", s.snapshots)
 	handle("GET /find", s.find)
-	handle("POST /bulk", s.onSeveral)
+	handle("POST /bulk", s.changeSeveral)
 	handle("GET /cloud/{id}", s.cloudSnapshot)
 	handle("GET /cloud/{id}/share", s.confirmShare)
 	handle("POST /cloud/{id}/share", s.share)

@@ -24,9 +24,9 @@ import (
 // Texts in such character sets are read and written as bytes, prefixed with the name of the
 // character set.
 
-// straight reports whether every text in a character set survives the conversion to UTF-8 and
+// keptByUTF8 reports whether every text in a character set survives the conversion to UTF-8 and
 // back. It must be true for character sets whose characters always take more than one byte.
-func straight(name string) bool {
+func keptByUTF8(name string) bool {
 	switch name {
 	case "", "utf8", "utf8mb3", "utf8mb4", "utf16", "utf16le", "utf32", "ucs2", "latin1", "latin2", "latin5", "latin7",
 		"cp850", "cp852", "cp866", "keybcs2", "koi8r", "koi8u", "macce", "macroman":
@@ -35,8 +35,8 @@ func straight(name string) bool {
 	return false
 }
 
-// charsetsOf returns, by table and column, the character sets of a database's texts that are not
-// straight.
+// charsetsOf returns, by table and column, the character sets of a database's texts for which
+// [keptByUTF8] is false.
 func charsetsOf(ctx context.Context, c querier, database string) (map[[2]string]string, error) {
 	rows, err := c.QueryContext(ctx,
 		"SELECT table_name, column_name, character_set_name FROM information_schema.columns WHERE table_schema = ? "+
@@ -53,7 +53,7 @@ func charsetsOf(ctx context.Context, c querier, database string) (map[[2]string]
 		if err := rows.Scan(&table, &column, &name); err != nil {
 			return nil, err
 		}
-		if !straight(name.String) {
+		if !keptByUTF8(name.String) {
 			all[[2]string{table, column}] = name.String
 		}
 	}
@@ -100,7 +100,7 @@ func textIn(literal []byte) (string, error) {
 	return charsetNamed(name).Text(string(b)), nil
 }
 
-// charsetNamed returns a character set that is not straight by its name.
+// charsetNamed returns a character set for which [keptByUTF8] is false, by its name.
 func charsetNamed(name string) *charset.Charset {
 	if c := charsets()[name]; c != nil {
 		return c

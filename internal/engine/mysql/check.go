@@ -112,7 +112,7 @@ func (k checker) definition(kind string, d definition, tables map[string]bool) (
 	if kind == "TABLE" {
 		m = modeOf(storedMode)
 	}
-	text, err := opened(d.SQL, m, k.runs)
+	text, err := expandComments(d.SQL, m, k.runs)
 	if err != nil {
 		return d, err
 	}
@@ -127,12 +127,12 @@ func (k checker) definition(kind string, d definition, tables map[string]bool) (
 	if err != nil {
 		return d, err
 	}
-	d.SQL, err = k.again(h, body, tables)
+	d.SQL, err = k.regenerate(h, body, tables)
 	return d, err
 }
 
-// again returns a statement with a generated header.
-func (k checker) again(h header, body *reader, tables map[string]bool) (string, error) {
+// regenerate returns a statement with a generated header.
+func (k checker) regenerate(h header, body *reader, tables map[string]bool) (string, error) {
 	text, ok := "CREATE "+h.kind+" "+quote(h.name.name), false
 	switch h.kind {
 	case "TABLE":

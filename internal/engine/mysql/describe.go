@@ -79,7 +79,7 @@ func (t *tableReader) program(kind, name string) {
 func describeTable(d definition, known map[string]bool) (schema.Table, []schema.Program, error) {
 	t := &tableReader{known: known}
 	t.table.Name.Name = d.Name
-	text, err := opened(d.SQL, lexMode{}, everyVersion)
+	text, err := expandComments(d.SQL, lexMode{}, everyVersion)
 	if err != nil {
 		return t.table, nil, err
 	}
@@ -621,7 +621,7 @@ func (t *tableReader) withoutNumbers() {
 		}
 	}
 	for i, c := range t.table.Columns {
-		if c.Identity != nil && !slices.Contains(keyed, c.Name) && t.left("auto_increment", c.Name) {
+		if c.Identity != nil && !slices.Contains(keyed, c.Name) && t.asProgram("auto_increment", c.Name) {
 			t.table.Columns[i].Identity = nil
 		}
 	}
@@ -640,30 +640,30 @@ func (t *tableReader) withoutComputed() {
 		return slices.ContainsFunc(columns, func(c string) bool { return computed[c] })
 	}
 	t.table.Keys = slices.DeleteFunc(t.table.Keys, func(k schema.Key) bool {
-		return needs(k.Columns) && t.left("primary key", t.table.Name.Name)
+		return needs(k.Columns) && t.asProgram("primary key", t.table.Name.Name)
 	})
 	t.table.Indexes = slices.DeleteFunc(t.table.Indexes, func(x schema.Index) bool {
-		return needs(x.Columns) && t.left("index", x.Name)
+		return needs(x.Columns) && t.asProgram("index", x.Name)
 	})
 	t.table.ForeignKeys = slices.DeleteFunc(t.table.ForeignKeys, func(f schema.ForeignKey) bool {
-		return named(f.Columns) && t.left("foreign key", f.Name)
+		return named(f.Columns) && t.asProgram("foreign key", f.Name)
 	})
 	t.table.Checks = slices.DeleteFunc(t.table.Checks, func(c schema.Check) bool {
-		return named(columnsIn(c.Expr)) && t.left("check constraint", c.Name)
+		return named(columnsIn(c.Expr)) && t.asProgram("check constraint", c.Name)
 	})
 	for i, c := range t.table.Columns {
-		if c.Check != nil && named(columnsIn(*c.Check)) && t.left("check constraint", c.Name) {
+		if c.Check != nil && named(columnsIn(*c.Check)) && t.asProgram("check constraint", c.Name) {
 			t.table.Columns[i].Check = nil
 		}
 	}
 	if p := t.table.Partitions; p != nil && (needs(p.Columns) || p.Expr != nil && named(columnsIn(*p.Expr))) &&
-		t.left("partitioning", t.table.Name.Name) {
+		t.asProgram("partitioning", t.table.Name.Name) {
 		t.table.Partitions = nil
 	}
 }
 
-// left calls [tableReader.program] and returns true.
-func (t *tableReader) left(kind, name string) bool {
+// asProgram calls [tableReader.program] and returns true.
+func (t *tableReader) asProgram(kind, name string) bool {
 	t.program(kind, name)
 	return true
 }

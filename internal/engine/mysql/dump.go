@@ -54,7 +54,7 @@ func dump(ctx context.Context, db *sql.DB, name string, w io.Writer, o engine.Op
 	if o.Subset != nil {
 		o.Jobs = 1 // the temporary tables with the chosen rows belong to one connection
 	}
-	readers, err := together(ctx, db, max(1, o.Jobs))
+	readers, err := openReaders(ctx, db, max(1, o.Jobs))
 	defer func() {
 		for _, r := range readers {
 			r.Close()
@@ -167,9 +167,9 @@ func (w *writer) write(b []byte) error {
 	return nil
 }
 
-// together opens connections that all see the database at the same moment. If that is impossible,
+// openReaders opens connections that all see the database at the same moment. If that is impossible,
 // it opens one.
-func together(ctx context.Context, db *sql.DB, jobs int) ([]*sql.Conn, error) {
+func openReaders(ctx context.Context, db *sql.DB, jobs int) ([]*sql.Conn, error) {
 	var readers []*sql.Conn
 	open := func(n int) error {
 		for range n {

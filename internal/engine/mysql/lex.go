@@ -53,8 +53,8 @@ var (
 	errZero       = errors.New("it has a zero byte")
 )
 
-// lex splits a statement into tokens. It rejects executable comments: opened must have removed them
-// first.
+// lex splits a statement into tokens. It rejects executable comments: expandComments must have
+// removed them first.
 func lex(text string, m lexMode) ([]token, error) {
 	var all []token
 	for i := 0; i < len(text); {
@@ -184,9 +184,9 @@ func unescaped(c byte) string {
 	return string([]byte{c})
 }
 
-// opened returns a statement with each executable comment replaced by its content, if run says that
+// expandComments returns a statement with each executable comment replaced by its content, if run says that
 // the server would execute it, or else removed.
-func opened(text string, m lexMode, run func(mariadb bool, version int) bool) (string, error) {
+func expandComments(text string, m lexMode, run func(mariadb bool, version int) bool) (string, error) {
 	var b strings.Builder
 	for i := 0; i < len(text); {
 		if !strings.HasPrefix(text[i:], "/*") || !executable(text[i:]) {

@@ -149,7 +149,7 @@ func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, w
 		}
 	}
 	for _, t := range s.structure.Tables {
-		bare, keys, foreign := later(t.SQL)
+		bare, keys, foreign := splitKeys(t.SQL)
 		if err := makeOne(ctx, c, "TABLE", definition{Name: t.Name, SQL: bare, Mode: storedMode}); err != nil {
 			return err
 		}

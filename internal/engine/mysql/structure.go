@@ -176,12 +176,12 @@ func (s structure) collations() map[string]bool {
 	return all
 }
 
-// charsets returns the character sets that a structure names, except those that are [straight].
+// charsets returns the character sets that a structure names, except those that [keptByUTF8] accepts.
 func (s structure) charsets() map[string]bool {
 	all := map[string]bool{}
 	for _, t := range s.Tables {
 		for _, m := range encoded.FindAllStringSubmatch(t.SQL, -1) {
-			if !straight(m[1]) {
+			if !keptByUTF8(m[1]) {
 				all[m[1]] = true
 			}
 		}
@@ -193,11 +193,11 @@ var encoded = regexp.MustCompile(`\b(?:CHARSET=|CHARACTER SET )(\w+)`)
 
 var collated = regexp.MustCompile(`\bCOLLATE[= ](\w+)`)
 
-// later splits the secondary indexes and foreign keys from a table's definition, so that they are
+// splitKeys splits the secondary indexes and foreign keys from a table's definition, so that they are
 // created after the rows are inserted. Building an index in one go is faster than row by row. It
 // returns "" and the unchanged statement if the table needs its indexes or has none. The foreign keys
 // come after the indexes of all tables.
-func later(create string) (bare, keys, foreign string) {
+func splitKeys(create string) (bare, keys, foreign string) {
 	lines := strings.Split(create, "\n")
 	last := len(lines) - 1
 	odd := func(line string) bool { return strings.Count(line, "`")%2 > 0 }

@@ -233,7 +233,7 @@ func primaryKeys(ctx context.Context, c querier, database string) (columns, type
 		if charset != "" {
 			kind += " CHARACTER SET " + charset + " COLLATE " + collation
 		}
-		if part || strings.Contains(kind, "text") || strings.Contains(kind, "blob") || !straight(charset) {
+		if part || strings.Contains(kind, "text") || strings.Contains(kind, "blob") || !keptByUTF8(charset) {
 			kind = "" // cannot be a key in full length, or would become a different type
 		}
 		columns[table], types[table] = append(columns[table], column), append(types[table], kind)

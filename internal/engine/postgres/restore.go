@@ -129,7 +129,7 @@ func (s *scratch) load(ctx context.Context, e Engine, info engine.Info, u *unpac
 	if deadlocked(err) && run.jobs > 1 && s.into == nil && u.rows.wait() == nil {
 		// Two jobs can deadlock on partitioned tables. One cannot.
 		run.jobs = 1
-		u.rows.again()
+		u.rows.offerAgain()
 		counts, err = s.restoreDump(ctx, run, u)
 	}
 	if err != nil {

@@ -123,8 +123,8 @@ func (s *spool) next() *block {
 	return b
 }
 
-// again offers all tables to the sessions again.
-func (s *spool) again() {
+// offerAgain offers all tables to the sessions again.
+func (s *spool) offerAgain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting = slices.Clone(s.blocks)

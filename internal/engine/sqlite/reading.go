@@ -47,7 +47,7 @@ func (Engine) ReadDump(ctx context.Context, dump engine.Dump, o engine.Options) 
 func (r *dumpReading) open(ctx context.Context, defined bool) error {
 	all, err := tables(ctx, r.db)
 	if err == nil {
-		all, err = own(ctx, r.db, all)
+		all, err = withoutShadows(ctx, r.db, all)
 	}
 	if err != nil {
 		return err

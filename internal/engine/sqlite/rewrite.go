@@ -114,7 +114,7 @@ func inspect(ctx context.Context, db *sql.DB, samples int, o engine.Options) (en
 	if err != nil {
 		return c, err
 	}
-	list, err := own(ctx, db, all)
+	list, err := withoutShadows(ctx, db, all)
 	if err != nil {
 		return c, err
 	}
@@ -175,8 +175,8 @@ func allValues(ctx context.Context, db *sql.DB, table, column string, see func(s
 	return rows.Err()
 }
 
-// own returns the tables without shadow tables, which change with their virtual tables.
-func own(ctx context.Context, q querier, all []engine.Table) ([]engine.Table, error) {
+// withoutShadows returns the tables without shadow tables, which change with their virtual tables.
+func withoutShadows(ctx context.Context, q querier, all []engine.Table) ([]engine.Table, error) {
 	shadow, err := texts(ctx, q, "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'shadow'")
 	return slices.DeleteFunc(all, func(t engine.Table) bool { return slices.Contains(shadow, t.Name) }), err
 }
@@ -267,7 +267,7 @@ func maskTables(ctx context.Context, tx *sql.Tx, p engine.Plan, want engine.Info
 	if err != nil {
 		return nil, err
 	}
-	list, err := own(ctx, tx, all)
+	list, err := withoutShadows(ctx, tx, all)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,86 @@ import (
 	"snap/internal/engine"
 )
 
+// This file makes masking fail closed: before any row is written, requireComplete refuses rules that
+// do not decide on every column, and checkFits refuses masks that do not suit their columns.
+
+// Unknown is a column without a decision: no rule covers it, or its rule is [Undecided].
+type Unknown struct {
+	Table, Column, Type string
+	Undecided           bool
+	line                string // of the undecided rule
+}
+
+// Unknown returns the columns of a dump that the rules do not decide on, in its order.
+func (r *Rules) Unknown(c engine.Contents) (all []Unknown) {
+	r.inherit(factsOf(c))
+	for _, t := range c.Tables {
+		for _, column := range t.Columns {
+			rule, where, ok := r.find(t, column.Name)
+			if ok && rule.Mask != Undecided {
+				continue
+			}
+			u := Unknown{Table: tableLabel(t), Column: column.Name, Type: column.Type, Undecided: ok}
+			if ok {
+				table, name, _ := strings.Cut(where, "\x00")
+				u.line = r.line(table, name)
+			}
+			all = append(all, u)
+		}
+	}
+	return all
+}
+
+// requireComplete returns an error unless every column has a rule, every decision is made and every
+// rule matches something.
+func (r *Rules) requireComplete(unknown []Unknown, used map[string]bool) error {
+	var missing, open []string
+	for _, u := range unknown {
+		if label := u.Table + "." + u.Column; u.Undecided {
+			open = append(open, label+u.line)
+		} else {
+			missing = append(missing, label)
+		}
+	}
+	switch {
+	case len(missing) > 0:
+		return snap.Invalid(fmt.Sprintf("%s: no rule covers %s", r.path, some(missing)),
+			"give each a mask, or keep it explicitly; new columns need a rule too")
+	case len(open) > 0:
+		return snap.Invalid(fmt.Sprintf("%s: %s still need a decision", r.path, some(open)),
+			"replace decide with a mask or with keep")
+	}
+	var stale []string
+	for table, t := range r.Tables {
+		if t.Rows == "drop" && !used[table] {
+			stale = append(stale, table+r.line(table, ""))
+		}
+		for column := range t.Columns {
+			if !used[table+"\x00"+column] {
+				stale = append(stale, table+"."+column+r.line(table, column))
+			}
+		}
+	}
+	for _, pattern := range r.Keep {
+		if !used[keepPlace+"\x00"+pattern] {
+			stale = append(stale, pattern+r.line(keepPlace, pattern))
+		}
+	}
+	if len(stale) > 0 {
+		slices.Sort(stale)
+		return snap.Invalid(fmt.Sprintf("%s: there is no %s in the snapshot, or a more specific rule applies", r.path,
+			some(stale)), "correct or remove the rule: a renamed column would stay unmasked")
+	}
+	return nil
+}
+
+func some(names []string) string {
+	if len(names) > 10 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:10], ", "), len(names)-10)
+	}
+	return strings.Join(names, ", ")
+}
+
 // checkFits checks every rule against its column's type, length, uniqueness, checks and foreign
 // keys before any row is written. The error names up to ten rules that cannot be used, each with
 // one that can be used.
