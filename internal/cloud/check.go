@@ -161,7 +161,8 @@ func schemaDetail(i store.Inspection) string {
 	case !i.Exists:
 		return "does not exist yet; the first start creates it"
 	case i.Schema < i.Newest:
-		return fmt.Sprintf("reachable; the schema is at %d and the next start, or `snapcloud migrate`, updates it to %d",
+		return fmt.Sprintf(
+			"reachable; the schema is at %d and the next start, or `snapcloud migrate`, updates it to %d",
 			i.Schema, i.Newest)
 	case i.Schema > i.Newest:
 		return fmt.Sprintf("reachable; the schema is at %d, and this program, which knows %d, may still serve it",

@@ -93,13 +93,13 @@ func inWords(log []snap.AuditEntry) []activity {
 	lines := make([]activity, len(log))
 	for i, e := range log {
 		d := actionTextOf(e.Action)
-		lines[i] = activity{AuditEntry: e, Did: d.verb, How: actionDetails(e), Thing: nameOfObject(e, names), Icon: d.icon}
+		lines[i] = activity{AuditEntry: e, Did: d.verb, How: actionDetails(e), Thing: objectName(e, names), Icon: d.icon}
 	}
 	return lines
 }
 
-// nameOfObject returns the name of the object of an entry.
-func nameOfObject(e snap.AuditEntry, names map[string]string) string {
+// objectName returns the name of the object of an entry.
+func objectName(e snap.AuditEntry, names map[string]string) string {
 	d := e.Detail
 	if e.Action == snap.AuditUserChanged {
 		return d.User
