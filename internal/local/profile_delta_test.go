@@ -4,11 +4,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -64,15 +65,21 @@ func (s Snapshot) pathIn(a *Agent) (string, error) {
 	return path, err
 }
 
-// nights returns the dumps of a table on three nights. On the second night nothing has changed, and
-// on the third one row in a hundred.
-func nights(size int) [3][]byte {
+// nights and shortNights are the dumps of a table on three nights. On the second night nothing has
+// changed, and on the third one row in a hundred.
+var (
+	nights      = sync.OnceValue(func() [3][]byte { return dumpsOfNights(4 << 20) })
+	shortNights = sync.OnceValue(func() [3][]byte { return dumpsOfNights(1 << 20) })
+)
+
+func dumpsOfNights(size int) [3][]byte {
 	random := rand.NewChaCha8([32]byte{7})
 	row := make([]byte, 60)
 	var first, last []byte
 	for i := 0; len(first) < size; i++ {
 		_, _ = random.Read(row)
-		line := fmt.Appendf(nil, "%d\t%x\n", i, row)
+		line := hex.AppendEncode(append(strconv.AppendInt(nil, int64(i), 10), '\t'), row)
+		line = append(line, '\n')
 		first = append(first, line...)
 		if i%100 == 0 {
 			copy(line[len(line)-10:], "changed")
@@ -92,7 +99,7 @@ func TestPullsFromAProfileMoveOnlyWhatChanged(t *testing.T) {
 			rawURL := place(t)
 			here, there := withProfile(t, rawURL), withProfile(t, rawURL)
 			var before Snapshot
-			for night, dump := range nights(16 << 20) {
+			for night, dump := range nights() {
 				s := here.dumped(t, "shop", noon.Add(time.Duration(night)*24*time.Hour), dump)
 				pushed, err := here.PushProfile(t.Context(), "", "shop", PushOptions{}, nil)
 				if err != nil {
@@ -116,7 +123,7 @@ func TestPullsFromAProfileMoveOnlyWhatChanged(t *testing.T) {
 			for _, o := range []PullOptions{{}, {Full: true}} { // without a base, and with the whole file requested
 				other := withProfile(t, rawURL)
 				if o.Full {
-					other.dumped(t, "shop", noon, nights(16 << 20)[0])
+					other.dumped(t, "shop", noon, nights()[0])
 				}
 				pulled, err := other.PullProfile(t.Context(), "", "shop", o, nil)
 				if err != nil || pulled.Snapshot.SHA256 != before.SHA256 || pulled.Moved != before.Size {
@@ -131,7 +138,7 @@ func TestPullsFromAProfileMoveOnlyWhatChanged(t *testing.T) {
 // snapshot; the whole file is pulled instead.
 func TestProfileWithAHostileDelta(t *testing.T) {
 	t.Parallel()
-	data := nights(1 << 20)
+	data := shortNights()
 	foreign := withProfile(t, "file://"+t.TempDir())
 	other := foreign.dumped(t, "shop", noon, data[2][:len(data[2])/2])
 	for name, content := range map[string]func(t *testing.T, base, result Snapshot) []byte{
@@ -211,7 +218,7 @@ func TestProfileWithADamagedBase(t *testing.T) {
 			t.Parallel()
 			rawURL := place(t)
 			here, there := withProfile(t, rawURL), withProfile(t, rawURL)
-			data := nights(16 << 20)
+			data := nights()
 			first := here.dumped(t, "shop", noon, data[0])
 			spoil := func(path string) {
 				f, err := os.OpenFile(path, os.O_RDWR, 0)
@@ -219,7 +226,7 @@ func TestProfileWithADamagedBase(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer f.Close()
-				if _, err := f.WriteAt([]byte("spoiled"), 3<<20); err != nil {
+				if _, err := f.WriteAt([]byte("spoiled"), 1<<20); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -263,7 +270,7 @@ func TestInterruptedDeltaPushToAProfile(t *testing.T) {
 			t.Parallel()
 			rawURL := place(t)
 			a := withProfile(t, rawURL)
-			data := nights(16 << 20)
+			data := nights()
 			a.dumped(t, "shop", noon, data[0])
 			if _, err := a.PushProfile(t.Context(), "", "shop", PushOptions{}, nil); err != nil {
 				t.Fatal(err)

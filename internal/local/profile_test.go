@@ -22,6 +22,9 @@ func places() map[string]func(*testing.T) string {
 	}
 }
 
+// inTwoParts is a size in bytes that is transferred in two parts, see [blob.PartSize].
+const inTwoParts = 17 << 20
+
 // withProfile returns an agent with one storage profile, whose URL comes from
 // the environment.
 func withProfile(t *testing.T, rawURL string) *Agent {
@@ -51,7 +54,7 @@ func TestStorageProfile(t *testing.T) {
 			rawURL := place(t)
 			here, there := withProfile(t, rawURL), withProfile(t, rawURL)
 			const target = "größe 東京 shop"
-			masked := here.made(t, target, snap.TypeSanitized, noon, 40<<20)
+			masked := here.made(t, target, snap.TypeSanitized, noon, inTwoParts)
 			here.made(t, target, snap.TypeSnapshot, noon.Add(time.Hour), 1000)
 			for _, step := range []struct {
 				options PushOptions
@@ -85,7 +88,7 @@ func TestInterruptedPushToAProfileGoesOn(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			a := withProfile(t, place(t))
-			a.made(t, "shop", snap.TypeSnapshot, noon, 40<<20)
+			a.made(t, "shop", snap.TypeSnapshot, noon, inTwoParts)
 			ctx, interrupt := context.WithCancel(t.Context())
 			_, err := a.PushProfile(ctx, "", "shop", PushOptions{Jobs: 1}, func(Event) {
 				interrupt() // as soon as it has begun

@@ -213,10 +213,32 @@ func testHostileDumps(t *testing.T, server string) {
 	root := sessionOf(t, prod)
 	t.Cleanup(func() { root.Close() })
 	before := state(t, root, to)
-	attack := func(name string, d engine.Dump, mayLoad bool) {
+	restore := func(loaded trust) {
 		t.Helper()
-		for _, trust := range []engine.Dump{as(d, engine.Foreign, false), as(d, engine.Foreign, true),
-			as(d, engine.Ours, false)} {
+		if loaded == checked { // a load of nothing also drops the account of the programs
+			if err := load(t, to, emptyDump(t), true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, statement := range []string{"DROP DATABASE loaded", "CREATE DATABASE loaded",
+			"CREATE TABLE loaded.old (a INT)"} {
+			if _, err := root.ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	number := map[string]int{"mariadb": 0, "mysql-8.0": 1}[server]
+	// ways returns the ways in which a server gets an attack. Both servers together get it in all ways:
+	// whoever trusts the author more has the same checks, and a load as data runs no SQL of the dump.
+	ways := func(d engine.Dump) []engine.Dump {
+		if number++; number%2 == 0 {
+			return []engine.Dump{as(d, engine.Foreign, true)}
+		}
+		return []engine.Dump{as(d, engine.Ours, false), as(d, engine.Foreign, false)}
+	}
+	attack := func(name string, ways []engine.Dump, mayLoad bool) {
+		t.Helper()
+		for _, trust := range ways {
 			err := load(t, to, trust, true)
 			if err == nil && (trust.Trust == engine.Ours || trust.WithPrograms) && !mayLoad {
 				t.Errorf("%s: loaded with trust %d", name, trust.Trust)
@@ -225,10 +247,7 @@ func testHostileDumps(t *testing.T, server string) {
 				if strings.Contains(contents(t, to), "s3cret") {
 					t.Errorf("%s: a secret is in the loaded database", name)
 				}
-				if err := load(t, to, emptyDump(t), true); err != nil {
-					t.Fatal(err)
-				}
-				script(t, to, "CREATE TABLE old (a INT)")
+				restore(trustOf(trust))
 			}
 		}
 		if after := state(t, root, to); after != before {
@@ -240,11 +259,12 @@ func testHostileDumps(t *testing.T, server string) {
 		Columns: []schema.Column{{Name: "a", Type: schema.Type{Name: "text"}}}}}}
 	shape := engine.Table{Name: "s", Columns: []engine.Column{{Name: "a", Type: "text"}}}
 	for _, sql := range hostileTables() {
-		attack(sql, hostileDump(t, structure{Tables: []definition{{Name: "s", SQL: sql}}}, "", known, shape), false)
+		s := structure{Tables: []definition{{Name: "s", SQL: sql}}}
+		attack(sql, ways(hostileDump(t, s, "", known, shape)), false)
 	}
 	for _, row := range hostileRows() {
 		d := hostileDump(t, structure{Tables: []definition{table}}, row, known, shape)
-		attack(row, d, false)
+		attack(row, ways(d)[:1], false)
 		if err := load(t, to, as(d, engine.Foreign, false), true); err == nil {
 			t.Errorf("%s: the rows are loaded", row)
 		}
@@ -265,7 +285,7 @@ func testHostileDumps(t *testing.T, server string) {
 			p.Kind = p.kind
 			s.Routines = []definition{p.definition}
 		}
-		attack(p.SQL, hostileDump(t, s, "", announced, shape), p.mayLoad)
+		attack(p.SQL, ways(hostileDump(t, s, "", announced, shape)), p.mayLoad)
 	}
 	for name, d := range hostileDescriptions() {
 		dump := hostileDump(t, structure{Tables: []definition{table}}, "", d, shape)

@@ -23,14 +23,17 @@ import (
 // this.
 const allWarnings = "SET SESSION max_error_count = 65535"
 
-// inEnglish makes a session write its warnings in the language that [truncated] matches.
+// inEnglish makes a session write its warnings in the language of [truncatedColumn].
 const inEnglish = "SET SESSION lc_messages = 'en_US'"
 
 // strictly makes a session refuse values that their columns cannot hold, on any server.
 const strictly = "SET SESSION sql_mode = CONCAT(@@SESSION.sql_mode, ',STRICT_ALL_TABLES')"
 
-// truncated is the text of erTruncated.
-var truncated = regexp.MustCompile(`(?s)^Data truncated for column '(.*)' at row (\d+)$`)
+// The text of erTruncated: the column's name is between these, and the row's number follows.
+const (
+	truncatedColumn = "Data truncated for column '"
+	truncatedRow    = "' at row "
+)
 
 // checkWarnings returns an error if the last statement had a value that its column cannot hold, or
 // a character that the column's character set lacks: the server would have substituted another one.
@@ -93,12 +96,13 @@ func (s *scratch) emptyMembers(one statement, text string) emptyMembers {
 
 // explain reports whether a warning is about one of them.
 func (e emptyMembers) explain(said string) bool {
-	about := truncated.FindStringSubmatch(said)
-	if about == nil {
+	about, isTruncated := strings.CutPrefix(said, truncatedColumn)
+	end := strings.LastIndex(about, truncatedRow)
+	if !isTruncated || end < 0 {
 		return false
 	}
-	at, ok := e.columns[about[1]]
-	row, err := strconv.Atoi(about[2])
+	at, ok := e.columns[about[:end]]
+	row, err := strconv.Atoi(about[end+len(truncatedRow):])
 	if !ok || at < 0 || err != nil || row < 1 || row > len(e.rows) {
 		return false
 	}
