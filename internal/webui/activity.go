@@ -93,7 +93,8 @@ func inWords(log []snap.AuditEntry) []activity {
 	lines := make([]activity, len(log))
 	for i, e := range log {
 		d := actionTextOf(e.Action)
-		lines[i] = activity{AuditEntry: e, Did: d.verb, How: actionDetails(e), Thing: objectName(e, names), Icon: d.icon}
+		lines[i] = activity{AuditEntry: e, Did: d.verb, How: actionDetails(e), Thing: objectName(e, names),
+			Icon: d.icon}
 	}
 	return lines
 }
