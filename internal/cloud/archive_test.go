@@ -100,7 +100,7 @@ type view struct {
 func (a *archived) allRecords() (all []string) {
 	a.t.Helper()
 	for {
-		page, err := a.As("alice@acme.test").AuditRecords(a.t.Context(), int64(len(all))+1, 700)
+		page, err := a.As("alice@acme.test").AuditRecords(a.t.Context(), int64(len(all))+1, 1000)
 		must(a.t, err)
 		if len(page.Items) == 0 {
 			return all
@@ -120,9 +120,9 @@ func (a *archived) view() (v view) {
 		}
 		return all
 	}
-	v.Newest = list(api.AuditOptions{Limit: 150})
-	v.Oldest = list(api.AuditOptions{Limit: 170, OldestFirst: true})
-	v.Pulled = list(api.AuditOptions{Limit: 190, Action: snap.AuditPullStarted})
+	v.Newest = list(api.AuditOptions{Limit: 195})
+	v.Oldest = list(api.AuditOptions{Limit: 190, OldestFirst: true})
+	v.Pulled = list(api.AuditOptions{Limit: 185, Action: snap.AuditPullStarted})
 	v.Middle = list(api.AuditOptions{Limit: 200, Snapshot: a.pushed, Action: snap.AuditShared,
 		Until: a.clock.Now().Add(-time.Hour)})
 	var err error

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -95,24 +96,27 @@ func (s *Service) openPages(mux *http.ServeMux, version string) error {
 	return nil
 }
 
-// openReference adds the pages of the API's reference. Their data is made once.
+// openReference adds the pages of the API's reference. Their data is made once, at the first request.
 func (s *Service) openReference(mux *http.ServeMux, version string, page look.Page,
 	show func(http.ResponseWriter, *http.Request, reference)) {
-	all := reference{Page: page, Version: version, AgentMount: api.MountAgent, UserMount: api.MountUser,
-		Resources: s.resources()}
-	all.Title = "API"
-	for _, row := range snap.Codes() {
-		if row.Status != 0 {
-			all.Errors = append(all.Errors, row)
+	all := sync.OnceValue(func() reference {
+		all := reference{Page: page, Version: version, AgentMount: api.MountAgent, UserMount: api.MountUser,
+			Resources: s.resources()}
+		all.Title = "API"
+		for _, row := range snap.Codes() {
+			if row.Status != 0 {
+				all.Errors = append(all.Errors, row)
+			}
 		}
-	}
+		return all
+	})
 	mux.HandleFunc("GET /docs", func(w http.ResponseWriter, r *http.Request) {
-		ref := all
+		ref := all()
 		ref.search(r.URL.Query().Get("q"))
 		show(w, r, ref)
 	})
 	mux.HandleFunc("GET /docs/{resource}", func(w http.ResponseWriter, r *http.Request) {
-		ref := all
+		ref := all()
 		i := slices.IndexFunc(ref.Resources, func(x chapter) bool { return x.Name == r.PathValue("resource") })
 		if i < 0 {
 			s.web.notFound.ServeHTTP(w, r)

@@ -19,7 +19,7 @@ import (
 func TestPlansReadOnlyIndexRanges(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
-	n := sizes{snapshots: 3000, users: 10_000, groups: 600}
+	n := sizes{snapshots: 3000, users: 3000, groups: 600}
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
 		d := seed(t, store.Options{DataDir: t.TempDir()}, n)

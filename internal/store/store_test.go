@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -25,9 +26,7 @@ func onBoth(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		dir := t.TempDir()
-		migrated(t, dir)
-		test(t, newWorld(t, store.Options{DataDir: dir}))
+		test(t, newWorld(t, store.Options{DataDir: t.TempDir()}))
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
@@ -63,8 +62,12 @@ type world struct {
 	pushes       int
 }
 
+// newWorld opens a database, which is new if the folder in the options is empty.
 func newWorld(t testing.TB, o store.Options) *world {
 	w := &world{t: t, ctx: t.Context(), clock: newClock()}
+	if left, err := os.ReadDir(o.DataDir); err == nil && len(left) == 0 {
+		migrated(t, o.DataDir)
+	}
 	o.Now = w.clock.Now
 	s, err := store.Open(w.ctx, o)
 	if err != nil {
