@@ -19,7 +19,7 @@ var momentForm = regexp.MustCompile(`^([0-9]{8})t([0-9]{0,6})z?$`)
 // and time such as 20261122T211134Z counts as two words.
 func Words(text string) (all []string) {
 	between := func(r rune) bool { return !unicode.In(r, unicode.L, unicode.N, unicode.M) }
-	for _, run := range strings.FieldsFunc(foldCase(text), between) {
+	for _, run := range strings.FieldsFunc(FoldCase(text), between) {
 		parts := []string{run}
 		if m := momentForm.FindStringSubmatch(run); m != nil {
 			parts = m[1:]
@@ -33,11 +33,12 @@ func Words(text string) (all []string) {
 	return all
 }
 
-func foldCase(s string) string { return strings.ToLower(norm.NFC.String(strings.TrimSpace(s))) }
+// FoldCase returns the form of a name or an e-mail address that is used for comparing.
+func FoldCase(s string) string { return strings.ToLower(norm.NFC.String(strings.TrimSpace(s))) }
 
 // SearchWords splits a search into its words. An ID that begins with snap_ is one word.
 func SearchWords(q string) (all []string) {
-	for _, part := range strings.Fields(foldCase(q)) {
+	for _, part := range strings.Fields(FoldCase(q)) {
 		if _, ok := CleanIDPrefix(part); ok && strings.HasPrefix(part, IDPrefix) {
 			all = append(all, part)
 			continue

@@ -236,7 +236,7 @@ func (a *Authenticator) byAnyKey(r *http.Request, secret string) (snap.Caller, e
 	if !wellFormedKey(secret) {
 		return snap.Caller{}, snap.ErrUnauthenticated
 	}
-	u, err := a.store.CallerOfKey(r.Context(), hash(secret))
+	u, err := a.store.CallerOfKey(r.Context(), HashOf(secret))
 	if err != nil {
 		return snap.Caller{}, err
 	}

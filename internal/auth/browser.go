@@ -65,7 +65,7 @@ func (b Browser) SignIn(w http.ResponseWriter, r *http.Request, userID int64, be
 	n, err := b.store.AddBrowserSession(r.Context(), store.Session{
 		UserID: userID, Kind: snap.Browser, Name: browserName(r.UserAgent()), Address: b.address(r),
 		Began: began, Idle: now.Add(BrowserIdle), Expires: now.Add(BrowserMax),
-	}, hash(secret))
+	}, HashOf(secret))
 	if err != nil {
 		return store.Session{}, err
 	}
@@ -84,7 +84,7 @@ func (b Browser) end(r *http.Request) error {
 	if err != nil {
 		return nil //nolint:nilerr // no cookie, no session to end
 	}
-	return b.store.EndSessionByHash(r.Context(), hash(cookie.Value))
+	return b.store.EndSessionByHash(r.Context(), HashOf(cookie.Value))
 }
 
 // Session returns the browser's live session. It fails with snap.ErrUnauthenticated.
@@ -93,7 +93,7 @@ func (b Browser) Session(r *http.Request) (store.Session, error) {
 	if err != nil {
 		return store.Session{}, snap.ErrUnauthenticated
 	}
-	n, err := b.store.SessionByHash(r.Context(), hash(cookie.Value))
+	n, err := b.store.SessionByHash(r.Context(), HashOf(cookie.Value))
 	if err == nil && n.Kind != snap.Browser {
 		err = snap.ErrUnauthenticated
 	}

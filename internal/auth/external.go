@@ -39,7 +39,7 @@ func (a *Authenticator) byExternal(ctx context.Context, token string) (snap.Call
 	if err != nil {
 		return snap.Caller{}, err
 	}
-	n, err := a.store.SessionByHash(ctx, hash(token))
+	n, err := a.store.SessionByHash(ctx, HashOf(token))
 	if errors.Is(err, snap.ErrUnauthenticated) {
 		n, err = a.admitExternal(ctx, d, token, id, claims)
 	}
@@ -118,7 +118,7 @@ func (a *Authenticator) admitExternal(ctx context.Context, d *Discovered, token 
 	return a.store.AddTokenSession(ctx, store.Session{
 		UserID: userID, Kind: snap.LoginToken, Name: "login at " + hostOf(id.Issuer), Began: id.IssuedAt,
 		ClientID: text(claims, "client_id", "azp"), Idle: id.Expiry, Expires: id.Expiry.Truncate(time.Second),
-	}, hash(token))
+	}, HashOf(token))
 }
 
 // merged returns the claims, completed with those of userinfo.

@@ -70,11 +70,6 @@ func wellFormedKey(secret string) bool {
 // keyHint returns the part of a key that is shown later: the first 8 and last 4 characters.
 func keyHint(secret string) string { return secret[:8] + "..." + secret[len(secret)-4:] }
 
-func hash(secret string) []byte {
-	sum := sha256.Sum256([]byte(secret))
-	return sum[:]
-}
-
 // KeySpec describes a key to create.
 type KeySpec struct {
 	OrgID     int64
@@ -91,11 +86,14 @@ type KeySpec struct {
 // may be shown later.
 func NewSecret(kind snap.CredentialKind) (secret string, sum []byte, hint string) {
 	secret = newSecret(kind)
-	return secret, hash(secret), keyHint(secret)
+	return secret, HashOf(secret), keyHint(secret)
 }
 
-// HashOf returns the hash under which the store knows a key's secret.
-func HashOf(secret string) []byte { return hash(secret) }
+// HashOf returns the SHA-256 by which the store finds a secret or a token.
+func HashOf(secret string) []byte {
+	sum := sha256.Sum256([]byte(secret))
+	return sum[:]
+}
 
 // NewKey creates an API key and returns its secret, which cannot be retrieved later. It fails with
 // invalid when the fields of k do not fit together, and with policy_refused when it would last longer
@@ -116,7 +114,7 @@ func (a *Authenticator) NewKey(ctx context.Context, k KeySpec) (secret string, k
 	key, err = a.store.AddKey(ctx, store.Key{
 		Kind: k.Kind, Name: k.Name, Hint: keyHint(secret), Org: snap.OrgRef{ID: k.OrgID},
 		UserID: k.UserID, Scopes: k.Scopes, Networks: k.Networks, Expires: k.Expires,
-	}, hash(secret), k.CreatedBy)
+	}, HashOf(secret), k.CreatedBy)
 	if err != nil {
 		return "", store.Key{}, fmt.Errorf("store the key: %w", err)
 	}

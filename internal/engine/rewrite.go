@@ -151,6 +151,12 @@ func (p Plan) Masks(schema, table string, columns []string) (masks []Mask, drop 
 	return masks, t.DropRows, nil
 }
 
+// CannotMask returns the error for a dump that rules cannot mask.
+func CannotMask(why string, cause error) error {
+	return &snap.Error{Code: snap.CodeInvalid, Detail: "the snapshot cannot be masked by rules: " + why,
+		Hint: "rebuild it with this version of snapcli, or mask it with a SQL file", Cause: cause}
+}
+
 func uncovered(what string) error {
 	return &snap.Error{Code: snap.CodeInvalid, Detail: fmt.Sprintf("no rule covers %s", what),
 		Hint: "give it a rule, or keep it explicitly"}

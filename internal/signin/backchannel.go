@@ -75,7 +75,7 @@ func (s *Service) logoutBy(ctx context.Context, raw string) (ended int, err erro
 		}
 		as := snap.ActingAs(ctx, snap.Acting(org.OrgRef, snap.PartProvider))
 		n, failed := s.store.EndByLogout(as, store.Logout{OrgID: org.ID, Issuer: token.Issuer, Subject: c.Subject,
-			SID: c.SID, Hash: digest(org.Slug + " " + token.Issuer + " " + c.ID), Until: token.Expiry})
+			SID: c.SID, Hash: auth.HashOf(org.Slug + " " + token.Issuer + " " + c.ID), Until: token.Expiry})
 		if failed != nil {
 			return ended, failed
 		}

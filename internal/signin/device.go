@@ -3,7 +3,6 @@ package signin
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"net/http"
 	"net/url"
@@ -86,17 +85,12 @@ func (s *Service) addDeviceGrant(ctx context.Context, g store.DeviceGrant, devic
 	var err error
 	for range attempts {
 		g.UserCode = newUserCode()
-		err = s.store.AddDeviceGrant(ctx, g, digest(deviceCode), limits)
+		err = s.store.AddDeviceGrant(ctx, g, auth.HashOf(deviceCode), limits)
 		if !errors.Is(err, &snap.Error{Code: snap.CodeConflict}) {
 			break
 		}
 	}
 	return g, err
-}
-
-func digest(secret string) []byte {
-	sum := sha256.Sum256([]byte(secret))
-	return sum[:]
 }
 
 // userCodeLetters are 20 consonants, which spell no words and are hard to mix

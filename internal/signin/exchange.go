@@ -119,7 +119,7 @@ func (s *Service) exchange(r *http.Request, f url.Values) (exchangeAnswer, error
 	}
 	e := store.Exchange{
 		Org: org.OrgRef, Rule: rule.fingerprint(), Issuer: issued.Issuer, Subject: issued.Subject,
-		Token: digest(issued.Issuer + "\n" + issued.ID), Until: issued.Expires, Kind: snap.PipelineKey,
+		Token: auth.HashOf(issued.Issuer + "\n" + issued.ID), Until: issued.Expires, Kind: snap.PipelineKey,
 		Name:    printable(fmt.Sprintf("%s: %s of %s", rule.Name, issued.Subject, issued.Issuer), 300),
 		Scopes:  rule.Scopes,
 		Expires: s.now().Add(CredentialLife),

@@ -64,7 +64,7 @@ func (s *Service) deviceGrant(w http.ResponseWriter, r *http.Request, f url.Valu
 	}
 	refresh, now := newRefreshToken(), s.now()
 	result, n, reason, err := s.store.PollDevice(r.Context(), store.Poll{
-		Hash: digest(f.Get("device_code")), ClientID: s.client, Refresh: digest(refresh),
+		Hash: auth.HashOf(f.Get("device_code")), ClientID: s.client, Refresh: auth.HashOf(refresh),
 		Idle: now.Add(LoginIdle), Expires: now.Add(LoginMax),
 	})
 	if err != nil {
@@ -107,13 +107,13 @@ func (s *Service) refreshGrant(w http.ResponseWriter, r *http.Request, f url.Val
 	if !s.requireScope(w, f.Get("scope")) {
 		return
 	}
-	if err := s.confirmRefresh(r.Context(), digest(sent)); err != nil {
+	if err := s.confirmRefresh(r.Context(), auth.HashOf(sent)); err != nil {
 		s.refuseRefresh(w, r, err)
 		return
 	}
 	next := newRefreshToken()
 	n, err := s.store.RotateRefresh(r.Context(), store.Rotation{
-		Hash: digest(sent), Next: digest(next), ClientID: s.client, Idle: s.now().Add(LoginIdle),
+		Hash: auth.HashOf(sent), Next: auth.HashOf(next), ClientID: s.client, Idle: s.now().Add(LoginIdle),
 	})
 	switch {
 	case errors.Is(err, store.ErrTokenReused):
@@ -212,7 +212,7 @@ func (s *Service) revoke(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Service) revokeToken(ctx context.Context, token string) error {
-	ended, err := s.store.RevokeRefresh(ctx, digest(token), s.client)
+	ended, err := s.store.RevokeRefresh(ctx, auth.HashOf(token), s.client)
 	if err != nil || ended {
 		return err
 	}

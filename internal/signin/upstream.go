@@ -67,9 +67,9 @@ func (s *Service) startUpstream(v *visit) error {
 	}
 	state, nonce, verifier := rand.Text(), rand.Text(), oauth2.GenerateVerifier()
 	err = s.store.AddUpstreamLogin(ctx, store.UpstreamLogin{
-		Browser: digest(v.number), OrgID: org.ID, Nonce: nonce, Verifier: verifier,
+		Browser: auth.HashOf(v.number), OrgID: org.ID, Nonce: nonce, Verifier: verifier,
 		Next: s.localPath(q.Get("next")), Expires: s.now().Add(upstreamLife),
-	}, digest(state))
+	}, auth.HashOf(state))
 	if err != nil {
 		return err
 	}
@@ -88,11 +88,11 @@ func (s *Service) finishUpstream(v *visit) error {
 
 func (s *Service) applyAnswer(v *visit) error {
 	ctx, q := v.r.Context(), v.r.URL.Query()
-	login, err := s.store.ConsumeUpstreamLogin(ctx, digest(q.Get("state")))
+	login, err := s.store.ConsumeUpstreamLogin(ctx, auth.HashOf(q.Get("state")))
 	if err != nil {
 		return err
 	}
-	if !hmac.Equal(login.Browser, digest(v.number)) {
+	if !hmac.Equal(login.Browser, auth.HashOf(v.number)) {
 		return snap.Forbidden("this sign-in was started in another browser", "sign in again here")
 	}
 	org, ok := s.organizationByID(login.OrgID)

@@ -102,8 +102,8 @@ func (s *Store) applyUser(ctx context.Context, tx *sql.Tx, in SignIn) (id int64,
 		UPDATE users SET email = $4, email_folded = $5, name = $6, role = $7, groups_unknown = $8, groups_why = $9, groups_as_of = $10,
 			external_id = $11, email_verified = $12
 		WHERE org_id = $1 AND issuer = $2 AND subject = $3 RETURNING id`,
-		in.OrgID, in.Issuer, in.Subject, in.Email, fold(in.Email), in.Name, string(in.Role), flag(in.GroupsUnknown),
-		in.GroupsWhy, now, in.ExternalID, flag(in.Verified)).Scan(&id)
+		in.OrgID, in.Issuer, in.Subject, in.Email, snap.FoldCase(in.Email), in.Name, string(in.Role),
+		flag(in.GroupsUnknown), in.GroupsWhy, now, in.ExternalID, flag(in.Verified)).Scan(&id)
 	if !errors.Is(err, sql.ErrNoRows) {
 		return id, err
 	}
@@ -113,8 +113,8 @@ func (s *Store) applyUser(ctx context.Context, tx *sql.Tx, in SignIn) (id int64,
 	_, err = tx.ExecContext(ctx, `
 		INSERT INTO users(id, org_id, issuer, subject, email, email_folded, name, role, groups_unknown, groups_why, groups_as_of, created_at, external_id, email_verified)
 		VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $12, $13)`,
-		id, in.OrgID, in.Issuer, in.Subject, in.Email, fold(in.Email), in.Name, string(in.Role), flag(in.GroupsUnknown),
-		in.GroupsWhy, now, in.ExternalID, flag(in.Verified))
+		id, in.OrgID, in.Issuer, in.Subject, in.Email, snap.FoldCase(in.Email), in.Name, string(in.Role),
+		flag(in.GroupsUnknown), in.GroupsWhy, now, in.ExternalID, flag(in.Verified))
 	return id, err
 }
 
@@ -317,7 +317,7 @@ func flag(b bool) int64 {
 // UserByEmail returns a user of an organization by their e-mail, ignoring case. It fails with code
 // not_found, and with code conflict when several accounts have the e-mail.
 func (s *Store) UserByEmail(ctx context.Context, orgID int64, email string) (snap.Member, error) {
-	found, err := s.members(ctx, `WHERE u.org_id = $1 AND u.email_folded = $2`, orgID, fold(email))
+	found, err := s.members(ctx, `WHERE u.org_id = $1 AND u.email_folded = $2`, orgID, snap.FoldCase(email))
 	if err != nil {
 		return snap.Member{}, err
 	}

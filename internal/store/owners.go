@@ -17,7 +17,7 @@ type owners struct {
 
 // owners returns the condition for the text of a query.
 func (s *Store) owners(ctx context.Context, c snap.Caller, text string) (o owners, err error) {
-	if o.text = fold(text); o.text == "" {
+	if o.text = snap.FoldCase(text); o.text == "" {
 		return o, nil
 	}
 	find := func(condition string, args ...any) error {
@@ -44,9 +44,9 @@ func (o owners) has(sn snap.Snapshot) bool {
 		name = sn.Owner.Email
 	}
 	if o.exact {
-		return fold(name) == o.text
+		return snap.FoldCase(name) == o.text
 	}
-	return o.text == "" || strings.HasPrefix(fold(name), o.text)
+	return o.text == "" || strings.HasPrefix(snap.FoldCase(name), o.text)
 }
 
 // ownerSource returns the source for the owners of v. The snapshots of the caller's organization are

@@ -76,8 +76,8 @@ func scanSCIMUser(rows *sql.Rows) (u SCIMUser, err error) {
 func (p SCIMPage) where(orgID int64, columns map[string]string) (text string, args []any) {
 	conditions, args := []string{`n.org_id = $1`}, []any{orgID}
 	for _, want := range []struct{ name, value string }{
-		{"id", p.ID}, {"user_name", fold(p.UserName)}, {"external_id", p.ExternalID},
-		{"display_name", fold(p.DisplayName)}, {"member", p.Member},
+		{"id", p.ID}, {"user_name", snap.FoldCase(p.UserName)}, {"external_id", p.ExternalID},
+		{"display_name", snap.FoldCase(p.DisplayName)}, {"member", p.Member},
 	} {
 		if want.value == "" {
 			continue
@@ -118,8 +118,8 @@ func (s *Store) AddSCIMUser(ctx context.Context, r Reporter, c SCIMUserChange) (
 		return tx.QueryRowContext(ctx, `
 			INSERT INTO scim_users(id, org_id, user_name, user_name_folded, external_id, display_name, display_name_folded, active, created_at, changed_at)
 			VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $9) RETURNING key`,
-			u.ID, r.Caller.Org.ID, u.UserName, fold(u.UserName), nullText(u.ExternalID), u.DisplayName,
-			fold(u.DisplayName), flag(u.Active), s.now().UnixMilli()).Scan(&u.key)
+			u.ID, r.Caller.Org.ID, u.UserName, snap.FoldCase(u.UserName), nullText(u.ExternalID), u.DisplayName,
+			snap.FoldCase(u.DisplayName), flag(u.Active), s.now().UnixMilli()).Scan(&u.key)
 	}, func(tx *sql.Tx) error {
 		accounts, err := linked(ctx, tx, r, u.key)
 		if err != nil {
@@ -150,8 +150,8 @@ func (s *Store) ChangeSCIMUser(ctx context.Context, r Reporter, id string, c SCI
 		_, err := tx.ExecContext(ctx, `
 			UPDATE scim_users SET user_name = $2, user_name_folded = $3, external_id = $4, display_name = $5,
 				display_name_folded = $6, active = $7, changed_at = $8 WHERE key = $1`,
-			u.key, u.UserName, fold(u.UserName), nullText(u.ExternalID), u.DisplayName, fold(u.DisplayName),
-			flag(u.Active), s.now().UnixMilli())
+			u.key, u.UserName, snap.FoldCase(u.UserName), nullText(u.ExternalID), u.DisplayName,
+			snap.FoldCase(u.DisplayName), flag(u.Active), s.now().UnixMilli())
 		return err
 	}, func(tx *sql.Tx) error {
 		u, err = s.applyToAccounts(ctx, tx, r, u.key, before)

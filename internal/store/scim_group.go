@@ -125,7 +125,7 @@ func (s *Store) AddSCIMGroup(ctx context.Context, r Reporter, c SCIMGroupChange)
 		}
 		err := tx.QueryRowContext(ctx, `
 			INSERT INTO scim_groups(id, org_id, display_name, display_name_folded, external_id, group_id, created_at, changed_at)
-			VALUES($1, $2, $3, $4, $5, $6, $7, $7) RETURNING key`, g.ID, r.Caller.Org.ID, g.DisplayName, fold(g.DisplayName),
+			VALUES($1, $2, $3, $4, $5, $6, $7, $7) RETURNING key`, g.ID, r.Caller.Org.ID, g.DisplayName, snap.FoldCase(g.DisplayName),
 			nullText(g.ExternalID), g.group, s.now().UnixMilli()).Scan(&g.key)
 		if err != nil {
 			return err
@@ -166,7 +166,7 @@ func (s *Store) ChangeSCIMGroup(ctx context.Context, r Reporter, id string, c SC
 		}
 		if _, err := tx.ExecContext(ctx, `
 			UPDATE scim_groups SET display_name = $2, display_name_folded = $3, external_id = $4, group_id = $5, changed_at = $6
-			WHERE key = $1`, g.key, g.DisplayName, fold(g.DisplayName), nullText(g.ExternalID), g.group,
+			WHERE key = $1`, g.key, g.DisplayName, snap.FoldCase(g.DisplayName), nullText(g.ExternalID), g.group,
 			s.now().UnixMilli()); err != nil {
 			return err
 		}

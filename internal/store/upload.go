@@ -148,9 +148,9 @@ func (s *Store) insert(ctx context.Context, tx *sql.Tx, c snap.Caller, u Upload)
 		INSERT INTO snapshots(key, id, org_id, owner_id, pushed_with, target_id, target, name, folded, type, engine, size, sha256, blob, created_at,
 			named_day, named_time, label_id, certificate)
 		SELECT $1, $2, $3, $4, $5, id, name, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18 FROM targets WHERE name = $6`,
-		sn.Key, u.ID, c.Org.ID, userID(c), nullID(c.Credential.ID), u.Target, u.Name, fold(u.Name), string(u.Type),
-		string(u.Engine),
-		u.Size, u.SHA256, u.Blob, now.UnixMilli(), named.day, named.time, label, u.Certificate)
+		sn.Key, u.ID, c.Org.ID, userID(c), nullID(c.Credential.ID), u.Target, u.Name, snap.FoldCase(u.Name),
+		string(u.Type), string(u.Engine), u.Size, u.SHA256,
+		u.Blob, now.UnixMilli(), named.day, named.time, label, u.Certificate)
 	if err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func (s *Store) listTarget(ctx context.Context, tx *sql.Tx, orgID int64, target 
 	}
 	_, err := tx.ExecContext(ctx,
 		`INSERT INTO org_targets(org_id, target_id, folded) SELECT $1, id, $3 FROM targets WHERE name = $2
-		ON CONFLICT(org_id, target_id) DO NOTHING`, orgID, target, fold(target))
+		ON CONFLICT(org_id, target_id) DO NOTHING`, orgID, target, snap.FoldCase(target))
 	return err
 }
 

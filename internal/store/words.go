@@ -11,16 +11,11 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/text/unicode/norm"
-
 	"snap"
 )
 
 // This file writes the index for the search by words. [snap.Finds] defines which words find a
 // snapshot.
-
-// fold returns the form of a name or an e-mail address that is used for comparing.
-func fold(s string) string { return strings.ToLower(norm.NFC.String(strings.TrimSpace(s))) }
 
 // Matches reports whether a search for q finds a snapshot.
 func Matches(sn snap.Snapshot, q string) bool {
@@ -49,7 +44,7 @@ type naming struct {
 
 func namingOf(name, target string) (n naming) {
 	words, known := snap.Words(name), snap.Words(target)
-	if m := moment().FindStringSubmatch(fold(name)); m != nil {
+	if m := moment().FindStringSubmatch(snap.FoldCase(name)); m != nil {
 		n.day, _ = strconv.ParseInt("1"+m[1], 10, 64)
 		n.time, _ = strconv.ParseInt("1"+m[2], 10, 64)
 		known = append(known, m[1:]...)

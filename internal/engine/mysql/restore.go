@@ -476,19 +476,12 @@ func (s *scratch) run(ctx context.Context, text string) error {
 		}
 		var serverErr *driver.MySQLError
 		errors.As(err, &serverErr)
-		return &snap.Error{Code: snap.CodeDatabase, Detail: "the SQL failed: " + serverErr.Message + ", in: " +
-			firstLine(statement), Hint: "correct the SQL and try again; this run's changes were undone", Cause: err}
+		return &snap.Error{Code: snap.CodeDatabase, Cause: err,
+			Detail: "the SQL failed: " + serverErr.Message + ", in: " + engine.Shortened(statement),
+			Hint:   "correct the SQL and try again; this run's changes were undone"}
 	}
 	_, err = c.ExecContext(ctx, "COMMIT") // the SQL may have left a transaction open
 	return s.place.failure(err)
-}
-
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	if r := []rune(line); len(r) > 80 {
-		return string(r[:80]) + "…"
-	}
-	return line
 }
 
 // Scrub implements [engine.Scratch]. It does nothing, because a dump contains only live rows.

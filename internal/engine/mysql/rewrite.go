@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"snap"
 	"snap/internal/engine"
 )
 
@@ -30,16 +29,11 @@ func columnsOf(dump engine.Dump) (map[string][]engine.Column, error) {
 	all := map[string][]engine.Column{}
 	for _, t := range dump.Info.Tables {
 		if len(t.Columns) == 0 {
-			return nil, cannotMask("it does not list the columns of the table "+t.Name, nil)
+			return nil, engine.CannotMask("it does not list the columns of the table "+t.Name, nil)
 		}
 		all[t.Name] = t.Columns
 	}
 	return all, nil
-}
-
-func cannotMask(why string, cause error) error {
-	return &snap.Error{Code: snap.CodeInvalid, Detail: "the snapshot cannot be masked by rules: " + why,
-		Hint: "rebuild it with this version of snapcli, or mask it with a SQL file", Cause: cause}
 }
 
 // matchColumns returns the columns of a statement's rows: those of its table that are not
@@ -59,7 +53,7 @@ func matchColumns(known map[string][]engine.Column, parts structure, s statement
 }
 
 func changed(table string) error {
-	return cannotMask("the table "+table+" changed during the build", nil)
+	return engine.CannotMask("the table "+table+" changed during the build", nil)
 }
 
 func withoutGenerated(columns []engine.Column) []engine.Column {

@@ -37,7 +37,7 @@ func openDump(d *dumpReader) (tables map[int]tableData, order []int, err error) 
 		return nil, nil, errLargeContents
 	}
 	if d.err != nil {
-		return nil, nil, cannotMask("the dump has an unknown version", d.err)
+		return nil, nil, engine.CannotMask("the dump has an unknown version", d.err)
 	}
 	tables = map[int]tableData{}
 	defined := definitionsOf(entries)
@@ -47,7 +47,7 @@ func openDump(d *dumpReader) (tables map[int]tableData, order []int, err error) 
 		case "TABLE DATA":
 			as, columns, err := parseCopy(e.copy)
 			if err != nil {
-				return nil, nil, cannotMask("the data of the table "+e.tag+" is not in COPY format", err)
+				return nil, nil, engine.CannotMask("the data of the table "+e.tag+" is not in COPY format", err)
 			}
 			for i, c := range columns {
 				columns[i] = d.stored.Label(c)
@@ -56,8 +56,8 @@ func openDump(d *dumpReader) (tables map[int]tableData, order []int, err error) 
 				definitions: append(defined[as], defined[e.namespace+"\x00"+e.tag]...)}
 			order = append(order, e.id)
 		case "STATISTICS DATA":
-			return nil, nil, cannotMask("the dump contains the planner's statistics, which contain values of rows",
-				nil)
+			return nil, nil, engine.CannotMask(
+				"the dump contains the planner's statistics, which contain values of rows", nil)
 		}
 	}
 	return tables, order, nil
@@ -87,11 +87,6 @@ func definitionsOf(entries []dumpEntry) map[string][]string {
 		}
 	}
 	return all
-}
-
-func cannotMask(why string, cause error) error {
-	return &snap.Error{Code: snap.CodeInvalid, Detail: "the snapshot cannot be masked by rules: " + why,
-		Hint: "rebuild it with this version of snapcli, or mask it with a SQL file", Cause: cause}
 }
 
 // Inspect implements [engine.Rewriter].
@@ -167,7 +162,7 @@ func sampleRows(d *dumpReader, s *engine.Shape, most int, o engine.Options) erro
 		for i := 0; ; i++ {
 			field, rest, more := bytes.Cut(line, []byte("\t"))
 			if i >= len(s.Columns) {
-				return cannotMask("a row of the table "+s.Name+" has too many fields", nil)
+				return engine.CannotMask("a row of the table "+s.Name+" has too many fields", nil)
 			}
 			if every[i] != nil && string(field) != `\N` {
 				every[i](d.stored.Text(unescape(field)))
@@ -265,7 +260,7 @@ func (r *rewriter) block(kind byte, id int) error {
 	}
 	t, ok := r.tables[id]
 	if !ok {
-		return cannotMask("it contains data that belongs to no table", nil)
+		return engine.CannotMask("it contains data that belongs to no table", nil)
 	}
 	return r.table(t)
 }
@@ -329,7 +324,7 @@ func maskLine(out, line []byte, masks []*fieldMask) (_ []byte, err error) {
 	for i := 0; ; i++ {
 		field, rest, more := bytes.Cut(line, []byte("\t"))
 		if i >= len(masks) || !more && i != len(masks)-1 {
-			return out, cannotMask("the fields of a row do not match its table's columns", nil)
+			return out, engine.CannotMask("the fields of a row do not match its table's columns", nil)
 		}
 		if masks[i] == nil || string(field) == `\N` {
 			out = append(out, field...)
