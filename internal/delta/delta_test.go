@@ -190,18 +190,20 @@ func TestShortRows(t *testing.T) {
 }
 
 // TestRowsOfStatements checks that short rows of INSERT statements grow inside, before their
-// parenthesis.
+// parenthesis, although the lines with the columns lead back to the first statement.
 func TestRowsOfStatements(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(6, 6))
-	var before, after []string
+	columns := "INSERT INTO `event` (`id`,`customer`,`kind`,`value`,`reading`,`accepted`"
+	before, after := []string{columns + ") VALUES\n"}, []string{columns + ",`added`) VALUES\n"}
 	for i := range 60_000 {
 		row := fmt.Sprintf("(%d,%d,%d,%d.%02d", i, r.IntN(30_000), r.IntN(9), r.IntN(100_000), r.IntN(100))
-		end := "),\n"
-		if i%20_000 == 19_999 {
-			end = ");\nINSERT INTO event VALUES\n"
+		if end := "),\n"; i%2000 != 1999 {
+			before, after = append(before, row+end), append(after, row+",7"+end)
+		} else {
+			end = ");\n" + columns
+			before, after = append(before, row+end+") VALUES\n"), append(after, row+",7"+end+",`added`) VALUES\n")
 		}
-		before, after = append(before, row+end), append(after, row+",7"+end)
 	}
 	base, result := pack(t, snap.MySQL, "base", joined(before)), pack(t, snap.MySQL, "result", joined(after))
 	d := write(t, base, result)

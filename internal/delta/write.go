@@ -105,7 +105,7 @@ func between(ctx context.Context, dst io.Writer, h Header, e snap.Engine, old, n
 	err error) {
 	w := &writer{ctx: ctx, base: old, index: newIndex(), anchors: anchors{binary: e == snap.SQLite},
 		manifest: now.Size() - now.Manifest, groups: groups{base: old, dst: dst},
-		soon: make([]byte, 0, soon), soonAt: -1}
+		soon: [2]lookahead{{at: -1}, {at: -1}}}
 	if w.groups.blocks, err = archive.NewBlock(); err != nil {
 		return false, err
 	}
@@ -150,11 +150,31 @@ type writer struct {
 	manifest int64 // where the result's manifest begins
 	at       int64 // in the base: the end of the last range
 	jumps    int   // from there to a far range
+	since    int64 // bytes of the base used since the last jump, near or far
+	left     int64 // in the base: where the last jump left, unless it came right after another one
 	groups   groups
-	differs  bool // a section has different content or a different position
-	soon     []byte
-	soonAt   int64  // of soon in the base
-	before   []byte // a buffer for the bytes before an anchor
+	differs  bool         // a section has different content or a different position
+	soon     [2]lookahead // after at and after left
+	before   []byte       // a buffer for the bytes before an anchor
+}
+
+// lookahead is a part of the base in which lines are searched for without the index.
+type lookahead struct {
+	b  []byte
+	at int64 // of b in the base
+}
+
+// load reads the lines that follow an offset. One of them may begin at the offset.
+func (l *lookahead) load(base *archive.Content, from int64) error {
+	if from = max(from-1, 0); from == l.at {
+		return nil
+	}
+	if l.b == nil {
+		l.b = make([]byte, soon)
+	}
+	l.b, l.at = l.b[:min(soon, base.Size()-from)], from
+	_, err := base.ReadAt(l.b, from)
+	return err
 }
 
 // run adds the operations for the bytes that have not been read yet. next is where the base continues
@@ -210,43 +230,44 @@ func (w *writer) match(scan *int) (at int, from int64, found bool, err error) {
 	}
 }
 
-// line looks for the line at index n among the lines of the base that follow the last range. It
-// recognizes lines that have become longer, and lines that are too short or too many for the index.
-// If it finds none, it returns a negative index.
+// line looks for the line at index n among the lines of the base that follow the last range, or that
+// followed it before a jump: a line that occurs often, such as the beginning of a statement, may have
+// led away from the place where the base continues. It recognizes lines that have become longer, and
+// lines that are too short or too many for the index. If it finds none, it returns a negative index.
 func (w *writer) line(n int) (int, int64, error) {
 	if w.anchors.binary {
 		return -1, 0, nil
 	}
-	if from := max(w.at-1, 0); from != w.soonAt { // a line may begin at w.at
-		w.soon, w.soonAt = w.soon[:min(soon, w.base.Size()-from)], from
-		if _, err := w.base.ReadAt(w.soon, from); err != nil {
+	for i, place := range [...]int64{w.at, w.left} {
+		l := &w.soon[i]
+		if err := l.load(w.base, place); err != nil {
 			return -1, 0, err
 		}
-	}
-	for _, grew := range [...]func(b, old []byte) bool{bytes.HasPrefix, grewInside} {
-		if from := w.lineLike(n, grew); from >= 0 {
-			for n > w.lit && from > w.at && w.in.b[n-1] == w.soon[from-1-w.soonAt] {
-				n, from = n-1, from-1
+		for _, grew := range [...]func(b, old []byte) bool{bytes.HasPrefix, grewInside} {
+			if from := l.lineLike(w.in.b[n:], place == 0, grew); from >= 0 {
+				for n > w.lit && from > place && w.in.b[n-1] == l.b[from-1-l.at] {
+					n, from = n-1, from-1
+				}
+				return n, from, nil
 			}
-			return n, from, nil
 		}
 	}
 	return -1, 0, nil
 }
 
-// lineLike returns the offset of the first of the next lines of the base from which the line at index
-// n of the result can be made, or -1.
-func (w *writer) lineLike(n int, grew func(b, old []byte) bool) int64 {
-	b, from := w.soon, w.soonAt
+// lineLike returns the offset of the first of the next lines of the base from which the line at the
+// beginning of now can be made, or -1. first means that the base begins with one of these lines.
+func (l *lookahead) lineLike(now []byte, first bool, grew func(b, old []byte) bool) int64 {
+	b, from := l.b, l.at
 	for k := range lines {
 		next := bytes.IndexByte(b, '\n') + 1
-		if k == 0 && w.at == 0 {
-			next = 0 // the base begins with a line
+		if k == 0 && first {
+			next = 0
 		} else if next == 0 {
 			break
 		}
 		b, from = b[next:], from+int64(next)
-		if size := bytes.IndexByte(b, '\n'); size >= leastLine && grew(w.in.b[n:], b[:size]) {
+		if size := bytes.IndexByte(b, '\n'); size >= leastLine && grew(now, b[:size]) {
 			return from
 		}
 	}
@@ -331,6 +352,12 @@ func (w *writer) copyFrom(at int, from int64) error {
 	if w.isFar(from) {
 		w.jumps++
 	}
+	if from < w.at || from > w.at+soon {
+		if w.since >= soon {
+			w.left = w.at
+		}
+		w.since = 0
+	}
 	if err := w.literals(at, from); err != nil {
 		return err
 	}
@@ -347,7 +374,7 @@ func (w *writer) copyFrom(at int, from int64) error {
 			return err
 		}
 		w.groups.copied(n, from, line, &w.at)
-		w.lit, from = w.lit+n, from+int64(n)
+		w.lit, from, w.since = w.lit+n, from+int64(n), w.since+int64(n)
 		if w.lit < len(w.in.b) || w.in.end {
 			return w.groups.flushIfFull()
 		}
