@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -471,14 +472,14 @@ func TestIndexKeepsASample(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a second")
 	}
-	x, r := newIndex(), rand.New(rand.NewPCG(1, 1))
+	x, r := newIndex(maphash.MakeSeed(), 1<<20), rand.New(rand.NewPCG(1, 1))
 	const many = 2_000_000
 	hashes := make([]uint64, many)
 	for i := range hashes {
 		hashes[i] = r.Uint64()
 		x.add(hashes[i], int64(i))
 	}
-	if len(x.slots) != maxSlots || x.mask == 0 {
+	if len(x.slots) != x.most || x.mask == 0 {
 		t.Fatalf("%d slots, mask %x", len(x.slots), x.mask)
 	}
 	found := 0
@@ -493,6 +494,38 @@ func TestIndexKeepsASample(t *testing.T) {
 	}
 	if found < many/8 || found != x.used {
 		t.Errorf("%d of %d anchors are found, %d used", found, many, x.used)
+	}
+}
+
+// TestNearbyFollows checks that all anchors near the end of the last range are found, while it moves
+// on, and after jumps.
+func TestNearbyFollows(t *testing.T) {
+	t.Parallel()
+	servertest.Thorough(t)
+	plain := make([]byte, 40<<20)
+	_, _ = rand.NewChaCha8([32]byte{1}).Read(plain)
+	content, err := pack(t, snap.SQLite, "base", plain).open(t).Content(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer content.Close()
+	seed := maphash.MakeSeed()
+	w := &writer{ctx: t.Context(), base: content, anchors: anchors{binary: true}, nearby: newNearby(seed)}
+	for _, at := range []int64{0, 3, 5, 7, 9, 12, 14, 15, 17, 13, 30, 32, 33, 29, 39, 12, 14, 1} { // MiB
+		w.at, w.in.at = at<<20, w.in.at+step
+		if err := w.follow(); err != nil {
+			t.Fatal(err)
+		}
+		until := min(len(plain)-seen, int(w.at+step))
+		for i := max(0, int(w.at-step)); ; i++ {
+			if i = w.anchors.next(plain, i, 0); i >= until {
+				break
+			}
+			found := w.nearby.find(maphash.Bytes(seed, plain[i:i+seen]))
+			if found < 0 || !bytes.Equal(plain[found:found+seen], plain[i:i+seen]) {
+				t.Fatalf("at %d MiB, the anchor at %d is found at %d", at, i, found)
+			}
+		}
 	}
 }
 

@@ -43,14 +43,18 @@ func (a anchors) next(b []byte, i int, at int64) int {
 	return i + n + 1
 }
 
-// maxSlots limits the memory of an index: each slot takes 16 bytes.
-const maxSlots = 1 << 20
+// The maximum numbers of slots limit the memory of an index: each slot takes 16 bytes.
+const (
+	slotsOfAll  = 1 << 19 // for the whole base
+	slotsNearby = 1 << 18 // for each half of the range nearby
+)
 
 // index maps the hashes of a sample of the base's anchors to their offsets. When it is full, it
 // keeps every second anchor.
 type index struct {
 	seed  maphash.Seed
 	slots []slot
+	most  int // slots
 	used  int
 	mask  uint64 // an anchor is sampled if these bits of its hash are 0
 }
@@ -61,11 +65,18 @@ type slot struct {
 	offset int64
 }
 
-func newIndex() *index {
-	return &index{seed: maphash.MakeSeed(), slots: make([]slot, 1<<12)}
+// newIndex returns an index of at most a number of slots, which is a power of 2.
+func newIndex(seed maphash.Seed, most int) *index {
+	return &index{seed: seed, slots: make([]slot, min(most, 1<<12)), most: most}
 }
 
 func (x *index) hash(b []byte) uint64 { return maphash.Bytes(x.seed, b) }
+
+// clear removes all anchors.
+func (x *index) clear() {
+	clear(x.slots)
+	x.used, x.mask = 0, 0
+}
 
 // place returns the slot of a hash, or the empty slot where it belongs. The sampling uses the
 // highest bits, so that the sample is spread evenly over the slots.
@@ -96,7 +107,7 @@ func (x *index) add(hash uint64, offset int64) {
 // grow doubles the slots, or halves the sample.
 func (x *index) grow() {
 	size := 2 * len(x.slots)
-	if size > maxSlots {
+	if size > x.most {
 		size, x.mask = len(x.slots), x.mask>>1|1<<63
 	}
 	kept := slices.DeleteFunc(x.slots, func(s slot) bool { return s.offset == 0 || s.hash&x.mask != 0 })

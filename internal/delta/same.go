@@ -45,6 +45,7 @@ func (w *writer) all(now *archive.Content, runs []archive.Same) error {
 			w.differs = true
 		}
 		w.groups.copied(int(r.Size), r.From, 0, &w.at)
+		w.since += r.Size
 		if err := w.groups.flushIfFull(); err != nil {
 			return err
 		}

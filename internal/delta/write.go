@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"slices"
 
@@ -103,7 +104,10 @@ func seal(dst io.Writer, h Header, result *archive.Reader) (io.WriteCloser, erro
 // between writes a delta, and reports whether all sections are equal.
 func between(ctx context.Context, dst io.Writer, h Header, e snap.Engine, old, now *archive.Content) (same bool,
 	err error) {
-	w := &writer{ctx: ctx, base: old, index: newIndex(), anchors: anchors{binary: e == snap.SQLite},
+	seed := maphash.MakeSeed()
+	w := &writer{ctx: ctx, base: old, index: newIndex(seed, slotsOfAll),
+		nearby:   newNearby(seed),
+		anchors:  anchors{binary: e == snap.SQLite},
 		manifest: now.Size() - now.Manifest, groups: groups{base: old, dst: dst},
 		soon: [2]lookahead{{at: -1}, {at: -1}}}
 	if w.groups.blocks, err = archive.NewBlock(); err != nil {
@@ -144,7 +148,8 @@ type writer struct {
 	ctx      context.Context
 	base     *archive.Content
 	anchors  anchors
-	index    *index
+	index    *index // of the whole base
+	nearby   nearby
 	in       windowed
 	lit      int
 	manifest int64 // where the result's manifest begins
@@ -185,6 +190,9 @@ func (w *writer) run(next int64) error {
 		if err := w.in.ensure(w.ctx, scan, ahead); err != nil {
 			return err
 		}
+		if err := w.follow(); err != nil {
+			return err
+		}
 		at, from, found, err := w.match(&scan)
 		switch {
 		case err != nil:
@@ -220,8 +228,8 @@ func (w *writer) match(scan *int) (at int, from int64, found bool, err error) {
 		if at, from, err = w.line(n); err != nil || at >= 0 {
 			return at, from, err == nil, err
 		}
-		shifted, indexed := w.groups.expect+int64(n-w.lit), w.index.find(w.index.hash(b[n:n+seen]))
-		for _, candidate := range [...]int64{shifted, indexed} {
+		hash, shifted := w.index.hash(b[n:n+seen]), w.groups.expect+int64(n-w.lit)
+		for _, candidate := range [...]int64{shifted, w.nearby.find(hash), w.index.find(hash)} {
 			at, from, err := w.extend(n, candidate)
 			if err != nil || at >= 0 {
 				return at, from, err == nil, err

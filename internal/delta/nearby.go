@@ -1,0 +1,59 @@
+package delta
+
+import (
+	"hash/maphash"
+	"io"
+)
+
+// step is the number of bytes of the result after which the range nearby is moved.
+const step = near / 4
+
+// nearby indexes all anchors of a range of the base, which extends at least a step to both sides of
+// the end of the last range. The index of the whole base is a sample, which is thinner the larger the
+// base is: many rows and parts of pages between two changes have no anchor in it.
+type nearby struct {
+	older, newer      *index
+	begin, mid, until int64 // older indexes the base from begin to mid, newer from mid to until
+	due               int64 // offset in the result at which the range is moved
+}
+
+func newNearby(seed maphash.Seed) nearby {
+	return nearby{older: newIndex(seed, slotsNearby), newer: newIndex(seed, slotsNearby)}
+}
+
+// find returns the offset of an anchor with a hash, or -1.
+func (x *nearby) find(hash uint64) int64 {
+	if at := x.newer.find(hash); at >= 0 {
+		return at
+	}
+	return x.older.find(hash)
+}
+
+// follow moves the range nearby to the end of the last range if that is due. For each step of the
+// result, it reads at most four steps of the base, and usually one.
+func (w *writer) follow() error {
+	x, result := &w.nearby, w.in.at+int64(w.lit)
+	if result < x.due {
+		return nil
+	}
+	x.due = result + step
+	if w.at < x.begin+step && x.begin > 0 || w.at > x.until { // it jumped
+		x.begin = max(w.at-2*step, 0)
+		x.mid, x.until = x.begin, x.begin
+		x.older.clear()
+		x.newer.clear()
+	}
+	for until := min(w.at+2*step, w.base.Size()); x.until < until; {
+		if x.until-x.mid >= near {
+			x.older, x.newer, x.begin, x.mid = x.newer, x.older, x.mid, x.until
+			x.newer.clear()
+		}
+		size := min(until, x.mid+near) - x.until
+		content := io.NewSectionReader(w.base, x.until, size+seen) // the last anchor is hashed too
+		if err := x.newer.fill(w.ctx, content, x.until, w.anchors); err != nil {
+			return err
+		}
+		x.until += size
+	}
+	return nil
+}
