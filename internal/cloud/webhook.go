@@ -68,7 +68,7 @@ func (s *Service) destination(slug string, r api.WebhookRequest) (w store.Webhoo
 	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" &&
 		(u.Scheme != "http" || !s.config.Webhooks.AllowPrivate) {
 		return w, snap.Invalid("the URL of a webhook must begin with https:// and contain no credentials",
-			"mailto: and an address sends mail")
+			"to send mail instead, give mailto: followed by an address")
 	}
 	if format == mailFormat {
 		return w, snap.Invalid("the format mail needs an address", "give it as mailto:name@example.com")

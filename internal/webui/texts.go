@@ -513,7 +513,7 @@ func actionTexts() []actionText {
 		{snap.AuditUnshared, "lock", "stopped sharing"},
 		{snap.AuditReceipt, "people", "recorded a receipt for sharing"},
 		{snap.AuditShareRefused, "warn", "was not allowed to share"},
-		{snap.AuditShareExpires, "clock", "noticed the coming end of a share of"},
+		{snap.AuditShareExpires, "clock", "reported the upcoming end of a share of"},
 		{snap.AuditAccessRequested, "person", "requested access to"},
 		{snap.AuditAccessRefused, "lock", "refused access to"},
 		{snap.AuditDescribed, "activity", "described"},
@@ -645,7 +645,7 @@ func jobClone(target, name string) string {
 
 func endClone(name string, n int, leftOut string) string {
 	if n > 1 {
-		return fmt.Sprintf("%d clones are ready, from %s on", n, name) + endLeftOut(leftOut)
+		return fmt.Sprintf("%d clones are ready, starting with %s", n, name) + endLeftOut(leftOut)
 	}
 	return "the clone " + name + " is ready" + endLeftOut(leftOut)
 }

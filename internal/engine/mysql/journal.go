@@ -138,7 +138,7 @@ func notOwn(id string) error {
 
 // dropJournal removes the journal of a swap.
 func dropJournal(ctx context.Context, server *sql.DB, id string, whole bool) error {
-	// The sign is dropped first: a server may drop a database table by table, and a journal
+	// The seal is dropped first: a server may drop a database table by table, and a sealed journal
 	// without one of its tables would be misread. The journal's database is dropped last: as long
 	// as it exists, this can be repeated.
 	statements := []string{"DROP DATABASE IF EXISTS " + quote(replacedPrefix+id), "DROP DATABASE IF EXISTS " +

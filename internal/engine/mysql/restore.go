@@ -138,8 +138,8 @@ func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, w
 		return err
 	}
 	defer c.Close()
-	// A server can reject tables without a primary key, or add one, unless the user may change that
-	// setting.
+	// A server can be set to reject tables without a primary key, or to add a key to them. This turns
+	// both off for the session. It fails if the user may not change the settings.
 	_, _ = c.ExecContext(ctx, "SET @unused = 0 /*!80030 , SESSION sql_require_primary_key = 0, SESSION "+
 		"sql_generate_invisible_primary_key = 0 */")
 	indexes, references := map[string]string{}, []string{}

@@ -124,7 +124,7 @@ func (s *selection) report(c engine.Choice) {
 	s.omitted.AddOmission(schema.OmittedRows, rows)
 }
 
-// relations lists the tables and views, with parents before their partitions' indexes are resolved.
+// relations lists the tables and views. The parents of each are given as indexes of the list.
 func relations(ctx context.Context, conn *pgx.Conn) ([]relation, error) {
 	rows, err := conn.Query(ctx, `SELECT c.oid, c.relkind::text, c.relispartition, convert_to(n.nspname::text, e),
 			convert_to(c.relname::text, e), ARRAY(SELECT inhparent FROM pg_inherits WHERE inhrelid = c.oid)

@@ -43,7 +43,7 @@ func (l *leaver) omitRows(ctx context.Context, c engine.Choice) error {
 	if err := l.choose(ctx, c); err != nil {
 		return err
 	}
-	views, err := l.working(ctx)
+	views, err := l.compilableViews(ctx)
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (l *leaver) omitRows(ctx context.Context, c engine.Choice) error {
 	if err := l.keys(ctx); err != nil {
 		return err
 	}
-	still, err := l.working(ctx)
+	still, err := l.compilableViews(ctx)
 	if err != nil {
 		return err
 	}
@@ -107,8 +107,8 @@ func (l *leaver) choose(ctx context.Context, c engine.Choice) error {
 	return nil
 }
 
-// working returns the views that SQLite can compile.
-func (l *leaver) working(ctx context.Context) (all []string, err error) {
+// compilableViews returns the views that SQLite can compile.
+func (l *leaver) compilableViews(ctx context.Context) (all []string, err error) {
 	names, err := texts(ctx, l.tx, "SELECT name FROM sqlite_schema WHERE type = 'view' ORDER BY name")
 	for _, name := range names {
 		rows, err := l.tx.QueryContext(ctx, //nolint:rowserrcheck // only compiling it matters
