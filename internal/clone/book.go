@@ -115,10 +115,10 @@ func (s Source) same(other Source) bool {
 	return s == other
 }
 
-func (r *Room) path() string { return filepath.Join(r.o.Dir, "clones.json") }
+func (r *Registry) path() string { return filepath.Join(r.o.Dir, "clones.json") }
 
 // read returns the book. A missing file is an empty book.
-func (r *Room) read() (book, error) {
+func (r *Registry) read() (book, error) {
 	var b book
 	if err := disk.ReadJSON(r.path(), &b); err != nil {
 		return b, &snap.Error{Code: snap.CodeInternal, Cause: err,
@@ -130,7 +130,7 @@ func (r *Room) read() (book, error) {
 
 // change applies f to the book and writes it, unless f fails. No other process changes the book
 // meanwhile, so f must be quick.
-func (r *Room) change(f func(*book) error) error {
+func (r *Registry) change(f func(*book) error) error {
 	if err := os.MkdirAll(r.o.Dir, 0o700); err != nil {
 		return fmt.Errorf("create the folder of clones: %w", err)
 	}
@@ -153,7 +153,7 @@ func (r *Room) change(f func(*book) error) error {
 }
 
 // changeClone changes one clone in the book. It fails with not_found if the clone is gone.
-func (r *Room) changeClone(id string, f func(*Clone)) (after Clone, err error) {
+func (r *Registry) changeClone(id string, f func(*Clone)) (after Clone, err error) {
 	err = r.change(func(b *book) error {
 		c := b.clone(id)
 		if c == nil {
@@ -166,7 +166,7 @@ func (r *Room) changeClone(id string, f func(*Clone)) (after Clone, err error) {
 	return after, err
 }
 
-func (r *Room) forgetClone(id string) error {
+func (r *Registry) forgetClone(id string) error {
 	return r.change(func(b *book) error {
 		b.Clones = slices.DeleteFunc(b.Clones, func(c Clone) bool { return c.ID == id })
 		os.Remove(r.lockPath(id))
@@ -174,7 +174,7 @@ func (r *Room) forgetClone(id string) error {
 	})
 }
 
-func (r *Room) forgetTemplate(id string) error {
+func (r *Registry) forgetTemplate(id string) error {
 	return r.change(func(b *book) error {
 		b.Templates = slices.DeleteFunc(b.Templates, func(t Template) bool { return t.ID == id })
 		os.Remove(r.lockPath(id))

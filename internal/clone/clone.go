@@ -3,10 +3,10 @@
 // dropped. The engines copy and drop the databases ([engine.Cloner]).
 //
 // The record (clones.json) survives kills and power cuts. An entry is written before its database
-// exists and removed after the database is gone, so [Room.Sweep] finds everything that a killed
+// exists and removed after the database is gone, so [Registry.Sweep] finds everything that a killed
 // process left. Nothing outside the record is ever dropped.
 //
-// All methods of [Room] are safe for concurrent use, by any number of processes.
+// All methods of [Registry] are safe for concurrent use, by any number of processes.
 package clone
 
 import (
@@ -35,14 +35,14 @@ type Options struct {
 	Log     *slog.Logger
 }
 
-// Room keeps the clones of one user.
-type Room struct{ o Options }
+// Registry is the record of one user's clones. It creates and drops them.
+type Registry struct{ o Options }
 
-// Open returns the room in a directory. It reads and writes nothing yet.
-func Open(o Options) *Room { return &Room{o: o} }
+// Open returns the registry in a directory. It reads and writes nothing yet.
+func Open(o Options) *Registry { return &Registry{o: o} }
 
 // Files returns the path of a file in the folder where SQLite clones are. There is no such file.
-func (r *Room) Files() string { return filepath.Join(r.o.Dir, "databases", "none.db") }
+func (r *Registry) Files() string { return filepath.Join(r.o.Dir, "databases", "none.db") }
 
 // Load fills the database at a URL, which does not exist, with a snapshot. It returns what it left
 // out, if anything.
@@ -73,7 +73,7 @@ func (h Held) Release() { h.release() }
 // Create makes a clone from its template, and the template if there is none. A template that
 // somebody changed is made again first. The caller must release the result. It fails with conflict
 // if the name is in use and with quota_exceeded if the target has too many clones.
-func (r *Room) Create(ctx context.Context, q Request) (Held, error) {
+func (r *Registry) Create(ctx context.Context, q Request) (Held, error) {
 	h, err := r.reserve(ctx, q)
 	if err != nil {
 		return Held{}, err
@@ -87,7 +87,7 @@ func (r *Room) Create(ctx context.Context, q Request) (Held, error) {
 
 // reserve enters a clone into the book: a warm one if there is one, otherwise one that is being
 // made. Its lock is held.
-func (r *Room) reserve(ctx context.Context, q Request) (h Held, err error) {
+func (r *Registry) reserve(ctx context.Context, q Request) (h Held, err error) {
 	c := Clone{ID: newNamedID(q.Name), Name: q.Name, Kind: q.Kind, State: Making, Source: q.Source,
 		Created: r.o.Now().UTC(), Expires: q.Expires.UTC()}
 	if h.release, err = r.lock(ctx, c.ID); err != nil {
@@ -148,7 +148,7 @@ func (b *book) count(target string) (n int) {
 
 // warm returns a warm clone with the wanted content, and its lock. Only a run takes one: a named
 // clone has its name in that of its database.
-func (r *Room) warm(b *book, q Request) (*Clone, func()) {
+func (r *Registry) warm(b *book, q Request) (*Clone, func()) {
 	if q.Kind != Run {
 		return nil, nil
 	}
@@ -164,14 +164,14 @@ func (r *Room) warm(b *book, q Request) (*Clone, func()) {
 }
 
 // fromTemplate creates a database as a copy of its template.
-func (r *Room) fromTemplate(ctx context.Context, q Request, to string) (leftOut string, err error) {
+func (r *Registry) fromTemplate(ctx context.Context, q Request, to string) (leftOut string, err error) {
 	return r.withTemplate(ctx, q, func(cloner engine.Cloner, from string, o engine.CopyOptions) error {
 		return cloner.Copy(ctx, from, to, o)
 	})
 }
 
 // finish records that a new clone is ready, or removes what a failure left of it.
-func (r *Room) finish(ctx context.Context, h Held, err error) (Held, error) {
+func (r *Registry) finish(ctx context.Context, h Held, err error) (Held, error) {
 	if err == nil {
 		h.Clone, err = r.changeClone(h.ID, func(c *Clone) { c.State = Ready })
 	}
@@ -184,7 +184,7 @@ func (r *Room) finish(ctx context.Context, h Held, err error) (Held, error) {
 }
 
 // Branch makes a clone from another clone as it is now. The caller must release the result.
-func (r *Room) Branch(ctx context.Context, from string, q Request, terminate bool) (Held, error) {
+func (r *Registry) Branch(ctx context.Context, from string, q Request, terminate bool) (Held, error) {
 	source, release, err := r.acquire(from)
 	if err != nil {
 		return Held{}, err
@@ -207,7 +207,7 @@ func (r *Room) Branch(ctx context.Context, from string, q Request, terminate boo
 
 // reserveBranch enters a branch into the book. It never takes a warm clone, which has other
 // content.
-func (r *Room) reserveBranch(ctx context.Context, source Clone, q Request) (h Held, err error) {
+func (r *Registry) reserveBranch(ctx context.Context, source Clone, q Request) (h Held, err error) {
 	c := Clone{ID: newNamedID(q.Name), Name: q.Name, Kind: Named, State: Making, Source: source.Source,
 		From: source.Name, Created: r.o.Now().UTC(), Expires: q.Expires.UTC()}
 	if h.release, err = r.lock(ctx, c.ID); err != nil {
@@ -231,7 +231,7 @@ func (r *Room) reserveBranch(ctx context.Context, source Clone, q Request) (h He
 
 // Reset puts a clone back to its snapshot. It keeps its URL. load is called if its template is
 // gone.
-func (r *Room) Reset(ctx context.Context, name string, jobs int, load Load) (Clone, error) {
+func (r *Registry) Reset(ctx context.Context, name string, jobs int, load Load) (Clone, error) {
 	c, release, err := r.acquire(name)
 	if err != nil {
 		return c, err
@@ -255,7 +255,7 @@ func (r *Room) Reset(ctx context.Context, name string, jobs int, load Load) (Clo
 
 // recover completes a reset that failed or was killed. The clone has its old content or the new
 // one.
-func (r *Room) recover(ctx context.Context, c Clone) error {
+func (r *Registry) recover(ctx context.Context, c Clone) error {
 	cloner, url, err := r.place(c)
 	if err == nil {
 		err = cloner.Recover(ctx, url)
@@ -267,7 +267,7 @@ func (r *Room) recover(ctx context.Context, c Clone) error {
 }
 
 // Find returns the clone with a name.
-func (r *Room) Find(name string) (Clone, error) {
+func (r *Registry) Find(name string) (Clone, error) {
 	b, err := r.read()
 	if err != nil {
 		return Clone{}, err
@@ -284,7 +284,7 @@ func (r *Room) Find(name string) (Clone, error) {
 
 // Names returns the names of the clones, without the warm ones. It is for suggestions: an
 // unreadable record has no names.
-func (r *Room) Names() (names []string) {
+func (r *Registry) Names() (names []string) {
 	b, err := r.read()
 	if err != nil {
 		return nil
@@ -298,7 +298,7 @@ func (r *Room) Names() (names []string) {
 }
 
 // acquire returns a clone that is ready, and its lock. It fails with conflict if a process uses it.
-func (r *Room) acquire(name string) (Clone, func(), error) {
+func (r *Registry) acquire(name string) (Clone, func(), error) {
 	c, err := r.Find(name)
 	if err != nil {
 		return c, nil, err
@@ -335,7 +335,7 @@ func (c Clone) doing() string {
 }
 
 // Drop drops a clone and forgets it.
-func (r *Room) Drop(ctx context.Context, name string) error {
+func (r *Registry) Drop(ctx context.Context, name string) error {
 	c, release, err := r.acquire(name)
 	if err != nil {
 		return err
@@ -349,7 +349,7 @@ func (r *Room) Drop(ctx context.Context, name string) error {
 
 // Forget removes a clone from the record without dropping its database, for one whose server is
 // gone.
-func (r *Room) Forget(name string) (Clone, error) {
+func (r *Registry) Forget(name string) (Clone, error) {
 	c, release, err := r.acquire(name)
 	if err != nil {
 		return c, err
@@ -359,13 +359,13 @@ func (r *Room) Forget(name string) (Clone, error) {
 }
 
 // DropHeld drops a clone whose lock the caller holds, and releases it.
-func (r *Room) DropHeld(ctx context.Context, h Held) error {
+func (r *Registry) DropHeld(ctx context.Context, h Held) error {
 	defer h.release()
 	return r.drop(ctx, h.Clone)
 }
 
 // drop drops a clone's database and forgets the clone. The caller holds its lock.
-func (r *Room) drop(ctx context.Context, c Clone) error {
+func (r *Registry) drop(ctx context.Context, c Clone) error {
 	cloner, url, err := r.place(c)
 	if err == nil {
 		err = cloner.Drop(ctx, url)
@@ -377,7 +377,7 @@ func (r *Room) drop(ctx context.Context, c Clone) error {
 }
 
 // place returns the engine of a clone and the URL of its database.
-func (r *Room) place(c Clone) (engine.Cloner, string, error) {
+func (r *Registry) place(c Clone) (engine.Cloner, string, error) {
 	cloner, server, err := r.o.Connect(c.Source)
 	if err != nil {
 		return nil, "", err
@@ -399,7 +399,7 @@ type Listed struct {
 
 // List returns the clones, oldest first, with the state of their databases. It connects once to
 // each server.
-func (r *Room) List(ctx context.Context) ([]Listed, error) {
+func (r *Registry) List(ctx context.Context) ([]Listed, error) {
 	b, err := r.read()
 	if err != nil {
 		return nil, err
@@ -421,7 +421,7 @@ func (r *Room) List(ctx context.Context) ([]Listed, error) {
 }
 
 // describe fills in the databases of one server.
-func (r *Room) describe(ctx context.Context, all []Listed, on []int) {
+func (r *Registry) describe(ctx context.Context, all []Listed, on []int) {
 	cloner, _, err := r.place(all[on[0]].Clone)
 	var urls []string
 	for _, i := range on {
@@ -439,7 +439,7 @@ func (r *Room) describe(ctx context.Context, all []Listed, on []int) {
 }
 
 // Count returns the number of a target's warm clones of a source that are ready or being made.
-func (r *Room) Count(s Source) (n int, err error) {
+func (r *Registry) Count(s Source) (n int, err error) {
 	b, err := r.read()
 	for _, c := range b.Clones {
 		if c.Kind == Warm && c.Source.same(s) {

@@ -16,10 +16,10 @@ import (
 // was left behind. IDs are never used twice: whoever gets a lock reads the book again, and a file
 // that was removed meanwhile has no entry there.
 
-func (r *Room) lockPath(id string) string { return filepath.Join(r.o.Dir, id+".lock") }
+func (r *Registry) lockPath(id string) string { return filepath.Join(r.o.Dir, id+".lock") }
 
 // lock waits for an exclusive lock.
-func (r *Room) lock(ctx context.Context, id string) (release func(), err error) {
+func (r *Registry) lock(ctx context.Context, id string) (release func(), err error) {
 	l, err := r.lockFile(id)
 	if err == nil {
 		_, err = l.TryLockContext(ctx, lockPause)
@@ -28,7 +28,7 @@ func (r *Room) lock(ctx context.Context, id string) (release func(), err error) 
 }
 
 // share waits for a shared lock.
-func (r *Room) share(ctx context.Context, id string) (release func(), err error) {
+func (r *Registry) share(ctx context.Context, id string) (release func(), err error) {
 	l, err := r.lockFile(id)
 	if err == nil {
 		_, err = l.TryRLockContext(ctx, lockPause)
@@ -40,7 +40,7 @@ func (r *Room) share(ctx context.Context, id string) (release func(), err error)
 const lockPause = 10 * time.Millisecond
 
 // tryLock takes an exclusive lock if nobody holds it.
-func (r *Room) tryLock(id string) (release func(), free bool) {
+func (r *Registry) tryLock(id string) (release func(), free bool) {
 	l, err := r.lockFile(id)
 	if err == nil {
 		free, err = l.TryLock()
@@ -52,7 +52,7 @@ func (r *Room) tryLock(id string) (release func(), free bool) {
 	return func() { _ = l.Close() }, true
 }
 
-func (r *Room) lockFile(id string) (*flock.Flock, error) {
+func (r *Registry) lockFile(id string) (*flock.Flock, error) {
 	return flock.New(r.lockPath(id), flock.SetPermissions(0o600)), os.MkdirAll(r.o.Dir, 0o700)
 }
 

@@ -15,20 +15,20 @@ const unusedFor = 7 * 24 * time.Hour
 // pause is how long clean-ups wait after one that failed.
 const pause = time.Minute
 
-// Swept lists the results of [Room.Sweep].
+// Swept lists the results of [Registry.Sweep].
 type Swept struct {
 	Clones    []Clone
 	Templates []Template
 }
 
 // Empty reports whether there are neither templates nor clones.
-func (r *Room) Empty() (bool, error) {
+func (r *Registry) Empty() (bool, error) {
 	b, err := r.read()
 	return len(b.Templates)+len(b.Clones) == 0, err
 }
 
 // Due reports whether Sweep has something to do. It connects to no database.
-func (r *Room) Due(wanted func(Template) bool) (bool, error) {
+func (r *Registry) Due(wanted func(Template) bool) (bool, error) {
 	b, err := r.read()
 	if err != nil || r.o.Now().Sub(b.Failed) < pause {
 		return false, err
@@ -47,14 +47,14 @@ func (r *Room) Due(wanted func(Template) bool) (bool, error) {
 }
 
 // over reports whether a clone has expired. Its lock says whether somebody still uses it.
-func (r *Room) over(c Clone) bool { return c.Kind != Run && !c.Expires.After(r.o.Now()) }
+func (r *Registry) over(c Clone) bool { return c.Kind != Run && !c.Expires.After(r.o.Now()) }
 
 // bound reports whether a clone belongs to a process: without it, the clone was left behind.
 func (c Clone) bound() bool { return c.Kind == Run || c.State != Ready }
 
-func (r *Room) fresh(t Template) bool { return r.o.Now().Sub(t.Used) < unusedFor }
+func (r *Registry) fresh(t Template) bool { return r.o.Now().Sub(t.Used) < unusedFor }
 
-func (r *Room) free(id string) bool {
+func (r *Registry) free(id string) bool {
 	release, free := r.tryLock(id)
 	release()
 	return free
@@ -63,7 +63,7 @@ func (r *Room) free(id string) bool {
 // Sweep drops clones that have expired, what killed processes left, and templates that are not
 // wanted or have not been used for a week. It never touches what a running process uses. It
 // continues after an error, and returns all of them.
-func (r *Room) Sweep(ctx context.Context, wanted func(Template) bool) (s Swept, err error) {
+func (r *Registry) Sweep(ctx context.Context, wanted func(Template) bool) (s Swept, err error) {
 	b, err := r.read()
 	if err != nil {
 		return s, err
@@ -96,7 +96,7 @@ func (r *Room) Sweep(ctx context.Context, wanted func(Template) bool) (s Swept, 
 }
 
 // sweepClone drops a clone that has expired or was left behind, and completes a reset.
-func (r *Room) sweepClone(ctx context.Context, id string) (dropped bool, err error) {
+func (r *Registry) sweepClone(ctx context.Context, id string) (dropped bool, err error) {
 	b, err := r.read()
 	c := b.clone(id)
 	if err != nil || c == nil || !r.over(*c) && !c.bound() {
@@ -122,7 +122,7 @@ func (r *Room) sweepClone(ctx context.Context, id string) (dropped bool, err err
 }
 
 // sweepTemplate drops a template that was left half made, or is not wanted any more.
-func (r *Room) sweepTemplate(ctx context.Context, id string, wanted func(Template) bool) (dropped bool, err error) {
+func (r *Registry) sweepTemplate(ctx context.Context, id string, wanted func(Template) bool) (dropped bool, err error) {
 	b, err := r.read()
 	t := b.template(id)
 	if err != nil || t == nil || t.Mark != "" && wanted(*t) && r.fresh(*t) {
@@ -143,7 +143,7 @@ func (r *Room) sweepTemplate(ctx context.Context, id string, wanted func(Templat
 
 // sweepLocks removes the lock files of processes that were killed before they entered a clone into
 // the book.
-func (r *Room) sweepLocks() {
+func (r *Registry) sweepLocks() {
 	const starting = time.Hour // longer than a process takes to enter its clone
 	files, _ := filepath.Glob(filepath.Join(r.o.Dir, "*_*.lock"))
 	b, err := r.read()

@@ -12,7 +12,7 @@ import (
 // withTemplate calls f with the template of a request, which is neither changed nor dropped
 // meanwhile. It makes the template if there is none. If f finds that somebody changed it, the
 // template is made again.
-func (r *Room) withTemplate(ctx context.Context, q Request,
+func (r *Registry) withTemplate(ctx context.Context, q Request,
 	f func(cloner engine.Cloner, from string, o engine.CopyOptions) error) (leftOut string, err error) {
 	const attempts = 3
 	for range attempts {
@@ -40,7 +40,7 @@ func (r *Room) withTemplate(ctx context.Context, q Request,
 
 // template returns the template of a request with a shared lock. It makes it if there is none; other
 // processes wait for it.
-func (r *Room) template(ctx context.Context, q Request) (t Template, release func(), err error) {
+func (r *Registry) template(ctx context.Context, q Request) (t Template, release func(), err error) {
 	for {
 		if t, err = r.enter(q.Source); err != nil {
 			return t, nil, err
@@ -66,7 +66,7 @@ func (r *Room) template(ctx context.Context, q Request) (t Template, release fun
 }
 
 // enter returns the template of a source, and enters one into the book if there is none.
-func (r *Room) enter(s Source) (t Template, err error) {
+func (r *Registry) enter(s Source) (t Template, err error) {
 	b, err := r.read()
 	if err != nil {
 		return t, err
@@ -89,7 +89,7 @@ func (r *Room) enter(s Source) (t Template, err error) {
 }
 
 // make fills and seals a template, unless another process has done that or removed it meanwhile.
-func (r *Room) make(ctx context.Context, id string, load Load) error {
+func (r *Registry) make(ctx context.Context, id string, load Load) error {
 	release, err := r.lock(ctx, id)
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (r *Room) make(ctx context.Context, id string, load Load) error {
 }
 
 // fill loads a template's database and sets its mark. It first removes what a killed process left.
-func (r *Room) fill(ctx context.Context, t *Template, load Load) error {
+func (r *Registry) fill(ctx context.Context, t *Template, load Load) error {
 	cloner, url, err := r.templatePlace(*t)
 	if err == nil {
 		err = cloner.CheckCanClone(ctx, url)
@@ -133,7 +133,7 @@ func (r *Room) fill(ctx context.Context, t *Template, load Load) error {
 }
 
 // unseal records that a template must be made again.
-func (r *Room) unseal(t Template) error {
+func (r *Registry) unseal(t Template) error {
 	return r.change(func(b *book) error {
 		if now := b.template(t.ID); now != nil && now.Mark == t.Mark {
 			now.Mark = ""
@@ -143,7 +143,7 @@ func (r *Room) unseal(t Template) error {
 }
 
 // dropTemplate drops a template's database and forgets it. The caller holds its lock.
-func (r *Room) dropTemplate(ctx context.Context, t Template) error {
+func (r *Registry) dropTemplate(ctx context.Context, t Template) error {
 	cloner, url, err := r.templatePlace(t)
 	if err == nil {
 		err = cloner.Drop(ctx, url)
@@ -158,16 +158,16 @@ func (r *Room) dropTemplate(ctx context.Context, t Template) error {
 }
 
 // DropTemplate drops a template unless a process is copying it. The next clone makes it again.
-func (r *Room) DropTemplate(ctx context.Context, t Template) (dropped bool, err error) {
+func (r *Registry) DropTemplate(ctx context.Context, t Template) (dropped bool, err error) {
 	return r.sweepTemplate(ctx, t.ID, func(Template) bool { return false })
 }
 
-func (r *Room) templatePlace(t Template) (engine.Cloner, string, error) {
+func (r *Registry) templatePlace(t Template) (engine.Cloner, string, error) {
 	return r.place(Clone{ID: t.ID, Source: t.Source})
 }
 
 // Templates returns the templates that are ready.
-func (r *Room) Templates() (ready []Template, err error) {
+func (r *Registry) Templates() (ready []Template, err error) {
 	b, err := r.read()
 	for _, t := range b.Templates {
 		if t.Mark != "" {
@@ -178,7 +178,7 @@ func (r *Room) Templates() (ready []Template, err error) {
 }
 
 // ClonesOf returns the number of clones with a template's content.
-func (r *Room) ClonesOf(t Template) (n int, err error) {
+func (r *Registry) ClonesOf(t Template) (n int, err error) {
 	b, err := r.read()
 	for _, c := range b.Clones {
 		if c.Source.same(t.Source) && c.Kind != Warm {

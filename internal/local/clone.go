@@ -66,8 +66,8 @@ type Cloned struct {
 	LeftOut string // numbers of programs that were not loaded, because the snapshot is foreign
 }
 
-// clones returns the room of the user's clones.
-func (a *Agent) clones() *clone.Room {
+// clones returns the registry of the user's clones.
+func (a *Agent) clones() *clone.Registry {
 	return clone.Open(clone.Options{Dir: filepath.Join(a.data, "clones"), Connect: a.cloner, Now: a.now, Log: a.log})
 }
 
@@ -457,19 +457,19 @@ func (a *Agent) Clones(ctx context.Context) ([]clone.Listed, error) {
 // templates whose snapshot is no longer on this machine. It connects to no server if there is
 // nothing to do.
 func (a *Agent) SweepClones(ctx context.Context) (clone.Swept, error) {
-	room := a.clones()
-	if empty, err := room.Empty(); err != nil || empty {
+	registry := a.clones()
+	if empty, err := registry.Empty(); err != nil || empty {
 		return clone.Swept{}, err
 	}
 	wanted, err := a.wantedTemplates()
 	if err != nil {
 		return clone.Swept{}, err
 	}
-	due, err := room.Due(wanted)
+	due, err := registry.Due(wanted)
 	if err != nil || !due {
 		return clone.Swept{}, err
 	}
-	return room.Sweep(ctx, wanted)
+	return registry.Sweep(ctx, wanted)
 }
 
 // wantedTemplates returns a function that reports whether a template's snapshot is on this machine.

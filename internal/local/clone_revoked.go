@@ -19,8 +19,8 @@ type Revoked struct {
 // asking the service about each. Existing clones and the pulled files stay. It sends no request if
 // there are no such templates.
 func (a *Agent) DropRevoked(ctx context.Context, c *api.Client) (revoked []Revoked, err error) {
-	room := a.clones()
-	templates, err := room.Templates()
+	registry := a.clones()
+	templates, err := registry.Templates()
 	if err != nil || len(templates) == 0 {
 		return nil, err
 	}
@@ -37,19 +37,19 @@ func (a *Agent) DropRevoked(ctx context.Context, c *api.Client) (revoked []Revok
 		if snap.CodeOf(asked) != snap.CodeNotFound { // still visible, or no answer: ask again at the next contact
 			continue
 		}
-		one, failed := dropRevoked(ctx, room, t)
+		one, failed := dropRevoked(ctx, registry, t)
 		err = errors.Join(err, failed)
 		revoked = append(revoked, one...)
 	}
 	return revoked, err
 }
 
-func dropRevoked(ctx context.Context, room *clone.Room, t clone.Template) ([]Revoked, error) {
-	n, err := room.ClonesOf(t)
+func dropRevoked(ctx context.Context, registry *clone.Registry, t clone.Template) ([]Revoked, error) {
+	n, err := registry.ClonesOf(t)
 	if err != nil {
 		return nil, err
 	}
-	dropped, err := room.DropTemplate(ctx, t)
+	dropped, err := registry.DropTemplate(ctx, t)
 	if err != nil || !dropped {
 		return nil, err
 	}

@@ -14,8 +14,8 @@ import (
 // the user drops the clone.
 type Borrowed struct {
 	Cloned
-	held clone.Held
-	room *clone.Room
+	held     clone.Held
+	registry *clone.Registry
 }
 
 // Borrow creates a clone for a run of a program, or uses a warm one.
@@ -29,11 +29,11 @@ func (a *Agent) Borrow(ctx context.Context, target string, o CloneOptions, p Pro
 	if err != nil {
 		return nil, err
 	}
-	return &Borrowed{Cloned: viewClone(h), held: h, room: a.clones()}, nil
+	return &Borrowed{Cloned: viewClone(h), held: h, registry: a.clones()}, nil
 }
 
 // Return drops the clone.
-func (b *Borrowed) Return(ctx context.Context) error { return b.room.DropHeld(ctx, b.held) }
+func (b *Borrowed) Return(ctx context.Context) error { return b.registry.DropHeld(ctx, b.held) }
 
 // WarmClones creates copies until n of them are ready for runs of the target's snapshot, and
 // returns how many it created. A negative n uses the number in the target's configuration.
