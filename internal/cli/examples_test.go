@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,27 +23,60 @@ func TestExamples(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
 	dir := t.TempDir()
-	for _, c := range commands(referenceApp().root()) {
-		if c.Example == "" || needsMore[c.CommandPath()] != "" {
-			continue
-		}
-		script := exampleSetup + exampleBefore[c.CommandPath()] + exampleLines(c) + exampleFiles
-		name := strings.ReplaceAll(c.CommandPath(), " ", "_") + ".txtar"
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o600); err != nil {
+	for name, script := range exampleScripts() {
+		if err := os.WriteFile(filepath.Join(dir, name+".txtar"), []byte(script), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	runScripts(t, dir, func(e *testscript.Env) error {
+		e.Setenv("VISUAL", "cat")
+		e.Setenv("EDITOR", "cat")
+		script, err := os.ReadFile(filepath.Join(dir, strings.TrimPrefix(filepath.Base(e.WorkDir), "script-")+".txtar"))
+		if err != nil || !strings.Contains(string(script), examplePushed) {
+			return err
+		}
 		c := cloudtest.Start(t, cloudtest.Options{Config: func(c *cloud.Config) {
 			c.Mail = cloud.Mail{Server: "mail.example", From: "snapcloud@example.com", Domains: []string{"example.com"}}
 		}})
 		e.Values[cloudKey{}] = c
 		e.Setenv("CLOUD", c.URL)
 		e.Setenv("SNAPCLI_CLOUD__URL", c.URL)
-		e.Setenv("VISUAL", "cat")
-		e.Setenv("EDITOR", "cat")
 		return nil
 	})
+}
+
+// exampleScripts returns the scripts by name. The commands of a group that need a cloud service run in
+// one script, because starting a service and pushing to it takes longer than most examples.
+func exampleScripts() map[string]string {
+	scripts := map[string]string{}
+	for _, c := range commands(referenceApp().root()) {
+		if c.Example == "" || needsMore[c.CommandPath()] != "" {
+			continue
+		}
+		before, setup, group := exampleBefore[c.CommandPath()], exampleSetup, c.CommandPath()
+		if asksService(c) {
+			setup = "as alice@acme.test\n" + exampleSetup + examplePushed
+			if before == "" && c.Name() != "delete" { // the others name the deleted snapshots
+				group = c.Parent().CommandPath() + " and a service"
+			}
+		}
+		name := strings.ReplaceAll(group, " ", "_")
+		if scripts[name] == "" {
+			scripts[name] = setup
+		}
+		scripts[name] += before + exampleLines(c)
+	}
+	for name := range scripts {
+		scripts[name] += exampleFiles
+	}
+	return scripts
+}
+
+// asksService reports whether the examples of a command need a cloud service.
+func asksService(c *cobra.Command) bool {
+	return slices.ContainsFunc(
+		[]string{"cloud", "snap_", "push", "pull", "whoami", "logout", "doctor", "trust", "agent run"},
+		func(word string) bool { return strings.Contains(c.Example, word) })
 }
 
 // needsMore names the commands whose examples run in other scripts, with the reason.
@@ -124,14 +158,17 @@ const exampleSetup = `
 [!exec:bash] skip 'needs bash: the examples are shell commands'
 [!exec:jq] skip 'needs jq: an example hands its JSON to it'
 sqlite shop.db make.sql
-as alice@acme.test
 env TO=sqlite://$WORK/dev.db
 prepare targets add shop --source sqlite://$WORK/shop.db --destination $TO --sanitize-sql $WORK/mask.sql
 prepare build shop --quiet
 capture NAME '^(.+)$'
-prepare push shop --cloud --quiet
-capture A_SHORT '^(.+)$'
 prepare sanitize shop --quiet
+`
+
+// examplePushed follows [exampleSetup] if a script needs a cloud service.
+const examplePushed = `
+prepare push shop --cloud --type snapshot --quiet
+capture A_SHORT '^(.+)$'
 prepare push shop --cloud --type sanitized --quiet
 capture B_SHORT '^(.+)$'
 `
