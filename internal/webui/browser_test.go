@@ -53,6 +53,9 @@ func (c *chromium) start() {
 		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-sync", true),
+		// Every tab has a browser context of its own. For each, Chromium would keep spare processes ready.
+		chromedp.Flag("disable-features", "Translate,SpareRendererForSitePerProcess,PreloadTopChromeWebUI,"+
+			"OptimizationHints,MediaRouter,CalculateNativeWinOcclusion"),
 		chromedp.Flag("no-proxy-server", true),
 		chromedp.WSURLReadTimeout(servertest.Patience),
 	)
