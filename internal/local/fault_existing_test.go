@@ -28,6 +28,7 @@ func TestPostgresLoadIntoExistingKilledAtRandomPoints(t *testing.T) {
 			if s.killedAt(t, "load", lines, moment, env) {
 				killed++
 			}
+			waitForSessions(t, to)
 			wholePostgres(t, to, fmt.Sprintf("round %d, killed after %d lines and %s", round, lines, moment))
 			nothingOfALoad(t, to)
 		}
@@ -90,6 +91,7 @@ func TestPostgresLoadInPlaceKilled(t *testing.T) {
 		lines := spread(round, rounds, steps)
 		oldPostgres(t, to)
 		s.killedAt(t, "load", lines, 0, env)
+		waitForSessions(t, to)
 		if one(t, to, "SELECT count(*) FROM pg_namespace WHERE nspname = '"+engine.Unfinished+"'") == 0 {
 			wholePostgres(t, to, fmt.Sprintf("killed after %d lines", lines))
 			continue

@@ -103,7 +103,7 @@ func mySQLShop(t *testing.T, from, to string) (s shop, server *sql.DB, name stri
 			t.Fatal(err)
 		}
 	}
-	for range 13 { // 8192 rows
+	for range 11 { // 2048 rows
 		if _, err := source.Exec("INSERT INTO customer (pad) SELECT concat(100000000 + id * 104729, substr(pad, " +
 			"10)) FROM customer"); err != nil {
 			t.Fatal(err)
@@ -133,7 +133,7 @@ func wholeMySQL(t *testing.T, server *sql.DB, name, when string) {
 			t.Fatal(err)
 		}
 	}
-	if !(old == 1 && others == 0) && !(old == 0 && others == 2 && rows == 8192) {
+	if !(old == 1 && others == 0) && !(old == 0 && others == 2 && rows == 2048) {
 		t.Fatalf("%s: %d old and %d new tables, %d rows", when, old, others, rows)
 	}
 }

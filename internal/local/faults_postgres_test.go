@@ -51,7 +51,7 @@ func TestPostgresBuildAndSanitizeKilledAtRandomPoints(t *testing.T) {
 			case 2:
 				action, env = "sanitize", "SNAPCLI_TEST_SQL="+masked
 			}
-			lines, moment := 1+r.IntN(12), time.Duration(r.IntN(200))*time.Millisecond
+			lines, moment := 1+r.IntN(12), time.Duration(r.IntN(100))*time.Millisecond
 			if s.killedAt(t, action, lines, moment, env) {
 				killed++
 			}
@@ -213,7 +213,7 @@ func TestPostgresFullDisk(t *testing.T) {
 	onPostgres(t, func(t *testing.T, p pgServer) {
 		to := p.database(t)
 		s, from := p.built(t, to)
-		small := smallDisk(t, 4<<20)
+		small := smallDisk(t, 2<<20)
 		giveToServer(t, small)
 		name := "small_" + strings.TrimSuffix(to[strings.LastIndexByte(to, '/')+1:], "?sslmode=disable")
 		execute(t, to, fmt.Sprintf("CREATE ROLE %s LOGIN SUPERUSER", name))
@@ -239,7 +239,7 @@ func TestPostgresFullDisk(t *testing.T) {
 		wholePostgres(t, to, "after the server's disk was full, into the existing database")
 		nothingOfALoad(t, to)
 
-		s.data = filepath.Join(smallDisk(t, 100<<10), "data")
+		s.data = filepath.Join(smallDisk(t, 60<<10), "data")
 		if _, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil); snap.CodeOf(err) != snap.CodeStorageFull {
 			t.Errorf("build onto a full disk: %v", err)
 		}
