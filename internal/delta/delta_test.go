@@ -216,6 +216,30 @@ func TestRowsOfStatements(t *testing.T) {
 	}
 }
 
+// TestTablesThatGrewAndMoved checks that rows are found far away although every one has grown.
+func TestTablesThatGrewAndMoved(t *testing.T) {
+	t.Parallel()
+	servertest.Thorough(t)
+	r := rand.New(rand.NewPCG(7, 7))
+	var before, after [2][]string
+	for table, rows := range []int{110_000, 10_000} { // near is as long as 104,000 rows
+		for i := range rows {
+			row := fmt.Sprintf("(%d,'%064x',%d", i, r.Uint64(), r.IntN(1_000_000))
+			before[table] = append(before[table], row+"),\n")
+			after[table] = append(after[table], row+",7),\n")
+		}
+	}
+	base := pack(t, snap.MySQL, "base", joined(before[0], before[1]))
+	result := pack(t, snap.MySQL, "result", joined(after[1], after[0]))
+	d := write(t, base, result)
+	if percent := 100 * float64(len(d)) / float64(len(result.bytes)); percent > 0.2 {
+		t.Errorf("a column takes %.2f %% of the file", percent)
+	}
+	if got, err := apply(t.Context(), base.open(t), d); err != nil || !bytes.Equal(got, result.bytes) {
+		t.Errorf("the result differs: %v", err)
+	}
+}
+
 // TestSmallChangesAreSmallDeltas measures the cases that deltas are made for.
 func TestSmallChangesAreSmallDeltas(t *testing.T) {
 	t.Parallel()

@@ -306,8 +306,13 @@ func (w *writer) extend(n int, from int64) (int, int64, error) {
 		}
 	}
 	same, err := w.common(w.in.b[n:min(n+least, len(w.in.b))], from)
-	if err != nil || same < least {
+	if err != nil || same < seen {
 		return -1, 0, err
+	}
+	if same < least {
+		if alike, err := w.alike(w.in.b[n:], from, least); !alike || err != nil {
+			return -1, 0, err
+		}
 	}
 	back := int64(min(n-w.lit, pending))
 	w.before = slices.Grow(w.before[:0], int(min(back, from)))
@@ -319,6 +324,28 @@ func (w *writer) extend(n int, from int64) (int, int64, error) {
 		n, from, before = n-1, from-1, before[:len(before)-1]
 	}
 	return n, from, nil
+}
+
+// alike reports whether least bytes of the base from a line on are lines that have only grown in b, as
+// in a table with a new column.
+func (w *writer) alike(b []byte, from int64, least int) (bool, error) {
+	if w.anchors.binary {
+		return false, nil
+	}
+	w.before = slices.Grow(w.before[:0], least)[:min(int64(least), w.base.Size()-from)]
+	if _, err := w.base.ReadAt(w.before, from); err != nil {
+		return false, err
+	}
+	for old := w.before; ; {
+		size := bytes.IndexByte(old, '\n')
+		if size < 0 {
+			return len(old) < len(w.before), nil
+		}
+		if size < leastLine || !bytes.HasPrefix(b, old[:size]) && !grewInside(b, old[:size]) {
+			return false, nil
+		}
+		old, b = old[size+1:], b[bytes.IndexByte(b, '\n')+1:]
+	}
 }
 
 // isFar reports whether an offset of the base is far from the end of the last range.
