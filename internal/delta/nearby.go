@@ -9,7 +9,7 @@ import (
 const step = near / 4
 
 // nearby indexes all anchors of a range of the base, which extends at least a step to both sides of
-// the end of the last range. The index of the whole base is a sample, which is thinner the larger the
+// where the base is expected. The index of the whole base is a sample, which is thinner the larger the
 // base is: many rows and parts of pages between two changes have no anchor in it.
 type nearby struct {
 	older, newer      *index
@@ -29,7 +29,7 @@ func (x *nearby) find(hash uint64) int64 {
 	return x.older.find(hash)
 }
 
-// follow moves the range nearby to the end of the last range if that is due. For each step of the
+// follow moves the range nearby to where the base is expected, if that is due. For each step of the
 // result, it reads at most four steps of the base, and usually one.
 func (w *writer) follow() error {
 	x, result := &w.nearby, w.in.at+int64(w.lit)
@@ -37,13 +37,14 @@ func (w *writer) follow() error {
 		return nil
 	}
 	x.due = result + step
-	if w.at < x.begin+step && x.begin > 0 || w.at > x.until { // it jumped
-		x.begin = max(w.at-2*step, 0)
+	at := w.expected()
+	if at < x.begin+step && x.begin > 0 || at > x.until { // it jumped
+		x.begin = max(at-2*step, 0)
 		x.mid, x.until = x.begin, x.begin
 		x.older.clear()
 		x.newer.clear()
 	}
-	for until := min(w.at+2*step, w.base.Size()); x.until < until; {
+	for until := min(at+2*step, w.base.Size()); x.until < until; {
 		if x.until-x.mid >= near {
 			x.older, x.newer, x.begin, x.mid = x.newer, x.older, x.mid, x.until
 			x.newer.clear()

@@ -157,6 +157,7 @@ type writer struct {
 	jumps    int   // from there to a far range
 	since    int64 // bytes of the base used since the last jump, near or far
 	left     int64 // in the base: where the last jump left, unless it came right after another one
+	drift    int64 // from the result to the base, after ranges of some length without a jump
 	groups   groups
 	differs  bool         // a section has different content or a different position
 	soon     [2]lookahead // after at and after left
@@ -348,8 +349,19 @@ func (w *writer) alike(b []byte, from int64, least int) (bool, error) {
 	}
 }
 
-// isFar reports whether an offset of the base is far from the end of the last range.
-func (w *writer) isFar(from int64) bool { return from > w.at+near || from < w.at-near }
+// expected returns where the base is if it has progressed like the result since the last ranges
+// without a jump. Short ranges that exist all over the base, such as the cell offsets in a page of
+// SQLite, do not change it.
+func (w *writer) expected() int64 {
+	return min(max(0, w.in.at+int64(w.lit)+w.drift), w.base.Size())
+}
+
+// isFar reports whether an offset of the base is far from the end of the last range, and from where
+// the base is expected.
+func (w *writer) isFar(from int64) bool {
+	at := w.expected()
+	return (from > w.at+near || from < w.at-near) && (from > at+near || from < at-near)
+}
 
 // common returns the number of bytes at the start of b that the base also has at an offset.
 func (w *writer) common(b []byte, from int64) (n int, err error) {
@@ -410,6 +422,9 @@ func (w *writer) copyFrom(at int, from int64) error {
 		}
 		w.groups.copied(n, from, line, &w.at)
 		w.lit, from, w.since = w.lit+n, from+int64(n), w.since+int64(n)
+		if w.since >= soon {
+			w.drift = w.at - w.in.at - int64(w.lit)
+		}
 		if w.lit < len(w.in.b) || w.in.end {
 			return w.groups.flushIfFull()
 		}
