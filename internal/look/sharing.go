@@ -102,7 +102,7 @@ func Shared(audience string, people int) string {
 	case people < 0:
 		return "Shared with " + audience + "."
 	case people == 0:
-		return "Shared with " + audience + ". Nobody else can see it, because they all could before."
+		return "Shared with " + audience + ". All of these people could already see it."
 	}
 	return fmt.Sprintf("Shared with %s. %s can see it.", audience, Plural(people, "more person", "more people"))
 }
@@ -114,7 +114,7 @@ func Unshared(audience string, people int) string {
 	case people < 0:
 		return "No longer shared with " + audience + "."
 	case people == 0:
-		return "No longer shared with " + audience + ". They can all still see it for another reason."
+		return "No longer shared with " + audience + ". All of these people can still see it in another way."
 	}
 	return fmt.Sprintf("No longer shared with %s. %s can no longer see it.", audience, People(people))
 }

@@ -135,6 +135,11 @@ func TestBrowserSharingDialog(t *testing.T) {
 	b.until(`document.activeElement.id === "share-org"`)
 	b.run(chromedp.KeyEvent("\u001b"))
 	b.until(`!document.querySelector("#dialog").open`)
+	b.open("/cloud/" + item.ID + "/sharing") // the same as a page
+	b.click("#gs-dba")
+	b.until(`document.querySelector("#page-body li:has(#gs-dba)").textContent.includes("no end")`)
+	b.click("#gs-dba")
+	b.until(`!document.querySelector("#page-body li:has(#gs-dba)").textContent.includes("no end")`)
 }
 
 // Search, filters and paging change the list and the address.

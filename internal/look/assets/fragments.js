@@ -68,6 +68,11 @@ function outdated(fresh, old) {
 }
 
 function place(fresh) {
+  const page = document.getElementById("page-body"); // shows without a dialog what is usually in one
+  if (page && fresh.id === "dialog-body" && !document.querySelector("dialog[open]") && !fresh.querySelector("#confirm")) {
+    fresh.id = page.id;
+    fresh.className = page.className;
+  }
   const old = document.getElementById(fresh.id);
   if (outdated(fresh, old)) {
     if (fresh.id === "listing") document.dispatchEvent(new CustomEvent("listing")); // look again
