@@ -106,8 +106,7 @@ func between(ctx context.Context, dst io.Writer, h Header, e snap.Engine, old, n
 	err error) {
 	seed := maphash.MakeSeed()
 	w := &writer{ctx: ctx, base: old, index: newIndex(seed, slotsOfAll),
-		nearby:   newNearby(seed),
-		anchors:  anchors{binary: e == snap.SQLite},
+		nearby: newNearby(seed), anchors: anchors{binary: e == snap.SQLite},
 		manifest: now.Size() - now.Manifest, groups: groups{base: old, dst: dst},
 		soon: [2]lookahead{{at: -1}, {at: -1}}}
 	if w.groups.blocks, err = archive.NewBlock(); err != nil {
@@ -252,13 +251,11 @@ func (w *writer) line(n int) (int, int64, error) {
 		if err := l.load(w.base, place); err != nil {
 			return -1, 0, err
 		}
-		for _, grew := range [...]func(b, old []byte) bool{bytes.HasPrefix, grewInside} {
-			if from := l.lineLike(w.in.b[n:], place == 0, grew); from >= 0 {
-				for n > w.lit && from > place && w.in.b[n-1] == l.b[from-1-l.at] {
-					n, from = n-1, from-1
-				}
-				return n, from, nil
+		if from := l.lineLike(w.in.b[n:], place == 0); from >= 0 {
+			for n > w.lit && from > place && w.in.b[n-1] == l.b[from-1-l.at] {
+				n, from = n-1, from-1
 			}
+			return n, from, nil
 		}
 	}
 	return -1, 0, nil
@@ -266,7 +263,7 @@ func (w *writer) line(n int) (int, int64, error) {
 
 // lineLike returns the offset of the first of the next lines of the base from which the line at the
 // beginning of now can be made, or -1. first means that the base begins with one of these lines.
-func (l *lookahead) lineLike(now []byte, first bool, grew func(b, old []byte) bool) int64 {
+func (l *lookahead) lineLike(now []byte, first bool) int64 {
 	b, from := l.b, l.at
 	for k := range lines {
 		next := bytes.IndexByte(b, '\n') + 1
@@ -283,9 +280,12 @@ func (l *lookahead) lineLike(now []byte, first bool, grew func(b, old []byte) bo
 	return -1
 }
 
-// grewInside reports whether b begins with a line that has the old line's beginning and its last two
-// bytes. A row of an INSERT statement grows in this way, before its parenthesis and comma.
-func grewInside(b, old []byte) bool {
+// grew reports whether b begins with the old line, or with a line that has the old line's beginning and
+// its last two bytes. A row of an INSERT statement grows inside, before its parenthesis and comma.
+func grew(b, old []byte) bool {
+	if bytes.HasPrefix(b, old) {
+		return true
+	}
 	head, end := old[:len(old)-2], old[len(old)-2:]
 	if !bytes.HasPrefix(b, head) {
 		return false
@@ -328,21 +328,18 @@ func (w *writer) extend(n int, from int64) (int, int64, error) {
 }
 
 // alike reports whether least bytes of the base from a line on are lines that have only grown in b, as
-// in a table with a new column.
+// in a table with a new column. It does not look beyond a block of the base.
 func (w *writer) alike(b []byte, from int64, least int) (bool, error) {
-	if w.anchors.binary {
-		return false, nil
-	}
-	w.before = slices.Grow(w.before[:0], least)[:min(int64(least), w.base.Size()-from)]
-	if _, err := w.base.ReadAt(w.before, from); err != nil {
+	old, err := w.base.From(from)
+	if err != nil || w.anchors.binary || len(old) < least {
 		return false, err
 	}
-	for old := w.before; ; {
+	for old = old[:least]; ; {
 		size := bytes.IndexByte(old, '\n')
 		if size < 0 {
-			return len(old) < len(w.before), nil
+			return len(old) < least, nil
 		}
-		if size < leastLine || !bytes.HasPrefix(b, old[:size]) && !grewInside(b, old[:size]) {
+		if size < leastLine || !grew(b, old[:size]) {
 			return false, nil
 		}
 		old, b = old[size+1:], b[bytes.IndexByte(b, '\n')+1:]
