@@ -105,8 +105,11 @@ func (p pgServer) shop(t *testing.T, to string) (s shop, from string) {
 	t.Helper()
 	from = p.database(t)
 	execute(t, from,
-		`CREATE TABLE customer (id int PRIMARY KEY, email text); INSERT INTO customer SELECT n, 'person-' || n || '@real.example' FROM generate_series(1, 8000) n;
-		CREATE TABLE purchase (id int PRIMARY KEY, customer int REFERENCES customer, note text); INSERT INTO purchase SELECT id, id, repeat(md5(id::text), 8) FROM customer; CREATE INDEX ON purchase (customer)`)
+		`CREATE TABLE customer (id int PRIMARY KEY, email text);
+		INSERT INTO customer SELECT n, 'person-' || n || '@real.example' FROM generate_series(1, 8000) n;
+		CREATE TABLE purchase (id int PRIMARY KEY, customer int REFERENCES customer, note text);
+		INSERT INTO purchase SELECT id, id, repeat(md5(id::text), 8) FROM customer;
+		CREATE INDEX ON purchase (customer)`)
 	oldPostgres(t, to)
 	s = newShop(t)
 	if tools := p.tools(t); tools != "" {

@@ -125,8 +125,8 @@ func (s *Store) AddSCIMGroup(ctx context.Context, r Reporter, c SCIMGroupChange)
 		}
 		err := tx.QueryRowContext(ctx, `
 			INSERT INTO scim_groups(id, org_id, display_name, display_name_folded, external_id, group_id, created_at, changed_at)
-			VALUES($1, $2, $3, $4, $5, $6, $7, $7) RETURNING key`, g.ID, r.Caller.Org.ID, g.DisplayName, snap.FoldCase(g.DisplayName),
-			nullText(g.ExternalID), g.group, s.now().UnixMilli()).Scan(&g.key)
+			VALUES($1, $2, $3, $4, $5, $6, $7, $7) RETURNING key`, g.ID, r.Caller.Org.ID, g.DisplayName,
+			snap.FoldCase(g.DisplayName), nullText(g.ExternalID), g.group, s.now().UnixMilli()).Scan(&g.key)
 		if err != nil {
 			return err
 		}
