@@ -41,6 +41,9 @@ const (
 	leastBlock = 64 << 10
 )
 
+// ErrLoads means that reading was ended by [Content.LimitLoads].
+var ErrLoads = errors.New("the content is read too often")
+
 // maxCached is the number of bytes of decompressed blocks that a [Content] keeps.
 const maxCached = 16 << 20
 
@@ -129,13 +132,13 @@ func (c *Content) index(ctx context.Context, s Section) error {
 // Blocks returns the number of blocks.
 func (c *Content) Blocks() int64 { return int64(len(c.blocks)) }
 
-// LimitLoads makes reading fail after this many blocks and pieces of the manifest have been loaded.
+// LimitLoads makes reading fail with [ErrLoads] after this many blocks and pieces of the manifest have been loaded.
 func (c *Content) LimitLoads(most int64) { c.most = most }
 
 // load counts a block or a piece of the manifest that is about to be loaded.
 func (c *Content) load() error {
 	if c.loads++; c.most > 0 && c.loads > c.most {
-		return errors.New("the content is read too often")
+		return ErrLoads
 	}
 	return nil
 }

@@ -289,7 +289,8 @@ func (d *deltas) make(ctx context.Context, name string, base, result store.Bytes
 		defer done()
 		err = d.write(ctx, name, base, result, now)
 	}
-	useless := errors.Is(err, delta.ErrLarge) || errors.Is(err, context.DeadlineExceeded)
+	useless := errors.Is(err, delta.ErrLarge) || errors.Is(err, archive.ErrLoads) ||
+		errors.Is(err, context.DeadlineExceeded)
 	if code := snap.CodeOf(err); useless || code == snap.CodeInvalid || code == snap.CodeCorrupt {
 		d.mu.Lock()
 		defer d.mu.Unlock()

@@ -446,6 +446,28 @@ func TestHostileDeltasEndEarly(t *testing.T) {
 	}
 }
 
+// TestHostilePairsEndEarly checks that comparing two files soon ends if they were made so that each
+// line of the result leads to another block of the base.
+func TestHostilePairsEndEarly(t *testing.T) {
+	t.Parallel()
+	servertest.Thorough(t)
+	const line, mib = 128, 1 << 20
+	content := make([]byte, 24*mib) // more than the blocks that are cached
+	for at := 0; at < len(content); at += line {
+		copy(content[at:], fmt.Sprintf("%-*d\n", line-1, at))
+	}
+	var far []byte
+	for n := range 4000 {
+		at := n*mib%len(content) + n*line%mib
+		far = append(far, content[at:at+line]...)
+	}
+	base, result := pack(t, snap.Postgres, "base", content), pack(t, snap.Postgres, "result", far)
+	_, err := Write(t.Context(), io.Discard, base.open(t), result.open(t), base.File, result.File, 1<<30)
+	if !errors.Is(err, archive.ErrLoads) {
+		t.Errorf("the delta was written: %v", err)
+	}
+}
+
 // TestContentOutOfProportion checks that a delta cannot describe far more content than its result has
 // room for, when it is read and when it is written.
 func TestContentOutOfProportion(t *testing.T) {

@@ -51,7 +51,8 @@ type Written struct {
 }
 
 // Write writes the delta from base to result to dst. It writes at most limit bytes and then fails
-// with [ErrLarge]. from and to identify the files of the two readers. The delta to an encrypted
+// with [ErrLarge]. It fails with [archive.ErrLoads] if comparing the two files reads more of the base
+// than [Apply] allows. from and to identify the files of the two readers. The delta to an encrypted
 // file, which must be unlocked, is encrypted to the recipients of that file.
 func Write(ctx context.Context, dst io.Writer, base, result *archive.Reader, from, to File, limit int64) (Written,
 	error) {
@@ -113,6 +114,7 @@ func between(ctx context.Context, dst io.Writer, h Header, e snap.Engine, old, n
 		return false, err
 	}
 	defer func() { _ = w.groups.blocks.Close() }()
+	old.LimitLoads(loadsAllowed(old.Blocks(), now.Size()))
 	runs, err := now.Same(ctx, old)
 	if err != nil {
 		return false, err
