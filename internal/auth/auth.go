@@ -83,7 +83,7 @@ func New(s *store.Store, o Options) *Authenticator {
 		o.Failures = DefaultFailures
 	}
 	if o.Limiter == nil {
-		o.Limiter = limit.New(s.Take, o.Now)
+		o.Limiter = limit.New(s.Spend, o.Now)
 	}
 	return &Authenticator{
 		store:    s,

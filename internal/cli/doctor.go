@@ -216,7 +216,7 @@ func (x *examination) checkTarget(ctx context.Context, agent *local.Agent, t loc
 // leftovers reports files that interrupted commands left behind. With fix it removes them.
 func (x *examination) leftovers(ctx context.Context, agent *local.Agent, fix bool) {
 	if fix {
-		removed, err := agent.Mend(ctx)
+		removed, err := agent.RemoveLeftovers(ctx)
 		for _, l := range removed {
 			x.findings = append(x.findings, finding{What: "left behind", Verdict: good,
 				Says: "removed " + l.Name + " from " + l.Where, shown: true})
@@ -242,7 +242,7 @@ func (x *examination) database(side string, c local.DatabaseCheck) {
 		x.add(side, good, c.URL+": the database does not exist yet; load will create it", "")
 	}
 	for _, n := range c.Missing {
-		x.findings = append(x.findings, finding{side, bad, c.URL + ": " + n.What, n.Mend, n.Code, x.target, false})
+		x.findings = append(x.findings, finding{side, bad, c.URL + ": " + n.What, n.Remedy, n.Code, x.target, false})
 	}
 	for _, w := range c.Warnings {
 		x.add(side, look, c.URL+": "+w, "")

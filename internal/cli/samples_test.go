@@ -42,7 +42,7 @@ func TestMendScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runScripts(t, "testdata/mend", withCloud(t, map[string]string{"POSTGRES": postgres, "MYSQL": mysql.String(),
+	runScripts(t, "testdata/leftovers", withCloud(t, map[string]string{"POSTGRES": postgres, "MYSQL": mysql.String(),
 		"MYSQL2": mysql.JoinPath("../other").String(), "MYSQL_PORT": mysql.Port()}))
 }
 

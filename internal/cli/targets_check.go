@@ -53,9 +53,9 @@ type checkedDatabase struct {
 
 // lack is one missing requirement.
 type lack struct {
-	Code snap.Code `json:"code"`
-	What string    `json:"what"`
-	Mend string    `json:"mend,omitempty" doc:"the statement that grants it, or what to do"`
+	Code   snap.Code `json:"code"`
+	What   string    `json:"what"`
+	Remedy string    `json:"mend,omitempty" doc:"the statement that grants it, or what to do"`
 }
 
 // checkTargets checks the named targets, or all if none is named. If anything is missing, it
@@ -101,7 +101,7 @@ func (a *app) viewCheck(target string, c local.DatabaseCheck) checkedDatabase {
 		v.Missing = append(v.Missing, lack{e.Code, a.known.redact(e.Error()), e.Hint})
 	}
 	for _, n := range c.Missing {
-		v.Missing = append(v.Missing, lack{n.Code, n.What, n.Mend})
+		v.Missing = append(v.Missing, lack{n.Code, n.What, n.Remedy})
 	}
 	return v
 }

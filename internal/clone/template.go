@@ -148,8 +148,8 @@ func (r *Registry) dropTemplate(ctx context.Context, t Template) error {
 	if err == nil {
 		err = cloner.Drop(ctx, url)
 	}
-	if mender, ok := cloner.(engine.Mender); ok && err == nil && t.Mark == "" {
-		_, err = mender.Mend(ctx, url) // removes scratch files of an interrupted load
+	if cleaner, ok := cloner.(engine.Cleaner); ok && err == nil && t.Mark == "" {
+		_, err = cleaner.RemoveLeftovers(ctx, url) // removes scratch files of an interrupted load
 	}
 	if err != nil {
 		return err

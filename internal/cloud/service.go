@@ -141,7 +141,7 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 	if err := applyOrganizations(ctx, s.store, c); err != nil {
 		return nil, err
 	}
-	limiter := limit.New(s.store.Take, s.now)
+	limiter := limit.New(s.store.Spend, s.now)
 	if err := s.openAuth(ctx, limiter); err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ const (
 	batchRows   = 512
 	batchBytes  = 64 << 10
 	windowRows  = 1 << 16
-	windowSlots = 2 // entries that a place of the window has room for
+	windowSlots = 2 // number of entries that fit into a place of the window
 )
 
 // batch holds rows of one side, encoded one after the other.
@@ -52,9 +52,9 @@ func newWindow(rows int, spills [2]*spill) *window {
 	return &window{places: make([][windowSlots]waiting, rows/windowSlots), spills: spills}
 }
 
-// add adds row number at of a side. If the other side has an equal row in the window, both are gone,
-// and add returns the number of that row. Otherwise it returns -1. The oldest row of a full place moves
-// to the spill of its side.
+// add adds the row with the number at of a side. If the window has an equal row of the other side, add
+// removes that row and returns its number. Otherwise it returns -1. The oldest row of a full place
+// moves to the spill of its side.
 func (w *window) add(side int, e entry, at int64) (other int64, err error) {
 	place := &w.places[(e.identity[1]^e.row)%uint64(len(w.places))]
 	for i := range place {
@@ -209,9 +209,9 @@ func (c *comparison) cancel(ctx context.Context, batches [2]chan batch, free cha
 	return w.flush()
 }
 
-// nextSide returns the side to read from, or -1 at the end of both. So that the sides stay together
-// where rows were added or removed, it is the side that is still in the table of the latest equal rows,
-// or else the one that is less far beyond the latest pair.
+// nextSide returns the side to read from, or -1 at the end of both. It chooses the side that is still
+// in the table of the latest equal rows, or else the one that has read fewer rows since the latest
+// pair. The sides then stay together where rows were added or removed.
 func nextSide(sides *[2]feed, table int) int {
 	switch before, after := sides[0].more(), sides[1].more(); {
 	case !before && !after:

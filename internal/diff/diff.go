@@ -1,8 +1,9 @@
 // Package diff compares the content of two databases of one engine: the objects of their schemas,
 // and the rows of their tables as sets.
 //
-// It reads each side once and keeps two hashes of each row that has no equal one near it. Large numbers
-// of rows are kept in temporary files, so that memory use does not grow with the databases.
+// It reads each side once and keeps hashes of the rows that have no equal row nearby on the other side.
+// Large numbers of rows are kept in temporary files, so that memory use does not grow with the
+// databases.
 package diff
 
 import (
@@ -19,7 +20,7 @@ type Side struct {
 	Schema *schema.Schema // its description; nil if it has none
 }
 
-// Result lists the differences between two databases. It has no entries for what is equal.
+// Result lists the differences between two databases. Equal objects and tables have no entries.
 type Result struct {
 	Schema []Change
 	Tables []Table // tables with different rows, in the order of their names

@@ -382,7 +382,7 @@ func TestHostileRowsTakeLittleMemory(t *testing.T) {
 	if cap(all) > 2*packEntries {
 		t.Errorf("there is room for %d entries", cap(all))
 	}
-	for i := range mostOfOne + 1 {
+	for i := range maxSameIdentity + 1 {
 		if err := s.add(entry{identity: identity{256}, row: uint64(i)}); err != nil {
 			t.Fatal(err)
 		}
@@ -390,7 +390,7 @@ func TestHostileRowsTakeLittleMemory(t *testing.T) {
 	if _, err := s.part(0); snap.CodeOf(err) != snap.CodeInvalid {
 		t.Errorf("rows with one key: %v", err)
 	}
-	long := strings.Repeat("x", mostBytes/2)
+	long := strings.Repeat("x", maxBytes/2)
 	table := engine.Table{Name: "t", Columns: []engine.Column{{Name: "a"}}}
 	var rows [][]*string
 	for i := range 5 {

@@ -68,7 +68,7 @@ func (c *comparison) match(sides [2][]engine.Table) error {
 			name := [2]string{t.Schema, t.Name}
 			pair, known := names[name]
 			if pair[i] != nil {
-				return &snap.Error{Code: snap.CodeCorrupt, Hint: "build it again, or pull it again",
+				return &snap.Error{Code: snap.CodeCorrupt, Hint: "build or pull the snapshot again",
 					Detail: fmt.Sprintf("the snapshot lists the table %s twice", snap.TableName(t.Schema, t.Name))}
 			}
 			if !known {
@@ -172,13 +172,13 @@ func primaryKey(s *schema.Schema, name schema.Name) []string {
 	return nil
 }
 
-// longValue is the number of bytes from which a value is encoded as its hash, so that a row takes
+// longValue is the length in bytes from which a value is encoded as its hash, so that a row takes
 // little memory.
 const longValue = 1024
 
 // encode appends a row of the table at an index in tables to b. Two rows of a comparison are equal
-// exactly if their bytes are. It also returns where the bytes end that identify the row: its primary
-// key's, or all.
+// exactly if their bytes are equal. It also returns the end of the bytes that identify the row: those
+// of its primary key, or all.
 func (c *comparison) encode(b []byte, side, table int, fields [][]byte) (row []byte, key int) {
 	t := &c.tables[table]
 	b = binary.AppendUvarint(b, uint64(table))

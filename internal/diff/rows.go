@@ -119,8 +119,8 @@ func (f *found) read(ctx context.Context, c *comparison, side int, open Opener) 
 		for _, at := range c.tables[f.table].columns[side] {
 			f.bytes += len(fields[at])
 		}
-		if f.bytes > mostBytes {
-			f.leaveOut(id)
+		if f.bytes > maxBytes {
+			f.omit(id)
 			return nil
 		}
 		if len(p.values[0])+len(p.values[1]) == 0 {
@@ -135,11 +135,11 @@ func (f *found) read(ctx context.Context, c *comparison, side int, open Opener) 
 	})
 }
 
-// mostBytes limits the values of the listed rows together.
-const mostBytes = 16 << 20
+// maxBytes limits the values of the listed rows together.
+const maxBytes = 16 << 20
 
-// leaveOut counts the rows of an identity among those that are not listed.
-func (f *found) leaveOut(id identity) {
+// omit counts the rows of an identity among those that are not listed.
+func (f *found) omit(id identity) {
 	f.Rows.More += f.pairs[id].size
 	delete(f.pairs, id)
 	f.order = slices.DeleteFunc(f.order, func(o identity) bool { return o == id })

@@ -88,9 +88,9 @@ func (s *spill) write(part int) (err error) {
 // Only databases with more than 50 million rows, or with many equal rows, have larger parts.
 const packEntries = 1 << 18
 
-// mostOfOne is the number of different rows of one table and part that may have the same identity. A
+// maxSameIdentity is the number of different rows of one table and part that may have the same identity. A
 // primary key allows only one, but SQLite allows any number of rows whose key is NULL.
-const mostOfOne = 1 << 16
+const maxSameIdentity = 1 << 16
 
 // part returns the entries of a part in order.
 func (s *spill) part(number int) (all []entry, err error) {
@@ -124,11 +124,11 @@ func packed(all []entry) ([]entry, error) {
 		if last < 0 || kept[last].table != e.table || kept[last].identity != e.identity {
 			same = 0
 		}
-		if same++; same > mostOfOne {
+		if same++; same > maxSameIdentity {
 			return nil, &snap.Error{Code: snap.CodeInvalid,
-				Detail: fmt.Sprintf("more than %d rows of a table have the same primary key, and cannot be compared",
-					mostOfOne),
-				Hint: "build a snapshot of one of the two databases without that table, with --exclude-table"}
+				Detail: fmt.Sprintf("more than %d rows of a table have the same primary key and cannot be compared",
+					maxSameIdentity),
+				Hint: "build one of the two snapshots without that table, using --exclude-table"}
 		}
 		kept = append(kept, e)
 	}

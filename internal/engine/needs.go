@@ -24,7 +24,7 @@ type Inspector interface {
 
 // Need is a missing requirement.
 type Need struct {
-	Code snap.Code // code of the error that would result
-	What string    // what is not possible, as a sentence without its period
-	Mend string    // the remedy: a SQL statement for an authorized user, or what to install
+	Code   snap.Code // code of the error that would result
+	What   string    // what is not possible, as a sentence without its period
+	Remedy string    // the remedy: a SQL statement for an authorized user, or what to install
 }

@@ -27,14 +27,14 @@ func (r Rate) share() int { return max(1, int(r)/20) }
 // cost returns how much of a minute n uses cost.
 func (r Rate) cost(n int) time.Duration { return Per * time.Duration(n) / time.Duration(r) }
 
-// Take takes cost from a bucket that all replicas share; a full bucket holds window. It returns 0
+// Spend spends cost from a bucket that all replicas share; a full bucket holds window. It returns 0
 // on success, and otherwise how long to wait until there is enough.
-type Take func(ctx context.Context, bucket string, cost, window time.Duration) (wait time.Duration, err error)
+type Spend func(ctx context.Context, bucket string, cost, window time.Duration) (wait time.Duration, err error)
 
 // Limiter counts uses by bucket. It is safe for concurrent use.
 type Limiter struct {
-	take Take
-	now  func() time.Time
+	spend Spend
+	now   func() time.Time
 
 	mu      sync.Mutex
 	buckets map[string]*bucket
@@ -44,9 +44,9 @@ type Limiter struct {
 // about 200 bytes.
 const maxBuckets = 100_000
 
-// New returns a limiter that takes shares from take.
-func New(take Take, now func() time.Time) *Limiter {
-	return &Limiter{take: take, now: now, buckets: map[string]*bucket{}}
+// New returns a limiter that takes its shares with spend.
+func New(spend Spend, now func() time.Time) *Limiter {
+	return &Limiter{spend: spend, now: now, buckets: map[string]*bucket{}}
 }
 
 // bucket is one replica's state of a counted subject.
@@ -87,9 +87,9 @@ func (l *Limiter) more(ctx context.Context, name string, r Rate, b *bucket) (wai
 	if !b.paid {
 		n *= 2
 	}
-	ctx, cancel := context.WithTimeout(ctx, takeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, spendTimeout)
 	defer cancel()
-	wait, err := l.take(ctx, name, r.cost(n), Per)
+	wait, err := l.spend(ctx, name, r.cost(n), Per)
 	if err == nil && wait > 0 {
 		b.closed = l.now().Add(wait)
 		return wait
@@ -98,8 +98,8 @@ func (l *Limiter) more(ctx context.Context, name string, r Rate, b *bucket) (wai
 	return 0
 }
 
-// takeTimeout is how long a request waits for a share.
-const takeTimeout = time.Second
+// spendTimeout is how long a request waits for a share.
+const spendTimeout = time.Second
 
 func (l *Limiter) bucket(name string, r Rate) *bucket {
 	l.mu.Lock()

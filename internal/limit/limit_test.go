@@ -33,7 +33,7 @@ func replicas(t *testing.T, c *clocktest.Clock, n int) (all []*limit.Limiter, ta
 				mu.Lock()
 				*takes++
 				mu.Unlock()
-				return s.Take(ctx, bucket, cost, window)
+				return s.Spend(ctx, bucket, cost, window)
 			}, c.Now))
 	}
 	return all, takes

@@ -81,7 +81,7 @@ func (s *leakScan) scan(ctx context.Context, after engine.Dump) error {
 	plan, look := l.Plan(engine.Plan{}, c), []func(*sanitize.Literals){}
 	plan.Schema = func(kind, name string, text []byte) {
 		text = bytes.Clone(text)
-		look = append(look, func(l *sanitize.Literals) { l.See(kind, name, text) })
+		look = append(look, func(l *sanitize.Literals) { l.Search(kind, name, text) })
 	}
 	if _, err := rewriter.Rewrite(ctx, after, plan, io.Discard, o); err != nil {
 		return err

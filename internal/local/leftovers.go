@@ -25,7 +25,7 @@ type Leftover struct {
 // reports those.
 func (a *Agent) Leftovers(ctx context.Context) []Leftover {
 	all := a.leftFiles()
-	a.eachServer(a.Targets(), func(d database, m engine.Mender) {
+	a.eachServer(a.Targets(), func(d database, m engine.Cleaner) {
 		names, err := m.Leftovers(ctx, d.url)
 		if err != nil {
 			a.log.Warn("cannot list the remains of loads on a server", "server", d.shown, "err", err)
@@ -35,16 +35,16 @@ func (a *Agent) Leftovers(ctx context.Context) []Leftover {
 	return all
 }
 
-// Mend removes the remains that Leftovers finds and returns their names. The error is that of the
+// RemoveLeftovers removes the remains that Leftovers finds and returns their names. The error is that of the
 // first server on which removal failed.
-func (a *Agent) Mend(ctx context.Context) (removed []Leftover, err error) {
+func (a *Agent) RemoveLeftovers(ctx context.Context) (removed []Leftover, err error) {
 	removed = a.leftFiles()
 	sweepWork(a.tempDir())
 	for _, dir := range a.snapshotFolders() {
 		sweepParts(dir)
 	}
-	a.eachServer(a.Targets(), func(d database, m engine.Mender) {
-		names, failed := m.Mend(ctx, d.url)
+	a.eachServer(a.Targets(), func(d database, m engine.Cleaner) {
+		names, failed := m.RemoveLeftovers(ctx, d.url)
 		removed = append(removed, leftAt(d.shown, names)...)
 		if failed != nil && err == nil {
 			err = fmt.Errorf("clean up %s: %w", d.shown, failed)
@@ -65,8 +65,8 @@ func (a *Agent) cleanUpTarget(ctx context.Context, t Target) (wait func() []stri
 	done := make(chan []string)
 	go func() {
 		var sentences []string
-		a.eachServer([]Target{t}, func(d database, m engine.Mender) {
-			removed, err := m.Mend(ctx, d.url)
+		a.eachServer([]Target{t}, func(d database, m engine.Cleaner) {
+			removed, err := m.RemoveLeftovers(ctx, d.url)
 			if err != nil {
 				a.log.Warn("cannot remove the remains of killed commands", "server", d.shown, "err", err)
 			}
@@ -88,7 +88,7 @@ func leftAt(where string, names []string) (all []Leftover) {
 }
 
 // eachServer calls f once for each destination and scratch server of the targets.
-func (a *Agent) eachServer(targets []Target, f func(database, engine.Mender)) {
+func (a *Agent) eachServer(targets []Target, f func(database, engine.Cleaner)) {
 	seen := map[string]bool{}
 	for _, t := range targets {
 		for _, at := range []place{t.destination(), t.scratch()} {
@@ -100,7 +100,7 @@ func (a *Agent) eachServer(targets []Target, f func(database, engine.Mender)) {
 				continue
 			}
 			seen[strings.Join(placesOf(d), "; ")] = true
-			if m, ok := d.engine.(engine.Mender); ok {
+			if m, ok := d.engine.(engine.Cleaner); ok {
 				f(d, m)
 			}
 		}

@@ -44,7 +44,7 @@ func TestLeftoversAreFoundAndMended(t *testing.T) {
 	if got := s.Leftovers(t.Context()); !same(got) {
 		t.Errorf("left: %+v, want %+v", got, want)
 	}
-	if got, err := s.Mend(t.Context()); err != nil || !same(got) {
+	if got, err := s.RemoveLeftovers(t.Context()); err != nil || !same(got) {
 		t.Errorf("mended: %+v, %v", got, err)
 	}
 	if got := s.Leftovers(t.Context()); len(got) != 0 {

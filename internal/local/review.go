@@ -73,7 +73,7 @@ type OpenColumn = sanitize.OpenColumn
 func PlainMasks() []string { return sanitize.PlainMasks() }
 
 // NamedMask returns the rule that consists of one such mask, as written in a rules file.
-func NamedMask(mask string) string { return sanitize.Named(mask) }
+func NamedMask(mask string) string { return sanitize.RuleText(mask) }
 
 // ProposedRules are proposals for the columns that a target's rules do not decide on.
 type ProposedRules struct {

@@ -134,7 +134,7 @@ func (a *Agent) byRules(ctx context.Context, w maskedCopy, rules *sanitize.Rules
 	d.masks = &prepared
 	m.options.Begin("mask")
 	literals := prepared.Literals(rules.SchemaLiterals)
-	prepared.Plan.Schema = literals.See
+	prepared.Plan.Schema = literals.Search
 	rewrite := func(to io.Writer) (engine.Info, error) {
 		info, err := m.rewrite(ctx, to, prepared, contents, literals, rules.SchemaLiterals)
 		d.Sanitized.LeakScan.Schema = literals.Found()
@@ -176,7 +176,7 @@ func (m *masking) rewrite(ctx context.Context, to io.Writer, p sanitize.Prepared
 		if err != nil {
 			return info, err
 		}
-		scanner.Excuse(chances)
+		scanner.Ignore(chances)
 	}
 	if err := literals.Result(mode); err != nil {
 		return info, err

@@ -12,23 +12,23 @@ import (
 	"snap/internal/engine"
 )
 
-// drawn are the masks that draw from lists.
+// drawn lists the masks that pick their results from word lists.
 var drawn = []string{"name", "first_name", "last_name", "company", "city", "address"}
 
-// remade are the masks that produce another value of the same form, which can be the original of
-// another row.
+// remade lists the masks that produce another value of the same form. By chance, the result can be
+// the original of another row.
 var remade = []string{"phone", "format", "card"}
 
 // redraws is the number of times that a mask draws again before it invents a word.
 const redraws = 8
 
-// avoided are the originals, in lower case, that masks must not produce, by mask. All columns of a
-// mask share them, so that equal values get equal results.
+// avoided holds, for each mask, the originals that it must not produce, in lower case. All columns of
+// a mask share them, so that equal values get equal results.
 type avoided map[string]map[string]bool
 
-// in wraps the mask of that name so that its result is never one of the originals. Otherwise nobody
+// wrap wraps the mask with a name so that its result is never one of the originals. Otherwise nobody
 // could distinguish such a result from an unmasked value. The same original gets the same result.
-func (a avoided) in(mask engine.Mask, name string, key []byte, limit int) engine.Mask {
+func (a avoided) wrap(mask engine.Mask, name string, key []byte, limit int) engine.Mask {
 	originals := a[name]
 	if mask == nil || len(originals) == 0 {
 		return mask
@@ -43,7 +43,7 @@ func (a avoided) in(mask engine.Mask, name string, key []byte, limit int) engine
 			case slices.Contains(remade, name):
 				masked, null = mask(masked)
 			case n > redraws: // in a short list, all entries may be originals
-				return cut(coined(from, v), limit), false
+				return cut(inventWord(from, v), limit), false
 			default:
 				masked, null = mask(v + "\x00" + strconv.Itoa(n))
 			}
@@ -71,8 +71,8 @@ func inLower(set map[string]bool, v string) bool {
 	return set[string(room[:len(v)])]
 }
 
-// coined invents a capitalized word of four syllables.
-func coined(from *source, v string) string {
+// inventWord invents a capitalized word of four syllables.
+func inventWord(from *source, v string) string {
 	const consonants, vowels = "bdfgklmnprstvz", "aeiou"
 	d := from.digest(v)
 	n := binary.BigEndian.Uint64(d[:])
@@ -86,8 +86,9 @@ func coined(from *source, v string) string {
 	return strings.ToUpper(string(word[:1])) + string(word[1:])
 }
 
-// Every returns a function that is called with every value of a column, or nil. It collects the
-// originals that a mask could draw, so that the mask can avoid them (see [engine.Options]).
+// Every returns a function for the caller to call with every value of a column. The function collects
+// the originals that a mask could draw, so that the mask can avoid them (see [engine.Options]). Every
+// returns nil if no mask of the column draws from lists.
 func (r *Rules) Every(schema, table, column string) func(string) {
 	rule, _, _ := r.find(engine.Shape{Schema: schema, Name: table}, column)
 	var into []map[string]bool
@@ -163,8 +164,8 @@ func leaves(v string, depth int, see func(string)) {
 // maxDrawn is the maximum length of a value that is drawn from lists.
 const maxDrawn = 100
 
-// drawable reports whether a mask could draw a value, because it consists of listed words and of
-// numbers. The lists therefore limit the number of collected originals.
+// drawable reports whether a mask could draw a value: whether the value consists only of listed words
+// and short numbers. The lists therefore limit the number of collected originals.
 func drawable(v string, words map[string]bool) bool {
 	if len(v) > maxDrawn {
 		return false

@@ -9,6 +9,6 @@ func choice(key []byte, c ColumnRule, limit int) engine.Mask {
 		if len(c.Values) == 0 {
 			return ""
 		}
-		return cut(one(from.draws(v), c.Values), limit)
+		return cut(pick(from.draws(v), c.Values), limit)
 	})
 }

@@ -44,8 +44,8 @@ func (c *column) addFields(types map[[2]string][]engine.Column, depth int) {
 	}
 }
 
-// fieldsNamed returns the fields of the type that a column's type names, with its schema or without.
-// A name that is ambiguous between schemas has none.
+// fieldsNamed returns the fields of the composite type with a name, which may include its schema. It
+// returns nil if several schemas have a type with that name.
 func fieldsNamed(types map[[2]string][]engine.Column, name string) (fields []engine.Column) {
 	plain := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, `"`, "")) }
 	for id, of := range types {
@@ -124,8 +124,8 @@ func writeRow(fields []*string) string {
 	return out.String() + ")"
 }
 
-// ofFields masks every field of a composite value. A value whose fields are not those of its type
-// becomes NULL.
+// ofFields returns a mask for every field of a composite value. A value with a different number of
+// fields than its type becomes NULL.
 func ofFields(key []byte, rule ColumnRule, c *column) engine.Mask {
 	masks := make([]engine.Mask, len(c.fields))
 	for i, f := range c.fields {
@@ -225,7 +225,7 @@ func proposeFields(found personal.Finding, c *column, lists personal.Lists) prop
 	case masked:
 		return firstFit(c, reason, rule, ColumnRule{Mask: "redact"}, ColumnRule{Mask: "null"})
 	case open:
-		return proposal{rule: ColumnRule{Mask: Undecided}, reason: "fields that nothing explains"}
+		return proposal{rule: ColumnRule{Mask: Undecided}, reason: "fields whose meaning is unclear"}
 	}
 	return proposal{rule: ColumnRule{Mask: "keep"}, reason: "none of its fields is personal"}
 }

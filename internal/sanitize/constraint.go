@@ -10,7 +10,7 @@ import (
 	"snap/internal/schema"
 )
 
-// answer is the result of a condition: yes, no, or unsure.
+// answer is the result of a condition.
 type answer int
 
 const (
@@ -268,8 +268,8 @@ func like(v, pattern string, fold bool) bool {
 	return ok || err != nil
 }
 
-// matches matches a regular expression. The answer is unsure if Go might interpret the expression
-// differently.
+// matches reports whether a value matches a regular expression. The answer is unsure if Go and the
+// database might interpret the expression differently.
 func matches(v, pattern string, fold bool) answer {
 	if slices.ContainsFunc([]string{`\m`, `\M`, `\y`, `(?`, `\1`, `[[`}, func(s string) bool {
 		return strings.Contains(pattern, s)

@@ -145,8 +145,8 @@ func (r *documentReader) text() string {
 	return v
 }
 
-// redactKeys sorts the members of an object and redacts the keys that do not look like names. The
-// last one of equal keys counts. Keys that become equal stay different.
+// redactKeys sorts the members of an object and redacts the keys that do not look like names. Of
+// members with equal keys it keeps the last one. Different keys stay different when they are redacted.
 func redactKeys(members []node) []node {
 	byKey := func(a, b node) int { return strings.Compare(a.key, b.key) }
 	slices.Reverse(members)

@@ -53,9 +53,9 @@ func (r *Rules) requireComplete(unknown []Unknown, used map[string]bool) error {
 	switch {
 	case len(missing) > 0:
 		return snap.Invalid(fmt.Sprintf("%s: no rule covers %s", r.path, some(missing)),
-			"give each a mask, or keep it explicitly; new columns need a rule too")
+			"give each column a mask, or list it under keep; new columns need a rule too")
 	case len(open) > 0:
-		return snap.Invalid(fmt.Sprintf("%s: %s still need a decision", r.path, some(open)),
+		return snap.Invalid(fmt.Sprintf("%s: no decision has been made on %s", r.path, some(open)),
 			"replace decide with a mask or with keep")
 	}
 	var stale []string
@@ -111,7 +111,7 @@ func (r *Rules) checkFits(f *facts, chosen map[columnID]ColumnRule, key []byte) 
 			if why := r.filledMisfit(f, t, c, chosen, key); why != "" {
 				wrong = append(wrong, why)
 			}
-			if why := r.parts(f, c, chosen, key); why != "" {
+			if why := r.brokenReference(f, c, chosen, key); why != "" {
 				wrong = append(wrong, why)
 			}
 		}
@@ -144,9 +144,9 @@ func remedy(key []byte, c *column) string {
 	return "keep"
 }
 
-// parts returns the reason that a column and one that it references would no longer match, or "" if
-// they would match.
-func (r *Rules) parts(f *facts, c *column, chosen map[columnID]ColumnRule, key []byte) string {
+// brokenReference returns the reason that a column would no longer match one that it references, or
+// "" if all of them would match.
+func (r *Rules) brokenReference(f *facts, c *column, chosen map[columnID]ColumnRule, key []byte) string {
 	rule := chosen[c.id]
 	if rule.Mask == "null" || len(c.samples) == 0 {
 		return ""
@@ -156,11 +156,9 @@ func (r *Rules) parts(f *facts, c *column, chosen map[columnID]ColumnRule, key [
 		if to == nil {
 			continue
 		}
-		if i := slices.IndexFunc(f.tables, func(t engine.Shape) bool {
-			return t.Schema == id[0] &&
-				t.Name == id[1]
-		}); i >= 0 &&
-			r.drops(f.tables[i]) {
+		if slices.ContainsFunc(f.tables, func(t engine.Shape) bool {
+			return t.Schema == id[0] && t.Name == id[1] && r.drops(t)
+		}) {
 			return fmt.Sprintf("%s refers to %s, whose rows are dropped; null or rows: drop would work", c.label,
 				to.label)
 		}

@@ -30,12 +30,12 @@ func maskOf(key []byte, rule ColumnRule, c *column) engine.Mask {
 		mask = ofFields(key, rule, c)
 	}
 	if c.typ.Dims == 0 {
-		return folded(rule.avoid.in(fitted(mask, key, rule, c), rule.Mask, key, limitOf(c)), rule, c)
+		return folded(rule.avoid.wrap(fitted(mask, key, rule, c), rule.Mask, key, limitOf(c)), rule, c)
 	}
 	element := *c
 	element.typ.Dims = 0
 	element.NotNull = false
-	return elements(rule.avoid.in(fitted(mask, key, rule, &element), rule.Mask, key, limitOf(&element)))
+	return elements(rule.avoid.wrap(fitted(mask, key, rule, &element), rule.Mask, key, limitOf(&element)))
 }
 
 // limitOf returns the maximum number of characters of a column, or 0 if unlimited.
@@ -50,7 +50,7 @@ func limitOf(c *column) int {
 func fitted(mask engine.Mask, key []byte, rule ColumnRule, c *column) engine.Mask {
 	switch {
 	case c.typ.Class == personal.Integer && rule.Mask == "key":
-		p, most := permutation{newSource(key, "key")}, big.NewInt(0).SetUint64(mostOf(c.typ))
+		p, most := permutation{newSource(key, "key")}, big.NewInt(0).SetUint64(maxOf(c.typ))
 		mask = func(v string) (string, bool) {
 			if n, ok := p.integer(v, most); ok {
 				return n, false
@@ -70,8 +70,8 @@ func fitted(mask engine.Mask, key []byte, rule ColumnRule, c *column) engine.Mas
 	return mask
 }
 
-// mostOf returns the largest value of an integer type.
-func mostOf(t personal.Type) uint64 {
+// maxOf returns the largest value of an integer type.
+func maxOf(t personal.Type) uint64 {
 	bits := 8 * max(1, t.Bytes)
 	if t.Bytes == 0 {
 		bits = 32
@@ -85,7 +85,7 @@ func mostOf(t personal.Type) uint64 {
 // bounded wraps a mask so that integers stay within their type. A larger one is replaced with its
 // remainder.
 func bounded(mask engine.Mask, t personal.Type) engine.Mask {
-	most := new(big.Int).SetUint64(mostOf(t))
+	most := new(big.Int).SetUint64(maxOf(t))
 	return func(v string) (string, bool) {
 		masked, null := mask(v)
 		n, ok := new(big.Int).SetString(masked, 10)
@@ -127,7 +127,7 @@ func asUUID(mask engine.Mask) engine.Mask {
 		if null || len(masked) != 32 {
 			return masked, null
 		}
-		return masked[:8] + "-" + masked[8:12] + "-" + masked[12:16] + "-" + masked[16:20] + "-" + masked[20:], false
+		return uuidText(masked), false
 	}
 }
 
@@ -203,7 +203,7 @@ func misfit(key []byte, rule ColumnRule, c *column) string {
 	if rule.Mask == "constant" || rule.Mask == "choice" {
 		return c.holdsAll(append(slices.Clone(rule.Values), constants(rule)...))
 	}
-	if why := ofSettings(rule, c); why != "" {
+	if why := settingsMisfit(rule, c); why != "" {
 		return why
 	}
 	if why := c.unsuited(rule.Mask); why != "" {
@@ -236,9 +236,9 @@ func constants(rule ColumnRule) []string {
 	return nil
 }
 
-// ofSettings returns the reason that the map or the pattern of a rule does not suit a column, or
-// "".
-func ofSettings(rule ColumnRule, c *column) string {
+// settingsMisfit returns the reason that the map, the pattern or the fields of a rule do not suit a
+// column, or "".
+func settingsMisfit(rule ColumnRule, c *column) string {
 	switch rule.Mask {
 	case "dictionary":
 		return c.holdsAll(slices.Collect(maps.Values(rule.Map)))
@@ -336,7 +336,7 @@ func valid(v string, t personal.Type) bool {
 	switch t.Class {
 	case personal.Integer:
 		n, ok := new(big.Int).SetString(v, 10)
-		return ok && new(big.Int).Abs(n).Cmp(new(big.Int).SetUint64(mostOf(t))) <= 0 && (n.Sign() >= 0 || !t.Unsigned)
+		return ok && new(big.Int).Abs(n).Cmp(new(big.Int).SetUint64(maxOf(t))) <= 0 && (n.Sign() >= 0 || !t.Unsigned)
 	case personal.Decimal, personal.Float:
 		_, err := strconv.ParseFloat(v, 64)
 		return err == nil

@@ -72,13 +72,13 @@ func (f *finder) find(b []byte, before int, prior []byte, hit func(watched, at i
 	}
 }
 
-// equalFold reports whether two texts are equal without regard to case. In bytes that are no text, only
-// ASCII letters have a case.
+// equalFold reports whether two texts are equal without regard to case. In bytes that are not UTF-8,
+// only ASCII letters have a case.
 func equalFold(a, b []byte) bool {
 	if !bytes.EqualFold(a, b) || utf8.Valid(a) && utf8.Valid(b) {
 		return bytes.EqualFold(a, b)
 	}
-	for i := range a { // EqualFold takes all bytes that are no text for the same character
+	for i := range a { // bytes.EqualFold treats all invalid bytes as the same character
 		if a[i] != b[i] && (a[i] >= utf8.RuneSelf || a[i]^b[i] != 0x20) {
 			return false
 		}
@@ -124,7 +124,8 @@ func NewScanner(w io.Writer, watched []Watched) *Scanner {
 	return &Scanner{w: w, f: f, found: map[Watched]bool{}}
 }
 
-// lookback is the number of bytes before a value that are kept, because they decide whether it is one.
+// lookback is the number of bytes that are kept before a possible value. A digit or a backslash there
+// means that the bytes are not the value.
 const lookback = 16
 
 // Write implements io.Writer.
@@ -161,8 +162,8 @@ func (s *Scanner) keep(p []byte) {
 // Leaked reports whether a value was found.
 func (s *Scanner) Leaked() bool { return len(s.found) > 0 }
 
-// Excuse forgets findings of values that are in the stream by coincidence.
-func (s *Scanner) Excuse(values []Watched) {
+// Ignore forgets findings of values that are in the stream by coincidence.
+func (s *Scanner) Ignore(values []Watched) {
 	for _, v := range values {
 		delete(s.found, v)
 	}
@@ -184,8 +185,7 @@ func (s *Scanner) Result() error {
 	}
 	return snap.Invalid(
 		fmt.Sprintf("original values of %s are still in the masked copy, outside of its rows: in a default, a "+
-			"comment, a "+
-			"view or a text that the database computes from them", some(s.columns())),
+			"comment, a view or a text that the database computes from them", some(s.columns())),
 		"change it in the database; if the values are not secret, add shared: true to the column's rule")
 }
 

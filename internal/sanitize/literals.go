@@ -11,7 +11,7 @@ import (
 	"snap/internal/schema"
 )
 
-// The settings of schema_literals. Without one, the run stops.
+// The values of the setting schema_literals. Without the setting, the run stops.
 const (
 	LiteralsKeep   = "keep"
 	LiteralsRedact = "redact"
@@ -47,8 +47,8 @@ func NewLiterals(originals []Watched) *Literals {
 	return &Literals{f: newFinder(watched), found: map[string][]string{}, changed: map[string]bool{}}
 }
 
-// See searches the SQL of an object, and overwrites the originals in it if they are redacted.
-func (l *Literals) See(kind, name string, sql []byte) {
+// Search searches the SQL of an object for originals. If the rules say redact, it overwrites them.
+func (l *Literals) Search(kind, name string, sql []byte) {
 	object := kind + " " + name
 	var spans []span
 	l.f.find(sql, len(sql), nil, func(watched, at int) {
@@ -153,7 +153,7 @@ func (l *Literals) Note() string {
 	if l.redact {
 		did = "were redacted"
 	}
-	return fmt.Sprintf("original values in the schema %s, as schema_literals says: %s", did, some(l.objects()))
+	return fmt.Sprintf("original values in the schema %s, as set by schema_literals: %s", did, some(l.objects()))
 }
 
 // Description redacts a schema description in the same way as the SQL.

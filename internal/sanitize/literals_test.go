@@ -30,14 +30,14 @@ func TestLiterals(t *testing.T) {
 	} {
 		p := Prepared{Originals: watched}
 		l, sql := p.Literals(LiteralsRedact), []byte(c.sql)
-		l.See(c.kind, "o", sql)
+		l.Search(c.kind, "o", sql)
 		err := l.Result(LiteralsRedact)
 		if c.want == "" && (snap.CodeOf(err) != snap.CodeInvalid || string(sql) != c.sql) ||
 			c.want != "" && (err != nil || string(sql) != c.want) {
 			t.Errorf("%s\nbecomes %s, %v", c.sql, sql, err)
 		}
 		stop, text := p.Literals(""), []byte(c.sql)
-		stop.See(c.kind, "o", text)
+		stop.Search(c.kind, "o", text)
 		err = stop.Result("")
 		if snap.CodeOf(err) != snap.CodeInvalid || string(text) != c.sql ||
 			strings.Contains(strings.ToLower(err.Error()), "maria") ||

@@ -124,9 +124,9 @@ func (l *Locator) Coincidences() []Watched {
 	return all
 }
 
-// Found returns the places in a fixed order. With changedOnly it omits values that remain unchanged
+// places returns the places in a fixed order. With changedOnly it omits values that remain unchanged
 // in their own column, which was not meant to be masked.
-func (l *Locator) Found(changedOnly bool) []place {
+func (l *Locator) places(changedOnly bool) []place {
 	found := map[place]bool{}
 	for at, labels := range l.seen {
 		if changedOnly && l.same[at] {
@@ -159,7 +159,7 @@ func (l *Locator) Changed() []Watched {
 // to mask each.
 func (l *Locator) Result(changedOnly bool, fix func(table, column string) string) error {
 	var where, lines []string
-	for _, p := range l.Found(changedOnly) {
+	for _, p := range l.places(changedOnly) {
 		where = append(where, fmt.Sprintf("those of %s in %s (rows: at least %d)", p.of, p.in, l.rows[p]))
 		dot := strings.LastIndexByte(p.in, '.')
 		if line := fix(p.in[:dot], p.in[dot+1:]); !slices.Contains(lines, line) {
@@ -170,9 +170,8 @@ func (l *Locator) Result(changedOnly bool, fix func(table, column string) string
 		return nil
 	}
 	return snap.Invalid("original values are still in the masked copy: "+some(where),
-		"mask them there: "+strings.Join(lines[:min(10, len(lines))],
-			"; ")+"; if the values of a column are not secret, "+
-			"add shared: true to its rule")
+		"mask them there: "+strings.Join(lines[:min(10, len(lines))], "; ")+
+			"; if the values of a column are not secret, add shared: true to its rule")
 }
 
 // FixByRule returns the rule that masks a column in which originals were found.

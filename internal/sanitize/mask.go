@@ -42,14 +42,13 @@ func makers() map[string]maker {
 		"hash":  hashed,
 		"email": invented("email", email),
 		"name": invented("name", func(r *rand.Rand) string {
-			return one(r, firstNames[:]) + " " +
-				one(r, lastNames[:])
+			return pick(r, firstNames[:]) + " " + pick(r, lastNames[:])
 		}),
-		"first_name": invented("first_name", func(r *rand.Rand) string { return one(r, firstNames[:]) }),
-		"last_name":  invented("last_name", func(r *rand.Rand) string { return one(r, lastNames[:]) }),
+		"first_name": invented("first_name", func(r *rand.Rand) string { return pick(r, firstNames[:]) }),
+		"last_name":  invented("last_name", func(r *rand.Rand) string { return pick(r, lastNames[:]) }),
 		"company":    invented("company", company),
 		"address":    invented("address", address),
-		"city":       invented("city", func(r *rand.Rand) string { return one(r, cities[:]) }),
+		"city":       invented("city", func(r *rand.Rand) string { return pick(r, cities[:]) }),
 		"phone":      formatted("phone", false),
 		"format":     formatted("format", true),
 		"noise":      noise,
@@ -67,8 +66,8 @@ func makers() map[string]maker {
 		"domain":        invented("domain", domain),
 		"password":      invented("password", password),
 		"password_hash": invented("password_hash", passwordHash),
-		"time_zone":     invented("time_zone", func(r *rand.Rand) string { return one(r, timeZones[:]) }),
-		"currency":      invented("currency", func(r *rand.Rand) string { return one(r, currencies[:]) }),
+		"time_zone":     invented("time_zone", func(r *rand.Rand) string { return pick(r, timeZones[:]) }),
+		"currency":      invented("currency", func(r *rand.Rand) string { return pick(r, currencies[:]) }),
 		"dictionary":    dictionary,
 		"replace":       replaced,
 		"json":          byPath,
@@ -88,7 +87,7 @@ func makers() map[string]maker {
 		"iban":        iban,
 		"choice":      choice,
 		"user_name": invented("user_name", func(r *rand.Rand) string {
-			return fmt.Sprintf("%s_%010x", strings.ToLower(one(r, firstNames[:])), r.Uint64N(1<<40))
+			return fmt.Sprintf("%s_%010x", strings.ToLower(pick(r, firstNames[:])), r.Uint64N(1<<40))
 		}),
 	}
 }
@@ -203,11 +202,9 @@ func hashed(key []byte, _ ColumnRule, limit int) engine.Mask {
 	from := newSource(key, "hash")
 	return text(func(v string) string {
 		d := from.digest(v)
-		return cut(hexOf(d[:16]), limit)
+		return cut(hex.EncodeToString(d[:16]), limit)
 	})
 }
-
-func hexOf(b []byte) string { return hex.EncodeToString(b) }
 
 // invented replaces a value with an invented one of the same kind.
 func invented(mask string, invent func(*rand.Rand) string) maker {
@@ -222,20 +219,20 @@ func invented(mask string, invent func(*rand.Rand) string) maker {
 	}
 }
 
-func one(r *rand.Rand, words []string) string { return words[r.IntN(len(words))] }
+func pick(r *rand.Rand, words []string) string { return words[r.IntN(len(words))] }
 
 // email invents an address that is practically unique and belongs to nobody, because its domain is
 // reserved (RFC 2606).
 func email(r *rand.Rand) string {
-	return fmt.Sprintf("%s.%010x@example.com", strings.ToLower(one(r, firstNames[:])), r.Uint64N(1<<40))
+	return fmt.Sprintf("%s.%010x@example.com", strings.ToLower(pick(r, firstNames[:])), r.Uint64N(1<<40))
 }
 
 func company(r *rand.Rand) string {
-	return one(r, lastNames[:]) + " " + one(r, trades[:]) + " " + one(r, companyForms[:])
+	return pick(r, lastNames[:]) + " " + pick(r, trades[:]) + " " + pick(r, companyForms[:])
 }
 
 func address(r *rand.Rand) string {
-	return strconv.Itoa(1+r.IntN(299)) + " " + one(r, streetNames[:]) + " " + one(r, streetKinds[:])
+	return strconv.Itoa(1+r.IntN(299)) + " " + pick(r, streetNames[:]) + " " + pick(r, streetKinds[:])
 }
 
 // formatted replaces every digit with a digit and, if letters is set, every letter with a letter of

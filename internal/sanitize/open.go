@@ -169,8 +169,8 @@ func PlainMasks() (names []string) {
 	return names
 }
 
-// Named returns the rule that consists of one of [PlainMasks], as written in a rules file.
-func Named(mask string) string { return proposal{rule: ColumnRule{Mask: mask}}.text() }
+// RuleText returns the rule that consists of one of [PlainMasks], as written in a rules file.
+func RuleText(mask string) string { return proposal{rule: ColumnRule{Mask: mask}}.text() }
 
 // CheckSuits returns an error if a column cannot hold the values of one of [PlainMasks]. The error contains
 // no value.

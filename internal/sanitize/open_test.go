@@ -214,7 +214,7 @@ func TestOpenColumnsHoldTheirMasks(t *testing.T) {
 		}
 	}
 	for _, mask := range PlainMasks() {
-		if CheckRules("r", []byte("tables: {t: {columns: {c: "+Named(mask)+"}}}")) != nil {
+		if CheckRules("r", []byte("tables: {t: {columns: {c: "+RuleText(mask)+"}}}")) != nil {
 			t.Errorf("%s cannot be written", mask)
 		}
 	}

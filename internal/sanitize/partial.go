@@ -22,7 +22,7 @@ func (c ColumnRule) rest(key []byte, limit int) engine.Mask {
 	if mask == nil { // keep
 		return func(v string) (string, bool) { return v, false }
 	}
-	return c.avoid.in(mask, name, key, limit)
+	return c.avoid.wrap(mask, name, key, limit)
 }
 
 // dictionary replaces values according to its map.
@@ -91,13 +91,13 @@ type documentMask struct {
 	schema bool // refuse XML with names that do not look like names of a schema
 }
 
-// newDocumentMask returns the mask of a rule with paths, which split cuts into steps.
+// newDocumentMask returns the mask of a rule with paths. split divides a path into its steps.
 func newDocumentMask(key []byte, c ColumnRule, split func(path string) []string) documentMask {
 	d := documentMask{rest: c.rest(key, 0)}
 	for _, path := range sortedKeys(c.Paths) {
 		rule := c.Paths[path]
 		rule.avoid = c.avoid
-		mask := c.avoid.in(makers()[rule.Mask](key, rule, 0), rule.Mask, key, 0)
+		mask := c.avoid.wrap(makers()[rule.Mask](key, rule, 0), rule.Mask, key, 0)
 		if mask == nil {
 			mask = func(v string) (string, bool) { return v, false }
 		}
@@ -106,7 +106,7 @@ func newDocumentMask(key []byte, c ColumnRule, split func(path string) []string)
 	return d
 }
 
-// maskAt returns the mask of a path: that of the first rule that matches it or a part before it.
+// maskAt returns the mask of a path: that of the first rule that matches it or one of its parents.
 func (d documentMask) maskAt(at []string) engine.Mask {
 	for _, p := range d.paths {
 		if len(p.keys) <= len(at) && pathMatches(p.keys, at) {

@@ -2,6 +2,7 @@ package sanitize
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"math/big"
 	"strconv"
 	"strings"
@@ -89,7 +90,7 @@ func (p permutation) text(v string) string {
 	for i := range len(v) {
 		if v[i] >= 0x80 {
 			d := p.from.digest(v)
-			return hexOf(d[:16])
+			return hex.EncodeToString(d[:16])
 		}
 		places[i] = formOf(v[i], leading)
 		if places[i] == "" {
@@ -148,12 +149,12 @@ func (p permutation) uuid(v string) string {
 	n, _ := new(big.Int).SetString(digits[:12]+digits[13:16]+digits[17:], 16)
 	var b [15]byte
 	p.below(n, new(big.Int).Lsh(big.NewInt(1), 120)).FillBytes(b[:])
-	h := hexOf(b[:])
-	return h[:8] + "-" + h[8:12] + "-" + version + h[12:15] + "-" + variant + h[15:18] + "-" + h[18:]
+	h := hex.EncodeToString(b[:])
+	return uuidText(h[:12] + version + h[12:15] + variant + h[15:])
 }
 
-func uuidOf(b [16]byte) string {
-	h := hexOf(b[:])
+// uuidText returns 32 hexadecimal digits in the text form of a UUID.
+func uuidText(h string) string {
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 

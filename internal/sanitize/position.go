@@ -73,8 +73,7 @@ func each(n ast.Node, see func(key string, at ast.MapKeyNode, value ast.Node)) {
 	}
 }
 
-// keepPlace takes the position of the table's name for the patterns of keep. No table can have this
-// name.
+// keepPlace is used instead of a table's name for the patterns of keep. No table can have this name.
 const keepPlace = "\x00keep"
 
 // Where returns the rules file and the place of one of its settings, such as "shop.rules.yaml:3:1".

@@ -33,7 +33,7 @@ type proposed struct {
 type Group struct {
 	Mask, Reason string
 	Columns      []string
-	Would        string // the rule that all of them can hold, as --init says; "" if unknown
+	Would        string // the rule that all of them can hold, according to --init; "" if unknown
 	at           []int
 }
 

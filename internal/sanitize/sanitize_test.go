@@ -235,7 +235,7 @@ func TestSuggestWritesRulesThatAreRead(t *testing.T) {
 		got["yes"].Mask != Undecided {
 		t.Errorf("odd: %+v", got)
 	}
-	if _, err := r.Prepare(c, testKey); err == nil || !strings.Contains(err.Error(), "need a decision") {
+	if _, err := r.Prepare(c, testKey); err == nil || !strings.Contains(err.Error(), "no decision has been made") {
 		t.Errorf("undecided columns were accepted: %v", err)
 	}
 	if strings.Contains(string(text), "anders") {

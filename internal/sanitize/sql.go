@@ -28,7 +28,7 @@ type SQL struct {
 	SHA256 string // of the statements, for the manifest
 }
 
-// ReadSQL reads an SQL file. It returns an error for a file without statements, which would mask
+// ReadSQL reads a SQL file. It returns an error for a file without statements, which would mask
 // nothing.
 func ReadSQL(path string) (SQL, error) {
 	info, err := os.Stat(path)

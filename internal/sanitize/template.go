@@ -48,7 +48,7 @@ func templateFunctions() map[string]func(v, arg string) string {
 	}
 }
 
-// withCount are the functions whose argument is a number, and withText is the one whose argument is a
+// withCount lists the functions whose argument is a number. withText lists those whose argument is a
 // text.
 const (
 	withCount = " left right "

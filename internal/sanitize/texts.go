@@ -7,7 +7,7 @@ import (
 )
 
 // plainWord draws a word of an invented text.
-func plainWord(r *rand.Rand) string { return strings.ToLower(one(r, streetNames[:])) }
+func plainWord(r *rand.Rand) string { return strings.ToLower(pick(r, streetNames[:])) }
 
 func sentence(r *rand.Rand) string {
 	words := make([]string, 4+r.IntN(7))

@@ -8,8 +8,8 @@ import (
 	"snap/internal/personal"
 )
 
-// minDigits is the minimum number of digits of a value without letters to search for, and
-// minNumber that of a value that has only digits. Shorter ones occur elsewhere by chance.
+// The leak scan searches for a value without letters only if it has at least minDigits digits, and
+// for a value that consists of digits only if it has minNumber. Shorter values occur by chance.
 const (
 	minDigits = 7
 	minNumber = 11

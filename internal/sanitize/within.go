@@ -1,6 +1,7 @@
 package sanitize
 
 import (
+	"encoding/hex"
 	"math"
 	"math/rand/v2"
 	"strconv"
@@ -102,10 +103,10 @@ func dateWithin(r *rand.Rand, c ColumnRule, v string) string {
 	return t.Format("2006-01-02 15:04:05")
 }
 
-// booleans are the ways in which databases write yes and no.
+// booleans lists the forms in which databases write true and false.
 var booleans = [][2]string{{"t", "f"}, {"true", "false"}, {"1", "0"}}
 
-// boolean draws yes or no, written like the original.
+// boolean draws true or false, written in the form of the original.
 func boolean(r *rand.Rand, _ ColumnRule, v string) string {
 	for _, pair := range booleans {
 		if strings.EqualFold(v, pair[0]) || strings.EqualFold(v, pair[1]) {
@@ -122,7 +123,7 @@ func uuidOfVersion4(r *rand.Rand, _ ColumnRule, _ string) string {
 		b[i] = byte(r.UintN(256))
 	}
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return uuidOf(b)
+	return uuidText(hex.EncodeToString(b[:]))
 }
 
 // checkBounds returns the reason that the settings of a mask that draws from a range are wrong, or

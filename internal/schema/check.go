@@ -190,7 +190,7 @@ func (c *checker) column(t *Table, col *Column) {
 	}
 }
 
-// keys checks what refers to the table's columns.
+// keys checks the keys, indexes and foreign keys of a table.
 func (c *checker) keys(t *Table, known func(string) bool) {
 	for _, k := range t.Keys {
 		c.optional(k.Name)
@@ -215,7 +215,7 @@ func (c *checker) keys(t *Table, known func(string) bool) {
 	}
 }
 
-// anyColumn accepts every column: MySQL compares their names without case, and refuses unknown ones.
+// anyColumn accepts every column. MySQL compares names without case and rejects unknown columns itself.
 func anyColumn(string) bool { return true }
 
 // optionalWord reports whether a collation is absent or has the form of a built-in one.

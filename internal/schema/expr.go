@@ -35,14 +35,14 @@ func (e Expr) check(d Dialect, known func(column string) bool) error {
 	return e.checkNode(d, known, 0, &nodes)
 }
 
-// maxGrowing is how many calls that multiply the length of a text may be nested. With ten of them, a
-// row of a few bytes could take a server's whole memory.
+// maxGrowing is the maximum nesting of calls that multiply the length of a text. With ten of them, a
+// row of a few bytes could use all of a server's memory.
 const maxGrowing = 2
 
 // grows reports whether the result of a call can be many times as long as its arguments.
 func (e Expr) grows() bool { return e.Call == "replace" || e.Call == "hex" }
 
-// growing returns how many calls that grow are nested in an expression.
+// growing returns the nesting depth of the calls for which grows is true.
 func (e Expr) growing() (deepest int) {
 	for _, arg := range e.Args {
 		deepest = max(deepest, arg.growing())
@@ -71,7 +71,7 @@ func (e Expr) checkNode(d Dialect, known func(string) bool, depth int, nodes *in
 	return nil
 }
 
-// forms counts the fields that are set of those that define the expression.
+// forms counts how many of the fields that define the expression are set.
 func (e Expr) forms() int {
 	n := 0
 	for _, is := range []bool{

@@ -1,14 +1,15 @@
 package schema
 
-// Grant is rights of a user, or of everybody, on an object of the source. Only a snapshot of one's own
-// organization has its grants applied, and only if the person who loads it asks for that.
+// Grant holds the rights of a user, or of everybody, on an object of the source. A load applies the
+// grants of a snapshot only if the snapshot belongs to the user's own organization and the user asks
+// for them.
 type Grant struct {
 	Kind string `json:"kind"` // see [GrantKinds]
 	Name
 	Arguments string   `json:"arguments,omitempty"` // of a function
 	Columns   []string `json:"columns,omitempty"`   // none: the whole object
 	To        string   `json:"to,omitempty"`        // "" is everybody
-	Rights    []string `json:"rights,omitempty"`    // none: everybody's usual rights are taken away
+	Rights    []string `json:"rights,omitempty"`    // none: everybody's usual rights are revoked
 	Pass      bool     `json:"pass,omitempty"`      // with the right to grant them to others
 }
 

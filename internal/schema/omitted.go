@@ -20,7 +20,7 @@ const (
 	OmittedSettings      = "settings"
 	OmittedTablespaces   = "tablespaces"
 
-	// Left out by the user's choice, and objects that need those.
+	// Objects that the user excluded, and objects that depend on them.
 	OmittedTables            = "excluded_tables"
 	OmittedRows              = "excluded_rows"
 	OmittedSchemas           = "excluded_schemas"
@@ -84,7 +84,7 @@ func (s *Schema) AddOmission(kind string, names []string) {
 	}
 }
 
-// Omissions returns the sentences of what the snapshot omits. The receiver may be nil.
+// Omissions returns a sentence for each kind of omission. The receiver may be nil.
 func (s *Schema) Omissions() (all []string) {
 	if s == nil {
 		return nil

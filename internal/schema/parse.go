@@ -517,7 +517,7 @@ type wordOp struct {
 	args  int // number of operands after the left one; -1 is a list, 2 has AND between them
 }
 
-// wordOps are the word operators, the longest first.
+// wordOps lists the word operators. A longer one comes before one that it begins with.
 var wordOps = []wordOp{
 	{[]string{"is", "not", "distinct", "from"}, "IS NOT DISTINCT FROM", powerIs, 1},
 	{[]string{"is", "distinct", "from"}, "IS DISTINCT FROM", powerIs, 1},

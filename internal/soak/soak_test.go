@@ -122,7 +122,7 @@ func (w *world) recovers() {
 func (w *world) barrier() {
 	w.gate.Lock()
 	defer w.gate.Unlock()
-	w.mend()
+	w.refreshSessions()
 	w.quiet()
 	for _, t := range w.model.all(nil) {
 		if w.model.is(&t.exists) != no {
@@ -141,10 +141,10 @@ func (w *world) barrier() {
 	w.tryStale()
 }
 
-// mend refreshes every session whose last answer may have been lost. The service tolerates that for
+// refreshSessions refreshes every session whose last answer may have been lost. The service tolerates that for
 // a minute, but the next steps may take longer. An older program may keep a session locked for
 // longer than that, through a connection that it lost.
-func (w *world) mend() {
+func (w *world) refreshSessions() {
 	if w.old != "" {
 		return
 	}

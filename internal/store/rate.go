@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Take takes cost from the bucket's allowance, which all replicas share. A full bucket holds
-// window. For 1,000 requests a minute, each request costs 60 ms of a window of a minute. Take
-// returns 0 on success. Otherwise it takes nothing and returns how long to wait until there is
+// Spend spends cost from the bucket's allowance, which all replicas share. A full bucket holds
+// window. For 1,000 requests a minute, each request costs 60 ms of a window of a minute. Spend
+// returns 0 on success. Otherwise it spends nothing and returns how long to wait until there is
 // enough.
 //
-// Take uses the generic cell rate algorithm: the column until says when the bucket will be full
+// Spend uses the generic cell rate algorithm: the column until says when the bucket will be full
 // again, at most a window in the future.
-func (s *Store) Take(ctx context.Context, bucket string, cost, window time.Duration) (wait time.Duration, err error) {
+func (s *Store) Spend(ctx context.Context, bucket string, cost, window time.Duration) (wait time.Duration, err error) {
 	now := s.now().UnixMilli()
 	need, most := cost.Milliseconds(), now+window.Milliseconds()
 	err = s.tx(ctx, func(tx *sql.Tx) error {

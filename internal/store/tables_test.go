@@ -155,7 +155,7 @@ func TestTakeIsSharedAndEndsAndReturns(t *testing.T) {
 		const cost, window = 100 * time.Millisecond, time.Second
 		got := 0
 		for range 25 {
-			wait, err := w.Take(w.ctx, "b", cost, window)
+			wait, err := w.Spend(w.ctx, "b", cost, window)
 			w.ok(err)
 			if wait == 0 {
 				got++
@@ -168,11 +168,11 @@ func TestTakeIsSharedAndEndsAndReturns(t *testing.T) {
 		}
 		w.clock.Advance(2 * cost)
 		for i, want := range []bool{true, true, false} {
-			if wait, err := w.Take(w.ctx, "b", cost, window); err != nil || (wait == 0) != want {
+			if wait, err := w.Spend(w.ctx, "b", cost, window); err != nil || (wait == 0) != want {
 				t.Errorf("try %d after a while: wait %s, %v", i, wait, err)
 			}
 		}
-		if wait, err := w.Take(w.ctx, "other", cost, window); err != nil || wait != 0 {
+		if wait, err := w.Spend(w.ctx, "other", cost, window); err != nil || wait != 0 {
 			t.Errorf("another bucket: wait %s, %v", wait, err)
 		}
 		w.clock.Advance(time.Minute)

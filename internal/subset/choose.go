@@ -70,7 +70,7 @@ func Choose(ctx context.Context, g Graph, want engine.Subset, s Server, d Dialec
 }
 
 func chooseOnce(ctx context.Context, g Graph, want engine.Subset, s Server, d Dialect) (*Choice, error) {
-	plan, err := Make(g, want)
+	plan, err := NewPlan(g, want)
 	if err != nil {
 		return nil, err
 	}
@@ -165,8 +165,8 @@ func (k ForeignKey) join(prefix string) string {
 	return strings.Join(all, " AND ")
 }
 
-// addReferencing adds the rows that reference a chosen row, following the plan. A table has all of its rows
-// before a key leads away from it.
+// addReferencing adds the rows that reference a chosen row, in the order of the plan. All rows of a
+// table are chosen before a key leads away from it.
 func (c *Choice) addReferencing(ctx context.Context) error {
 	thinned := map[int]bool{}
 	thin := func(table int) error {
@@ -222,8 +222,8 @@ func (c *Choice) addReferenced(ctx context.Context) error {
 	return c.addReferencedFrom(ctx, fresh)
 }
 
-// addReferencedFrom adds the rows that the new rows of the fresh tables reference, until there are no new
-// ones.
+// addReferencedFrom adds the rows that the new rows of the fresh tables reference, until there are no
+// new ones.
 func (c *Choice) addReferencedFrom(ctx context.Context, fresh map[int]bool) (err error) {
 	for len(fresh) > 0 && err == nil {
 		fresh, err = c.round(ctx, fresh)
@@ -312,8 +312,7 @@ func (c *Choice) addRound(ctx context.Context, table int) (int64, error) {
 	}
 	n, err := c.s.Exec(ctx,
 		fmt.Sprintf("INSERT INTO %s SELECT n.* FROM %s n WHERE NOT EXISTS (SELECT 1 FROM %s k WHERE %s)", fresh, next,
-			keep,
-			strings.Join(same, " AND ")))
+			keep, strings.Join(same, " AND ")))
 	if err != nil {
 		return 0, err
 	}

@@ -56,15 +56,16 @@ const (
 	most   = 1.25
 )
 
-// target returns the number of rows that a table has by its share, at least 1 unless it is empty.
+// target returns the number of rows that a table's share amounts to, and the number that it keeps. The
+// target is at least 1 unless the table is empty.
 func (c *Choice) target(ctx context.Context, table int) (target, kept int64, err error) {
 	kept, of, err := c.Rows(ctx, table)
 	return int64(math.Ceil(c.Percent / 100 * float64(of))), kept, err
 }
 
-// removeSurplus removes rows from a table that has too many, because the selection reached it from several
-// sides or from rows that are referenced more often than others. It runs before any row is kept
-// because of a reference.
+// removeSurplus removes rows from a table that has too many, because the selection reached it from
+// several sides or from rows that are referenced more often than others. It runs before any row is
+// kept because of a reference.
 func (c *Choice) removeSurplus(ctx context.Context, table int) error {
 	if !c.Plan.Shared[table] {
 		return nil

@@ -17,10 +17,10 @@
 //  4. Tables that no foreign key connects with one that has a condition are
 //     kept whole, or are subject to the percentage if there is one.
 //  5. Each table that is subject to the percentage has about its share. Where
-//     rule 2 chooses clearly more rows, some are taken away before their
-//     references are followed. Where rules 1 to 3 choose clearly fewer, more are
-//     added, with the rows that they reference. So only references lead to more
-//     rows than the share, and 100 percent is every row.
+//     rule 2 chooses clearly more rows, some are removed before their references
+//     are followed. Where rules 1 to 3 choose clearly fewer, more are added, with
+//     the rows that they reference. So a table exceeds its share only because of
+//     references, and 100 percent is every row.
 //
 // Rows are chosen on the server, in temporary tables, in the transaction of the dump. Memory use on
 // this machine does not grow with their number.
@@ -80,8 +80,8 @@ type Plan struct {
 	Start   []string // the tables whose rows are selected first
 }
 
-// Make plans a subset. A condition on a table that does not exist is an error of code usage.
-func Make(g Graph, want engine.Subset) (Plan, error) {
+// NewPlan plans a subset. A condition on a table that does not exist is an error of code usage.
+func NewPlan(g Graph, want engine.Subset) (Plan, error) {
 	n := len(g.Tables)
 	p := Plan{Whole: make([]bool, n), Where: make([]string, n), Percent: make([]bool, n), Below: make([]bool, n),
 		Shared: make([]bool, n)}

@@ -65,7 +65,7 @@ func TestRules(t *testing.T) {
 		for table := range strings.FieldsSeq(c.where) {
 			want.Where[table] = "true"
 		}
-		p, err := Make(g, want)
+		p, err := NewPlan(g, want)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

@@ -143,7 +143,7 @@ func (s *Server) test(ctx context.Context, page *targetPage, t local.Target) {
 		case c.Err != nil:
 			field.Problem = problemOf(c.Err)
 		case len(c.Missing) > 0:
-			field.Problem = &problem{Detail: c.Missing[0].What, Hint: c.Missing[0].Mend}
+			field.Problem = &problem{Detail: c.Missing[0].What, Hint: c.Missing[0].Remedy}
 		default:
 			field.Tested = &c
 		}

@@ -100,9 +100,9 @@ func dropRemains(ctx context.Context, server *sql.DB, id string) error {
 	return dropJournal(ctx, server, id, false)
 }
 
-var _ engine.Mender = Engine{}
+var _ engine.Cleaner = Engine{}
 
-// Leftovers implements [engine.Mender]. It lists the databases and accounts of loads that no longer
+// Leftovers implements [engine.Cleaner]. It lists the databases and accounts of loads that no longer
 // run.
 func (e Engine) Leftovers(ctx context.Context, raw string) (left []string, err error) {
 	err = e.withServer(raw, func(_ database, db *sql.DB) (err error) {
@@ -122,16 +122,16 @@ func leftOn(ctx context.Context, server querier) ([]string, error) {
 	return append(left, accounts...), err
 }
 
-// Mend implements [engine.Mender]. It tries a set-aside journal once more, and then removes it
-// whether or not that succeeded. It removes journals of other accounts without using them, except
-// those that have the only copy of a database's triggers.
-func (e Engine) Mend(ctx context.Context, raw string) (removed []string, err error) {
+// RemoveLeftovers implements [engine.Cleaner]. It tries a set-aside journal once more, and then
+// removes it whether or not that succeeded. It removes journals of other accounts without using them,
+// except those that have the only copy of a database's triggers.
+func (e Engine) RemoveLeftovers(ctx context.Context, raw string) (removed []string, err error) {
 	err = e.withServer(raw, func(d database, db *sql.DB) error {
 		before, err := leftOn(ctx, db)
 		if err != nil {
 			return err
 		}
-		err = mend(ctx, db, d)
+		err = finishLoads(ctx, db, d)
 		after, failed := leftOn(ctx, db)
 		removed = slices.DeleteFunc(before, func(name string) bool { return slices.Contains(after, name) })
 		return errors.Join(err, failed)
@@ -139,7 +139,7 @@ func (e Engine) Mend(ctx context.Context, raw string) (removed []string, err err
 	return removed, err
 }
 
-func mend(ctx context.Context, server *sql.DB, place database) error {
+func finishLoads(ctx context.Context, server *sql.DB, place database) error {
 	c, err := server.Conn(ctx)
 	if err != nil {
 		return err

@@ -35,7 +35,8 @@ func (e Engine) CheckCanClone(ctx context.Context, raw string) error {
 	}
 	if len(needs) > 0 {
 		last := needs[len(needs)-1]
-		return &snap.Error{Code: snap.CodeForbidden, Detail: last.What, Hint: "have an administrator run: " + last.Mend}
+		return &snap.Error{Code: snap.CodeForbidden, Detail: last.What,
+			Hint: "have an administrator run: " + last.Remedy}
 	}
 	return e.withServer(raw, func(d database, db *sql.DB) error {
 		var readOnly bool
@@ -354,7 +355,7 @@ func (e Engine) Reset(ctx context.Context, from, to string, o engine.CopyOptions
 
 // Recover implements [engine.Cloner]. It completes or reverts the exchange of tables.
 func (e Engine) Recover(ctx context.Context, raw string) error {
-	_, err := e.Mend(ctx, raw)
+	_, err := e.RemoveLeftovers(ctx, raw)
 	return err
 }
 
@@ -367,7 +368,8 @@ func (e Engine) Drop(ctx context.Context, raw string) error {
 	if !strings.HasPrefix(d.name, engine.ClonePrefix) {
 		return fmt.Errorf("%q is not a clone", d.name)
 	}
-	if _, err := e.Mend(ctx, raw); err != nil { // otherwise a killed copy could still put its tables in place
+	// Otherwise a killed copy could still put its tables in place.
+	if _, err := e.RemoveLeftovers(ctx, raw); err != nil {
 		return err
 	}
 	return e.withServer(raw, func(d database, db *sql.DB) error {

@@ -100,7 +100,7 @@ func plantedJournals(t *testing.T, own, prod, mallory string) {
 			if len(said) != 1 || !strings.Contains(said[0], journalPrefix+planted) {
 				t.Errorf("%s: said %q", sign, said)
 			}
-			removed, err := Engine{}.Mend(t.Context(), own)
+			removed, err := Engine{}.RemoveLeftovers(t.Context(), own)
 			if kept := side == "before"; kept == slices.Contains(removed, journalPrefix+planted) ||
 				kept == (err == nil) ||
 				kept && !strings.Contains(err.Error(), `triggers of the database "prod": evil`) {
@@ -147,7 +147,7 @@ func changedJournals(t *testing.T, own, prod, mallory string) {
 		if err := load(t, own, d, false); err != nil { // this load replaces the target of the killed one
 			t.Fatal(err)
 		}
-		if _, err := (Engine{}).Mend(t.Context(), own); err != nil {
+		if _, err := (Engine{}).RemoveLeftovers(t.Context(), own); err != nil {
 			t.Fatal(err)
 		}
 		if left, err := (Engine{}).Leftovers(t.Context(), own); err != nil || len(left) > 0 {
@@ -176,7 +176,7 @@ func journalsOfReplacedDatabases(t *testing.T, server, own, mallory string) {
 	// A journal with the only copy of triggers is kept, and its own account restores them.
 	script(t, mallory, "CREATE TRIGGER only BEFORE INSERT ON t FOR EACH ROW SET @a = 1")
 	id = killedInSwap(t, mallory, emptyDump(t), false)
-	if removed, err := (Engine{}).Mend(t.Context(), own); slices.Contains(removed, journalPrefix+id) ||
+	if removed, err := (Engine{}).RemoveLeftovers(t.Context(), own); slices.Contains(removed, journalPrefix+id) ||
 		snap.CodeOf(err) != snap.CodeConflict || !strings.Contains(err.Error(), `"own": only`) {
 		t.Errorf("removed %q, %v", removed, err)
 	}
@@ -186,7 +186,7 @@ func journalsOfReplacedDatabases(t *testing.T, server, own, mallory string) {
 		Equal(got, []string{"only"}) {
 		t.Errorf("the triggers are %q", got)
 	}
-	if removed, err := (Engine{}).Mend(t.Context(), own); err != nil || len(removed) > 0 {
+	if removed, err := (Engine{}).RemoveLeftovers(t.Context(), own); err != nil || len(removed) > 0 {
 		t.Errorf("removed %q, %v", removed, err)
 	}
 }
@@ -279,7 +279,8 @@ func TestJournalsAreSetAside(t *testing.T) {
 	if err != nil || !slices.Contains(left, journalPrefix+id) {
 		t.Errorf("%q, %v", left, err)
 	}
-	if removed, err := (Engine{}).Mend(t.Context(), to); err != nil || !slices.Contains(removed, journalPrefix+id) {
+	removed, err := (Engine{}).RemoveLeftovers(t.Context(), to)
+	if err != nil || !slices.Contains(removed, journalPrefix+id) {
 		t.Errorf("%q, %v", removed, err)
 	}
 	if left, err := (Engine{}).Leftovers(t.Context(), to); err != nil || len(left) > 0 {

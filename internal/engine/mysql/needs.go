@@ -92,9 +92,9 @@ func (g grants) lacking(account, database, label string, rights []string) []engi
 	}
 	list := strings.Join(missing, ", ")
 	return []engine.Need{{
-		Code: snap.CodeDatabase,
-		What: fmt.Sprintf("the user %s lacks %s on the database %s", account, list, label),
-		Mend: fmt.Sprintf("GRANT %s ON %s.* TO %s", list, strings.ReplaceAll(quote(label), "_", `\_`), account),
+		Code:   snap.CodeDatabase,
+		What:   fmt.Sprintf("the user %s lacks %s on the database %s", account, list, label),
+		Remedy: fmt.Sprintf("GRANT %s ON %s.* TO %s", list, strings.ReplaceAll(quote(label), "_", `\_`), account),
 	}}
 }
 

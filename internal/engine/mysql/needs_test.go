@@ -53,8 +53,8 @@ func TestNeedsAreMendedByTheirStatements(t *testing.T) {
 					}
 				}
 				for _, n := range needs {
-					if _, err := admin.Exec(n.Mend); err != nil {
-						t.Errorf("%s: %v", n.Mend, err)
+					if _, err := admin.Exec(n.Remedy); err != nil {
+						t.Errorf("%s: %v", n.Remedy, err)
 					}
 				}
 				if needs, err := (Engine{}).Needs(t.Context(), u.String(), c.use); err != nil || len(needs) > 0 {

@@ -44,7 +44,7 @@ func (e Engine) Needs(ctx context.Context, raw string, u engine.Use) ([]engine.N
 	}
 	var lacks *snap.Error
 	if _, err := e.tool(name, atLeast); errors.As(err, &lacks) {
-		needs = append([]engine.Need{{Code: lacks.Code, What: lacks.Detail, Mend: lacks.Hint}}, needs...)
+		needs = append([]engine.Need{{Code: lacks.Code, What: lacks.Detail, Remedy: lacks.Hint}}, needs...)
 	}
 	return needs, nil
 }
@@ -58,8 +58,8 @@ func missing(ctx context.Context, conn *pgx.Conn, query, database string) ([]eng
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (engine.Need, error) {
 		n := engine.Need{Code: snap.CodeDatabase}
-		err := row.Scan(&n.What, &n.Mend)
-		n.What, n.Mend = charset.Readable(n.What), charset.Readable(n.Mend)
+		err := row.Scan(&n.What, &n.Remedy)
+		n.What, n.Remedy = charset.Readable(n.What), charset.Readable(n.Remedy)
 		return n, err
 	})
 }
@@ -119,5 +119,5 @@ func (e Engine) RequireReplaceable(ctx context.Context, raw string) error {
 		return d.failure(errors.Join(err, requireDroppable(ctx, admin, d.name())))
 	}
 	return &snap.Error{Code: needs[0].Code, Detail: needs[0].What,
-		Hint: "as an administrator, run: " + needs[0].Mend + "; or load with --into-existing"}
+		Hint: "as an administrator, run: " + needs[0].Remedy + "; or load with --into-existing"}
 }

@@ -34,7 +34,7 @@ func TestNeedsAreMendedByTheirStatements(t *testing.T) {
 			})
 			from, into := as(t, admin, user), as(t, to, user)
 
-			said := mend(t, e, from, engine.ForBuild, admin)
+			said := grantAll(t, e, from, engine.ForBuild, admin)
 			for _, want := range []string{`is not allowed to use the schema public`, `is not allowed to use the schema "a b"`, "is not allowed to read 2 tables of the schema public, such as public.t1", `is not allowed to read the table "a b"."T"`, "is not allowed to read the sequence public.t1_id_seq", "row-level security hides rows of public.t2", "1 large objects"} {
 				if !strings.Contains(said, want) {
 					t.Errorf("%q is not named in:\n%s", want, said)
@@ -42,7 +42,7 @@ func TestNeedsAreMendedByTheirStatements(t *testing.T) {
 			}
 			d := e.build(t, from)
 
-			said = mend(t, e, into, engine.ForLoad, admin)
+			said = grantAll(t, e, into, engine.ForLoad, admin)
 			for _, want := range []string{"is not allowed to create databases", "belongs to postgres"} {
 				if !strings.Contains(said, want) {
 					t.Errorf("%q is not named in:\n%s", want, said)
@@ -75,8 +75,8 @@ func whenDropped(t *testing.T, admin, user string) {
 	}
 }
 
-// mend runs the statements that Needs reports until nothing is missing, and returns all reports.
-func mend(t *testing.T, e Engine, url string, u engine.Use, admin string) string {
+// grantAll runs the statements that Needs reports until nothing is missing, and returns all reports.
+func grantAll(t *testing.T, e Engine, url string, u engine.Use, admin string) string {
 	t.Helper()
 	var said strings.Builder
 	for range 3 { // only users who may read a table see its row-level security
@@ -92,7 +92,7 @@ func mend(t *testing.T, e Engine, url string, u engine.Use, admin string) string
 				t.Errorf("%+v", n)
 			}
 			fmt.Fprintln(&said, n.What)
-			psql(t, admin, script(t, n.Mend))
+			psql(t, admin, script(t, n.Remedy))
 		}
 	}
 	t.Fatalf("it stays:\n%s", said.String())
@@ -107,7 +107,7 @@ func TestNeedsNameTheProgram(t *testing.T) {
 		needs, err := Engine{Tools: []string{t.TempDir()}}.Needs(t.Context(), url, use)
 		if err != nil || len(needs) != 1 || needs[0].Code != snap.CodeNoTool ||
 			!strings.Contains(needs[0].What, name) ||
-			!strings.Contains(needs[0].Mend, "install") {
+			!strings.Contains(needs[0].Remedy, "install") {
 			t.Errorf("%s: %+v, %v", name, needs, err)
 		}
 	}

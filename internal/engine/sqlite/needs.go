@@ -50,9 +50,9 @@ func needsOfLoad(path string) []engine.Need {
 
 func unusable(path, what, mode string, err error) engine.Need {
 	n := engine.Need{Code: snap.CodeDatabase, What: fmt.Sprintf("%s cannot be %s: %v", path, what, err),
-		Mend: fmt.Sprintf("chmod u+%s %q, or run as the user who owns it", mode, path)}
+		Remedy: fmt.Sprintf("chmod u+%s %q, or run as the user who owns it", mode, path)}
 	if errors.Is(err, os.ErrNotExist) {
-		n.Code, n.Mend = snap.CodeNotFound, "mkdir -p "+snap.ShellWord(path)
+		n.Code, n.Remedy = snap.CodeNotFound, "mkdir -p "+snap.ShellWord(path)
 	}
 	return n
 }

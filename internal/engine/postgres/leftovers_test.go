@@ -36,12 +36,12 @@ func TestMendDropsWhatNoLoadHolds(t *testing.T) {
 	if err != nil || slices.Contains(left, name) {
 		t.Errorf("left: %v, %v", left, err)
 	}
-	if _, err := (Engine{}).Mend(t.Context(), url); err != nil || there() != 1 {
+	if _, err := (Engine{}).RemoveLeftovers(t.Context(), url); err != nil || there() != 1 {
 		t.Errorf("a database that is held was dropped: %v", err)
 	}
 	holder.Close(context.Background())
 	for there() == 1 { // the server needs a moment to release the lock
-		if _, err := (Engine{}).Mend(t.Context(), url); err != nil {
+		if _, err := (Engine{}).RemoveLeftovers(t.Context(), url); err != nil {
 			t.Fatal(err)
 		}
 	}

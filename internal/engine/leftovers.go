@@ -2,14 +2,14 @@ package engine
 
 import "context"
 
-// Mender is an engine that finds and removes what failed or killed loads left behind. It never
+// Cleaner is an engine that finds and removes what failed or killed loads left behind. It never
 // touches what a running load uses.
-type Mender interface {
+type Cleaner interface {
 	// Leftovers lists scratch databases, journals, roles and files on the server, or in the folder,
 	// of the database at url, for display. It changes nothing.
 	Leftovers(ctx context.Context, url string) ([]string, error)
 
-	// Mend completes or reverts interrupted loads and removes their remains. It returns what it
+	// RemoveLeftovers completes or reverts interrupted loads and removes their remains. It returns what it
 	// removed.
-	Mend(ctx context.Context, url string) (removed []string, err error)
+	RemoveLeftovers(ctx context.Context, url string) (removed []string, err error)
 }

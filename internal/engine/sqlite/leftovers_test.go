@@ -28,7 +28,8 @@ func TestMendRemovesStaleScratchFiles(t *testing.T) {
 	if left, err := (Engine{}).Leftovers(t.Context(), url); err != nil || len(left) != 1 || left[0] != stale {
 		t.Errorf("left: %v, %v", left, err)
 	}
-	if removed, err := (Engine{}).Mend(t.Context(), url); err != nil || len(removed) != 1 || removed[0] != stale {
+	removed, err := (Engine{}).RemoveLeftovers(t.Context(), url)
+	if err != nil || len(removed) != 1 || removed[0] != stale {
 		t.Errorf("removed: %v, %v", removed, err)
 	}
 	if left, err := (Engine{}).Leftovers(t.Context(), url); err != nil || len(left) != 0 {
@@ -66,7 +67,7 @@ func TestLeftovers(t *testing.T) {
 	if err != nil || len(found) != 1 || found[0] != left.path {
 		t.Errorf("found %q, %v", found, err)
 	}
-	if removed, err := (Engine{}).Mend(t.Context(), URLOf(to)); err != nil || len(removed) != 1 ||
+	if removed, err := (Engine{}).RemoveLeftovers(t.Context(), URLOf(to)); err != nil || len(removed) != 1 ||
 		removed[0] != left.path {
 		t.Errorf("removed %q, %v", removed, err)
 	}

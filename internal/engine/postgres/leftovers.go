@@ -15,7 +15,7 @@ const (
 		AND NOT EXISTS (SELECT FROM pg_shdepend WHERE refclassid = 'pg_authid'::regclass AND refobjid = r.oid AND classid <> 'pg_auth_members'::regclass)`
 )
 
-// Leftovers implements engine.Mender. It lists the databases and roles of loads that have ended.
+// Leftovers implements engine.Cleaner. It lists the databases and roles of loads that have ended.
 func (e Engine) Leftovers(ctx context.Context, raw string) ([]string, error) {
 	d, err := e.parse(raw)
 	if err != nil {
@@ -30,8 +30,8 @@ func (e Engine) Leftovers(ctx context.Context, raw string) ([]string, error) {
 	return left, d.failure(err)
 }
 
-// Mend implements engine.Mender. It drops the databases and roles that Leftovers lists.
-func (e Engine) Mend(ctx context.Context, raw string) (removed []string, err error) {
+// RemoveLeftovers implements engine.Cleaner. It drops the databases and roles that Leftovers lists.
+func (e Engine) RemoveLeftovers(ctx context.Context, raw string) (removed []string, err error) {
 	d, err := e.parse(raw)
 	if err != nil {
 		return nil, err

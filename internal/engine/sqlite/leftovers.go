@@ -14,7 +14,7 @@ import (
 	"snap/internal/engine"
 )
 
-var _ engine.Mender = Engine{}
+var _ engine.Cleaner = Engine{}
 
 // A scratch file is in the same folder as the database that it will replace. A process that uses
 // it holds a lock on a file next to it. The operating system releases the lock if the process is
@@ -127,7 +127,7 @@ func sweep(place string) (removed []string, err error) {
 	return removed, err
 }
 
-// Leftovers implements [engine.Mender]. It lists the scratch files of killed loads, next to the
+// Leftovers implements [engine.Cleaner]. It lists the scratch files of killed loads, next to the
 // database at url.
 func (Engine) Leftovers(_ context.Context, url string) ([]string, error) {
 	place, err := placeOf(url)
@@ -137,8 +137,8 @@ func (Engine) Leftovers(_ context.Context, url string) ([]string, error) {
 	return leftBehind(place), nil
 }
 
-// Mend implements [engine.Mender].
-func (Engine) Mend(_ context.Context, url string) (removed []string, err error) {
+// RemoveLeftovers implements [engine.Cleaner].
+func (Engine) RemoveLeftovers(_ context.Context, url string) (removed []string, err error) {
 	place, err := placeOf(url)
 	if err != nil {
 		return nil, err
