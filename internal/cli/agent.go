@@ -70,11 +70,11 @@ func (a *app) serveAgent(ctx context.Context) error {
 	n := nightly.Agent{Book: agent.Runs(), Now: a.now, Report: p.event}
 	n.Serve(ctx, ticker.C, func() []nightly.Task {
 		if err := agent.Reload(); err != nil {
-			p.trouble("config.yaml", err)
+			p.printError("config.yaml", err)
 		}
 		p.sweep(ctx, agent)
 		return p.tasks(agent)
-	}, p.trouble)
+	}, p.printError)
 	return nil
 }
 
@@ -100,7 +100,7 @@ type agentEvent struct {
 func (p *agentPrinter) tasks(agent *local.Agent) (all []nightly.Task) {
 	for _, t := range agent.Scheduled() {
 		task, err := agent.Nightly(t, p.service(agent))
-		p.trouble(t.Name, err)
+		p.printError(t.Name, err)
 		if err == nil {
 			all = append(all, task)
 		}
@@ -130,11 +130,11 @@ func (p *agentPrinter) sweep(ctx context.Context, agent *local.Agent) {
 	if errors.Is(err, context.Canceled) {
 		err = nil
 	}
-	p.trouble("clones", err)
+	p.printError("clones", err)
 }
 
-// trouble prints an error about a subject, and prints it again only when it changes.
-func (p *agentPrinter) trouble(about string, err error) {
+// printError prints an error about a subject. It prints the same error only once.
+func (p *agentPrinter) printError(about string, err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
@@ -214,11 +214,11 @@ func (p *agentPrinter) print(e agentEvent) {
 	}
 }
 
-// target prints a schedule when the agent starts, and the last run.
+// target prints the next run of a target when the agent starts.
 func (p *agentPrinter) target(t local.Target) {
 	times, err := nightly.Parse(t.Schedule, t.TimeZone)
 	if err != nil || p.flags.json || p.flags.quiet {
-		return // a bad schedule is reported with its first turn
+		return // tasks reports a bad schedule
 	}
 	_, next := times.Next(p.now())
 	p.note("%s: next run %s", t.Name, p.when(next))
@@ -258,7 +258,8 @@ func (a *app) runAgentNow(ctx context.Context, target string) error {
 	n := nightly.Agent{Book: agent.Runs(), Now: a.now, Report: func(nightly.Event) {}}
 	run, err := n.RunNow(ctx, task)
 	if err != nil {
-		return stopped(ctx, busy(err, t.Name), "the run", "the agent resumes it, and so does running it again")
+		return stopped(ctx, busy(err, t.Name), "the run", "the agent resumes it; to resume it now, run the same command "+
+			"again")
 	}
 	if run.State == nightly.Failed {
 		return &snap.Error{Code: snap.CodeInvalid, Detail: fmt.Sprintf("the step %s failed: %s", run.Step, run.Problem),

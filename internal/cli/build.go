@@ -54,7 +54,7 @@ target's configuration; the other flags add to it.`,
 			return a.build(cmd.Context(), args[0], o)
 		},
 	}
-	jobsFlag(cmd, &o.Jobs, "tables read at once; 0 is the target's setting")
+	jobsFlag(cmd, &o.Jobs, "number of tables read at once; 0 uses the target's setting")
 	encryptFlags(cmd, &o.Encrypt)
 	subsetFlags(cmd, &o, &where)
 	choiceFlags(cmd, &o.Choice)
@@ -95,7 +95,7 @@ func (a *app) build(ctx context.Context, target string, o local.BuildOptions) er
 	if other := otherShares(s); other != "" {
 		a.warn("%s", other)
 	}
-	if err := a.printPortions(s, subsetAsked(agent, target, o.Subset)); err != nil {
+	if err := a.printPortions(s, requestedSubset(agent, target, o.Subset)); err != nil {
 		return err
 	}
 	return a.printMade("built", s, "mask it with `snapcli sanitize %s`, or push it with `snapcli push %s --cloud`",

@@ -12,8 +12,8 @@ import (
 	"snap/internal/local"
 )
 
-// subsetAsked describes the rows that a build was asked for, by its flags or by the target.
-func subsetAsked(agent *local.Agent, target string, flags local.SubsetSpec) string {
+// requestedSubset describes the rows that the flags of a build, or otherwise the target, request.
+func requestedSubset(agent *local.Agent, target string, flags local.SubsetSpec) string {
 	if asked := limits(flags); asked != "" {
 		return asked
 	}
@@ -27,8 +27,8 @@ func subsetAsked(agent *local.Agent, target string, flags local.SubsetSpec) stri
 // mostShares is the number of tables whose rows are printed after a build of a subset.
 const mostShares = 30
 
-// printPortions prints what a subset was asked to have, and the rows that each table got, the largest
-// table of the source first.
+// printPortions prints the limits that were requested for a subset, and the rows that each table got.
+// The table with the most rows in the source comes first.
 func (a *app) printPortions(s local.Snapshot, asked string) error {
 	if s.Subset == nil || len(s.Tables) == 0 || asked == "" || a.flags.quiet || a.flags.json {
 		return nil
@@ -36,7 +36,7 @@ func (a *app) printPortions(s local.Snapshot, asked string) error {
 	if s.Subset.Percent > 0 && !strings.HasSuffix(asked, "%") {
 		asked += fmt.Sprintf(", which are %.3g %%", s.Subset.Percent)
 	}
-	a.result("Asked for %s. Each table got:", asked)
+	a.result("Requested: %s. Rows of each table:", asked)
 	all := slices.Clone(s.Tables)
 	slices.SortStableFunc(all, func(x, y archive.Table) int { return cmp.Compare(y.Of, x.Of) })
 	t := a.newTable(column{title: "Table", least: 10}, column{title: "Rows", right: true},

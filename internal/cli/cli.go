@@ -43,15 +43,15 @@ func Stdio() IO {
 // Main runs the program with these arguments (without its name) and returns
 // its exit code (see [snap.Codes]). It ends soon after ctx does, with 130.
 func Main(ctx context.Context, args []string, stdio IO, env func(string) string) int {
-	return run(ctx, args, stdio, env, interactive())
+	return run(ctx, args, stdio, env, usualTimeouts())
 }
 
-// run is [Main] with other time limits.
-func run(ctx context.Context, args []string, stdio IO, env func(string) string, limits patience) int {
+// run is [Main] with other timeouts.
+func run(ctx context.Context, args []string, stdio IO, env func(string) string, t timeouts) int {
 	direct, out := stdio.Out, command.NewResult(stdio.Out)
 	stdio.Out = out
 	a := &app{stdout: direct, io: stdio, env: env, now: time.Now, log: slog.New(slog.DiscardHandler),
-		patience: limits, args: args}
+		timeouts: t, args: args}
 	a.jsonErrors = asksForJSON(args)
 	root := a.root()
 	root.SetArgs(args)
@@ -74,8 +74,8 @@ type app struct {
 	now        func() time.Time
 	flags      globals
 	log        *slog.Logger // writes to standard error with --debug, otherwise nowhere
-	known      secrets      // values that no log line may hold
-	patience   patience
+	known      secrets      // values that no log line may contain
+	timeouts   timeouts
 	args       []string       // the command line, without the program's name
 	roots      *x509.CertPool // certificate authorities for the service; nil uses the system's
 	sessions   *login.File    // the sessions of credentials.json, opened when first needed

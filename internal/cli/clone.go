@@ -28,7 +28,7 @@ func (f *cloneFlags) add(a *app, cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.pull, "pull", false, "pull the snapshot from the cloud if it is not on this machine")
 	cmd.Flags().BoolVar(&f.WithPrograms, "with-programs", false,
 		"also load the functions, triggers, views and other programs of another organization's snapshot")
-	jobsFlag(cmd, &f.Jobs, "tables written at once; 0 is the target's setting")
+	jobsFlag(cmd, &f.Jobs, "number of tables written at once; 0 uses the target's setting")
 	identityFlag(cmd, &f.Identity)
 	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeLocal)
 }
@@ -116,7 +116,7 @@ type cloneView struct {
 	State     clone.State `json:"state" doc:"making, ready, resetting or dropping"`
 	CreatedAt time.Time   `json:"created_at"`
 	ExpiresAt time.Time   `json:"expires_at"`
-	LeftOut   string      `json:"left_out,omitempty" doc:"programs of somebody else's snapshot that the clone does not have"`
+	LeftOut   string      `json:"left_out,omitempty" doc:"programs of somebody else's snapshot that the clone lacks"`
 
 	Size        int64    `json:"size" doc:"bytes of the database, only from clones; 0 if it is unknown"`
 	Connections []string `json:"connections,omitempty" doc:"who is connected, only from clones"`
@@ -171,8 +171,8 @@ func (a *app) cloning(ctx context.Context,
 	return all, err
 }
 
-// ensureSnapshot pulls the snapshot to clone if it is not on this machine and --pull or a person on
-// the terminal agrees.
+// ensureSnapshot pulls the snapshot to clone if it is not on this machine. Without --pull it asks a
+// person on the terminal first.
 func (a *app) ensureSnapshot(ctx context.Context, agent *local.Agent, target string, o *local.CloneOptions,
 	pull bool) error {
 	s, err := agent.ToClone(target, *o)
@@ -253,8 +253,7 @@ func (a *app) printCloned(all []local.Cloned, secret bool) error {
 	for i, v := range views {
 		if v.LeftOut != "" && i == 0 {
 			a.warn("the snapshot is from somebody else, so the clone does not have %s; add --with-programs "+
-				"if you trust its author",
-				v.LeftOut)
+				"if you trust its author", v.LeftOut)
 		}
 		from := v.Snapshot
 		if v.From != "" {

@@ -260,7 +260,7 @@ func (a *app) sweepFirst(ctx context.Context, agent *local.Agent) error {
 		a.log.Debug("dropped a clone", "name", c.Name, "expires", c.Expires)
 	}
 	if err != nil && ctx.Err() == nil {
-		a.warn("expired clones could not be dropped: %s", err)
+		a.warn("cannot drop expired clones: %s", err)
 		return nil
 	}
 	return ctx.Err()
@@ -272,7 +272,7 @@ func (a *app) sweepLast(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, a.patience.sweep)
+	ctx, cancel := context.WithTimeout(ctx, a.timeouts.sweep)
 	defer cancel()
 	agent, err := local.Open(local.Options{ConfigFile: a.flags.config, Env: a.env, Now: a.now, Log: a.log})
 	if err != nil {
@@ -289,7 +289,7 @@ func (a *app) dropRevoked(ctx context.Context) {
 	if a.contacted == nil || ctx.Err() != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, a.patience.sweep)
+	ctx, cancel := context.WithTimeout(ctx, a.timeouts.sweep)
 	defer cancel()
 	agent, err := local.Open(local.Options{ConfigFile: a.flags.config, Env: a.env, Now: a.now, Log: a.log})
 	if err != nil {
@@ -297,8 +297,8 @@ func (a *app) dropRevoked(ctx context.Context) {
 	}
 	revoked, err := agent.DropRevoked(ctx, a.contacted)
 	for _, r := range revoked {
-		a.note("%s is no longer visible to you, so its template was dropped; what you already have is yours: the "+
-			"pulled file and %s", r.Snapshot, snap.Plural(r.Clones, "clone", "clones"))
+		a.note("%s is no longer visible to you, so its template was dropped; you keep the pulled file and %s",
+			r.Snapshot, snap.Plural(r.Clones, "clone", "clones"))
 	}
 	if err != nil {
 		a.log.Debug("templates of revoked snapshots could not be dropped", "err", err)

@@ -33,16 +33,16 @@ func (a *app) verifyAudit(ctx context.Context) error {
 		}
 		return err
 	case err != nil:
-		a.showCheckpoint("The checkpoint that was kept here:", verdict.Seen)
+		a.showCheckpoint("The checkpoint that was saved here:", verdict.Seen)
 		a.showCheckpoint("The checkpoint that the service signed now:", verdict.Now)
 		return err
 	case verdict.Now == nil:
-		a.done("", "the audit log has no line yet")
+		a.done("", "the audit log has no lines yet")
 	case verdict.Seen == nil:
-		a.done("", "the audit log is sound: %s. Its checkpoint is kept in %s; later runs prove that the log "+
-			"only grew.", snap.Plural(int(verdict.Lines), "line", "lines"), agent.CheckpointsPath())
+		a.done("", "the audit log is intact: %s. Its checkpoint is saved in %s; later runs prove that the log "+
+			"has only grown.", snap.Plural(int(verdict.Lines), "line", "lines"), agent.CheckpointsPath())
 	default:
-		a.done("", "the audit log is sound: %s, and it only grew since the last checkpoint",
+		a.done("", "the audit log is intact: %s; it has only grown since the last checkpoint",
 			snap.Plural(int(verdict.Lines), "line", "lines"))
 	}
 	return nil

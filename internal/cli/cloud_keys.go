@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -82,9 +83,9 @@ func (a *app) printKeys(keys []api.Key, filter api.KeyFilter) error {
 		}
 		row := []string{k.ID, string(k.Kind), k.Name, k.Hint}
 		if filter.All {
-			row = append(row, first(k.User, "-"))
+			row = append(row, cmp.Or(k.User, "-"))
 		}
-		t.row(append(row, first(strings.Join(k.From, " "), "anywhere"), used, a.until(k.ExpiresAt))...)
+		t.row(append(row, cmp.Or(strings.Join(k.From, " "), "anywhere"), used, a.until(k.ExpiresAt))...)
 	}
 	return t.flush()
 }

@@ -36,7 +36,7 @@ func (a *app) keysRevokeCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "revoke without asking")
 	mine := func(c *api.Client, ctx context.Context) ([]api.Key, error) { return c.Keys(ctx, api.KeyFilter{}) }
-	cmd.ValidArgsFunction = offer(a, a.signedIn, mine,
+	cmd.ValidArgsFunction = completeEntries(a, a.signedIn, mine,
 		func(k api.Key) (string, string) { return k.ID, k.Name + " " + k.Hint })
 	return cmd
 }

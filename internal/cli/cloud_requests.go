@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
 
 	"github.com/spf13/cobra"
 
@@ -31,41 +30,28 @@ snapshot. With --mine it lists your own requests. They expire after 14 days.`,
 		Example: examples("requests that wait for you", "snapcli cloud requests",
 			"your own requests", "snapcli cloud requests --mine"),
 		Args: command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.listRequests(cmd.Context(), mine) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			list := (*api.Client).AccessRequests
+			if mine {
+				list = (*api.Client).OwnAccessRequests
+			}
+			return printList(a, serviceList[api.AccessRequest]{
+				connect: a.connect,
+				list:    list,
+				empty:   "there are no open requests",
+				columns: []column{{title: "ID"}, {title: "Snapshot", least: 8}, {title: "Target", least: 5, weight: 1},
+					{title: "Person", least: 8, weight: 1}, {title: "Reason", least: 6, weight: 2},
+					momentColumn("Asked", 0)},
+				row: func(r api.AccessRequest) []string {
+					return []string{r.ID, r.Snapshot, cmp.Or(r.Target, "-"), cmp.Or(r.Email, "you"),
+						cmp.Or(r.Reason, "-"), a.moment(r.CreatedAt)}
+				},
+			})(cmd, args)
+		},
 	}
 	cmd.Flags().BoolVar(&mine, "mine", false, "your own requests")
 	a.jsonFlag(cmd)
 	return cmd
-}
-
-func (a *app) listRequests(ctx context.Context, mine bool) error {
-	conn, err := a.connect()
-	if err != nil {
-		return err
-	}
-	list := conn.AccessRequests
-	if mine {
-		list = conn.OwnAccessRequests
-	}
-	all, err := list(ctx)
-	if err != nil {
-		return err
-	}
-	if a.flags.json {
-		return a.printJSON(append([]api.AccessRequest{}, all...))
-	}
-	if len(all) == 0 {
-		a.note("there are no open requests")
-		return nil
-	}
-	t := a.newTable(column{title: "ID"}, column{title: "Snapshot", least: 8},
-		column{title: "Target", least: 5, weight: 1}, column{title: "Person", least: 8, weight: 1},
-		column{title: "Reason", least: 6, weight: 2}, momentColumn("Asked", 0))
-	for _, r := range all {
-		t.row(r.ID, r.Snapshot, cmp.Or(r.Target, "-"), cmp.Or(r.Email, "you"), cmp.Or(r.Reason, "-"),
-			a.moment(r.CreatedAt))
-	}
-	return t.flush()
 }
 
 func (a *app) requestsAskCommand() *cobra.Command {
@@ -104,17 +90,8 @@ func (a *app) requestsWithdrawCommand() *cobra.Command {
 		Long:    `Withdraw ends one of your own requests for access.`,
 		Example: examples("withdraw a request", "snapcli cloud requests withdraw 12"),
 		Args:    command.ExactArgs("request ID"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			conn, err := a.connect()
-			if err != nil {
-				return err
-			}
-			if err := conn.WithdrawAccessRequest(cmd.Context(), args[0]); err != nil {
-				return err
-			}
-			a.done("", "withdrew request %s", args[0])
-			return nil
-		},
+		RunE: a.remove(removal{connect: a.connect, remove: (*api.Client).WithdrawAccessRequest, kind: "open request",
+			list: "snapcli cloud requests --mine", done: "withdrew the request %s"}),
 	}
 }
 
@@ -126,16 +103,7 @@ func (a *app) requestsRefuseCommand() *cobra.Command {
 informed, because they would learn that the snapshot exists.`,
 		Example: examples("refuse a request", "snapcli cloud requests refuse 12"),
 		Args:    command.ExactArgs("request ID"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			conn, err := a.connect()
-			if err != nil {
-				return err
-			}
-			if err := conn.RefuseAccess(cmd.Context(), args[0]); err != nil {
-				return err
-			}
-			a.done("", "refused request %s; the person does not see that", args[0])
-			return nil
-		},
+		RunE: a.remove(removal{connect: a.connect, remove: (*api.Client).RefuseAccess, kind: "open request",
+			list: "snapcli cloud requests", done: "refused the request %s; the person is not informed"}),
 	}
 }

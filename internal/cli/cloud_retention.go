@@ -23,7 +23,7 @@ func (a *app) retentionListCommand(use string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: "List the retention rules",
-		Long: `A retention rule says how long a target's cloud snapshots are kept. Targets
+		Long: `A retention rule sets how long a target's cloud snapshots are kept. Targets
 without a rule keep everything. A rule never deletes a snapshot that another
 organization may still pull. Owners and admins of the organization manage the
 rules.`,
@@ -66,7 +66,7 @@ applies the rules every hour. To see what they would delete, use
 		Args: command.ExactArgs("target"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if r.KeepLast <= 0 && r.KeepDays <= 0 {
-				return snap.Usage("retention set needs --keep-last or --keep-days, more than 0", command.UsageHint(cmd))
+				return snap.Usage("retention set needs --keep-last or --keep-days, greater than 0", command.UsageHint(cmd))
 			}
 			conn, err := a.connect()
 			if err != nil {
@@ -85,8 +85,8 @@ applies the rules every hour. To see what they would delete, use
 			return nil
 		},
 	}
-	cmd.Flags().IntVar(&r.KeepLast, "keep-last", 0, "how many to keep of each type")
-	cmd.Flags().IntVar(&r.KeepDays, "keep-days", 0, "how many days to keep")
+	cmd.Flags().IntVar(&r.KeepLast, "keep-last", 0, "number of snapshots of each type to keep")
+	cmd.Flags().IntVar(&r.KeepDays, "keep-days", 0, "number of days to keep snapshots")
 	a.jsonFlag(cmd)
 	return cmd
 }

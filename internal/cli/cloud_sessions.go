@@ -50,7 +50,7 @@ func (a *app) sessionsEndCommand() *cobra.Command {
 		Args:    command.ExactArgs("session ID"),
 		RunE: a.remove(removal{connect: a.signedIn, remove: (*api.Client).EndSession, kind: "session",
 			list: "snapcli cloud sessions", done: "signed the session %s out"}),
-		ValidArgsFunction: offer(a, a.signedIn, (*api.Client).Sessions,
+		ValidArgsFunction: completeEntries(a, a.signedIn, (*api.Client).Sessions,
 			func(s api.Session) (string, string) { return s.ID, s.Name }),
 	}
 }

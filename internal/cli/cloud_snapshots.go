@@ -115,14 +115,14 @@ func (f listFlags) options(now time.Time) (o api.ListOptions, err error) {
 	case f.shared:
 		o.Filter = snap.FilterShared
 	}
-	if f.all || f.picky() {
+	if f.all || f.filters() {
 		o.Limit = api.MaxLimit
 	}
 	return o, nil
 }
 
-// picky reports whether keep may drop rows that the service returns.
-func (f listFlags) picky() bool { return f.shared && (f.mine || f.received) }
+// filters reports whether keep may drop rows that the service returns.
+func (f listFlags) filters() bool { return f.shared && (f.mine || f.received) }
 
 // keep returns the rows of a page that match all filters, at most room rows unless room is 0.
 func (f listFlags) keep(page api.SnapshotPage, room int) (kept api.SnapshotPage, ended bool) {
@@ -155,7 +155,7 @@ func (a *app) listCloud(ctx context.Context, f listFlags) error {
 		most = 0
 	}
 	asked := most
-	if f.picky() {
+	if f.filters() {
 		asked = 0 // until enough rows are kept
 	}
 	list := &cloudList{app: a}
@@ -235,7 +235,7 @@ func (l *cloudList) page(p api.SnapshotPage) error {
 	for _, s := range p.Items {
 		ids = append(ids, s.ID)
 	}
-	l.short.learn(ids, l.more)
+	l.short.setLength(ids, l.more)
 	for _, s := range p.Items {
 		l.table.row(l.short.id(s.ID), s.Target, s.Name, string(s.Type), size(s.Size), yesNo(s.Shared),
 			l.moment(s.Created))
@@ -243,8 +243,8 @@ func (l *cloudList) page(p api.SnapshotPage) error {
 	return l.table.flush()
 }
 
-// cloudColumns returns the columns of SPEC 2.1. A narrow terminal drops the name first, because the
-// target and the time say the same, and then the size.
+// cloudColumns returns the columns of SPEC 2.1. On a narrow terminal the name is dropped first, because
+// the target and the time contain the same information, and then the size.
 func cloudColumns() []column {
 	return []column{
 		{title: "ID"},

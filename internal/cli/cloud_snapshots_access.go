@@ -129,12 +129,12 @@ func (a *app) printAccess(then api.AudienceThen) error {
 		a.note("nobody could see %s at %s: the organization was closed", then.Snapshot, a.moment(then.At))
 		return nil
 	}
-	a.heading("It can be seen through")
+	a.heading("Visible through")
 	for _, t := range then.Through {
 		a.result("  %s", t)
 	}
 	a.result("")
-	a.heading("By these people of the organization")
+	a.heading("Visible to these people of the organization")
 	t := a.newTable(column{title: "User", least: 12, weight: 1}, column{title: "Why", least: 12})
 	for _, u := range then.Users {
 		t.row(u.Email, u.Why)

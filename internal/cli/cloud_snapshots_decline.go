@@ -12,8 +12,9 @@ func (a *app) declineCommand() *cobra.Command {
 		Use:   "decline SNAPSHOT-ID",
 		Short: "Decline a snapshot that another organization shared",
 		Long: `Decline ends another organization's share of a snapshot with your organization,
-for all its members. The other organization sees this and may share the snapshot
-again. Only owners and admins of your organization may decline.`,
+for all of your members. The other organization sees that you declined and may
+share the snapshot again. Only owners and admins of your organization may
+decline.`,
 		Example:           examples("decline a snapshot", "snapcli cloud snapshots decline snap_7h2k9m"),
 		Args:              command.ExactArgs("snapshot ID"),
 		ValidArgsFunction: a.completeIDs,

@@ -61,7 +61,7 @@ organizations.`,
 			if cmd.Flags().Changed("with-schema") {
 				f.withSchema = &withSchema
 				if len(f.orgs) == 0 {
-					return snap.Usage("--with-schema is about shares with other organizations",
+					return snap.Usage("--with-schema works only for shares with other organizations",
 						"add --org SLUG, or omit it")
 				}
 			}
@@ -81,7 +81,7 @@ organizations.`,
 func (a *app) shareWith(cmd *cobra.Command, f *shareFlags) {
 	cmd.Flags().StringArrayVar(&f.groups, "group", nil, "an SSO group, by name or ID; can be repeated")
 	cmd.Flags().StringArrayVar(&f.orgs, "org", nil, "another organization, by slug; can be repeated")
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only say what would change")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only show what would change")
 	_ = cmd.RegisterFlagCompletionFunc("group", a.completeGroups)
 	_ = cmd.RegisterFlagCompletionFunc("org", a.completeOrgs)
 	a.jsonFlag(cmd)
@@ -103,8 +103,8 @@ type shareChange struct {
 }
 
 // changer makes all changes to one snapshot or none. If dry is set, it only returns them. A dry run
-// first makes a request that needs the same permission as the change, so that it is refused to the
-// same callers.
+// first makes a request that needs the same permission as the change, so that it fails for the same
+// callers.
 type changer func(ctx context.Context, s api.Snapshot, dry bool) ([]shareChange, error)
 
 // changeShares resolves all IDs first, so that a mistyped one changes nothing, and then changes
@@ -140,7 +140,7 @@ func (c *connection) resolve(ctx context.Context, typed []string) ([]api.Snapsho
 	return list, nil
 }
 
-// named adds the ID that an error is about, if the command was given several.
+// named adds to an error the ID that it is about, if the command has several IDs.
 func named(err error, id string, of int) error {
 	if of < 2 {
 		return err
@@ -197,7 +197,7 @@ func (a *app) sharer(ctx context.Context, conn *connection, f shareFlags) (chang
 	}
 	return func(ctx context.Context, s api.Snapshot, dry bool) ([]shareChange, error) {
 		if dry {
-			return a.foretellAll(ctx, conn, s, with, groups)
+			return a.previewShares(ctx, conn, s, with, groups)
 		}
 		made, err := a.shareConfirmed(ctx, conn, s, with, f.yes)
 		var changes []shareChange
@@ -251,12 +251,12 @@ func (a *app) shareMade(s api.Snapshot, m api.ShareChange, groups []api.Group) s
 		c.Says = c.shared(s.Name, "org-wide"+a.ending(m.ExpiresAt), "all members of "+s.Organization)
 	}
 	if m.PreviousExpiresAt != nil && m.ExpiresAt == nil {
-		c.warning = a.unlimited(s, c.With, m.PreviousExpiresAt, "never ends now")
+		c.warning = a.unlimited(s, c.With, m.PreviousExpiresAt, "now it never ends")
 	}
 	return c
 }
 
-// ending says when a share within the organization ends, if it does.
+// ending describes when a share within the organization ends. It returns "" if the share never ends.
 func (a *app) ending(expires *time.Time) string {
 	if expires == nil {
 		return ""
@@ -264,10 +264,9 @@ func (a *app) ending(expires *time.Time) string {
 	return " until " + a.until(expires)
 }
 
-// unlimited formats the warning that a share with another organization had an expiry. it describes
-// the change.
-func (a *app) unlimited(s api.Snapshot, slug string, before *time.Time, it string) string {
-	return fmt.Sprintf("the share of %s with %s ended %s before; it %s", s.Name, slug, a.until(before), it)
+// unlimited formats the warning that a share, which had an expiry, loses it. now describes the change.
+func (a *app) unlimited(s api.Snapshot, with string, before *time.Time, now string) string {
+	return fmt.Sprintf("the share of %s with %s was to end %s; %s", s.Name, with, a.until(before), now)
 }
 
 // groupIn returns the group of a change, including its members if they are known.
@@ -280,8 +279,8 @@ func groupIn(groups []api.Group, m api.ShareChange) api.Group {
 	return api.Group{GroupID: m.GroupID, Name: m.GroupName}
 }
 
-// foretellAll describes what a share would change.
-func (a *app) foretellAll(ctx context.Context, conn *connection, s api.Snapshot, with api.SharesRequest,
+// previewShares describes what a share would change.
+func (a *app) previewShares(ctx context.Context, conn *connection, s api.Snapshot, with api.SharesRequest,
 	groups []api.Group) (all []shareChange, err error) {
 	add := func(c shareChange, err error) error {
 		all = append(all, c)
@@ -291,27 +290,27 @@ func (a *app) foretellAll(ctx context.Context, conn *connection, s api.Snapshot,
 		c := shareChange{Share: "org-wide", With: s.Organization,
 			Changed: !s.Shared || s.ExpiresAt != nil || with.ExpiresIn > 0}
 		if s.ExpiresAt != nil && with.ExpiresIn == 0 {
-			c.warning = a.unlimited(s, c.With, s.ExpiresAt, "would never end")
+			c.warning = a.unlimited(s, c.With, s.ExpiresAt, "it would never end")
 		}
-		err := a.previewShare(ctx, conn, s, "", &c)
+		err := a.previewAccess(ctx, conn, s, "", &c)
 		if err := add(c, err); err != nil {
 			return nil, err
 		}
 	}
 	for _, g := range groups {
-		if err := add(a.foretellGroup(ctx, conn, s, g, with.ExpiresIn)); err != nil {
+		if err := add(a.previewGroupShare(ctx, conn, s, g, with.ExpiresIn)); err != nil {
 			return nil, err
 		}
 	}
 	for _, slug := range with.OrgSlugs {
-		if err := add(a.foretellOrg(ctx, conn, s, slug, with.ExpiresIn)); err != nil {
+		if err := add(a.previewOrgShare(ctx, conn, s, slug, with.ExpiresIn)); err != nil {
 			return nil, err
 		}
 	}
 	return all, nil
 }
 
-func (a *app) foretellGroup(ctx context.Context, conn *connection, s api.Snapshot, g api.Group,
+func (a *app) previewGroupShare(ctx context.Context, conn *connection, s api.Snapshot, g api.Group,
 	seconds int64) (shareChange, error) {
 	c := shareChange{Share: "group", With: g.GroupID}
 	shares, err := conn.GroupShares(ctx, s.ID)
@@ -321,7 +320,7 @@ func (a *app) foretellGroup(ctx context.Context, conn *connection, s api.Snapsho
 	c.Changed = seconds > 0 || !slices.ContainsFunc(shares, func(share api.GroupShare) bool {
 		return share.GroupID == g.GroupID && share.ExpiresAt == nil
 	})
-	err = a.previewShare(ctx, conn, s, g.GroupID, &c)
+	err = a.previewAccess(ctx, conn, s, g.GroupID, &c)
 	return c, err
 }
 
@@ -333,9 +332,9 @@ func (c shareChange) shared(name, with, who string) string {
 	return fmt.Sprintf("shared %s %s: %s can see and pull it now", name, with, who)
 }
 
-// previewShare describes who would gain access through a share with a group, or with the whole
+// previewAccess describes who would gain access through a share with a group, or with the whole
 // organization if groupID is empty.
-func (a *app) previewShare(ctx context.Context, conn *connection, s api.Snapshot, groupID string,
+func (a *app) previewAccess(ctx context.Context, conn *connection, s api.Snapshot, groupID string,
 	c *shareChange) error {
 	added, err := conn.Newcomers(ctx, s.ID, groupID)
 	if err != nil {
@@ -363,9 +362,9 @@ func (a *app) previewShare(ctx context.Context, conn *connection, s api.Snapshot
 	return nil
 }
 
-// foretellOrg describes what a share with another organization would change. It states the lifetime
-// as a duration, because the service's clock measures it.
-func (a *app) foretellOrg(ctx context.Context, conn *connection, s api.Snapshot, slug string,
+// previewOrgShare describes what a share with another organization would change. It states the
+// lifetime as a duration, because the service's clock measures it.
+func (a *app) previewOrgShare(ctx context.Context, conn *connection, s api.Snapshot, slug string,
 	seconds int64) (shareChange, error) {
 	c := shareChange{Share: "organization", With: slug}
 	before, shared, err := orgShare(ctx, conn, s.ID, slug)
@@ -382,7 +381,7 @@ func (a *app) foretellOrg(ctx context.Context, conn *connection, s api.Snapshot,
 		return c, nil
 	}
 	if before.ExpiresAt != nil && seconds == 0 {
-		c.warning = a.unlimited(s, slug, before.ExpiresAt, "would never end")
+		c.warning = a.unlimited(s, slug, before.ExpiresAt, "it would never end")
 	}
 	c.Says = fmt.Sprintf("would share %s with the organization %s %s: all its members could see and pull it", s.Name,
 		slug, lasting)
@@ -427,7 +426,7 @@ func groupName(g api.Group) string {
 
 func membersOf(g api.Group) string {
 	if g.Members == 0 {
-		return "its members, none so far,"
+		return "its members (none yet)"
 	}
 	return "its " + snap.Plural(g.Members, "member", "members")
 }

@@ -154,5 +154,5 @@ func (a *app) heading(text string) {
 	a.result("%s", raw(text))
 }
 
-// raw is the program's own text, which may contain colour codes: clean does not change it.
+// raw is the program's own text, which may contain colour codes: cleanArgs does not change it.
 type raw string

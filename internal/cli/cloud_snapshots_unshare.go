@@ -53,7 +53,7 @@ func (a *app) unsharer(_ context.Context, conn *connection, f shareFlags) (chang
 		}
 		end := conn.UnshareWith
 		if dry {
-			end = conn.foretellUnshare
+			end = conn.previewUnshare
 		}
 		ended, err := end(ctx, s.ID, from)
 		if err != nil {
@@ -90,9 +90,9 @@ func (a *app) endOf(ctx context.Context, conn *connection, s api.Snapshot, f sha
 	return from, nil
 }
 
-// foretellUnshare returns what UnshareWith would change. It fails for callers who may not make the
-// change.
-func (c *connection) foretellUnshare(ctx context.Context, id string, from api.UnshareRequest) (would api.ShareChanges,
+// previewUnshare returns the changes that UnshareWith would make. It fails for callers who may not make
+// them.
+func (c *connection) previewUnshare(ctx context.Context, id string, from api.UnshareRequest) (would api.ShareChanges,
 	err error) {
 	var orgs []api.OrgShare
 	if len(from.OrgSlugs) > 0 {

@@ -68,7 +68,7 @@ beginning. The start of the upload's ID is enough.`,
 			a.done("", "ended the upload %s", id)
 			return nil
 		},
-		ValidArgsFunction: offer(a, a.connect, (*api.Client).Uploads,
+		ValidArgsFunction: completeEntries(a, a.connect, (*api.Client).Uploads,
 			func(u api.Upload) (string, string) { return u.ID, u.Name }),
 	}
 }

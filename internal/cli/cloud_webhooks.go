@@ -63,7 +63,7 @@ func webhookState(h api.Webhook) string {
 	return "ok"
 }
 
-// eventOf returns the event that people call by its last word, such as pushed.
+// eventOf returns the event with a short name, such as pushed.
 func eventOf(name string) snap.AuditAction {
 	switch name = strings.TrimSpace(name); {
 	case strings.Contains(name, "."):
@@ -185,8 +185,7 @@ func (a *app) webhooksDeliveriesCommand() *cobra.Command {
 				return nil
 			}
 			t := a.newTable(column{title: "No.", right: true, weight: 1}, column{title: "When"},
-				column{title: "Event", least: 8},
-				column{title: "Attempts", right: true},
+				column{title: "Event", least: 8}, column{title: "Attempts", right: true},
 				column{title: "Result", least: 12}, column{title: "Next attempt", weight: 1})
 			for _, d := range list {
 				next := "-"
@@ -194,9 +193,7 @@ func (a *app) webhooksDeliveriesCommand() *cobra.Command {
 					next = a.when(*d.NextAt)
 				}
 				t.row(strconv.FormatInt(d.Number, 10), a.moment(d.CreatedAt),
-					strings.TrimPrefix(string(d.Event), "snapshot."),
-					strconv.Itoa(d.Attempts), d.Status,
-					next)
+					strings.TrimPrefix(string(d.Event), "snapshot."), strconv.Itoa(d.Attempts), d.Status, next)
 			}
 			return t.flush()
 		},
@@ -311,13 +308,13 @@ func (a *app) webhooksEnableCommand() *cobra.Command {
 	return webhookCommand(a, &cobra.Command{
 		Use:   "enable WEBHOOK-ID",
 		Short: "Enable a webhook that was disabled",
-		Long: `Enable lets a disabled or paused webhook receive again, beginning with the
-messages that wait for it.`,
+		Long: `Enable makes a disabled or paused webhook receive messages again, beginning with
+those that are waiting.`,
 		Example: examples("send to it again", "snapcli cloud webhooks enable 2"),
 	}, func(ctx context.Context, conn *api.Client, id string) (api.Webhook, error) {
 		return conn.EnableWebhook(ctx, id)
 	}, func(w api.Webhook) error {
-		a.done("", "enabled the webhook %s; %d messages wait for it", w.ID, w.Waiting)
+		a.done("", "enabled the webhook %s; messages waiting: %d", w.ID, w.Waiting)
 		return nil
 	})
 }

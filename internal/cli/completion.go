@@ -44,8 +44,7 @@ well as targets, snapshot IDs, groups and local snapshots.
 	}
 }
 
-// The completers offer live values for the word being typed. They print no errors: without values
-// they offer none.
+// The completers offer current values for the word being typed. They print no errors.
 
 // completeTargets offers the configured targets as the first argument.
 func (a *app) completeTargets(_ *cobra.Command, args []string, _ string) ([]cobra.Completion,
@@ -85,7 +84,7 @@ func (a *app) completeIDs(cmd *cobra.Command, _ []string, typed string) ([]cobra
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	var out []cobra.Completion
-	a.live(cmd, a.connect, func(ctx context.Context, c *connection) error {
+	a.queryService(cmd, a.connect, func(ctx context.Context, c *connection) error {
 		page, err := c.Snapshots(ctx, api.ListOptions{IDPrefix: prefix, Limit: api.DefaultLimit})
 		for _, s := range page.Items {
 			out = append(out, cobra.CompletionWithDesc(snap.CleanText(s.ID),
@@ -104,7 +103,7 @@ func isIDStart(typed string) bool {
 // completeGroups offers the organization's groups by name.
 func (a *app) completeGroups(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion,
 	cobra.ShellCompDirective) {
-	return offer(a, a.connect, (*api.Client).Groups, func(g api.Group) (string, string) { return g.Name, g.GroupID })(
+	return completeEntries(a, a.connect, (*api.Client).Groups, func(g api.Group) (string, string) { return g.Name, g.GroupID })(
 		cmd, args, typed)
 }
 
@@ -112,7 +111,7 @@ func (a *app) completeGroups(cmd *cobra.Command, args []string, typed string) ([
 // this organization may know.
 func (a *app) completeOrgs(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var out []cobra.Completion
-	a.live(cmd, a.connect, func(ctx context.Context, c *connection) error {
+	a.queryService(cmd, a.connect, func(ctx context.Context, c *connection) error {
 		seen := map[string]bool{}
 		for _, id := range args {
 			s, err := c.Resolve(ctx, id)
@@ -136,12 +135,12 @@ func (a *app) completeOrgs(cmd *cobra.Command, args []string, _ string) ([]cobra
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-// offer returns a completion function that offers the entries of a list of the service, each with a
-// description.
-func offer[T any](a *app, connect func() (*connection, error), list func(*api.Client, context.Context) ([]T, error),
+// completeEntries returns a completion function that offers the entries of a list of the service, each
+// with a description.
+func completeEntries[T any](a *app, connect func() (*connection, error), list func(*api.Client, context.Context) ([]T, error),
 	entry func(T) (value, description string)) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
-		a.live(cmd, connect, func(ctx context.Context, c *connection) error {
+		a.queryService(cmd, connect, func(ctx context.Context, c *connection) error {
 			entries, err := list(c.Client, ctx)
 			for _, e := range entries {
 				value, description := entry(e)
@@ -153,8 +152,8 @@ func offer[T any](a *app, connect func() (*connection, error), list func(*api.Cl
 	}
 }
 
-// live queries the cloud service for values, within the time that a shell waits.
-func (a *app) live(cmd *cobra.Command, connect func() (*connection, error),
+// queryService queries the cloud service for values, within the time that a shell waits.
+func (a *app) queryService(cmd *cobra.Command, connect func() (*connection, error),
 	ask func(context.Context, *connection) error) {
 	conn, err := connect()
 	if err != nil {
@@ -164,7 +163,7 @@ func (a *app) live(cmd *cobra.Command, connect func() (*connection, error),
 	if parent == nil {
 		parent = context.Background()
 	}
-	ctx, cancel := context.WithTimeout(parent, a.patience.complete)
+	ctx, cancel := context.WithTimeout(parent, a.timeouts.complete)
 	defer cancel()
 	if err := ask(ctx, conn); err != nil {
 		cobra.CompDebugln(err.Error(), false)

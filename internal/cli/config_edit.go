@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -19,8 +20,8 @@ func (a *app) configEditCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "edit",
 		Short: "Edit the config file in your editor and check it",
-		Long: `Edit opens the config file in $VISUAL or $EDITOR and checks it when the editor
-ends. A new file begins with commented examples.`,
+		Long: `Edit opens the config file in $VISUAL or $EDITOR, and checks the file when you
+close the editor. A new file begins with commented examples.`,
 		Example: examples("edit it", "snapcli config edit"),
 		Args:    command.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.editConfig(cmd.Context()) },
@@ -45,7 +46,7 @@ func (a *app) editConfig(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	editor := strings.Fields(first(a.env("VISUAL"), a.env("EDITOR"), defaultEditor()))
+	editor := strings.Fields(cmp.Or(a.env("VISUAL"), a.env("EDITOR"), defaultEditor()))
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("create the configuration folder: %w", err)
 	}

@@ -142,7 +142,7 @@ func (a *app) printImport(i local.Import, dry bool) error {
 	return nil
 }
 
-// orNowhere returns a database URL, or a text that says that there is none.
+// orNowhere returns a database URL, or "(none)" for an empty one.
 func orNowhere(url string) string {
 	if url == "" {
 		return "(none)"

@@ -92,7 +92,7 @@ func (a *app) cloudByJob(base string, job login.Job) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.dial(base, api.MountAgent, a.remember(file.JobSource(job, asker, a.http())),
+	return a.dial(base, api.MountAgent, a.hideTokens(file.JobSource(job, asker, a.http())),
 		credential{Source: fromJob, Where: "the token of " + job.Where})
 }
 
@@ -188,7 +188,7 @@ func (a *app) cloudBySession(agent *local.Agent) (*connection, error) {
 		}
 	}
 	a.known.add(session.AccessToken, session.RefreshToken)
-	conn, err := a.dial(base, api.MountUser, a.remember(file.Source(base, a.http())),
+	conn, err := a.dial(base, api.MountUser, a.hideTokens(file.Source(base, a.http())),
 		credential{Source: fromSession, Where: "login session"})
 	if err != nil {
 		return nil, err
@@ -197,8 +197,8 @@ func (a *app) cloudBySession(agent *local.Agent) (*connection, error) {
 	return conn, nil
 }
 
-// remember registers refreshed tokens as secrets, so that they stay out of the log.
-func (a *app) remember(source api.TokenSource) api.TokenSource {
+// hideTokens registers refreshed tokens as secrets, so that they stay out of the log.
+func (a *app) hideTokens(source api.TokenSource) api.TokenSource {
 	return func(ctx context.Context, refused string) (string, error) {
 		token, err := source(ctx, refused)
 		a.known.add(token)
@@ -234,8 +234,8 @@ func (a *app) connectAgent() (*local.Agent, *connection, error) {
 	return agent, conn, err
 }
 
-// credentials returns the file of login sessions. It warns if other users could read the file (AUTH
-// U10). A command works with one account of it throughout.
+// credentials returns the file of login sessions. The file warns if other users could read it (AUTH
+// U10). All parts of a command use the same account.
 func (a *app) credentials() (*login.File, error) {
 	if a.sessions != nil {
 		return a.sessions, nil

@@ -15,7 +15,7 @@
 //   - An error is one sentence and a hint, written by the one function
 //     [app.report]. The exit code comes from the error table of package snap.
 //   - Text from elsewhere, such as names and messages of the service, never
-//     controls the terminal: see clean.
+//     controls the terminal: see cleanArgs.
 //   - --debug logs what happens and never a secret: see redact.
 //
 // To add a command, write a file named after it with a method of app that returns the

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +31,7 @@ func (a *app) doctorCommand() *cobra.Command {
 snapshots, the databases of every target and the programs they need, the cloud
 service, its clock, and your credential. It prints one line for each target,
 followed by its problems. --verbose prints every check. It changes nothing, and
-fails when something is broken.
+it fails when any check fails.
 
 It also lists the remains of failed and killed commands: temporary files, and
 scratch databases, journals and roles on the servers of destinations. --fix
@@ -47,9 +48,9 @@ removes them.`,
 
 // The possible verdicts of a finding.
 const (
-	good = "ok"
-	look = "warning"
-	bad  = "broken"
+	verdictOK      = "ok"
+	verdictWarning = "warning"
+	verdictBroken  = "broken"
 )
 
 // finding is the result of one of doctor's checks.
@@ -84,9 +85,8 @@ func (x *examination) failed(what, verdict string, err error) {
 
 func (a *app) doctor(ctx context.Context, fix, verbose bool) error {
 	x := &examination{app: a, brief: !verbose}
-	x.add("snapcli", good, fmt.Sprintf("%s, %s, %s/%s", snap.Version(), runtime.Version(), runtime.GOOS,
-		runtime.GOARCH),
-		"")
+	x.add("snapcli", verdictOK, fmt.Sprintf("%s, %s, %s/%s", snap.Version(), runtime.Version(), runtime.GOOS,
+		runtime.GOARCH), "")
 	if agent := x.configuration(); agent != nil {
 		x.snapshots(agent)
 		for _, t := range agent.Targets() {
@@ -105,29 +105,29 @@ func (a *app) doctor(ctx context.Context, fix, verbose bool) error {
 func (x *examination) configuration() *local.Agent {
 	agent, err := x.agent()
 	if err != nil {
-		x.failed("config file", bad, err)
+		x.failed("config file", verdictBroken, err)
 		return nil
 	}
 	path := agent.ConfigPath()
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		x.add("config file", look, path+" does not exist", "create one with `snapcli config edit`")
+		x.add("config file", verdictWarning, path+" does not exist", "create one with `snapcli config edit`")
 	case err != nil:
-		x.failed("config file", bad, err)
+		x.failed("config file", verdictBroken, err)
 	case agent.Origin("cloud.api_key") == "file" && info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows":
-		x.add("config file", look, fmt.Sprintf("%s holds an API key and can be read by others (mode %04o)", path,
+		x.add("config file", verdictWarning, fmt.Sprintf("%s holds an API key and can be read by others (mode %04o)", path,
 			info.Mode().Perm()), "run: chmod 600 "+path)
 	default:
-		x.add("config file", good, path+", "+snap.Plural(len(agent.Targets()), "target", "targets"), "")
+		x.add("config file", verdictOK, path+", "+snap.Plural(len(agent.Targets()), "target", "targets"), "")
 	}
 	for _, f := range agent.Flaws() {
 		switch {
 		case f.Tried: // checked below, with its target
 		case f.Doubt:
-			x.failed(f.Key, look, f.Err)
+			x.failed(f.Key, verdictWarning, f.Err)
 		default:
-			x.failed(f.Key, bad, f.Err)
+			x.failed(f.Key, verdictBroken, f.Err)
 		}
 	}
 	x.credentialsFile()
@@ -141,7 +141,7 @@ func (x *examination) credentialsFile() {
 	}
 	path := filepath.Join(dir, "credentials.json")
 	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
-		x.add("login sessions", look, fmt.Sprintf("%s can be read by others (mode %04o)", path, info.Mode().Perm()),
+		x.add("login sessions", verdictWarning, fmt.Sprintf("%s can be read by others (mode %04o)", path, info.Mode().Perm()),
 			"run: chmod 600 "+path)
 	}
 }
@@ -150,12 +150,12 @@ func (x *examination) credentialsFile() {
 func (x *examination) snapshots(agent *local.Agent) {
 	dir, err := local.DataDir(x.env)
 	if err != nil {
-		x.failed("snapshots", bad, err)
+		x.failed("snapshots", verdictBroken, err)
 		return
 	}
 	list, err := agent.Snapshots("")
 	if err != nil {
-		x.failed("snapshots", bad, err)
+		x.failed("snapshots", verdictBroken, err)
 		return
 	}
 	var bytes int64
@@ -163,16 +163,15 @@ func (x *examination) snapshots(agent *local.Agent) {
 		bytes += s.Size
 	}
 	if err := checkWritable(dir); err != nil {
-		x.failed("snapshots", bad, fmt.Errorf("no file can be written to the folder %s: %w", dir, err))
+		x.failed("snapshots", verdictBroken, fmt.Errorf("no file can be written to the folder %s: %w", dir, err))
 		return
 	}
 	for _, path := range agent.Damaged() {
-		x.add("snapshots", look, path+" is damaged: the snapshot next to it is not listed",
+		x.add("snapshots", verdictWarning, path+" is damaged: the snapshot next to it is not listed",
 			"pull or build it again, and delete both")
 	}
-	x.add("snapshots", good,
-		fmt.Sprintf("%s in %s, %s", snap.Plural(len(list), "snapshot", "snapshots"), dir, size(bytes)),
-		"")
+	x.add("snapshots", verdictOK,
+		fmt.Sprintf("%s in %s, %s", snap.Plural(len(list), "snapshot", "snapshots"), dir, size(bytes)), "")
 }
 
 // checkWritable tries to create a file in a folder, or in its first parent that exists.
@@ -200,12 +199,12 @@ func (x *examination) checkTarget(ctx context.Context, agent *local.Agent, t loc
 	defer func() { x.target = "" }()
 	what := "target " + t.Name
 	if t.Source == "" && t.Destination == "" {
-		x.add(what, look, "it has neither a source nor a destination",
+		x.add(what, verdictWarning, "it has neither a source nor a destination",
 			fmt.Sprintf("run: snapcli targets add %s --source URL", snap.ShellWord(t.Name)))
 	}
 	checks, err := agent.CheckTarget(ctx, t.Name)
 	if err != nil {
-		x.failed(what, bad, err)
+		x.failed(what, verdictBroken, err)
 		return
 	}
 	for _, c := range checks {
@@ -213,20 +212,20 @@ func (x *examination) checkTarget(ctx context.Context, agent *local.Agent, t loc
 	}
 }
 
-// leftovers reports files that interrupted commands left behind. With fix it removes them.
+// leftovers reports the remains of interrupted commands. With fix it removes them.
 func (x *examination) leftovers(ctx context.Context, agent *local.Agent, fix bool) {
 	if fix {
 		removed, err := agent.RemoveLeftovers(ctx)
 		for _, l := range removed {
-			x.findings = append(x.findings, finding{What: "left behind", Verdict: good,
+			x.findings = append(x.findings, finding{What: "left behind", Verdict: verdictOK,
 				Says: "removed " + l.Name + " from " + l.Where, shown: true})
 		}
 		if err != nil {
-			x.failed("left behind", look, err)
+			x.failed("left behind", verdictWarning, err)
 		}
 	}
 	for _, l := range agent.Leftovers(ctx) {
-		x.add("left behind", look, l.Name+" in "+l.Where, "run: snapcli doctor --fix")
+		x.add("left behind", verdictWarning, l.Name+" in "+l.Where, "run: snapcli doctor --fix")
 	}
 }
 
@@ -234,18 +233,18 @@ func (x *examination) leftovers(ctx context.Context, agent *local.Agent, fix boo
 func (x *examination) database(side string, c local.DatabaseCheck) {
 	switch {
 	case c.Err != nil:
-		x.failed(side, bad, c.Err)
+		x.failed(side, verdictBroken, c.Err)
 	case c.Exists:
-		x.add(side, good, c.URL+", "+snap.Plural(c.Tables, "table", "tables")+after(", server ",
+		x.add(side, verdictOK, c.URL+", "+snap.Plural(c.Tables, "table", "tables")+after(", server ",
 			c.ServerVersion)+after(", tools ", c.ToolVersion), "")
 	case len(c.Missing) == 0:
-		x.add(side, good, c.URL+": the database does not exist yet; load will create it", "")
+		x.add(side, verdictOK, c.URL+": the database does not exist yet; load will create it", "")
 	}
 	for _, n := range c.Missing {
-		x.findings = append(x.findings, finding{side, bad, c.URL + ": " + n.What, n.Remedy, n.Code, x.target, false})
+		x.findings = append(x.findings, finding{side, verdictBroken, c.URL + ": " + n.What, n.Remedy, n.Code, x.target, false})
 	}
 	for _, w := range c.Warnings {
-		x.add(side, look, c.URL+": "+w, "")
+		x.add(side, verdictWarning, c.URL+": "+w, "")
 	}
 }
 
@@ -259,13 +258,13 @@ func after(prefix, text string) string {
 // cloudService checks the service, its dependencies, its clock and the credential.
 func (x *examination) cloudService(ctx context.Context, agent *local.Agent) {
 	if agent.Config().Cloud.URL == "" {
-		x.add("cloud service", look, "none is configured",
+		x.add("cloud service", verdictWarning, "none is configured",
 			"run `snapcli login URL`; without a service only local snapshots work")
 		return
 	}
 	base, err := api.CheckBaseURL(agent.Config().Cloud.URL)
 	if err != nil {
-		x.failed("cloud service", bad, err)
+		x.failed("cloud service", verdictBroken, err)
 		return
 	}
 	if !x.reachable(ctx, base) {
@@ -273,28 +272,28 @@ func (x *examination) cloudService(ctx context.Context, agent *local.Agent) {
 	}
 	conn, err := x.cloud(agent)
 	if err != nil {
-		x.failed("credential", look, err)
+		x.failed("credential", verdictWarning, err)
 		return
 	}
 	me, err := conn.Me(ctx)
 	if err != nil {
-		x.failed("credential", bad, fmt.Errorf("%s: %w", conn.credential.Where, err))
+		x.failed("credential", verdictBroken, fmt.Errorf("%s: %w", conn.credential.Where, err))
 		return
 	}
-	who := first(me.Email, "the organization")
-	x.add("credential", good, fmt.Sprintf("%s: %s of %s%s", conn.credential.Where, who, me.Organization,
+	who := cmp.Or(me.Email, "the organization")
+	x.add("credential", verdictOK, fmt.Sprintf("%s: %s of %s%s", conn.credential.Where, who, me.Organization,
 		after(", role ", string(me.Role))), "")
 	x.access(me)
 	if me.GroupsUnknown {
 		why, ask, _ := strings.Cut(whyGroupsUnknown(me), "; ")
-		x.add("groups", look, "group shares give you nothing: "+why, ask)
+		x.add("groups", verdictWarning, "you have no access through group shares: "+why, ask)
 	}
 }
 
-// access reports when the access of a session or of keys ends, or should end.
+// access reports when the next sign-in is due, and keys that may no longer be needed.
 func (x *examination) access(me api.Me) {
 	if me.SignInDue != nil && !me.Credential.Kind.IsKey() {
-		x.add("sign-in", good, "the next one is due by "+x.when(*me.SignInDue), "")
+		x.add("sign-in", verdictOK, "the next one is due by "+x.when(*me.SignInDue), "")
 	}
 	x.idleKeys(me)
 }
@@ -307,7 +306,7 @@ func (x *examination) idleKeys(me api.Me) {
 		n, list = me.OrgIdleKeys, "`snapcli cloud keys --all --idle 90d`"
 	}
 	if n > 0 {
-		x.add("API keys", look, snap.Plural(n, "key was", "keys were")+" not used for 90 days",
+		x.add("API keys", verdictWarning, snap.Plural(n, "key was", "keys were")+" not used for 90 days",
 			"list them with "+list+", and revoke what nobody needs with `snapcli cloud keys revoke`")
 	}
 }
@@ -317,23 +316,21 @@ func (x *examination) idleKeys(me api.Me) {
 func (x *examination) reachable(ctx context.Context, base string) bool {
 	health, err := x.health(ctx, base)
 	if err != nil {
-		x.failed("cloud service", bad, err)
+		x.failed("cloud service", verdictBroken, err)
 		return false
 	}
 	for _, name := range slices.Sorted(maps.Keys(health.parts)) {
 		if state := health.parts[name]; state != "ok" {
-			x.failed("cloud "+name, bad, &snap.Error{Code: snap.CodeUnavailable, Detail: "the service's " + name +
-				" is " +
-				state, Hint: "tell the operator of " + base})
+			x.failed("cloud "+name, verdictBroken, &snap.Error{Code: snap.CodeUnavailable,
+				Detail: "the service's " + name + " is " + state, Hint: "tell the operator of " + base})
 		}
 	}
-	x.add("cloud service", good, fmt.Sprintf("%s answers in %s", base, health.took.Round(time.Millisecond)), "")
+	x.add("cloud service", verdictOK, fmt.Sprintf("%s answers in %s", base, health.took.Round(time.Millisecond)), "")
 	if skew := health.skew.Abs(); skew > time.Minute {
-		x.add("clock", look, fmt.Sprintf("this machine's clock and the service's differ by %s",
-			skew.Round(time.Second)),
-			"set this machine's clock with NTP")
+		x.add("clock", verdictWarning, fmt.Sprintf("this machine's clock and the service's differ by %s",
+			skew.Round(time.Second)), "set this machine's clock with NTP")
 	} else if health.skew != 0 {
-		x.add("clock", good, "agrees with the service's", "")
+		x.add("clock", verdictOK, "agrees with the service's", "")
 	}
 	return true
 }
@@ -356,7 +353,7 @@ func (x *examination) verdict(hint string) error {
 	}
 	broken, code := 0, snap.CodeInternal
 	for _, f := range x.findings {
-		if f.Verdict != bad {
+		if f.Verdict != verdictBroken {
 			continue
 		}
 		if broken++; broken == 1 {
@@ -364,7 +361,7 @@ func (x *examination) verdict(hint string) error {
 		}
 	}
 	if broken > 0 {
-		return &snap.Error{Code: code, Detail: snap.Plural(broken, "thing is", "things are") + " broken", Hint: hint}
+		return &snap.Error{Code: code, Detail: snap.Plural(broken, "check", "checks") + " failed", Hint: hint}
 	}
 	return nil
 }
@@ -372,17 +369,17 @@ func (x *examination) verdict(hint string) error {
 func (x *examination) printFindings() {
 	problems := 0
 	for i, f := range x.findings {
-		if f.Verdict != good {
+		if f.Verdict != verdictOK {
 			problems++
 		}
-		if !x.brief || f.shown || f.Verdict != good {
+		if !x.brief || f.shown || f.Verdict != verdictOK {
 			x.printFinding(f)
 		} else if x.soundTarget(i) {
-			x.printFinding(finding{What: "target " + f.target, Verdict: good, Says: "its databases can be used"})
+			x.printFinding(finding{What: "target " + f.target, Verdict: verdictOK, Says: "its databases can be used"})
 		}
 	}
 	if x.brief && problems == 0 {
-		x.printFinding(finding{What: "everything else", Verdict: good,
+		x.printFinding(finding{What: "everything else", Verdict: verdictOK,
 			Says: "no problems; --verbose prints all " + snap.Plural(len(x.findings), "check", "checks")})
 	}
 }
@@ -393,16 +390,16 @@ func (x *examination) soundTarget(at int) bool {
 	target := x.findings[at].target
 	about := func(f finding) bool { return f.target == target }
 	return target != "" && !slices.ContainsFunc(x.findings[at+1:], about) &&
-		!slices.ContainsFunc(x.findings, func(f finding) bool { return about(f) && f.Verdict != good })
+		!slices.ContainsFunc(x.findings, func(f finding) bool { return about(f) && f.Verdict != verdictOK })
 }
 
 func (x *examination) printFinding(f finding) {
-	if f.Verdict == good && x.flags.quiet {
+	if f.Verdict == verdictOK && x.flags.quiet {
 		return
 	}
-	mark := map[string]string{good: "✓", look: "!", bad: "✗"}[f.Verdict]
+	mark := map[string]string{verdictOK: "✓", verdictWarning: "!", verdictBroken: "✗"}[f.Verdict]
 	if x.colour(x.io.OutTerminal) {
-		mark = map[string]lipgloss.Style{good: green, look: yellow, bad: red}[f.Verdict].Render(mark)
+		mark = map[string]lipgloss.Style{verdictOK: green, verdictWarning: yellow, verdictBroken: red}[f.Verdict].Render(mark)
 	}
 	x.result("%s %s: %s", raw(mark), f.What, f.Says)
 	if f.Hint != "" {

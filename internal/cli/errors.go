@@ -27,7 +27,7 @@ func (a *app) report(ctx context.Context, err error) int {
 		return snap.ExitOK
 	}
 	var run exited
-	if errors.As(err, &run) { // the command has said what went wrong
+	if errors.As(err, &run) { // the command has already reported the error
 		return int(run)
 	}
 	if ctx.Err() != nil || errors.Is(err, context.Canceled) || errors.Is(err, huh.ErrUserAborted) {
@@ -52,15 +52,15 @@ func (a *app) report(ctx context.Context, err error) int {
 // interrupted returns the [snap.Error] of an interruption if it has a detail or a hint, otherwise a
 // plain error with code interrupted.
 func interrupted(err error) error {
-	var told *snap.Error
-	if errors.As(err, &told) && told.Code == snap.CodeInterrupted && told.Detail+told.Hint != "" {
-		return told
+	var e *snap.Error
+	if errors.As(err, &e) && e.Code == snap.CodeInterrupted && e.Detail+e.Hint != "" {
+		return e
 	}
 	return &snap.Error{Code: snap.CodeInterrupted, Cause: err}
 }
 
-// stopped replaces the error of an action whose context ended with one of code interrupted that
-// describes the state it left. It returns all other errors unchanged.
+// stopped returns an error of code interrupted if the context of an action ended. Its hint describes
+// the state that the action left. Other errors are returned unchanged.
 func stopped(ctx context.Context, err error, what, hint string) error {
 	if err == nil || ctx.Err() == nil {
 		return err

@@ -32,7 +32,7 @@ type signingKeyView struct {
 	ID      string     `json:"id"`
 	Name    string     `json:"name,omitempty"`
 	Public  string     `json:"public" doc:"public key as text"`
-	Own     bool       `json:"own" doc:"its private key was made on this machine"`
+	Own     bool       `json:"own" doc:"its private key was created on this machine"`
 	Since   time.Time  `json:"since" doc:"when the key was added on this machine"`
 	Revoked *time.Time `json:"revoked_at,omitempty" doc:"time since which its certificates are refused"`
 }
@@ -73,7 +73,7 @@ need the public key, which ` + "`snapcli keys export`" + ` prints.`,
 			if err != nil {
 				return err
 			}
-			return a.changedKey(k, "made the signing key %s; others trust it with `snapcli keys trust %s`", k.ID(),
+			return a.changedKey(k, "created the signing key %s; others trust it with `snapcli keys trust %s`", k.ID(),
 				k.Public)
 		},
 	}
@@ -114,7 +114,7 @@ func (a *app) printSigningKeys(all []local.SigningKey) error {
 		return a.printJSON(views)
 	}
 	if len(all) == 0 {
-		a.note("there are no keys; make one with `snapcli keys new`")
+		a.note("there are no keys; create one with `snapcli keys new`")
 		return nil
 	}
 	t := a.newTable(column{title: "Key", least: 16}, column{title: "Name", least: 4}, column{title: "State", least: 7},

@@ -74,15 +74,15 @@ or confirm when load asks; --yes does not confirm that.`,
 	cmd.Flags().BoolVar(&inPlace, "in-place", false,
 		"remove the destination's content before filling it: a failure leaves it empty or partly filled")
 	loadFlags(cmd, &o)
-	jobsFlag(cmd, &o.Jobs, "tables written at once; 0 is the target's setting")
+	jobsFlag(cmd, &o.Jobs, "number of tables written at once; 0 uses the target's setting")
 	identityFlag(cmd, &o.Identity)
 	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeLocal)
 	a.jsonFlag(cmd)
 	return cmd
 }
 
-// loadFlags adds the flags that change how a snapshot is loaded. The flags for the way into an
-// existing database must be there already.
+// loadFlags adds the flags that change how a snapshot is loaded. The flags --into-existing and
+// --in-place must exist already.
 func loadFlags(cmd *cobra.Command, o *local.LoadOptions) {
 	cmd.Flags().BoolVar(&o.Terminate, "terminate", false, "end other connections to the destination")
 	cmd.Flags().BoolVar(&o.Force, "force-production", false,
@@ -172,14 +172,13 @@ func (a *app) confirmLoad(ctx context.Context, p local.Preflight, yes bool) erro
 	}
 	if len(p.Only) > 0 {
 		return a.confirm(ctx, yes, fmt.Sprintf("Replace rows in the database %s?", p.Destination),
-			fmt.Sprintf("The tables that match %s lose their rows and get those of %s (%s).", strings.Join(p.Only,
-				", "),
-				p.Snapshot.Name, p.Snapshot.Type))
+			fmt.Sprintf("The tables that match %s lose their rows and get those of %s (%s).",
+				strings.Join(p.Only, ", "), p.Snapshot.Name, p.Snapshot.Type))
 	}
 	if p.Into == local.InPlace {
 		a.warn("%s", "the old content is removed first: a failure would leave the database empty or partly filled")
 	}
-	details := fmt.Sprintf("It has %s, %s. %s (%s, %s) takes its place.",
+	details := fmt.Sprintf("It has %s, %s. %s (%s, %s) will replace it.",
 		snap.Plural(p.Tables, "table", "tables"), size(p.Size), p.Snapshot.Name, p.Snapshot.Type, size(p.Snapshot.Size))
 	if n := len(p.Connections); n > 0 {
 		details += fmt.Sprintf(" %s: %s.", snap.Plural(n, "connection is open", "connections are open"),

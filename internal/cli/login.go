@@ -169,7 +169,7 @@ type loginPrompt struct {
 	*app
 	qr      bool          // also draw the URL as a QR code (AUTH U5)
 	waiting bool          // the terminal shows a countdown line
-	told    time.Duration // the time that remained at the last waiting event
+	shown   time.Duration // the time that remained at the last waiting event
 }
 
 // Code prints the code and the URL first, with the code alone on its line (AUTH U1). --quiet does
@@ -181,7 +181,7 @@ func (p *loginPrompt) Code(c login.Code) {
 	}
 	p.say("To sign in, open this URL%s:", map[bool]string{true: " (your browser is being opened)"}[c.Opened])
 	p.say("")
-	p.say("  %s", first(c.Complete, c.URL))
+	p.say("  %s", cmp.Or(c.Complete, c.URL))
 	p.say("")
 	if c.Complete != "" {
 		p.say("and check that it shows this code:")
@@ -192,7 +192,7 @@ func (p *loginPrompt) Code(c login.Code) {
 	p.say("  %s", raw(p.paintErr(bold, snap.CleanText(c.UserCode))))
 	p.say("")
 	if p.qr {
-		p.draw(first(c.Complete, c.URL))
+		p.draw(cmp.Or(c.Complete, c.URL))
 	}
 }
 
@@ -208,8 +208,8 @@ func (p *loginPrompt) draw(url string) {
 
 // Waiting shows a countdown on a terminal. With --json it writes an event at intervals.
 func (p *loginPrompt) Waiting(remaining time.Duration) {
-	if p.flags.json && (p.told == 0 || p.told-remaining >= waitingEvery) {
-		p.told = remaining
+	if p.flags.json && (p.shown == 0 || p.shown-remaining >= waitingEvery) {
+		p.shown = remaining
 		_ = p.printEvent(waitingEvent{"waiting", int(remaining.Seconds())})
 	}
 	if !p.io.ErrTerminal || p.flags.quiet || p.flags.debug || p.flags.json {
@@ -240,13 +240,4 @@ func (p *loginPrompt) end() {
 		p.waiting = false
 		p.write("\r\x1b[K")
 	}
-}
-
-func first(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
 }

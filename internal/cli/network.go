@@ -12,57 +12,57 @@ import (
 	"time"
 )
 
-// patience sets how long the program waits before it shows a message, and before it gives up.
-type patience struct {
-	notice   time.Duration // without an answer: then show what the program is waiting for
-	connect  time.Duration
-	answer   time.Duration // until a small request is answered completely
-	verify   time.Duration // the same at the end of a push, while the service verifies the bytes
-	complete time.Duration // while a shell waits for the values of a completion
+// timeouts holds the times that the program waits before it shows a message, or gives up.
+type timeouts struct {
+	notice   time.Duration // before it shows what it is waiting for
+	connect  time.Duration // for a connection
+	answer   time.Duration // for the whole answer to a small request
+	verify   time.Duration // for the answer at the end of a push, while the service verifies the bytes
+	complete time.Duration // for the values of a shell completion
 	sweep    time.Duration // for the removal of expired clones, after a command about something else
-	giveBack time.Duration // until the database of a run is dropped
+	drop     time.Duration // for the removal of the database of a run
 }
 
-// sameLimit is empty in every released program. The linker sets it in the program that scripts of
-// tests run, so that no request is slow and no work is given up because the machine is busy.
-var sameLimit string
+// sameTimeout is empty in every released program. The linker sets it in the program that scripts of
+// tests run, so that no command gives up because the machine is busy.
+var sameTimeout string
 
-// interactive returns the time limits of the program. The two requests of whoami, the session
-// refresh and the query itself, end within 45 seconds.
-func interactive() patience {
-	if limit, err := time.ParseDuration(sameLimit); err == nil {
-		return equalLimits(limit)
+// usualTimeouts returns the timeouts of the program. The two requests of whoami, the session refresh
+// and the query itself, end within 45 seconds.
+func usualTimeouts() timeouts {
+	if d, err := time.ParseDuration(sameTimeout); err == nil {
+		return equalTimeouts(d)
 	}
-	return patience{notice: 3 * time.Second, connect: 10 * time.Second, answer: 20 * time.Second, verify: time.Minute,
-		complete: 2 * time.Second, sweep: 10 * time.Second, giveBack: 30 * time.Second}
+	return timeouts{notice: 3 * time.Second, connect: 10 * time.Second, answer: 20 * time.Second, verify: time.Minute,
+		complete: 2 * time.Second, sweep: 10 * time.Second, drop: 30 * time.Second}
 }
 
-func equalLimits(d time.Duration) patience {
-	return patience{notice: d, connect: d, answer: d, verify: d, complete: d, sweep: d, giveBack: d}
+func equalTimeouts(d time.Duration) timeouts {
+	return timeouts{notice: d, connect: d, answer: d, verify: d, complete: d, sweep: d, drop: d}
 }
 
 // http returns the client for small requests. It shows what it is waiting for and logs every step.
 func (a *app) http() *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.DialContext = (&net.Dialer{Timeout: a.patience.connect, KeepAlive: 30 * time.Second}).DialContext
-	transport.TLSHandshakeTimeout = a.patience.connect
+	transport.DialContext = (&net.Dialer{Timeout: a.timeouts.connect, KeepAlive: 30 * time.Second}).DialContext
+	transport.TLSHandshakeTimeout = a.timeouts.connect
 	if a.roots != nil {
 		transport.TLSClientConfig = &tls.Config{RootCAs: a.roots, MinVersion: tls.VersionTLS12}
 	}
-	return &http.Client{Timeout: a.patience.verify, Transport: patient{a, transport}}
+	return &http.Client{Timeout: a.timeouts.verify, Transport: limited{a, transport}}
 }
 
-// patient limits the duration of requests, shows what the program is waiting for, and writes debug
+// limited limits the duration of requests, shows what the program is waiting for, and writes debug
 // lines. It never logs a header, a query or a body.
-type patient struct {
+type limited struct {
 	a    *app
 	next http.RoundTripper
 }
 
-func (p patient) RoundTrip(req *http.Request) (*http.Response, error) {
-	limit := p.a.patience.answer
+func (p limited) RoundTrip(req *http.Request) (*http.Response, error) {
+	limit := p.a.timeouts.answer
 	if strings.HasSuffix(req.URL.Path, "/complete") {
-		limit = p.a.patience.verify
+		limit = p.a.timeouts.verify
 	}
 	ctx, cancel := context.WithTimeout(req.Context(), limit)
 	w := p.a.watch(req)
@@ -108,7 +108,7 @@ type watch struct {
 func (a *app) watch(req *http.Request) *watch {
 	w := &watch{a: a, host: req.URL.Host, what: "connecting to " + req.URL.Host}
 	if a.io.ErrTerminal && !a.flags.quiet && !a.flags.json {
-		w.timer = time.AfterFunc(a.patience.notice, func() { a.note("still waiting: %s", w.now()) })
+		w.timer = time.AfterFunc(a.timeouts.notice, func() { a.note("still waiting: %s", w.now()) })
 	}
 	return w
 }
@@ -139,8 +139,7 @@ func (w *watch) trace() *httptrace.ClientTrace {
 		ConnectStart:      func(_, address string) { w.step("connecting to " + address) },
 		TLSHandshakeStart: func() { w.step("setting up encryption with " + w.host) },
 		WroteRequest: func(httptrace.WroteRequestInfo) {
-			w.step(w.host +
-				" received the request and has not answered yet")
+			w.step(w.host + " received the request and has not answered yet")
 		},
 		GotFirstResponseByte: func() { w.step("reading the answer of " + w.host) },
 	}

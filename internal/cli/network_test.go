@@ -61,11 +61,11 @@ func (l *lockedText) String() string {
 	return l.buf.String()
 }
 
-// impatient is a run of the program on a terminal with very short time limits.
-func impatient(errs, log *lockedText, p patience) *app {
+// withTimeouts is a run of the program on a terminal with very short time limits.
+func withTimeouts(errs, log *lockedText, p timeouts) *app {
 	return &app{
 		io: IO{Err: errs, ErrTerminal: true}, env: func(string) string { return "" }, now: time.Now,
-		log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})), patience: p,
+		log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})), timeouts: p,
 	}
 }
 
@@ -83,7 +83,7 @@ func (a *app) clientOf(t *testing.T, base string) *api.Client {
 func TestHangingServiceIsNamed(t *testing.T) {
 	t.Parallel()
 	var errs, log lockedText
-	a := impatient(&errs, &log, patience{notice: time.Millisecond, connect: time.Minute, answer: time.Minute,
+	a := withTimeouts(&errs, &log, timeouts{notice: time.Millisecond, connect: time.Minute, answer: time.Minute,
 		verify: time.Minute})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !errs.await(r.Context(), "still waiting") { // the notice ends the wait
@@ -128,13 +128,13 @@ func TestDrippingServiceIsGivenUp(t *testing.T) {
 	}))
 	defer server.Close()
 	var errs, log lockedText
-	a := impatient(&errs, &log, patience{notice: time.Hour, connect: time.Minute, answer: 50 * time.Millisecond,
+	a := withTimeouts(&errs, &log, timeouts{notice: time.Hour, connect: time.Minute, answer: 50 * time.Millisecond,
 		verify: time.Hour})
 	_, err := a.clientOf(t, server.URL).Me(t.Context())
 	if snap.CodeOf(err) != snap.CodeUnreachable || !strings.Contains(err.Error(), "does not answer in time") {
 		t.Errorf("got %v", err)
 	}
-	p := interactive()
+	p := usualTimeouts()
 	if whoami := 2 * p.answer; whoami > 45*time.Second || p.notice != 3*time.Second {
 		t.Errorf("whoami may take %v and is explained after %v", whoami, p.notice)
 	}
@@ -173,7 +173,7 @@ func TestConnectTimeout(t *testing.T) {
 	// A busy machine may need longer to connect than it then has to agree.
 	for connect := 30 * time.Millisecond; connect < servertest.Patience; connect *= 2 {
 		var errs, log lockedText
-		a := impatient(&errs, &log, patience{notice: time.Hour, connect: connect, answer: time.Hour, verify: time.Hour})
+		a := withTimeouts(&errs, &log, timeouts{notice: time.Hour, connect: connect, answer: time.Hour, verify: time.Hour})
 		_, err = a.clientOf(t, "https://"+ln.Addr().String()).Me(t.Context()) // it listens and never answers
 		if snap.CodeOf(err) != snap.CodeUnreachable {
 			t.Fatalf("got %v", err)

@@ -82,8 +82,8 @@ func encodeJSON(w io.Writer, v any, indent string) error {
 	return err
 }
 
-// escapeControls writes as JSON escapes the characters that snap.CleanText would remove and that
-// JSON allows unescaped. No information is lost.
+// escapeControls replaces the characters that snap.CleanText would remove, and that JSON allows
+// unescaped, with JSON escapes. No information is lost.
 func escapeControls(s string) string {
 	var b strings.Builder
 	for _, r := range s {

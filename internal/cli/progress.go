@@ -16,7 +16,7 @@ import (
 // progress shows the progress of a long action: one bar per phase on a terminal, a line every few
 // seconds in a pipe, events with --json, nothing with --quiet. The caller must call end before it
 // prints anything else.
-func (a *app) progress() (tell local.Progress, end func()) {
+func (a *app) progress() (report local.Progress, end func()) {
 	switch {
 	case a.flags.quiet:
 		return nil, func() {}

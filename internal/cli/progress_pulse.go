@@ -23,7 +23,7 @@ type pulse struct {
 	phase string
 	began time.Time // start of the phase
 	from  int64     // progress at the start of the phase, when it resumes
-	told  time.Time
+	last  time.Time // when it last reported
 }
 
 // progressEvent is one line of progress that --json writes to standard error.
@@ -40,13 +40,13 @@ type progressEvent struct {
 func (p *pulse) observe(e local.Event) {
 	now := p.now()
 	if e.Phase != p.phase {
-		p.phase, p.began, p.from, p.told = e.Phase, now, e.Done, now
+		p.phase, p.began, p.from, p.last = e.Phase, now, e.Done, now
 		return
 	}
-	if now.Sub(p.told) < p.every {
+	if now.Sub(p.last) < p.every {
 		return
 	}
-	p.told = now
+	p.last = now
 	rate := float64(max(0, e.Done-p.from)) / now.Sub(p.began).Seconds()
 	said := progressEvent{Event: "progress", Phase: e.Phase, Done: e.Done, Total: e.Total, Rate: int64(rate)}
 	if rate > 0 && e.Total > e.Done {

@@ -59,7 +59,7 @@ func (a *app) ask(ctx context.Context, field huh.Field, details string) error {
 		if details != "" {
 			a.say("%s", details)
 		}
-		run = a.leaving(form.WithAccessible(true).RunWithContext)
+		run = a.interruptible(form.WithAccessible(true).RunWithContext)
 	}
 	if err := run(ctx); err != nil {
 		return fmt.Errorf("ask: %w", err)
@@ -67,9 +67,9 @@ func (a *app) ask(ctx context.Context, field huh.Field, details string) error {
 	return nil
 }
 
-// leaving wraps a question that would wait for input regardless of its context, so that it returns
-// when the context ends.
-func (a *app) leaving(run func(context.Context) error) func(context.Context) error {
+// interruptible wraps a question that would wait for input regardless of its context, so that it
+// returns when the context ends.
+func (a *app) interruptible(run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		answered := make(chan error, 1)
 		go func() { answered <- run(ctx) }()

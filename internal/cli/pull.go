@@ -51,7 +51,7 @@ programs, confined to the destination database.`,
 	cmd.Flags().StringVar(&o.SnapshotID, "snapshot-id", "",
 		"ID of the snapshot, or the start of it (default: the newest)")
 	typeFlag(cmd, &o.Type, "pull only a snapshot of this type")
-	jobsFlag(cmd, &o.Jobs, "connections at once; 0 chooses")
+	jobsFlag(cmd, &o.Jobs, "number of connections at once; 0 chooses it automatically")
 	cmd.Flags().BoolVar(&o.Full, "full", false, "fetch the whole file, not only what changed")
 	_ = cmd.RegisterFlagCompletionFunc("snapshot-id", a.completeIDs)
 	a.jsonFlag(cmd)

@@ -57,7 +57,7 @@ that is in the cloud already is not sent twice.`,
 	cmd.Flags().StringVar(&o.Snapshot, "snapshot", "",
 		"name of the local snapshot to push (default: the newest built or sanitized here)")
 	typeFlag(cmd, &o.Type, "push only a snapshot of this type")
-	jobsFlag(cmd, &o.Jobs, "connections at once; 0 chooses")
+	jobsFlag(cmd, &o.Jobs, "number of connections at once; 0 chooses it automatically")
 	cmd.Flags().BoolVar(&o.Full, "full", false, "send the whole file, and no delta")
 	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeLocal)
 	cmd.Flags().Var(&cardChoice{&o.Card}, "card",

@@ -109,19 +109,19 @@ func examples(lines ...string) string {
 const firstMinutes = `snapcli takes snapshots of databases, masks them, shares them through the
 cloud service and loads them elsewhere.
 
-The first five minutes, or let ` + "`snapcli init`" + ` ask you:
+To begin, run ` + "`snapcli init`" + `, which asks you for everything, or these commands:
 
   snapcli targets add shop --source postgres://me@localhost/shop \
       --destination postgres://me@localhost/shop_dev
   snapcli build shop                     # take a snapshot
-  snapcli sanitize shop --init           # suggest what to mask: read it
+  snapcli sanitize shop --init           # draft masking rules; review them
   snapcli sanitize shop                  # make a masked copy
   snapcli load shop --type sanitized     # load it into the destination
 
-  snapcli login https://cloud.example    # a code, a browser
-  snapcli push shop --cloud              # private at first
-  snapcli cloud snapshots                # what you may see
-  snapcli cloud snapshots share ID       # now the whole organization may`
+  snapcli login https://cloud.example    # sign in with your browser
+  snapcli push shop --cloud              # upload it; it starts private
+  snapcli cloud snapshots                # list the snapshots you may see
+  snapcli cloud snapshots share ID       # share one with your organization`
 
 const usageTemplate = `Usage:{{if .Runnable}}
   {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}

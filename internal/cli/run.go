@@ -89,16 +89,16 @@ func (a *app) run(ctx context.Context, targets, words []string, o local.CloneOpt
 	stopRefill := a.refill(ctx, agent, target, o)
 	err = a.runIn(ctx, b, program, words)
 	stopRefill()
-	a.giveBack(ctx, b)
+	a.dropBorrowed(ctx, b)
 	return err
 }
 
-// giveBack drops the clone of a run.
-func (a *app) giveBack(ctx context.Context, b *local.Borrowed) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.patience.giveBack)
+// dropBorrowed drops the clone of a run.
+func (a *app) dropBorrowed(ctx context.Context, b *local.Borrowed) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.timeouts.drop)
 	defer cancel()
 	if err := b.Return(ctx); err != nil {
-		a.warn("the clone could not be dropped: %s; the next snapcli command tries again", err)
+		a.warn("cannot drop the clone: %s; the next snapcli command tries again", err)
 	}
 }
 

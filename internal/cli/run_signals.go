@@ -14,15 +14,15 @@ type caught struct {
 	done    chan struct{}
 }
 
-// catchSignals catches signals until stop is called. They wait until pass is called.
+// catchSignals catches signals until stop is called, and holds them until pass is called.
 func catchSignals() *caught {
 	c := &caught{signals: make(chan os.Signal, 16), done: make(chan struct{})}
 	signal.Notify(c.signals, passed...)
 	return c
 }
 
-// pass sends the caught signals to a process. On a terminal it leaves out those that the terminal
-// sends to the process itself.
+// pass sends the caught signals to a process, except those that the terminal itself sends to the
+// process.
 func (c *caught) pass(to *os.Process, terminal bool) {
 	go func() {
 		for {

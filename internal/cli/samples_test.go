@@ -34,8 +34,8 @@ func TestPostgresScripts(t *testing.T) {
 		withCloud(t, map[string]string{"SAMPLES": samples, "SOURCE": source, "DESTINATION": destination}))
 }
 
-// TestMendScripts lets doctor find and remove the remains of killed loads on servers.
-func TestMendScripts(t *testing.T) {
+// TestLeftoverScripts lets doctor find and remove the remains of killed loads on servers.
+func TestLeftoverScripts(t *testing.T) {
 	t.Parallel()
 	postgres, _ := servertest.CrashingPostgres(t) // its own: loads of other tests clean up too
 	mysql, err := url.Parse(servertest.OwnMySQL(t, "mariadb", ""))

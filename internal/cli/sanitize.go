@@ -59,7 +59,7 @@ none, 1 if there are some, and above 1 after an error.`,
 	cmd.Flags().StringVar(&o.Snapshot, "snapshot", "", "name of the snapshot to mask (default the newest)")
 	cmd.Flags().StringVar(&o.SQL, "sql", "", "SQL file to run on the copy (default the target's)")
 	cmd.Flags().StringVar(&o.Rules, "rules", "", "file of column rules (default the target's)")
-	jobsFlag(cmd, &o.Jobs, "tables at once; 0 is the target's setting")
+	jobsFlag(cmd, &o.Jobs, "number of tables processed at once; 0 uses the target's setting")
 	cmd.Flags().BoolVar(&initial, "init", false, "draft a rules file instead of masking")
 	cmd.Flags().BoolVar(&reviewed, "review", false, "decide on the drafted rules, group by group")
 	cmd.Flags().BoolVar(&checked, "check", false, "only print the columns that the rules do not know yet")

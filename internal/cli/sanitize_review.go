@@ -136,7 +136,7 @@ func (r *reviewing) each(ctx context.Context, g local.ReviewGroup) error {
 	return nil
 }
 
-// ruleOf returns the rule that a key stands for, or "". would is the rule of the key m.
+// ruleOf returns the rule that a key selects, or "". would is the rule of the key m.
 func ruleOf(key byte, g local.ReviewGroup, would string) string {
 	switch {
 	case key == 'm':
@@ -164,13 +164,13 @@ func (r *reviewing) end(err error) error {
 	return nil
 }
 
-// interrupt is Ctrl-C on a terminal that passes it on as a character.
+// interrupt is Ctrl-C on a terminal that delivers it as a character.
 const interrupt = 3
 
 // key reads one key, without Enter if the terminal allows it.
 func (a *app) key(ctx context.Context) (byte, error) {
 	var pressed byte
-	err := a.leaving(func(context.Context) error {
+	err := a.interruptible(func(context.Context) error {
 		restore := func() error { return nil }
 		if f, ok := a.io.In.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 			old, err := term.MakeRaw(int(f.Fd()))

@@ -28,7 +28,7 @@ import (
 // patientMain is [Main] for tests: no request is slow and no work is given up because the machine is
 // busy.
 func patientMain(ctx context.Context, args []string, stdio IO, env func(string) string) int {
-	return run(ctx, args, stdio, env, equalLimits(servertest.Patience))
+	return run(ctx, args, stdio, env, equalTimeouts(servertest.Patience))
 }
 
 // TestMain lets the scripts run both programs as processes of their own.
@@ -62,7 +62,7 @@ func (s scripted) Run() int {
 	defer os.RemoveAll(dir)
 	// With the flags of `make build`, only the linking is new work.
 	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false",
-		"-ldflags", "-s -w -X snap/internal/cli.sameLimit="+servertest.Patience.String(),
+		"-ldflags", "-s -w -X snap/internal/cli.sameTimeout="+servertest.Patience.String(),
 		"-o", dir+string(filepath.Separator), "snap/cmd/snapcli")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {

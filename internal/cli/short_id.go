@@ -15,8 +15,8 @@ type shortener struct {
 	shown  map[string]struct{} // IDs shown on earlier pages
 }
 
-// learn sets the length from the first page. more is whether others follow.
-func (s *shortener) learn(ids []string, more bool) {
+// setLength sets the length from the first page. more is whether others follow.
+func (s *shortener) setLength(ids []string, more bool) {
 	if s.length > 0 {
 		return
 	}

@@ -22,7 +22,7 @@ func TestShortIDsAreUnique(t *testing.T) {
 		var short shortener
 		shown := map[string]bool{}
 		for i, page := range [][]string{ids[:split], ids[split:]} {
-			short.learn(page, i == 0)
+			short.setLength(page, i == 0)
 			for _, id := range page {
 				got := short.id(id)
 				if shown[got] || !strings.HasPrefix(id, got) {
@@ -39,7 +39,7 @@ func TestShortIDsAreShort(t *testing.T) {
 	t.Parallel()
 	page := []string{"snap_0000000000000000", "snap_1000000000000000"}
 	var short shortener
-	short.learn(page, false)
+	short.setLength(page, false)
 	if got := short.id(page[0]); got != "snap_00000000" {
 		t.Errorf("shown as %s", got)
 	}

@@ -86,7 +86,7 @@ type localView struct {
 
 	Provenance provenanceView `json:"provenance"`
 	Programs   []programView  `json:"programs,omitempty" doc:"only from show: its functions, triggers and other objects with code"`
-	Omitted    []string       `json:"omitted,omitempty" doc:"only from show: the parts that it lacks, as sentences"`
+	Omitted    []string       `json:"omitted,omitempty" doc:"only from show: sentences about the parts that it lacks"`
 	Card       *api.Card      `json:"card,omitempty" doc:"only from show: tables and columns; absent if it is locked"`
 	Changes    *localChanges  `json:"changes,omitempty" doc:"only from show: what changed since the previous local snapshot"`
 }
@@ -200,7 +200,7 @@ func (a *app) printLocal(agent *local.Agent, list []local.Snapshot, none string)
 		ids = append(ids, s.Cloud[url])
 	}
 	var short shortener
-	short.learn(ids, false)
+	short.setLength(ids, false)
 	t := a.newTable(column{title: "Target", least: 5, weight: 3}, column{title: "Name", least: 9, cut: keepEnd},
 		column{title: "Type", least: 4, weight: 2, paint: paintType},
 		column{title: "Engine", least: 6, weight: 3}, column{title: "Size", right: true},

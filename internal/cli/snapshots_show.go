@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -98,7 +99,7 @@ func fromState(p local.Provenance) string {
 	case local.Mine:
 		return "mine: built on this machine"
 	case local.Ours:
-		return p.String() + ": pulled " + first(p.Person, "from your organization or storage")
+		return p.String() + ": pulled " + cmp.Or(p.Person, "from your organization or storage")
 	case local.Theirs:
 		return p.String() + ": loaded as data, without its programs"
 	}

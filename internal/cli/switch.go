@@ -42,7 +42,7 @@ share and unshare need ` + accountEnv + `: their --org is the recipient.`,
 			}
 			a.done(s.Account(), "%s now uses the account %s%s", base, s.Account(), asWhom(s))
 			if key, first := a.keyFirst(agent); first {
-				a.warn("%s is set and overrides it", key.Where)
+				a.warn("%s is set and overrides this account", key.Where)
 			}
 			a.warnOfEnv(s)
 			return nil

@@ -94,7 +94,7 @@ func (t *table) painter(i int, cell string) lipgloss.Style {
 	return lipgloss.NewStyle()
 }
 
-// chooseWidths sets the column widths to what the cells need, reduced to fit the table's width.
+// chooseWidths sets the column widths to those of the cells, reduced to fit the table's width.
 func (t *table) chooseWidths() {
 	t.widths = make([]int, len(t.columns))
 	for _, row := range append([][]string{t.titles()}, t.rows...) {
@@ -111,8 +111,8 @@ func (t *table) chooseWidths() {
 	}
 }
 
-// fits sets the widths from the rows so far, and reports whether no column is narrower than its
-// least width.
+// fits reports whether the rows so far fit the table's width with every column at its least width or
+// wider.
 func (t *table) fits() bool {
 	t.chooseWidths()
 	fits := t.width <= 0 || t.excess() <= 0 && t.gap > 1

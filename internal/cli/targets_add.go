@@ -54,7 +54,7 @@ environment when they are needed.`,
 	cmd.Flags().StringVar(&t.Destination, "destination", "", "URL of the database that load replaces")
 	cmd.Flags().StringVar(&t.Scratch, "scratch", "",
 		"URL of a database on the server where SQL for masking runs (default the destination)")
-	jobsFlag(cmd, &t.Jobs, "tables at once; 0 is the number of cores")
+	jobsFlag(cmd, &t.Jobs, "number of tables processed at once; 0 uses the number of cores")
 	cmd.Flags().BoolVar(&t.Production, "production", false,
 		"the destination is production: load refuses it unless forced")
 	cmd.Flags().StringArrayVar(&t.EncryptTo, "encrypt-to", nil,

@@ -65,13 +65,13 @@ there are no colors, progress bars or questions.
   --quiet   prints only the one word that a script needs, such as a name or ID
   --json    prints the result as JSON, and an error as one object on standard
             error: {"error": {"code", "detail", "hint", "exit"}}
-  --yes     confirms where a person would be asked
+  --yes     answers yes where a person would be asked
 
 Check the exit code or the error's code, never the text:
 
   snapcli help exit-codes
 
 Sign in with an API key in the environment; create a key for pipelines with
-"snapcli cloud keys create NAME --kind clt --scopes pull,push". All commands may
-be run again: pushes and pulls resume where they stopped, and sharing twice
+"snapcli cloud keys create NAME --kind clt --scopes pull,push". Every command can
+safely run again: pushes and pulls resume where they stopped, and sharing twice
 changes nothing.`

@@ -119,7 +119,7 @@ func (a *app) trustRemoveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "remove org:SLUG|EMAIL",
 		Short:   "Stop trusting an organization or a person",
-		Long:    "Remove undoes `snapcli trust add`. Databases that are already loaded do not\nchange.",
+		Long:    "Remove reverts `snapcli trust add`. Databases that are already loaded do not\nchange.",
 		Example: examples("stop trusting an organization", "snapcli trust remove org:globex"),
 		Args:    command.ExactArgs("name"),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -25,7 +26,8 @@ shows the credential. The first of these credentials is used:
   2. the API key in ` + apiKeyEnv + `
   3. the login session of the account in ` + accountEnv + `
   4. the API key cloud.api_key of the config file
-  5. the login session of the account in use
+  5. in a CI job: the job's token, unless --org or ` + accountEnv + ` is given
+  6. the login session of the account in use
 
 A login session is refreshed first, so that the answer is also valid for the
 next request. With --all, every account of the service on this machine is
@@ -78,7 +80,7 @@ func (a *app) whoami(ctx context.Context) error {
 	case a.flags.json:
 		return a.printJSON(id)
 	case a.flags.quiet:
-		a.result("%s", first(me.Email, me.Organization))
+		a.result("%s", cmp.Or(me.Email, me.Organization))
 		return nil
 	}
 	a.fields(
@@ -89,7 +91,7 @@ func (a *app) whoami(ctx context.Context) error {
 		"Stored", a.usage(me.Usage),
 		"Stored by all", a.usage(me.OrgUsage),
 		"Credential", credentialOf(me, conn.credential),
-		"Account", otherThan(me.Organization, id.Account),
+		"Account", unlessEqual(me.Organization, id.Account),
 		"Cloud", conn.BaseURL(),
 		"Session", sessionLife(a, id),
 		"Sign in again", a.signInDue(me),
@@ -98,7 +100,7 @@ func (a *app) whoami(ctx context.Context) error {
 		a.warn("%s: %s", a.moment(n.At), n.Text)
 	}
 	if me.GroupsUnknown {
-		a.warn("group shares give you nothing: %s", whyGroupsUnknown(me))
+		a.warn("you have no access through group shares: %s", whyGroupsUnknown(me))
 	}
 	return nil
 }
@@ -135,8 +137,8 @@ func (a *app) sessionExpiry(conn *connection) *time.Time {
 	return &s.Expiry
 }
 
-// otherThan returns name, or an empty string if it equals known.
-func otherThan(known, name string) string {
+// unlessEqual returns name, or an empty string if it equals known.
+func unlessEqual(known, name string) string {
 	if name == known {
 		return ""
 	}
@@ -212,7 +214,7 @@ func (a *app) usage(u *api.Usage) string {
 
 // whyGroupsUnknown returns the service's reason; older services give none.
 func whyGroupsUnknown(me api.Me) string {
-	return first(me.GroupsWhy, "the identity provider sent no usable groups; ask your admin about the groups claim")
+	return cmp.Or(me.GroupsWhy, "the identity provider sent no usable groups; ask your admin about the groups claim")
 }
 
 func credentialOf(me api.Me, c credential) string {

@@ -42,7 +42,7 @@ func (a *app) whoamiAll(ctx context.Context) error {
 		return err
 	}
 	if key, first := a.keyFirst(agent); first && !a.flags.json {
-		a.note("%s is set and overrides these", key.Where)
+		a.note("%s is set and overrides these accounts", key.Where)
 	}
 	return nil
 }
@@ -52,7 +52,7 @@ func (a *app) whoamiAll(ctx context.Context) error {
 func (a *app) validate(ctx context.Context, file *login.File, s login.Session) (account, error) {
 	one := account{Name: s.Account(), Cloud: s.CloudURL, Email: s.Email, Organization: s.Organization}
 	file.Choose(login.Choice{Account: s.Account()})
-	conn, err := a.dial(s.CloudURL, api.MountUser, a.remember(file.Source(s.CloudURL, a.http())),
+	conn, err := a.dial(s.CloudURL, api.MountUser, a.hideTokens(file.Source(s.CloudURL, a.http())),
 		credential{Source: fromSession, Where: "login session"})
 	if err != nil {
 		return one, err

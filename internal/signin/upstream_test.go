@@ -191,7 +191,7 @@ func TestWhereGroupsComeFrom(t *testing.T) {
 		if strings.Join(ids, " ") != tc.want || m.GroupsUnknown != (tc.why != "") {
 			t.Errorf("%s: groups %v, unknown %v", tc.name, ids, m.GroupsUnknown)
 		}
-		told := strings.Contains(page.body, "group shares give you nothing")
+		told := strings.Contains(page.body, "you have no access through group shares")
 		if told != (tc.why != "") || !strings.Contains(html.UnescapeString(page.body), tc.why) {
 			t.Errorf("%s: the person saw a reason: %v, and not %q", tc.name, told, tc.why)
 		}
