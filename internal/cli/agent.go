@@ -258,8 +258,8 @@ func (a *app) runAgentNow(ctx context.Context, target string) error {
 	n := nightly.Agent{Book: agent.Runs(), Now: a.now, Report: func(nightly.Event) {}}
 	run, err := n.RunNow(ctx, task)
 	if err != nil {
-		return stopped(ctx, busy(err, t.Name), "the run", "the agent resumes it; to resume it now, run the same command "+
-			"again")
+		return stopped(ctx, busy(err, t.Name), "the run",
+			"the agent resumes it; to resume it now, run the same command again")
 	}
 	if run.State == nightly.Failed {
 		return &snap.Error{Code: snap.CodeInvalid, Detail: fmt.Sprintf("the step %s failed: %s", run.Step, run.Problem),

@@ -66,7 +66,8 @@ applies the rules every hour. To see what they would delete, use
 		Args: command.ExactArgs("target"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if r.KeepLast <= 0 && r.KeepDays <= 0 {
-				return snap.Usage("retention set needs --keep-last or --keep-days, greater than 0", command.UsageHint(cmd))
+				return snap.Usage("retention set needs --keep-last or --keep-days, greater than 0",
+					command.UsageHint(cmd))
 			}
 			conn, err := a.connect()
 			if err != nil {

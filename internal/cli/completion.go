@@ -103,8 +103,8 @@ func isIDStart(typed string) bool {
 // completeGroups offers the organization's groups by name.
 func (a *app) completeGroups(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion,
 	cobra.ShellCompDirective) {
-	return completeEntries(a, a.connect, (*api.Client).Groups, func(g api.Group) (string, string) { return g.Name, g.GroupID })(
-		cmd, args, typed)
+	return completeEntries(a, a.connect, (*api.Client).Groups,
+		func(g api.Group) (string, string) { return g.Name, g.GroupID })(cmd, args, typed)
 }
 
 // completeOrgs offers the organizations that a snapshot is shared with. They are the only slugs
@@ -137,7 +137,8 @@ func (a *app) completeOrgs(cmd *cobra.Command, args []string, _ string) ([]cobra
 
 // completeEntries returns a completion function that offers the entries of a list of the service, each
 // with a description.
-func completeEntries[T any](a *app, connect func() (*connection, error), list func(*api.Client, context.Context) ([]T, error),
+func completeEntries[T any](a *app, connect func() (*connection, error),
+	list func(*api.Client, context.Context) ([]T, error),
 	entry func(T) (value, description string)) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
 		a.queryService(cmd, connect, func(ctx context.Context, c *connection) error {

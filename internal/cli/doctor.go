@@ -48,9 +48,9 @@ removes them.`,
 
 // The possible verdicts of a finding.
 const (
-	verdictOK      = "ok"
-	verdictWarning = "warning"
-	verdictBroken  = "broken"
+	healthy = "ok"
+	warned  = "warning"
+	broken  = "broken"
 )
 
 // finding is the result of one of doctor's checks.
@@ -85,7 +85,7 @@ func (x *examination) failed(what, verdict string, err error) {
 
 func (a *app) doctor(ctx context.Context, fix, verbose bool) error {
 	x := &examination{app: a, brief: !verbose}
-	x.add("snapcli", verdictOK, fmt.Sprintf("%s, %s, %s/%s", snap.Version(), runtime.Version(), runtime.GOOS,
+	x.add("snapcli", healthy, fmt.Sprintf("%s, %s, %s/%s", snap.Version(), runtime.Version(), runtime.GOOS,
 		runtime.GOARCH), "")
 	if agent := x.configuration(); agent != nil {
 		x.snapshots(agent)
@@ -105,29 +105,29 @@ func (a *app) doctor(ctx context.Context, fix, verbose bool) error {
 func (x *examination) configuration() *local.Agent {
 	agent, err := x.agent()
 	if err != nil {
-		x.failed("config file", verdictBroken, err)
+		x.failed("config file", broken, err)
 		return nil
 	}
 	path := agent.ConfigPath()
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		x.add("config file", verdictWarning, path+" does not exist", "create one with `snapcli config edit`")
+		x.add("config file", warned, path+" does not exist", "create one with `snapcli config edit`")
 	case err != nil:
-		x.failed("config file", verdictBroken, err)
+		x.failed("config file", broken, err)
 	case agent.Origin("cloud.api_key") == "file" && info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows":
-		x.add("config file", verdictWarning, fmt.Sprintf("%s holds an API key and can be read by others (mode %04o)", path,
+		x.add("config file", warned, fmt.Sprintf("%s holds an API key and can be read by others (mode %04o)", path,
 			info.Mode().Perm()), "run: chmod 600 "+path)
 	default:
-		x.add("config file", verdictOK, path+", "+snap.Plural(len(agent.Targets()), "target", "targets"), "")
+		x.add("config file", healthy, path+", "+snap.Plural(len(agent.Targets()), "target", "targets"), "")
 	}
 	for _, f := range agent.Flaws() {
 		switch {
 		case f.Tried: // checked below, with its target
 		case f.Doubt:
-			x.failed(f.Key, verdictWarning, f.Err)
+			x.failed(f.Key, warned, f.Err)
 		default:
-			x.failed(f.Key, verdictBroken, f.Err)
+			x.failed(f.Key, broken, f.Err)
 		}
 	}
 	x.credentialsFile()
@@ -141,7 +141,7 @@ func (x *examination) credentialsFile() {
 	}
 	path := filepath.Join(dir, "credentials.json")
 	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
-		x.add("login sessions", verdictWarning, fmt.Sprintf("%s can be read by others (mode %04o)", path, info.Mode().Perm()),
+		x.add("login sessions", warned, fmt.Sprintf("%s can be read by others (mode %04o)", path, info.Mode().Perm()),
 			"run: chmod 600 "+path)
 	}
 }
@@ -150,12 +150,12 @@ func (x *examination) credentialsFile() {
 func (x *examination) snapshots(agent *local.Agent) {
 	dir, err := local.DataDir(x.env)
 	if err != nil {
-		x.failed("snapshots", verdictBroken, err)
+		x.failed("snapshots", broken, err)
 		return
 	}
 	list, err := agent.Snapshots("")
 	if err != nil {
-		x.failed("snapshots", verdictBroken, err)
+		x.failed("snapshots", broken, err)
 		return
 	}
 	var bytes int64
@@ -163,14 +163,14 @@ func (x *examination) snapshots(agent *local.Agent) {
 		bytes += s.Size
 	}
 	if err := checkWritable(dir); err != nil {
-		x.failed("snapshots", verdictBroken, fmt.Errorf("no file can be written to the folder %s: %w", dir, err))
+		x.failed("snapshots", broken, fmt.Errorf("no file can be written to the folder %s: %w", dir, err))
 		return
 	}
 	for _, path := range agent.Damaged() {
-		x.add("snapshots", verdictWarning, path+" is damaged: the snapshot next to it is not listed",
+		x.add("snapshots", warned, path+" is damaged: the snapshot next to it is not listed",
 			"pull or build it again, and delete both")
 	}
-	x.add("snapshots", verdictOK,
+	x.add("snapshots", healthy,
 		fmt.Sprintf("%s in %s, %s", snap.Plural(len(list), "snapshot", "snapshots"), dir, size(bytes)), "")
 }
 
@@ -199,12 +199,12 @@ func (x *examination) checkTarget(ctx context.Context, agent *local.Agent, t loc
 	defer func() { x.target = "" }()
 	what := "target " + t.Name
 	if t.Source == "" && t.Destination == "" {
-		x.add(what, verdictWarning, "it has neither a source nor a destination",
+		x.add(what, warned, "it has neither a source nor a destination",
 			fmt.Sprintf("run: snapcli targets add %s --source URL", snap.ShellWord(t.Name)))
 	}
 	checks, err := agent.CheckTarget(ctx, t.Name)
 	if err != nil {
-		x.failed(what, verdictBroken, err)
+		x.failed(what, broken, err)
 		return
 	}
 	for _, c := range checks {
@@ -217,15 +217,15 @@ func (x *examination) leftovers(ctx context.Context, agent *local.Agent, fix boo
 	if fix {
 		removed, err := agent.RemoveLeftovers(ctx)
 		for _, l := range removed {
-			x.findings = append(x.findings, finding{What: "left behind", Verdict: verdictOK,
+			x.findings = append(x.findings, finding{What: "left behind", Verdict: healthy,
 				Says: "removed " + l.Name + " from " + l.Where, shown: true})
 		}
 		if err != nil {
-			x.failed("left behind", verdictWarning, err)
+			x.failed("left behind", warned, err)
 		}
 	}
 	for _, l := range agent.Leftovers(ctx) {
-		x.add("left behind", verdictWarning, l.Name+" in "+l.Where, "run: snapcli doctor --fix")
+		x.add("left behind", warned, l.Name+" in "+l.Where, "run: snapcli doctor --fix")
 	}
 }
 
@@ -233,18 +233,18 @@ func (x *examination) leftovers(ctx context.Context, agent *local.Agent, fix boo
 func (x *examination) database(side string, c local.DatabaseCheck) {
 	switch {
 	case c.Err != nil:
-		x.failed(side, verdictBroken, c.Err)
+		x.failed(side, broken, c.Err)
 	case c.Exists:
-		x.add(side, verdictOK, c.URL+", "+snap.Plural(c.Tables, "table", "tables")+after(", server ",
+		x.add(side, healthy, c.URL+", "+snap.Plural(c.Tables, "table", "tables")+after(", server ",
 			c.ServerVersion)+after(", tools ", c.ToolVersion), "")
 	case len(c.Missing) == 0:
-		x.add(side, verdictOK, c.URL+": the database does not exist yet; load will create it", "")
+		x.add(side, healthy, c.URL+": the database does not exist yet; load will create it", "")
 	}
 	for _, n := range c.Missing {
-		x.findings = append(x.findings, finding{side, verdictBroken, c.URL + ": " + n.What, n.Remedy, n.Code, x.target, false})
+		x.findings = append(x.findings, finding{side, broken, c.URL + ": " + n.What, n.Remedy, n.Code, x.target, false})
 	}
 	for _, w := range c.Warnings {
-		x.add(side, verdictWarning, c.URL+": "+w, "")
+		x.add(side, warned, c.URL+": "+w, "")
 	}
 }
 
@@ -258,13 +258,13 @@ func after(prefix, text string) string {
 // cloudService checks the service, its dependencies, its clock and the credential.
 func (x *examination) cloudService(ctx context.Context, agent *local.Agent) {
 	if agent.Config().Cloud.URL == "" {
-		x.add("cloud service", verdictWarning, "none is configured",
+		x.add("cloud service", warned, "none is configured",
 			"run `snapcli login URL`; without a service only local snapshots work")
 		return
 	}
 	base, err := api.CheckBaseURL(agent.Config().Cloud.URL)
 	if err != nil {
-		x.failed("cloud service", verdictBroken, err)
+		x.failed("cloud service", broken, err)
 		return
 	}
 	if !x.reachable(ctx, base) {
@@ -272,28 +272,28 @@ func (x *examination) cloudService(ctx context.Context, agent *local.Agent) {
 	}
 	conn, err := x.cloud(agent)
 	if err != nil {
-		x.failed("credential", verdictWarning, err)
+		x.failed("credential", warned, err)
 		return
 	}
 	me, err := conn.Me(ctx)
 	if err != nil {
-		x.failed("credential", verdictBroken, fmt.Errorf("%s: %w", conn.credential.Where, err))
+		x.failed("credential", broken, fmt.Errorf("%s: %w", conn.credential.Where, err))
 		return
 	}
 	who := cmp.Or(me.Email, "the organization")
-	x.add("credential", verdictOK, fmt.Sprintf("%s: %s of %s%s", conn.credential.Where, who, me.Organization,
+	x.add("credential", healthy, fmt.Sprintf("%s: %s of %s%s", conn.credential.Where, who, me.Organization,
 		after(", role ", string(me.Role))), "")
 	x.access(me)
 	if me.GroupsUnknown {
 		why, ask, _ := strings.Cut(whyGroupsUnknown(me), "; ")
-		x.add("groups", verdictWarning, "you have no access through group shares: "+why, ask)
+		x.add("groups", warned, "you have no access through group shares: "+why, ask)
 	}
 }
 
 // access reports when the next sign-in is due, and keys that may no longer be needed.
 func (x *examination) access(me api.Me) {
 	if me.SignInDue != nil && !me.Credential.Kind.IsKey() {
-		x.add("sign-in", verdictOK, "the next one is due by "+x.when(*me.SignInDue), "")
+		x.add("sign-in", healthy, "the next one is due by "+x.when(*me.SignInDue), "")
 	}
 	x.idleKeys(me)
 }
@@ -306,7 +306,7 @@ func (x *examination) idleKeys(me api.Me) {
 		n, list = me.OrgIdleKeys, "`snapcli cloud keys --all --idle 90d`"
 	}
 	if n > 0 {
-		x.add("API keys", verdictWarning, snap.Plural(n, "key was", "keys were")+" not used for 90 days",
+		x.add("API keys", warned, snap.Plural(n, "key was", "keys were")+" not used for 90 days",
 			"list them with "+list+", and revoke what nobody needs with `snapcli cloud keys revoke`")
 	}
 }
@@ -316,21 +316,21 @@ func (x *examination) idleKeys(me api.Me) {
 func (x *examination) reachable(ctx context.Context, base string) bool {
 	health, err := x.health(ctx, base)
 	if err != nil {
-		x.failed("cloud service", verdictBroken, err)
+		x.failed("cloud service", broken, err)
 		return false
 	}
 	for _, name := range slices.Sorted(maps.Keys(health.parts)) {
 		if state := health.parts[name]; state != "ok" {
-			x.failed("cloud "+name, verdictBroken, &snap.Error{Code: snap.CodeUnavailable,
+			x.failed("cloud "+name, broken, &snap.Error{Code: snap.CodeUnavailable,
 				Detail: "the service's " + name + " is " + state, Hint: "tell the operator of " + base})
 		}
 	}
-	x.add("cloud service", verdictOK, fmt.Sprintf("%s answers in %s", base, health.took.Round(time.Millisecond)), "")
+	x.add("cloud service", healthy, fmt.Sprintf("%s answers in %s", base, health.took.Round(time.Millisecond)), "")
 	if skew := health.skew.Abs(); skew > time.Minute {
-		x.add("clock", verdictWarning, fmt.Sprintf("this machine's clock and the service's differ by %s",
+		x.add("clock", warned, fmt.Sprintf("this machine's clock and the service's differ by %s",
 			skew.Round(time.Second)), "set this machine's clock with NTP")
 	} else if health.skew != 0 {
-		x.add("clock", verdictOK, "agrees with the service's", "")
+		x.add("clock", healthy, "agrees with the service's", "")
 	}
 	return true
 }
@@ -351,17 +351,17 @@ func (x *examination) verdict(hint string) error {
 	if !x.flags.json {
 		x.printFindings()
 	}
-	broken, code := 0, snap.CodeInternal
+	failures, code := 0, snap.CodeInternal
 	for _, f := range x.findings {
-		if f.Verdict != verdictBroken {
+		if f.Verdict != broken {
 			continue
 		}
-		if broken++; broken == 1 {
+		if failures++; failures == 1 {
 			code = f.code
 		}
 	}
-	if broken > 0 {
-		return &snap.Error{Code: code, Detail: snap.Plural(broken, "check", "checks") + " failed", Hint: hint}
+	if failures > 0 {
+		return &snap.Error{Code: code, Detail: snap.Plural(failures, "check", "checks") + " failed", Hint: hint}
 	}
 	return nil
 }
@@ -369,17 +369,17 @@ func (x *examination) verdict(hint string) error {
 func (x *examination) printFindings() {
 	problems := 0
 	for i, f := range x.findings {
-		if f.Verdict != verdictOK {
+		if f.Verdict != healthy {
 			problems++
 		}
-		if !x.brief || f.shown || f.Verdict != verdictOK {
+		if !x.brief || f.shown || f.Verdict != healthy {
 			x.printFinding(f)
 		} else if x.soundTarget(i) {
-			x.printFinding(finding{What: "target " + f.target, Verdict: verdictOK, Says: "its databases can be used"})
+			x.printFinding(finding{What: "target " + f.target, Verdict: healthy, Says: "its databases can be used"})
 		}
 	}
 	if x.brief && problems == 0 {
-		x.printFinding(finding{What: "everything else", Verdict: verdictOK,
+		x.printFinding(finding{What: "everything else", Verdict: healthy,
 			Says: "no problems; --verbose prints all " + snap.Plural(len(x.findings), "check", "checks")})
 	}
 }
@@ -390,16 +390,16 @@ func (x *examination) soundTarget(at int) bool {
 	target := x.findings[at].target
 	about := func(f finding) bool { return f.target == target }
 	return target != "" && !slices.ContainsFunc(x.findings[at+1:], about) &&
-		!slices.ContainsFunc(x.findings, func(f finding) bool { return about(f) && f.Verdict != verdictOK })
+		!slices.ContainsFunc(x.findings, func(f finding) bool { return about(f) && f.Verdict != healthy })
 }
 
 func (x *examination) printFinding(f finding) {
-	if f.Verdict == verdictOK && x.flags.quiet {
+	if f.Verdict == healthy && x.flags.quiet {
 		return
 	}
-	mark := map[string]string{verdictOK: "✓", verdictWarning: "!", verdictBroken: "✗"}[f.Verdict]
+	mark := map[string]string{healthy: "✓", warned: "!", broken: "✗"}[f.Verdict]
 	if x.colour(x.io.OutTerminal) {
-		mark = map[string]lipgloss.Style{verdictOK: green, verdictWarning: yellow, verdictBroken: red}[f.Verdict].Render(mark)
+		mark = map[string]lipgloss.Style{healthy: green, warned: yellow, broken: red}[f.Verdict].Render(mark)
 	}
 	x.result("%s %s: %s", raw(mark), f.What, f.Says)
 	if f.Hint != "" {

@@ -134,7 +134,7 @@ func (a *app) tryDatabase(raw *string, check func(url string) []local.DatabaseCh
 		x.database(c.Role, c)
 	}
 	for _, f := range x.findings {
-		if f.Verdict == verdictBroken {
+		if f.Verdict == broken {
 			return &snap.Error{Code: f.code, Detail: f.Says, Hint: f.Hint}
 		}
 		x.printFinding(f)

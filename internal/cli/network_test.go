@@ -173,7 +173,8 @@ func TestConnectTimeout(t *testing.T) {
 	// A busy machine may need longer to connect than it then has to agree.
 	for connect := 30 * time.Millisecond; connect < servertest.Patience; connect *= 2 {
 		var errs, log lockedText
-		a := withTimeouts(&errs, &log, timeouts{notice: time.Hour, connect: connect, answer: time.Hour, verify: time.Hour})
+		a := withTimeouts(&errs, &log,
+			timeouts{notice: time.Hour, connect: connect, answer: time.Hour, verify: time.Hour})
 		_, err = a.clientOf(t, "https://"+ln.Addr().String()).Me(t.Context()) // it listens and never answers
 		if snap.CodeOf(err) != snap.CodeUnreachable {
 			t.Fatalf("got %v", err)
