@@ -67,7 +67,7 @@ func connection(r *http.Request) netip.Addr {
 	return plain(ip)
 }
 
-// plain returns an IPv4 address that is written as IPv6 as IPv4, and no address with a zone.
+// plain converts an IPv4 address in IPv6 form to IPv4, and removes an address's zone.
 func plain(ip netip.Addr) netip.Addr { return ip.Unmap().WithZone("") }
 
 func isTrusted(ip netip.Addr, trusted []netip.Prefix) bool {

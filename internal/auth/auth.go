@@ -33,9 +33,9 @@ type Options struct {
 	Proxies   []netip.Prefix   // proxies whose X-Forwarded-For names the client
 	Log       *slog.Logger     // nil discards
 	// Confirm decides whether the identity provider's last confirmation of a caller's user is recent
-	// enough. With ask, it may ask the provider again, and reports that the provider confirmed the
-	// user now: their role and groups may have changed. It fails with snap.ErrUnauthenticated. nil
-	// accepts every user.
+	// enough. With ask, it may ask the provider again. fresh means that the provider has just
+	// confirmed the user, whose role and groups may have changed. It fails with
+	// snap.ErrUnauthenticated. nil accepts every user.
 	Confirm  func(ctx context.Context, c snap.Caller, confirmed time.Time, ask bool) (fresh bool, err error)
 	External *External      // an external auth service; nil means none
 	Limiter  *limit.Limiter // nil uses a limiter of its own over the store
@@ -269,7 +269,7 @@ func (a *Authenticator) useKey(r *http.Request, u store.KeyUse, ask bool) (snap.
 }
 
 func (a *Authenticator) byToken(ctx context.Context, token string) (snap.Caller, error) {
-	if a.external != nil && issuerOf(token) == a.external.Provider.Issuer() {
+	if a.external != nil && NamedIssuer(token) == a.external.Provider.Issuer() {
 		return a.byExternal(ctx, token)
 	}
 	claims, err := a.tokens.Verify(ctx, token)

@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"context"
 	"crypto/rand"
 	"net/http"
 	"net/url"
@@ -12,7 +11,7 @@ import (
 	"snap/internal/store"
 )
 
-// How long a browser stays signed in: without use, and at most.
+// A browser is signed out after BrowserIdle without use, and in any case after BrowserMax.
 const (
 	BrowserIdle = 24 * time.Hour
 	BrowserMax  = 7 * 24 * time.Hour
@@ -100,11 +99,7 @@ func (b Browser) Session(r *http.Request) (store.Session, error) {
 	if err != nil {
 		return store.Session{}, err
 	}
-	return n, b.touch(r.Context(), n, b.address(r))
-}
-
-func (b Browser) touch(ctx context.Context, n store.Session, address string) error {
-	return b.store.TouchSession(ctx, n, address, b.now().Add(BrowserIdle))
+	return n, b.store.TouchSession(r.Context(), n, b.address(r), b.now().Add(BrowserIdle))
 }
 
 // browserName names the browser in a word or two, from its User-Agent.

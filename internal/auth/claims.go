@@ -36,10 +36,10 @@ type GroupClaim struct {
 // string, a comma list, JSON in a string, Keycloak's paths. The claim is looked
 // up by its literal name first (Auth0's are URLs), then as a dotted path.
 //
-// Identifiers are kept verbatim. An absent claim is unknown. So is a claim that
-// only says there are too many groups to list (Microsoft Entra above 200), and
-// one with more than we take: a part of the truth could grant too little or,
-// with roles, too much.
+// Identifiers are kept verbatim. Groups are unknown if the claim is absent, if it
+// only reports that there are too many groups to list (Microsoft Entra above 200),
+// or if it has more than maxGroups entries: an incomplete list could grant too
+// little or, through roles, too much.
 func GroupsFromClaims(claims map[string]any, name string) GroupClaim {
 	if name == "" {
 		name = "groups"
@@ -136,8 +136,7 @@ func collect(entries []any, name string) GroupClaim {
 		g, ok := groupOf(entry)
 		if !ok {
 			return GroupClaim{Why: fmt.Sprintf("the identity provider sent something in the claim %q that is not a "+
-				"group; ",
-				name) + askForOther}
+				"group; ", name) + askForOther}
 		}
 		if seen[g.GroupID] || g.GroupID == "" {
 			continue

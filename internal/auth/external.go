@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/url"
 	"strings"
 	"time"
@@ -101,7 +102,9 @@ func (a *Authenticator) admitExternal(ctx context.Context, d *Discovered, token 
 	if (!p.Groups.Known || claims["email"] == nil) && d.UserInfoEndpoint() != "" {
 		source := oauth2.StaticTokenSource(&oauth2.Token{AccessToken: token, TokenType: "Bearer"})
 		if info, err := d.UserInfo(a.external.Provider.Context(ctx), source); err == nil && info.Subject == id.Subject {
-			p = PersonFromClaims(id.Issuer, id.Subject, merged(claims, info), a.external.Claims)
+			all := maps.Clone(claims)
+			_ = AddUserinfo(all, info) // userinfo that cannot be read adds nothing
+			p = PersonFromClaims(id.Issuer, id.Subject, all, a.external.Claims)
 		}
 	}
 	ctx = snap.ActingAs(ctx, snap.Acting(a.external.Org, snap.PartProvider))
@@ -121,14 +124,18 @@ func (a *Authenticator) admitExternal(ctx context.Context, d *Discovered, token 
 	}, HashOf(token))
 }
 
-// merged returns the claims, completed with those of userinfo.
-func merged(claims map[string]any, info *oidc.UserInfo) map[string]any {
-	all := map[string]any{}
-	_ = info.Claims(&all) // userinfo that cannot be read adds nothing
-	for name, value := range claims {
-		all[name] = value
+// AddUserinfo adds the claims of userinfo that a token does not have to its claims.
+func AddUserinfo(claims map[string]any, info *oidc.UserInfo) error {
+	more := map[string]any{}
+	if err := info.Claims(&more); err != nil {
+		return err
 	}
-	return all
+	for name, value := range more {
+		if _, known := claims[name]; !known {
+			claims[name] = value
+		}
+	}
+	return nil
 }
 
 func hostOf(raw string) string {
@@ -139,9 +146,9 @@ func hostOf(raw string) string {
 	return u.Host
 }
 
-// issuerOf returns the issuer that an unverified token names. It is used only to choose the
+// NamedIssuer returns the issuer that an unverified token names. Callers may use it only to choose the
 // verifier.
-func issuerOf(token string) string {
+func NamedIssuer(token string) string {
 	parsed, err := jwt.ParseSigned(token, AsymmetricAlgorithms())
 	if err != nil {
 		return ""

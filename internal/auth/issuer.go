@@ -27,7 +27,7 @@ type Issuer struct {
 	fetched time.Time
 }
 
-// The limits on tokens of CI systems and on their issuers' keys.
+// Limits on the tokens of CI systems and on their issuers' keys.
 const (
 	issuerKeysLife  = 5 * time.Minute  // a key that the issuer removed is accepted no longer than that
 	issuerKeysRetry = 10 * time.Second // unknown key IDs cause no more requests than that
@@ -194,7 +194,3 @@ func (i *Issuer) keySet(ctx context.Context) (set jose.JSONWebKeySet, err error)
 	err = json.NewDecoder(io.LimitReader(res.Body, maxKeySet)).Decode(&set)
 	return set, err
 }
-
-// NamedIssuer returns the issuer that an unverified token names. It is used only to choose who
-// verifies the token.
-func NamedIssuer(token string) string { return issuerOf(token) }

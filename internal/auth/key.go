@@ -110,11 +110,11 @@ func (a *Authenticator) NewKey(ctx context.Context, k KeySpec) (secret string, k
 	if err := org.Policy.CheckKeyExpiry(k.Expires, a.now()); err != nil {
 		return "", store.Key{}, err
 	}
-	secret = newSecret(k.Kind)
+	secret, sum, hint := NewSecret(k.Kind)
 	key, err = a.store.AddKey(ctx, store.Key{
-		Kind: k.Kind, Name: k.Name, Hint: keyHint(secret), Org: snap.OrgRef{ID: k.OrgID},
+		Kind: k.Kind, Name: k.Name, Hint: hint, Org: snap.OrgRef{ID: k.OrgID},
 		UserID: k.UserID, Scopes: k.Scopes, Networks: k.Networks, Expires: k.Expires,
-	}, HashOf(secret), k.CreatedBy)
+	}, sum, k.CreatedBy)
 	if err != nil {
 		return "", store.Key{}, fmt.Errorf("store the key: %w", err)
 	}

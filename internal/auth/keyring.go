@@ -15,8 +15,8 @@ import (
 )
 
 // The lifetime of signing keys. A key signs for keySigns. It then stays in the key set for
-// keyStays, which is longer than the life of any token it signed and than any replica's memory of
-// the newest key.
+// keyStays, which is longer than the life of any token that it signed, and longer than any replica
+// caches the keys.
 const (
 	keySigns = 30 * 24 * time.Hour
 	keyStays = time.Hour

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// ErrProviderDown reports that an identity provider does not answer, or not with a valid answer.
-// API keys and existing sessions keep working meanwhile.
+// ErrProviderDown means that an identity provider does not answer, or that its answer is invalid. API
+// keys and existing sessions keep working in the meantime.
 var ErrProviderDown = errors.New("the identity provider does not answer")
 
 // Provider is an OpenID Connect provider. It is discovered when it is first needed, so that the
@@ -47,8 +47,8 @@ type Extras struct {
 	TokenAuth   []string `json:"token_endpoint_auth_methods_supported"`
 }
 
-// Endpoint returns the provider's endpoints. It says how the provider wants the client's secret, if
-// the metadata do. Otherwise x/oauth2 tries both ways, and sends a refused request twice.
+// Endpoint returns the provider's endpoints. It sets how the client's secret is sent, if the metadata
+// state that. Otherwise x/oauth2 tries both ways, and sends a refused request twice.
 func (d *Discovered) Endpoint() oauth2.Endpoint {
 	e := d.Provider.Endpoint()
 	switch {
@@ -60,9 +60,9 @@ func (d *Discovered) Endpoint() oauth2.Endpoint {
 	return e
 }
 
-// metadataLife is how long a provider's metadata are cached. When the provider does not answer
-// then, they are used for another metadataRetry, so that not every sign-in waits for it. Its keys
-// are fetched again whenever a token has an unknown key.
+// metadataLife is how long a provider's metadata are cached. If the provider does not answer after
+// that, they are used for another metadataRetry, so that not every sign-in waits for the provider. Its
+// keys are fetched again whenever a token has an unknown key.
 const (
 	metadataLife  = time.Hour
 	metadataRetry = time.Minute
@@ -83,13 +83,6 @@ func NewProvider(issuer string, allowPrivate bool, now func() time.Time) (*Provi
 
 // Issuer returns the provider's URL.
 func (p *Provider) Issuer() string { return p.issuer }
-
-// SetTimeout sets how long a request to the provider may take, which is 15 seconds otherwise. It is
-// called before the provider is used.
-func (p *Provider) SetTimeout(d time.Duration) {
-	p.client.Timeout = d
-	p.client.Transport.(*http.Transport).ResponseHeaderTimeout = d
-}
 
 // Context returns a context in which go-oidc and oauth2 use the provider's
 // guarded client.
@@ -194,9 +187,8 @@ func IsPublic(ip netip.Addr) bool {
 	}
 	for _, reserved := range []string{
 		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "198.18.0.0/15", "198.51.100.0/24",
-		"203.0.113.0/24",
-		"240.0.0.0/4",
-		"64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/32", "2001:db8::/32", "2002::/16", "fec0::/10",
+		"203.0.113.0/24", "240.0.0.0/4", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/32", "2001:db8::/32",
+		"2002::/16", "fec0::/10",
 	} {
 		if netip.MustParsePrefix(reserved).Contains(ip) {
 			return false

@@ -59,8 +59,8 @@ func (s *Sealer) seal(kid string, private []byte) []byte {
 	return s.aead.Seal(append([]byte{sealedV1}, nonce...), nonce, private, []byte(kid))
 }
 
-// open decrypts the result of seal. It returns a key that was stored unencrypted unchanged; the
-// next rotation replaces that by an encrypted one.
+// open decrypts the result of seal. A key that was stored unencrypted is returned unchanged; the next
+// rotation replaces it with an encrypted one.
 func (s *Sealer) open(kid string, stored []byte) ([]byte, error) {
 	if len(stored) == 0 || stored[0] != sealedV1 {
 		return stored, nil
@@ -70,7 +70,7 @@ func (s *Sealer) open(kid string, stored []byte) ([]byte, error) {
 	}
 	sealed := stored[1:]
 	if len(sealed) < s.aead.NonceSize() {
-		return nil, fmt.Errorf("signing key %s is cut off", kid)
+		return nil, fmt.Errorf("signing key %s is truncated", kid)
 	}
 	n := s.aead.NonceSize()
 	private, err := s.aead.Open(nil, sealed[:n], sealed[n:], []byte(kid))
@@ -120,10 +120,8 @@ func Reseal(from, to *Sealer) func(kid string, stored []byte) ([]byte, error) {
 			return nil, err
 		}
 		if to == nil && len(stored) > 0 && stored[0] == sealedV1 {
-			return nil,
-				snap.Usage("the source's signing keys are encrypted, and the destination has no "+
-					"auth.key_encryption_key",
-					"set it in the destination's configuration")
+			return nil, snap.Usage("the source's signing keys are encrypted, and the destination has no "+
+				"auth.key_encryption_key", "set it in the destination's configuration")
 		}
 		return to.seal(kid, private), nil
 	}

@@ -155,8 +155,7 @@ func (t *Tokens) JWKS(ctx context.Context) ([]byte, error) {
 	set := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{}}
 	for _, k := range keys {
 		set.Keys = append(set.Keys, jose.JSONWebKey{Key: k.private.Public(), KeyID: k.kid,
-			Algorithm: string(jose.ES256),
-			Use:       "sig"})
+			Algorithm: string(jose.ES256), Use: "sig"})
 	}
 	return json.Marshal(set)
 }

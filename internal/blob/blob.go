@@ -1,6 +1,6 @@
 // Package blob is the object store of the service. It is either a folder, whose upload URLs the
-// service signs and serves itself, or an S3-compatible object store, where bytes never pass through the
-// service. Both hold immutable objects that are uploaded in parts over presigned URLs and become
+// service signs and serves itself, or an S3-compatible object store, where bytes never pass through
+// the service. Both hold immutable objects that are uploaded in parts over presigned URLs and become
 // visible only when they are complete. One conformance suite tests both.
 //
 // This package does not authorize anything. Callers of [Store.SignPart] and [Store.Serve] must

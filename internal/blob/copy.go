@@ -67,8 +67,7 @@ func (v *verified) check(key string, size int64, sum string) error {
 		return &snap.Error{
 			Code: snap.CodeChecksumMismatch,
 			Detail: fmt.Sprintf("the object %s is damaged: %d bytes with the SHA-256 %.12s, and not %d with %.12s",
-				key, v.size,
-				got, size, sum),
+				key, v.size, got, size, sum),
 			Hint: "the object store lost bytes; delete the snapshot, or restore the object from a backup",
 		}
 	}

@@ -18,17 +18,22 @@ func diskError(what string, err error) error {
 	case err == nil:
 		return nil
 	case disk.Full(err):
-		return &snap.Error{
-			Code:   snap.CodeStorageFull,
-			Detail: "the service's object store is full",
-			Hint: "ask the service's operator to free some space, then run the command again: it resumes where it " +
-				"stopped",
-			Cause: err,
-		}
+		return storageFull(err)
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s: %w", what, snap.ErrNotFound)
 	}
 	return fmt.Errorf("%s: %w", what, err)
+}
+
+// storageFull returns the error for a disk without enough free space.
+func storageFull(cause error) error {
+	return &snap.Error{
+		Code:   snap.CodeStorageFull,
+		Detail: "the service's object store is full",
+		Hint: "ask the service's operator to free some space, then run the command again: it resumes where it " +
+			"stopped",
+		Cause: cause,
+	}
 }
 
 // makeDir creates a folder below an existing one and syncs the latter.

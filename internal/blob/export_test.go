@@ -9,9 +9,9 @@ func HoldFolder(s Store, upload string) (release func()) {
 	if !ok {
 		return func() {}
 	}
-	f.patience = 0
+	f.recheckWait = 0
 	held := make(chan struct{})
-	work := f.doubting.begin(context.Background(), upload, func(context.Context) error {
+	work := f.rechecks.begin(context.Background(), upload, func(context.Context) error {
 		<-held
 		return nil
 	})

@@ -24,9 +24,9 @@ const PartsPath = "/blobs/parts/"
 // Folder is a [Store] in a folder of the local disk, for one process at a time.
 //
 //	objects/3f/acme%2Fsnap_7h2k    an object, below two digits of its key's hash
-//	uploads/<id>/head              what was announced
-//	uploads/<id>/data              the object to be, with holes where parts are missing
-//	uploads/<id>/journal           which parts landed, one a line
+//	uploads/<id>/head              the announcement: key, size and size of a part
+//	uploads/<id>/data              the future object, with holes where parts are missing
+//	uploads/<id>/journal           the parts that have arrived, one on each line
 //
 // A killed process loses nothing that it has confirmed. A part that an earlier
 // process confirmed is hashed again before it counts, so that after a power cut no
@@ -36,11 +36,11 @@ type Folder struct {
 	public string
 	secret []byte
 	now    func() time.Time
-	// patience is how long a listing of parts waits while they are hashed again.
-	patience time.Duration
-	doubting Tasks        // rehashing of the parts that an earlier process confirmed
-	leave    int64        // bytes that uploads must leave free on the disk
-	arriving atomic.Int64 // bytes of the parts that are being received and were not read yet
+	// recheckWait is how long a listing of parts waits while they are hashed again.
+	recheckWait time.Duration
+	rechecks    Tasks        // rehashing of the parts that an earlier process confirmed
+	leave       int64        // bytes that uploads must leave free on the disk
+	arriving    atomic.Int64 // bytes of the parts that are being received and were not read yet
 
 	mu      sync.Mutex
 	uploads map[string]*upload
@@ -56,7 +56,7 @@ func OpenFolder(dir, publicURL string, secret []byte, now func() time.Time) (*Fo
 		now = time.Now
 	}
 	f := &Folder{
-		dir: dir, public: strings.TrimRight(publicURL, "/"), secret: secret, now: now, patience: recheckPatience,
+		dir: dir, public: strings.TrimRight(publicURL, "/"), secret: secret, now: now, recheckWait: maxRecheckWait,
 		uploads: map[string]*upload{},
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {

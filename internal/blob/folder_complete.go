@@ -30,8 +30,8 @@ func (f *Folder) Complete(ctx context.Context, key, id string, size int64, sha25
 	if _, err := os.Stat(u.data()); os.IsNotExist(err) { // killed after the rename
 		return errors.Join(requireComplete(ctx, f, key, size), f.drop(u))
 	}
-	if u.doubted() {
-		if _, err := f.doubting.Join(ctx, id, math.MaxInt64, u.resume); err != nil {
+	if u.unverified() {
+		if _, err := f.rechecks.Join(ctx, id, math.MaxInt64, u.resume); err != nil {
 			return err
 		}
 	}
@@ -148,8 +148,8 @@ func (u *upload) confirm(p Part, good bool) {
 	}
 }
 
-// distrust is called if the checksum of the whole object is wrong. Parts that changed on the disk
-// must be sent again, or all parts if none has changed.
+// distrust handles a wrong checksum of the whole object. Parts that changed on the disk must be sent
+// again. If no part has changed, all must be sent again.
 func (u *upload) distrust(ctx context.Context) {
 	u.mu.Lock()
 	all := len(u.landed)

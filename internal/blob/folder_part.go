@@ -20,9 +20,9 @@ import (
 // stall is how long the upload of a part may go without receiving a byte.
 const stall = time.Minute
 
-// patience is how long the second sender of a part waits for a first one that sends nothing.
-// The first one has probably given up, and the second one is its next attempt.
-const patience = time.Second
+// silence is how long the second sender of a part waits for a first one that sends nothing. The
+// first one has probably given up, and the second one is its next attempt.
+const silence = time.Second
 
 // writer is a request that is writing a part.
 type writer struct {
@@ -172,16 +172,16 @@ func (u *upload) claim(p Part, w *writer) (other *writer, have bool, err error) 
 
 // yield waits for a writer to end, and ends it if it sends nothing.
 func (w *writer) yield(ctx context.Context) error {
-	look := time.NewTicker(patience / 10)
-	defer look.Stop()
+	ticker := time.NewTicker(silence / 10)
+	defer ticker.Stop()
 	for {
 		select {
 		case <-w.done:
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-look.C:
-			if w.body.idle() > patience {
+		case <-ticker.C:
+			if w.body.idle() > silence {
 				w.end()
 			}
 		}
@@ -207,7 +207,7 @@ func (u *upload) write(body io.Reader, p Part) error {
 		return err
 	}
 	if err := appendJournal(u.journal(), p); err != nil {
-		return diskError("note the part", err)
+		return diskError("record the part", err)
 	}
 	u.mu.Lock()
 	u.landed[p.Number] = p

@@ -182,9 +182,9 @@ func (f *Folder) SignPart(_ context.Context, key, id string, p Part, life time.D
 	return Signed{Method: "PUT", URL: f.public + PartsPath + token, Expires: until}, nil
 }
 
-// recheckPatience is how long Parts waits while the parts that an earlier process confirmed are
-// hashed again.
-const recheckPatience = 2 * time.Second
+// maxRecheckWait is how long Parts waits while the parts that an earlier process confirmed are hashed
+// again.
+const maxRecheckWait = 2 * time.Second
 
 // Parts implements [Store]. Parts that an earlier process confirmed are hashed again, but a request
 // waits only briefly for that. In a large upload, a part that is not yet hashed counts as present;
@@ -194,8 +194,8 @@ func (f *Folder) Parts(ctx context.Context, key, id string) ([]Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	if u.doubted() {
-		if _, err := f.doubting.Join(ctx, id, f.patience, u.resume); err != nil {
+	if u.unverified() {
+		if _, err := f.rechecks.Join(ctx, id, f.recheckWait, u.resume); err != nil {
 			return nil, err
 		}
 	}
@@ -210,7 +210,7 @@ func (u *upload) resume(ctx context.Context) error {
 	return err
 }
 
-func (u *upload) doubted() bool {
+func (u *upload) unverified() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return len(u.older) > 0

@@ -1,7 +1,6 @@
 package blob
 
 import (
-	"snap"
 	"snap/internal/disk"
 )
 
@@ -17,10 +16,5 @@ func (f *Folder) requireRoom(bytes int64) error {
 	if !known || bytes+f.arriving.Load() <= free-f.leave {
 		return nil
 	}
-	return &snap.Error{
-		Code:   snap.CodeStorageFull,
-		Detail: "the service's object store is full",
-		Hint: "ask the service's operator to free some space, then run the command again: it resumes where it " +
-			"stopped",
-	}
+	return storageFull(nil)
 }

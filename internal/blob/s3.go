@@ -1,6 +1,7 @@
 package blob
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -63,7 +64,7 @@ func OpenS3Through(_ context.Context, rawURL string, now func() time.Time,
 	}
 	query := u.Query()
 	options := &minio.Options{
-		Region: firstOf(query.Get("region"), "us-east-1"), Creds: credentialsOf(u), Secure: true, MaxRetries: 4,
+		Region: cmp.Or(query.Get("region"), "us-east-1"), Creds: credentialsOf(u), Secure: true, MaxRetries: 4,
 	}
 	endpoint, err := endpointOf(query.Get("endpoint"), options)
 	if err != nil {
@@ -130,13 +131,6 @@ func credentialsOf(u *url.URL) *credentials.Credentials {
 	return credentials.NewChainCredentials([]credentials.Provider{
 		&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}, &credentials.IAM{},
 	})
-}
-
-func firstOf(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // Endpoint returns the URL of the object store.

@@ -9,7 +9,7 @@ import (
 	"github.com/minio/minio-go/v7"
 )
 
-// ErrNotLocked says that a bucket has no object lock, so objects that are written there can be
+// ErrNotLocked means that a bucket has no object lock, so objects that are written there can be
 // removed.
 var ErrNotLocked = errors.New("the bucket has no object lock; create one with object lock enabled")
 

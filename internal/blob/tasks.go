@@ -20,13 +20,13 @@ type task struct {
 	err   error // valid once done is closed
 }
 
-// Join starts the work on an upload, unless it is already running, and waits for it to end, for at
-// most patience since it started. It returns false if the work is still running then. The work's
+// Join starts the work on an upload, unless it is already running, and waits until the work ends or
+// limit has passed since it started. It returns false if the work is still running. The work's
 // context does not end with ctx.
-func (t *Tasks) Join(ctx context.Context, upload string, patience time.Duration,
+func (t *Tasks) Join(ctx context.Context, upload string, limit time.Duration,
 	work func(context.Context) error) (ended bool, err error) {
 	r := t.begin(context.WithoutCancel(ctx), upload, work)
-	left := patience - time.Since(r.began)
+	left := limit - time.Since(r.began)
 	if left <= 0 {
 		return false, nil
 	}

@@ -267,7 +267,7 @@ func CheckName(name string) error {
 	odd := func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
 	if name == "" || len(name) > longestName || strings.ContainsFunc(name, odd) || strings.HasPrefix(name, "-") {
 		return snap.Usage(fmt.Sprintf("%q cannot be the name of an account", name),
-			fmt.Sprintf("use up to %d letters, digits and signs, without a space", longestName))
+			fmt.Sprintf("use up to %d letters, digits and punctuation marks, without spaces", longestName))
 	}
 	return nil
 }

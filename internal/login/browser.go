@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// place describes the environment in which the user works.
-type place struct {
+// machine describes where the user works.
+type machine struct {
 	env      func(string) string
 	os       string
 	exists   func(path string) bool
@@ -19,21 +19,21 @@ type place struct {
 
 // browser reports whether a browser can be opened here, and if not, why. A browser named by the
 // environment is trusted to work even in a container.
-func (p place) browser() (ok bool, why string) {
+func (m machine) browser() (ok bool, why string) {
 	set := func(names ...string) bool {
 		for _, name := range names {
-			if p.env(name) != "" {
+			if m.env(name) != "" {
 				return true
 			}
 		}
 		return false
 	}
-	named := p.env("BROWSER")
+	named := m.env("BROWSER")
 	if named != "" && textBrowser(strings.Fields(named)[0]) {
-		return false, "BROWSER names one that would take over the terminal"
+		return false, "BROWSER names a text browser, which would take over the terminal"
 	}
 	switch {
-	case !p.terminal:
+	case !m.terminal:
 		return false, "this is not a terminal"
 	case set("SSH_CONNECTION", "SSH_TTY", "SSH_CLIENT"):
 		return false, "this is a remote session"
@@ -41,9 +41,9 @@ func (p place) browser() (ok bool, why string) {
 		return false, "this is a pipeline"
 	case named != "":
 		return true, ""
-	case set("container", "KUBERNETES_SERVICE_HOST") || p.exists("/.dockerenv") || p.exists("/run/.containerenv"):
+	case set("container", "KUBERNETES_SERVICE_HOST") || m.exists("/.dockerenv") || m.exists("/run/.containerenv"):
 		return false, "this is a container"
-	case p.os == "linux" && !set("DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME", "WSL_INTEROP"):
+	case m.os == "linux" && !set("DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME", "WSL_INTEROP"):
 		return false, "there is no display"
 	}
 	return true, ""

@@ -33,7 +33,7 @@ func TestWhereABrowserIsOpened(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			p := place{env: environment(tc.env), os: tc.os, terminal: !tc.pipe,
+			p := machine{env: environment(tc.env), os: tc.os, terminal: !tc.pipe,
 				exists: func(path string) bool { return path == tc.file }}
 			if got, why := p.browser(); got != tc.want || got == (why != "") {
 				t.Errorf("browser: %v, because %q", got, why)

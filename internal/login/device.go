@@ -66,8 +66,8 @@ func (r *refusal) Error() string {
 		snap.CleanText(r.Description))
 }
 
-// errTorn means that the service granted the request, but its response was lost.
-var errTorn = errors.New("the answer was lost")
+// errLostAnswer means that the service granted the request, but its response was lost.
+var errLostAnswer = errors.New("the answer was lost")
 
 // postForm sends a form and decodes the JSON response into out. It returns an OAuth error as a
 // *refusal.
@@ -89,7 +89,7 @@ func postForm(ctx context.Context, h *http.Client, target string, form url.Value
 			return nil
 		}
 		if err != nil || json.Unmarshal(body, out) != nil {
-			return errTorn
+			return errLostAnswer
 		}
 		return nil
 	}
@@ -109,7 +109,7 @@ func (d *device) run(ctx context.Context) (granted, error) {
 	err := postForm(ctx, d.HTTP, d.provider.DeviceAuthorization, form, &d.began)
 	if err == nil && (d.began.DeviceCode == "" || d.began.UserCode == "" ||
 		checkURL(d.began.URL, "the login page") != nil) {
-		err = errTorn
+		err = errLostAnswer
 	}
 	if err != nil {
 		return granted{}, d.notStarted(ctx, err)
@@ -203,7 +203,7 @@ func (d *device) poll(ctx context.Context) (granted, error) {
 		"device_code": {d.began.DeviceCode},
 	}, &got)
 	if err == nil && (got.AccessToken == "" || !strings.EqualFold(got.TokenType, "bearer")) {
-		err = errTorn
+		err = errLostAnswer
 	}
 	if err == nil {
 		return got, nil
@@ -211,16 +211,16 @@ func (d *device) poll(ctx context.Context) (granted, error) {
 	if ctx.Err() != nil {
 		return granted{}, interrupted(ctx)
 	}
-	if errors.Is(err, errTorn) {
+	if errors.Is(err, errLostAnswer) {
 		return granted{}, &snap.Error{Code: snap.CodeUnreachable,
 			Detail: "the login was approved, but the answer was lost",
 			Hint:   "run `snapcli login` again"}
 	}
-	return granted{}, d.judge(err)
+	return granted{}, d.pollError(err)
 }
 
-// judge decides what an error of a poll means (RFC 8628 section 3.5).
-func (d *device) judge(err error) error {
+// pollError interprets the error of a poll (RFC 8628 section 3.5).
+func (d *device) pollError(err error) error {
 	var r *refusal
 	if !errors.As(err, &r) || r.status >= 500 || r.status == http.StatusTooManyRequests {
 		d.faults, d.last = d.faults+1, err
@@ -242,8 +242,8 @@ func (d *device) judge(err error) error {
 		Hint: "run `snapcli login` again", Cause: r}
 }
 
-// deniedHint returns the hint for a denied login. It never suggests retrying what the organization
-// does not allow.
+// deniedHint returns the hint for a denied login. It does not suggest another attempt if the
+// organization does not allow such logins.
 func deniedHint(reason string) string {
 	if strings.Contains(reason, "does not allow") {
 		return "use an API key: set SNAPCLI_CLOUD__API_KEY, or ask an owner of the organization to allow login from " +
@@ -294,6 +294,6 @@ func (d *device) tooLate() error {
 	if d.faults == 0 {
 		return expired()
 	}
-	return &snap.Error{Code: snap.CodeUnreachable, Detail: "the auth service did not answer until the code expired",
+	return &snap.Error{Code: snap.CodeUnreachable, Detail: "the auth service did not answer before the code expired",
 		Hint: "check your network and run `snapcli login` again", Cause: d.last}
 }

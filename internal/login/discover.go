@@ -58,7 +58,7 @@ func discover(ctx context.Context, h *http.Client, issuer string) (provider, err
 	}
 	return provider{}, &snap.Error{
 		Code:   snap.CodeUnreachable,
-		Detail: "cannot read the metadata of the auth service at " + snap.CleanText(issuer) + " offers",
+		Detail: "cannot read the metadata of the auth service at " + snap.CleanText(issuer),
 		Hint:   "check cloud.url or --auth-url, and your network",
 		Cause:  last,
 	}
@@ -98,9 +98,9 @@ func (p provider) check(issuer string) error {
 	if strings.TrimRight(p.Issuer, "/") != strings.TrimRight(issuer, "/") {
 		return &snap.Error{
 			Code: snap.CodeUnreachable,
-			Detail: fmt.Sprintf("the auth service at %s calls itself %s", snap.CleanText(issuer),
+			Detail: fmt.Sprintf("the auth service at %s reports that its URL is %s", snap.CleanText(issuer),
 				snap.CleanText(p.Issuer)),
-			Hint: "check cloud.url or --auth-url: the two must be equal",
+			Hint: "check cloud.url or --auth-url: the two URLs must be equal",
 		}
 	}
 	if p.DeviceAuthorization == "" || p.Token == "" {

@@ -153,7 +153,7 @@ func TestDiscoveryIsStrict(t *testing.T) {
 		document string
 		want     string
 	}{
-		"another issuer":      {metadata("ISSUER", "https://evil.test"), "calls itself https://evil.test"},
+		"another issuer":      {metadata("ISSUER", "https://evil.test"), "reports that its URL is https://evil.test"},
 		"plain http":          {metadata("ISSUER/token", "http://evil.test/token"), "not encrypted"},
 		"file":                {metadata("ISSUER/token", "file:///etc/passwd"), "not the URL"},
 		"no device grant":     {metadata(`"device_authorization_endpoint":"ISSUER/device_authorization",`, ""), "no login by device code"},
@@ -203,7 +203,8 @@ func TestChangedAuthService(t *testing.T) {
 		t.Errorf("error %v, %d codes shown", err, len(d.codes)-codes)
 	}
 	d.confirm = true
-	if _, err := login.Login(t.Context(), d.options()); err == nil || !strings.Contains(err.Error(), "calls itself") {
+	_, err = login.Login(t.Context(), d.options())
+	if err == nil || !strings.Contains(err.Error(), "reports that its URL is") {
 		t.Errorf("after yes: %v", err) // the service at that name is still the old one
 	}
 }

@@ -239,7 +239,7 @@ func (e exchange) send(ctx context.Context, token, previous string) (jobCredenti
 	var got granted
 	err = postForm(ctx, e.http, config.ExchangeURL, form, &got)
 	if err == nil && got.AccessToken == "" {
-		err = errTorn
+		err = errLostAnswer
 	}
 	var r *refusal
 	switch {

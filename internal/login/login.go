@@ -60,7 +60,7 @@ type Options struct {
 // Its errors have the codes forbidden (denied), not_signed_in (expired), unreachable, interrupted
 // and usage. After an error, the previous session remains valid.
 func Login(ctx context.Context, o Options) (Session, error) {
-	o.fillIn()
+	o.setDefaults()
 	base, err := api.CheckBaseURL(o.CloudURL)
 	if err != nil {
 		return Session{}, err
@@ -96,7 +96,7 @@ func Login(ctx context.Context, o Options) (Session, error) {
 	return o.store(ctx, s)
 }
 
-func (o *Options) fillIn() {
+func (o *Options) setDefaults() {
 	if o.Env == nil {
 		o.Env = os.Getenv
 	}
@@ -107,7 +107,7 @@ func (o *Options) fillIn() {
 		o.After = time.After
 	}
 	if o.Browser == nil {
-		o.Browser = place{o.Env, runtime.GOOS, exists, o.Terminal}.browser
+		o.Browser = machine{o.Env, runtime.GOOS, exists, o.Terminal}.browser
 	}
 	if o.OpenURL == nil {
 		o.OpenURL = opener{env: o.Env}.open
@@ -145,8 +145,8 @@ func (o *Options) resolve(ctx context.Context) (scopes []string, err error) {
 	}
 	before := known.AuthURLs[key(o.CloudURL)]
 	if !pinned && before != "" && before != o.AuthURL {
-		question := fmt.Sprintf("%s used to sign in at %s and now names %s. Sign in there?", o.CloudURL,
-			snap.CleanText(before), snap.CleanText(o.AuthURL))
+		question := fmt.Sprintf("%s used the auth service %s before and now uses %s. Sign in at the new one?",
+			o.CloudURL, snap.CleanText(before), snap.CleanText(o.AuthURL))
 		if !o.Confirm(question) {
 			return nil, snap.Usage(fmt.Sprintf("the cloud service now names another auth service: %s, not %s",
 				snap.CleanText(o.AuthURL), snap.CleanText(before)),

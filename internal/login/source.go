@@ -95,7 +95,7 @@ func (f *File) refresh(ctx context.Context, h *http.Client, cloudURL, refused st
 	case errors.As(err, &r) && r.Code == "invalid_grant":
 		return Session{}, f.forget(cloudURL, s.RefreshToken, err)
 	case errors.As(err, &r) && r.Code == "unauthorized_client":
-		return Session{}, notNow(s, r)
+		return Session{}, signInRefused(s, r)
 	case err != nil && s.AccessToken != refused && f.now().Before(s.Expiry):
 		return s, nil // the token is still valid; the next request tries again
 	case err != nil:
@@ -113,7 +113,7 @@ func redeem(ctx context.Context, h *http.Client, s Session, now func() time.Time
 		"refresh_token": {s.RefreshToken},
 	}, &got)
 	if err == nil && got.AccessToken == "" {
-		err = errTorn
+		err = errLostAnswer
 	}
 	if err != nil {
 		return Session{}, err
@@ -141,9 +141,9 @@ func (f *File) forget(cloudURL, token string, cause error) error {
 	return sessionEnded(cause)
 }
 
-// notNow is the error for a session that still exists but gets no token at present, for example
+// signInRefused is the error for a session that still exists but gets no token at present, for example
 // while its organization is closed.
-func notNow(s Session, r *refusal) error {
+func signInRefused(s Session, r *refusal) error {
 	return &snap.Error{
 		Code:   snap.CodeForbidden,
 		Detail: hostOf(s.AuthURL) + " refuses your sign-in: " + snap.CleanText(r.Description),

@@ -12,9 +12,9 @@
 //	GET  /userinfo                                 the user of an access token
 //
 // The client is public: it has no secret. Access tokens are JWTs (RFC 9068) that live ten minutes
-// and end with their session. A refresh token is replaced at each use; Because an answer can be
-// lost, a used one may be redeemed again for a minute while its successor was never used. If a
-// replaced one is used later, its session ends.
+// and end with their session. A refresh token is replaced at each use. Because an answer can be
+// lost, a used token may be redeemed again for a minute, as long as its successor was never used. If
+// a replaced token is used later, its session ends.
 //
 // For people, all as plain forms that work without script:
 //

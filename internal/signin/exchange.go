@@ -82,7 +82,7 @@ func (s *Service) exchangeGrant(w http.ResponseWriter, r *http.Request, f url.Va
 	}
 }
 
-func readExchange(f url.Values) (q exchangeRequest, err error) {
+func parseExchange(f url.Values) (q exchangeRequest, err error) {
 	switch requested := f.Get("requested_token_type"); {
 	case f.Get("subject_token") == "":
 		return q, oauthRefusal{"invalid_request", "subject_token is missing"}
@@ -109,11 +109,11 @@ func readExchange(f url.Values) (q exchangeRequest, err error) {
 // exchange verifies a job's token, finds the rule that accepts it and issues a credential.
 func (s *Service) exchange(r *http.Request, f url.Values) (exchangeAnswer, error) {
 	ctx := r.Context()
-	q, err := readExchange(f)
+	q, err := parseExchange(f)
 	if err != nil {
 		return exchangeAnswer{}, err
 	}
-	org, rule, issued, err := s.trusted(ctx, q)
+	org, rule, issued, err := s.findTrust(ctx, q)
 	if err != nil {
 		return exchangeAnswer{}, err
 	}
@@ -140,7 +140,7 @@ func (s *Service) exchange(r *http.Request, f url.Values) (exchangeAnswer, error
 	e.Hash, e.Hint = sum, hint
 	key, err := s.store.Exchange(ctx, e)
 	if code := snap.CodeOf(err); code == snap.CodeConflict || code == snap.CodeForbidden {
-		return exchangeAnswer{}, s.untrusted(ctx, issued.Issuer, issued.Subject, err.Error())
+		return exchangeAnswer{}, s.refuseToken(ctx, issued.Issuer, issued.Subject, err.Error())
 	}
 	if err != nil {
 		return exchangeAnswer{}, err
@@ -148,10 +148,10 @@ func (s *Service) exchange(r *http.Request, f url.Values) (exchangeAnswer, error
 	s.log.InfoContext(ctx, "a CI job got a credential", "organization", org.Slug, "rule", rule.Name, "issuer",
 		issued.Issuer, "subject", issued.Subject, "key", key.ID)
 	return exchangeAnswer{AccessToken: secret, IssuedType: typeAccessToken, TokenType: "Bearer",
-		ExpiresIn: int(CredentialLife.Seconds()), Scope: words(e.Scopes), Organization: org.Slug}, nil
+		ExpiresIn: int(CredentialLife.Seconds()), Scope: joinScopes(e.Scopes), Organization: org.Slug}, nil
 }
 
-func words(scopes []snap.Scope) string {
+func joinScopes(scopes []snap.Scope) string {
 	var all []string
 	for _, scope := range scopes {
 		all = append(all, string(scope))
@@ -159,16 +159,16 @@ func words(scopes []snap.Scope) string {
 	return strings.Join(all, " ")
 }
 
-// untrusted logs why a token was refused, and returns the answer.
-func (s *Service) untrusted(ctx context.Context, issuer, subject, why string) error {
+// refuseToken logs why a token was refused, and returns the answer.
+func (s *Service) refuseToken(ctx context.Context, issuer, subject, why string) error {
 	s.log.WarnContext(ctx, "the token of a CI job was refused", "issuer", printable(issuer, 200), "subject",
 		printable(subject, 200), "reason", why)
 	return errNoTrust
 }
 
-// trusted verifies a token for every rule of its issuer, and returns the first one of an organization
+// findTrust verifies a token for every rule of its issuer, and returns the organization's first rule
 // that accepts it. Several organizations may trust a job only if the request names one of them.
-func (s *Service) trusted(ctx context.Context, q exchangeRequest) (in organization, by Trust, issued auth.Issued,
+func (s *Service) findTrust(ctx context.Context, q exchangeRequest) (in organization, by Trust, issued auth.Issued,
 	err error) {
 	named := auth.NamedIssuer(q.token)
 	why := "no rule names this issuer"
@@ -180,7 +180,7 @@ func (s *Service) trusted(ctx context.Context, q exchangeRequest) (in organizati
 			if rule.Issuer != named {
 				continue
 			}
-			token, reason, err := s.accepts(ctx, rule, q)
+			token, reason, err := s.checkToken(ctx, rule, q)
 			if err != nil {
 				return in, by, issued, err
 			}
@@ -197,16 +197,16 @@ func (s *Service) trusted(ctx context.Context, q exchangeRequest) (in organizati
 		}
 	}
 	if in.ID == 0 {
-		return in, by, issued, s.untrusted(ctx, named, "", why)
+		return in, by, issued, s.refuseToken(ctx, named, "", why)
 	}
 	return in, by, issued, nil
 }
 
-// accepts verifies a token and compares it with a rule. It returns the reason if the rule does not
-// accept it, and fails if that cannot be decided now.
-func (s *Service) accepts(ctx context.Context, rule Trust, q exchangeRequest) (t auth.Issued, reason string,
+// checkToken verifies a token and compares it with a rule. If the rule does not accept the token, it
+// returns the reason. It fails if the issuer does not answer.
+func (s *Service) checkToken(ctx context.Context, rule Trust, q exchangeRequest) (t auth.Issued, reason string,
 	err error) {
-	issuer, err := s.issuers.of(s, rule)
+	issuer, err := s.issuers.get(s, rule)
 	if err != nil {
 		return t, "", err
 	}
@@ -238,7 +238,7 @@ func (s *Service) serviceUser(ctx context.Context, org organization, rule Trust)
 	}
 	u, err := s.store.Account(ctx, org.ID, issuer, subject)
 	if snap.CodeOf(err) == snap.CodeNotFound {
-		return 0, s.untrusted(ctx, rule.Issuer, "", "the user of rule "+rule.Name+" does not exist or is disabled")
+		return 0, s.refuseToken(ctx, rule.Issuer, "", "the user of rule "+rule.Name+" does not exist or is disabled")
 	}
 	if err != nil {
 		return 0, err
@@ -250,7 +250,7 @@ func (s *Service) serviceUser(ctx context.Context, org organization, rule Trust)
 	asKey := snap.Caller{Org: org.OrgRef, User: &u, Credential: snap.Credential{Kind: snap.UserKey}}
 	_, err = s.Confirm(ctx, asKey, confirmed, true)
 	if errors.Is(err, snap.ErrUnauthenticated) {
-		err = s.untrusted(ctx, rule.Issuer, "", "the identity provider has not confirmed the user of rule "+rule.Name)
+		err = s.refuseToken(ctx, rule.Issuer, "", "the identity provider has not confirmed the user of rule "+rule.Name)
 	}
 	return u.ID, err
 }

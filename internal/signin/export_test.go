@@ -1,19 +1,27 @@
 package signin
 
-import "time"
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"golang.org/x/oauth2"
+)
 
 // SetProviderTimeout sets how long a request to an identity provider may take. It is called before the
 // service serves.
 func (s *Service) SetProviderTimeout(d time.Duration) {
 	for _, org := range s.orgs {
 		if org.provider != nil {
-			org.provider.SetTimeout(d)
+			client := org.provider.Context(context.Background()).Value(oauth2.HTTPClient).(*http.Client)
+			client.Timeout = d
+			client.Transport.(*http.Transport).ResponseHeaderTimeout = d
 		}
 	}
 }
 
-// SetPatience sets how long the service waits for a provider: in a check, in a request, and in a round
+// SetTimeouts sets how long the service waits for a provider: in a check, in a request, and in a round
 // of background checks.
-func (s *Service) SetPatience(check, request, round time.Duration) {
-	s.patience = patience{check, request, round}
+func (s *Service) SetTimeouts(check, request, round time.Duration) {
+	s.timeouts = timeouts{check, request, round}
 }

@@ -163,7 +163,7 @@ func TestNoSecretInTheLog(t *testing.T) {
 			t.Errorf("the %s is in an error", name)
 		}
 	}
-	if !strings.Contains(h.log.String(), "signed in") || !strings.Contains(h.log.String(), "key made") {
+	if !strings.Contains(h.log.String(), "signed in") || !strings.Contains(h.log.String(), "key created") {
 		t.Error("the log does not tell what happened")
 	}
 }

@@ -59,15 +59,15 @@ func (s *Service) lookUpCode(ctx context.Context, typed string) (store.DeviceGra
 	return s.store.PendingDevice(ctx, code)
 }
 
-// guess calls judge, which checks something that could be guessed, unless the bucket mine is full.
-// A wrong guess (not_found or unauthenticated) is counted in every bucket. Once one of them is
-// full, guess fails with errTooMany, so that concurrent guesses get no more answers than sequential
-// ones. The result of a right guess is returned only if the bucket did not become full meanwhile.
-func (s *Service) guess(ctx context.Context, mine string, buckets map[string]int, judge func() error) error {
+// guess calls check, which checks a code or a password, unless the bucket mine is full. A wrong guess
+// (not_found or unauthenticated) is counted in every bucket. Once one of them is full, guess fails
+// with errTooMany, so that concurrent guesses get no more answers than sequential ones. A right guess
+// counts only if the bucket has not become full in the meantime.
+func (s *Service) guess(ctx context.Context, mine string, buckets map[string]int, check func() error) error {
 	if err := s.requireFewMisses(ctx, mine, buckets[mine]); err != nil {
 		return err
 	}
-	wrong := judge()
+	wrong := check()
 	if wrong == nil {
 		return s.requireFewMisses(ctx, mine, buckets[mine]+1)
 	}

@@ -163,7 +163,7 @@ func (h *house) serve(orgs []signin.Organization) {
 		h.t.Fatal(err)
 	}
 	// A busy machine must not count as a slow provider.
-	service.SetPatience(servertest.Patience, servertest.Patience, servertest.Patience)
+	service.SetTimeouts(servertest.Patience, servertest.Patience, servertest.Patience)
 	service.SetProviderTimeout(servertest.Patience)
 	h.service = service
 	h.auth = auth.New(h.store, auth.Options{Issuer: service.Issuer(), PublicURL: public, Now: h.clock.Now,

@@ -16,8 +16,7 @@ import (
 //go:embed pages/*.html
 var pageFiles embed.FS
 
-// visit is one request for a page: who is signed in, and the browser's CSRF
-// token.
+// visit is one request for a page, with the signed-in user and the browser's CSRF token.
 type visit struct {
 	w       http.ResponseWriter
 	r       *http.Request
@@ -164,8 +163,8 @@ func (s *Service) errorPage(v *visit, err error) {
 // retrySoon is the Retry-After, in seconds, of a failure that is probably brief.
 const retrySoon = "1"
 
-// fault returns the answer to an error that the client did not cause. It says that the database is
-// briefly unavailable, or gives an ID under which the error is logged.
+// fault returns the answer to an error that the client did not cause. The answer reports that the
+// database is briefly unavailable, or contains the ID under which the error is logged.
 func (s *Service) fault(r *http.Request, err error) *snap.Error {
 	if store.Unavailable(err) || r.Context().Err() != nil {
 		s.log.WarnContext(r.Context(), "the database is not available", "path", r.URL.Path, "error", err)
@@ -193,7 +192,7 @@ func titleOf(status int) string {
 	case http.StatusBadGateway:
 		return "The identity provider does not answer"
 	case http.StatusServiceUnavailable:
-		return "Not available now"
+		return "Temporarily unavailable"
 	}
 	return "Something went wrong"
 }

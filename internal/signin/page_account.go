@@ -80,7 +80,7 @@ func (s *Service) endSession(v *visit) error {
 	}
 	id, err := strconv.ParseInt(v.r.PostFormValue("id"), 10, 64)
 	if err != nil {
-		return snap.Invalid("the form does not say which session", "reload the page")
+		return snap.Invalid("the form names no session", "reload the page")
 	}
 	if err := s.store.EndSession(v.r.Context(), v.caller, id); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (s *Service) createKey(v *visit) error {
 	if err != nil {
 		return err
 	}
-	s.log.InfoContext(v.r.Context(), "key made", "user", v.caller.User.ID, "key", key.ID)
+	s.log.InfoContext(v.r.Context(), "key created", "user", v.caller.User.ID, "key", key.ID)
 	return s.showAccount(v, http.StatusCreated, secret)
 }
 
@@ -123,7 +123,7 @@ func (s *Service) revokeKey(v *visit) error {
 	}
 	id, err := strconv.ParseInt(v.r.PostFormValue("id"), 10, 64)
 	if err != nil {
-		return snap.Invalid("the form does not say which key", "reload the page")
+		return snap.Invalid("the form names no key", "reload the page")
 	}
 	if err := s.store.RevokeKey(v.r.Context(), v.caller, id); err != nil {
 		return err
@@ -134,8 +134,8 @@ func (s *Service) revokeKey(v *visit) error {
 
 func formatID(id int64) string { return strconv.FormatInt(id, 10) }
 
-func asKnown(err error) (*snap.Error, bool) {
-	var known *snap.Error
-	ok := errors.As(err, &known)
-	return known, ok
+// asError returns the [snap.Error] in an error, if there is one.
+func asError(err error) (e *snap.Error, ok bool) {
+	ok = errors.As(err, &e)
+	return e, ok
 }

@@ -1,7 +1,6 @@
 package signin
 
 import (
-	"errors"
 	"net/http"
 	"net/url"
 	"time"
@@ -19,7 +18,7 @@ type codePage struct {
 
 // enterCode shows the form for the code. A link that contains the code only fills in the form.
 func (s *Service) enterCode(v *visit) error {
-	data := codePage{layout: s.layout(v, "Sign in a terminal")}
+	data := codePage{layout: s.layout(v, "Sign in from a terminal")}
 	if typed := v.r.URL.Query().Get("user_code"); typed != "" {
 		if code, ok := cleanUserCode(typed); ok {
 			data.Code = showUserCode(code)
@@ -45,12 +44,12 @@ func (s *Service) postCode(v *visit) error {
 }
 
 func (s *Service) codeProblem(v *visit, typed string, err error) error {
-	var known *snap.Error
-	if !errors.As(err, &known) {
+	known, ok := asError(err)
+	if !ok {
 		return err
 	}
 	return s.views.Page(v.w, known.Code.Info().Status, "code.html", codePage{
-		layout: s.layout(v, "Sign in a terminal"), Code: printable(typed, 20),
+		layout: s.layout(v, "Sign in from a terminal"), Code: printable(typed, 20),
 		Problem: sentence(known.Error()), Hint: sentence(known.Hint),
 	})
 }
@@ -65,7 +64,7 @@ type confirmPage struct {
 	Scopes                       []string
 }
 
-// confirm shows who requests the login, for the user to compare. It changes nothing.
+// confirm shows the origin of the login request, for the user to compare. It changes nothing.
 func (s *Service) confirm(v *visit) error {
 	typed := v.r.URL.Query().Get("user_code")
 	if !v.signedIn() {
@@ -117,7 +116,7 @@ func (s *Service) decide(v *visit) error {
 			return err
 		}
 	default:
-		return snap.Invalid("the form says neither approve nor deny", "go back and use one of the two buttons")
+		return snap.Invalid("the form contains neither approve nor deny", "go back and use one of the two buttons")
 	}
 	s.log.InfoContext(ctx, "device login decided", "decision", decision, "user", v.caller.User.ID, "program", g.Program,
 		"host", g.Host, "address", g.Address)

@@ -104,7 +104,7 @@ func (s *Service) postSignIn(v *visit) error {
 	}
 	s.count("password", outcome(err))
 	if err != nil {
-		known, ok := asKnown(err)
+		known, ok := asError(err)
 		if !ok {
 			return err
 		}
@@ -175,8 +175,9 @@ func passwordIs(u LocalUser, known bool, password string) bool {
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1 && known && u.Password != ""
 }
 
-func disabled(err error) error {
-	if known, ok := asKnown(err); ok && known.Code == snap.CodeUnauthenticated {
+// explainDisabled replaces the error of a disabled account with one for its user.
+func explainDisabled(err error) error {
+	if snap.CodeOf(err) == snap.CodeUnauthenticated {
 		return snap.Forbidden("this account is disabled", "ask an owner or admin of your organization")
 	}
 	return err

@@ -26,21 +26,21 @@ const (
 	UnconfirmedLogin = 24 * time.Hour
 )
 
-// checkAgain is the time after a failure during which a provider is not asked about the same person
-// again. claimLife is longer than a check can take, so that no two replicas use one refresh token.
+// checkAgain is how long a provider is not asked about a person again after it failed to answer.
+// claimLife is longer than a check can take, so that no two replicas use one refresh token.
 const (
 	checkAgain = time.Minute
 	claimLife  = 45 * time.Second
 )
 
-// patience bounds how long the service waits for a provider.
-type patience struct {
+// timeouts limits how long the service waits for a provider.
+type timeouts struct {
 	check   time.Duration // for all requests of one check
-	request time.Duration // of a request to the service; the check continues
-	round   time.Duration // of a round of background checks; the check continues
+	request time.Duration // for a check, in a request to the service; the check continues
+	round   time.Duration // for the checks of a background round; the checks continue
 }
 
-var defaultPatience = patience{check: 30 * time.Second, request: 5 * time.Second, round: time.Second}
+var defaultTimeouts = timeouts{check: 30 * time.Second, request: 5 * time.Second, round: time.Second}
 
 // freshness holds an organization's settings for confirming people.
 type freshness struct{ recheck, staleness, login time.Duration }
@@ -205,12 +205,12 @@ func (s *Service) checkSoon(ctx context.Context, org organization, t store.Stand
 		t, err := s.check(context.WithoutCancel(ctx), org, t)
 		answer <- result{t, err}
 	}()
-	patience := time.NewTimer(s.patience.request)
-	defer patience.Stop()
+	timer := time.NewTimer(s.timeouts.request)
+	defer timer.Stop()
 	select {
 	case r := <-answer:
 		return r.Standing, r.err
-	case <-patience.C:
+	case <-timer.C:
 		return t, nil
 	}
 }
@@ -249,7 +249,7 @@ func (s *Service) check(ctx context.Context, org organization, t store.Standing)
 	ctx = snap.ActingAs(ctx, snap.Acting(org.OrgRef, snap.PartProvider))
 	// The answer may hold the only copy of the next refresh token, so it is stored even if the
 	// client has disconnected.
-	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.patience.check)
+	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeouts.check)
 	defer cancel()
 	err = s.refreshClaims(asking, org, t)
 	ctx = context.WithoutCancel(ctx) // the outcome is stored even after the time for asking
@@ -279,7 +279,7 @@ func (s *Service) check(ctx context.Context, org organization, t store.Standing)
 
 // await waits for the result of another replica or request that is asking the provider.
 func (s *Service) await(ctx context.Context, t store.Standing) (store.Standing, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.patience.request)
+	ctx, cancel := context.WithTimeout(ctx, s.timeouts.request)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -319,7 +319,7 @@ func (s *Service) refreshClaims(ctx context.Context, org organization, t store.S
 	if err := s.storeOutcome(ctx, t, string(refresh), token, err); err != nil {
 		return err
 	}
-	p, full, err := s.personAgain(ctx, org, d, token, t)
+	p, full, err := s.refreshedPerson(ctx, org, d, token, t)
 	if err != nil || !full {
 		return err
 	}
@@ -345,23 +345,23 @@ func (s *Service) storeOutcome(ctx context.Context, t store.Standing, old string
 		return s.store.KeepRefresh(ctx, t, t.Refresh)
 	case errors.As(err, &refused) && refused.ErrorCode == "invalid_grant":
 		return errLeft
-	case errors.As(err, &refused) && (refused.ErrorCode != "" || didNotTry(refused.Response.StatusCode)),
+	case errors.As(err, &refused) && (refused.ErrorCode != "" || notProcessed(refused.Response.StatusCode)),
 		errors.As(err, &dialed) && dialed.Op == "dial":
 		return errors.Join(err, s.store.KeepRefresh(ctx, t, t.Refresh))
 	}
 	return err
 }
 
-// didNotTry reports whether a status says that a server did not process a request.
-func didNotTry(status int) bool {
+// notProcessed reports whether a status means that the server did not process the request.
+func notProcessed(status int) bool {
 	return status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests
 }
 
-// personAgain reads the claims of a refreshed token: from the ID token, which may be missing
+// refreshedPerson reads the claims of a refreshed token: from the ID token, which may be missing
 // (OpenID Connect Core section 12.2), and from userinfo. If there is no ID token and the claims
 // have no groups, the claims are incomplete: they confirm the person but change nothing. It fails
 // if neither source is about the same person.
-func (s *Service) personAgain(ctx context.Context, org organization, d *auth.Discovered, token *oauth2.Token,
+func (s *Service) refreshedPerson(ctx context.Context, org organization, d *auth.Discovered, token *oauth2.Token,
 	t store.Standing) (p auth.Person, full bool, err error) {
 	claims := map[string]any{}
 	raw, _ := token.Extra("id_token").(string)
@@ -379,7 +379,7 @@ func (s *Service) personAgain(ctx context.Context, org organization, d *auth.Dis
 	}
 	p = auth.PersonFromClaims(t.Issuer, t.Subject, claims, org.oidc.Claims)
 	if (!p.Groups.Known || claims["email"] == nil) && d.UserInfoEndpoint() != "" {
-		p, err = s.userinfoAgain(ctx, org, d, token, t, claims)
+		p, err = s.refreshedUserinfo(ctx, org, d, token, t, claims)
 	} else if raw == "" {
 		err = errors.New("the identity provider sends no ID token at a refresh and has no userinfo endpoint")
 	}
@@ -395,8 +395,8 @@ func (s *Service) personAgain(ctx context.Context, org organization, d *auth.Dis
 	return p, raw != "" || p.Groups.Known, nil
 }
 
-// userinfoAgain adds the claims of userinfo to those of the ID token.
-func (s *Service) userinfoAgain(ctx context.Context, org organization, d *auth.Discovered, token *oauth2.Token,
+// refreshedUserinfo adds the claims of userinfo to those of the ID token.
+func (s *Service) refreshedUserinfo(ctx context.Context, org organization, d *auth.Discovered, token *oauth2.Token,
 	t store.Standing, claims map[string]any) (auth.Person, error) {
 	info, err := d.UserInfo(ctx, oauth2.StaticTokenSource(token))
 	if err != nil {
@@ -405,22 +405,16 @@ func (s *Service) userinfoAgain(ctx context.Context, org organization, d *auth.D
 	if info.Subject != t.Subject {
 		return auth.Person{}, errors.New("userinfo is about someone else")
 	}
-	more := map[string]any{}
-	if err := info.Claims(&more); err != nil {
+	if err := auth.AddUserinfo(claims, info); err != nil {
 		return auth.Person{}, err
-	}
-	for name, value := range more {
-		if _, here := claims[name]; !here {
-			claims[name] = value
-		}
 	}
 	return auth.PersonFromClaims(t.Issuer, t.Subject, claims, org.oidc.Claims), nil
 }
 
-// Recheck asks each organization's identity provider about the one user who has waited longest for
-// it, and returns how many it asked about. It is called once a second, so no provider is asked more
-// often than that. A provider that does not answer within a second delays no other organization: the
-// next calls leave it out until its check has ended.
+// Recheck asks each organization's identity provider about the user whose last confirmation is the
+// oldest, and returns the number of users it asked about. It is called once a second, so no provider is
+// asked more often than that. A provider that does not answer within a second delays no other
+// organization: the next calls skip it until its check has ended.
 func (s *Service) Recheck(ctx context.Context) (asked int, err error) {
 	type result struct {
 		asked int
@@ -439,13 +433,13 @@ func (s *Service) Recheck(ctx context.Context) (asked int, err error) {
 			results <- result{n, err}
 		}()
 	}
-	patience := time.NewTimer(s.patience.round)
-	defer patience.Stop()
+	timer := time.NewTimer(s.timeouts.round)
+	defer timer.Stop()
 	for ; running > 0; running-- {
 		select {
 		case r := <-results:
 			asked, err = asked+r.asked, errors.Join(err, r.err)
-		case <-patience.C:
+		case <-timer.C:
 			return asked, err
 		}
 	}

@@ -52,12 +52,12 @@ func (s *Service) Handler() http.Handler {
 	page("POST /account/keys", s.createKey)
 	page("POST /account/keys/revoke", s.revokeKey)
 	page("GET /", s.noPage)
-	return mayUseReserve(mux)
+	return allowReserve(mux)
 }
 
-// mayUseReserve lets people sign in, refresh and end sessions on a full disk, so that they can take
-// access away.
-func mayUseReserve(next http.Handler) http.Handler {
+// allowReserve lets people sign in, refresh and end sessions on a full disk, so that they can still
+// revoke access.
+func allowReserve(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.URL.Path, "/device_authorization") && !strings.HasSuffix(r.URL.Path, "/account/keys") {
 			r = r.WithContext(store.TakingAway(r.Context()))

@@ -36,7 +36,8 @@ type OIDC struct {
 	AllowPrivate                   bool // the issuer may be on a private or loopback address, and plain http
 }
 
-// Organization is how one organization signs in: exactly one of Local and OIDC.
+// Organization describes how the people of one organization sign in. Exactly one of Local and OIDC is
+// set.
 type Organization struct {
 	Slug    string
 	Domains []string // e-mail domains of its people, in addition to those of Local
@@ -88,7 +89,7 @@ type Service struct {
 	assets  *look.Assets
 	issuers issuers // of CI jobs' tokens
 
-	patience patience // with identity providers
+	timeouts timeouts // of requests to identity providers
 }
 
 // organization is an [Organization] with its record in the store.
@@ -131,7 +132,7 @@ func New(ctx context.Context, s *store.Store, o Options) (*Service, error) {
 		keys: auth.New(s, auth.Options{Issuer: issuer, Audience: o.Audience, PublicURL: public, Sealer: o.Sealer,
 			Now: o.Now, Proxies: o.TrustedProxies}),
 		address: address, now: o.Now, log: o.Log, count: o.Count,
-		sealer: o.Sealer, patience: defaultPatience,
+		sealer: o.Sealer, timeouts: defaultTimeouts,
 	}
 	if err := v.tokens.Check(ctx); err != nil {
 		return nil, err
@@ -230,14 +231,14 @@ func (s *Service) retireLocalUsers(ctx context.Context, org organization) error 
 		if err != nil {
 			return err
 		}
-		says := "a user is no longer listed and was disabled"
+		message := "a user is no longer listed and was disabled"
 		switch {
 		case !changed:
-			says = "a listed user is disabled; `snapcloud user enable` lets them in again"
+			message = "a listed user is disabled; enable them with `snapcloud user enable`"
 		case listed:
-			says = "a user is listed again and was enabled"
+			message = "a user is listed again and was enabled"
 		}
-		s.log.WarnContext(ctx, says, "organization", org.Slug, "user", m.Email)
+		s.log.WarnContext(ctx, message, "organization", org.Slug, "user", m.Email)
 	}
 	return nil
 }

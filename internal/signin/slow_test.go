@@ -17,7 +17,7 @@ func TestProviderThatHangs(t *testing.T) {
 	got := h.loginUpstream()
 	key := h.keyOfMia()
 	p.lie(func(p *idp) { p.hangs, p.claims = make(chan struct{}), map[string]any{"groups": []string{"admins"}} })
-	h.service.SetPatience(time.Millisecond, servertest.Patience, servertest.Patience)
+	h.service.SetTimeouts(time.Millisecond, servertest.Patience, servertest.Patience)
 	for range 5 {
 		h.clock.Advance(signin.DefaultMaxStaleness/5 - time.Minute)
 		got = h.renewed(got)
@@ -29,7 +29,7 @@ func TestProviderThatHangs(t *testing.T) {
 	wantError(t, h.refresh(got.refresh), "unauthorized_client")
 	h.useKey(key, false)
 	p.lie(func(p *idp) { p.hangs = nil })
-	h.service.SetPatience(servertest.Patience, servertest.Patience, servertest.Patience)
+	h.service.SetTimeouts(servertest.Patience, servertest.Patience, servertest.Patience)
 	h.clock.Advance(time.Minute)
 	h.renewed(got)
 	h.useKey(key, true)
@@ -45,7 +45,7 @@ func TestProviderThatIsSlow(t *testing.T) {
 	key := h.keyOfMia()
 	answers := make(chan struct{})
 	p.lie(func(p *idp) { p.hangs, p.left = answers, true })
-	h.service.SetPatience(servertest.Patience, 0, 0)
+	h.service.SetTimeouts(servertest.Patience, 0, 0)
 	h.clock.Advance(signin.DefaultRecheck)
 	got = h.renewed(got)
 	h.useKey(key, true)
@@ -89,7 +89,7 @@ func TestSlowProviderDelaysNobodyElse(t *testing.T) {
 	defer close(answers)
 	hanging.lie(func(p *idp) { p.hangs = answers })
 	h.clock.Advance(signin.DefaultRecheck)
-	h.service.SetPatience(servertest.Patience, servertest.Patience, time.Millisecond)
+	h.service.SetTimeouts(servertest.Patience, servertest.Patience, time.Millisecond)
 	asked := func(p *idp) (n int) {
 		p.lie(func(p *idp) { n = p.refreshes })
 		return n

@@ -16,7 +16,7 @@ import (
 	"snap/internal/store"
 )
 
-// How long a device stays signed in without use, and at most.
+// A device is signed out after LoginIdle without use, and in any case after LoginMax.
 const (
 	LoginIdle = 30 * 24 * time.Hour
 	LoginMax  = 180 * 24 * time.Hour
@@ -119,8 +119,7 @@ func (s *Service) refreshGrant(w http.ResponseWriter, r *http.Request, f url.Val
 	case errors.Is(err, store.ErrTokenReused):
 		s.count("refresh", "reused")
 		s.log.WarnContext(r.Context(), "refresh token reused, session ended", "user", n.UserID, "session", n.ID,
-			"address",
-			s.address(r))
+			"address", s.address(r))
 		s.writeOAuthError(w, http.StatusBadRequest, "invalid_grant", "the session has ended; sign in again")
 	case errors.Is(err, store.ErrClosed): // not invalid_grant: the client keeps its token until then
 		s.count("refresh", "refused")
@@ -144,8 +143,8 @@ func (s *Service) requireScope(w http.ResponseWriter, asked string) bool {
 	for _, word := range strings.Fields(asked) {
 		if !slices.Contains(scopes(), word) {
 			s.writeOAuthError(w, http.StatusBadRequest, "invalid_scope",
-				"the scope "+strconv.Quote(printable(word,
-					40))+" does not exist; the scopes are "+strings.Join(scopes(), ", "))
+				"the scope "+strconv.Quote(printable(word, 40))+" does not exist; the scopes are "+
+					strings.Join(scopes(), ", "))
 			return false
 		}
 	}

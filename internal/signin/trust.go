@@ -41,8 +41,8 @@ type Trust struct {
 	AllowPrivate     bool                // the issuer may be on a private address, and plain http
 }
 
-// identity holds the claims of each system that can never refer to another repository, project or
-// account later.
+// identity names the claims of a kind of system that identify a repository, project or account for
+// good: no other one ever gets the same values.
 type identity struct {
 	claims []string
 	form   *regexp.Regexp
@@ -146,9 +146,9 @@ func (t Trust) checkType() (wrong []string) {
 	return wrong
 }
 
-// proposed holds the claim that names a job's trigger, and the triggers that run code which was
-// only proposed, as in a pull request. Tokens of such jobs match a rule only if it lists the
-// trigger.
+// proposed returns the claim that names a job's trigger, and a function that reports whether a
+// trigger runs code that was only proposed, as in a pull request. Tokens of such jobs match a rule
+// only if it lists the trigger.
 func (t Trust) proposed() (claim string, is func(string) bool) {
 	switch t.Type {
 	case TrustGitHub:
@@ -186,14 +186,14 @@ func (t Trust) fingerprint() string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// issuers are the CI systems of all rules, by their URL and by whether they may have a private
-// address.
+// issuers holds the CI systems of all rules. Systems that may have a private address are kept apart
+// from the others.
 type issuers struct {
 	mu  sync.Mutex
 	all map[string]*auth.Issuer
 }
 
-func (i *issuers) of(s *Service, t Trust) (*auth.Issuer, error) {
+func (i *issuers) get(s *Service, t Trust) (*auth.Issuer, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	key := fmt.Sprint(t.AllowPrivate, t.Issuer)

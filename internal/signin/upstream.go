@@ -126,8 +126,7 @@ func (s *Service) identifyUpstream(ctx context.Context, org organization, login 
 	d, err := org.provider.Discover(ctx)
 	if err != nil {
 		return auth.Person{}, nil, upstreamFailed("the identity provider of "+org.Name+" does not answer",
-			"try again later",
-			err)
+			"try again later", err)
 	}
 	if iss := q.Get("iss"); iss != org.provider.Issuer() && (iss != "" || d.IssInAnswer) {
 		return auth.Person{}, nil, refusedAnswer(fmt.Errorf("the answer names the issuer %q", printable(iss, 200)))
@@ -197,14 +196,8 @@ func (s *Service) addUserinfo(ctx context.Context, org organization, d *auth.Dis
 	if info.Subject != p.Subject {
 		return auth.Person{}, refusedAnswer(errors.New("userinfo is about someone else"))
 	}
-	more := map[string]any{}
-	if err := info.Claims(&more); err != nil {
+	if err := auth.AddUserinfo(claims, info); err != nil {
 		return auth.Person{}, refusedAnswer(err)
-	}
-	for name, value := range more {
-		if _, here := claims[name]; !here {
-			claims[name] = value
-		}
 	}
 	return auth.PersonFromClaims(p.Issuer, p.Subject, claims, org.oidc.Claims), nil
 }
@@ -225,20 +218,20 @@ func (s *Service) enter(v *visit, in store.SignedIn) error {
 // checkEnabled fails with code forbidden when an account is disabled.
 func (s *Service) checkEnabled(ctx context.Context, userID int64) error {
 	_, err := s.store.CallerWithoutGroups(ctx, userID)
-	return disabled(err)
+	return explainDisabled(err)
 }
 
 // apply applies the identity provider's claims to the user's account.
 func (s *Service) apply(ctx context.Context, org organization, p auth.Person) (userID int64, err error) {
 	if !p.Groups.Known {
-		s.log.WarnContext(ctx, "groups are unknown: group shares give nothing", "organization", org.Slug, "subject",
-			p.Subject, "why", p.Groups.Why)
+		s.log.WarnContext(ctx, "groups are unknown, so group shares give no access", "organization", org.Slug,
+			"subject", p.Subject, "why", p.Groups.Why)
 	}
 	return s.store.ApplySignIn(ctx, p.SignIn(org.ID, org.oidc.Roles))
 }
 
-// Reporter returns the identity provider of an organization in its role of reporting people and
-// groups by SCIM with a key.
+// Reporter returns the identity provider of a caller's organization. The provider reports people and
+// groups by SCIM, with the caller's key.
 func (s *Service) Reporter(c snap.Caller) store.Reporter {
 	r := store.Reporter{Caller: c, Issuer: localIssuer}
 	if o, ok := s.organizationByID(c.Org.ID); ok && o.oidc != nil {
@@ -259,15 +252,14 @@ func (s *Service) External(issuer, audience string) (*auth.External, error) {
 			continue
 		}
 		if found != nil {
-			return nil,
-				fmt.Errorf("auth.issuer %s: several organizations sign in with it, so its tokens do not say which "+
-					"one they are for", issuer)
+			return nil, fmt.Errorf("auth.issuer %s: several organizations sign in with it, so its tokens do not "+
+				"identify one of them", issuer)
 		}
 		found = &auth.External{Provider: o.provider, Audience: audience, Org: o.OrgRef, Claims: o.oidc.Claims,
 			Roles: o.oidc.Roles}
 	}
 	if found == nil {
-		return nil, fmt.Errorf("auth.issuer %s: no organization has it as the issuer of its sign_in", issuer)
+		return nil, fmt.Errorf("auth.issuer %s: it is not the issuer in any organization's sign_in", issuer)
 	}
 	return found, nil
 }
