@@ -13,7 +13,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -90,9 +89,9 @@ func dump(ctx context.Context, db *sql.DB, name string, w io.Writer, o engine.Op
 		return info, err
 	}
 	o.Begin("dump")
-	out := &writer{w: &engine.Counter{W: w, O: o}}
-	if err := out.write(slicesOf(head, line, "\n")); err != nil {
-		return info, err
+	out := &engine.Counter{W: w, O: o}
+	if _, err := out.Write(slicesOf(head, line, "\n")); err != nil {
+		return info, fmt.Errorf("write the dump: %w", err)
 	}
 	if err := readTables(ctx, readers, name, parts, info.Tables, where, out); err != nil {
 		return info, err
@@ -150,21 +149,6 @@ var counter = regexp.MustCompile(` AUTO_INCREMENT=\d+`)
 func changedMeanwhile(why string) error {
 	return &snap.Error{Code: snap.CodeConflict, Detail: "the schema changed during the build: " + why,
 		Hint: "build again when no migration is running"}
-}
-
-// writer receives the output of all readers, one statement at a time.
-type writer struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (w *writer) write(b []byte) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if _, err := w.w.Write(b); err != nil {
-		return fmt.Errorf("write the dump: %w", err)
-	}
-	return nil
 }
 
 // openReaders opens connections that all see the database at the same moment. If that is impossible,
@@ -225,10 +209,10 @@ func session(ctx context.Context, db *sql.DB, more ...string) (*sql.Conn, error)
 
 const storedMode = "NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES"
 
-// readTables reads all tables and sets their numbers of rows. Each reader takes the next table or
-// the next part of one.
+// readTables reads all tables and sets their numbers of rows. A reader that has read a table, or a part
+// of one, continues with the next.
 func readTables(ctx context.Context, readers []*sql.Conn, name string, parts structure, tables []engine.Table,
-	where map[string]string, out *writer) error {
+	where map[string]string, out io.Writer) error {
 	sources, err := sourcesOf(ctx, readers[0], name, tables)
 	if err != nil {
 		return err
@@ -241,20 +225,18 @@ func readTables(ctx context.Context, readers []*sql.Conn, name string, parts str
 			return err
 		}
 	}
-	next := make(chan *source, len(sources))
-	for i := range sources {
-		next <- &sources[i]
-	}
-	close(next)
 	g, ctx := errgroup.WithContext(ctx)
-	for _, c := range readers {
-		g.Go(func() (err error) {
-			for s := range next {
-				if s.rows, s.bytes, err = readTable(ctx, c, *s, out); err != nil {
+	for i, t := range newTurns(out, sources, len(readers)) {
+		g.Go(func() error {
+			for {
+				s, err := t.next(ctx)
+				if s == nil {
+					return err
+				}
+				if s.rows, s.bytes, err = readTable(ctx, readers[i], *s, t); err != nil {
 					return err
 				}
 			}
-			return nil
 		})
 	}
 	if err := g.Wait(); err != nil {

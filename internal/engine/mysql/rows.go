@@ -76,7 +76,7 @@ func sourcesOf(ctx context.Context, c *sql.Conn, name string, tables []engine.Ta
 // readTable writes a table's rows as INSERT statements and returns their number and size. It uses a prepared
 // statement: values arrive in binary, so that no number is rounded for display. Rows come in
 // storage order, which costs nothing and is fast to load.
-func readTable(ctx context.Context, c *sql.Conn, from source, out *writer) (n, bytes int64, err error) {
+func readTable(ctx context.Context, c *sql.Conn, from source, out turn) (n, bytes int64, err error) {
 	t := from.table
 	own := withoutGenerated(t.Columns)
 	var list, asked []string
@@ -93,7 +93,8 @@ func readTable(ctx context.Context, c *sql.Conn, from source, out *writer) (n, b
 			append(forms, form{kind: isText}, form{kind: isEnd}), " FOR SYSTEM_TIME ALL"
 	}
 	columns := strings.Join(asked, ",")
-	b := batch{out: out, start: "INSERT INTO " + quote(t.Name) + " (" + strings.Join(list, ",") + ") VALUES\n"}
+	b := batch{ctx: ctx, out: out,
+		start: "INSERT INTO " + quote(t.Name) + " (" + strings.Join(list, ",") + ") VALUES\n"}
 	if len(list) == 0 { // only generated columns: just the number of rows matters
 		columns, b.start = "1", "INSERT INTO "+quote(t.Name)+" () VALUES\n"
 	}
@@ -185,7 +186,8 @@ func kindOf(columnType string) int {
 
 // batch collects the rows of one INSERT statement.
 type batch struct {
-	out   *writer
+	ctx   context.Context
+	out   turn
 	start string
 	b     []byte
 	bytes int64 // written
@@ -219,7 +221,7 @@ func (b *batch) flush() error {
 		return nil
 	}
 	b.bytes += int64(len(b.b))
-	err := b.out.write(append(b.b, ";\n"...))
+	err := b.out.write(b.ctx, append(b.b, ";\n"...))
 	b.b = b.b[:0]
 	if cap(b.b) > 4*chunkSize { // after a large row
 		b.b = nil

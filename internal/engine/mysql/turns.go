@@ -1,0 +1,82 @@
+package mysql
+
+import (
+	"context"
+	"fmt"
+	"io"
+)
+
+// turns lets concurrent readers write their statements in a fixed order: each writes one and then
+// waits until all others have. The order therefore does not depend on how fast they are, and a
+// database that has not changed gives the same dump again, of which a push transfers nothing.
+type turns struct {
+	w       io.Writer
+	sources []*source       // not read yet
+	queue   []chan struct{} // of the readers; the first has its turn, and only it may use turns
+}
+
+// turn is one reader's place in turns.
+type turn struct {
+	of    *turns
+	comes chan struct{}
+}
+
+// newTurns returns turns for a number of readers.
+func newTurns(w io.Writer, sources []source, readers int) []turn {
+	t := &turns{w: w}
+	for i := range sources {
+		t.sources = append(t.sources, &sources[i])
+	}
+	all := make([]turn, readers)
+	for i := range all {
+		all[i] = turn{t, make(chan struct{}, 1)}
+		t.queue = append(t.queue, all[i].comes)
+	}
+	t.queue[0] <- struct{}{}
+	return all
+}
+
+// wait waits until it is this reader's turn.
+func (t turn) wait(ctx context.Context) error {
+	select {
+	case <-t.comes:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// end gives the turn to the next reader. A reader that is done gets no other.
+func (t turn) end(done bool) {
+	q := t.of.queue[1:]
+	if !done {
+		q = append(q, t.comes)
+	}
+	if t.of.queue = q; len(q) > 0 {
+		q[0] <- struct{}{}
+	}
+}
+
+// next returns the next source to read, or nil when there are no more.
+func (t turn) next(ctx context.Context) (s *source, err error) {
+	if err := t.wait(ctx); err != nil {
+		return nil, err
+	}
+	if left := t.of.sources; len(left) > 0 {
+		s, t.of.sources = left[0], left[1:]
+	}
+	t.end(s == nil)
+	return s, nil
+}
+
+// write writes a statement.
+func (t turn) write(ctx context.Context, b []byte) error {
+	if err := t.wait(ctx); err != nil {
+		return err
+	}
+	if _, err := t.of.w.Write(b); err != nil {
+		return fmt.Errorf("write the dump: %w", err)
+	}
+	t.end(false)
+	return nil
+}
