@@ -14,6 +14,12 @@ import (
 	"snap/internal/auditlog"
 )
 
+// grewFrom reports whether a proof of [auditlog.Tree.Growth] shows that the log only grew since an
+// older checkpoint.
+func grewFrom(now, old auditlog.Checkpoint, proof []tlog.Hash) bool {
+	return tlog.CheckTree(proof, now.Size, now.Root, old.Size, old.Root) == nil
+}
+
 func key(seed string) auditlog.Key {
 	sum := sha256.Sum256([]byte(seed))
 	return auditlog.NewKey(ed25519.NewKeyFromSeed(sum[:]))
@@ -84,11 +90,11 @@ func TestTreeProvesWhatItHolds(t *testing.T) {
 		}
 		growth, err := l.Growth(size, n)
 		old := l.checkpoint(t, n)
-		if err != nil || !now.Follows(old, growth) {
+		if err != nil || !grewFrom(now, old, growth) {
 			t.Fatalf("from %d to %d: %v", n, size, err)
 		}
 		old.Root[rapid.IntRange(0, 31).Draw(t, "byte")] ^= 1
-		if now.Follows(old, growth) {
+		if grewFrom(now, old, growth) {
 			t.Fatal("a log that is another one follows")
 		}
 	})

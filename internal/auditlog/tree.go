@@ -96,13 +96,6 @@ func (c Checkpoint) Includes(line int64, text string, proof []tlog.Hash) bool {
 		tlog.CheckRecord(proof, c.Size, c.Root, line-1, tlog.RecordHash([]byte(text))) == nil
 }
 
-// Follows reports whether a proof of [Tree.Growth] shows that the log only grew
-// since an older checkpoint.
-func (c Checkpoint) Follows(old Checkpoint, proof []tlog.Hash) bool {
-	return c.Organization == old.Organization && old.Size <= c.Size &&
-		tlog.CheckTree(proof, c.Size, c.Root, old.Size, old.Root) == nil
-}
-
 // Sum adds up the root of a log that is read line by line from the first one.
 // It holds one hash for each power of two.
 type Sum struct {

@@ -17,12 +17,12 @@ import (
 	"snap/api"
 )
 
-// The bounds of a card. A database with more is described in part; see [Bound].
+// The bounds of a card. The card of a larger database is incomplete; see [Bound].
 const (
 	MaxBytes   = 8 << 20 // of its JSON
 	MaxTables  = 10000
 	MaxColumns = 100000
-	MaxParts   = 100000  // of all tables, and programs
+	MaxParts   = 100000  // parts of all tables and programs, together
 	maxName    = 1024    // bytes of a name
 	maxText    = 4096    // bytes of any other text
 	maxList    = 1000    // starting tables and conditions of a subset
@@ -35,7 +35,7 @@ func Parse(text []byte) (c api.Card, err error) {
 	if len(text) > MaxBytes {
 		return c, refused(fmt.Sprintf("it has %d bytes; at most %d are accepted", len(text), MaxBytes))
 	}
-	if !affordable(text) {
+	if !boundedElements(text) {
 		return c, refused("it has too many elements")
 	}
 	if err := json.Unmarshal(text, &c); err != nil {
@@ -48,9 +48,9 @@ func refused(why string) error {
 	return snap.Invalid("the snapshot's card is not accepted: "+why, "update snapcli and push again")
 }
 
-// affordable reports whether decoding a text takes bounded memory: few bytes of JSON can describe
-// many elements.
-func affordable(text []byte) bool {
+// boundedElements reports whether a text has few enough elements to decode it in bounded memory. A few
+// bytes of JSON can describe many elements.
+func boundedElements(text []byte) bool {
 	const most = MaxTables*4 + MaxColumns + MaxParts + 4*maxList
 	quoted, escaped, elements, commas := false, false, 0, 0
 	for _, b := range text {
@@ -167,8 +167,8 @@ const (
 	Unique  = "unique"
 )
 
-func clean(text string, most int) bool {
-	return len(text) <= most && utf8.ValidString(text) && snap.CleanText(text) == text
+func clean(text string, max int) bool {
+	return len(text) <= max && utf8.ValidString(text) && snap.CleanText(text) == text
 }
 
 // Bound makes a card that [Parse] accepts: it removes control characters, shortens long texts, and
@@ -229,7 +229,7 @@ func Bound(c api.Card) api.Card {
 	return c
 }
 
-// bounded removes control characters from a text and shortens it to at most most bytes.
+// bounded removes control characters from a text and shortens it to most bytes.
 func bounded(text string, most int) string {
 	text = snap.CleanText(text)
 	if len(text) <= most {

@@ -11,9 +11,10 @@ import (
 
 // Compare returns the changes from an earlier card to a later one, by table: added and removed
 // tables, columns and parts that were added, removed or defined differently, and numbers of rows.
-// Programs of no table come first. It depends on the two cards only. Columns are compared only if both
-// cards list those of the table, and parts only if both cards list any. Rows that differ are counted
-// only if the later card counts them since the earlier snapshot, whose SHA-256 is that of its file.
+// Programs that belong to no table come first. The result depends only on the two cards. Columns are
+// compared only if both cards list those of the table, and parts only if both cards list any. Rows
+// that differ are counted only if the later card counts them since the earlier snapshot; sha256 is the
+// checksum of that snapshot's file.
 func Compare(before, after api.Card, sha256 string) []api.CardChange {
 	if !Counts(after, sha256) {
 		after = Uncounted(after)
@@ -54,8 +55,8 @@ func Compare(before, after api.Card, sha256 string) []api.CardChange {
 // SHA-256.
 func Counts(c api.Card, sha256 string) bool { return c.Since != "" && c.Since == sha256 }
 
-// Uncounted returns a card without the numbers of rows that differ from those of an earlier snapshot,
-// for people who may not see that one.
+// Uncounted returns a card without the numbers of rows that differ from an earlier snapshot. It is for
+// people who may not see the earlier one.
 func Uncounted(c api.Card) api.Card {
 	c.Since, c.Tables = "", UncountedTables(c.Tables)
 	return c
@@ -108,8 +109,8 @@ func compareColumns(table string, before, after []api.CardColumn) (changes []api
 	return changes
 }
 
-// compareParts compares parts of a table, or programs if table is "". Several can have one name, such
-// as the functions of different arguments.
+// compareParts compares parts of a table, or programs if table is "". Several parts can have the same
+// name, such as overloaded functions.
 func compareParts(table string, before, after []api.CardPart) []api.CardChange {
 	changes, old := []api.CardChange{}, map[string][]api.CardPart{}
 	for _, p := range before {

@@ -6,14 +6,14 @@ import (
 	"snap/api"
 )
 
-// The limits of a page, so that it stays small whatever the database.
+// The limits of a page. They keep it small, however large the database is.
 const (
 	pageTables  = 50
 	pageColumns = 500
 )
 
-// Pages splits tables into pages of at most 50 tables and, unless a single table has more, 500
-// columns and parts. There is at least one page, which may be empty.
+// Pages splits tables into pages of at most 50 tables and 500 columns and parts. A table with more
+// columns and parts has a page of its own. There is at least one page, which may be empty.
 func Pages(tables []api.CardTable) [][]api.CardTable {
 	pages := [][]api.CardTable{}
 	first, columns := 0, 0

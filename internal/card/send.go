@@ -10,12 +10,12 @@ import (
 	"snap/api"
 )
 
-// mostSent is the size of a request that the service accepts, with room for the rest of it.
-const mostSent = 1<<20 - 4<<10
+// maxSent is the size of a compressed card in base64 that fits in a request that the service accepts.
+const maxSent = 1<<20 - 4<<10
 
-// Request returns the request that sends a card. It is compressed, so that a service of an earlier
-// release ignores members it does not know. If that is too large, the numbers of differing rows are
-// left out, and then the columns.
+// Request returns the request that sends a card. The card is compressed, so that a service of an
+// earlier release ignores members that it does not know. If the request is too large, Request leaves
+// out the numbers of differing rows, and then the columns.
 func Request(c api.Card) (r api.PutCardRequest, err error) {
 	c = Bound(c)
 	text, err := json.Marshal(c)
@@ -30,7 +30,7 @@ func Request(c api.Card) (r api.PutCardRequest, err error) {
 	if err := w.Close(); err != nil {
 		return r, fmt.Errorf("compress a card: %w", err)
 	}
-	if len(text) <= MaxBytes && b.Len()*4/3 <= mostSent {
+	if len(text) <= MaxBytes && b.Len()*4/3 <= maxSent {
 		return api.PutCardRequest{Gzip: b.Bytes()}, nil
 	}
 	if c.Since != "" {

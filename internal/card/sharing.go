@@ -10,8 +10,8 @@ import (
 )
 
 // Partial describes the shares of a snapshot next to its state Shared or Private, such as
-// "eng +2 groups" or "2 organizations, next expires in 3 days", or through which group its reader
-// sees it. It is empty if there is nothing to add.
+// "eng +2 groups" or "2 organizations, next expires in 3 days". For a reader who sees the snapshot
+// through a group, it names that group. It is empty if there is nothing to add.
 func Partial(s api.Snapshot, now time.Time) string {
 	var parts []string
 	if s.Groups > 0 && s.FirstGroup != "" {

@@ -15,7 +15,7 @@ import (
 // Field is a name and a value that describe how a snapshot was made.
 type Field struct{ Name, Value string }
 
-// Fields describes how a snapshot was made. It omits what is unknown.
+// Fields describes how a snapshot was made. It omits unknown fields.
 func Fields(c api.Card, e snap.Engine) (all []Field) {
 	encoding := c.Encoding
 	if c.Collation != "" {

@@ -67,7 +67,7 @@ func (a *app) serveAgent(ctx context.Context) error {
 	}
 	ticker := time.NewTicker(agentTick)
 	defer ticker.Stop()
-	n := nightly.Agent{Book: agent.Runs(), Now: a.now, Report: p.event}
+	n := nightly.Agent{Records: agent.Runs(), Now: a.now, Report: p.event}
 	n.Serve(ctx, ticker.C, func() []nightly.Task {
 		if err := agent.Reload(); err != nil {
 			p.printError("config.yaml", err)
@@ -255,7 +255,7 @@ func (a *app) runAgentNow(ctx context.Context, target string) error {
 	if err != nil {
 		return err
 	}
-	n := nightly.Agent{Book: agent.Runs(), Now: a.now, Report: func(nightly.Event) {}}
+	n := nightly.Agent{Records: agent.Runs(), Now: a.now, Report: func(nightly.Event) {}}
 	run, err := n.RunNow(ctx, task)
 	if err != nil {
 		return stopped(ctx, busy(err, t.Name), "the run",

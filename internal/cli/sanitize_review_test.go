@@ -16,7 +16,7 @@ const drafted = `tables:
       id: keep       # the number of a row
       note: decide   # free text
       bio: decide    # free text
-      kind: decide   # text that nothing explains; format would work
+      kind: decide   # text of unknown meaning; format would work
 `
 
 // Groups of columns are decided with one key each, and every decision is saved at once, even when

@@ -35,17 +35,18 @@ type Options struct {
 	Log     *slog.Logger
 }
 
-// Registry is the record of one user's clones. It creates and drops them.
+// Registry manages one user's clones: it keeps their record, creates them and drops them.
 type Registry struct{ o Options }
 
 // Open returns the registry in a directory. It reads and writes nothing yet.
 func Open(o Options) *Registry { return &Registry{o: o} }
 
-// Files returns the path of a file in the folder where SQLite clones are. There is no such file.
+// Files returns a path in the folder of SQLite clones, for callers that need the path of a file
+// there. No such file exists.
 func (r *Registry) Files() string { return filepath.Join(r.o.Dir, "databases", "none.db") }
 
-// Load fills the database at a URL, which does not exist, with a snapshot. It returns what it left
-// out, if anything.
+// Load creates the database at a URL and fills it with a snapshot. It returns a description of the
+// programs that it left out, or "".
 type Load func(ctx context.Context, url string) (leftOut string, err error)
 
 // Request describes a clone to create.
@@ -70,9 +71,9 @@ type Held struct {
 // Release gives up the lock. A clone of kind Run may then be dropped by any process.
 func (h Held) Release() { h.release() }
 
-// Create makes a clone from its template, and the template if there is none. A template that
-// somebody changed is made again first. The caller must release the result. It fails with conflict
-// if the name is in use and with quota_exceeded if the target has too many clones.
+// Create makes a clone from its template. It first makes the template if there is none, or if
+// somebody changed it. The caller must release the result. It fails with conflict if the name is in
+// use, and with quota_exceeded if the target has too many clones.
 func (r *Registry) Create(ctx context.Context, q Request) (Held, error) {
 	h, err := r.reserve(ctx, q)
 	if err != nil {
@@ -85,19 +86,19 @@ func (r *Registry) Create(ctx context.Context, q Request) (Held, error) {
 	return r.finish(ctx, h, err)
 }
 
-// reserve enters a clone into the book: a warm one if there is one, otherwise one that is being
-// made. Its lock is held.
+// reserve adds a clone to the record in the state Making, or takes a warm one if there is one. It
+// returns the clone with its lock held.
 func (r *Registry) reserve(ctx context.Context, q Request) (h Held, err error) {
 	c := Clone{ID: newNamedID(q.Name), Name: q.Name, Kind: q.Kind, State: Making, Source: q.Source,
 		Created: r.o.Now().UTC(), Expires: q.Expires.UTC()}
 	if h.release, err = r.lock(ctx, c.ID); err != nil {
 		return h, err
 	}
-	err = r.change(func(b *book) error {
+	err = r.change(func(b *record) error {
 		if err := b.requireRoom(c, q.Max); err != nil {
 			return err
 		}
-		if warm, release := r.warm(b, q); warm != nil {
+		if warm, release := r.findWarm(b, q); warm != nil {
 			os.Remove(r.lockPath(c.ID))
 			h.release()
 			h.release = release
@@ -111,7 +112,7 @@ func (r *Registry) reserve(ctx context.Context, q Request) (h Held, err error) {
 		return nil
 	})
 	if err == nil {
-		if _, h.URL, err = r.place(h.Clone); err != nil && h.State == Making {
+		if _, h.URL, err = r.locate(h.Clone); err != nil && h.State == Making {
 			err = errors.Join(err, r.forgetClone(h.ID))
 		}
 	}
@@ -121,23 +122,23 @@ func (r *Registry) reserve(ctx context.Context, q Request) (h Held, err error) {
 	return h, err
 }
 
-// requireRoom returns an error if the book has no place for a clone.
-func (b *book) requireRoom(c Clone, most int) error {
+// requireRoom returns an error if the clone's name is in use or its target has too many clones.
+func (b *record) requireRoom(c Clone, max int) error {
 	if c.Name != "" && b.named(c.Name) != nil {
 		return &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("there is already a clone %q", c.Name),
 			Hint: fmt.Sprintf("choose another --name, or drop it with `snapcli clones drop %s`",
 				snap.ShellWord(c.Name))}
 	}
-	if n := b.count(c.Source.Target); c.Kind == Named && n >= most {
+	if n := b.count(c.Source.Target); c.Kind == Named && n >= max {
 		return &snap.Error{Code: snap.CodeQuota,
-			Detail: fmt.Sprintf("the target %q has %d clones, and its limit is %d", c.Source.Target, n, most),
+			Detail: fmt.Sprintf("the target %q has %d clones, and its limit is %d", c.Source.Target, n, max),
 			Hint:   "drop some with `snapcli clones drop`, or raise clones.max of the target"}
 	}
 	return nil
 }
 
 // count returns the number of a target's clones of kind Named.
-func (b *book) count(target string) (n int) {
+func (b *record) count(target string) (n int) {
 	for _, c := range b.Clones {
 		if c.Source.Target == target && c.Kind == Named {
 			n++
@@ -146,9 +147,9 @@ func (b *book) count(target string) (n int) {
 	return n
 }
 
-// warm returns a warm clone with the wanted content, and its lock. Only a run takes one: a named
-// clone has its name in that of its database.
-func (r *Registry) warm(b *book, q Request) (*Clone, func()) {
+// findWarm returns a warm clone with the wanted content, and its lock. Only a run takes one, because
+// the database of a named clone has the clone's name in its own name.
+func (r *Registry) findWarm(b *record, q Request) (*Clone, func()) {
 	if q.Kind != Run {
 		return nil, nil
 	}
@@ -170,7 +171,7 @@ func (r *Registry) fromTemplate(ctx context.Context, q Request, to string) (left
 	})
 }
 
-// finish records that a new clone is ready, or removes what a failure left of it.
+// finish records that a new clone is ready. If creating it failed, finish removes its remains.
 func (r *Registry) finish(ctx context.Context, h Held, err error) (Held, error) {
 	if err == nil {
 		h.Clone, err = r.changeClone(h.ID, func(c *Clone) { c.State = Ready })
@@ -190,7 +191,7 @@ func (r *Registry) Branch(ctx context.Context, from string, q Request, terminate
 		return Held{}, err
 	}
 	defer release()
-	cloner, url, err := r.place(source)
+	cloner, url, err := r.locate(source)
 	if err != nil {
 		return Held{}, err
 	}
@@ -205,8 +206,7 @@ func (r *Registry) Branch(ctx context.Context, from string, q Request, terminate
 	return r.finish(ctx, h, err)
 }
 
-// reserveBranch enters a branch into the book. It never takes a warm clone, which has other
-// content.
+// reserveBranch adds a branch to the record. It never takes a warm clone, whose content differs.
 func (r *Registry) reserveBranch(ctx context.Context, source Clone, q Request) (h Held, err error) {
 	c := Clone{ID: newNamedID(q.Name), Name: q.Name, Kind: Named, State: Making, Source: source.Source,
 		From: source.Name, Created: r.o.Now().UTC(), Expires: q.Expires.UTC()}
@@ -214,8 +214,8 @@ func (r *Registry) reserveBranch(ctx context.Context, source Clone, q Request) (
 		return h, err
 	}
 	h.Clone = c
-	if _, h.URL, err = r.place(c); err == nil {
-		err = r.change(func(b *book) error {
+	if _, h.URL, err = r.locate(c); err == nil {
+		err = r.change(func(b *record) error {
 			if err := b.requireRoom(c, q.Max); err != nil {
 				return err
 			}
@@ -229,8 +229,7 @@ func (r *Registry) reserveBranch(ctx context.Context, source Clone, q Request) (
 	return h, err
 }
 
-// Reset puts a clone back to its snapshot. It keeps its URL. load is called if its template is
-// gone.
+// Reset puts a clone back to its snapshot and keeps its URL. It calls load if the template is gone.
 func (r *Registry) Reset(ctx context.Context, name string, jobs int, load Load) (Clone, error) {
 	c, release, err := r.acquire(name)
 	if err != nil {
@@ -240,7 +239,7 @@ func (r *Registry) Reset(ctx context.Context, name string, jobs int, load Load) 
 	if _, err = r.changeClone(c.ID, func(c *Clone) { c.State = Resetting }); err != nil {
 		return c, err
 	}
-	_, to, err := r.place(c)
+	_, to, err := r.locate(c)
 	if err == nil {
 		_, err = r.withTemplate(ctx, Request{Source: c.Source, Load: load, Jobs: jobs},
 			func(cloner engine.Cloner, from string, o engine.CopyOptions) error {
@@ -256,7 +255,7 @@ func (r *Registry) Reset(ctx context.Context, name string, jobs int, load Load) 
 // recover completes a reset that failed or was killed. The clone has its old content or the new
 // one.
 func (r *Registry) recover(ctx context.Context, c Clone) error {
-	cloner, url, err := r.place(c)
+	cloner, url, err := r.locate(c)
 	if err == nil {
 		err = cloner.Recover(ctx, url)
 	}
@@ -266,7 +265,7 @@ func (r *Registry) recover(ctx context.Context, c Clone) error {
 	return err
 }
 
-// Find returns the clone with a name.
+// Find returns the clone with this name.
 func (r *Registry) Find(name string) (Clone, error) {
 	b, err := r.read()
 	if err != nil {
@@ -282,8 +281,8 @@ func (r *Registry) Find(name string) (Clone, error) {
 	return Clone{}, &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no clone %q", name), Hint: hint}
 }
 
-// Names returns the names of the clones, without the warm ones. It is for suggestions: an
-// unreadable record has no names.
+// Names returns the names of the clones, without the warm ones. If the record cannot be read, it
+// returns none, because the names are only for suggestions.
 func (r *Registry) Names() (names []string) {
 	b, err := r.read()
 	if err != nil {
@@ -306,8 +305,8 @@ func (r *Registry) acquire(name string) (Clone, func(), error) {
 	release, free := r.tryLock(c.ID)
 	if !free {
 		return c, nil, &snap.Error{Code: snap.CodeConflict,
-			Detail: fmt.Sprintf("the clone %q is being %s by another process", name, c.doing()),
-			Hint:   "try again when that has ended"}
+			Detail: fmt.Sprintf("the clone %q is being %s by another process", name, c.activity()),
+			Hint:   "try again when that process has ended"}
 	}
 	if c, err = r.Find(name); err != nil || c.State != Ready {
 		release()
@@ -321,7 +320,7 @@ func (r *Registry) acquire(name string) (Clone, func(), error) {
 	return c, release, nil
 }
 
-func (c Clone) doing() string {
+func (c Clone) activity() string {
 	switch c.State {
 	case Making:
 		return "made"
@@ -334,7 +333,7 @@ func (c Clone) doing() string {
 	return "used"
 }
 
-// Drop drops a clone and forgets it.
+// Drop drops a clone and removes it from the record.
 func (r *Registry) Drop(ctx context.Context, name string) error {
 	c, release, err := r.acquire(name)
 	if err != nil {
@@ -347,8 +346,8 @@ func (r *Registry) Drop(ctx context.Context, name string) error {
 	return r.drop(ctx, c)
 }
 
-// Forget removes a clone from the record without dropping its database, for one whose server is
-// gone.
+// Forget removes a clone from the record without dropping its database. It is for a clone whose
+// server no longer exists.
 func (r *Registry) Forget(name string) (Clone, error) {
 	c, release, err := r.acquire(name)
 	if err != nil {
@@ -364,9 +363,9 @@ func (r *Registry) DropHeld(ctx context.Context, h Held) error {
 	return r.drop(ctx, h.Clone)
 }
 
-// drop drops a clone's database and forgets the clone. The caller holds its lock.
+// drop drops a clone's database and removes the clone from the record. The caller holds its lock.
 func (r *Registry) drop(ctx context.Context, c Clone) error {
-	cloner, url, err := r.place(c)
+	cloner, url, err := r.locate(c)
 	if err == nil {
 		err = cloner.Drop(ctx, url)
 	}
@@ -376,8 +375,8 @@ func (r *Registry) drop(ctx context.Context, c Clone) error {
 	return r.forgetClone(c.ID)
 }
 
-// place returns the engine of a clone and the URL of its database.
-func (r *Registry) place(c Clone) (engine.Cloner, string, error) {
+// locate returns the engine of a clone and the URL of its database.
+func (r *Registry) locate(c Clone) (engine.Cloner, string, error) {
 	cloner, server, err := r.o.Connect(c.Source)
 	if err != nil {
 		return nil, "", err
@@ -386,7 +385,8 @@ func (r *Registry) place(c Clone) (engine.Cloner, string, error) {
 	return cloner, url, err
 }
 
-// Database returns the name of the clone's database. It has the name that the clone was made with.
+// Database returns the name of the clone's database. It contains the name with which the clone was
+// created.
 func (c Clone) Database() string { return engine.ClonePrefix + c.ID }
 
 // Listed is a clone and the state of its database.
@@ -408,7 +408,7 @@ func (r *Registry) List(ctx context.Context) ([]Listed, error) {
 	servers := map[string][]int{}
 	for i, c := range b.Clones {
 		all[i] = Listed{Clone: c}
-		_, all[i].URL, all[i].Err = r.place(c)
+		_, all[i].URL, all[i].Err = r.locate(c)
 		if all[i].Err == nil {
 			servers[c.Source.Server] = append(servers[c.Source.Server], i)
 		}
@@ -420,9 +420,9 @@ func (r *Registry) List(ctx context.Context) ([]Listed, error) {
 	return all, nil
 }
 
-// describe fills in the databases of one server.
+// describe fills in the states of the databases on one server.
 func (r *Registry) describe(ctx context.Context, all []Listed, on []int) {
-	cloner, _, err := r.place(all[on[0]].Clone)
+	cloner, _, err := r.locate(all[on[0]].Clone)
 	var urls []string
 	for _, i := range on {
 		urls = append(urls, all[i].URL)
@@ -456,8 +456,8 @@ func newID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// newNamedID returns an ID that begins with the letters and digits of a name, for people who see
-// the database's name.
+// newNamedID returns an ID that begins with the letters and digits of a name, so that people
+// recognize the clone by the name of its database.
 func newNamedID(name string) string {
 	const most = 24
 	if name == "" {

@@ -13,8 +13,8 @@ import (
 // Every template and clone has a lock file. The process that makes, resets or drops it, or runs a
 // program in it, holds the lock exclusively; a process that copies a template holds it shared. The
 // system releases the locks of a killed process, so a clone that is not ready and whose lock is free
-// was left behind. IDs are never used twice: whoever gets a lock reads the book again, and a file
-// that was removed meanwhile has no entry there.
+// was left behind. IDs are never used twice. Whoever gets a lock reads the record again: the clone is
+// no longer in it if its lock file was removed in the meantime.
 
 func (r *Registry) lockPath(id string) string { return filepath.Join(r.o.Dir, id+".lock") }
 
@@ -27,8 +27,8 @@ func (r *Registry) lock(ctx context.Context, id string) (release func(), err err
 	return releasing(l, err)
 }
 
-// share waits for a shared lock.
-func (r *Registry) share(ctx context.Context, id string) (release func(), err error) {
+// lockShared waits for a shared lock.
+func (r *Registry) lockShared(ctx context.Context, id string) (release func(), err error) {
 	l, err := r.lockFile(id)
 	if err == nil {
 		_, err = l.TryRLockContext(ctx, lockPause)

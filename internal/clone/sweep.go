@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// unusedFor is how long a template is kept that no clone was made from.
+// unusedFor is how long a template is kept after the last clone was made from it.
 const unusedFor = 7 * 24 * time.Hour
 
 // pause is how long clean-ups wait after one that failed.
@@ -34,27 +34,27 @@ func (r *Registry) Due(wanted func(Template) bool) (bool, error) {
 		return false, err
 	}
 	for _, c := range b.Clones {
-		if r.over(c) || c.bound() && r.free(c.ID) {
+		if r.expired(c) || c.needsProcess() && r.unlocked(c.ID) {
 			return true, nil
 		}
 	}
 	for _, t := range b.Templates {
-		if t.Mark == "" && r.free(t.ID) || t.Mark != "" && !(wanted(t) && r.fresh(t)) {
+		if t.Mark == "" && r.unlocked(t.ID) || t.Mark != "" && !(wanted(t) && r.recentlyUsed(t)) {
 			return true, nil
 		}
 	}
 	return false, nil
 }
 
-// over reports whether a clone has expired. Its lock says whether somebody still uses it.
-func (r *Registry) over(c Clone) bool { return c.Kind != Run && !c.Expires.After(r.o.Now()) }
+// expired reports whether a clone has expired. Only its lock shows whether it is still in use.
+func (r *Registry) expired(c Clone) bool { return c.Kind != Run && !c.Expires.After(r.o.Now()) }
 
-// bound reports whether a clone belongs to a process: without it, the clone was left behind.
-func (c Clone) bound() bool { return c.Kind == Run || c.State != Ready }
+// needsProcess reports whether a clone belongs to a running process. If nobody holds its lock, it was left behind.
+func (c Clone) needsProcess() bool { return c.Kind == Run || c.State != Ready }
 
-func (r *Registry) fresh(t Template) bool { return r.o.Now().Sub(t.Used) < unusedFor }
+func (r *Registry) recentlyUsed(t Template) bool { return r.o.Now().Sub(t.Used) < unusedFor }
 
-func (r *Registry) free(id string) bool {
+func (r *Registry) unlocked(id string) bool {
 	release, free := r.tryLock(id)
 	release()
 	return free
@@ -84,7 +84,7 @@ func (r *Registry) Sweep(ctx context.Context, wanted func(Template) bool) (s Swe
 	}
 	r.sweepLocks()
 	if err != nil && ctx.Err() == nil || !b.Failed.IsZero() && err == nil {
-		_ = r.change(func(b *book) error { // the next clean-up does it
+		_ = r.change(func(b *record) error { // if this fails, the next clean-up writes it
 			b.Failed = time.Time{}
 			if err != nil {
 				b.Failed = r.o.Now().UTC()
@@ -99,7 +99,7 @@ func (r *Registry) Sweep(ctx context.Context, wanted func(Template) bool) (s Swe
 func (r *Registry) sweepClone(ctx context.Context, id string) (dropped bool, err error) {
 	b, err := r.read()
 	c := b.clone(id)
-	if err != nil || c == nil || !r.over(*c) && !c.bound() {
+	if err != nil || c == nil || !r.expired(*c) && !c.needsProcess() {
 		return false, err
 	}
 	release, free := r.tryLock(id)
@@ -112,20 +112,20 @@ func (r *Registry) sweepClone(ctx context.Context, id string) (dropped bool, err
 		return false, err
 	}
 	switch {
-	case c.State == Resetting && c.Kind != Run && !r.over(*c):
+	case c.State == Resetting && c.Kind != Run && !r.expired(*c):
 		return false, r.recover(ctx, *c)
-	case r.over(*c) || c.bound():
+	case r.expired(*c) || c.needsProcess():
 		err = r.drop(ctx, *c)
 		return err == nil, err
 	}
 	return false, nil
 }
 
-// sweepTemplate drops a template that was left half made, or is not wanted any more.
+// sweepTemplate drops a template that was left unfinished or is no longer wanted.
 func (r *Registry) sweepTemplate(ctx context.Context, id string, wanted func(Template) bool) (dropped bool, err error) {
 	b, err := r.read()
 	t := b.template(id)
-	if err != nil || t == nil || t.Mark != "" && wanted(*t) && r.fresh(*t) {
+	if err != nil || t == nil || t.Mark != "" && wanted(*t) && r.recentlyUsed(*t) {
 		return false, err
 	}
 	release, free := r.tryLock(id)
@@ -134,17 +134,17 @@ func (r *Registry) sweepTemplate(ctx context.Context, id string, wanted func(Tem
 	}
 	defer release()
 	b, err = r.read()
-	if t = b.template(id); err != nil || t == nil || t.Mark != "" && wanted(*t) && r.fresh(*t) {
+	if t = b.template(id); err != nil || t == nil || t.Mark != "" && wanted(*t) && r.recentlyUsed(*t) {
 		return false, err
 	}
 	err = r.dropTemplate(ctx, *t)
 	return err == nil, err
 }
 
-// sweepLocks removes the lock files of processes that were killed before they entered a clone into
-// the book.
+// sweepLocks removes the lock files of processes that were killed before they added their clone to the
+// record.
 func (r *Registry) sweepLocks() {
-	const starting = time.Hour // longer than a process takes to enter its clone
+	const starting = time.Hour // longer than a process takes to add its clone to the record
 	files, _ := filepath.Glob(filepath.Join(r.o.Dir, "*_*.lock"))
 	b, err := r.read()
 	if err != nil {

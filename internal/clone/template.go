@@ -9,9 +9,9 @@ import (
 	"snap/internal/engine"
 )
 
-// withTemplate calls f with the template of a request, which is neither changed nor dropped
-// meanwhile. It makes the template if there is none. If f finds that somebody changed it, the
-// template is made again.
+// withTemplate calls f with the template of a request. It makes the template if there is none. No
+// process changes or drops the template while f runs. If f finds that somebody changed its database,
+// the template is made again.
 func (r *Registry) withTemplate(ctx context.Context, q Request,
 	f func(cloner engine.Cloner, from string, o engine.CopyOptions) error) (leftOut string, err error) {
 	const attempts = 3
@@ -20,7 +20,7 @@ func (r *Registry) withTemplate(ctx context.Context, q Request,
 		if err != nil {
 			return "", err
 		}
-		cloner, url, err := r.templatePlace(t)
+		cloner, url, err := r.locateTemplate(t)
 		if err == nil {
 			err = f(cloner, url, engine.CopyOptions{Mark: t.Mark, Jobs: max(1, q.Jobs)})
 		}
@@ -29,7 +29,7 @@ func (r *Registry) withTemplate(ctx context.Context, q Request,
 			return t.LeftOut, err
 		}
 		r.o.Log.Warn("a template was changed and is created again", "template", t.ID, "snapshot", t.Source.Snapshot)
-		if err := r.unseal(t); err != nil {
+		if err := r.invalidate(t); err != nil {
 			return "", err
 		}
 	}
@@ -38,20 +38,20 @@ func (r *Registry) withTemplate(ctx context.Context, q Request,
 		Hint:   "find out who connects to databases whose names begin with " + engine.ClonePrefix}
 }
 
-// template returns the template of a request with a shared lock. It makes it if there is none; other
-// processes wait for it.
+// template returns the template of a request with a shared lock. It makes the template if there is
+// none; other processes that need it wait.
 func (r *Registry) template(ctx context.Context, q Request) (t Template, release func(), err error) {
 	for {
-		if t, err = r.enter(q.Source); err != nil {
+		if t, err = r.registerTemplate(q.Source); err != nil {
 			return t, nil, err
 		}
 		if t.Mark == "" {
-			if err := r.make(ctx, t.ID, q.Load); err != nil {
+			if err := r.createTemplate(ctx, t.ID, q.Load); err != nil {
 				return t, nil, err
 			}
 			continue
 		}
-		if release, err = r.share(ctx, t.ID); err != nil {
+		if release, err = r.lockShared(ctx, t.ID); err != nil {
 			return t, nil, err
 		}
 		b, err := r.read()
@@ -65,17 +65,17 @@ func (r *Registry) template(ctx context.Context, q Request) (t Template, release
 	}
 }
 
-// enter returns the template of a source, and enters one into the book if there is none.
-func (r *Registry) enter(s Source) (t Template, err error) {
+// registerTemplate returns the template of a source. It adds one to the record if there is none.
+func (r *Registry) registerTemplate(s Source) (t Template, err error) {
 	b, err := r.read()
 	if err != nil {
 		return t, err
 	}
-	const fresh = 10 // minutes for which the time of the last use is not written again
+	const fresh = 10 // minutes until the time of the last use is written again
 	if found := b.templateOf(s); found != nil && r.o.Now().Sub(found.Used).Minutes() < fresh {
 		return *found, nil
 	}
-	err = r.change(func(b *book) error {
+	err = r.change(func(b *record) error {
 		found := b.templateOf(s)
 		if found == nil {
 			b.Templates = append(b.Templates, Template{ID: "template_" + newID(), Source: s})
@@ -88,8 +88,8 @@ func (r *Registry) enter(s Source) (t Template, err error) {
 	return t, err
 }
 
-// make fills and seals a template, unless another process has done that or removed it meanwhile.
-func (r *Registry) make(ctx context.Context, id string, load Load) error {
+// createTemplate fills and seals a template, unless another process has done so or has removed it.
+func (r *Registry) createTemplate(ctx context.Context, id string, load Load) error {
 	release, err := r.lock(ctx, id)
 	if err != nil {
 		return err
@@ -103,10 +103,10 @@ func (r *Registry) make(ctx context.Context, id string, load Load) error {
 	if t == nil || t.Mark != "" {
 		return nil
 	}
-	if err := r.fill(ctx, t, load); err != nil {
+	if err := r.fillTemplate(ctx, t, load); err != nil {
 		return errors.Join(err, r.dropTemplate(context.WithoutCancel(ctx), *t))
 	}
-	return r.change(func(b *book) error {
+	return r.change(func(b *record) error {
 		if entry := b.template(id); entry != nil {
 			entry.Mark, entry.LeftOut = t.Mark, t.LeftOut
 		}
@@ -114,9 +114,9 @@ func (r *Registry) make(ctx context.Context, id string, load Load) error {
 	})
 }
 
-// fill loads a template's database and sets its mark. It first removes what a killed process left.
-func (r *Registry) fill(ctx context.Context, t *Template, load Load) error {
-	cloner, url, err := r.templatePlace(*t)
+// fillTemplate loads a template's database and sets its mark. It first removes what a killed process left.
+func (r *Registry) fillTemplate(ctx context.Context, t *Template, load Load) error {
+	cloner, url, err := r.locateTemplate(*t)
 	if err == nil {
 		err = cloner.CheckCanClone(ctx, url)
 	}
@@ -132,9 +132,9 @@ func (r *Registry) fill(ctx context.Context, t *Template, load Load) error {
 	return err
 }
 
-// unseal records that a template must be made again.
-func (r *Registry) unseal(t Template) error {
-	return r.change(func(b *book) error {
+// invalidate records that a template must be made again.
+func (r *Registry) invalidate(t Template) error {
+	return r.change(func(b *record) error {
 		if now := b.template(t.ID); now != nil && now.Mark == t.Mark {
 			now.Mark = ""
 		}
@@ -142,9 +142,10 @@ func (r *Registry) unseal(t Template) error {
 	})
 }
 
-// dropTemplate drops a template's database and forgets it. The caller holds its lock.
+// dropTemplate drops a template's database and removes the template from the record. The caller holds
+// its lock.
 func (r *Registry) dropTemplate(ctx context.Context, t Template) error {
-	cloner, url, err := r.templatePlace(t)
+	cloner, url, err := r.locateTemplate(t)
 	if err == nil {
 		err = cloner.Drop(ctx, url)
 	}
@@ -162,8 +163,8 @@ func (r *Registry) DropTemplate(ctx context.Context, t Template) (dropped bool, 
 	return r.sweepTemplate(ctx, t.ID, func(Template) bool { return false })
 }
 
-func (r *Registry) templatePlace(t Template) (engine.Cloner, string, error) {
-	return r.place(Clone{ID: t.ID, Source: t.Source})
+func (r *Registry) locateTemplate(t Template) (engine.Cloner, string, error) {
+	return r.locate(Clone{ID: t.ID, Source: t.Source})
 }
 
 // Templates returns the templates that are ready.

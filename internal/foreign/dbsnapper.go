@@ -38,8 +38,10 @@ func DBSnapper(file string, text []byte, home string) (Found, error) {
 		"docker":     "is not needed: the database's own programs on this machine are used",
 		"override":   "has no equivalent: change the target instead",
 		"defaults":   "has no equivalent: give each target a destination",
-		"sso":        "is a matter of the service here: people sign in with `snapcli login`",
-		"env":        "is not needed", "debug": "is a flag here: --debug", "trace": "is a flag here: --debug",
+		"sso":        "is configured in the service: people sign in with `snapcli login`",
+		"env":        "is not needed",
+		"debug":      "is the flag --debug of snapcli",
+		"trace":      "is the flag --debug of snapcli",
 	} {
 		if t := root.get(name); t != nil {
 			r.left(t, "%s", why)
@@ -138,9 +140,7 @@ func (r *dbsnapper) target(t *tree) {
 		if s := t.get(key); s != nil {
 			r.left(s,
 				"share pushed snapshots with `snapcli cloud snapshots share ID --group GROUP`, or share every new "+
-					"one with "+
-					"`snapcli "+
-					"cloud channels add`")
+					"one with `snapcli cloud channels add`")
 		}
 	}
 	r.subset(out, t.get("subset"))
@@ -214,7 +214,7 @@ func (r *dbsnapper) sanitize(out *Target, s, target *tree) {
 	}
 }
 
-// subset notes how to take the same rows with snapcli.
+// subset reports the snapcli commands that choose the same rows.
 func (r *dbsnapper) subset(t Target, s *tree) {
 	target, named := snap.ShellWord(t.Name), func(table string) string { return table }
 	// in MySQL and MariaDB, the schema is the database

@@ -3,7 +3,7 @@
 //
 // Nothing is dropped silently: a setting without an equivalent is reported with its line, and a
 // column whose masking has no equivalent gets no rule, so that sanitizing stops there. The package
-// reads only files; it uses no database and no network.
+// uses neither a database nor the network.
 package foreign
 
 import (
@@ -30,7 +30,7 @@ type Target struct {
 // Profile is a storage profile to add.
 type Profile struct{ Name, URL string }
 
-// Left is a setting that was not converted unchanged.
+// Left is a setting that was not converted, or whose meaning changed.
 type Left struct {
 	Line int    `json:"line" doc:"line in the other tool's file"`
 	What string `json:"what" doc:"path of the setting"`

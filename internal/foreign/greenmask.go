@@ -44,7 +44,7 @@ func Greenmask(file string, text []byte, name string) (Found, error) {
 	for _, o := range [][2]*tree{{options, nil}, {root.get("restore").get("pg_restore_options"), nil}} {
 		o[0].unusedHere(func(t *tree) {
 			g.left(t,
-				"has no equivalent: a snapshot has the whole database, and is loaded whole")
+				"has no equivalent: a snapshot contains the whole database and is loaded as a whole")
 		})
 	}
 	for _, key := range []string{"scripts", "insert_error_exclusions"} {
@@ -69,7 +69,7 @@ type greenmask struct {
 
 var reference = regexp.MustCompile(`\$\$|\$\{([A-Za-z_][A-Za-z0-9_]*)([^}]*)\}|\$([A-Za-z_][A-Za-z0-9_]*)`)
 
-// variables rewrites references to the environment in our syntax.
+// variables rewrites references to environment variables in the syntax of snapcli.
 func (g *greenmask) variables(t *tree) string {
 	return reference.ReplaceAllStringFunc(t.text, func(s string) string {
 		m := reference.FindStringSubmatch(s)
@@ -237,8 +237,8 @@ func (g *greenmask) table(t *tree) {
 	for key, why := range map[string]string{
 		"query": "has no equivalent: choose rows with snapcli build --where, and change values with " +
 			"rules or SQL",
-		"columns_type_override": "is not needed: masks work on what a value looks like",
-		"apply_for_inherited":   "write the rule for every partition: a name may have * in it",
+		"columns_type_override": "is not needed: masks adapt to the form of each value",
+		"apply_for_inherited":   "write a rule for every partition: a name may contain *",
 		"when":                  "is written in another language: add when and else to the rules of its columns",
 	} {
 		if o := t.get(key); o != nil {
@@ -258,7 +258,7 @@ func (g *greenmask) transformer(table string, t *tree) {
 		g.left(o, "is written in another language: add when and else to the rule, otherwise every row is masked")
 	}
 	if o := t.get("dynamic_params"); o != nil {
-		g.left(o, "has no equivalent but the mask template, which puts masked values of other columns together")
+		g.left(o, "has no exact equivalent: the mask template combines masked values of other columns")
 	}
 	columns := params.get("columns").list()
 	if c := params.get("column"); c != nil {
@@ -285,14 +285,14 @@ func (g *greenmask) transformer(table string, t *tree) {
 		}
 		if !exact {
 			g.Left = append(g.Left,
-				Left{t.line, label, fmt.Sprintf("%s became %s, which gives other values", name, mask)})
+				Left{t.line, label, fmt.Sprintf("%s became %s, which produces different values", name, mask)})
 		}
 		if references {
 			mask = toReferences(mask)
 		}
 		if !g.rules.set(table, column, mask) {
 			g.Left = append(g.Left,
-				Left{t.line, label, fmt.Sprintf("has several transformers: the last, %s, counts", name)})
+				Left{t.line, label, fmt.Sprintf("has several transformers: only the last one, %s, is used", name)})
 		}
 	}
 	if keep := params.get("keep_null"); keep != nil && keep.text == "false" {

@@ -69,8 +69,8 @@ func settingsMask(name string, params *tree) (mask string, exact, ok bool) {
 	return listedMask(name, params)
 }
 
-// rangeMask returns the mask of a transformer with bounds. A bound that is computed has no
-// equivalent; the mask's default takes its place, and exact is false.
+// rangeMask returns the mask of a transformer with bounds. A computed bound has no equivalent: the mask
+// then uses its default, and exact is false.
 func rangeMask(name string, params *tree) (mask string, exact, ok bool) {
 	kind := map[string]string{"RandomInt": "integer", "RandomFloat": "number", "RandomNumeric": "number",
 		"RandomDate": "date", "RandomUnixTimestamp": "integer"}[name]
@@ -145,7 +145,7 @@ func listedMask(name string, params *tree) (mask string, exact, ok bool) {
 		if _, err := regexp.Compile(pattern); err != nil || pattern == "" {
 			return "", false, false
 		}
-		// Greenmask leaves values that the pattern does not match. We redact them.
+		// Greenmask does not change values that the pattern does not match. The mask redacts them.
 		return fmt.Sprintf("{mask: replace, pattern: %s, with: %s}", strconv.Quote(pattern),
 			strconv.Quote(params.value("replace"))), false, true
 	case "Json":

@@ -18,7 +18,7 @@ const (
 	maxDepth = 50
 )
 
-// tree is a part of a YAML file that knows its position and whether it has been read.
+// tree is a part of a YAML file. It records its position and whether it has been read.
 type tree struct {
 	path   string
 	line   int

@@ -23,7 +23,7 @@ import (
 const keptNights = 7 * 24 * time.Hour
 
 // Runs keeps the records of the nightly job.
-func (a *Agent) Runs() nightly.Book { return nightly.Book{Dir: filepath.Join(a.data, "agent")} }
+func (a *Agent) Runs() nightly.Records { return nightly.Records{Dir: filepath.Join(a.data, "agent")} }
 
 // Scheduled returns the targets that have a schedule, sorted by name.
 func (a *Agent) Scheduled() (all []Target) {

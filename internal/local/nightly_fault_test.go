@@ -45,7 +45,7 @@ func liveNight(ctx context.Context, a *Agent) error {
 			})
 		}
 	}
-	agent := nightly.Agent{Book: a.Runs(), Now: a.now, Report: func(e nightly.Event) { fmt.Println(e.Kind) }}
+	agent := nightly.Agent{Records: a.Runs(), Now: a.now, Report: func(e nightly.Event) { fmt.Println(e.Kind) }}
 	_, err = agent.Turn(ctx, task)
 	return err
 }

@@ -30,7 +30,7 @@ func nightShop(t *testing.T, checks ...Check) (*cloneShop, nightly.Agent) {
 	if err := s.file.addProfile("backups", place); err != nil {
 		t.Fatal(err)
 	}
-	return s, nightly.Agent{Book: s.Runs(), Now: s.now, Report: func(nightly.Event) {}}
+	return s, nightly.Agent{Records: s.Runs(), Now: s.now, Report: func(nightly.Event) {}}
 }
 
 // task returns the nightly job of the shop.
@@ -246,7 +246,7 @@ func TestNightlyJobOnServers(t *testing.T) {
 			if err := s.file.addProfile("b", StorageProfile{URL: "file://" + filepath.Join(s.dir, "b")}); err != nil {
 				t.Fatal(err)
 			}
-			agent := nightly.Agent{Book: s.Runs(), Now: s.now, Report: func(nightly.Event) {}}
+			agent := nightly.Agent{Records: s.Runs(), Now: s.now, Report: func(nightly.Event) {}}
 			run, err := agent.RunNow(t.Context(), s.task(t))
 			if err != nil || run.State != nightly.Done || !s.stored(t)[run.Masked] {
 				t.Fatalf("%+v, %v", run, err)

@@ -22,20 +22,20 @@ import (
 // Options configures a backup.
 type Options struct {
 	DataDir string           // of the service, with its SQLite database and its objects
-	Dir     string           // where the backups are; created if it is missing
+	Dir     string           // the folder of backups; created if it does not exist
 	Version string           // of this program
 	Keep    int              // how many backups to keep, including this one; 0 keeps all
 	Now     func() time.Time // nil is time.Now
 }
 
-// rounds is how often a backup starts over because a snapshot was deleted before its bytes were
-// copied.
-const rounds = 5
+// maxRounds limits how often a backup is tried. A round fails if a snapshot is deleted before its
+// bytes are copied.
+const maxRounds = 5
 
 // BackUp adds a backup to a folder of backups: the database as of one moment and every object that
 // it names. The service may be running. Objects of earlier backups are not copied again. The backup
-// becomes visible only when it is complete, and earlier backups are not changed. The next run
-// reuses objects that a killed run copied.
+// becomes visible only when it is complete. After a killed run, the next one reuses the objects that
+// were already copied.
 func BackUp(ctx context.Context, o Options, p Progress) (b Backup, err error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -49,21 +49,21 @@ func BackUp(ctx context.Context, o Options, p Progress) (b Backup, err error) {
 		return b, err
 	}
 	defer unlock()
-	if err := clear(o.Dir); err != nil {
+	if err := removeUnfinished(o.Dir); err != nil {
 		return b, err
 	}
-	from, err := folder(filepath.Join(o.DataDir, blobsDir))
+	from, err := openFolder(filepath.Join(o.DataDir, blobsDir))
 	if err != nil {
 		return b, err
 	}
-	to, err := folder(filepath.Join(o.Dir, blobsDir))
+	to, err := openFolder(filepath.Join(o.Dir, blobsDir))
 	if err != nil {
 		return b, err
 	}
-	for round := 1; ; round++ {
-		k := &keeping{o: o, from: from, to: to, progress: p}
+	for n := 1; ; n++ {
+		k := &round{o: o, from: from, to: to, progress: p}
 		b, err = k.run(ctx)
-		if errors.Is(err, errVanished) && round < rounds {
+		if errors.Is(err, errVanished) && n < maxRounds {
 			continue // copied objects stay, so the next round has little to do
 		}
 		if err != nil {
@@ -73,9 +73,9 @@ func BackUp(ctx context.Context, o Options, p Progress) (b Backup, err error) {
 	}
 }
 
-// folder opens a folder of objects that receives no uploads.
-func folder(dir string) (*blob.Folder, error) {
-	return blob.OpenFolder(dir, "", make([]byte, 32), nil) // the secret signs nothing
+// openFolder opens a folder of objects that receives no uploads.
+func openFolder(dir string) (*blob.Folder, error) {
+	return blob.OpenFolder(dir, "", make([]byte, 32), nil) // the secret is never used
 }
 
 // lock keeps other programs from writing into a folder of backups.
@@ -95,8 +95,8 @@ func lock(dir string) (unlock func(), err error) {
 	return func() { l.Unlock() }, nil
 }
 
-// clear removes the files that a killed run left.
-func clear(dir string) error {
+// removeUnfinished removes the files that a killed run left.
+func removeUnfinished(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
@@ -109,11 +109,11 @@ func clear(dir string) error {
 	return err
 }
 
-// errVanished reports that an object is gone and that no snapshot needs it now.
+// errVanished reports that an object is gone because its snapshot was deleted during the backup.
 var errVanished = errors.New("a snapshot was deleted while the backup was made; run it again")
 
-// keeping is one round of a backup.
-type keeping struct {
+// round is one round of a backup.
+type round struct {
 	o        Options
 	from, to *blob.Folder
 	progress Progress
@@ -125,7 +125,7 @@ type keeping struct {
 	added tail
 }
 
-func (k *keeping) run(ctx context.Context) (b Backup, err error) {
+func (k *round) run(ctx context.Context) (b Backup, err error) {
 	name := k.o.Now().UTC().Format("20060102T150405.000Z")
 	making := filepath.Join(k.o.Dir, newPrefix+name)
 	if err := os.MkdirAll(making, 0o700); err != nil {
@@ -157,7 +157,7 @@ func (k *keeping) run(ctx context.Context) (b Backup, err error) {
 }
 
 // objects copies the objects of a database and writes the manifest.
-func (k *keeping) objects(ctx context.Context, database, making string, h head) error {
+func (k *round) objects(ctx context.Context, database, making string, h head) error {
 	c, err := store.OpenCopy(database)
 	if err != nil {
 		return err
@@ -189,13 +189,13 @@ func (k *keeping) objects(ctx context.Context, database, making string, h head) 
 }
 
 // object copies one object unless an earlier backup has it.
-func (k *keeping) object(ctx context.Context, o store.Object) error {
+func (k *round) object(ctx context.Context, o store.Object) error {
 	size, err := k.to.Stat(ctx, o.Key)
 	there := err == nil && size == o.Size
 	if !there {
 		err := copyObject(ctx, k.from, k.to, o)
 		if snap.CodeOf(err) == snap.CodeCorrupt {
-			err = k.vanished(ctx, o, err)
+			err = k.explainMissing(ctx, o, err)
 		}
 		if err != nil {
 			return err
@@ -216,8 +216,8 @@ func (k *keeping) object(ctx context.Context, o store.Object) error {
 	return nil
 }
 
-// vanished distinguishes an object that was deleted meanwhile from one that is lost.
-func (k *keeping) vanished(ctx context.Context, o store.Object, lost error) error {
+// explainMissing returns errVanished if an object was deleted during the backup, and otherwise lost.
+func (k *round) explainMissing(ctx context.Context, o store.Object, lost error) error {
 	needed, err := store.NeedsObject(ctx, k.o.DataDir, o.Key)
 	if err != nil || needed {
 		return errors.Join(lost, err)
@@ -248,7 +248,7 @@ func backupNames(dir string) (names []string, err error) {
 		return nil, snap.Usage("there is no folder "+dir, "name the folder of the backups")
 	}
 	for _, e := range entries {
-		if _, bad := time.Parse("20060102T150405.000Z", e.Name()); bad == nil && e.IsDir() {
+		if _, err := time.Parse("20060102T150405.000Z", e.Name()); err == nil && e.IsDir() {
 			names = append(names, e.Name())
 		}
 	}
@@ -282,7 +282,7 @@ func prune(ctx context.Context, dir string, keep int, objects *blob.Folder) erro
 	if err != nil || keep <= 0 || len(names) <= keep {
 		return err
 	}
-	for _, name := range names[keep:] { // one rename removes a backup, so that none is ever incomplete
+	for _, name := range names[keep:] { // the rename removes a backup as a whole
 		old := filepath.Join(dir, oldPrefix+name)
 		if err := errors.Join(os.Rename(filepath.Join(dir, name), old), disk.SyncDir(dir),
 			os.RemoveAll(old)); err != nil {

@@ -22,9 +22,9 @@ import (
 //
 //	lock                             held by the process that writes here
 //	blobs/                           the objects of all backups, each once, as the service's own folder has them
-//	20261121T041500.000Z/            one backup, whole: it was renamed into place at its end
+//	20261121T041500.000Z/            one complete backup, renamed into place when it was finished
 //	20261121T041500.000Z/snapcloud.db
-//	20261121T041500.000Z/manifest    what it is made of, with checksums
+//	20261121T041500.000Z/manifest    a list of its files and objects, with checksums
 const (
 	databaseFile = "snapcloud.db"
 	manifestFile = "manifest"
@@ -126,9 +126,9 @@ func readManifest(dir, name string, object func(store.Object) error) (b Backup, 
 	defer file.Close()
 	lines := bufio.NewReader(file)
 	broken := func(why string) error {
-		return &snap.Error{Code: snap.CodeCorrupt, Detail: fmt.Sprintf("the manifest of the backup %s is damaged: %s",
-			name,
-			why), Hint: "use another backup: `snapcloud backup list` shows them"}
+		return &snap.Error{Code: snap.CodeCorrupt,
+			Detail: fmt.Sprintf("the manifest of the backup %s is damaged: %s", name, why),
+			Hint:   "use another backup: `snapcloud backup list` shows them"}
 	}
 	first, err := lines.ReadBytes('\n')
 	if err != nil || json.Unmarshal(first, &h) != nil || h.Format != format {

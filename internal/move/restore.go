@@ -24,7 +24,7 @@ func Verify(ctx context.Context, dir, name string, p Progress) (Backup, error) {
 	if err != nil {
 		return Backup{}, err
 	}
-	objects, err := folder(filepath.Join(dir, blobsDir))
+	objects, err := openFolder(filepath.Join(dir, blobsDir))
 	if err != nil {
 		return Backup{}, err
 	}
@@ -117,9 +117,9 @@ func checkObjects(ctx context.Context, dir, name, file string) error {
 	return err
 }
 
-// A restore keeps two notes in its folder. One names the backup that it restores. The other says
-// that everything is verified, so that only renames are left. The last rename is that of the folder
-// itself; it ends the restore.
+// A restore keeps two small files in its folder. The file "of" has the name of the backup. The file
+// "ready" exists once everything is verified, when only renames are left. The last rename, that of the
+// folder itself, ends the restore.
 const (
 	ofFile      = "of"
 	readyFile   = "ready"
@@ -138,7 +138,7 @@ func Restore(ctx context.Context, dir, name, dataDir string, p Progress) (b Back
 		return b, err
 	}
 	staging := filepath.Join(dataDir, store.RestoringDir)
-	if err := receive(dataDir, staging); err != nil {
+	if err := prepareStaging(dataDir, staging); err != nil {
 		return b, err
 	}
 	if content, err := os.ReadFile(filepath.Join(staging, ofFile)); err == nil && string(content) != name {
@@ -150,12 +150,12 @@ func Restore(ctx context.Context, dir, name, dataDir string, p Progress) (b Back
 			return b, err
 		}
 	}
-	return b, place(dataDir, staging)
+	return b, moveIntoPlace(dataDir, staging)
 }
 
-// receive creates the folder in which a restore is prepared. It fails when the data directory holds
+// prepareStaging creates the folder in which a restore is prepared. It fails when the data directory holds
 // other data.
-func receive(dataDir, staging string) error {
+func prepareStaging(dataDir, staging string) error {
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
 		return err
 	}
@@ -181,11 +181,11 @@ func stage(ctx context.Context, dir, staging string, b Backup, h head, p Progres
 	if err := writeSynced(filepath.Join(staging, ofFile), b.Name); err != nil {
 		return err
 	}
-	from, err := folder(filepath.Join(dir, blobsDir))
+	from, err := openFolder(filepath.Join(dir, blobsDir))
 	if err != nil {
 		return err
 	}
-	to, err := folder(filepath.Join(staging, blobsDir))
+	to, err := openFolder(filepath.Join(staging, blobsDir))
 	if err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func stage(ctx context.Context, dir, staging string, b Backup, h head, p Progres
 	}
 	err = everyObject(ctx, dir, b, p, func(ctx context.Context, o store.Object) error {
 		if size, err := to.Stat(ctx, o.Key); err == nil && size == o.Size {
-			return nil // it was verified before it was renamed
+			return nil // an earlier run copied and verified it
 		}
 		return copyObject(ctx, from, to, o)
 	})
@@ -208,9 +208,9 @@ func stage(ctx context.Context, dir, staging string, b Backup, h head, p Progres
 	return writeSynced(filepath.Join(staging, readyFile), "")
 }
 
-// place moves the verified files into place. The database comes last, because it names the
+// moveIntoPlace moves the verified files into place. The database comes last, because it names the
 // other files.
-func place(dataDir, staging string) error {
+func moveIntoPlace(dataDir, staging string) error {
 	for _, name := range []string{blobsDir, databaseFile} {
 		err := os.Rename(filepath.Join(staging, name), filepath.Join(dataDir, name))
 		if err != nil && !errors.Is(err, os.ErrNotExist) { // an earlier run has moved it

@@ -18,7 +18,7 @@ import (
 type Place struct {
 	Database store.Options
 	Blobs    func(ctx context.Context) (blob.Store, error) // opens the object store
-	Sealer   *auth.Sealer                                  // of the signing keys; nil is none
+	Sealer   *auth.Sealer                                  // encrypts the signing keys; may be nil
 }
 
 // Report counts the moved rows and objects, or in a dry run those that would be moved.
@@ -50,11 +50,11 @@ const workers = 4
 const page = 500
 
 // Transfer copies a stopped service to another place, which must be empty or hold an unfinished
-// transfer from the same service. It copies the objects first, and reads each again to compare it.
-// Then it copies every row in one transaction, and compares the rows too. Until the end the
-// destination has no rows, and no service starts on it. Nobody can write to the source meanwhile.
-// At the end the source is marked as moved, so that no service starts on it by mistake; nothing
-// else in it changes. dryRun copies nothing.
+// transfer from the same service. It first copies the objects, and reads each again to compare it.
+// Then it copies every row in one transaction, and compares the rows too. During the transfer nobody
+// can write to the source, the destination has no rows, and no service starts on it. At the end the
+// source is marked as moved, so that no service starts on it by mistake; nothing else in it changes.
+// With dryRun, Transfer copies nothing.
 func Transfer(ctx context.Context, from, to Place, p Progress, dryRun bool) (r Report, err error) {
 	if from.Database.URL == to.Database.URL && (from.Database.URL != "" ||
 		from.Database.DataDir == to.Database.DataDir) {

@@ -18,8 +18,8 @@ type State string
 
 // The states.
 const (
-	Running State = "running" // or its process was killed: the lock says which
-	Stopped State = "stopped" // in order, with the agent; the next one resumes it
+	Running State = "running" // or its process was killed, if nobody holds the lock
+	Stopped State = "stopped" // because the agent was stopped; the next agent resumes it
 	Done    State = "done"
 	Failed  State = "failed"
 )
@@ -32,24 +32,24 @@ type Run struct {
 	Began   time.Time `json:"began"`
 	Ended   time.Time `json:"ended,omitzero"`
 	Kills   int       `json:"kills,omitempty"`   // processes that ended while they worked on it
-	Missed  int       `json:"missed,omitempty"`  // earlier times at which no agent was running
-	Problem string    `json:"problem,omitempty"` // why it failed
+	Missed  int       `json:"missed,omitempty"`  // earlier scheduled times at which no agent was running
+	Problem string    `json:"problem,omitempty"` // the reason if it failed
 	Hint    string    `json:"hint,omitempty"`
 
-	Original string `json:"original,omitempty"` // local snapshots that it made
+	Original string `json:"original,omitempty"` // names of the local snapshots that it made
 	Masked   string `json:"masked,omitempty"`
 	Pushed   string `json:"pushed,omitempty"` // ID, or name in a storage profile
 }
 
-// Record is what is known about a target's runs. It is written before and after each run, and
-// before and after each step.
+// Record holds the runs of a target. It is written before and after each run, and before and after
+// each step.
 type Record struct {
-	After Slot  `json:"after"` // slots up to this one are not due any more
+	After Slot  `json:"after"` // slots up to this one are no longer due
 	Runs  []Run `json:"runs"`  // oldest first
 }
 
-// kept is the number of runs in a record.
-const kept = 60
+// maxRuns is the number of runs in a record.
+const maxRuns = 60
 
 // last returns the newest run, or nil.
 func (r *Record) last() *Run {
@@ -63,43 +63,43 @@ func (r *Record) last() *Run {
 func (r *Record) add(run Run) {
 	r.After = run.Slot
 	r.Runs = append(r.Runs, run)
-	if n := len(r.Runs) - kept; n > 0 {
+	if n := len(r.Runs) - maxRuns; n > 0 {
 		r.Runs = r.Runs[n:]
 	}
 }
 
-// Book keeps the records of all targets in a folder.
-type Book struct{ Dir string }
+// Records keeps the records of all targets in a folder.
+type Records struct{ Dir string }
 
-func (b Book) path(target string) string { return filepath.Join(b.Dir, target+".json") }
+func (s Records) path(target string) string { return filepath.Join(s.Dir, target+".json") }
 
 // Read returns the record of a target. A target that was never scheduled has an empty one.
-func (b Book) Read(target string) (r Record, err error) {
-	if err := disk.ReadJSON(b.path(target), &r); err != nil {
+func (s Records) Read(target string) (r Record, err error) {
+	if err := disk.ReadJSON(s.path(target), &r); err != nil {
 		return r, &snap.Error{Code: snap.CodeInternal, Cause: err,
-			Detail: fmt.Sprintf("the record of runs %s cannot be read", b.path(target)),
+			Detail: fmt.Sprintf("the record of runs %s cannot be read", s.path(target)),
 			Hint:   "restore the file from a backup, or delete it; then only times after now are due"}
 	}
 	return r, nil
 }
 
 // write replaces the record of a target. The caller holds its lock.
-func (b Book) write(target string, r Record) error {
-	if err := disk.ReplaceJSON(b.path(target), r); err != nil {
+func (s Records) write(target string, r Record) error {
+	if err := disk.ReplaceJSON(s.path(target), r); err != nil {
 		return fmt.Errorf("write the record of runs: %w", err)
 	}
 	return nil
 }
 
-// ErrBusy is returned when another process works on a target.
+// ErrBusy is returned if another process is working on a target.
 var ErrBusy = errors.New("another agent is working on this target")
 
 // lock takes the lock of a target. The system releases it when the process is killed.
-func (b Book) lock(target string) (release func(), err error) {
-	if err := os.MkdirAll(b.Dir, 0o700); err != nil {
+func (s Records) lock(target string) (release func(), err error) {
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create the folder of runs: %w", err)
 	}
-	l := flock.New(filepath.Join(b.Dir, target+".lock"), flock.SetPermissions(0o600))
+	l := flock.New(filepath.Join(s.Dir, target+".lock"), flock.SetPermissions(0o600))
 	free, err := l.TryLock()
 	if err == nil && !free {
 		err = ErrBusy
@@ -108,6 +108,6 @@ func (b Book) lock(target string) (release func(), err error) {
 		_ = l.Close()
 		return nil, fmt.Errorf("lock the record of %s: %w", target, err)
 	}
-	disk.RemoveLeft(b.path(target))
+	disk.RemoveLeft(s.path(target))
 	return func() { _ = l.Close() }, nil
 }

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Serve takes a turn of every task at every tick until ctx ends, and then waits for the runs to
-// stop. Tasks run at the same time, each target once. trouble receives errors that prevented a turn,
-// each once until it changes.
+// Serve starts a turn of every task at every tick until ctx ends, and then waits for the runs to
+// stop. Tasks run concurrently, but a target has only one turn at a time. report receives the errors
+// that prevented a turn; an error that repeats is reported once.
 func (a *Agent) Serve(ctx context.Context, ticks <-chan time.Time, tasks func() []Task,
-	trouble func(target string, err error)) {
-	s := server{agent: a, working: map[string]bool{}, last: map[string]string{}, trouble: trouble}
+	report func(target string, err error)) {
+	s := server{agent: a, working: map[string]bool{}, last: map[string]string{}, report: report}
 	defer s.wait.Wait()
 	for {
 		for _, t := range tasks() {
@@ -26,18 +26,18 @@ func (a *Agent) Serve(ctx context.Context, ticks <-chan time.Time, tasks func() 
 	}
 }
 
-// server knows the targets that are being worked on.
+// server tracks the targets that are being worked on.
 type server struct {
-	agent   *Agent
-	trouble func(string, error)
-	wait    sync.WaitGroup
+	agent  *Agent
+	report func(string, error)
+	wait   sync.WaitGroup
 
 	mu      sync.Mutex
 	working map[string]bool
 	last    map[string]string // last error by target
 }
 
-// start takes a turn unless one is being taken.
+// start starts a turn of a task unless one is running.
 func (s *server) start(ctx context.Context, t Task) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,7 +60,7 @@ func (s *server) ended(ctx context.Context, target string, err error) {
 		text = err.Error()
 	}
 	if text != "" && text != s.last[target] {
-		s.trouble(target, err)
+		s.report(target, err)
 	}
 	s.last[target] = text
 }

@@ -76,14 +76,14 @@ func (t Times) Next(now time.Time) (Slot, time.Time) {
 	}
 }
 
-// reach limits how far back Due looks.
-const reach = 400 * 24 * time.Hour
+// maxLookback limits how far back Due looks.
+const maxLookback = 400 * 24 * time.Hour
 
 // Due returns the newest slot after a given one that has begun, or "", and the number of moments
 // before it at which slots began.
 func (t Times) Due(after Slot, now time.Time) (due Slot, earlier int) {
 	wall := t.civil(after)
-	if far := now.UTC().Add(-reach); wall.Before(far) {
+	if far := now.UTC().Add(-maxLookback); wall.Before(far) {
 		wall = far
 	}
 	var begins time.Time
@@ -104,7 +104,7 @@ func (t Times) Due(after Slot, now time.Time) (due Slot, earlier int) {
 // civil returns a slot as a time in UTC, where every slot occurs once.
 func (t Times) civil(s Slot) time.Time {
 	at, err := time.Parse(slotForm, string(s))
-	if err != nil { // a record that somebody edited: everything before it is over
+	if err != nil { // somebody edited the record
 		return time.Time{}
 	}
 	return at

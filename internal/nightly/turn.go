@@ -1,10 +1,10 @@
 // Package nightly runs the jobs of targets at the times of their schedules, each slot at most once,
 // and keeps a record of every run.
 //
-// The record is written before and after each step, and a lock is held meanwhile. A run whose
-// record says that it is running while nobody holds the lock was killed; the next turn resumes it
-// at its step. Every slot ends in the record in one of three ways: as a run that is done, as a run
-// that failed with a problem, or counted as missed in the run that caught up for it.
+// The record is written before and after each step, and the process holds a lock during the run. If
+// a run is recorded as running and nobody holds the lock, its process was killed; the next turn
+// resumes the run at its step. The record accounts for every slot in one of three ways: a run that is
+// done, a run that failed with a problem, or a missed slot that a later run counts.
 package nightly
 
 import (
@@ -16,7 +16,7 @@ import (
 	"snap"
 )
 
-// Step is a part of a job. After a kill, Do is called again with what it noted in the run and saved.
+// Step is a part of a job. After a kill, Do is called again with the run as Do last saved it.
 type Step struct {
 	Name string
 	Do   func(ctx context.Context, r *Run, save func() error) error
@@ -51,20 +51,21 @@ const (
 
 // Agent works on tasks.
 type Agent struct {
-	Book   Book
-	Now    func() time.Time
-	Report func(Event) // may be called concurrently
+	Records Records
+	Now     func() time.Time
+	Report  func(Event) // may be called concurrently
 }
 
-// mostKills limits how often a run is resumed after kills, since it may be their cause.
-const mostKills = 3
+// maxKills limits how often a run is resumed after kills, since it may be their cause.
+const maxKills = 3
 
-// ahead is how far a record may be ahead of the clock before it is given up.
-const ahead = 24 * time.Hour
+// maxAhead is how far a record may be ahead of the clock. A record beyond that is started again.
+const maxAhead = 24 * time.Hour
 
-// Turn does what is due for a target: it resumes a run that was killed, or begins the newest slot
-// that was not run yet. ran reports whether there was anything to do. A failed run is no error: it
-// is in the record. It fails with [ErrBusy] if another process works on the target.
+// Turn does the work that is due for a target: it resumes a run that was killed, or begins the newest
+// slot that has not run yet. ran reports whether there was anything to do. A failed run is not an
+// error of Turn; the record has its problem. Turn fails with [ErrBusy] if another process is working
+// on the target.
 func (a *Agent) Turn(ctx context.Context, t Task) (ran bool, err error) {
 	return a.turn(ctx, t, (*Agent).scheduled)
 }
@@ -76,21 +77,22 @@ func (a *Agent) RunNow(ctx context.Context, t Task) (Run, error) {
 	if err != nil {
 		return Run{}, err
 	}
-	r, err := a.Book.Read(t.Target)
+	r, err := a.Records.Read(t.Target)
 	if err != nil || !ran || r.last() == nil {
 		return Run{}, err
 	}
 	return *r.last(), nil
 }
 
-// turn runs what choose returns. choose may change the record, which is then written.
+// turn works on the run that choose returns, if any. choose may change the record, which turn then
+// writes.
 func (a *Agent) turn(ctx context.Context, t Task, choose func(*Agent, Task, *Record) (*Run, error)) (bool, error) {
-	release, err := a.Book.lock(t.Target)
+	release, err := a.Records.lock(t.Target)
 	if err != nil {
 		return false, err
 	}
 	defer release()
-	r, err := a.Book.Read(t.Target)
+	r, err := a.Records.Read(t.Target)
 	if err != nil {
 		return false, err
 	}
@@ -106,7 +108,7 @@ func (a *Agent) turn(ctx context.Context, t Task, choose func(*Agent, Task, *Rec
 		run.Kills++
 	}
 	run.State = Running
-	if err := a.Book.write(t.Target, r); err != nil {
+	if err := a.Records.write(t.Target, r); err != nil {
 		return false, err
 	}
 	a.Report(Event{t.Target, *run, what})
@@ -116,12 +118,12 @@ func (a *Agent) turn(ctx context.Context, t Task, choose func(*Agent, Task, *Rec
 // scheduled returns the run to work on, or nil. It closes an unfinished run that is not resumed.
 func (a *Agent) scheduled(t Task, r *Record) (*Run, error) {
 	now := a.Now()
-	if r.After == "" || t.Times.At(r.After).After(now.Add(ahead)) {
+	if r.After == "" || t.Times.At(r.After).After(now.Add(maxAhead)) {
 		return nil, a.begin(t, r)
 	}
 	due, earlier := t.Times.Due(r.After, now)
 	if l := r.last(); l.unfinished() {
-		if due == "" && l.Kills < mostKills {
+		if due == "" && l.Kills < maxKills {
 			return l, nil
 		}
 		if err := a.giveUp(t, r); err != nil {
@@ -139,11 +141,11 @@ func (a *Agent) newRun(t Task, r *Record, slot Slot, missed int) *Run {
 	return r.last()
 }
 
-// unfinished reports whether the run's process ended before the run did.
+// unfinished reports whether the run's process ended before the run was done.
 func (l *Run) unfinished() bool { return l != nil && (l.State == Running || l.State == Stopped) }
 
-// begin starts a record: slots up to now are not due. A record that is ahead of the clock starts
-// again.
+// begin starts a record, or starts it again if it is ahead of the clock. Slots up to now are then not
+// due.
 func (a *Agent) begin(t Task, r *Record) error {
 	if r.After != "" {
 		a.Report(Event{Target: t.Target, Kind: ClockBack})
@@ -154,21 +156,21 @@ func (a *Agent) begin(t Task, r *Record) error {
 		}
 	}
 	r.After = t.Times.Wall(a.Now())
-	return a.Book.write(t.Target, *r)
+	return a.Records.write(t.Target, *r)
 }
 
-// giveUp closes the last run, whose process ended.
+// giveUp records the last run, whose process ended, as failed.
 func (a *Agent) giveUp(t Task, r *Record) error {
 	l := r.last()
 	l.Problem = fmt.Sprintf("the agent ended in the step %s, and the next run was due before this one was resumed",
 		l.Step)
 	l.Hint = "keep the agent running, for example under systemd"
-	if l.Kills >= mostKills {
+	if l.Kills >= maxKills {
 		l.Problem = fmt.Sprintf("the agent was killed in the step %s, %d times", l.Step, l.Kills+1)
 		l.Hint = "look for a lack of memory on the agent's machine"
 	}
 	l.State, l.Ended = Failed, a.Now().UTC()
-	if err := a.Book.write(t.Target, *r); err != nil {
+	if err := a.Records.write(t.Target, *r); err != nil {
 		return err
 	}
 	if t.Failed != nil {
@@ -201,9 +203,9 @@ func (a *Agent) unscheduled(t Task, r *Record) (*Run, error) {
 	return a.newRun(t, r, slot, missed), nil
 }
 
-// work does the steps of a run, from the one in its record.
+// work does the steps of a run, beginning with the step in its record.
 func (a *Agent) work(ctx context.Context, t Task, r *Record, run *Run) error {
-	save := func() error { return a.Book.write(t.Target, *r) }
+	save := func() error { return a.Records.write(t.Target, *r) }
 	for _, step := range t.Steps[indexOf(t.Steps, run.Step):] {
 		run.Step = step.Name
 		err := save()
@@ -235,7 +237,7 @@ func (a *Agent) end(t Task, r *Record, run *Run, problem error) error {
 	} else {
 		run.Step = ""
 	}
-	if err := a.Book.write(t.Target, *r); err != nil {
+	if err := a.Records.write(t.Target, *r); err != nil {
 		return err
 	}
 	if problem != nil && t.Failed != nil {

@@ -98,7 +98,7 @@ func (w *world) turn(t *testing.T, dir string, task Task) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	w.stop = cancel
-	a := &Agent{Book: Book{Dir: dir}, Now: func() time.Time { w.moment(); return w.now },
+	a := &Agent{Records: Records{Dir: dir}, Now: func() time.Time { w.moment(); return w.now },
 		Report: func(e Event) { w.events = append(w.events, e); w.moment() }}
 	if _, err := a.Turn(ctx, task); err != nil && !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func TestKilledRunsAreNeitherLostNorDoubled(t *testing.T) {
 			w.until = w.chance.IntN(24) - 4
 			w.turn(t, dir, task)
 		}
-		for range 3 * mostKills { // nothing happens to the last run
+		for range 3 * maxKills { // nothing happens to the last run
 			w.until = -1
 			w.turn(t, dir, task)
 		}
@@ -134,7 +134,7 @@ func TestKilledRunsAreNeitherLostNorDoubled(t *testing.T) {
 
 func (w *world) check(t *testing.T, seed uint64, dir string, times Times, began time.Time) {
 	t.Helper()
-	r, err := Book{Dir: dir}.Read("shop")
+	r, err := Records{Dir: dir}.Read("shop")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestKilledRunsAreGivenUp(t *testing.T) {
 			w.turn(t, dir, task)
 			w.now = w.now.Add(between)
 		}
-		r, err := Book{Dir: dir}.Read("shop")
+		r, err := Records{Dir: dir}.Read("shop")
 		if err != nil || len(r.Runs) == 0 || r.Runs[0].State != Failed ||
 			!strings.Contains(r.Runs[0].Problem, "crash") {
 			t.Errorf("%s: %+v, %v", name, r, err)
@@ -236,7 +236,7 @@ func TestOneRunAtATime(t *testing.T) {
 	w.until = -1
 	task := w.task(t)
 	var other error
-	a := &Agent{Book: Book{Dir: dir}, Now: func() time.Time { return w.now }, Report: func(Event) {}}
+	a := &Agent{Records: Records{Dir: dir}, Now: func() time.Time { return w.now }, Report: func(Event) {}}
 	task.Steps = []Step{{Name: "look", Do: func(context.Context, *Run, func() error) error {
 		_, other = a.Turn(t.Context(), task)
 		return nil
@@ -266,24 +266,24 @@ func TestServe(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	}}}
-	if err := (Book{Dir: dir}).start("shop", "2026-02-27T03:00"); err != nil {
+	if err := (Records{Dir: dir}).start("shop", "2026-02-27T03:00"); err != nil {
 		t.Fatal(err)
 	}
-	a := &Agent{Book: Book{Dir: dir}, Now: func() time.Time { return w.now }, Report: func(Event) {}}
-	trouble := func(target string, err error) { t.Errorf("%s: %v", target, err) }
-	a.Serve(ctx, nil, func() []Task { return []Task{task} }, trouble)
-	r, err := Book{Dir: dir}.Read("shop")
+	a := &Agent{Records: Records{Dir: dir}, Now: func() time.Time { return w.now }, Report: func(Event) {}}
+	report := func(target string, err error) { t.Errorf("%s: %v", target, err) }
+	a.Serve(ctx, nil, func() []Task { return []Task{task} }, report)
+	r, err := Records{Dir: dir}.Read("shop")
 	if err != nil || len(r.Runs) != 1 || r.Runs[0].State != Stopped || r.Runs[0].Kills != 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
 
 // start writes a record whose slots are not due up to one.
-func (b Book) start(target string, after Slot) error {
-	release, err := b.lock(target)
+func (s Records) start(target string, after Slot) error {
+	release, err := s.lock(target)
 	if err != nil {
 		return err
 	}
 	defer release()
-	return b.write(target, Record{After: after})
+	return s.write(target, Record{After: after})
 }

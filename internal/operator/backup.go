@@ -41,9 +41,8 @@ func (p *program) backup() *cobra.Command {
 				return snap.Usage("--keep is a number of backups", "0 keeps all of them")
 			}
 			meter := newMeter(p.stderr, "copied")
-			b, err := move.BackUp(c.Context(), move.Options{DataDir: config.DataDir, Dir: to, Version: p.version,
-				Keep: keep},
-				meter.progress())
+			b, err := move.BackUp(c.Context(),
+				move.Options{DataDir: config.DataDir, Dir: to, Version: p.version, Keep: keep}, meter.progress())
 			if err != nil {
 				return err
 			}
@@ -113,7 +112,7 @@ func (p *program) restore() *cobra.Command {
 			"It verifies everything before it puts anything in place; until then no service\n" +
 			"starts on this data_dir. Run an interrupted restore again to resume it.\n\n" +
 			"Logins and keys are as they were when the backup was made. Pushes that were in\n" +
-			"progress then start over.",
+			"progress at that time start over.",
 		Example: "  snapcloud restore --config snapcloud.yaml --from /mnt/backups/snap",
 		Args:    command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -140,8 +139,8 @@ func (p *program) restore() *cobra.Command {
 func (p *program) embedded() (cloud.Config, error) {
 	config, err := p.config()
 	if err == nil && (config.Database.URL != "" || config.Blob.URL != "") {
-		err = snap.Usage("this command is for SQLite and a folder, but the configuration has a database.url or "+
-			"blob.url",
+		err = snap.Usage(
+			"this command is for SQLite and a folder, but the configuration has a database.url or blob.url",
 			"back up PostgreSQL and the bucket with their own tools: first the database, then the bucket")
 	}
 	return config, err

@@ -56,7 +56,7 @@ func (p *program) user() *cobra.Command {
 		Use: "list --org SLUG", Short: "List an organization's users", Args: command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return p.listUsers(c, org) },
 	}, &cobra.Command{
-		Use: "disable --org SLUG EMAIL", Short: "Refuse a user from their next request on, and keep the account",
+		Use: "disable --org SLUG EMAIL", Short: "Disable a user at once, and keep the account",
 		Args: command.ExactArgs("e-mail address"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.withUser(c, org, args[0], "disabled", func(s *opened, m snap.Member) error {
@@ -64,7 +64,7 @@ func (p *program) user() *cobra.Command {
 			})
 		},
 	}, &cobra.Command{
-		Use: "enable --org SLUG EMAIL", Short: "Let a disabled user in again",
+		Use: "enable --org SLUG EMAIL", Short: "Enable a disabled user",
 		Args: command.ExactArgs("e-mail address"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.withUser(c, org, args[0], "enabled", func(s *opened, m snap.Member) error {
@@ -95,8 +95,8 @@ role of a local user is set in the configuration.`,
 	return c
 }
 
-// checkNotConfigured refuses to set the role of a local user. The configuration sets the role, and
-// every start applies it again.
+// checkNotConfigured returns an error for a local user. The configuration sets the role of such a user,
+// and every start of the service applies it again.
 func (p *program) checkNotConfigured(config cloud.Config, org, email string, role snap.Role) error {
 	for _, o := range config.Organizations {
 		if o.Slug != org || o.SignIn.Type != "local" {

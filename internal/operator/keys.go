@@ -24,8 +24,8 @@ type opened struct {
 	config cloud.Config
 }
 
-// withStore opens the database of the configuration. It reports if it had to create the database,
-// because the service's own environment may name another one.
+// withStore opens the database of the configuration and calls f. It tells the operator if it created
+// the database, because the service itself may run with another environment and database.
 func (p *program) withStore(ctx context.Context, f func(*opened) error) error {
 	config, err := p.config()
 	if err != nil {
@@ -188,7 +188,7 @@ func (s *opened) keySpec(ctx context.Context, f keyFlags) (spec auth.KeySpec, er
 	return spec, nil
 }
 
-// checkSCIM refuses a SCIM key that could not report anything.
+// checkSCIM returns an error for a SCIM key that no identity provider could use.
 func checkSCIM(config cloud.Config, f keyFlags) error {
 	if f.user != "" || len(f.scopes) > 0 {
 		return snap.Usage("--user and --scopes are not for --kind scim", "a SCIM key only reports people and groups")
@@ -198,7 +198,7 @@ func checkSCIM(config cloud.Config, f keyFlags) error {
 			return nil
 		}
 	}
-	return snap.Usage(f.org+" does not sign in with an identity provider, so nobody reports its people",
+	return snap.Usage(f.org+" has no identity provider that could use a SCIM key",
 		"set sign_in type oidc in the configuration first")
 }
 
@@ -277,14 +277,12 @@ func (p *program) printKeys(keys []store.Key) error {
 	for _, k := range keys {
 		row := keyRow{
 			ID: strconv.FormatInt(k.ID, 10), Kind: string(k.Kind), Name: k.Name, Hint: k.Hint, User: k.User,
-			Scopes:  k.Scopes,
-			From:    networkTexts(k.Networks),
-			Created: stamp(k.Created), Expires: stamp(k.Expires), Used: stamp(k.LastUsed),
+			Scopes: k.Scopes, From: networkTexts(k.Networks), Created: stamp(k.Created), Expires: stamp(k.Expires),
+			Used: stamp(k.LastUsed),
 		}
 		rows = append(rows, row)
 		table = append(table, []string{row.ID, row.Kind, row.Name, row.Hint, orDash(row.User),
-			orDash(strings.Join(row.From, " ")), orDash(row.Expires),
-			orDash(row.Used)})
+			orDash(strings.Join(row.From, " ")), orDash(row.Expires), orDash(row.Used)})
 	}
 	if p.asJSON {
 		return p.json(rows)

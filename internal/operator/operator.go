@@ -82,10 +82,10 @@ func (p *program) serve() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the service",
-		Long: `Serve runs the service until it gets SIGTERM or Ctrl-C. Requests that are then
-running have 20 seconds to finish; a second signal ends the process at once. At
-its start it updates the database's schema and applies the organizations and
-local users of the configuration.`,
+		Long: `Serve runs the service until it gets SIGTERM or Ctrl-C. Requests that are running
+at that time have 20 seconds to finish; a second signal ends the process at once.
+When it starts, it updates the database's schema and applies the organizations
+and local users of the configuration.`,
 		Args: command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			config, err := p.config()
@@ -104,7 +104,7 @@ local users of the configuration.`,
 		},
 	}
 	c.Flags().StringVar(&p.listen, "listen", "", "address to listen on; overrides the configuration")
-	c.Flags().BoolVar(&again, "again", false, "start here although a transfer moved the service elsewhere")
+	c.Flags().BoolVar(&again, "again", false, "start even though a transfer moved the service elsewhere")
 	return c
 }
 

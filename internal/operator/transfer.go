@@ -46,7 +46,7 @@ func (p *program) moveService(ctx context.Context, to string, dryRun bool) error
 	if err != nil {
 		return err
 	}
-	destination, err := cloud.LoadConfig(to, withoutOurs(p.environ))
+	destination, err := cloud.LoadConfig(to, withoutOverrides(p.environ))
 	if err != nil {
 		return err
 	}
@@ -70,16 +70,16 @@ func (p *program) moveService(ctx context.Context, to string, dryRun bool) error
 	if dryRun {
 		return p.report(r, "would copy %d rows and %s\n", r.Rows, objects(r.Objects, r.Bytes))
 	}
-	if err := p.report(r, "copied %d rows and %s, every one compared\n", r.Rows,
-		objects(r.Objects, r.Bytes)); err != nil {
+	err = p.report(r, "copied and compared %d rows and %s\n", r.Rows, objects(r.Objects, r.Bytes))
+	if err != nil {
 		return err
 	}
 	fmt.Fprintf(p.stderr, "start the service with %s; the source is marked as moved, and no service starts there\n", to)
 	return nil
 }
 
-// withoutOurs returns an environment without the variables that override a configuration.
-func withoutOurs(environ []string) (rest []string) {
+// withoutOverrides returns an environment without the variables that override a configuration.
+func withoutOverrides(environ []string) (rest []string) {
 	for _, entry := range environ {
 		if !strings.HasPrefix(entry, "SNAPCLOUD_") {
 			rest = append(rest, entry)

@@ -8,7 +8,7 @@ import (
 // rowEnds are last words of row identifiers.
 var rowEnds = strings.Fields(`id ids uuid guid rowguid fk pk oid gid rowid kennung`)
 
-// publicIDs are names of identifiers that tables have in addition to their keys, to show them to others.
+// publicIDs are names of identifiers that a table has in addition to its key and that others may see.
 var publicIDs = strings.Fields(`uuid guid uid`)
 
 // byEnds are last words of references to the person who performed an action.
@@ -73,8 +73,8 @@ func technicalEnd(words []string, t Type, k Kind, at int) bool {
 	return false
 }
 
-// measures reports whether a number only measures data of a kind, given that its name has the
-// kind's words and this last word.
+// measures reports whether a number only measures data of a kind. Its name has the kind's words and
+// this last word.
 func measures(k Kind, last string) bool {
 	never := k == Birth || k == Income || k == Card && last == "year"
 	return !never && slices.Contains(measureEnds, last)

@@ -44,7 +44,7 @@ const (
 	Biometric      Kind = "a biometric feature"
 	Picture        Kind = "a picture of a person"
 	Signature      Kind = "a signature"
-	Income         Kind = "what somebody earns"
+	Income         Kind = "a person's income"
 	Company        Kind = "a company"
 	Job            Kind = "a job"
 	Profile        Kind = "a profile elsewhere"
@@ -298,8 +298,8 @@ var things = listOf(`group, groups, country, event, role, roles, type, types, ca
 var payTables = listOf("salary, salaries, payroll, pay history, wage, wages, gehalt, lohn, salaire, salario, " +
 	"compensation")
 
-// strongKind returns the first kind whose strong phrases occur in the words, and where the phrase
-// ends.
+// strongKind returns the first kind of which a strong phrase occurs in the words, and the position at
+// which the phrase ends.
 func strongKind(words []string) (Kind, int) {
 	for _, k := range kinds {
 		if at := k.strong.in(words); at > 0 {
@@ -309,7 +309,8 @@ func strongKind(words []string) (Kind, int) {
 	return "", 0
 }
 
-// kindOf returns the first kind whose phrases occur in the words, and where the phrase ends.
+// kindOf returns the first kind of which a phrase occurs in the words, and the position at which the
+// phrase ends.
 func (j judge) kindOf(words []string) (Kind, int) {
 	if kind, at := strongKind(words); kind != "" {
 		return kind, at

@@ -40,7 +40,7 @@ type Column struct {
 	Samples   []string // distinct values, without NULL
 }
 
-// Table is a table with its columns.
+// Table describes a table and its columns.
 type Table struct {
 	Name    string
 	Columns []Column
@@ -133,7 +133,7 @@ func byRow(c Column, words []string, kind Kind, at int) (found Finding, sure boo
 	case !c.Key && at == len(words) && len(words) > 1 && kind != Person && slices.Contains(rowEnds, words[at-1]):
 		return Finding{Reason: fmt.Sprintf("it can be the identifier of %s", kind)}, true // "device_id uuid"
 	case slices.Contains([]Kind{Belief, Gender, Health}, kind):
-		return Finding{Reason: "the number of a row that tells " + string(kind)}, true // "religion_id integer"
+		return Finding{Reason: "the identifier of a row that reveals " + string(kind)}, true // "religion_id integer"
 	}
 	return Finding{}, false // a row's number: "address_id integer"
 }
@@ -155,7 +155,7 @@ func (j judge) ofPerson(c Column, words []string, at int) (found Finding, sure b
 	if slices.Contains(rowEnds, words[len(words)-1]) {
 		return Finding{Reason: "an identifier of " + string(Person)}, false
 	}
-	return Finding{Reason: "it says something about " + string(Person)}, false
+	return Finding{Reason: "it can describe " + string(Person)}, false
 }
 
 // byComment judges by the words of a column's comment.
@@ -184,7 +184,7 @@ func (j judge) byType(c Column, words []string) Finding {
 	case isRow(c, words):
 		return j.row(c, words)
 	case class == Bool, class.isInteger() && c.Type.Length == 1:
-		return keep("a yes or no")
+		return keep("a yes-or-no value")
 	case class.isTime() || class == Interval:
 		return keep("a time")
 	case class == Enum:
@@ -207,7 +207,7 @@ func (j judge) row(c Column, words []string) Finding {
 	return Finding{Verdict: Keep, Reason: "the number of a row"}
 }
 
-// byContent judges columns whose type says nothing about their content, such as documents.
+// byContent judges columns whose type does not show their content, such as documents.
 func (j judge) byContent(c Column, words []string) Finding {
 	class := c.Type.Class
 	plain := class.isText() && c.Type.Dims == 0
@@ -219,7 +219,7 @@ func (j judge) byContent(c Column, words []string) Finding {
 	case plain && technical(words, j):
 		return Finding{Verdict: Keep, Reason: "a technical word by its name"}
 	case class == Search:
-		return Finding{Mask, FreeText, "an index of texts"}
+		return Finding{Mask, FreeText, "a full-text index"}
 	case class == Binary:
 		return Finding{Mask, Document, "content that cannot be read"}
 	case class == JSON || class == Hstore:
@@ -230,9 +230,9 @@ func (j judge) byContent(c Column, words []string) Finding {
 	case len(c.Samples) == 0:
 		return Finding{Reason: "no values to judge by"}
 	case class == Other:
-		return Finding{Reason: "its type says nothing about its values"}
+		return Finding{Reason: "its type does not show its content"}
 	}
-	return Finding{Reason: "text that nothing explains"}
+	return Finding{Reason: "text of unknown meaning"}
 }
 
 // opaque judges a text column that has the name and the values of a row's key.
@@ -257,7 +257,7 @@ func (j judge) number(words []string) Finding {
 	case slices.Contains(numberEnds, last) && (anyOf(words, peopleTables) || j.people):
 		return Finding{Reason: "it can be the number of a person"}
 	case j.pay && !slices.Contains(payEnds, last):
-		return Finding{Mask, Income, "a number in a table of pay"}
+		return Finding{Mask, Income, "a number in a table about pay"}
 	}
 	return Finding{Verdict: Keep, Reason: "a measurement"}
 }

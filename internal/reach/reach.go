@@ -1,7 +1,7 @@
-// Package reach opens connections to database servers that cannot be reached directly, or whose
-// password has to be asked for: through an SSH server, and with passwords that a program prints.
+// Package reach connects to database servers through an SSH server, and gets their passwords from
+// programs that print them.
 //
-// It needs no port on this machine: a connection through SSH exists only inside this process, so
+// It opens no port on this machine: a connection through SSH exists only inside this process, so
 // no other user of the machine can use it.
 package reach
 
@@ -11,14 +11,13 @@ import (
 	"net/url"
 )
 
-// Way is how a server is reached. A nil Way is the direct way, with the password in the URL.
+// Way describes how to reach a server. A nil Way is a direct connection with the password in the URL.
 type Way struct {
 	tunnel   *Tunnel
 	password *Command
 }
 
-// NewWay returns the way through a tunnel and with the password of a command. Each of them may be
-// nil.
+// NewWay returns the way through a tunnel, with the password that a command prints. Each may be nil.
 func NewWay(t *Tunnel, c *Command) *Way {
 	if t == nil && c == nil {
 		return nil
@@ -26,9 +25,9 @@ func NewWay(t *Tunnel, c *Command) *Way {
 	return &Way{t, c}
 }
 
-// Prepare opens the tunnel, so that [Way.Dial] takes no longer than a direct connection, and returns
-// the password for the next connection, or known if no command prints it. Every new connection
-// should begin with it.
+// Prepare opens the tunnel, so that [Way.Dial] takes no longer than a direct connection. It returns
+// the password for the next connection: the one that the command prints or, without a command, known.
+// Call it before every new connection.
 func (w *Way) Prepare(ctx context.Context, known string) (password string, err error) {
 	if w == nil {
 		return known, nil
@@ -74,11 +73,11 @@ func (w *Way) Host() string {
 	return host
 }
 
-// AsksPassword reports whether a command prints the password.
-func (w *Way) AsksPassword() bool { return w != nil && w.password != nil }
+// HasPasswordCommand reports whether a command prints the password.
+func (w *Way) HasPasswordCommand() bool { return w != nil && w.password != nil }
 
-// Says returns a text for messages, such as " through ssh://me@bastion.example", or "".
-func (w *Way) Says() string {
+// Suffix returns a text for messages, such as " through ssh://me@bastion.example", or "".
+func (w *Way) Suffix() string {
 	if w.Through() == "" {
 		return ""
 	}

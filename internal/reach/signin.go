@@ -89,8 +89,8 @@ func (u *unverified) Error() string { return u.fingerprint + ": " + u.cause.Erro
 func (u *unverified) Unwrap() error { return u.cause }
 
 // algorithms returns the kinds of keys to ask an SSH server for: those that known_hosts has for it.
-// Otherwise the server could choose a key that is not listed. It returns nil for a server without a
-// key.
+// Otherwise the server could choose a key that is not listed. It returns nil for a server that is not
+// in known_hosts.
 func algorithms(callback ssh.HostKeyCallback, address string) ([]string, error) {
 	public, _, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -118,7 +118,7 @@ func algorithms(callback ssh.HostKeyCallback, address string) ([]string, error) 
 	return all, nil
 }
 
-// certificates returns the kinds of keys that an authority can have signed.
+// certificates returns the kinds of keys that an authority can sign.
 func certificates() []string {
 	return []string{ssh.CertAlgoED25519v01, ssh.CertAlgoECDSA256v01, ssh.CertAlgoECDSA384v01, ssh.CertAlgoECDSA521v01,
 		ssh.CertAlgoRSASHA256v01, ssh.CertAlgoRSASHA512v01}
@@ -140,8 +140,8 @@ func isAuthority(k knownhosts.KnownKey) bool {
 	return false
 }
 
-// refused describes why no session with the SSH server began.
-func (t *Tunnel) refused(err error) error {
+// sessionError describes why no session with the SSH server began.
+func (t *Tunnel) sessionError(err error) error {
 	var key *knownhosts.KeyError
 	var revoked *knownhosts.RevokedError
 	var kinds *ssh.AlgorithmNegotiationError

@@ -34,8 +34,8 @@ type Tunnel struct {
 
 	mu     sync.Mutex
 	client *ssh.Client
-	open   int         // connections through it
-	idle   *time.Timer // ends it
+	open   int         // connections through client
+	idle   *time.Timer // closes client
 }
 
 // The limits of the connection to the SSH server. A person may have to touch a key to sign in.
@@ -93,7 +93,7 @@ func (t *Tunnel) Open(ctx context.Context) error {
 	return err
 }
 
-// Dial connects to an address from the SSH server. The network is tcp or unix.
+// Dial asks the SSH server to connect to an address. The network is tcp or unix.
 func (t *Tunnel) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	for again := false; ; again = true {
 		client, err := t.acquire(ctx)
@@ -110,7 +110,7 @@ func (t *Tunnel) Dial(ctx context.Context, network, address string) (net.Conn, e
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case errors.As(err, &refused):
-			return nil, t.unforwarded(address, refused)
+			return nil, t.forwardingError(address, refused)
 		case again:
 			return nil, t.failed("ended the connection", "try again", err)
 		}
@@ -187,7 +187,7 @@ func (t *Tunnel) connect(ctx context.Context) (*ssh.Client, error) {
 		if ctx.Err() != nil {
 			err = errors.Join(ctx.Err(), err)
 		}
-		return nil, t.refused(err)
+		return nil, t.sessionError(err)
 	}
 	return ssh.NewClient(over, channels, requests), nil
 }
@@ -198,8 +198,8 @@ func (t *Tunnel) failed(how, hint string, cause error) error {
 		Cause: cause}
 }
 
-// unforwarded describes why the SSH server did not connect to an address.
-func (t *Tunnel) unforwarded(address string, err *ssh.OpenChannelError) error {
+// forwardingError describes why the SSH server did not connect to an address.
+func (t *Tunnel) forwardingError(address string, err *ssh.OpenChannelError) error {
 	if err.Reason == ssh.ConnectionFailed {
 		return t.failed(fmt.Sprintf("cannot reach %s", address),
 			"check the host and port in the URL, as the SSH server sees them", err)
@@ -208,8 +208,8 @@ func (t *Tunnel) unforwarded(address string, err *ssh.OpenChannelError) error {
 		"allow them there: AllowTcpForwarding and PermitOpen in sshd_config", err)
 }
 
-// conn is a connection through a tunnel. Reaching a deadline closes it, because a channel of SSH has
-// none.
+// conn is a connection through a tunnel. It is closed when a deadline is reached, because SSH channels
+// do not support deadlines.
 type conn struct {
 	net.Conn
 

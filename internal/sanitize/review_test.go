@@ -17,7 +17,7 @@ tables:
       id: keep                                 # the number of a row
       "x y": decide                            # free text
       note: decide                             # free text
-      kind: decide                             # text that nothing explains; format would work
+      kind: decide                             # text of unknown meaning; format would work
       sum: {mask: noise, percent: 5}           # mine
   "ß*": {columns: {c: decide}} # short
 `
@@ -35,7 +35,7 @@ tables:
 		case "free text":
 			v.Decide(g.One(0), `"null"`)
 			v.Decide(g.One(1), "redact")
-		case "text that nothing explains":
+		case "text of unknown meaning":
 			v.Decide(g, g.Would)
 		default:
 			v.Decide(g, "keep")

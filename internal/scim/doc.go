@@ -1,13 +1,13 @@
 // Package scim is the SCIM 2.0 service (RFC 7643, RFC 7644) through which an organization's identity
-// provider reports people and groups: /scim/v2/Users and /scim/v2/Groups, and the documents that
-// describe them. A provider presents the organization's SCIM key.
+// provider reports people and groups. It serves /scim/v2/Users and /scim/v2/Groups, and the documents
+// that describe these resources. A provider authenticates with the organization's SCIM key.
 //
-// A report never creates an account and never a way to sign in. It says to which groups somebody
-// belongs, from their first sign-in on, and that somebody has left, which ends their sessions and
-// keys at once. Of a person only userName, externalId, displayName and active are kept; other
-// attributes are accepted and ignored.
+// A report creates neither an account nor a way to sign in. It sets the groups that a person has from
+// their first sign-in on. A report that a person has left ends their sessions and keys at once. Of a
+// person's attributes, only userName, externalId, displayName and active are kept; others are accepted
+// and ignored.
 //
-// The package accepts the requests that Okta and Microsoft Entra ID send, also where they differ
-// from the RFCs: operations and attribute names in any case, booleans as text, single values in
-// place of lists, and members to remove as a value instead of a filter in the path.
+// The package accepts the requests of Okta and Microsoft Entra ID, even where they differ from the
+// RFCs: operations and attribute names in any case, booleans as text, single values instead of lists,
+// and members to remove as a value instead of a filter in the path.
 package scim

@@ -10,16 +10,16 @@ import (
 	"snap"
 )
 
-// Error is a mistake in a request, with the word that RFC 7644 section 3.12 has for it.
+// Error is a mistake in a request, with its scimType (RFC 7644 section 3.12).
 type Error struct {
-	Type  string // scimType, such as invalidFilter
+	Type  string // such as invalidFilter
 	cause *snap.Error
 }
 
 // Error implements the error interface.
 func (e *Error) Error() string { return e.cause.Error() }
 
-// Unwrap returns the error as the rest of the service knows it.
+// Unwrap returns the underlying [snap.Error].
 func (e *Error) Unwrap() error { return e.cause }
 
 func invalid(kind, format string, args ...any) error {
@@ -45,5 +45,5 @@ func WriteError(w http.ResponseWriter, status int, detail string, err error) {
 func write(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/scim+json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the client is gone
+	_ = json.NewEncoder(w).Encode(body) // fails only if the client is gone
 }

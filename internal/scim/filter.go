@@ -13,15 +13,14 @@ type condition struct {
 	value     string
 }
 
-// maxFilter is the most bytes of a filter or a PATCH path, and maxConditions the most comparisons.
+// maxFilter limits the bytes of a filter or a PATCH path, and maxConditions its comparisons.
 const (
 	maxFilter     = 4 << 10
 	maxConditions = 8
 )
 
-// parseFilter reads a filter (RFC 7644 section 3.4.2.2) of comparisons by eq that are joined by
-// and. Those are the filters that identity providers send to find a resource. It refuses all
-// others.
+// parseFilter reads a filter (RFC 7644 section 3.4.2.2) that consists of eq comparisons joined by
+// "and". Identity providers send such filters to find a resource. It refuses all others.
 func parseFilter(text string) ([]condition, error) {
 	p, err := newParser(text, "invalidFilter")
 	if err != nil {
@@ -81,7 +80,7 @@ func parsePath(text string) (path, error) {
 
 // parser reads a filter or a path from its beginning.
 type parser struct {
-	text string // the part of the filter that was not read yet
+	text string // the part that has not been read yet
 	kind string // the scimType of its errors
 }
 
@@ -105,14 +104,14 @@ func (p *parser) rest() string {
 	return p.text
 }
 
-// consume consumes a mark if it is next.
+// consume consumes a mark and reports whether it was next.
 func (p *parser) consume(mark string) bool {
 	rest, ok := strings.CutPrefix(p.text, mark)
 	p.text = rest
 	return ok
 }
 
-// conditions reads comparisons that are joined by and.
+// conditions reads comparisons that are joined by "and".
 func (p *parser) conditions() (all []condition, err error) {
 	for {
 		c, err := p.condition()
@@ -144,7 +143,7 @@ func (p *parser) condition() (c condition, err error) {
 	return c, err
 }
 
-// keyword consumes a word, in any case, that a space follows.
+// keyword consumes a word that is followed by a space, and ignores its case.
 func (p *parser) keyword(word string) bool {
 	if len(p.text) <= len(word) || !strings.EqualFold(p.text[:len(word)], word) || p.text[len(word)] != ' ' {
 		return false

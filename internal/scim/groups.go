@@ -7,8 +7,8 @@ import (
 	"snap/internal/store"
 )
 
-// errNoResource is the error of an ID that no resource of the organization has, whether or not
-// another organization's resource has it.
+// errNoResource is returned for an ID that no resource of the organization has. It does not reveal
+// whether another organization has one.
 var errNoResource = &snap.Error{Code: snap.CodeNotFound, Detail: "the organization has no such resource"}
 
 func (h *handler) listGroups(w http.ResponseWriter, r *http.Request, by store.Reporter) error {

@@ -29,8 +29,8 @@ type handler struct {
 	base string // URL of the service, without a final slash
 }
 
-// New returns the handler of all paths below [Prefix]. Paths that do not exist are refused without a
-// credential as those that do.
+// New returns the handler of all paths below [Prefix]. Without a credential, it refuses existing and
+// unknown paths alike.
 func New(o Options) http.Handler {
 	h := &handler{o, strings.TrimSuffix(o.PublicURL, "/") + strings.TrimSuffix(Prefix, "/")}
 	mux := http.NewServeMux()
@@ -46,9 +46,11 @@ func New(o Options) http.Handler {
 		"GET Schemas/{id}":          h.documentOf(h.schemas()),
 	} {
 		method, path, _ := strings.Cut(pattern, " ")
-		mux.Handle(method+" "+Prefix+path, h.guarded(f))
+		mux.Handle(method+" "+Prefix+path, h.authenticated(f))
 	}
-	mux.Handle(Prefix, h.guarded(func(http.ResponseWriter, *http.Request, store.Reporter) error { return errNoPath }))
+	mux.Handle(Prefix, h.authenticated(func(http.ResponseWriter, *http.Request, store.Reporter) error {
+		return errNoPath
+	}))
 	return mux
 }
 
@@ -57,7 +59,7 @@ var errNoPath = &snap.Error{Code: snap.CodeNotFound, Detail: "nothing exists at 
 // action answers a request of a reporter.
 type action func(http.ResponseWriter, *http.Request, store.Reporter) error
 
-func (h *handler) guarded(f action) http.Handler {
+func (h *handler) authenticated(f action) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		reporter, err := h.Reporter(r)
 		if err == nil {
@@ -85,8 +87,8 @@ const (
 	maxCount     = 500
 )
 
-// pageOf reads the parameters of a listing (RFC 7644 section 3.4.2.4). Only these attributes may be
-// in its filter.
+// pageOf reads the parameters of a listing (RFC 7644 section 3.4.2.4). Its filter may contain only the
+// given attributes.
 func pageOf(r *http.Request, attributes ...string) (p store.SCIMPage, start int, err error) {
 	q := r.URL.Query()
 	number := func(name string, otherwise, most int) int {
@@ -114,16 +116,15 @@ func pageOf(r *http.Request, attributes ...string) (p store.SCIMPage, start int,
 		}
 		field := into[c.attribute]
 		if c.value == "" || *field != "" && *field != c.value {
-			p.ID = "none" // nothing has an empty value, or two
+			p.ID = "none" // no resource has an empty value, or two values of an attribute
 			return p, start, nil
-		} else {
-			*field = c.value
 		}
+		*field = c.value
 	}
 	return p, start, nil
 }
 
-// wantsMembers reports whether an answer is to have the members of groups (RFC 7644 section 3.9).
+// wantsMembers reports whether an answer should include the members of groups (RFC 7644 section 3.9).
 func wantsMembers(r *http.Request) bool {
 	q := r.URL.Query()
 	names := func(name string) []string {

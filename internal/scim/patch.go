@@ -15,7 +15,7 @@ type patch struct {
 	Operations []operation `json:"Operations"`
 }
 
-// operation is one operation of a patch. Names of members ignore case, as encoding/json does.
+// operation is one operation of a patch. encoding/json ignores the case of the members' names.
 type operation struct {
 	Op    string          `json:"op"`
 	Path  string          `json:"path"`
@@ -25,7 +25,7 @@ type operation struct {
 // The bounds of a request.
 const (
 	maxOperations = 1000
-	maxMembers    = 20_000 // over all operations of a request
+	maxMembers    = 20_000 // of all operations of a request together
 	maxText       = 512    // bytes of a name or an external ID
 )
 
@@ -61,8 +61,8 @@ func readPatch(body []byte) ([]operation, error) {
 	return p.Operations, nil
 }
 
-// each calls set for every attribute that an operation sets: the one of its path or, without a path,
-// those of its value, which is an object.
+// each calls set for every attribute that an operation sets: the attribute in its path or, without a
+// path, those of the object that is its value.
 func (o operation) each(set func(path, json.RawMessage) error) error {
 	if o.Path != "" {
 		p, err := parsePath(o.Path)
@@ -87,7 +87,7 @@ func (o operation) each(set func(path, json.RawMessage) error) error {
 	return nil
 }
 
-// userPatch returns what a PATCH request changes about a person.
+// userPatch returns the changes that a PATCH request makes to a person.
 func userPatch(body []byte) (c store.SCIMUserChange, err error) {
 	operations, err := readPatch(body)
 	if err != nil {
@@ -96,7 +96,7 @@ func userPatch(body []byte) (c store.SCIMUserChange, err error) {
 	for _, o := range operations {
 		err := o.each(func(p path, value json.RawMessage) error {
 			if p.sub != "" || p.where != nil {
-				return nil // of an attribute that is not kept
+				return nil // the attribute is not kept
 			}
 			if o.Op == opRemove {
 				value = json.RawMessage(`null`)
@@ -125,7 +125,7 @@ func setUser(c *store.SCIMUserChange, attribute string, value json.RawMessage) (
 	return err
 }
 
-// groupPatch returns what a PATCH request changes about a group.
+// groupPatch returns the changes that a PATCH request makes to a group.
 func groupPatch(body []byte) (c store.SCIMGroupChange, err error) {
 	operations, err := readPatch(body)
 	if err != nil {
@@ -168,7 +168,7 @@ func setGroup(c *store.SCIMGroupChange, attribute string, value json.RawMessage)
 	return err
 }
 
-// memberStep returns what an operation does with a group's members.
+// memberStep returns the change that an operation makes to a group's members.
 func memberStep(op string, p path, value json.RawMessage) (step store.SCIMMembers, err error) {
 	step.Do = map[string]store.SCIMDo{opAdd: store.SCIMAdd, opReplace: store.SCIMReplace,
 		opRemove: store.SCIMRemove}[op]
@@ -190,7 +190,7 @@ func memberStep(op string, p path, value json.RawMessage) (step store.SCIMMember
 	return step, err
 }
 
-// memberIDs reads members: a list of objects with a value or of IDs, or a single one.
+// memberIDs reads members: IDs or objects with a value, in a list or alone.
 func memberIDs(value json.RawMessage) (ids []string, err error) {
 	if isNull(value) {
 		return nil, nil
@@ -221,7 +221,7 @@ func isNull(value json.RawMessage) bool {
 	return v == "" || v == "null"
 }
 
-// text reads a string, or one in a list of one as some providers send it. Null is the empty string.
+// text reads a string. Some providers send it as a list of one string. Null is the empty string.
 func text(attribute string, value json.RawMessage, needed bool) (*string, error) {
 	var s string
 	if !isNull(value) && json.Unmarshal(value, &s) != nil {
@@ -236,7 +236,7 @@ func text(attribute string, value json.RawMessage, needed bool) (*string, error)
 	return &s, nil
 }
 
-// boolean reads a boolean, also as text in any case.
+// boolean reads a boolean, which may be text in any case.
 func boolean(attribute string, value json.RawMessage) (*bool, error) {
 	yes, no := true, false
 	switch strings.ToLower(strings.Trim(strings.TrimSpace(string(value)), `"`)) {

@@ -25,7 +25,7 @@ type group struct {
 	ID          string    `json:"id"`
 	ExternalID  string    `json:"externalId,omitempty"`
 	DisplayName string    `json:"displayName"`
-	Members     *[]member `json:"members,omitempty"` // nil where they were excluded
+	Members     *[]member `json:"members,omitempty"` // nil if they were excluded
 	Meta        meta      `json:"meta"`
 }
 
@@ -75,9 +75,9 @@ func (h *handler) meta(kind, id string, created, changed time.Time) meta {
 	return meta{kind, created, changed, h.base + "/" + kind + "s/" + id}
 }
 
-// userResource returns what a User resource of a create or replace request sets. Attributes that it
-// does not have are not changed, as RFC 7644 section 3.5.1 allows: some providers leave externalId
-// out when they replace.
+// userResource returns the changes that a create or replace request makes to a user. Attributes that
+// the request does not contain stay unchanged, as RFC 7644 section 3.5.1 allows: some providers omit
+// externalId when they replace a user.
 func userResource(body []byte) (c store.SCIMUserChange, err error) {
 	attributes, err := readResource(body)
 	if err != nil {
@@ -94,8 +94,8 @@ func userResource(body []byte) (c store.SCIMUserChange, err error) {
 	return c, nil
 }
 
-// groupResource returns what a Group resource of a create or replace request sets. Without members
-// it has none.
+// groupResource returns the changes that a create or replace request makes to a group. If the request
+// contains no members, the group has none.
 func groupResource(body []byte) (c store.SCIMGroupChange, err error) {
 	attributes, err := readResource(body)
 	if err != nil {
@@ -114,7 +114,7 @@ func groupResource(body []byte) (c store.SCIMGroupChange, err error) {
 	return c, err
 }
 
-// readResource reads a resource, its attributes by their names in lower case.
+// readResource reads a resource and returns its attributes by their names in lower case.
 func readResource(body []byte) (map[string]json.RawMessage, error) {
 	var attributes map[string]json.RawMessage
 	if err := json.Unmarshal(body, &attributes); err != nil || attributes == nil {

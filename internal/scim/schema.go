@@ -88,7 +88,7 @@ func (h *handler) documents(all []object) action {
 	}
 }
 
-// documentOf answers with the one that the path names.
+// documentOf answers with the document that the path names.
 func (h *handler) documentOf(all []object) action {
 	return func(w http.ResponseWriter, r *http.Request, _ store.Reporter) error {
 		for _, d := range all {

@@ -129,7 +129,7 @@ func (d database) open(name string) (*sql.DB, error) {
 	c.Logger = &driver.NopLogger{}
 	c.DialFunc = d.way.Dial
 	// Unlike a password, a token must be sent unhashed. Only a verified server receives it.
-	c.AllowCleartextPasswords = d.way.AsksPassword() && (d.tls.mode == tlsVerify || d.tls.mode == tlsVerifyCA)
+	c.AllowCleartextPasswords = d.way.HasPasswordCommand() && (d.tls.mode == tlsVerify || d.tls.mode == tlsVerifyCA)
 	err = c.Apply(driver.BeforeConnect(func(ctx context.Context, c *driver.Config) (err error) {
 		c.Passwd, err = d.way.Prepare(ctx, c.Passwd)
 		return err
@@ -154,9 +154,9 @@ const patient = "86400, net_write_timeout = 86400, sql_select_limit = 1844674407
 
 func (d database) where() string {
 	if d.socket != "" {
-		return "at " + d.socket + d.way.Says()
+		return "at " + d.socket + d.way.Suffix()
 	}
-	return "at " + net.JoinHostPort(d.host, d.port) + d.way.Says()
+	return "at " + net.JoinHostPort(d.host, d.port) + d.way.Suffix()
 }
 
 // Error numbers of the server, from its manual.
@@ -213,7 +213,7 @@ func (d database) failure(err error) error {
 	case erAccessDenied:
 		e.Detail = fmt.Sprintf("the MySQL server %s refused the user %q or the password", d.where(), d.user)
 		e.Hint = "set the password as ${NAME} in the URL, or in ~/.my.cnf"
-		if d.way.AsksPassword() {
+		if d.way.HasPasswordCommand() {
 			e.Hint = "check the user in the URL, and the program that prints the password"
 		}
 		if d.tls.mode == "" || d.tls.mode == tlsOff {

@@ -202,9 +202,9 @@ func (d database) local() bool {
 func (d database) where() string {
 	switch {
 	case !strings.HasPrefix(d.config.Host, "/"):
-		return "at " + net.JoinHostPort(d.config.Host, strconv.Itoa(int(d.config.Port))) + d.way.Says()
+		return "at " + net.JoinHostPort(d.config.Host, strconv.Itoa(int(d.config.Port))) + d.way.Suffix()
 	case d.way.Through() != "":
-		return "at " + d.config.Host + d.way.Says()
+		return "at " + d.config.Host + d.way.Suffix()
 	}
 	return "on this machine"
 }
@@ -251,7 +251,7 @@ func (d database) failure(err error) error {
 	case state(err) == stateBadPassword || state(err) == stateBadLogin:
 		e.Detail = fmt.Sprintf("the PostgreSQL server %s refused the user %q or the password", d.where(), d.config.User)
 		e.Hint = "set the password as ${NAME} in the URL, in PGPASSWORD or in ~/.pgpass"
-		if d.way.AsksPassword() {
+		if d.way.HasPasswordCommand() {
 			e.Hint = "check the user in the URL, and the program that prints the password"
 		}
 	case state(err) == stateDiskFull:

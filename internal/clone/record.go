@@ -30,8 +30,8 @@ type Kind string
 // The kinds.
 const (
 	Named Kind = "named" // made by name, until it expires or is dropped
-	Run   Kind = "run"   // belongs to the process that holds its lock, and ends with it
-	Warm  Kind = "warm"  // waits to become a clone of another kind
+	Run   Kind = "run"   // belongs to the process that holds its lock, and is dropped after it
+	Warm  Kind = "warm"  // made ahead, to be taken by a run
 )
 
 // Clone is a copy of a database.
@@ -46,7 +46,7 @@ type Clone struct {
 	Expires time.Time `json:"expires"`
 }
 
-// Source identifies the content of templates and clones, and where they are.
+// Source identifies the content of a template or clone, and its server.
 type Source struct {
 	Target       string      `json:"target"`
 	Snapshot     string      `json:"snapshot"` // name
@@ -54,7 +54,7 @@ type Source struct {
 	Type         snap.Type   `json:"type"`
 	Engine       snap.Engine `json:"engine"`
 	Server       string      `json:"server"` // as in the configuration, with its ${NAME} references
-	Trust        int         `json:"trust"`  // how far its author was trusted when it was loaded
+	Trust        int         `json:"trust"`  // in the snapshot's author, when it was loaded
 	WithPrograms bool        `json:"with_programs,omitempty"`
 }
 
@@ -67,17 +67,17 @@ type Template struct {
 	Used    time.Time `json:"used"`
 }
 
-// book is the record of all templates and clones. An entry is written before its database is
+// record is the record of all templates and clones. An entry is written before its database is
 // created, and removed after the database is dropped.
-type book struct {
+type record struct {
 	Templates []Template `json:"templates"`
 	Clones    []Clone    `json:"clones"`
-	// Failed is when a clean-up last failed because a server did not answer. Clean-ups pause after
-	// it, so that not every command waits for that server.
+	// Failed is the time at which a clean-up last failed because a server did not answer. Clean-ups
+	// then pause, so that not every command waits for that server.
 	Failed time.Time `json:"failed,omitzero"`
 }
 
-func (b *book) clone(id string) *Clone {
+func (b *record) clone(id string) *Clone {
 	at := slices.IndexFunc(b.Clones, func(c Clone) bool { return c.ID == id })
 	if at < 0 {
 		return nil
@@ -85,7 +85,7 @@ func (b *book) clone(id string) *Clone {
 	return &b.Clones[at]
 }
 
-func (b *book) named(name string) *Clone {
+func (b *record) named(name string) *Clone {
 	at := slices.IndexFunc(b.Clones, func(c Clone) bool { return c.Name == name && c.Kind != Warm })
 	if at < 0 {
 		return nil
@@ -93,7 +93,7 @@ func (b *book) named(name string) *Clone {
 	return &b.Clones[at]
 }
 
-func (b *book) template(id string) *Template {
+func (b *record) template(id string) *Template {
 	at := slices.IndexFunc(b.Templates, func(t Template) bool { return t.ID == id })
 	if at < 0 {
 		return nil
@@ -101,7 +101,7 @@ func (b *book) template(id string) *Template {
 	return &b.Templates[at]
 }
 
-func (b *book) templateOf(s Source) *Template {
+func (b *record) templateOf(s Source) *Template {
 	at := slices.IndexFunc(b.Templates, func(t Template) bool { return t.Source.same(s) })
 	if at < 0 {
 		return nil
@@ -109,7 +109,7 @@ func (b *book) templateOf(s Source) *Template {
 	return &b.Templates[at]
 }
 
-// same reports whether two sources have the same content in the same place.
+// same reports whether two sources have the same content on the same server.
 func (s Source) same(other Source) bool {
 	other.Target, other.Snapshot, other.Type = s.Target, s.Snapshot, s.Type
 	return s == other
@@ -117,20 +117,20 @@ func (s Source) same(other Source) bool {
 
 func (r *Registry) path() string { return filepath.Join(r.o.Dir, "clones.json") }
 
-// read returns the book. A missing file is an empty book.
-func (r *Registry) read() (book, error) {
-	var b book
+// read returns the record. If the file does not exist, the record is empty.
+func (r *Registry) read() (record, error) {
+	var b record
 	if err := disk.ReadJSON(r.path(), &b); err != nil {
 		return b, &snap.Error{Code: snap.CodeInternal, Cause: err,
 			Detail: fmt.Sprintf("the record of clones %s cannot be read", r.path()),
-			Hint:   "restore the file from a backup, or drop the databases snapcli_clone_... by hand and delete it"}
+			Hint:   "restore the file from a backup, or delete it and drop the databases snapcli_clone_... by hand"}
 	}
 	return b, nil
 }
 
-// change applies f to the book and writes it, unless f fails. No other process changes the book
-// meanwhile, so f must be quick.
-func (r *Registry) change(f func(*book) error) error {
+// change applies f to the record and writes the record, unless f fails. Other processes cannot change
+// the record until then, so f must be quick.
+func (r *Registry) change(f func(*record) error) error {
 	if err := os.MkdirAll(r.o.Dir, 0o700); err != nil {
 		return fmt.Errorf("create the folder of clones: %w", err)
 	}
@@ -152,9 +152,9 @@ func (r *Registry) change(f func(*book) error) error {
 	return nil
 }
 
-// changeClone changes one clone in the book. It fails with not_found if the clone is gone.
+// changeClone changes one clone in the record. It fails with not_found if the clone is gone.
 func (r *Registry) changeClone(id string, f func(*Clone)) (after Clone, err error) {
-	err = r.change(func(b *book) error {
+	err = r.change(func(b *record) error {
 		c := b.clone(id)
 		if c == nil {
 			return missing(id)
@@ -167,7 +167,7 @@ func (r *Registry) changeClone(id string, f func(*Clone)) (after Clone, err erro
 }
 
 func (r *Registry) forgetClone(id string) error {
-	return r.change(func(b *book) error {
+	return r.change(func(b *record) error {
 		b.Clones = slices.DeleteFunc(b.Clones, func(c Clone) bool { return c.ID == id })
 		os.Remove(r.lockPath(id))
 		return nil
@@ -175,7 +175,7 @@ func (r *Registry) forgetClone(id string) error {
 }
 
 func (r *Registry) forgetTemplate(id string) error {
-	return r.change(func(b *book) error {
+	return r.change(func(b *record) error {
 		b.Templates = slices.DeleteFunc(b.Templates, func(t Template) bool { return t.ID == id })
 		os.Remove(r.lockPath(id))
 		return nil
