@@ -159,7 +159,7 @@ func CannotMask(why string, cause error) error {
 
 func uncovered(what string) error {
 	return &snap.Error{Code: snap.CodeInvalid, Detail: fmt.Sprintf("no rule covers %s", what),
-		Hint: "give it a rule, or keep it explicitly"}
+		Hint: "give it a rule, or list it under keep"}
 }
 
 // AddSample adds a value to the samples, unless there are enough or it is among them.
