@@ -108,7 +108,7 @@ func makeAbsolute(path *string) (err error) {
 	return err
 }
 
-// makeDatabaseAbsolute is makeAbsolute for the file of an SQLite URL.
+// makeDatabaseAbsolute is makeAbsolute for the file of a SQLite URL.
 func makeDatabaseAbsolute(url *string) error {
 	path, file := strings.CutPrefix(*url, "sqlite://")
 	if !file || strings.HasPrefix(path, "/") || strings.Contains(path, "${") {

@@ -112,7 +112,7 @@ func (p *program) migrate() *cobra.Command {
 	return &cobra.Command{
 		Use:   "migrate",
 		Short: "Update the database's schema",
-		Long: `Migrate updates the database to the schema of this version. It creates an SQLite
+		Long: `Migrate updates the database to the schema of this version. It creates a SQLite
 database that does not exist. Serve does the same at every start.`,
 		Args: command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -28,7 +28,7 @@ func (s *Store) RecordRunning(ctx context.Context, holder string) error {
 }
 
 // ClockSkew returns the largest difference between the clocks of running processes, which they
-// measured against PostgreSQL's. Processes that share an SQLite database share one clock.
+// measured against PostgreSQL's. Processes that share a SQLite database share one clock.
 func (s *Store) ClockSkew(ctx context.Context) (time.Duration, error) {
 	if s.dialect == sqlite {
 		return 0, nil
