@@ -41,6 +41,9 @@ func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Opti
 	}
 	defer db.Close()
 	info, err := dump(ctx, db, d.name, w, o)
+	if err != nil && ctx.Err() != nil { // a canceled statement can fail in other ways
+		return info, ctx.Err()
+	}
 	return info, d.failure(err)
 }
 

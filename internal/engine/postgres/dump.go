@@ -121,23 +121,26 @@ func (d database) dumpOnce(ctx context.Context, t tool, info engine.Info, w io.W
 	}
 	var counts map[[2]string]tally
 	var warnings []string
-	g, ctx := errgroup.WithContext(ctx)
+	g, both := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		conn, err := d.inSnapshot(ctx, snapshot)
+		conn, err := d.inSnapshot(both, snapshot)
 		if err != nil {
 			return err
 		}
-		defer conn.Close(context.WithoutCancel(ctx))
-		if err = inspect(ctx, conn, &info); err == nil {
-			err = d.describe(ctx, conn, &info)
+		defer conn.Close(context.WithoutCancel(both))
+		if err = inspect(both, conn, &info); err == nil {
+			err = d.describe(both, conn, &info)
 		}
 		return d.failure(err)
 	})
 	g.Go(func() (err error) {
-		counts, warnings, err = d.dump(ctx, t, snapshot, w)
+		counts, warnings, err = d.dump(both, t, snapshot, w)
 		return err
 	})
 	if err := g.Wait(); err != nil {
+		if ctx.Err() != nil { // a canceled statement can fail in other ways
+			err = ctx.Err()
+		}
 		return info, err
 	}
 	info.Warnings = append(info.Warnings, warnings...)
