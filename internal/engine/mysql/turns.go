@@ -11,7 +11,7 @@ import (
 // database that has not changed gives the same dump again, of which a push transfers nothing.
 type turns struct {
 	w       io.Writer
-	sources []*source       // not read yet
+	sources []source        // not read yet
 	queue   []chan struct{} // of the readers; the first has its turn, and only it may use turns
 }
 
@@ -23,10 +23,7 @@ type turn struct {
 
 // newTurns returns turns for a number of readers.
 func newTurns(w io.Writer, sources []source, readers int) []turn {
-	t := &turns{w: w}
-	for i := range sources {
-		t.sources = append(t.sources, &sources[i])
-	}
+	t := &turns{w: w, sources: sources}
 	all := make([]turn, readers)
 	for i := range all {
 		all[i] = turn{t, make(chan struct{}, 1)}
@@ -63,7 +60,7 @@ func (t turn) next(ctx context.Context) (s *source, err error) {
 		return nil, err
 	}
 	if left := t.of.sources; len(left) > 0 {
-		s, t.of.sources = left[0], left[1:]
+		s, t.of.sources = &left[0], left[1:]
 	}
 	t.end(s == nil)
 	return s, nil
