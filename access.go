@@ -29,10 +29,10 @@ import (
 // keeps audiences and grants as rows and applies the rule in SQL. A property test checks that the
 // SQL and this file agree.
 
-// AudienceKind is the kind of subject that an audience has.
+// AudienceKind is the kind of an [Audience].
 type AudienceKind int64
 
-// The audience kinds. The numbers are stored; they never change.
+// The audience kinds. The database stores their numbers, so they never change.
 const (
 	KindUser       AudienceKind = 0 // one user, for their own pushes
 	KindAdmins     AudienceKind = 1 // the owners and admins of an organization, for all of its snapshots
@@ -96,8 +96,8 @@ func (c Caller) Audiences() []Audience {
 	return all
 }
 
-// Ways returns those of the grants on a snapshot through which the caller may see it at this time:
-// the live ones that name one of the caller's audiences.
+// Ways returns the grants on a snapshot that let the caller see it at this time: those that are live
+// and name one of the caller's audiences.
 func Ways(c Caller, grants []Grant, now time.Time) (ways []Grant) {
 	audiences := c.Audiences()
 	for _, g := range grants {

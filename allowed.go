@@ -34,12 +34,12 @@ const (
 //
 // Sources: SPEC 4.2, 5.1, 5.3, 7; the table "who may ..." in the design.
 func Allowed(c Caller, do Action, s Snapshot) error {
-	return withoutGroups(c, allowed(c, do, s))
+	return hintUnknownGroups(c, allowed(c, do, s))
 }
 
-// withoutGroups extends a refusal when the caller's role may depend on groups that the identity
-// provider did not send. The hint then says what to change at the provider.
-func withoutGroups(c Caller, refusal error) error {
+// hintUnknownGroups extends the hint of a refusal when the caller's groups are unknown, because the
+// caller's role may depend on them. The hint then says what to change at the identity provider.
+func hintUnknownGroups(c Caller, refusal error) error {
 	var e *Error
 	if !c.GroupsUnknown || c.GroupsWhy == "" || !errors.As(refusal, &e) || e.Code != CodeForbidden {
 		return refusal
@@ -83,14 +83,14 @@ func allowed(c Caller, do Action, s Snapshot) error {
 	return refusal(do, own)
 }
 
-// allowedOrgKey is Allowed for clt_ and sak_ keys: they act as the
-// organization, within their scopes, and never change a share or delete.
+// allowedOrgKey is Allowed for clt_ and sak_ keys. They act as the organization, within their scopes.
+// They never change a share and never delete a snapshot.
 func allowedOrgKey(c Caller, do Action, s Snapshot) error {
 	switch do {
 	case ActShare, ActShareOrg, ActDelete, ActDecline, ActDescribe:
 		return &Error{
 			Code:   CodeUserAttributionRequired,
-			Detail: "this action needs a user, and an organization-level key (clt_, sak_) acts as none",
+			Detail: "this action needs a user; an organization-level key (clt_, sak_) does not act as one",
 			Hint:   "sign in with `snapcli login`, or use a user-scoped key (cak_)",
 		}
 	case ActView, ActPull, ActReadGroups:

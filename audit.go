@@ -20,7 +20,7 @@ const (
 	AuditShared      AuditAction = "snapshot.shared"
 	AuditUnshared    AuditAction = "snapshot.unshared"
 	// AuditReceipt follows a share with another organization. It holds the facts about the share that
-	// the organization may know.
+	// the recipient may know.
 	AuditReceipt      AuditAction = "snapshot.share_receipt"
 	AuditShareRefused AuditAction = "snapshot.share_refused"
 	// AuditDeleteRefused and AuditDeclineRefused record a refused deletion and a refused decline of
@@ -35,8 +35,8 @@ const (
 	// AuditConfigured records that other settings of the organization, or of the service, changed.
 	AuditConfigured AuditAction = "organization.configuration_changed"
 	// AuditAccessRequested and AuditAccessRefused record that somebody who cannot see the snapshot
-	// asked for access, and that this was refused. A share also answers a request; it has its own
-	// line.
+	// asked for access, and that this was refused. A request is granted by sharing the snapshot, which
+	// has a line of its own.
 	AuditAccessRequested AuditAction = "snapshot.access_requested"
 	AuditAccessRefused   AuditAction = "snapshot.access_refused"
 	// AuditShareExpires records that a share ends within [SoonExpiring].

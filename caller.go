@@ -121,7 +121,7 @@ type Caller struct {
 	Groups     []Group   // not set for the callers of requests; see store.GroupsOf
 	GroupsAsOf time.Time // when the groups were last read from the identity provider
 	// GroupsUnknown is set when the identity provider sent no usable groups
-	// claim at the last sign-in. Group shares then give nothing.
+	// claim at the last sign-in. Group shares then give no access.
 	GroupsUnknown bool
 	GroupsWhy     string // why the groups are unknown and what to do, for the user; empty when they are known
 	Credential    Credential

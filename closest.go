@@ -13,14 +13,15 @@ func Closest(typed string, candidates []string) string {
 	})
 }
 
-// ClosestWithin returns the candidate that is the fewest edits away from typed, ignoring case, and
-// the first of several. It returns "" when even that candidate is more than most edits away.
+// ClosestWithin returns the candidate that is the fewest edits away from typed, ignoring case. Of
+// several such candidates it returns the first. It returns "" if that candidate is more than most
+// edits away.
 func ClosestWithin(typed string, candidates []string, most int) string {
 	return nearest(typed, candidates, most, edits)
 }
 
-// nearest returns the candidate at the least distance from typed, ignoring case, and the first of
-// several. It returns "" when that distance is greater than most.
+// nearest returns the first candidate at the least distance from typed, ignoring case. It returns ""
+// if that distance is greater than most.
 func nearest(typed string, candidates []string, most int, distance func(typed, candidate string) int) string {
 	best, least := "", most+1
 	for _, c := range candidates {

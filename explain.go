@@ -46,7 +46,7 @@ func (a Access) String() string {
 	return "unknown"
 }
 
-// until says when the grant ends, if it does.
+// until describes the end of the grant, or returns "" if it never ends.
 func (g Grant) until() string {
 	if g.Until.IsZero() {
 		return ""
@@ -105,7 +105,7 @@ func whyNot(c Caller, grants []Access, now time.Time) string {
 		return "it belongs to another organization, which does not share it with " + c.Org.Slug
 	}
 	why := fmt.Sprintf("%s is neither the owner of the snapshot nor an owner or admin of its organization, and it is "+
-		"not shared org-wide", who(c))
+		"not shared org-wide", callerName(c))
 	switch {
 	case len(groups) == 0:
 		return why
@@ -116,7 +116,8 @@ func whyNot(c Caller, grants []Access, now time.Time) string {
 	return why + "; it is shared with " + strings.Join(groups, ", ") + ", of which they are not a member"
 }
 
-func who(c Caller) string {
+// callerName returns the name of a caller for an explanation.
+func callerName(c Caller) string {
 	if c.User == nil {
 		return "the organization " + c.Org.Slug
 	}

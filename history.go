@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Then describes who could see a snapshot at a time in the past. It applies the access rule of
+// PastAccess describes who could see a snapshot at a time in the past. It applies the access rule of
 // access.go to the audit log instead of to the stored grants.
-type Then struct {
+type PastAccess struct {
 	Known   bool // the log mentions the snapshot
 	Existed bool // it had been pushed and was not yet deleted
 	Owner   string
@@ -30,8 +30,8 @@ type Then struct {
 
 // ReadHistory builds the state at a time from an organization's audit lines about one snapshot and
 // about its users. The lines are ordered from the oldest to the newest, and none is later than at.
-func ReadHistory(lines []AuditEntry, snapshotID string, at time.Time) Then {
-	then := Then{Orgs: map[string]*time.Time{}, groupUntil: map[string]*time.Time{}, at: at}
+func ReadHistory(lines []AuditEntry, snapshotID string, at time.Time) PastAccess {
+	past := PastAccess{Orgs: map[string]*time.Time{}, groupUntil: map[string]*time.Time{}, at: at}
 	users, keys, created := map[string]AuditDetail{}, map[int64]AuditDetail{}, map[int64]time.Time{}
 	var policy Policy
 	for _, e := range lines {
@@ -48,17 +48,17 @@ func ReadHistory(lines []AuditEntry, snapshotID string, at time.Time) Then {
 		case AuditPolicy:
 			policy = policyOf(e.Detail.Policy)
 		case AuditOrgClosed, AuditOrgOpened:
-			then.Closed = e.Action == AuditOrgClosed
+			past.Closed = e.Action == AuditOrgClosed
 		}
 		if e.Snapshot == snapshotID {
-			then.read(e)
+			past.read(e)
 		}
 	}
-	then.endShares()
+	past.endShares()
 	for _, u := range users {
-		then.Users = append(then.Users, u)
+		past.Users = append(past.Users, u)
 	}
-	slices.SortFunc(then.Users, func(a, b AuditDetail) int {
+	slices.SortFunc(past.Users, func(a, b AuditDetail) int {
 		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Account, b.Account))
 	})
 	for id, k := range keys {
@@ -66,12 +66,12 @@ func ReadHistory(lines []AuditEntry, snapshotID string, at time.Time) Then {
 		if policy.MaxKeyAge > 0 && (k.Expires == nil || end.Before(*k.Expires)) {
 			k.Expires = &end
 		}
-		then.Keys = append(then.Keys, k)
+		past.Keys = append(past.Keys, k)
 	}
-	slices.SortFunc(then.Keys, func(a, b AuditDetail) int {
+	slices.SortFunc(past.Keys, func(a, b AuditDetail) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Key, b.Key))
 	})
-	return then
+	return past
 }
 
 // policyOf reads the policy of an audit line. One that cannot be read limits nothing.
@@ -91,7 +91,7 @@ func accountOf(account int64, email string) string {
 	return strconv.FormatInt(account, 10)
 }
 
-func (t *Then) read(e AuditEntry) {
+func (t *PastAccess) read(e AuditEntry) {
 	switch e.Action {
 	case AuditPushed:
 		t.Known, t.Existed, t.Owner, t.account = true, true, e.Detail.Owner, e.Detail.Account
@@ -105,14 +105,14 @@ func (t *Then) read(e AuditEntry) {
 }
 
 // endShares removes the shares that have expired.
-func (t *Then) endShares() {
+func (t *PastAccess) endShares() {
 	ended := func(until *time.Time) bool { return until != nil && !(Grant{Until: *until}).Live(t.at) }
 	t.OrgWide = t.OrgWide && !ended(t.wideUntil)
 	t.Groups = slices.DeleteFunc(t.Groups, func(g string) bool { return ended(t.groupUntil[g]) })
 	maps.DeleteFunc(t.Orgs, func(_ string, until *time.Time) bool { return ended(until) })
 }
 
-func (t *Then) share(d AuditDetail) {
+func (t *PastAccess) share(d AuditDetail) {
 	switch {
 	case d.OrgWide:
 		t.OrgWide, t.wideUntil = true, d.Expires
@@ -125,7 +125,7 @@ func (t *Then) share(d AuditDetail) {
 	}
 }
 
-func (t *Then) unshare(d AuditDetail) {
+func (t *PastAccess) unshare(d AuditDetail) {
 	switch {
 	case d.OrgWide:
 		t.OrgWide = false
@@ -138,7 +138,7 @@ func (t *Then) unshare(d AuditDetail) {
 
 // Why names the grant through which a user of the organization could see the snapshot. It is empty
 // if they could not see it. It applies the access rule itself.
-func (t Then) Why(u AuditDetail) string {
+func (t PastAccess) Why(u AuditDetail) string {
 	if !t.Existed || t.Closed {
 		return ""
 	}
@@ -151,7 +151,7 @@ func (t Then) Why(u AuditDetail) string {
 }
 
 // SeenBy reports whether one of the organization's keys could see and pull the snapshot.
-func (t Then) SeenBy(key AuditDetail) bool {
+func (t PastAccess) SeenBy(key AuditDetail) bool {
 	if !t.Existed || t.Closed || key.Expires != nil && !t.at.Before(*key.Expires) {
 		return false
 	}
@@ -193,7 +193,7 @@ func (n numbers) caller(u AuditDetail) Caller {
 }
 
 // grants returns the grants of the push and of the shares that were live.
-func (n numbers) grants(t Then) []Access {
+func (n numbers) grants(t PastAccess) []Access {
 	home := n.home()
 	all := []Access{{Grant: Grant{Audience: AudienceOf(KindAdmins, home.ID)}, Org: home}}
 	if t.Owner != "" {

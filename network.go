@@ -36,8 +36,8 @@ func ParseNetworks(texts []string) ([]netip.Prefix, error) {
 func parseNetwork(text string) (netip.Prefix, error) {
 	p, err := netip.ParsePrefix(text)
 	if err != nil {
-		ip, alone := netip.ParseAddr(text)
-		if alone != nil || ip.Zone() != "" {
+		ip, err := netip.ParseAddr(text)
+		if err != nil || ip.Zone() != "" {
 			return p, notANetwork(text, "use a network such as 10.0.0.0/8, or one address")
 		}
 		p = netip.PrefixFrom(ip, ip.BitLen())

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -93,36 +92,31 @@ func (p Policy) checkType(t Type) error {
 }
 
 func (p Policy) checkExpiry(expires, now time.Time) error {
-	longest := p.MaxCrossOrgExpiry
-	if longest == 0 || !expires.IsZero() && !expires.After(now.Add(longest)) {
-		return nil
-	}
-	return &Error{
-		Code: CodePolicy,
-		Detail: fmt.Sprintf("the policy max_cross_org_expiry of your organization limits shares with other "+
-			"organizations to %s", Span(longest)),
-		Hint: "give an earlier expiry, such as --expires-in " + shortest(longest) +
-			"; the service's operator sets the policy",
-	}
+	return checkLifetime("max_cross_org_expiry", "shares with other organizations", p.MaxCrossOrgExpiry, expires, now)
 }
 
 // CheckKeyExpiry returns an error of code policy_refused when a new key may not last until expires.
 // Zero means that the key never expires.
 func (p Policy) CheckKeyExpiry(expires, now time.Time) error {
-	longest := p.MaxKeyAge
+	return checkLifetime("max_key_age", "keys", p.MaxKeyAge, expires, now)
+}
+
+// checkLifetime returns an error when things that a policy limits to the longest lifetime may not last
+// until expires. A zero longest sets no limit, and a zero expires means never.
+func checkLifetime(policy, things string, longest time.Duration, expires, now time.Time) error {
 	if longest == 0 || !expires.IsZero() && !expires.After(now.Add(longest)) {
 		return nil
 	}
 	return &Error{
 		Code:   CodePolicy,
-		Detail: "the policy max_key_age of your organization limits keys to " + Span(longest),
-		Hint: "give an earlier expiry, such as --expires-in " + shortest(longest) +
+		Detail: fmt.Sprintf("the policy %s of your organization limits %s to %s", policy, things, Span(longest)),
+		Hint: "give an earlier expiry, such as --expires-in " + flagDuration(longest) +
 			"; the service's operator sets the policy",
 	}
 }
 
-// shortest formats a duration in the syntax of [ParseDuration].
-func shortest(d time.Duration) string {
+// flagDuration formats a duration in the syntax of [ParseDuration].
+func flagDuration(d time.Duration) string {
 	if d%(24*time.Hour) == 0 {
 		return fmt.Sprintf("%dd", d/(24*time.Hour))
 	}
@@ -152,11 +146,11 @@ func (p Policy) checkUnsanitized(t Type, confirmed bool) error {
 	return nil
 }
 
-var slugForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$`) })
+var slugForm = regexp.MustCompile(`^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // ValidSlug reports whether s can be an organization's slug: 1 to 63 lower-case
 // letters, digits and inner hyphens.
-func ValidSlug(s string) bool { return slugForm().MatchString(s) }
+func ValidSlug(s string) bool { return slugForm.MatchString(s) }
 
 // Member is a user of an organization as its members see them.
 type Member struct {

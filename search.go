@@ -49,15 +49,15 @@ func SearchWords(q string) (all []string) {
 	return slices.Compact(all)
 }
 
-// leastOfID is the minimum number of characters by which a search finds an ID without the prefix
-// snap_.
-const leastOfID = 5
+// minIDLength is the number of characters of an ID that a search needs to find it, if they are given
+// without the prefix snap_.
+const minIDLength = 5
 
 // SearchID interprets a word of a search as the beginning of an ID. ok is false when no ID can
 // begin with it.
 func SearchID(word string) (prefix string, ok bool) {
 	prefix, ok = CleanIDPrefix(word)
-	return prefix, ok && (strings.HasPrefix(word, IDPrefix) || len(word) >= leastOfID)
+	return prefix, ok && (strings.HasPrefix(word, IDPrefix) || len(word) >= minIDLength)
 }
 
 // Finds reports whether a search finds a snapshot by its ID, which may be empty, or by one of its

@@ -7,7 +7,7 @@ type GroupShare struct {
 	Group   Group
 	Expires time.Time
 	Created time.Time
-	By      string // e-mail of who shared it
+	By      string // e-mail of the user who shared it
 	Channel int64  // ID of the channel that made it; 0 when a person did
 }
 
@@ -17,7 +17,7 @@ type OrgShare struct {
 	Org     OrgRef
 	Expires time.Time
 	Created time.Time
-	By      string // e-mail of who shared it
+	By      string // e-mail of the user who shared it
 	// WithSchema means that the organization sees the snapshot's card.
 	WithSchema bool
 	// Declined is when the recipient declined the share. A declined share no longer counts. It stays
@@ -35,8 +35,8 @@ type Shares struct {
 	Groups  []string
 	Orgs    []string
 	Expires time.Time // of all of them; zero means never
-	// WithSchema lets the other organizations see the snapshot's card. Nil leaves a share as it is; a
-	// new share does not.
+	// WithSchema lets the other organizations see the snapshot's card. Nil keeps the setting of an
+	// existing share; a new share then hides the card.
 	WithSchema *bool
 }
 

@@ -71,8 +71,8 @@ type Snapshot struct {
 	// Outside is set while the snapshot is shared with another organization. Only its owner and the
 	// organization's owners and admins see this.
 	Outside bool
-	// FirstGroup is the name of one of the Groups, and NextExpiry is when the next of the shares that the
-	// caller may manage ends; zero means that none does.
+	// FirstGroup is the name of one of the groups that it is shared with. NextExpiry is when the next of
+	// the shares that the caller may manage ends; it is zero if none of them ends.
 	FirstGroup string
 	NextExpiry time.Time
 	// Through is the name of one of the caller's groups. It is set only if a group share is the reason

@@ -13,14 +13,15 @@ import (
 // become U+FFFD.
 func CleanText(text string) string {
 	return strings.Map(func(r rune) rune {
-		if controls(r) {
+		if isControl(r) {
 			return -1
 		}
 		return r
 	}, strings.ToValidUTF8(text, "\uFFFD"))
 }
 
-func controls(r rune) bool {
+// isControl reports whether [CleanText] removes a character.
+func isControl(r rune) bool {
 	switch {
 	case r < ' ', r >= 0x7f && r < 0xa0:
 		return true

@@ -29,7 +29,7 @@ type AccessKey struct {
 // AccessWay is one grant that lets people see a snapshot.
 type AccessWay struct {
 	Kind         string     `json:"kind" enum:"owner,admins,keys,org_wide,group,organization"`
-	Through      string     `json:"through" doc:"in words"`
+	Through      string     `json:"through" doc:"how it lets people see the snapshot, in words"`
 	Owner        string     `json:"owner,omitempty"`
 	GroupID      string     `json:"group_id,omitempty"`
 	Organization string     `json:"organization,omitempty" doc:"slug of the recipient"`

@@ -100,15 +100,16 @@ func (c *Client) SuggestOrg(ctx context.Context, slug string, err error) error {
 	if snap.CodeOf(err) != snap.CodeOrganizationNotFound && snap.CodeOf(err) != snap.CodeNotFound {
 		return err
 	}
-	before, failed := c.SharedWith(ctx)
-	meant := snap.Closest(slug, before)
-	if failed != nil || meant == "" {
+	known, knownErr := c.SharedWith(ctx)
+	meant := snap.Closest(slug, known)
+	if knownErr != nil || meant == "" {
 		return err
 	}
 	return &snap.Error{Code: snap.CodeOrganizationNotFound, Detail: fmt.Sprintf("there is no organization %q", slug),
 		Hint: fmt.Sprintf("did you mean %s?", meant)}
 }
 
+// stamp formats a time for a query. The zero time is "".
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -101,13 +101,14 @@ type AuditVerdict struct {
 	Seen         *AuditCheckpoint `json:"seen,omitempty" doc:"checkpoint that this machine kept from the last run"`
 }
 
+// fail records the problem and returns it as an error of code conflict.
 func (v *AuditVerdict) fail(format string, args ...any) error {
 	v.Problem = fmt.Sprintf(format, args...)
 	return unsound(v.Problem)
 }
 
 func unsound(problem string) error {
-	return &snap.Error{Code: snap.CodeConflict, Detail: "the audit log is not sound: " + problem,
+	return &snap.Error{Code: snap.CodeConflict, Detail: "the audit log failed the verification: " + problem,
 		Hint: "keep the checkpoints, and compare the service's database with a backup"}
 }
 
@@ -131,53 +132,54 @@ func (c *Client) VerifyAudit(ctx context.Context, seen func(organization string)
 		return v, err
 	}
 	v.Organization = me.Organization
-	var known AuditCheckpoint
 	if seen != nil {
-		if known, err = seen(v.Organization); err != nil {
+		known, err := seen(v.Organization)
+		if err != nil {
 			return v, err
 		}
+		if known != (AuditCheckpoint{}) {
+			v.Seen = &known
+		}
 	}
+	err = c.verifyAudit(ctx, &v)
+	return v, err
+}
+
+// verifyAudit fills in the verdict, whose Organization and Seen are set.
+func (c *Client) verifyAudit(ctx context.Context, v *AuditVerdict) (err error) {
 	var before auditlog.Checkpoint
-	if known != (AuditCheckpoint{}) {
-		v.Seen = &known
-		if before, err = auditlog.Open(known.Checkpoint, v.Organization, known.Key); err != nil {
-			err = v.fail("the checkpoint that was kept is damaged: %s", err)
-			return v, err
+	if v.Seen != nil {
+		if before, err = auditlog.Open(v.Seen.Checkpoint, v.Organization, v.Seen.Key); err != nil {
+			return v.fail("the saved checkpoint is damaged: %s", err)
 		}
 	}
 	now, err := c.AuditCheckpoint(ctx)
 	switch {
 	case snap.CodeOf(err) == snap.CodeConflict:
-		err = v.fail("%s", detailOf(err))
-		return v, err
+		return v.fail("%s", detailOf(err))
 	case snap.CodeOf(err) == snap.CodeNotFound && v.Seen == nil:
 		v.Sound = true // an empty log is intact
-		return v, nil
+		return nil
 	case snap.CodeOf(err) == snap.CodeNotFound:
-		err = v.fail("the service has no checkpoint of it, and had one of %d lines", before.Size)
-		return v, err
+		return v.fail("the service has no checkpoint of it, but had one of %d lines before", before.Size)
 	case err != nil:
-		return v, err
+		return err
 	}
 	v.Now = &now
 	signed, err := auditlog.Open(now.Checkpoint, v.Organization, now.Key)
 	switch {
 	case err != nil:
-		err = v.fail("%s", err)
-		return v, err
-	case v.Seen != nil && now.Key != known.Key:
-		err = v.fail("the service signs it with another key than before")
-		return v, err
+		return v.fail("%s", err)
+	case v.Seen != nil && now.Key != v.Seen.Key:
+		return v.fail("the service signs it with a different key than before")
 	case signed.Size < before.Size:
-		err = v.fail("it has %d lines and had %d", signed.Size, before.Size)
-		return v, err
+		return v.fail("it has %d lines, but had %d before", signed.Size, before.Size)
 	}
-	err = c.readAll(ctx, &v, signed, before)
-	return v, err
+	return c.readAll(ctx, v, signed, before)
 }
 
-// readAll reads the lines of a checkpoint and compares them with it, and with the earlier
-// checkpoint before.
+// readAll reads the lines of the log and compares them with the signed checkpoint and with the earlier
+// one.
 func (c *Client) readAll(ctx context.Context, v *AuditVerdict, signed, before auditlog.Checkpoint) error {
 	var sum auditlog.Sum
 	for sum.Size() < signed.Size {
@@ -194,16 +196,16 @@ func (c *Client) readAll(ctx context.Context, v *AuditVerdict, signed, before au
 		for _, record := range page.Items {
 			var e AuditEntry
 			if err := json.Unmarshal([]byte(record), &e); err != nil || e.Seq != sum.Size()+1 {
-				return v.fail("line %d is missing or is another one", sum.Size()+1)
+				return v.fail("line %d is missing or was replaced", sum.Size()+1)
 			}
 			sum.Add(record)
 			if sum.Size() == before.Size && sum.Root() != before.Root {
-				return v.fail("its first %d lines are not those that it had", before.Size)
+				return v.fail("its first %d lines have changed", before.Size)
 			}
 		}
 	}
 	if sum.Root() != signed.Root {
-		return v.fail("its %d lines are not those that the checkpoint was signed for", signed.Size)
+		return v.fail("its %d lines do not match the signed checkpoint", signed.Size)
 	}
 	v.Lines, v.Sound = sum.Size(), true
 	return nil

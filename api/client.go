@@ -102,8 +102,7 @@ func CheckBaseURL(raw string) (string, error) {
 		return "", snap.Usage("no cloud service is configured",
 			"sign in with `snapcli login https://cloud.example`, or set cloud.url or SNAPCLI_CLOUD__URL")
 	case err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.User != nil ||
-		u.RawQuery != "" ||
-		u.Fragment != "":
+		u.RawQuery != "" || u.Fragment != "":
 		return "", snap.Usage(fmt.Sprintf("%q is not the URL of a cloud service", raw),
 			"use one like https://cloud.example")
 	case strings.Contains(u.Path+"/", "/api/v1/"):
@@ -153,14 +152,8 @@ func (o ListOptions) query() string {
 	set("ids", strings.Join(o.IDs, ","))
 	set("cursor", o.Cursor)
 	set("owner", o.Owner)
-	moment := func(t time.Time) string {
-		if t.IsZero() {
-			return ""
-		}
-		return t.UTC().Format(time.RFC3339Nano)
-	}
-	set("since", moment(o.Since))
-	set("until", moment(o.Until))
+	set("since", stamp(o.Since))
+	set("until", stamp(o.Until))
 	if o.ExpiresSoon {
 		set("expires_soon", "true")
 	}
@@ -233,27 +226,27 @@ func (c *Client) unresolved(ctx context.Context, typed string) error {
 		return snap.ErrNotFound // the answer is right without a hint
 	}
 	code := strings.TrimPrefix(strings.ToLower(strings.TrimSpace(typed)), snap.IDPrefix)
-	mean := map[string]Snapshot{}
-	var codes []string
+	byPrefix := map[string]Snapshot{}
+	var prefixes []string
 	for _, s := range page.Items {
 		if strings.EqualFold(s.Name, typed) {
-			return errNotFoundBut(s)
+			return errDidYouMean(s)
 		}
-		begins := strings.TrimPrefix(s.ID, snap.IDPrefix)
-		begins = begins[:min(len(begins), len(code))]
-		mean[begins], codes = s, append(codes, begins)
+		prefix := strings.TrimPrefix(s.ID, snap.IDPrefix)
+		prefix = prefix[:min(len(prefix), len(code))]
+		byPrefix[prefix], prefixes = s, append(prefixes, prefix)
 	}
 	if len(code) < 5 {
 		return snap.ErrNotFound
 	}
-	if s, ok := mean[snap.ClosestWithin(code, codes, len(code)/5)]; ok {
-		return errNotFoundBut(s)
+	if s, ok := byPrefix[snap.ClosestWithin(code, prefixes, len(code)/5)]; ok {
+		return errDidYouMean(s)
 	}
 	return snap.ErrNotFound
 }
 
-// errNotFoundBut returns ErrNotFound with a hint that names the closest snapshot.
-func errNotFoundBut(s Snapshot) error {
+// errDidYouMean returns ErrNotFound with a hint that names the closest snapshot.
+func errDidYouMean(s Snapshot) error {
 	e := *snap.ErrNotFound
 	e.Hint = fmt.Sprintf("did you mean %s (%s)?", s.ID, s.Name)
 	return &e
@@ -482,7 +475,7 @@ func (c *Client) EndSession(ctx context.Context, id string) error {
 // AuthConfig returns where to sign in. It needs no credential.
 func (c *Client) AuthConfig(ctx context.Context) (AuthConfig, error) {
 	var out AuthConfig
-	_, err := c.once(ctx, http.MethodGet, c.base+PathAuthConfig, "", nil, &out)
+	_, err := c.exchange(ctx, http.MethodGet, c.base+PathAuthConfig, "", nil, &out)
 	return out, err
 }
 
@@ -511,7 +504,7 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 	if err != nil {
 		return err
 	}
-	status, err := c.once(ctx, method, c.base+c.mount+path, token, body, out)
+	status, err := c.exchange(ctx, method, c.base+c.mount+path, token, body, out)
 	if status != http.StatusUnauthorized {
 		return err
 	}
@@ -522,18 +515,20 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 	if fresh == token {
 		return err
 	}
-	_, err = c.once(ctx, method, c.base+c.mount+path, fresh, body, out)
+	_, err = c.exchange(ctx, method, c.base+c.mount+path, fresh, body, out)
 	return err
 }
 
 // maxAnswer is the maximum number of bytes that are read of one answer.
 const maxAnswer = 32 << 20
 
-// once sends a request. It repeats a request that may be sent twice when the failure may be
-// temporary, and once a request that only reads and got no answer in time.
-func (c *Client) once(ctx context.Context, method, target, token string, body []byte, out any) (status int, err error) {
+// exchange sends a request with a token and reads the answer. It repeats a request that may be sent
+// twice if the failure is temporary. If a request that only reads got no answer in time, exchange
+// sends it once more.
+func (c *Client) exchange(ctx context.Context, method, target, token string, body []byte, out any) (
+	status int, err error) {
 	send := func() (int, error) {
-		return c.again(ctx, repeatable(method, target),
+		return c.retry(ctx, repeatable(method, target),
 			func() (int, error) { return c.send(ctx, method, target, token, body, out) })
 	}
 	status, err = send()
@@ -566,15 +561,15 @@ func (c *Client) send(ctx context.Context, method, target, token string, body []
 	}
 	res, err := client.Do(req)
 	if err != nil {
-		return 0, broken(c.unreachable(ctx, err), err)
+		return 0, disconnected(c.unreachable(ctx, err), err)
 	}
 	defer res.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
-		return 0, broken(c.unreachable(ctx, err), err)
+		return 0, disconnected(c.unreachable(ctx, err), err)
 	}
 	if res.StatusCode >= 300 {
-		return res.StatusCode, transient(res, problem(res, data))
+		return res.StatusCode, unavailable(res, problem(res, data))
 	}
 	if out == nil || len(data) == 0 {
 		return res.StatusCode, nil

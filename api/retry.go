@@ -19,9 +19,9 @@ import (
 // reads waits for readTimeout and is then sent once more, so that a frozen replica costs only
 // seconds. Other requests that get no answer are not sent again.
 const (
-	tries       = 3
-	longestAsk  = 5 * time.Second
-	readTimeout = 10 * time.Second
+	maxAttempts   = 3
+	maxRetryAfter = 5 * time.Second
+	readTimeout   = 10 * time.Second
 )
 
 // timedOut reports whether a request got no answer in time.
@@ -38,48 +38,48 @@ func repeatable(method, target string) bool {
 		strings.Contains(path, "/share")
 }
 
-// failure is a temporary failure. after is how long to wait before the next attempt.
-type failure struct {
+// temporary is an error after which a request may be repeated. after is how long to wait first.
+type temporary struct {
 	error
 	after time.Duration
 }
 
 // Unwrap returns the error that the caller gets.
-func (f failure) Unwrap() error { return f.error }
+func (f temporary) Unwrap() error { return f.error }
 
-// transient wraps an answer of 503 in a failure if the service asks for another attempt soon.
-// Otherwise it returns err.
-func transient(res *http.Response, err error) error {
+// unavailable marks the error of an answer of 503 as temporary if the service asks for another attempt
+// soon. It returns other errors unchanged.
+func unavailable(res *http.Response, err error) error {
 	seconds, parseErr := strconv.Atoi(res.Header.Get("Retry-After"))
 	after := time.Duration(seconds) * time.Second
-	if res.StatusCode != http.StatusServiceUnavailable || parseErr != nil || seconds < 0 || after > longestAsk {
+	if res.StatusCode != http.StatusServiceUnavailable || parseErr != nil || seconds < 0 || after > maxRetryAfter {
 		return err
 	}
-	return failure{err, after}
+	return temporary{err, after}
 }
 
-// broken wraps the error of a connection that ended before the answer in a failure. It returns err
-// unchanged when the connection was never made, or timed out.
-func broken(err, cause error) error {
+// disconnected marks the error of a connection that ended before the answer as temporary. It returns
+// err unchanged if there was no connection or it timed out.
+func disconnected(err, cause error) error {
 	var op *net.OpError
 	switch {
 	case snap.CodeOf(err) != snap.CodeUnreachable, errors.As(cause, &op) && op.Op == "dial", timedOut(cause):
 		return err
 	case errors.Is(cause, syscall.ECONNRESET), errors.Is(cause, syscall.EPIPE), strings.HasSuffix(cause.Error(), "EOF"):
-		return failure{err, 200 * time.Millisecond}
+		return temporary{err, 200 * time.Millisecond}
 	}
 	return err
 }
 
-// again calls send until it succeeds, fails permanently, or has been called tries times.
-func (c *Client) again(ctx context.Context, mayRepeat bool, send func() (int, error)) (status int, err error) {
+// retry calls send until it succeeds, fails permanently, or has been called maxAttempts times.
+func (c *Client) retry(ctx context.Context, mayRepeat bool, send func() (int, error)) (status int, err error) {
 	for n := 1; ; n++ {
 		status, err = send()
-		var f failure
+		var f temporary
 		if !errors.As(err, &f) {
 			return status, err
 		}
-		if !mayRepeat || n == tries {
+		if !mayRepeat || n == maxAttempts {
 			return status, f.error
 		}
 		if waited := c.wait(ctx, time.Duration(n)*f.after); ctx.Err() != nil {

@@ -1,5 +1,5 @@
 // Package api is the protocol between snapcli and snapcloud: the JSON shapes, the mounts and the
-// typed client of the HTTP API. Apart from the root package, the two programs share nothing else.
+// typed client of the HTTP API.
 //
 // Times are RFC 3339 in UTC, sizes are bytes, checksums are lower-case hexadecimal SHA-256 of the
 // whole file. A client ignores response fields that it does not know; the service refuses request

@@ -13,7 +13,7 @@ import (
 	"snap"
 )
 
-// whyUnreachable says why no answer came, and what to do about it. proxy is the proxy in between,
+// whyUnreachable explains why no answer came and what to do about it. proxy is the proxy in between,
 // or nil.
 func whyUnreachable(err error, proxy *url.URL) (why, hint string) {
 	var (
@@ -29,17 +29,17 @@ func whyUnreachable(err error, proxy *url.URL) (why, hint string) {
 		return "its certificate is signed by " + issuer(authority.Cert) + ", which this machine does not trust",
 			"set cloud.ca_file, or SSL_CERT_FILE, to a file with that authority's certificate"
 	case errors.As(err, &name):
-		return "its certificate is for another name", "check cloud.url; " + name.Error()
+		return "its certificate is for another host name", "check cloud.url; " + name.Error()
 	case proxy != nil && errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect"):
 		return "the proxy " + proxy.Host + " cannot be reached",
 			fmt.Sprintf("%s names that proxy: correct it, unset it, or add the service to NO_PROXY",
 				proxyVariable(proxy))
 	case errors.As(err, &dns):
-		return "the name " + dns.Name + " is not known", hint
+		return "the host name " + dns.Name + " is unknown", hint
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return "it does not answer in time", hint + "; --debug shows which step takes so long"
 	case strings.Contains(err.Error(), "connection refused"):
-		return "nothing listens there", hint
+		return "nothing is listening there", hint
 	case strings.Contains(err.Error(), "certificate"):
 		return "its certificate is not trusted",
 			"set cloud.ca_file, or SSL_CERT_FILE, to a file with the certificate of its authority"
@@ -71,7 +71,7 @@ func (c *Client) proxy() *url.URL {
 	return proxy
 }
 
-// proxyVariable is the environment variable that names a proxy.
+// proxyVariable returns the name of the environment variable that sets a proxy.
 func proxyVariable(proxy *url.URL) string {
 	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"} {
 		if strings.Contains(os.Getenv(name), proxy.Host) {

@@ -35,7 +35,7 @@ func TestWhyUnreachable(t *testing.T) {
 		if !strings.Contains(why, "proxy.example:3128") || !strings.Contains(hint, "HTTPS_PROXY names that proxy") {
 			t.Errorf("%s: %s; %s", op, why, hint)
 		}
-		if why, _ := whyUnreachable(cause, nil); !strings.Contains(why, "nothing listens") {
+		if why, _ := whyUnreachable(cause, nil); !strings.Contains(why, "nothing is listening") {
 			t.Errorf("%s without a proxy: %s", op, why)
 		}
 	}

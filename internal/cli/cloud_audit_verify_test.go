@@ -60,7 +60,7 @@ func TestVerifyShowsBothCheckpoints(t *testing.T) {
 	have = 2
 	for range 2 {
 		out, errs, code := verify()
-		if code != snap.ExitConflict || !strings.Contains(errs, "it has 2 lines and had 3") {
+		if code != snap.ExitConflict || !strings.Contains(errs, "it has 2 lines, but had 3 before") {
 			t.Errorf("code %d: %s", code, errs)
 		}
 		for _, n := range []int{2, 3} {
@@ -76,7 +76,7 @@ func TestVerifyShowsBothCheckpoints(t *testing.T) {
 		t.Errorf("code %d, %v: %s", code, err, out)
 	}
 	lines[1], have = `{"seq":2,"x":1}`, 3
-	if _, errs, _ := verify(); !strings.Contains(errs, "its first 3 lines are not those that it had") {
+	if _, errs, _ := verify(); !strings.Contains(errs, "its first 3 lines have changed") {
 		t.Errorf("an altered line: %s", errs)
 	}
 }

@@ -25,7 +25,7 @@ func (s *Service) requestAccess(ctx context.Context, in *requestAccessInput) (*e
 	c := callOf(ctx).caller
 	if c.User == nil {
 		return nil, &snap.Error{Code: snap.CodeUserAttributionRequired,
-			Detail: "a request for access needs a user, and an organization-level key (clt_, sak_) acts as none",
+			Detail: "a request for access needs a user; an organization-level key (clt_, sak_) does not act as one",
 			Hint:   "sign in with `snapcli login`, or use a user-scoped key (cak_)"}
 	}
 	id, ok := snap.CleanIDPrefix(in.Body.Snapshot)

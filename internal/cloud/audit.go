@@ -80,21 +80,21 @@ func (s *Service) audienceThen(ctx context.Context, in *thenInput) (*body[api.Au
 	if err != nil {
 		return nil, err
 	}
-	then := snap.ReadHistory(lines, in.Snapshot, in.At)
-	if !then.Known {
+	past := snap.ReadHistory(lines, in.Snapshot, in.At)
+	if !past.Known {
 		return nil, snap.ErrNotFound
 	}
-	out := api.AudienceThen{Snapshot: in.Snapshot, At: in.At.UTC(), Existed: then.Existed, Through: []string{},
-		Closed: then.Closed, Users: []api.ThenMember{}, Keys: []api.AccessKey{}}
-	if !then.Existed {
+	out := api.AudienceThen{Snapshot: in.Snapshot, At: in.At.UTC(), Existed: past.Existed, Through: []string{},
+		Closed: past.Closed, Users: []api.ThenMember{}, Keys: []api.AccessKey{}}
+	if !past.Existed {
 		return &body[api.AudienceThen]{out}, nil
 	}
-	out.Through = through(then)
-	if out.Users, out.NextCursor, err = in.page(then); err != nil {
+	out.Through = through(past)
+	if out.Users, out.NextCursor, err = in.page(past); err != nil {
 		return nil, err
 	}
-	for _, k := range then.Keys {
-		if then.SeenBy(k) {
+	for _, k := range past.Keys {
+		if past.SeenBy(k) {
 			out.Keys = append(out.Keys, api.AccessKey{Kind: snap.CredentialKind(k.Kind), Name: k.Name,
 				Scopes: k.Scopes})
 		}
@@ -104,7 +104,7 @@ func (s *Service) audienceThen(ctx context.Context, in *thenInput) (*body[api.Au
 
 // page returns the users of one page. The cursor is the number of users before the page, because
 // the list for a time in the past does not change.
-func (in *thenInput) page(then snap.Then) (users []api.ThenMember, next string, err error) {
+func (in *thenInput) page(past snap.PastAccess) (users []api.ThenMember, next string, err error) {
 	from := 0
 	if in.Cursor != "" {
 		if from, err = strconv.Atoi(in.Cursor); err != nil || from < 0 {
@@ -112,8 +112,8 @@ func (in *thenInput) page(then snap.Then) (users []api.ThenMember, next string, 
 		}
 	}
 	users = []api.ThenMember{}
-	for _, u := range then.Users {
-		if why := then.Why(u); why != "" {
+	for _, u := range past.Users {
+		if why := past.Why(u); why != "" {
 			users = append(users, api.ThenMember{Email: u.User, Account: u.Account, Why: why})
 		}
 	}
@@ -125,18 +125,18 @@ func (in *thenInput) page(then snap.Then) (users []api.ThenMember, next string, 
 }
 
 // through describes the grant that let somebody see the snapshot.
-func through(then snap.Then) []string {
+func through(past snap.PastAccess) []string {
 	out := []string{"owners and admins of the organization"}
-	if then.Owner != "" {
-		out = append(out, "its owner "+then.Owner)
+	if past.Owner != "" {
+		out = append(out, "its owner "+past.Owner)
 	}
-	if then.OrgWide {
+	if past.OrgWide {
 		out = append(out, "shared org-wide")
 	}
-	for _, g := range then.Groups {
+	for _, g := range past.Groups {
 		out = append(out, "shared with the group "+g)
 	}
-	for slug, until := range then.Orgs {
+	for slug, until := range past.Orgs {
 		text := "shared with the organization " + slug
 		if until != nil {
 			text += fmt.Sprintf(" until %s", until.Format(time.RFC3339))
