@@ -1,12 +1,12 @@
 // Package auditlog makes an organization's audit log a transparency log: the
 // lines are the leaves of a Merkle tree (RFC 9162, section 2.1), and the service
-// signs checkpoints of the tree. Whoever keeps a checkpoint can prove later that
-// the log still holds every line that it held then, and a line can be shown to
+// signs checkpoints of the tree. Anyone who keeps a checkpoint can prove later
+// that the log still holds every line that it held then. A line can be shown to
 // belong to the log without showing the others.
 //
 // The tree, the proofs and the signed notes are those of Go's checksum database
-// (golang.org/x/mod/sumdb). The package knows neither half of the product: the
-// service builds trees with it, and snapcli verifies them.
+// (golang.org/x/mod/sumdb). The service builds trees with this package, and
+// snapcli verifies them.
 package auditlog
 
 import (
@@ -21,8 +21,8 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// Checkpoint states the content of an organization's log at some time: its first Size lines, and
-// nothing else, make a tree with this root.
+// Checkpoint states the content of an organization's log at some time: it has Size lines, whose tree
+// has this root.
 type Checkpoint struct {
 	Organization string // slug
 	Size         int64
@@ -35,17 +35,17 @@ var (
 	ErrSignature     = errors.New("the checkpoint is not signed with this key")
 )
 
-// origin is the first line of an organization's checkpoints and the name of the
+// origin returns the first line of an organization's checkpoints and the name of the
 // key that signs them, so that no checkpoint passes for another organization's.
 func origin(slug string) string { return "snapcloud/" + slug }
 
-// text is the signed part: origin, size and root, each on a line of its own, as
-// in https://c2sp.org/tlog-checkpoint.
+// text returns the signed part: origin, size and root, each on a line of its own,
+// as in https://c2sp.org/tlog-checkpoint.
 func (c Checkpoint) text() string {
 	return fmt.Sprintf("%s\n%d\n%s\n", origin(c.Organization), c.Size, base64.StdEncoding.EncodeToString(c.Root[:]))
 }
 
-// parse reads what text wrote.
+// parse parses the result of text. It fails with ErrNotCheckpoint.
 func parse(text string) (c Checkpoint, err error) {
 	lines := strings.Split(text, "\n")
 	if len(lines) != 4 || lines[3] != "" {
@@ -94,8 +94,9 @@ func (k Key) Sign(c Checkpoint) (string, error) {
 	return string(signed), err
 }
 
-// Open returns the checkpoint that a signed note holds, when verifier signed it
-// and it is about this organization's log.
+// Open returns the checkpoint in a signed note. It fails with [ErrSignature] unless
+// the key verifier signed the note for this organization, and with
+// [ErrNotCheckpoint] unless the note is a checkpoint of its log.
 func Open(signed, slug, verifier string) (Checkpoint, error) {
 	v, err := note.NewVerifier(verifier)
 	if err != nil || v.Name() != origin(slug) {
@@ -112,8 +113,8 @@ func Open(signed, slug, verifier string) (Checkpoint, error) {
 	return c, err
 }
 
-// Read returns the checkpoint that a note holds and verifies no signature: for
-// those who have no key, such as the verification of a backup.
+// Read returns the checkpoint in a note without verifying the signature. It is
+// for callers that have no key, such as the verification of a backup.
 func Read(signed string) (Checkpoint, error) {
 	text, _, found := strings.Cut(signed, "\n\n")
 	if !found {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// A chunk is ChunkLines lines of a log, of which the first has a number that is
-// a multiple of ChunkLines plus one. Its lines are a whole subtree, so one hash
+// A chunk is ChunkLines consecutive lines of a log. The number of its first line is
+// a multiple of ChunkLines plus one, so its lines are a whole subtree and one hash
 // of the tree proves them. In the archive a chunk is one object: JSON Lines,
 // compressed with zstd.
 const (
@@ -20,7 +20,7 @@ const (
 	chunkLevel = 10
 )
 
-// ErrChunk says that an object of the archive does not contain the lines that the
+// ErrChunk means that an object of the archive does not contain the lines that the
 // tree was built from.
 var ErrChunk = errors.New("the object does not contain the lines of the log")
 
@@ -33,9 +33,9 @@ func (t *Tree) ChunkRoot(first int64) (tlog.Hash, error) {
 	return hashes[0], nil
 }
 
-// ProveChunk fails with [ErrChunk] unless the lines are those whose subtree has
+// CheckChunk fails with [ErrChunk] unless the lines are a chunk whose subtree has
 // this hash.
-func ProveChunk(lines []string, root tlog.Hash) error {
+func CheckChunk(lines []string, root tlog.Hash) error {
 	var sum Sum
 	for _, line := range lines {
 		sum.Add(line)
@@ -56,9 +56,9 @@ func PackChunk(lines []string) (object []byte, unpacked int64, err error) {
 	return packer.EncodeAll([]byte(text), nil), int64(len(text)), packer.Close()
 }
 
-// UnpackChunk returns the lines of an object, which [ProveChunk] must check. It
-// fails with [ErrChunk] if they do not have exactly unpacked bytes, and unpacks
-// no more than that.
+// UnpackChunk returns the lines of an object. The caller must check them with
+// [CheckChunk]. UnpackChunk fails with [ErrChunk] if the lines do not have exactly
+// the given number of bytes, and unpacks no more than that.
 func UnpackChunk(object []byte, unpacked int64) ([]string, error) {
 	unpacker, err := zstd.NewReader(bytes.NewReader(object), zstd.WithDecoderConcurrency(1),
 		zstd.WithDecoderMaxWindow(16<<20))
@@ -77,8 +77,8 @@ func UnpackChunk(object []byte, unpacked int64) ([]string, error) {
 	return strings.Split(whole, "\n"), nil
 }
 
-// AddChunk adds the next ChunkLines lines, of which only the hash is known. The
-// number of lines before must be a multiple of ChunkLines.
+// AddChunk adds the next ChunkLines lines by the hash of their subtree. The number
+// of lines before must be a multiple of ChunkLines.
 func (s *Sum) AddChunk(root tlog.Hash) {
 	s.peaks = append(s.peaks, root)
 	s.size += ChunkLines

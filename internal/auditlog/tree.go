@@ -6,9 +6,9 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// Tree is an organization's tree, as far as it is stored. Each line of the log
-// has one node: the hash of the line, and those of the subtrees that the line
-// completes, each 32 bytes, the smallest first.
+// Tree is the stored tree of an organization's log. Each line of the log has one
+// node: the hash of the line followed by the hashes of the subtrees that the line
+// completes, each 32 bytes, the smallest subtree first.
 type Tree struct {
 	// Nodes returns the nodes of these lines, which count from 1.
 	Nodes func(lines []int64) (map[int64][]byte, error)
@@ -16,10 +16,10 @@ type Tree struct {
 	known map[int64]tlog.Hash // by the index of the hash in Go's order
 }
 
-// ErrDamaged says that nodes of the stored tree are missing or cut off.
+// ErrDamaged means that nodes of the stored tree are missing or cut off.
 var ErrDamaged = errors.New("the stored tree of the audit log is damaged")
 
-// ReadHashes is [tlog.HashReader].
+// ReadHashes implements [tlog.HashReader]. It fails with [ErrDamaged].
 func (t *Tree) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	if t.known == nil {
 		t.known = map[int64]tlog.Hash{}
@@ -58,6 +58,7 @@ func nodeOf(index int64) (line int64, before int) {
 	return (n + 1) << level, level
 }
 
+// keep remembers the hashes of a line's node.
 func (t *Tree) keep(line int64, node []byte) {
 	for level := 0; len(node) >= tlog.HashSize; level++ {
 		t.known[tlog.StoredHashIndex(level, line>>level-1)] = tlog.Hash(node[:tlog.HashSize])
@@ -96,8 +97,8 @@ func (c Checkpoint) Includes(line int64, text string, proof []tlog.Hash) bool {
 		tlog.CheckRecord(proof, c.Size, c.Root, line-1, tlog.RecordHash([]byte(text))) == nil
 }
 
-// Sum adds up the root of a log that is read line by line from the first one.
-// It holds one hash for each power of two.
+// Sum computes the root of a log whose lines are added one by one from the first.
+// It holds at most one hash for each power of two.
 type Sum struct {
 	size  int64
 	peaks []tlog.Hash // of whole subtrees, the largest first

@@ -3,7 +3,7 @@
 // (https://github.com/secure-systems-lab/dsse), signed with an Ed25519 key.
 //
 // A certificate states who made a file, from which original, by which rules, and the result of the
-// leak scan. It does not state that the rules were wise.
+// leak scan. It does not state that the rules were good enough.
 package certificate
 
 import (
@@ -85,50 +85,51 @@ func Make(key Private, file Subject, how Sanitized) (json.RawMessage, error) {
 	return json.Marshal(envelope)
 }
 
-// Reasons why a certificate does not hold, besides a damaged or altered one.
+// Errors of [Check] for a certificate that is not damaged.
 var (
-	ErrUnknownKey = errors.New("no known key made the certificate")
+	ErrUnknownKey = errors.New("the key of the certificate is not known")
 	ErrRevokedKey = errors.New("the key is revoked")
 )
 
 // Check returns the statement of a certificate about the file with this SHA-256, and the key that
-// signed it.
-// It fails if the certificate is damaged, altered or about another file, and with [ErrUnknownKey] or
-// [ErrRevokedKey]. One by an unknown key may be altered too.
+// signed it. It fails if the certificate is damaged, altered or about another file, and with
+// [ErrUnknownKey] or [ErrRevokedKey]. All errors have the code policy_refused. If the key is unknown,
+// nothing is known about alterations either.
 func Check(envelope []byte, sha256 string, known []Known) (Statement, Known, error) {
 	e, s, err := read(envelope)
 	if err != nil {
 		return s, Known{}, err
 	}
 	if s.Subject[0].Digest.SHA256 != sha256 {
-		return s, Known{}, refused("the certificate belongs to another file, or the file has changed since", again)
+		return s, Known{}, refused("the certificate belongs to another file, or the file has changed since",
+			sanitizeAgain)
 	}
 	by, err := signerOf(&e, known)
 	return s, by, err
 }
 
-const again = "sanitize again, or ask who made it"
+const sanitizeAgain = "sanitize again, or ask who made it"
 
-// read parses an envelope and its statement, whoever signed it.
+// read parses an envelope and its statement without checking the signature.
 func read(envelope []byte) (e dsse.Envelope, s Statement, err error) {
 	if len(envelope) > MaxSize || !utf8.Valid(envelope) || json.Unmarshal(envelope, &e) != nil ||
 		e.PayloadType != payloadType || len(e.Signatures) != 1 || !isID(e.Signatures[0].KeyID) {
-		return e, s, refused("the certificate cannot be read", again)
+		return e, s, refused("the certificate cannot be read", sanitizeAgain)
 	}
 	payload, err := e.DecodeB64Payload()
 	if err != nil {
-		return e, s, refused("the certificate cannot be read", again)
+		return e, s, refused("the certificate cannot be read", sanitizeAgain)
 	}
 	if json.Unmarshal(payload, &s) != nil || s.Type != statementType || s.PredicateType != predicateType ||
 		len(s.Subject) != 1 {
-		return e, s, refused("the certificate states something that this version does not know",
-			"update snapcli, and the service")
+		return e, s, refused("the certificate has a format that this version does not support",
+			"update snapcli and the service")
 	}
 	return e, s, nil
 }
 
-// NamedKey returns the ID of the key that an envelope names, or "" if it cannot be read. The envelope
-// need not be signed by it.
+// NamedKey returns the ID of the key that an envelope names, or "" if the envelope cannot be read. It
+// does not check that the key signed the envelope.
 func NamedKey(envelope []byte) string {
 	e, _, err := read(envelope)
 	if err != nil {
@@ -143,8 +144,8 @@ func signerOf(e *dsse.Envelope, known []Known) (Known, error) {
 	at := slices.IndexFunc(known, func(k Known) bool { return k.Public.ID() == id })
 	if at < 0 {
 		return Known{}, &snap.Error{Code: snap.CodePolicy, Cause: ErrUnknownKey,
-			Detail: "the certificate was not made by a known key; its own is " + id,
-			Hint:   "make the key known if you trust it: `snapcli keys trust KEY` on this machine"}
+			Detail: "the certificate names the key " + id + ", which is not known here",
+			Hint:   "if you trust the key, add it with `snapcli keys trust`"}
 	}
 	k := known[at]
 	v, err := dsse.NewEnvelopeVerifier(k.Public)
@@ -152,7 +153,7 @@ func signerOf(e *dsse.Envelope, known []Known) (Known, error) {
 		return Known{}, fmt.Errorf("check the certificate: %w", err)
 	}
 	if _, err := v.Verify(context.Background(), e); err != nil {
-		return Known{}, refused("the certificate was altered after the key "+id+" signed it", again)
+		return Known{}, refused("the certificate was altered after the key "+id+" signed it", sanitizeAgain)
 	}
 	if k.Revoked {
 		return k, &snap.Error{Code: snap.CodePolicy, Cause: ErrRevokedKey,
@@ -162,6 +163,7 @@ func signerOf(e *dsse.Envelope, known []Known) (Known, error) {
 	return k, nil
 }
 
+// refused returns an error of code policy_refused.
 func refused(detail, hint string) error {
 	return &snap.Error{Code: snap.CodePolicy, Detail: detail, Hint: hint}
 }

@@ -61,8 +61,8 @@ func TestCheck(t *testing.T) {
 		want  string
 	}{
 		"another file":    {text, other, known, "belongs to another file"},
-		"an unknown key":  {text, digest, known[:1], "not made by a known key"},
-		"no key at all":   {text, digest, nil, "not made by a known key"},
+		"an unknown key":  {text, digest, known[:1], "which is not known here"},
+		"no key at all":   {text, digest, nil, "which is not known here"},
 		"a revoked key":   {text, digest, []Known{{Public: key.PublicKey(), Revoked: true}}, "is revoked"},
 		"no certificate":  {[]byte("{}"), digest, known, "cannot be read"},
 		"a long one":      {[]byte(`{"a":"` + strings.Repeat("a", MaxSize) + `"}`), digest, known, "be read"},

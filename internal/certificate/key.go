@@ -47,11 +47,11 @@ func (k Private) String() string {
 	return privatePrefix + base64.RawURLEncoding.EncodeToString(k.key.Seed())
 }
 
-// ParsePrivate reads what String returned.
+// ParsePrivate parses a key in the form of [Private.String]. It fails with code usage.
 func ParsePrivate(text string) (Private, error) {
 	seed, err := decode(text, privatePrefix, ed25519.SeedSize)
 	if err != nil {
-		return Private{}, snap.Usage("the signing key is damaged: it does not look like "+privatePrefix+"...",
+		return Private{}, snap.Usage("the signing key is damaged: it is not valid text that begins with "+privatePrefix,
 			"restore it, or make a new one with `snapcli keys new`")
 	}
 	return Private{ed25519.NewKeyFromSeed(seed)}, nil
@@ -74,11 +74,11 @@ func (k Private) KeyID() (string, error) { return k.PublicKey().ID(), nil }
 // String returns the key as text.
 func (k Public) String() string { return publicPrefix + base64.RawURLEncoding.EncodeToString(k.key) }
 
-// ParsePublic reads what String returned.
+// ParsePublic parses a key in the form of [Public.String]. It fails with code invalid.
 func ParsePublic(text string) (Public, error) {
 	key, err := decode(text, publicPrefix, ed25519.PublicKeySize)
 	if err != nil {
-		return Public{}, snap.Invalid("that is not a public key, which looks like "+publicPrefix+"...",
+		return Public{}, snap.Invalid("this is not a public key; public keys begin with "+publicPrefix,
 			"print one with `snapcli keys export`")
 	}
 	return Public{key}, nil

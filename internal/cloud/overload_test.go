@@ -441,7 +441,7 @@ func download(t *testing.T, size int64, stall time.Duration) (client net.Conn, e
 	client, service := net.Pipe()
 	ended = make(chan error, 1)
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, err := io.Copy(loadcontrol.Moving(w, r, stall), io.LimitReader(zeros{}, size))
+		_, err := io.Copy(loadcontrol.WithStallTimeout(w, r, stall), io.LimitReader(zeros{}, size))
 		ended <- err
 	})}
 	l := &oneConnection{conns: make(chan net.Conn, 1)}

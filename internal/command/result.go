@@ -5,9 +5,9 @@ import (
 	"io"
 )
 
-// Result is standard output. It remembers the first failed write, because few callers of print
-// functions check: a full disk behind standard output must fail the command. It is not safe for
-// concurrent use.
+// Result writes to standard output and remembers the first failed write. Callers of print functions
+// rarely check for errors, but a command must fail if its result could not be written. It is not safe
+// for concurrent use.
 type Result struct {
 	to  io.Writer
 	err error
@@ -16,6 +16,7 @@ type Result struct {
 // NewResult returns a result that writes to w.
 func NewResult(w io.Writer) *Result { return &Result{to: w} }
 
+// Write implements io.Writer.
 func (r *Result) Write(p []byte) (int, error) {
 	n, err := r.to.Write(p)
 	if err != nil && r.err == nil {

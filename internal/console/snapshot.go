@@ -78,7 +78,7 @@ func (s *Server) snapshot(v *visit) error {
 func (s *Server) loadBox(v *visit, p *snapshotPage) error {
 	ctx, sn := v.r.Context(), p.Card.Snapshot
 	p.Box = &look.ShareBox{Snapshot: sn, Can: p.Can(), Org: p.Org.Name, Now: s.o.Now(),
-		InTurn: true, // the API notes the caller of each request in the log line of the page
+		Sequential: true, // the API notes the caller of each request in the log line of the page
 		At: func(form string) string {
 			if form == "sharing" {
 				return p.Card.Here

@@ -1,11 +1,11 @@
-// Package limit keeps rates within bounds that all replicas share, without a
-// write for every request.
+// Package limit enforces rate limits that all replicas share, without a database write for every
+// request.
 //
 // Each counted subject (a credential, an address) may make a number of requests a minute. A replica
 // takes a twentieth of that from the database at a time and grants it locally. It grants the first
 // twentieth without asking, so light users cost no write. It remembers subjects that are over the
-// limit and refuses them without asking the database. So across all replicas nobody gets more than
-// the limit plus a twentieth of it for each replica, and a flood costs few writes.
+// limit and refuses them without asking the database. Across all replicas, no subject gets more than
+// the limit plus a twentieth of it for each replica, and a flood of requests costs few writes.
 package limit
 
 import (
@@ -17,14 +17,14 @@ import (
 // Per is the period of a [Rate].
 const Per = time.Minute
 
-// Rate is how often something may be done in a minute. All uses may come at once. Zero or less is
-// no limit.
+// Rate is how often something may be done in a minute. All uses may come in one burst. Zero or less
+// is no limit.
 type Rate int
 
 // share returns how many uses a replica takes from the database at a time.
 func (r Rate) share() int { return max(1, int(r)/20) }
 
-// cost returns how much of a minute n uses cost.
+// cost returns the share of a minute that n uses take from a bucket.
 func (r Rate) cost(n int) time.Duration { return Per * time.Duration(n) / time.Duration(r) }
 
 // Spend spends cost from a bucket that all replicas share; a full bucket holds window. It returns 0
@@ -54,7 +54,7 @@ type bucket struct {
 	mu     sync.Mutex
 	since  time.Time // when left was set
 	left   int       // uses that may still be granted
-	paid   bool      // the uses granted since then are paid for
+	paid   bool      // the first share was taken from the database
 	closed time.Time // everything is refused until then
 }
 
@@ -81,7 +81,8 @@ func (l *Limiter) Allow(ctx context.Context, name string, r Rate) (wait time.Dur
 	return l.more(ctx, name, r, b)
 }
 
-// more takes another share, and pays for the first one.
+// more takes another share from the database. It also takes the first share, which was granted without
+// asking.
 func (l *Limiter) more(ctx context.Context, name string, r Rate, b *bucket) (wait time.Duration) {
 	n := r.share()
 	if !b.paid {
@@ -115,8 +116,8 @@ func (l *Limiter) bucket(name string, r Rate) *bucket {
 	return b
 }
 
-// forget frees memory: it drops subjects that were not counted recently, or all of them if every
-// one was. Shares already taken from the database stay taken.
+// forget frees memory. It drops the subjects that were not counted recently, or all of them if there
+// are none. Shares that were taken from the database stay taken.
 func (l *Limiter) forget() {
 	now := l.now()
 	for name, b := range l.buckets {

@@ -19,13 +19,13 @@ type Connections struct {
 	idle *list.List                 // elements are net.Conn; the connection that has waited longest is first
 }
 
-// NewConnections returns the limit for this many open connections; 0 is no limit. It calls refused
-// for every connection that it closes.
+// NewConnections limits open connections to most; 0 is no limit. It calls refused for every connection
+// that it closes.
 func NewConnections(most int, refused func()) *Connections {
 	return &Connections{most: most, refused: refused, all: map[net.Conn]*list.Element{}, idle: list.New()}
 }
 
-// Changed must be the ConnState of the server.
+// Changed records the new state of a connection. Set it as the ConnState of the [http.Server].
 func (c *Connections) Changed(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,7 +49,7 @@ func (c *Connections) Changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// makeRoom closes the connection that has waited longest.
+// makeRoom closes the connection that has waited longest. It returns false if no connection waits.
 func (c *Connections) makeRoom() bool {
 	first := c.idle.Front()
 	if first == nil {

@@ -32,9 +32,9 @@ const (
 
 // Limits bounds the load. Zero means no limit.
 type Limits struct {
-	// Per minute, shared by all replicas.
+	// Requests per minute, counted across all replicas.
 	PerAddress, SignInsPerAddress, PerCredential limit.Rate
-	// At once, in this process.
+	// Concurrent requests in this process.
 	Requests, SignIns, Transfers int
 	// Queued is how many requests of a class may wait for a place, and Wait for how long.
 	Queued int
@@ -131,11 +131,11 @@ func (c *Control) serveTransfer(w http.ResponseWriter, r *http.Request, next htt
 		return
 	}
 	defer leave()
-	next.ServeHTTP(Moving(w, r, stall), r)
+	next.ServeHTTP(WithStallTimeout(w, r, stallTimeout), r)
 }
 
-// serveGated serves all other requests. A request takes a place when it has arrived completely and
-// returns it when its answer begins, so a client that sends or reads slowly holds no place.
+// serveGated serves all other requests. A request takes a place at the gate when it has arrived
+// completely and frees it when its answer begins, so a slow client occupies no place.
 func (c *Control) serveGated(w http.ResponseWriter, r *http.Request, next http.Handler, g *gate) {
 	release, err := c.readBody(r)
 	if err == nil {

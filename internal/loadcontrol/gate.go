@@ -10,25 +10,25 @@ import (
 	"snap"
 )
 
-// gate limits how many requests of one class are worked on at once. A limited number of further
-// requests wait briefly. The rest are refused at once and asked to retry, so that an overloaded
+// gate limits how many requests of one class are served concurrently. A limited number of further
+// requests wait briefly. The rest are refused immediately and asked to retry, so that an overloaded
 // service keeps its throughput. A nil gate limits nothing.
 type gate struct {
-	slots   chan struct{}
-	waiting atomic.Int64
-	most    int64         // of waiting requests
-	wait    time.Duration // maximum waiting time
+	places     chan struct{}
+	waiting    atomic.Int64
+	maxWaiting int64
+	wait       time.Duration // maximum waiting time
 }
 
-// newGate returns a gate for at requests at once, or nil if at is 0.
-func newGate(at, most int, wait time.Duration) *gate {
-	if at <= 0 {
+// newGate returns a gate with this number of places, or nil if the number is 0.
+func newGate(places, maxWaiting int, wait time.Duration) *gate {
+	if places <= 0 {
 		return nil
 	}
-	return &gate{slots: make(chan struct{}, at), most: int64(most), wait: wait}
+	return &gate{places: make(chan struct{}, places), maxWaiting: int64(maxWaiting), wait: wait}
 }
 
-// errBusy refuses a request that there is no room for.
+// errBusy means that there is no room for a request.
 var errBusy = errors.New("the service is overloaded")
 
 // enter waits for a place. It fails with errBusy, and with the context's error when the client has
@@ -38,27 +38,27 @@ func (g *gate) enter(ctx context.Context) (leave func(), err error) {
 		return func() {}, nil
 	}
 	select {
-	case g.slots <- struct{}{}:
+	case g.places <- struct{}{}:
 		return g.leave, nil
 	default:
 	}
 	defer g.waiting.Add(-1)
-	if g.waiting.Add(1) > g.most {
+	if g.waiting.Add(1) > g.maxWaiting {
 		return nil, errBusy
 	}
-	patience := time.NewTimer(g.wait)
-	defer patience.Stop()
+	timeout := time.NewTimer(g.wait)
+	defer timeout.Stop()
 	select {
-	case g.slots <- struct{}{}:
+	case g.places <- struct{}{}:
 		return g.leave, nil
-	case <-patience.C:
+	case <-timeout.C:
 		return nil, errBusy
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-func (g *gate) leave() { <-g.slots }
+func (g *gate) leave() { <-g.places }
 
 // busy returns the error for a request that was refused. Its delay is random, so that the clients
 // do not all retry at the same moment.

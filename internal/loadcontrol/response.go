@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// Response passes an answer on. It records the status and the length of the answer, and can call a
-// function before it sends bytes.
+// Response forwards an answer to another ResponseWriter. It records the status and the length of the
+// answer, and can call a function before it sends bytes.
 type Response struct {
 	http.ResponseWriter
 	Status int   // 0 until the answer begins
 	Bytes  int64 // bytes of the body that were sent
 
-	Before func()    // nil, or called before the status and before every piece of the body
+	Before func()    // called before the status and before every piece of the body; may be nil
 	Piece  int64     // the size of a piece; 0 is 1 MiB
-	Copy   io.Writer // nil, or receives a copy of the body
-	// Arrived says that the whole request has arrived. Deadlines for reading it are then ignored: they
-	// would only end the watch for a disconnected client, and with it the connection.
+	Copy   io.Writer // receives a copy of the body; may be nil
+	// Arrived says that the whole request has arrived. Deadlines for reading it are then ignored, because
+	// they would only stop the server from noticing a disconnected client, and close the connection.
 	Arrived bool
 }
 
@@ -59,7 +59,8 @@ func (w *Response) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// ReadFrom copies piece by piece, and uses the connection's fast path for files for each piece.
+// ReadFrom implements io.ReaderFrom. It copies piece by piece, and uses the connection's fast path for
+// files for each piece.
 func (w *Response) ReadFrom(src io.Reader) (total int64, err error) {
 	if w.Copy != nil {
 		src = io.TeeReader(src, w.Copy)
@@ -83,18 +84,18 @@ func (w *Response) ReadFrom(src io.Reader) (total int64, err error) {
 	return total, nil
 }
 
-// stall is how long an answer may go without sending a byte.
-const stall = time.Minute
+// stallTimeout is how long a transfer may go without sending a byte.
+const stallTimeout = time.Minute
 
-// Moving returns the writer for an answer that may take any time, as long as its bytes keep moving:
-// it fails when none could be sent for this long. It clears the deadline of an earlier request on
-// the connection.
-func Moving(w http.ResponseWriter, r *http.Request, stall time.Duration) *Response {
+// WithStallTimeout returns a writer for an answer that may take any time in total. A write fails when
+// no bytes could be sent for the timeout. WithStallTimeout replaces the deadline that an earlier
+// request set on the connection.
+func WithStallTimeout(w http.ResponseWriter, r *http.Request, timeout time.Duration) *Response {
 	control := http.NewResponseController(w)
 	_ = control.SetWriteDeadline(time.Time{})
 	return &Response{ResponseWriter: w, Before: func() {
-		_ = control.SetWriteDeadline(time.Now().Add(stall))
-		if r.Context().Err() != nil { // an answer that was ended keeps a deadline in the past
+		_ = control.SetWriteDeadline(time.Now().Add(timeout))
+		if r.Context().Err() != nil { // end the answer to a canceled request
 			_ = control.SetWriteDeadline(time.Unix(1, 0))
 		}
 	}}

@@ -20,9 +20,9 @@ type Card struct {
 	Here    string           // path of the page
 	List    string           // path of the list of snapshots
 	Q       string           // words that were searched for
-	Changes *api.CardChanges // since the snapshot before it; nil if there is no card
-	Before  string           // path of the page of the snapshot before it
-	Sealed  bool             // it is encrypted, and no key on this machine opens it
+	Changes *api.CardChanges // since the previous snapshot; nil if there is no card
+	Before  string           // path of the page of the previous snapshot
+	Sealed  bool             // the snapshot is encrypted, and no key on this machine opens it
 	Signed  string           // describes the certificate of a copy that is only on this machine
 }
 
@@ -147,17 +147,17 @@ func (c Card) Changed() (all []string) {
 func (c Card) More() int { return max(0, len(c.Changes.Changes)-changesShown) + c.Changes.More }
 
 // PreviousPage returns the address of the page with the tables before these, or "".
-func (c Card) PreviousPage() string { return c.turn(-1) }
+func (c Card) PreviousPage() string { return c.pageAddress(c.Page - 1) }
 
 // NextPage returns the address of the page with the tables after these, or "".
-func (c Card) NextPage() string { return c.turn(1) }
+func (c Card) NextPage() string { return c.pageAddress(c.Page + 1) }
 
-func (c Card) turn(by int) string {
-	to := c.Page + by
-	if to < 1 || to > c.Pages {
+// pageAddress returns the address of a page of tables, or "" if there is no such page.
+func (c Card) pageAddress(page int) string {
+	if page < 1 || page > c.Pages {
 		return ""
 	}
-	q := url.Values{"page": {strconv.Itoa(to)}}
+	q := url.Values{"page": {strconv.Itoa(page)}}
 	if c.Q != "" {
 		q.Set("q", c.Q)
 	}
@@ -236,7 +236,7 @@ func (w Way) Icon() string {
 	return "people"
 }
 
-// Text says who sees the snapshot.
+// Text names the people who see the snapshot.
 func (w Way) Text() string {
 	switch w.Kind {
 	case "owner":
@@ -256,7 +256,7 @@ func (w Way) Text() string {
 	return w.Through
 }
 
-// Mine says why the caller sees the snapshot. It follows "You can see it".
+// Mine explains why the caller sees the snapshot. The page shows it after "You can see it".
 func (w Way) Mine() string {
 	switch w.Kind {
 	case "owner":

@@ -18,5 +18,5 @@
 // The stylesheet's classes for pages with forms are: "card", "lead", "field" (a label, its input,
 // and a "hint"), "buttons", "button" with "primary", "quiet" or "danger", "notice" with "warn" or
 // "danger", "code" for a code to compare, and "facts" for a description list. Set Page.Narrow for
-// one centred card.
+// one centered card.
 package look

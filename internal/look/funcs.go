@@ -16,8 +16,8 @@ import (
 	"snap/internal/card"
 )
 
-// funcs returns the template functions. Times are in the clock's zone. "moment" and "since" write whole
-// elements, because long tables are full of them.
+// funcs returns the template functions. Times are in the clock's zone. The functions "moment" and
+// "since" return whole elements, because every row of a table has one.
 func funcs(a *Assets, now func() time.Time) template.FuncMap {
 	return template.FuncMap{
 		"asset":  a.URL,
@@ -80,8 +80,8 @@ func Plural(n int, one, more string) string {
 }
 
 // Range describes a page's part of a list of snapshots, such as "51 to 100 of 294". before is the
-// number of rows on the pages before it. all is the number of all rows, or -1 if it is not known. more
-// means that there are more than all.
+// number of rows on the previous pages. all is the total number of rows, or -1 if it is not known. more
+// means that there are further rows, which were not counted.
 func Range(before, rows, all int, more bool) string {
 	if before == 0 && !more && all >= 0 && all <= rows {
 		return Plural(rows, "snapshot", "snapshots")

@@ -64,7 +64,7 @@ func (p Plot) Highest() (best Point) {
 	return best
 }
 
-// First and Last return the first and last point, or the zero Point.
+// First returns the first point, or the zero Point.
 func (p Plot) First() (first Point) {
 	if len(p.Points) > 0 {
 		first = p.Points[0]

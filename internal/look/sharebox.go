@@ -12,7 +12,7 @@ import (
 	"snap/api"
 )
 
-// Hidden is a field of a form that nobody sees.
+// Hidden is a hidden field of a form.
 type Hidden struct{ Name, Value string }
 
 // Fields returns fields from pairs of a name and a value.
@@ -24,13 +24,17 @@ func Fields(pairs ...string) (all []Hidden) {
 }
 
 // ShareBox is the data of the part "share-box": with whom a cloud snapshot is shared (SPEC 4.6). A
-// program sets the fields up to InTurn and calls [ShareBox.Load].
+// program sets the fields up to Sequential and calls [ShareBox.Load].
 //
-// The forms of the box send these fields. "share": shared is true or false. "groups": grant or
-// revoke is a group's ID. "organizations": slug, and schema if it sees the tables and columns.
-// "organizations/revoke": do is revoke, and slug. All but the last also send expires and date; see
-// [EndOf]. "sharing" is sent by GET: group has the words to find groups by, and user is the e-mail of
-// a person.
+// The box has these forms, with these fields:
+//
+//	share                  shared: true or false
+//	groups                 grant or revoke: ID of a group
+//	organizations          slug; schema, if the organization sees the tables and columns
+//	organizations/revoke   slug; do: revoke
+//	sharing (by GET)       group: words to find groups by; user: e-mail of a person
+//
+// The first three forms also have the fields expires and date; see [EndOf].
 type ShareBox struct {
 	Snapshot api.Snapshot
 	Can      api.Can
@@ -39,11 +43,12 @@ type ShareBox struct {
 	At       func(form string) string // path to which a form is sent
 	Hidden   []Hidden                 // further fields of the forms that change something
 	Search   string                   // words to find groups by
-	Asked    string                   // e-mail of a person whose access is asked about
+	Asked    string                   // e-mail of a person whose access is to be explained
 	Typed    string                   // slug of an organization, if the share with it failed
 	Problem  *snap.Error              // why that share failed
 	Now      time.Time
-	InTurn   bool // Load sends one request after the other
+
+	Sequential bool // Load sends one request after the other
 
 	Shared   []GroupChoice // groups it is shared with
 	Others   []GroupChoice // matching groups, at most GroupsShown
@@ -53,12 +58,12 @@ type ShareBox struct {
 	Known    []string           // organizations with which somebody shared before
 	Members  []api.Member       // of the organization; nil unless the caller may list who can see it
 	Audience *Audience          // people and keys that can see it; nil unless the caller may list them
-	Verdict  *api.AccessVerdict // about the person who was asked about; nil for none
-	Unknown  bool               // nobody in the organization has the e-mail that was asked about
+	Verdict  *api.AccessVerdict // explains the access of the person in Asked; nil for none
+	Unknown  bool               // nobody in the organization has the e-mail in Asked
 	Adds     *api.Newcomers     // users whom an org-wide share would add; nil if not queried
 }
 
-// ShareSource answers the questions of a share box. An [api.Client] does.
+// ShareSource provides the data of a share box. An [api.Client] implements it.
 type ShareSource interface {
 	Groups(ctx context.Context) ([]api.Group, error)
 	GroupShares(ctx context.Context, id string) ([]api.GroupShare, error)
@@ -81,14 +86,14 @@ type GroupChoice struct {
 // GroupsShown is the maximum number of other groups in a share box; its search finds the rest.
 const GroupsShown = 40
 
-// Load asks for the contents of the box, with concurrent requests unless InTurn is set.
+// Load fetches the contents of the box, with concurrent requests unless Sequential is set.
 func (b *ShareBox) Load(ctx context.Context, from ShareSource) error {
 	id := b.Snapshot.ID
 	var groups []api.Group
 	var shares []api.GroupShare
 	var access api.Access
 	g, ctx := errgroup.WithContext(ctx)
-	if b.InTurn {
+	if b.Sequential {
 		g.SetLimit(1)
 	}
 	load := func(wanted bool, ask func() error) {
@@ -118,7 +123,7 @@ func (b *ShareBox) Load(ctx context.Context, from ShareSource) error {
 	return nil
 }
 
-// explain asks who can see the snapshot, and about one person.
+// explain fetches who can see the snapshot, and explains the access of the person in Asked.
 func (b *ShareBox) explain(ctx context.Context, from ShareSource) (api.Access, error) {
 	access, err := from.Access(ctx, b.Snapshot.ID, b.Asked)
 	if b.Asked != "" && snap.CodeOf(err) == snap.CodeNotFound {
@@ -151,10 +156,11 @@ func (b *ShareBox) choose(groups []api.Group, shares []api.GroupShare) {
 	}
 }
 
-// refusedUnmasked reports whether the policy forbids every share of the snapshot.
+// refusedUnmasked reports whether the policy forbids every share of the snapshot because it is not
+// sanitized.
 func (b *ShareBox) refusedUnmasked() bool {
 	refused := b.Policy.UnsanitizedShares == snap.UnsanitizedRefuse ||
-		b.Policy.ShareRequires == snap.RequireCertificate // an original has none
+		b.Policy.ShareRequires == snap.RequireCertificate // an original has no certificate
 	return refused && !b.Sanitized()
 }
 
@@ -212,14 +218,14 @@ func (b *ShareBox) longest() time.Duration {
 	return time.Duration(b.Policy.MaxCrossOrgExpiry) * time.Second
 }
 
-// Suggested returns the members who are suggested for a question about one of them.
+// Suggested returns the members whom the box suggests when it asks for a person.
 func (b *ShareBox) Suggested() []api.Member { return b.Members[:min(len(b.Members), membersSuggested)] }
 
 // membersSuggested is the maximum number of suggested members. Other members can be typed.
 const membersSuggested = 100
 
-// ShareEnd is the data of the parts "share-end" and "share-date": the end of a share, which can be
-// changed in place, or that of a share that is yet to be made.
+// ShareEnd is the data of the parts "share-end" and "share-date": the end of an existing share, which
+// can be changed in place, or the end of a new share.
 type ShareEnd struct {
 	Box     *ShareBox
 	ID      string // of the form's fields
@@ -229,7 +235,7 @@ type ShareEnd struct {
 	With    string // whom the share is with
 	Expires *time.Time
 	Outside bool // the share is with another organization
-	Schema  bool // which sees the tables and columns
+	Schema  bool // that organization sees the tables and columns
 	Group   GroupChoice
 }
 
@@ -251,12 +257,13 @@ func (b *ShareBox) OrgEnd(o api.OrgShare) ShareEnd {
 		With: o.OrgSlug, Expires: o.ExpiresAt, Outside: true, Schema: o.WithSchema}
 }
 
-// NewEnd returns the end of a share that is yet to be made.
+// NewEnd returns the fields for the end of a new share.
 func (b *ShareBox) NewEnd(id string, outside bool) ShareEnd {
 	return ShareEnd{Box: b, ID: id, Outside: outside}
 }
 
-// Choices returns when the share can end. The first is the end that it has.
+// Choices returns when the share can end. For an existing share with an end, the first choice keeps
+// that end.
 func (e ShareEnd) Choices() []Choice {
 	all := Ends()
 	if e.Outside {
@@ -280,8 +287,8 @@ func (e ShareEnd) Latest() string {
 	return ""
 }
 
-// Moment returns when the share ends, for a field. It is empty if that is not allowed any more,
-// because a form is not sent while one of its fields has a value that it does not allow.
+// Moment returns when the share ends, for a field. It is empty if the policy no longer allows that
+// end, because browsers do not submit a form that has a field with a forbidden value.
 func (e ShareEnd) Moment() string {
 	if e.Expires == nil || e.Latest() != "" && e.Expires.UTC().Format(minutes) >= e.Latest() {
 		return ""
@@ -289,8 +296,8 @@ func (e ShareEnd) Moment() string {
 	return e.Expires.UTC().Format(seconds)
 }
 
-// Change is the announcement of a change of shares, with the form that undoes it. It is the data of
-// the part "change". The zero value means none.
+// Change announces that shares changed, with the form that undoes the change. It is the data of the
+// part "change". The zero value announces nothing.
 type Change struct {
 	Text    string
 	Warning string   // why the change may have been a mistake, such as that the data is not masked

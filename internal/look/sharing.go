@@ -42,8 +42,9 @@ func EndsOutside(longest time.Duration) (offered []Choice) {
 	return offered
 }
 
-// EndOf parses a choice of an end: "" is never, "date" is the given moment in UTC, or the end of the
-// given day, an RFC 3339 time is that moment, and anything else is a duration on the service's clock.
+// EndOf parses the chosen end of a share. The choice "" is never. With "date", the end is date: a
+// moment in UTC, or a day, at whose end the share ends. An RFC 3339 time is that moment. Any other
+// choice is a duration from now, by the service's clock.
 func EndOf(choice, date string) (with api.SharesRequest, err error) {
 	if choice == "" {
 		return with, nil
@@ -65,16 +66,16 @@ func EndOf(choice, date string) (with api.SharesRequest, err error) {
 	return with, err
 }
 
-// The forms of a moment in a field of a page.
+// The formats of a moment in a form field.
 const (
 	minutes = "2006-01-02T15:04"
 	seconds = "2006-01-02T15:04:05"
 )
 
-// endOn parses a moment in UTC, or a day, which means its last second.
+// endOn parses a moment in UTC. For a day it returns the day's last second.
 func endOn(date string) (time.Time, error) {
-	for _, form := range []string{minutes, seconds} {
-		if end, err := time.Parse(form, date); err == nil {
+	for _, format := range []string{minutes, seconds} {
+		if end, err := time.Parse(format, date); err == nil {
 			return end, nil
 		}
 	}
@@ -96,7 +97,8 @@ func ShareRefusal(p api.Policy, t snap.Type) string {
 	return ""
 }
 
-// Shared announces a share. people is how many it lets see the snapshot, or -1 if that is not known.
+// Shared announces a share. people is the number of people who can see the snapshot only because of
+// it, or -1 if that is not known.
 func Shared(audience string, people int) string {
 	switch {
 	case people < 0:
@@ -107,8 +109,8 @@ func Shared(audience string, people int) string {
 	return fmt.Sprintf("Shared with %s. %s can see it.", audience, Plural(people, "more person", "more people"))
 }
 
-// Unshared announces the end of a share. people is how many can no longer see the snapshot, or -1 if
-// that is not known.
+// Unshared announces the end of a share. people is the number of people who can no longer see the
+// snapshot, or -1 if that is not known.
 func Unshared(audience string, people int) string {
 	switch {
 	case people < 0:

@@ -24,7 +24,7 @@ type Page struct {
 	Home    string // target of the corner link; empty means "/"
 	Nav     []Link
 	Find    string   // target of the search link; empty for none
-	Who     string   // who is signed in; empty for nobody
+	Who     string   // the signed-in user; empty for nobody
 	WhoLink string   // target of the user's link
 	Narrow  bool     // one centred card instead of the full width
 	Styles  []string // further stylesheets, by asset name
@@ -41,8 +41,8 @@ type Link struct {
 	Count           int // shown next to the text if not 0
 }
 
-// Views are the templates of a program. Each page is parsed when it is first used, because a process
-// rarely shows all of them.
+// Views holds the page templates of a program. Each page is parsed when it is first used, because a
+// process rarely shows all of them.
 type Views struct {
 	pages map[string]func() (*template.Template, error)
 }
@@ -110,7 +110,8 @@ func (v *Views) Write(w io.Writer, page, part string, data any) error {
 	return nil
 }
 
-// Part is [Views.Page] for one part of a page, which a script inserts into the page.
+// Part writes one part of a page, which a script inserts into the page. It writes nothing if the
+// template fails.
 func (v *Views) Part(w http.ResponseWriter, status int, page, part string, data any) error {
 	var buf bytes.Buffer
 	if err := v.Write(&buf, page, part, data); err != nil {

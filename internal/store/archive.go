@@ -183,7 +183,7 @@ func (s *Store) readChunk(ctx context.Context, c Chunk) ([]string, error) {
 func (s *Store) proveChunk(ctx context.Context, c Chunk, lines []string) error {
 	root, err := s.AuditTree(ctx, c.Org).ChunkRoot(c.First)
 	if err == nil {
-		err = auditlog.ProveChunk(lines, root)
+		err = auditlog.CheckChunk(lines, root)
 	}
 	switch {
 	case errors.Is(err, auditlog.ErrDamaged):
