@@ -59,13 +59,18 @@ func OpenFolder(dir, publicURL string, secret []byte, now func() time.Time) (*Fo
 		dir: dir, public: strings.TrimRight(publicURL, "/"), secret: secret, now: now, recheckWait: maxRecheckWait,
 		uploads: map[string]*upload{},
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, diskError("create the blob folder", err)
-	}
+	err := os.MkdirAll(dir, 0o700)
 	for _, sub := range []string{f.objects(), f.begun()} {
-		if err := makeDir(sub); err != nil {
-			return nil, diskError("create the blob folder", err)
+		if err == nil {
+			err = makeDir(sub)
 		}
+	}
+	switch {
+	case disk.Full(err):
+		return nil, storageFull(err)
+	case err != nil:
+		return nil, snap.Usage("cannot create the folder of objects: "+err.Error(),
+			"check the folder's parent and its permissions, or choose another data_dir")
 	}
 	return f, nil
 }

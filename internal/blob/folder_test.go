@@ -67,6 +67,21 @@ func (h *house) damage(pattern string, at int64) {
 	mustBe(h.t, err, nil)
 }
 
+// A folder that cannot be created is a mistake in the configuration, not a snapshot that is absent.
+func TestFolderThatCannotBeCreated(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{filepath.Join(file, "blobs"), "/proc/absent/blobs"} {
+		_, err := blob.OpenFolder(dir, "http://127.0.0.1", make([]byte, 32), time.Now)
+		if snap.CodeOf(err) != snap.CodeUsage || errors.Is(err, snap.ErrNotFound) {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+}
+
 func TestFolderGoesOnAfterARestart(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

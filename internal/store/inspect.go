@@ -40,7 +40,7 @@ func Inspect(ctx context.Context, o Options) (Inspection, error) {
 	}
 	i := Inspection{Exists: true}
 	if i.Schema, i.Newest, err = provider.GetVersions(ctx); err != nil {
-		return i, err
+		return i, refusedConnection(err)
 	}
 	have, err := s.serving(ctx)
 	if err != nil {
@@ -50,9 +50,8 @@ func Inspect(ctx context.Context, o Options) (Inspection, error) {
 	if i.Ahead, err = s.ahead(ctx); err != nil || i.Schema == 0 {
 		return i, err
 	}
-	if i.Orgs,
-		err = collect(ctx, s,
-		`SELECT slug FROM orgs ORDER BY slug`, scanOne[string]); err != nil || i.Schema < i.Newest {
+	i.Orgs, err = collect(ctx, s, `SELECT slug FROM orgs ORDER BY slug`, scanOne[string])
+	if err != nil || i.Schema < i.Newest {
 		return i, err
 	}
 	if i.Skew, err = s.ClockSkew(ctx); err != nil {

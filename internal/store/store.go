@@ -91,9 +91,29 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		if snap.CodeOf(err) == snap.CodeUsage {
 			return nil, err
 		}
-		return nil, fmt.Errorf("migrate the database: %w", err)
+		return nil, refusedConnection(fmt.Errorf("migrate the database: %w", err))
 	}
 	return s, nil
+}
+
+// refusedConnection returns the error for a database to which no connection can be made, on one line,
+// and any other error unchanged.
+func refusedConnection(err error) error {
+	var connect *pgconn.ConnectError
+	if !errors.As(err, &connect) {
+		return err
+	}
+	var pg *pgconn.PgError
+	var network *net.OpError
+	reason := strings.Join(strings.Fields(connect.Error()), " ")
+	switch {
+	case errors.As(err, &pg):
+		reason = pg.Message
+	case errors.As(err, &network):
+		reason = network.Error()
+	}
+	return &snap.Error{Code: snap.CodeUnavailable, Detail: "cannot connect to the database: " + reason,
+		Hint: "check that it is running, and check database.url", Cause: err}
 }
 
 // open opens the database without migrating it.
@@ -181,7 +201,7 @@ func restrictToOwner(path string) error {
 // was confirmed.
 func (s *Store) openSQLite(dir string, watch Watch) (err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("create the data directory: %w", err)
+		return snap.Usage("cannot create the data directory: "+err.Error(), "check data_dir")
 	}
 	s.reserve.fill()
 	path := filepath.Join(dir, "snapcloud.db")

@@ -2,9 +2,12 @@ package store
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
+	"snap"
 	"snap/internal/servertest"
 )
 
@@ -52,6 +55,21 @@ func TestStatementsHaveALimit(t *testing.T) {
 		release(ctx)
 		if limited && ctx.Err() == nil {
 			t.Errorf("the limit of %q is not released", row.statement)
+		}
+	}
+}
+
+// A database that cannot be reached is reported on one line with a hint, by a start and by a check.
+func TestUnreachableDatabase(t *testing.T) {
+	t.Parallel()
+	o := Options{URL: "postgres://me@127.0.0.1:1/service?connect_timeout=5"}
+	_, opening := Open(t.Context(), o)
+	_, inspecting := Inspect(t.Context(), o)
+	for _, err := range []error{opening, inspecting} {
+		var e *snap.Error
+		if !errors.As(err, &e) || e.Code != snap.CodeUnavailable || !strings.Contains(e.Detail, "connection refused") ||
+			strings.Contains(e.Detail, "\n") || e.Hint == "" {
+			t.Errorf("%#v", err)
 		}
 	}
 }
