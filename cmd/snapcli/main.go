@@ -10,8 +10,9 @@ import (
 	"snap/internal/cli"
 )
 
+// main cancels the context at SIGTERM and Ctrl-C. The running command then cleans up and ends.
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	os.Exit(cli.Main(ctx, os.Args[1:], cli.Stdio(), os.Getenv))
 }

@@ -11,8 +11,9 @@ import (
 	"snap/internal/operator"
 )
 
+// main cancels the context at SIGTERM and Ctrl-C. cloud.Run then gives running requests 20 seconds.
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	os.Exit(operator.Main(ctx, os.Args[1:], os.Stdout, os.Stderr, os.Environ(), snap.Version()))
 }

@@ -1,7 +1,6 @@
 package cloud
 
 import (
-	"log/slog"
 	"net/http"
 	"runtime"
 	"strings"
@@ -97,21 +96,6 @@ func classOf(r *http.Request) loadcontrol.Class {
 		return loadcontrol.SignIn
 	}
 	return loadcontrol.Request
-}
-
-// newServer returns the HTTP server. It limits the number of connections, and the bytes that a
-// connection may send before its request is complete.
-func (s *Service) newServer() *http.Server {
-	connections := loadcontrol.NewConnections(bound(s.config.Limits.Connections, defaultConnections),
-		func() { s.countRefusal("connections") })
-	return &http.Server{
-		Handler:           s.Handler(),
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
-		ConnState:         connections.Changed,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
-	}
 }
 
 func rate(configured, byDefault int) limit.Rate { return limit.Rate(bound(configured, byDefault)) }

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -315,7 +313,8 @@ func (s *Service) fallback(mux *http.ServeMux) http.Handler {
 		}
 		if allowed := strings.Join(allowedMethods(mux, r), ", "); allowed != "" {
 			w.Header().Set("Allow", allowed)
-			s.writeError(w, r, &snap.Error{Code: snap.CodeMethodNotAllowed, Detail: "this path takes only " + allowed})
+			s.writeError(w, r, &snap.Error{Code: snap.CodeMethodNotAllowed,
+				Detail: "this path supports only " + allowed})
 			return
 		}
 		if forPeople(r) {
@@ -358,53 +357,4 @@ func (s *Service) Auth() *auth.Authenticator { return s.auth }
 // Close sends the remaining traces and closes the database.
 func (s *Service) Close() error {
 	return errors.Join(s.telemetry.tracing.close(context.Background()), s.transfers.deltas.close(), s.store.Close())
-}
-
-// drain is how long running requests may take at shutdown.
-const drain = 20 * time.Second
-
-// Run serves until ctx is done, then waits for running requests to end. ready, if not nil, is
-// called once with the address of the listener.
-func Run(ctx context.Context, c Config, o Options, ready func(net.Addr)) error {
-	if o.Log == nil {
-		o.Log = slog.New(newLogHandler(c.Log, os.Stderr))
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen)
-	if err != nil {
-		return snap.Usage("cannot listen on "+c.Listen+": "+err.Error(),
-			"choose another address with --listen or stop what uses it")
-	}
-	defer listener.Close()
-	s, err := New(ctx, c, o)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	stopPrivate, err := s.servePrivate(ctx)
-	if err != nil {
-		return err
-	}
-	defer stopPrivate()
-	server := s.newServer()
-	background := s.startBackground(ctx)
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
-	s.log.Info("serving", "address", listener.Addr().String(), "public_url", c.PublicURL)
-	if ready != nil {
-		ready(listener.Addr())
-	}
-	select {
-	case err := <-failed:
-		return fmt.Errorf("serve: %w", err)
-	case <-ctx.Done():
-	}
-	s.log.Info("stopping")
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
-	defer cancel()
-	err = server.Shutdown(stop)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = server.Close() // downloads resume with their next range
-	}
-	background()
-	return err
 }
