@@ -5,7 +5,7 @@
 //
 //   - Results go to standard output, everything else to standard error, so
 //     that a pipe holds only the result.
-//   - On a terminal, output has tables that fit, colour, progress and
+//   - On a terminal, output has tables that fit its width, color, progress and
 //     questions. In a pipe, output has the same words without decoration.
 //     --json gives stable JSON on every command that lists or shows something.
 //   - --quiet omits notes and progress and shortens a result to the one
@@ -18,7 +18,5 @@
 //     controls the terminal: see cleanArgs.
 //   - --debug logs what happens and never a secret: see redact.
 //
-// To add a command, write a file named after it with a method of app that returns the
-// *cobra.Command, add the command to its parent (root.go or cloud.go), and add a script in
-// testdata/script. The reference pages are generated from the commands.
+// CONTRIBUTING.md says how to add a command.
 package cli

@@ -20,7 +20,7 @@ const (
 	groupHere   = "here"
 )
 
-// root returns the command tree.
+// root returns the command tree. CONTRIBUTING.md says how to add a command.
 func (a *app) root() *cobra.Command {
 	var version bool
 	root := &cobra.Command{

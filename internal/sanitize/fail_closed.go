@@ -10,7 +10,9 @@ import (
 )
 
 // This file makes masking fail closed: before any row is written, requireComplete refuses rules that
-// do not decide on every column, and checkFits refuses masks that do not suit their columns.
+// do not decide on every column, and checkFits refuses masks that do not suit their columns. Two later
+// checks back this up: engine.Plan.Masks refuses such a column again while rows are rewritten, and
+// leak.go looks for originals in the result.
 
 // Unknown is a column without a decision: no rule covers it, or its rule is [Undecided].
 type Unknown struct {
