@@ -15,7 +15,7 @@ func (a *app) completionCommand() *cobra.Command {
 	shells := []string{"bash", "zsh", "fish", "powershell"}
 	return &cobra.Command{
 		Use:   "completion SHELL",
-		Short: "Write the completion script of bash, zsh, fish or powershell",
+		Short: "Write the completion script for bash, zsh, fish or powershell",
 		Long: `Completion writes a script that lets your shell complete commands and flags, as
 well as targets, snapshot IDs, groups and local snapshots.
 
@@ -38,8 +38,8 @@ well as targets, snapshot IDs, groups and local snapshots.
 			case "powershell":
 				return root.GenPowerShellCompletionWithDesc(a.io.Out)
 			}
-			return snap.Usage(fmt.Sprintf("%q is not a known shell", args[0]),
-				didYouMean(args[0], shells, "use bash, zsh, fish or powershell"))
+			return snap.Usage(fmt.Sprintf("there is no completion script for %q", args[0]),
+				"use bash, zsh, fish or powershell")
 		},
 	}
 }

@@ -149,8 +149,11 @@ func settingPath(config reflect.Value, key string) ([]string, reflect.Type, erro
 	path, kind := resolve(config.Type(), config, strings.Split(key, "."))
 	switch {
 	case path == nil:
-		return nil, nil, snap.Usage(fmt.Sprintf("there is no setting %q", key),
-			"the settings are "+strings.Join(SettingKeys(), ", "))
+		hint := "`snapcli config schema` has all settings"
+		if c := snap.Closest(key, SettingKeys()); c != "" {
+			hint = "did you mean " + c + "?"
+		}
+		return nil, nil, snap.Usage(fmt.Sprintf("there is no setting %q", key), hint)
 	case kind.Kind() == reflect.Slice && kind.Elem().Kind() == reflect.Struct:
 		return nil, nil, snap.Usage(fmt.Sprintf("%q is a list that this command neither reads nor writes", key),
 			"use `snapcli config edit`")

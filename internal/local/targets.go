@@ -87,19 +87,19 @@ func CheckURL(raw string) error {
 
 // engineOf returns the engine of a database URL.
 func engineOf(raw string) (snap.Engine, error) {
-	scheme, _, ok := strings.Cut(raw, ":")
+	scheme, rest, ok := strings.Cut(raw, ":")
 	if !ok {
 		return "", badURL("it has no scheme")
 	}
-	switch strings.ToLower(scheme) {
-	case "postgres", "postgresql":
-		return snap.Postgres, nil
-	case "mysql", "mariadb":
-		return snap.MySQL, nil
-	case "sqlite", "sqlite3":
-		return snap.SQLite, nil
+	engine, ok := map[string]snap.Engine{"postgres": snap.Postgres, "postgresql": snap.Postgres, "mysql": snap.MySQL,
+		"mariadb": snap.MySQL, "sqlite": snap.SQLite, "sqlite3": snap.SQLite}[strings.ToLower(scheme)]
+	switch {
+	case !ok:
+		return "", badURL(fmt.Sprintf("%q is not a supported kind of database", scheme))
+	case engine != snap.SQLite && !strings.HasPrefix(rest, "//"):
+		return "", badURL(fmt.Sprintf("there is no // after %s:", scheme))
 	}
-	return "", badURL(fmt.Sprintf("%q is not a supported kind of database", scheme))
+	return engine, nil
 }
 
 func badURL(why string) error {
