@@ -109,7 +109,7 @@ func CheckBaseURL(raw string) (string, error) {
 		return "", snap.Usage(fmt.Sprintf("%q is an address of the API, not of the service", raw),
 			"remove /api/v1 and everything after it")
 	case u.Scheme == "http" && !snap.IsLoopback(u.Hostname()):
-		return "", snap.Usage(fmt.Sprintf("%s is not encrypted; credentials would be sent unencrypted", raw),
+		return "", snap.Usage(fmt.Sprintf("credentials sent to %s would not be encrypted", raw),
 			"use https://")
 	}
 	return strings.TrimRight(u.String(), "/"), nil

@@ -65,7 +65,7 @@ type RetentionResult struct {
 }
 
 // Webhook is an address that receives the organization's events: a URL, with messages that are signed
-// as in the Standard Webhooks specification, or a mail address.
+// as in the Standard Webhooks specification, or an e-mail address.
 type Webhook struct {
 	ID             string             `json:"id"`
 	URL            string             `json:"url"`
@@ -96,7 +96,7 @@ type WebhookRequest struct {
 // NewWebhook is a webhook with its signing secret, which is shown only once.
 type NewWebhook struct {
 	Webhook
-	Secret string `json:"secret" doc:"signing secret: whsec_ followed by base64; empty for a mail address"`
+	Secret string `json:"secret" doc:"signing secret: whsec_ followed by base64; empty for an e-mail address"`
 }
 
 // RotateRequest gives a webhook a new secret.

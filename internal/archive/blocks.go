@@ -192,7 +192,7 @@ func (r *blockReader) Close() error {
 	<-r.done
 	close(r.order)
 	for u := range r.order {
-		<-u.ready //nolint:errcheck // the result is not used any more
+		<-u.ready //nolint:errcheck // the result is no longer used
 	}
 	r.zstd.Close()
 	return nil

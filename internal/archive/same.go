@@ -12,8 +12,8 @@ import (
 
 // Same is a run of blocks that two files store as the same bytes.
 type Same struct {
-	At, From int64 // in the two contents
-	Size     int64 // of the content
+	At, From int64 // where the run begins in the first and in the second content
+	Size     int64 // number of bytes of content
 }
 
 // Same returns the runs of blocks that another content also has, in the order of c.

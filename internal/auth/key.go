@@ -16,7 +16,7 @@ import (
 	"snap/internal/store"
 )
 
-// A key is its kind, 32 random characters (190 bits) and a CRC-32 of everything before it as 6 more.
+// A key consists of its kind, 32 random characters (190 bits) and the CRC-32 of both in 6 characters.
 const (
 	base62      = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	keyRandom   = 32
@@ -37,7 +37,7 @@ func randomBase62(n int) string {
 	for len(out) < n {
 		rand.Read(buf[:])
 		for _, b := range buf {
-			// 248 is the largest multiple of 62 in a byte; more would favour some.
+			// 248 is the largest multiple of 62 in a byte; more would favor some digits.
 			if b < 248 && len(out) < n {
 				out = append(out, base62[b%62])
 			}

@@ -144,7 +144,7 @@ func (s *S3) Begin(ctx context.Context, key string, size, _ int64) (string, erro
 		return "", err
 	}
 	if size < 1 {
-		return "", snap.Invalid("an object has at least one byte", "")
+		return "", snap.Invalid("an object must have at least one byte", "")
 	}
 	id, err := s.core.NewMultipartUpload(ctx, s.bucket, s.object(key), minio.PutObjectOptions{
 		UserMetadata: map[string]string{"X-Amz-Checksum-Algorithm": "CRC64NVME", "X-Amz-Checksum-Type": "FULL_OBJECT"},

@@ -93,7 +93,7 @@ func check(c api.Card) error {
 		}
 	}
 	if c.Since != "" && (len(c.Since) != 2*sha256.Size || strings.Trim(c.Since, "0123456789abcdef") != "") {
-		return refused("it counts rows since a snapshot without a valid checksum")
+		return refused("the checksum of the snapshot with which its rows are compared is not valid")
 	}
 	if i := slices.IndexFunc(texts, func(s string) bool { return !clean(s, maxText) }); i >= 0 {
 		return refused(fmt.Sprintf("the text %.40q is too long or has control characters", texts[i]))

@@ -45,8 +45,8 @@ func (a *app) agentStatusCommand() *cobra.Command {
 		Use:   "status [TARGET]",
 		Short: "Show the schedules and their last runs",
 		Long: `Status lists the targets that have a schedule, with their next and last runs.
-With a target it lists that target's runs, newest first, with the problem of
-each one that failed.`,
+With a target, it lists that target's runs, newest first, and says why each
+failed run failed.`,
 		Example: examples("all targets", "snapcli agent status", "the latest runs of one target",
 			"snapcli agent status shop"),
 		Args:              command.AtMostOneArg("target"),

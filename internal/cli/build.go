@@ -69,7 +69,7 @@ target's configuration; the other flags add to it.`,
 func subsetFlags(cmd *cobra.Command, o *local.BuildOptions, where *[]string) {
 	cmd.Flags().StringArrayVar(where, "where", nil,
 		"take only rows of a table that satisfy a condition, as TABLE=CONDITION, and the rows that belong to them; "+
-			"may be repeated")
+			"can be repeated")
 	cmd.Flags().Var((*percentValue)(&o.Subset.Percent), "percent",
 		"take about this percentage of the rows, and the rows that belong to them")
 	cmd.Flags().Int64Var(&o.Subset.Rows, "rows", 0, "take a subset of at most about this number of rows")

@@ -22,7 +22,7 @@ func choiceFlags(cmd *cobra.Command, c *local.Choice) {
 		{"exclude-extension", &c.Extensions, "leave out the PostgreSQL extensions that match a pattern"},
 		{"omit", &c.Omit, "leave out a kind of objects: " + strings.Join(local.OmitKinds(), ", ")},
 	} {
-		cmd.Flags().StringArrayVar(flag.into, flag.name, nil, flag.help+"; may be repeated")
+		cmd.Flags().StringArrayVar(flag.into, flag.name, nil, flag.help+"; can be repeated")
 	}
 	_ = cmd.RegisterFlagCompletionFunc("omit", cobra.FixedCompletions(local.OmitKinds(),
 		cobra.ShellCompDirectiveNoFileComp))

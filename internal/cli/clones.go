@@ -187,9 +187,9 @@ func (a *app) clonesWarmCommand() *cobra.Command {
 		Use:   "warm TARGET",
 		Short: "Prepare copies for `snapcli run`",
 		Long: `Warm makes copies of a snapshot ahead of time, so that ` + "`snapcli run`" + ` can take
-one and start at once. It adds copies until there are as many as --count, or as
-clones.warm of the target. While the command of a run is running, the run makes
-a new copy for the one that it took. Warm copies expire like clones.`,
+one and start at once. It adds copies until as many are ready as --count, or
+clones.warm of the target, says. While ` + "`snapcli run`" + ` runs its command, it makes
+a new copy to replace the one that it took. Warm copies expire like clones.`,
 		Example:           examples("keep two ready", "snapcli clones warm shop --count 2"),
 		Args:              command.ExactArgs("target"),
 		ValidArgsFunction: a.completeTargets,
@@ -283,7 +283,7 @@ func (a *app) sweepLast(ctx context.Context) {
 	}
 }
 
-// dropRevoked drops the templates of snapshots that the user may not see any more, after a command
+// dropRevoked drops the templates of snapshots that the user may no longer see, after a command
 // that used the service.
 func (a *app) dropRevoked(ctx context.Context) {
 	if a.contacted == nil || ctx.Err() != nil {

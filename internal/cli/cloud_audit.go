@@ -207,7 +207,7 @@ func (l *auditList) flush() error {
 // lines writes one entry on two lines: the time, action and snapshot, then the actor and address.
 func (l *auditList) lines(e api.AuditEntry) {
 	at := l.moment(e.At)
-	if l.colour(l.io.OutTerminal) {
+	if l.color(l.io.OutTerminal) {
 		at = faint.Render(at)
 	}
 	l.result("%s  %s", raw(at), strings.TrimRight(string(e.Action)+"  "+e.Snapshot, " "))

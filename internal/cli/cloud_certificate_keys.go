@@ -83,10 +83,10 @@ func (a *app) certificateKeysRevokeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke KEY-ID",
 		Short: "Refuse the certificates of a key",
-		Long: `Revoke refuses all certificates of a key from now on, including those of
-snapshots that were pushed earlier. Under the policy share_requires:
-certificate, these snapshots cannot be shared any more. Existing shares stay
-until somebody ends them. A revoked key stays revoked.`,
+		Long: `Revoke makes the certificates of a key invalid, including those of snapshots
+that were pushed earlier. Under the policy share_requires: certificate, these
+snapshots can no longer be shared. Existing shares stay until somebody ends
+them. A revoked key stays revoked.`,
 		Example: examples("revoke a key", "snapcli cloud certificate-keys revoke 21fe31dfa154a261"),
 		Args:    command.ExactArgs("key ID"),
 		RunE: a.remove(removal{connect: a.connect, remove: (*api.Client).RevokeCertificateKey, kind: "certificate key",

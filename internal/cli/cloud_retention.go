@@ -59,8 +59,8 @@ func (a *app) retentionSetCommand() *cobra.Command {
 		Short: "Create or change a target's rule",
 		Long: `Set keeps the last --keep-last snapshots of each type and those younger than
 --keep-days days; with both, a snapshot is kept if either applies. The service
-applies the rules every hour. To see what they would delete, use
-` + "`snapcli cloud retention run --dry-run`.",
+applies the rules every hour. ` + "`snapcli cloud retention run --dry-run`" + ` lists the
+snapshots that they would delete.`,
 		Example: examples(
 			"keep the last ten, and two weeks", "snapcli cloud retention set shop --keep-last 10 --keep-days 14"),
 		Args: command.ExactArgs("target"),

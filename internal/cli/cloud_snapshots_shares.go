@@ -148,11 +148,11 @@ func (a *app) printOrgShares(shares []api.OrgShare) error {
 
 // heading prints the title of one of several lists.
 func (a *app) heading(text string) {
-	if a.colour(a.io.OutTerminal) {
+	if a.color(a.io.OutTerminal) {
 		text = bold.Underline(true).Render(text)
 	}
 	a.result("%s", raw(text))
 }
 
-// raw is the program's own text, which may contain colour codes: cleanArgs does not change it.
+// raw is the program's own text, which may contain color codes: cleanArgs does not change it.
 type raw string

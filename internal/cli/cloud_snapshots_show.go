@@ -274,7 +274,7 @@ func (a *app) fields(pairs ...string) {
 			continue
 		}
 		name := pairs[i] + ":" + strings.Repeat(" ", widest-len(pairs[i]))
-		if a.colour(a.io.OutTerminal) {
+		if a.color(a.io.OutTerminal) {
 			name = faint.Render(name)
 		}
 		a.result("%s %s", raw(name), pairs[i+1])

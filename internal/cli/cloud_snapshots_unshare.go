@@ -18,10 +18,10 @@ func (a *app) unshareCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "unshare SNAPSHOT-ID...",
 		Short: "End a share",
-		Long: `Unshare ends the org-wide share of a snapshot. With --group it ends the share
-with an SSO group, with --org the one with another organization; both can be
-repeated and combined, and all of these shares end, or none if one is refused.
---all ends every share.
+		Long: `Unshare ends the org-wide share of a snapshot. --group ends the share with an
+SSO group instead, and --org the share with another organization. Both can be
+repeated and combined: either all of these shares end, or none if one is
+refused. --all ends every share.
 
 It takes effect at once: people who could see the snapshot only through that
 share no longer find it, and downloads in progress stop. Other shares stay.`,

@@ -15,7 +15,7 @@ import (
 
 func (a *app) cloudWebhooksCommand() *cobra.Command {
 	cmd := a.webhooksListCommand("webhooks")
-	cmd.Short = "Send events to a URL or a mail address"
+	cmd.Short = "Send events to a URL or an e-mail address"
 	cmd.Args = command.RequireKnown
 	cmd.AddCommand(a.webhooksListCommand("list"), a.webhooksAddCommand(), a.webhooksRemoveCommand(),
 		a.webhooksDeliveriesCommand(), a.webhooksTestCommand(), a.webhooksReplayCommand(), a.webhooksRotateCommand(),
@@ -95,15 +95,17 @@ func (a *app) webhooksAddCommand() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "add URL",
-		Short: "Send events to a URL or a mail address",
+		Short: "Send events to a URL or an e-mail address",
 		Long: `Add creates a webhook. Its signing secret is shown once, on standard output; the
 receiver uses it to check that a message comes from the service. With --format,
 messages have the format that Slack, Microsoft Teams (Workflows) or Discord
 expects. The chat does not interpret names in them as markup.
 
 The events of snapshots are pushed, shared, unshared, pulled, deleted,
-access-requested and share-expires-soon. The others are overdue (a channel),
-disabled (a webhook) and user.left. Without --events the webhook receives all.
+access-requested and share-expires-soon. The other events are overdue (a
+channel's newest snapshot is too old), disabled (the service stopped sending to
+a webhook) and user.left (a person left). Without --events, the webhook receives
+all events.
 
 A URL like mailto:ops@example.com sends mail, without a secret, if the service
 has an SMTP server. The address must be at a domain of the organization's people
@@ -142,7 +144,8 @@ or at one that the service's operator allows.`,
 		},
 	}
 	cmd.Flags().StringSliceVar(&events, "events", nil,
-		"pushed, shared, unshared, pulled, deleted, overdue, disabled, user.left (default all)")
+		"pushed, shared, unshared, pulled, deleted, access-requested,"+
+			" share-expires-soon, overdue, disabled, user.left (default all)")
 	cmd.Flags().StringVar(&format, "format", "",
 		"format of the messages: slack, teams or discord (default: that of snapcloud)")
 	a.jsonFlag(cmd)

@@ -14,9 +14,9 @@ func (a *app) configCheckCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
 		Short: "Check the config file",
-		Long: `Check reads the configuration and the files it names. It reports errors
-with their line and column, and every setting that would fail when it is used.
-It makes no connections; use doctor for that.`,
+		Long: `Check reads the configuration and the files it names. It reports errors with
+their line and column, and every setting that would fail when it is used. It
+makes no connections; use ` + "`snapcli doctor`" + ` for that.`,
 		Example: examples("check it", "snapcli config check"),
 		Args:    command.NoArgs,
 		RunE:    func(*cobra.Command, []string) error { return a.checkConfig() },

@@ -200,7 +200,7 @@ func (x *examination) checkTarget(ctx context.Context, agent *local.Agent, t loc
 	what := "target " + t.Name
 	if t.Source == "" && t.Destination == "" {
 		x.add(what, warned, "it has neither a source nor a destination",
-			fmt.Sprintf("run: snapcli targets add %s --source URL", snap.ShellWord(t.Name)))
+			fmt.Sprintf("run `snapcli targets add %s --source URL`", snap.ShellWord(t.Name)))
 	}
 	checks, err := agent.CheckTarget(ctx, t.Name)
 	if err != nil {
@@ -225,7 +225,7 @@ func (x *examination) leftovers(ctx context.Context, agent *local.Agent, fix boo
 		}
 	}
 	for _, l := range agent.Leftovers(ctx) {
-		x.add("left behind", warned, l.Name+" in "+l.Where, "run: snapcli doctor --fix")
+		x.add("left behind", warned, l.Name+" in "+l.Where, "run `snapcli doctor --fix`")
 	}
 }
 
@@ -398,7 +398,7 @@ func (x *examination) printFinding(f finding) {
 		return
 	}
 	mark := map[string]string{healthy: "✓", warned: "!", broken: "✗"}[f.Verdict]
-	if x.colour(x.io.OutTerminal) {
+	if x.color(x.io.OutTerminal) {
 		mark = map[string]lipgloss.Style{healthy: green, warned: yellow, broken: red}[f.Verdict].Render(mark)
 	}
 	x.result("%s %s: %s", raw(mark), f.What, f.Says)

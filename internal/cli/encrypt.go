@@ -15,7 +15,7 @@ import (
 // encryptFlags adds the flags that select who can read the new snapshot.
 func encryptFlags(cmd *cobra.Command, e *local.Encryption) {
 	cmd.Flags().StringArrayVar(&e.To, "encrypt-to", nil,
-		"recipient: a public key, or a file of them; may be repeated (default: the target's)")
+		"recipient: a public key, or a file of them; can be repeated (default: the target's)")
 	cmd.Flags().BoolVar(&e.None, "no-encrypt", false, "do not encrypt, even if the target's configuration says so")
 	cmd.MarkFlagsMutuallyExclusive("encrypt-to", "no-encrypt")
 }
@@ -23,7 +23,7 @@ func encryptFlags(cmd *cobra.Command, e *local.Encryption) {
 // identityFlag adds the flag for the private keys that decrypt a snapshot.
 func identityFlag(cmd *cobra.Command, files *[]string) {
 	cmd.Flags().StringArrayVar(files, "identity", nil,
-		"age identity file or SSH key that opens an encrypted snapshot; may be repeated (default: those of the "+
+		"age identity file or SSH key that opens an encrypted snapshot; can be repeated (default: those of the "+
 			"configuration)")
 	_ = cmd.MarkFlagFilename("identity")
 }

@@ -137,9 +137,8 @@ func (a *app) keysExportCommand() *cobra.Command {
 		Use:   "export [KEY]",
 		Short: "Print a public key",
 		Long: `Export prints the public key of this machine, or of the key with the given ID or
-name. Others accept its certificates with ` + "`snapcli keys trust`" + `, and an owner or
-admin registers it in the cloud with
-` + "`snapcli cloud certificate-keys add`" + `.`,
+name. Others use ` + "`snapcli keys trust`" + ` to accept its certificates. An owner or
+admin uses ` + "`snapcli cloud certificate-keys add`" + ` to register it in the cloud.`,
 		Example: examples("print this machine's public key", "snapcli keys export"),
 		Args:    command.AtMostOneArg("key"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -166,9 +165,8 @@ func (a *app) keysTrustCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trust PUBLIC-KEY",
 		Short: "Accept the certificates of somebody else's key",
-		Long: `Trust makes a public key known on this machine, so that
-` + "`snapcli snapshots verify`" + ` accepts its certificates. Do not get the
-key through the same channel as the snapshot.`,
+		Long: `Trust makes ` + "`snapcli snapshots verify`" + ` on this machine accept the certificates
+of a public key. Do not get the key through the same channel as the snapshot.`,
 		Example: examples("trust a key",
 			"snapcli keys trust snapkey-11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"),
 		Args: command.ExactArgs("public key"),
@@ -193,9 +191,9 @@ func (a *app) revokeSigningKeyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke KEY",
 		Short: "Refuse the certificates of a key",
-		Long: `Revoke refuses all certificates of a key on this machine from now on, including
-those of earlier snapshots. If the key is this machine's own, its private key is
-deleted. A revoked key stays revoked.`,
+		Long: `Revoke makes this machine refuse all certificates of a key, including those of
+earlier snapshots. If the key is this machine's own, its private key is deleted.
+A revoked key stays revoked.`,
 		Example: examples("revoke a key", "snapcli keys revoke ci"),
 		Args:    command.ExactArgs("key"),
 		RunE: func(_ *cobra.Command, args []string) error {

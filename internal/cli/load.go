@@ -90,7 +90,7 @@ func loadFlags(cmd *cobra.Command, o *local.LoadOptions) {
 	cmd.Flags().BoolVar(&o.WithPrograms, "with-programs", false,
 		"also load the functions, triggers, views and other programs of another organization's snapshot")
 	cmd.Flags().StringArrayVar(&o.Only, "only", nil,
-		"replace only the rows of the tables that match a pattern; may be repeated")
+		"replace only the rows of the tables that match a pattern; can be repeated")
 	cmd.Flags().BoolVar(&o.WithGrants, "with-grants", false,
 		"give other users the rights that the snapshot has, if it was built with them (PostgreSQL)")
 	for _, whole := range []string{"terminate", "with-programs", "with-grants", "into-existing", "in-place"} {

@@ -23,13 +23,13 @@ func (a *app) loginCommand() *cobra.Command {
 		Use:   "login [URL]",
 		Short: "Sign in to the cloud service",
 		Long: `Login prints a short code and a URL, and opens the URL in your browser. Sign in
-there, compare the code and approve; this terminal then continues. No password
-or key is entered here. URL is that of the cloud service. A successful login
-saves it as cloud.url, so that it is needed only once.
+there, compare the code and approve; the command then continues. You never enter
+a password or key in the terminal. URL is the address of the cloud service. A
+successful login saves it as cloud.url, so you need to give it only once.
 
-If this machine has no browser, as over SSH, open the URL on any other device;
---qr draws it for a phone's camera. With --json every line is one JSON object,
-an event: code, waiting, done or error.
+If this machine has no browser, for example over SSH, open the URL on any other
+device; --qr draws it for a phone's camera. With --json, every line is one JSON
+object with an event: code, waiting, done or error.
 
 You can be signed in to several accounts of one service: of two organizations,
 or of two users. Each login keeps the others and becomes the account in use.

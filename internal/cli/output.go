@@ -28,7 +28,7 @@ func (a *app) done(word, format string, args ...any) {
 		}
 		return
 	}
-	if a.colour(a.io.OutTerminal) {
+	if a.color(a.io.OutTerminal) {
 		format = green.Render("✓") + " " + format
 	}
 	a.result(format, args...)
@@ -101,7 +101,7 @@ func (a *app) jsonFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&a.flags.json, "json", false, "write the result as JSON")
 }
 
-// The few colours and what they mean. Sixteen-colour names follow the
+// The few colors and what they mean. Sixteen-color names follow the
 // terminal's own theme.
 var (
 	bold   = lipgloss.NewStyle().Bold(true)
@@ -111,13 +111,13 @@ var (
 	red    = lipgloss.NewStyle().Foreground(lipgloss.Red)    // failed
 )
 
-// colour reports whether output is coloured. terminal is whether the stream is a terminal.
-func (a *app) colour(terminal bool) bool {
+// color reports whether output is colored. terminal is whether the stream is a terminal.
+func (a *app) color(terminal bool) bool {
 	return terminal && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb"
 }
 
 func (a *app) paintErr(s lipgloss.Style, text string) string {
-	if a.colour(a.io.ErrTerminal) {
+	if a.color(a.io.ErrTerminal) {
 		return s.Render(text)
 	}
 	return text

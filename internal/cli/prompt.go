@@ -53,7 +53,7 @@ func (a *app) askText(ctx context.Context, question, details, proposed string) (
 // ask shows one question on the terminal.
 func (a *app) ask(ctx context.Context, field huh.Field, details string) error {
 	form := huh.NewForm(huh.NewGroup(field)).WithInput(a.io.In).WithOutput(a.io.Err).WithShowHelp(false).
-		WithTheme(huh.ThemeFunc(ownColours))
+		WithTheme(huh.ThemeFunc(ownColors))
 	run := form.RunWithContext
 	if a.env("ACCESSIBLE") != "" || a.env("TERM") == "dumb" {
 		if details != "" {
@@ -83,8 +83,8 @@ func (a *app) interruptible(run func(context.Context) error) func(context.Contex
 	}
 }
 
-// ownColours styles questions in the terminal's default colours, which are always readable.
-func ownColours(dark bool) *huh.Styles {
+// ownColors styles questions in the terminal's default colors, which are always readable.
+func ownColors(dark bool) *huh.Styles {
 	t := huh.ThemeBase(dark)
 	t.Focused.Title = t.Focused.Title.Bold(true)
 	t.Focused.BlurredButton = t.Focused.BlurredButton.UnsetForeground().UnsetBackground()

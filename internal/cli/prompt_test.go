@@ -130,17 +130,17 @@ func (a asked) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestQuestionHasTheTerminalsColours: buttons and text set no colour, because any colour is
+// TestQuestionHasTheTerminalsColors: buttons and text set no color, because any color is
 // unreadable on some background.
-func TestQuestionHasTheTerminalsColours(t *testing.T) {
+func TestQuestionHasTheTerminalsColors(t *testing.T) {
 	t.Parallel()
 	for _, dark := range []bool{false, true} {
-		f := ownColours(dark).Focused
+		f := ownColors(dark).Focused
 		for _, text := range []string{f.Title.Render("x"), f.Description.Render("x"), f.FocusedButton.Render("x"),
 			f.BlurredButton.Render("x")} {
 			if strings.Contains(text, "[3") || strings.Contains(text, "[4") || strings.Contains(text, ";3") ||
 				strings.Contains(text, ";4") {
-				t.Errorf("%q has a colour", text)
+				t.Errorf("%q has a color", text)
 			}
 		}
 	}

@@ -22,7 +22,7 @@ func (a *app) pushCommand() *cobra.Command {
 machine, or the one that --snapshot names, and prints which one it chose. A
 snapshot that you pulled is pushed only if you name it. In the cloud it starts
 private: only you and the owners and admins of your organization see it. Without
---cloud push writes to a storage profile of the config file: a bucket or folder
+--cloud, push writes to a storage profile of the config file: a bucket or folder
 of your own.
 
 If this machine still has a snapshot of the target that is in the cloud, only

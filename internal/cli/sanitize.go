@@ -34,7 +34,7 @@ through the drafted rules on the terminal: columns with the same reason are
 decided together, with one key. Each decision is saved at once.
 
 --check masks nothing. It prints the columns that have no rule yet, such as
-columns that were added to the database since. The exit code is 0 if there are
+columns that are newer than the rules. The exit code is 0 if there are
 none, 1 if there are some, and above 1 after an error.`,
 		Example: examples(
 			"draft rules from the snapshot", "snapcli sanitize shop --init --rules shop.rules.yaml",

@@ -82,7 +82,7 @@ func (r *reviewing) summary() string {
 // shownColumns is how many names of a group are printed.
 const shownColumns = 12
 
-// decide asks about one group. Split asks about each of its columns.
+// decide asks about one group. The answer "each column" asks about its columns one by one.
 func (r *reviewing) decide(ctx context.Context, g local.ReviewGroup) error {
 	a := r.app
 	names := g.Columns[:min(shownColumns, len(g.Columns))]
@@ -160,7 +160,7 @@ func (r *reviewing) end(err error) error {
 		r.app.note("%s still to decide in %s", snap.Plural(open, "column", "columns"), r.path)
 		return nil
 	}
-	r.app.done(r.path, "every column of %s is decided", r.path)
+	r.app.done(r.path, "every column in %s has a decision", r.path)
 	return nil
 }
 

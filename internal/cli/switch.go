@@ -14,7 +14,7 @@ import (
 func (a *app) switchCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "switch [ACCOUNT]",
-		Short: "Use another of your accounts",
+		Short: "Switch to another of your accounts",
 		Long: `Switch changes the account in use, if you are signed in to several accounts of
 the cloud service: of two organizations, or of two users. Name the account, its
 organization or its e-mail address. With two accounts the name is optional.

@@ -32,7 +32,7 @@ type table struct {
 	out     io.Writer
 	columns []column
 	width   int
-	colour  bool
+	color   bool
 	widths  []int // set by the first flush
 	gap     int
 	rows    [][]string
@@ -40,7 +40,7 @@ type table struct {
 
 // newTable returns a table that writes to standard output.
 func (a *app) newTable(columns ...column) *table {
-	return &table{out: a.io.Out, columns: columns, width: a.tableWidth(), colour: a.colour(a.io.OutTerminal), gap: 2}
+	return &table{out: a.io.Out, columns: columns, width: a.tableWidth(), color: a.color(a.io.OutTerminal), gap: 2}
 }
 
 // tableWidth returns the value of --width, otherwise the terminal's width. A pipe has no limit.
@@ -169,7 +169,7 @@ func (t *table) line(cells []string, paint func(int, string) lipgloss.Style) str
 			b.WriteString(strings.Repeat(" ", pending))
 			used += pending + runewidth.StringWidth(cell)
 			pending = 0
-			if t.colour {
+			if t.color {
 				b.WriteString(paint(i, cell).Render(cell))
 			} else {
 				b.WriteString(cell)

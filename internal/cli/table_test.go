@@ -115,11 +115,11 @@ func TestTableLeavesOut(t *testing.T) {
 	}
 }
 
-// TestTypesAreColoured checks that a terminal shows at a glance which data is masked.
-func TestTypesAreColoured(t *testing.T) {
+// TestTypesAreColored checks that a terminal shows at a glance which data is masked.
+func TestTypesAreColored(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	table := &table{out: &out, columns: cloudColumns(), gap: 2, colour: true}
+	table := &table{out: &out, columns: cloudColumns(), gap: 2, color: true}
 	table.row("snap_1", "a", "a-1", "sanitized", "1 B", "No", "2026-11-21 01:16")
 	table.row("snap_2", "a", "a-2", "snapshot", "1 B", "No", "2026-11-21 01:16")
 	if err := table.flush(); err != nil {

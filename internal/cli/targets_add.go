@@ -19,11 +19,11 @@ func (a *app) targetAddCommand() *cobra.Command {
 		Use:   "add NAME --source URL [--destination URL]",
 		Short: "Add a target, or change one",
 		Long: `Add writes a target into the config file and keeps the file's comments. If the
-target exists, add changes only the settings given by flags. Without
-arguments on a terminal, add asks for the settings, as ` + "`snapcli init`" + ` does.
+target exists, add changes only the settings given by flags. Without arguments
+on a terminal, add asks for the settings, as ` + "`snapcli init`" + ` does.
 
 URLs: postgres://user@host/database, mysql://user@host/database,
-sqlite:///path/to/file. Write secrets as ${NAME}: they are read from the
+sqlite:///path/to/file. Write secrets as ${NAME}. They are read from the
 environment when they are needed.`,
 		Example: examples(
 			"a PostgreSQL database",
@@ -58,7 +58,7 @@ environment when they are needed.`,
 	cmd.Flags().BoolVar(&t.Production, "production", false,
 		"the destination is production: load refuses it unless forced")
 	cmd.Flags().StringArrayVar(&t.EncryptTo, "encrypt-to", nil,
-		"recipient of its snapshots: a public key, or a file of them; may be repeated")
+		"recipient of its snapshots: a public key, or a file of them; can be repeated")
 	cmd.Flags().StringVar(&t.Sanitize.SQL, "sanitize-sql", "", "SQL file that masks a copy")
 	cmd.Flags().StringVar(&t.Sanitize.Rules, "sanitize-rules", "", "file of column rules that mask a copy")
 	return cmd

@@ -75,9 +75,9 @@ func listing(t *testing.T, items ...api.Snapshot) map[string]string {
 	return map[string]string{"SNAPCLI_CLOUD__URL": server.URL, apiKeyEnv: "cak_000000000000000000000000000000000000ab"}
 }
 
-// TestTerminalHasColour: a person gets colour and a table that fits, and with
+// TestTerminalHasColor: a person gets color and a table that fits, and with
 // NO_COLOR, TERM=dumb or in a pipe none.
-func TestTerminalHasColour(t *testing.T) {
+func TestTerminalHasColor(t *testing.T) {
 	t.Parallel()
 	env := listing(t,
 		api.Snapshot{ID: "snap_0123456789abcdef", Target: "shop", Name: "shop-20261121T011600Z",
@@ -88,7 +88,7 @@ func TestTerminalHasColour(t *testing.T) {
 			Size: 900})
 	out, _, code := onTerminal(t, 70, env, "cloud", "snapshots")
 	if code != 0 || !strings.Contains(out, "\x1b[1mID\x1b[m") || !strings.Contains(out, "\x1b[32mYes\x1b[m") {
-		t.Errorf("no colour, code %d: %q", code, out)
+		t.Errorf("no color, code %d: %q", code, out)
 	}
 	for _, off := range []map[string]string{{"NO_COLOR": "1"}, {"TERM": "dumb"}} {
 		for k, v := range env {
@@ -96,7 +96,7 @@ func TestTerminalHasColour(t *testing.T) {
 		}
 		plain, errs, _ := onTerminal(t, 70, off, "cloud", "snapshots")
 		if strings.Contains(plain+errs, "\x1b") {
-			t.Errorf("%v: colour in %q", off, plain)
+			t.Errorf("%v: color in %q", off, plain)
 		}
 		for _, line := range strings.Split(plain, "\n") {
 			if len([]rune(line)) > 70 {

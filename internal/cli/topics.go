@@ -33,7 +33,8 @@ func exitCodesHelp() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-const environmentHelp = `Settings: the key in capitals, with __ for a dot. They override the config file:
+const environmentHelp = `Every setting can be a variable: SNAPCLI_ and its key in capitals, with __ for
+each dot. Variables override the config file:
 
   SNAPCLI_CLOUD__URL             the cloud service
   SNAPCLI_CLOUD__API_KEY         an API key; only --org overrides it
@@ -65,13 +66,13 @@ there are no colors, progress bars or questions.
   --quiet   prints only the one word that a script needs, such as a name or ID
   --json    prints the result as JSON, and an error as one object on standard
             error: {"error": {"code", "detail", "hint", "exit"}}
-  --yes     answers yes where a person would be asked
+  --yes     assumes yes instead of asking
 
 Check the exit code or the error's code, never the text:
 
   snapcli help exit-codes
 
 Sign in with an API key in the environment; create a key for pipelines with
-"snapcli cloud keys create NAME --kind clt --scopes pull,push". Every command can
-safely run again: pushes and pulls resume where they stopped, and sharing twice
-changes nothing.`
+"snapcli cloud keys create NAME --kind clt --scopes pull,push". You can safely
+repeat every command: pushes and pulls resume where they stopped, and sharing
+twice changes nothing.`

@@ -84,10 +84,10 @@ func (a *app) trustAddCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add org:SLUG|EMAIL",
 		Short: "Trust an organization or a person",
-		Long: `Add lets ` + "`snapcli load --with-programs`" + ` load the programs of
-snapshots that an organization of the configured cloud service shares with you.
-Name a person by e-mail address. That works only within your own organization:
-other organizations do not reveal who pushed.`,
+		Long: `Add lets ` + "`snapcli load --with-programs`" + ` load the programs of snapshots that an
+organization of the configured cloud service shares with you. Name a person by
+e-mail address. That works only within your own organization: other
+organizations do not reveal who pushed.`,
 		Example: examples("trust an organization", "snapcli trust add org:globex", "trust a colleague",
 			"snapcli trust add mia@acme.example"),
 		Args: command.ExactArgs("name"),

@@ -25,7 +25,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Use:     "version",
 		Short:   "Show the version of snapcli",
 		Long:    "Version prints the version, the Go version it was built with, and its platform.",
-		Example: "  snapcli version\n  snapcli version --json",
+		Example: examples("show it", "snapcli version", "for a script", "snapcli version --json"),
 		Args:    command.NoArgs,
 		RunE:    func(*cobra.Command, []string) error { return a.printVersion() },
 	}

@@ -21,7 +21,7 @@ const (
 	Making    State = "making" // the database may not exist yet
 	Ready     State = "ready"
 	Resetting State = "resetting"
-	Dropping  State = "dropping" // the database may not exist any more
+	Dropping  State = "dropping" // the database may no longer exist
 )
 
 // Kind is the purpose of a clone.

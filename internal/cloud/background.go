@@ -183,7 +183,7 @@ func (s *Service) Collect(ctx context.Context) (collected int, err error) {
 // collectBatch is how many rows of uploads or garbage are read at once.
 const collectBatch = 100
 
-// removeGarbage removes the objects to which no row refers any more.
+// removeGarbage removes the objects to which no row refers.
 func (s *Service) removeGarbage(ctx context.Context) error {
 	for {
 		all, err := s.store.Garbage(ctx, collectBatch)

@@ -224,7 +224,7 @@ const maxHosts = 20
 func webhookHosts(urls []string) []string {
 	var out []string
 	for _, raw := range urls {
-		if u, err := url.Parse(raw); err == nil && u.Host != "" { // others are mail addresses
+		if u, err := url.Parse(raw); err == nil && u.Host != "" { // others are e-mail addresses
 			out = append(out, u.Scheme+"://"+u.Host)
 		}
 	}

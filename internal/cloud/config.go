@@ -190,8 +190,7 @@ func LoadConfig(path string, environ []string) (Config, error) {
 	if path != "" {
 		data, err := os.ReadFile(path)
 		if err != nil {
-			return Config{}, snap.Usage("cannot read the configuration: "+err.Error(),
-				"check the path of the configuration file")
+			return Config{}, snap.Usage("cannot read the configuration file: "+err.Error(), "check its path")
 		}
 		var strict Config
 		if err := yaml.UnmarshalWithOptions(data, &strict, yaml.Strict()); err != nil {
@@ -368,7 +367,7 @@ func (c Config) checkOrganizations(loopback bool) (wrong []string) {
 	for i, o := range c.Organizations {
 		at := fmt.Sprintf("organizations[%d] (%s)", i, o.Slug)
 		if !snap.ValidSlug(o.Slug) {
-			say("%s: slug must be lower-case letters, digits and hyphens", at)
+			say("%s: slug must consist of lower-case letters, digits and hyphens", at)
 		}
 		if slugs[o.Slug] {
 			say("%s: the slug is used twice", at)
@@ -411,8 +410,8 @@ func (o Organization) check() (wrong []string) {
 		for _, u := range o.Users {
 			if u.Email == "" || u.Password == "" || !u.Role.Valid() {
 				wrong = append(wrong,
-					fmt.Sprintf("user %q needs an e-mail, a password and one of the roles owner, admin, member, "+
-						"viewer", u.Email))
+					fmt.Sprintf("user %q needs an e-mail address, a password and one of the roles owner, admin, "+
+						"member, viewer", u.Email))
 			}
 			if seen[strings.ToLower(u.Email)] {
 				wrong = append(wrong, fmt.Sprintf("user %q is listed twice", u.Email))

@@ -54,8 +54,8 @@ func TestSharesWithinTheOrganizationEnd(t *testing.T) {
 	}
 }
 
-// checkEnded checks that no door opens to a member whose share has ended, and that the owner sees no
-// share any more.
+// checkEnded checks that no door opens to a member whose share has ended, and that the owner no
+// longer sees a share.
 func checkEnded(t *testing.T, member, owner *api.Client, id, link string) {
 	t.Helper()
 	if sees(t, member, id) {

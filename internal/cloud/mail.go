@@ -17,14 +17,14 @@ import (
 	"snap/internal/store"
 )
 
-// mailFormat is the format of webhooks that are mail addresses, and mailScheme the scheme of their
+// mailFormat is the format of webhooks that are e-mail addresses, and mailScheme the scheme of their
 // URLs.
 const (
 	mailFormat = "mail"
 	mailScheme = "mailto:"
 )
 
-// plainAddress is a mail address without quotes, comments, percent signs or a route. A URL of the
+// plainAddress is an e-mail address without quotes, comments, percent signs or a route. A URL of the
 // scheme mailto with such an address has no parameters.
 var plainAddress = regexp.MustCompile(`^[A-Za-z0-9._+=~'-]{1,64}@[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$`)
 
@@ -79,7 +79,7 @@ func (c Config) mailDomains(slug string) []string {
 	return slices.Compact(domains)
 }
 
-// mailEvent sends an event to a mail address. A message that is sent again has the same Message-ID.
+// mailEvent sends an event to an e-mail address. A message that is sent again has the same Message-ID.
 func (s *Service) mailEvent(ctx context.Context, w store.Webhook, id string, e api.WebhookEvent) (store.Outcome,
 	error) {
 	address, _ := mailAddress(w.URL)
@@ -145,7 +145,7 @@ func (s *Service) mailBody(slug string, e api.WebhookEvent) string {
 	return b.String()
 }
 
-// mailtoURL returns the URL under which a mail address is stored, with its domain in lower case.
+// mailtoURL returns the URL under which an e-mail address is stored, with its domain in lower case.
 func mailtoURL(address string) string {
 	name, domain, _ := strings.Cut(address, "@")
 	return mailScheme + name + "@" + strings.ToLower(domain)

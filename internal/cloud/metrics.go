@@ -119,7 +119,7 @@ func newMetrics(version string) *metrics {
 		deliveries: make.counter("snapcloud_webhook_deliveries_total", "Attempts to deliver a webhook, by outcome.",
 			"outcome"),
 		pruned: make.counter("snapcloud_pruned_principals_total",
-			"Accounts and groups deleted because nothing refers to them any more, by kind.", "kind"),
+			"Accounts and groups deleted because nothing refers to them, by kind.", "kind"),
 	}
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.build.WithLabelValues(version, runtime.Version()).Set(1)

@@ -327,7 +327,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 			t.Fatalf("status %d", a.status)
 		}
 	}
-	for _, c := range idle[:4*most-1] { // they were closed in favour of others
+	for _, c := range idle[:4*most-1] { // they were closed in favor of others
 		if _, err := c.Read(make([]byte, 1)); err == nil {
 			t.Fatal("an idle connection got an answer")
 		}

@@ -46,7 +46,7 @@ const (
 )
 
 // Prune deletes the accounts of people who left long ago, and groups without members, if nothing
-// refers to them any more. It is background work.
+// refers to them. It is background work.
 func (s *Service) Prune(ctx context.Context) error {
 	after, err := s.config.Accounts.after()
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *Service) Prune(ctx context.Context) error {
 			}
 			s.telemetry.metrics.pruned.WithLabelValues("account").Add(float64(n.Accounts))
 			s.telemetry.metrics.pruned.WithLabelValues("group").Add(float64(n.Groups))
-			s.log.Info("deleted accounts and groups that are of no use any more", "org", org.Slug,
+			s.log.Info("deleted accounts and groups that nothing refers to", "org", org.Slug,
 				"accounts", n.Accounts, "groups", n.Groups)
 		}
 	}

@@ -47,7 +47,7 @@ func TestOldKeysArePruned(t *testing.T) {
 	})
 }
 
-// The account of a person is deleted, and counted, when nothing refers to it any more. The audit log
+// The account of a person is deleted, and counted, when nothing refers to it. The audit log
 // stays sound, and still shows the snapshots that they could see before.
 func TestAccountsArePruned(t *testing.T) {
 	t.Parallel()

@@ -70,7 +70,7 @@ func (s *Service) runRetention(ctx context.Context, in *runInput) (*body[api.Ret
 		nil
 }
 
-// expire deletes snapshots that no rule keeps any more and returns those it deleted.
+// expire deletes snapshots that no rule keeps and returns those it deleted.
 func (s *Service) expire(ctx context.Context, old []snap.Snapshot) (gone []snap.Snapshot, err error) {
 	for _, sn := range old {
 		key, went, err := s.store.Expire(ctx, sn)

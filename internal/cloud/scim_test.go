@@ -314,7 +314,7 @@ func TestSCIMAndSignIns(t *testing.T) {
 		must(t, err)
 		p.do("PATCH", "/Groups/"+eng, patched(`{"op": "remove", "path": "members"}`), 204)
 		signIn("mia@acme.test")
-		for _, k := range keys { // nobody reports any more, so nothing of it counts
+		for _, k := range keys { // nobody reports, so none of it counts
 			if k.Kind == snap.SCIMKey {
 				must(t, c.Store.RevokeOrgKey(t.Context(), org.ID, k.ID))
 			}

@@ -18,8 +18,8 @@ import (
 	"snap/internal/store"
 )
 
-// Mail is the SMTP server through which events are sent to mail addresses. Without a server, no
-// mail address can be added.
+// Mail is the SMTP server through which events are sent to e-mail addresses. Without a server, no
+// e-mail address can be added.
 type Mail struct {
 	Server   string `yaml:"server" koanf:"server"`     // host, or host:port
 	Security string `yaml:"security" koanf:"security"` // starttls, tls, or none for a server on this machine
@@ -60,7 +60,7 @@ func (m Mail) check() (wrong []string) {
 		say("mail.server %q is not an address like smtp.example:587", m.Server)
 	}
 	if !plainAddress.MatchString(m.From) {
-		say("mail.from %q is not a mail address", m.From)
+		say("mail.from %q is not an e-mail address", m.From)
 	}
 	if m.Password != "" && m.PasswordFile != "" {
 		say("mail has both password and password_file")
@@ -143,7 +143,7 @@ func (m Mail) client() (*mail.Client, error) {
 // tryMail signs in to the SMTP server and sends nothing.
 func tryMail(ctx context.Context, m Mail) error {
 	if m.Server == "" {
-		return errors.New("events wait to be sent to mail addresses, and there is no mail.server")
+		return errors.New("events wait to be sent to e-mail addresses, and there is no mail.server")
 	}
 	c, err := m.client()
 	if err != nil {

@@ -54,13 +54,13 @@ func (s *Service) createWebhook(ctx context.Context, in *webhookInput) (*body[ap
 	return wireNewWebhook(hook, secret, err)
 }
 
-// destination returns the URL and the format of a new webhook: a mail address, or a URL that
+// destination returns the URL and the format of a new webhook: an e-mail address, or a URL that
 // accepts messages over HTTP.
 func (s *Service) destination(slug string, r api.WebhookRequest) (w store.Webhook, err error) {
 	format := strings.TrimPrefix(r.Format, standardFormat)
 	if address, ok := mailAddress(r.URL); ok {
 		if format != "" && format != mailFormat {
-			return w, snap.Invalid("messages to a mail address have no other format", "omit the format")
+			return w, snap.Invalid("messages to an e-mail address have no other format", "omit the format")
 		}
 		return store.Webhook{URL: mailtoURL(address), Format: mailFormat}, s.config.checkAddress(slug, address)
 	}
@@ -166,7 +166,7 @@ func (s *Service) rotateWebhook(ctx context.Context, in *rotateInput) (*body[api
 		return nil, err
 	}
 	if w.Format == mailFormat {
-		return nil, snap.Invalid("messages to a mail address have no secret", "")
+		return nil, snap.Invalid("messages to an e-mail address have no secret", "")
 	}
 	secret := newHookSecret()
 	w, err = s.store.RotateSecret(ctx, c, id, secret, s.now().Add(overlap))

@@ -371,7 +371,7 @@ func TestNothingWrongIsAResult(t *testing.T) {
 }
 
 // TestLimits checks that writing a useless delta ends early, that a file that cannot be
-// rebuilt has no delta, and that a cancelled context ends the work.
+// rebuilt has no delta, and that a canceled context ends the work.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	base, result := pack(t, snap.Postgres, "base", joined(rows(9000, 1))), pack(t, snap.Postgres, "result",
@@ -385,10 +385,10 @@ func TestLimits(t *testing.T) {
 	cancel()
 	if _, err := Write(ended, &b, base.open(t), result.open(t), base.File, result.File, 1<<40); !errors.Is(err,
 		context.Canceled) {
-		t.Errorf("cancelled: %v", err)
+		t.Errorf("canceled: %v", err)
 	}
 	if _, err := apply(ended, base.open(t), write(t, base, result)); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
+		t.Errorf("canceled: %v", err)
 	}
 }
 

@@ -93,7 +93,7 @@ func (w *window) flush() error {
 	return nil
 }
 
-// read reads the rows of both sides, and keeps those that have not cancelled each other out.
+// read reads the rows of both sides, and keeps those that have not canceled each other out.
 func (c *comparison) read(ctx context.Context, before, after Side) error {
 	g, ctx := errgroup.WithContext(ctx)
 	var batches [2]chan batch
@@ -142,7 +142,7 @@ func (c *comparison) readSide(ctx context.Context, i int, side Side, to chan<- b
 	return err
 }
 
-// feed is one side while its rows are cancelled.
+// feed is one side while its rows are canceled.
 type feed struct {
 	batch
 

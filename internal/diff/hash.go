@@ -22,7 +22,7 @@ type comparison struct {
 	counts [2][]int64 // for each side, the number of rows by index in tables
 	spills [2]*spill
 	seeds  [3]maphash.Seed
-	window int // number of rows in memory that wait for an equal one
+	window int // number of rows that are kept in memory to wait for an equal row
 }
 
 // compared is a table of one side or of both.

@@ -83,7 +83,7 @@ func TestSetRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ text, key, value, want string }{
 		"no such key":    {sampleConfig, "cloud.urll", "x", "there is no setting"},
 		"a group":        {sampleConfig, "targets.shop", "x", "is a group of settings"},
-		"no such field":  {sampleConfig, "targets.shop.colour", "x", "there is no setting"},
+		"no such field":  {sampleConfig, "targets.shop.color", "x", "there is no setting"},
 		"no URL":         {sampleConfig, "cloud.url", "cloud.example", "cloud.url: "},
 		"no database":    {sampleConfig, "targets.shop.source", "oracle://x/y", "oracle"},
 		"no number":      {sampleConfig, "targets.shop.jobs", "many", "takes a whole number"},

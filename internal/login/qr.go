@@ -7,7 +7,7 @@ import (
 )
 
 // QR draws text as a QR code for a terminal, with two rows of modules in a line. It is dark on
-// light, whatever the terminal's colours (AUTH U5). It returns "" if the text does not fit.
+// light, whatever the terminal's colors (AUTH U5). It returns "" if the text does not fit.
 func QR(text string) string {
 	code, err := qr.Encode(text, qr.L)
 	if err != nil {

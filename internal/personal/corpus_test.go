@@ -12,23 +12,23 @@ import (
 	"snap/internal/servertest"
 )
 
-// labelled is one column of testdata/columns.tsv: the names and the type of a column of a public
+// labeled is one column of testdata/columns.tsv: the names and the type of a column of a public
 // project, and its label. A person chose the label after reading the names, the types and, where
 // necessary, the project's description:
 //
 //	direct    names a person, reaches a person, opens an account, or is a secret
 //	personal  says something about a person, or can
 //	none      neither
-type labelled struct{ project, table, column, typ, label string }
+type labeled struct{ project, table, column, typ, label string }
 
-func corpus(t testing.TB) []labelled {
+func corpus(t testing.TB) []labeled {
 	t.Helper()
 	f, err := os.Open("testdata/columns.tsv")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	var all []labelled
+	var all []labeled
 	projects := map[string]bool{}
 	for s := bufio.NewScanner(f); s.Scan(); {
 		if strings.HasPrefix(s.Text(), "#") {
@@ -38,7 +38,7 @@ func corpus(t testing.TB) []labelled {
 		if len(p) < 5 || p[4] != "direct" && p[4] != "personal" && p[4] != "none" {
 			t.Fatalf("a line of the corpus: %q", s.Text())
 		}
-		all = append(all, labelled{p[0], p[1], p[2], p[3], p[4]})
+		all = append(all, labeled{p[0], p[1], p[2], p[3], p[4]})
 		projects[p[0]] = true
 	}
 	if len(all) < 2000 || len(projects) < 40 {
@@ -69,9 +69,9 @@ func (f figures) precision() float64 { return float64(f.right) / float64(f.masks
 func (f figures) asked() float64     { return float64(f.undecided) / float64(f.columns) }
 
 // measure judges the tables of the chosen projects with the given number of rows.
-func measure(all []labelled, rows int, chosen func(string) bool) figures {
+func measure(all []labeled, rows int, chosen func(string) bool) figures {
 	f := figures{kept: map[string]bool{}}
-	tables := map[string][]labelled{}
+	tables := map[string][]labeled{}
 	for _, l := range all {
 		if chosen(l.project) {
 			tables[l.project+" "+l.table] = append(tables[l.project+" "+l.table], l)
@@ -90,7 +90,7 @@ func measure(all []labelled, rows int, chosen func(string) bool) figures {
 	return f
 }
 
-func (f *figures) note(l labelled, finding Finding) {
+func (f *figures) note(l labeled, finding Finding) {
 	f.columns++
 	personal := l.label != "none"
 	if personal {
@@ -122,7 +122,7 @@ func (f *figures) note(l labelled, finding Finding) {
 // The columns of fifty public schemas are judged well enough from names and types
 // alone, with 12 rows and with 600. A third of the projects was held out while the
 // words were tuned, and both parts must meet the same bounds. The same person
-// labelled both parts and wrote the first words. The held-out part therefore only
+// labeled both parts and wrote the first words. The held-out part therefore only
 // shows that the words were not fitted to single columns.
 //
 // One finding in the held-out part led to a change. A text key of a session was
@@ -166,7 +166,7 @@ var testLists = Lists{
 
 // valuesOf returns values of a column that suit its label and type. It does not
 // depend on the way columns are judged.
-func valuesOf(l labelled, rows int) []string {
+func valuesOf(l labeled, rows int) []string {
 	r := rand.New(rand.NewPCG(uint64(crc32.ChecksumIEEE([]byte(l.project+l.table+l.column))), 7))
 	var values []string
 	seen := map[string]bool{}
@@ -180,7 +180,7 @@ func valuesOf(l labelled, rows int) []string {
 	return values
 }
 
-func valueOf(l labelled, r *rand.Rand) string {
+func valueOf(l labeled, r *rand.Rand) string {
 	pick := func(of ...string) string { return of[r.IntN(len(of))] }
 	lower, typ := strings.ToLower(l.column), strings.ToLower(l.typ)
 	has := func(in string, parts ...string) bool {
@@ -215,7 +215,7 @@ func valueOf(l labelled, r *rand.Rand) string {
 	return fmt.Sprint(r.IntN(100_000))
 }
 
-func textOf(l labelled, lower, person string, has func(string, ...string) bool, pick func(...string) string,
+func textOf(l labeled, lower, person string, has func(string, ...string) bool, pick func(...string) string,
 	r *rand.Rand) string {
 	switch {
 	case l.label == "none" && has(lower, "url", "path"):

@@ -19,7 +19,7 @@ const (
 	NationalNumber Kind = "a national number"
 	TaxNumber      Kind = "a tax number"
 	Passport       Kind = "a passport or identity card"
-	License        Kind = "a driving licence"
+	License        Kind = "a driver's license"
 	Card           Kind = "a payment card"
 	Account        Kind = "a bank account"
 	Wallet         Kind = "a crypto wallet"

@@ -4,7 +4,7 @@
 //
 // It fails closed. A column is kept only on positive evidence: it is a generated key, a reference,
 // a boolean, a measurement, a time or an enum, or its name is clearly technical. Everything else is
-// personal or undecided. Having few values makes a judgement less certain, never more.
+// personal or undecided. Having few values makes a judgment less certain, never more.
 package personal
 
 import (
@@ -23,7 +23,7 @@ const (
 	Mask                     // it is personal, see Kind
 )
 
-// Finding is the judgement of one column. Reason is a phrase for a comment.
+// Finding is the judgment of one column. Reason is a phrase for a comment.
 type Finding struct {
 	Verdict Verdict
 	Kind    Kind // set if the verdict is Mask

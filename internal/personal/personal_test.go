@@ -259,7 +259,7 @@ func TestParseType(t *testing.T) {
 	}
 }
 
-// Every judgement has a reason, whatever the name, the type and the values.
+// Every judgment has a reason, whatever the name, the type and the values.
 func TestEveryJudgementHasAReason(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

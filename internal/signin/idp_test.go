@@ -24,7 +24,7 @@ import (
 	"snap/internal/signin"
 )
 
-// idp is an OpenID Connect provider for tests, which a test can make lie. Honest behaviour is
+// idp is an OpenID Connect provider for tests, which a test can make lie. Honest behavior is
 // tested with providers by others.
 type idp struct {
 	*httptest.Server

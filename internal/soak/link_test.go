@@ -171,7 +171,7 @@ func (p *pipe) move(from, to net.Conn, answers bool) {
 				half.CloseWrite()
 			}
 			if answers {
-				p.end() // HTTP, PostgreSQL and S3 do not use it any more
+				p.end() // HTTP, PostgreSQL and S3 no longer use it
 			}
 			return
 		}

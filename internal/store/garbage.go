@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Garbage is an object that no row needs any more, with its upload if that may be incomplete.
+// Garbage is an object that no row needs, with its upload if that may be incomplete.
 type Garbage struct{ Blob, BlobUpload string }
 
 // discard records that an object is to be removed.

@@ -11,10 +11,10 @@ import (
 // Pruned is how many rows of each kind a run of [Store.Prune] deleted.
 type Pruned struct{ Accounts, Groups int }
 
-// Prune deletes accounts and groups of an open organization that are of no use any more, at most
+// Prune deletes accounts and groups of an open organization that nothing refers to, at most
 // limit of each.
 //
-// An account is deleted if its person left before a time and nothing refers to it any more. A
+// An account is deleted if its person left before a time and nothing refers to it. A
 // person has left when the identity provider removed them, or the configuration no longer lists
 // them. A person whom the operator disabled has not left: their account keeps them from signing in
 // again. The audit log keeps its lines about the account, with its ID and e-mail, and gets a line

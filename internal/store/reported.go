@@ -22,8 +22,8 @@ const reporting = ` EXISTS(SELECT 1 FROM api_keys k WHERE k.org_id = o.id AND k.
 	AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $now)
 	AND (o.max_key_age = 0 OR k.created_at + o.max_key_age > $now))`
 
-// linkedTo joins accounts u to the people n that SCIM reports: of the organization $1 and the issuer
-// $2, by the external ID, never by an e-mail address.
+// linkedTo joins accounts u to the people n that SCIM reports, by their external IDs and never by an
+// e-mail address. $1 is the organization and $2 the issuer.
 const linkedTo = ` FROM users u JOIN scim_users n ON n.org_id = u.org_id AND n.external_id = u.external_id
 	WHERE u.org_id = $1 AND u.issuer = $2`
 
@@ -32,8 +32,8 @@ func linked(ctx context.Context, tx *sql.Tx, r Reporter, key int64) ([]int64, er
 	return txCollect(ctx, tx, `SELECT u.id`+linkedTo+` AND n.key = $3`, scanOne[int64], r.Caller.Org.ID, r.Issuer, key)
 }
 
-// namesakes returns all accounts with an external ID, from any issuer: a person who left has left
-// with all their accounts.
+// namesakes returns all accounts with an external ID, from any issuer, because all accounts of a person
+// who leaves must end.
 func namesakes(ctx context.Context, tx *sql.Tx, r Reporter, externalID string) ([]int64, error) {
 	return txCollect(ctx, tx, `SELECT id FROM users WHERE org_id = $1 AND external_id = $2 AND external_id <> ''`,
 		scanOne[int64], r.Caller.Org.ID, externalID)
@@ -67,9 +67,8 @@ func (t *touched) add(ids []int64, err error) error {
 	return err
 }
 
-// addReported changes a sign-in of a person whom SCIM reports. Of the groups that SCIM reports, the
-// sign-in then has exactly those in which SCIM reports this person. The role is that of the
-// resulting groups.
+// addReported changes the groups of a sign-in if SCIM reports the person. For groups that SCIM reports,
+// SCIM decides whether the person is a member; other groups stay. The role follows from the result.
 func (s *Store) addReported(ctx context.Context, tx *sql.Tx, in *SignIn) error {
 	if err := s.setLastExternalID(ctx, tx, in); err != nil || in.ExternalID == "" {
 		return err

@@ -12,8 +12,8 @@ import (
 	"snap"
 )
 
-// lowestServing is the newest migration of the previous release. Programs that know less must not
-// serve a database that this program has migrated. Every release sets it; see CONTRIBUTING.md.
+// lowestServing is the newest migration of the previous release. Programs that do not know it must
+// not serve a database that this program has migrated. Every release sets it; see CONTRIBUTING.md.
 const lowestServing = 16
 
 // serving says which programs may serve the database.

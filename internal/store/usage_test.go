@@ -48,7 +48,7 @@ func TestQuotas(t *testing.T) {
 		_, err = w.CompleteUpload(w.ctx, bob, third)
 		w.ok(err)
 		_, err = w.CompleteUpload(w.ctx, alice, second)
-		refused("the upload for which the organization has no room any more", err)
+		refused("the upload for which the organization has no more room", err)
 		mine, err := w.Usage(w.ctx, alice)
 		if want := (store.Usage{Snapshots: 1, Bytes: 60, Uploads: 1, Announced: 40}); err != nil || mine != want {
 			t.Errorf("alice has %+v, %v, want %+v", mine, err, want)

@@ -45,7 +45,7 @@ func FetchDelta(ctx context.Context, url string, size int64, w io.Writer, o Opti
 		}
 		url = next.String()
 	}
-	return errors.New("the delta is redirected too many times")
+	return errors.New("the delta was redirected too many times")
 }
 
 // receive writes a response of size bytes to w.

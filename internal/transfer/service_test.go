@@ -35,7 +35,7 @@ type service struct {
 
 	mu      sync.Mutex
 	pushes  map[string]*push // by ID
-	gone    bool             // no snapshot is visible any more
+	gone    bool             // snapshots are no longer visible
 	serial  int              // counts download URLs; only the newest is valid
 	pulls   int
 	fault   func(w http.ResponseWriter, r *http.Request) bool // returns true if it has answered the request

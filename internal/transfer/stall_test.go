@@ -12,7 +12,7 @@ import (
 )
 
 // If an object store receives or sends some bytes and then hangs, the request is
-// cancelled and repeated.
+// canceled and repeated.
 func TestTransfersOutlastAStorageThatHangs(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)

@@ -56,7 +56,7 @@ type Options struct {
 	still time.Duration // maximum time without a byte moved; 0 uses stall
 }
 
-// stall is how long a request may move no bytes before it is cancelled and retried.
+// stall is how long a request may move no bytes before it is canceled and retried.
 const stall = time.Minute
 
 func (o Options) complete() Options {

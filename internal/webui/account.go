@@ -52,7 +52,7 @@ func (p accountPage) Idle(k api.Key) bool {
 	return !p.now.Before(since.Add(snap.IdleKey))
 }
 
-// Credential describes the credential by which the service recognizes the caller.
+// Credential describes the credential with which the caller is signed in.
 func (p accountPage) Credential() string { return credentialText(p.Me.Credential.Kind) }
 
 // Stored describes the caller's usage of the service. It is empty if the service does not report

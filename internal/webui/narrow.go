@@ -19,7 +19,7 @@ const (
 	onlyEnding   only = "ending"   // whose share with the caller's organization ends soon
 )
 
-// onlyChoice is an entry of the choice of whose snapshots are listed.
+// onlyChoice is an entry of the menu that chooses whose snapshots are listed.
 type onlyChoice struct {
 	Only only
 	Text string
@@ -28,7 +28,7 @@ type onlyChoice struct {
 // narrow restricts a list beyond the words, target and type of a search.
 type narrow struct {
 	Only     only
-	Owner    string // the owner's e-mail, or the beginning of it or of the organization's slug
+	Owner    string // the beginning of the owner's e-mail address or of the organization's slug
 	From, To string // first and last day, in the zone of the clock, as 2026-11-22; may be empty
 }
 
@@ -104,7 +104,7 @@ func (q query) options(me api.Me, now time.Time) (o api.ListOptions, ok bool) {
 	return o, true
 }
 
-// startsWith compares without regard to case.
+// startsWith reports whether a text begins with start, ignoring case.
 func startsWith(text, start string) bool {
 	return strings.HasPrefix(strings.ToLower(text), strings.ToLower(start))
 }

@@ -95,7 +95,7 @@ func (s *Server) newcomers(ctx context.Context, id, group string) int {
 	return adds.Count
 }
 
-// askToConfirm responds to a form with a question; the answer yes sends the same form again.
+// askToConfirm responds to a form with a question; confirming it sends the same form again.
 func (s *Server) askToConfirm(w http.ResponseWriter, r *http.Request, with api.SharesRequest) error {
 	one, err := s.cloudRow(r.Context(), r.PathValue("id"))
 	if err != nil {
@@ -290,7 +290,7 @@ func (s *Server) sharingOf(ctx context.Context, r *http.Request, id string) (sha
 	return page, page.Box.Load(ctx, shareSource{s.cloud.client(), s.cloud})
 }
 
-// shareSource is the client of the service, with the caches of what rarely changes.
+// shareSource is the client of the service, with caches for data that rarely changes.
 type shareSource struct {
 	*api.Client
 	kept *cloud

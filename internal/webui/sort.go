@@ -20,7 +20,7 @@ type order string
 const (
 	newestFirst order = ""
 	oldestFirst order = "oldest"
-	byTarget    order = "target" // the newest sanitized snapshot of each first
+	byTarget    order = "target" // in each target, the newest sanitized snapshot first
 	byName      order = "name"
 	bySize      order = "size"
 )
@@ -28,7 +28,7 @@ const (
 // collectLimit is the maximum number of cloud snapshots that are fetched for sorting.
 const collectLimit = 1000
 
-// sortChoice is an entry of the choice of orders.
+// sortChoice is an entry of the menu that chooses the order.
 type sortChoice struct {
 	Order order
 	Text  string

@@ -45,7 +45,7 @@ func (d *database) readParameters(q url.Values) error {
 	for name, values := range q {
 		into, ok := names[name]
 		if !ok {
-			return snap.Usage(fmt.Sprintf("the MySQL URL has the unknown parameter %q", name),
+			return snap.Usage(fmt.Sprintf("the MySQL URL has an unknown parameter %q", name),
 				"the parameters are socket, tls, tls-ca, tls-cert and tls-key")
 		}
 		*into = values[len(values)-1]
@@ -63,7 +63,7 @@ func (e *encryption) check() error {
 	}
 	mode, ok := tlsModes()[strings.ToLower(e.mode)]
 	if !ok {
-		return snap.Usage(fmt.Sprintf("the MySQL URL has the unknown value %q of tls", e.mode),
+		return snap.Usage(fmt.Sprintf("the MySQL URL has an unknown value for tls: %q", e.mode),
 			"use true, verify-ca, skip-verify, preferred or false")
 	}
 	e.mode = mode

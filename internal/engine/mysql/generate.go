@@ -61,8 +61,8 @@ func badSchema(format string, args ...any) error {
 		fmt.Sprintf(format, args...), Hint: "ask for a rebuilt snapshot"}
 }
 
-// checkName returns an error for a name that a server could misinterpret: in some names, servers
-// read a prefix that marks a file name.
+// checkName returns an error for a name that a server could misinterpret. For example, servers treat a
+// name that begins with #mysql50# as the name of a file.
 func checkName(names ...string) error {
 	for _, n := range names {
 		lower := strings.ToLower(n)
@@ -198,7 +198,7 @@ func (g *generator) values(text string, c schema.Column) (string, error) {
 	}
 	if c.OnUpdate != nil {
 		if !isNow(*c.OnUpdate) {
-			return "", badSchema("the column %q must not be updated automatically", c.Name)
+			return "", badSchema("the column %q has an unsupported ON UPDATE clause", c.Name)
 		}
 		value, err := c.OnUpdate.SQL(schema.MySQL)
 		if err != nil {

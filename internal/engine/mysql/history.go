@@ -25,20 +25,19 @@ var forever = map[string]bool{"2038-01-19 03:14:07.999999": true, "2106-02-07 06
 // histories returns the periods of the system-versioned tables whose history a
 // dump can hold, by table, and the tables whose history it cannot.
 func histories(ctx context.Context, db querier, name string) (periods map[string][]string, lost []string, err error) {
-	versioned,
-		err := names(ctx, db,
+	versioned, err := names(ctx, db,
 		"SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type = 'SYSTEM VERSIONED' "+
 			"ORDER BY table_name", name)
 	if err != nil || len(versioned) == 0 {
 		return nil, nil, err
 	}
-	var takes bool
+	var loads bool
 	if err := db.QueryRowContext(ctx,
 		"SELECT count(*) FROM information_schema.system_variables WHERE variable_name = "+
-			"'SYSTEM_VERSIONING_INSERT_HISTORY'").Scan(&takes); err != nil {
+			"'SYSTEM_VERSIONING_INSERT_HISTORY'").Scan(&loads); err != nil {
 		return nil, nil, err
 	}
-	if !takes {
+	if !loads {
 		return nil, versioned, nil
 	}
 	named, byTransaction, err := namedPeriods(ctx, db, name)

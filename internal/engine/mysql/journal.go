@@ -132,7 +132,7 @@ func notOwn(id string) error {
 		Code: snap.CodeForbidden,
 		Detail: fmt.Sprintf("the journal %s of an interrupted load was not used, because another user of the server "+
 			"wrote or changed it", journalPrefix+id),
-		Hint: "that user's next load finishes it; to remove it instead, run: snapcli doctor --fix",
+		Hint: "that user's next load finishes it; to remove it instead, run `snapcli doctor --fix`",
 	}}
 }
 

@@ -209,7 +209,7 @@ func (d database) failure(err error) error {
 	case erNoDatabase:
 		e.Code = snap.CodeNotFound
 		e.Detail = fmt.Sprintf("there is no database %q on the MySQL server %s", d.name, d.where())
-		e.Hint = "check the target's URL: snapcli targets"
+		e.Hint = "check the target's URL with `snapcli targets`"
 	case erAccessDenied:
 		e.Detail = fmt.Sprintf("the MySQL server %s refused the user %q or the password", d.where(), d.user)
 		e.Hint = "set the password as ${NAME} in the URL, or in ~/.my.cnf"

@@ -511,7 +511,7 @@ func (s *scratch) drop(ctx context.Context) error {
 	return err
 }
 
-// dropDatabase drops the scratch database. A cancelled statement has closed the session that
+// dropDatabase drops the scratch database. A canceled statement has closed the session that
 // created the database and may still be running on the server; the lock is free once it has ended.
 func (s *scratch) dropDatabase(ctx context.Context) error {
 	if s.lock.PingContext(ctx) != nil {

@@ -79,7 +79,7 @@ func (s *scratch) swap(ctx context.Context, terminate bool) error {
 
 // exchange exchanges the tables or leaves them unchanged. Its session holds the exchange's lock,
 // which the server releases after the last statement it received, even if nobody waits for the
-// result any more.
+// result.
 func (s *scratch) exchange(ctx context.Context) error {
 	db, err := s.place.open(s.place.name)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // is still open. So a session stays connected to the database while another one renames it: the
 // server first locks the database, which keeps new sessions out, and then waits up to five seconds
 // for those inside to end. Once the session is alone there, it sees everything that others have
-// committed, and nothing can be added any more. It then either leaves, which lets the rename
+// committed, and nothing more can be added. It then either leaves, which lets the rename
 // continue, or cancels the rename.
 
 // requireEmpty returns an error if the database has content. The session must be connected to it.

@@ -246,7 +246,7 @@ func (d database) failure(err error) error {
 	case state(err) == stateNoDatabase:
 		e.Code = snap.CodeNotFound
 		e.Detail = fmt.Sprintf("there is no database %q on the PostgreSQL server %s", d.name(), d.where())
-		e.Hint = "check the target's URL: snapcli targets"
+		e.Hint = "check the target's URL with `snapcli targets`"
 	case d.refusedConnection(err, e):
 	case state(err) == stateBadPassword || state(err) == stateBadLogin:
 		e.Detail = fmt.Sprintf("the PostgreSQL server %s refused the user %q or the password", d.where(), d.config.User)

@@ -142,8 +142,8 @@ func shapeOf(t tableData, known []engine.Table) engine.Shape {
 	return s
 }
 
-// sampleRows collects values of a table's rows until each column has enough samples, and shows all
-// values of the columns that o.Every wants.
+// sampleRows collects values of a table's rows until each column has enough samples. It passes every
+// value of the columns that o.Every selects to its functions.
 func sampleRows(d *dumpReader, s *engine.Shape, most int, o engine.Options) error {
 	lines, wanting := &lineReader{d: d}, len(s.Columns)
 	every, all := o.AllOf(s.Schema, s.Name, s.Columns)
@@ -416,9 +416,8 @@ func (m *fieldMask) appendMasked(out, field []byte, mask engine.Mask) ([]byte, e
 	}
 	value, err := m.stored.Bytes(value)
 	if err != nil {
-		return nil, snap.Invalid(fmt.Sprintf("the mask of %s makes text that the database cannot store: %v", m.column,
-			err),
-			"choose a mask or a value whose characters exist in the database's encoding")
+		return nil, snap.Invalid(fmt.Sprintf("the mask of %s produces text that the database cannot store: %v",
+			m.column, err), "choose a mask or a value whose characters exist in the database's encoding")
 	}
 	return appendEscaped(out, value), nil
 }
@@ -447,8 +446,8 @@ func (r *rewriter) objects() error {
 	}
 }
 
-// chunk and int write parts of the format. The buffered writer keeps the first error. After a
-// chunk could not be written, nothing more is read.
+// chunk and int write parts of the format. The buffered writer keeps the first error. If a
+// chunk cannot be written, reading stops.
 func (r *rewriter) chunk(p []byte) {
 	r.wrote += int64(len(p))
 	if len(p) > 0 {

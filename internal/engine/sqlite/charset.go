@@ -12,8 +12,8 @@ import (
 
 // SQLite allows any bytes in names. Messages and manifests show such names as readable labels.
 
-// labelled returns the tables with readable labels as the names of tables and columns.
-func labelled(all []engine.Table) []engine.Table {
+// labeled returns the tables with readable labels as the names of tables and columns.
+func labeled(all []engine.Table) []engine.Table {
 	all = slices.Clone(all)
 	for i, t := range all {
 		all[i].Name, all[i].Columns = charset.Readable(t.Name), labels(t.Columns)

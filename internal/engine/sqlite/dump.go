@@ -108,7 +108,7 @@ func dump(ctx context.Context, tx *sql.Tx, w io.Writer, o engine.Options) (engin
 	if err := measure(ctx, tx, all); err != nil {
 		return info, err
 	}
-	info.Tables = labelled(all)
+	info.Tables = labeled(all)
 	if info.Schema, err = describe(ctx, tx); err != nil {
 		return info, err
 	}

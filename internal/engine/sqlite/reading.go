@@ -71,7 +71,7 @@ func (r *dumpReading) open(ctx context.Context, defined bool) error {
 }
 
 // Tables implements [engine.Reading].
-func (r *dumpReading) Tables() []engine.Table { return labelled(r.tables) }
+func (r *dumpReading) Tables() []engine.Table { return labeled(r.tables) }
 
 // Definitions implements [engine.Reading].
 func (r *dumpReading) Definitions() []engine.Definition { return r.definitions }

@@ -170,7 +170,7 @@ func (s *scratch) verify(ctx context.Context, want engine.Info) error {
 	if err := s.checkKeys(ctx, want); err != nil {
 		return err
 	}
-	return engine.Compare(want.Tables, labelled(got))
+	return engine.Compare(want.Tables, labeled(got))
 }
 
 // checkKeys checks the foreign keys of a restored subset.

@@ -262,7 +262,7 @@ func maskTables(ctx context.Context, tx *sql.Tx, p engine.Plan, want engine.Info
 	masks *[]columnMask) (changed []string, err error) {
 	all, err := tables(ctx, tx)
 	if err == nil {
-		err = engine.Compare(want.Tables, labelled(all))
+		err = engine.Compare(want.Tables, labeled(all))
 	}
 	if err != nil {
 		return nil, err

@@ -91,7 +91,7 @@ func (Engine) Check(ctx context.Context, raw string) (engine.Info, error) {
 	if err != nil {
 		return info, failure(path, err)
 	}
-	info.Tables, info.Exists, info.Size = labelled(all), true, file.Size()
+	info.Tables, info.Exists, info.Size = labeled(all), true, file.Size()
 	if info.Empty, err = isEmpty(ctx, db); err != nil {
 		return info, failure(path, err)
 	}
@@ -248,6 +248,6 @@ func missing(path string) error {
 	return &snap.Error{
 		Code:   snap.CodeNotFound,
 		Detail: fmt.Sprintf("there is no database file %s", path),
-		Hint:   "check the target's URL: snapcli targets",
+		Hint:   "check the target's URL with `snapcli targets`",
 	}
 }
