@@ -60,7 +60,7 @@ type Request struct {
 	Jobs    int
 }
 
-// Held is a clone and its lock.
+// Held is a clone whose lock the caller holds.
 type Held struct {
 	Clone
 	URL     string // expanded, with the password
@@ -94,11 +94,11 @@ func (r *Registry) reserve(ctx context.Context, q Request) (h Held, err error) {
 	if h.release, err = r.lock(ctx, c.ID); err != nil {
 		return h, err
 	}
-	err = r.change(func(b *record) error {
-		if err := b.requireRoom(c, q.Max); err != nil {
+	err = r.change(func(rec *record) error {
+		if err := rec.requireRoom(c, q.Max); err != nil {
 			return err
 		}
-		if warm, release := r.findWarm(b, q); warm != nil {
+		if warm, release := r.findWarm(rec, q); warm != nil {
 			os.Remove(r.lockPath(c.ID))
 			h.release()
 			h.release = release
@@ -108,7 +108,7 @@ func (r *Registry) reserve(ctx context.Context, q Request) (h Held, err error) {
 			return nil
 		}
 		h.Clone = c
-		b.Clones = append(b.Clones, c)
+		rec.Clones = append(rec.Clones, c)
 		return nil
 	})
 	if err == nil {
@@ -123,23 +123,23 @@ func (r *Registry) reserve(ctx context.Context, q Request) (h Held, err error) {
 }
 
 // requireRoom returns an error if the clone's name is in use or its target has too many clones.
-func (b *record) requireRoom(c Clone, max int) error {
-	if c.Name != "" && b.named(c.Name) != nil {
+func (rec *record) requireRoom(c Clone, limit int) error {
+	if c.Name != "" && rec.named(c.Name) != nil {
 		return &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("there is already a clone %q", c.Name),
 			Hint: fmt.Sprintf("choose another --name, or drop it with `snapcli clones drop %s`",
 				snap.ShellWord(c.Name))}
 	}
-	if n := b.count(c.Source.Target); c.Kind == Named && n >= max {
+	if n := rec.count(c.Source.Target); c.Kind == Named && n >= limit {
 		return &snap.Error{Code: snap.CodeQuota,
-			Detail: fmt.Sprintf("the target %q has %d clones, and its limit is %d", c.Source.Target, n, max),
+			Detail: fmt.Sprintf("the target %q has %d clones, and its limit is %d", c.Source.Target, n, limit),
 			Hint:   "drop some with `snapcli clones drop`, or raise clones.max of the target"}
 	}
 	return nil
 }
 
 // count returns the number of a target's clones of kind Named.
-func (b *record) count(target string) (n int) {
-	for _, c := range b.Clones {
+func (rec *record) count(target string) (n int) {
+	for _, c := range rec.Clones {
 		if c.Source.Target == target && c.Kind == Named {
 			n++
 		}
@@ -149,16 +149,16 @@ func (b *record) count(target string) (n int) {
 
 // findWarm returns a warm clone with the wanted content, and its lock. Only a run takes one, because
 // the database of a named clone has the clone's name in its own name.
-func (r *Registry) findWarm(b *record, q Request) (*Clone, func()) {
+func (r *Registry) findWarm(rec *record, q Request) (*Clone, func()) {
 	if q.Kind != Run {
 		return nil, nil
 	}
-	for i, c := range b.Clones {
+	for i, c := range rec.Clones {
 		if c.Kind != Warm || c.State != Ready || !c.Source.same(q.Source) || !c.Expires.After(r.o.Now()) {
 			continue
 		}
 		if release, free := r.tryLock(c.ID); free {
-			return &b.Clones[i], release
+			return &rec.Clones[i], release
 		}
 	}
 	return nil, nil
@@ -215,11 +215,11 @@ func (r *Registry) reserveBranch(ctx context.Context, source Clone, q Request) (
 	}
 	h.Clone = c
 	if _, h.URL, err = r.locate(c); err == nil {
-		err = r.change(func(b *record) error {
-			if err := b.requireRoom(c, q.Max); err != nil {
+		err = r.change(func(rec *record) error {
+			if err := rec.requireRoom(c, q.Max); err != nil {
 				return err
 			}
-			b.Clones = append(b.Clones, c)
+			rec.Clones = append(rec.Clones, c)
 			return nil
 		})
 	}
@@ -267,11 +267,11 @@ func (r *Registry) recover(ctx context.Context, c Clone) error {
 
 // Find returns the clone with this name.
 func (r *Registry) Find(name string) (Clone, error) {
-	b, err := r.read()
+	rec, err := r.read()
 	if err != nil {
 		return Clone{}, err
 	}
-	if c := b.named(name); c != nil {
+	if c := rec.named(name); c != nil {
 		return *c, nil
 	}
 	hint := "list them with `snapcli clones`"
@@ -284,11 +284,11 @@ func (r *Registry) Find(name string) (Clone, error) {
 // Names returns the names of the clones, without the warm ones. If the record cannot be read, it
 // returns none, because the names are only for suggestions.
 func (r *Registry) Names() (names []string) {
-	b, err := r.read()
+	rec, err := r.read()
 	if err != nil {
 		return nil
 	}
-	for _, c := range b.Clones {
+	for _, c := range rec.Clones {
 		if c.Kind != Warm {
 			names = append(names, c.Name)
 		}
@@ -400,13 +400,13 @@ type Listed struct {
 // List returns the clones, oldest first, with the state of their databases. It connects once to
 // each server.
 func (r *Registry) List(ctx context.Context) ([]Listed, error) {
-	b, err := r.read()
+	rec, err := r.read()
 	if err != nil {
 		return nil, err
 	}
-	all := make([]Listed, len(b.Clones))
+	all := make([]Listed, len(rec.Clones))
 	servers := map[string][]int{}
-	for i, c := range b.Clones {
+	for i, c := range rec.Clones {
 		all[i] = Listed{Clone: c}
 		_, all[i].URL, all[i].Err = r.locate(c)
 		if all[i].Err == nil {
@@ -438,10 +438,10 @@ func (r *Registry) describe(ctx context.Context, all []Listed, on []int) {
 	}
 }
 
-// Count returns the number of a target's warm clones of a source that are ready or being made.
+// Count returns the number of warm clones with a source's content that are ready or being made.
 func (r *Registry) Count(s Source) (n int, err error) {
-	b, err := r.read()
-	for _, c := range b.Clones {
+	rec, err := r.read()
+	for _, c := range rec.Clones {
 		if c.Kind == Warm && c.Source.same(s) {
 			n++
 		}
@@ -449,7 +449,7 @@ func (r *Registry) Count(s Source) (n int, err error) {
 	return n, err
 }
 
-// newID returns an ID that was never used: letters and digits that any database's name may have.
+// newID returns a random ID of letters and digits that every database allows in a name.
 func newID() string {
 	var b [8]byte
 	rand.Read(b[:]) // never fails

@@ -13,8 +13,8 @@ import (
 // Every template and clone has a lock file. The process that makes, resets or drops it, or runs a
 // program in it, holds the lock exclusively; a process that copies a template holds it shared. The
 // system releases the locks of a killed process, so a clone that is not ready and whose lock is free
-// was left behind. IDs are never used twice. Whoever gets a lock reads the record again: the clone is
-// no longer in it if its lock file was removed in the meantime.
+// was left behind. IDs are never used twice. A process that gets a lock reads the record again, because
+// the clone may have been dropped in the meantime.
 
 func (r *Registry) lockPath(id string) string { return filepath.Join(r.o.Dir, id+".lock") }
 
@@ -39,7 +39,7 @@ func (r *Registry) lockShared(ctx context.Context, id string) (release func(), e
 // lockPause is the time between two attempts to get a lock.
 const lockPause = 10 * time.Millisecond
 
-// tryLock takes an exclusive lock if nobody holds it.
+// tryLock takes an exclusive lock if no process holds it.
 func (r *Registry) tryLock(id string) (release func(), free bool) {
 	l, err := r.lockFile(id)
 	if err == nil {
@@ -56,6 +56,7 @@ func (r *Registry) lockFile(id string) (*flock.Flock, error) {
 	return flock.New(r.lockPath(id), flock.SetPermissions(0o600)), os.MkdirAll(r.o.Dir, 0o700)
 }
 
+// releasing returns the function that releases a lock, unless taking the lock failed with err.
 func releasing(l *flock.Flock, err error) (func(), error) {
 	if err != nil {
 		_ = l.Close()

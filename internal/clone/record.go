@@ -29,9 +29,9 @@ type Kind string
 
 // The kinds.
 const (
-	Named Kind = "named" // made by name, until it expires or is dropped
-	Run   Kind = "run"   // belongs to the process that holds its lock, and is dropped after it
-	Warm  Kind = "warm"  // made ahead, to be taken by a run
+	Named Kind = "named" // created with a name; kept until it expires or is dropped
+	Run   Kind = "run"   // belongs to the process that holds its lock; dropped when that process ends
+	Warm  Kind = "warm"  // made in advance for a later run
 )
 
 // Clone is a copy of a database.
@@ -54,7 +54,7 @@ type Source struct {
 	Type         snap.Type   `json:"type"`
 	Engine       snap.Engine `json:"engine"`
 	Server       string      `json:"server"` // as in the configuration, with its ${NAME} references
-	Trust        int         `json:"trust"`  // in the snapshot's author, when it was loaded
+	Trust        int         `json:"trust"`  // the engine.Trust in the snapshot's author when it was loaded
 	WithPrograms bool        `json:"with_programs,omitempty"`
 }
 
@@ -62,7 +62,7 @@ type Source struct {
 type Template struct {
 	ID      string    `json:"id"`
 	Source  Source    `json:"source"`
-	Mark    string    `json:"mark"` // of the sealed database; "" while it is being made
+	Mark    string    `json:"mark"` // of the sealed state, see Cloner.Seal; "" while the database is being made
 	LeftOut string    `json:"left_out,omitempty"`
 	Used    time.Time `json:"used"`
 }
@@ -77,36 +77,28 @@ type record struct {
 	Failed time.Time `json:"failed,omitzero"`
 }
 
-func (b *record) clone(id string) *Clone {
-	at := slices.IndexFunc(b.Clones, func(c Clone) bool { return c.ID == id })
-	if at < 0 {
-		return nil
-	}
-	return &b.Clones[at]
+func (rec *record) clone(id string) *Clone {
+	return find(rec.Clones, func(c Clone) bool { return c.ID == id })
 }
 
-func (b *record) named(name string) *Clone {
-	at := slices.IndexFunc(b.Clones, func(c Clone) bool { return c.Name == name && c.Kind != Warm })
-	if at < 0 {
-		return nil
-	}
-	return &b.Clones[at]
+func (rec *record) named(name string) *Clone {
+	return find(rec.Clones, func(c Clone) bool { return c.Name == name && c.Kind != Warm })
 }
 
-func (b *record) template(id string) *Template {
-	at := slices.IndexFunc(b.Templates, func(t Template) bool { return t.ID == id })
-	if at < 0 {
-		return nil
-	}
-	return &b.Templates[at]
+func (rec *record) template(id string) *Template {
+	return find(rec.Templates, func(t Template) bool { return t.ID == id })
 }
 
-func (b *record) templateOf(s Source) *Template {
-	at := slices.IndexFunc(b.Templates, func(t Template) bool { return t.Source.same(s) })
-	if at < 0 {
-		return nil
+func (rec *record) templateOf(s Source) *Template {
+	return find(rec.Templates, func(t Template) bool { return t.Source.same(s) })
+}
+
+// find returns the first matching entry, or nil.
+func find[T any](all []T, matches func(T) bool) *T {
+	if at := slices.IndexFunc(all, matches); at >= 0 {
+		return &all[at]
 	}
-	return &b.Templates[at]
+	return nil
 }
 
 // same reports whether two sources have the same content on the same server.
@@ -119,13 +111,13 @@ func (r *Registry) path() string { return filepath.Join(r.o.Dir, "clones.json") 
 
 // read returns the record. If the file does not exist, the record is empty.
 func (r *Registry) read() (record, error) {
-	var b record
-	if err := disk.ReadJSON(r.path(), &b); err != nil {
-		return b, &snap.Error{Code: snap.CodeInternal, Cause: err,
+	var rec record
+	if err := disk.ReadJSON(r.path(), &rec); err != nil {
+		return rec, &snap.Error{Code: snap.CodeInternal, Cause: err,
 			Detail: fmt.Sprintf("the record of clones %s cannot be read", r.path()),
 			Hint:   "restore the file from a backup, or delete it and drop the databases snapcli_clone_... by hand"}
 	}
-	return b, nil
+	return rec, nil
 }
 
 // change applies f to the record and writes the record, unless f fails. Other processes cannot change
@@ -139,14 +131,14 @@ func (r *Registry) change(f func(*record) error) error {
 		return fmt.Errorf("lock the record of clones: %w", err)
 	}
 	defer lock.Close()
-	b, err := r.read()
+	rec, err := r.read()
 	if err == nil {
-		err = f(&b)
+		err = f(&rec)
 	}
 	if err != nil {
 		return err
 	}
-	if err := disk.ReplaceJSON(r.path(), b); err != nil {
+	if err := disk.ReplaceJSON(r.path(), rec); err != nil {
 		return fmt.Errorf("write the record of clones: %w", err)
 	}
 	return nil
@@ -154,8 +146,8 @@ func (r *Registry) change(f func(*record) error) error {
 
 // changeClone changes one clone in the record. It fails with not_found if the clone is gone.
 func (r *Registry) changeClone(id string, f func(*Clone)) (after Clone, err error) {
-	err = r.change(func(b *record) error {
-		c := b.clone(id)
+	err = r.change(func(rec *record) error {
+		c := rec.clone(id)
 		if c == nil {
 			return missing(id)
 		}
@@ -167,16 +159,16 @@ func (r *Registry) changeClone(id string, f func(*Clone)) (after Clone, err erro
 }
 
 func (r *Registry) forgetClone(id string) error {
-	return r.change(func(b *record) error {
-		b.Clones = slices.DeleteFunc(b.Clones, func(c Clone) bool { return c.ID == id })
+	return r.change(func(rec *record) error {
+		rec.Clones = slices.DeleteFunc(rec.Clones, func(c Clone) bool { return c.ID == id })
 		os.Remove(r.lockPath(id))
 		return nil
 	})
 }
 
 func (r *Registry) forgetTemplate(id string) error {
-	return r.change(func(b *record) error {
-		b.Templates = slices.DeleteFunc(b.Templates, func(t Template) bool { return t.ID == id })
+	return r.change(func(rec *record) error {
+		rec.Templates = slices.DeleteFunc(rec.Templates, func(t Template) bool { return t.ID == id })
 		os.Remove(r.lockPath(id))
 		return nil
 	})

@@ -12,8 +12,8 @@ import (
 // unusedFor is how long a template is kept after the last clone was made from it.
 const unusedFor = 7 * 24 * time.Hour
 
-// pause is how long clean-ups wait after one that failed.
-const pause = time.Minute
+// retryAfter is how long clean-ups pause after one that failed.
+const retryAfter = time.Minute
 
 // Swept lists the results of [Registry.Sweep].
 type Swept struct {
@@ -23,36 +23,40 @@ type Swept struct {
 
 // Empty reports whether there are neither templates nor clones.
 func (r *Registry) Empty() (bool, error) {
-	b, err := r.read()
-	return len(b.Templates)+len(b.Clones) == 0, err
+	rec, err := r.read()
+	return len(rec.Templates)+len(rec.Clones) == 0, err
 }
 
 // Due reports whether Sweep has something to do. It connects to no database.
 func (r *Registry) Due(wanted func(Template) bool) (bool, error) {
-	b, err := r.read()
-	if err != nil || r.o.Now().Sub(b.Failed) < pause {
+	rec, err := r.read()
+	if err != nil || r.o.Now().Sub(rec.Failed) < retryAfter {
 		return false, err
 	}
-	for _, c := range b.Clones {
+	for _, c := range rec.Clones {
 		if r.expired(c) || c.needsProcess() && r.unlocked(c.ID) {
 			return true, nil
 		}
 	}
-	for _, t := range b.Templates {
-		if t.Mark == "" && r.unlocked(t.ID) || t.Mark != "" && !(wanted(t) && r.recentlyUsed(t)) {
+	for _, t := range rec.Templates {
+		if !r.keeps(t, wanted) && (t.Mark != "" || r.unlocked(t.ID)) {
 			return true, nil
 		}
 	}
 	return false, nil
 }
 
-// expired reports whether a clone has expired. Only its lock shows whether it is still in use.
+// expired reports whether a clone has expired. A clone of kind Run never does: it ends with its process.
 func (r *Registry) expired(c Clone) bool { return c.Kind != Run && !c.Expires.After(r.o.Now()) }
 
-// needsProcess reports whether a clone belongs to a running process. If nobody holds its lock, it was left behind.
+// needsProcess reports whether a clone belongs to a running process. If no process holds its lock, it
+// was left behind.
 func (c Clone) needsProcess() bool { return c.Kind == Run || c.State != Ready }
 
-func (r *Registry) recentlyUsed(t Template) bool { return r.o.Now().Sub(t.Used) < unusedFor }
+// keeps reports whether a template is ready, wanted and recently used.
+func (r *Registry) keeps(t Template, wanted func(Template) bool) bool {
+	return t.Mark != "" && wanted(t) && r.o.Now().Sub(t.Used) < unusedFor
+}
 
 func (r *Registry) unlocked(id string) bool {
 	release, free := r.tryLock(id)
@@ -60,22 +64,22 @@ func (r *Registry) unlocked(id string) bool {
 	return free
 }
 
-// Sweep drops clones that have expired, what killed processes left, and templates that are not
-// wanted or have not been used for a week. It never touches what a running process uses. It
-// continues after an error, and returns all of them.
+// Sweep drops clones that have expired, databases that killed processes left behind, and templates
+// that are not wanted or have not been used for a week. It never touches a database that a running
+// process uses. It continues after an error, and returns all errors.
 func (r *Registry) Sweep(ctx context.Context, wanted func(Template) bool) (s Swept, err error) {
-	b, err := r.read()
+	rec, err := r.read()
 	if err != nil {
 		return s, err
 	}
-	for _, c := range b.Clones {
+	for _, c := range rec.Clones {
 		dropped, failed := r.sweepClone(ctx, c.ID)
 		err = errors.Join(err, failed)
 		if dropped {
 			s.Clones = append(s.Clones, c)
 		}
 	}
-	for _, t := range b.Templates {
+	for _, t := range rec.Templates {
 		dropped, failed := r.sweepTemplate(ctx, t.ID, wanted)
 		err = errors.Join(err, failed)
 		if dropped {
@@ -83,11 +87,11 @@ func (r *Registry) Sweep(ctx context.Context, wanted func(Template) bool) (s Swe
 		}
 	}
 	r.sweepLocks()
-	if err != nil && ctx.Err() == nil || !b.Failed.IsZero() && err == nil {
-		_ = r.change(func(b *record) error { // if this fails, the next clean-up writes it
-			b.Failed = time.Time{}
+	if err != nil && ctx.Err() == nil || !rec.Failed.IsZero() && err == nil {
+		_ = r.change(func(rec *record) error { // if this fails, the next clean-up writes it
+			rec.Failed = time.Time{}
 			if err != nil {
-				b.Failed = r.o.Now().UTC()
+				rec.Failed = r.o.Now().UTC()
 			}
 			return nil
 		})
@@ -97,8 +101,8 @@ func (r *Registry) Sweep(ctx context.Context, wanted func(Template) bool) (s Swe
 
 // sweepClone drops a clone that has expired or was left behind, and completes a reset.
 func (r *Registry) sweepClone(ctx context.Context, id string) (dropped bool, err error) {
-	b, err := r.read()
-	c := b.clone(id)
+	rec, err := r.read()
+	c := rec.clone(id)
 	if err != nil || c == nil || !r.expired(*c) && !c.needsProcess() {
 		return false, err
 	}
@@ -107,8 +111,8 @@ func (r *Registry) sweepClone(ctx context.Context, id string) (dropped bool, err
 		return false, nil
 	}
 	defer release()
-	b, err = r.read()
-	if c = b.clone(id); err != nil || c == nil {
+	rec, err = r.read()
+	if c = rec.clone(id); err != nil || c == nil {
 		return false, err
 	}
 	switch {
@@ -123,9 +127,9 @@ func (r *Registry) sweepClone(ctx context.Context, id string) (dropped bool, err
 
 // sweepTemplate drops a template that was left unfinished or is no longer wanted.
 func (r *Registry) sweepTemplate(ctx context.Context, id string, wanted func(Template) bool) (dropped bool, err error) {
-	b, err := r.read()
-	t := b.template(id)
-	if err != nil || t == nil || t.Mark != "" && wanted(*t) && r.recentlyUsed(*t) {
+	rec, err := r.read()
+	t := rec.template(id)
+	if err != nil || t == nil || r.keeps(*t, wanted) {
 		return false, err
 	}
 	release, free := r.tryLock(id)
@@ -133,8 +137,8 @@ func (r *Registry) sweepTemplate(ctx context.Context, id string, wanted func(Tem
 		return false, nil
 	}
 	defer release()
-	b, err = r.read()
-	if t = b.template(id); err != nil || t == nil || t.Mark != "" && wanted(*t) && r.recentlyUsed(*t) {
+	rec, err = r.read()
+	if t = rec.template(id); err != nil || t == nil || r.keeps(*t, wanted) {
 		return false, err
 	}
 	err = r.dropTemplate(ctx, *t)
@@ -146,14 +150,14 @@ func (r *Registry) sweepTemplate(ctx context.Context, id string, wanted func(Tem
 func (r *Registry) sweepLocks() {
 	const starting = time.Hour // longer than a process takes to add its clone to the record
 	files, _ := filepath.Glob(filepath.Join(r.o.Dir, "*_*.lock"))
-	b, err := r.read()
+	rec, err := r.read()
 	if err != nil {
 		return
 	}
 	for _, path := range files {
 		id := strings.TrimSuffix(filepath.Base(path), ".lock")
 		info, err := os.Stat(path)
-		if err == nil && b.clone(id) == nil && b.template(id) == nil && r.o.Now().Sub(info.ModTime()) > starting {
+		if err == nil && rec.clone(id) == nil && rec.template(id) == nil && r.o.Now().Sub(info.ModTime()) > starting {
 			os.Remove(path)
 		}
 	}

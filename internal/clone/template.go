@@ -28,7 +28,7 @@ func (r *Registry) withTemplate(ctx context.Context, q Request,
 		if !errors.Is(err, engine.ErrNotSealed) {
 			return t.LeftOut, err
 		}
-		r.o.Log.Warn("a template was changed and is created again", "template", t.ID, "snapshot", t.Source.Snapshot)
+		r.o.Log.Warn("a template was changed and is made again", "template", t.ID, "snapshot", t.Source.Snapshot)
 		if err := r.invalidate(t); err != nil {
 			return "", err
 		}
@@ -54,8 +54,8 @@ func (r *Registry) template(ctx context.Context, q Request) (t Template, release
 		if release, err = r.lockShared(ctx, t.ID); err != nil {
 			return t, nil, err
 		}
-		b, err := r.read()
-		if now := b.template(t.ID); err == nil && now != nil && now.Mark == t.Mark {
+		rec, err := r.read()
+		if now := rec.template(t.ID); err == nil && now != nil && now.Mark == t.Mark {
 			return t, release, nil
 		}
 		release()
@@ -67,19 +67,19 @@ func (r *Registry) template(ctx context.Context, q Request) (t Template, release
 
 // registerTemplate returns the template of a source. It adds one to the record if there is none.
 func (r *Registry) registerTemplate(s Source) (t Template, err error) {
-	b, err := r.read()
+	rec, err := r.read()
 	if err != nil {
 		return t, err
 	}
 	const fresh = 10 // minutes until the time of the last use is written again
-	if found := b.templateOf(s); found != nil && r.o.Now().Sub(found.Used).Minutes() < fresh {
+	if found := rec.templateOf(s); found != nil && r.o.Now().Sub(found.Used).Minutes() < fresh {
 		return *found, nil
 	}
-	err = r.change(func(b *record) error {
-		found := b.templateOf(s)
+	err = r.change(func(rec *record) error {
+		found := rec.templateOf(s)
 		if found == nil {
-			b.Templates = append(b.Templates, Template{ID: "template_" + newID(), Source: s})
-			found = &b.Templates[len(b.Templates)-1]
+			rec.Templates = append(rec.Templates, Template{ID: "template_" + newID(), Source: s})
+			found = &rec.Templates[len(rec.Templates)-1]
 		}
 		found.Used = r.o.Now().UTC()
 		t = *found
@@ -95,19 +95,19 @@ func (r *Registry) createTemplate(ctx context.Context, id string, load Load) err
 		return err
 	}
 	defer release()
-	b, err := r.read()
+	rec, err := r.read()
 	if err != nil {
 		return err
 	}
-	t := b.template(id)
+	t := rec.template(id)
 	if t == nil || t.Mark != "" {
 		return nil
 	}
 	if err := r.fillTemplate(ctx, t, load); err != nil {
 		return errors.Join(err, r.dropTemplate(context.WithoutCancel(ctx), *t))
 	}
-	return r.change(func(b *record) error {
-		if entry := b.template(id); entry != nil {
+	return r.change(func(rec *record) error {
+		if entry := rec.template(id); entry != nil {
 			entry.Mark, entry.LeftOut = t.Mark, t.LeftOut
 		}
 		return nil
@@ -134,8 +134,8 @@ func (r *Registry) fillTemplate(ctx context.Context, t *Template, load Load) err
 
 // invalidate records that a template must be made again.
 func (r *Registry) invalidate(t Template) error {
-	return r.change(func(b *record) error {
-		if now := b.template(t.ID); now != nil && now.Mark == t.Mark {
+	return r.change(func(rec *record) error {
+		if now := rec.template(t.ID); now != nil && now.Mark == t.Mark {
 			now.Mark = ""
 		}
 		return nil
@@ -169,8 +169,8 @@ func (r *Registry) locateTemplate(t Template) (engine.Cloner, string, error) {
 
 // Templates returns the templates that are ready.
 func (r *Registry) Templates() (ready []Template, err error) {
-	b, err := r.read()
-	for _, t := range b.Templates {
+	rec, err := r.read()
+	for _, t := range rec.Templates {
 		if t.Mark != "" {
 			ready = append(ready, t)
 		}
@@ -180,8 +180,8 @@ func (r *Registry) Templates() (ready []Template, err error) {
 
 // ClonesOf returns the number of clones with a template's content.
 func (r *Registry) ClonesOf(t Template) (n int, err error) {
-	b, err := r.read()
-	for _, c := range b.Clones {
+	rec, err := r.read()
+	for _, c := range rec.Clones {
 		if c.Source.same(t.Source) && c.Kind != Warm {
 			n++
 		}

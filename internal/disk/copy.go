@@ -22,8 +22,8 @@ func Copy(from, to string, perm fs.FileMode) (err error) {
 	if !shareBlocks(out, in) {
 		_, err = io.Copy(out, in)
 	}
-	if closed := out.Close(); err == nil {
-		err = closed
+	if closeErr := out.Close(); err == nil {
+		err = closeErr
 	}
 	if err != nil {
 		os.Remove(to)

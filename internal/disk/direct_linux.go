@@ -16,14 +16,14 @@ func OpenDirect(path string) *os.File {
 	if err != nil {
 		return nil
 	}
-	spread()
+	raiseMaxProcs()
 	return f
 }
 
-// spread raises GOMAXPROCS where fewer threads would run than usually write at once. A thread that
+// raiseMaxProcs raises GOMAXPROCS to the number of threads that usually write at once. A thread that
 // waits for the disk blocks a processor until the Go scheduler notices, and without the page cache
 // that wait is long: on two processors a download took a fifth longer.
-var spread = sync.OnceFunc(func() {
+var raiseMaxProcs = sync.OnceFunc(func() {
 	const writers = 4
 	if os.Getenv("GOMAXPROCS") == "" && runtime.GOMAXPROCS(0) < writers {
 		runtime.GOMAXPROCS(writers)

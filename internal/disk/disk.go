@@ -1,6 +1,5 @@
-// Package disk covers file operations that differ between operating systems or are easy to get
-// wrong: making a file durable across a power cut, and recognizing a full disk. It knows nothing
-// about snapshots.
+// Package disk has file operations that differ between operating systems or are easy to get wrong,
+// such as replacing a file durably and recognizing a full disk. It knows nothing about snapshots.
 package disk
 
 import (

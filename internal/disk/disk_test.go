@@ -69,7 +69,7 @@ func TestReplace(t *testing.T) {
 	if info, err := os.Stat(tmp); err != nil || !info.ModTime().Equal(long) {
 		t.Errorf("a file was created in the folder for temporary files: %v, %v", info.ModTime(), err)
 	}
-	RemoveLeft(path)
+	RemoveTemporary(path)
 	var names []string
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {

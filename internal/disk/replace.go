@@ -8,15 +8,15 @@ import (
 
 // Replace atomically replaces or creates the file at path. A new file has mode perm; an existing
 // one keeps its mode. Replace writes to a temporary file in the same directory, never in the
-// system's one, so that a killed process leaves parts of a secret only where the secret is.
-// [RemoveLeft] removes such files.
+// system's temporary directory, so that a killed process leaves parts of a secret only next to the
+// secret. [RemoveTemporary] removes such files.
 func Replace(path string, content []byte, perm fs.FileMode) error {
 	return replace(path, content, perm)
 }
 
-// RemoveLeft removes the temporary files of processes that were killed during [Replace] of path.
-// The caller must hold the file's lock, so that nobody is replacing it.
-func RemoveLeft(path string) {
+// RemoveTemporary removes the temporary files of processes that were killed during [Replace] of path.
+// The caller must hold the file's lock, so that no running process is replacing it.
+func RemoveTemporary(path string) {
 	dir := filepath.Dir(path)
 	left, _ := fs.Glob(os.DirFS(dir), "."+filepath.Base(path)+"[0-9]*") // Glob fails only for a bad pattern
 	for _, name := range left {

@@ -13,16 +13,16 @@ import (
 // which compilers report errors and editors find them. It omits the position if the parser does not
 // know it.
 func YAMLMistake(file string, err error) string {
-	what, at := err.Error(), ""
+	mistake, position := err.Error(), ""
 	var y yaml.Error
 	if errors.As(err, &y) {
-		what = message(y)
+		mistake = message(y)
 		if token := y.GetToken(); token != nil && token.Position != nil {
-			at = fmt.Sprintf(":%d:%d", token.Position.Line, token.Position.Column)
+			position = fmt.Sprintf(":%d:%d", token.Position.Line, token.Position.Column)
 		}
 	}
-	what, _, _ = strings.Cut(what, "\n")
-	return file + at + ": " + what
+	mistake, _, _ = strings.Cut(mistake, "\n")
+	return file + position + ": " + mistake
 }
 
 // message describes the parser's error in terms of YAML rather than Go, and names invisible

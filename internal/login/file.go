@@ -163,7 +163,7 @@ func (f *File) lock(ctx context.Context) (unlock func(), err error) {
 		}
 		return nil, fmt.Errorf("lock the login sessions: %w", err)
 	}
-	disk.RemoveLeft(f.Path())
+	disk.RemoveTemporary(f.Path())
 	return func() { _ = l.Unlock() }, nil
 }
 

@@ -28,17 +28,17 @@ const (
 type Run struct {
 	Slot    Slot      `json:"slot"`
 	State   State     `json:"state"`
-	Step    string    `json:"step,omitempty"` // the one in progress, or the one that failed
+	Step    string    `json:"step,omitempty"` // the step in progress, or the step that failed
 	Began   time.Time `json:"began"`
 	Ended   time.Time `json:"ended,omitzero"`
-	Kills   int       `json:"kills,omitempty"`   // processes that ended while they worked on it
+	Kills   int       `json:"kills,omitempty"`   // how many processes were killed while they worked on it
 	Missed  int       `json:"missed,omitempty"`  // earlier scheduled times at which no agent was running
 	Problem string    `json:"problem,omitempty"` // the reason if it failed
 	Hint    string    `json:"hint,omitempty"`
 
-	Original string `json:"original,omitempty"` // names of the local snapshots that it made
-	Masked   string `json:"masked,omitempty"`
-	Pushed   string `json:"pushed,omitempty"` // ID, or name in a storage profile
+	Original string `json:"original,omitempty"` // name of the local snapshot that it built
+	Masked   string `json:"masked,omitempty"`   // name of the masked copy
+	Pushed   string `json:"pushed,omitempty"`   // ID of the pushed snapshot, or its name in a storage profile
 }
 
 // Record holds the runs of a target. It is written before and after each run, and before and after
@@ -108,6 +108,6 @@ func (s Records) lock(target string) (release func(), err error) {
 		_ = l.Close()
 		return nil, fmt.Errorf("lock the record of %s: %w", target, err)
 	}
-	disk.RemoveLeft(s.path(target))
+	disk.RemoveTemporary(s.path(target))
 	return func() { _ = l.Close() }, nil
 }

@@ -15,7 +15,7 @@ import (
 // run: each slot has at most one. Slots are compared as text.
 type Slot string
 
-const slotForm = "2006-01-02T15:04"
+const slotFormat = "2006-01-02T15:04"
 
 // Times is a schedule: a list of slots in a time zone.
 //
@@ -59,8 +59,8 @@ func Parse(text, zone string) (Times, error) {
 	return Times{spec: spec, zone: at}, nil
 }
 
-// Wall returns the slot form of a moment.
-func (t Times) Wall(now time.Time) Slot { return Slot(now.In(t.zone).Format(slotForm)) }
+// Wall returns a moment as the time on a clock in the schedule's time zone.
+func (t Times) Wall(now time.Time) Slot { return Slot(now.In(t.zone).Format(slotFormat)) }
 
 // Next returns the first slot that begins after now.
 func (t Times) Next(now time.Time) (Slot, time.Time) {
@@ -69,7 +69,7 @@ func (t Times) Next(now time.Time) (Slot, time.Time) {
 		if wall.IsZero() {
 			return "", wall
 		}
-		slot := Slot(wall.Format(slotForm))
+		slot := Slot(wall.Format(slotFormat))
 		if at := t.At(slot); at.After(now) {
 			return slot, at
 		}
@@ -89,7 +89,7 @@ func (t Times) Due(after Slot, now time.Time) (due Slot, earlier int) {
 	var begins time.Time
 	for {
 		wall = t.spec.Next(wall)
-		slot := Slot(wall.Format(slotForm))
+		slot := Slot(wall.Format(slotFormat))
 		at := t.At(slot)
 		if wall.IsZero() || at.After(now) {
 			return due, earlier
@@ -103,7 +103,7 @@ func (t Times) Due(after Slot, now time.Time) (due Slot, earlier int) {
 
 // civil returns a slot as a time in UTC, where every slot occurs once.
 func (t Times) civil(s Slot) time.Time {
-	at, err := time.Parse(slotForm, string(s))
+	at, err := time.Parse(slotFormat, string(s))
 	if err != nil { // somebody edited the record
 		return time.Time{}
 	}

@@ -83,7 +83,7 @@ func TestSlotsAreInOrder(t *testing.T) {
 		}
 		wall := time.Unix(60*rapid.Int64Range(1262304000/60, 1893456000/60).Draw(rt, "wall"), 0).UTC()
 		step := time.Duration(rapid.IntRange(1, 3000).Draw(rt, "step")) * time.Minute
-		one, two := Slot(wall.Format(slotForm)), Slot(wall.Add(step).Format(slotForm))
+		one, two := Slot(wall.Format(slotFormat)), Slot(wall.Add(step).Format(slotFormat))
 		a, b := times.At(one), times.At(two)
 		if b.Before(a) {
 			rt.Errorf("%s begins at %s, and %s at %s", one, a, two, b)

@@ -46,7 +46,7 @@ const (
 	Resumed     Kind = "resumed"     // after the agent was killed or stopped
 	Ended       Kind = "ended"       // done or failed
 	Interrupted Kind = "interrupted" // the agent stops; the next one resumes the run
-	ClockBack   Kind = "clock back"  // the record was ahead of the clock, and begins now
+	ClockBack   Kind = "clock back"  // the record was ahead of the clock and was started again
 )
 
 // Agent works on tasks.
@@ -100,9 +100,9 @@ func (a *Agent) turn(ctx context.Context, t Task, choose func(*Agent, Task, *Rec
 	if err != nil || run == nil {
 		return false, err
 	}
-	what := Began
+	kind := Began
 	if run.State != "" {
-		what = Resumed
+		kind = Resumed
 	}
 	if run.State == Running {
 		run.Kills++
@@ -111,7 +111,7 @@ func (a *Agent) turn(ctx context.Context, t Task, choose func(*Agent, Task, *Rec
 	if err := a.Records.write(t.Target, r); err != nil {
 		return false, err
 	}
-	a.Report(Event{t.Target, *run, what})
+	a.Report(Event{t.Target, *run, kind})
 	return true, a.work(ctx, t, &r, run)
 }
 
@@ -122,9 +122,9 @@ func (a *Agent) scheduled(t Task, r *Record) (*Run, error) {
 		return nil, a.begin(t, r)
 	}
 	due, earlier := t.Times.Due(r.After, now)
-	if l := r.last(); l.unfinished() {
-		if due == "" && l.Kills < maxKills {
-			return l, nil
+	if run := r.last(); run.unfinished() {
+		if due == "" && run.Kills < maxKills {
+			return run, nil
 		}
 		if err := a.giveUp(t, r); err != nil {
 			return nil, err
@@ -142,7 +142,7 @@ func (a *Agent) newRun(t Task, r *Record, slot Slot, missed int) *Run {
 }
 
 // unfinished reports whether the run's process ended before the run was done.
-func (l *Run) unfinished() bool { return l != nil && (l.State == Running || l.State == Stopped) }
+func (r *Run) unfinished() bool { return r != nil && (r.State == Running || r.State == Stopped) }
 
 // begin starts a record, or starts it again if it is ahead of the clock. Slots up to now are then not
 // due.
@@ -161,26 +161,26 @@ func (a *Agent) begin(t Task, r *Record) error {
 
 // giveUp records the last run, whose process ended, as failed.
 func (a *Agent) giveUp(t Task, r *Record) error {
-	l := r.last()
-	l.Problem = fmt.Sprintf("the agent ended in the step %s, and the next run was due before this one was resumed",
-		l.Step)
-	l.Hint = "keep the agent running, for example under systemd"
-	if l.Kills >= maxKills {
-		l.Problem = fmt.Sprintf("the agent was killed in the step %s, %d times", l.Step, l.Kills+1)
-		l.Hint = "look for a lack of memory on the agent's machine"
+	run := r.last()
+	run.Problem = fmt.Sprintf("the agent ended in the step %s, and the next run was due before this one was resumed",
+		run.Step)
+	run.Hint = "keep the agent running, for example under systemd"
+	if run.Kills >= maxKills {
+		run.Problem = fmt.Sprintf("the agent was killed %d times in the step %s", run.Kills+1, run.Step)
+		run.Hint = "check whether the agent's machine runs out of memory"
 	}
-	l.State, l.Ended = Failed, a.Now().UTC()
+	run.State, run.Ended = Failed, a.Now().UTC()
 	if err := a.Records.write(t.Target, *r); err != nil {
 		return err
 	}
 	if t.Failed != nil {
-		t.Failed(l)
+		t.Failed(run)
 	}
-	a.Report(Event{t.Target, *l, Ended})
+	a.Report(Event{t.Target, *run, Ended})
 	return nil
 }
 
-// unscheduled returns a run for this minute.
+// unscheduled returns a new run for this minute. It closes an unfinished run.
 func (a *Agent) unscheduled(t Task, r *Record) (*Run, error) {
 	now := a.Now()
 	slot := t.Times.Wall(now)
@@ -188,7 +188,7 @@ func (a *Agent) unscheduled(t Task, r *Record) (*Run, error) {
 		r.After = t.Times.Wall(now.Add(-time.Minute))
 	}
 	if r.After >= slot {
-		return nil, &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("the run of %s was already begun", slot),
+		return nil, &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("a run for %s has already begun", slot),
 			Hint: "wait a minute, or see `snapcli agent status`"}
 	}
 	if r.last().unfinished() {

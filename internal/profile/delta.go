@@ -12,13 +12,13 @@ import (
 	"snap/api"
 )
 
-// deltasOf is the prefix of the deltas to the file with this SHA-256.
+// deltasOf returns the prefix of the deltas to the file with this SHA-256.
 func deltasOf(result string) string { return "deltas/" + result + "/" }
 
 func deltaKey(result, base string) string { return deltasOf(result) + base + ".snapdelta" }
 
 // Earlier returns the record of the first of these snapshots of a target that the profile has. It
-// fails with [snap.ErrNotFound] if it has none, or already has the snapshot named except.
+// fails with [snap.ErrNotFound] if the profile has none of them, or already has the one named except.
 func (p *Profile) Earlier(ctx context.Context, target, except string, names []string) (api.Snapshot, error) {
 	keys, err := p.store.List(ctx, recordsOf(target))
 	if err != nil {

@@ -55,7 +55,8 @@ func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.response(r, read), nil
 }
 
-// answer is the response of the handler in this process.
+// answer is the http.ResponseWriter for the handler in this process. The client reads its body from a
+// pipe.
 type answer struct {
 	header http.Header
 	body   *io.PipeWriter

@@ -1,6 +1,6 @@
-// Package profile pushes snapshots to and pulls them from a storage profile: a bucket or a folder
-// of the user's own, without a cloud service. It gives package transfer the same interface as the
-// service, so parts, resumption and verification work the same way.
+// Package profile pushes snapshots to a storage profile and pulls them from it. A storage profile is
+// the user's own bucket or folder, without a cloud service. Package transfer uses it through the same
+// interface as the service, so parts, resumption and verification work the same way.
 //
 // A profile has these keys:
 //
@@ -111,7 +111,7 @@ func (p *Profile) HTTP() *http.Client { return p.http }
 
 func bytesKey(sum string) string { return "bytes/" + sum + ".snap" }
 
-// recordsOf is the prefix of a target's records.
+// recordsOf returns the prefix of a target's records.
 func recordsOf(target string) string { return "records/" + label(target) + "/" }
 
 func recordKey(target, name string) string { return recordsOf(target) + label(name) + ".json" }
@@ -174,7 +174,7 @@ func (p *Profile) Push(ctx context.Context, r api.PushRequest) (api.UploadPlan, 
 	case err == nil:
 		return api.UploadPlan{}, &snap.Error{Code: snap.CodeConflict,
 			Detail: fmt.Sprintf("the storage profile has a different snapshot named %s", r.Name),
-			Hint:   "build a new one, which gets a new name"}
+			Hint:   "build a new snapshot, which gets a new name"}
 	case !errors.Is(err, snap.ErrNotFound):
 		return api.UploadPlan{}, err
 	}
@@ -184,7 +184,7 @@ func (p *Profile) Push(ctx context.Context, r api.PushRequest) (api.UploadPlan, 
 	}
 	plan := api.UploadPlan{ID: id, PartSize: blob.PartSize(r.Size)}
 	plan.Parts = int((r.Size + plan.PartSize - 1) / plan.PartSize)
-	if u.id, plan.Present, err = p.begun(ctx, u.key); err == nil && u.id == "" {
+	if u.id, plan.Present, err = p.findUpload(ctx, u.key); err == nil && u.id == "" {
 		u.id, err = p.store.Begin(ctx, u.key, r.Size, plan.PartSize)
 	}
 	p.mu.Lock()
@@ -196,9 +196,9 @@ func (p *Profile) Push(ctx context.Context, r api.PushRequest) (api.UploadPlan, 
 // abandonedAfter is the age at which an unfinished upload counts as abandoned.
 const abandonedAfter = 7 * 24 * time.Hour
 
-// begun returns the unfinished upload of these bytes and its parts. It also aborts abandoned
-// uploads of other bytes.
-func (p *Profile) begun(ctx context.Context, key string) (id string, present []api.PartRef, err error) {
+// findUpload returns the unfinished upload of these bytes and its parts, or "" if there is none. It
+// also aborts abandoned uploads of other bytes.
+func (p *Profile) findUpload(ctx context.Context, key string) (id string, present []api.PartRef, err error) {
 	pending, err := p.store.ListUploads(ctx)
 	if err != nil {
 		return "", nil, err
@@ -211,7 +211,7 @@ func (p *Profile) begun(ctx context.Context, key string) (id string, present []a
 			continue
 		}
 		if id != "" {
-			continue // if two uploads began at once, one continues and the other is dropped later
+			continue // if two uploads began at once, one is continued and the other is aborted later
 		}
 		parts, err := p.store.Parts(ctx, key, u.Upload)
 		if err != nil {
@@ -252,7 +252,7 @@ func (p *Profile) Parts(ctx context.Context, id string, r api.PartsRequest) (out
 	return out, nil
 }
 
-// Complete ends a push: it completes the bytes first and then writes the record.
+// Complete completes a push: first the upload of the bytes, and then the record.
 func (p *Profile) Complete(ctx context.Context, id string) (api.Snapshot, error) {
 	u, err := p.upload(id)
 	if err != nil {

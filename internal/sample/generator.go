@@ -22,6 +22,7 @@ type generator struct {
 	prices []float64 // by product
 }
 
+// all creates the tables and writes all rows.
 func (g *generator) all(ctx context.Context) error {
 	if _, err := g.tx.ExecContext(ctx, schema); err != nil {
 		return err
@@ -34,7 +35,8 @@ func (g *generator) all(ctx context.Context) error {
 	return nil
 }
 
-// insert prepares the statement that adds rows with the given number of columns to a table.
+// insert prepares the statement that adds rows with the given number of columns to a table. done closes
+// it.
 func (g *generator) insert(ctx context.Context, table string, columns int) (add func(values ...any) error, done func(),
 	err error) {
 	marks := strings.TrimSuffix(strings.Repeat("?,", columns), ",")
@@ -131,7 +133,7 @@ func (g *generator) orders(ctx context.Context) error {
 	}
 	defer linesDone()
 	for id := 1; id <= g.o.Orders; id++ {
-		// The product of two random numbers favours low IDs, so that some customers order far more.
+		// The product of two random numbers favors low IDs, so that some customers order far more.
 		customer := 1 + int(float64(g.o.Customers)*g.rand.Float64()*g.rand.Float64())
 		status := g.pick([]string{"new", "paid", "sent", "sent", "sent", "sent", "returned"})
 		var sent any
@@ -157,11 +159,11 @@ func (g *generator) events(ctx context.Context) error {
 		"UPDATE orders SET status = 'paid' WHERE status = 'new' AND id % 3 = 0"); err != nil {
 		return err
 	}
-	var made int
-	if err := g.tx.QueryRowContext(ctx, "SELECT count(*) FROM order_events").Scan(&made); err != nil {
+	var events int
+	if err := g.tx.QueryRowContext(ctx, "SELECT count(*) FROM order_events").Scan(&events); err != nil {
 		return err
 	}
-	g.rows += made
+	g.rows += events
 	return nil
 }
 

@@ -57,11 +57,11 @@ func (o Options) withDefaults() Options {
 // Write creates the database as a new file and returns its number of rows. It fails
 // if the file exists. If it fails later, it removes the file.
 func Write(ctx context.Context, file string, o Options) (rows int, err error) {
-	made, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL, 0o600)
+	created, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return 0, err
 	}
-	made.Close()
+	created.Close()
 	defer func() {
 		if err != nil {
 			os.Remove(file)
@@ -92,7 +92,7 @@ func Write(ctx context.Context, file string, o Options) (rows int, err error) {
 	return g.rows, tx.Commit()
 }
 
-// open opens a SQLite file with any name.
+// open opens a SQLite file. Its name may contain any characters.
 func open(file string, parameters url.Values) (*sql.DB, error) {
 	name := url.URL{Scheme: "file", Opaque: (&url.URL{Path: file}).EscapedPath(), RawQuery: parameters.Encode()}
 	return sql.Open("sqlite", name.String())

@@ -72,7 +72,7 @@ func claimFiles(dir string) ([]unfinished, error) {
 				}
 			}
 		}
-		disk.RemoveLeft(file)
+		disk.RemoveTemporary(file)
 		os.Remove(file)
 		lock.Unlock()
 		os.Remove(file + ".lock")
