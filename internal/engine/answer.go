@@ -54,5 +54,6 @@ func RequireOneValue(rows, columns int) error {
 	case rows > 1:
 		found = "several rows"
 	}
-	return snap.Invalid("the query returns "+found+", and not one value", "select one value, for example with count(*)")
+	return snap.Invalid("the query returns "+found+" instead of one value",
+		"select one value, for example with count(*)")
 }

@@ -56,8 +56,8 @@ func (c Choice) Check() error {
 	}
 	for _, kind := range c.Omit {
 		if !slices.Contains(OmitKinds(), kind) {
-			return snap.Usage(fmt.Sprintf("%q cannot be omitted", kind), "the kinds are "+strings.Join(OmitKinds(),
-				", "))
+			return snap.Usage(fmt.Sprintf("%q cannot be omitted", kind),
+				"the kinds are "+strings.Join(OmitKinds(), ", "))
 		}
 	}
 	return nil
@@ -68,8 +68,10 @@ func (c Choice) RequireTablesOnly() error {
 	for _, part := range []struct {
 		given []string
 		what  string
-	}{{c.Schemas, "schemas"}, {c.Extensions, "extensions"}, {c.Omit, "objects of the kind " + strings.Join(c.Omit,
-		", ")}} {
+	}{
+		{c.Schemas, "schemas"}, {c.Extensions, "extensions"},
+		{c.Omit, "objects of the kind " + strings.Join(c.Omit, ", ")},
+	} {
 		if len(part.given) > 0 {
 			return snap.Usage("only PostgreSQL databases have "+part.what, "choose tables by their names")
 		}
@@ -81,18 +83,18 @@ func (c Choice) RequireTablesOnly() error {
 type Relation struct {
 	Schema, Name string
 	View         bool  // a view, or another relation without rows of its own
-	Of           []int // indexes of the tables that it is a partition of, or inherits from
+	Parents      []int // indexes of the tables that it is a partition of, or inherits from
 	Partition    bool
 }
 
-// Fate is the part of a relation that a dump includes.
+// Fate says how much of a relation a dump includes.
 type Fate int
 
 // The fates.
 const (
-	Whole   Fate = iota
-	NoRows       // its definition
-	LeftOut      // nothing
+	Whole   Fate = iota // all of it
+	NoRows              // only its definition
+	LeftOut             // nothing
 )
 
 // Fates applies the choice to the tables and views of a database with these schemas. A table cannot
@@ -156,7 +158,7 @@ func matchesNothing(pattern, what string) error {
 }
 
 // Names returns the names that match one of the patterns. Each pattern must match at least one
-// name. Error messages use what as the kind of the names.
+// name. Error messages use what as the noun for the names.
 func Names(patterns, names []string, what string) (map[string]bool, error) {
 	found := map[string]bool{}
 	for _, text := range patterns {
@@ -199,18 +201,18 @@ func (m *matching) include(c Choice, schemas []string) error {
 	}
 	for i := range m.all {
 		if chosen[i] {
-			m.keepAbove(i)
+			m.includeParents(i)
 		}
 	}
 	return nil
 }
 
-// keepAbove includes the definitions of the tables above a chosen one.
-func (m *matching) keepAbove(i int) {
-	for _, above := range m.all[i].Of {
-		if m.fates[above] == LeftOut {
-			m.fates[above] = NoRows
-			m.keepAbove(above)
+// includeParents includes the definitions of the parents of a table, and of their parents.
+func (m *matching) includeParents(i int) {
+	for _, parent := range m.all[i].Parents {
+		if m.fates[parent] == LeftOut {
+			m.fates[parent] = NoRows
+			m.includeParents(parent)
 		}
 	}
 }
@@ -224,7 +226,7 @@ func (m *matching) spread(marked []bool, partitions bool) {
 			if marked[i] || partitions && !r.Partition {
 				continue
 			}
-			if slices.ContainsFunc(r.Of, func(above int) bool { return marked[above] }) {
+			if slices.ContainsFunc(r.Parents, func(parent int) bool { return marked[parent] }) {
 				marked[i], changed = true, true
 			}
 		}

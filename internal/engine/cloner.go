@@ -74,7 +74,7 @@ var ErrNotSealed = errors.New("the sealed database was changed")
 func NoRoom(size int64, where string, free int64) error {
 	return &snap.Error{
 		Code: snap.CodeStorageFull,
-		Detail: fmt.Sprintf("a copy needs %s %s, and %s are free", humanize.Bytes(uint64(size)), where,
+		Detail: fmt.Sprintf("a copy needs %s %s, but only %s are free", humanize.Bytes(uint64(size)), where,
 			humanize.Bytes(uint64(free))),
 		Hint: "free some space there, for example with `snapcli clones drop`, and try again",
 	}

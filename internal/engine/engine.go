@@ -93,12 +93,12 @@ type Options struct {
 	Choice     Choice                  // for Dump: include only some objects
 	Into       Into                    // for Restore: where the content goes
 	WithGrants bool                    // for Dump: record the rights of others; for Restore: apply them
-	Kick       bool                    // for Restore into an existing database: end sessions that hold locks
+	Terminate  bool                    // for Restore into an existing database: end sessions that hold locks
 	Grants     []string                // for Restore: GRANT statements that the new content ends with
 	Notice     func(sentence string)   // called with messages for the user; may be nil
 
-	// OnlyIfEmpty is for Restore: nobody agreed that the destination loses anything. If it has content
-	// when it would be replaced, or emptied in place, that fails with [Filled].
+	// OnlyIfEmpty is for Restore: the user did not agree that the destination loses anything. If it has
+	// content when it would be replaced or emptied in place, Restore or Swap fails with [Filled].
 	OnlyIfEmpty bool
 
 	// Every is for Inspect. For a column, it returns a function that is called with every value, in
@@ -165,12 +165,12 @@ type Table struct {
 	Columns []Column
 }
 
-// Counter counts the bytes written through it and reports the count.
+// Counter counts the bytes written to W and reports the count to O.
 type Counter struct {
 	W    io.Writer
 	Done int64
 	O    Options
-	Of   int64 // total, if known
+	Of   int64 // total number of bytes, if known
 }
 
 // Write implements io.Writer.

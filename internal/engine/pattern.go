@@ -10,8 +10,8 @@ import (
 
 // Pattern matches names of tables, by the rules of pg_dump except for its regular expressions:
 // * matches any characters and ? matches one. A dot separates the schema from the table, and a
-// pattern without a dot matches in every schema. In double quotes, each character stands for itself,
-// and "" for a quotation mark. Outside of them, upper and lower case letters are the same.
+// pattern without a dot matches in every schema. Inside double quotes, every character stands for
+// itself, and "" stands for one quotation mark. Outside of them, case is ignored.
 type Pattern struct {
 	text   string
 	schema []part // nil matches every schema

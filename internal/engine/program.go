@@ -11,26 +11,26 @@ import (
 	"time"
 )
 
-// Program prepares a run of one of the database's programs. The program is interrupted when ctx is
-// done, and receives no signals from the terminal.
-func Program(ctx context.Context, path string, args ...string) (*exec.Cmd, *Speech) {
+// Program prepares a run of one of the database's programs, and returns the command and its standard
+// error. The program is interrupted when ctx is done, and receives no signals from the terminal.
+func Program(ctx context.Context, path string, args ...string) (*exec.Cmd, *Stderr) {
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 	ownGroup(cmd)
-	said := &Speech{}
+	said := &Stderr{}
 	cmd.Stderr = said
 	return cmd, said
 }
 
-// Speech holds the first 64 KiB that a program wrote to standard error.
-type Speech struct {
+// Stderr holds the first 64 KiB that a program wrote to standard error.
+type Stderr struct {
 	mu sync.Mutex
 	b  bytes.Buffer
 }
 
 // Write implements io.Writer.
-func (s *Speech) Write(p []byte) (int, error) {
+func (s *Stderr) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if room := 64<<10 - s.b.Len(); room > 0 {
@@ -40,7 +40,7 @@ func (s *Speech) Write(p []byte) (int, error) {
 }
 
 // FirstError returns the most relevant sentence of the output.
-func (s *Speech) FirstError() string {
+func (s *Stderr) FirstError() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	text := s.b.String()
@@ -55,7 +55,7 @@ func (s *Speech) FirstError() string {
 }
 
 // Warnings returns the lines that are warnings.
-func (s *Speech) Warnings() []string {
+func (s *Stderr) Warnings() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []string

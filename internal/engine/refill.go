@@ -17,8 +17,8 @@ type Refiller interface {
 	Refill(ctx context.Context, url string, d Dump, only []string, o Options) ([]Table, error)
 }
 
-// Refilled returns the tables of a dump that match the patterns. Partitions belong to their table.
-func Refilled(s *schema.Schema, only []string) (map[schema.Name]bool, error) {
+// ChosenTables returns the tables of a dump that match the patterns, with their partitions.
+func ChosenTables(s *schema.Schema, only []string) (map[schema.Name]bool, error) {
 	if s == nil {
 		return nil, &snap.Error{Code: snap.CodeInvalid,
 			Detail: "the snapshot has no description of its tables: an old version built it",
@@ -32,8 +32,8 @@ func Refilled(s *schema.Schema, only []string) (map[schema.Name]bool, error) {
 		all[i] = Relation{Schema: t.Schema, Name: t.Name.Name}
 		if t.PartitionOf != nil {
 			all[i].Partition = true
-			if above, ok := at[t.PartitionOf.Table]; ok {
-				all[i].Of = []int{above}
+			if parent, ok := at[t.PartitionOf.Table]; ok {
+				all[i].Parents = []int{parent}
 			}
 		}
 	}

@@ -65,7 +65,7 @@ type Mask func(value string) (masked string, null bool)
 // Plan defines how every table of a dump is treated, by schema and name.
 type Plan struct {
 	Tables           map[[2]string]TablePlan
-	KeepLargeObjects bool // else they are emptied
+	KeepLargeObjects bool // if false, they are emptied
 
 	// Schema is called with the SQL of every object of the schema, in the dump's encoding, before it
 	// is written. It may overwrite bytes, but not change the length. It may be nil. kind is the
@@ -85,16 +85,17 @@ type TablePlan struct {
 	Rows map[string]RowMask
 }
 
-// RowMask is a mask that needs the original values of other columns of its row.
+// RowMask is a mask that needs the original values of other columns of its row. others are those
+// values in the order of Needs, nil for NULL.
 type RowMask struct {
 	Needs []string // names of columns
 	Mask  func(value string, others []*string) (masked string, null bool)
 }
 
-// BoundMask is a row mask for a table with a certain order of columns.
+// BoundMask is a row mask with the positions of the columns that it needs.
 type BoundMask struct {
 	RowMask
-	At []int // the positions of the columns that it needs
+	At []int // positions, in the order of Needs
 }
 
 // For returns the mask for a row. text returns the value at a position, nil for NULL.
@@ -109,8 +110,8 @@ func (m BoundMask) For(text func(at int) (*string, error)) (Mask, error) {
 	return func(v string) (string, bool) { return m.Mask(v, others) }, nil
 }
 
-// RowMasks returns the row masks of the columns in order, nil for columns without one. If the table
-// has none, the list is empty.
+// RowMasks returns the row masks of the columns, in order, with nil for columns without one. If the
+// table has none, the list is nil. It fails if a mask needs a column that is missing.
 func (p Plan) RowMasks(schema, table string, columns []string) ([]*BoundMask, error) {
 	rows := p.Tables[[2]string{schema, table}].Rows
 	if len(rows) == 0 {
@@ -134,7 +135,8 @@ func (p Plan) RowMasks(schema, table string, columns []string) ([]*BoundMask, er
 	return all, nil
 }
 
-// Masks returns the masks for the columns in order, and whether any is not nil.
+// Masks returns the masks of the columns, in order, and whether the table's rows are dropped. It fails
+// if the plan does not cover the table or a column.
 func (p Plan) Masks(schema, table string, columns []string) (masks []Mask, drop bool, err error) {
 	t, ok := p.Tables[[2]string{schema, table}]
 	if !ok {
@@ -162,15 +164,10 @@ func uncovered(what string) error {
 		Hint: "give it a rule, or list it under keep"}
 }
 
-// AddSample adds a value to the samples, unless there are enough or it is among them.
+// AddSample adds a value to the samples, unless there are already most samples or it is one of them.
 func AddSample(samples []string, value string, most int) []string {
-	if len(samples) >= most {
+	if len(samples) >= most || slices.Contains(samples, value) {
 		return samples
-	}
-	for _, s := range samples {
-		if s == value {
-			return samples
-		}
 	}
 	return append(samples, value)
 }

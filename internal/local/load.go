@@ -200,7 +200,7 @@ func (a *Agent) replace(ctx context.Context, d engine.Dump, to database, o LoadO
 	notice := func(sentence string) { notices = append(notices, sentence) }
 	scratch, err := to.engine.Restore(ctx, to.url, d,
 		engine.Options{Jobs: o.Jobs, TempDir: dir, Progress: bytes, Phase: begin, Notice: notice, Into: o.Into,
-			Kick: o.Terminate, Grants: o.grants, WithGrants: o.WithGrants, OnlyIfEmpty: o.empty})
+			Terminate: o.Terminate, Grants: o.grants, WithGrants: o.WithGrants, OnlyIfEmpty: o.empty})
 	if err != nil {
 		return notices, diskError(err, "restore the snapshot")
 	}

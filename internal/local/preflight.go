@@ -205,7 +205,7 @@ func (a *Agent) requireRoom(r *archive.Reader, to database) error {
 	}
 	return &snap.Error{
 		Code: snap.CodeStorageFull,
-		Detail: fmt.Sprintf("loading needs %s in %s, and %s are free", humanize.Bytes(uint64(need)), dir,
+		Detail: fmt.Sprintf("loading needs %s in %s, but only %s are free", humanize.Bytes(uint64(need)), dir,
 			humanize.Bytes(free)),
 		Hint: "free some space there and try again; nothing was changed",
 	}

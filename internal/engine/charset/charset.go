@@ -172,17 +172,17 @@ func isASCII(s string) bool {
 	return true
 }
 
-// The lead bytes of EUC: of a character of three bytes, and of a two-byte character
-// whose first byte only says how to read the second. All other lead bytes are
-// lowestEUC or higher. Extended variants of these encodings have their additional
-// characters elsewhere.
+// Bytes of EUC. A character beyond ASCII has two bytes or, if it begins with singleShift3, three. All
+// bytes are lowestEUC or higher, except the two shift bytes. Extended variants of these encodings have
+// their additional characters elsewhere.
 const (
 	singleShift2 = 0x8e
 	singleShift3 = 0x8f
 	lowestEUC    = 0xa1
 )
 
-// EUC is the length of a character in the encodings for Unix.
+// EUC returns the length of a text's first character in the EUC encodings (Extended Unix Code), as
+// [Multi] needs it.
 func EUC(s string) int {
 	size, from := 2, 0
 	switch {
@@ -204,7 +204,7 @@ func EUC(s string) int {
 	return size
 }
 
-// ShiftJIS returns the length of a character in Shift_JIS. A character that is neither ASCII nor a
+// ShiftJIS returns the length of a text's first character in Shift_JIS. A character that is neither ASCII nor a
 // half-width syllable has two bytes. The second may be ASCII.
 func ShiftJIS(s string) int {
 	switch {
@@ -216,8 +216,8 @@ func ShiftJIS(s string) int {
 	return DoubleByte(s)
 }
 
-// DoubleByte returns the length of a character in encodings with two bytes for each character beyond
-// ASCII. The second byte may be ASCII.
+// DoubleByte returns the length of a text's first character in encodings with two bytes for each
+// character beyond ASCII. The second byte may be ASCII.
 func DoubleByte(s string) int {
 	if len(s) < 2 || s[0] <= utf8.RuneSelf || s[1] < '@' {
 		return 0

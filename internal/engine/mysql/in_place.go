@@ -57,7 +57,7 @@ func (s *scratch) empty(ctx context.Context) error {
 			Detail: fmt.Sprintf("another load into the database %q is running", s.place.name),
 			Hint:   "try again when it has ended"}
 	}
-	if err := s.requireUnused(ctx, s.o.Kick); err != nil {
+	if err := s.requireUnused(ctx, s.o.Terminate); err != nil {
 		return err
 	}
 	c, err := session(ctx, s.server, "USE "+quote(s.place.name),

@@ -148,7 +148,7 @@ func relations(ctx context.Context, conn *pgx.Conn) ([]relation, error) {
 	for i, r := range all {
 		for _, parent := range r.parents {
 			if above, ok := at[parent]; ok {
-				all[i].Of = append(all[i].Of, above)
+				all[i].Parents = append(all[i].Parents, above)
 			}
 		}
 	}

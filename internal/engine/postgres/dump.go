@@ -191,7 +191,7 @@ func (d database) dumpVia(ctx context.Context, via *relay, t tool, snapshot stri
 }
 
 // dumpBy runs pg_dump.
-func (d database) dumpBy(ctx context.Context, cmd *exec.Cmd, said *engine.Speech, via *relay, snapshot string,
+func (d database) dumpBy(ctx context.Context, cmd *exec.Cmd, said *engine.Stderr, via *relay, snapshot string,
 	w io.Writer) (map[[2]string]tally, []string, error) {
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {

@@ -136,7 +136,7 @@ func (x *existing) makeRoom(ctx context.Context) error {
 			}
 		}
 	}
-	if err := x.locking(ctx, x.o.Kick, func() error { return x.exec(ctx, x.content.Objects...) }); err != nil {
+	if err := x.locking(ctx, x.o.Terminate, func() error { return x.exec(ctx, x.content.Objects...) }); err != nil {
 		return err
 	}
 	if !x.o.OnlyIfEmpty {
@@ -172,7 +172,7 @@ func (x *existing) clear(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := x.dropOld(ctx, x.o.Kick); err != nil {
+	if err := x.dropOld(ctx, x.o.Terminate); err != nil {
 		return err
 	}
 	if err := x.tx.Commit(ctx); err != nil {

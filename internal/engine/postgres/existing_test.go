@@ -26,7 +26,7 @@ func (e Engine) into(t testing.TB, url string, d engine.Dump, o engine.Options) 
 		return notices, err
 	}
 	defer s.Drop(t.Context())
-	return notices, s.Swap(t.Context(), o.Kick)
+	return notices, s.Swap(t.Context(), o.Terminate)
 }
 
 // plainOwner makes a role that owns the database and has no other right, and returns its URL.
@@ -248,7 +248,7 @@ func TestLockedByOthers(t *testing.T) {
 			if _, err := other.Exec(t.Context(), "INSERT INTO t (old) VALUES (2)"); err != nil {
 				t.Error(err)
 			}
-			if _, err := e.into(t, to, d, engine.Options{Into: engine.Existing, Kick: true}); err != nil {
+			if _, err := e.into(t, to, d, engine.Options{Into: engine.Existing, Terminate: true}); err != nil {
 				t.Fatal(err)
 			}
 			got := linesOf(t, to, "SELECT attname FROM pg_attribute WHERE attrelid = 't'::regclass AND attnum > 0")

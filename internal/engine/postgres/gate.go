@@ -67,7 +67,7 @@ func sweepSockets(ctx context.Context, temp string) {
 // socketCommand prepares a run of a program against a private socket. The environment variables for
 // connecting are for snapcli's own connection.
 func socketCommand(ctx context.Context, t tool, dir, name, user string, args ...string) (*exec.Cmd,
-	*engine.Speech) {
+	*engine.Stderr) {
 	u := url.URL{Scheme: "postgres", RawQuery: url.Values{"host": {dir}, "port": {socketPort}}.Encode()}
 	config := &pgx.ConnConfig{Config: pgconn.Config{Database: name, User: user}}
 	place := database{raw: u.String(), config: config}
@@ -118,7 +118,7 @@ type gate struct {
 
 // program prepares a run of a program against the database. The caller must call done after the
 // run. It returns the reason if a connection of the program failed.
-func (d database) program(ctx context.Context, t tool, args ...string) (cmd *exec.Cmd, said *engine.Speech,
+func (d database) program(ctx context.Context, t tool, args ...string) (cmd *exec.Cmd, said *engine.Stderr,
 	done func() error, err error) {
 	if d.way == nil {
 		cmd, said = t.command(ctx, d, args...)

@@ -20,7 +20,7 @@ func setsUnknown(t tool, server int) bool { return major(t.version) >= 17 && ser
 // ignoring receives the output of a pg_restore that does not stop at errors. It passes the output
 // on, without the errors about unknownSetting, and calls failed at the first other error.
 type ignoring struct {
-	said   *engine.Speech
+	said   *engine.Stderr
 	failed func()
 	real   bool
 	line   []byte

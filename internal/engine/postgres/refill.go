@@ -24,7 +24,7 @@ func (e Engine) Refill(ctx context.Context, raw string, dump engine.Dump, only [
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := engine.Refilled(dump.Info.Schema, only)
+	chosen, err := engine.ChosenTables(dump.Info.Schema, only)
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ func (d database) relay(ctx context.Context) (*relay, error) {
 }
 
 // command prepares a run of pg_dump against the relay.
-func (r *relay) command(ctx context.Context, t tool, args ...string) (*exec.Cmd, *engine.Speech) {
+func (r *relay) command(ctx context.Context, t tool, args ...string) (*exec.Cmd, *engine.Stderr) {
 	return socketCommand(ctx, t, r.dir, r.server.Config.Database, r.server.Config.User, args...)
 }
 

@@ -331,7 +331,7 @@ func (c *cutter) dump(ctx context.Context, t tool, snapshot string, w io.Writer)
 }
 
 // dumpBy runs pg_dump.
-func (c *cutter) dumpBy(ctx context.Context, cmd *exec.Cmd, said *engine.Speech, snapshot string, w io.Writer) (
+func (c *cutter) dumpBy(ctx context.Context, cmd *exec.Cmd, said *engine.Stderr, snapshot string, w io.Writer) (
 	[]string, error) {
 	stdout, err := cmd.StdoutPipe()
 	if err == nil {

@@ -143,14 +143,14 @@ func toolVersion(path string) string {
 
 // command prepares a run of the tool against a database. It passes the password, if any, through
 // the environment, and collects the tool's messages.
-func (t tool) command(ctx context.Context, d database, args ...string) (*exec.Cmd, *engine.Speech) {
+func (t tool) command(ctx context.Context, d database, args ...string) (*exec.Cmd, *engine.Stderr) {
 	cmd, said := engine.Program(ctx, t.path, append(args, "--no-password", "--dbname="+d.public())...)
 	cmd.Env = append(os.Environ(), d.environment()...)
 	return cmd, said
 }
 
 // toolFailure converts a tool's failure to a *snap.Error.
-func (d database) toolFailure(ctx context.Context, name string, said *engine.Speech, err error) error {
+func (d database) toolFailure(ctx context.Context, name string, said *engine.Stderr, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

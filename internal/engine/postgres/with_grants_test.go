@@ -47,7 +47,7 @@ func TestWithGrants(t *testing.T) {
 		}
 		for _, trusted := range []func(engine.Dump) engine.Dump{mine, ours} {
 			if into != engine.Another || url == admin {
-				o := engine.Options{Into: into, WithGrants: true, Kick: true}
+				o := engine.Options{Into: into, WithGrants: true, Terminate: true}
 				if _, err := (Engine{}).into(t, url, trusted(d), o); err != nil {
 					t.Fatal(name, err)
 				}

@@ -1,9 +1,8 @@
 // Package btree reads the rows of a SQLite database file without SQLite.
 //
 // It is for untrusted files. It uses bounded memory and reads every page at most once, whatever a
-// file claims, and returns [ErrDamaged] for everything that SQLite would not have written. The
-// format is SQLite's, see https://www.sqlite.org/fileformat2.html; section numbers refer to that
-// document.
+// file claims. It returns [ErrDamaged] for content that SQLite would not have written. Section numbers
+// refer to SQLite's description of the format, https://www.sqlite.org/fileformat2.html.
 package btree
 
 import (
@@ -103,11 +102,11 @@ func (f *File) page(number uint32, into []byte) error {
 	if number < 1 || number > f.pages {
 		return damaged("it refers to page %d of %d", number, f.pages)
 	}
-	if at, bit := number/8, byte(1)<<(number%8); f.seen[at]&bit == 0 {
-		f.seen[at] |= bit
-	} else {
+	at, bit := number/8, byte(1)<<(number%8)
+	if f.seen[at]&bit != 0 {
 		return damaged("page %d is used twice", number)
 	}
+	f.seen[at] |= bit
 	_, err := f.in.ReadAt(into, int64(number-1)*int64(f.PageSize))
 	if errors.Is(err, io.EOF) {
 		return damaged("page %d is truncated", number)
@@ -119,7 +118,7 @@ func (f *File) page(number uint32, into []byte) error {
 // valid until row returns; [File.Values] decodes it. A tree can be read only once.
 func (f *File) Rows(root uint32, row func(rowid int64, payload []byte) error) error {
 	w := f.walk(row)
-	w.tree = true
+	w.rowids = true
 	return w.page(root, 0)
 }
 
@@ -135,14 +134,14 @@ func (f *File) walk(row func(rowid int64, payload []byte) error) *walk {
 // walk reads a tree.
 type walk struct {
 	*File
-	tree     bool // a tree of rows with numbers; otherwise of keys
+	rowids   bool // the rows of the tree have row numbers; otherwise it is a tree of keys
 	row      func(rowid int64, payload []byte) error
 	levels   [][]byte // a page for each level
 	overflow []byte
 	long     []byte // a payload with overflow pages
-	last     int64
-	any      bool
-	leaves   int // the level of the leaves, 0 before the first one
+	last     int64  // the row number before, if any
+	any      bool   // a row was read
+	leaves   int    // the level of the leaves, 0 before the first one
 }
 
 // The types of pages (section 1.6).
@@ -170,9 +169,9 @@ func (w *walk) page(number uint32, level int) error {
 		n.head = 100
 	}
 	switch kind := n.b[n.head]; {
-	case w.tree && kind == leafRows, !w.tree && kind == leafKeys:
+	case w.rowids && kind == leafRows, !w.rowids && kind == leafKeys:
 		return w.leaf(n, level)
-	case w.tree && kind == interiorRows, !w.tree && kind == interiorKeys:
+	case w.rowids && kind == interiorRows, !w.rowids && kind == interiorKeys:
 		return w.interior(n, level)
 	}
 	return damaged("page %d is of the wrong kind for its tree", number)
@@ -236,7 +235,7 @@ func (w *walk) interior(n node, level int) error {
 		if err := w.page(binary.BigEndian.Uint32(cell), level+1); err != nil {
 			return err
 		}
-		if w.tree {
+		if w.rowids {
 			continue
 		}
 		if err := w.cell(cell[4:]); err != nil {
@@ -255,7 +254,7 @@ func (w *walk) cell(cell []byte) error {
 	}
 	cell = cell[n:]
 	var rowid int64
-	if w.tree {
+	if w.rowids {
 		u, n := uvarint(cell)
 		if n == 0 {
 			return damaged("a cell is truncated")
@@ -280,7 +279,7 @@ func (w *walk) payload(cell []byte, length uint64) ([]byte, error) {
 		return nil, fmt.Errorf("%w: it has %d bytes", ErrRow, length)
 	}
 	most, least := w.usable-35, (w.usable-12)*32/255-23
-	if !w.tree {
+	if !w.rowids {
 		most = (w.usable-12)*64/255 - 23
 	}
 	total := int(length)

@@ -6,10 +6,9 @@ import (
 	"unicode/utf16"
 )
 
-// Values decodes the values of a row and appends them to some: nil, int64, float64, string or
-// []byte. Bytes are valid as long as the payload is. A row with more than most values is an
-// error.
-func (f *File) Values(to []any, payload []byte, most int) ([]any, error) {
+// Values decodes the values of a row and appends them to dst: nil, int64, float64, string or []byte.
+// A []byte is valid as long as the payload is. A row with more than most values is an error.
+func (f *File) Values(dst []any, payload []byte, most int) ([]any, error) {
 	size, n := uvarint(payload)
 	if n == 0 || size < uint64(n) || size > uint64(len(payload)) {
 		return nil, damaged("a row is truncated")
@@ -25,9 +24,9 @@ func (f *File) Values(to []any, payload []byte, most int) ([]any, error) {
 		if !ok {
 			return nil, damaged("a value is truncated")
 		}
-		to, body = append(to, value), body[size:]
+		dst, body = append(dst, value), body[size:]
 	}
-	return to, nil
+	return dst, nil
 }
 
 // value reads a value of a serial type (section 2.1) and returns its length.
@@ -103,7 +102,7 @@ const (
 	maxSchema  = 4 << 20 // bytes of text
 )
 
-// Schema reads the schema, once.
+// Schema reads the schema. Call it once: every page can be read only once.
 func (f *File) Schema() ([]Entry, error) {
 	var all []Entry
 	size := 0
