@@ -49,12 +49,12 @@ func (a *app) receipt(ctx context.Context, typed string) error {
 	if err := json.Unmarshal([]byte(proof.Record), &e); err != nil {
 		return err
 	}
-	until := "no end"
+	until := "never"
 	if e.Detail.Expires != nil {
 		until = a.moment(*e.Detail.Expires)
 	}
 	a.fields("Snapshot", e.Snapshot, "Target", e.Detail.Target, "From", proof.Organization,
-		"To", e.Detail.Organization, "Shared", a.moment(e.At), "Until", until)
+		"To", e.Detail.Organization, "Shared", a.moment(e.At), "Expires", until)
 	a.done("", "line %d of the audit log of %s records the share, and the service signed it", proof.Line,
 		proof.Organization)
 	return nil

@@ -164,7 +164,7 @@ func (a *app) printWays(access *api.Access) error {
 		return nil
 	}
 	t := a.newTable(column{title: "Shared with", least: 10, weight: 1}, column{title: "By", least: 8, weight: 1},
-		momentColumn("Since", 0), column{title: "Until"})
+		momentColumn("Since", 0), column{title: "Expires"})
 	shared := false
 	for _, way := range access.Ways {
 		with := map[string]string{"org_wide": "everyone (org-wide)", "group": "group " + way.GroupID,
@@ -175,7 +175,7 @@ func (a *app) printWays(access *api.Access) error {
 		if with == "organization " {
 			with = "another organization"
 		}
-		until := "no end"
+		until := "never"
 		if way.ExpiresAt != nil {
 			until = a.moment(*way.ExpiresAt)
 		}

@@ -20,7 +20,8 @@ func (a *app) confirm(ctx context.Context, yes bool, question, details string) e
 		return nil
 	}
 	if !a.person() {
-		return snap.Usage(question+" Confirmation is needed, and this is not a terminal", "add --yes to confirm")
+		return snap.Usage(fmt.Sprintf("this needs a confirmation, and there is no terminal to ask on: %s", question),
+			"add --yes to confirm")
 	}
 	agreed, err := a.askYesNo(ctx, question, details)
 	switch {

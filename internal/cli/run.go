@@ -17,7 +17,7 @@ import (
 func (a *app) runCommand() *cobra.Command {
 	var f cloneFlags
 	cmd := &cobra.Command{
-		Use:   "run [TARGET] -- COMMAND [ARGUMENT...]",
+		Use:   "run [TARGET] [flags] -- COMMAND [ARGUMENT...]",
 		Short: "Run a command with a database of its own",
 		Long: `Run makes a clone of a target, or takes a warm one, runs a command with it, and
 drops it when the command ends, even after Ctrl-C. The command gets DATABASE_URL

@@ -40,7 +40,7 @@ share and unshare need ` + accountEnv + `: their --org is the recipient.`,
 			if err != nil {
 				return err
 			}
-			a.done(s.Account(), "%s now uses the account %s%s", base, s.Account(), asWhom(s))
+			a.done(s.Account(), "switched to the account %s%s", s.Account(), asWhom(s))
 			if key, first := a.keyFirst(agent); first {
 				a.warn("%s is set and overrides this account", key.Where)
 			}
@@ -70,8 +70,7 @@ func (a *app) noteAccounts(s login.Session) error {
 	}
 	others := slices.DeleteFunc(all, func(o login.Session) bool { return o.Account() == s.Account() })
 	if len(others) > 0 {
-		a.note("this account is named %s; change to another one with `snapcli switch NAME`: %s", s.Account(),
-			namesOf(others))
+		a.note("this account is named %s; `snapcli switch NAME` switches to another one: %s", s.Account(), namesOf(others))
 	}
 	a.warnOfEnv(s)
 	return nil
