@@ -70,7 +70,8 @@ func (a *app) noteAccounts(s login.Session) error {
 	}
 	others := slices.DeleteFunc(all, func(o login.Session) bool { return o.Account() == s.Account() })
 	if len(others) > 0 {
-		a.note("this account is named %s; `snapcli switch NAME` switches to another one: %s", s.Account(), namesOf(others))
+		a.note("this account is named %s; `snapcli switch NAME` switches to another one: %s", s.Account(),
+			namesOf(others))
 	}
 	a.warnOfEnv(s)
 	return nil

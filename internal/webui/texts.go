@@ -112,7 +112,8 @@ func errOtherSite() error {
 // The terminal that `snapcli serve` was started in.
 
 func textServing(address, link string) string {
-	return fmt.Sprintf("The web UI is at %s\nOpen it with this link, which works once:\n\n  %s\n\nPress Ctrl-C to stop it.\n",
+	return fmt.Sprintf("The web UI is at %s\nOpen it with this link, which works once:\n\n  %s\n\n"+
+		"Press Ctrl-C to stop it.\n",
 		address, link)
 }
 
