@@ -13,8 +13,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// browser does as much of a browser's work as signing in requires: it keeps cookies, follows
-// redirects, and submits the forms of a page with their values.
+// browser is a browser for signing in: it keeps cookies, follows redirects, and submits the forms of a
+// page with their values.
 type browser struct {
 	client *http.Client
 	page   *url.URL
@@ -56,8 +56,8 @@ func (b *browser) load(req *http.Request) error {
 	return err
 }
 
-// asks reports whether a form of the page has this field.
-func (b *browser) asks(field string) bool {
+// hasField reports whether a form of the page has this field.
+func (b *browser) hasField(field string) bool {
 	for _, form := range elements(b.root, "form") {
 		if hasFields(form, map[string]string{field: ""}) {
 			return true

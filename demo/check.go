@@ -18,8 +18,8 @@ import (
 	"snap/internal/sample"
 )
 
-// sees returns the cloud snapshots a person sees.
-func (w *world) sees(ctx context.Context, p person) ([]api.Snapshot, error) {
+// snapshotsOf returns the cloud snapshots that a person sees.
+func (w *world) snapshotsOf(ctx context.Context, p person) ([]api.Snapshot, error) {
 	text, err := w.answer(ctx, p, "snapcli", "cloud", "snapshots", "--json")
 	if err != nil {
 		return nil, err
@@ -31,9 +31,9 @@ func (w *world) sees(ctx context.Context, p person) ([]api.Snapshot, error) {
 	return list, nil
 }
 
-// seenBy proves that exactly these of the four callers see the snapshot. With show, it shows each
+// checkSeenBy proves that exactly these of the four callers see the snapshot. With show, it shows each
 // caller's list.
-func (s *story) seenBy(ctx context.Context, show bool, expected ...person) error {
+func (s *story) checkSeenBy(ctx context.Context, show bool, expected ...person) error {
 	var see, not []string
 	for _, p := range callers() {
 		if show {
@@ -41,7 +41,7 @@ func (s *story) seenBy(ctx context.Context, show bool, expected ...person) error
 				return err
 			}
 		}
-		list, err := s.sees(ctx, p)
+		list, err := s.snapshotsOf(ctx, p)
 		if err != nil {
 			return err
 		}
@@ -56,10 +56,10 @@ func (s *story) seenBy(ctx context.Context, show bool, expected ...person) error
 		}
 	}
 	if len(not) == 0 {
-		s.out.kept("seen by %s", strings.Join(see, ", "))
+		s.out.checked("seen by %s", strings.Join(see, ", "))
 		return nil
 	}
-	s.out.kept("seen by %s; to %s it does not exist", strings.Join(see, ", "), strings.Join(not, ", "))
+	s.out.checked("seen by %s; to %s it does not exist", strings.Join(see, ", "), strings.Join(not, ", "))
 	return nil
 }
 
@@ -86,9 +86,9 @@ func (s *story) maskedCopy(ctx context.Context) ([]sample.Table, error) {
 	return sample.Fingerprint(ctx, file)
 }
 
-// presigned gets a person's download link as snapcli does when it pulls, with an API key that the
+// downloadLink gets a person's download link as snapcli does when it pulls, with an API key that the
 // operator creates. It checks that the link works.
-func (s *story) presigned(ctx context.Context, p person) (string, error) {
+func (s *story) downloadLink(ctx context.Context, p person) (string, error) {
 	key, err := s.answer(ctx, operator, "snapcloud", "key", "create", "--config", s.config,
 		"--org", p.org, "--kind", "user", "--user", p.email(), "--name", "demo")
 	if err != nil {

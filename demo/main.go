@@ -27,7 +27,7 @@ func main() {
 
 // run is the whole demo. It returns the exit code.
 func run(ctx context.Context) int {
-	exit := flag.Bool("exit", false, "end after the story instead of staying up")
+	exit := flag.Bool("exit", false, "end after the story; do not keep the service running")
 	bin := flag.String("bin", "bin", "folder of snapcli and snapcloud")
 	flag.Parse()
 	out := newScreen(os.Stdout)
@@ -47,14 +47,14 @@ func run(ctx context.Context) int {
 			return 130
 		}
 		out.fail(err)
-		out.line("what the service said last:\n%s", w.serviceLog())
+		out.line("the last lines of the service's log:\n%s", w.serviceLog())
 		return 1
 	}
 	if *exit {
 		return 0
 	}
 	if err := w.keepRunning(ctx); err != nil {
-		out.fail(fmt.Errorf("stay up: %w", err))
+		out.fail(fmt.Errorf("keep the service running: %w", err))
 		return 1
 	}
 	return 0

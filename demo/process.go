@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// environment returns the environment of a person's programs. It names that person's home and has
-// no settings of the user who runs the demo.
+// environment returns the environment of a person's programs. It sets that person's home and leaves
+// out the snapcli and snapcloud settings of the user who runs the demo.
 func (w *world) environment(p person) []string {
 	var env []string
 	for _, entry := range os.Environ() {
@@ -44,7 +44,7 @@ func (w *world) prepare(ctx context.Context, p person, program string, args ...s
 }
 
 // show runs a snapcli command of a person and shows it with its output. If the demo's output is a
-// terminal, the program writes to it directly, with colours and progress.
+// terminal, the program writes to it directly, with colors and progress.
 func (w *world) show(ctx context.Context, p person, args ...string) error {
 	code, err := w.attempt(ctx, p, args...)
 	if err == nil && code != 0 {
@@ -53,7 +53,7 @@ func (w *world) show(ctx context.Context, p person, args ...string) error {
 	return err
 }
 
-// attempt is [world.does] for a command that may fail: it returns the exit code.
+// attempt is [world.show] for a command that may fail: it returns the exit code.
 func (w *world) attempt(ctx context.Context, p person, args ...string) (int, error) {
 	w.out.command(p, "snapcli", args)
 	cmd := w.prepare(ctx, p, "snapcli", args...)

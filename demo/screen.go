@@ -45,8 +45,8 @@ func (s *screen) aside(format string, args ...any) {
 	lipgloss.Fprintln(s.file, faint.Render("# "+fmt.Sprintf(format, args...)))
 }
 
-// kept prints a promise that was checked and holds.
-func (s *screen) kept(format string, args ...any) {
+// checked prints a promise that was checked and holds.
+func (s *screen) checked(format string, args ...any) {
 	lipgloss.Fprintln(s.file, good.Render("✓ checked: "+fmt.Sprintf(format, args...)))
 }
 

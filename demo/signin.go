@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// signsIn lets a person sign in with `snapcli login`: the command prints a code, the person opens
+// login lets a person sign in with `snapcli login`: the command prints a code, the person opens
 // the page in a browser, signs in there and approves, and the command continues (RFC 8628). Its
-// output goes to out; told is called when it waits.
-func (w *world) signsIn(ctx context.Context, p person, out io.Writer, told func(code string)) error {
+// output goes to out. login calls waiting when the command waits for the approval.
+func (w *world) login(ctx context.Context, p person, out io.Writer, waiting func(code string)) error {
 	cmd := w.prepare(ctx, p, "snapcli", loginArgs...)
 	code := newWatch(out)
 	cmd.Stdout, cmd.Stderr = code, code
@@ -31,7 +31,7 @@ func (w *world) signsIn(ctx context.Context, p person, out io.Writer, told func(
 		return fmt.Errorf("snapcli login ended before anybody approved: %w", errors.Join(err, ctx.Err()))
 	case <-code.seen:
 	}
-	told(code.user)
+	waiting(code.user)
 	if err := w.approve(ctx, p, code.user); err != nil {
 		return errors.Join(fmt.Errorf("approve in the browser: %w", err), cmd.Process.Signal(os.Interrupt), <-ended)
 	}
@@ -41,7 +41,7 @@ func (w *world) signsIn(ctx context.Context, p person, out io.Writer, told func(
 	return nil
 }
 
-// loginArgs sign in on a machine without a browser.
+// loginArgs are the arguments of snapcli that sign in on a machine without a browser.
 var loginArgs = []string{"login", "--no-browser"}
 
 // allSignIn signs in all four people at once, and shows Alice's login.
@@ -50,7 +50,7 @@ func (w *world) allSignIn(ctx context.Context) error {
 	for _, p := range []person{mia, vic, gary} {
 		all.Go(func() error {
 			var said bytes.Buffer
-			if err := w.signsIn(ctx, p, &said, func(string) {}); err != nil {
+			if err := w.login(ctx, p, &said, func(string) {}); err != nil {
 				return fmt.Errorf("%s: %w\n%s", p.name, err, said.String())
 			}
 			return nil
@@ -58,14 +58,14 @@ func (w *world) allSignIn(ctx context.Context) error {
 	}
 	all.Go(func() error {
 		w.out.command(alice, "snapcli", loginArgs)
-		return w.signsIn(ctx, alice, w.out.file, func(code string) {
+		return w.login(ctx, alice, w.out.file, func(code string) {
 			w.out.aside("Alice opens the page in a browser, signs in, compares the code %s and approves", code)
 		})
 	})
 	return all.Wait()
 }
 
-// watch passes on a program's output and looks for a user code in it.
+// watch forwards a program's output and looks for a user code in it.
 type watch struct {
 	to   io.Writer
 	seen chan struct{} // closed when there is a code
@@ -108,15 +108,15 @@ func (w *world) approve(ctx context.Context, p person, code string) error {
 	approved := false
 	for range 5 { // the pages may come in any order
 		switch {
-		case b.asks("password"):
+		case b.hasField("password"):
 			err = b.submit(ctx, map[string]string{"organization": p.org, "email": p.email(), "password": p.password()})
-		case b.asks("decision"):
+		case b.hasField("decision"):
 			if page := text(b.root); !strings.Contains(page, code) {
 				return fmt.Errorf("the page to approve does not show the code: %s", page)
 			}
 			err = b.submit(ctx, map[string]string{"decision": "approve"})
 			approved = true
-		case b.asks("user_code"):
+		case b.hasField("user_code"):
 			err = b.submit(ctx, map[string]string{"user_code": code})
 		}
 		if err != nil || approved {

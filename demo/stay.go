@@ -34,10 +34,10 @@ func (w *world) keepRunning(ctx context.Context) error {
 	for _, p := range everybody() {
 		w.out.line("  %-16s %-15s %s of %s", p.email(), p.password(), p.role, p.org)
 	}
-	w.out.line("be Alice in another terminal:")
+	w.out.line("to be Alice in another terminal, run:")
 	w.out.line("  export PATH=%s:$PATH", snap.ShellWord(w.bin))
 	w.out.line("  export SNAPCLI_CONFIG_DIR=%s/config SNAPCLI_DATA_DIR=%[1]s/data", snap.ShellWord(w.home(alice)))
-	w.out.line("%s", bold.Render("Ctrl-C ends it and removes everything."))
+	w.out.line("%s", bold.Render("Press Ctrl-C to stop everything and remove its files."))
 	select {
 	case <-ctx.Done():
 		return nil

@@ -30,7 +30,7 @@ type story struct {
 	*world
 	id     string         // of the snapshot in the cloud
 	before []sample.Table // Alice's production database at the beginning
-	link   string         // a presigned URL that Mia got while she might pull
+	link   string         // presigned URL that Mia got while she was allowed to pull
 }
 
 func (s *story) beginning(ctx context.Context) error {
@@ -62,7 +62,7 @@ func (s *story) signIn(ctx context.Context) error {
 	if err := s.allSignIn(ctx); err != nil {
 		return err
 	}
-	s.out.aside("Mia and Vic of Acme and Gary of Globex sign in likewise")
+	s.out.aside("Mia and Vic of Acme and Gary of Globex sign in the same way")
 	return s.show(ctx, alice, "whoami")
 }
 
@@ -80,7 +80,7 @@ func (s *story) build(ctx context.Context) error {
 	if err := compareTables(s.before, after); err != nil {
 		return fmt.Errorf("the production database was changed: %w", err)
 	}
-	s.out.kept("the production database is untouched")
+	s.out.checked("the production database is untouched")
 	return nil
 }
 
@@ -89,23 +89,23 @@ func (s *story) push(ctx context.Context) error {
 	if err := s.show(ctx, alice, "push", "shop", "--cloud", "--type", "sanitized"); err != nil {
 		return err
 	}
-	sees, err := s.sees(ctx, alice)
+	seen, err := s.snapshotsOf(ctx, alice)
 	if err != nil {
 		return err
 	}
-	if len(sees) != 1 {
-		return fmt.Errorf("alice sees %d snapshots after her first push, not one", len(sees))
+	if len(seen) != 1 {
+		return fmt.Errorf("alice sees %d snapshots after her first push, not one", len(seen))
 	}
-	s.id = sees[0].ID
+	s.id = seen[0].ID
 	return nil
 }
 
 func (s *story) private(ctx context.Context) error {
 	s.out.chapter("It starts private")
-	if err := s.seenBy(ctx, true, alice); err != nil {
+	if err := s.checkSeenBy(ctx, true, alice); err != nil {
 		return err
 	}
-	s.out.aside("Alice may ask why Vic cannot see it")
+	s.out.aside("Alice asks why Vic cannot see it")
 	return s.show(ctx, alice, "cloud", "snapshots", "access", s.id, "--user", vic.email())
 }
 
@@ -123,19 +123,19 @@ func (s *story) share(ctx context.Context) error {
 			step.args...)...); err != nil {
 			return err
 		}
-		if err := s.seenBy(ctx, step.args == nil, step.by...); err != nil {
+		if err := s.checkSeenBy(ctx, step.args == nil, step.by...); err != nil {
 			return err
 		}
 	}
 	if err := s.show(ctx, alice, "cloud", "snapshots", "shares", s.id); err != nil {
 		return err
 	}
-	s.out.aside("Mia is not an admin and does not see who else got it")
+	s.out.aside("Mia is not an admin and does not see with whom else it is shared")
 	if err := s.show(ctx, mia, "cloud", "snapshots", "shares", s.id); err != nil {
 		return err
 	}
-	s.out.aside("Vic may look, not share")
-	return s.refused(ctx, vic, exitForbidden, "cloud", "snapshots", "share", s.id, "--group", "eng")
+	s.out.aside("Vic may see it, but not share it")
+	return s.checkRefused(ctx, vic, exitForbidden, "cloud", "snapshots", "share", s.id, "--group", "eng")
 }
 
 func (s *story) restart(ctx context.Context) error {
@@ -144,7 +144,7 @@ func (s *story) restart(ctx context.Context) error {
 	if err := s.startService(ctx); err != nil {
 		return fmt.Errorf("snapcloud serve, again: %w", err)
 	}
-	return s.seenBy(ctx, false, callers()...)
+	return s.checkSeenBy(ctx, false, callers()...)
 }
 
 func (s *story) pull(ctx context.Context) error {
@@ -154,10 +154,10 @@ func (s *story) pull(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := s.equal(ctx, mia); err != nil {
+	if err := s.checkLoaded(ctx, mia); err != nil {
 		return err
 	}
-	s.out.aside("Gary of Globex never heard of a target named shop: pull makes it")
+	s.out.aside("Gary of Globex has no target named shop; pull adds it")
 	for _, args := range [][]string{
 		{"pull", "shop", "--cloud"},
 		{"targets", "add", "shop", "--destination", "sqlite://" + s.database(gary)},
@@ -167,17 +167,17 @@ func (s *story) pull(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := s.equal(ctx, gary); err != nil {
+	if err := s.checkLoaded(ctx, gary); err != nil {
 		return err
 	}
 	var err error
-	s.link, err = s.presigned(ctx, mia)
+	s.link, err = s.downloadLink(ctx, mia)
 	return err
 }
 
-// equal proves that a person's database is masked production, table by table: the demo masks a copy
-// of production itself and compares.
-func (s *story) equal(ctx context.Context, p person) error {
+// checkLoaded proves that a person's database has the masked content of the production database, table
+// by table. The demo masks a copy of the production database without snapcli and compares the two.
+func (s *story) checkLoaded(ctx context.Context, p person) error {
 	want, err := s.maskedCopy(ctx)
 	if err != nil {
 		return err
@@ -198,7 +198,7 @@ func (s *story) equal(ctx context.Context, p person) error {
 	for _, t := range got {
 		s.out.line("  %-13s %7d rows  %s", t.Name, t.Rows, t.Sum[:16])
 	}
-	s.out.kept("%s in the database of %s equals the masked original", whole, p.prompt())
+	s.out.checked("%s in the database of %s equals the masked original", whole, p.prompt())
 	return nil
 }
 
@@ -209,15 +209,15 @@ func (s *story) unshare(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := s.seenBy(ctx, true, alice); err != nil {
+	if err := s.checkSeenBy(ctx, true, alice); err != nil {
 		return err
 	}
-	s.out.aside("the same pull as before, and one of a snapshot that never was")
+	s.out.aside("the same pull as before, and a pull of a snapshot that never existed")
 	pull := []string{"pull", "shop", "--cloud", "--snapshot-id"}
-	if err := s.refused(ctx, mia, exitNotFound, append(pull, s.id)...); err != nil {
+	if err := s.checkRefused(ctx, mia, exitNotFound, append(pull, s.id)...); err != nil {
 		return err
 	}
-	if err := s.refused(ctx, gary, exitNotFound, append(pull, "snap_0000000000000000")...); err != nil {
+	if err := s.checkRefused(ctx, gary, exitNotFound, append(pull, "snap_0000000000000000")...); err != nil {
 		return err
 	}
 	status, err := fetch(ctx, s.link)
@@ -225,10 +225,10 @@ func (s *story) unshare(ctx context.Context) error {
 		return err
 	}
 	if status != 404 {
-		return fmt.Errorf("the download link Mia got while she might pull answers %d after the unsharing, not 404",
+		return fmt.Errorf("the download link that Mia got earlier answers %d after the unsharing, not 404",
 			status)
 	}
-	s.out.kept("even the download link that Mia still holds is dead")
+	s.out.checked("even the download link that Mia still has no longer works")
 	return nil
 }
 
@@ -238,8 +238,8 @@ const (
 	exitForbidden = 5
 )
 
-// refused runs a command that must fail with this exit code.
-func (s *story) refused(ctx context.Context, p person, want int, args ...string) error {
+// checkRefused runs a command that must fail with this exit code.
+func (s *story) checkRefused(ctx context.Context, p person, want int, args ...string) error {
 	code, err := s.attempt(ctx, p, args...)
 	if err != nil {
 		return err
@@ -247,7 +247,7 @@ func (s *story) refused(ctx context.Context, p person, want int, args ...string)
 	if code != want {
 		return fmt.Errorf("snapcli %v of %s ended with exit code %d, not %d", args, p.name, code, want)
 	}
-	s.out.kept("refused, exit code %d", code)
+	s.out.checked("refused, exit code %d", code)
 	return nil
 }
 

@@ -36,15 +36,15 @@ var (
 // everybody lists the people who can sign in.
 func everybody() []person { return []person{alice, adam, mia, vic, gail, gary} }
 
-// callers are the four who act in the story: the owner, a member of a group, a
+// callers returns the four people who act in the story: the owner, a member of a group, a
 // viewer, and a colleague in another organization.
 func callers() []person { return []person{alice, mia, vic, gary} }
 
-// world is everything the demo made and runs.
+// world holds the files and processes of the demo.
 type world struct {
 	out     *screen
 	bin     string // folder of the two programs
-	dir     string // everything in it is removed at the end
+	dir     string // holds all files of the demo; removed at the end
 	url     string // of the service
 	service *process
 	config  string // of the service
@@ -99,7 +99,7 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), nil
 }
 
-// serviceConfig is the configuration of a service for trying out: two
+// serviceConfig returns the configuration of a service for trying out: two
 // organizations whose people sign in with passwords.
 func (w *world) serviceConfig(address string) string {
 	var b strings.Builder
@@ -117,10 +117,10 @@ func (w *world) serviceConfig(address string) string {
 	return b.String()
 }
 
-// home is the folder of a person.
+// home returns the folder of a person.
 func (w *world) home(p person) string { return filepath.Join(w.dir, p.name) }
 
-// database is a person's own SQLite database.
+// database returns the path of a person's own SQLite database.
 func (w *world) database(p person) string { return filepath.Join(w.home(p), "shop.db") }
 
 // makeHome makes a person's home. Alice has the shop's production database,
@@ -140,5 +140,5 @@ func (w *world) makeHome(p person) error {
 	return os.WriteFile(filepath.Join(w.home(p), "config", "config.yaml"), []byte(config), 0o600)
 }
 
-// mask is Alice's SQL file that masks the shop.
+// mask returns the path of Alice's SQL file that masks the shop.
 func (w *world) mask() string { return filepath.Join(w.home(alice), "shop.mask.sql") }

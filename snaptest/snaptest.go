@@ -10,9 +10,9 @@
 //	}
 //
 // The target and its databases are those of snapcli's configuration. The first test loads the
-// snapshot into a template; each further one gets a copy, which is dropped when the test ends, or by
-// the next snapcli command if the test process was killed. While tests run, copies for the next ones
-// are made ahead.
+// snapshot into a template, and every test gets a copy of it. The copy is dropped when the test ends,
+// or by the next snapcli command if the test process was killed. While tests run, copies for later
+// tests are made in advance.
 package snaptest
 
 import (
@@ -25,13 +25,13 @@ import (
 	"snap/internal/local"
 )
 
-// Pool makes databases for the tests of a process. It is safe for concurrent use.
+// Pool makes databases for the tests of a process. It is safe for concurrent use. Create it with [For].
 type Pool struct {
 	target string
 	ahead  int
 	o      local.CloneOptions
 
-	refilling sync.Mutex // held while copies are made ahead
+	refilling sync.Mutex // held while copies are made in advance
 }
 
 // Option configures [For].
@@ -43,7 +43,7 @@ func Sanitized() Option { return func(p *Pool) { p.o.Type = snap.TypeSanitized }
 // Snapshot uses the snapshot with this name instead of the latest one.
 func Snapshot(name string) Option { return func(p *Pool) { p.o.Snapshot = name } }
 
-// Ahead sets how many copies are made ahead. The default is 2.
+// Ahead sets how many copies are made in advance. The default is 2.
 func Ahead(n int) Option { return func(p *Pool) { p.ahead = n } }
 
 // For returns a pool of databases with the latest snapshot of a target. It connects to nothing yet.
@@ -78,14 +78,14 @@ func (p *Pool) URL(t testing.TB) string {
 	return b.Secret
 }
 
-// Setenv sets DATABASE_URL to a database of the test's own. Like
-// t.Setenv, it cannot be used in parallel tests.
+// Setenv sets DATABASE_URL to the URL of a database of the test's own. Like t.Setenv, it cannot be used
+// in parallel tests.
 func (p *Pool) Setenv(t testing.TB) {
 	t.Helper()
 	t.Setenv("DATABASE_URL", p.URL(t))
 }
 
-// refill makes copies ahead until the returned function is called, unless another test does.
+// refill makes copies in advance until the returned function is called, unless another test does so.
 func (p *Pool) refill(agent *local.Agent) (stop func()) {
 	if p.ahead <= 0 || !p.refilling.TryLock() {
 		return func() {}
@@ -95,7 +95,7 @@ func (p *Pool) refill(agent *local.Agent) (stop func()) {
 	go func() {
 		defer close(done)
 		defer p.refilling.Unlock()
-		_, _ = agent.WarmClones(ctx, p.target, p.ahead, p.o, nil) // the next test makes its own copy
+		_, _ = agent.WarmClones(ctx, p.target, p.ahead, p.o, nil) // if this fails, the next test makes its own copy
 	}()
 	return func() {
 		cancel()
