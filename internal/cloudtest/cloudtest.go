@@ -1,6 +1,6 @@
 // Package cloudtest starts the whole cloud service inside a test: the real
 // handlers over a real loopback port, a real database and a real blob folder,
-// with three organizations to play in. It is for tests only.
+// with three organizations. It is for tests only.
 //
 //	acme     alice (owner), adam (admin), mia (member of eng), gus (member of eng and dba), max (member), vic (viewer)
 //	globex   gail (owner), gary (member)
@@ -33,17 +33,17 @@ import (
 	"snap/internal/store"
 )
 
-// Options change what Start starts. The zero value is the embedded default in
-// a fresh folder.
+// Options configure Start. The zero value starts a service with SQLite and a folder
+// for its snapshots, both in a new temporary folder.
 type Options struct {
-	DatabaseURL string                          // empty: SQLite
-	BlobURL     string                          // empty: a folder
-	DataDir     string                          // empty: a fresh folder, gone with the test
+	DatabaseURL string                          // empty uses SQLite
+	BlobURL     string                          // empty uses a folder
+	DataDir     string                          // empty uses a new folder, removed after the test
 	Recheck     time.Duration                   // see cloud.Options
-	Clock       *clocktest.Clock                // nil: the real one
-	Log         io.Writer                       // nil: nowhere; for tests that read the log at debug level
-	Wrap        func(http.Handler) http.Handler // nil: none; wraps the service's handler
-	Config      func(*cloud.Config)             // last changes to the configuration
+	Clock       *clocktest.Clock                // nil uses the real clock
+	Log         io.Writer                       // receives the log at debug level; may be nil
+	Wrap        func(http.Handler) http.Handler // wraps the service's handler; may be nil
+	Config      func(*cloud.Config)             // changes the configuration at the end; may be nil
 }
 
 // Cloud is a running service.
@@ -94,9 +94,9 @@ func Start(t testing.TB, o Options) *Cloud {
 	return c
 }
 
-// serve serves until the test ends. Then it waits for the running requests, which a client may have
-// given up, before it calls closed: otherwise they would still use what the test removes.
-func serve(t testing.TB, l net.Listener, handler http.Handler, log *log.Logger, closed func() error) {
+// serve serves until the test ends. Then it waits for running requests, even those whose client has
+// disconnected, before it closes the service. Otherwise they would use files that the test removes.
+func serve(t testing.TB, l net.Listener, handler http.Handler, log *log.Logger, closeService func() error) {
 	var running sync.RWMutex
 	ctx, end := context.WithCancel(context.Background())
 	server := &http.Server{ErrorLog: log, ReadHeaderTimeout: servertest.Patience,
@@ -112,7 +112,7 @@ func serve(t testing.TB, l net.Listener, handler http.Handler, log *log.Logger, 
 		server.Close()
 		running.Lock()
 		defer running.Unlock()
-		closed()
+		closeService()
 	})
 }
 
@@ -175,8 +175,8 @@ func person(name, org string, role snap.Role, groups ...string) cloud.LocalUser 
 		Groups: groups}
 }
 
-// Key returns a user-scoped key (cak_) of the user with this e-mail, the same
-// one at every call.
+// Key returns a user-scoped key (cak_) of the user with this e-mail. It returns
+// the same key at every call.
 func (c *Cloud) Key(email string) string {
 	c.t.Helper()
 	return c.key(email, func() auth.KeySpec {
@@ -190,8 +190,8 @@ func (c *Cloud) Key(email string) string {
 	})
 }
 
-// OrgKey returns an organization-level key of this kind with these scopes, the
-// same one at every call.
+// OrgKey returns an organization-level key of this kind with these scopes. It
+// returns the same key at every call.
 func (c *Cloud) OrgKey(slug string, kind snap.CredentialKind, scopes ...snap.Scope) string {
 	c.t.Helper()
 	return c.key(fmt.Sprint(slug, kind, scopes), func() auth.KeySpec {
@@ -241,8 +241,8 @@ func (c *Cloud) As(email string) *api.Client {
 }
 
 // ExpiredKey returns a user-scoped key of the organization's owner that has
-// expired: the first call moves the clock, which the service must have been
-// started with, by a minute.
+// expired. The service must have been started with a clock: the first call
+// advances it by a minute.
 func (c *Cloud) ExpiredKey(slug string) string {
 	c.t.Helper()
 	end := c.Store.Now().Add(time.Minute)

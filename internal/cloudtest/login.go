@@ -12,14 +12,14 @@ import (
 	"snap/api"
 )
 
-// Browser is a person at a browser: it keeps cookies, fills in the auth
-// service's forms and follows redirects.
+// Browser is a person's browser: it keeps cookies, fills in the auth service's
+// forms and follows redirects.
 type Browser struct {
 	c      *Cloud
 	client *http.Client
 }
 
-// Browser returns a fresh browser, signed in nowhere.
+// Browser returns a new browser that is not signed in.
 func (c *Cloud) Browser() *Browser {
 	c.t.Helper()
 	jar, err := cookiejar.New(nil)

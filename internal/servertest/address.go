@@ -14,9 +14,9 @@ import (
 // only ends a hang: nothing that works takes this long, even on a busy machine.
 const Patience = 15 * time.Minute
 
-// Address returns a loopback address, host and port, that is free now, for a
-// server that may also be ended and started again: its port is below those
-// that the system gives to connections by itself.
+// Address returns a loopback address, host and port, that is free now. A server
+// can also be stopped and started again there, because the port is below the
+// ephemeral ports, which the system gives to connections.
 func Address(t testing.TB) string {
 	t.Helper()
 	port, err := freePort()
@@ -26,8 +26,8 @@ func Address(t testing.TB) string {
 	return fmt.Sprintf("127.0.0.1:%d", port)
 }
 
-// freePort returns a port that is free, and that no test of another process gets before this
-// process ends. So its program may listen later, or more than once.
+// freePort returns a free port. No test of another process gets the same port before this process
+// ends, so a program may listen on it later, or more than once.
 func freePort() (int, error) {
 	var failures []error
 	for range 1000 {
@@ -41,8 +41,8 @@ func freePort() (int, error) {
 	return 0, errors.Join(failures...)
 }
 
-// reserve binds the UDP port of the same number until the process ends. In this way the processes
-// of several tests agree on a TCP port without listening on it.
+// reserve reserves a TCP port by binding the UDP port of the same number until the process ends. The
+// processes of other tests cannot bind it too, and the TCP port stays free for a server.
 func reserve(port int) error {
 	address := fmt.Sprintf("127.0.0.1:%d", port)
 	held, err := net.ListenPacket("udp", address)

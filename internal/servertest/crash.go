@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// waitReady waits until a server answers. If the server does not answer in time, it ends the
-// server, which ends with alive.
+// waitReady waits until a server answers. If the server does not answer in time, waitReady closes
+// alive, which ends the server.
 func waitReady(alive io.Closer, ping func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
@@ -34,7 +34,7 @@ func waitReady(alive io.Closer, ping func(context.Context) error) error {
 func restart(shell io.Writer, admin *sql.DB, ready func() error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
-	before, err := admin.Conn(ctx) // of the server that is to crash
+	before, err := admin.Conn(ctx) // a connection to the server before the crash
 	if err != nil {
 		return err
 	}

@@ -17,9 +17,8 @@ var (
 	attr     = regexp.MustCompile(`(name|value)="([^"]*)"`)
 )
 
-// OIDCSignIn opens a page and fills in the forms of an identity provider as a person
-// does, with this account, until it comes to a page without one or to another
-// host. It returns that page.
+// OIDCSignIn opens a page and fills in the forms of an identity provider for this account, until it
+// reaches a page without a form or of another host. It returns that page.
 func OIDCSignIn(t testing.TB, c *http.Client, page, account string) (status int, at *url.URL, body string) {
 	t.Helper()
 	status, at, body = visit(t, c, http.MethodGet, page, nil)

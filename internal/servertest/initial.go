@@ -12,15 +12,15 @@ import (
 // initial is the data folder of a server that never ran.
 type initial struct {
 	data  string
-	alive io.Closer // the folder is removed when this is closed, at the latest by the process's end
+	alive io.Closer // the folder is removed when this is closed, at the latest when the process ends
 }
 
 // initials are the data folders of this process, by the program that made them.
 var initials sync.Map // string to func() (initial, error)
 
-// copyInitial makes data a copy of the folder that fill makes below a new one. It calls fill at the
-// first call with this name, once for all tests of a process: copying such a folder takes a tenth
-// of the processor time. The copy belongs to the account.
+// copyInitial makes data a copy of an initial data folder and gives it to the account. At the first
+// call with a name, it calls fill, which makes that folder as dir/data. Later calls of the process
+// only copy it, which takes a tenth of the processor time.
 func copyInitial(name, data string, as *account, fill func(dir string) error) error {
 	once, _ := initials.LoadOrStore(name, sync.OnceValues(func() (initial, error) { return newInitial(fill) }))
 	from, err := once.(func() (initial, error))()
@@ -53,8 +53,8 @@ func newInitial(fill func(dir string) error) (initial, error) {
 	return initial{data: filepath.Join(dir, "data"), alive: alive}, fill(dir)
 }
 
-// changeOwner makes the account the owner of a folder and everything in it; nil is the test's own
-// account.
+// changeOwner makes the account the owner of a folder and everything in it. For nil, which is the
+// test's own account, it changes nothing.
 func changeOwner(as *account, folder string) error {
 	if as == nil {
 		return nil

@@ -37,10 +37,10 @@ func MySQL(t testing.TB, server string) string {
 	t.Helper()
 	RequireServers(t, "MySQL")
 	s := mysqlServer(server, filepath.Join(Root(t), "bin", server))
-	if errors.Is(s.err, errNoMariaDB) && server == "mariadb" {
+	if errors.Is(s.err, errNotInstalled) && server == "mariadb" {
 		t.Skip("needs MariaDB: install the package mariadb-server")
 	}
-	if errors.Is(s.err, errNoMariaDB) {
+	if errors.Is(s.err, errNotInstalled) {
 		t.Skipf("needs %[1]s: run make bin/%[1]s", server)
 	}
 	if s.err != nil {
@@ -52,15 +52,14 @@ func MySQL(t testing.TB, server string) string {
 	return fmt.Sprintf("mysql://root@127.0.0.1:%d/%s", s.port, name)
 }
 
-var errNoMariaDB = errors.New("the server is not installed")
-
 // mysqlServer returns the process's server of a name, started at the first call.
 func mysqlServer(name, folder string) *mariadb {
 	once, _ := mysqlServersOf.LoadOrStore(name, sync.OnceValue(func() *mariadb {
 		var s *mariadb
 		for range 3 { // another program may take the free port first
 			s = &mariadb{}
-			if s.err = s.start(name, folder, "", careless(name)...); s.err == nil || errors.Is(s.err, errNoMariaDB) {
+			s.err = s.start(name, folder, "", volatileOptions(name)...)
+			if s.err == nil || errors.Is(s.err, errNotInstalled) {
 				break
 			}
 		}
@@ -69,17 +68,16 @@ func mysqlServer(name, folder string) *mariadb {
 	return once.(func() *mariadb)()
 }
 
-// OwnMySQL returns the URL of an empty database on a server that is this test's
-// alone: one of [MySQLServers] with these options. Its data is below dir, or in a folder of its own if
-// dir is "".
+// OwnMySQL returns the URL of an empty database on a server of the test's own: one of [MySQLServers]
+// with these options. Its data is below dir, or in a temporary folder if dir is "".
 func OwnMySQL(t testing.TB, server, dir string, options ...string) string {
 	t.Helper()
-	return ownMySQL(t, server, dir, append(careless(server), options...)...).own()
+	return ownMySQL(t, server, dir, append(volatileOptions(server), options...)...).own()
 }
 
-// CrashingMySQL is [OwnMySQL] with a server that keeps committed data after a crash, as the servers of
-// users do. The other servers of this package would lose it. The function crash ends the server,
-// starts it again, and returns when it answers.
+// CrashingMySQL is [OwnMySQL] with a server that keeps committed data after a crash. The other servers
+// of this package would lose it. The function crash crashes the server, starts it again, and returns
+// when it answers.
 func CrashingMySQL(t testing.TB, server string) (url string, crash func()) {
 	t.Helper()
 	s := ownMySQL(t, server, "")
@@ -106,11 +104,11 @@ func ownMySQL(t testing.TB, server, dir string, options ...string) *mariadb {
 			data = filepath.Join(dir, strconv.Itoa(n))
 		}
 		s.err = s.start(server, filepath.Join(Root(t), "bin", server), data, options...)
-		if s.err == nil || errors.Is(s.err, errNoMariaDB) {
+		if s.err == nil || errors.Is(s.err, errNotInstalled) {
 			break
 		}
 	}
-	if errors.Is(s.err, errNoMariaDB) {
+	if errors.Is(s.err, errNotInstalled) {
 		t.Skipf("needs %[1]s: run make servers bin/%[1]s", server)
 	}
 	if s.err != nil {
@@ -125,7 +123,7 @@ func ownMySQL(t testing.TB, server, dir string, options ...string) *mariadb {
 	return s
 }
 
-// own is the URL of the database of a server that is a test's alone.
+// own returns the URL of the database on a server of a test's own.
 func (s *mariadb) own() string { return fmt.Sprintf("mysql://root@127.0.0.1:%d/own", s.port) }
 
 var mysqlServersOf sync.Map // name to func() *mariadb
@@ -134,7 +132,7 @@ type mariadb struct {
 	port      int
 	admin     *sql.DB
 	process   *exec.Cmd
-	alive     io.WriteCloser // the server ends when this is closed, at the latest by the process's end
+	alive     io.WriteCloser // the server ends when this is closed, at the latest when the process ends
 	databases atomic.Int64
 	err       error
 }
@@ -146,8 +144,8 @@ func (s *mariadb) exec(t testing.TB, statement string) {
 	}
 }
 
-// watchMariaDB runs the server until its standard input ends. At every line it
-// reads, it kills the server and starts it again.
+// watchMariaDB is a shell script that runs the server until the script's standard
+// input ends. At every line that it reads, it kills the server and starts it again.
 const watchMariaDB = `dir="$1"; shift
 run() { "$@" >>"$dir/log" 2>&1 </dev/null & pid=$!; }
 run "$@"
@@ -187,7 +185,7 @@ func programs(name, folder string) (setup, serve []string, err error) {
 func found(programs ...string) error {
 	for _, p := range programs {
 		if _, err := exec.LookPath(p); err != nil {
-			return errNoMariaDB
+			return errNotInstalled
 		}
 	}
 	return nil
@@ -205,7 +203,7 @@ func (s *mariadb) start(name, folder, data string, options ...string) error {
 		return err
 	}
 	data = cmp.Or(data, filepath.Join(dir, "data"))
-	tmp := filepath.Join(dir, "tmp") // its own: a server that starts removes the files that it finds
+	tmp := filepath.Join(dir, "tmp") // of this server alone, because a server removes all files in it when it starts
 	if err := os.Mkdir(tmp, 0o755); err != nil {
 		return err
 	}
@@ -213,7 +211,7 @@ func (s *mariadb) start(name, folder, data string, options ...string) error {
 	if err != nil {
 		return err
 	}
-	if err := openTo(as, dir, tmp, filepath.Dir(data)); err != nil {
+	if err := giveTo(as, dir, tmp, filepath.Dir(data)); err != nil {
 		return err
 	}
 	err = copyInitial(setup[0], data, as, func(dir string) error { return install(setup, dir, as) })
@@ -242,9 +240,9 @@ func (s *mariadb) start(name, folder, data string, options ...string) error {
 	return s.ready()
 }
 
-// install makes the data folder of a server that never ran, dir/data.
+// install makes the data folder dir/data of a server that never ran.
 func install(setup []string, dir string, as *account) error {
-	if err := openTo(as, dir); err != nil {
+	if err := giveTo(as, dir); err != nil {
 		return err
 	}
 	args := slices.Concat(setup[1:], dataIn(filepath.Join(dir, "data"), as))
@@ -254,7 +252,7 @@ func install(setup []string, dir string, as *account) error {
 	return nil
 }
 
-// dataIn are the options of programs that work on a data folder as an account.
+// dataIn returns the options for programs that work on a data folder as an account.
 func dataIn(data string, as *account) []string {
 	if as == nil {
 		return []string{"--datadir=" + data}
@@ -262,9 +260,9 @@ func dataIn(data string, as *account) []string {
 	return []string{"--datadir=" + data, "--user=mysql"} // the servers change to the account themselves
 }
 
-// careless returns the options of a server that need not survive a crash: it does not wait for the
-// disk, and it writes no files that only the recovery after a crash would read.
-func careless(name string) []string {
+// volatileOptions returns options for a server whose data need not survive a crash. The server does not
+// wait for the disk, and writes no files that are needed only for the recovery after a crash.
+func volatileOptions(name string) []string {
 	options := []string{"--skip-log-bin", "--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0",
 		"--innodb-flush-method=nosync"}
 	if strings.HasPrefix(name, "mysql") {
@@ -273,9 +271,8 @@ func careless(name string) []string {
 	return append(options, "--debug-no-sync")
 }
 
-// openTo makes folders belong to the account that the servers change to, and lets everybody see
-// them.
-func openTo(as *account, dirs ...string) error {
+// giveTo gives folders to the account that the servers run as, and lets all users read them.
+func giveTo(as *account, dirs ...string) error {
 	for _, dir := range dirs {
 		if as == nil {
 			return nil

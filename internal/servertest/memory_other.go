@@ -2,5 +2,5 @@
 
 package servertest
 
-// inMemory is "": only Linux has a disk in memory at a known place.
+// inMemory returns "": only Linux has a folder in memory at a known path.
 func inMemory() string { return "" }

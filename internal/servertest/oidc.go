@@ -19,9 +19,9 @@ type OIDC struct {
 	InIDToken bool                      // the claims are in the ID token, not only at userinfo
 }
 
-// OIDCProvider runs oidc-provider, a certified OpenID Connect provider by others, until the test
-// ends, and returns its issuer. It knows the clients snapcloud (secret OIDCSecret) and snapcli
-// (public, device grant). The test is skipped, by name, where Node.js or the package is missing.
+// OIDCProvider runs oidc-provider, an independent and certified OpenID Connect provider, until the
+// test ends, and returns its issuer. It knows the clients snapcloud (secret OIDCSecret) and snapcli
+// (public, device grant). The test is skipped if Node.js or the package is missing.
 func OIDCProvider(t testing.TB, o OIDC) (issuer string) {
 	t.Helper()
 	return Node(t, "provider.js", o.environment(t)...).Line()
@@ -29,14 +29,15 @@ func OIDCProvider(t testing.TB, o OIDC) (issuer string) {
 
 // Dex runs Dex, as [OIDCProvider] runs its provider. Of the claims it supports only groups, as a
 // list, and sends them only for the scope groups. It has no device grant.
-func Dex(t testing.TB, o OIDC) (issuer string) { return built(t, "dex", o) }
+func Dex(t testing.TB, o OIDC) (issuer string) { return startProvider(t, "dex", o) }
 
 // Zitadel runs the provider of zitadel/oidc, as [OIDCProvider] runs its provider. The accounts are
 // those in the claims; the password of each is its name.
-func Zitadel(t testing.TB, o OIDC) (issuer string) { return built(t, "zitadel", o) }
+func Zitadel(t testing.TB, o OIDC) (issuer string) { return startProvider(t, "zitadel", o) }
 
-// built runs a program of tools/providers. Without it the test is skipped.
-func built(t testing.TB, name string, o OIDC) (issuer string) {
+// startProvider runs a program of tools/providers until the test ends, and returns its issuer. If the
+// program is missing, the test is skipped.
+func startProvider(t testing.TB, name string, o OIDC) (issuer string) {
 	t.Helper()
 	RequireServers(t, "an identity provider")
 	program := filepath.Join(Root(t), "bin", name)
@@ -45,10 +46,10 @@ func built(t testing.TB, name string, o OIDC) (issuer string) {
 	}
 	cmd := exec.CommandContext(t.Context(), program)
 	cmd.Env = append(os.Environ(), o.environment(t)...)
-	return talk(t, cmd).Line()
+	return startProgram(t, cmd).Line()
 }
 
-// environment holds the configuration of a provider's program.
+// environment returns the configuration of a provider's program.
 func (o OIDC) environment(t testing.TB) []string {
 	t.Helper()
 	claims, err := json.Marshal(o.Claims)
@@ -84,11 +85,11 @@ func Node(t testing.TB, name string, env ...string) *Program {
 	}
 	cmd := exec.CommandContext(t.Context(), node, name)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
-	return talk(t, cmd)
+	return startProgram(t, cmd)
 }
 
-// talk runs a program until the test ends.
-func talk(t testing.TB, cmd *exec.Cmd) *Program {
+// startProgram runs a program until the test ends.
+func startProgram(t testing.TB, cmd *exec.Cmd) *Program {
 	t.Helper()
 	stdin, err := cmd.StdinPipe()
 	if err != nil {

@@ -31,8 +31,8 @@ func Postgres(t testing.TB) string {
 	return requireServer(t).database(t, "template1")
 }
 
-// PostgresTemplate returns a function like [Postgres] whose databases begin with the content that
-// fill writes into one, at the first call, once for all tests of a process.
+// PostgresTemplate returns a function like [Postgres] whose databases are copies of a template. fill
+// writes the content of the template at the first call, once for all tests of a process.
 func PostgresTemplate(fill func(url string) error) func(testing.TB) string {
 	template := sync.OnceValues(func() (string, error) {
 		s := sharedServer()
@@ -77,8 +77,8 @@ func (s *server) database(t testing.TB, template string) string {
 	return s.url(name)
 }
 
-// copy makes a database a copy of another one. PostgreSQL refuses that while somebody is connected to
-// the other one, and the server processes of connections that were closed end a little later.
+// copy creates a database as a copy of a template. PostgreSQL refuses that while a client is connected
+// to the template, so copy tries again until the server processes of closed connections have ended.
 func (s *server) copy(t testing.TB, name, template string) {
 	t.Helper()
 	for began := time.Now(); ; {
@@ -157,6 +157,8 @@ func (s *server) order(command string, answers bool) error {
 	})
 }
 
+// crashing returns the URL of a database on a server of the test's own, and a function that crashes
+// and restarts the server.
 func crashing(t testing.TB, s *server) (url string, crash func()) {
 	t.Helper()
 	if errors.Is(s.err, errNotInstalled) {
@@ -178,7 +180,7 @@ func crashing(t testing.TB, s *server) (url string, crash func()) {
 }
 
 // PostgresBin returns the folder of PostgreSQL's programs (initdb, pg_dump and
-// so on), the newest that is installed, or "".
+// so on) of the newest installed release, or "".
 func PostgresBin() string {
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if len(found) > 0 {
@@ -196,7 +198,7 @@ func version(initdb string) int {
 	return n
 }
 
-var errNotInstalled = errors.New("PostgreSQL is not installed")
+var errNotInstalled = errors.New("the server is not installed")
 
 // sharedServer is the server of this process.
 var sharedServer = sync.OnceValue(func() *server {
@@ -207,8 +209,8 @@ var sharedServer = sync.OnceValue(func() *server {
 	return s
 })
 
-// copyFiles makes the server copy the files of a database, since release 15. By default it logs every
-// page of a copy, which takes twice the processor time for a small database.
+// copyFiles makes the server copy databases file by file, if its release is 15 or later. By default it
+// logs every page of a copy, which takes twice the processor time for a small database.
 func (s *server) copyFiles() error {
 	var since15 bool
 	err := s.admin.QueryRow("SELECT current_setting('server_version_num')::int >= 150000").Scan(&since15)
@@ -218,8 +220,9 @@ func (s *server) copyFiles() error {
 	return err
 }
 
+// running starts a server. It tries again if another program takes the free port first.
 func running(bin string) (s *server) {
-	for range 3 { // another program may take the free port first
+	for range 3 {
 		s = startIn(bin)
 		if s.err == nil || errors.Is(s.err, errNotInstalled) {
 			break
@@ -231,9 +234,9 @@ func running(bin string) (s *server) {
 type server struct {
 	port      int
 	admin     *sql.DB
-	alive     io.WriteCloser // the server ends when this is closed, at the latest by the process's end
+	alive     io.WriteCloser // the server ends when this is closed, at the latest when the process ends
 	databases atomic.Int64
-	strategy  string // of copies of databases
+	strategy  string // clause of CREATE DATABASE, see copyFiles
 	err       error
 }
 
@@ -248,9 +251,10 @@ func (s *server) exec(t testing.TB, statement string) {
 	}
 }
 
-// watch runs the server until its standard input ends, and then removes the server's folder. The
-// kernel closes the input when the test process is gone. When it reads "stop", it ends the server
-// as a crash would. At "start" it starts the server again, and at any other line it does both.
+// watch is a shell script that runs the server until the script's standard input ends, and then
+// removes the server's folder. The kernel closes the input when the test process is gone. When the
+// script reads "stop", it ends the server as a crash would. At "start" it starts the server again, and
+// at any other line it does both.
 const watch = `run() { "$1/postgres" -D "$2/data" >>"$2/log" 2>&1 </dev/null & pid=$!; }
 run "$1" "$2"
 while read -r what; do
@@ -265,12 +269,12 @@ func startIn(bin string) *server {
 	return startWith(bin, func(dir string, as *account) (string, error) { return "", initialize(bin, dir, as) })
 }
 
-// initialize makes the data of a new server, in dir/data.
+// initialize makes the data folder dir/data of a new server, as a copy.
 func initialize(bin, dir string, as *account) error {
 	return copyInitial(bin, filepath.Join(dir, "data"), as, func(first string) error { return initdb(bin, first, as) })
 }
 
-// initdb makes the data of a server that never ran, in dir/data.
+// initdb makes the data folder dir/data of a server that never ran.
 func initdb(bin, dir string, as *account) error {
 	if err := changeOwner(as, dir); err != nil {
 		return err
@@ -285,7 +289,7 @@ func initdb(bin, dir string, as *account) error {
 	return nil
 }
 
-// startWith starts a server whose data, below dir, prepare makes. It returns further settings.
+// startWith starts a server. prepare makes the server's data as dir/data and returns further settings.
 func startWith(bin string, prepare func(dir string, as *account) (settings string, err error)) *server {
 	if bin == "" {
 		return &server{err: errNotInstalled}

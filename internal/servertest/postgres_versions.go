@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-// PostgresVersions are the major versions that the product is made for.
+// PostgresVersions are the supported major versions.
 var PostgresVersions = []int{13, 14, 15, 16, 17, 18}
 
-// PostgresVersion returns the URL of a fresh, empty database on a server of
-// this major version. It skips the test if neither Debian's package nor tools/postgres provides one.
-// All tests of one process share one server of each version. Otherwise it is like [Postgres].
+// PostgresVersion is [Postgres] with a server of this major version. All tests of one process share
+// one server of each version. The test is skipped if neither Debian's package nor tools/postgres
+// provides one.
 func PostgresVersion(t testing.TB, major int) string {
 	t.Helper()
 	bin := serverBin(t, major)
@@ -24,10 +24,7 @@ func PostgresVersion(t testing.TB, major int) string {
 	if server.err != nil {
 		t.Fatal(server.err)
 	}
-	name := fmt.Sprintf("test_%d", server.databases.Add(1))
-	server.exec(t, "CREATE DATABASE "+name)
-	t.Cleanup(func() { server.exec(t, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") })
-	return server.url(name)
+	return server.database(t, "template1")
 }
 
 // CrashingPostgresVersion is [CrashingPostgres] with a server of this major
@@ -37,11 +34,11 @@ func CrashingPostgresVersion(t testing.TB, major int) (url string, crash func())
 	return crashing(t, startIn(serverBin(t, major)))
 }
 
-// versions are the servers of this process, by major version.
+// versions holds the servers of this process by major version.
 var versions sync.Map
 
-// serverBin returns the folder of a version's server, which the user that it
-// runs as must be able to reach.
+// serverBin returns the folder with the programs of a version's server. It skips
+// the test if there is none, or if the server's user cannot run them.
 func serverBin(t testing.TB, major int) string {
 	t.Helper()
 	RequireServers(t, "PostgreSQL")

@@ -4,7 +4,7 @@ package servertest
 
 import "os/exec"
 
-// account is a user of the machine that a server runs as: always the test's own.
+// account is the user that a server runs as: always the test's own.
 type account struct{ Uid, Gid uint32 }
 
 func runAs(*exec.Cmd, *account) {}

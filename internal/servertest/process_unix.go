@@ -11,10 +11,10 @@ import (
 	"syscall"
 )
 
-// account is a user of the machine that a server runs as.
+// account is the user that a server runs as.
 type account = syscall.Credential
 
-// runAs makes a command run as an account; nil is the test's own.
+// runAs makes a command run as an account; nil is the test's own account.
 func runAs(cmd *exec.Cmd, as *account) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as}
 }
@@ -27,8 +27,8 @@ func runApart(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Setpgid = true
 }
 
-// serverUser returns the account of a database server, postgres or mysql, because none runs as root;
-// nil is the test's own.
+// serverUser returns the account that a database server runs as: its own (postgres or mysql) if the
+// test runs as root, because servers refuse to run as root, and otherwise nil, the test's own account.
 func serverUser(name string) (*account, error) {
 	if os.Getuid() != 0 {
 		return nil, nil

@@ -68,7 +68,7 @@ func (a *Archiving) Moment(t testing.TB) (at time.Time) {
 	return at
 }
 
-// Lose ends the server for good, after all of its log was archived.
+// Lose ends the server for good, after its whole log was archived.
 func (a *Archiving) Lose(t testing.TB) {
 	t.Helper()
 	var last string
@@ -92,7 +92,7 @@ func (a *Archiving) Lose(t testing.TB) {
 }
 
 // Recover starts another server with everything that was committed until a moment, and returns the
-// URL of the database there.
+// URL of the database on it.
 func (a *Archiving) Recover(t testing.TB, until time.Time) (url string) {
 	t.Helper()
 	settings := fmt.Sprintf("archive_mode = off\nrestore_command = 'cp %s/log/%%f %%p'\nrecovery_target_time = '%s'\n"+

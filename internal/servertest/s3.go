@@ -34,7 +34,7 @@ func S3(t testing.TB) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	return fmt.Sprintf("s3://%s:%s@%s?endpoint=http://127.0.0.1:%d", gatewayKey, gatewaySecret, bucket, gateway.port)
+	return gateway.url(bucket)
 }
 
 // LockedS3 is [S3] with a bucket that has object lock, and a client that may try to remove objects.
@@ -44,16 +44,9 @@ func LockedS3(t testing.TB) (url string, client *minio.Client, bucket string) {
 	if gateway.err != nil {
 		t.Fatal(gateway.err)
 	}
-	endpoint := fmt.Sprintf("127.0.0.1:%d", gateway.port)
-	client, err := minio.New(endpoint, &minio.Options{Creds: credentials.NewStaticV4(gatewayKey, gatewaySecret, "")})
-	if err != nil {
-		t.Fatal(err)
-	}
 	bucket = fmt.Sprintf("locked-%d", gateway.buckets.Add(1))
-	if err := client.MakeBucket(t.Context(), bucket, minio.MakeBucketOptions{ObjectLocking: true}); err != nil {
-		t.Fatal(err)
-	}
-	return fmt.Sprintf("s3://%s:%s@%s?endpoint=http://%s", gatewayKey, gatewaySecret, bucket, endpoint), client, bucket
+	client = gateway.makeBucket(t, bucket, minio.MakeBucketOptions{ObjectLocking: true})
+	return gateway.url(bucket), client, bucket
 }
 
 // VersionedS3 is [S3] with a server of the test's own and a bucket that keeps the versions of objects,
@@ -65,18 +58,31 @@ func VersionedS3(t testing.TB) (url string, client *minio.Client, bucket string)
 		t.Fatal(g.err)
 	}
 	t.Cleanup(func() { g.alive.Close() })
-	endpoint, bucket := fmt.Sprintf("127.0.0.1:%d", g.port), "versioned"
-	client, err := minio.New(endpoint, &minio.Options{Creds: credentials.NewStaticV4(gatewayKey, gatewaySecret, "")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := client.MakeBucket(t.Context(), bucket, minio.MakeBucketOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	bucket = "versioned"
+	client = g.makeBucket(t, bucket, minio.MakeBucketOptions{})
 	if err := client.EnableVersioning(t.Context(), bucket); err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprintf("s3://%s:%s@%s?endpoint=http://%s", gatewayKey, gatewaySecret, bucket, endpoint), client, bucket
+	return g.url(bucket), client, bucket
+}
+
+// url returns the URL of a bucket.
+func (g *gateway) url(bucket string) string {
+	return fmt.Sprintf("s3://%s:%s@%s?endpoint=http://127.0.0.1:%d", gatewayKey, gatewaySecret, bucket, g.port)
+}
+
+// makeBucket makes a bucket over the S3 API and returns the client.
+func (g *gateway) makeBucket(t testing.TB, bucket string, o minio.MakeBucketOptions) *minio.Client {
+	t.Helper()
+	client, err := minio.New(fmt.Sprintf("127.0.0.1:%d", g.port),
+		&minio.Options{Creds: credentials.NewStaticV4(gatewayKey, gatewaySecret, "")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.MakeBucket(t.Context(), bucket, o); err != nil {
+		t.Fatal(err)
+	}
+	return client
 }
 
 // S3Program returns the path of versitygw, for tests that run a server of their
@@ -103,7 +109,7 @@ const (
 type gateway struct {
 	dir     string
 	port    int
-	alive   io.Closer // the server ends when this is closed, at the latest by the process's end
+	alive   io.Closer // the server ends when this is closed, at the latest when the process ends
 	buckets atomic.Int64
 	err     error
 
@@ -130,8 +136,8 @@ func (o *onceGateway) with(program string) *gateway {
 	return o.g
 }
 
-// watchGateway runs the server until its standard input ends, and removes its
-// folder then.
+// watchGateway is a shell script that runs the server until the script's standard
+// input ends, and then removes the server's folder.
 const watchGateway = `"$1" --port "127.0.0.1:$3" --quiet $4 posix "$2/buckets" >"$2/log" 2>&1 </dev/null & pid=$!
 read -r _; kill -KILL $pid; wait $pid; rm -rf "$2"`
 

@@ -63,9 +63,9 @@ func Thorough(t testing.TB) {
 	}
 }
 
-// CollectLess makes a process of tests collect garbage less often, which saves up to a sixth of its
-// processor time. Packages that start services or servers do so. It changes neither benchmarks nor a
-// GOGC of the environment.
+// CollectLess makes a test process collect garbage less often, which saves up to a sixth of its
+// processor time. Tests that start services or servers call it. It has no effect in benchmarks, or if
+// the environment sets GOGC.
 var CollectLess = sync.OnceFunc(func() {
 	if f := flag.Lookup("test.bench"); f != nil && f.Value.String() != "" || os.Getenv("GOGC") != "" {
 		return
@@ -73,14 +73,15 @@ var CollectLess = sync.OnceFunc(func() {
 	debug.SetGCPercent(300)
 })
 
-// Raced reports whether the test runs with the race detector, which multiplies the memory of
-// everything that it watches.
+// Raced reports whether the test runs with the race detector, which multiplies the memory that a
+// program needs.
 func Raced() bool {
 	info, ok := debug.ReadBuildInfo()
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-// Hostile returns how long a test attacks a server with generated dumps: SNAP_HOSTILE, or a second.
+// Hostile returns how long a test attacks a server with generated dumps: the duration in SNAP_HOSTILE,
+// or a second.
 func Hostile(t testing.TB) time.Duration {
 	t.Helper()
 	text := cmp.Or(os.Getenv("SNAP_HOSTILE"), "1s")

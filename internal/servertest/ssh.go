@@ -17,8 +17,8 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 )
 
-// SSH is an SSH server that forwards connections, as sshd does for `ssh -L`, and the home and agent
-// of a user who may sign in to it.
+// SSH is an SSH server that forwards connections, as sshd does for `ssh -L`, with the home and the
+// agent of a user who may sign in to it.
 type SSH struct {
 	URL     string // ssh://me@host:port
 	Address string // host:port
@@ -37,7 +37,7 @@ type SSH struct {
 	sessions int
 }
 
-// Env reads an environment in which the user is signed in to nothing else.
+// Env returns a variable of the user's environment, which has only HOME and SSH_AUTH_SOCK.
 func (s *SSH) Env(name string) string {
 	return map[string]string{"HOME": s.Home, "SSH_AUTH_SOCK": s.Socket}[name]
 }
@@ -73,8 +73,8 @@ func StartSSH(t testing.TB) *SSH {
 	return s
 }
 
-// makeHome makes the user's home, and starts the agent. The path is short, as that of a socket must
-// be.
+// makeHome makes the user's home, and starts the agent. The path is short because systems limit the
+// length of a socket's path.
 func (s *SSH) makeHome(t testing.TB) {
 	t.Helper()
 	home, err := os.MkdirTemp("", "ssh-")
@@ -111,7 +111,7 @@ func Answer(t testing.TB, l net.Listener, answer func(net.Conn)) {
 	}()
 }
 
-// Know replaces the user's known_hosts by a line.
+// Know replaces the content of the user's known_hosts with a line.
 func (s *SSH) Know(t testing.TB, line string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(s.Home, ".ssh", "known_hosts"), []byte(line+"\n"), 0o600); err != nil {

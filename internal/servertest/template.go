@@ -8,8 +8,8 @@ import (
 )
 
 // Template returns a function that copies files into a folder. fill writes the files at the first
-// call, once for all tests of a process: migrating a database takes longer than most tests that need
-// one.
+// call, once for all tests of a process, because migrating a database takes longer than most tests
+// that need one.
 func Template(fill func(dir string) error) func(t testing.TB, dir string) {
 	files := sync.OnceValues(func() (map[string][]byte, error) {
 		dir, err := os.MkdirTemp("", "servertest-template-")

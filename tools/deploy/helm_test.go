@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// values are those of somebody who uses every option.
+// values use every option of the chart.
 const values = `
 image:
   repository: registry.example/snapcloud
@@ -63,7 +63,7 @@ imagePullSecrets: [{name: pull}]
 serviceAccount: {annotations: {role: snapcloud}}
 `
 
-// fewest are the required values: without one of them the chart reports it as missing.
+// fewest are the required values. If one is missing, the chart reports it.
 const fewest = `
 image: {repository: registry.example/snapcloud}
 config: {public_url: "https://snap.example", blob: {url: "s3://snapshots"}}
@@ -207,7 +207,7 @@ func restricted(t *testing.T, pod corev1.PodSpec) {
 	}
 	if *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem ||
 		!slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) {
-		t.Error("the container may more than it needs")
+		t.Error("the container has more rights than it needs")
 	}
 	if pod.AutomountServiceAccountToken == nil || *pod.AutomountServiceAccountToken {
 		t.Error("the pod has a token of the cluster")
@@ -286,7 +286,7 @@ func TestChartSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestYAMLDocuments: every YAML file of deploy that is not a template is valid YAML.
+// TestYAMLDocuments checks that every YAML file of deploy that is not a template is valid YAML.
 func TestYAMLDocuments(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(root, "deploy/*/*.yaml"))

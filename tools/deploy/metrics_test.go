@@ -39,7 +39,7 @@ var fromElsewhere = []string{
 	"process_max_fds",
 }
 
-// given are labels that Prometheus adds.
+// given are the labels that Prometheus adds.
 var given = []string{"job", "instance", "__name__"}
 
 // metrics returns the documented metrics with their labels. A test of the program compares the
@@ -110,8 +110,8 @@ func unknownLabels(matchers []*labels.Matcher, has []string) (wrong []string) {
 	return wrong
 }
 
-// TestDashboard: every query of the dashboard is valid PromQL and uses metrics and labels that the
-// program has.
+// TestDashboard checks that every query of the dashboard is valid PromQL and uses metrics and labels
+// that the program has.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	var board struct {
@@ -192,7 +192,7 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// TestWrongIsFound: the checks above can fail.
+// TestWrongIsFound checks that the checks above can fail.
 func TestWrongIsFound(t *testing.T) {
 	t.Parallel()
 	exist := metrics(t)
@@ -201,7 +201,7 @@ func TestWrongIsFound(t *testing.T) {
 		"sum by (route) (snapcloud_pushes_total)", "snapcloud_http_request_duration_seconds",
 	} {
 		if wrongIn(t, expr, exist) == nil {
-			t.Errorf("%s is taken for right", expr)
+			t.Errorf("%s is accepted", expr)
 		}
 	}
 	if wrong := wrongIn(t, "sum by (route, job) (rate(snapcloud_http_requests_total[5m]))", exist); wrong != nil {

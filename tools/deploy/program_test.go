@@ -28,7 +28,7 @@ var snapcloud = sync.OnceValues(func() (string, error) {
 	return program, build.Run()
 })
 
-// checkConfig lets the program itself read a configuration, with only this environment.
+// checkConfig checks a configuration with the program itself, in this environment.
 func checkConfig(t *testing.T, config string, environment []string) {
 	t.Helper()
 	program, err := snapcloud()
@@ -42,7 +42,7 @@ func checkConfig(t *testing.T, config string, environment []string) {
 	check := exec.CommandContext(t.Context(), program, "check", "--offline", "--config", file)
 	check.Env = append([]string{"HOME=" + t.TempDir()}, environment...)
 	if said, err := check.CombinedOutput(); err != nil {
-		t.Errorf("the program does not take this configuration: %s%s", said, config)
+		t.Errorf("the program does not accept this configuration: %s%s", said, config)
 	}
 }
 

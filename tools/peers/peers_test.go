@@ -87,7 +87,7 @@ func BenchmarkPeers(b *testing.B) {
 
 var label = map[string]string{"admin": "admin", "none": "member without groups", "five": "member of 5 groups"}
 
-// median is the median of some turns, in microseconds.
+// median returns the median duration of 21 calls, in microseconds.
 func median(f func() error, b *testing.B) float64 {
 	b.Helper()
 	var all []float64
@@ -102,12 +102,12 @@ func median(f func() error, b *testing.B) float64 {
 	return all[len(all)/2]
 }
 
-// pair is the same data in both.
+// pair holds the same data in our store and in OpenFGA.
 type pair struct {
 	b          *testing.B
 	ctx        context.Context
 	store      *store.Store
-	fga, short *server.Server // without and with the usual limit of a listing
+	fga, short *server.Server // without and with OpenFGA's default limit of a listing
 	id, model  string         // of OpenFGA's store
 	callers    map[string]snap.Caller
 	ids        []string
@@ -158,7 +158,7 @@ func (p *pair) say(user, relation, object string) {
 	p.tuples = append(p.tuples, &fga.TupleKey{User: user, Relation: relation, Object: object})
 }
 
-// fill pushes and shares: every tenth snapshot org-wide, every fifth with a group.
+// fill pushes snapshots and shares about every tenth org-wide and every fifth with a group.
 func (p *pair) fill() {
 	r := rand.New(rand.NewPCG(1, 2))
 	org, err := p.store.ApplyOrg(p.ctx, "acme", "Acme", snap.Policy{})
@@ -238,8 +238,7 @@ func (p *pair) check(who, id string) (bool, error) {
 	return res.GetAllowed(), err
 }
 
-// same fails if the two do not give everyone the same view. Otherwise the comparison would be
-// meaningless.
+// same fails if somebody sees different snapshots in the two. The comparison would then be meaningless.
 func (p *pair) same() {
 	for who, c := range p.callers {
 		var ours []string

@@ -1,6 +1,6 @@
 // Command versitygw is the S3 server of the tests, over a folder and with the defaults of
-// versitygw's own program. That program also contains clients of other object stores and a suite of
-// tests. They take as long to compile as everything that the tests need. The tests start either
+// versitygw's own program. That program also contains clients of other object stores and a test
+// suite, which take as long to compile as everything that the tests need. The tests start either
 // program with:
 //
 //	ROOT_ACCESS_KEY=key ROOT_SECRET_KEY=secret versitygw --port ADDRESS --quiet posix FOLDER

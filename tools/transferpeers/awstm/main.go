@@ -1,5 +1,5 @@
 // Awstm puts or gets one file with the AWS SDK's transfer manager, which is a
-// library and no program.
+// library without a program of its own.
 //
 //	awstm put FILE BUCKET KEY
 //	awstm get BUCKET KEY FILE
@@ -47,7 +47,7 @@ func run(ctx context.Context, args []string) error {
 	return get(ctx, client, args[1], args[2], args[3])
 }
 
-// tuned applies the settings of the environment.
+// tuned applies the settings from environment variables.
 func tuned(o *transfermanager.Options) {
 	if jobs, err := strconv.Atoi(os.Getenv("AWSTM_JOBS")); err == nil {
 		o.Concurrency = jobs
