@@ -94,10 +94,11 @@ func TestGrantEndsInTheInstantItExpires(t *testing.T) {
 	}
 }
 
+// An audience keeps its kind and the identifier of its subject.
 func TestAudienceHoldsKindAndSubject(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		kind := snap.AudienceKind(rapid.Int64Range(0, 4).Draw(t, "kind"))
+		kind := snap.AudienceKind(rapid.Int64Range(0, int64(snap.KindKeys)).Draw(t, "kind"))
 		subject := rapid.Int64Range(0, 1<<50).Draw(t, "subject")
 		a := snap.AudienceOf(kind, subject)
 		if a.Kind() != kind || a.Subject() != subject {
@@ -110,8 +111,8 @@ func TestAudienceHoldsKindAndSubject(t *testing.T) {
 func TestSharingOnlyWidens(t *testing.T) {
 	t.Parallel()
 	grants := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) snap.Grant {
-		g := snap.Grant{Audience: snap.AudienceOf(snap.AudienceKind(rapid.Int64Range(0, 4).Draw(t, "kind")),
-			rapid.Int64Range(1, 3).Draw(t, "subject"))}
+		kind := snap.AudienceKind(rapid.Int64Range(0, int64(snap.KindKeys)).Draw(t, "kind"))
+		g := snap.Grant{Audience: snap.AudienceOf(kind, rapid.Int64Range(1, 3).Draw(t, "subject"))}
 		if rapid.Bool().Draw(t, "ends") {
 			g.Until = noon.Add(time.Duration(rapid.IntRange(-2, 2).Draw(t, "hours")) * time.Hour)
 		}
@@ -178,9 +179,9 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
-// TestAViewerIsToldWhy: a viewer who owns the snapshot gets another reason than that only the owner
+// TestViewersLearnWhyTheyCannotShare: a viewer who owns the snapshot gets another reason than that only the owner
 // may share.
-func TestAViewerIsToldWhy(t *testing.T) {
+func TestViewersLearnWhyTheyCannotShare(t *testing.T) {
 	t.Parallel()
 	err := snap.Allowed(person(10, acme, snap.RoleViewer), snap.ActShare,
 		snap.Snapshot{Org: acme, Owner: person(10, acme, snap.RoleViewer).User})
@@ -189,6 +190,7 @@ func TestAViewerIsToldWhy(t *testing.T) {
 	}
 }
 
+// SPEC 5.1: an organization-level key acts only within its scopes.
 func TestScopesBoundOrganizationLevelKeys(t *testing.T) {
 	t.Parallel()
 	k := snap.Caller{Org: acme, Credential: snap.Credential{Kind: snap.PipelineKey,

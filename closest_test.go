@@ -2,6 +2,7 @@ package snap
 
 import "testing"
 
+// The closest candidate differs by case, begins with the typed text, or is few edits away.
 func TestClosest(t *testing.T) {
 	t.Parallel()
 	words := []string{"shop", "billing", "Größe", "share", "unshare"}
@@ -15,7 +16,8 @@ func TestClosest(t *testing.T) {
 	}
 }
 
-func TestWithin(t *testing.T) {
+// Only candidates within the given number of edits are found.
+func TestClosestWithin(t *testing.T) {
 	t.Parallel()
 	codes := []string{"k3mfq2xw", "k3mfqqxw", "zzzzzzzz"}
 	for typed, want := range map[string]string{

@@ -10,6 +10,7 @@ import (
 	"snap"
 )
 
+// An explanation names each grant that lets somebody see the snapshot, or the right that they lack.
 func TestJudgeSaysWhy(t *testing.T) {
 	t.Parallel()
 	grants := []snap.Access{

@@ -7,6 +7,7 @@ import (
 	"snap"
 )
 
+// A text is split into lower-case words; a date and time counts as two words.
 func TestWords(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]string{

@@ -13,6 +13,8 @@ import (
 	"snap"
 )
 
+// Public IDs have one form and are unique. Typed IDs and their beginnings are normalized; other text is
+// refused.
 func TestSnapshotIDs(t *testing.T) {
 	t.Parallel()
 	form := regexp.MustCompile(`^snap_[0-9a-hjkmnp-tv-z]{16}$`)
@@ -50,6 +52,7 @@ func TestSnapshotName(t *testing.T) {
 	}
 }
 
+// A target's name is normalized. Names that cannot be a folder's name everywhere are refused.
 func TestCleanTarget(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{
@@ -97,6 +100,7 @@ func TestParseDuration(t *testing.T) {
 	}
 }
 
+// FuzzParseDuration checks that every accepted duration is greater than zero.
 func FuzzParseDuration(f *testing.F) {
 	f.Add("1w2d3h")
 	f.Fuzz(func(t *testing.T, s string) {
@@ -106,6 +110,7 @@ func FuzzParseDuration(f *testing.F) {
 	})
 }
 
+// Every code has one complete row of the error table, and errors are compared by their codes.
 func TestErrorTable(t *testing.T) {
 	t.Parallel()
 	seen := map[snap.Code]bool{}
@@ -128,6 +133,7 @@ func TestErrorTable(t *testing.T) {
 	}
 }
 
+// DESIGN 5: an organization's policy limits shares by type, by lifetime and by confirmation.
 func TestPolicy(t *testing.T) {
 	t.Parallel()
 	wide, group := snap.Shares{OrgWide: true}, snap.Shares{Groups: []string{"eng"}}

@@ -11,6 +11,7 @@ import (
 	"snap"
 )
 
+// A span is written in at most two units, with the smaller one rounded.
 func TestSpan(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
@@ -36,6 +37,7 @@ func TestSpan(t *testing.T) {
 	}
 }
 
+// A distance says whether the time is in the future or in the past.
 func TestDistance(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)

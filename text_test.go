@@ -23,6 +23,7 @@ func TestCleanText(t *testing.T) {
 	}
 }
 
+// Only localhost and loopback addresses are this machine.
 func TestIsLoopback(t *testing.T) {
 	t.Parallel()
 	for host, want := range map[string]bool{

@@ -74,6 +74,7 @@ func TestPlainWords(t *testing.T) {
 	}
 }
 
+// TestIdiomsAreFound checks that the test above finds phrases, even when they are broken over lines.
 func TestIdiomsAreFound(t *testing.T) {
 	t.Parallel()
 	got := idiomsOf([]byte("the line stands in a file\nand the banew goes\n\t// on.\n// Who may see it\n"))

@@ -112,7 +112,7 @@ func TestEncryptedRoundTrip(t *testing.T) {
 
 // Without a key, a reader can see the engine and the type and verify the checksums. It cannot see
 // names, times, tables or content.
-func TestLockedFileTellsLittle(t *testing.T) {
+func TestLockedFileRevealsLittle(t *testing.T) {
 	t.Parallel()
 	id := identity(t)
 	file, wrote := packFor(t, []byte(strings.Repeat("secret@content.test ", 100)), id.Recipient())
@@ -251,7 +251,7 @@ func TestHostileEncryptedFiles(t *testing.T) {
 
 // An identity that fails, such as a key with a wrong passphrase, is not mistaken
 // for a damaged file.
-func TestFailingIdentityIsToldApart(t *testing.T) {
+func TestFailingIdentityIsDistinguished(t *testing.T) {
 	t.Parallel()
 	file, _ := packFor(t, noise(10, 1), identity(t).Recipient())
 	wrong := snap.Usage("wrong passphrase", "")

@@ -13,7 +13,7 @@ import (
 
 // A log gets a line every few seconds, with bytes, rate and time left. A program gets an event.
 // Short work is not reported at all.
-func TestProgressIsToldNowAndThen(t *testing.T) {
+func TestProgressIsReportedAtIntervals(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		flags globals

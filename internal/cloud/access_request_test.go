@@ -17,7 +17,7 @@ import (
 // A request for access reveals nothing about the snapshot. Requests for hidden and absent ones get
 // the same answers, byte for byte, count against the same limit, and cost the database the same
 // statements.
-func TestRequestsForAccessTellNothing(t *testing.T) {
+func TestRequestsForAccessRevealNothing(t *testing.T) {
 	t.Parallel()
 	database, statements := counted(t, cloudtest.Postgres(t))
 	c := cloudtest.Start(t, cloudtest.Options{DatabaseURL: database, Clock: clocktest.New(time.Now())})

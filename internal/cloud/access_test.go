@@ -12,7 +12,7 @@ import (
 
 // The access answer agrees with everyone's listing, and a share adds exactly the people that its
 // preview names.
-func TestAccessExplainsWhatIsSo(t *testing.T) {
+func TestAccessAgreesWithListings(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	c := cloudtest.Start(t, cloudtest.Options{})

@@ -44,7 +44,7 @@ func told(t *testing.T, client *api.Client, o api.AuditOptions) []string {
 
 // Every change is in the log once, in order, with its actor. A request that changes nothing is not in
 // the log.
-func TestAuditTellsWhatHappened(t *testing.T) {
+func TestAuditRecordsEveryChange(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -104,7 +104,7 @@ func TestAuditTellsWhatHappened(t *testing.T) {
 
 // The log names the right account when two have one e-mail, or one has another
 // e-mail by now, names the keys, and knows when the organization was closed.
-func TestAuditTellsWhichAccountAndKey(t *testing.T) {
+func TestAuditNamesAccountsAndKeys(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	clock := clocktest.New(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
@@ -179,7 +179,7 @@ func TestAuditTellsWhichAccountAndKey(t *testing.T) {
 
 // "Who could see this snapshot on that day" is answered from the log, even after it was deleted,
 // and the answer agrees with the past access.
-func TestAuditTellsWhoCouldSee(t *testing.T) {
+func TestAuditAnswersWhoCouldSee(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	clock := clocktest.New(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))

@@ -346,7 +346,7 @@ func growth(t *testing.T, alice *api.Client, seen api.AuditCheckpoint) {
 }
 
 // Admins get the checkpoint by whoami and webhooks, and nobody else does.
-func TestWhoIsGivenCheckpoints(t *testing.T) {
+func TestOnlyAdminsGetCheckpoints(t *testing.T) {
 	t.Parallel()
 	events := make(chan api.WebhookEvent, 10)
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

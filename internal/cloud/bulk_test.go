@@ -70,6 +70,7 @@ func TestBulkChangesObeyTheAccessRule(t *testing.T) {
 	}
 }
 
+// A bulk request shares, unshares or deletes several snapshots, and an invalid request changes none.
 func TestBulkChangesAndTheirErrors(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -112,7 +113,7 @@ func TestBulkChangesAndTheirErrors(t *testing.T) {
 
 // Readers learn through which of their groups they see a snapshot, and nothing about other groups or
 // organizations. Only those who may manage a share learn when it ends.
-func TestPartialSharingTellsNoMoreThanAllowed(t *testing.T) {
+func TestPartialSharingRevealsNoMoreThanAllowed(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
 	ctx := context.Background()

@@ -92,7 +92,8 @@ organizations:
 	}
 }
 
-func TestConfigIsRefusedWithWhatIsWrong(t *testing.T) {
+// An invalid configuration is refused, and the error names the setting.
+func TestInvalidConfigNamesTheMistake(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ text, want string }{
 		"unknown key": {"listn: x", "listn"},

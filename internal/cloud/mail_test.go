@@ -244,7 +244,7 @@ func TestMailAddresses(t *testing.T) {
 
 // A server that is down, refuses the address or does not know the password delays the mails and
 // loses none. The service starts without it, and check warns.
-func TestMailServerIsAway(t *testing.T) {
+func TestMailServerIsDown(t *testing.T) {
 	t.Parallel()
 	ctx, p := t.Context(), newPostOffice(t, "starttls")
 	m := p.settings("starttls")

@@ -292,7 +292,7 @@ func TestEveryRouteOnTheUserMount(t *testing.T) {
 
 // Only people who are signed in manage keys and sessions, each their own. Only owners and admins
 // make keys that act as the organization.
-func TestKeysAndSessionsOfOneself(t *testing.T) {
+func TestOwnKeysAndSessions(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	c := cloudtest.Start(t, cloudtest.Options{})

@@ -60,7 +60,7 @@ func TestCollectLeavesNoOrphans(t *testing.T) {
 // The service may be killed between completing a push in the object store and recording it in the
 // database. Such a push is no orphan either: pushing again completes it, and otherwise it is
 // collected.
-func TestCompletionThatWasNotWrittenDown(t *testing.T) {
+func TestCompletionThatWasNotRecorded(t *testing.T) {
 	t.Parallel()
 	for _, again := range []bool{true, false} {
 		clock := clocktest.New(time.Now())

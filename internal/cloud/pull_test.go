@@ -122,7 +122,7 @@ func revokeKeys(c *cloudtest.Cloud, email string) error {
 
 // A presigned URL serves one object until it expires, and only exactly as
 // signed.
-func TestDownloadURLsCannotBeBent(t *testing.T) {
+func TestDownloadURLsCannotBeAltered(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	clock := clocktest.New(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
@@ -173,6 +173,7 @@ func TestUnshareStopsARunningDownload(t *testing.T) {
 	}
 }
 
+// SPEC 3: nobody else can complete a push, and it is not listed before it is complete.
 func TestUploadsOfOthersDoNotExist(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

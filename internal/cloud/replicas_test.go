@@ -20,6 +20,7 @@ import (
 // serveEnv makes the test program a service: it names a configuration file.
 const serveEnv = "SNAPCLOUD_TEST_SERVE"
 
+// TestMain lets this test program run as a replica of the service in a process of its own.
 func TestMain(m *testing.M) {
 	if path := os.Getenv(serveEnv); path != "" {
 		os.Exit(serveForTest(path))

@@ -54,7 +54,7 @@ func TestKeyEncryptionKey(t *testing.T) {
 }
 
 // T10: without the key, a service over PostgreSQL says so once at its start.
-func TestUnencryptedSigningKeysAreToldOf(t *testing.T) {
+func TestUnencryptedSigningKeysAreReported(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]int{"": 1, base64.StdEncoding.EncodeToString(make([]byte, 32)): 0} {
 		database := cloudtest.Postgres(t)

@@ -158,8 +158,8 @@ func TestTracesOfOthersAreNotForced(t *testing.T) {
 	}
 }
 
-// TestTracingDoesNotHold: a collector that is down delays no request.
-func TestTracingDoesNotHold(t *testing.T) {
+// TestTracingDelaysNoRequest: a collector that is down delays no request.
+func TestTracingDelaysNoRequest(t *testing.T) {
 	t.Parallel()
 	var log lockedBuffer
 	c := cloudtest.Start(t, cloudtest.Options{Log: &log, Config: func(c *cloud.Config) {

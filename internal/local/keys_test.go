@@ -151,7 +151,7 @@ func TestWrongRecipients(t *testing.T) {
 
 // The record of an encrypted snapshot is an unencrypted file next to it, so it does
 // not name the tables. The build's own result still does.
-func TestEncryptedRecordTellsNoTables(t *testing.T) {
+func TestEncryptedRecordNamesNoTables(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	id, err := age.GenerateX25519Identity()

@@ -35,7 +35,7 @@ func (c *endingContext) Err() error {
 
 // A service that stops while it takes a lane gives the lane back, at every step, so that the next
 // replica sends at once.
-func TestLanesAreGivenBackAtAStop(t *testing.T) {
+func TestLanesAreReturnedAtAStop(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		alice := w.user(w.acme, "alice", snap.RoleOwner)
 		_, err := w.AddWebhook(w.ctx, alice, store.Webhook{URL: "https://hooks.test", Secrets: [][]byte{{1}},

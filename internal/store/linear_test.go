@@ -58,7 +58,7 @@ func TestReplicasAreLinearizable(t *testing.T) {
 }
 
 // The model detects a read that begins after an unshare has answered and still sees the snapshot.
-func TestLinearizabilityTestFindsAStaleLook(t *testing.T) {
+func TestLinearizabilityTestFindsAStaleRead(t *testing.T) {
 	t.Parallel()
 	op := func(call int64, in input, seen bool) porcupine.Operation {
 		return porcupine.Operation{Input: in, Output: seen, Call: call, Return: call + 1}

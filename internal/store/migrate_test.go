@@ -60,6 +60,7 @@ func openAll(t *testing.T, o store.Options, n int) []*store.Store {
 	return all
 }
 
+// A URL of another kind of database is an error.
 func TestOpenRefusesOtherURLs(t *testing.T) {
 	t.Parallel()
 	if _, err := store.Open(t.Context(), store.Options{URL: "mysql://localhost/x"}); err == nil {

@@ -43,7 +43,8 @@ func TestPagesStayWhereTheyWere(t *testing.T) {
 	})
 }
 
-func TestQueriesThatCannotBe(t *testing.T) {
+// DESIGN 4: a query with an invalid filter, type, limit or cursor has the code invalid.
+func TestInvalidQueries(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		alice := w.user(w.acme, "alice", snap.RoleMember)
 		for name, q := range map[string]store.Query{
@@ -58,6 +59,7 @@ func TestQueriesThatCannotBe(t *testing.T) {
 	})
 }
 
+// A caller sees the groups and members of their own organization only.
 func TestGroupsAndMembers(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		w.user(w.acme, "mia", snap.RoleMember, "eng", "dba")

@@ -151,7 +151,7 @@ func TestMisses(t *testing.T) {
 
 // A reused token has an action of its own in the audit log, and its user sees a
 // notice for 30 days.
-func TestReuseIsToldToTheUser(t *testing.T) {
+func TestReuseIsReportedToTheUser(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		mia := w.user(w.acme, "mia", snap.RoleMember)
 		w.login(mia, "r0")

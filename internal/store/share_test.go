@@ -88,6 +88,7 @@ func TestSharingAgainReplacesTheExpiry(t *testing.T) {
 	})
 }
 
+// SPEC 2.3: a share that has ended is neither listed nor counted, and sharing again makes a new one.
 func TestExpiredSharesAreGone(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		adam := w.user(w.acme, "adam", snap.RoleAdmin)
@@ -110,7 +111,7 @@ func TestExpiredSharesAreGone(t *testing.T) {
 }
 
 // The shares of a snapshot that a caller sees depend on who they are.
-func TestWhatIsToldOfShares(t *testing.T) {
+func TestSharesShownToEachCaller(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		alice := w.user(w.acme, "alice", snap.RoleMember)
 		adam := w.user(w.acme, "adam", snap.RoleOwner)
@@ -154,6 +155,7 @@ func TestWhatIsToldOfShares(t *testing.T) {
 	})
 }
 
+// Each recipient that cannot get a share has an error code of its own.
 func TestShareErrors(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		adam := w.user(w.acme, "adam", snap.RoleAdmin)

@@ -150,7 +150,7 @@ func TestOpenTakesARelativeFolder(t *testing.T) {
 
 // A rate limit counts over all replicas that share the database: of many concurrent callers, as
 // many succeed as the limit allows, and the others learn how long to wait.
-func TestTakeIsSharedAndEndsAndReturns(t *testing.T) {
+func TestSpendingIsSharedByReplicas(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		const cost, window = 100 * time.Millisecond, time.Second
 		got := 0
@@ -160,11 +160,11 @@ func TestTakeIsSharedAndEndsAndReturns(t *testing.T) {
 			if wait == 0 {
 				got++
 			} else if wait > cost {
-				t.Errorf("told to wait %s, want at most %s", wait, cost)
+				t.Errorf("the wait is %s, want at most %s", wait, cost)
 			}
 		}
 		if got != 10 {
-			t.Errorf("%d were let through, want 10", got)
+			t.Errorf("%d were allowed, want 10", got)
 		}
 		w.clock.Advance(2 * cost)
 		for i, want := range []bool{true, true, false} {

@@ -10,7 +10,7 @@ import (
 )
 
 // Only the user who started a push can see it until it is complete (SPEC 1, 3).
-func TestUploadIsItsMakersAlone(t *testing.T) {
+func TestOnlyThePusherSeesAnUpload(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		alice := w.user(w.acme, "alice", snap.RoleMember)
 		adam := w.user(w.acme, "adam", snap.RoleAdmin)
@@ -44,7 +44,7 @@ func TestUploadIsItsMakersAlone(t *testing.T) {
 
 // Pushing the same file again transfers no bytes, but only for the user who pushed it: others do not
 // learn that it exists.
-func TestFindPushTellsOnlyOfOnesOwn(t *testing.T) {
+func TestFindPushFindsOnlyOwnPushes(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		alice := w.user(w.acme, "alice", snap.RoleMember)
 		adam := w.user(w.acme, "adam", snap.RoleAdmin)
@@ -73,6 +73,7 @@ func TestFindPushTellsOnlyOfOnesOwn(t *testing.T) {
 	})
 }
 
+// Two snapshots with equal bytes share an object. It is deleted with the last of them.
 func TestBytesAreDeletedWithTheirLastSnapshot(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		adam := w.user(w.acme, "adam", snap.RoleAdmin)
@@ -93,6 +94,7 @@ func TestBytesAreDeletedWithTheirLastSnapshot(t *testing.T) {
 	})
 }
 
+// An upload without progress becomes stale, and a dropped upload is gone.
 func TestStaleUploads(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		adam := w.user(w.acme, "adam", snap.RoleAdmin)
@@ -105,7 +107,7 @@ func TestStaleUploads(t *testing.T) {
 		stale, err := w.StaleUploads(w.ctx, w.clock.Now(), 10)
 		w.ok(err)
 		if len(stale) != 1 || stale[0].ID != old.ID {
-			t.Fatalf("stale = %+v, want only the one not gone on with", stale)
+			t.Fatalf("stale = %+v, want only the one without progress", stale)
 		}
 		w.ok(w.DropUpload(w.ctx, old.ID))
 		if _, err := w.Upload(w.ctx, adam, old.ID); !errors.Is(err, snap.ErrNotFound) {
@@ -157,6 +159,7 @@ func TestIdempotencyKeys(t *testing.T) {
 	})
 }
 
+// All callers get the same secret of a name, and different names have different secrets.
 func TestSecretIsMadeOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		one, err := w.Secret(w.ctx, "url", 32)

@@ -24,7 +24,7 @@ func isGet(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/bytes/
 
 func target(t testing.TB) string { return filepath.Join(t.TempDir(), "pulled.snap") }
 
-func TestDownloadBringsTheWholeFileAndTellsOfIt(t *testing.T) {
+func TestDownloadFetchesTheWholeFileAndReportsProgress(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	for _, size := range []int{1, testPiece, snapSize} {

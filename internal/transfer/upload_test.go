@@ -18,7 +18,7 @@ import (
 	"snap/internal/transfer"
 )
 
-func TestUploadBringsTheWholeFileAndTellsOfIt(t *testing.T) {
+func TestUploadSendsTheWholeFileAndReportsProgress(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	data := random(5<<20+77, 1)
@@ -138,7 +138,7 @@ func TestUploadOutlastsPassingFaults(t *testing.T) {
 	}
 }
 
-func TestUploadWaitsAsLongAsItIsToldTo(t *testing.T) {
+func TestUploadWaitsForRetryAfter(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	file, req := writeFile(t, random(1000, 5))

@@ -373,11 +373,11 @@ func TestActivityInWords(t *testing.T) {
 }
 
 // Every action of the audit log has a text.
-func TestEveryActionIsTold(t *testing.T) {
+func TestEveryActionIsAnnounced(t *testing.T) {
 	t.Parallel()
 	for _, action := range snap.AuditActions() {
 		if actionTextOf(action).verb == string(action) {
-			t.Errorf("%s is not", action)
+			t.Errorf("%s has no text", action)
 		}
 	}
 }
