@@ -82,7 +82,7 @@ func TestVisible(t *testing.T) {
 	}
 }
 
-// SPEC 2.3: the share ends when its time is reached, not after.
+// SPEC 2.3: a share ends at the instant of its expiry, not after it.
 func TestGrantEndsInTheInstantItExpires(t *testing.T) {
 	t.Parallel()
 	g := snap.Grant{Until: noon}
@@ -107,7 +107,7 @@ func TestAudienceHoldsKindAndSubject(t *testing.T) {
 	})
 }
 
-// Adding a grant never takes a snapshot away, removing one never shows it.
+// Adding a grant never hides a snapshot, and removing one never shows it.
 func TestSharingOnlyWidens(t *testing.T) {
 	t.Parallel()
 	grants := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) snap.Grant {
@@ -179,7 +179,7 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
-// TestViewersLearnWhyTheyCannotShare: a viewer who owns the snapshot gets another reason than that only the owner
+// A viewer who owns a snapshot is refused as a viewer. The refusal does not say that only the owner
 // may share.
 func TestViewersLearnWhyTheyCannotShare(t *testing.T) {
 	t.Parallel()

@@ -65,7 +65,7 @@ func TestAuditChainShowsEveryChange(t *testing.T) {
 	})
 }
 
-// Every action that is recorded can be selected too.
+// The list of actions has every action that is recorded, so each can be selected.
 func TestAuditActionsAreAll(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("audit.go")

@@ -134,8 +134,8 @@ func (a *archived) view() (v view) {
 	return v
 }
 
-// Old lines move to the object store, and no reader can tell: records, pages in both orders with
-// filters, proofs, and who could see a snapshot then. Two replicas may archive at once.
+// Old lines move to the object store without any difference for readers: of records, pages in both
+// orders with filters, proofs, and who could see a snapshot then. Two replicas may archive at once.
 func TestArchivedLogReadsTheSame(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)

@@ -121,8 +121,8 @@ var falsified = map[string][]string{
 	"a line that is slipped in": {`INSERT INTO audit(org_id, seq, at, action, actor, snapshot, body, hash) SELECT org_id, seq + 100, at, action, actor, snapshot, body, hash FROM audit WHERE seq = 3`},
 }
 
-// A log that is falsified after somebody kept a checkpoint is found out by them,
-// and they see both checkpoints; also once the service has written more lines.
+// Everyone who kept a checkpoint finds a log that was falsified afterwards, and sees both
+// checkpoints, even after the service has written more lines.
 func TestFalsifiedLogsAreFound(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -151,8 +151,8 @@ func TestFalsifiedLogsAreFound(t *testing.T) {
 	})
 }
 
-// If somebody rewrites the whole log with matching hashes, as the service itself would write it,
-// everyone who kept a checkpoint finds that.
+// Everyone who kept a checkpoint finds that somebody rewrote the whole log with matching hashes, as
+// the service itself would write it.
 func TestRewrittenLogsAreFound(t *testing.T) {
 	t.Parallel()
 	onDatabases(t, func(t *testing.T, o cloudtest.Options) {
@@ -345,7 +345,7 @@ func growth(t *testing.T, alice *api.Client, seen api.AuditCheckpoint) {
 	}
 }
 
-// Admins get the checkpoint by whoami and webhooks, and nobody else does.
+// Admins get the checkpoint in the answer of /me and in webhooks. Nobody else gets it.
 func TestOnlyAdminsGetCheckpoints(t *testing.T) {
 	t.Parallel()
 	events := make(chan api.WebhookEvent, 10)

@@ -12,8 +12,9 @@ import (
 	"snap/internal/servertest"
 )
 
-// A bulk change is decided for each snapshot as its own route decides it: a hidden snapshot is
-// answered like one that does not exist, and no refusal keeps the others from being changed.
+// A bulk change is decided for each snapshot as the snapshot's own route decides it. A hidden
+// snapshot is answered like one that does not exist, and a refusal does not keep the others from
+// being changed.
 func TestBulkChangesObeyTheAccessRule(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)

@@ -39,7 +39,7 @@ func TestStorageBelongsToOneService(t *testing.T) {
 	apart.Close()
 }
 
-// An object store that does not answer does not keep a service from starting.
+// A service starts even if its object store does not answer.
 func TestStartsWithoutItsStorage(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)

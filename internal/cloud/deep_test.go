@@ -9,8 +9,8 @@ import (
 	"snap/internal/cloudtest"
 )
 
-// A database that was put back to an earlier time names bytes that are gone, and lacks rows of
-// bytes that are there. The deep check names both, and counts pushes in progress as neither.
+// A database that was restored to an earlier time refers to bytes that no longer exist, and lacks
+// rows of bytes that do. The deep check names both, and counts pushes in progress as neither.
 func TestDeepFindsWhatARestoreLeaves(t *testing.T) {
 	t.Parallel()
 	onDatabases(t, func(t *testing.T, o cloudtest.Options) {

@@ -68,7 +68,7 @@ func FuzzAPI(f *testing.F) {
 	})
 }
 
-// FuzzDownloadToken: nobody but the service can make a download link.
+// FuzzDownloadToken checks that only the service can make a download link.
 func FuzzDownloadToken(f *testing.F) {
 	c := cloudtest.Start(f, cloudtest.Options{})
 	id := newScene(f, c).id

@@ -236,7 +236,7 @@ var matrix = map[string]struct {
 // onlyUsers are the routes that the agent mount does not have.
 var onlyUsers = []string{"GET /keys", "POST /keys", "DELETE /keys/{id}", "GET /sessions", "DELETE /sessions/{id}"}
 
-// On the agent mount, by API keys.
+// Every route gives every caller the right answer on the agent mount, with API keys.
 func TestEveryRouteForEveryCaller(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)

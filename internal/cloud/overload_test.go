@@ -407,7 +407,7 @@ func TestTwoLengthsCloseTheConnection(t *testing.T) {
 }
 
 // A download may take any time while its bytes move; a stalled one is ended. The test runs in a
-// bubble, whose time passes while all goroutines wait.
+// bubble of testing/synctest, where time passes only while all goroutines wait.
 func TestDownloadsMoveOrEnd(t *testing.T) {
 	t.Parallel()
 	const size, stall = 8 << 20, time.Minute

@@ -46,7 +46,7 @@ func TestStartWarnsOfPlainHTTP(t *testing.T) {
 	}
 }
 
-// It is the start that warns.
+// A start with plain http logs the warning.
 func TestStartWarns(t *testing.T) {
 	t.Parallel()
 	var log lockedBuffer

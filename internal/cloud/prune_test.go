@@ -13,7 +13,7 @@ import (
 	"snap/internal/cloudtest"
 )
 
-// Keys are deleted 90 days after they were revoked. A key that works stays, however old it is.
+// Keys are deleted 90 days after they were revoked. A working key is kept, however old it is.
 func TestOldKeysArePruned(t *testing.T) {
 	t.Parallel()
 	onDatabases(t, func(t *testing.T, o cloudtest.Options) {

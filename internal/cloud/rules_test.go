@@ -77,8 +77,8 @@ func TestChannels(t *testing.T) {
 	}
 }
 
-// DESIGN 3, received: the recipient's admin may send it back; the owner sees
-// that, and may share it again.
+// DESIGN 3, received: an admin of the recipient may decline a share. The owner sees that, and may
+// share the snapshot again.
 func TestDecline(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -203,7 +203,8 @@ func TestShareRefusals(t *testing.T) {
 	}
 }
 
-// The guard of DESIGN 5's policy: which types, and how long.
+// DESIGN 5: a share that the policy forbids, by its type or lifetime, is refused with the name of
+// the rule.
 func TestPolicyRefusesWithItsRule(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -79,7 +79,7 @@ func TestAccessNamesEveryWay(t *testing.T) {
 	})
 }
 
-// share --dry-run: exactly those who do not see the snapshot yet.
+// share --dry-run names exactly the people whom the share would add.
 func TestNewcomersAreWhoAShareAdds(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		alice := w.user(w.acme, "alice", snap.RoleMember, "eng")

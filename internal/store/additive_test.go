@@ -41,7 +41,7 @@ func TestMigrationsOnlyAdd(t *testing.T) {
 	}
 }
 
-// The rule finds these migrations.
+// The rule above finds each kind of migration that breaks an older program.
 func TestMigrationsThatBreakAreFound(t *testing.T) {
 	t.Parallel()
 	for text, breaking := range map[string]bool{

@@ -96,7 +96,7 @@ func TestAccountsOfPeopleWhoLeftArePruned(t *testing.T) {
 	})
 }
 
-// The data of a closed organization stays as it is.
+// The data of a closed organization is not pruned.
 func TestClosedOrganizationsAreNotPruned(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		gone := w.user(w.acme, "gone", snap.RoleOwner, "eng")

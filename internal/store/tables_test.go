@@ -93,8 +93,8 @@ func TestTablesComeAfterWhatTheyReferTo(t *testing.T) {
 	}
 }
 
-// The copying code knows all identifiers that the database counts: the copy
-// must continue where the source stopped.
+// The code that copies a database knows all identifiers that the database generates, because the
+// copy must continue where the source stopped.
 func TestTablesKnowTheirCounters(t *testing.T) {
 	t.Parallel()
 	s := open(t, store.Options{URL: servertest.Postgres(t)})
