@@ -10,9 +10,11 @@ LINT    := CGO_ENABLED=0 GOGC=200 GOFLAGS='$(shell $(GO) env GOFLAGS) -trimpath'
 ARGS    ?=
 # The race detector needs a C compiler. Without one, tests run without the race detector.
 RACE    := $(if $(shell command -v $(firstword $(shell $(GO) env CC))),-race)
-# Some libraries that only compute (SQLite in Go, zstd, the cipher of bcrypt) are up to ten times slower under the race detector.
+# Libraries that only compute (SQLite in Go, zstd, the cipher of bcrypt) are up to ten times slower under the race detector. Our coder of deltas is another one: it starts no goroutines.
 # Packages of the standard library must not join them: atomic operations in them would order nothing, and races that are none would be reported.
-UNWATCHED = $(if $(RACE),$(patsubst %,-gcflags=%=-race=false,modernc.org/... github.com/klauspost/compress/... golang.org/x/crypto/blowfish))
+UNWATCHED = $(if $(RACE),$(patsubst %,-gcflags=%=-race=false,modernc.org/... github.com/klauspost/compress/... golang.org/x/crypto/blowfish snap/internal/delta))
+# The race detector also turns on checks of unsafe pointers, which are for code with the package unsafe. Ours does not use it. Nobody debugs these binaries.
+LIGHT = $(if $(RACE),'-gcflags=all=-dwarf=false -d=checkptr=0' -ldflags='-s -w')
 TIMEOUT ?= 30m
 
 .PHONY: cross image soak lint-deploy fuzz vuln build demo recording check test bench corpus load lint fmt screenshots tools axe servers databases generate clean
@@ -33,7 +35,7 @@ recording: build ## record the demo's real output in docs/recording.txt, and its
 
 test: servers databases bin/versitygw bin/dex bin/zitadel bin/gotestsum axe ## run all tests, and name the skipped ones at the end; `make lint` vets
 	@GORACE=atexit_sleep_ms=0 SNAP_VERSITYGW=$(CURDIR)/bin/versitygw bin/gotestsum --format pkgname-and-test-fails --format-icons text $(RERUN) --packages ./... -- \
-		-vet=off $(RACE) $(UNWATCHED) -timeout $(TIMEOUT) $(ARGS)
+		-vet=off $(RACE) $(LIGHT) $(UNWATCHED) -timeout $(TIMEOUT) $(ARGS)
 
 check: ## run the tests for every change: no servers, no browser, about a minute
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "run make fmt"; exit 1; }

@@ -33,6 +33,7 @@ type archived struct {
 
 const archiveAfter = 40 * 24 * time.Hour
 
+// onArchives runs a test on SQLite and disk, and on PostgreSQL and S3.
 func onArchives(t *testing.T, test func(t *testing.T, a *archived)) {
 	t.Helper()
 	t.Run("sqlite, disk", func(t *testing.T) {
@@ -41,8 +42,13 @@ func onArchives(t *testing.T, test func(t *testing.T, a *archived)) {
 	})
 	t.Run("postgres, s3", func(t *testing.T) {
 		t.Parallel()
-		test(t, newArchived(t, cloudtest.Options{DatabaseURL: cloudtest.Postgres(t), BlobURL: servertest.S3(t)}))
+		test(t, newArchived(t, onServers(t)))
 	})
+}
+
+// onServers are the options of a service on PostgreSQL and S3.
+func onServers(t *testing.T) cloudtest.Options {
+	return cloudtest.Options{DatabaseURL: cloudtest.Postgres(t), BlobURL: servertest.S3(t)}
 }
 
 func newArchived(t *testing.T, o cloudtest.Options) *archived {
@@ -190,44 +196,43 @@ func TestLinesAreArchivedOnce(t *testing.T) {
 func TestDamagedArchivesAreNamed(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
-	onArchives(t, func(t *testing.T, a *archived) {
-		must(t, a.Service.ArchiveLogs(t.Context()))
-		a.keep()
-		keys, err := a.blobs.List(t.Context(), "audit.")
-		must(t, err)
-		good := a.object(keys[0])
-		for name, bad := range map[string][]byte{
-			"cut":     good[:len(good)/2],
-			"flipped": slices.Concat(good[:99], []byte{good[99] ^ 1}, good[100:]),
-			"swapped": a.object(keys[1]),
-			"bomb":    bomb(t),
-			"missing": nil,
-		} {
-			if bad == nil {
-				must(t, a.blobs.Delete(t.Context(), keys[0]))
-			} else {
-				must(t, a.blobs.Write(t.Context(), keys[0], bad))
-			}
-			a.damaged(name, keys[0])
+	a := newArchived(t, onServers(t))
+	must(t, a.Service.ArchiveLogs(t.Context()))
+	a.keep()
+	keys, err := a.blobs.List(t.Context(), "audit.")
+	must(t, err)
+	good := a.object(keys[0])
+	for name, bad := range map[string][]byte{
+		"cut":     good[:len(good)/2],
+		"flipped": slices.Concat(good[:99], []byte{good[99] ^ 1}, good[100:]),
+		"swapped": a.object(keys[1]),
+		"bomb":    bomb(t),
+		"missing": nil,
+	} {
+		if bad == nil {
+			must(t, a.blobs.Delete(t.Context(), keys[0]))
+		} else {
+			must(t, a.blobs.Write(t.Context(), keys[0], bad))
 		}
-		must(t, a.blobs.Write(t.Context(), keys[0], good))
-		a.keep()
-		a.copyTables()
-		kept := `(SELECT max(seq) FROM audit WHERE action = 'snapshot.shared' AND seq < 1024)`
-		for name, text := range map[string]string{
-			"kept row altered": `UPDATE audit SET body = replace(body, '"address":"', '"address":"1') WHERE seq = ` + kept,
-			"kept row removed": `DELETE FROM audit WHERE seq = ` + kept + ` AND org_id = ` + acme,
-			"chunk forgotten":  `DELETE FROM audit_archive WHERE first = 1025`,
-			"chunk redirected": `UPDATE audit_archive SET blob = (SELECT b.blob FROM audit_archive b WHERE b.first = 1025)`,
-		} {
-			a.exec(text)
-			if v, err := a.verify(); snap.CodeOf(err) != snap.CodeConflict || v.Sound {
-				t.Errorf("%s: %+v, %v", name, v, err)
-			}
-			a.restore()
-			a.keep()
+		a.damaged(name, keys[0])
+	}
+	must(t, a.blobs.Write(t.Context(), keys[0], good))
+	a.keep()
+	a.copyTables()
+	kept := `(SELECT max(seq) FROM audit WHERE action = 'snapshot.shared' AND seq < 1024)`
+	for name, text := range map[string]string{
+		"kept row altered": `UPDATE audit SET body = replace(body, '"address":"', '"address":"1') WHERE seq = ` + kept,
+		"kept row removed": `DELETE FROM audit WHERE seq = ` + kept + ` AND org_id = ` + acme,
+		"chunk forgotten":  `DELETE FROM audit_archive WHERE first = 1025`,
+		"chunk redirected": `UPDATE audit_archive SET blob = (SELECT b.blob FROM audit_archive b WHERE b.first = 1025)`,
+	} {
+		a.exec(text)
+		if v, err := a.verify(); snap.CodeOf(err) != snap.CodeConflict || v.Sound {
+			t.Errorf("%s: %+v, %v", name, v, err)
 		}
-	})
+		a.restore()
+		a.keep()
+	}
 }
 
 func (a *archived) damaged(name, key string) {
@@ -268,38 +273,37 @@ func bomb(t *testing.T) []byte {
 func TestArchivingTrustsNoWrite(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
-	onArchives(t, func(t *testing.T, a *archived) {
-		a.keep()
-		rows, open := a.rows(), a.Store.OpenObject
-		for name, broken := range map[string]func(context.Context, string) (io.ReadCloser, error){
-			"lost": func(context.Context, string) (io.ReadCloser, error) { return nil, snap.ErrNotFound },
-			"garbled": func(context.Context, string) (io.ReadCloser, error) {
-				return io.NopCloser(strings.NewReader("x")), nil
-			},
-			"broken": func(ctx context.Context, key string) (io.ReadCloser, error) {
-				r, err := open(ctx, key)
-				return struct {
-					io.Reader
-					io.Closer
-				}{io.LimitReader(r, 100), r}, err
-			},
-		} {
-			a.Store.OpenObject = broken
-			if err := a.Service.ArchiveLogs(t.Context()); err == nil || a.rows() != rows {
-				t.Errorf("%s: %v, and %d of %d rows are there", name, err, a.rows(), rows)
-			}
+	a := newArchived(t, cloudtest.Options{})
+	a.keep()
+	rows, open := a.rows(), a.Store.OpenObject
+	for name, broken := range map[string]func(context.Context, string) (io.ReadCloser, error){
+		"lost": func(context.Context, string) (io.ReadCloser, error) { return nil, snap.ErrNotFound },
+		"garbled": func(context.Context, string) (io.ReadCloser, error) {
+			return io.NopCloser(strings.NewReader("x")), nil
+		},
+		"broken": func(ctx context.Context, key string) (io.ReadCloser, error) {
+			r, err := open(ctx, key)
+			return struct {
+				io.Reader
+				io.Closer
+			}{io.LimitReader(r, 100), r}, err
+		},
+	} {
+		a.Store.OpenObject = broken
+		if err := a.Service.ArchiveLogs(t.Context()); err == nil || a.rows() != rows {
+			t.Errorf("%s: %v, and %d of %d rows are there", name, err, a.rows(), rows)
 		}
-		a.Store.OpenObject = open
-		must(t, a.Service.ArchiveLogs(t.Context()))
-		a.keep()
-		// A log that was altered is not archived.
-		a.write(auditlog.ChunkLines)
-		a.clock.Advance(archiveAfter + time.Hour)
-		a.write(1)
-		a.exec(`DELETE FROM audit WHERE org_id = ` + acme + ` AND seq = 2100`)
-		rows = a.rows()
-		if err := a.Service.ArchiveLogs(t.Context()); snap.CodeOf(err) != snap.CodeConflict || a.rows() != rows {
-			t.Errorf("%v, and %d of %d rows are there", err, a.rows(), rows)
-		}
-	})
+	}
+	a.Store.OpenObject = open
+	must(t, a.Service.ArchiveLogs(t.Context()))
+	a.keep()
+	// A log that was altered is not archived.
+	a.write(auditlog.ChunkLines)
+	a.clock.Advance(archiveAfter + time.Hour)
+	a.write(1)
+	a.exec(`DELETE FROM audit WHERE org_id = ` + acme + ` AND seq = 2100`)
+	rows = a.rows()
+	if err := a.Service.ArchiveLogs(t.Context()); snap.CodeOf(err) != snap.CodeConflict || a.rows() != rows {
+		t.Errorf("%v, and %d of %d rows are there", err, a.rows(), rows)
+	}
 }

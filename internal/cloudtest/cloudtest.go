@@ -201,17 +201,29 @@ func (c *Cloud) OrgKey(slug string, kind snap.CredentialKind, scopes ...snap.Sco
 
 func (c *Cloud) key(name string, spec func() auth.KeySpec) string {
 	c.t.Helper()
+	return c.once(name, func() string {
+		secret, _ := c.newKey(spec())
+		return secret
+	})
+}
+
+// once returns the result of the first call with this name.
+func (c *Cloud) once(name string, create func() string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if secret := c.keys[name]; secret != "" {
-		return secret
+	if c.keys[name] == "" {
+		c.keys[name] = create()
 	}
-	secret, _, err := c.Service.Auth().NewKey(context.Background(), spec())
+	return c.keys[name]
+}
+
+func (c *Cloud) newKey(spec auth.KeySpec) (secret string, key store.Key) {
+	c.t.Helper()
+	secret, key, err := c.Service.Auth().NewKey(context.Background(), spec)
 	if err != nil {
-		c.t.Fatalf("make a key for %s: %v", name, err)
+		c.t.Fatalf("make a key: %v", err)
 	}
-	c.keys[name] = secret
-	return secret
+	return secret, key
 }
 
 func (c *Cloud) org(slug string) store.Org {
@@ -265,18 +277,15 @@ func (c *Cloud) owner(slug string) snap.Member {
 }
 
 // RevokedKey returns a user-scoped key of the organization's owner that has
-// been revoked.
+// been revoked, the same one at every call.
 func (c *Cloud) RevokedKey(slug string) string {
 	c.t.Helper()
-	ctx := context.Background()
-	org := c.org(slug)
-	secret, key, err := c.Service.Auth().NewKey(ctx,
-		auth.KeySpec{OrgID: org.ID, UserID: c.owner(slug).ID, Kind: snap.UserKey, Name: "revoked"})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	if err := c.Store.RevokeOrgKey(ctx, org.ID, key.ID); err != nil {
-		c.t.Fatal(err)
-	}
-	return secret
+	return c.once("revoked "+slug, func() string {
+		org := c.org(slug)
+		secret, key := c.newKey(auth.KeySpec{OrgID: org.ID, UserID: c.owner(slug).ID, Kind: snap.UserKey, Name: "revoked"})
+		if err := c.Store.RevokeOrgKey(context.Background(), org.ID, key.ID); err != nil {
+			c.t.Fatal(err)
+		}
+		return secret
+	})
 }

@@ -122,6 +122,9 @@ func serversFiles(t *testing.T, all map[string]string, dir string, ofServer *reg
 		if errors.Is(err, fs.ErrNotExist) || err == nil && d.IsDir() {
 			return nil
 		}
+		if strings.Trim(d.Name(), "0123456789") == "" {
+			return nil // a relation of PostgreSQL, which has thousands: faster than the expression
+		}
 		if name, _ := filepath.Rel(dir, path); !ofServer.MatchString(filepath.ToSlash(name)) {
 			all[path] = "a file of the server"
 		}
