@@ -190,7 +190,7 @@ func (c *Content) after(i int) stored {
 	return stored{at: c.end, offset: int64(c.r.foot.offset)}
 }
 
-// manifestFrom is From for the text of the manifest, which is loaded in pieces of a block's size.
+// manifestFrom is like From, for the text of the manifest, which is loaded in pieces of a block's size.
 func (c *Content) manifestFrom(at int64) ([]byte, error) {
 	if at < c.textAt || at >= c.textAt+int64(len(c.text)) {
 		if err := c.load(); err != nil {

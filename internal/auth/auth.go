@@ -303,7 +303,7 @@ func (a *Authenticator) byCookie(r *http.Request) (snap.Caller, error) {
 	return a.confirmed(r.Context(), n)
 }
 
-// confirmed is ofSession for a new request: it first asks the identity provider about a user whose
+// confirmed is like ofSession, for a new request: it first asks the identity provider about a user whose
 // last confirmation is too old.
 func (a *Authenticator) confirmed(ctx context.Context, n store.Session) (snap.Caller, error) {
 	c, err := a.ofSession(ctx, n)

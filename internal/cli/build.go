@@ -59,7 +59,7 @@ target's configuration; the other flags add to it.`,
 	subsetFlags(cmd, &o, &where)
 	choiceFlags(cmd, &o.Choice)
 	cmd.Flags().BoolVar(&o.WithGrants, "with-grants", false,
-		"include the rights of other users and their names, for load --with-grants (PostgreSQL)")
+		"include the privileges of other users and their names, for load --with-grants (PostgreSQL)")
 	cmd.Flags().Bool("no-push", false, "accepted for scripts; a build never pushes")
 	a.jsonFlag(cmd)
 	return cmd

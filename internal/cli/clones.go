@@ -117,7 +117,7 @@ func (a *app) clonesDropCommand() *cobra.Command {
 		Use:   "drop NAME...",
 		Short: "Drop clones and their databases",
 		Long: `Drop ends the connections to a clone and drops its database. Snapshots and
-templates stay. With --forget it leaves the database alone and only removes the
+templates stay. With --forget, it leaves the database alone and only removes the
 clone from the list, for a server that no longer exists.`,
 		Example:           examples("drop one", "snapcli clones drop pr-12"),
 		Args:              command.SomeArgs("name"),

@@ -35,7 +35,7 @@ func (a *app) cloudAuditExportCommand() *cobra.Command {
 		Use:   "export",
 		Short: "Write the audit log as JSON, one entry on each line",
 		Long: `Export writes the lines of your organization's audit log, oldest first, each
-exactly as it is in the log's tree. With --follow it waits for new lines, and
+exactly as it is in the log's tree. With --follow, it waits for new lines, and
 resumes after the service was unavailable.
 
 To continue an export, pass the number after the last "seq" in the file as

@@ -26,7 +26,7 @@ func (a *app) requestsListCommand(use string) *cobra.Command {
 		Long: `Lists the open requests for access to your snapshots, the oldest first. Owners
 and admins of the organization see those for every snapshot. Answer a request
 with ` + "`snapcli cloud snapshots share`" + `: it closes when the person can see the
-snapshot. With --mine it lists your own requests. They expire after 14 days.`,
+snapshot. With --mine, it lists your own requests. They expire after 14 days.`,
 		Example: examples("requests that wait for you", "snapcli cloud requests",
 			"your own requests", "snapcli cloud requests --mine"),
 		Args: command.NoArgs,

@@ -110,7 +110,7 @@ func (a *app) retentionRunCommand() *cobra.Command {
 		Use:   "run",
 		Short: "Apply the rules now, or see what they would delete",
 		Long: `Run deletes the cloud snapshots that the rules no longer keep, as the service
-does every hour, at most 200 at a time. With --dry-run it only lists them.`,
+does every hour, at most 200 at a time. With --dry-run, it only lists them.`,
 		Example: examples(
 			"see what would be deleted", "snapcli cloud retention run --dry-run"),
 		Args: command.NoArgs,

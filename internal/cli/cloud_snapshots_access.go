@@ -20,7 +20,7 @@ func (a *app) cloudAccessCommand() *cobra.Command {
 		Use:   "access SNAPSHOT-ID",
 		Short: "Show who can see a snapshot, and why",
 		Long: `Access shows which roles and shares let people see a snapshot, and how many
-people of your organization can see it. With --user it explains why one of them
+people of your organization can see it. With --user, it explains why one of them
 can or cannot. Only the snapshot's owner, and owners and admins of the
 organization, may ask. With --at, owners and admins see who could see it at a
 time in the past, according to the audit log. This also works for a deleted

@@ -256,7 +256,7 @@ func (a *app) webhooksReplayCommand() *cobra.Command {
 		Use:   "replay WEBHOOK-ID",
 		Short: "Send messages of a webhook again",
 		Long: `Replay repeats the messages that the service gave up on, with the same IDs.
-Messages are kept for 30 days. With --all it also repeats messages that the
+Messages are kept for 30 days. With --all, it also repeats messages that the
 receiver accepted.`,
 		Example: examples("send messages again that failed in the last two days",
 			"snapcli cloud webhooks replay 2 --since 48h",

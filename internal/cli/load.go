@@ -92,7 +92,7 @@ func loadFlags(cmd *cobra.Command, o *local.LoadOptions) {
 	cmd.Flags().StringArrayVar(&o.Only, "only", nil,
 		"replace only the rows of the tables that match a pattern; can be repeated")
 	cmd.Flags().BoolVar(&o.WithGrants, "with-grants", false,
-		"give other users the rights that the snapshot has, if it was built with them (PostgreSQL)")
+		"give other users the privileges that the snapshot records, if it was built with them (PostgreSQL)")
 	for _, whole := range []string{"terminate", "with-programs", "with-grants", "into-existing", "in-place"} {
 		cmd.MarkFlagsMutuallyExclusive("only", whole)
 	}

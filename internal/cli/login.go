@@ -37,7 +37,7 @@ Signing in as the same user again replaces that session. An account has the name
 of its organization, or the name given with --as. See ` + "`snapcli switch`" + ` and
 ` + "`snapcli whoami --all`" + `.
 
-For automation use an API key instead: set ` + apiKeyEnv + `.`,
+For automation, use an API key instead: set ` + apiKeyEnv + `.`,
 		Example: examples(
 			"sign in for the first time", "snapcli login https://cloud.example",
 			"sign in again", "snapcli login",

@@ -15,11 +15,11 @@ func (a *app) switchCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "switch [ACCOUNT]",
 		Short: "Switch to another of your accounts",
-		Long: `Switch changes the account in use, if you are signed in to several accounts of
-the cloud service: of two organizations, or of two users. Name the account, its
-organization or its e-mail address. With two accounts the name is optional.
+		Long: `Switch changes the account in use if you are signed in to several accounts of
+the cloud service, such as those of two organizations. Name the account, its
+organization or its e-mail address. With two accounts, the name is optional.
 
-For one command use --org SLUG or set ` + accountEnv + ` instead. The commands
+For one command, use --org SLUG or set ` + accountEnv + ` instead. The commands
 share and unshare need ` + accountEnv + `: their --org is the recipient.`,
 		Example: examples(
 			"list your accounts", "snapcli whoami --all",

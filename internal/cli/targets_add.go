@@ -108,7 +108,7 @@ func makeAbsolute(path *string) (err error) {
 	return err
 }
 
-// makeDatabaseAbsolute is makeAbsolute for the file of a SQLite URL.
+// makeDatabaseAbsolute is like makeAbsolute, for the file of a SQLite URL.
 func makeDatabaseAbsolute(url *string) error {
 	path, file := strings.CutPrefix(*url, "sqlite://")
 	if !file || strings.HasPrefix(path, "/") || strings.Contains(path, "${") {
@@ -119,7 +119,7 @@ func makeDatabaseAbsolute(url *string) error {
 	return err
 }
 
-// makeKeysAbsolute is makeAbsolute for the entries that name a file of recipients rather than a recipient.
+// makeKeysAbsolute is like makeAbsolute, for the entries that name a file of recipients rather than a recipient.
 func makeKeysAbsolute(entries []string) error {
 	for i := range entries {
 		if !local.IsRecipient(entries[i]) {

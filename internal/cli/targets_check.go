@@ -16,9 +16,9 @@ func (a *app) targetCheckCommand() *cobra.Command {
 		Short: "Check that a target's databases can be used",
 		Long: `Check connects to the source and the destination of a target, or of all targets.
 It reports the versions of the server and of the database programs. It also
-reports missing programs, and missing rights of the user in the URL with the
-statement that grants them. It changes nothing, and it fails when anything is
-missing.`,
+reports missing programs, and missing privileges of the user in the URL together
+with the statement that grants them. It changes nothing, and it fails when
+anything is missing.`,
 		Example: examples("check one", "snapcli targets check shop", "check all, for a script",
 			"snapcli targets check --json"),
 		Args:              command.AtMostOneArg("target"),

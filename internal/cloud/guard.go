@@ -155,7 +155,7 @@ func (s *Service) checkAttributed(r *http.Request, c snap.Caller, do snap.Action
 	return s.checkAttributedByID(r.Context(), c, do, r.PathValue("id"))
 }
 
-// checkAttributedByID is checkAttributed for a change of the snapshot with this ID.
+// checkAttributedByID is like checkAttributed, for a change of the snapshot with this ID.
 func (s *Service) checkAttributedByID(ctx context.Context, c snap.Caller, do snap.Action, id string) error {
 	if !c.Credential.Kind.OrgLevel() || do != snap.ActShare && do != snap.ActShareOrg {
 		return nil

@@ -29,7 +29,7 @@ func (s *Service) reporter(r *http.Request) (store.Reporter, error) {
 	return s.signin.Reporter(c), nil
 }
 
-// writeSCIMError is writeError for identity providers.
+// writeSCIMError is like writeError, for identity providers.
 func (s *Service) writeSCIMError(w http.ResponseWriter, r *http.Request, err error) {
 	p := problemOf(r.Context(), s.telemetry.outages, err)
 	maps.Copy(w.Header(), p.GetHeaders())

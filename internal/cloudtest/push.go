@@ -24,13 +24,13 @@ func (c *Cloud) Push(client *api.Client, target string, content []byte) api.Snap
 	return c.PushAs(client, target, snap.TypeSnapshot, content)
 }
 
-// PushAs is Push with a type.
+// PushAs is like Push, with a type.
 func (c *Cloud) PushAs(client *api.Client, target string, kind snap.Type, content []byte) api.Snapshot {
 	c.t.Helper()
 	return c.PushCertified(client, target, kind, content, nil)
 }
 
-// PushCertified is PushAs with a certificate, unless it is nil.
+// PushCertified is like PushAs, with a certificate, unless it is nil.
 func (c *Cloud) PushCertified(client *api.Client, target string, kind snap.Type, content []byte,
 	certificate json.RawMessage) api.Snapshot {
 	c.t.Helper()

@@ -220,7 +220,7 @@ func (g *greenmask) storage(s *tree) {
 	}
 }
 
-// unusedHere is unused for a tree that may be nil.
+// unusedHere is like unused, for a tree that may be nil.
 func (t *tree) unusedHere(do func(*tree)) {
 	if t != nil {
 		t.unused(do)

@@ -36,7 +36,7 @@ func checkGrantsOf(d database, wanted bool) error {
 		return nil
 	}
 	if d.kind == snap.SQLite {
-		return snap.Usage("a SQLite database has no users with rights", "omit --with-grants")
+		return snap.Usage("a SQLite database has no users with privileges", "omit --with-grants")
 	}
 	return snap.Usage("snapshots of MySQL and MariaDB have no grants: the server keeps them by the names of databases "+
 		"and tables", "omit --with-grants; the target's grants can have those that a load ends with")
@@ -66,7 +66,7 @@ func grantsOf(t Target, to database) ([]string, error) {
 	}
 	granter, ok := to.engine.(engine.Granter)
 	if !ok {
-		return nil, snap.Usage("a SQLite database has no users to grant rights to", "remove targets."+t.Name+
+		return nil, snap.Usage("a SQLite database has no users to grant privileges to", "remove targets."+t.Name+
 			".grants with `snapcli config edit`")
 	}
 	for _, statement := range t.Grants {

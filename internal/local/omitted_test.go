@@ -45,7 +45,7 @@ func TestPostgresReportsOmittedRights(t *testing.T) {
 	}
 	for what, sentences := range map[string][]string{"build": built.Warnings, "load": loaded.Notices} {
 		if !slices.ContainsFunc(sentences, func(s string) bool {
-			return strings.Contains(s, "omits the rights of other users on public.customer")
+			return strings.Contains(s, "omits the privileges of other users on public.customer")
 		}) {
 			t.Errorf("%s reports %q", what, sentences)
 		}

@@ -78,12 +78,12 @@ func (a *Agent) publish(ctx context.Context, c *api.Client, s Snapshot, done tra
 		return err
 	}
 	return &snap.Error{Code: snap.CodeInterrupted, Cause: interrupted,
-		Detail: "the counting of the rows that changed was interrupted",
+		Detail: "counting the changed rows was interrupted",
 		Hint:   fmt.Sprintf("nothing else is missing: %s is in the cloud as %s", s.Name, done.ID)}
 }
 
 // pushCard publishes the card of a pushed snapshot. A snapshot that was already in the cloud gets a
-// card if it has none or if the options choose one. It is no error if an older service does not
+// card if it has none or if the options choose one. It is not an error if an older service does not
 // support cards.
 func pushCard(ctx context.Context, c *api.Client, id string, exists bool, described *api.Card,
 	choice CardChoice) error {

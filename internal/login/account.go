@@ -92,8 +92,8 @@ func (c *contents) switchTo(cloudURL string, to Choice) (Session, error) {
 	case len(c.accounts(cloudURL)) == 0:
 		return Session{}, notSignedIn(cloudURL)
 	case len(others) == 0:
-		return Session{}, snap.Usage("you are signed in to "+cloudURL+" as one account only, "+
-			c.names(cloudURL)[0], "sign in to another one with `snapcli login`")
+		return Session{}, snap.Usage(c.names(cloudURL)[0]+" is your only account at "+cloudURL,
+			"sign in to another one with `snapcli login`")
 	case len(others) > 1:
 		return Session{}, snap.Usage("there are several accounts to switch to",
 			"choose one with `snapcli switch NAME`: "+strings.Join(c.names(cloudURL), ", "))

@@ -46,7 +46,7 @@ func newDesk(t *testing.T) *desk {
 	return d
 }
 
-// newDeskNow is newDesk with a service that uses the real clock; waiting still takes no time.
+// newDeskNow is like newDesk, with a service that uses the real clock; waiting still takes no time.
 func newDeskNow(t *testing.T) *desk {
 	t.Helper()
 	d := &desk{t: t, clock: clocktest.New(time.Now()), dir: t.TempDir() + "/snapcli", wire: &wire{}}

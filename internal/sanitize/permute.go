@@ -45,7 +45,7 @@ func (p permutation) below(n, bound *big.Int) *big.Int {
 	}
 }
 
-// small is below for numbers of up to 62 bits, with the same results.
+// small is like below, for numbers of up to 62 bits, with the same results.
 func (p permutation) small(n, bound uint64, half uint) uint64 {
 	mask := uint64(1)<<half - 1
 	in := make([]byte, 0, 32)

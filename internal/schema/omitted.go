@@ -43,9 +43,9 @@ func (o Omission) Sentence() string {
 	}
 	switch o.Kind {
 	case OmittedGrants:
-		return "the snapshot omits the rights of other users on " + first
+		return "the snapshot omits the privileges of other users on " + first
 	case OmittedDefaultGrants:
-		return "the snapshot omits the default rights for new objects of " + first
+		return "the snapshot omits the default privileges for new objects of " + first
 	case OmittedOwners:
 		return "the snapshot omits the owners of objects (" + first + "): the user who loads it owns them"
 	case OmittedSubscriptions:

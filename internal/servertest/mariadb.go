@@ -32,7 +32,7 @@ func MariaDB(t testing.TB) string {
 // others that tools/unpack puts below bin.
 func MySQLServers() []string { return []string{"mariadb", "mariadb-11.8", "mysql-8.0", "mysql-9.7"} }
 
-// MySQL is [MariaDB] for one of these servers. The test is skipped if that server is missing.
+// MySQL is like [MariaDB], for one of these servers. The test is skipped if that server is missing.
 func MySQL(t testing.TB, server string) string {
 	t.Helper()
 	RequireServers(t, "MySQL")
@@ -75,7 +75,7 @@ func OwnMySQL(t testing.TB, server, dir string, options ...string) string {
 	return ownMySQL(t, server, dir, append(volatileOptions(server), options...)...).own()
 }
 
-// CrashingMySQL is [OwnMySQL] with a server that keeps committed data after a crash. The other servers
+// CrashingMySQL is like [OwnMySQL], with a server that keeps committed data after a crash. The other servers
 // of this package would lose it. The function crash crashes the server, starts it again, and returns
 // when it answers.
 func CrashingMySQL(t testing.TB, server string) (url string, crash func()) {

@@ -93,7 +93,7 @@ func (s *server) copy(t testing.TB, name, template string) {
 	}
 }
 
-// CrashingPostgres is [Postgres] with a server of the test's own, and a function that crashes and
+// CrashingPostgres is like [Postgres], with a server of the test's own, and a function that crashes and
 // restarts it. The function returns when the server answers again.
 func CrashingPostgres(t testing.TB) (url string, crash func()) {
 	t.Helper()
@@ -123,7 +123,7 @@ func PostgresIn(t testing.TB, dir string) string {
 	return url
 }
 
-// StoppingPostgres is [Postgres] with a server of the test's own, and functions that stop the
+// StoppingPostgres is like [Postgres], with a server of the test's own, and functions that stop the
 // server, as a crash does, and start it again. They return once it has stopped or answers again.
 func StoppingPostgres(t testing.TB) (url string, stop, begin func()) {
 	t.Helper()

@@ -27,7 +27,7 @@ func PostgresVersion(t testing.TB, major int) string {
 	return server.database(t, "template1")
 }
 
-// CrashingPostgresVersion is [CrashingPostgres] with a server of this major
+// CrashingPostgresVersion is like [CrashingPostgres], with a server of this major
 // version.
 func CrashingPostgresVersion(t testing.TB, major int) (url string, crash func()) {
 	t.Helper()

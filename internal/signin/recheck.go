@@ -192,7 +192,7 @@ func (s *Service) confirmNow(ctx context.Context, org organization, userID int64
 	return t.Checked, err
 }
 
-// checkSoon is check for a request that waits for the result. It waits only a few seconds. If the
+// checkSoon is like check, for a request that waits for the result. It waits only a few seconds. If the
 // provider is slower, it is treated as one that does not answer, but its answer still counts when
 // it arrives.
 func (s *Service) checkSoon(ctx context.Context, org organization, t store.Standing) (store.Standing, error) {

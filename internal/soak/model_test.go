@@ -111,7 +111,7 @@ func (m *model) retry(f *fact) (unanswered, to bool, until time.Time) {
 // groupFact returns the fact of a share with a group; it is no if there was never one.
 func (m *model) groupFact(t *thing, group string) *fact { return m.named(&t.groups, group) }
 
-// orgFact is groupFact for an organization.
+// orgFact is like groupFact, for an organization.
 func (m *model) orgFact(t *thing, slug string) *fact { return m.named(&t.orgs, slug) }
 
 func (m *model) named(all *map[string]*fact, name string) *fact {

@@ -263,7 +263,7 @@ func (w *world) until(check func() error) (time.Duration, error) {
 	}
 }
 
-// must is until for the test's own needs.
+// must is like until, for the test's own needs.
 func (w *world) must(what string, check func() error) {
 	if _, err := w.until(check); err != nil {
 		w.violated("%s: not within %v: %v", what, bound, err)

@@ -23,7 +23,7 @@ func (s *Store) record(ctx context.Context, tx *sql.Tx, orgID int64, c snap.Call
 	return s.recordFor(ctx, tx, orgID, c, e, 0)
 }
 
-// recordFor is record for a line that becomes a notice of a user; 0 means no notice.
+// recordFor is like record, for a line that also becomes a notice to a user; 0 means no notice.
 func (s *Store) recordFor(ctx context.Context, tx *sql.Tx, orgID int64, c snap.Caller, e snap.AuditEntry,
 	noticeTo int64) error {
 	var w waiting
@@ -152,7 +152,7 @@ func (s *Store) Audit(ctx context.Context, c snap.Caller, q AuditQuery) (page Au
 	}
 }
 
-// auditPage is [Store.Audit] while the first archived lines are in the archive.
+// auditPage reads a page of the log whose lines up to number archived are in the archive.
 func (s *Store) auditPage(ctx context.Context, org int64, q AuditQuery, cursor, archived int64) (AuditPage, error) {
 	if q.Action.Historic() {
 		archived = 0 // the database has all of these
@@ -236,8 +236,8 @@ func scanEntry(rows *sql.Rows) (e snap.AuditEntry, err error) {
 	return e, err
 }
 
-// scanLine is scanEntry with the text that the tree holds. into receives the columns that come
-// before.
+// scanLine is like scanEntry, and also returns the text that the tree holds. into receives the columns
+// before those of the entry.
 func scanLine(rows *sql.Rows, into ...any) (e snap.AuditEntry, body string, err error) {
 	var seq, at int64
 	var action, actor, snapshot, hash string

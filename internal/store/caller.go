@@ -59,7 +59,7 @@ func (s *Store) CallerOfUser(ctx context.Context, userID int64) (snap.Caller, er
 	return c, err
 }
 
-// CallerWithoutGroups is [Store.CallerOfUser] without the groups, for requests. [Store.GroupsOf]
+// CallerWithoutGroups is like [Store.CallerOfUser], without the groups, for requests. [Store.GroupsOf]
 // returns the groups.
 func (s *Store) CallerWithoutGroups(ctx context.Context, userID int64) (snap.Caller, error) {
 	return scanCaller(s.row(ctx,
@@ -82,7 +82,7 @@ func (s *Store) CallerOfKey(ctx context.Context, hash []byte) (KeyUse, error) {
 	return s.callerOfKey(ctx, `k.hash = $1`, hash)
 }
 
-// CallerOfKeyID is [Store.CallerOfKey] for a key that was accepted earlier.
+// CallerOfKeyID is like [Store.CallerOfKey], for a key that was accepted earlier.
 func (s *Store) CallerOfKeyID(ctx context.Context, id int64) (KeyUse, error) {
 	return s.callerOfKey(ctx, `k.id = $1`, id)
 }

@@ -309,7 +309,7 @@ func (w *reportWrites) write(ctx context.Context, tx *sql.Tx, s *Store, r Report
 	return s.recordAll(ctx, tx, r.Caller, w.lines)
 }
 
-// recordAll is record for many lines of the caller's organization.
+// recordAll is like record, for many lines of the caller's organization.
 func (s *Store) recordAll(ctx context.Context, tx *sql.Tx, c snap.Caller, lines []snap.AuditEntry) error {
 	if len(lines) == 0 {
 		return nil

@@ -113,7 +113,7 @@ func (s *Store) endSessions(ctx context.Context, tx *sql.Tx, where string, args 
 	return s.endSessionsAs(ctx, tx, snap.AuditSessionEnded, where, args...)
 }
 
-// endSessionsAs is endSessions with another action in the audit log.
+// endSessionsAs is like endSessions, with another action in the audit log.
 func (s *Store) endSessionsAs(ctx context.Context, tx *sql.Tx, action snap.AuditAction, where string,
 	args ...any) (ended int, err error) {
 	rows, err := tx.QueryContext(ctx,

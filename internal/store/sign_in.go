@@ -221,7 +221,7 @@ func (s *Store) EndUser(ctx context.Context, userID int64) error {
 	return s.tx(ctx, func(tx *sql.Tx) error { return s.endUser(ctx, tx, userID) })
 }
 
-// endUser is EndUser in a transaction. The user is disabled until their next sign-in, so that
+// endUser is like EndUser, in a transaction. The user is disabled until their next sign-in, so that
 // requests with a credential that is created at the same time fail too.
 func (s *Store) endUser(ctx context.Context, tx *sql.Tx, userID int64) error {
 	var first bool

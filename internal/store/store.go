@@ -274,7 +274,7 @@ func (s *Store) attempt(ctx context.Context, write func() error) error {
 	}
 }
 
-// txUnique is tx for an f that inserts unique rows. It runs f again if another transaction inserted
+// txUnique is like tx, for an f that inserts unique rows. It runs f again if another transaction inserted
 // the same rows at the same time.
 func (s *Store) txUnique(ctx context.Context, f func(*sql.Tx) error) error {
 	const attempts = 5

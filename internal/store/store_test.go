@@ -134,7 +134,7 @@ func (w *world) orgKey(org snap.OrgRef) snap.Caller {
 	return c
 }
 
-// privateKey is orgKey with the scope private.
+// privateKey is like orgKey, with the scope private.
 func (w *world) privateKey(org snap.OrgRef) snap.Caller {
 	c := w.orgKey(org)
 	c.Credential.Scopes = append(c.Credential.Scopes, snap.ScopePrivate)

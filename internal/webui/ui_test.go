@@ -44,7 +44,7 @@ func openUI(t testing.TB, client *api.Client, config string) *ui {
 	return u
 }
 
-// startUI is openUI without opening the start link.
+// startUI is like openUI, without opening the start link.
 func startUI(t testing.TB, client *api.Client, config string) *ui {
 	t.Helper()
 	dir := t.TempDir()

@@ -55,14 +55,14 @@ func (s *scratch) confine(ctx context.Context) error {
 			Code: snap.CodeForbidden, Cause: err,
 			Detail: fmt.Sprintf("the MySQL user %q is not allowed to create a user for this load, and programs of "+
 				"a snapshot that is not your own only run as such a user", s.place.user),
-			Hint: "load without programs, or use a MySQL user with the rights CREATE USER and GRANT OPTION",
+			Hint: "load without programs, or use a MySQL user with the privileges CREATE USER and GRANT OPTION",
 		}
 	}
 	if err := s.structure.requireNoRiskyWords(); err != nil {
 		return err
 	}
 	s.o.Notify(fmt.Sprintf("the MySQL user %q is not allowed to create a user for this load, so the "+
-		"snapshot's programs are loaded with the rights of %[1]q", s.place.user))
+		"snapshot's programs are loaded with the privileges of %[1]q", s.place.user))
 	return nil
 }
 

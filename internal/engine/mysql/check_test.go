@@ -63,7 +63,7 @@ func TestWithoutTheRightToMakeAccounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Drop(t.Context())
-	if len(said) != 1 || !strings.Contains(said[0], `rights of "poor"`) {
+	if len(said) != 1 || !strings.Contains(said[0], `privileges of "poor"`) {
 		t.Errorf("%q", said)
 	}
 	if err := s.Swap(t.Context(), false); err != nil {

@@ -67,7 +67,7 @@ func connectedTo(ctx context.Context, db *sql.DB, name string) (who []string, er
 func endConnections(ctx context.Context, db *sql.DB, name string) error {
 	all, err := connectionsTo(ctx, db, name)
 	for _, c := range all {
-		// A connection that has already ended is no error.
+		// A connection that has already ended is not an error.
 		_, _ = db.ExecContext(ctx, "KILL "+strconv.FormatInt(c.id, 10))
 	}
 	return err

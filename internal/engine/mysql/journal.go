@@ -212,7 +212,7 @@ func (j journal) checkOwners(ctx context.Context, c *sql.Conn, table string) err
 				Code: snap.CodeForbidden, Cause: err,
 				Detail: fmt.Sprintf("the trigger %s of the database %q belongs to %s, and this MySQL user could not "+
 					"restore it if the load failed", t.Name, j.Place, t.Owner),
-				Hint: "drop the trigger first, or load as its owner or a user with the right SET_USER_ID (MySQL " +
+				Hint: "drop the trigger first, or load as its owner or a user with the privilege SET_USER_ID (MySQL " +
 					"8.0), SET_ANY_DEFINER (MySQL 8.4) or SET USER (MariaDB); nothing was changed",
 			}
 		}

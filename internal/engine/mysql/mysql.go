@@ -225,7 +225,7 @@ func (d database) failure(err error) error {
 	case erDatabaseDenied, erTableDenied, erNoRight:
 		errors.As(err, &serverErr)
 		e.Detail = fmt.Sprintf("the MySQL user %q is not allowed to do this: %s", d.user, serverErr.Message)
-		e.Hint = "grant the right, or use another user in the target's URL"
+		e.Hint = "grant the privilege, or use another user in the target's URL"
 	case erLockTimeout:
 		e.Code = snap.CodeConflict
 		e.Detail = fmt.Sprintf("the database %q is in use: one of its tables stayed locked", d.name)

@@ -53,6 +53,6 @@ func unseen(ctx context.Context, db *sql.DB, name string) ([]string, error) {
 	if len(hidden) == 0 {
 		return nil, nil
 	}
-	return []string{fmt.Sprintf("the database user has no right to see %s, so the snapshot has none; grant TRIGGER, "+
+	return []string{fmt.Sprintf("the database user may not see %s, so the snapshot has none; grant TRIGGER, "+
 		"EVENT and SHOW_ROUTINE (MySQL) or SELECT on *.* to include them", strings.Join(hidden, ", "))}, nil
 }

@@ -79,7 +79,7 @@ func (s *chooser) Exec(ctx context.Context, statement string) (int64, error) {
 	if number(err) == erDatabaseDenied {
 		return 0, &snap.Error{Code: snap.CodeDatabase,
 			Detail: "the rows of a subset are chosen in temporary tables, which the user may not make",
-			Hint:   "grant the right CREATE TEMPORARY TABLES on the database", Cause: err}
+			Hint:   "grant the privilege CREATE TEMPORARY TABLES on the database", Cause: err}
 	}
 	if err != nil {
 		return 0, err

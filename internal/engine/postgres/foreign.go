@@ -155,8 +155,8 @@ func (s *scratch) requireConfined(ctx context.Context) error {
 	if s.into != nil && (super || creator || s.trust == engine.Foreign) {
 		return &snap.Error{
 			Code: snap.CodeDatabase,
-			Detail: fmt.Sprintf("a load into an existing database runs the snapshot's programs with the rights of the "+
-				"user %s, which are too many for a snapshot that is not your own", s.place.config.User),
+			Detail: fmt.Sprintf("a load into an existing database runs the snapshot's programs with the privileges of "+
+				"the user %s, which are too many for a snapshot that is not your own", s.place.config.User),
 			Hint: "for a snapshot of your organization, use the database's owner in the target's URL, without " +
 				"CREATEROLE; or load without --into-existing, or without programs; nothing was changed",
 		}
@@ -170,7 +170,7 @@ func (s *scratch) requireConfined(ctx context.Context) error {
 				"nothing was replaced",
 		}
 	}
-	s.o.Notify("the snapshot's functions and views are loaded with the rights of the user " + s.place.config.User +
+	s.o.Notify("the snapshot's functions and views are loaded with the privileges of the user " + s.place.config.User +
 		", who cannot create a role for them")
 	return nil
 }

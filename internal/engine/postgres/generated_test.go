@@ -309,7 +309,7 @@ func TestBuildNamesWhatItLeavesOut(t *testing.T) {
 	d, _ := dumped(t, url)
 	said := strings.Join(d.Info.Warnings, "\n")
 	for _, want := range []string{
-		"rights of other users on ", "default rights", "owners of objects", "subscription sub",
+		"privileges of other users on ", "default privileges", "owners of objects", "subscription sub",
 		"foreign table public.remote", "login options of the foreign server far",
 		"settings of the database itself (work_mem)"} {
 		if !strings.Contains(said, want) {

@@ -71,7 +71,7 @@ func (s *scratch) leaveIfEmpty(ctx context.Context, conn *pgx.Conn, renaming uin
 	return err
 }
 
-// aloneInRenamed tells whether process $1 has locked the current database against new sessions, and no
+// aloneInRenamed selects whether process $1 has locked the current database against new sessions, and no
 // session of anybody else is inside.
 const aloneInRenamed = `
 SELECT EXISTS (SELECT FROM pg_locks WHERE pid = $1 AND granted AND mode = 'AccessExclusiveLock'

@@ -264,7 +264,7 @@ func (d database) failure(err error) error {
 		e.Hint = "close the connections, or end them with --terminate"
 	case state(err) == stateNoRight:
 		e.Detail = fmt.Sprintf("the PostgreSQL user %q is not allowed to do this: %s", d.config.User, message(err))
-		e.Hint = "grant the right, or use another user in the target's URL"
+		e.Hint = "grant the privilege, or use another user in the target's URL"
 	case errors.As(err, &pg):
 		e.Detail = fmt.Sprintf("the PostgreSQL server %s failed: %s", d.where(), message(err))
 	default:
@@ -312,7 +312,7 @@ func (e Engine) Check(ctx context.Context, raw string) (engine.Info, error) {
 	return info, nil
 }
 
-// emptyDatabase tells whether the current database has nothing but what CREATE DATABASE made. Objects of
+// emptyDatabase selects whether the current database has only the objects that CREATE DATABASE made. Objects of
 // users have IDs from 16384 on (FirstNormalObjectId), and nearly all of them depend on something. The
 // others are asked for one by one, and so are settings of the database.
 const emptyDatabase = `SELECT NOT EXISTS (SELECT FROM pg_depend WHERE objid >= 16384)

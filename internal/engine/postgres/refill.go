@@ -164,7 +164,7 @@ func (r *refill) requireNoPrograms(ctx context.Context) error {
 		return err
 	}
 	return snap.Usage(fmt.Sprintf("the indexes, checks or columns of the destination's tables use %d functions of a "+
-		"snapshot from elsewhere, which would run with the rights of the user who loads the rows", programs),
+		"snapshot from elsewhere, which would run with the privileges of the user who loads the rows", programs),
 		"load the whole snapshot, without --only; nothing was changed")
 }
 

@@ -182,7 +182,8 @@ func (d database) advise(e *snap.Error, what string) {
 			quote(d.name()), quote(d.config.User))
 	case strings.Contains(what, "permission denied") || strings.Contains(what, "must be owner") ||
 		strings.Contains(what, "must be superuser"):
-		e.Hint = fmt.Sprintf("grant the right to the user %q, or use another user in the target's URL", d.config.User)
+		e.Hint = fmt.Sprintf("grant the privilege to the user %q, or use another user in the target's URL",
+			d.config.User)
 	case missingRole.MatchString(what):
 		e.Hint = fmt.Sprintf("a policy, user mapping or grant names that role; create it on the destination's server: "+
 			"CREATE ROLE %s", missingRole.FindStringSubmatch(what)[1])
