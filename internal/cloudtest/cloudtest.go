@@ -282,7 +282,8 @@ func (c *Cloud) RevokedKey(slug string) string {
 	c.t.Helper()
 	return c.once("revoked "+slug, func() string {
 		org := c.org(slug)
-		secret, key := c.newKey(auth.KeySpec{OrgID: org.ID, UserID: c.owner(slug).ID, Kind: snap.UserKey, Name: "revoked"})
+		secret, key := c.newKey(auth.KeySpec{OrgID: org.ID, UserID: c.owner(slug).ID, Kind: snap.UserKey,
+			Name: "revoked"})
 		if err := c.Store.RevokeOrgKey(context.Background(), org.ID, key.ID); err != nil {
 			c.t.Fatal(err)
 		}
