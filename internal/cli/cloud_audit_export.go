@@ -118,18 +118,18 @@ func (e *auditExport) seek(ctx context.Context) error {
 		return err
 	}
 	early := e.since.Add(-clockMargin)
-	var failed error
 	e.next += int64(sort.Search(int(size-e.next+1), func(i int) bool {
-		page, err := e.conn.AuditRecords(ctx, e.next+int64(i), 1)
-		if err != nil || len(page.Items) == 0 {
-			failed = err
-			return true
+		var page api.AuditRecords
+		var line api.AuditEntry
+		if err == nil { // after an error, nothing more is asked
+			page, err = e.conn.AuditRecords(ctx, e.next+int64(i), 1)
 		}
-		line, err := entryOf(page.Items[0])
-		failed = err
-		return err != nil || !line.At.Before(early)
+		if err == nil && len(page.Items) > 0 {
+			line, err = entryOf(page.Items[0])
+		}
+		return err != nil || len(page.Items) == 0 || !line.At.Before(early)
 	}))
-	return failed
+	return err
 }
 
 // size returns how many lines the log has.

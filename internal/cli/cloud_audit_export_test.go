@@ -68,3 +68,39 @@ func TestExportFollows(t *testing.T) {
 		t.Errorf("code %d: %s", code, said.String())
 	}
 }
+
+// If a request of the search for the first line fails, the export fails, even if later requests would
+// succeed.
+func TestExportReportsAFailedSearch(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{Wrap: failOnce("/audit/records")})
+	for _, content := range []string{"one", "two", "three"} {
+		c.Push(c.As("mia@acme.test"), "shop", []byte(content))
+	}
+	env := map[string]string{"SNAPCLI_CLOUD__URL": c.URL, apiKeyEnv: c.Key("alice@acme.test"),
+		"SNAPCLI_CONFIG_DIR": t.TempDir(), "SNAPCLI_DATA_DIR": t.TempDir()}
+	for _, want := range []int{snap.ExitInternal, snap.ExitOK} {
+		var out, said bytes.Buffer
+		code := patientMain(t.Context(), []string{"cloud", "audit", "export", "--since", "2020-01-01"},
+			IO{Out: &out, Err: &said}, func(name string) string { return env[name] })
+		if code != want || (want == snap.ExitOK) != strings.Contains(out.String(), `"seq":1,`) {
+			t.Errorf("code %d, want %d: %s%s", code, want, out.String(), said.String())
+		}
+	}
+}
+
+// failOnce makes the first request to paths with this ending fail.
+func failOnce(ending string) func(http.Handler) http.Handler {
+	var failed atomic.Bool
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, ending) && failed.CompareAndSwap(false, true) {
+				w.Header().Set("Content-Type", "application/problem+json")
+				w.WriteHeader(http.StatusInternalServerError)
+				_ = json.NewEncoder(w).Encode(api.Problem{Code: snap.CodeInternal, Detail: "broken"})
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+}
