@@ -265,12 +265,12 @@ func Rebuild(dst io.Writer, o Outline, content io.Reader) (Summary, error) {
 		if err != nil {
 			return Summary{}, err
 		}
-		failed := section.fill(content, s.Size)
-		if err := section.Close(); failed == nil {
-			failed = err
+		err = section.fill(content, s.Size)
+		if closeErr := section.Close(); err == nil {
+			err = closeErr
 		}
-		if failed != nil {
-			return Summary{}, failed
+		if err != nil {
+			return Summary{}, err
 		}
 	}
 	return w.finish(io.LimitReader(content, o.Manifest))

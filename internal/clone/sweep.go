@@ -73,15 +73,15 @@ func (r *Registry) Sweep(ctx context.Context, wanted func(Template) bool) (s Swe
 		return s, err
 	}
 	for _, c := range rec.Clones {
-		dropped, failed := r.sweepClone(ctx, c.ID)
-		err = errors.Join(err, failed)
+		dropped, sweepErr := r.sweepClone(ctx, c.ID)
+		err = errors.Join(err, sweepErr)
 		if dropped {
 			s.Clones = append(s.Clones, c)
 		}
 	}
 	for _, t := range rec.Templates {
-		dropped, failed := r.sweepTemplate(ctx, t.ID, wanted)
-		err = errors.Join(err, failed)
+		dropped, sweepErr := r.sweepTemplate(ctx, t.ID, wanted)
+		err = errors.Join(err, sweepErr)
 		if dropped {
 			s.Templates = append(s.Templates, t)
 		}

@@ -143,33 +143,33 @@ func (d *deltas) receive(ctx context.Context, u store.Upload, base store.Bytes, 
 		return false, err
 	}
 	defer leave()
-	kept, err := d.create(min(u.Size/5*4, deltaSpace/4), size)
-	if err == nil {
+	kept, keepErr := d.create(min(u.Size/5*4, deltaSpace/4), size)
+	if keepErr == nil {
 		defer kept.discard()
 		body = io.TeeReader(body, kept)
 	}
-	h, failed := delta.ReadHeader(body)
-	if failed != nil {
-		return false, failed
+	h, err := delta.ReadHeader(body)
+	if err != nil {
+		return false, err
 	}
 	if h.Base != fileOf(base) || h.Result != (delta.File{Size: u.Size, SHA256: u.SHA256}) {
 		return false, snap.Invalid("the delta is not from this base to this snapshot", "push the whole file")
 	}
 	name := nameOf(base, store.Bytes{Blob: u.Blob})
 	if h.Sealed != nil {
-		if err == nil {
-			_, err = io.Copy(io.Discard, body)
+		if keepErr == nil {
+			_, keepErr = io.Copy(io.Discard, body)
 		}
-		if err == nil {
-			err = kept.keep(name)
+		if keepErr == nil {
+			keepErr = kept.keep(name)
 		}
-		return false, err
+		return false, keepErr
 	}
-	failed = d.rebuild(ctx, u, base, h, body)
-	if failed == nil && err == nil {
+	err = d.rebuild(ctx, u, base, h, body)
+	if err == nil && keepErr == nil {
 		_ = kept.keep(name) // otherwise it is made again
 	}
-	return failed == nil, failed
+	return err == nil, err
 }
 
 // newDelta is the file of a delta that is being written.
