@@ -59,7 +59,7 @@ func (c Config) common() map[string]string {
 	return map[string]string{
 		"public_url": c.PublicURL, "auth.issuer": c.Auth.Issuer, "auth.audience": c.Auth.Audience,
 		"auth.client_id": c.Auth.ClientID, "trust_proxies": sorted(c.TrustProxies),
-		"webhooks.allow_private": isSet(c.Webhooks.AllowPrivate), "allow_local": isSet(c.AllowLocal),
+		"webhooks.allow_private": textOfSwitch(c.Webhooks.AllowPrivate), "allow_local": textOfSwitch(c.AllowLocal),
 	}
 }
 
@@ -71,7 +71,7 @@ func (o Organization) settings(to map[string]string) {
 	for name, value := range map[string]string{
 		"type": in.Type, "issuer": in.Issuer, "client_id": in.ClientID, "client_secret": in.ClientSecret,
 		"scopes": sorted(in.Scopes), "domains": sorted(in.Domains), "groups_claim": in.GroupsClaim,
-		"allow_private": isSet(in.AllowPrivate), "recheck": in.Recheck,
+		"allow_private": textOfSwitch(in.AllowPrivate), "recheck": in.Recheck,
 	} {
 		to["sign_in."+name] = value
 	}
@@ -92,8 +92,8 @@ func sorted(texts []string) string {
 	return strings.Join(slices.Sorted(slices.Values(texts)), ", ")
 }
 
-// isSet formats a switch. Off is "", like a missing setting.
-func isSet(on bool) string {
+// textOfSwitch formats a switch. Off is "", like a missing setting.
+func textOfSwitch(on bool) string {
 	if on {
 		return strconv.FormatBool(on)
 	}

@@ -10,8 +10,8 @@ import (
 	"snap/internal/diff"
 )
 
-// Counted has the numbers of rows that differ from those of an earlier snapshot. A push counts them,
-// because a build would take too long.
+// Counted has the numbers of rows that differ from those of an earlier snapshot. They are counted when
+// the snapshot is pushed, so that builds do not take longer.
 type Counted struct {
 	Since  string                  `json:"since"`            // SHA-256 of the earlier snapshot
 	Tables map[string]api.CardRows `json:"tables,omitempty"` // by label; the tables with such rows

@@ -19,8 +19,8 @@ const (
 	mostFound   = 10_000
 )
 
-// Count returns how many snapshots a listing of q has for the caller, on all its pages. More means
-// that there are more than the number, because counting ended early. It fails like
+// Count returns how many snapshots a listing of q has for the caller, on all its pages. more is true if
+// there are more than n, because counting ended early. It fails like
 // [Store.Snapshots].
 func (s *Store) Count(ctx context.Context, c snap.Caller, q Query) (n int, more bool, err error) {
 	if _, err := q.check(); err != nil || c.Principal() == 0 {
