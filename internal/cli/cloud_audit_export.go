@@ -18,7 +18,7 @@ import (
 // followEvery is how often --follow asks for new lines.
 const followEvery = 2 * time.Second
 
-// clockMargin is how far the times of neighbouring lines may be out of order, because replicas have
+// clockMargin is how far the times of neighboring lines may be out of order, because replicas have
 // different clocks.
 const clockMargin = time.Hour
 

@@ -188,7 +188,7 @@ func TestTornAnswer(t *testing.T) {
 }
 
 // U6: slow_down makes every later wait 5 s longer, plus a fifth; an interval in
-// the answer is honoured; nonsense intervals do no harm.
+// the answer is honored; nonsense intervals do no harm.
 func TestSlowDown(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -26,7 +26,7 @@ type Page struct {
 	Find    string   // target of the search link; empty for none
 	Who     string   // the signed-in user; empty for nobody
 	WhoLink string   // target of the user's link
-	Narrow  bool     // one centred card instead of the full width
+	Narrow  bool     // one centered card instead of the full width
 	Styles  []string // further stylesheets, by asset name
 	Scripts []string // ES modules, by asset name
 	// Revision orders the fragments of one page. It is empty on pages whose fragments are not
