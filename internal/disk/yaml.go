@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
 )
 
 // YAMLMistake formats a YAML parser error on one line as FILE:LINE:COLUMN: message, the form in
@@ -32,7 +33,21 @@ func message(err yaml.Error) string {
 	if errors.As(err, &kind) && kind.Token != nil {
 		return fmt.Sprintf("expected %s, found %q", expected(kind.DstType), kind.Token.Value)
 	}
+	var node *yaml.UnexpectedNodeTypeError
+	if errors.As(err, &node) && node.Token != nil {
+		return fmt.Sprintf("expected %s, found %q", expectedNode(node.Expected), node.Token.Value)
+	}
 	return strings.Replace(err.GetMessage(), "character '\t'", "a tab", 1)
+}
+
+func expectedNode(t ast.NodeType) string {
+	switch t {
+	case ast.SequenceType:
+		return "a list"
+	case ast.MappingType:
+		return "a mapping of names to values"
+	}
+	return "a text"
 }
 
 func expected(t reflect.Type) string {
