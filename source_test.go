@@ -32,6 +32,20 @@ var rules = map[string]rule{
 		}
 		return ""
 	},
+	"goroutines": func(name string, n ast.Node) string {
+		if !slices.Contains(unwatched(), filepath.ToSlash(filepath.Dir(name))) || strings.HasSuffix(name, "_test.go") {
+			return ""
+		}
+		switch n := n.(type) {
+		case *ast.GoStmt, *ast.ChanType:
+			return "the race detector does not watch this package"
+		case *ast.ImportSpec:
+			if strings.Contains(n.Path.Value, "sync") {
+				return "the race detector does not watch this package: it must not need " + n.Path.Value
+			}
+		}
+		return ""
+	},
 	"booleans": func(name string, n ast.Node) string {
 		call, is := n.(*ast.CallExpr)
 		if is && !strings.HasSuffix(name, "_test.go") && booleans(call) > 1 && !swaps(call) {
@@ -44,6 +58,15 @@ var rules = map[string]rule{
 // riddles are names that do not say what a function does.
 var riddles = []string{"take", "bring", "look", "settle", "tell", "had", "alone", "agree", "whence", "beside",
 	"spoken", "foretell", "meant"}
+
+// unwatched returns the folders of our packages that the Makefile compiles without the race detector.
+var unwatched = sync.OnceValue(func() (dirs []string) {
+	text, _ := os.ReadFile("Makefile") // TestUnwatchedPackagesAreSequential fails if there is none
+	for _, m := range regexp.MustCompile(`\bsnap/(internal/[a-z/]+)`).FindAllSubmatch(text, -1) {
+		dirs = append(dirs, string(m[1]))
+	}
+	return dirs
+})
 
 // complaints returns what every rule rejects in the module's Go code.
 var complaints = sync.OnceValues(func() (map[string][]string, error) {
@@ -83,6 +106,15 @@ func report(t *testing.T, of string) {
 // TestReturnsDoNotDependOnEvaluationOrder rejects `return x, f(&x)`: Go does not define whether x
 // is read before f changes it.
 func TestReturnsDoNotDependOnEvaluationOrder(t *testing.T) { report(t, "evaluation order") }
+
+// TestUnwatchedPackagesAreSequential rejects goroutines, channels and locks in packages that the race
+// detector does not watch (docs/decisions/0297).
+func TestUnwatchedPackagesAreSequential(t *testing.T) {
+	if len(unwatched()) == 0 {
+		t.Error("the Makefile names no package; is the test looking in the right place?")
+	}
+	report(t, "goroutines")
+}
 
 // TestFunctionNames rejects names that do not say what a function does.
 func TestFunctionNames(t *testing.T) { report(t, "function names") }

@@ -93,8 +93,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		return snap.Usage(fmt.Sprintf("--%s needs a value", missing.GetFlag().Name), UsageHint(cmd))
 	case errors.As(err, &invalid):
 		f := invalid.GetFlag()
-		return snap.Usage(fmt.Sprintf("%q is not a value for --%s, which takes a %s", invalid.GetValue(), f.Name,
-			kindOf(f)), seeHelp(cmd))
+		return snap.Usage(fmt.Sprintf("--%s needs %s, not %q", f.Name, kindOf(f), invalid.GetValue()), seeHelp(cmd))
 	}
 	return snap.Usage(err.Error(), seeHelp(cmd))
 }
@@ -102,11 +101,11 @@ func flagError(cmd *cobra.Command, err error) error {
 func kindOf(f *pflag.Flag) string {
 	switch f.Value.Type() {
 	case "int", "float64":
-		return "number"
+		return "a number"
 	case "bool":
 		return "true or false"
 	}
-	return f.Value.Type()
+	return "a " + f.Value.Type()
 }
 
 func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError) error {

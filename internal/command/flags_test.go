@@ -55,7 +55,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"share"}, "share needs a snapshot ID", "use it as: tool share ID [flags]"},
 		{[]string{"share", "1", "2"}, `share takes one snapshot ID, but there is also "2"`,
 			"use it as: tool share ID [flags]; quote a name that has spaces"},
-		{[]string{"share", "1", "--width", "x"}, `"x" is not a value for --width, which takes a number`,
+		{[]string{"share", "1", "--width", "x"}, `--width needs a number, not "x"`,
 			"see `tool share --help`"},
 		{[]string{"share", "1", "--width"}, "--width needs a value", "use it as: tool share ID [flags]"},
 		{[]string{"share", "1", "--groups", "x"}, "share has no flag --groups", "did you mean --group?"},

@@ -216,8 +216,8 @@ func parseSetting(key, text string, kind reflect.Type) (any, error) {
 	if kind.Kind() == reflect.Pointer {
 		kind = kind.Elem()
 	}
-	wrong := func(takes string) error {
-		return snap.Usage(fmt.Sprintf("%q is not a value for %s, which takes %s", text, key, takes),
+	wrong := func(needed string) error {
+		return snap.Usage(fmt.Sprintf("%s needs %s, not %q", key, needed, text),
 			"run it again with another value")
 	}
 	switch kind.Kind() {

@@ -13,7 +13,7 @@ import (
 // defaultMeters is how far coordinates are moved if the rule does not set a distance.
 const defaultMeters = 5000
 
-// meterDegrees is the length of a metre in degrees of latitude.
+// meterDegrees is the length of a meter in degrees of latitude.
 const meterDegrees = 1 / 111_320.0
 
 var coordinateForm = regexp.MustCompile(`-?[0-9]+(\.[0-9]+)?`)

@@ -13,10 +13,12 @@ const (
 	isNotRecipients = kindOf + ` <> 4`
 	isUserOrGroup   = kindOf + ` IN (0, 3)`
 
+	ofGroup = `kind = 3` // a row of membership in a group; its column kind repeats that of its audience
+
 	membersOf    = ` * 8 + 2`
 	groupOf      = ` * 8 + 3`
 	recipientsOf = ` * 8 + 4`
 )
 
 // callersGroups selects the rows m of membership that hold the groups of the principal $1.
-const callersGroups = `m.principal = $1 AND m.kind = 3`
+const callersGroups = `m.principal = $1 AND m.` + ofGroup

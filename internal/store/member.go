@@ -247,7 +247,7 @@ func (s *Store) SetRole(ctx context.Context, userID int64, r snap.Role) error {
 			return err
 		}
 		rows, err := tx.QueryContext(ctx, `SELECT audience`+subjectOf+`, '', '' FROM membership WHERE principal = $1
-			AND kind = 3`, userID)
+			AND `+ofGroup, userID)
 		if err != nil {
 			return err
 		}
@@ -343,7 +343,7 @@ func (s *Store) members(ctx context.Context, which string, args ...any) (all []s
 	rows, err := s.rows(ctx, `
 		SELECT u.id, u.email, u.name, u.role, u.disabled, u.groups_unknown, u.groups_as_of,
 			coalesce(g.id, 0), coalesce(g.group_id, ''), coalesce(g.name, '')
-		FROM users u LEFT JOIN membership m ON m.principal = u.id AND m.kind = 3
+		FROM users u LEFT JOIN membership m ON m.principal = u.id AND m.`+ofGroup+`
 		LEFT JOIN groups g ON g.id = m.audience`+subjectOf+` `+which+`
 			ORDER BY u.email_folded, u.id, g.name, g.id`, args...)
 	if err != nil {

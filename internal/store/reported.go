@@ -194,7 +194,7 @@ func (s *Store) readAccounts(ctx context.Context, tx *sql.Tx, r Reporter, ids, g
 		skip[id] = true
 	}
 	_, err = txCollect(ctx, tx, `SELECT m.principal, m.audience, coalesce(g.id, 0), coalesce(g.group_id, ''), coalesce(g.name, '')
-		FROM membership m LEFT JOIN groups g ON m.kind = 3 AND g.id = m.audience`+subjectOf+`
+		FROM membership m LEFT JOIN groups g ON m.`+ofGroup+` AND g.id = m.audience`+subjectOf+`
 		WHERE m.principal IN (SELECT v FROM `+s.each("$1")+` AS e)`, func(rows *sql.Rows) (none struct{}, err error) {
 		var id int64
 		var audience snap.Audience
