@@ -70,7 +70,7 @@ func TestCertificatesAreChecked(t *testing.T) {
 		"another file's certificate": {made, second.Certificate, "belongs to another file"},
 		"other rules":                {made, sign(key, made.SHA256, "other"), "states other rules than the file"},
 		"an unknown key": {made, sign(certificate.New(), made.SHA256, v.Sanitized.Rules),
-			"not made by a known key"},
+			"not known here"},
 		"an original":         {original, sign(key, original.SHA256, ""), "states other rules than the file"},
 		"a relabelled file":   {relabelled, sign(key, original.SHA256, ""), "is listed as a sanitized"},
 		"one that holds":      {made, sign(key, made.SHA256, v.Sanitized.Rules), ""},
@@ -144,7 +144,7 @@ func TestCertificatesTravel(t *testing.T) {
 		t.Fatalf("pulled the certificate %s, %v", pulled.Snapshot.Certificate, err)
 	}
 	if _, err := there.Verify(ctx, pulled.Snapshot.Name, nil); err == nil ||
-		!strings.Contains(err.Error(), "not made by a known key") {
+		!strings.Contains(err.Error(), "not known here") {
 		t.Errorf("before its key is known: %v", err)
 	}
 	own, err := s.SigningKey("own")
