@@ -110,8 +110,11 @@ function show(opener) {
   const dialog = document.getElementById("dialog");
   if (dialog.open) return;
   dialog.showModal();
-  const restore = () => opener && document.activeElement === document.body && document.getElementById(opener)?.focus();
-  dialog.addEventListener("close", restore, { once: true }); // the event is late: the focus may have moved on
+  const restore = () => {
+    const now = document.activeElement; // the event may come late, when the user has moved the focus elsewhere
+    if (opener && (now === document.body || dialog.contains(now))) document.getElementById(opener)?.focus();
+  };
+  dialog.addEventListener("close", restore, { once: true });
 }
 
 // syncSearch keeps the search form's fields equal to the page's address.
