@@ -27,7 +27,8 @@ func (a *app) localListCommand(use string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: "List the snapshots on this machine",
-		Long: "Lists the snapshots on this machine, newest first. `snapcli cloud snapshots`\nlists those in the cloud." + `
+		Long: "Lists the snapshots on this machine, newest first. `snapcli cloud snapshots`\nlists those " +
+			"in the cloud." + `
 
 New is an estimate of how much of the data the previous snapshot of the same
 target and type did not have. It is empty if there was none on this machine, for

@@ -107,8 +107,10 @@ func (h *house) copyGrants(copies int) {
 	}
 	defer db.Close()
 	if _, err := db.Exec(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
-		INSERT INTO device_grants(hash, user_code, client_id, scope, program, host, address, site, network, created_at, expires_at, wait_ms, state)
-		SELECT randomblob(32), hex(randomblob(8)), client_id, scope, program, host, address, site, network, created_at, expires_at, wait_ms, state
+		INSERT INTO device_grants(hash, user_code, client_id, scope, program, host, address, site, network,
+			created_at, expires_at, wait_ms, state)
+		SELECT randomblob(32), hex(randomblob(8)), client_id, scope, program, host, address, site, network,
+			created_at, expires_at, wait_ms, state
 		FROM device_grants, n WHERE state = 'pending'`, copies); err != nil {
 		h.t.Fatal(err)
 	}

@@ -40,6 +40,17 @@ func TestBrowserSharingControl(t *testing.T) {
 	if _, err := c.As("max@acme.test").Snapshot(t.Context(), item.ID); snap.CodeOf(err) != snap.CodeNotFound {
 		t.Errorf("a colleague, after: %v", err)
 	}
+	// A dialog that closes does not take the focus from where the user has moved it.
+	b.click("#also-" + item.ID)
+	b.until(`document.querySelector("#dialog").open`)
+	eval[bool](b, `(() => {
+		const dialog = document.querySelector("#dialog"); // its close event comes later
+		dialog.addEventListener("close", () => document.body.dataset.closed = document.activeElement.id);
+		dialog.close();
+		document.querySelector("#name-`+item.ID+`").focus();
+		return true;
+	})()`)
+	b.until(`document.body.dataset.closed === "name-` + item.ID + `"`)
 }
 
 // Before it shares unmasked data, the control asks. One more click shares it, and the focus stays
