@@ -28,7 +28,8 @@ func (a *Agent) Target(name string) (Target, error) {
 	if t, ok := a.Config().Targets[clean]; ok {
 		return t, nil
 	}
-	hint := fmt.Sprintf("add it with `snapcli targets add %s --source URL`", snap.ShellWord(clean))
+	hint := fmt.Sprintf("add it with `snapcli targets add %s --source URL`, or with --destination URL to load into it",
+		snap.ShellWord(clean))
 	if len(a.Config().Targets) > 0 {
 		hint = "`snapcli targets` lists those there are; " + hint
 	}
