@@ -105,14 +105,14 @@ func makePrograms(ctx context.Context, m maker, s structure) error {
 func makeViews(ctx context.Context, m maker, views []definition) error {
 	for len(views) > 0 {
 		var left []definition
-		var failed error
+		var err error
 		for _, v := range views {
-			if err := m.one(ctx, "VIEW", v); err != nil {
-				left, failed = append(left, v), err
+			if e := m.one(ctx, "VIEW", v); e != nil {
+				left, err = append(left, v), e
 			}
 		}
 		if len(left) == len(views) || ctx.Err() != nil {
-			return failed
+			return err
 		}
 		views = left
 	}

@@ -233,13 +233,13 @@ func (r *refill) copy(ctx context.Context, d *dumpReader, b *block) (int64, erro
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		var failed error
+		var err error
 		d.chunks(func(p []byte) {
-			if failed == nil {
-				_, failed = to.Write(p)
+			if err == nil {
+				_, err = to.Write(p)
 			}
 		})
-		to.CloseWithError(errors.Join(failed, d.err))
+		to.CloseWithError(errors.Join(err, d.err))
 	}()
 	tag, err := r.conn.PgConn().CopyFrom(ctx, from, b.copy+b.options(""))
 	from.CloseWithError(io.ErrClosedPipe)

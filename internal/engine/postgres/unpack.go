@@ -156,14 +156,14 @@ func (u *unpacking) data(d *dumpReader, from *reading) error {
 
 // table unpacks a table's rows.
 func (u *unpacking) table(d *dumpReader, b *block) error {
-	var failed error
+	var err error
 	u.rows.begin(b)
 	d.chunks(func(p []byte) {
-		if failed == nil {
-			failed = u.rows.write(b, p)
+		if err == nil {
+			err = u.rows.write(b, p)
 		}
 	})
-	if err := errors.Join(failed, d.err); err != nil {
+	if err := errors.Join(err, d.err); err != nil {
 		return err
 	}
 	return u.rows.finish(b)
