@@ -90,7 +90,7 @@ func Codes() []CodeInfo {
 		{CodeMediaType, http.StatusUnsupportedMediaType, ExitInternal,
 			"the body has an unsupported media type"},
 		{CodeRateLimited, http.StatusTooManyRequests, ExitUnreachable, "too many requests"},
-		{CodeStorageFull, http.StatusInsufficientStorage, ExitInternal, "there is no space left for it"},
+		{CodeStorageFull, http.StatusInsufficientStorage, ExitInternal, "there is not enough storage space"},
 		{CodeQuota, http.StatusForbidden, ExitForbidden, "the user's or the organization's quota is used up"},
 		{CodeUnavailable, http.StatusServiceUnavailable, ExitUnreachable,
 			"the service, or another service that it needs, is not available"},
@@ -100,7 +100,7 @@ func Codes() []CodeInfo {
 		{CodeCorrupt, 0, ExitInternal, "the snapshot file is damaged or not a snapshot"},
 		{CodeNoIdentity, 0, ExitForbidden, "the snapshot is encrypted and no key on this machine opens it"},
 		{CodeNoTool, 0, ExitInternal, "a required database program is not installed"},
-		{CodeDatabase, 0, ExitInternal, "the database refused or failed"},
+		{CodeDatabase, 0, ExitInternal, "the database refused the request or failed"},
 		{CodeInterrupted, 0, ExitInterrupted, "interrupted"},
 		{CodeInternal, http.StatusInternalServerError, ExitInternal, "an unexpected error occurred"},
 	}

@@ -38,8 +38,9 @@ expired clones.
         - {sql: SELECT count(*) > 1000 FROM customers, expect: true}
 
 A target has one run at a time, even with several agents. A run that was killed
-resumes at its step. If no agent was running at one or more scheduled times, one
-run makes up for them. The config file is read again when it changes.`,
+resumes at the step where it stopped. If no agent was running at one or more
+scheduled times, one run makes up for them. The config file is read again when
+it changes.`,
 		Example: examples("run it in a terminal; docs/agent.md has a systemd unit", "snapcli agent"),
 		Args:    command.RequireKnown,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.serveAgent(cmd.Context()) },

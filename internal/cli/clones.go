@@ -187,9 +187,10 @@ func (a *app) clonesWarmCommand() *cobra.Command {
 		Use:   "warm TARGET",
 		Short: "Prepare copies for `snapcli run`",
 		Long: `Warm makes copies of a snapshot ahead of time, so that ` + "`snapcli run`" + ` can take
-one and start at once. It adds copies until as many are ready as --count, or
-clones.warm of the target, says. While ` + "`snapcli run`" + ` runs its command, it makes
-a new copy to replace the one that it took. Warm copies expire like clones.`,
+one and start at once. It adds copies until --count of them are ready; the
+default is clones.warm of the target. While ` + "`snapcli run`" + ` runs its command, it
+makes a new copy to replace the one that it took. Warm copies expire like
+clones.`,
 		Example:           examples("keep two ready", "snapcli clones warm shop --count 2"),
 		Args:              command.ExactArgs("target"),
 		ValidArgsFunction: a.completeTargets,

@@ -49,7 +49,7 @@ snapshot. With --mine, it lists your own requests. They expire after 14 days.`,
 			})(cmd, args)
 		},
 	}
-	cmd.Flags().BoolVar(&mine, "mine", false, "your own requests")
+	cmd.Flags().BoolVar(&mine, "mine", false, "list your own requests")
 	a.jsonFlag(cmd)
 	return cmd
 }

@@ -53,14 +53,14 @@ Filters combine: a snapshot is listed when it matches all of them.
 
 A search matches the start of any word of the name, the target and the owner.
 The date and the time in a name count as words. A search also matches the
-beginning of an ID: with snap_, or at least 5 characters without it. A snapshot
-must match every word of the search.`,
+beginning of an ID, with or without snap_; without it, at least 5 characters
+are needed. A snapshot must match every word of the search.`,
 		Example: examples(
 			"the newest ones", "snapcli cloud snapshots",
 			"masked ones of one target that are shared",
 			"snapcli cloud snapshots --target shop --type sanitized --shared",
 			"what you pushed and shared in the last week", "snapcli cloud snapshots --mine --shared --since 7d",
-			"alice's of one day",
+			"what alice pushed from that day on",
 			"snapcli cloud snapshots --owner alice@example.com --since 2026-11-22",
 			"those with a share that ends within three days", "snapcli cloud snapshots --expires-soon",
 			"every ID, for a script", "snapcli cloud snapshots --all --json | jq -r '.[].id'"),
@@ -82,7 +82,7 @@ must match every word of the search.`,
 	cmd.Flags().StringVar(&f.owner, "owner", "",
 		"only those of the person with this e-mail, or of owners whose e-mail or organization begins with this")
 	cmd.Flags().BoolVar(&f.expiresSoon, "expires-soon", false,
-		"only those with a share that ends within three days, of the shares you may see")
+		"only those with a share that you may see and that ends within three days")
 	cmd.MarkFlagsMutuallyExclusive("limit", "all")
 	_ = cmd.RegisterFlagCompletionFunc("target", a.completeTargets)
 	a.jsonFlag(cmd)

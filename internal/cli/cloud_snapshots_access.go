@@ -20,7 +20,7 @@ func (a *app) cloudAccessCommand() *cobra.Command {
 		Use:   "access SNAPSHOT-ID",
 		Short: "Show who can see a snapshot, and why",
 		Long: `Access shows which roles and shares let people see a snapshot, and how many
-people of your organization can see it. With --user, it explains why one of them
+people in your organization can see it. With --user, it explains why one of them
 can or cannot. Only the snapshot's owner, and owners and admins of the
 organization, may ask. With --at, owners and admins see who could see it at a
 time in the past, according to the audit log. This also works for a deleted
@@ -89,7 +89,7 @@ func (a *app) accessNow(ctx context.Context, typed, user string) error {
 		}
 		a.note("the %s key %q can see it: %s", string(k.Kind), k.Name, why)
 	}
-	a.note("%s of %s can see it", snap.Plural(report.People, "person", "people"), s.Organization)
+	a.note("%s in %s can see it", snap.Plural(report.People, "person", "people"), s.Organization)
 	return nil
 }
 
@@ -134,7 +134,7 @@ func (a *app) printAccess(then api.AudienceThen) error {
 		a.result("  %s", t)
 	}
 	a.result("")
-	a.heading("Visible to these people of the organization")
+	a.heading("Visible to these people in the organization")
 	t := a.newTable(column{title: "User", least: 12, weight: 1}, column{title: "Why", least: 12})
 	for _, u := range then.Users {
 		t.row(u.Email, u.Why)

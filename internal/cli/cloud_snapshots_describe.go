@@ -16,7 +16,7 @@ func (a *app) describeCommand() *cobra.Command {
 		Short: "Write a snapshot's description and labels",
 		Long: `Describe replaces the description and labels of a cloud snapshot. Both are plain
 text, and the search of the listing finds them. An omitted flag keeps the
-current text; an empty one removes it. Only people of your own organization see
+current text; an empty one removes it. Only people in your own organization see
 them. The snapshot's owner, and owners and admins of the organization, may
 describe it.`,
 		Example: examples("describe a snapshot",

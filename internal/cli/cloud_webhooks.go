@@ -258,7 +258,7 @@ func (a *app) webhooksReplayCommand() *cobra.Command {
 		Long: `Replay repeats the messages that the service gave up on, with the same IDs.
 Messages are kept for 30 days. With --all, it also repeats messages that the
 receiver accepted.`,
-		Example: examples("send messages again that failed in the last two days",
+		Example: examples("send the messages that failed in the last two days again",
 			"snapcli cloud webhooks replay 2 --since 48h",
 			"send one message again", "snapcli cloud webhooks replay 2 --delivery msg_1_42_2"),
 	}, func(ctx context.Context, conn *api.Client, id string) (r api.ReplayResult, err error) {

@@ -70,7 +70,7 @@ or confirm when load asks; --yes does not confirm that.`,
 	typeFlag(cmd, &o.Type, "load only a snapshot of this type")
 	cmd.Flags().BoolVar(&yes, "yes", false, "replace the destination without asking")
 	cmd.Flags().BoolVar(&intoExisting, "into-existing", false,
-		"replace the content of the destination instead of the database, without creating another one")
+		"replace the content of the destination instead of the whole database")
 	cmd.Flags().BoolVar(&inPlace, "in-place", false,
 		"remove the destination's content before filling it: a failure leaves it empty or partly filled")
 	loadFlags(cmd, &o)

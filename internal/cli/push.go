@@ -28,8 +28,8 @@ of your own.
 If this machine still has a snapshot of the target that is in the cloud, only
 the difference is sent. The service rebuilds the same file from it and verifies
 the checksum. --full sends the whole file. A storage profile always gets the
-whole file, and the difference as well, for pulls. So does the service if the
-snapshot is encrypted and a key in the configuration opens it.
+whole file, and the difference as well, for pulls. The service also gets both if
+the snapshot is encrypted and a key in the configuration opens it.
 
 The snapshot's card is published with it: the names, types, keys and masks of
 its columns, the names of its indexes, constraints and programs, and the rows

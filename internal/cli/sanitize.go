@@ -31,7 +31,7 @@ read or change another database, an account, a setting or a file.
 --init drafts a rules file from the snapshot's tables and values, for you to
 read and correct, and adds it to the target's configuration. --review goes
 through the drafted rules on the terminal: columns with the same reason are
-decided together, with one key. Each decision is saved at once.
+decided together, with one keystroke. Each decision is saved at once.
 
 --check masks nothing. It prints the columns that have no rule yet, such as
 columns that are newer than the rules. The exit code is 0 if there are

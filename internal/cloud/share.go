@@ -97,9 +97,9 @@ func (s *Service) checkCertificate(ctx context.Context, c *call, policy snap.Pol
 func unsanitizedWarning(t snap.Type, made []snap.ShareChange, newcomers int) string {
 	var who []string
 	if newcomers == 1 {
-		who = append(who, "1 more person of your organization")
+		who = append(who, "1 more person in your organization")
 	} else if newcomers > 1 {
-		who = append(who, fmt.Sprintf("%d more people of your organization", newcomers))
+		who = append(who, fmt.Sprintf("%d more people in your organization", newcomers))
 	}
 	for _, m := range made {
 		if m.Org != nil && m.Previous == nil {

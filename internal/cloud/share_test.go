@@ -559,7 +559,7 @@ func TestUnsanitizedShares(t *testing.T) {
 	made, err := alice.ShareWith(ctx, sn.ID, api.SharesRequest{GroupIDs: []string{"eng"}, OrgSlugs: []string{"globex"}},
 		true)
 	must(t, err)
-	if want := "this snapshot is not sanitized: 2 more people of your organization and everyone in globex can now " +
+	if want := "this snapshot is not sanitized: 2 more people in your organization and everyone in globex can now " +
 		"see the original, unmasked data"; made.Warning != want {
 		t.Errorf("warning %q, want %q", made.Warning, want)
 	}
@@ -573,7 +573,7 @@ func TestUnsanitizedShares(t *testing.T) {
 	_, alice, sn = start(snap.UnsanitizedAllow)
 	shared, err := alice.Share(ctx, sn.ID)
 	must(t, err)
-	if !strings.Contains(shared.Warning, "4 more people of your organization can now see") {
+	if !strings.Contains(shared.Warning, "4 more people in your organization can now see") {
 		t.Errorf("warning %q", shared.Warning)
 	}
 }

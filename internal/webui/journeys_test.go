@@ -89,7 +89,7 @@ func TestBrowserUnsanitizedShareIsUndone(t *testing.T) {
 	item := c.Push(mia, "shop", []byte("one"))
 	b := browse(t, openUI(t, mia, ""))
 	b.click("#state-" + item.ID)
-	b.until(`document.querySelector("#change")?.textContent.includes("3 more people of your organization")`)
+	b.until(`document.querySelector("#change")?.textContent.includes("3 more people in your organization")`)
 	if _, err := max.Snapshot(t.Context(), item.ID); err != nil {
 		t.Errorf("a colleague, after the click: %v", err)
 	}

@@ -120,11 +120,11 @@ func TestUnsanitizedShareOffersUndo(t *testing.T) {
 	u.must(page, http.StatusOK, `action="`+path+`/share"`)
 	u.mustNot(page, `href="`+path+`/share"`)
 	on := u.post(path+"/share", url.Values{"shared": {"true"}}, "Fragment", "1")
-	u.must(on, http.StatusOK, "3 more people of your organization can now see the original, unmasked data.", ">Undo<",
+	u.must(on, http.StatusOK, "3 more people in your organization can now see the original, unmasked data.", ">Undo<",
 		`value="false"`)
 	u.must(u.post(path+"/share", url.Values{"shared": {"false"}}, "Fragment", "1"), http.StatusOK, "Private")
 	group := u.post(path+"/groups", url.Values{"grant": {"eng"}, "from": {"dialog"}}, "Fragment", "1")
-	u.must(group, http.StatusOK, "1 more person of your organization", `name="revoke" value="eng"`, ">Undo<")
+	u.must(group, http.StatusOK, "1 more person in your organization", `name="revoke" value="eng"`, ">Undo<")
 }
 
 // TestUndoRestoresTheEnd checks that Undo after a revoke shares until the same moment as before, and

@@ -164,7 +164,7 @@ func states(page look.Page) []state {
 			Audience: look.AudienceOf(api.Access{People: 3}, "acme", "Acme"), Problem: bad,
 			Sizes: look.Sizes([]api.Snapshot{cloud, cloud}), Card: look.Card{SnapshotCard: api.SnapshotCard{
 				Snapshot: cloud}}}},
-			[]string{"through the group eng", "3 people of Acme", "2 times", "https://c/snapshots/snap_1",
+			[]string{"through the group eng", "3 people in Acme", "2 times", "https://c/snapshots/snap_1",
 				"snapcli pull shop --cloud --snapshot-id snap_1", "On this machine", "Size over time"}},
 		{"snapshot.html", nil, snapshotPage{Page: page, Row: rows[1], Card: look.Card{Sealed: true}},
 			[]string{"no key on this machine opens it", "encrypted to 2 recipients"}},
