@@ -450,15 +450,15 @@ func TestLargeContentsAreRefused(t *testing.T) {
 		for _, s := range []string{definition, "", "", "public", "", "", "me", "false"} {
 			b = append(b, text(s)...)
 		}
-		b = append(b, bytes.Repeat(text("1"), dependencies)...)
+		b = append(b, bytes.Repeat(text(strings.Repeat("1", 20)), dependencies)...)
 		return append(append(b, number(-1)...), make([]byte, 9)...)
 	}
 	head := append([]byte("PGDMP\x01\x0e\x00\x04\x08\x01"), bytes.Repeat(number(0), 8)...)
 	head = append(head, bytes.Repeat(text(""), 3)...)
 	for name, contents := range map[string][]byte{
 		"many entries":      append(number(70_000), bytes.Repeat(entry("", 0), 70_000)...),
-		"a long definition": append(number(1), entry(strings.Repeat("x", 32<<20), 0)...),
-		"many dependencies": append(number(1), entry("", mostContents/6+1)...),
+		"a long definition": append(number(1), entry(strings.Repeat("x", mostContents+1), 0)...),
+		"many dependencies": append(number(1), entry("", mostContents/20+1)...),
 	} {
 		raw := append(slices.Clone(head), contents...)
 		d := dumpOf(raw, engine.Info{Schema: &schema.Schema{}})
