@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +103,11 @@ func TestManPages(t *testing.T) {
 	t.Parallel()
 	root := referenceApp().root()
 	root.DisableAutoGenTag = true
+	for _, c := range append(commands(root), root) {
+		c.Long = indented.ReplaceAllString(c.Long, "  $0")
+		c.Flags().VisitAll(inMarkdown)
+		c.PersistentFlags().VisitAll(inMarkdown)
+	}
 	dir := t.TempDir()
 	never := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
 	if err := doc.GenManTree(root, &doc.GenManHeader{Section: "1", Date: &never, Source: "snapcli", Manual: "snapcli"},
@@ -124,6 +130,13 @@ func TestManPages(t *testing.T) {
 		t.Errorf("docs/man has %d pages, there are %d commands (%v)", len(kept), len(made), err)
 	}
 }
+
+// indented matches the beginning of the indented lines of a help text: its commands. The generator
+// of man pages reads Markdown, in which code is indented by at least four spaces.
+var indented = regexp.MustCompile(`(?m)^  `)
+
+// inMarkdown escapes what would be read as an HTML tag in a flag's description.
+func inMarkdown(f *pflag.Flag) { f.Usage = strings.ReplaceAll(f.Usage, "<", `\<`) }
 
 // compare compares a generated file with the stored one.
 func compare(t *testing.T, path string, want []byte) {
