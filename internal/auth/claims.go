@@ -17,11 +17,12 @@ const (
 	maxGroupLength = 512
 )
 
-// The changes to request from an admin when a person's groups are unknown.
+// The changes that a person can request from an admin when their groups are unknown.
 const (
-	askForFewer = "ask your admin to let the identity provider send only the groups assigned to this application"
-	askForOther = "ask your admin to let the identity provider send the names or identifiers of your groups there, " +
-		"or to name another claim in groups_claim"
+	askForFewer = "ask your admin to configure the identity provider to send only the groups assigned to this " +
+		"application"
+	askForOther = "ask your admin to configure the identity provider to send the names or identifiers of your groups " +
+		"there, or to name another claim in groups_claim"
 )
 
 // GroupClaim is an identity provider's report about a user's groups.
@@ -33,7 +34,7 @@ type GroupClaim struct {
 
 // GroupsFromClaims reads the groups from claims, in every shape that providers
 // are known to send: a list of strings or of objects with an id and a name, one
-// string, a comma list, JSON in a string, Keycloak's paths. The claim is looked
+// string, a comma-separated list, JSON in a string, Keycloak's paths. The claim is looked
 // up by its literal name first (Auth0's are URLs), then as a dotted path.
 //
 // Identifiers are kept verbatim. Groups are unknown if the claim is absent, if it
@@ -51,7 +52,7 @@ func GroupsFromClaims(claims map[string]any, name string) GroupClaim {
 				askForFewer}
 		}
 		return GroupClaim{Why: fmt.Sprintf("the identity provider sent no groups claim named %q; ask your admin to "+
-			"let it send one to this application, or to correct the name in groups_claim", name)}
+			"configure it to send one to this application, or to correct the name in groups_claim", name)}
 	}
 	entries, ok := groupEntries(value)
 	if !ok {
@@ -142,7 +143,7 @@ func collect(entries []any, name string) GroupClaim {
 			continue
 		}
 		if seen[g.GroupID] = true; len(seen) > maxGroups {
-			return GroupClaim{Why: fmt.Sprintf("you are in more than %d groups, which are too many; ", maxGroups) +
+			return GroupClaim{Why: fmt.Sprintf("you are in more than %d groups, which is too many; ", maxGroups) +
 				askForFewer}
 		}
 		c.Groups = append(c.Groups, g)

@@ -145,7 +145,7 @@ func (g *gate) signingKeys() []store.SigningKey {
 	return keys
 }
 
-// T10: an unsealed key from before stays readable. The rotation creates a sealed one, and both
+// T10: an earlier, unsealed key stays readable. The rotation creates a sealed one, and both
 // replicas accept tokens of either key, with SQLite and with PostgreSQL.
 func TestRotationSeals(t *testing.T) {
 	t.Parallel()
@@ -178,7 +178,7 @@ func rotationSeals(t *testing.T, g *gate) {
 		for _, replica := range []*auth.Tokens{one, two} {
 			g.clock.Advance(2 * time.Second)
 			if _, err := replica.Verify(t.Context(), token); err != nil {
-				t.Errorf("the token of %s the rotation: %v", name, err)
+				t.Errorf("the token from %s the rotation: %v", name, err)
 			}
 		}
 	}

@@ -24,7 +24,8 @@ func TestMeSaysWhyGroupsAreUnknown(t *testing.T) {
 		{"overage",
 			`{"_claim_names":{"groups":"src1"}}`, "you are in more groups than the identity provider puts into a token; ask your admin"},
 		{"too many",
-			`{"groups":` + manyGroups(2001) + `}`, "you are in more than 2000 groups, which are too many; ask your admin"},
+			`{"groups":` + manyGroups(2001) + `}`,
+			"you are in more than 2000 groups, which is too many; ask your admin"},
 		{"none", `{"groups":[]}`, ""},
 	} {
 		claims := map[string]any{}

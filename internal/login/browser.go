@@ -38,7 +38,7 @@ func (m machine) browser() (ok bool, why string) {
 	case set("SSH_CONNECTION", "SSH_TTY", "SSH_CLIENT"):
 		return false, "this is a remote session"
 	case set("CI"):
-		return false, "this is a pipeline"
+		return false, "this is a CI job"
 	case named != "":
 		return true, ""
 	case set("container", "KUBERNETES_SERVICE_HOST") || m.exists("/.dockerenv") || m.exists("/run/.containerenv"):

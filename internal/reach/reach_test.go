@@ -109,7 +109,7 @@ func TestRefusals(t *testing.T) {
 		},
 		"a server with another key": {
 			change: func(s *servertest.SSH) { s.Know(t, knownhosts.Line([]string{s.Address}, another.Key)) },
-			want:   []string{"SHA256:", "line 1 of", "somebody may intercept", "ssh-keygen -R '[127.0.0.1]:"},
+			want:   []string{"SHA256:", "line 1 of", "somebody may be intercepting", "ssh-keygen -R '[127.0.0.1]:"},
 		},
 		"a server with a key of another kind": {
 			change: func(s *servertest.SSH) {
@@ -117,7 +117,7 @@ func TestRefusals(t *testing.T) {
 					"bmlzdHAyNTYAAABBBEmKSENjQEezOmxkZMy7opKgwFB9nkt5YRrYMjNuG5N87uRgg6CLrbo5wAdT/y6v0mKV0U2w0WZ2YB/+"+
 					"+Tpockg=")
 			},
-			want: []string{"does not have the key that known_hosts has", "somebody may intercept"},
+			want: []string{"does not have the key that known_hosts has", "somebody may be intercepting"},
 		},
 		"a revoked key": {
 			change: func(s *servertest.SSH) {

@@ -38,7 +38,7 @@ func (t *Tunnel) keys(ctx context.Context) (keyring, error) {
 	}
 	c, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
 	if err != nil {
-		return keyring{}, t.failed("needs a key, and the SSH agent of SSH_AUTH_SOCK does not answer", how, err)
+		return keyring{}, t.failed("needs a key, and the SSH agent at SSH_AUTH_SOCK does not answer", how, err)
 	}
 	k := keyring{agent.NewClient(c), c}
 	if all, err := k.List(); err != nil || len(all) == 0 {
@@ -140,7 +140,7 @@ func isAuthority(k knownhosts.KnownKey) bool {
 	return false
 }
 
-// sessionError describes why no session with the SSH server began.
+// sessionError describes why no session with the SSH server could be started.
 func (t *Tunnel) sessionError(err error) error {
 	var key *knownhosts.KeyError
 	var revoked *knownhosts.RevokedError
@@ -149,8 +149,8 @@ func (t *Tunnel) sessionError(err error) error {
 	errors.As(err, &shown)
 	host, port, _ := net.SplitHostPort(t.address)
 	connect := fmt.Sprintf("ssh -p %s %s@%s", port, t.user, host)
-	changed := fmt.Sprintf("somebody may intercept the connection; if its administrator confirms the new key, remove "+
-		"the old one with ssh-keygen -R '%s' and add the new one: %s", knownhosts.Normalize(t.address), connect)
+	changed := fmt.Sprintf("somebody may be intercepting the connection; if its administrator confirms the new key, "+
+		"remove the old one with ssh-keygen -R '%s' and add the new one: %s", knownhosts.Normalize(t.address), connect)
 	switch {
 	case errors.As(err, &revoked):
 		return t.failed(fmt.Sprintf("has the key %s, which known_hosts marks as revoked", shown.fingerprint),
@@ -159,13 +159,13 @@ func (t *Tunnel) sessionError(err error) error {
 		return t.failed(fmt.Sprintf("has the key %s, which is not in known_hosts", shown.fingerprint),
 			"if its administrator confirms this key, add it by connecting once: "+connect, err)
 	case errors.As(err, &key):
-		return t.failed(fmt.Sprintf("has the key %s, and line %d of %s has another one", shown.fingerprint,
+		return t.failed(fmt.Sprintf("has the key %s, but line %d of %s has another one", shown.fingerprint,
 			key.Want[0].Line, key.Want[0].Filename), changed, err)
 	case errors.As(err, &kinds) && strings.Contains(err.Error(), "host key"):
 		return t.failed("does not have the key that known_hosts has for it", changed, err)
 	case strings.Contains(err.Error(), "unable to authenticate"):
 		return t.failed(fmt.Sprintf("refused the user %q and every key of the SSH agent", t.user),
-			"check the user of via, and list the keys with `ssh-add -l`; try: "+connect, err)
+			"check the user in via, and list the keys with `ssh-add -l`; try: "+connect, err)
 	}
 	return t.failed("ended the connection before it could be used",
 		"look for the reason in its log; try: "+connect, err)

@@ -31,7 +31,7 @@ func parseFilter(text string) ([]condition, error) {
 		return nil, err
 	}
 	if p.rest() != "" {
-		return nil, p.fail("%q cannot follow", p.rest())
+		return nil, p.fail("unexpected %q at the end", p.rest())
 	}
 	return all, nil
 }
@@ -73,7 +73,7 @@ func parsePath(text string) (path, error) {
 		}
 	}
 	if p.rest() != "" {
-		return path{}, p.fail("%q cannot follow", p.rest())
+		return path{}, p.fail("unexpected %q at the end", p.rest())
 	}
 	return out, nil
 }
@@ -104,7 +104,7 @@ func (p *parser) rest() string {
 	return p.text
 }
 
-// consume consumes a mark and reports whether it was next.
+// consume consumes mark and reports whether it was next.
 func (p *parser) consume(mark string) bool {
 	rest, ok := strings.CutPrefix(p.text, mark)
 	p.text = rest

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// D1: 10,000 codes, all of the alphabet. In one run of five hundred, two of them are equal by chance,
-// so a few may be.
+// D1: 10,000 codes differ and use the whole alphabet. In one run of five hundred, two of them are
+// equal by chance, so a few may be.
 func TestTenThousandUserCodes(t *testing.T) {
 	t.Parallel()
 	seen, used := map[string]bool{}, map[rune]bool{}
@@ -23,7 +23,7 @@ func TestTenThousandUserCodes(t *testing.T) {
 		}
 	}
 	if len(seen) < n-4 {
-		t.Errorf("%d codes came again", n-len(seen))
+		t.Errorf("%d codes were repeated", n-len(seen))
 	}
 	if len(used) != 20 {
 		t.Errorf("%d letters are used, want 20", len(used))

@@ -16,11 +16,11 @@
 // lost, a used token may be redeemed again for a minute, as long as its successor was never used. If
 // a replaced token is used later, its session ends.
 //
-// For people, all as plain forms that work without script:
+// For people, all as plain forms that work without JavaScript:
 //
 //	GET  /device[?user_code=CODE]   the code to approve
 //	POST /device                    csrf_token, user_code
-//	GET  /signin?next=PATH          sign in, with choice of the organization
+//	GET  /signin?next=PATH          sign in, with a choice of organization
 //	POST /signin                    csrf_token, next, organization, email, password
 //	GET  /upstream/start            to the organization's identity provider
 //	GET  /upstream/callback         and back

@@ -25,7 +25,7 @@ var errTooMany = &snap.Error{
 	Hint:   "wait ten minutes and try again",
 }
 
-// pendingGrant returns the login that waits under a user code. Wrong codes are counted by user and
+// pendingGrant returns the pending login with a user code. Wrong codes are counted by user and
 // by address. A user with too many is refused. At an address with too many, visitors who are not
 // signed in are refused. Signed-in users are not, because others may share their address.
 func (s *Service) pendingGrant(v *visit, typed string) (store.DeviceGrant, error) {

@@ -26,7 +26,8 @@ const (
 	UnconfirmedLogin = 24 * time.Hour
 )
 
-// checkAgain is how long a provider is not asked about a person again after it failed to answer.
+// checkAgain is how long to wait before asking a provider about a person again after it failed to
+// answer.
 // claimLife is longer than a check can take, so that no two replicas use one refresh token.
 const (
 	checkAgain = time.Minute
@@ -36,7 +37,7 @@ const (
 // timeouts limits how long the service waits for a provider.
 type timeouts struct {
 	check   time.Duration // for all requests of one check
-	request time.Duration // for a check, in a request to the service; the check continues
+	request time.Duration // for a check on behalf of a request; the check continues
 	round   time.Duration // for the checks of a background round; the checks continue
 }
 
@@ -58,7 +59,7 @@ func freshnessOf(o Organization) freshness {
 
 // The reasons why a session is not refreshed.
 var (
-	errSignInDue = errors.New("the last sign-in is too long ago; sign in again")
+	errSignInDue = errors.New("the last sign-in was too long ago; sign in again")
 	errLeft      = errors.New("the identity provider no longer confirms the account; sign in again")
 )
 
@@ -94,7 +95,7 @@ func (s *Service) Until(ctx context.Context, userID int64) (due, confirmed time.
 		return time.Time{}, time.Time{}, err
 	}
 	if t.SignedIn.UnixMilli() == 0 {
-		return time.Time{}, t.Checked, nil // never here, or ended
+		return time.Time{}, t.Checked, nil // never signed in, or all sessions were ended
 	}
 	return org.due(t), t.Checked, nil
 }

@@ -106,7 +106,7 @@ func TestInactivePeopleCannotSignIn(t *testing.T) {
 }
 
 // TestLateSignInsAreRefused: a sign-in or device login that began before the provider removed or
-// signed out the person has no effect afterwards, and neither do keys created meanwhile.
+// signed out the person has no effect afterwards, and neither do keys created in the meantime.
 func TestLateSignInsAreRefused(t *testing.T) {
 	t.Parallel()
 	h, p := startSealed(t, storeIn)
@@ -158,7 +158,7 @@ func TestLateSignInsAreRefused(t *testing.T) {
 		h.clock.Advance(time.Second)
 		h.loginUpstream() // the removal does not affect a new sign-in
 		if a := h.get("/api/agent", "X-API-Key", key); name == "removed" && a.status != http.StatusUnauthorized {
-			t.Errorf("%s: a key of meanwhile: %d", name, a.status)
+			t.Errorf("%s: a key created in the meantime: %d", name, a.status)
 		}
 	}
 }

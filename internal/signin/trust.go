@@ -38,11 +38,11 @@ type Trust struct {
 	Claims           map[string][]string // by name or dotted path
 	Scopes           []snap.Scope        // the job acts as the organization with these
 	User             string              // or as the user with this subject; for local users the e-mail
-	AllowPrivate     bool                // the issuer may be on a private address, and plain http
+	AllowPrivate     bool                // the issuer may be on a private address, and use plain http
 }
 
-// identity names the claims of a kind of system that identify a repository, project or account for
-// good: no other one ever gets the same values.
+// identity names the claims of a kind of system that identify a repository, project or account
+// permanently: no other one ever gets the same values.
 type identity struct {
 	claims []string
 	form   *regexp.Regexp

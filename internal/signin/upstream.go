@@ -164,7 +164,7 @@ func (s *Service) personOf(ctx context.Context, org organization, d *auth.Discov
 		return auth.Person{}, refusedAnswer(err)
 	}
 	if !hmac.Equal([]byte(id.Nonce), []byte(nonce)) {
-		return auth.Person{}, refusedAnswer(errors.New("another nonce"))
+		return auth.Person{}, refusedAnswer(errors.New("the ID token has another nonce"))
 	}
 	if id.AccessTokenHash != "" {
 		if err := id.VerifyAccessToken(token.AccessToken); err != nil {

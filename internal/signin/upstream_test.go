@@ -176,7 +176,7 @@ func TestWhereGroupsComeFrom(t *testing.T) {
 		}, map[string]any{"sub": "subject-1"}, "",
 			"You are in more groups than the identity provider puts into a token; ask your admin"},
 		{"too many", map[string]any{"groups": manyGroups(2001)}, map[string]any{"sub": "subject-1"}, "",
-			"You are in more than 2000 groups, which are too many; ask your admin"},
+			"You are in more than 2000 groups, which is too many; ask your admin"},
 	} {
 		idps[0].lie(func(p *idp) { p.claims, p.userinfo = tc.id, tc.userinfo })
 		page := h.browser().get(startAcme)
