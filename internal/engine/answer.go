@@ -50,7 +50,7 @@ func RequireOneValue(rows, columns int) error {
 	found := fmt.Sprintf("%d columns", columns)
 	switch {
 	case rows == 0:
-		found = "no row"
+		found = "no rows"
 	case rows > 1:
 		found = "several rows"
 	}

@@ -66,8 +66,8 @@ func (e Expr) write(b *strings.Builder, d Dialect) {
 	}
 }
 
-// writeColumn writes a column. Some words are not columns where they are allowed: the value of a
-// domain and the ends of a range.
+// writeColumn writes a column. In PostgreSQL, some names are keywords instead: VALUE in the checks of a
+// domain, and MINVALUE and MAXVALUE in the bounds of a partition.
 func (e Expr) writeColumn(b *strings.Builder, d Dialect) {
 	switch e.Column {
 	case "value", "minvalue", "maxvalue":
@@ -102,8 +102,8 @@ func (e Expr) writeCall(b *strings.Builder, d Dialect) {
 	e.writeArgs(b, d, "(", ")", e.Args)
 }
 
-// extractField returns the field as the dialect expects it: a word of the allowed form for MySQL, a
-// string for PostgreSQL.
+// extractField returns the field as the dialect expects it: a keyword for MySQL, a string for
+// PostgreSQL.
 func (e Expr) extractField(d Dialect) string {
 	if d == PostgreSQL {
 		return QuoteText(d, e.Args[0].Literal.Value)

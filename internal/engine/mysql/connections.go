@@ -13,7 +13,7 @@ type connection struct {
 }
 
 // connectionsTo returns the connections that use a database, except the caller's. An account without
-// the right PROCESS sees only its own.
+// the PROCESS privilege sees only its own.
 //
 // It reads SHOW PROCESSLIST, because MySQL 9 cannot read information_schema.processlist while any
 // connection runs a statement with characters outside of utf8mb3.

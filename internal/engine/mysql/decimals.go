@@ -52,7 +52,8 @@ func (s *scratch) withDecimals(one statement) statement {
 	return one
 }
 
-// longNumber reports whether there are more consecutive digits than a 64-bit integer has.
+// longNumber reports whether b has at least as many consecutive digits as the largest 64-bit
+// integer.
 func longNumber(b []byte) bool {
 	n := 0
 	for _, c := range b {

@@ -37,8 +37,7 @@ func (s *scratch) errMayNotCreate(ctx context.Context, cause error) error {
 		"substring_index(current_user(), '@', -1)").Scan(&user, &host)
 	return &snap.Error{
 		Code: snap.CodeDatabase, Cause: cause,
-		Detail: fmt.Sprintf("the MySQL user %q is not allowed to create the databases from which a load exchanges "+
-			"the tables", s.place.user),
+		Detail: fmt.Sprintf("the MySQL user %q is not allowed to create the scratch databases of a load", s.place.user),
 		Hint: fmt.Sprintf("as an administrator, run: GRANT ALL PRIVILEGES ON `snapcli\\_%%`.* TO %s@%s; or load with "+
 			"--in-place; nothing was changed", quoteText(user), quoteText(host)),
 	}
@@ -113,7 +112,8 @@ func (s *scratch) finishInPlace(ctx context.Context) error {
 	return err
 }
 
-// failed converts an error of a load. In place, it says that the database is not complete.
+// failed converts an error of a load. If the load is in place, the error says that the database is
+// not complete.
 func (s *scratch) failed(err error) error {
 	err = s.place.failure(err)
 	if s.emptied {

@@ -165,7 +165,7 @@ func (Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, out 
 	if err != nil {
 		return engine.Info{}, err
 	}
-	parts.show(p.Schema)
+	parts.rewriteSchema(p.Schema)
 	line, err := json.Marshal(parts)
 	if err != nil {
 		return engine.Info{}, fmt.Errorf("write the dump: %w", err)

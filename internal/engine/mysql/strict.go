@@ -59,7 +59,7 @@ func (s *scratch) checkWarnings(ctx context.Context, c *sql.Conn, one statement,
 				e := s.emptyMembers(one, text)
 				empty = &e
 			}
-			if empty.explain(said) {
+			if empty.explains(said) {
 				continue
 			}
 		case erNotNull, erOutOfRange, erWrongText, erWrongTime, erTruncatedText:
@@ -94,8 +94,8 @@ func (s *scratch) emptyMembers(one statement, text string) emptyMembers {
 	return e
 }
 
-// explain reports whether a warning is about one of them.
-func (e emptyMembers) explain(said string) bool {
+// explains reports whether a warning is about one of them.
+func (e emptyMembers) explains(said string) bool {
 	about, isTruncated := strings.CutPrefix(said, truncatedColumn)
 	end := strings.LastIndex(about, truncatedRow)
 	if !isTruncated || end < 0 {
@@ -125,7 +125,7 @@ func (s *scratch) typed(table, begins string) (all []string) {
 	return all
 }
 
-// most returns the maximum size in bytes of the texts that a statement is run as. A statement with
+// most returns the maximum size in bytes of each part that a statement is split into. A statement with
 // many empty values of ENUM columns is split, because each one causes a warning and the server does
 // not list all of them.
 func (s *scratch) most(ctx context.Context, c *sql.Conn, one statement) (int, error) {

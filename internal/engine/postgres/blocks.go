@@ -64,9 +64,9 @@ type lineReader struct {
 	torn []byte // a line that began in an earlier piece
 }
 
-// mostRow limits a row of a dump from another organization or of unknown origin, because some readers
-// keep a few copies of it in memory. A load keeps none and has no limit.
-const mostRow = 16 << 20
+// maxRow limits a row of a dump from another organization or of unknown origin, because some
+// readers keep a few copies of it in memory. A load keeps none and has no limit.
+const maxRow = 16 << 20
 
 var errLongRow = &snap.Error{Code: snap.CodeInvalid,
 	Detail: "a row in the snapshot has more than 16 MiB; such rows are only read from snapshots of your organization",
@@ -75,7 +75,7 @@ var errLongRow = &snap.Error{Code: snap.CodeInvalid,
 // rowLimit returns the limit for a dump, or 0.
 func rowLimit(dump engine.Dump) int {
 	if dump.Trust == engine.Foreign {
-		return mostRow
+		return maxRow
 	}
 	return 0
 }

@@ -15,8 +15,8 @@ import (
 )
 
 // pg_dump does not read the tables that are left out and does not lock them, so that the user needs
-// no rights on them. Everything else that is left out, and everything that needs it according to
-// pg_depend, is removed from the dump's table of contents.
+// no privileges on them. Everything else that is left out, and everything that needs it according
+// to pg_depend, is removed from the dump's table of contents.
 
 // selection is the part of a database that a dump omits. A nil selection omits nothing.
 type selection struct {
@@ -97,13 +97,13 @@ func (s *selection) start(ctx context.Context, conn *pgx.Conn, c engine.Choice) 
 		}
 	}
 	for _, add := range []func(context.Context, *pgx.Conn, engine.Choice, *goneObjects) error{
-		s.leaveExtensions, s.leaveKinds, s.leaveKeys,
+		s.omitExtensions, s.omitKinds, s.omitKeys,
 	} {
 		if err := add(ctx, conn, c, &o); err != nil {
 			return o, err
 		}
 	}
-	err = s.leaveSchemas(ctx, conn, c, schemas, &o)
+	err = s.omitSchemas(ctx, conn, c, schemas, &o)
 	return o, err
 }
 
@@ -124,7 +124,7 @@ func (s *selection) report(c engine.Choice) {
 	s.omitted.AddOmission(schema.OmittedRows, rows)
 }
 
-// relations lists the tables and views. The parents of each are given as indexes of the list.
+// relations lists the tables and views. The parents of each are indexes into the list.
 func relations(ctx context.Context, conn *pgx.Conn) ([]relation, error) {
 	rows, err := conn.Query(ctx, `SELECT c.oid, c.relkind::text, c.relispartition, convert_to(n.nspname::text, e),
 			convert_to(c.relname::text, e), ARRAY(SELECT inhparent FROM pg_inherits WHERE inhrelid = c.oid)
@@ -183,8 +183,8 @@ func namesOf(all []namedObject) []string {
 	return names
 }
 
-// leaveExtensions adds the extensions that are left out.
-func (s *selection) leaveExtensions(ctx context.Context, conn *pgx.Conn, c engine.Choice, o *goneObjects) error {
+// omitExtensions adds the extensions that are left out.
+func (s *selection) omitExtensions(ctx context.Context, conn *pgx.Conn, c engine.Choice, o *goneObjects) error {
 	if len(c.Extensions) == 0 {
 		return nil
 	}
@@ -205,8 +205,8 @@ func (s *selection) leaveExtensions(ctx context.Context, conn *pgx.Conn, c engin
 	return nil
 }
 
-// leaveKinds adds the objects of the kinds that are left out.
-func (s *selection) leaveKinds(ctx context.Context, conn *pgx.Conn, c engine.Choice, o *goneObjects) error {
+// omitKinds adds the objects of the kinds that are left out.
+func (s *selection) omitKinds(ctx context.Context, conn *pgx.Conn, c engine.Choice, o *goneObjects) error {
 	for _, kind := range []struct {
 		omit, as, query string
 		catalog         uint32
@@ -236,8 +236,8 @@ func (s *selection) leaveKinds(ctx context.Context, conn *pgx.Conn, c engine.Cho
 	return nil
 }
 
-// leaveKeys adds the foreign keys to tables whose rows are left out, from tables whose rows are not.
-func (s *selection) leaveKeys(ctx context.Context, conn *pgx.Conn, _ engine.Choice, o *goneObjects) error {
+// omitKeys adds the foreign keys to tables whose rows are left out, from tables whose rows are not.
+func (s *selection) omitKeys(ctx context.Context, conn *pgx.Conn, _ engine.Choice, o *goneObjects) error {
 	var empty []uint32
 	for i, r := range s.relations {
 		if s.fates[i] == engine.NoRows {
@@ -259,9 +259,9 @@ func (s *selection) leaveKeys(ctx context.Context, conn *pgx.Conn, _ engine.Choi
 	return err
 }
 
-// leaveSchemas adds the objects of the schemas that are not chosen. A schema that has a chosen table
+// omitSchemas adds the objects of the schemas that are not chosen. A schema that has a chosen table
 // or an extension remains, without its other objects.
-func (s *selection) leaveSchemas(ctx context.Context, conn *pgx.Conn, c engine.Choice, schemas []namedObject,
+func (s *selection) omitSchemas(ctx context.Context, conn *pgx.Conn, c engine.Choice, schemas []namedObject,
 	o *goneObjects) error {
 	if len(c.Schemas) == 0 {
 		return nil
@@ -310,9 +310,10 @@ func (s *selection) leaveSchemas(ctx context.Context, conn *pgx.Conn, c engine.C
 	return err
 }
 
-// needing selects the given objects and all that cannot exist without them. It returns their catalog
-// and oid, whether they are quiet, their kind and identity, and their names in descriptions. kept is
-// the table that an object belongs to, unless it is left out too.
+// needing selects the given objects and all that cannot exist without them. It returns their
+// catalog and oid, whether they are quiet, their kind and identity, and their names in
+// descriptions. o2 is the table that an object belongs to. o is the same table, or NULL if the
+// table is left out too.
 const needing = `
 WITH RECURSIVE started AS (SELECT * FROM unnest($1::oid[], $2::oid[], $3::bool[]) s (classid, objid, quiet)),
 gone AS (
@@ -377,7 +378,8 @@ LEFT JOIN pg_class o ON o.oid = k.own AND NOT EXISTS (SELECT FROM gone WHERE gon
 LEFT JOIN pg_namespace n ON n.oid = k.namespace LEFT JOIN pg_namespace n2 ON n2.oid = o2.relnamespace
 ORDER BY i.type, i.identity`
 
-// follow finds everything that needs the objects that are left out. It fails if that is a table.
+// follow finds everything that needs the objects that are left out. It fails if a table needs
+// one of them.
 func (s *selection) follow(ctx context.Context, conn *pgx.Conn, o goneObjects) error {
 	s.gone, s.names = map[[2]string]bool{}, map[goneName]bool{}
 	rows, err := conn.Query(ctx, needing, o.catalogs, o.oids, o.quiet)
@@ -411,8 +413,8 @@ func (s *selection) follow(ctx context.Context, conn *pgx.Conn, o goneObjects) e
 	return err
 }
 
-// arguments returns the arguments of pg_dump. One argument has many tables, because pg_dump looks for
-// each argument's tables in the whole catalog.
+// arguments returns the arguments of pg_dump. Each argument names many tables, because pg_dump
+// searches the whole catalog for each argument.
 func (s *selection) arguments() (args []string) {
 	if s == nil {
 		return nil
@@ -473,9 +475,9 @@ func (s *selection) skipped() map[[2]string]engine.Fate {
 	return all
 }
 
-// leaves reports whether an entry of the table of contents is left out. Comments and attachments have
-// no oid; they are left out with the entries that they depend on.
-func (s *selection) leaves(e dumpEntry, gone map[string]bool) bool {
+// omits reports whether an entry of the table of contents is left out. Comments and attachments
+// have no oid; they are left out with the entries that they depend on.
+func (s *selection) omits(e dumpEntry, gone map[string]bool) bool {
 	switch {
 	case s == nil:
 		return false
@@ -509,12 +511,10 @@ func (s *selection) apply(d *schema.Schema) {
 	fates := s.skipped()
 	left := func(n schema.Name) bool { return fates[[2]string{n.Schema, n.Name}] == engine.LeftOut }
 	d.Namespaces = slices.DeleteFunc(d.Namespaces, func(n schema.Namespace) bool {
-		return s.names[goneName{"",
-			n.Name, ""}]
+		return s.names[goneName{"", n.Name, ""}]
 	})
 	d.Extensions = slices.DeleteFunc(d.Extensions, func(x schema.Extension) bool {
-		return s.names[goneName{"",
-			x.Name, ""}]
+		return s.names[goneName{"", x.Name, ""}]
 	})
 	d.Enums = slices.DeleteFunc(d.Enums, func(x schema.Enum) bool { return gone(x.Name, "") })
 	d.Domains = slices.DeleteFunc(d.Domains, func(x schema.Domain) bool { return gone(x.Name, "") })

@@ -30,7 +30,7 @@ type namespace struct {
 	Old     string // its name during the load, if it is renamed
 	Renamed bool
 	Own     bool     // it belongs to the user
-	Inherit []string // statements that give the new schema its owner and rights
+	Inherit []string // statements that give the new schema its owner and privileges
 }
 
 func (c content) named(name string) *namespace {
@@ -64,7 +64,8 @@ func (c content) Kept() []string {
 		return nil
 	}
 	return []string{"the load keeps the content of " + engine.List(c.kept) +
-		", because the snapshot has no such schema and the user does not own it, or extensions live there"}
+		": a schema that is not in the snapshot is replaced only if the snapshot has the whole database, the user " +
+		"owns the schema, and it contains no extension"}
 }
 
 // existingSchemas lists the schemas of the database, except those of extensions.
@@ -83,7 +84,8 @@ WHERE ` + ownSchemas + ` AND nspname <> '` + engine.Unfinished + `'
 	AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_namespace'::regclass AND objid = n.oid AND deptype = 'e')
 GROUP BY n.oid, nspname, nspowner ORDER BY nspname`
 
-// contentOf lists the objects that a load of the dump replaces. A snapshot of chosen schemas replaces only those.
+// contentOf lists the objects that a load of the dump replaces. A snapshot of chosen schemas
+// replaces only those.
 func contentOf(ctx context.Context, tx pgx.Tx, dump engine.Dump) (c content, err error) {
 	wanted, whole := schemasOf(dump.Info)
 	rows, err := tx.Query(ctx, existingSchemas)
@@ -275,7 +277,7 @@ func requirePlaces(ctx context.Context, tx pgx.Tx, s *schema.Schema) error {
 	for _, x := range s.Extensions {
 		if in, ok := at[x.Name]; ok && in != x.Schema && x.Schema != "" && x.Schema != "pg_catalog" {
 			return &snap.Error{Code: snap.CodeConflict,
-				Detail: fmt.Sprintf("the extension %q is in the schema %q of the destination, and in %q of the "+
+				Detail: fmt.Sprintf("the extension %q is in the schema %q in the destination, but in %q in the "+
 					"snapshot", x.Name, in, x.Schema),
 				Hint: fmt.Sprintf("as its owner, run: ALTER EXTENSION %s SET SCHEMA %s; nothing was changed",
 					quote(x.Name), quote(x.Schema))}

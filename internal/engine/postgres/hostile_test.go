@@ -457,8 +457,8 @@ func TestLargeContentsAreRefused(t *testing.T) {
 	head = append(head, bytes.Repeat(text(""), 3)...)
 	for name, contents := range map[string][]byte{
 		"many entries":      append(number(70_000), bytes.Repeat(entry("", 0), 70_000)...),
-		"a long definition": append(number(1), entry(strings.Repeat("x", mostContents+1), 0)...),
-		"many dependencies": append(number(1), entry("", mostContents/20+1)...),
+		"a long definition": append(number(1), entry(strings.Repeat("x", maxContents+1), 0)...),
+		"many dependencies": append(number(1), entry("", maxContents/20+1)...),
 	} {
 		raw := append(slices.Clone(head), contents...)
 		d := dumpOf(raw, engine.Info{Schema: &schema.Schema{}})
@@ -475,7 +475,7 @@ func TestLargeContentsAreRefused(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if read.n > 2*(mostContents+4<<20) {
+		if read.n > 2*(maxContents+4<<20) {
 			t.Errorf("%s: %d bytes were read", name, read.n)
 		}
 		d.Trust = engine.Mine

@@ -83,14 +83,14 @@ func (r *dumpReading) open(known []engine.Table) error {
 // largeObjects is the key of the large objects in dumpReading.at. No table's data has it.
 const largeObjects = -1
 
-// unowned are the kinds of entries that define no object of the schema: data, privileges, comments
-// and settings of the session.
-var unowned = []string{"ACL", "BLOB", "BLOBS", "BLOB METADATA", "COMMENT", "DATABASE", "DATABASE PROPERTIES",
+// nonObjects are the kinds of entries that define no object of the schema: data, privileges,
+// comments and settings of the session.
+var nonObjects = []string{"ACL", "BLOB", "BLOBS", "BLOB METADATA", "COMMENT", "DATABASE", "DATABASE PROPERTIES",
 	"DEFAULT ACL", "ENCODING", "SEARCHPATH", "SECURITY LABEL", "SEQUENCE SET", "STDSTRINGS", "STATISTICS DATA"}
 
 // definitionOf returns the definition in an entry of the table of contents, if it has one.
 func (d *dumpReader) definitionOf(e dumpEntry) (engine.Definition, bool) {
-	if slices.Contains(unowned, e.desc) || e.definition == "" {
+	if slices.Contains(nonObjects, e.desc) || e.definition == "" {
 		return engine.Definition{}, false
 	}
 	one := engine.Definition{Kind: strings.ToLower(e.desc), Schema: e.namespace, Name: e.tag,

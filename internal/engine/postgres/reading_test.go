@@ -46,7 +46,7 @@ func TestLongRowsOfOthers(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.Postgres(t), servertest.Postgres(t)
 	psql(t, from, script(t, fmt.Sprintf("CREATE TABLE t (a text); INSERT INTO t VALUES (repeat('x', %d)), ('b')",
-		mostRow+1)))
+		maxRow+1)))
 	d, _ := dumped(t, from)
 	read := func(d engine.Dump) error {
 		r, err := Engine{}.ReadDump(t.Context(), d, engine.Options{})

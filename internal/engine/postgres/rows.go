@@ -201,7 +201,7 @@ func (d *dumpReader) removing() func(dumpEntry) bool {
 	number, gone := d.echo.Len(), map[string]bool{}
 	end := number + 1 + d.intSize
 	return func(e dumpEntry) bool {
-		if !d.left.leaves(e, gone) || d.err != nil {
+		if !d.left.omits(e, gone) || d.err != nil {
 			end = d.echo.Len()
 			return false
 		}
@@ -215,19 +215,19 @@ func (d *dumpReader) removing() func(dumpEntry) bool {
 }
 
 // weigh adds n to the weight of the table of contents. It fails if a dump that is not the user's
-// own exceeds mostContents.
+// own exceeds maxContents.
 func (d *dumpReader) weigh(n int) {
-	if d.weight += n; d.foreign && !d.lean && d.weight > mostContents {
+	if d.weight += n; d.foreign && !d.lean && d.weight > maxContents {
 		d.fail(errLargeContents)
 	}
 }
 
-// mostContents limits the table of contents of a dump from elsewhere: the bytes of its strings plus
+// maxContents limits the table of contents of a dump from elsewhere: the bytes of its strings plus
 // entryWeight for each entry. That needs up to four times as much memory and is enough for about
 // 10,000 tables.
 const (
-	mostContents = 20 << 20
-	entryWeight  = 300
+	maxContents = 20 << 20
+	entryWeight = 300
 )
 
 var errLargeContents = &snap.Error{Code: snap.CodeInvalid,

@@ -110,8 +110,8 @@ func requireDroppable(ctx context.Context, admin *pgx.Conn, database string) err
 	}
 }
 
-// clear returns a conflict if others are connected to the old database, or ends their connections. The
-// given session may be connected to it.
+// clear ends the connections of others to the old database if terminate is set, and otherwise
+// returns a conflict if there are any. conn may be connected to it.
 func (s *scratch) clear(ctx context.Context, conn *pgx.Conn, terminate bool) error {
 	who, err := connections(ctx, conn, s.place.name())
 	if err != nil || len(who) == 0 {

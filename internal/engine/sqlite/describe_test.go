@@ -202,7 +202,7 @@ func TestStatementsAreChecked(t *testing.T) {
 		"CREATE VIEW x AS SELECT '" + strings.Repeat("x", maxStatement) + "'":               view,
 	} {
 		if e.sql = text; e.check() == nil {
-			t.Errorf("%.100q is taken", text)
+			t.Errorf("%.100q is accepted", text)
 		}
 	}
 }

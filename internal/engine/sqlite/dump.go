@@ -64,7 +64,7 @@ func (s *scratch) checkSource(ctx context.Context) error {
 		said := *wrong
 		said.Code = snap.CodeDatabase
 		said.Detail = strings.Replace(wrong.Detail, "the database in the snapshot is damaged",
-			"the database is damaged, so that a snapshot of it could not be loaded", 1)
+			"the database is damaged, so a snapshot of it could not be loaded", 1)
 		said.Hint = "see what `PRAGMA integrity_check` reports; REINDEX repairs an index, and .recover of the " +
 			"sqlite3 shell rescues rows"
 		return &said

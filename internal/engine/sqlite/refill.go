@@ -84,7 +84,7 @@ func (r *refill) run(ctx context.Context, path string, o engine.Options) error {
 	return tx.Commit()
 }
 
-// fill replaces the rows, without the triggers of the tables.
+// fill replaces the rows, without running the tables' triggers.
 func (r *refill) fill(ctx context.Context, tx *sql.Tx) error {
 	for _, name := range r.chosen {
 		triggers, err := texts(ctx, tx, "SELECT name FROM main.sqlite_schema WHERE type = 'trigger' AND tbl_name = ? "+

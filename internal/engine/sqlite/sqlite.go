@@ -230,7 +230,7 @@ func failure(path string, err error) error {
 		e.Hint = "repair it first with the command .recover of sqlite3"
 	case code(err) == codes.SQLITE_FULL || disk.Full(err):
 		e.Code = snap.CodeStorageFull
-		e.Detail = fmt.Sprintf("there is no space left on the disk of %s", path)
+		e.Detail = fmt.Sprintf("there is no space left on the disk that holds %s", path)
 		e.Hint = "free some space and try again; the database is unchanged"
 	case errors.Is(err, os.ErrNotExist):
 		return missing(path)

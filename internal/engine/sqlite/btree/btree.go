@@ -139,7 +139,7 @@ type walk struct {
 	levels   [][]byte // a page for each level
 	overflow []byte
 	long     []byte // a payload with overflow pages
-	last     int64  // the row number before, if any
+	last     int64  // the previous row number, if any
 	any      bool   // a row was read
 	leaves   int    // the level of the leaves, 0 before the first one
 }

@@ -2,9 +2,9 @@ package mysql
 
 import "strings"
 
-// show calls see with the SQL of every definition, and takes over what it overwrote. It
-// omits the keys of sequences, which have no texts.
-func (s *structure) show(see func(kind, name string, sql []byte)) {
+// rewriteSchema calls see with the SQL of every definition, and keeps the SQL that see changed in
+// place. It skips sequences, which have no text.
+func (s *structure) rewriteSchema(see func(kind, name string, sql []byte)) {
 	if see == nil {
 		return
 	}

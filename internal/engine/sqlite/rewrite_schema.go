@@ -9,7 +9,8 @@ import (
 	"snap"
 )
 
-// rewriteSchema calls see with the SQL of every object of the schema and stores what it overwrote.
+// rewriteSchema calls see with the SQL of every object of the schema, and stores the SQL that see
+// changed in place.
 // It must be the last change of a transaction: SQLite reads the schema again only afterwards.
 func rewriteSchema(ctx context.Context, tx *sql.Tx, see func(kind, name string, sql []byte)) error {
 	if see == nil {
