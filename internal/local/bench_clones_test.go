@@ -216,7 +216,7 @@ func memoryOf(pid int, ended <-chan struct{}) <-chan int64 {
 		defer again.Stop()
 		for {
 			if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)); err == nil {
-				most = max(most, mostMemory(string(text)))
+				most = max(most, peakMemory(string(text)))
 			}
 			select {
 			case <-again.C:
@@ -229,8 +229,8 @@ func memoryOf(pid int, ended <-chan struct{}) <-chan int64 {
 	return result
 }
 
-// mostMemory returns the maximum memory of a process in bytes, from its status.
-func mostMemory(status string) int64 {
+// peakMemory returns the maximum memory of a process in bytes, from its status.
+func peakMemory(status string) int64 {
 	for line := range strings.Lines(status) {
 		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
 			kib, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)

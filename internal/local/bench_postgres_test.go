@@ -165,7 +165,7 @@ func (p *pgBench) act(b *testing.B, action, rules string) Snapshot {
 	if err != nil {
 		b.Fatalf("%s: %v\n%s", action, err, errorOutput(err))
 	}
-	p.peak[action] = max(p.peak[action], mostMemory(string(out)))
+	p.peak[action] = max(p.peak[action], peakMemory(string(out)))
 	s, err := p.newest(shopTarget, "")
 	if err != nil {
 		b.Fatal(err)

@@ -63,7 +63,7 @@ func (f *configFile) edit(section, name string, entry any, change func(*Config))
 		return err
 	}
 	if !isOnly(text, f.text, change) {
-		return snap.Usage(fmt.Sprintf("the file %s has a syntax that snapcli cannot edit", f.path),
+		return snap.Usage(fmt.Sprintf("the file %s uses YAML syntax that snapcli cannot edit", f.path),
 			"change it with `snapcli config edit`")
 	}
 	return f.write(text)

@@ -17,9 +17,9 @@ type Counted struct {
 	Tables map[string]api.CardRows `json:"tables,omitempty"` // by label; the tables with such rows
 }
 
-// mostCounted is the size in bytes of the largest file whose rows a push counts. Reading two such
+// maxCounted is the size in bytes of the largest file whose rows a push counts. Reading two such
 // files takes about as long as writing the delta between them.
-const mostCounted = 1 << 30
+const maxCounted = 1 << 30
 
 // on returns a card with these numbers.
 func (n *Counted) on(c api.Card) api.Card {
@@ -67,7 +67,7 @@ func (a *Agent) tryCount(ctx context.Context, c *api.Client, s Snapshot, sent *s
 	if s.Counted != nil && s.Counted.Since == base.SHA256 {
 		return s.Counted, nil
 	}
-	if max(s.Size, base.Size) > mostCounted {
+	if max(s.Size, base.Size) > maxCounted {
 		return nil, snap.Invalid("the snapshots are large", "")
 	}
 	d, err := a.Diff(ctx, base.Name, s.Name, DiffOptions{Identity: o.Identity}, p)

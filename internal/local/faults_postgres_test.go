@@ -118,7 +118,7 @@ func TestPostgresSchemaChangesDuringBuild(t *testing.T) {
 			}
 			good++
 			if _, err := s.Load(t.Context(), shopTarget, LoadOptions{Snapshot: built.Name}, nil); err != nil {
-				t.Errorf("load of what was built meanwhile: %v", err)
+				t.Errorf("load of a database that was built in the meantime: %v", err)
 			}
 		}
 		close(stop)

@@ -119,5 +119,6 @@ func checkKey(key string) error {
 			"remove the key from the file and set SNAPCLI_CLOUD__API_KEY")
 	}
 	return snap.Usage("it does not look like an API key",
-		"a key is cak_, clt_ or sak_ and 38 letters and digits; create one with `snapcli cloud keys create NAME`")
+		"a key is cak_, clt_ or sak_ followed by 38 letters and digits; create one with `snapcli cloud keys create "+
+			"NAME`")
 }

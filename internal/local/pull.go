@@ -179,8 +179,8 @@ func (a *Agent) placeFor(ctx context.Context, wanted offer) (s Snapshot, here bo
 		if snap.CodeOf(err) != snap.CodeConflict {
 			return s, err == nil, err
 		}
-		a.log.Warn("the local copy of a snapshot has changed and is fetched again", "path", s.Path)
-		return s, false, diskError(os.Remove(s.Path), "move the damaged copy away")
+		a.log.Warn("the local copy of a snapshot has changed and will be fetched again", "path", s.Path)
+		return s, false, diskError(os.Remove(s.Path), "remove the damaged copy")
 	}
 	s = Snapshot{
 		Target: wanted.Target, Name: wanted.Name, Type: wanted.Type, Engine: wanted.Engine,

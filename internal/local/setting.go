@@ -96,7 +96,7 @@ func (a *Agent) Set(key, text string) (overridden string, err error) {
 	}
 	edited, err := setValue(f.text, path, value)
 	if err != nil || !isOnly(edited, f.text, func(c *Config) { put(reflect.ValueOf(c).Elem(), path, value) }) {
-		return "", snap.Usage(fmt.Sprintf("the file %s has a syntax that snapcli cannot edit", f.path),
+		return "", snap.Usage(fmt.Sprintf("the file %s uses YAML syntax that snapcli cannot edit", f.path),
 			"change it with `snapcli config edit`")
 	}
 	if err := a.checkSetting(key, edited); err != nil {

@@ -48,7 +48,7 @@ type Record struct {
 	Runs  []Run `json:"runs"`  // oldest first
 }
 
-// maxRuns is the number of runs in a record.
+// maxRuns is the maximum number of runs in a record.
 const maxRuns = 60
 
 // last returns the newest run, or nil.

@@ -298,8 +298,8 @@ var things = listOf(`group, groups, country, event, role, roles, type, types, ca
 var payTables = listOf("salary, salaries, payroll, pay history, wage, wages, gehalt, lohn, salaire, salario, " +
 	"compensation")
 
-// strongKind returns the first kind of which a strong phrase occurs in the words, and the position at
-// which the phrase ends.
+// strongKind returns the first kind with a strong phrase that occurs in the words, and the position
+// at which the phrase ends.
 func strongKind(words []string) (Kind, int) {
 	for _, k := range kinds {
 		if at := k.strong.in(words); at > 0 {
@@ -309,8 +309,8 @@ func strongKind(words []string) (Kind, int) {
 	return "", 0
 }
 
-// kindOf returns the first kind of which a phrase occurs in the words, and the position at which the
-// phrase ends.
+// kindOf returns the first kind with a phrase that occurs in the words, and the position at which
+// the phrase ends.
 func (j judge) kindOf(words []string) (Kind, int) {
 	if kind, at := strongKind(words); kind != "" {
 		return kind, at

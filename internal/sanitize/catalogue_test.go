@@ -98,7 +98,7 @@ func TestBadSettings(t *testing.T) {
 		"{mask: json, paths: {a: emial}}":                    `unknown mask "emial"`,
 		"{mask: xml, paths: {a//b: email}}":                  "has the path",
 		"xml":                                                "needs paths",
-		"{mask: json, paths: {a: email}, otherwise: choice}": "a mask without settings as otherwise",
+		"{mask: json, paths: {a: email}, otherwise: choice}": "must name a mask without settings",
 		"emial":                                           `unknown mask "emial"`,
 		"{mask: email, when: 'a = 1'}":                    "needs when and else together",
 		"{mask: email, when: 'a =', else: keep}":          "has the condition",

@@ -160,8 +160,8 @@ func checkPartial(c ColumnRule) string {
 	isPartial := byPath || c.Mask == "dictionary" || c.Mask == "replace"
 	if c.Otherwise != "" {
 		if _, ok := makers()[c.Otherwise]; !isPartial || !ok || slices.Contains(withSettings, c.Otherwise) {
-			return "needs the name of a mask without settings as otherwise, and only for dictionary, replace, json, " +
-				"xml and composite"
+			return "has an otherwise that cannot be used: it must name a mask without settings, and works only with " +
+				"dictionary, replace, json, xml and composite"
 		}
 	}
 	switch {

@@ -33,8 +33,8 @@ type Watched struct{ Column, Value string }
 // Samples is the number of values sampled per column.
 const Samples = 200
 
-// Prepare matches the rules with the contents of a dump. It fails if a column has no rule, a rule
-// matches nothing, or a decision is missing. The error names up to ten of them.
+// Prepare matches the rules against the contents of a dump. It fails if a column has no rule, a
+// rule matches nothing, or a decision is missing. The error names up to ten of them.
 func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 	p := Prepared{Plan: engine.Plan{Tables: map[[2]string]engine.TablePlan{},
 		KeepLargeObjects: r.LargeObjects == "keep"}, Chosen: map[[2]string]map[string]string{}, stored: c.Stored,

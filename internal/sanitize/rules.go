@@ -176,7 +176,7 @@ func (r *Rules) validate() error {
 // checkSettings returns the reason that a rule's mask or settings are wrong, or "".
 func checkSettings(c ColumnRule) string {
 	if _, ok := makers()[c.Mask]; !ok {
-		return fmt.Sprintf("has the unknown mask %q; there are %s", c.Mask, strings.Join(MaskNames(), ", "))
+		return fmt.Sprintf("has the unknown mask %q; the masks are %s", c.Mask, strings.Join(MaskNames(), ", "))
 	}
 	if (c.Mask == "choice") != (len(c.Values) > 0) {
 		return "needs values for the mask choice, and takes none for other masks"

@@ -117,7 +117,7 @@ func parsePart(text string) (templatePart, error) {
 		counts := strings.Contains(withCount, " "+name+" ")
 		switch {
 		case !ok:
-			return part, fmt.Errorf("the unknown function %q; there are %s", name,
+			return part, fmt.Errorf("the unknown function %q; the functions are %s", name,
 				strings.Join(sortedKeys(known), ", "))
 		case counts && (err != nil || n < 1), !counts && has != strings.Contains(withText, " "+name+" "):
 			return part, fmt.Errorf("an invalid argument of the function %q; use one like left:3 or or:unknown", name)

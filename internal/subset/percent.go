@@ -49,8 +49,8 @@ func (c *Choice) referenced(k ForeignKey) string {
 		strings.Join(same, " AND "))
 }
 
-// The share of a table may be off by this much before rows are added or removed, because that
-// separates rows that were selected together.
+// The share of a table may be off by this much before rows are added or removed, because adding or
+// removing rows separates rows that were selected together.
 const (
 	fewest = 0.9
 	most   = 1.25

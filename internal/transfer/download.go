@@ -203,7 +203,8 @@ func (d *downloader) follow(ctx context.Context) (string, error) {
 			continue
 		}
 		if bad++; bad > maxBad {
-			return "", fmt.Errorf("the disk of %s does not return the bytes that were written to it", d.part.name())
+			return "", fmt.Errorf("the disk that holds %s does not return the bytes that were written to it",
+				d.part.name())
 		}
 		d.meter.done.Add(-d.size(n))
 		d.pieces.miss(n)

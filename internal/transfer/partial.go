@@ -39,9 +39,9 @@ type partialHead struct {
 	Piece  int64  `json:"piece"`
 }
 
-// serves reports whether a partial with this head can be completed to what is wanted.
+// serves reports whether a partial with this head can be resumed for the wanted download.
 func (h partialHead) serves(want partialHead) bool {
-	return h.SHA256 == want.SHA256 && h.Size == want.Size && h.Piece >= min(leastPiece, want.Piece) && h.Piece <= window
+	return h.SHA256 == want.SHA256 && h.Size == want.Size && h.Piece >= min(minPiece, want.Piece) && h.Piece <= window
 }
 
 type partialEntry struct {
@@ -143,7 +143,7 @@ func (p *partial) begin() error {
 	if disk.Full(err) {
 		return errors.Join(&snap.Error{
 			Code:   snap.CodeStorageFull,
-			Detail: fmt.Sprintf("the disk of %s has no space for %d bytes", filepath.Dir(p.file), p.head.Size),
+			Detail: fmt.Sprintf("the disk that holds %s has no space for %d bytes", filepath.Dir(p.file), p.head.Size),
 			Hint:   "free some space, or set SNAPCLI_DATA_DIR to a folder on another disk",
 			Cause:  err,
 		}, p.remove())

@@ -9,8 +9,8 @@ import (
 // being written and hashed. Garbage that is not yet collected can double it.
 const window = 48 << 20
 
-// leastPiece is the minimum number of bytes of a request.
-const leastPiece = 1 << 20
+// minPiece is the minimum number of bytes of a request.
+const minPiece = 1 << 20
 
 // pieceSize returns the number of bytes per request. It is as large as the window allows, because
 // each request costs an access check and two round trips, but small enough that every connection
@@ -18,7 +18,7 @@ const leastPiece = 1 << 20
 // ended, and how many are lost if a process is killed.
 func pieceSize(total int64, jobs int) int64 {
 	fair := min(total, window) / int64(2*jobs)
-	return max(leastPiece, fair-fair%leastPiece)
+	return max(minPiece, fair-fair%minPiece)
 }
 
 // pieces tracks which pieces of a download are missing, being fetched and complete. Pieces are
