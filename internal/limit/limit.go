@@ -116,8 +116,8 @@ func (l *Limiter) bucket(name string, r Rate) *bucket {
 	return b
 }
 
-// forget frees memory. It drops the subjects that were not counted recently, or all of them if there
-// are none. Shares that were taken from the database stay taken.
+// forget frees memory. It drops the subjects that were not counted recently, or all subjects if
+// every one was. Shares that were taken from the database stay taken.
 func (l *Limiter) forget() {
 	now := l.now()
 	for name, b := range l.buckets {

@@ -180,7 +180,7 @@ func (m *model) view(p *person, t *thing, now time.Time) view {
 }
 
 // settled returns the view that held during the whole of a request. It returns false if the view
-// changed meanwhile or is unknown.
+// changed in the meantime or is unknown.
 func settled(before, after view) (truth, bool) {
 	return before.sees, before == after && before.sees != unsure
 }

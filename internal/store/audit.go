@@ -146,7 +146,7 @@ func (s *Store) Audit(ctx context.Context, c snap.Caller, q AuditQuery) (page Au
 		if err != nil {
 			return AuditPage{}, err
 		}
-		if now, err := s.archived(ctx, c.Org.ID); err != nil || now == archived { // otherwise lines moved meanwhile
+		if now, err := s.archived(ctx, c.Org.ID); err != nil || now == archived { // otherwise lines have been moved
 			return page, err
 		}
 	}

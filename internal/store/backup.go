@@ -18,7 +18,7 @@ import (
 )
 
 // BackUp writes the SQLite database of a data directory, as of one moment, to a new file; the file
-// must not exist. The service may keep writing meanwhile. The copy leaves out rows of running
+// must not exist. The service may keep writing in the meantime. The copy leaves out rows of running
 // processes and of pushes in progress. The file is synced and readable by its owner only.
 func BackUp(ctx context.Context, dataDir, file string) error {
 	if err := CheckExists(Options{DataDir: dataDir}); err != nil {
@@ -68,8 +68,8 @@ func trim(ctx context.Context, file string) error {
 	return nil
 }
 
-// fileURL returns the name of a database file in the driver's form. A relative path must have no
-// two slashes in front, because what follows them would be read as a host.
+// fileURL returns the name of a database file in the driver's form. It adds no slashes before a
+// relative path, because the text after two slashes would be read as a host.
 func fileURL(path string) string {
 	return "file:" + (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath()
 }

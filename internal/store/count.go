@@ -11,12 +11,12 @@ import (
 	"snap"
 )
 
-// The maximum numbers of snapshots that are counted, so that a count has a bounded cost. mostCounted
-// applies to grants, which are counted in their index, and mostFound to the results of a search,
+// The maximum numbers of snapshots that are counted, so that a count has a bounded cost. maxCounted
+// applies to grants, which are counted in their index, and maxFound to the results of a search,
 // which are read page by page.
 const (
-	mostCounted = 100_000
-	mostFound   = 10_000
+	maxCounted = 100_000
+	maxFound   = 10_000
 )
 
 // Count returns how many snapshots a listing of q has for the caller, on all its pages. more is true if
@@ -38,7 +38,7 @@ func (s *Store) Count(ctx context.Context, c snap.Caller, q Query) (n int, more 
 	}
 	text, args := s.countText(c, v)
 	err = s.row(ctx, text, args...).Scan(&n)
-	return min(n, mostCounted), n > mostCounted, err
+	return min(n, maxCounted), n > maxCounted, err
 }
 
 // countText returns the statement that counts the snapshots on which the caller has a live grant,
@@ -67,12 +67,12 @@ func (s *Store) countText(c snap.Caller, v choice) (text string, args []any) {
   SELECT DISTINCT g.snapshot FROM membership m CROSS JOIN grants g
   WHERE m.principal = $1 AND m.kind IN (%s) AND g.audience = m.audience AND %s
   AND g.snapshot >= $3 AND g.snapshot < $4%s LIMIT %d) AS counted`,
-		strings.Join(list, ", "), liveGrant, where, mostCounted+1), args
+		strings.Join(list, ", "), liveGrant, where, maxCounted+1), args
 }
 
 // countFound counts what a search finds, page by page.
 func (s *Store) countFound(ctx context.Context, c snap.Caller, v choice, q Query) (n int, more bool, err error) {
-	for before := v.until; n < mostFound; {
+	for before := v.until; n < maxFound; {
 		found, err := s.find(ctx, c, v, q, before, maxLimit+1)
 		if err != nil {
 			return 0, false, err

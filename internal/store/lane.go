@@ -113,7 +113,7 @@ func (s *Store) ClaimLane(ctx context.Context, w WaitingLane, lease time.Duratio
 func (s *Store) fill(ctx context.Context, l Lane, webhook int64, ids []string) (_ Lane, held bool, err error) {
 	l.Webhook, err = one(s.webhooks(ctx, `WHERE w.id = $1`, webhook))
 	if errors.Is(err, sql.ErrNoRows) {
-		return l, false, nil // the webhook was deleted meanwhile
+		return l, false, nil // the webhook was deleted in the meantime
 	}
 	if err != nil {
 		return l, false, err

@@ -12,8 +12,8 @@ import (
 // sessions and that they did not cause themselves.
 
 const (
-	noticeLife  = 30 * 24 * time.Hour
-	mostNotices = 20
+	noticeLife = 30 * 24 * time.Hour
+	maxNotices = 20
 )
 
 // addNotice makes a line of an organization's log a notice for a user.
@@ -35,5 +35,5 @@ func (s *Store) Notices(ctx context.Context, c snap.Caller) ([]snap.AuditEntry, 
 	}
 	return collect(ctx, s, `SELECT `+entryColumns+` FROM notices n JOIN audit a ON a.org_id = n.org_id AND a.seq = n.seq
 		WHERE n.user_id = $1 AND n.at > $2 ORDER BY n.at DESC, n.seq DESC LIMIT $3`,
-		scanEntry, c.User.ID, s.now().Add(-noticeLife).UnixMilli(), mostNotices)
+		scanEntry, c.User.ID, s.now().Add(-noticeLife).UnixMilli(), maxNotices)
 }

@@ -53,7 +53,7 @@ func (o owners) has(sn snap.Snapshot) bool {
 // found in an index, and the received ones are read, because no index has their organization.
 func (s *Store) ownerSource(c snap.Caller, v choice) source {
 	o := v.owner
-	if len(o.users) > mostValues {
+	if len(o.users) > maxValues {
 		return s.scanSource(c, v, o.has)
 	}
 	received := v

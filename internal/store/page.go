@@ -50,7 +50,7 @@ type Page struct {
 const (
 	defaultLimit = 50
 	maxLimit     = 200
-	mostIDs      = 100 // in a query
+	maxIDs       = 100 // in a query
 )
 
 // Snapshots returns a page of the snapshots that q selects and the caller may see, newest first.
@@ -116,7 +116,7 @@ func (q *Query) check() (before int64, err error) {
 		return 0, snap.Invalid("the filter is unknown", "use all, shared, mine or received")
 	case q.Type != "" && !q.Type.Valid():
 		return 0, snap.Invalid("the type is unknown", "use snapshot or sanitized")
-	case len(q.IDs) > mostIDs:
+	case len(q.IDs) > maxIDs:
 		return 0, snap.Invalid("there are more than 100 IDs", "send several requests")
 	case q.Limit < 0 || q.Limit > maxLimit:
 		return 0, snap.Invalid("the limit is not between 1 and 200", "omit it to use 50")

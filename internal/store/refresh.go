@@ -10,7 +10,7 @@ import (
 )
 
 // RefreshGrace is how long a used refresh token may be redeemed again as long as its successor has
-// not been used. Without this, a client would lose its session if the answer with the successor is
+// not been used. Without this, a client would lose its session if the answer with the successor was
 // lost.
 const RefreshGrace = 60 * time.Second
 

@@ -22,9 +22,9 @@ import (
 
 const (
 	fewCandidates = 5000 // IDs with the same beginning that are checked one by one
-	mostValues    = 5000 // targets, owners or labels whose ranges are read; if there are more, the listing is read
+	maxValues     = 5000 // targets, owners or labels whose ranges are read; if there are more, the listing is read
 	fewValues     = 64   // if there are more, much of the listing matches, so the listing is tried first
-	mostSources   = 8    // words of a search whose ranges are read; the others are compared
+	maxSources    = 8    // words of a search whose ranges are read; the others are compared
 )
 
 // search returns the n newest snapshots below a key that match the words of q and the other
@@ -52,7 +52,7 @@ func (s *Store) search(ctx context.Context, c snap.Caller, v choice, q string, b
 		return s.filtered(ctx, c, v, before, n, func(sn snap.Snapshot) bool { return Matches(sn, q) && fits(sn) })
 	}
 	sources := s.narrowSources(c, v)
-	for _, w := range words[:min(len(words), mostSources)] {
+	for _, w := range words[:min(len(words), maxSources)] {
 		one, err := s.sourceOf(ctx, c, v, w)
 		if err != nil {
 			return nil, err
@@ -194,7 +194,7 @@ func (s *Store) sourceOf(ctx context.Context, c snap.Caller, v choice, word stri
 			return nil, err
 		}
 	}
-	if many > mostValues || len(named) > fewCandidates {
+	if many > maxValues || len(named) > fewCandidates {
 		return s.scanSource(c, v, func(sn snap.Snapshot) bool { return Matches(sn, word) }), nil
 	}
 	return func(ctx context.Context, before int64, n int) (keys []int64, err error) {
@@ -422,7 +422,7 @@ func (s *Store) chosenBy(ctx context.Context, c snap.Caller, v choice) (func(sna
 	}
 	soon := map[int64]bool{}
 	if v.expiresSoon {
-		keys, err := s.expiringSoon(ctx, c, v.until, mostValues)
+		keys, err := s.expiringSoon(ctx, c, v.until, maxValues)
 		if err != nil {
 			return nil, err
 		}

@@ -163,8 +163,7 @@ func (w *world) push(c snap.Caller, target string, typ snap.Type) snap.Snapshot 
 	return sn
 }
 
-// sees fails the test unless exactly these of all are listed, found and
-// pulled by the caller.
+// sees fails the test unless the caller can list and find exactly the wanted snapshots of all.
 func (w *world) sees(c snap.Caller, all []snap.Snapshot, want ...snap.Snapshot) {
 	w.t.Helper()
 	should := map[string]bool{}
