@@ -124,7 +124,7 @@ func (in *thenInput) page(past snap.PastAccess) (users []api.ThenMember, next st
 	return users[from:min(from+in.Limit, len(users))], next, nil
 }
 
-// through describes the grant that let somebody see the snapshot.
+// through describes the grants that let people see the snapshot.
 func through(past snap.PastAccess) []string {
 	out := []string{"owners and admins of the organization"}
 	if past.Owner != "" {

@@ -210,7 +210,7 @@ func pushFrom(ctx context.Context, t *testing.T, key, name string, begin, sign, 
 
 // Old and new replicas run side by side for one release: the last program with
 // an older schema keeps running while the new one brings the database up to
-// date, starts again on it, and both serve everybody meanwhile.
+// date, starts again on it, and both serve everybody in the meantime.
 func TestOlderReplicasRunBesideNewer(t *testing.T) {
 	t.Parallel()
 	database, bucket := servertest.Postgres(t), servertest.S3(t)

@@ -131,8 +131,8 @@ func (s *Service) cardTables(ctx context.Context, c *call, sn snap.Snapshot) (al
 	return all, nil
 }
 
-// mostChanges limits the listed differences between two cards.
-const mostChanges = 1000
+// maxChanges limits the listed differences between two cards.
+const maxChanges = 1000
 
 // cardChanges compares a snapshot's card with that of the previous snapshot that the caller sees. The
 // rows that differ are part of the answer only if the pusher counted them since that one.
@@ -162,7 +162,7 @@ func (s *Service) cardChanges(ctx context.Context, _ *ByID) (*body[api.CardChang
 	}
 	wire := wireSnapshot(before)
 	all := card.Compare(old, now, before.SHA256)
-	out.Previous, out.Changes = &wire, all[:min(len(all), mostChanges)]
+	out.Previous, out.Changes = &wire, all[:min(len(all), maxChanges)]
 	out.Counted = card.Counts(now, before.SHA256)
 	out.More = len(all) - len(out.Changes)
 	return &body[api.CardChanges]{out}, nil

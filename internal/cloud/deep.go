@@ -33,7 +33,7 @@ func Deep(ctx context.Context, c Config) ([]Verdict, error) {
 	if err != nil {
 		return nil, err
 	}
-	// People push and delete meanwhile, so an error counts only if a second reading confirms it.
+	// People push and delete in the meantime, so an error counts only if a second reading confirms it.
 	again, err := store.References(ctx, o)
 	if err != nil {
 		return nil, err

@@ -164,7 +164,7 @@ func FuzzConfig(f *testing.F) {
 			t.Fatalf("%q, %q: %v", text, variable, err)
 		}
 		if err == nil && c.Check() != nil {
-			t.Fatalf("%q is taken although %v", text, c.Check())
+			t.Fatalf("%q is accepted although %v", text, c.Check())
 		}
 	})
 }
@@ -190,7 +190,7 @@ func FuzzWebhookURL(f *testing.F) {
 		}
 		u, err := url.Parse(hook.URL)
 		if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
-			t.Fatalf("%q is taken", raw)
+			t.Fatalf("%q is accepted", raw)
 		}
 	})
 }

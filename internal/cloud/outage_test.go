@@ -18,8 +18,8 @@ import (
 )
 
 // PostgreSQL is stopped under load, stays down for a while, and starts again. Every answered change
-// is in the log, once. Requests meanwhile get 503, the replica is alive and not ready, and the
-// service's log has one line for the beginning, one for each minute and one for the end.
+// is in the log, once. Requests in the meantime get 503, the replica is alive and not ready, and
+// the service's log has one line for the beginning, one for each minute and one for the end.
 func TestDatabaseGoesAwayAndComesBack(t *testing.T) {
 	t.Parallel()
 	database, stop, start := servertest.StoppingPostgres(t)

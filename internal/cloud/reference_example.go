@@ -10,7 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// request is the example of a request for an operation.
+// request is an example of a request to an operation.
 type request struct {
 	method, url, mount, path string
 	parameters               []*huma.Param
@@ -106,7 +106,7 @@ func exampleOf(doc *huma.OpenAPI, s *huma.Schema) any {
 	return object
 }
 
-// maxSample is how deep a sample is nested.
+// maxSample is the maximum depth of a sample.
 const maxSample = 4
 
 // sampleOf returns a value of a schema's shape: the examples that the document states, and

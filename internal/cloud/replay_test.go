@@ -71,7 +71,7 @@ func TestRevocationsAreReplayedAfterARestore(t *testing.T) {
 			r.Shares = []string{r.Shares[2], r.Shares[0], r.Shares[1]}
 		}
 		if got := fmt.Sprint(r.Shares, r.Users, len(r.Keys)); got != want || r.Lines < 6 {
-			t.Errorf("took away %s after %d lines, want %s", got, r.Lines, want)
+			t.Errorf("revoked %s after %d lines, want %s", got, r.Lines, want)
 		}
 	}
 }

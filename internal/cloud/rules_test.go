@@ -46,7 +46,7 @@ func TestChannels(t *testing.T) {
 			t.Errorf("%s: the group sees %s: %v", when, id, !want)
 		}
 	}
-	seen(old.ID, false, "a channel widens nothing that is there")
+	seen(old.ID, false, "a channel does not share earlier snapshots")
 	first := push("first")
 	seen(first.ID, true, "pushed")
 	c.PushAs(mia, "shop", snap.TypeSnapshot, []byte("raw"))
@@ -61,7 +61,7 @@ func TestChannels(t *testing.T) {
 	seen(second.ID, false, "no longer the newest")
 	shares, err := mia.GroupShares(ctx, third.ID)
 	if err != nil || len(shares) != 1 || shares[0].Channel != channel.ID {
-		t.Errorf("shares tell of the channel: %+v, %v", shares, err)
+		t.Errorf("the share does not name its channel: %+v, %v", shares, err)
 	}
 	must(t, alice.DeleteChannel(ctx, channel.ID))
 	seen(third.ID, false, "the channel is gone")
@@ -90,7 +90,7 @@ func TestDecline(t *testing.T) {
 	}
 	must(t, gail.Decline(ctx, s.id))
 	if sees(t, gail, s.id) || sees(t, c.As("gary@globex.test"), s.id) {
-		t.Error("declined, and still there")
+		t.Error("still visible after the share was declined")
 	}
 	shares, err := alice.OrgShares(ctx, s.id)
 	if err != nil || len(shares) != 1 || shares[0].DeclinedAt == nil || shares[0].OrgSlug != "globex" {
@@ -104,8 +104,8 @@ func TestDecline(t *testing.T) {
 	}
 }
 
-// Retention keeps the newest and the young snapshots, and those that another organization may still
-// pull. A dry run deletes nothing and reports the same.
+// Retention keeps the newest and the recent snapshots, and those that another organization may
+// still pull. A dry run deletes nothing and reports the same.
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -171,7 +171,8 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// receiver receives a webhook's messages. It keeps them and answers as the test says.
+// receiver receives a webhook's messages. It keeps them and answers with the status that the test
+// sets.
 type receiver struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -234,12 +235,12 @@ func TestWebhooks(t *testing.T) {
 		types = append(types, string(e.Type))
 		checkSignature(t, hook.Secret, req, r.bodies[i])
 		if e.Data.Snapshot != sn.ID || e.Data.Actor != "alice@acme.test" {
-			t.Errorf("told %s", r.bodies[i])
+			t.Errorf("the event says %s", r.bodies[i])
 		}
 	}
 	if got := strings.Join(types,
 		" "); got != "snapshot.pushed snapshot.shared snapshot.unshared snapshot.pulled snapshot.deleted" {
-		t.Errorf("told of %s", got)
+		t.Errorf("the events are %s", got)
 	}
 
 	r.answer(http.StatusInternalServerError)
@@ -287,7 +288,7 @@ func TestWebhooksNeverReachPrivateAddresses(t *testing.T) {
 	for _, url := range []string{"http://hooks.example", "ftp://x", "nonsense", "https://user:pass@hooks.example",
 		"https://"} {
 		if _, err := alice.AddWebhook(ctx, api.WebhookRequest{URL: url}); snap.CodeOf(err) != snap.CodeInvalid {
-			t.Errorf("%s was taken: %v", url, err)
+			t.Errorf("%s was accepted: %v", url, err)
 		}
 	}
 	var ids []string

@@ -13,7 +13,7 @@ import (
 
 // Confirmation is the parameter that confirms a share of unsanitized data.
 type Confirmation struct {
-	Confirmed bool `query:"confirm_unsanitized" doc:"confirm that original, unmasked data is shared, where the policy unsanitized_shares asks"`
+	Confirmed bool `query:"confirm_unsanitized" doc:"confirm that original, unmasked data is shared, if the policy unsanitized_shares is ask"`
 }
 
 type shareInput struct {
@@ -54,7 +54,7 @@ type orgInput struct {
 	Slug string `path:"slug" maxLength:"63" doc:"slug of the recipient organization" example:"globex"`
 }
 
-// shareWith makes shares for every route that shares. It checks the input and the policy, and
+// shareWith makes shares. All routes that share call it. It checks the input and the policy, and
 // returns the warning about data that is not sanitized.
 func (s *Service) shareWith(ctx context.Context, with snap.Shares, confirmed bool) (made []snap.ShareChange,
 	warning string, err error) {

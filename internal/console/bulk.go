@@ -13,7 +13,7 @@ import (
 func (s *Server) changeMany(v *visit) (string, error) {
 	ctx, r := v.r.Context(), api.BulkRequest{IDs: v.r.PostForm["id"]}
 	if len(r.IDs) == 0 {
-		return "", snap.Invalid("no snapshot is chosen", "tick the snapshots to change")
+		return "", snap.Invalid("no snapshot is chosen", "select the snapshots to change")
 	}
 	announce := func(made []api.BulkResult) string { return v.sharedMany(ctx, r, made) }
 	switch v.field("do") {

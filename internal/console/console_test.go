@@ -239,7 +239,7 @@ func ruleOf(c *cloudtest.Cloud, target string) error {
 	return err
 }
 
-// The pages show the organization's data, and no other's.
+// The pages show the organization's data, and no other organization's.
 func TestPagesShowTheOrganization(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -285,7 +285,7 @@ func TestPagesShowTheOrganization(t *testing.T) {
 		}
 	}
 	if p := v.get("/console/members?q=vic"); strings.Contains(p.text, "mia@acme.test") {
-		t.Error("the search does not choose")
+		t.Error("the search does not filter")
 	}
 	v.get("/console/groups?id=no-such").must(t, http.StatusNotFound)
 	v.get("/console/audit?since=yesterday").must(t, http.StatusBadRequest, "The date is not a day")

@@ -9,9 +9,9 @@
 //
 // People who are not owners or admins get the same answer for the console as for an address that
 // does not exist. A snapshot that a person may not see gets the page of one that does not exist.
-// People who are signed out are sent to the sign-in page. Every page works without script. A form is
-// sent to the address of its page, passes [auth.Forms.Check], and answers 303 to the page, whose
-// parameter "done" names the success to announce. With script, the page of a snapshot copies its
-// link, and the forms of its share box act at once: the request has the header Fragment, and the
-// answer is the section about shares.
+// People who are signed out are sent to the sign-in page. Every page works without JavaScript. A
+// form is sent to the address of its page, passes [auth.Forms.Check], and answers 303 to the page,
+// whose parameter "done" names the success to announce. With JavaScript, the page of a snapshot
+// copies its link, and the forms of its share box act at once: the request has the header Fragment,
+// and the answer is the section about shares.
 package console

@@ -26,7 +26,7 @@ const announced = "announced"
 const (
 	flashCookie = "snap_flash"
 	undoSeconds = 10 // for which Undo is offered
-	mostFlash   = 3000
+	maxFlash    = 3000
 )
 
 // announce stores the announcement for the next page, or tells our script at once.
@@ -36,7 +36,7 @@ func (v *visit) announce(f flash) {
 		return
 	}
 	text, err := json.Marshal(f)
-	if err != nil || len(text) > mostFlash { // try again without Undo, which repeats names
+	if err != nil || len(text) > maxFlash { // try again without Undo, which repeats names
 		text = fmt.Appendf(nil, `{"text":"The shares were changed."}`)
 	}
 	v.setFlash(v.csrf+"."+base64.RawURLEncoding.EncodeToString(text), undoSeconds)

@@ -83,14 +83,14 @@ func (s *Server) snapshots(v *visit) error {
 	return s.write(v, "snapshots.html", data)
 }
 
-// mostPast is the maximum number of earlier pages that an address remembers.
-const mostPast = 100
+// maxPast is the maximum number of earlier pages that an address remembers.
+const maxPast = 100
 
 // place sets where the page is in the list, and the addresses of the others. Cursors lead only
-// onward, so the parameter "past" has those of the pages between the first one and this one.
+// forward, so the parameter "past" has those of the pages between the first one and this one.
 func (p *snapshotsPage) place(v *visit, page api.SnapshotPage) error {
 	cursor, past := v.query("cursor"), strings.FieldsFunc(v.query("past"), func(r rune) bool { return r == '.' })
-	known := len(past) <= mostPast
+	known := len(past) <= maxPast
 	at := func(cursor string, past []string) string {
 		q := v.r.URL.Query()
 		q.Del("done")

@@ -136,8 +136,8 @@ func TestSnapshotsPage(t *testing.T) {
 	v.get(path+"?page=99").must(t, 200, "There are no tables on this page.")
 }
 
-// A snapshot that the reader may not see has the page of one that does not exist, to look at and to
-// send forms to.
+// A snapshot that the reader may not see looks like one that does not exist, both when its page is
+// opened and when a form is sent to it.
 func TestHiddenSnapshotsAreAbsent(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -419,8 +419,8 @@ func TestShareBox(t *testing.T) {
 	}
 }
 
-// With script, the share box acts at once: the answer has the box, the state and what to announce, and
-// no cookie announces it again.
+// With JavaScript, the share box acts at once: the response has the box, the state and the
+// announcement, and no cookie announces it again.
 func TestShareBoxActsAtOnce(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -560,7 +560,7 @@ func TestSnapshotsPagesStaySmall(t *testing.T) {
 	v.get("/snapshots/"+last.ID+"?page=2").must(t, 200, "Previous")
 }
 
-// The list counts exactly what the caller may see, and leads forth and back.
+// The list counts exactly what the caller may see, and has links to the next and the previous page.
 func TestPagesOfSnapshots(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

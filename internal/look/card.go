@@ -249,7 +249,7 @@ func (w Way) Text() string {
 		return "the group " + cmp.Or(w.Group, w.GroupID)
 	case "organization":
 		if w.Organization == "" {
-			return "another organization, by an owner or admin"
+			return "another organization (shared by an owner or admin)"
 		}
 		return "everyone in " + w.Organization
 	}

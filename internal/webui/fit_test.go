@@ -11,8 +11,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// On a phone, a button with the service's address stays inside its card, and the tick of a job is
-// next to its text.
+// On a phone, a button with the service's address stays inside its card, and the check mark of a
+// job is next to its text.
 func TestBrowserTextStaysInPlace(t *testing.T) {
 	t.Parallel()
 	servertest.RequireServers(t, "a browser")
@@ -43,7 +43,7 @@ func TestBrowserTextStaysInPlace(t *testing.T) {
 	b.open("/snapshots")
 	if below := eval[bool](b,
 		`[...document.querySelectorAll(".job.done .state")].some(s => s.querySelector("span").getBoundingClientRect().top > s.querySelector(".icon").getBoundingClientRect().bottom)`); below {
-		t.Error("what a job says stands below its tick")
+		t.Error("the text of a job is below its check mark")
 	}
 }
 
@@ -102,7 +102,7 @@ const unfit = `(() => {
 	];
 })()`
 
-// fits reports what of the page is cut off.
+// fits reports the parts of the page that are cut off.
 func (b *tab) fits(where string) {
 	b.t.Helper()
 	for _, cut := range eval[[]string](b, unfit) {

@@ -87,18 +87,18 @@ func (p *homePage) alert(rows []row, now time.Time) {
 	slices.SortStableFunc(p.Exposed, func(a, b row) int { return b.Created().Compare(a.Created()) })
 }
 
-// Soon are the first entries of Ending.
+// Soon returns the first entries of Ending.
 func (p homePage) Soon() []row { return p.Ending[:min(len(p.Ending), alertsHome)] }
 
-// Originals are the newest entries of Exposed.
+// Originals returns the newest entries of Exposed.
 func (p homePage) Originals() []row { return p.Exposed[:min(len(p.Exposed), alertsHome)] }
 
-// EndingURL lists all shares that end soon.
+// EndingURL returns the URL of the list of shares that end soon.
 func (p homePage) EndingURL() string {
 	return query{Show: showCloud, narrow: narrow{Only: onlyEnding}}.URL()
 }
 
-// ExposedURL lists the originals in the cloud.
+// ExposedURL returns the URL of the list of originals in the cloud.
 func (p homePage) ExposedURL() string { return query{Show: showCloud, Type: snap.TypeSnapshot}.URL() }
 
 // homeTargets returns the configured targets and those of the rows, the most recent first.

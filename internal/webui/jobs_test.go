@@ -173,7 +173,7 @@ func TestPullCreatesTheTarget(t *testing.T) {
 	theirs := admin.listen()
 	plain := admin.post("/cloud/"+id+"/pull", url.Values{})
 	if plain.URL.Path != "/jobs" {
-		t.Errorf("without script a pull leads to %s", plain.URL)
+		t.Errorf("without JavaScript a pull leads to %s", plain.URL)
 	}
 	if sent := theirs.ended(); !strings.Contains(sent, "the target shop was created") {
 		t.Errorf("the pull:\n%s", sent)

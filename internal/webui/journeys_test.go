@@ -175,7 +175,7 @@ func TestBrowserSearchAndFilters(t *testing.T) {
 	b.until(`document.getElementById("` + shop.ID + `") && !location.search.includes("show=shared")`)
 }
 
-// The same pages without script: every step is a form or a link.
+// The same pages without JavaScript: every step is a form or a link.
 func TestBrowserWithoutScript(t *testing.T) {
 	t.Parallel()
 	servertest.RequireServers(t, "a browser")

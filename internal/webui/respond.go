@@ -56,7 +56,7 @@ type errorPage struct {
 	Problem problem
 }
 
-// fail is the only function that reports an error to a browser.
+// fail reports an error of a handler to the browser.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if snap.CodeOf(err) == snap.CodeInternal {
 		s.o.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "err", err)
@@ -97,7 +97,7 @@ func back(r *http.Request) string {
 	return to
 }
 
-// done responds to a change. Our script receives the named part; a browser without script is
+// done responds to a change. Our script receives the named part; a browser without JavaScript is
 // redirected to its page.
 func (s *Server) done(w http.ResponseWriter, r *http.Request, page, part string, data any) error {
 	if fragment(r) {

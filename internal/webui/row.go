@@ -18,7 +18,7 @@ type row struct {
 	Local *local.Snapshot
 	Cloud *api.Snapshot
 	Me    api.Me // the caller in the cloud; zero if unknown
-	Back  string // the page to return to after a change without script
+	Back  string // the page to return to after a change without JavaScript
 	First bool   // the first row of its target in a list grouped by target
 	// Revision is set for a row that is sent alone. In a listing, the listing's revision applies.
 	Revision string

@@ -47,7 +47,7 @@ func (u *ui) propose(s *stream) {
 
 var reviewID = regexp.MustCompile(`name="review" value="([^"]+)"`)
 
-// decide sends the form of the review as a browser without script does.
+// decide sends the form of the review as a browser without JavaScript does.
 func (u *ui) decide(do string, more ...string) answer {
 	u.t.Helper()
 	id := reviewID.FindStringSubmatch(u.get(shopRules).Body)

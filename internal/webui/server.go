@@ -1,8 +1,8 @@
 // Package webui is the local web UI of `snapcli serve` (SPEC 4.6). It shows the snapshots on this
 // machine and those in the cloud, and the actions on them.
 //
-// Pages are html/template over typed data and work without script. Our own ES modules send the same
-// forms, request fragments of the same pages, and insert them. Only this process contacts the
+// Pages are html/template over typed data and work without JavaScript. Our own ES modules send the
+// same forms, request fragments of the same pages, and insert them. Only this process contacts the
 // cloud: no credential for it ever reaches a page (AUTH.md L4). safe.go decides who may open the
 // pages at all (L1 to L3).
 package webui

@@ -176,7 +176,7 @@ func (s *Server) sharingChanged(w http.ResponseWriter, r *http.Request, made loo
 	return s.views.Part(w, http.StatusOK, "snapshots.html", "one-row", rowPage{Row: one, Change: made})
 }
 
-// sharing shows the Sharing dialog, or without script its own page.
+// sharing shows the Sharing dialog, or without JavaScript its own page.
 func (s *Server) sharing(w http.ResponseWriter, r *http.Request) error {
 	page, err := s.sharingOf(r.Context(), r, r.PathValue("id"))
 	if err != nil {

@@ -302,7 +302,7 @@ func TestTheOwnerSeesSharedOutside(t *testing.T) {
 	u.must(u.get("/snapshots"), http.StatusOK, "shared outside")
 	dialog := u.get("/cloud/" + item.ID + "/sharing")
 	u.must(dialog, http.StatusOK, "shared this snapshot outside the organization",
-		"another organization, by an owner or admin")
+		"another organization (shared by an owner or admin)")
 	u.mustNot(dialog, "globex")
 	u.must(u.get("/activity"), http.StatusOK, "shared your snapshot of shop outside the organization")
 	u.mustNot(u.get("/activity"), "globex")

@@ -9,10 +9,10 @@ import (
 	"snap/internal/servertest"
 )
 
-// mostShift is the maximum layout shift that the Snapshots page may cause by itself;
+// maxShift is the maximum layout shift that the Snapshots page may cause by itself;
 // https://web.dev/articles/cls calls 0.1 good. It is not always 0, because the columns of a long
 // table widen while its rows arrive.
-const mostShift = 0.1
+const maxShift = 0.1
 
 // Elements do not move under the pointer: when the page has loaded,
 // when it is refreshed, with a new row too, and when a dialog opens on it.
@@ -45,7 +45,7 @@ func TestBrowserLayoutIsStable(t *testing.T) {
 		b.steady(name + ", after the dialog opened")
 
 		b.run(chromedp.Evaluate[chromedp.Void](`document.querySelector("#dialog").close(); document.querySelector("main").style.marginTop = "300px"`))
-		if moved := b.shift(); moved < mostShift {
+		if moved := b.shift(); moved < maxShift {
 			t.Errorf("%s: a page moved on purpose counts as %.4f", name, moved)
 		}
 	}
@@ -58,12 +58,12 @@ func (b *tab) refresh(condition string) {
 	b.until(condition)
 }
 
-// steady compares the layout shift since the page was opened with mostShift.
+// steady compares the layout shift since the page was opened with maxShift.
 func (b *tab) steady(when string) {
 	b.t.Helper()
 	moved := b.shift()
 	b.t.Logf("%s: %.4f", when, moved)
-	if moved >= mostShift {
+	if moved >= maxShift {
 		b.t.Errorf("%s the layout shifted by %.4f", when, moved)
 	}
 }

@@ -77,7 +77,7 @@ func TestHiddenSnapshotsAreAbsent(t *testing.T) {
 	}
 }
 
-// A click on the Sharing control acts at once, with script and without (SPEC 3).
+// A click on the Sharing control acts at once, with and without JavaScript (SPEC 3).
 func TestSharingControl(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -105,7 +105,7 @@ func TestSharingControl(t *testing.T) {
 	}
 }
 
-// Under the policy ask, a page of its own asks without script: how many people
+// Under the policy ask, a page of its own asks without JavaScript: how many people
 // it adds, and what they get.
 func TestUnsanitizedIsAskedAbout(t *testing.T) {
 	t.Parallel()

@@ -138,7 +138,7 @@ func (u *ui) get(path string, header ...string) answer {
 	return u.do(http.MethodGet, path, nil, header...)
 }
 
-// post sends a form as a browser without script does.
+// post sends a form as a browser without JavaScript does.
 func (u *ui) post(path string, form url.Values, header ...string) answer {
 	u.t.Helper()
 	return u.do(http.MethodPost, path, form, append([]string{"Sec-Fetch-Site", "same-origin", "Origin", u.URL},

@@ -33,7 +33,7 @@ document.addEventListener("input", (event) => {
   if (must !== undefined) event.target.setCustomValidity(event.target.value.trim() === must ? "" : `Type ${must} to continue.`);
 });
 
-// equip shows the box that selects all rows, which only works with script.
+// equip shows the box that selects all rows, which only works with JavaScript.
 function equip(root) {
   for (const box of root.querySelectorAll("#pick-all")) box.hidden = false;
 }
