@@ -47,7 +47,7 @@ func TestCheckBaseURL(t *testing.T) {
 		"https://user:pw@cloud.example", "https://cloud.example?x=1", "https://cloud.example#x", "https://",
 		"https://cloud.example/api/v1", "https://cloud.example/snap/api/v1/users/"} {
 		if _, err := api.CheckBaseURL(bad); snap.CodeOf(err) != snap.CodeUsage {
-			t.Errorf("%q was taken: %v", bad, err)
+			t.Errorf("%q was accepted: %v", bad, err)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// FuzzBaseURL: no address is taken to which a credential would go in clear or
+// FuzzBaseURL: no address is accepted to which a credential would be sent unencrypted, or
 // that holds one.
 func FuzzBaseURL(f *testing.F) {
 	for _, seed := range []string{"https://cloud.example/", "http://127.0.0.1:8080", "http://localhost.evil.example",
@@ -63,14 +63,14 @@ func FuzzBaseURL(f *testing.F) {
 		}
 		r, err := http.NewRequest(http.MethodGet, base+"/api/v1/me", nil)
 		if err != nil {
-			t.Fatalf("%q is taken as %q: %v", raw, base, err)
+			t.Fatalf("%q is accepted as %q: %v", raw, base, err)
 		}
 		if host := r.URL.Hostname(); r.URL.Scheme != "https" && host != "localhost" && host != "::1" &&
 			host != "127.0.0.1" && (len(host) < 4 || host[:4] != "127.") && host[0] != ':' && host[0] != '0' {
-			t.Fatalf("%q is taken as %q, in clear to %s", raw, base, host)
+			t.Fatalf("%q is accepted as %q, unencrypted to %s", raw, base, host)
 		}
 		if r.URL.User != nil {
-			t.Fatalf("%q is taken with a credential in it", raw)
+			t.Fatalf("%q is accepted with a credential in it", raw)
 		}
 	})
 }

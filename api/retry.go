@@ -14,9 +14,9 @@ import (
 )
 
 // A request that may be sent twice is repeated in two cases: the service asks for it (503 with a
-// short Retry-After, as while its database is unavailable or a replica is replaced), or the
-// connection broke before the answer. A wrong address is reported at once. A request that only
-// reads waits for readTimeout and is then sent once more, so that a frozen replica costs only
+// short Retry-After, for example while its database is unavailable or a replica is being replaced),
+// or the connection broke before the response. A wrong address is reported at once. A request that
+// only reads waits for readTimeout and is then sent once more, so that a frozen replica costs only
 // seconds. Other requests that get no answer are not sent again.
 const (
 	maxAttempts   = 3
@@ -30,8 +30,8 @@ func timedOut(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// repeatable reports whether a request may be sent twice without further effect: it reads, makes or
-// ends a share, or asks for a link.
+// repeatable reports whether a request may be sent twice without further effect: it only reads, or
+// it changes a share or asks for a link.
 func repeatable(method, target string) bool {
 	path, _, _ := strings.Cut(target, "?")
 	return method == http.MethodGet || strings.HasSuffix(path, "/pull") || strings.Contains(path, "/snapshots/") &&
@@ -47,8 +47,8 @@ type temporary struct {
 // Unwrap returns the error that the caller gets.
 func (f temporary) Unwrap() error { return f.error }
 
-// unavailable marks the error of an answer of 503 as temporary if the service asks for another attempt
-// soon. It returns other errors unchanged.
+// unavailable marks the error of a 503 response as temporary if the service asks for another
+// attempt soon. It returns other errors unchanged.
 func unavailable(res *http.Response, err error) error {
 	seconds, parseErr := strconv.Atoi(res.Header.Get("Retry-After"))
 	after := time.Duration(seconds) * time.Second
@@ -90,7 +90,7 @@ func (c *Client) retry(ctx context.Context, mayRepeat bool, send func() (int, er
 	}
 }
 
-// Wait pauses for d. It returns early with the context's error.
+// Wait pauses for d. If ctx is done first, Wait returns its error at once.
 func Wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -99,8 +99,8 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), nil
 }
 
-// serviceConfig returns the configuration of a service for trying out: two
-// organizations whose people sign in with passwords.
+// serviceConfig returns the configuration of the demo's service: two organizations whose people
+// sign in with passwords.
 func (w *world) serviceConfig(address string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "listen: %s\npublic_url: %s\ndata_dir: %s\norganizations:\n", address, w.url,

@@ -35,10 +35,10 @@ func (o Outline) Size() int64 {
 	return n
 }
 
-// A content may have fewBlocks blocks, and one more for each leastBlock bytes.
+// A content may have fewBlocks blocks, and one more for each minBlock bytes.
 const (
-	fewBlocks  = 1024
-	leastBlock = 64 << 10
+	fewBlocks = 1024
+	minBlock  = 64 << 10
 )
 
 // ErrLoads means that reading was ended by [Content.LimitLoads].
@@ -117,7 +117,7 @@ func (c *Content) index(ctx context.Context, s Section) error {
 		if size == 0 || size > maxBlock || body > 2*maxBlock {
 			return corrupt("a section is damaged", errBlock)
 		}
-		if int64(len(c.blocks)) > fewBlocks+c.end/leastBlock {
+		if int64(len(c.blocks)) > fewBlocks+c.end/minBlock {
 			return snap.Invalid("the content is in too many blocks to be addressed", "use the whole file")
 		}
 		c.blocks = append(c.blocks, stored{c.end, at, binary.BigEndian.Uint32(head[8:])})

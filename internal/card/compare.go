@@ -12,9 +12,9 @@ import (
 // Compare returns the changes from an earlier card to a later one, by table: added and removed
 // tables, columns and parts that were added, removed or defined differently, and numbers of rows.
 // Programs that belong to no table come first. The result depends only on the two cards. Columns are
-// compared only if both cards list those of the table, and parts only if both cards list any. Rows
-// that differ are counted only if the later card counts them since the earlier snapshot; sha256 is the
-// checksum of that snapshot's file.
+// compared only if both cards list those of the table, and parts only if both cards list any. The
+// number of rows that differ is included only if the later card counts them relative to the earlier
+// snapshot; sha256 is the checksum of that snapshot's file.
 func Compare(before, after api.Card, sha256 string) []api.CardChange {
 	if !Counts(after, sha256) {
 		after = Uncounted(after)
@@ -72,7 +72,7 @@ func UncountedTables(tables []api.CardTable) []api.CardTable {
 }
 
 // rowsBetween returns how many rows of a table differ, or nil if that is unknown. Counts that
-// contradict the numbers of rows are unknown.
+// contradict the numbers of rows are treated as unknown.
 func rowsBetween(was, now api.CardTable) *api.CardRows {
 	d := now.Differ
 	if d == nil || was.Rows+d.Added-d.Removed != now.Rows || d.Removed+d.Changed > was.Rows {

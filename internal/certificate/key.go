@@ -51,7 +51,7 @@ func (k Private) String() string {
 func ParsePrivate(text string) (Private, error) {
 	seed, err := decode(text, privatePrefix, ed25519.SeedSize)
 	if err != nil {
-		return Private{}, snap.Usage("the signing key is damaged: it is not valid text that begins with "+privatePrefix,
+		return Private{}, snap.Usage("the signing key is damaged: it is not "+privatePrefix+" followed by a valid key",
 			"restore it, or make a new one with `snapcli keys new`")
 	}
 	return Private{ed25519.NewKeyFromSeed(seed)}, nil

@@ -24,8 +24,8 @@ func requestedSubset(agent *local.Agent, target string, flags local.SubsetSpec) 
 	return limits(t.Subset)
 }
 
-// mostShares is the number of tables whose rows are printed after a build of a subset.
-const mostShares = 30
+// maxShares is the number of tables whose rows are printed after a build of a subset.
+const maxShares = 30
 
 // printPortions prints the limits that were requested for a subset, and the rows that each table got.
 // The table with the most rows in the source comes first.
@@ -41,7 +41,7 @@ func (a *app) printPortions(s local.Snapshot, asked string) error {
 	slices.SortStableFunc(all, func(x, y archive.Table) int { return cmp.Compare(y.Of, x.Of) })
 	t := a.newTable(column{title: "Table", least: 10}, column{title: "Rows", right: true},
 		column{title: "Share", right: true})
-	for _, one := range all[:min(len(all), mostShares)] {
+	for _, one := range all[:min(len(all), maxShares)] {
 		share := ""
 		if one.Of > 0 {
 			share = fmt.Sprintf("%.3g %%", shareOf(one))
@@ -51,7 +51,7 @@ func (a *app) printPortions(s local.Snapshot, asked string) error {
 	if err := t.flush(); err != nil {
 		return err
 	}
-	if more := len(all) - mostShares; more > 0 {
+	if more := len(all) - maxShares; more > 0 {
 		a.note("`snapcli snapshots show %s` lists %s more.", s.Name, snap.Plural(more, "table", "tables"))
 	}
 	a.result("")

@@ -78,6 +78,6 @@ func pushedCommand(ts *testscript.TestScript, neg bool, args []string) {
 	content := []byte(strings.Join(args, " ") + time.Now().String())
 	s := c.PushAs(c.As(args[0]), args[1], snap.Type(args[2]), content)
 	ts.Setenv(args[3], s.ID)
-	ts.Setenv(args[3]+"_SHORT", s.ID[:len(snap.IDPrefix)+leastID])
+	ts.Setenv(args[3]+"_SHORT", s.ID[:len(snap.IDPrefix)+minID])
 	ts.Setenv(args[3]+"_NAME", s.Name)
 }

@@ -38,11 +38,11 @@ func secretfreeCommand(ts *testscript.TestScript, neg bool, args []string) {
 		text := ts.ReadFile(file)
 		for _, s := range secrets {
 			if regexp.MustCompile(regexp.QuoteMeta(s)).MatchString(text) {
-				ts.Fatalf("%s tells a secret:\n%s", file, text)
+				ts.Fatalf("%s contains a secret:\n%s", file, text)
 			}
 		}
 		if m := presigned.FindString(text); m != "" {
-			ts.Fatalf("%s tells a presigned URL: %s", file, m)
+			ts.Fatalf("%s contains a presigned URL: %s", file, m)
 		}
 	}
 }

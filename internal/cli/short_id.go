@@ -2,11 +2,11 @@ package cli
 
 import "snap"
 
-// leastID is the minimum number of characters of an ID shown after snap_. safeID is the number
+// minID is the minimum number of characters of an ID shown after snap_. safeID is the number
 // shown if more pages follow: 60 random bits.
 const (
-	leastID = 8
-	safeID  = 12
+	minID  = 8
+	safeID = 12
 )
 
 // shortener truncates the IDs of a listing so that each stays unique within it (SPEC 2.1).
@@ -20,7 +20,7 @@ func (s *shortener) setLength(ids []string, more bool) {
 	if s.length > 0 {
 		return
 	}
-	s.length = leastID
+	s.length = minID
 	if more {
 		s.length = safeID
 	}

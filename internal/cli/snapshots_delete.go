@@ -53,7 +53,7 @@ func (a *app) deleteLocal(ctx context.Context, agent *local.Agent, names []strin
 	case alone == len(names):
 		details = "There is no copy in the cloud."
 	case alone > 0:
-		details = fmt.Sprintf("There is no copy of %d of them in the cloud.", alone)
+		details = fmt.Sprintf("%d of them have no copy in the cloud.", alone)
 	}
 	if err := a.confirm(ctx, yes, "Delete "+what+" from this machine?", details); err != nil {
 		return err

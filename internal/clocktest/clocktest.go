@@ -1,6 +1,6 @@
-// Package clocktest has the clock of tests. It is separate from the service
-// that tests start, so that a test which only needs the time does not have the
-// whole service compiled for it. It is for tests only.
+// Package clocktest provides a clock for tests. It is separate from the package
+// that starts the service, so that a test which only needs the time does not
+// compile the whole service.
 package clocktest
 
 import (

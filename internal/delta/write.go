@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	near      = 8 << 20   // bytes; longer jumps are limited
-	farLeast  = 1 << 10   // minimum bytes of a range after a longer jump, while there are few such jumps
-	farEach   = 32 << 10  // few means at most one per this many bytes; with more jumps, the minimum bytes of a range
-	ahead     = 64 << 10  // bytes that are read ahead, at least farEach
-	pending   = 256 << 10 // literals that may still become part of a range
-	tail      = 128 << 10 // bytes before an insertion that serve as its dictionary
-	extra     = 256       // bytes of a replaced range that serve as the dictionary, in addition to twice its literals
-	unknown   = -1        // the position where the base continues has not been found yet
-	soon      = 1 << 10   // bytes of the base in which a line is searched for without the index
-	lines     = 4         // number of lines to search there
-	leastLine = 8         // minimum bytes of such a line
-	reach     = 12 << 20  // bytes of the result after which a group ends, so that its part of the base fits into memory
-	enough    = 16 << 10  // literals of such a group
+	near     = 8 << 20   // bytes; longer jumps are limited
+	farLeast = 1 << 10   // minimum bytes of a range after a longer jump, while there are few such jumps
+	farEach  = 32 << 10  // few means at most one per this many bytes; with more jumps, the minimum bytes of a range
+	ahead    = 64 << 10  // bytes that are read ahead, at least farEach
+	pending  = 256 << 10 // literals that may still become part of a range
+	tail     = 128 << 10 // bytes before an insertion that serve as its dictionary
+	extra    = 256       // bytes of a replaced range that serve as the dictionary, in addition to twice its literals
+	unknown  = -1        // the position where the base continues has not been found yet
+	soon     = 1 << 10   // bytes of the base in which a line is searched for without the index
+	lines    = 4         // number of lines to search there
+	minLine  = 8         // minimum bytes of such a line
+	reach    = 12 << 20  // bytes of the result after which a group ends, so that its part of the base fits into memory
+	enough   = 16 << 10  // literals of such a group
 )
 
 // ErrLarge means that a delta would be larger than the limit given to [Write].
@@ -275,7 +275,7 @@ func (l *lookahead) lineLike(now []byte, first bool) int64 {
 			break
 		}
 		b, from = b[next:], from+int64(next)
-		if size := bytes.IndexByte(b, '\n'); size >= leastLine && grew(now, b[:size]) {
+		if size := bytes.IndexByte(b, '\n'); size >= minLine && grew(now, b[:size]) {
 			return from
 		}
 	}
@@ -341,7 +341,7 @@ func (w *writer) alike(b []byte, from int64, least int) (bool, error) {
 		if size < 0 {
 			return len(old) < least, nil
 		}
-		if size < leastLine || !grew(b, old[:size]) {
+		if size < minLine || !grew(b, old[:size]) {
 			return false, nil
 		}
 		old, b = old[size+1:], b[bytes.IndexByte(b, '\n')+1:]

@@ -52,9 +52,9 @@ func newWindow(rows int, spills [2]*spill) *window {
 	return &window{places: make([][windowSlots]waiting, rows/windowSlots), spills: spills}
 }
 
-// add adds the row with the number at of a side. If the window has an equal row of the other side, add
-// removes that row and returns its number. Otherwise it returns -1. The oldest row of a full place
-// moves to the spill of its side.
+// add adds the row of a side that has the number at. If the window has an equal row of the other
+// side, add removes that row and returns its number. Otherwise it returns -1. The oldest row of a
+// full place moves to the spill of its side.
 func (w *window) add(side int, e entry, at int64) (other int64, err error) {
 	place := &w.places[(e.identity[1]^e.row)%uint64(len(w.places))]
 	for i := range place {
@@ -149,7 +149,7 @@ type feed struct {
 	from         <-chan batch
 	free         chan<- batch
 	next, start  int   // index and start of the first row that was not taken
-	read, paired int64 // number of rows that were taken, and that of the row of the latest pair
+	read, paired int64 // number of rows taken so far, and the number of the row in the latest pair
 }
 
 // more reports whether there is another row. It waits for the next batch.

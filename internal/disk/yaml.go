@@ -47,7 +47,7 @@ func expectedNode(t ast.NodeType) string {
 	case ast.MappingType:
 		return "a mapping of names to values"
 	}
-	return "a text"
+	return "text"
 }
 
 func expected(t reflect.Type) string {
@@ -63,5 +63,5 @@ func expected(t reflect.Type) string {
 	case reflect.Map, reflect.Struct:
 		return "a mapping of names to values"
 	}
-	return "a text"
+	return "text"
 }

@@ -64,7 +64,7 @@ func (p *program) moveService(ctx context.Context, to string, dryRun bool) error
 		return err
 	}
 	if source.PublicURL != destination.PublicURL {
-		fmt.Fprintf(p.stderr, "public_url differs (%s, then %s): people must sign in again; API keys keep working\n",
+		fmt.Fprintf(p.stderr, "public_url changes from %s to %s: people must sign in again; API keys keep working\n",
 			source.PublicURL, destination.PublicURL)
 	}
 	if dryRun {

@@ -31,7 +31,7 @@ func (p *Profile) Earlier(ctx context.Context, target, except string, names []st
 	return p.record(ctx, recordKey(target, names[i]))
 }
 
-// PutDelta stores the delta between the files with these SHA-256. sum is its own SHA-256.
+// PutDelta stores the delta between the files with these SHA-256 checksums. sum is its own SHA-256.
 func (p *Profile) PutDelta(ctx context.Context, result, base string, r io.Reader, size int64, sum string) error {
 	return p.store.Put(ctx, deltaKey(result, base), r, size, sum)
 }
