@@ -39,7 +39,8 @@ func TestSecurityPage(t *testing.T) {
 	}
 }
 
-// testNames returns the names of the functions in the module's tests; tests and fuzz targets are among them.
+// testNames returns the names of the functions in the module's tests; tests and fuzz targets are
+// among them.
 func testNames(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}

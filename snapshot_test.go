@@ -13,8 +13,8 @@ import (
 	"snap"
 )
 
-// Public IDs have one form and are unique. Typed IDs and their beginnings are normalized; other text is
-// refused.
+// Public IDs have one form and are unique. Typed IDs and their beginnings are normalized; other
+// text is refused.
 func TestSnapshotIDs(t *testing.T) {
 	t.Parallel()
 	form := regexp.MustCompile(`^snap_[0-9a-hjkmnp-tv-z]{16}$`)

@@ -160,7 +160,8 @@ func swaps(call *ast.CallExpr) bool {
 	return is && f.Sel.Name == "CompareAndSwap"
 }
 
-// dependsOnOrder reports whether one result is a variable that the call of another result gets the address of.
+// dependsOnOrder reports whether one result is a variable that the call of another result gets the
+// address of.
 func dependsOnOrder(statement *ast.ReturnStmt) bool {
 	values, addressed := map[string]bool{}, map[string]bool{}
 	for _, result := range statement.Results {

@@ -86,7 +86,8 @@ type WebhookList struct {
 	Items []Webhook `json:"items"`
 }
 
-// WebhookRequest creates a webhook. Its URL begins with https://, or is mailto: followed by an address.
+// WebhookRequest creates a webhook. Its URL begins with https://, or is mailto: followed by an
+// address.
 type WebhookRequest struct {
 	URL    string             `json:"url" minLength:"1" maxLength:"2000" example:"https://hooks.example/x"`
 	Events []snap.AuditAction `json:"events,omitempty" doc:"events to send; none means all of them" example:"[\"snapshot.pushed\"]"`

@@ -25,7 +25,8 @@ import (
 	"snap/internal/local"
 )
 
-// Pool makes databases for the tests of a process. It is safe for concurrent use. Create it with [For].
+// Pool makes databases for the tests of a process. It is safe for concurrent use. Create it with
+// [For].
 type Pool struct {
 	target string
 	ahead  int
@@ -78,8 +79,8 @@ func (p *Pool) URL(t testing.TB) string {
 	return b.Secret
 }
 
-// Setenv sets DATABASE_URL to the URL of a database of the test's own. Like t.Setenv, it cannot be used
-// in parallel tests.
+// Setenv sets DATABASE_URL to the URL of a database of the test's own. Like t.Setenv, it cannot be
+// used in parallel tests.
 func (p *Pool) Setenv(t testing.TB) {
 	t.Helper()
 	t.Setenv("DATABASE_URL", p.URL(t))

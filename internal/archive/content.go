@@ -132,7 +132,8 @@ func (c *Content) index(ctx context.Context, s Section) error {
 // Blocks returns the number of blocks.
 func (c *Content) Blocks() int64 { return int64(len(c.blocks)) }
 
-// LimitLoads makes reading fail with [ErrLoads] after this many blocks and pieces of the manifest have been loaded.
+// LimitLoads makes reading fail with [ErrLoads] after this many blocks and pieces of the manifest
+// have been loaded.
 func (c *Content) LimitLoads(most int64) { c.most = most }
 
 // load counts a block or a piece of the manifest that is about to be loaded.
@@ -190,7 +191,8 @@ func (c *Content) after(i int) stored {
 	return stored{at: c.end, offset: int64(c.r.foot.offset)}
 }
 
-// manifestFrom is like From, for the text of the manifest, which is loaded in pieces of a block's size.
+// manifestFrom is like From, for the text of the manifest, which is loaded in pieces of a block's
+// size.
 func (c *Content) manifestFrom(at int64) ([]byte, error) {
 	if at < c.textAt || at >= c.textAt+int64(len(c.text)) {
 		if err := c.load(); err != nil {

@@ -303,8 +303,8 @@ func (a *Authenticator) byCookie(r *http.Request) (snap.Caller, error) {
 	return a.confirmed(r.Context(), n)
 }
 
-// confirmed is like ofSession, for a new request: it first asks the identity provider about a user whose
-// last confirmation is too old.
+// confirmed is like ofSession, for a new request: it first asks the identity provider about a user
+// whose last confirmation is too old.
 func (a *Authenticator) confirmed(ctx context.Context, n store.Session) (snap.Caller, error) {
 	c, err := a.ofSession(ctx, n)
 	if err != nil {

@@ -25,7 +25,8 @@ func made(t *testing.T, key Private) []byte {
 	return text
 }
 
-// A certificate is valid only for its own file and statement, with a key that is known and not revoked.
+// A certificate is valid only for its own file and statement, with a key that is known and not
+// revoked.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	key, stranger := New(), New()

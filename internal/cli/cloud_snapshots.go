@@ -243,8 +243,8 @@ func (l *cloudList) page(p api.SnapshotPage) error {
 	return l.table.flush()
 }
 
-// cloudColumns returns the columns of SPEC 2.1. On a narrow terminal the name is dropped first, because
-// the target and the time contain the same information, and then the size.
+// cloudColumns returns the columns of SPEC 2.1. On a narrow terminal the name is dropped first,
+// because the target and the time contain the same information, and then the size.
 func cloudColumns() []column {
 	return []column{
 		{title: "ID"},

@@ -90,8 +90,8 @@ func (a *app) endOf(ctx context.Context, conn *connection, s api.Snapshot, f sha
 	return from, nil
 }
 
-// previewUnshare returns the changes that UnshareWith would make. It fails for callers who may not make
-// them.
+// previewUnshare returns the changes that UnshareWith would make. It fails for callers who may not
+// make them.
 func (c *connection) previewUnshare(ctx context.Context, id string, from api.UnshareRequest) (would api.ShareChanges,
 	err error) {
 	var orgs []api.OrgShare

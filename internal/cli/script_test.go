@@ -25,8 +25,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// patientMain is like [Main], for tests: no request is slow and no work is given up because the machine is
-// busy.
+// patientMain is like [Main], for tests: no request is slow and no work is given up because the
+// machine is busy.
 func patientMain(ctx context.Context, args []string, stdio IO, env func(string) string) int {
 	return run(ctx, args, stdio, env, equalTimeouts(servertest.Patience))
 }

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// BenchmarkStart reports the median time, in milliseconds, of the commands that need nothing but the program.
+// BenchmarkStart reports the median time, in milliseconds, of the commands that need nothing but
+// the program.
 func BenchmarkStart(b *testing.B) {
 	program := filepath.Join(b.TempDir(), "snapcli")
 	build := exec.CommandContext(b.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program,

@@ -119,7 +119,8 @@ func makeDatabaseAbsolute(url *string) error {
 	return err
 }
 
-// makeKeysAbsolute is like makeAbsolute, for the entries that name a file of recipients rather than a recipient.
+// makeKeysAbsolute is like makeAbsolute, for the entries that name a file of recipients rather than
+// a recipient.
 func makeKeysAbsolute(entries []string) error {
 	for i := range entries {
 		if !local.IsRecipient(entries[i]) {

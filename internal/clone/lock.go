@@ -12,9 +12,9 @@ import (
 
 // Every template and clone has a lock file. The process that makes, resets or drops it, or runs a
 // program in it, holds the lock exclusively; a process that copies a template holds it shared. The
-// system releases the locks of a killed process, so a clone that is not ready and whose lock is free
-// was left behind. IDs are never used twice. A process that gets a lock reads the record again, because
-// the clone may have been dropped in the meantime.
+// system releases the locks of a killed process, so a clone that is not ready and whose lock is
+// free was left behind. IDs are never used twice. A process that gets a lock reads the record
+// again, because the clone may have been dropped in the meantime.
 
 func (r *Registry) lockPath(id string) string { return filepath.Join(r.o.Dir, id+".lock") }
 

@@ -46,7 +46,8 @@ func (r *Registry) Due(wanted func(Template) bool) (bool, error) {
 	return false, nil
 }
 
-// expired reports whether a clone has expired. A clone of kind Run never does: it ends with its process.
+// expired reports whether a clone has expired. A clone of kind Run never does: it ends with its
+// process.
 func (r *Registry) expired(c Clone) bool { return c.Kind != Run && !c.Expires.After(r.o.Now()) }
 
 // needsProcess reports whether a clone belongs to a running process. If no process holds its lock, it

@@ -114,7 +114,8 @@ func (r *Registry) createTemplate(ctx context.Context, id string, load Load) err
 	})
 }
 
-// fillTemplate loads a template's database and sets its mark. It first removes what a killed process left.
+// fillTemplate loads a template's database and sets its mark. It first removes what a killed
+// process left.
 func (r *Registry) fillTemplate(ctx context.Context, t *Template, load Load) error {
 	cloner, url, err := r.locateTemplate(*t)
 	if err == nil {

@@ -45,8 +45,8 @@ func (s *Service) removeCard(ctx context.Context, _ *ByID) (*empty, error) {
 	return &empty{}, s.store.SetCard(ctx, c.caller, c.snapshot, store.Card{})
 }
 
-// checkMayPutCard allows the pusher of a snapshot and those who may describe it. All organization-level
-// keys of the organization that owns a snapshot count as one pusher.
+// checkMayPutCard allows the pusher of a snapshot and those who may describe it. All
+// organization-level keys of the organization that owns a snapshot count as one pusher.
 func checkMayPutCard(c snap.Caller, sn snap.Snapshot) error {
 	if c.User == nil && sn.Owner == nil && sn.Org.ID == c.Org.ID {
 		return nil

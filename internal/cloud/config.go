@@ -477,8 +477,8 @@ func (o Organization) policy() (snap.Policy, error) {
 	return p, nil
 }
 
-// parseFreshness parses how often people are confirmed at their identity provider and how long a session
-// may last. It sets both in the organization's sign-in.
+// parseFreshness parses how often people are confirmed at their identity provider and how long a
+// session may last. It sets both in the organization's sign-in.
 func (o Organization) parseFreshness(into *signin.Organization) error {
 	for _, setting := range []struct {
 		name, text string

@@ -233,8 +233,8 @@ func TestRevocationReachesDeltas(t *testing.T) {
 	}
 }
 
-// TestDeltasEndWithTheirSnapshots: a delta contains rows of both snapshots. It is removed with either of
-// them, and a day after it was made.
+// TestDeltasEndWithTheirSnapshots: a delta contains rows of both snapshots. It is removed with
+// either of them, and a day after it was made.
 func TestDeltasEndWithTheirSnapshots(t *testing.T) {
 	t.Parallel()
 	clock := clocktest.New(time.Now())

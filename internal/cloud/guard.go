@@ -185,8 +185,8 @@ func changing(r *http.Request) bool {
 }
 
 // checkSurplus refuses input that the route would ignore: a parameter given twice, or a body where
-// none is accepted. A client that sends a group to the route that shares org-wide, for example, has made
-// a mistake. An empty object counts as no body.
+// none is accepted. A client that sends a group to the route that shares org-wide, for example, has
+// made a mistake. An empty object counts as no body.
 func checkSurplus(op *huma.Operation, r *http.Request) error {
 	for name, values := range r.URL.Query() {
 		if len(values) > 1 {

@@ -158,8 +158,8 @@ var (
 	wouldHold = regexp.MustCompile(`: decide .*; (\S+) would work\n`)
 )
 
-// masked masks a snapshot by the rules that the program proposes. Kept columns are equal afterwards, and
-// no other column has an original value left that a scan would call one.
+// masked masks a snapshot by the rules that the program proposes. Kept columns are equal
+// afterwards, and no other column has an original value left that a scan would call one.
 func masked(t *testing.T, a *local.Agent, d database, whole local.Snapshot, want state, load func(string,
 	local.Snapshot) (state, bool)) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")

@@ -35,8 +35,8 @@ var changing = regexp.MustCompile(`(?m)^(\\(un)?restrict .*|-- Dumped .*)\n`)
 // charsets are the character sets that a collation implies. MySQL does not always name them.
 var charsets = regexp.MustCompile(`CHARACTER SET \w+ COLLATE`)
 
-// members is a condition of the form x IN ('a', 'b') on a varchar. PostgreSQL writes its casts in another
-// order after it has read its own text once, also after pg_dump and psql.
+// members is a condition of the form x IN ('a', 'b') on a varchar. PostgreSQL writes its casts in
+// another order after it has read its own text once, also after pg_dump and psql.
 var members = regexp.MustCompile(`(?m)^.*\)::text = ANY \(.*$`)
 
 // casts are what differs then.
@@ -252,8 +252,8 @@ func difference(want, got string) string {
 // fewRows is the size below which chance decides a share.
 const fewRows = 30
 
-// partOf fails unless got is a subset of a database: its rows, whole foreign keys, and the share of each
-// table, except for rows that a foreign key forces.
+// partOf fails unless got is a subset of a database: its rows, whole foreign keys, and the share of
+// each table, except for rows that a foreign key forces.
 func partOf(t testing.TB, what string, d database, from, got state, percent float64) {
 	t.Helper()
 	from.schema, got.schema = counter.ReplaceAllString(from.schema, ""), counter.ReplaceAllString(got.schema, "")
@@ -289,7 +289,8 @@ func partOf(t testing.TB, what string, d database, from, got state, percent floa
 	}
 }
 
-// computed reports whether a table is a materialized view, or a virtual table, which subsets keep whole.
+// computed reports whether a table is a materialized view, or a virtual table, which subsets keep
+// whole.
 func (d database) computed(t testing.TB, name string) bool {
 	t.Helper()
 	switch d.kind {

@@ -133,7 +133,8 @@ func (p project) paths(folders []string) (all []string) {
 	return all
 }
 
-// hashed are comments that the installer of Request Tracker removes, because SQLite does not know them.
+// hashed are comments that the installer of Request Tracker removes, because SQLite does not know
+// them.
 var hashed = regexp.MustCompile(`(?m)[ \t]#.*$`)
 
 // text applies the replacements.

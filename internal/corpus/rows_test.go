@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// perTable is the number of rows that are tried for each table. Shares of fewer rows are left to chance.
+// perTable is the number of rows that are tried for each table. Shares of fewer rows are left to
+// chance.
 const perTable = 48
 
 // rowMaker inserts generated rows.

@@ -282,8 +282,9 @@ func (l *lookahead) lineLike(now []byte, first bool) int64 {
 	return -1
 }
 
-// grew reports whether b begins with the old line, or with a line that has the old line's beginning and
-// its last two bytes. A row of an INSERT statement grows inside, before its parenthesis and comma.
+// grew reports whether b begins with the old line, or with a line that has the old line's beginning
+// and its last two bytes. A row of an INSERT statement grows inside, before its parenthesis and
+// comma.
 func grew(b, old []byte) bool {
 	if bytes.HasPrefix(b, old) {
 		return true

@@ -249,8 +249,8 @@ func TestWindowKeepsEqualRowsTogether(t *testing.T) {
 	}
 }
 
-// TestTablesStayTogether checks that only the new rows are kept if there are more of them at the end of
-// a table than the window has room for.
+// TestTablesStayTogether checks that only the new rows are kept if there are more of them at the
+// end of a table than the window has room for.
 func TestTablesStayTogether(t *testing.T) {
 	t.Parallel()
 	var sides [2][]numbered
@@ -362,9 +362,9 @@ func TestTableListedTwice(t *testing.T) {
 	}
 }
 
-// TestHostileRowsTakeLittleMemory checks that any number of equal rows, which a small file can contain,
-// need the memory of a few. Different rows with the same primary key, which no database has, are refused
-// before there are too many. Long values are not listed.
+// TestHostileRowsTakeLittleMemory checks that any number of equal rows, which a small file can
+// contain, need the memory of a few. Different rows with the same primary key, which no database
+// has, are refused before there are too many. Long values are not listed.
 func TestHostileRowsTakeLittleMemory(t *testing.T) {
 	t.Parallel()
 	const many = 1_000_000

@@ -9,7 +9,7 @@ type Cleaner interface {
 	// of the database at url, for display. It changes nothing.
 	Leftovers(ctx context.Context, url string) ([]string, error)
 
-	// RemoveLeftovers completes or reverts interrupted loads and removes their remains. It returns what it
-	// removed.
+	// RemoveLeftovers completes or reverts interrupted loads and removes their remains. It returns
+	// what it removed.
 	RemoveLeftovers(ctx context.Context, url string) (removed []string, err error)
 }

@@ -69,8 +69,8 @@ func settingsMask(name string, params *tree) (mask string, exact, ok bool) {
 	return listedMask(name, params)
 }
 
-// rangeMask returns the mask of a transformer with bounds. A computed bound has no equivalent: the mask
-// then uses its default, and exact is false.
+// rangeMask returns the mask of a transformer with bounds. A computed bound has no equivalent: the
+// mask then uses its default, and exact is false.
 func rangeMask(name string, params *tree) (mask string, exact, ok bool) {
 	kind := map[string]string{"RandomInt": "integer", "RandomFloat": "number", "RandomNumeric": "number",
 		"RandomDate": "date", "RandomUnixTimestamp": "integer"}[name]

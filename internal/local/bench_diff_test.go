@@ -331,8 +331,8 @@ func (d *deltaBench) move(b *testing.B, label string, masked bool) int64 {
 	return moved[0]
 }
 
-// at50Mbit returns how many seconds a line of 50 Mbit/s takes for a number of bytes. The benchmark adds
-// them to the time on loopback, as if the work and the line did not overlap.
+// at50Mbit returns how many seconds a line of 50 Mbit/s takes for a number of bytes. The benchmark
+// adds them to the time on loopback, as if the work and the line did not overlap.
 func at50Mbit(bytes int64) float64 { return float64(bytes) / (50e6 / 8) }
 
 func percent(part, whole int64) float64 { return 100 * float64(part) / float64(whole) }

@@ -645,8 +645,8 @@ func TestInterruptedCounting(t *testing.T) {
 	}
 }
 
-// counts checks how many rows of a pushed snapshot differ from the previous one, and that both machines
-// show that.
+// counts checks how many rows of a pushed snapshot differ from the previous one, and that both
+// machines show that.
 func (w *deltaWorld) counts(id string, want api.CardRows) {
 	w.t.Helper()
 	got, err := w.client.CardChanges(w.t.Context(), id)

@@ -36,9 +36,9 @@ func (n *Counted) on(c api.Card) api.Card {
 	return c
 }
 
-// count counts the rows of a pushed snapshot that differ from those of the newest earlier one that is
-// in the cloud and on this machine. It returns nil if there is none, if that would take too long, or if
-// it is interrupted. sent is the delta that was pushed, or nil.
+// count counts the rows of a pushed snapshot that differ from those of the newest earlier one that
+// is in the cloud and on this machine. It returns nil if there is none, if that would take too
+// long, or if it is interrupted. sent is the delta that was pushed, or nil.
 func (a *Agent) count(ctx context.Context, c *api.Client, s Snapshot, sent *sentDelta, o PushOptions,
 	p Progress) *Counted {
 	n, err := a.tryCount(ctx, c, s, sent, o, p)

@@ -8,8 +8,8 @@ import (
 	"snap"
 )
 
-// A MySQL dump escapes quotes, backslashes and line breaks. The leak scan finds originals with them, and
-// does not mistake a line break for the letters that escape it.
+// A MySQL dump escapes quotes, backslashes and line breaks. The leak scan finds originals with
+// them, and does not mistake a line break for the letters that escape it.
 func TestLeaksInEscapedStrings(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

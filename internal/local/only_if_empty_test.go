@@ -11,8 +11,9 @@ import (
 	"snap/internal/servertest"
 )
 
-// TestLoadAsksAboutLaterContent: a load into a missing or empty database asks nothing. If somebody fills
-// that database while the load runs, it is only replaced if the user has agreed to that in advance.
+// TestLoadAsksAboutLaterContent: a load into a missing or empty database asks nothing. If somebody
+// fills that database while the load runs, it is only replaced if the user has agreed to that in
+// advance.
 func TestLoadAsksAboutLaterContent(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -62,7 +63,8 @@ func TestLoadAsksAboutLaterContent(t *testing.T) {
 	}
 }
 
-// TestLaterContentOnServers does the same with servers, and refuses at once if the content was there before.
+// TestLaterContentOnServers does the same with servers, and refuses at once if the content was
+// there before.
 func TestLaterContentOnServers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ driver, url string }{

@@ -195,8 +195,8 @@ type Certified struct {
 	KeyName string
 }
 
-// Certificate describes the certificate of a sanitized snapshot in a few words. It compares it with the
-// recorded checksum and does not read the file. It is "" for an original, which has none.
+// Certificate describes the certificate of a sanitized snapshot in a few words. It compares it with
+// the recorded checksum and does not read the file. It is "" for an original, which has none.
 func (a *Agent) Certificate(s Snapshot) string {
 	if s.Type != snap.TypeSanitized {
 		return ""
@@ -211,8 +211,8 @@ func (a *Agent) Certificate(s Snapshot) string {
 	return snap.Certificate{State: snap.CertificateValid, Key: found.Key, KeyName: found.KeyName}.String()
 }
 
-// checkCertificate checks the certificate of a snapshot, if it has one. The rules that it states must be
-// those of the file's manifest, if that can be read.
+// checkCertificate checks the certificate of a snapshot, if it has one. The rules that it states
+// must be those of the file's manifest, if that can be read.
 func (a *Agent) checkCertificate(s Snapshot, v Verified) (*Certified, error) {
 	if len(s.Certificate) == 0 {
 		return nil, nil

@@ -25,8 +25,8 @@ func (s shop) certified(t *testing.T) Snapshot {
 	return s.sanitizeAsSuggested(t, shopTarget)
 }
 
-// Invalid certificates are refused: those of another file, with other rules, by a revoked or an unknown
-// key, and on a relabelled snapshot.
+// Invalid certificates are refused: those of another file, with other rules, by a revoked or an
+// unknown key, and on a relabelled snapshot.
 func TestCertificatesAreChecked(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

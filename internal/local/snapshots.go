@@ -334,8 +334,8 @@ func (a *Agent) adopt(ctx context.Context, s Snapshot) (Snapshot, error) {
 	return s, err
 }
 
-// admit is like adopt, for a file that has another path until its record is written. sketch returns the
-// sketch of its dump. The caller must call [Agent.remember] once the snapshot is listed.
+// admit is like adopt, for a file that has another path until its record is written. sketch returns
+// the sketch of its dump. The caller must call [Agent.remember] once the snapshot is listed.
 func (a *Agent) admit(s Snapshot, file string, sketch func(*archive.Reader) (*delta.Sketch, error)) (Snapshot, error) {
 	path, err := a.snapshotFile(s.Target, s.Name)
 	if err != nil {

@@ -37,8 +37,8 @@ type Job struct {
 	once  bool // every read returns the same token, which the service accepts only once
 }
 
-// FindJob returns the CI job of this program, if there is one. It makes no request. hide is called with
-// each secret of the job before the secret is used.
+// FindJob returns the CI job of this program, if there is one. It makes no request. hide is called
+// with each secret of the job before the secret is used.
 //
 // GitLab puts the token in the variable that the job's id_tokens names, which must be
 // SNAPCLI_ID_TOKEN. GitHub Actions gives tokens to jobs with the permission id-token: write.

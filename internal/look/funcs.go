@@ -80,8 +80,8 @@ func Plural(n int, one, more string) string {
 }
 
 // Range describes a page's part of a list of snapshots, such as "51 to 100 of 294". before is the
-// number of rows on the previous pages. all is the total number of rows, or -1 if it is not known. more
-// means that there are further rows, which were not counted.
+// number of rows on the previous pages. all is the total number of rows, or -1 if it is not known.
+// more means that there are further rows, which were not counted.
 func Range(before, rows, all int, more bool) string {
 	if before == 0 && !more && all >= 0 && all <= rows {
 		return Plural(rows, "snapshot", "snapshots")

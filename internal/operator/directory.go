@@ -95,8 +95,8 @@ role of a local user is set in the configuration.`,
 	return c
 }
 
-// checkNotConfigured returns an error for a local user. The configuration sets the role of such a user,
-// and every start of the service applies it again.
+// checkNotConfigured returns an error for a local user. The configuration sets the role of such a
+// user, and every start of the service applies it again.
 func (p *program) checkNotConfigured(config cloud.Config, org, email string, role snap.Role) error {
 	for _, o := range config.Organizations {
 		if o.Slug != org || o.SignIn.Type != "local" {

@@ -91,8 +91,8 @@ func TestValuesOfPeople(t *testing.T) {
 	}
 }
 
-// An identifier in addition to the key, an account of another service, a place and a status of a person
-// need a decision.
+// An identifier in addition to the key, an account of another service, a place and a status of a
+// person need a decision.
 func TestDoubtfulNamesAreAsked(t *testing.T) {
 	t.Parallel()
 	table := Table{Name: "things"}

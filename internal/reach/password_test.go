@@ -47,7 +47,8 @@ func TestPassword(t *testing.T) {
 	}
 }
 
-// TestPasswordIsCanceled stops a program, and the processes it started, with the command that needs it.
+// TestPasswordIsCanceled stops a program, and the processes it started, with the command that needs
+// it.
 func TestPasswordIsCanceled(t *testing.T) {
 	t.Parallel()
 	started := filepath.Join(t.TempDir(), "started")

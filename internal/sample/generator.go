@@ -35,8 +35,8 @@ func (g *generator) all(ctx context.Context) error {
 	return nil
 }
 
-// insert prepares the statement that adds rows with the given number of columns to a table. done closes
-// it.
+// insert prepares the statement that adds rows with the given number of columns to a table. done
+// closes it.
 func (g *generator) insert(ctx context.Context, table string, columns int) (add func(values ...any) error, done func(),
 	err error) {
 	marks := strings.TrimSuffix(strings.Repeat("?,", columns), ",")

@@ -207,8 +207,9 @@ func TestDrawnMasksAvoidOriginals(t *testing.T) {
 	}
 }
 
-// Masks that draw from lists avoid originals inside of values too, also those that were not sampled: in
-// documents, XML, arrays and composite values, and where they are the mask for other parts.
+// Masks that draw from lists avoid originals inside of values too, also those that were not
+// sampled: in documents, XML, arrays and composite values, and where they are the mask for other
+// parts.
 func TestDrawnMasksAvoidNestedOriginals(t *testing.T) {
 	t.Parallel()
 	const person = "public.person"

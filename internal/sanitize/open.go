@@ -172,8 +172,8 @@ func PlainMasks() (names []string) {
 // RuleText returns the rule that consists of one of [PlainMasks], as written in a rules file.
 func RuleText(mask string) string { return proposal{rule: ColumnRule{Mask: mask}}.text() }
 
-// CheckSuits returns an error if a column cannot hold the values of one of [PlainMasks]. The error contains
-// no value.
+// CheckSuits returns an error if a column cannot hold the values of one of [PlainMasks]. The error
+// contains no value.
 func (o *Open) CheckSuits(at int, mask string) error {
 	if !slices.Contains(PlainMasks(), mask) {
 		return snap.Invalid(fmt.Sprintf("there is no mask %q that needs no settings", mask), "choose one from the list")

@@ -203,7 +203,7 @@ func (c ColumnRule) draws() bool {
 	return len(c.Paths) > 0 || !slices.Contains(withSettings, c.Mask)
 }
 
-// withSettings are the masks that cannot be used by their name alone. Their settings decide which parts
-// of a value remain.
+// withSettings are the masks that cannot be used by their name alone. Their settings decide which
+// parts of a value remain.
 var withSettings = []string{"choice", "dictionary", "replace", "json", "xml", "composite", "constant",
 	"template"}

@@ -142,7 +142,8 @@ func isUUID(v string) bool {
 	return ok && len(digits) == 32 && digits[0] != '+'
 }
 
-// uuid permutes the bits of a UUID, except the digits of its version and variant, which MariaDB checks.
+// uuid permutes the bits of a UUID, except the digits of its version and variant, which MariaDB
+// checks.
 func (p permutation) uuid(v string) string {
 	digits := strings.ToLower(strings.ReplaceAll(v, "-", ""))
 	version, variant := digits[12:13], digits[16:17]

@@ -87,7 +87,8 @@ func lineAndColumn(n ast.Node) string {
 	return fmt.Sprintf(":%d:%d", t.Position.Line, t.Position.Column)
 }
 
-// line returns the place of a rule for a message, such as " (line 7, column 5)", or "" if it is not known.
+// line returns the place of a rule for a message, such as " (line 7, column 5)", or "" if it is not
+// known.
 func (r *Rules) line(table, column string) string {
 	line, at, ok := strings.Cut(strings.TrimPrefix(r.places[[2]string{table, column}], ":"), ":")
 	if !ok {

@@ -215,7 +215,8 @@ func (c *checker) keys(t *Table, known func(string) bool) {
 	}
 }
 
-// anyColumn accepts every column. MySQL compares names without case and rejects unknown columns itself.
+// anyColumn accepts every column. MySQL compares names without case and rejects unknown columns
+// itself.
 func anyColumn(string) bool { return true }
 
 // optionalWord reports whether a collation is absent or has the form of a built-in one.

@@ -75,9 +75,9 @@ func OwnMySQL(t testing.TB, server, dir string, options ...string) string {
 	return ownMySQL(t, server, dir, append(volatileOptions(server), options...)...).own()
 }
 
-// CrashingMySQL is like [OwnMySQL], with a server that keeps committed data after a crash. The other servers
-// of this package would lose it. The function crash crashes the server, starts it again, and returns
-// when it answers.
+// CrashingMySQL is like [OwnMySQL], with a server that keeps committed data after a crash. The
+// other servers of this package would lose it. The function crash crashes the server, starts it
+// again, and returns when it answers.
 func CrashingMySQL(t testing.TB, server string) (url string, crash func()) {
 	t.Helper()
 	s := ownMySQL(t, server, "")
@@ -260,8 +260,8 @@ func dataIn(data string, as *account) []string {
 	return []string{"--datadir=" + data, "--user=mysql"} // the servers change to the account themselves
 }
 
-// volatileOptions returns options for a server whose data need not survive a crash. The server does not
-// wait for the disk, and writes no files that are needed only for the recovery after a crash.
+// volatileOptions returns options for a server whose data need not survive a crash. The server does
+// not wait for the disk, and writes no files that are needed only for the recovery after a crash.
 func volatileOptions(name string) []string {
 	options := []string{"--skip-log-bin", "--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0",
 		"--innodb-flush-method=nosync"}

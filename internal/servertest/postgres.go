@@ -93,8 +93,8 @@ func (s *server) copy(t testing.TB, name, template string) {
 	}
 }
 
-// CrashingPostgres is like [Postgres], with a server of the test's own, and a function that crashes and
-// restarts it. The function returns when the server answers again.
+// CrashingPostgres is like [Postgres], with a server of the test's own, and a function that crashes
+// and restarts it. The function returns when the server answers again.
 func CrashingPostgres(t testing.TB) (url string, crash func()) {
 	t.Helper()
 	RequireServers(t, "PostgreSQL")

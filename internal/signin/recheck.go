@@ -193,9 +193,9 @@ func (s *Service) confirmNow(ctx context.Context, org organization, userID int64
 	return t.Checked, err
 }
 
-// checkSoon is like check, for a request that waits for the result. It waits only a few seconds. If the
-// provider is slower, it is treated as one that does not answer, but its answer still counts when
-// it arrives.
+// checkSoon is like check, for a request that waits for the result. It waits only a few seconds. If
+// the provider is slower, it is treated as one that does not answer, but its answer still counts
+// when it arrives.
 func (s *Service) checkSoon(ctx context.Context, org organization, t store.Standing) (store.Standing, error) {
 	type result struct {
 		store.Standing
@@ -413,9 +413,9 @@ func (s *Service) refreshedUserinfo(ctx context.Context, org organization, d *au
 }
 
 // Recheck asks each organization's identity provider about the user whose last confirmation is the
-// oldest, and returns the number of users it asked about. It is called once a second, so no provider is
-// asked more often than that. A provider that does not answer within a second delays no other
-// organization: the next calls skip it until its check has ended.
+// oldest, and returns the number of users it asked about. It is called once a second, so no
+// provider is asked more often than that. A provider that does not answer within a second delays no
+// other organization: the next calls skip it until its check has ended.
 func (s *Service) Recheck(ctx context.Context) (asked int, err error) {
 	type result struct {
 		asked int

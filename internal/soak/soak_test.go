@@ -141,9 +141,9 @@ func (w *world) barrier() {
 	w.tryStale()
 }
 
-// refreshSessions refreshes every session whose last answer may have been lost. The service tolerates that for
-// a minute, but the next steps may take longer. An older program may keep a session locked for
-// longer than that, through a connection that it lost.
+// refreshSessions refreshes every session whose last answer may have been lost. The service
+// tolerates that for a minute, but the next steps may take longer. An older program may keep a
+// session locked for longer than that, through a connection that it lost.
 func (w *world) refreshSessions() {
 	if w.old != "" {
 		return

@@ -196,8 +196,8 @@ func (s *Store) proveChunk(ctx context.Context, c Chunk, lines []string) error {
 	return err
 }
 
-// archivedLines is like readChunk, for readers of the log. It also compares the lines that the database
-// kept with the object.
+// archivedLines is like readChunk, for readers of the log. It also compares the lines that the
+// database kept with the object.
 func (s *Store) archivedLines(ctx context.Context, c Chunk) ([]string, error) {
 	lines, err := s.readChunk(ctx, c)
 	if err != nil {

@@ -19,9 +19,8 @@ const (
 	maxFound   = 10_000
 )
 
-// Count returns how many snapshots a listing of q has for the caller, on all its pages. more is true if
-// there are more than n, because counting ended early. It fails like
-// [Store.Snapshots].
+// Count returns how many snapshots a listing of q has for the caller, on all its pages. more is
+// true if there are more than n, because counting ended early. It fails like [Store.Snapshots].
 func (s *Store) Count(ctx context.Context, c snap.Caller, q Query) (n int, more bool, err error) {
 	if _, err := q.check(); err != nil || c.Principal() == 0 {
 		return 0, false, err

@@ -123,8 +123,8 @@ func (s *Store) writeCredential(ctx context.Context, tx *sql.Tx, e Exchange, id 
 	return id, err
 }
 
-// recordExchange records that a token was used for a credential. It fails if the token was used for another
-// one.
+// recordExchange records that a token was used for a credential. It fails if the token was used for
+// another one.
 func (s *Store) recordExchange(ctx context.Context, tx *sql.Tx, e Exchange, id int64) error {
 	res, err := tx.ExecContext(ctx, `
 		INSERT INTO exchanged_tokens(hash, key_id, until) VALUES($1, $2, $3)

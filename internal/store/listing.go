@@ -12,8 +12,8 @@ import (
 // This file writes the SQL of the listing.
 //
 // A caller may see the snapshots of all their audiences. Each audience is an index range of grants,
-// ordered newest first. So a page merges these ranges, reads each only as far as the page needs, and has
-// each snapshot once (page).
+// ordered newest first. So a page merges these ranges, reads each only as far as the page needs,
+// and has each snapshot once (page).
 //
 // Each of the caller's own audiences (user, admins, members, recipients) is one range. On SQLite,
 // so is each of their first few groups. All other groups are read together, as far as they reach

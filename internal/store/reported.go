@@ -67,8 +67,9 @@ func (t *touched) add(ids []int64, err error) error {
 	return err
 }
 
-// addReported changes the groups of a sign-in if SCIM reports the person. For groups that SCIM reports,
-// SCIM decides whether the person is a member; other groups stay. The role follows from the result.
+// addReported changes the groups of a sign-in if SCIM reports the person. For groups that SCIM
+// reports, SCIM decides whether the person is a member; other groups stay. The role follows from
+// the result.
 func (s *Store) addReported(ctx context.Context, tx *sql.Tx, in *SignIn) error {
 	if err := s.setLastExternalID(ctx, tx, in); err != nil || in.ExternalID == "" {
 		return err

@@ -193,8 +193,8 @@ func (s *Store) KeepRefresh(ctx context.Context, t Standing, refresh []byte) err
 	return err
 }
 
-// RecordConfirmed records that the identity provider confirmed a user just now. The user of another auth
-// service may never have signed in here.
+// RecordConfirmed records that the identity provider confirmed a user just now. The user of another
+// auth service may never have signed in here.
 func (s *Store) RecordConfirmed(ctx context.Context, userID int64) error {
 	_, err := s.write.ExecContext(ctx, `
 		INSERT INTO sign_ins(user_id, signed_in_at, checked_at) VALUES($2, 0, $1)
@@ -204,8 +204,9 @@ func (s *Store) RecordConfirmed(ctx context.Context, userID int64) error {
 	return err
 }
 
-// RecordUnconfirmed records that the identity provider did not answer about a user. The provider is not
-// asked about them again until wait has passed; recheck is the usual interval between two checks.
+// RecordUnconfirmed records that the identity provider did not answer about a user. The provider is
+// not asked about them again until wait has passed; recheck is the usual interval between two
+// checks.
 func (s *Store) RecordUnconfirmed(ctx context.Context, userID int64, wait, recheck time.Duration) error {
 	next := s.now().Add(wait)
 	_, err := s.write.ExecContext(ctx,

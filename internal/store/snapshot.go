@@ -127,7 +127,8 @@ type Bytes struct {
 	Size         int64
 }
 
-// Bytes is like [Store.Snapshot], for callers that need only the bytes, such as every range of a download.
+// Bytes is like [Store.Snapshot], for callers that need only the bytes, such as every range of a
+// download.
 func (s *Store) Bytes(ctx context.Context, c snap.Caller, id string) (b Bytes, err error) {
 	err = s.row(ctx, selectBytes, c.Principal(), s.now().UnixMilli(), id).Scan(&b.Blob, &b.SHA256, &b.Size)
 	return b, hide(err)

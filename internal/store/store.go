@@ -185,8 +185,8 @@ func setSession(config *pgx.ConnConfig) {
 	}
 }
 
-// restrictToOwner creates the database file, or makes an existing one readable by its owner only, because
-// it holds the keys that sign tokens. SQLite gives its other files the same mode.
+// restrictToOwner creates the database file, or makes an existing one readable by its owner only,
+// because it holds the keys that sign tokens. SQLite gives its other files the same mode.
 func restrictToOwner(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -274,8 +274,8 @@ func (s *Store) attempt(ctx context.Context, write func() error) error {
 	}
 }
 
-// txUnique is like tx, for an f that inserts unique rows. It runs f again if another transaction inserted
-// the same rows at the same time.
+// txUnique is like tx, for an f that inserts unique rows. It runs f again if another transaction
+// inserted the same rows at the same time.
 func (s *Store) txUnique(ctx context.Context, f func(*sql.Tx) error) error {
 	const attempts = 5
 	for try := 1; ; try++ {

@@ -71,7 +71,8 @@ func (s *Server) deleteOneLocal(_ context.Context, p *pick, _ bool) (bool, error
 	return true, s.o.Agent.DeleteSnapshot(p.Name)
 }
 
-// changeSeveral carries out an action on the chosen snapshots. A refusal of one does not stop the others.
+// changeSeveral carries out an action on the chosen snapshots. A refusal of one does not stop the
+// others.
 func (s *Server) changeSeveral(w http.ResponseWriter, r *http.Request) error {
 	do := r.PostFormValue("do")
 	act, ok := bulks()[do]
@@ -134,8 +135,9 @@ func (s *Server) writeSeveral(w http.ResponseWriter, r *http.Request, do string,
 	return s.views.Part(w, http.StatusOK, "snapshots.html", "change", made)
 }
 
-// peopleReached returns how many people can see snapshots that were shared with everyone, or 0 if that is
-// not known. The number is the same for all of these snapshots, so it asks about the first one only.
+// peopleReached returns how many people can see snapshots that were shared with everyone, or 0 if
+// that is not known. The number is the same for all of these snapshots, so it asks about the first
+// one only.
 func (s *Server) peopleReached(ctx context.Context, do string, changed []pick) int {
 	if do != "share" || len(changed) == 0 {
 		return 0

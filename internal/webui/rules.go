@@ -41,8 +41,8 @@ type ruleSet struct {
 	columns []int
 }
 
-// newRuleReview groups the proposals: first those that need a judgment, then masks, then those to keep.
-// It takes over the decisions of an earlier review.
+// newRuleReview groups the proposals: first those that need a judgment, then masks, then those to
+// keep. It takes over the decisions of an earlier review.
 func newRuleReview(p *local.ProposedRules, before *ruleReview) *ruleReview {
 	v := &ruleReview{id: rand.Text(), proposed: p, rules: map[int]string{}, dropped: map[string]bool{}}
 	by := map[ruleSetKey][]int{}

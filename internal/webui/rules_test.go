@@ -118,8 +118,8 @@ func TestRulesAreReviewed(t *testing.T) {
 	}
 }
 
-// A form that names nothing, a mask that does not fit, a review that is over and a file that was changed
-// are refused, and nothing is written.
+// A form that names nothing, a mask that does not fit, a review that is over and a file that was
+// changed are refused, and nothing is written.
 func TestRuleDecisionsAreRefused(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -166,8 +166,8 @@ func TestRuleDecisionsAreRefused(t *testing.T) {
 	}
 }
 
-// The whole review works with the keyboard alone. It survives a reload of the page, and keeps the rules
-// of axe-core in light and dark and at three widths.
+// The whole review works with the keyboard alone. It survives a reload of the page, and keeps the
+// rules of axe-core in light and dark and at three widths.
 func TestBrowserRulesReview(t *testing.T) {
 	t.Parallel()
 	servertest.RequireServers(t, "a browser")

@@ -287,8 +287,9 @@ func BenchmarkPagesAmongMany(b *testing.B) {
 	}
 }
 
-// BenchmarkPagesAndTheirCalls compares a page of the web UI with the requests to the service that it
-// needs, sent one after the other and parsed. A ratio below 1 is possible because a page sends several at a time.
+// BenchmarkPagesAndTheirCalls compares a page of the web UI with the requests to the service that
+// it needs, sent one after the other and parsed. A ratio below 1 is possible because a page sends
+// several at a time.
 func BenchmarkPagesAndTheirCalls(b *testing.B) {
 	s := scale(b, 1_000, 20)
 	u := openUI(b, s.As("mia@acme.test"), "")

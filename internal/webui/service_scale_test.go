@@ -17,8 +17,8 @@ import (
 	"snap/internal/store"
 )
 
-// bigOrganization is a service with 1,000 snapshots, a large card, 200 more people in 60 groups, 60 shares with
-// another organization, and 60 keys.
+// bigOrganization is a service with 1,000 snapshots, a large card, 200 more people in 60 groups, 60
+// shares with another organization, and 60 keys.
 func bigOrganization(t testing.TB) *scaled {
 	t.Helper()
 	c := scale(t, 1_000, 60)
@@ -172,8 +172,8 @@ func load(t testing.TB, browser *http.Client, address string) string {
 // assets are the addresses of a page's stylesheets and scripts.
 var assets = regexp.MustCompile(`(?:href|src)="([^"]+\.(?:css|js))"`)
 
-// TestServicePagesOfManyStaySmall: the pages of a large organization transfer less than 60 KB each, with
-// their stylesheets and scripts.
+// TestServicePagesOfManyStaySmall: the pages of a large organization transfer less than 60 KB each,
+// with their stylesheets and scripts.
 func TestServicePagesOfManyStaySmall(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -193,8 +193,8 @@ func TestServicePagesOfManyStaySmall(t *testing.T) {
 	}
 }
 
-// BenchmarkServicePagesAndTheirCalls compares a page of the service with the requests to the API that it
-// needs, sent over HTTP one after the other. It compares the fastest of at least 25.
+// BenchmarkServicePagesAndTheirCalls compares a page of the service with the requests to the API
+// that it needs, sent over HTTP one after the other. It compares the fastest of at least 25.
 func BenchmarkServicePagesAndTheirCalls(b *testing.B) {
 	c := bigOrganization(b)
 	person := c.Browser()

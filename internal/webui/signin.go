@@ -13,8 +13,8 @@ import (
 	"snap/internal/login"
 )
 
-// signin is the sign-in by device grant on the Account and Snapshots pages (SPEC 5.2). At most one is in progress.
-// The tokens are stored in credentials.json and never sent to a page (L4).
+// signin is the sign-in by device grant on the Account and Snapshots pages (SPEC 5.2). At most one
+// is in progress. The tokens are stored in credentials.json and never sent to a page (L4).
 type signin struct {
 	options login.Options // without Prompt
 	file    *login.File

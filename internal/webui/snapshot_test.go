@@ -68,8 +68,8 @@ func TestSnapshotPages(t *testing.T) {
 	u.must(u.get(own, "Fragment", "1"), http.StatusOK, "no longer here")
 }
 
-// TestCertificateOfLocalCopy checks that the page of a masked copy that is only on this machine shows the
-// state of its certificate by the keys of this machine.
+// TestCertificateOfLocalCopy checks that the page of a masked copy that is only on this machine
+// shows the state of its certificate by the keys of this machine.
 func TestCertificateOfLocalCopy(t *testing.T) {
 	t.Parallel()
 	config, _, _ := shopConfig(t)

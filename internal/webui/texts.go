@@ -220,8 +220,8 @@ func goTo(page string) string { return "Go to " + page }
 
 // Actions on several snapshots.
 
-// bulkText announces an action on n snapshots. people is how many can see them now, or 0 if that is not
-// known.
+// bulkText announces an action on n snapshots. people is how many can see them now, or 0 if that is
+// not known.
 func bulkText(do string, n, people int) string {
 	made := look.Plural(n, "snapshot", "snapshots")
 	switch do {

@@ -204,8 +204,8 @@ func EUC(s string) int {
 	return size
 }
 
-// ShiftJIS returns the length of a text's first character in Shift_JIS. A character that is neither ASCII nor a
-// half-width syllable has two bytes. The second may be ASCII.
+// ShiftJIS returns the length of a text's first character in Shift_JIS. A character that is neither
+// ASCII nor a half-width syllable has two bytes. The second may be ASCII.
 func ShiftJIS(s string) int {
 	switch {
 	case s == "":

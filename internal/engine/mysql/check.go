@@ -257,7 +257,8 @@ func (k checker) inside(r *reader, at int) bool {
 	return depth > 1
 }
 
-// requireNoRiskyWords returns an error for words with which a program could access files, if its user may.
+// requireNoRiskyWords returns an error for words with which a program could access files, if its
+// user may.
 func (s structure) requireNoRiskyWords() error {
 	for _, list := range [][]definition{s.Routines, s.Triggers, s.Views, s.Events} {
 		for _, d := range list {

@@ -212,8 +212,8 @@ func session(ctx context.Context, db *sql.DB, more ...string) (*sql.Conn, error)
 
 const storedMode = "NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES"
 
-// readTables reads all tables and sets their numbers of rows. A reader that has read a table, or a part
-// of one, continues with the next.
+// readTables reads all tables and sets their numbers of rows. A reader that has read a table, or a
+// part of one, continues with the next.
 func readTables(ctx context.Context, readers []*sql.Conn, name string, parts structure, tables []engine.Table,
 	where map[string]string, out io.Writer) error {
 	sources, err := sourcesOf(ctx, readers[0], name, tables)

@@ -55,8 +55,8 @@ func programsOf(t *testing.T, url string) string {
 	return strings.Join(all, " ")
 }
 
-// TestOnlyIfEmpty checks that a load that nobody allowed to replace content replaces a database only if
-// it is still empty at the exchange, and that it otherwise leaves it alone.
+// TestOnlyIfEmpty checks that a load that nobody allowed to replace content replaces a database
+// only if it is still empty at the exchange, and that it otherwise leaves it alone.
 func TestOnlyIfEmpty(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {

@@ -30,8 +30,8 @@ func empty(n int) string {
 
 const sumOfBig = "SELECT concat_ws(' ', count(*), min(id), max(id), sum(id), sum(crc32(pad))) FROM big"
 
-// A big table is read in parts by several connections and restored completely. Another dump of the same
-// rows is equal, whichever connection is faster.
+// A big table is read in parts by several connections and restored completely. Another dump of the
+// same rows is equal, whichever connection is faster.
 func TestBigTableInParts(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {

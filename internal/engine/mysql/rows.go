@@ -73,9 +73,9 @@ func sourcesOf(ctx context.Context, c *sql.Conn, name string, tables []engine.Ta
 	return all, rows.Err()
 }
 
-// readTable writes a table's rows as INSERT statements and returns their number and size. It uses a prepared
-// statement: values arrive in binary, so that no number is rounded for display. Rows come in
-// storage order, which costs nothing and is fast to load.
+// readTable writes a table's rows as INSERT statements and returns their number and size. It uses a
+// prepared statement: values arrive in binary, so that no number is rounded for display. Rows come
+// in storage order, which costs nothing and is fast to load.
 func readTable(ctx context.Context, c *sql.Conn, from source, out turn) (n, bytes int64, err error) {
 	t := from.table
 	own := withoutGenerated(t.Columns)

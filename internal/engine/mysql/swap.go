@@ -188,8 +188,8 @@ func (s *scratch) clear(ctx context.Context, terminate bool) error {
 	return endConnections(ctx, s.server, s.place.name)
 }
 
-// requireUnused returns an error if somebody uses the database in a way that prevents the load, or ends
-// the connections to it.
+// requireUnused returns an error if somebody uses the database in a way that prevents the load, or
+// ends the connections to it.
 func (s *scratch) requireUnused(ctx context.Context, terminate bool) error {
 	if err := s.requireAgreed(ctx, s.server); err != nil { // before connections are ended for nothing
 		return err

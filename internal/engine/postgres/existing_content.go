@@ -194,9 +194,9 @@ func (c content) requireOwned(ctx context.Context, tx pgx.Tx) error {
 		Hint: "as an administrator, run: " + charset.Readable(statement) + "; nothing was changed"}
 }
 
-// drops returns the statements that remove everything outside renamed schemas: relations first, because
-// their sequences go with them. Publications, event triggers and foreign servers belong to the whole
-// database.
+// drops returns the statements that remove everything outside renamed schemas: relations first,
+// because their sequences go with them. Publications, event triggers and foreign servers belong to
+// the whole database.
 func (c content) drops(ctx context.Context, tx pgx.Tx, whole bool) ([]string, error) {
 	rows, err := tx.Query(ctx, inSchemas+`
 		SELECT format('DROP %s IF EXISTS %s CASCADE', type, identity) FROM (
@@ -218,8 +218,8 @@ func (c content) drops(ctx context.Context, tx pgx.Tx, whole bool) ([]string, er
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// requireNoDependents returns a conflict if a kept object depends on a replaced one: dropping the replaced
-// one would drop both.
+// requireNoDependents returns a conflict if a kept object depends on a replaced one: dropping the
+// replaced one would drop both.
 func (c content) requireNoDependents(ctx context.Context, tx pgx.Tx) error {
 	var who, what string
 	err := tx.QueryRow(ctx, `

@@ -149,9 +149,9 @@ type step struct {
 }
 
 // steps returns the steps after the rows have been loaded. An index becomes valid when the server
-// attaches the index of the last partition to it. Two connections that attach indexes of two levels at
-// the same time do not see each other's changes. The top index would then stay invalid, and foreign keys
-// to it would fail.
+// attaches the index of the last partition to it. Two connections that attach indexes of two levels
+// at the same time do not see each other's changes. The top index would then stay invalid, and
+// foreign keys to it would fail.
 func (l *layout) steps(jobs int) []step {
 	if len(l.attached) == 0 || jobs == 1 {
 		return []step{{l.others, jobs}}

@@ -50,8 +50,8 @@ func (s *scratch) moveAway(ctx context.Context, tx pgx.Tx, looking *pgx.Conn, st
 	return err
 }
 
-// leaveIfEmpty waits until it is alone in the database that the session of the given process renames. Then it
-// leaves if the database is empty, and otherwise cancels the rename.
+// leaveIfEmpty waits until it is alone in the database that the session of the given process
+// renames. Then it leaves if the database is empty, and otherwise cancels the rename.
 func (s *scratch) leaveIfEmpty(ctx context.Context, conn *pgx.Conn, renaming uint32) error {
 	defer conn.Close(context.WithoutCancel(ctx))
 	for alone := false; !alone; {
@@ -71,8 +71,8 @@ func (s *scratch) leaveIfEmpty(ctx context.Context, conn *pgx.Conn, renaming uin
 	return err
 }
 
-// aloneInRenamed selects whether process $1 has locked the current database against new sessions, and no
-// session of anybody else is inside.
+// aloneInRenamed selects whether process $1 has locked the current database against new sessions,
+// and no session of anybody else is inside.
 const aloneInRenamed = `
 SELECT EXISTS (SELECT FROM pg_locks WHERE pid = $1 AND granted AND mode = 'AccessExclusiveLock'
 		AND locktype = 'object' AND classid = 'pg_database'::regclass

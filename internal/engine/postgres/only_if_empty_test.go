@@ -44,8 +44,8 @@ func wasFilled(t *testing.T, err error) {
 	}
 }
 
-// TestOnlyIfEmpty checks that a load that nobody allowed to replace content replaces a database only if
-// it is still empty at the exchange, and that it otherwise leaves it alone.
+// TestOnlyIfEmpty checks that a load that nobody allowed to replace content replaces a database
+// only if it is still empty at the exchange, and that it otherwise leaves it alone.
 func TestOnlyIfEmpty(t *testing.T) {
 	t.Parallel()
 	const theirs = "CREATE TABLE theirs (a int); INSERT INTO theirs VALUES (7);"
@@ -115,8 +115,8 @@ func TestOnlyIfEmpty(t *testing.T) {
 	}
 }
 
-// TestFilledWhileRenamed: somebody fills the database after the last look at its connections. The server
-// waits until that session has ended, and the load must still see its rows.
+// TestFilledWhileRenamed: somebody fills the database after the last look at its connections. The
+// server waits until that session has ended, and the load must still see its rows.
 func TestFilledWhileRenamed(t *testing.T) {
 	t.Parallel()
 	to, s := loadedOnlyIfEmpty(t)

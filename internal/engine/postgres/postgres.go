@@ -312,9 +312,9 @@ func (e Engine) Check(ctx context.Context, raw string) (engine.Info, error) {
 	return info, nil
 }
 
-// emptyDatabase selects whether the current database has only the objects that CREATE DATABASE made. Objects of
-// users have IDs from 16384 on (FirstNormalObjectId), and nearly all of them depend on something. The
-// others are asked for one by one, and so are settings of the database.
+// emptyDatabase selects whether the current database has only the objects that CREATE DATABASE
+// made. Objects of users have IDs from 16384 on (FirstNormalObjectId), and nearly all of them
+// depend on something. The others are asked for one by one, and so are settings of the database.
 const emptyDatabase = `SELECT NOT EXISTS (SELECT FROM pg_depend WHERE objid >= 16384)
 	AND NOT EXISTS (SELECT FROM pg_namespace WHERE oid >= 16384 AND nspname !~ '^pg_(toast_)?temp_')
 	AND NOT EXISTS (SELECT FROM pg_foreign_data_wrapper)

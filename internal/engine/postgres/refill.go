@@ -141,11 +141,11 @@ func (r *refill) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// loadedPrograms counts the functions of snapshots from elsewhere that filling the tables $1 would run.
-// These are the functions in an index, a check or a computed column of any table (a foreign key is also
-// checked with the other table's indexes), those of types, casts and operators, and those in a default of
-// the tables. Functions that are only used by views, policies, other functions and disabled triggers do not
-// run.
+// loadedPrograms counts the functions of snapshots from elsewhere that filling the tables $1 would
+// run. These are the functions in an index, a check or a computed column of any table (a foreign
+// key is also checked with the other table's indexes), those of types, casts and operators, and
+// those in a default of the tables. Functions that are only used by views, policies, other
+// functions and disabled triggers do not run.
 const loadedPrograms = `
 	SELECT count(DISTINCT p.oid) FROM pg_depend d JOIN pg_proc p ON p.oid = d.refobjid JOIN pg_roles o ON o.oid = p.proowner
 	WHERE d.refclassid = 'pg_proc'::regclass AND starts_with(o.rolname, $2)

@@ -59,9 +59,10 @@ func TestRewrittenTable(t *testing.T) {
 	}
 }
 
-// TestBuildLetsOthersPass builds while pg_dump waits for the lock of a table. Before it gets that lock, a
-// TRUNCATE of another table begins to wait, which the build describes or chooses rows of. The TRUNCATE
-// must not wait for a session of the build that waits for pg_dump, which waits for the TRUNCATE.
+// TestBuildLetsOthersPass builds while pg_dump waits for the lock of a table. Before it gets that
+// lock, a TRUNCATE of another table begins to wait, which the build describes or chooses rows of.
+// The TRUNCATE must not wait for a session of the build that waits for pg_dump, which waits for the
+// TRUNCATE.
 func TestBuildLetsOthersPass(t *testing.T) {
 	t.Parallel()
 	for name, subset := range map[string]*engine.Subset{
@@ -113,8 +114,8 @@ func TestBuildLetsOthersPass(t *testing.T) {
 }
 
 // TestRewrittenInALoop builds while another session truncates and rewrites tables all the time. No
-// build loses a row silently. SNAP_REWRITE_ROUNDS is the number of builds; TestRewrittenTable tests the
-// same moments one by one.
+// build loses a row silently. SNAP_REWRITE_ROUNDS is the number of builds; TestRewrittenTable tests
+// the same moments one by one.
 func TestRewrittenInALoop(t *testing.T) {
 	t.Parallel()
 	rounds, err := strconv.Atoi(os.Getenv("SNAP_REWRITE_ROUNDS"))

@@ -12,8 +12,8 @@ import (
 	"snap/internal/engine"
 )
 
-// TestOnlyIfEmpty checks that a load that nobody allowed to replace content replaces a file only if it is
-// still an empty database at the exchange, and that it otherwise leaves it alone.
+// TestOnlyIfEmpty checks that a load that nobody allowed to replace content replaces a file only if
+// it is still an empty database at the exchange, and that it otherwise leaves it alone.
 func TestOnlyIfEmpty(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -82,8 +82,8 @@ func TestOnlyIfEmpty(t *testing.T) {
 	}
 }
 
-// TestOnlyIfEmptyRefusesOthers: a colleague writes into the new database while the load exchanges it, or
-// saves another file under its name. Neither is lost.
+// TestOnlyIfEmptyRefusesOthers: a colleague writes into the new database while the load exchanges
+// it, or saves another file under its name. Neither is lost.
 func TestOnlyIfEmptyRefusesOthers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -231,8 +231,8 @@ func (s *scratch) mask(ctx context.Context, p engine.Plan, want engine.Info) (ch
 	return changed, err
 }
 
-// withoutJournal changes a scratch file in one transaction without a rollback journal. After a failure the
-// file is unusable. The journal mode of the file is kept.
+// withoutJournal changes a scratch file in one transaction without a rollback journal. After a
+// failure the file is unusable. The journal mode of the file is kept.
 func withoutJournal(ctx context.Context, db *sql.DB, change func(*sql.Tx) error) error {
 	var journal string
 	if err := db.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&journal); err != nil {
@@ -594,8 +594,8 @@ func rebuildSearch(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// openMasking opens the file with the function snapcli_mask(number, value, ...), which applies the mask
-// with that number. Further arguments are the values of the columns that a row mask needs.
+// openMasking opens the file with the function snapcli_mask(number, value, ...), which applies the
+// mask with that number. Further arguments are the values of the columns that a row mask needs.
 func (s *scratch) openMasking(ctx context.Context, masks *[]columnMask) (*sql.DB, error) {
 	d := &sqlite3.Driver{}
 	err := d.RegisterScalarFunction("snapcli_mask", -1, func(_ *sqlite3.FunctionContext,

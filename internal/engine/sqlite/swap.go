@@ -78,8 +78,8 @@ func (s *scratch) seize(ctx context.Context) (release func(), err error) {
 	return release, nil
 }
 
-// create creates an empty database if there is no file. It does not open an existing one, because closing
-// that would release the locks that this process has on it.
+// create creates an empty database if there is no file. It does not open an existing one, because
+// closing that would release the locks that this process has on it.
 func create(path string) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {

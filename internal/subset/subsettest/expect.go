@@ -44,8 +44,8 @@ func up(m Model, chosen [][]bool) {
 	}
 }
 
-// down marks the rows that reference a marked row, table by table, and unmarks rows of a table that has
-// clearly more than the percentage.
+// down marks the rows that reference a marked row, table by table, and unmarks rows of a table that
+// has clearly more than the percentage.
 func (r *rules) down(m Model, a Ask, follow func(child, parent int) bool, chosen [][]bool) {
 	done := make([]bool, r.n)
 	for range r.n {
