@@ -46,8 +46,8 @@ func TestTrustConfiguration(t *testing.T) {
 		"type: github\nscopes: [pull]" + numbers:                                 "",
 		"type: github\nscopes: [pull]\nclaims: {repository: octo/shop}":          "claims lack repository_id",
 		"type: gitlab\nscopes: [pull]\nclaims: {project_path: octo/shop}":        "claims lack project_id",
-		"type: github\nscopes: [pull]\nclaims: {repository_id: 1.5}":             "must be a text, a whole number",
-		"type: github\nscopes: [pull]\nclaims: {repository_id: [[74]]}":          "must be a text",
+		"type: github\nscopes: [pull]\nclaims: {repository_id: 1.5}":             "must be text, a whole number",
+		"type: github\nscopes: [pull]\nclaims: {repository_id: [[74]]}":          "must be text",
 		"type: other\nissuer: https://idp.test\naudience: web\nclaims: {sub: c}": "of people who sign in",
 		"type: github\nscopes: [pull]\nwho: me" + numbers:                        "who",
 	} {
