@@ -7,8 +7,8 @@ import (
 	"snap"
 )
 
-// Answer returns the only value of a query's result, as text. It closes rows. It fails with code
-// invalid unless the result is one row with one column.
+// Answer returns the only value of a query's result as text, and closes rows. If the result is not
+// a single row with a single column, the error has code invalid.
 func Answer(rows *sql.Rows) (string, error) {
 	defer rows.Close()
 	columns, err := rows.Columns()
@@ -39,7 +39,7 @@ func Answer(rows *sql.Rows) (string, error) {
 	return values[0].String, nil
 }
 
-// Null is the answer of a query whose value is NULL.
+// Null is the string that [Answer] returns for NULL.
 const Null = "NULL"
 
 // RequireOneValue returns an error unless a result has one row and one column.

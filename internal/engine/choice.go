@@ -154,7 +154,7 @@ func (m *matching) matches(patterns []string, views bool) ([]bool, error) {
 
 func matchesNothing(pattern, what string) error {
 	return snap.Usage(fmt.Sprintf("the pattern %q matches no %s of the source", pattern, what),
-		"correct it; * matches any characters, ? matches one, and double quotes turn both off")
+		"correct it; * matches any characters, ? matches one, and inside double quotes both match themselves")
 }
 
 // Names returns the names that match one of the patterns. Each pattern must match at least one
@@ -217,13 +217,13 @@ func (m *matching) includeParents(i int) {
 	}
 }
 
-// spread also marks the partitions of marked tables and, unless partitions is set, the tables
-// that inherit from them.
-func (m *matching) spread(marked []bool, partitions bool) {
+// spread also marks the partitions of marked tables and the tables that inherit from them. If
+// partitionsOnly is set, it marks only the partitions.
+func (m *matching) spread(marked []bool, partitionsOnly bool) {
 	for changed := true; changed; {
 		changed = false
 		for i, r := range m.all {
-			if marked[i] || partitions && !r.Partition {
+			if marked[i] || partitionsOnly && !r.Partition {
 				continue
 			}
 			if slices.ContainsFunc(r.Parents, func(parent int) bool { return marked[parent] }) {

@@ -11,30 +11,31 @@ import (
 )
 
 // Cloner is an engine that can copy whole databases where they are: on their server, or in their
-// folder. All databases of one call are in the same place. URLs are expanded and include the
-// password, if any.
+// folder. All databases of one call are on the same server or in the same folder. URLs are expanded
+// and include the password, if any.
 //
 // A Cloner only ever drops and replaces databases whose names begin with [ClonePrefix].
 type Cloner interface {
-	// Named returns the URL of another database in the place of the database at url.
+	// Named returns the URL of the database with this name on the server, or in the folder, of the
+	// database at url.
 	Named(url, name string) (string, error)
 
-	// CheckCanClone connects and returns an error if databases cannot be copied there: the user may not
-	// create any, the server is read-only, or a connection pooler is in between.
+	// CheckCanClone connects and returns an error if databases cannot be copied there: the user has
+	// no permission to create any, the server is read-only, or a connection pooler is in between.
 	CheckCanClone(ctx context.Context, url string) error
 
 	// Seal closes a database to connections and writes. The mark identifies the sealed state.
 	Seal(ctx context.Context, url string) (mark string, err error)
 
-	// Copy makes the database at to a copy of the one at from. It fails with ErrNotSealed if a mark
-	// is given and the database has changed since Seal, with a conflict if from is in use, and with
-	// storage_full if there is too little space. A failed or killed Copy may leave parts, which
-	// Drop removes.
+	// Copy creates the database at URL to as a copy of the database at URL from. If a mark is given
+	// and the source has changed since Seal, the error is ErrNotSealed. If the source is in use, it
+	// is a conflict, and if there is too little space, it has code storage_full. A failed or killed
+	// Copy may leave parts of the copy, which Drop removes.
 	Copy(ctx context.Context, from, to string, o CopyOptions) error
 
-	// Reset replaces the database at to with a copy of the one at from, in one step. It ends
-	// the connections to it where the database supports that, and otherwise returns a
-	// conflict.
+	// Reset replaces the database at URL to with a copy of the database at URL from, in one step.
+	// It ends the connections to the replaced database if the engine supports that, and otherwise
+	// returns a conflict.
 	Reset(ctx context.Context, from, to string, o CopyOptions) error
 
 	// Recover removes what a killed Reset left next to the database at url.
@@ -62,15 +63,14 @@ type CopyOptions struct {
 type DatabaseState struct {
 	Exists      bool
 	Size        int64    // approximate bytes on disk
-	Connections []string // current connections of others, as far as known
+	Connections []string // other clients that are connected, as far as known
 }
 
-// ErrNotSealed is returned for a sealed database that is missing, or that was opened since it was
-// sealed.
+// ErrNotSealed is the error for a database that was sealed and is now missing, or was opened again.
 var ErrNotSealed = errors.New("the sealed database was changed")
 
-// NoRoom returns the error for a copy that the disk cannot hold. where is a folder or a server with
-// its preposition, such as "in /data".
+// NoRoom returns the error for a copy that the disk cannot hold. where names the folder or server,
+// with a preposition, such as "in /data".
 func NoRoom(size int64, where string, free int64) error {
 	return &snap.Error{
 		Code: snap.CodeStorageFull,

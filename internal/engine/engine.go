@@ -34,10 +34,10 @@ type Engine interface {
 
 // Scratch is a restored database that has not replaced another one yet.
 type Scratch interface {
-	// URL returns its URL, with the password.
+	// URL returns the URL of the scratch database, with the password.
 	URL() string
 
-	// Run executes an SQL text with any number of statements in it.
+	// Run executes SQL, which can have any number of statements.
 	Run(ctx context.Context, sql string) error
 
 	// Ask runs a query that changes nothing and returns its only value as text, or [Null].
@@ -46,12 +46,13 @@ type Scratch interface {
 	// Scrub removes all traces of values that were changed or deleted in the database.
 	Scrub(ctx context.Context) error
 
-	// Swap replaces the database given to Restore, which is then gone. It is atomic, even if the
-	// program is killed. If others are connected to the old database, Swap returns a conflict, or
-	// with terminate disconnects them where the database supports it.
+	// Swap replaces the database given to Restore with this one. The old database is then gone.
+	// Swap is atomic, even if the program is killed. If others are connected to the old database,
+	// Swap returns a conflict. With terminate, it disconnects them instead, if the engine supports
+	// that.
 	Swap(ctx context.Context, terminate bool) error
 
-	// Drop removes it. After Swap it does nothing.
+	// Drop removes the scratch database. After Swap, Drop does nothing.
 	Drop(ctx context.Context) error
 }
 
@@ -61,24 +62,26 @@ type Dump struct {
 	Size int64
 	Info Info // the Info that Dump returned
 
-	SHA256 string // checksum of its stored form, to distinguish dumps; "" if unknown
+	SHA256 string // checksum of the dump as stored, to distinguish dumps; "" if unknown
 
-	Trust        Trust // how far its author is trusted
-	WithPrograms bool  // for Foreign: load the programs too, each after a check
+	Trust        Trust // how far the dump's author is trusted
+	WithPrograms bool  // for Foreign: also load objects with code (functions, triggers and so on), each after a check
 }
 
-// Trust is how far the author of a dump is trusted, and therefore how it is read. Every method that
-// takes a [Dump] must respect it.
+// Trust is how far the author of a dump is trusted. It decides how the dump is loaded and read.
+// Every method that takes a [Dump] must respect it. A program is an object that can run code, see
+// [schema.Program].
 type Trust int
 
 // The levels of trust. The zero value is for dumps that this user made on this machine.
 const (
-	// Mine is restored completely, by the database's own programs and with the user's privileges.
+	// Mine is restored completely, with the database's own tools and the user's privileges.
 	Mine Trust = iota
-	// Ours is restored completely. Each entry must be one statement of its kind and name. It runs
-	// with only the privileges that the scratch database needs, if such a role can be created.
+	// Ours is restored completely. An entry of the dump may only contain statements that create the
+	// object with the entry's kind and name. If possible, the statements run as a role that has
+	// privileges on the scratch database only.
 	Ours
-	// Foreign is data: no text of the dump reaches a database as SQL. Every statement is generated
+	// Foreign is data: no part of the dump reaches a database as SQL. Every statement is generated
 	// from Info.Schema, and programs are omitted.
 	Foreign
 )
@@ -93,16 +96,18 @@ type Options struct {
 	Choice     Choice                  // for Dump: include only some objects
 	Into       Into                    // for Restore: where the content goes
 	WithGrants bool                    // for Dump: record the rights of others; for Restore: apply them
-	Terminate  bool                    // for Restore into an existing database: end sessions that hold locks
-	Grants     []string                // for Restore: GRANT statements that the new content ends with
+	Terminate  bool                    // for Restore into an existing database: end sessions whose locks block it
+	Grants     []string                // for Restore: GRANT statements to run after the content is loaded
 	Notice     func(sentence string)   // called with messages for the user; may be nil
 
-	// OnlyIfEmpty is for Restore: the user did not agree that the destination loses anything. If it has
-	// content when it would be replaced or emptied in place, Restore or Swap fails with [Filled].
+	// OnlyIfEmpty is for Restore: the user did not agree that the destination loses anything. If
+	// the destination has content when it would be replaced or emptied in place, Restore or Swap
+	// fails with [Filled].
 	OnlyIfEmpty bool
 
-	// Every is for Inspect. For a column, it returns a function that is called with every value, in
-	// any order and possibly several times, or nil if samples suffice. Every itself may be nil.
+	// Every is for Inspect. For a column, it returns a function, or nil if samples suffice. The
+	// function is called with every value of the column, in any order and possibly several times.
+	// Every itself may be nil.
 	Every func(schema, table, column string) func(value string)
 }
 
@@ -147,7 +152,7 @@ type Info struct {
 	Empty         bool              // it exists and has nothing that a load would remove, as far as known
 	Tables        []Table           // its tables, ordered by schema and name
 	Size          int64             // approximate bytes on disk
-	Connections   []string          // current connections of others, as far as known
+	Connections   []string          // other clients that are connected, as far as known
 	Properties    map[string]string // properties that a copy must be created with, such as the encoding
 	Warnings      []string          // messages for the user
 	Subset        *Subset           // the limits of the dump; nil if it has every row
@@ -160,7 +165,7 @@ type Table struct {
 	Schema  string
 	Name    string
 	Rows    int64
-	Of      int64 // in a subset: rows of the source's table, of which Rows are included; otherwise 0
+	Of      int64 // in a subset: number of rows in the source's table; otherwise 0
 	Bytes   int64 // size of its rows in the dump; 0 if not measured
 	Columns []Column
 }

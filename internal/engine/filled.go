@@ -6,8 +6,8 @@ import (
 	"snap"
 )
 
-// Filled returns the conflict for a database that got content during a load that may not replace any:
-// see OnlyIfEmpty in [Options].
+// Filled returns the conflict for a database that received content during a load that must not
+// replace content: see OnlyIfEmpty in [Options].
 func Filled(database string) error {
 	return &snap.Error{
 		Code: snap.CodeConflict,

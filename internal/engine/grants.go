@@ -9,7 +9,7 @@ import (
 
 // Granter is an engine whose databases have users with privileges.
 type Granter interface {
-	// CheckGrant returns an error unless the text is a single statement that grants rights.
+	// CheckGrant returns an error unless statement is a single statement that grants rights.
 	CheckGrant(statement string) error
 }
 
@@ -19,7 +19,7 @@ func NotGrant(text string) error {
 		"write each of the target's grants like this: GRANT SELECT ON ALL TABLES IN SCHEMA public TO reporting")
 }
 
-// Shortened returns at most 80 characters of a text's first line.
+// Shortened returns at most 80 characters of the first line of text.
 func Shortened(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
 	if r := []rune(line); len(r) > 80 {

@@ -26,21 +26,21 @@ const (
 
 // Replacer is an engine that can tell in advance whether a load may replace a database.
 type Replacer interface {
-	// RequireReplaceable returns an error if the user may not create the scratch database of a
-	// load, or may not replace the database at url with it. The error names the statement that
-	// grants the missing privilege.
+	// RequireReplaceable returns an error if the user has no permission to create the scratch
+	// database of a load, or to replace the database at url with it. The error names the statement
+	// that grants the missing privilege.
 	RequireReplaceable(ctx context.Context, url string) error
 }
 
 // Unfinished is the name of a schema (PostgreSQL) or table (MySQL, MariaDB) that marks a database
-// while it is filled in place. It remains if that failed.
+// while it is filled in place. If the load fails, the mark remains.
 const Unfinished = "snapcli_unfinished_load"
 
 // UnfinishedWarning is the warning for a database that has [Unfinished].
 const UnfinishedWarning = "a load with --in-place into this database has not finished: its content is not complete"
 
-// Incomplete returns the error for a database that is filled in place, after its old content was
-// removed.
+// Incomplete adds to an error of a load in place that the database is incomplete now. Call it only
+// if the old content was already removed.
 func Incomplete(database string, err error) error {
 	var failed *snap.Error
 	if err == nil || !errors.As(err, &failed) {

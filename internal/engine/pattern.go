@@ -8,10 +8,10 @@ import (
 	"snap"
 )
 
-// Pattern matches names of tables, by the rules of pg_dump except for its regular expressions:
-// * matches any characters and ? matches one. A dot separates the schema from the table, and a
+// Pattern matches names of tables, by the rules of pg_dump except for its regular expressions: *
+// matches any characters and ? matches one. A dot separates the schema from the table, and a
 // pattern without a dot matches in every schema. Inside double quotes, every character stands for
-// itself, and "" stands for one quotation mark. Outside of them, case is ignored.
+// itself, and "" stands for one quotation mark. Outside double quotes, case is ignored.
 type Pattern struct {
 	text   string
 	schema []part // nil matches every schema
@@ -33,7 +33,7 @@ const (
 	many
 )
 
-// ParsePattern parses a pattern. An invalid one is an error of code usage.
+// ParsePattern parses a pattern. For an invalid pattern, the error has code usage.
 func ParsePattern(text string) (Pattern, error) {
 	p := Pattern{text: text}
 	bad := func(why string) (Pattern, error) {
@@ -85,8 +85,8 @@ func (p Pattern) Matches(schema, name string) bool {
 	return (p.schema == nil || match(p.schema, []rune(schema))) && match(p.name, []rune(name))
 }
 
-// match compares a pattern with a text. After a mismatch it lets the last * match one character more,
-// which takes time proportional to the product of both lengths at worst.
+// match compares a pattern with a text. After a mismatch, it lets the last * match one more
+// character. In the worst case, this takes time proportional to the product of both lengths.
 func match(pattern []part, text []rune) bool {
 	star, again := -1, 0
 	at := 0

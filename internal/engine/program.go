@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// Program prepares a run of one of the database's programs, and returns the command and its standard
-// error. The program is interrupted when ctx is done, and receives no signals from the terminal.
+// Program prepares a run of a database program such as pg_dump. It returns the command and the
+// buffer that collects its standard error. The program is interrupted when ctx is done, and
+// receives no signals from the terminal.
 func Program(ctx context.Context, path string, args ...string) (*exec.Cmd, *Stderr) {
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
@@ -39,7 +40,7 @@ func (s *Stderr) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// FirstError returns the most relevant sentence of the output.
+// FirstError returns the first error message in the output, or its first line if there is none.
 func (s *Stderr) FirstError() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +55,7 @@ func (s *Stderr) FirstError() string {
 	return line
 }
 
-// Warnings returns the lines that are warnings.
+// Warnings returns the warnings in the output, at most 20.
 func (s *Stderr) Warnings() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,8 +14,8 @@ type Reading interface {
 	// Tables returns the tables that have rows in the dump, with the columns of those rows.
 	Tables() []Table
 
-	// Definitions returns the SQL texts in the dump that define objects. A dump whose definitions
-	// were not read has none.
+	// Definitions returns the SQL in the dump that defines objects. It is empty if the definitions
+	// were not read.
 	Definitions() []Definition
 
 	// Rows calls see for each row, with the index of its table in Tables and one field for each of
@@ -31,8 +31,8 @@ type Reading interface {
 	Close() error
 }
 
-// Definition is the SQL text that defines one object. Kind is its SQL name, singular and in lower
-// case; On is the table that it belongs to, if any.
+// Definition is the SQL that defines one object. Kind is its SQL name, singular and in lower case;
+// On is the table that it belongs to, if any.
 type Definition struct {
 	Kind, Schema, Name, On string
 	Text                   string

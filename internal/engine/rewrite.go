@@ -43,8 +43,8 @@ type Shape struct {
 	Columns      []Column
 	Samples      [][]string // by column: distinct values as UTF-8 text, without NULL
 
-	// Definitions are the SQL texts of the table's indexes and checks, if the dump
-	// stores them separately. The text of a check begins with the word CHECK.
+	// Definitions are the SQL definitions of the table's indexes and checks, if the dump stores
+	// them separately. The definition of a check begins with the word CHECK.
 	Definitions []string
 }
 
@@ -65,11 +65,11 @@ type Mask func(value string) (masked string, null bool)
 // Plan defines how every table of a dump is treated, by schema and name.
 type Plan struct {
 	Tables           map[[2]string]TablePlan
-	KeepLargeObjects bool // if false, they are emptied
+	KeepLargeObjects bool // if false, large objects are emptied
 
-	// Schema is called with the SQL of every object of the schema, in the dump's encoding, before it
-	// is written. It may overwrite bytes, but not change the length. It may be nil. kind is the
-	// object's SQL name in lower case.
+	// Schema is called with the SQL of every object of the schema, in the dump's encoding, before
+	// the SQL is written. The function may overwrite bytes of sql, but not change its length. kind
+	// is the SQL name of the object's kind, in lower case. Schema itself may be nil.
 	Schema func(kind, name string, sql []byte)
 }
 
@@ -78,9 +78,9 @@ type Plan struct {
 type TablePlan struct {
 	DropRows bool
 	Columns  map[string]Mask
-	Permuted []string // columns whose masked values can be other rows' originals, and that are unique
+	Permuted []string // unique columns in which a masked value can be the original of another row
 
-	// Rows are the masks that depend on other columns of the row. They take the place of those in
+	// Rows are the masks that depend on other columns of the row. They replace the masks in
 	// Columns.
 	Rows map[string]RowMask
 }
@@ -164,9 +164,9 @@ func uncovered(what string) error {
 		Hint: "give it a rule, or list it under keep"}
 }
 
-// AddSample adds a value to the samples, unless there are already most samples or it is one of them.
-func AddSample(samples []string, value string, most int) []string {
-	if len(samples) >= most || slices.Contains(samples, value) {
+// AddSample adds a value to the samples, unless it is already one of them or limit is reached.
+func AddSample(samples []string, value string, limit int) []string {
+	if len(samples) >= limit || slices.Contains(samples, value) {
 		return samples
 	}
 	return append(samples, value)

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/text/encoding/charmap"
 )
 
-// Charset is an encoding that is a superset of ASCII. Nil is UTF-8 that is known to be valid. It is
-// safe for concurrent use.
+// Charset is an encoding that is a superset of ASCII. It is safe for concurrent use. A nil Charset
+// is UTF-8 that is known to be valid.
 type Charset struct {
 	name   string
 	decode func(s string) (r rune, size int) // of characters beyond ASCII; [noCharacter] has a size too
@@ -35,7 +35,7 @@ func Unknown(name string) *Charset {
 		encode: func(rune) string { return "" }}
 }
 
-// Mixed returns a Charset for texts in unknown encodings, most of which are UTF-8.
+// Mixed returns a Charset for strings in unknown encodings, most of which are UTF-8.
 func Mixed(name string) *Charset {
 	decode := func(s string) (rune, int) {
 		r, size := utf8.DecodeRuneInString(s)
@@ -64,7 +64,7 @@ func Single(name string, m *charmap.Charmap) *Charset {
 }
 
 // Multi returns an encoding with one or more bytes per character. length returns the number of
-// bytes of a text's first character, or 0 if the encoding lacks that character: e may have more
+// bytes of a string's first character, or 0 if the encoding lacks that character: e may have more
 // characters than the encoding.
 func Multi(name string, e encoding.Encoding, length func(s string) int) *Charset {
 	encode := func(r rune) string {
@@ -82,7 +82,7 @@ func Multi(name string, e encoding.Encoding, length func(s string) int) *Charset
 		}
 		return r
 	}
-	known := make([]atomic.Int32, 1<<16) // a cache, by the bytes of a character: its rune plus 2
+	known := make([]atomic.Int32, 1<<16) // caches the rune of each character plus 2, by the character's bytes
 	decode := func(s string) (rune, int) {
 		size, at := length(s), 0
 		if size == 0 {
@@ -102,7 +102,7 @@ func Multi(name string, e encoding.Encoding, length func(s string) int) *Charset
 	return &Charset{name: name, decode: decode, encode: encode}
 }
 
-// Text converts a text to UTF-8.
+// Text converts a string to UTF-8.
 func (c *Charset) Text(s string) string {
 	return c.read(s, func(out []byte, b byte) []byte { return utf8.AppendRune(out, firstByte+rune(b)) })
 }
@@ -116,7 +116,8 @@ func (c *Charset) Label(s string) string {
 // Readable converts text that may not be UTF-8 for display, as [Charset.Label] does.
 func Readable(s string) string { return Mixed("").Label(s) }
 
-// read converts a text. stray appends the bytes that are not part of a character.
+// read converts a string. For each byte that is not part of a character, it calls stray, which
+// appends a substitute to out.
 func (c *Charset) read(s string, stray func(out []byte, b byte) []byte) string {
 	if c == nil || isASCII(s) {
 		return s
@@ -139,8 +140,8 @@ func (c *Charset) read(s string, stray func(out []byte, b byte) []byte) string {
 	return string(out)
 }
 
-// Bytes converts UTF-8 to the encoding. It fails at the first character that the encoding lacks and
-// names it.
+// Bytes converts UTF-8 to the encoding. At the first character that the encoding lacks, it returns
+// an error that names the character.
 func (c *Charset) Bytes(text string) (string, error) {
 	if c == nil || isASCII(text) {
 		return text, nil
@@ -172,17 +173,17 @@ func isASCII(s string) bool {
 	return true
 }
 
-// Bytes of EUC. A character beyond ASCII has two bytes or, if it begins with singleShift3, three. All
-// bytes are lowestEUC or higher, except the two shift bytes. Extended variants of these encodings have
-// their additional characters elsewhere.
+// Bytes of EUC. A character beyond ASCII has two bytes or, if it begins with singleShift3, three.
+// All bytes are lowestEUC or higher, except the two shift bytes. Extended variants of these
+// encodings put their additional characters in other ranges.
 const (
 	singleShift2 = 0x8e
 	singleShift3 = 0x8f
 	lowestEUC    = 0xa1
 )
 
-// EUC returns the length of a text's first character in the EUC encodings (Extended Unix Code), as
-// [Multi] needs it.
+// EUC returns the length of a string's first character in the EUC encodings (Extended Unix Code),
+// as [Multi] needs it.
 func EUC(s string) int {
 	size, from := 2, 0
 	switch {
@@ -204,8 +205,8 @@ func EUC(s string) int {
 	return size
 }
 
-// ShiftJIS returns the length of a text's first character in Shift_JIS. A character that is neither
-// ASCII nor a half-width syllable has two bytes. The second may be ASCII.
+// ShiftJIS returns the length of a string's first character in Shift_JIS. A character that is
+// neither ASCII nor a half-width syllable has two bytes. The second may be ASCII.
 func ShiftJIS(s string) int {
 	switch {
 	case s == "":
@@ -216,7 +217,7 @@ func ShiftJIS(s string) int {
 	return DoubleByte(s)
 }
 
-// DoubleByte returns the length of a text's first character in encodings with two bytes for each
+// DoubleByte returns the length of a string's first character in encodings with two bytes for each
 // character beyond ASCII. The second byte may be ASCII.
 func DoubleByte(s string) int {
 	if len(s) < 2 || s[0] <= utf8.RuneSelf || s[1] < '@' {

@@ -21,7 +21,8 @@ func (s *scratch) Ask(ctx context.Context, query string) (string, error) {
 	return value, statementErrorOf(err)
 }
 
-// statementErrorOf is like statementError, for an error that may be nil or not come from SQLite.
+// statementErrorOf is like statementError, but also accepts nil and errors that do not come from
+// SQLite.
 func statementErrorOf(err error) error {
 	if code(err) == 0 {
 		return err

@@ -29,8 +29,8 @@ func labels(columns []engine.Column) []engine.Column {
 	return columns
 }
 
-// storedIn returns a function that lists the forms in which the file can store a string. It returns
-// nil if the file's encoding is UTF-8.
+// storedIn returns a function that lists the encoded forms in which the file can store a string. It
+// returns nil if the file's encoding is UTF-8.
 func storedIn(ctx context.Context, q querier) (func(value string) []string, error) {
 	var encoding string
 	if err := q.QueryRowContext(ctx, "PRAGMA encoding").Scan(&encoding); err != nil {

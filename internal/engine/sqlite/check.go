@@ -15,10 +15,11 @@ import (
 // checkers is the maximum number of concurrent checks. Each uses memory for a cache.
 const checkers = 4
 
-// checks returns the pragmas that check the whole file: integrity_check, or pragmas that together
-// are equivalent and can run concurrently. quick_check reads every page. It checks all trees, the
-// free list, the constraints of the rows, and that each page is used once. It does not compare the
-// rows with the indexes; integrity_check of each table does. The largest tables come first.
+// checks returns the pragmas that check the whole file: integrity_check, or several pragmas that
+// together check the same and can run concurrently. One of them, quick_check, reads every page. It
+// checks all trees, the free list, the constraints of the rows, and that each page is used once. It
+// does not compare the rows with the indexes, so integrity_check runs for each table too, the
+// largest first.
 func (s *scratch) checks(ctx context.Context, q querier, want engine.Info) ([]string, error) {
 	if s.o.Jobs <= 1 {
 		return []string{"integrity_check(1)"}, nil
@@ -70,17 +71,17 @@ func (s *scratch) checker(ctx context.Context, left <-chan string) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if (err != nil || result != "ok") && (s.passing || !ofItsProgram(err)) {
+		if (err != nil || result != "ok") && (s.temporary || !needsApplication(err)) {
 			return damaged(result, err)
 		}
 	}
 	return nil
 }
 
-// ofItsProgram reports whether a check failed because it needs a collation or a function of the
-// program that the database belongs to. Such a failure is ignored: the checksums already prove that
-// the file is the one that was built.
-func ofItsProgram(err error) bool {
+// needsApplication reports whether a check failed because the database uses a collation or a
+// function that only its application defines. Such a failure is ignored: the checksums already
+// prove that the file is the one that was built.
+func needsApplication(err error) bool {
 	return code(err) == codes.SQLITE_ERROR && (strings.Contains(err.Error(), "no such collation sequence") ||
 		strings.Contains(err.Error(), "unknown function"))
 }

@@ -12,8 +12,8 @@ import (
 	"snap/internal/schema"
 )
 
-// leaver removes the objects that a choice leaves out from a copy of the database.
-type leaver struct {
+// omitter removes the objects that a choice leaves out from a copy of the database.
+type omitter struct {
 	tx      *sql.Tx
 	all     []engine.Relation
 	names   []string // of the relations, as stored
@@ -31,7 +31,7 @@ func (s *scratch) leaveOut(ctx context.Context, c engine.Choice) (schema.Schema,
 		return schema.Schema{}, err
 	}
 	defer db.Close()
-	l := &leaver{fates: map[string]engine.Fate{}}
+	l := &omitter{fates: map[string]engine.Fate{}}
 	err = withoutJournal(ctx, db, func(tx *sql.Tx) error {
 		l.tx = tx
 		return l.omitRows(ctx, c)
@@ -39,7 +39,7 @@ func (s *scratch) leaveOut(ctx context.Context, c engine.Choice) (schema.Schema,
 	return l.omitted, err
 }
 
-func (l *leaver) omitRows(ctx context.Context, c engine.Choice) error {
+func (l *omitter) omitRows(ctx context.Context, c engine.Choice) error {
 	if err := l.choose(ctx, c); err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (l *leaver) omitRows(ctx context.Context, c engine.Choice) error {
 }
 
 // choose applies the choice to the tables and views.
-func (l *leaver) choose(ctx context.Context, c engine.Choice) error {
+func (l *omitter) choose(ctx context.Context, c engine.Choice) error {
 	for _, kind := range []string{"table", "virtual", "view"} {
 		names, err := texts(ctx, l.tx, `SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = ?
 			AND name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY name`, kind)
@@ -108,7 +108,7 @@ func (l *leaver) choose(ctx context.Context, c engine.Choice) error {
 }
 
 // compilableViews returns the views that SQLite can compile.
-func (l *leaver) compilableViews(ctx context.Context) (all []string, err error) {
+func (l *omitter) compilableViews(ctx context.Context) (all []string, err error) {
 	names, err := texts(ctx, l.tx, "SELECT name FROM sqlite_schema WHERE type = 'view' ORDER BY name")
 	for _, name := range names {
 		rows, err := l.tx.QueryContext(ctx, //nolint:rowserrcheck // only compiling it matters
@@ -124,7 +124,7 @@ func (l *leaver) compilableViews(ctx context.Context) (all []string, err error) 
 }
 
 // triggers drops all triggers and returns them.
-func (l *leaver) triggers(ctx context.Context) (all []entry, err error) {
+func (l *omitter) triggers(ctx context.Context) (all []entry, err error) {
 	names, err := texts(ctx, l.tx, "SELECT name FROM sqlite_schema WHERE type = 'trigger' ORDER BY rowid")
 	if err != nil {
 		return nil, err
@@ -142,9 +142,9 @@ func (l *leaver) triggers(ctx context.Context) (all []entry, err error) {
 	return all, err
 }
 
-// remake creates the triggers again, except those that name an object that is left out. With such a
-// trigger, SQLite would fail at every change of the table.
-func (l *leaver) remake(ctx context.Context, triggers []entry) (broken []string, err error) {
+// remake creates the triggers again and returns those that it omits because they name an object
+// that is left out. With such a trigger, SQLite would fail at every change of the trigger's table.
+func (l *omitter) remake(ctx context.Context, triggers []entry) (broken []string, err error) {
 	for _, e := range triggers {
 		there, err := texts(ctx, l.tx, "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name = ? "+
 			"COLLATE NOCASE", e.table)
@@ -172,8 +172,9 @@ func (l *leaver) remake(ctx context.Context, triggers []entry) (broken []string,
 	return broken, nil
 }
 
-// remove drops the tables and views that are left out, and deletes the rows that are.
-func (l *leaver) remove(ctx context.Context) error {
+// remove drops the tables and views that are left out, and empties the tables whose rows are left
+// out.
+func (l *omitter) remove(ctx context.Context) error {
 	for i, r := range l.all {
 		var statement string
 		switch fate := l.fates[strings.ToLower(l.names[i])]; {
@@ -193,8 +194,9 @@ func (l *leaver) remove(ctx context.Context) error {
 	return nil
 }
 
-// keys removes the foreign keys whose rows are in the copy, but not the rows that they reference.
-func (l *leaver) keys(ctx context.Context) error {
+// keys removes the foreign keys whose referencing rows are in the copy, but not the referenced
+// rows.
+func (l *omitter) keys(ctx context.Context) error {
 	var removed []string
 	changes := map[string]string{}
 	for i, r := range l.all {
@@ -225,8 +227,8 @@ func (l *leaver) keys(ctx context.Context) error {
 	return l.define(ctx, changes)
 }
 
-// define replaces definitions of tables, by name.
-func (l *leaver) define(ctx context.Context, changes map[string]string) error {
+// define replaces the definitions of tables. changes has the new definitions by table name.
+func (l *omitter) define(ctx context.Context, changes map[string]string) error {
 	if len(changes) == 0 {
 		return nil
 	}
@@ -276,8 +278,8 @@ func withoutKeys(text string, gone func(table string) bool) (string, []string, e
 	return text, to, nil
 }
 
-// keyStart returns the first token of the foreign key whose word REFERENCES is at i. If the key is a
-// constraint of the table, that is the comma before it.
+// keyStart returns the index of the first token of the foreign key whose word REFERENCES is at i.
+// If the key is a constraint of the table, the first token is the comma before it.
 func keyStart(list []token, i int) int {
 	start := i
 	if i > 0 && list[i-1].is(")") {

@@ -43,8 +43,8 @@ func (Engine) Seal(_ context.Context, raw string) (string, error) {
 	return markOf(path), nil
 }
 
-// markOf returns the mark of a sealed file, or "" if it is missing or has files of a writer next to
-// it.
+// markOf returns the mark of a sealed file, or "" if the file is missing or a writer's side files
+// are next to it.
 func markOf(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -113,7 +113,7 @@ func quiesce(ctx context.Context, path string) (release func(), err error) {
 		conn.Close()
 		db.Close()
 	}
-	const attempts = 20 // somebody may write between the two steps
+	const attempts = 20 // somebody may write between the checkpoint and BEGIN
 	for range attempts {
 		var busy, pages, moved int
 		err = conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &pages, &moved)

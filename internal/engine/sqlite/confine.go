@@ -13,8 +13,8 @@ import (
 	codes "modernc.org/sqlite/lib"
 )
 
-// confine opens a scratch file on a connection that can use no other file. It cannot attach
-// databases or load extensions, and its views and triggers cannot use functions or virtual tables
+// confine opens a scratch file on a connection that can use no other file. The connection cannot
+// attach databases or load extensions. Views and triggers cannot use functions or virtual tables
 // with effects outside of the database.
 func confine(ctx context.Context, d *sqlite3.Driver, path string, query url.Values) (*sql.DB, error) {
 	query["_pragma"] = append(query["_pragma"], "busy_timeout(5000)", "trusted_schema(0)",
@@ -29,19 +29,19 @@ func confine(ctx context.Context, d *sqlite3.Driver, path string, query url.Valu
 	return db, nil
 }
 
-// limit sets the limits of the connection, and lets it attach n databases.
+// limit sets the limits of the connection, which can then attach at most n databases.
 func limit(ctx context.Context, db *sql.DB, n int) error {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	for id, most := range map[int]int{
+	for id, value := range map[int]int{
 		codes.SQLITE_LIMIT_ATTACHED:      n,
 		codes.SQLITE_LIMIT_SQL_LENGTH:    maxStatement,
 		codes.SQLITE_LIMIT_TRIGGER_DEPTH: 100,
 	} {
-		if _, err := sqlite3.Limit(conn, id, most); err != nil {
+		if _, err := sqlite3.Limit(conn, id, value); err != nil {
 			return err
 		}
 	}

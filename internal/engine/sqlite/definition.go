@@ -13,8 +13,8 @@ import (
 // definition is the CREATE statement of a table as data.
 type definition struct {
 	schema.Table
-	programs []schema.Program // of the table; the description omits them
-	virtual  []bool           // by column: computed on reading, so that rows do not store it
+	programs []schema.Program // parts of the table that can run code; the description of the table omits them
+	virtual  []bool           // by column: computed when read, so that rows do not store its values
 	place    int              // the table's position in the catalog
 }
 
@@ -53,7 +53,7 @@ type tableParser struct {
 	reader
 	definition
 	text       string
-	constraint string // the name of the next constraint
+	constraint string // the name for the next constraint
 }
 
 // body parses the columns, the constraints and the options after them.
@@ -121,8 +121,8 @@ func (p *tableParser) column() error {
 }
 
 // columnType parses the declared type: words and up to two numbers. If the type is quoted, SQLite
-// uses the text in the first quotes as the whole type. A type in any other form becomes a type with
-// the same affinity.
+// uses the string in the first quotes as the whole type. A type in any other form becomes a type
+// with the same affinity.
 func (p *tableParser) columnType() schema.Type {
 	var words []string
 	var inQuotes []bool
@@ -262,7 +262,7 @@ func (p *tableParser) onConflict(to *string) error {
 
 func conflictActions() []string { return []string{"ROLLBACK", "ABORT", "FAIL", "IGNORE", "REPLACE"} }
 
-// parenthesized skips the text in parentheses, and returns it.
+// parenthesized consumes the SQL in parentheses and returns it.
 func (p *tableParser) parenthesized() (string, error) {
 	if !p.accept("(") || p.done() {
 		return "", errStatement
@@ -283,7 +283,8 @@ func (p *tableParser) parenthesized() (string, error) {
 	return "", errStatement
 }
 
-// check parses a check constraint. One whose expression is not allowed in descriptions is a program.
+// check parses a check constraint. A check whose expression is not allowed in descriptions is
+// recorded as a program.
 func (p *tableParser) check() error {
 	text, err := p.parenthesized()
 	if err != nil {
@@ -445,7 +446,7 @@ func (p *tableParser) tableKey(k schema.Key) error {
 	return nil
 }
 
-// keyColumn parses a column of a key or an index. Anything else is an expression.
+// keyColumn parses a column of a key or an index. It fails for an expression.
 func (p *tableParser) keyColumn() (schema.KeyColumn, error) {
 	name, ok := p.name()
 	c := schema.KeyColumn{Name: charset.Readable(name)}
@@ -521,7 +522,7 @@ func (p *tableParser) actions(k *schema.ForeignKey) error {
 	}
 }
 
-// action parses the action on the rows that reference a changed row. "" is no action.
+// action parses the action of a foreign key, such as CASCADE. "" is NO ACTION.
 func (p *tableParser) action() string {
 	for _, action := range [][]string{{"SET", "NULL"}, {"SET", "DEFAULT"}, {"CASCADE"}, {"RESTRICT"}} {
 		if p.acceptAll(action...) {
@@ -532,7 +533,8 @@ func (p *tableParser) action() string {
 	return ""
 }
 
-// deferrable parses whether a foreign key is checked at the end of the transaction.
+// deferrable parses the clause that decides whether a foreign key is checked at the end of the
+// transaction.
 func (p *tableParser) deferrable() error {
 	not := p.acceptAll("NOT", "DEFERRABLE")
 	if !not && !p.accept("DEFERRABLE") {
@@ -575,7 +577,7 @@ func (d *definition) finish() error {
 }
 
 // spell replaces the columns in constraints with their declared spelling, because SQLite ignores
-// case. A check that refers to anything else is a program.
+// case. A check that refers to anything except columns of the table is recorded as a program.
 func (d *definition) spell() {
 	for _, k := range d.Keys {
 		for i := range k.Columns {
@@ -620,8 +622,8 @@ func (d *definition) spellExpr(e *schema.Expr) bool {
 // unnamed is the name shown for a constraint without a name.
 const unnamed = "unnamed"
 
-// computes reports whether a constraint is on a computed column. If so, it adds the constraint to
-// the programs.
+// computes reports whether a constraint is on a computed column. If so, it records the constraint
+// as a program.
 func (d *definition) computes(kind, name string, columns []string) bool {
 	if !slices.ContainsFunc(columns, func(c string) bool {
 		at := d.indexOf(c)

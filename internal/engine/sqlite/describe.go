@@ -20,12 +20,12 @@ type catalog struct {
 	columns int                   // number of columns of the ordinary tables
 }
 
-// allColumns limits the columns of all tables of a file together: a column needs a hundred times
-// the memory of its shortest text.
+// allColumns limits the columns of all tables of a file together, because a parsed column needs up
+// to a hundred times as much memory as its SQL.
 const allColumns = 100_000
 
-// catalogOf parses the entries of a file's schema. It only lists the names of entries that are
-// programs or that it cannot parse.
+// catalogOf parses the entries of a file's schema. Of entries that are programs or that it cannot
+// parse, it lists only the names.
 func catalogOf(entries []entry) *catalog {
 	c := &catalog{entries: entries, tables: map[string]definition{}, virtual: map[string]string{}}
 	for _, e := range entries {
@@ -104,7 +104,7 @@ func (c *catalog) addOther(e entry) {
 	}
 	d, known := c.tables[strings.ToLower(e.table)]
 	if !known {
-		return // of a shadow table, or of a table that is left out
+		return // it belongs to a shadow table, or to a table that is left out
 	}
 	index, kind := indexDefinition(e, d)
 	if kind != "" {
@@ -114,8 +114,8 @@ func (c *catalog) addOther(e entry) {
 	c.Tables[d.place].Indexes = append(c.Tables[d.place].Indexes, index)
 }
 
-// indexDefinition parses a CREATE INDEX statement. It returns the kind of program that the index
-// is, or "" if the description can contain it.
+// indexDefinition parses a CREATE INDEX statement. If a description cannot contain the index, the
+// string is its kind of program, such as "expression index". Otherwise it is "".
 func indexDefinition(e entry, d definition) (schema.Index, string) {
 	const expression, partial = "expression index", "partial index"
 	index := schema.Index{Name: charset.Readable(e.name)}
@@ -165,8 +165,8 @@ func entriesOf(ctx context.Context, q querier) ([]entry, error) {
 	return all, rows.Err()
 }
 
-// describe describes an open database as data. A table is a program if SQLite's view of it differs
-// from its parsed statement.
+// describe describes an open database as data. If the columns that SQLite reports for a table
+// differ from its parsed statement, the table is listed as a program.
 func describe(ctx context.Context, q querier) (*schema.Schema, error) {
 	entries, err := entriesOf(ctx, q)
 	if err != nil {
@@ -191,7 +191,7 @@ func describe(ctx context.Context, q querier) (*schema.Schema, error) {
 	return &c.Schema, err
 }
 
-// asDefined reports whether SQLite's view of a table matches its definition.
+// asDefined reports whether the columns that SQLite reports for a table match its definition.
 func asDefined(ctx context.Context, q querier, table string, d definition) (bool, error) {
 	rows, err := q.QueryContext(ctx, `SELECT name, "notnull", hidden FROM pragma_table_xinfo(?) ORDER BY cid`, table)
 	if err != nil {
@@ -217,7 +217,7 @@ func asDefined(ctx context.Context, q querier, table string, d definition) (bool
 	return same && i == len(d.Columns), rows.Err()
 }
 
-// sequences returns the last numbers of the tables with AUTOINCREMENT.
+// sequences returns the last assigned number of each table with AUTOINCREMENT.
 func sequences(ctx context.Context, q querier, c *catalog) ([]schema.Sequence, error) {
 	if !slices.ContainsFunc(c.entries, func(e entry) bool { return e.name == "sqlite_sequence" }) {
 		return nil, nil
@@ -243,7 +243,7 @@ func sequences(ctx context.Context, q querier, c *catalog) ([]schema.Sequence, e
 	return all, rows.Err()
 }
 
-// numbered returns the column with AUTOINCREMENT, or "".
+// numbered returns the name of the column with AUTOINCREMENT, or "".
 func (d definition) numbered() string {
 	for _, c := range d.Columns {
 		if c.Identity != nil {

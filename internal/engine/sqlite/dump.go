@@ -66,7 +66,7 @@ func (s *scratch) checkSource(ctx context.Context) error {
 		said.Detail = strings.Replace(wrong.Detail, "the database in the snapshot is damaged",
 			"the database is damaged, so a snapshot of it could not be loaded", 1)
 		said.Hint = "see what `PRAGMA integrity_check` reports; REINDEX repairs an index, and .recover of the " +
-			"sqlite3 shell rescues rows"
+			"sqlite3 shell recovers rows"
 		return &said
 	}
 	return failure(s.path, err)
@@ -122,7 +122,7 @@ func dump(ctx context.Context, tx *sql.Tx, w io.Writer, o engine.Options) (engin
 	return info, pages(ctx, tx, out, size, free)
 }
 
-// pages writes the pages in order, with zeros for free ones.
+// pages writes the pages in order. It writes free pages as zeros.
 func pages(ctx context.Context, tx *sql.Tx, w io.Writer, size int64, free map[int64]bool) error {
 	rows, err := tx.QueryContext(ctx, "SELECT pgno, data FROM sqlite_dbpage('main')")
 	if err != nil {
@@ -152,8 +152,8 @@ func pages(ctx context.Context, tx *sql.Tx, w io.Writer, size int64, free map[in
 }
 
 // freePages returns the leaf pages of the free list, which are unused (SQLite's fileformat2,
-// section 1.5). Bytes 32 to 35 of the header point to a chain of trunk pages. Each has the next
-// trunk, a count, and that many leaf pages.
+// section 1.5). Bytes 32 to 35 of the header point to a chain of trunk pages. Each trunk page has
+// the number of the next one, a count, and that many numbers of leaf pages.
 func freePages(ctx context.Context, tx *sql.Tx) (map[int64]bool, error) {
 	page := func(number int64) (b []byte, err error) {
 		err = tx.QueryRowContext(ctx, "SELECT data FROM sqlite_dbpage('main') WHERE pgno = ?", number).Scan(&b)

@@ -9,8 +9,8 @@ import (
 	"snap/internal/schema"
 )
 
-// This file generates SQL from a description. It quotes names, prints strings and numbers with the
-// printer of expressions, and writes every other word itself.
+// This file generates SQL from a description. Names are quoted here, and strings and numbers are
+// printed as expressions by package schema. Every other word is a constant of this file.
 
 // createTable returns the statement that creates a table, without its computed columns.
 func createTable(t schema.Table) (string, error) {
@@ -56,7 +56,8 @@ func columnText(c schema.Column) (string, error) {
 	return text + collate(c.Collation), nil
 }
 
-// typeText returns a declared type, or its affinity if one of its words cannot be part of a type.
+// typeText returns a declared type, or a type with the same affinity if one of its words cannot be
+// part of a type.
 func typeText(t schema.Type) string {
 	name := t.Name
 	if slices.ContainsFunc(strings.Fields(name), func(word string) bool { return !isTypeWord(word) }) {
@@ -89,8 +90,8 @@ func collate(name *schema.Name) string {
 	return ""
 }
 
-// inlineKey returns the primary key if it must be written at its column: one with AUTOINCREMENT, or
-// an INTEGER key that is not an alias of the row number.
+// inlineKey returns the primary key if it must be written in its column's definition: a key with
+// AUTOINCREMENT, or an INTEGER key that is not an alias of the row number.
 func inlineKey(t schema.Table) *schema.Key {
 	for _, k := range t.Keys {
 		if !k.Primary || len(k.Columns) != 1 {

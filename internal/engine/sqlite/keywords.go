@@ -25,7 +25,7 @@ func isTypeWord(word string) bool {
 		" "+strings.ToUpper(word)+" ")
 }
 
-// affinity returns a type with the same affinity as the given one, by SQLite's rules (datatype3,
+// affinity returns a type with the same affinity as the named type, by SQLite's rules (datatype3,
 // section 3.1).
 func affinity(name string) string {
 	name = strings.ToUpper(name)

@@ -17,8 +17,8 @@ import (
 var _ engine.Cleaner = Engine{}
 
 // A scratch file is in the same folder as the database that it will replace. A process that uses
-// it holds a lock on a file next to it. The operating system releases the lock if the process is
-// killed.
+// the scratch file holds a lock on a second file next to it. The operating system releases the lock
+// if the process is killed.
 const (
 	tempSuffix = ".snapcli-tmp"
 	lockSuffix = "-lock"
@@ -57,7 +57,7 @@ func (s *scratch) release() {
 	}
 }
 
-// leftBehind returns the scratch files of a database that no process uses.
+// leftBehind returns the scratch files next to a database that no process uses.
 func leftBehind(place string) []string {
 	pattern := escape(filepath.Join(filepath.Dir(place), tempPrefix(place))) + "*" + tempSuffix
 	files, _ := filepath.Glob(pattern)

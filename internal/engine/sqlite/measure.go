@@ -7,8 +7,9 @@ import (
 	"snap/internal/engine"
 )
 
-// measure sets the bytes of the pages that hold each table's rows. Its indexes are not included. The
-// sizes are for information only, so a file that SQLite cannot measure is dumped without them.
+// measure sets the size of each table: the bytes of the pages that hold its rows, without its
+// indexes. The sizes are for information only, so a file that SQLite cannot measure is dumped
+// without them.
 func measure(ctx context.Context, tx *sql.Tx, tables []engine.Table) error {
 	rows, err := tx.QueryContext(ctx, "SELECT name, pgsize FROM dbstat WHERE aggregate = TRUE")
 	if err != nil {

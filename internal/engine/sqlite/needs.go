@@ -29,8 +29,8 @@ func (Engine) Needs(_ context.Context, raw string, u engine.Use) ([]engine.Need,
 	return needsOfLoad(path), nil
 }
 
-// needsOfLoad returns what a load would lack: access to the file, or to the folder in which the new
-// file is created.
+// needsOfLoad returns the permissions that a load needs and the user lacks: on the file, and on the
+// folder in which the new file is created.
 func needsOfLoad(path string) []engine.Need {
 	var needs []engine.Need
 	if file, err := os.OpenFile(path, os.O_RDWR, 0); err == nil {

@@ -20,7 +20,7 @@ import (
 
 var _ engine.DumpReader = Engine{}
 
-// dumpReading reads a dump as [engine.Reading] describes. The dump is unpacked into a scratch file.
+// dumpReading implements [engine.Reading]. The dump is unpacked into a scratch file.
 type dumpReading struct {
 	scratch     *scratch
 	db          *sql.DB
@@ -108,7 +108,7 @@ func (r *dumpReading) table(ctx context.Context, t engine.Table, see func(fields
 		if err != nil {
 			return err
 		}
-		defer rows.Close() //nolint:errcheck // it was only read
+		defer rows.Close() //nolint:errcheck // the rows were only read
 		values, fields, room := make([]driver.Value, len(names)), make([][]byte, len(names)), []byte(nil)
 		for {
 			if err := rows.Next(values); errors.Is(err, io.EOF) {

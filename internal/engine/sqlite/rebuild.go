@@ -23,8 +23,9 @@ import (
 	"snap/internal/schema"
 )
 
-// SQLite never opens a file from elsewhere. Package btree reads its rows, which are inserted as
-// parameters into a new file whose tables are created from the snapshot's description.
+// SQLite never opens a file from another organization or of unknown origin. Package btree reads its
+// rows. They are inserted as parameters into a new file, whose tables are created from the
+// snapshot's description.
 
 // rebuild creates the scratch file from the rows of a foreign dump.
 func (s *scratch) rebuild(ctx context.Context, file *os.File, d engine.Dump) error {
@@ -58,8 +59,8 @@ func (s *scratch) rebuild(ctx context.Context, file *os.File, d engine.Dump) err
 	return refused(err)
 }
 
-// described returns info without the tables that are not in its description: those that are
-// programs, and those that store the content of virtual tables.
+// described returns info without the tables that its description lacks: tables that are programs,
+// and tables that store the content of virtual tables.
 func described(info engine.Info) engine.Info {
 	if info.Schema == nil {
 		return info
@@ -72,7 +73,8 @@ func described(info engine.Info) engine.Info {
 	return info
 }
 
-// counts returns the tables with the number of inserted rows.
+// counts returns the tables with their numbers of inserted rows, -1 for tables whose rows were not
+// counted.
 func (b *builder) counts() []engine.Table {
 	var all []engine.Table
 	for _, t := range b.schema.Tables {
@@ -141,7 +143,7 @@ type builder struct {
 const flushBytes = 8 << 20
 
 // flushing flushes the file to the disk while it grows, so that the last flush is short. It ignores
-// errors, which the last flush reports.
+// errors, because the last flush reports them.
 func (b *builder) flushing(file *os.File) (stop func()) {
 	b.flush = make(chan struct{}, 1)
 	var done sync.WaitGroup
@@ -319,8 +321,8 @@ func (b *builder) table(ctx context.Context, t schema.Table) error {
 	return nil
 }
 
-// statement returns the statement that creates a table: a generated one, or the file's own if the
-// table's programs are loaded.
+// statement returns the statement that creates a table: a generated statement, or the file's own if
+// the table's programs are loaded.
 func (b *builder) statement(t schema.Table) (string, error) {
 	ofTable := func(p schema.Program) bool { return p.On == t.Name.Name && slices.Contains(tablePrograms(), p.Kind) }
 	if !b.withPrograms || t.Virtual != "" || !slices.ContainsFunc(b.schema.Programs, ofTable) {
@@ -353,7 +355,7 @@ func (b *builder) ordinary(ctx context.Context, t schema.Table) error {
 	return b.copyRows(ctx, t.Name.Name, e.root, layoutOf(d))
 }
 
-// sequences sets the last numbers of the tables with AUTOINCREMENT.
+// sequences sets the last assigned number of each table with AUTOINCREMENT.
 func (b *builder) sequences(ctx context.Context) error {
 	if !slices.ContainsFunc(b.schema.Tables, numbered) {
 		return nil
@@ -375,8 +377,8 @@ func numbered(t schema.Table) bool {
 }
 
 // programs creates the programs that the description lists: expression and partial indexes, views
-// and triggers, in this order. It checks each statement before it runs it. It leaves out other
-// virtual tables.
+// and triggers, in this order. Each statement is checked before it runs. Virtual tables and tables
+// that are programs are left out, and the user is notified.
 func (b *builder) programs(ctx context.Context) error {
 	for _, kind := range []string{"index", "view", "trigger"} {
 		for _, e := range b.catalog.entries {

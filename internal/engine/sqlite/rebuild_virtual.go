@@ -28,8 +28,8 @@ func (b *builder) shadow(t schema.Table, end string) (int64, error) {
 	return 0, damaged(fmt.Sprintf("the table %q is missing", t.Name.Name+end), nil)
 }
 
-// search fills a full-text table with the texts that it stores, or builds its index from the table
-// that stores them.
+// search fills a full-text table with the strings that it stores. If another table stores the
+// strings, search builds the index from that table.
 func (b *builder) search(ctx context.Context, t schema.Table) error {
 	if t.Options["content"] != "" {
 		return b.run(ctx, fmt.Sprintf("INSERT INTO %[1]s(%[1]s) VALUES ('rebuild')", quote(t.Name.Name)))
@@ -45,8 +45,7 @@ func (b *builder) search(ctx context.Context, t schema.Table) error {
 	return b.copyRows(ctx, t.Name.Name, root, l)
 }
 
-// tree fills an r-tree. Its rows are in the leaf nodes: those that are not the parent of another
-// node.
+// tree fills an r-tree. The rows are in the leaf nodes, which are not the parent of another node.
 func (b *builder) tree(ctx context.Context, t schema.Table) error {
 	parents, err := b.parents(t)
 	if err != nil {
@@ -93,8 +92,8 @@ func (b *builder) parents(t schema.Table) (map[int64]bool, error) {
 	})
 }
 
-// node inserts the rows of a leaf. The leaf starts with four bytes, the last two of which are the
-// number of rows. A row has eight bytes for its number and four for each coordinate.
+// node inserts the rows of a leaf. The leaf starts with four bytes. The last two of them are the
+// number of rows. A row has eight bytes for its row number and four for each coordinate.
 func (b *builder) node(ctx context.Context, insert string, n int, payload []byte) error {
 	values, err := b.file.Values(nil, payload, 2)
 	if err != nil {

@@ -35,16 +35,16 @@ func (Engine) Restore(ctx context.Context, raw string, d engine.Dump, o engine.O
 	return s, nil
 }
 
-// scratch is a database file next to its future place.
+// scratch is a database file in the folder of the database that it will replace.
 type scratch struct {
 	place string // path of the database to replace
 	path  string // of the scratch file; "" after the swap
 	o     engine.Options
 
-	passing bool   // it never replaces a database, so it need not survive a power failure
-	mode    string // the mode in which checks open the file; "" is "rw"
-	trust   engine.Trust
-	lock    *flock.Flock // marks the file as in use
+	temporary bool   // it never replaces a database, so it need not survive a power failure
+	mode      string // the mode in which checks open the file; "" is "rw"
+	trust     engine.Trust
+	lock      *flock.Flock // marks the file as in use
 }
 
 // open opens the file. A file from somebody else is opened on a confined connection.
@@ -76,7 +76,7 @@ func (s *scratch) fill(ctx context.Context, d engine.Dump) error {
 	return failure(s.place, err)
 }
 
-// write creates the file from the dump. It returns the file open and not synced.
+// write creates the file from the dump. It returns the open file, which is not synced yet.
 func (s *scratch) write(ctx context.Context, d engine.Dump) (*os.File, error) {
 	_, _ = sweep(s.place) // doctor reports the files that cannot be removed
 	file, err := s.create()
@@ -244,11 +244,11 @@ func statementError(err error) error {
 }
 
 // Scrub implements [engine.Scratch]. It rewrites the database without its free space, which can
-// contain old values. It uses VACUUM INTO because a plain VACUUM can change row numbers.
+// contain old values. It uses VACUUM INTO because plain VACUUM can change row numbers.
 func (s *scratch) Scrub(ctx context.Context) error {
 	clean := s.path + "-clean"
 	var pragmas []string
-	if s.passing {
+	if s.temporary {
 		pragmas = []string{noSync}
 	}
 	db, err := s.open(ctx, "rw", pragmas...)
@@ -320,7 +320,8 @@ func (s *scratch) remove() {
 	s.release()
 }
 
-// removeSides removes the files that SQLite keeps next to a database.
+// removeSides removes the side files that SQLite keeps next to a database: the journal, the
+// write-ahead log and its index.
 func removeSides(path string) {
 	for _, side := range []string{"-wal", "-shm", "-journal"} {
 		os.Remove(path + side)

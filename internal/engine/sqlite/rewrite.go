@@ -31,14 +31,14 @@ import (
 
 var _ engine.Rewriter = Engine{}
 
-// unpack restores a dump into a scratch file in the temporary folder, or takes the file that
-// Inspect left there. The caller must remove it.
+// unpack restores a dump into a scratch file in the temporary folder, or reuses the file that
+// Inspect left there. The caller must remove the file.
 func unpack(ctx context.Context, d engine.Dump, o engine.Options) (*scratch, error) {
 	place, err := filepath.Abs(filepath.Join(o.TempDir, "scratch.db"))
 	if err != nil {
 		return nil, fmt.Errorf("find the temporary folder: %w", err)
 	}
-	s := &scratch{place: place, o: o, passing: true, trust: d.Trust}
+	s := &scratch{place: place, o: o, temporary: true, trust: d.Trust}
 	if left := s.leftOf(d); left != "" {
 		if _, err := os.Stat(left); err == nil {
 			s.path = left
@@ -65,7 +65,7 @@ func (s *scratch) leftOf(d engine.Dump) string {
 	return fmt.Sprintf("%s-%s-%d-%t", s.place, d.SHA256, d.Trust, d.WithPrograms)
 }
 
-// leave keeps the file for a Rewrite of the same dump, if leftOf has a path for it.
+// leave keeps the scratch file for a Rewrite of the same dump, if leftOf returns a path.
 func (s *scratch) leave(d engine.Dump) error {
 	left := s.leftOf(d)
 	if left == "" {
@@ -80,8 +80,8 @@ func (s *scratch) leave(d engine.Dump) error {
 	return nil
 }
 
-// Inspect implements [engine.Rewriter]. It fails if the data that it reads is damaged. Rewrite
-// checks that all rows exist.
+// Inspect implements [engine.Rewriter]. It fails if the data that it reads is damaged. It does not
+// check that all rows exist; Rewrite does.
 func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, o engine.Options) (engine.Contents, error) {
 	s, err := unpack(ctx, dump, o)
 	if err != nil {
@@ -100,7 +100,7 @@ func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, o engi
 	return c, failure(s.path, unreadable(err))
 }
 
-// unreadable distinguishes a damaged dump from other failures.
+// unreadable converts an error about a damaged dump and leaves other errors unchanged.
 func unreadable(err error) error {
 	if code(err) == codes.SQLITE_CORRUPT || code(err) == codes.SQLITE_NOTADB {
 		return damaged("", err)
@@ -148,10 +148,10 @@ func inspect(ctx context.Context, db *sql.DB, samples int, o engine.Options) (en
 	return c, nil
 }
 
-func sample(ctx context.Context, db *sql.DB, table, column string, most int) ([]string, error) {
+func sample(ctx context.Context, db *sql.DB, table, column string, limit int) ([]string, error) {
 	return texts(ctx, db,
 		fmt.Sprintf("SELECT DISTINCT CAST(%[1]s AS TEXT) FROM (SELECT %[1]s FROM %[2]s WHERE %[1]s IS NOT NULL LIMIT "+
-			"20000) LIMIT %[3]d", quote(column), quote(table), most))
+			"20000) LIMIT %[3]d", quote(column), quote(table), limit))
 }
 
 // allValues calls see, unless it is nil, with every value of a column.
@@ -175,7 +175,7 @@ func allValues(ctx context.Context, db *sql.DB, table, column string, see func(s
 	return rows.Err()
 }
 
-// withoutShadows returns the tables without shadow tables, which change with their virtual tables.
+// withoutShadows removes shadow tables from a list, because they change with their virtual tables.
 func withoutShadows(ctx context.Context, q querier, all []engine.Table) ([]engine.Table, error) {
 	shadow, err := texts(ctx, q, "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'shadow'")
 	return slices.DeleteFunc(all, func(t engine.Table) bool { return slices.Contains(shadow, t.Name) }), err
@@ -308,7 +308,7 @@ func maskTables(ctx context.Context, tx *sql.Tx, p engine.Plan, want engine.Info
 	return changed, rewriteSchema(ctx, tx, p.Schema)
 }
 
-// danglingOf returns the result of dangling, or -1 if no mask changes a column of a foreign key.
+// danglingOf returns the result of [dangling], or -1 if no mask changes a column of a foreign key.
 func danglingOf(ctx context.Context, tx *sql.Tx, plans []masking) (int64, error) {
 	for _, m := range plans {
 		if !m.drop && len(m.columns) == 0 {
@@ -335,8 +335,8 @@ func danglingOf(ctx context.Context, tx *sql.Tx, plans []masking) (int64, error)
 	return -1, nil
 }
 
-// dangling returns the number of rows whose foreign keys refer to no row, or -1 if that cannot be
-// checked.
+// dangling returns the number of rows whose foreign keys refer to no row, or -1 if SQLite cannot
+// check the keys.
 func dangling(ctx context.Context, q querier) (n int64, err error) {
 	err = q.QueryRowContext(ctx, "SELECT count(*) FROM pragma_foreign_key_check").Scan(&n)
 	if code(err) == codes.SQLITE_ERROR { // a foreign key refers to columns without a unique index
@@ -345,13 +345,13 @@ func dangling(ctx context.Context, q querier) (n int64, err error) {
 	return n, err
 }
 
-// brokenReferences says that masks broke foreign keys.
+// brokenReferences returns the error for masks that break foreign keys.
 func brokenReferences(n int64) error {
 	return snap.Invalid(fmt.Sprintf("the masks break foreign keys: %d more rows refer to no row", n),
 		"give the columns that refer to one another the same mask")
 }
 
-// masking says how a table is masked.
+// masking defines how a table is masked.
 type masking struct {
 	table   string
 	drop    bool     // delete all rows
@@ -418,8 +418,8 @@ func maskingOf(t engine.Table, p engine.Plan) (masking, error) {
 	return m, nil
 }
 
-// run changes the table. It overrides the conflict clauses of constraints, because rows that they
-// skip would not be masked.
+// run masks the table. It overrides the conflict clauses of constraints, because a clause such as
+// IGNORE would leave rows unmasked.
 func (m masking) run(ctx context.Context, tx *sql.Tx) error {
 	if m.drop {
 		return execute(ctx, tx, []string{"DELETE FROM " + quote(m.table)})
@@ -450,9 +450,9 @@ func (m masking) run(ctx context.Context, tx *sql.Tx) error {
 	return execute(ctx, tx, append(steps, indexes...))
 }
 
-// aside is the offset that is added to integers between the two steps of permuting a column.
-// SQLite checks unique constraints row by row, and the new value of a row can be the old value of
-// another.
+// aside is the offset that the first of two steps adds to integers in a permuted column, and the
+// second step removes. SQLite checks unique constraints row by row, and the new value of a row can
+// be the old value of another.
 const aside = 1 << 62
 
 func maskFailure(table string, err error) error {
@@ -478,7 +478,7 @@ func dropTriggers(ctx context.Context, tx *sql.Tx) ([]string, error) {
 	return drop(ctx, tx, "trigger", names)
 }
 
-// withoutTriggers drops the triggers, so that SQL fires none, and returns them.
+// withoutTriggers drops the triggers, so that the user's SQL fires none, and returns them.
 func withoutTriggers(ctx context.Context, c *sql.Conn) (makes []entry, err error) {
 	tx, err := c.BeginTx(ctx, nil)
 	if err != nil {
@@ -628,7 +628,7 @@ func (s *scratch) openWith(ctx context.Context, d *sqlite3.Driver) (*sql.DB, err
 	return confine(ctx, d, s.path, query)
 }
 
-// textOf returns a value that is not NULL as the text to mask.
+// textOf returns a value that is not NULL as the string to mask.
 func textOf(value driver.Value) string {
 	switch v := value.(type) {
 	case int64:

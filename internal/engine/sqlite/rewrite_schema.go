@@ -9,9 +9,9 @@ import (
 	"snap"
 )
 
-// rewriteSchema calls see with the SQL of every object of the schema, and stores the SQL that see
-// changed in place.
-// It must be the last change of a transaction: SQLite reads the schema again only afterwards.
+// rewriteSchema calls see with the SQL of every object of the schema. see can overwrite the SQL,
+// and rewriteSchema stores the result. It must be the last change of a transaction, because SQLite
+// rereads the schema only after the transaction.
 func rewriteSchema(ctx context.Context, tx *sql.Tx, see func(kind, name string, sql []byte)) error {
 	if see == nil {
 		return nil

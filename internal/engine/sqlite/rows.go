@@ -13,7 +13,7 @@ import (
 	"snap/internal/engine/charset"
 )
 
-// layout says how a file stores a table's rows, and into which columns they are inserted.
+// layout describes how a file stores a table's rows, and into which columns they are inserted.
 type layout struct {
 	rowid   string   // a name for the row number; "" if there is none
 	alias   int      // index of the stored value that is NULL because it is the row number, or -1
@@ -122,12 +122,12 @@ func (b *builder) copyRows(ctx context.Context, table string, root int64, l layo
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		defer close(full)
-		r := &rowReader{builder: b, layout: l, full: full, free: free, most: l.batch()}
+		r := &rowReader{builder: b, layout: l, full: full, free: free, maxRows: l.batch()}
 		return r.read(ctx, uint32(root))
 	})
 	g.Go(func() error {
 		return b.conn.Raw(func(conn any) error {
-			in := &inserter{conn: conn.(driver.ConnPrepareContext), table: table, layout: l, most: l.batch(),
+			in := &inserter{conn: conn.(driver.ConnPrepareContext), table: table, layout: l, maxRows: l.batch(),
 				statements: map[[2]int]driver.StmtExecContext{}}
 			defer in.close()
 			for batch := range full {
@@ -152,11 +152,11 @@ func (l layout) batch() int {
 type rowReader struct {
 	*builder
 	layout
-	full   chan<- *batch
-	free   chan *batch
-	most   int
-	next   *batch
-	values []any
+	full    chan<- *batch
+	free    chan *batch
+	maxRows int
+	next    *batch
+	values  []any
 }
 
 func (r *rowReader) read(ctx context.Context, root uint32) error {
@@ -180,7 +180,7 @@ func (r *rowReader) row(ctx context.Context, rowid int64, payload []byte) error 
 	if r.values, err = r.file.Values(r.values[:0], payload, r.stored); err != nil {
 		return err
 	}
-	if r.next != nil && (r.next.stored != len(r.values) || r.next.rows >= r.most ||
+	if r.next != nil && (r.next.stored != len(r.values) || r.next.rows >= r.maxRows ||
 		r.next.size+len(payload) > batchBytes) {
 		if err := r.send(ctx); err != nil {
 			return err
@@ -197,7 +197,7 @@ func (r *rowReader) row(ctx context.Context, rowid int64, payload []byte) error 
 	r.next.size += len(payload)
 	r.add(rowid)
 	if r.next.size > batchBytes {
-		return r.send(ctx) // while the payload is valid, because it was not copied
+		return r.send(ctx) // before the payload becomes invalid, because it was not copied
 	}
 	return nil
 }
@@ -261,7 +261,7 @@ type inserter struct {
 	conn       driver.ConnPrepareContext
 	table      string
 	layout     layout
-	most       int
+	maxRows    int
 	statements map[[2]int]driver.StmtExecContext // by stored values and number of rows
 }
 
@@ -270,7 +270,7 @@ type inserter struct {
 const maxStatements = 40
 
 func (in *inserter) insert(b *batch) error {
-	if b.rows == in.most {
+	if b.rows == in.maxRows {
 		return in.run(b.stored, b.rows, b.values)
 	}
 	width := len(b.values) / b.rows
@@ -302,8 +302,8 @@ func (in *inserter) run(stored, rows int, values []driver.NamedValue) error {
 		}
 		in.statements[key] = s
 	}
-	// The context cannot be canceled: otherwise the driver would start a goroutine for each
-	// statement. The reader checks the caller's context between batches.
+	// This context is never canceled, because the driver would start a goroutine for each statement
+	// otherwise. The rowReader checks the caller's context between batches.
 	if _, err := s.ExecContext(context.Background(), values); err != nil {
 		return fmt.Errorf("table %s: %w", in.table, err)
 	}

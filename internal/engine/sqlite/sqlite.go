@@ -128,7 +128,7 @@ func tableNames(ctx context.Context, q querier) ([]string, error) {
 		`SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY name`)
 }
 
-// texts returns the only column of a query.
+// texts returns the values of a query with one column.
 func texts(ctx context.Context, q querier, query string, args ...any) ([]string, error) {
 	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -146,8 +146,8 @@ func texts(ctx context.Context, q querier, query string, args ...any) ([]string,
 	return all, rows.Err()
 }
 
-// tables lists the tables with their numbers of rows: -1 for virtual tables whose module is not
-// built in.
+// tables lists the tables with their numbers of rows, which are -1 for virtual tables whose module
+// is not built in.
 func tables(ctx context.Context, q querier) ([]engine.Table, error) {
 	names, err := tableNames(ctx, q)
 	if err != nil {

@@ -14,8 +14,8 @@ type entry struct {
 	sql               string
 }
 
-// check returns an error unless the entry's SQL is exactly one statement that creates an object of
-// the entry's kind and name, in the file itself. Call it before running the statement.
+// check returns an error unless the entry's SQL is a single statement that creates an object with
+// the entry's kind and name in the file itself. Call check before running the statement.
 func (e entry) check() error {
 	list, err := tokens(e.sql)
 	if err == nil {
@@ -56,7 +56,7 @@ func (e entry) create(r *reader) error {
 	return r.end()
 }
 
-// onTable parses the rest of a CREATE INDEX statement, on the entry's table.
+// onTable parses the rest of a CREATE INDEX statement. The index must be on the entry's table.
 func (e entry) onTable(r *reader) error {
 	if !r.accept("ON") {
 		return errStatement

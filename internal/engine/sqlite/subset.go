@@ -72,7 +72,7 @@ func (e Engine) copyOf(ctx context.Context, raw string, o engine.Options) (*scra
 	if err != nil {
 		return nil, fmt.Errorf("create a temporary file: %w", err)
 	}
-	s := &scratch{place: file.Name(), path: file.Name(), o: o, passing: true}
+	s := &scratch{place: file.Name(), path: file.Name(), o: o, temporary: true}
 	_, err = e.Dump(ctx, raw, file, o)
 	if closed := file.Close(); err == nil {
 		err = closed
@@ -89,7 +89,7 @@ type cutter struct {
 	tx      *sql.Tx
 	start   []string
 	percent float64
-	of      map[string]int64 // original numbers of rows, by table
+	of      map[string]int64 // number of rows in the source, by table
 	keys    string           // result of checking the foreign keys
 }
 
@@ -135,7 +135,7 @@ func (c *cutter) choose(ctx context.Context, want engine.Subset) error {
 	return err
 }
 
-// tableBytes returns the query for the bytes of a table's rows.
+// tableBytes returns the query for the size of a table's rows in bytes.
 func tableBytes(t subset.Table) string {
 	return "SELECT coalesce(sum(pgsize), 0) FROM dbstat WHERE name = '" + strings.ReplaceAll(t.Name, "'", "''") + "'"
 }
@@ -201,8 +201,8 @@ func (c *cutter) Condition(table, condition string, err error) error {
 	}
 }
 
-// graph reads the tables and their foreign keys. Virtual tables are not part of
-// it: they are kept whole, and full-text indexes are rebuilt.
+// graph reads the tables and their foreign keys. Virtual tables are not part of the graph: they are
+// kept whole, and full-text indexes are rebuilt.
 func graph(ctx context.Context, q querier) (subset.Graph, error) {
 	var g subset.Graph
 	rows, err := q.QueryContext(ctx,
@@ -271,7 +271,7 @@ func tableOf(ctx context.Context, q querier, name string, withoutRowid bool) (su
 			}
 		}
 	}
-	for _, key := range keys { // without its type, SQLite would not use the temporary table's index
+	for _, key := range keys { // without the type, SQLite would not use the temporary table's index
 		t.Key = append(t.Key, subset.Key{Type: types[key],
 			Expr: func(prefix string) string { return prefix + quote(key) }})
 	}
@@ -350,7 +350,8 @@ func (s *scratch) openChoosing(ctx context.Context) (*sql.DB, error) {
 	return s.openWith(ctx, d)
 }
 
-// foreignKeys checks every foreign key and returns a text with the number of dangling references.
+// foreignKeys checks every foreign key and returns the result as a string with the number of
+// dangling references.
 func foreignKeys(ctx context.Context, q querier) (string, error) {
 	n, err := dangling(ctx, q)
 	switch {

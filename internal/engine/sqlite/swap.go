@@ -37,12 +37,12 @@ func (s *scratch) Swap(ctx context.Context, _ bool) error {
 	return disk.SyncDir(filepath.Dir(s.place))
 }
 
-// seize locks the old database exclusively and moves its log into it. Call release after the
-// rename. If there is no old database, or only an empty file, seize removes the side files of an
-// earlier one.
+// seize locks the old database exclusively and moves its write-ahead log into its file. Call
+// release after the rename. If there is no old database, or only an empty file, seize removes the
+// side files of an earlier database.
 //
-// If only an empty database may be replaced, seize creates a missing one, so that there is a file to
-// lock: nobody can then fill the database between the check and the rename.
+// If only an empty database may be replaced, seize creates a missing database, so that there is a
+// file to lock. Nobody can then fill the database between the check and the rename.
 func (s *scratch) seize(ctx context.Context) (release func(), err error) {
 	if s.o.OnlyIfEmpty {
 		if err := create(s.place); err != nil {
@@ -78,8 +78,8 @@ func (s *scratch) seize(ctx context.Context) (release func(), err error) {
 	return release, nil
 }
 
-// create creates an empty database if there is no file. It does not open an existing one, because
-// closing that would release the locks that this process has on it.
+// create creates an empty database if there is no file. It does not open an existing file, because
+// closing the file would release the locks that this process has on it.
 func create(path string) error {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
@@ -107,8 +107,8 @@ func (s *scratch) requireEmpty(ctx context.Context, conn *sql.Conn) error {
 	return nil
 }
 
-// lock takes the exclusive lock, which exclusive mode keeps after the commit, and moves the log
-// into the file.
+// lock takes the exclusive lock and moves the write-ahead log into the file. Exclusive mode keeps
+// the lock after the commit.
 func lock(ctx context.Context, conn *sql.Conn) error {
 	for _, statement := range []string{"PRAGMA busy_timeout = 1000", "PRAGMA locking_mode = EXCLUSIVE",
 		"BEGIN EXCLUSIVE", "COMMIT"} {

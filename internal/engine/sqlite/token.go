@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// This file splits SQL into tokens by SQLite's own rules (tokenize.c), so that statements in a file
-// are parsed exactly as SQLite would parse them.
+// This file splits SQL into tokens by SQLite's own rules (tokenize.c), so that the statements in a
+// file are parsed exactly as SQLite parses them.
 
 // tokenKind is a kind of token.
 type tokenKind int
@@ -14,13 +14,13 @@ type tokenKind int
 const (
 	wordToken   tokenKind = iota // a keyword or a name without quotes
 	quotedToken                  // a name in "", [] or ``
-	stringToken                  // a text in ''
+	stringToken                  // a string in ''
 	numberToken
 	blobToken
 	symbolToken
 )
 
-// token is one token of a statement, with its place in the text.
+// token is one token of a statement, with its position in the statement.
 type token struct {
 	kind       tokenKind
 	text       string // verbatim
@@ -32,7 +32,7 @@ const maxStatement = 1 << 20
 
 var errStatement = errors.New("SQLite does not store such a statement")
 
-// tokens splits a text into its tokens, without comments and spaces.
+// tokens splits SQL into its tokens, without comments and spaces.
 func tokens(text string) ([]token, error) {
 	if len(text) > maxStatement || strings.IndexByte(text, 0) >= 0 {
 		return nil, errStatement
@@ -100,8 +100,8 @@ func quoteKind(c byte) tokenKind {
 	return quotedToken
 }
 
-// quotedLength returns the length of a quoted text, in which quotes are doubled. It returns 0 if
-// the text is not closed.
+// quotedLength returns the length of a quoted string, in which quotes are doubled. It returns 0 if
+// the string is not closed.
 func quotedLength(s string) int {
 	for i := 1; i < len(s); i++ {
 		if s[i] != s[0] {
@@ -176,7 +176,7 @@ func wordLength(s string) int {
 }
 
 // symbolLength returns the length of an operator or of punctuation. It does not accept parameters,
-// which no stored statement has.
+// because no stored statement has any.
 func symbolLength(s string) int {
 	for _, symbol := range []string{"->>", "->", "==", "<=", "<>", "<<", ">=", ">>", "!=", "||"} {
 		if strings.HasPrefix(s, symbol) {
@@ -202,8 +202,8 @@ func (t token) is(text string) bool {
 	return t.kind == symbolToken && t.text == text || t.kind == wordToken && strings.EqualFold(t.text, text)
 }
 
-// name returns the token as a name, and whether it can be one. SQLite also accepts a text in single
-// quotes as a name.
+// name returns the name that the token represents, and whether the token can be a name. SQLite also
+// accepts a string in single quotes as a name.
 func (t token) name() (string, bool) {
 	switch {
 	case t.kind == wordToken:

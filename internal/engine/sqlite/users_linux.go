@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// users lists the other processes that have the file open, as far as this user may see them. It
-// also finds idle connections, which hold no lock.
+// users lists the other processes that have the file open, as far as this user is allowed to see
+// them. Unlike a test for locks, it also finds idle connections.
 func users(path string) []string {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return nil
 	}
-	syscall.ForkLock.RLock() // a program that this process is just starting has all of its files for a moment
+	syscall.ForkLock.RLock() // for a moment, a program that this process starts has all of this process's files open
 	defer syscall.ForkLock.RUnlock()
 	processes, _ := os.ReadDir("/proc")
 	var all []string
@@ -34,7 +34,7 @@ func users(path string) []string {
 }
 
 // hasOpen reports whether a process has a file open. A machine has tens of thousands of open files,
-// so each costs one system call and no memory.
+// so hasOpen uses one system call for each and no memory.
 func hasOpen(pid int, file string) bool {
 	dir, err := os.Open(fmt.Sprintf("/proc/%d/fd", pid))
 	if err != nil {

@@ -8,13 +8,14 @@ import (
 	"snap/internal/schema"
 )
 
-// These are the modules whose virtual tables descriptions support: their content consists of rows.
+// Descriptions support the virtual tables of these modules, because their content consists of rows.
 const (
 	fts5  = "fts5"
 	rtree = "rtree"
 )
 
-// shadows returns the suffixes of a module's shadow tables, after the virtual table's name.
+// shadows returns the suffixes that a module appends to a virtual table's name to name its shadow
+// tables.
 func shadows(module string) []string {
 	switch strings.ToLower(module) {
 	case fts5:
@@ -27,8 +28,8 @@ func shadows(module string) []string {
 	return nil
 }
 
-// virtualDefinition parses a CREATE VIRTUAL TABLE statement. If the table is a program, it
-// also returns the module.
+// virtualDefinition parses a CREATE VIRTUAL TABLE statement. If a description cannot contain the
+// table, it returns an error, with the name of the module if known.
 func virtualDefinition(text string) (t schema.Table, module string, err error) {
 	list, err := tokens(text)
 	if err != nil {
@@ -82,7 +83,7 @@ func arguments(r *reader) ([]reader, error) {
 }
 
 // searchArguments parses the columns and options of a full-text table. It refuses a table that does
-// not store its texts in the file, because rows cannot rebuild it.
+// not store its strings in the file, because such a table cannot be rebuilt from rows.
 func searchArguments(r *reader, t *schema.Table) error {
 	list, err := arguments(r)
 	if err != nil {
@@ -144,7 +145,7 @@ func searchOption(name, value string) bool {
 	return false
 }
 
-// isTokenizer reports whether a text names built-in tokenizers of SQLite, with their settings.
+// isTokenizer reports whether text names built-in tokenizers of SQLite, with their settings.
 func isTokenizer(text string) bool {
 	list, err := tokens(text)
 	if err != nil || len(list) == 0 || len(text) > 1000 {
@@ -190,7 +191,7 @@ func treeArguments(r *reader, t *schema.Table) error {
 	return nil
 }
 
-// The types of columns that a module treats in their own way.
+// The types of columns that a module treats specially.
 const (
 	unindexed = "UNINDEXED" // a column of a full-text table that is only stored
 	auxiliary = "AUXILIARY" // a column of an r-tree that is not a coordinate

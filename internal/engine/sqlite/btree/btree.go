@@ -1,8 +1,9 @@
 // Package btree reads the rows of a SQLite database file without SQLite.
 //
-// It is for untrusted files. It uses bounded memory and reads every page at most once, whatever a
-// file claims. It returns [ErrDamaged] for content that SQLite would not have written. Section numbers
-// refer to SQLite's description of the format, https://www.sqlite.org/fileformat2.html.
+// It is for untrusted files. Whatever a file claims, the package uses bounded memory and reads
+// every page at most once. It returns [ErrDamaged] for content that SQLite would not have written.
+// Section numbers refer to SQLite's description of the format,
+// https://www.sqlite.org/fileformat2.html.
 package btree
 
 import (
@@ -42,7 +43,7 @@ type Header struct {
 	UserVersion   int32
 	ApplicationID int32
 	AutoVacuum    bool
-	Incremental   bool // of AutoVacuum
+	Incremental   bool // AutoVacuum is incremental
 	WAL           bool
 }
 
@@ -52,7 +53,7 @@ type File struct {
 	in     io.ReaderAt
 	usable int    // bytes of a page
 	pages  uint32 // number of pages
-	seen   []byte // one bit for each page, set when it is read
+	seen   []byte // one bit for each page, set when the page is read
 }
 
 // Open reads the header of a file of size bytes.
@@ -114,8 +115,8 @@ func (f *File) page(number uint32, into []byte) error {
 	return err
 }
 
-// Rows calls row for every row of the table whose tree has this root page, in order. The payload is
-// valid until row returns; [File.Values] decodes it. A tree can be read only once.
+// Rows calls row for every row, in order, of the table whose tree has this root page. The payload
+// is valid until row returns. [File.Values] decodes it. A tree can be read only once.
 func (f *File) Rows(root uint32, row func(rowid int64, payload []byte) error) error {
 	w := f.walk(row)
 	w.rowids = true
@@ -138,9 +139,9 @@ type walk struct {
 	row      func(rowid int64, payload []byte) error
 	levels   [][]byte // a page for each level
 	overflow []byte
-	long     []byte // a payload with overflow pages
+	long     []byte // a payload that includes overflow pages
 	last     int64  // the previous row number, if any
-	any      bool   // a row was read
+	any      bool   // last is set: a row was read
 	leaves   int    // the level of the leaves, 0 before the first one
 }
 
@@ -245,8 +246,8 @@ func (w *walk) interior(n node, level int) error {
 	return w.page(binary.BigEndian.Uint32(n.b[n.head+8:]), level+1)
 }
 
-// cell reads a cell with a payload: the payload's length, the row number if the tree has numbers,
-// and the payload.
+// cell reads a cell with a payload: the payload's length, the row number if the tree has row
+// numbers, and the payload.
 func (w *walk) cell(cell []byte) error {
 	length, n := uvarint(cell)
 	if n == 0 {
@@ -303,7 +304,7 @@ func (w *walk) payload(cell []byte, length uint64) ([]byte, error) {
 	return w.long, err
 }
 
-// overflowed appends the overflow pages to the long payload.
+// overflowed appends the content of the overflow pages to w.long.
 func (w *walk) overflowed(next uint32, total int) error {
 	for len(w.long) < total {
 		if err := w.File.page(next, w.overflow); err != nil {

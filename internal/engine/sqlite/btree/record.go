@@ -6,9 +6,10 @@ import (
 	"unicode/utf16"
 )
 
-// Values decodes the values of a row and appends them to dst: nil, int64, float64, string or []byte.
-// A []byte is valid as long as the payload is. A row with more than most values is an error.
-func (f *File) Values(dst []any, payload []byte, most int) ([]any, error) {
+// Values decodes the values of a row and appends them to dst: nil, int64, float64, string or
+// []byte. A []byte is valid as long as the payload is. A row with more than limit values is an
+// error.
+func (f *File) Values(dst []any, payload []byte, limit int) ([]any, error) {
 	size, n := uvarint(payload)
 	if n == 0 || size < uint64(n) || size > uint64(len(payload)) {
 		return nil, damaged("a row is truncated")
@@ -16,7 +17,7 @@ func (f *File) Values(dst []any, payload []byte, most int) ([]any, error) {
 	types, body := payload[n:size], payload[size:]
 	for count := 0; len(types) > 0; count++ {
 		kind, n := uvarint(types)
-		if n == 0 || count >= most {
+		if n == 0 || count >= limit {
 			return nil, damaged("a row has more values than its table has columns")
 		}
 		types = types[n:]
@@ -64,7 +65,8 @@ func integer(kind int, b []byte) (any, int, bool) {
 	return v, size, true
 }
 
-// real reads a floating-point number. SQLite stores no NaN and reads one as NULL.
+// real reads a floating-point number. It returns nil for a NaN, as SQLite reads it as NULL and
+// never stores one.
 func real(b []byte) any {
 	v := math.Float64frombits(binary.BigEndian.Uint64(b))
 	if math.IsNaN(v) {
