@@ -12,10 +12,11 @@ import (
 	"snap"
 )
 
-// Statements of a dump from elsewhere run as an account that is created for the load and has
-// privileges on the scratch database only. The account owns the programs among them afterwards, so
-// that they never run with the privileges of the user who loaded them. After the load, the account
-// is locked and its random password is forgotten.
+// A dump from elsewhere is a dump that this user did not build on this machine. If its statements
+// run at all, they run as an account that is created for the load and has privileges on the scratch
+// database only. The account then owns the loaded programs, so that they never run with the
+// privileges of the user who loaded them. After the load, the account is locked and its random
+// password is forgotten.
 
 // account is a server account created by a load.
 type account struct {
@@ -105,10 +106,11 @@ func grantOn(ctx context.Context, server *sql.DB, database string, a account) er
 	return err
 }
 
-// pattern escapes a database's name for GRANT and REVOKE.
+// pattern quotes a database's name for GRANT and REVOKE, and escapes the wildcards in it if
+// necessary.
 func pattern(ctx context.Context, server querier, database string) string {
 	var literally sql.NullString
-	_ = server.QueryRowContext(ctx, "SELECT @@partial_revokes").Scan(&literally) // older servers use patterns
+	_ = server.QueryRowContext(ctx, "SELECT @@partial_revokes").Scan(&literally) // older servers fail, and use patterns
 	if literally.String == "1" {
 		return quote(database)
 	}
@@ -116,8 +118,8 @@ func pattern(ctx context.Context, server querier, database string) string {
 }
 
 // revokeRights revokes the privileges that were needed only to create the account's views and
-// routines. With them, a program could create a view that reads files for everyone who queries it,
-// or a routine that runs with its caller's privileges.
+// routines. With them, a loaded program could create a view that reads files with the privileges of
+// the user who queries it, or a routine that runs with its caller's privileges.
 func (m maker) revokeRights(ctx context.Context, database string, routines []definition) error {
 	if !m.account.exists() {
 		return nil
@@ -126,7 +128,7 @@ func (m maker) revokeRights(ctx context.Context, database string, routines []def
 		pattern(ctx, m.own, database)+".* FROM "+m.account.quoted()); err != nil {
 		return err
 	}
-	for _, r := range routines { // the server grants it to the creator of a routine
+	for _, r := range routines { // the server grants ALTER ROUTINE to the creator of a routine
 		err := about(ctx, m.own, r.Kind, "REVOKE ALTER ROUTINE ON "+r.Kind+" "+quote(database)+"."+quote(r.Name)+
 			" FROM "+m.account.quoted())
 		if err != nil && number(err) != erNoGrant && number(err) != erNoGrantOn {
@@ -136,7 +138,7 @@ func (m maker) revokeRights(ctx context.Context, database string, routines []def
 	return nil
 }
 
-// inside is the scratch database as the load connects to it.
+// inside returns the scratch database with the credentials that the load connects with.
 func (s *scratch) inside() database {
 	d := s.here
 	if s.account.exists() {
@@ -151,8 +153,8 @@ func (d database) as(a account) database {
 	return d
 }
 
-// maker creates programs on one connection: the user's, or that of an account, which then owns
-// them.
+// maker creates programs on one connection. The connection belongs to the user or to an account,
+// which then owns the programs.
 type maker struct {
 	c       *sql.Conn
 	own     *sql.Conn // the user's connection, if c belongs to an account
@@ -165,11 +167,11 @@ const (
 	erUnsafeFunction = 1418
 	erNeedsSuper     = 1419
 	erNoGrant        = 1141
-	erNoGrantOn      = 1403 // a routine
+	erNoGrantOn      = 1403 // no such grant on a routine
 )
 
-// one creates one program. On a server with a binary log, the user creates it on behalf of the
-// account.
+// one creates one program. On a server with a binary log, the user creates the program on behalf of
+// the account.
 func (m maker) one(ctx context.Context, kind string, d definition) error {
 	err := makeOne(ctx, m.c, kind, d)
 	if !m.account.exists() {
@@ -210,7 +212,7 @@ func (a account) asOwner(ctx context.Context, server *sql.DB, place database) (*
 	return db, c, nil
 }
 
-// dropUnused drops an account that owns no programs. Otherwise it locks the account.
+// dropUnused drops the account if it owns no programs. Otherwise it locks the account.
 func (a account) dropUnused(ctx context.Context, server *sql.DB) error {
 	if !a.exists() {
 		return nil
@@ -227,7 +229,7 @@ func (a account) dropUnused(ctx context.Context, server *sql.DB) error {
 	return err
 }
 
-// programs counts the programs that an account owns, excluding those in leftovers of loads.
+// programs counts the programs that the account owns, except in databases that loads left behind.
 func (a account) programs(ctx context.Context, server querier) (n int, err error) {
 	err = server.QueryRowContext(ctx, `SELECT count(*) FROM (
 		SELECT definer, table_schema AS place FROM information_schema.views
@@ -271,7 +273,7 @@ func unusedAccounts(ctx context.Context, server querier) (unused []string, err e
 }
 
 // endedAccounts returns the accounts of loads that no longer run and whose exchange is complete. A
-// user who may not see accounts has created none.
+// user who is not allowed to list accounts has created none.
 func endedAccounts(ctx context.Context, server querier) (ended []account, err error) {
 	rows, err := server.QueryContext(ctx,
 		"SELECT user, host FROM mysql.user WHERE user LIKE 'snapcli\\_%' ORDER BY user")

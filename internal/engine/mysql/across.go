@@ -8,8 +8,8 @@ import (
 	"snap"
 )
 
-// otherServer adds the likely reason to a failure if a snapshot of MySQL is loaded into MariaDB, or
-// the other way round.
+// otherServer adds the likely reason to a failure if a snapshot from MySQL is loaded into MariaDB,
+// or the other way round.
 func otherServer(err error, built, server string) error {
 	var failed *snap.Error
 	if server == "" || isMariaDB(built) == isMariaDB(server) || !errors.As(err, &failed) ||

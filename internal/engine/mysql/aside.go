@@ -12,11 +12,12 @@ import (
 	"snap/internal/engine"
 )
 
-// A journal that the server refuses to complete is set aside: its load stays in its current state,
-// and later loads skip the journal, as they skip one that another account wrote or changed. A load
-// that replaces the same database removes it, because then nothing is left to complete.
+// If the server refuses the statements that would complete a journal, the journal is set aside: its
+// load stays in its current state, and later loads skip the journal. They also skip a journal that
+// another account wrote or changed. A load that replaces the same database removes a skipped
+// journal, because nothing is left to complete then.
 
-// skippedError says that a journal is skipped. It does not stop a load.
+// skippedError is the error for a journal that is skipped. It does not stop a load.
 type skippedError struct{ cause *snap.Error }
 
 func (e skippedError) Error() string { return e.cause.Error() }
@@ -27,8 +28,9 @@ func isSkipped(err error) bool {
 	return errors.As(err, &e)
 }
 
-// setAside sets aside the journal of an id that could not be completed, and returns an error that
-// says so. If the server is unreachable or busy, it does not: the next load tries again.
+// setAside sets aside the journal of the load id, which could not be completed, and returns an
+// error that says so. If the server is unreachable or busy, the journal stays, and the next load
+// tries again.
 func setAside(ctx context.Context, server *sql.DB, place database, id string, why error) error {
 	n := number(why)
 	var e *snap.Error
@@ -38,7 +40,7 @@ func setAside(ctx context.Context, server *sql.DB, place database, id string, wh
 	}
 	name := quote(journalPrefix + id)
 	if _, err := server.ExecContext(ctx, "RENAME TABLE "+name+"."+sealName+" TO "+name+"."+asideName); err != nil {
-		why = errors.Join(why, err) // the next load tries it again
+		why = errors.Join(why, err) // the next load tries again
 	}
 	reason := place.failure(why).Error()
 	return skippedError{cause: &snap.Error{
@@ -71,15 +73,16 @@ func isSetAside(ctx context.Context, server querier, id string) (bool, error) {
 	return len(aside) > 0, err
 }
 
-// dropSkipped removes the skipped journals of loads into a database that has been replaced since.
+// dropSkipped removes the skipped journals of earlier loads into a database that this load has
+// replaced.
 func dropSkipped(ctx context.Context, server *sql.DB, database string) error {
 	ids, err := skippedJournals(ctx, server)
 	if err != nil {
 		return err
 	}
 	for _, id := range ids {
-		// The author does not matter here: the name of the journal's database only decides whether
-		// the journal is removed.
+		// The journal's author does not matter here, because the name of the database in the
+		// journal only decides whether the journal is removed.
 		if text, _, err := journalText(ctx, server, id); err == nil {
 			if j, err := parseJournal(text); err == nil && j.Place != database {
 				continue
@@ -122,9 +125,9 @@ func leftOn(ctx context.Context, server querier) ([]string, error) {
 	return append(left, accounts...), err
 }
 
-// RemoveLeftovers implements [engine.Cleaner]. It tries a set-aside journal once more, and then
-// removes it whether or not that succeeded. It removes journals of other accounts without using them,
-// except those that have the only copy of a database's triggers.
+// RemoveLeftovers implements [engine.Cleaner]. It tries once more to complete a journal that was
+// set aside, and then removes the journal whether or not that succeeded. It removes journals of
+// other accounts without using them, unless a journal has the only copy of a database's triggers.
 func (e Engine) RemoveLeftovers(ctx context.Context, raw string) (removed []string, err error) {
 	err = e.withServer(raw, func(d database, db *sql.DB) error {
 		before, err := leftOn(ctx, db)
@@ -154,7 +157,7 @@ func finishLoads(ctx context.Context, server *sql.DB, place database) error {
 	}
 	var kept error
 	for _, id := range skipped {
-		if isSkipped(finish(ctx, server, place, id)) { // another account's: this one's failed earlier
+		if isSkipped(finish(ctx, server, place, id)) { // it belongs to another account
 			if held := requireNoTriggers(ctx, server, id); held != nil {
 				kept = errors.Join(kept, held)
 				continue
@@ -167,13 +170,13 @@ func finishLoads(ctx context.Context, server *sql.DB, place database) error {
 	return errors.Join(kept, sweepAccounts(ctx, server, c))
 }
 
-// requireNoTriggers returns an error if the journal of another account has the triggers of a database
-// whose exchange did not happen. They were dropped, so the journal has their only copy.
+// requireNoTriggers returns an error if another account's journal has triggers of a database whose
+// exchange did not happen. The triggers were dropped, so the journal has their only copy.
 func requireNoTriggers(ctx context.Context, server *sql.DB, id string) error {
 	var j journal
 	text, swapped, unread := journalText(ctx, server, id)
 	if unread == nil && !swapped {
-		j, _ = parseJournal(text) // one that cannot be read has no triggers to restore
+		j, _ = parseJournal(text) // a journal that cannot be parsed has no triggers to restore
 	}
 	if len(j.Triggers) == 0 {
 		return nil

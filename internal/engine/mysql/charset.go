@@ -19,12 +19,12 @@ import (
 	"snap/internal/engine/charset"
 )
 
-// The server sends texts as UTF-8. It cannot convert all characters of many character sets and
-// silently substitutes a question mark or another character: Shift_JIS loses even its backslash.
-// Texts in such character sets are read and written as bytes, prefixed with the name of the
+// The server sends strings as UTF-8. For many character sets, it cannot convert every character and
+// silently substitutes a question mark or another character. Shift_JIS even loses its backslash.
+// Strings in these character sets are read and written as bytes, prefixed with the name of the
 // character set.
 
-// keptByUTF8 reports whether every text in a character set survives the conversion to UTF-8 and
+// keptByUTF8 reports whether every string in a character set survives the conversion to UTF-8 and
 // back. It must be true for character sets whose characters always take more than one byte.
 func keptByUTF8(name string) bool {
 	switch name {
@@ -35,8 +35,8 @@ func keptByUTF8(name string) bool {
 	return false
 }
 
-// charsetsOf returns, by table and column, the character sets of a database's texts for which
-// [keptByUTF8] is false.
+// charsetsOf returns, by table and column, the character sets of the string columns of a database
+// for which [keptByUTF8] is false.
 func charsetsOf(ctx context.Context, c querier, database string) (map[[2]string]string, error) {
 	rows, err := c.QueryContext(ctx,
 		"SELECT table_name, column_name, character_set_name FROM information_schema.columns WHERE table_schema = ? "+
@@ -60,8 +60,8 @@ func charsetsOf(ctx context.Context, c querier, database string) (map[[2]string]
 	return all, rows.Err()
 }
 
-// appendBytesIn appends a text of a character set as a literal. A text whose bytes are the same in
-// all character sets is written unchanged.
+// appendBytesIn appends a string in a character set as a literal. A string whose bytes are the same
+// in all character sets is written as an ordinary literal.
 func appendBytesIn(b, v []byte, charset string) []byte {
 	if plain(v, charset) {
 		return appendQuoted(b, v)
@@ -81,8 +81,8 @@ var allCharsets = sync.OnceValue(func() []string {
 		latin5 latin7 macce macroman sjis swe7 tis620 ucs2 ujis utf16 utf16le utf32 utf8 utf8mb3 utf8mb4`)
 })
 
-// plain reports whether a text is ASCII without the characters that the character set replaces,
-// such as those for Swedish letters or the yen sign of Shift_JIS.
+// plain reports whether a string is ASCII and has no characters that a character set may replace
+// with others, such as Swedish letters in swe7 or the yen sign in Shift_JIS.
 func plain(v []byte, charset string) bool {
 	return charset != "swe7" && bytes.IndexFunc(v, func(r rune) bool { return r < ' ' || r > '}' || r == '\\' }) < 0
 }

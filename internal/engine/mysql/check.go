@@ -12,7 +12,8 @@ import (
 )
 
 // checker checks the statements of a dump from elsewhere. Each must create one object of its kind
-// and name in the database being loaded. The checker generates the header of each statement itself.
+// and name in the database being loaded. The checker replaces the header of each statement with a
+// generated one.
 type checker struct {
 	mariadb bool
 	version int            // of the server
@@ -27,7 +28,7 @@ func (k checker) runs(mariadb bool, version int) bool {
 	return version <= k.version
 }
 
-// structure returns the statements after checking each.
+// structure checks every statement and returns them with generated headers.
 func (k checker) structure(s structure) (structure, error) {
 	out := structure{}
 	announced := k.announced()
@@ -65,7 +66,7 @@ func refused(kind, name string, why error) error {
 	}
 }
 
-// announced returns the programs in the manifest by kind and name.
+// announced returns the set of programs in the manifest, by kind and name.
 func (k checker) announced() map[string]bool {
 	if k.known == nil {
 		return nil
@@ -199,8 +200,8 @@ func (r *reader) calls(function string) bool {
 	return false
 }
 
-// oneStatement reports whether a body is one statement: one without a semicolon, or a compound one
-// that ends with END. The server also rejects a second statement.
+// oneStatement reports whether a body is a single statement: a statement without a semicolon, or a
+// compound statement that ends with END. The server also rejects a second statement.
 func (r *reader) oneStatement() bool {
 	tokens := r.tokens
 	if n := len(tokens); n > 0 && tokens[n-1].kind == signToken && tokens[n-1].value == ";" {
@@ -218,8 +219,8 @@ func (r *reader) oneStatement() bool {
 	return false
 }
 
-// checkTable checks a table's columns and options: no reference to another database, no files, no
-// other server, and no rows of a query.
+// checkTable checks that a table's columns and options refer to no other database, no files, no
+// other server and no query.
 func (k checker) checkTable(body *reader) error {
 	if !body.is("(") || body.has(";") || body.calls("LOAD_FILE") {
 		return fmt.Errorf("it is not a single table")
@@ -248,7 +249,7 @@ func (k checker) checkTable(body *reader) error {
 	return nil
 }
 
-// inside reports whether a token is within nested parentheses, which means in an expression.
+// inside reports whether a token is inside nested parentheses, and therefore in an expression.
 func (k checker) inside(r *reader, at int) bool {
 	depth := 0
 	for _, t := range r.tokens[:at] {
@@ -257,8 +258,8 @@ func (k checker) inside(r *reader, at int) bool {
 	return depth > 1
 }
 
-// requireNoRiskyWords returns an error for words with which a program could access files, if its
-// user may.
+// requireNoRiskyWords returns an error if a program contains a word with which it could access
+// files.
 func (s structure) requireNoRiskyWords() error {
 	for _, list := range [][]definition{s.Routines, s.Triggers, s.Views, s.Events} {
 		for _, d := range list {

@@ -15,8 +15,8 @@ type selection struct {
 	omitted schema.Schema          // only its omissions
 }
 
-// leaveOut removes the objects that a choice leaves out from the definitions, and the tables without
-// rows from the tables to read.
+// leaveOut removes from the definitions the objects that a choice leaves out, and from the tables
+// to read those whose rows are left out.
 func leaveOut(s *structure, tables []engine.Table, c engine.Choice) (kept []engine.Table, left selection, err error) {
 	if c.Empty() {
 		return tables, left, nil
@@ -75,7 +75,8 @@ func (l selection) report(info *engine.Info) {
 	info.Warnings = append(info.Warnings, l.omitted.Omissions()...)
 }
 
-// keys removes the foreign keys whose rows are in the dump, but not the rows that they reference.
+// keys removes the foreign keys whose referencing rows are in the dump, but not the referenced
+// rows.
 func (l *selection) keys(s *structure) error {
 	parts := map[string]engine.Fate{} // some servers write referenced names in lower case
 	for name, fate := range l.fates {
@@ -104,8 +105,8 @@ func (l *selection) keys(s *structure) error {
 	return nil
 }
 
-// withoutKeys removes the foreign keys to some tables from a table's definition, as a server writes
-// it, and returns their names. Keys to tables of other databases remain.
+// withoutKeys removes the foreign keys to some tables from a table's definition, which a server
+// wrote, and returns the names of the keys. Keys to tables in other databases remain.
 func withoutKeys(text string, gone func(table string) bool) (string, []string, error) {
 	items, err := listItems(text)
 	if err != nil {
@@ -124,7 +125,7 @@ func withoutKeys(text string, gone func(table string) bool) (string, []string, e
 }
 
 // listItem is one entry of the list of columns, keys and constraints in a table's definition. Its
-// position begins at the comma before it.
+// span begins at the comma before the entry.
 type listItem struct {
 	from, to int
 	tokens   []token

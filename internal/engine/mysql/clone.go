@@ -17,8 +17,8 @@ import (
 
 var _ engine.Cloner = Engine{}
 
-// These servers cannot copy databases. A copy is therefore made like a load: in a scratch
-// database, which then changes places with the clone. The rows come from the template by INSERT
+// MySQL and MariaDB cannot copy databases. A copy is therefore made like a load: in a scratch
+// database, whose tables then replace those of the clone. The rows come from the template by INSERT
 // ... SELECT and never leave the server.
 
 // Named implements [engine.Cloner].
@@ -63,8 +63,8 @@ func (e Engine) withServer(raw string, f func(database, *sql.DB) error) error {
 	return d.failure(f(d, db))
 }
 
-// Seal implements [engine.Cloner]. In MySQL, it makes the database read-only. MariaDB has no
-// such setting. There, the mark reveals most writes, but not those before a restart of the
+// Seal implements [engine.Cloner]. In MySQL, it makes the database read-only. MariaDB has no such
+// setting. There, the mark reveals most later writes, but not writes before a restart of the
 // server.
 func (e Engine) Seal(ctx context.Context, raw string) (mark string, err error) {
 	err = e.withServer(raw, func(d database, db *sql.DB) error {
@@ -86,8 +86,8 @@ func (e Engine) Seal(ctx context.Context, raw string) (mark string, err error) {
 // erSyntax is the error for a statement that the server does not know.
 const erSyntax = 1064
 
-// markOf returns a text that changes when a table of the database is created, altered or written
-// to. It is "" if there is no such database.
+// markOf returns a string that changes when a table of the database is created, altered or written
+// to. It returns "" if there is no such database.
 func markOf(ctx context.Context, db querier, name string) (mark string, err error) {
 	err = db.QueryRowContext(ctx, `SELECT coalesce(concat(count(*), ' ', coalesce(sum(unix_timestamp(create_time)), 0)), '')
 		FROM information_schema.tables WHERE table_schema = ? AND table_type <> 'VIEW'`, name).Scan(&mark)
@@ -100,8 +100,8 @@ func markOf(ctx context.Context, db querier, name string) (mark string, err erro
 	return fmt.Sprintf("%s|%.0f", mark, written.Float64), err
 }
 
-// unchanged reports whether a mark still matches its database. A restarted server no longer
-// knows when tables were written to.
+// unchanged reports whether a mark still matches its database. After a restart, the server does not
+// know when tables were written to, so only the other part is compared.
 func unchanged(before, now string) bool {
 	tables, written, _ := strings.Cut(before, "|")
 	tablesNow, writtenNow, _ := strings.Cut(now, "|")
@@ -202,8 +202,8 @@ func (s *scratch) fillFrom(ctx context.Context, source database) error {
 	return s.requireInside(ctx)
 }
 
-// readSource reads the definitions of the source. If its programs belong to the account of a
-// load, those of the copy must belong to one too.
+// readSource reads the definitions of the source. If the source's programs belong to the account of
+// a load, the copy's programs must belong to such an account too.
 func (s *scratch) readSource(ctx context.Context, source database) (tables []engine.Table, err error) {
 	db, err := source.open("")
 	if err != nil {
@@ -245,11 +245,11 @@ func (s *scratch) readSource(ctx context.Context, source database) (tables []eng
 	return listTables(ctx, c, source.name)
 }
 
-// ofDefiners matches the accounts of loads as owners of programs.
+// ofDefiners matches a program's owner if it is the account of a load.
 const ofDefiners = "^snapcli_[0-9a-f]{16}@"
 
-// copyRows fills the tables from those of the source and then makes their indexes, several tables at
-// a time and the largest first. It returns the number of rows inserted into each.
+// copyRows fills the tables from those of the source and then creates their indexes, several tables
+// at a time and the largest first. It returns the number of rows inserted into each table.
 func (s *scratch) copyRows(ctx context.Context, inside *sql.DB, indexes map[string]string) (map[string]int64, error) {
 	db, err := s.here.open(s.here.name)
 	if err != nil {
@@ -301,7 +301,8 @@ const (
 // erNeedsRepeatable is the error of a server whose binary log contains statements instead of rows.
 const erNeedsRepeatable = 1665
 
-// copyTable fills one table. It returns an error if the tables then differ in their number of rows.
+// copyTable fills one table. It returns an error if the table and its source then differ in their
+// number of rows.
 func (s *scratch) copyTable(ctx context.Context, db *sql.DB, t engine.Table) (int64, error) {
 	c, err := s.loading(ctx, db, copiesInOrder, readsUnlocked)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"snap"
 )
 
-// encryption is how a connection is encrypted and the server is verified.
+// encryption defines how a connection is encrypted and how the server is verified.
 type encryption struct {
 	mode          string // see [tlsModes]; "" is the default
 	ca, cert, key string // PEM files
@@ -36,8 +36,8 @@ func tlsModes() map[string]string {
 		"false": tlsOff, "disabled": tlsOff}
 }
 
-// readParameters reads the parameters of a URL. It refuses unknown ones, so that a misspelled one does
-// not leave the connection unencrypted.
+// readParameters reads the parameters of a URL. It refuses unknown parameters, so that a misspelled
+// one does not leave the connection unencrypted.
 func (d *database) readParameters(q url.Values) error {
 	names := map[string]*string{"socket": &d.socket, "tls": &d.tls.mode, "ssl-mode": &d.tls.mode, "tls-ca": &d.tls.ca,
 		"ssl-ca": &d.tls.ca, "tls-cert": &d.tls.cert, "ssl-cert": &d.tls.cert, "tls-key": &d.tls.key,
@@ -53,7 +53,8 @@ func (d *database) readParameters(q url.Values) error {
 	return d.tls.check()
 }
 
-// check replaces the name of a mode with the mode.
+// check replaces the mode's name, from the URL or the option file, with the mode. It returns an
+// error for an unknown name.
 func (e *encryption) check() error {
 	if e.mode == "" {
 		if e.ca+e.cert+e.key != "" {
@@ -70,7 +71,7 @@ func (e *encryption) check() error {
 	return nil
 }
 
-// config returns the settings of TLS, or nil without it.
+// config returns the TLS settings, or nil if TLS is off.
 func (e encryption) config(host string) (*tls.Config, error) {
 	if e.mode == "" || e.mode == tlsOff || e.mode == tlsPreferred {
 		return nil, nil //nolint:nilnil // no TLS, or the driver's own settings
@@ -116,8 +117,8 @@ func verifyChain(s tls.ConnectionState, roots *x509.CertPool) error {
 	return err
 }
 
-// fromOptionFile completes a URL without a password from the group [client] of an option file, as
-// MySQL's own programs do. A file that others can write is ignored.
+// fromOptionFile completes a URL that has no password with values from the group [client] of an
+// option file, as MySQL's own programs do. A file that others can write is ignored.
 func (d *database) fromOptionFile(path string, hostGiven bool) error {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o022 != 0 {

@@ -11,10 +11,11 @@ import (
 )
 
 // A JSON document of MySQL can hold exact numbers, such as 1.50, and a query returns them exactly.
-// But the server parses the same text as a floating-point number, 1.5. A load therefore sets these
-// numbers again as decimals. MariaDB stores documents as text.
+// But when such a document is inserted as a string, the server parses the number as a
+// floating-point number, 1.5. A load therefore sets these numbers again as decimals. MariaDB stores
+// documents as text.
 
-// withDecimals returns a statement whose documents keep their exact numbers.
+// withDecimals returns the statement changed so that its documents keep their exact numbers.
 func (s *scratch) withDecimals(one statement) statement {
 	if s.mariadb() || !bytes.ContainsRune(one.rows, '.') && !longNumber(one.rows) {
 		return one
@@ -124,7 +125,7 @@ func exactNumbers(text string) (paths, numbers []string, err error) {
 	}
 }
 
-// place is a position in a document.
+// place is a position in a document: the path of objects and arrays that contain it.
 type place []step
 
 type step struct {

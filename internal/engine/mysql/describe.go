@@ -11,9 +11,9 @@ import (
 	"snap/internal/schema"
 )
 
-// described returns the structure of a database as data. It parses the servers' own statements,
-// which are already consistent with the dump. Anything it does not recognize is listed among
-// the programs, and a load without programs omits it.
+// described returns the structure of a database as data. It parses the servers' own CREATE
+// statements, because they are consistent with the dump. A part of a statement that it does not
+// recognize is listed among the programs, and a load without programs omits that part.
 func described(s structure) *schema.Schema {
 	d := &schema.Schema{}
 	for _, q := range s.Sequences {
@@ -158,7 +158,7 @@ func (t *tableReader) column(r *reader) error {
 	for !r.ended() {
 		if period := t.attribute(r, &c); period {
 			t.period = append(t.period, c.Name)
-			return nil // its times are not among the table's values
+			return nil // the times of a period are not among the table's values
 		}
 	}
 	t.table.Columns = append(t.table.Columns, c)
@@ -225,7 +225,8 @@ func (t *tableReader) defaultOf(text string, c *schema.Column) {
 	}
 }
 
-// expr returns an allowed expression. Any other is recorded as a program.
+// expr parses an expression. If descriptions do not allow the expression, it is recorded as a
+// program, and expr returns nil.
 func (t *tableReader) expr(text, kind, name string) *schema.Expr {
 	e, err := schema.ParseExpr(schema.MySQL, text)
 	if err != nil {
@@ -446,8 +447,8 @@ var (
 	digits  = regexp.MustCompile(`^([0-9]{1,20}|[Dd][Ee][Ff][Aa][Uu][Ll][Tt])$`)
 )
 
-// partitions parses how a table is partitioned. Methods that a description does not support are
-// programs: without them the table is not partitioned.
+// partitions parses how a table is partitioned. If a description does not support the method, it is
+// recorded as a program, and the table is described as not partitioned.
 func (t *tableReader) partitions(r *reader) {
 	p, ok := readPartitions(r)
 	if !ok {
@@ -607,7 +608,7 @@ func (t *tableReader) withoutPeriod() {
 	t.table.Indexes = slices.DeleteFunc(t.table.Indexes, func(x schema.Index) bool { return len(x.Columns) == 0 })
 }
 
-// withoutNumbers turns AUTO_INCREMENT into a program if the key that it needs was removed.
+// withoutNumbers records AUTO_INCREMENT as a program if the key that it needs was removed.
 func (t *tableReader) withoutNumbers() {
 	var keyed []string
 	for _, k := range t.table.Keys {
@@ -627,7 +628,7 @@ func (t *tableReader) withoutNumbers() {
 	}
 }
 
-// withoutComputed turns everything that needs a generated column into a program.
+// withoutComputed records everything that needs a generated column as a program.
 func (t *tableReader) withoutComputed() {
 	computed := map[string]bool{}
 	for _, c := range t.table.Columns {

@@ -108,7 +108,8 @@ func dump(ctx context.Context, db *sql.DB, name string, w io.Writer, o engine.Op
 	return info, err
 }
 
-// loadable warns if others could not load the dump, using the loader's own checks.
+// loadable returns a warning if only this user could load the dump, because the checks of a load by
+// others fail.
 func loadable(parts structure, info engine.Info) []string {
 	mariadb := strings.Contains(info.ServerVersion, "MariaDB")
 	_, data := statementsFor(info.Schema, mariadb)
@@ -136,8 +137,8 @@ func slicesOf(parts ...any) []byte {
 	return b.Bytes()
 }
 
-// sameTables reports whether definitions are equal apart from AUTO_INCREMENT, which changes when
-// rows are inserted, and the dump's own additions.
+// sameTables reports whether definitions are equal. It ignores AUTO_INCREMENT, which changes when
+// rows are inserted, and fields that the dump has added.
 func sameTables(before, after []definition) bool {
 	return slices.EqualFunc(before, after, func(a, b definition) bool {
 		a.SQL, b.SQL = counter.ReplaceAllString(a.SQL, ""), counter.ReplaceAllString(b.SQL, "")
@@ -193,8 +194,8 @@ func openReaders(ctx context.Context, db *sql.DB, jobs int) ([]*sql.Conn, error)
 	return readers, err
 }
 
-// session opens a connection for dumping: times in UTC, texts in UTF-8, and no mode that changes
-// how values are shown or stored.
+// session opens a connection for dumping: with times in UTC, strings in UTF-8, and no mode that
+// changes how values are shown or stored.
 func session(ctx context.Context, db *sql.DB, more ...string) (*sql.Conn, error) {
 	c, err := db.Conn(ctx)
 	if err != nil {
@@ -212,8 +213,8 @@ func session(ctx context.Context, db *sql.DB, more ...string) (*sql.Conn, error)
 
 const storedMode = "NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES"
 
-// readTables reads all tables and sets their numbers of rows. A reader that has read a table, or a
-// part of one, continues with the next.
+// readTables reads all tables and sets their numbers of rows. A connection that has read a table,
+// or a part of one, continues with the next.
 func readTables(ctx context.Context, readers []*sql.Conn, name string, parts structure, tables []engine.Table,
 	where map[string]string, out io.Writer) error {
 	sources, err := sourcesOf(ctx, readers[0], name, tables)
@@ -251,12 +252,12 @@ func readTables(ctx context.Context, readers []*sql.Conn, name string, parts str
 	return nil
 }
 
-// split reads the first line of a dump, up to a maximum length, and returns the
-// rest.
-func split(r io.Reader, most int) (structure, *bufio.Reader, error) {
+// split parses the first line of a dump, which may have at most limit bytes, and returns a reader
+// of the rest.
+func split(r io.Reader, limit int) (structure, *bufio.Reader, error) {
 	var s structure
 	in := bufio.NewReaderSize(r, readSize)
-	line, err := readLine(in, most)
+	line, err := readLine(in, limit)
 	if err != nil {
 		return s, nil, badDump(err)
 	}
@@ -290,13 +291,13 @@ func pastHead(r io.Reader) (*bufio.Reader, error) {
 }
 
 // readLine reads to the end of a line or of the input. It returns io.EOF only without data.
-func readLine(r *bufio.Reader, most int) ([]byte, error) {
+func readLine(r *bufio.Reader, limit int) ([]byte, error) {
 	var line []byte
 	for {
 		part, err := r.ReadSlice('\n')
 		line = append(line, part...)
 		switch {
-		case len(line) > most:
+		case len(line) > limit:
 			return nil, badDump(errors.New("a line is too long"))
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue

@@ -11,9 +11,9 @@ import (
 	"snap/internal/schema"
 )
 
-// statementsFor returns the statements that create the described objects. Every word of them is
-// generated: names and texts are quoted here, everything else comes from fixed lists. They have the
-// form of SHOW CREATE, with one column or key per line.
+// statementsFor returns the statements that create the described objects. Names and strings are
+// quoted here, and every other word comes from fixed lists. The statements have the form of SHOW
+// CREATE, with one column or key per line.
 func statementsFor(d *schema.Schema, mariadb bool) (structure, error) {
 	var s structure
 	if d == nil {
@@ -91,7 +91,7 @@ func sequenceSQL(q schema.Sequence) (string, error) {
 	}
 	for _, part := range []struct{ word, value string }{{"START WITH", q.Start}, {"MINVALUE", q.Min},
 		{"MAXVALUE", q.Max}, {"INCREMENT BY", q.Increment}, {"CACHE", q.Cache}} {
-		if part.value != "" { // certainly an integer: the description was checked
+		if part.value != "" { // an integer, because the description was checked
 			text += " " + part.word + " " + part.value
 		}
 	}
@@ -149,7 +149,7 @@ func (g *generator) column(c schema.Column) error {
 	}
 	text = "  " + quote(c.Name) + " " + text
 	if c.Charset != "" {
-		text += " CHARACTER SET " + c.Charset // certainly a valid name: the description was checked
+		text += " CHARACTER SET " + c.Charset // a valid name, because the description was checked
 	}
 	if c.Collation != nil {
 		text += " COLLATE " + c.Collation.Name
@@ -218,8 +218,8 @@ func isNow(e schema.Expr) bool {
 	return false
 }
 
-// defaultSQL writes a default. Some types accept a constant only in parentheses;
-// others accept the current time only without them.
+// defaultSQL writes a default. Some types accept a constant only in parentheses. Others accept the
+// current time only without parentheses.
 func defaultSQL(c schema.Column) (string, error) {
 	value, err := c.Default.SQL(schema.MySQL)
 	if err != nil {
@@ -242,7 +242,7 @@ func hasTextDefault(name string) bool {
 		kindOf(name) == isBinary && !strings.HasSuffix(name, "binary")
 }
 
-// quoteText quotes a text for a session without NO_BACKSLASH_ESCAPES.
+// quoteText quotes a string for a session without NO_BACKSLASH_ESCAPES.
 func quoteText(text string) string { return string(appendQuoted(nil, []byte(text))) }
 
 func typeSQL(t schema.Type) (string, error) {
@@ -417,8 +417,8 @@ func (g *generator) check(c schema.Check) error {
 	return nil
 }
 
-// options writes the table's options sorted by name. Their order does not matter to the server,
-// except that a character set must precede its collation.
+// options writes the table's options, sorted by name. The server only requires that a character set
+// precedes its collation, and the names are in that order.
 func (g *generator) options() (string, error) {
 	o := g.table.Options
 	engine := cmp.Or(o["engine"], "InnoDB")
@@ -448,7 +448,7 @@ func (g *generator) options() (string, error) {
 	return text, nil
 }
 
-// ofMariaDB reports whether only MariaDB has an option.
+// ofMariaDB reports whether MariaDB has an option that MySQL lacks.
 func ofMariaDB(name string) bool {
 	return strings.HasPrefix(name, "page_") || name == "transactional" || name == "compression"
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// header is the beginning of a CREATE statement, up to the object's own text.
+// header is the beginning of a CREATE statement, up to the object's definition.
 type header struct {
 	kind      string // TABLE, SEQUENCE, VIEW, TRIGGER, EVENT, PROCEDURE, FUNCTION, PACKAGE or PACKAGE BODY
 	name      objectName
@@ -16,9 +16,9 @@ type header struct {
 	moment string // of a trigger: BEFORE INSERT and so on
 	on     objectName
 	order  string // of a trigger: FOLLOWS or PRECEDES, else ""
-	other  string // the trigger it follows or precedes
+	other  string // the trigger that this one follows or precedes
 
-	body int // where the object's own text begins
+	body int // where the object's definition begins
 }
 
 // objectName is an optionally qualified name and its position in the statement.
@@ -27,7 +27,7 @@ type objectName struct {
 	at             span
 }
 
-// span is the position of a part of a text.
+// span is the position of a part of a statement.
 type span struct{ from, to int }
 
 // headTokens is more than the number of tokens in any header.
@@ -143,8 +143,8 @@ func (h *header) trigger(r *reader) (ok bool) {
 	return ok
 }
 
-// withoutPlace returns a statement without its definer and without database qualifiers, which
-// belong to the source server.
+// withoutPlace returns a statement without its definer and its database qualifiers, which refer to
+// the source server.
 func (h header) withoutPlace(text string) string {
 	if h.on.database != "" {
 		text = text[:h.on.at.from] + quote(h.on.name) + text[h.on.at.to:]

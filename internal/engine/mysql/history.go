@@ -11,19 +11,19 @@ import (
 )
 
 // A system-versioned table of MariaDB keeps every row version with the times at which it was valid.
-// A dump contains them all if the server can restore them (MariaDB 10.11 and later) and the
-// versions are based on times rather than transactions.
+// A dump contains all row versions if the server can restore them (MariaDB 10.11 and later) and
+// they are based on times rather than transactions.
 
-// hiddenPeriod has the names of a hidden period. A period is the two columns of a
-// system-versioned table that hold the start and end of a row's validity.
+// hiddenPeriod is the period of a table that does not name its own. A period is the pair of columns
+// of a system-versioned table that hold the start and end of a row's validity.
 var hiddenPeriod = []string{"row_start", "row_end"}
 
-// forever are the end times of current rows. They differ between servers, so they are written as
-// DEFAULT.
+// forever has the end times of current rows. They differ between servers, so a dump has DEFAULT
+// instead.
 var forever = map[string]bool{"2038-01-19 03:14:07.999999": true, "2106-02-07 06:28:15.999999": true}
 
-// histories returns the periods of the system-versioned tables whose history a
-// dump can hold, by table, and the tables whose history it cannot.
+// histories returns two groups of system-versioned tables: the periods, by table, of those whose
+// history a dump can hold, and the names of the others.
 func histories(ctx context.Context, db querier, name string) (periods map[string][]string, lost []string, err error) {
 	versioned, err := names(ctx, db,
 		"SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type = 'SYSTEM VERSIONED' "+
@@ -58,8 +58,8 @@ func histories(ctx context.Context, db querier, name string) (periods map[string
 	return periods, lost, nil
 }
 
-// namedPeriods returns the periods of the tables that name their columns, and which
-// of these tables use transactions instead of times.
+// namedPeriods returns the periods, by table, of the tables that name the columns of their period.
+// It also returns which of these tables use transactions instead of times.
 func namedPeriods(ctx context.Context, db querier, name string) (map[string][]string, map[string]bool, error) {
 	rows, err := db.QueryContext(ctx, `SELECT table_name, column_name, data_type FROM information_schema.columns
 		WHERE table_schema = ? AND generation_expression IN ('ROW START', 'ROW END') ORDER BY table_name, generation_expression DESC`, name)
@@ -79,8 +79,8 @@ func namedPeriods(ctx context.Context, db querier, name string) (map[string][]st
 	return periods, byTransaction, rows.Err()
 }
 
-// keepHistory records the tables whose history the dump contains. A subset contains none, because
-// its rows are chosen from the current ones.
+// keepHistory records the tables whose history the dump contains. For a subset, it adds a warning
+// instead, because the rows of a subset are chosen from the current rows.
 func (s structure) keepHistory(ctx context.Context, c querier, name string, info *engine.Info, o engine.Options) error {
 	periods, _, err := histories(ctx, c, name)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 )
 
 // Loads into MySQL never replace the database itself, only its content. They prepare the new
-// content in other databases, which some providers do not allow. A load in place does not need
-// them: it removes the old content and fills the database.
+// content in scratch databases, which some providers do not allow to create. A load in place does
+// not need scratch databases: it removes the old content and fills the database.
 
 // create creates the scratch database, or empties the destination for a load in place.
 func (s *scratch) create(ctx context.Context) error {
@@ -24,7 +24,7 @@ func (s *scratch) create(ctx context.Context) error {
 		return s.empty(ctx)
 	}
 	_, err := s.lock.ExecContext(ctx, "CREATE DATABASE "+quote(s.here.name)+s.charset())
-	s.made = err == nil || number(err) == 0 // if the server has not answered, it may still create the database
+	s.made = err == nil || number(err) == 0 // if the server has not responded, it may still create the database
 	if isDenied(err) {
 		return s.errMayNotCreate(ctx, err)
 	}
@@ -95,8 +95,8 @@ func (s *scratch) empty(ctx context.Context) error {
 	return nil
 }
 
-// finishInPlace creates the programs again, including the events, as after an exchange. Then the
-// database is complete.
+// finishInPlace replaces the programs with those of the dump, including the events, as after an
+// exchange, and removes the mark. The database is then complete.
 func (s *scratch) finishInPlace(ctx context.Context) error {
 	c, err := session(ctx, s.server, "USE "+quote(s.place.name))
 	if err != nil {
@@ -112,8 +112,8 @@ func (s *scratch) finishInPlace(ctx context.Context) error {
 	return err
 }
 
-// failed converts an error of a load. If the load is in place, the error says that the database is
-// not complete.
+// failed converts an error of a load to one for the user. If the load has emptied the database to
+// fill it in place, the error says that the database is incomplete.
 func (s *scratch) failed(err error) error {
 	err = s.place.failure(err)
 	if s.emptied {
@@ -138,8 +138,8 @@ func (Engine) CheckGrant(statement string) error {
 	return nil
 }
 
-// grant runs the target's GRANT statements in the destination. It runs late because they may name
-// tables that the load created.
+// grant runs the target's GRANT statements in the destination. It runs at the end of a load,
+// because the statements may name tables that the load created.
 func (s *scratch) grant(ctx context.Context) error {
 	if len(s.o.Grants) == 0 {
 		return nil

@@ -14,20 +14,20 @@ import (
 	"snap"
 )
 
-// journal contains what is needed to complete a swap, or to revert it, after the load was killed.
-// It is a table in the journal's database. The swap's own RENAME TABLE renames it from before to
-// after, so its name shows which side of the swap it is on.
+// journal contains the information to complete a swap, or to revert it, after the load was killed.
+// It is stored in a table of a database of its own. The swap's RENAME TABLE statement also renames
+// this table from "before" to "after", so the table's name shows whether the swap has happened.
 //
-// A journal holds statements, and other accounts of the server may be able to write to such
-// databases. It is therefore sealed by a view, because the server guarantees who owns a view. A
-// load uses only journals that its own account sealed. The seal is created last, so it also shows
-// that the journal is complete.
+// A journal holds statements, and other accounts of the server may be able to write to its
+// database. The journal is therefore sealed with a view that contains its digest, because the
+// server guarantees who owns a view. A load uses only journals that its own account sealed. The
+// seal is created last, so it also shows that the journal is complete.
 type journal struct {
 	Place    string       `json:"place"`
 	Triggers []definition `json:"triggers"`       // of the old tables, with their owners
 	New      structure    `json:"new"`            // without tables and sequences
 	Account  account      `json:"account"`        // the owner of the new programs, or none
-	Keep     bool         `json:"keep,omitempty"` // programs of other names than the new ones
+	Keep     bool         `json:"keep,omitempty"` // keep the old programs whose names the new ones do not have
 }
 
 // The names of a journal's seal. aside is the name in a journal that was set aside.
@@ -36,7 +36,7 @@ const (
 	asideName = "aside"
 )
 
-// digest returns the text of an id's seal.
+// digest returns the digest in the seal of the journal of a load. text is the journal's JSON.
 func digest(id string, text []byte) string {
 	return fmt.Sprintf("%x", sha256.Sum256(append([]byte(id+"\n"), text...)))
 }
@@ -70,8 +70,8 @@ func (j journal) write(ctx context.Context, c *sql.Conn, id string) error {
 	return err
 }
 
-// readJournal reads the journal of an id, and whether the tables were exchanged. It returns an
-// error that isSkipped if another account wrote or changed it.
+// readJournal reads the journal of the load id, and whether the tables were exchanged. If another
+// account wrote or changed the journal, isSkipped reports true for the error.
 func readJournal(ctx context.Context, server querier, id string) (j journal, swapped bool, err error) {
 	seal, err := readSeal(ctx, server, id)
 	if err != nil {
@@ -88,7 +88,7 @@ func readJournal(ctx context.Context, server querier, id string) (j journal, swa
 	return j, swapped, err
 }
 
-// readSeal returns the digest in the seal of an id's journal, if this account made it.
+// readSeal returns the digest in the seal of a load's journal, if this account created the seal.
 func readSeal(ctx context.Context, server querier, id string) (string, error) {
 	var owner, account, text string
 	err := server.QueryRowContext(ctx, "SELECT definer, current_user(), view_definition FROM information_schema.views "+
@@ -111,8 +111,8 @@ func parseJournal(text []byte) (j journal, err error) {
 	return j, nil
 }
 
-// journalText returns the text of a journal, regardless of its author, and which side of the swap
-// it is on.
+// journalText returns the JSON of a load's journal, regardless of its author, and whether the
+// tables were exchanged.
 func journalText(ctx context.Context, server querier, id string) (text []byte, swapped bool, err error) {
 	sides, err := names(ctx, server, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND "+
 		"table_name IN ('before', 'after')", journalPrefix+id)
@@ -138,9 +138,9 @@ func notOwn(id string) error {
 
 // dropJournal removes the journal of a swap.
 func dropJournal(ctx context.Context, server *sql.DB, id string, whole bool) error {
-	// The seal is dropped first: a server may drop a database table by table, and a sealed journal
-	// without one of its tables would be misread. The journal's database is dropped last: as long
-	// as it exists, this can be repeated.
+	// The seal is dropped first, because a server may drop a database table by table, and a sealed
+	// journal without one of its tables would be misread. The journal's database is dropped last,
+	// because the cleanup can be repeated as long as it exists.
 	statements := []string{"DROP DATABASE IF EXISTS " + quote(replacedPrefix+id), "DROP DATABASE IF EXISTS " +
 		quote(journalPrefix+id)}
 	if whole {
@@ -154,7 +154,7 @@ func dropJournal(ctx context.Context, server *sql.DB, id string, whole bool) err
 	return nil
 }
 
-// ownedTriggers returns the definitions of a database's triggers with their owners.
+// ownedTriggers returns the trigger definitions of a database with their owners.
 func ownedTriggers(ctx context.Context, c *sql.Conn, database string, all []definition) ([]definition, error) {
 	owners := map[string]string{}
 	rows, err := c.QueryContext(ctx,
@@ -184,7 +184,8 @@ func (d definition) ownedBy() definition {
 	return d
 }
 
-// accountOf splits the name of an account as the server shows it. A role has no host.
+// accountOf splits the name of an account, as the server shows it, into user and host. A role has
+// no host.
 func accountOf(owner string) account {
 	at := strings.LastIndexByte(owner, '@')
 	if at < 0 {
@@ -193,9 +194,9 @@ func accountOf(owner string) account {
 	return account{User: owner[:at], Host: owner[at+1:]}
 }
 
-// checkOwners returns an error if this user may not create triggers for their owners. Then no
-// trigger may be dropped, because it could not be restored. To find out, it tries to create one on
-// a table of its own.
+// checkOwners returns an error if this user has no permission to create triggers for the owners of
+// the old ones. In that case no trigger may be dropped, because it could not be restored. To find
+// out, checkOwners tries to create a trigger on the given table, which is the journal's own.
 func (j journal) checkOwners(ctx context.Context, c *sql.Conn, table string) error {
 	tried := map[string]bool{}
 	for _, t := range j.Triggers {
@@ -226,8 +227,9 @@ func (j journal) checkOwners(ctx context.Context, c *sql.Conn, table string) err
 	return nil
 }
 
-// restoreTrigger creates an old trigger again for its owner. If the owner is the account of
-// an earlier load and this user may not create triggers for others, the account creates it.
+// restoreTrigger creates an old trigger again for its owner. If the owner is the account of an
+// earlier load and this user has no permission to create triggers for others, that account creates
+// the trigger.
 func restoreTrigger(ctx context.Context, server *sql.DB, place database, c *sql.Conn, d definition) error {
 	err := makeOne(ctx, c, "TRIGGER", d.ownedBy())
 	owner := accountOf(d.Owner)

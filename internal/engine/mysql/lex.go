@@ -6,8 +6,8 @@ import (
 )
 
 // This file splits a statement into tokens by the servers' rules (the manual's pages on comments,
-// string literals and names). The name of a definition is found in the tokens, never by a prefix
-// or a pattern.
+// string literals and names). The name of the object that a statement creates is found in the
+// tokens, never with a prefix or a pattern.
 
 // tokenKind is a kind of token.
 type tokenKind int
@@ -112,7 +112,7 @@ func isWordByte(c byte) bool {
 	return c >= 0x80 || c == '_' || c == '$' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
 }
 
-// executable reports whether a comment is one that servers execute.
+// executable reports whether text begins with a comment whose content servers execute.
 func executable(text string) bool {
 	return strings.HasPrefix(text, "/*!") || strings.HasPrefix(text, "/*M!") || strings.HasPrefix(text, "/*m!")
 }
@@ -139,8 +139,8 @@ func after(text string, i int, mark string) (int, error) {
 	return i + at + len(mark), nil
 }
 
-// enclosed reads the text between the quote at text[i] and its closing quote. A doubled quote
-// represents one quote.
+// enclosed reads from the quote at text[i] to its closing quote. A doubled quote represents one
+// quote.
 func enclosed(text string, i int, escapes bool) (value string, end int, err error) {
 	var b strings.Builder
 	quote := text[i]
@@ -225,8 +225,8 @@ func expandComments(text string, m lexMode, run func(mariadb bool, version int) 
 	return b.String(), nil
 }
 
-// untilClosed returns the content of an executable comment from text[i] on, and the position after
-// it. It rejects nested ones.
+// untilClosed returns the content of an executable comment, which begins at text[i], and the
+// position after the comment. It rejects nested comments.
 func untilClosed(text string, i int, m lexMode) (inside string, end int, err error) {
 	for from := i; i < len(text); {
 		if strings.HasPrefix(text[i:], "*/") {
@@ -367,7 +367,8 @@ func (r *reader) items() []*reader {
 // rest returns the remaining text.
 func (r *reader) rest() string { return strings.TrimSpace(r.text[r.peek().from:]) }
 
-// until consumes everything up to one of these words outside of parentheses, and returns its text.
+// until consumes everything up to one of these words outside of parentheses, and returns the
+// consumed text.
 func (r *reader) until(words ...string) string {
 	from, depth := r.peek().from, 0
 	for !r.ended() {

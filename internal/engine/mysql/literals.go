@@ -8,18 +8,18 @@ import (
 	"slices"
 )
 
-// Rows of a dump from elsewhere are values. Each is parsed as one of the literals that a dump
-// contains and generated again: a number, a string, bytes in hexadecimal digits, or NULL. Nothing
-// else reaches a server.
+// The rows of a dump from elsewhere are not executed as they are. Each value is parsed as one of
+// the literals that a dump can contain (a number, a string, bytes in hexadecimal digits, or NULL)
+// and generated again. Nothing else reaches a server.
 
 // rowForm describes the rows of a table.
 type rowForm struct {
 	columns []string
 	period  bool // two more columns hold the start and end of each row's validity
-	newest  bool // with period: only current rows are loaded, without those two columns
+	newest  bool // load only current rows, without the columns of a period
 }
 
-// rewritten returns a statement with its rows generated again, and the number of rows omitted.
+// rewritten returns the statement with its rows generated again, and the number of omitted rows.
 func (f rowForm) rewritten(s statement) (statement, int64, error) {
 	columns := f.columns
 	f.period = f.period || f.newest && len(s.columns) > len(columns)
@@ -63,8 +63,8 @@ func otherColumns(table string) error {
 	return badDump(fmt.Errorf("the rows of %.80q do not match its columns", table))
 }
 
-// row parses a row and appends it. now is false for an old version of a row in a table with a
-// period.
+// row parses a row and appends it to out. now is false for an old version of a row in a table with
+// a period.
 func (f rowForm) row(out, line []byte) (_ []byte, now bool, err error) {
 	if len(line) < 2 || line[0] != '(' || line[len(line)-1] != ')' {
 		return out, false, badDump(fmt.Errorf("%.40q is not a row", line))

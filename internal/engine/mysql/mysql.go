@@ -2,11 +2,11 @@
 // itself and needs none of their programs.
 //
 // A dump is a line of JSON in a comment, which holds the definitions, followed by the rows as
-// INSERT statements of about 1 MiB with one row a line. It is restored to a scratch database on the
-// destination's server, whose tables then replace the old ones in one RENAME TABLE statement: these
-// servers cannot rename a database. Views, routines, triggers and events cannot be renamed either.
-// They are created immediately afterwards from a journal. If this load is killed, the next one
-// completes the journal.
+// INSERT statements of about 1 MiB with one row per line. A load restores the dump to a scratch
+// database on the destination's server. One RENAME TABLE statement then replaces the old tables
+// with the new ones, because these servers cannot rename a database. Views, routines, triggers and
+// events cannot be renamed either. They are created immediately afterwards from a journal. If this
+// load is killed, the next load completes the journal.
 package mysql
 
 import (
@@ -46,7 +46,7 @@ type database struct {
 	way                  *reach.Way
 }
 
-// parse parses a database URL for a server that is reached in the engine's way.
+// parse parses a database URL. The server is reached by the engine's route.
 func (e Engine) parse(raw string) (database, error) {
 	d, err := parse(raw)
 	d.way = e.Way
@@ -82,7 +82,8 @@ func parse(raw string) (database, error) {
 	return d, err
 }
 
-// isHost rejects text that net/url accepts as a host but that is not one, such as a colon.
+// isHost reports whether name can be a host. net/url also accepts others, such as a name with a
+// colon.
 func isHost(name string) bool {
 	_, err := netip.ParseAddr(name)
 	return err == nil || !strings.Contains(name, ":")
@@ -145,8 +146,9 @@ func (d database) open(name string) (*sql.DB, error) {
 	return sql.OpenDB(connector), nil
 }
 
-// patient is the setup of each of our sessions: it may be idle for a day, server limits for other
-// sessions neither end long statements nor silently omit rows, and table sizes are current.
+// patient sets up every session of this package. A session may be idle for a day, table sizes are
+// current, and no limit that the server sets for other sessions ends long statements or silently
+// omits rows.
 const patient = "86400, net_write_timeout = 86400, sql_select_limit = 18446744073709551615 /*!80000 , " +
 	"max_execution_time = 0, information_schema_stats_expiry = 0 */" +
 	"/*M!100300 , max_statement_time = 0, idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0, " +
@@ -164,7 +166,7 @@ const (
 	erDatabaseDenied = 1044
 	erAccessDenied   = 1045
 	erNoDatabase     = 1049
-	erNoSchema       = 3503 // MySQL's answer to ALTER DATABASE
+	erNoSchema       = 3503 // from ALTER DATABASE in MySQL
 	erTableDenied    = 1142
 	erNoRight        = 1227
 	erNoTable        = 1146
@@ -246,7 +248,7 @@ func (d database) failure(err error) error {
 	return e
 }
 
-// unreached describes an error that is not the server's answer to a statement.
+// unreached describes an error that is not a response of the server to a statement.
 func (d database) unreached(err error) (detail, hint string) {
 	var untrusted *tls.CertificateVerificationError
 	switch {
@@ -255,7 +257,7 @@ func (d database) unreached(err error) (detail, hint string) {
 			"give the certificate authority with &tls-ca=FILE in the URL, and use the host of the certificate"
 	case errors.Is(err, driver.ErrCleartextPassword):
 		return fmt.Sprintf("the MySQL server %s asks for the password as plain text", d.where()),
-			"add ?tls=true to the URL, and set password_command: only then is it sent, to a verified server"
+			"add ?tls=true to the URL, and set password_command: the password is only sent to a verified server"
 	case errors.Is(err, driver.ErrNoTLS):
 		return fmt.Sprintf("the MySQL server %s does not offer TLS", d.where()),
 			"turn TLS on there, or remove tls from the URL"
@@ -357,7 +359,7 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// names returns the only column of a query.
+// names returns the values of a query with one column.
 func names(ctx context.Context, db querier, query string, args ...any) ([]string, error) {
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {

@@ -12,16 +12,16 @@ import (
 
 var _ engine.Inspector = Engine{}
 
-// The privileges that a dump and a load require. A missing privilege that only makes a dump
-// incomplete causes a warning.
+// The privileges that a dump and a load require. Privileges without which a dump is merely
+// incomplete are not listed. If one of them is missing, the dump has a warning.
 var (
 	rightsToBuild = []string{"SELECT", "SHOW VIEW"}
 	rightsToLoad  = []string{"SELECT", "INSERT", "CREATE", "DROP", "ALTER", "INDEX", "REFERENCES", "CREATE VIEW",
 		"SHOW VIEW", "TRIGGER", "CREATE ROUTINE", "EVENT"}
 )
 
-// Needs implements [engine.Inspector]. For a user with roles, whose privileges are defined
-// elsewhere, it reports nothing.
+// Needs implements [engine.Inspector]. It reports nothing for a user with roles, because SHOW
+// GRANTS does not list their privileges.
 func (e Engine) Needs(ctx context.Context, raw string, u engine.Use) ([]engine.Need, error) {
 	d, err := e.parse(raw)
 	if err != nil {

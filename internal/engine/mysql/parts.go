@@ -11,8 +11,8 @@ import (
 const partSize = 16 << 20
 
 // inParts splits large tables into ranges of their primary key, so that several connections can
-// read one table. It requires a key that begins with an integer. If the integers are unevenly
-// distributed, so are the parts.
+// read one table. A table without a primary key that begins with an integer is not split. If the
+// integers are unevenly distributed, the parts differ in size.
 func inParts(ctx context.Context, c *sql.Conn, tables []source) ([]source, error) {
 	var all []source
 	for _, t := range tables {
@@ -21,12 +21,12 @@ func inParts(ctx context.Context, c *sql.Conn, tables []source) ([]source, error
 			all = append(all, t)
 			continue
 		}
-		var least, most sql.NullString
+		var low, high sql.NullString
 		if err := c.QueryRowContext(ctx,
-			"SELECT min("+t.number+"), max("+t.number+") FROM "+quote(t.table.Name)).Scan(&least, &most); err != nil {
+			"SELECT min("+t.number+"), max("+t.number+") FROM "+quote(t.table.Name)).Scan(&low, &high); err != nil {
 			return nil, err
 		}
-		for _, where := range ranges(t.number, least.String, most.String, n) {
+		for _, where := range ranges(t.number, low.String, high.String, n) {
 			part := t
 			part.where = where
 			all = append(all, part)
@@ -35,14 +35,15 @@ func inParts(ctx context.Context, c *sql.Conn, tables []source) ([]source, error
 	return all, nil
 }
 
-// ranges returns the conditions of about n equal ranges of a column, which together contain every
-// row. It returns a single empty condition if it cannot determine the ranges.
-func ranges(column, least, most string, n int) []string {
-	from, err := strconv.ParseInt(least, 10, 64)
+// ranges returns the conditions of about n equal ranges of a column, from low to high. Together,
+// the ranges contain every row. It returns a single empty condition if it cannot determine the
+// ranges.
+func ranges(column, low, high string, n int) []string {
+	from, err := strconv.ParseInt(low, 10, 64)
 	if err != nil {
 		return []string{""}
 	}
-	to, err := strconv.ParseInt(most, 10, 64)
+	to, err := strconv.ParseInt(high, 10, 64)
 	if err != nil {
 		return []string{""}
 	}

@@ -11,8 +11,8 @@ import (
 	"snap"
 )
 
-// makeOne runs a definition, which must create an object of this kind with the definition's name.
-// The connection must not allow several statements at a time.
+// makeOne runs the statement of a definition, which must create an object of this kind with the
+// definition's name. The connection must not allow several statements at a time.
 func makeOne(ctx context.Context, c *sql.Conn, kind string, d definition) error {
 	h, err := readHeader(d.SQL, modeOf(d.Mode))
 	if err != nil || h.kind != kind {
@@ -30,14 +30,14 @@ func makeOne(ctx context.Context, c *sql.Conn, kind string, d definition) error 
 	return withSettings(ctx, c, d, run)
 }
 
-// withSettings does something with the session settings that a program was created with.
+// withSettings calls do with the session settings that a program was created with.
 func withSettings(ctx context.Context, c *sql.Conn, d definition, do func() error) error {
 	_, err := c.ExecContext(ctx, d.setting())
 	if number(err) == erWrongValue { // a mode of MariaDB that means nothing here, and that MySQL 8 refuses
 		d.Mode = strings.ReplaceAll(d.Mode, "NO_AUTO_CREATE_USER", "")
 		_, err = c.ExecContext(ctx, d.setting())
 	}
-	if number(err) == erNoCollation { // concerns literals only: collations of columns were checked before
+	if number(err) == erNoCollation { // affects only literals: collations of columns were checked before
 		d.Charset, d.Collation = "", ""
 		_, err = c.ExecContext(ctx, d.setting())
 	}
@@ -51,7 +51,7 @@ func withSettings(ctx context.Context, c *sql.Conn, d definition, do func() erro
 	return do()
 }
 
-// erNotPrepared is the error of MySQL about a valid statement that it does not prepare.
+// erNotPrepared is MySQL's error for a valid statement that cannot be prepared.
 const erNotPrepared = 1295
 
 // parseEvents returns an error if the server cannot parse an event. Events would run in the scratch
@@ -119,8 +119,8 @@ func makeViews(ctx context.Context, m maker, views []definition) error {
 	return nil
 }
 
-// about runs a statement that names an object of this kind. MariaDB before 11.4 supports packages
-// only in its Oracle mode.
+// about runs a statement that refers to an object of this kind. MariaDB before 11.4 supports
+// packages only in its Oracle mode.
 func about(ctx context.Context, c *sql.Conn, kind, statement string) error {
 	if strings.HasPrefix(kind, "PACKAGE") {
 		if _, err := c.ExecContext(ctx, "SET SESSION sql_mode = 'ORACLE'"); err != nil {
@@ -143,8 +143,8 @@ func (s structure) named() map[string]bool {
 	return all
 }
 
-// replacePrograms drops the programs of a database on connection c, and creates others with m. If it
-// must keep the programs of others, it drops only those that have the names of new ones.
+// replacePrograms drops the programs of a database on connection c, and creates others with m. With
+// keep, it drops only those whose names the new programs have.
 func replacePrograms(ctx context.Context, c *sql.Conn, m maker, name string, s structure, keep bool) error {
 	own := s.named()
 	for _, kind := range []struct{ word, query string }{

@@ -17,11 +17,11 @@ import (
 
 var _ engine.DumpReader = Engine{}
 
-// dumpReading reads a dump as [engine.Reading] describes.
+// dumpReading implements [engine.Reading].
 type dumpReading struct {
 	in     io.Closer
 	rows   *bufio.Reader
-	most   int // bytes of a statement
+	limit  int // bytes of a statement
 	parts  structure
 	tables []engine.Table
 	at     map[string]int // indexes of tables by name
@@ -38,7 +38,7 @@ func (Engine) ReadDump(ctx context.Context, dump engine.Dump, _ engine.Options) 
 		in.Close()
 		return nil, err
 	}
-	r := &dumpReading{in: in, rows: rows, most: rowLimit(dump), parts: parts, at: map[string]int{}}
+	r := &dumpReading{in: in, rows: rows, limit: rowLimit(dump), parts: parts, at: map[string]int{}}
 	for _, t := range dump.Info.Tables {
 		columns := withoutGenerated(t.Columns)
 		for _, name := range parts.periodOf(t.Name) {
@@ -82,7 +82,7 @@ func (r *dumpReading) Definitions() []engine.Definition {
 func (r *dumpReading) Rows(_ context.Context, see func(table int, fields [][]byte) error) error {
 	var fields [][]byte
 	for {
-		s, err := next(r.rows, r.most)
+		s, err := next(r.rows, r.limit)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}

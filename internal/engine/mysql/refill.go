@@ -18,8 +18,8 @@ import (
 var _ engine.Refiller = Engine{}
 
 // Refill implements [engine.Refiller]. The server does not check foreign keys during the load, so
-// they are checked at the end. Triggers cannot be turned off, so tables with triggers are
-// refused.
+// Refill checks them at the end. Triggers cannot be turned off, so Refill refuses tables whose
+// triggers would fire.
 func (e Engine) Refill(ctx context.Context, raw string, dump engine.Dump, only []string, o engine.Options) (
 	[]engine.Table, error) {
 	d, err := e.parse(raw)
@@ -96,7 +96,8 @@ func (r *refill) run(ctx context.Context, dump engine.Dump) (err error) {
 	return err
 }
 
-// requireSimple refuses tables that are missing, not transactional or versioned, or have triggers.
+// requireSimple refuses tables that are missing, are not transactional, are system-versioned, or
+// have triggers that would fire.
 func (r *refill) requireSimple(ctx context.Context) error {
 	for name := range r.chosen {
 		var kind, storage string

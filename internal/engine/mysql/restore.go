@@ -48,8 +48,8 @@ func (e Engine) Restore(ctx context.Context, raw string, dump engine.Dump, o eng
 	return s, nil
 }
 
-// scratch is a database on the destination's server. While it is in use, lock holds its id as a
-// user-level lock, so that it is not taken for a leftover.
+// scratch is a database on the destination's server. While the database is in use, lock holds a
+// user-level lock with its id, so that the database is not mistaken for a leftover.
 type scratch struct {
 	place, here database
 	id          string
@@ -138,8 +138,9 @@ func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, w
 		return err
 	}
 	defer c.Close()
-	// A server can be set to reject tables without a primary key, or to add a key to them. This turns
-	// both off for the session. It fails if the user may not change the settings.
+	// A server can be configured to reject tables without a primary key, or to add a key to them.
+	// This statement turns both off for the session. It fails if the user has no permission to
+	// change the settings.
 	_, _ = c.ExecContext(ctx, "SET @unused = 0 /*!80030 , SESSION sql_require_primary_key = 0, SESSION "+
 		"sql_generate_invisible_primary_key = 0 */")
 	indexes, references := map[string]string{}, []string{}
@@ -211,7 +212,7 @@ func endSession(c *sql.Conn) {
 }
 
 // loading opens a connection that loads rows. It turns off checks that the source database has
-// already made, and then runs the statements of more.
+// already made, and then runs the statements in more.
 func (s *scratch) loading(ctx context.Context, db *sql.DB, more ...string) (*sql.Conn, error) {
 	settings := []string{"SET SESSION foreign_key_checks = 0, unique_checks = 0 /*M!100300 , check_constraint_checks " +
 		"= 0 */", inEnglish}
@@ -236,15 +237,15 @@ func (s *scratch) load(ctx context.Context, db *sql.DB, in *bufio.Reader) (map[s
 		known[t.Name] = true
 	}
 	queue := make(chan statement)
-	most := maxStatement
+	limit := maxStatement
 	if s.trust != complete {
-		most = s.packet + chunkSize // the server does not accept larger rows
+		limit = s.packet + chunkSize // the server accepts no larger row
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		defer close(queue)
 		for {
-			next, err := next(in, most)
+			next, err := next(in, limit)
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
@@ -276,8 +277,8 @@ func (s *scratch) load(ctx context.Context, db *sql.DB, in *bufio.Reader) (map[s
 	return rows, g.Wait()
 }
 
-// insert runs the statements of the queue. Each is one transaction, or several if it is too large
-// for the server.
+// insert runs the statements in the queue. Each statement is one transaction. A statement that is
+// too large for the server is split into several.
 func (s *scratch) insert(ctx context.Context, db *sql.DB, queue <-chan statement,
 	took func(table string, rows int64)) error {
 	c, err := s.loading(ctx, db)
@@ -302,16 +303,16 @@ func (s *scratch) insert(ctx context.Context, db *sql.DB, queue <-chan statement
 	return nil
 }
 
-// insertRows runs a statement, or its parts, and returns the number of rows. Each value is stored
-// unchanged or refused.
+// insertRows runs a statement, possibly in parts, and returns the number of inserted rows. Each
+// value is stored unchanged or refused.
 func (s *scratch) insertRows(ctx context.Context, c *sql.Conn, one statement, run func(context.Context, *sql.Conn,
 	string) (sql.Result, error)) (rows int64, err error) {
 	one = s.withDecimals(one)
-	most, err := s.most(ctx, c, one)
+	limit, err := s.partLimit(ctx, c, one)
 	if err != nil {
 		return 0, err
 	}
-	for text := range one.within(most) {
+	for text := range one.within(limit) {
 		result, err := run(ctx, c, text)
 		if err != nil {
 			return rows, s.tooLarge(one.table, len(text), err)
@@ -328,7 +329,7 @@ func (s *scratch) insertRows(ctx context.Context, c *sql.Conn, one statement, ru
 	return rows, nil
 }
 
-// packetHead is more than the overhead of a packet over its statement.
+// packetHead is an upper bound of the bytes that a packet has in addition to its statement.
 const packetHead = 64
 
 // tooLarge explains the error if a row is too large for the server.
@@ -368,8 +369,8 @@ func (s *scratch) alter(ctx context.Context, db *sql.DB, statement string) error
 	return err
 }
 
-// persistent retries a statement that the server rolled back because of a conflict with another
-// connection.
+// persistent runs a statement, and retries it if the server rolled it back because of a conflict
+// with another connection.
 func persistent(ctx context.Context, c *sql.Conn, text string) (result sql.Result, err error) {
 	for range 20 {
 		if result, err = c.ExecContext(ctx, text); number(err) != erDeadlock && number(err) != erLockTimeout {
@@ -429,7 +430,8 @@ func (s *scratch) charset() string {
 	return " CHARACTER SET " + charset + " COLLATE " + collation
 }
 
-// verify compares the tables and the numbers of rows that the server reported.
+// verify compares the tables, and the numbers of rows that the server reported as inserted, with
+// the snapshot.
 func (s *scratch) verify(ctx context.Context, c *sql.Conn, want []engine.Table, took map[string]int64) error {
 	got, err := listTables(ctx, c, s.here.name)
 	if err != nil {
@@ -444,7 +446,7 @@ func (s *scratch) verify(ctx context.Context, c *sql.Conn, want []engine.Table, 
 
 func (s *scratch) URL() string { return s.here.url() }
 
-// Run implements [engine.Scratch]. It splits the text as the servers' client programs do, including
+// Run implements [engine.Scratch]. It splits the SQL as the servers' client programs do, including
 // DELIMITER lines.
 func (s *scratch) Run(ctx context.Context, text string) error {
 	return s.withoutTriggers(ctx, func() error { return s.run(ctx, text) })
@@ -511,8 +513,9 @@ func (s *scratch) drop(ctx context.Context) error {
 	return err
 }
 
-// dropDatabase drops the scratch database. A canceled statement has closed the session that
-// created the database and may still be running on the server; the lock is free once it has ended.
+// dropDatabase drops the scratch database. If a statement was canceled, the session that created
+// the database is closed, and the statement may still be running on the server. The lock becomes
+// free when it ends.
 func (s *scratch) dropDatabase(ctx context.Context) error {
 	if s.lock.PingContext(ctx) != nil {
 		again, err := s.server.Conn(ctx)

@@ -17,14 +17,14 @@ import (
 	"snap/internal/engine"
 )
 
-// A dump is masked as a stream: the rows of its INSERT statements are rewritten. That needs no
+// A dump is masked as a stream: the rows of its INSERT statements are rewritten. Masking needs no
 // server, and no original value leaves this machine.
 
 var _ engine.Rewriter = Engine{}
 
 var number10 = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?$`)
 
-// columnsOf returns the columns of the tables from the manifest.
+// columnsOf returns the columns of each table, from the manifest.
 func columnsOf(dump engine.Dump) (map[string][]engine.Column, error) {
 	all := map[string][]engine.Column{}
 	for _, t := range dump.Info.Tables {
@@ -36,9 +36,9 @@ func columnsOf(dump engine.Dump) (map[string][]engine.Column, error) {
 	return all, nil
 }
 
-// matchColumns returns the columns of a statement's rows: those of its table that are not
-// generated. It excludes the two columns of a period, which may follow them, because no rule
-// applies to the times of a row.
+// matchColumns returns the columns of a statement's rows: the columns of its table that are not
+// generated. It excludes the two columns of a period that may follow, because no rule applies to
+// the times of a row.
 func matchColumns(known map[string][]engine.Column, parts structure, s statement) ([]engine.Column, error) {
 	columns, ok := known[s.table]
 	own := withoutGenerated(columns)
@@ -101,16 +101,16 @@ func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, o engi
 	}
 }
 
-// sampleRows collects values of a statement's rows until each column has enough samples, and shows
-// all values of the columns that o.Every wants.
-func sampleRows(t *engine.Shape, columns []engine.Column, s statement, most int, o engine.Options) error {
+// sampleRows collects values from a statement's rows until each column has enough samples. It
+// passes every value of the columns that o.Every selects to its functions.
+func sampleRows(t *engine.Shape, columns []engine.Column, s statement, limit int, o engine.Options) error {
 	every, all := o.AllOf("", t.Name, columns)
 	var fields [][]byte
 	var err error
 	for line := range rowsOf(s.rows) {
 		enough := true
 		for _, seen := range t.Samples {
-			enough = enough && len(seen) >= most
+			enough = enough && len(seen) >= limit
 		}
 		if enough && !all {
 			return nil
@@ -130,7 +130,7 @@ func sampleRows(t *engine.Shape, columns []engine.Column, s statement, most int,
 				every[i](text)
 			}
 			if kind != isNull {
-				t.Samples[i] = engine.AddSample(t.Samples[i], text, most)
+				t.Samples[i] = engine.AddSample(t.Samples[i], text, limit)
 			}
 		}
 	}
@@ -174,7 +174,7 @@ func (Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, out 
 	if _, err := fmt.Fprintf(counted, "%s%s\n", head, line); err != nil {
 		return engine.Info{}, err
 	}
-	m := masker{most: rowLimit(dump), plan: p, known: known, parts: parts, rows: map[string]int64{},
+	m := masker{limit: rowLimit(dump), plan: p, known: known, parts: parts, rows: map[string]int64{},
 		bytes: map[string]int64{}}
 	for table := range known { // tables without rows need rules too
 		if _, err := m.masks(table); err != nil {
@@ -194,7 +194,7 @@ func (Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, out 
 
 // masker applies a plan to statements.
 type masker struct {
-	most  int // bytes of a statement
+	limit int // bytes of a statement
 	plan  engine.Plan
 	known map[string][]engine.Column
 	parts structure
@@ -252,7 +252,7 @@ func (m *masker) run(ctx context.Context, in *bufio.Reader, out io.Writer, jobs 
 	g.Go(func() error {
 		defer close(order)
 		for {
-			s, err := next(in, m.most)
+			s, err := next(in, m.limit)
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
@@ -362,8 +362,8 @@ func appendMasked(out, literal []byte, mask engine.Mask, of *members) ([]byte, e
 	return append(out, "NULL"...), nil
 }
 
-// maxForeign is the maximum size in bytes of a statement, or of the first line, of a dump from
-// elsewhere, because both are held in memory.
+// maxForeign limits the size in bytes of a statement in a dump from elsewhere. A quarter of it
+// limits the size of the first line. Both are held in memory.
 const maxForeign = 64 << 20
 
 func rowLimit(dump engine.Dump) int {

@@ -2,8 +2,9 @@ package mysql
 
 import "strings"
 
-// rewriteSchema calls see with the SQL of every definition, and keeps the SQL that see changed in
-// place. It skips sequences, which have no text.
+// rewriteSchema calls see with the SQL of every definition. see can overwrite the SQL, and
+// rewriteSchema stores the result. It skips sequences, because their definitions contain no
+// strings.
 func (s *structure) rewriteSchema(see func(kind, name string, sql []byte)) {
 	if see == nil {
 		return

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// unseen warns about objects that the server silently hides from this user: without privileges on
-// triggers, events or routines, a user sees none.
+// unseen returns a warning about objects that the server silently hides from this user. The server
+// hides all triggers, events or routines from a user who has no privileges on them.
 func unseen(ctx context.Context, db *sql.DB, name string) ([]string, error) {
 	grants, err := names(ctx, db, "SHOW GRANTS")
 	if err != nil {
@@ -53,6 +53,6 @@ func unseen(ctx context.Context, db *sql.DB, name string) ([]string, error) {
 	if len(hidden) == 0 {
 		return nil, nil
 	}
-	return []string{fmt.Sprintf("the database user may not see %s, so the snapshot has none; grant TRIGGER, "+
-		"EVENT and SHOW_ROUTINE (MySQL) or SELECT on *.* to include them", strings.Join(hidden, ", "))}, nil
+	return []string{fmt.Sprintf("the database user has no access to %s, so the snapshot has none; to include "+
+		"them, grant TRIGGER and EVENT, and SHOW_ROUTINE (MySQL) or SELECT on *.*", strings.Join(hidden, ", "))}, nil
 }

@@ -25,13 +25,13 @@ type source struct {
 	number string   // quoted name of the integer column that the primary key begins with
 	size   int64
 	rows   int64 // number of rows read
-	bytes  int64 // of these rows in the dump
+	bytes  int64 // size of these rows in the dump
 
 	charsets map[[2]string]string // of strings that are read as bytes, by table and column
 }
 
-// sourcesOf returns the tables, the largest first, so that concurrent readers finish at about the
-// same time.
+// sourcesOf returns the tables, the largest first, so that concurrent connections finish reading at
+// about the same time.
 func sourcesOf(ctx context.Context, c *sql.Conn, name string, tables []engine.Table) ([]source, error) {
 	at, all := map[string]int{}, make([]source, len(tables))
 	charsets, err := charsetsOf(ctx, c, name)
@@ -74,8 +74,8 @@ func sourcesOf(ctx context.Context, c *sql.Conn, name string, tables []engine.Ta
 }
 
 // readTable writes a table's rows as INSERT statements and returns their number and size. It uses a
-// prepared statement: values arrive in binary, so that no number is rounded for display. Rows come
-// in storage order, which costs nothing and is fast to load.
+// prepared statement, whose values arrive in binary, so that no number is rounded for display. The
+// rows are read in storage order, which needs no sorting and is fast to load.
 func readTable(ctx context.Context, c *sql.Conn, from source, out turn) (n, bytes int64, err error) {
 	t := from.table
 	own := withoutGenerated(t.Columns)
@@ -95,7 +95,7 @@ func readTable(ctx context.Context, c *sql.Conn, from source, out turn) (n, byte
 	columns := strings.Join(asked, ",")
 	b := batch{ctx: ctx, out: out,
 		start: "INSERT INTO " + quote(t.Name) + " (" + strings.Join(list, ",") + ") VALUES\n"}
-	if len(list) == 0 { // only generated columns: just the number of rows matters
+	if len(list) == 0 { // all columns are generated: only the number of rows matters
 		columns, b.start = "1", "INSERT INTO "+quote(t.Name)+" () VALUES\n"
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -151,7 +151,7 @@ const (
 	isEnd // the end of a row's validity in a table with history
 )
 
-// form says how the values of a column are written.
+// form defines how the values of a column are written.
 type form struct {
 	kind    int
 	charset string // of a string that is written as bytes
@@ -280,5 +280,6 @@ func appendQuoted(b, v []byte) []byte {
 	return append(append(b, v[from:]...), '\'')
 }
 
-// escapes has the character to write after a backslash for a byte, or 0 if the byte needs no escape.
+// escapes has, for each byte, the character to write after a backslash, or 0 if the byte needs no
+// escape.
 var escapes = [256]byte{0: '0', '\n': 'n', '\r': 'r', '\'': '\'', '\\': '\\'}

@@ -4,8 +4,8 @@ import (
 	"strings"
 )
 
-// statements splits a script as the servers' client programs do: at the delimiter, which a
-// DELIMITER line changes, outside quotes and comments.
+// statements splits a script as the servers' client programs do: at each delimiter outside quotes
+// and comments. A DELIMITER line changes the delimiter.
 func statements(text string) []string {
 	var all []string
 	delimiter, start := ";", 0
@@ -44,7 +44,8 @@ func isDelimiterLine(rest string) bool {
 	return strings.TrimSpace(line) != ""
 }
 
-// tokenLength returns the length of the first token of text: a quoted text, a comment, or one byte.
+// tokenLength returns the length of the first token of text: a quoted string, a comment, or one
+// byte.
 func tokenLength(text string) int {
 	end := func(from int, mark string) int {
 		if at := strings.Index(text[min(from, len(text)):], mark); at >= 0 {
@@ -65,7 +66,7 @@ func tokenLength(text string) int {
 			switch text[i] {
 			case '\\':
 				i++
-			case text[0]: // a doubled quote starts the next text
+			case text[0]: // a doubled quote starts the next quoted string
 				return i + 1
 			}
 		}

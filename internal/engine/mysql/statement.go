@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// maxStatement is the maximum size in bytes of an INSERT in a dump: the text of the largest
+// maxStatement is the maximum size in bytes of an INSERT in a dump. It is enough for the largest
 // statement that a server accepts.
 const maxStatement = 2 << 30
 
-// maxStart is the maximum size in bytes of a statement before its rows. The names of 4,096 columns
-// are shorter.
+// maxStart is the maximum size in bytes of the part of a statement before its rows. The names of
+// 4,096 columns are shorter.
 const maxStart = 4 << 20
 
-// statement is one INSERT of a dump: its start, and its rows, one on each line.
+// statement is one INSERT of a dump: its start, and its rows, one per line.
 type statement struct {
 	table   string
 	columns []string
@@ -29,8 +29,9 @@ type statement struct {
 	count   int64
 }
 
-// next reads the next statement, up to a maximum length. It returns io.EOF at the end of the dump.
-func next(in *bufio.Reader, most int) (statement, error) {
+// next reads the next statement, whose rows may have at most limit bytes. It returns io.EOF at the
+// end of the dump.
+func next(in *bufio.Reader, limit int) (statement, error) {
 	const tiny = 64 << 10
 	var s statement
 	var err error
@@ -53,7 +54,7 @@ func next(in *bufio.Reader, most int) (statement, error) {
 		}
 		s.rows = append(s.rows, part...)
 		switch {
-		case len(s.rows) > most:
+		case len(s.rows) > limit:
 			return s, badDump(errors.New("a statement is too long"))
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
@@ -67,17 +68,17 @@ func next(in *bufio.Reader, most int) (statement, error) {
 	return s, nil
 }
 
-// within yields the statement's text, split into several statements if it is longer than most bytes.
-// It never splits a row. It removes the rows from the statement, so that their memory can be freed
-// while the last text is in use.
-func (s *statement) within(most int) iter.Seq[string] {
+// within yields the statement's SQL, split into several statements if it is longer than limit
+// bytes. It never splits a row. It removes the rows from s, so that their memory can be freed while
+// the last part is in use.
+func (s *statement) within(limit int) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		rows := s.rows
 		s.rows = nil
 		for len(rows) > 0 {
 			n := len(rows)
-			if len(s.start)+n > most {
-				n = wholeRows(rows, most-len(s.start))
+			if len(s.start)+n > limit {
+				n = wholeRows(rows, limit-len(s.start))
 			}
 			var text strings.Builder
 			text.Grow(len(s.start) + n)
@@ -93,7 +94,7 @@ func (s *statement) within(most int) iter.Seq[string] {
 	}
 }
 
-// wholeRows returns the length of as many rows as fit into room bytes, but at least one.
+// wholeRows returns the total length of the rows that fit into room bytes, but at least one row.
 func wholeRows(rows []byte, room int) int {
 	if end := bytes.LastIndexByte(rows[:max(0, min(room, len(rows)))], '\n'); end >= 0 {
 		return end + 1

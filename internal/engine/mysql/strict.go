@@ -15,12 +15,13 @@ import (
 	"snap/internal/schema"
 )
 
-// Rows are loaded without the server's strict mode, because a source may have values that its columns
-// would now refuse, such as an ENUM's empty value. The server reports all other values that it would
-// change as warnings, and those are refused.
+// Rows are loaded without the server's strict mode, because a source may have values that the
+// strict mode would refuse, such as an ENUM's empty value. Without that mode, the server changes
+// values that a column cannot hold, and reports each as a warning. A load fails if there is such a
+// warning about any other value.
 
-// allWarnings makes a session list as many warnings as the server can. In MySQL, few users may set
-// this.
+// allWarnings makes a session list as many warnings as the server can. In MySQL, few users have the
+// privilege to change this setting.
 const allWarnings = "SET SESSION max_error_count = 65535"
 
 // inEnglish makes a session write its warnings in the language of [truncatedColumn].
@@ -29,14 +30,16 @@ const inEnglish = "SET SESSION lc_messages = 'en_US'"
 // strictly makes a session refuse values that their columns cannot hold, on any server.
 const strictly = "SET SESSION sql_mode = CONCAT(@@SESSION.sql_mode, ',STRICT_ALL_TABLES')"
 
-// The text of erTruncated: the column's name is between these, and the row's number follows.
+// The message of erTruncated has the column's name between these two strings, and the row's number
+// after them.
 const (
 	truncatedColumn = "Data truncated for column '"
 	truncatedRow    = "' at row "
 )
 
 // checkWarnings returns an error if the last statement had a value that its column cannot hold, or
-// a character that the column's character set lacks: the server would have substituted another one.
+// a character that the column's character set lacks. The server has stored a substitute in both
+// cases.
 func (s *scratch) checkWarnings(ctx context.Context, c *sql.Conn, one statement, text string) error {
 	rows, err := c.QueryContext(ctx, "SHOW WARNINGS")
 	if err != nil {
@@ -76,8 +79,8 @@ func (s *scratch) checkWarnings(ctx context.Context, c *sql.Conn, one statement,
 	return rows.Err()
 }
 
-// emptyMembers are the empty values of ENUM columns in a statement that the source had too. An ENUM
-// can hold this value even if it is not a member.
+// emptyMembers finds the empty values of ENUM columns in a statement. An ENUM can hold the empty
+// value even if it is not a member, so the source had these values too.
 type emptyMembers struct {
 	columns map[string]int // ENUM columns, by name
 	rows    []string
@@ -94,7 +97,7 @@ func (s *scratch) emptyMembers(one statement, text string) emptyMembers {
 	return e
 }
 
-// explains reports whether a warning is about one of them.
+// explains reports whether a warning is about one of the empty values.
 func (e emptyMembers) explains(said string) bool {
 	about, isTruncated := strings.CutPrefix(said, truncatedColumn)
 	end := strings.LastIndex(about, truncatedRow)
@@ -110,8 +113,8 @@ func (e emptyMembers) explains(said string) bool {
 	return err == nil && at < len(fields) && string(fields[at]) == "''"
 }
 
-// typed returns a table's columns of a type, which is given by the beginning of its name in a
-// definition.
+// typed returns the columns of a table whose type, as written in its definition, begins with the
+// given string.
 func (s *scratch) typed(table, begins string) (all []string) {
 	for _, t := range s.structure.Tables {
 		if t.Name != table || !strings.Contains(t.SQL, "` "+begins) {
@@ -125,32 +128,32 @@ func (s *scratch) typed(table, begins string) (all []string) {
 	return all
 }
 
-// most returns the maximum size in bytes of each part that a statement is split into. A statement with
-// many empty values of ENUM columns is split, because each one causes a warning and the server does
-// not list all of them.
-func (s *scratch) most(ctx context.Context, c *sql.Conn, one statement) (int, error) {
-	most, empty := s.packet-packetHead, []byte("''")
+// partLimit returns the maximum size in bytes of each part that a statement is split into. A
+// statement with many empty values of ENUM columns is split, because each value causes a warning
+// and the server lists only a limited number.
+func (s *scratch) partLimit(ctx context.Context, c *sql.Conn, one statement) (int, error) {
+	limit, empty := s.packet-packetHead, []byte("''")
 	if n := bytes.Count(one.rows, empty); n < 64 || len(s.typed(one.table, "enum(")) == 0 { // MariaDB lists 64
-		return most, nil
+		return limit, nil
 	}
 	var listed int
 	if err := c.QueryRowContext(ctx, "SELECT @@max_error_count").Scan(&listed); err != nil {
 		return 0, err
 	}
 	if bytes.Count(one.rows, empty) >= listed {
-		most = min(most, len(one.start)+listed*len(empty))
+		limit = min(limit, len(one.start)+listed*len(empty))
 	}
-	return most, nil
+	return limit, nil
 }
 
-// members are those of an ENUM or SET column whose values are masked.
+// members has the members of an ENUM or SET column whose values are masked.
 type members struct {
 	column string
 	all    []string
 	set    bool
 }
 
-// membersOf returns the members of an ENUM or SET column, or nil for another one.
+// membersOf returns the members of an ENUM or SET column, or nil for any other column.
 func membersOf(table string, c engine.Column) *members {
 	r, err := read(c.Type, modeOf(storedMode))
 	var t schema.Type
@@ -160,8 +163,8 @@ func membersOf(table string, c engine.Column) *members {
 	return &members{column: table + "." + c.Name, all: t.Labels, set: t.Name == "set"}
 }
 
-// check returns an error for a masked value that is not a member. The server would interpret some,
-// such as '2', as the number of a member.
+// check returns an error for a masked value that is not a member. The server would interpret some
+// values, such as '2', as the number of a member.
 func (m *members) check(was, now string) error {
 	if m == nil || was == now || m.set && now == "" {
 		return nil

@@ -141,9 +141,9 @@ func show(ctx context.Context, c *sql.Conn, database, kind, name string) (defini
 	return d, rows.Err()
 }
 
-// setting returns the statement that prepares the session for a definition. The definition's text
-// is UTF-8. The character set of the client that created it is kept only if the text is the same in
-// both.
+// setting returns the statement that prepares the session for a definition. The definition's SQL is
+// UTF-8. The character set of the client that created the object is used only if the SQL is ASCII,
+// and therefore the same in both.
 func (d definition) setting() string {
 	text := "SET sql_mode = '" + literal(d.Mode) + "'"
 	if word.MatchString(d.Charset) && word.MatchString(d.Collation) {
@@ -193,10 +193,11 @@ var encoded = regexp.MustCompile(`\b(?:CHARSET=|CHARACTER SET )(\w+)`)
 
 var collated = regexp.MustCompile(`\bCOLLATE[= ](\w+)`)
 
-// splitKeys splits the secondary indexes and foreign keys from a table's definition, so that they are
-// created after the rows are inserted. Building an index in one go is faster than row by row. It
-// returns "" and the unchanged statement if the table needs its indexes or has none. The foreign keys
-// come after the indexes of all tables.
+// splitKeys splits the secondary indexes and foreign keys from a table's definition, so that they
+// can be created after the rows are inserted. Building an index in one go is faster than row by
+// row. If the indexes cannot be split off or there are none, it returns the statement unchanged and
+// empty strings. The foreign keys are separate, because they are created after the indexes of all
+// tables.
 func splitKeys(create string) (bare, keys, foreign string) {
 	lines := strings.Split(create, "\n")
 	last := len(lines) - 1

@@ -59,7 +59,8 @@ func choose(ctx context.Context, c *sql.Conn, database string, info *engine.Info
 	return where, err
 }
 
-// tableBytes returns the query for the bytes of a table's rows, which the server estimates.
+// tableBytes returns a function that returns the query for the size of a table's rows in bytes,
+// which the server estimates.
 func tableBytes(database string) func(subset.Table) string {
 	return func(t subset.Table) string {
 		return "SELECT coalesce(max(data_length), 0) FROM information_schema.tables WHERE table_schema = '" +
@@ -70,7 +71,7 @@ func tableBytes(database string) func(subset.Table) string {
 // chooser chooses rows on one connection.
 type chooser struct {
 	c   *sql.Conn
-	dir string // for buffered keys
+	dir string // folder of the file that buffers keys
 }
 
 // Exec implements [subset.Server].
@@ -78,7 +79,7 @@ func (s *chooser) Exec(ctx context.Context, statement string) (int64, error) {
 	done, err := s.c.ExecContext(ctx, statement)
 	if number(err) == erDatabaseDenied {
 		return 0, &snap.Error{Code: snap.CodeDatabase,
-			Detail: "the rows of a subset are chosen in temporary tables, which the user may not make",
+			Detail: "the rows of a subset are chosen in temporary tables, which the user is not allowed to create",
 			Hint:   "grant the privilege CREATE TEMPORARY TABLES on the database", Cause: err}
 	}
 	if err != nil {
@@ -108,8 +109,8 @@ func (s *chooser) InsertWhere(ctx context.Context, table, query string) error {
 	return s.Insert(ctx, table, query)
 }
 
-// Insert implements [subset.Server]. The rows are fetched and sent back: INSERT ... SELECT would
-// see rows newer than the dump and would block writers. Because there may be many, they are
+// Insert implements [subset.Server]. The rows are fetched and sent back, because INSERT ... SELECT
+// would see rows newer than the dump and would block writers. There can be many rows, so they are
 // buffered in a file.
 func (s *chooser) Insert(ctx context.Context, table, query string) error {
 	file, err := os.CreateTemp(s.dir, "keys-*")
@@ -234,7 +235,7 @@ func primaryKeys(ctx context.Context, c querier, database string) (columns, type
 			kind += " CHARACTER SET " + charset + " COLLATE " + collation
 		}
 		if part || strings.Contains(kind, "text") || strings.Contains(kind, "blob") || !keptByUTF8(charset) {
-			kind = "" // cannot be a key in full length, or would become a different type
+			kind = "" // it cannot be a key in full length, or a conversion would change it
 		}
 		columns[table], types[table] = append(columns[table], column), append(types[table], kind)
 	}
@@ -313,8 +314,8 @@ func foreignKeys(ctx context.Context, c querier, database string, at map[string]
 	return all, rows.Err()
 }
 
-// orphansOf returns, for the tables with a condition, how many rows have references to missing rows,
-// because the server does not check the loaded rows.
+// orphansOf counts the rows that reference missing rows, among the rows that the conditions select,
+// and returns the result as a string. The server does not check this when rows are loaded.
 func orphansOf(ctx context.Context, c *sql.Conn, g subset.Graph, where map[string]string) (string, error) {
 	var all int64
 	for _, k := range g.Keys {

@@ -13,8 +13,9 @@ import (
 	"snap/internal/engine"
 )
 
-// A load creates these databases next to the destination, all with the same id: for
-// the new tables, for the old ones after the swap, and for the journal of the swap.
+// A load creates three databases next to the destination: for the new tables, for the old tables
+// after the swap, and for the journal of the swap. Their names are these prefixes and the id of the
+// load.
 const (
 	scratchPrefix  = "snapcli_scratch_"
 	replacedPrefix = "snapcli_replaced_"
@@ -23,8 +24,8 @@ const (
 )
 
 // Swap implements [engine.Scratch]. All tables are exchanged in one atomic RENAME TABLE statement.
-// Triggers cannot move with their tables, so those of the old tables are dropped immediately
-// before, and created again if it fails.
+// Triggers cannot move with their tables, so the triggers of the old tables are dropped immediately
+// before the exchange, and created again if it fails.
 func (s *scratch) Swap(ctx context.Context, terminate bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -50,7 +51,7 @@ func (s *scratch) Swap(ctx context.Context, terminate bool) error {
 func (s *scratch) swap(ctx context.Context, terminate bool) error {
 	there, err := names(ctx, s.lock, "SELECT schema_name FROM information_schema.schemata WHERE schema_name = ?",
 		s.place.name)
-	if err == nil && len(there) == 0 { // MySQL would wait for sessions that read from it
+	if err == nil && len(there) == 0 { // if it exists, MySQL would wait for sessions that read from it
 		_, err = s.lock.ExecContext(ctx, "CREATE DATABASE IF NOT EXISTS "+quote(s.place.name)+s.charset())
 	}
 	if err != nil {
@@ -60,7 +61,7 @@ func (s *scratch) swap(ctx context.Context, terminate bool) error {
 		return err
 	}
 	err = s.exchange(ctx)
-	// The new tables may be in place: an interruption must not leave the next steps half done.
+	// The new tables may be in place, so an interruption must not leave the next steps half done.
 	ctx = context.WithoutCancel(ctx)
 	if recovered := recoverSwap(ctx, s.server, s.place, s.id); recovered != nil {
 		return errors.Join(err, setAside(ctx, s.server, s.place, s.id, recovered))
@@ -71,15 +72,15 @@ func (s *scratch) swap(ctx context.Context, terminate bool) error {
 	if err := dropSkipped(ctx, s.server, s.place.name); err != nil {
 		return err
 	}
-	if err := sweepAccounts(ctx, s.server, s.lock); err != nil { // the next load does it
+	if err := sweepAccounts(ctx, s.server, s.lock); err != nil { // the next load tries again
 		s.o.Notify("users that owned replaced programs are still on the server: " + err.Error())
 	}
 	return nil
 }
 
-// exchange exchanges the tables or leaves them unchanged. Its session holds the exchange's lock,
-// which the server releases after the last statement it received, even if nobody waits for the
-// result.
+// exchange exchanges the tables or leaves them unchanged. Its session holds the lock of the
+// exchange. The server releases the lock after the last statement that it received in the session,
+// even if nobody waits for the result.
 func (s *scratch) exchange(ctx context.Context) error {
 	db, err := s.place.open(s.place.name)
 	if err != nil {
@@ -94,7 +95,7 @@ func (s *scratch) exchange(ctx context.Context) error {
 	if _, err := c.ExecContext(ctx, "SELECT get_lock(?, 0)", exchanging(s.id)); err != nil {
 		return err
 	}
-	// A restarted server may have lost rows that it had accepted.
+	// If the connection is lost, the server may have restarted and lost rows that it had accepted.
 	if err := s.lock.PingContext(ctx); err != nil {
 		return err
 	}
@@ -104,15 +105,15 @@ func (s *scratch) exchange(ctx context.Context) error {
 	if err := s.begin(ctx, c); err != nil {
 		return err
 	}
-	// It waits for locks no longer than set above, and a caller who cancels it
-	// then still gets its result.
+	// The statement waits for locks no longer than lock_wait_timeout, so it is not canceled. The
+	// caller always gets its result.
 	return s.rename(context.WithoutCancel(ctx), c)
 }
 
-// exchanging returns the name of the lock of an id's exchange.
+// exchanging returns the name of the lock that the exchange of the load id holds.
 func exchanging(id string) string { return id + "_exchange" }
 
-// waitForExchange waits until no statement of an id's exchange runs on the server.
+// waitForExchange waits until no statement of the exchange of the load id runs on the server.
 func waitForExchange(ctx context.Context, server *sql.DB, id string) error {
 	var free sql.NullInt64
 	err := server.QueryRowContext(ctx, "SELECT CASE WHEN get_lock(?, 30) = 1 THEN release_lock(?) END", exchanging(id),
@@ -159,8 +160,8 @@ func (s *scratch) begin(ctx context.Context, c *sql.Conn) error {
 	return nil
 }
 
-// checkNotReferenced returns an error if a foreign key of another database references the old
-// tables: it would follow them, and they could not be dropped.
+// checkNotReferenced returns an error if a foreign key in another database references the old
+// tables. When the tables move, the key would still reference them, and they could not be dropped.
 func (s *scratch) checkNotReferenced(ctx context.Context) error {
 	who, err := names(ctx, s.server, "SELECT concat(constraint_schema, '.', table_name) FROM "+
 		"information_schema.referential_constraints WHERE unique_constraint_schema = ? AND constraint_schema <> ?",
@@ -200,9 +201,9 @@ func (s *scratch) requireUnused(ctx context.Context, terminate bool) error {
 	return s.clear(ctx, terminate)
 }
 
-// requireAgreed returns an error if the database has content that nobody agreed to replace. Somebody
-// can still add some afterwards. So such a load moves and drops nothing that is not its own, and fails
-// if a table has the name of one of its own.
+// requireAgreed returns an error if the database has content that nobody agreed to replace. Others
+// can still add content after this check. So with OnlyIfEmpty, a load moves and drops nothing that
+// it did not create, and fails if a table in the database has the name of one of its own.
 func (s *scratch) requireAgreed(ctx context.Context, q querier) error {
 	if !s.o.OnlyIfEmpty {
 		return nil
@@ -214,8 +215,8 @@ func (s *scratch) requireAgreed(ctx context.Context, q querier) error {
 	return err
 }
 
-// exchanged returns the databases whose tables the exchange moves: the new ones, and unless nobody
-// agreed to that, the old ones.
+// exchanged returns the databases whose tables the exchange moves: the scratch database and, unless
+// only an empty database may be replaced, the old one.
 func (s *scratch) exchanged() []string {
 	if s.o.OnlyIfEmpty {
 		return []string{s.here.name}
@@ -223,8 +224,8 @@ func (s *scratch) exchanged() []string {
 	return []string{s.place.name, s.here.name}
 }
 
-// rename moves the old tables out, the new ones in, and the journal to its other
-// side, in one statement.
+// rename moves the old tables out and the new tables in, and renames the journal to "after", in one
+// statement.
 func (s *scratch) rename(ctx context.Context, c *sql.Conn) error {
 	moves := []string{fmt.Sprintf("%[1]s.`before` TO %[1]s.`after`", quote(journalPrefix+s.id))}
 	to := map[string]string{s.place.name: replacedPrefix + s.id, s.here.name: s.place.name}
@@ -248,8 +249,8 @@ func (s *scratch) rename(ctx context.Context, c *sql.Conn) error {
 	return err
 }
 
-// recoverSwap completes the swap of an id if its tables have been exchanged, and reverts it if not.
-// Then it removes what the swap created.
+// recoverSwap completes the swap of the load id if its tables have been exchanged, and reverts it
+// if not. Then it removes what the swap created.
 func recoverSwap(ctx context.Context, server *sql.DB, place database, id string) error {
 	if err := waitForExchange(ctx, server, id); err != nil {
 		return err
@@ -298,8 +299,8 @@ func finish(ctx context.Context, server *sql.DB, place database, id string) erro
 	return nil
 }
 
-// replaceBy replaces the programs of a database with those of a journal. If they
-// belong to an account, that account creates them.
+// replaceBy replaces the programs of a database with those of a journal. If the journal names an
+// account, that account creates the programs.
 func replaceBy(ctx context.Context, server *sql.DB, place database, c *sql.Conn, j journal) error {
 	m := maker{c: c}
 	if j.Account.exists() && (j.New.hasPrograms() || len(j.New.Defaults) > 0) {
@@ -325,9 +326,9 @@ func triggersOf(ctx context.Context, c querier, name string) (map[string]bool, e
 	return have, err
 }
 
-// dropHalf removes the remains of a trigger that MariaDB leaves if it crashes while creating or
-// dropping it: a name that is listed nowhere but is taken, and that prevents the server from
-// dropping the database. MySQL is not affected.
+// dropHalf removes the remains that MariaDB leaves if it crashes while it creates or drops a
+// trigger. The trigger is not listed, but its name is in use, and the server cannot drop the
+// database. MySQL is not affected.
 func dropHalf(ctx context.Context, c *sql.Conn, j journal, scratch string, have map[string]bool) error {
 	var mariadb bool
 	if err := c.QueryRowContext(ctx, "SELECT version() LIKE '%MariaDB%'").Scan(&mariadb); err != nil || !mariadb {
@@ -366,7 +367,7 @@ func sweep(ctx context.Context, server *sql.DB, c *sql.Conn, place database, o e
 		}
 		seen[id] = true
 		patience := 0
-		if slices.Contains(left, journalPrefix+id) { // its load may only just have been killed
+		if slices.Contains(left, journalPrefix+id) { // the load may have been killed a moment ago, and its lock remains
 			patience = 10
 		}
 		if err := sweepOne(ctx, server, c, place, id, patience); err != nil {
@@ -379,8 +380,8 @@ func sweep(ctx context.Context, server *sql.DB, c *sql.Conn, place database, o e
 	return sweepAccounts(ctx, server, c)
 }
 
-// sweepOne cleans up an id while holding its lock. If the lock is still held after the given
-// number of seconds, a running load or another cleanup has it.
+// sweepOne cleans up after the load id while it holds the lock of that load. If others still hold
+// the lock after patience seconds, a load or another cleanup is running, and sweepOne does nothing.
 func sweepOne(ctx context.Context, server *sql.DB, c *sql.Conn, place database, id string, patience int) error {
 	var free sql.NullInt64
 	if err := c.QueryRowContext(ctx, "SELECT get_lock(?, ?)", id, patience).Scan(&free); err != nil {

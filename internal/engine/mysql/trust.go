@@ -14,13 +14,13 @@ import (
 	"snap/internal/schema"
 )
 
-// trust says which parts of a dump are executed.
+// trust defines which parts of a dump are executed.
 type trust int
 
 const (
 	complete trust = iota // everything, unchanged
 	checked               // each statement after a check, as a user with access to the scratch database only
-	dataOnly              // nothing: statements are generated from its description
+	dataOnly              // nothing: statements are generated from the dump's description
 )
 
 func trustOf(dump engine.Dump) trust {
@@ -35,8 +35,8 @@ func trustOf(dump engine.Dump) trust {
 
 func (s *scratch) mariadb() bool { return isMariaDB(s.version) }
 
-// read reads the definitions of a dump, as far as the dump is trusted, and returns
-// the reader of its rows.
+// read reads the definitions of a dump, checks or replaces them depending on the trust, and returns
+// a reader of the dump's rows.
 func (s *scratch) read(dump engine.Dump, r io.Reader) (rows *bufio.Reader, err error) {
 	switch s.trust {
 	case complete:
@@ -55,7 +55,7 @@ func (s *scratch) read(dump engine.Dump, r io.Reader) (rows *bufio.Reader, err e
 	return pastHead(r)
 }
 
-// describeRows sets the required form of each table's rows from a description.
+// describeRows sets the form that each table's rows must have, from a description.
 func (s *scratch) describeRows(d *schema.Schema) {
 	s.forms, s.left = map[string]rowForm{}, map[string]bool{}
 	versioned := map[string]bool{}
@@ -79,7 +79,8 @@ func (s *scratch) describeRows(d *schema.Schema) {
 	}
 }
 
-// check replaces an untrusted structure with the statements of it that pass the check.
+// check checks the structure of a dump from elsewhere, and replaces its statements with those that
+// the checker returns.
 func (s *scratch) check(dump engine.Dump) error {
 	k := checker{mariadb: s.mariadb(), version: serverVersion(s.version), known: dump.Info.Schema}
 	if dump.Trust == engine.Foreign && k.known == nil {
@@ -120,8 +121,8 @@ func (s *scratch) wanted(info engine.Info) []engine.Table {
 	return slices.DeleteFunc(slices.Clone(info.Tables), func(t engine.Table) bool { return s.left[t.Name] })
 }
 
-// serverVersion returns the number that the executable comments of a server
-// compare with: 80036 for 8.0.36.
+// serverVersion returns a server's version as a number, as in executable comments: 80036 for
+// 8.0.36.
 func serverVersion(version string) int {
 	n := 0
 	version = strings.TrimPrefix(version, "5.5.5-")
@@ -159,7 +160,7 @@ func (s *scratch) requireInside(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.account.exists() { // the list has only views that the account may see
+	if s.account.exists() { // information_schema shows the account only objects that it has access to
 		others = slices.DeleteFunc(others,
 			func(name string) bool { return strings.EqualFold(name, "information_schema") })
 	}
@@ -171,7 +172,7 @@ func (s *scratch) requireInside(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, e := range s.structure.Events { // created only after the exchange, because they would run
+	for _, e := range s.structure.Events { // not created until after the exchange, because they would run
 		if namesDatabase(e.SQL, modeOf(e.Mode), others) {
 			return errOtherDatabase("event", e.Name)
 		}
@@ -179,7 +180,7 @@ func (s *scratch) requireInside(ctx context.Context) error {
 	return nil
 }
 
-// checkTexts checks the texts of one kind of object, as the server has them.
+// checkTexts checks the SQL of all objects of one kind, as the server shows it.
 func (s *scratch) checkTexts(ctx context.Context, kind, query string, others []string) error {
 	rows, err := s.server.QueryContext(ctx, query, s.here.name)
 	if err != nil {
@@ -198,8 +199,8 @@ func (s *scratch) checkTexts(ctx context.Context, kind, query string, others []s
 	return rows.Err()
 }
 
-// namesDatabase reports whether a text has the name of one of these databases
-// before a dot. It also returns true for a text that cannot be parsed.
+// namesDatabase reports whether SQL has the name of one of these databases before a dot. It also
+// returns true for SQL that cannot be parsed.
 func namesDatabase(text string, m lexMode, databases []string) bool {
 	tokens, err := lex(text, m)
 	if err != nil {

@@ -6,16 +6,17 @@ import (
 	"io"
 )
 
-// turns lets concurrent readers write their statements in a fixed order: each writes one and then
-// waits until all others have. The order therefore does not depend on how fast they are, and a
-// database that has not changed gives the same dump again, of which a push transfers nothing.
+// turns makes concurrent readers write their statements in a fixed order: a reader writes one
+// statement and then waits until every other reader has written one. The order therefore does not
+// depend on the readers' speed. A database that has not changed gives the same dump again, so that
+// a push transfers nothing.
 type turns struct {
 	w       io.Writer
 	sources []source        // not read yet
 	queue   []chan struct{} // of the readers; the first has its turn, and only it may use turns
 }
 
-// turn is one reader's place in turns.
+// turn is the handle of one reader. comes receives a value when it is the reader's turn.
 type turn struct {
 	of    *turns
 	comes chan struct{}
@@ -43,7 +44,7 @@ func (t turn) wait(ctx context.Context) error {
 	}
 }
 
-// end gives the turn to the next reader. A reader that is done gets no other.
+// end gives the turn to the next reader. A reader that is done gets no further turn.
 func (t turn) end(done bool) {
 	q := t.of.queue[1:]
 	if !done {
