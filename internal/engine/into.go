@@ -19,8 +19,8 @@ const (
 	// Existing replaces the content of an existing database. The old content stays complete until
 	// the load has succeeded.
 	Existing
-	// InPlace removes the content of an existing database and then fills it. A load that fails leaves
-	// it empty or partly filled, with [Unfinished] in it.
+	// InPlace removes the content of an existing database and then fills it. A load that fails
+	// leaves it empty or partly filled, with [Unfinished] in it.
 	InPlace
 )
 

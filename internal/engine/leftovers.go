@@ -10,6 +10,6 @@ type Cleaner interface {
 	Leftovers(ctx context.Context, url string) ([]string, error)
 
 	// RemoveLeftovers completes or reverts interrupted loads and removes their remains. It returns
-	// what it removed.
+	// the names of the removed objects.
 	RemoveLeftovers(ctx context.Context, url string) (removed []string, err error)
 }

@@ -75,8 +75,8 @@ func ParsePattern(text string) (Pattern, error) {
 	return p, nil
 }
 
-// Matches reports whether the pattern matches a table. In databases without schemas, schema is empty
-// and a dot in the pattern is part of the name.
+// Matches reports whether the pattern matches a table. In databases without schemas, schema is
+// empty and a dot in the pattern is part of the name.
 func (p Pattern) Matches(schema, name string) bool {
 	if schema == "" && p.schema != nil {
 		dotted := append(append(append([]part{}, p.schema...), part{r: '.'}), p.name...)

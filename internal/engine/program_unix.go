@@ -7,6 +7,6 @@ import (
 	"syscall"
 )
 
-// ownGroup keeps the terminal's Ctrl-C from the program, because the parent process decides when the
-// program ends.
+// ownGroup keeps the terminal's Ctrl-C from the program, because the parent process decides when
+// the program ends.
 func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

@@ -135,8 +135,8 @@ func (p Plan) RowMasks(schema, table string, columns []string) ([]*BoundMask, er
 	return all, nil
 }
 
-// Masks returns the masks of the columns, in order, and whether the table's rows are dropped. It fails
-// if the plan does not cover the table or a column.
+// Masks returns the masks of the columns, in order, and whether the table's rows are dropped. It
+// fails if the plan does not cover the table or a column.
 func (p Plan) Masks(schema, table string, columns []string) (masks []Mask, drop bool, err error) {
 	t, ok := p.Tables[[2]string{schema, table}]
 	if !ok {

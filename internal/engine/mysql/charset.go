@@ -133,8 +133,8 @@ var charsets = sync.OnceValue(func() map[string]*charset.Charset {
 	return all
 })
 
-// storedIn returns the possible forms of a sampled value in a dump with these character sets: inside
-// a quoted string, and in hexadecimal digits.
+// storedIn returns the possible forms of a sampled value in a dump with these character sets:
+// inside a quoted string, and in hexadecimal digits.
 func storedIn(names map[string]bool) func(string) []string {
 	return func(value string) []string {
 		literal := appendQuoted(nil, []byte(value))

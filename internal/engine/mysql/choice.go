@@ -231,7 +231,8 @@ func (l *selection) isLeftOut(name string) bool {
 }
 
 // tablesIn returns the tables and views that a view reads. A server writes the name of a table
-// without a dot, after FROM, JOIN, a comma or a parenthesis, and the name of a column with its table.
+// without a dot, after FROM, JOIN, a comma or a parenthesis, and the name of a column with its
+// table.
 func tablesIn(tokens []token) (all []string) {
 	for i, t := range tokens {
 		if t.kind != nameToken || i == 0 || i+1 < len(tokens) && tokens[i+1].value == "." {

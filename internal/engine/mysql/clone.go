@@ -132,8 +132,8 @@ func (e Engine) Copy(ctx context.Context, from, to string, o engine.CopyOptions)
 	})
 }
 
-// requireRoom returns an error if the disk of a server on this machine cannot hold another copy of a
-// database.
+// requireRoom returns an error if the disk of a server on this machine cannot hold another copy of
+// a database.
 func requireRoom(ctx context.Context, db *sql.DB, on database, name string) error {
 	if on.way.Through() != "" || on.socket == "" && !snap.IsLoopback(on.host) {
 		return nil
@@ -313,10 +313,10 @@ func (s *scratch) copyTable(ctx context.Context, db *sql.DB, t engine.Table) (in
 	if statement == "" {
 		return 0, nil
 	}
-	result, err := persistent(ctx, c, statement)
+	result, err := execRetrying(ctx, c, statement)
 	if number(err) == erNeedsRepeatable {
 		if _, err = c.ExecContext(ctx, readsRepeatably); err == nil {
-			result, err = persistent(ctx, c, statement)
+			result, err = execRetrying(ctx, c, statement)
 		}
 	}
 	if err != nil {

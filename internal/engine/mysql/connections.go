@@ -12,8 +12,8 @@ type connection struct {
 	user, host string
 }
 
-// connectionsTo returns the connections that use a database, except the caller's. An account without
-// the PROCESS privilege sees only its own.
+// connectionsTo returns the connections that use a database, except the caller's. An account
+// without the PROCESS privilege sees only its own.
 //
 // It reads SHOW PROCESSLIST, because MySQL 9 cannot read information_schema.processlist while any
 // connection runs a statement with characters outside of utf8mb3.

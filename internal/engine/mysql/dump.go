@@ -155,8 +155,8 @@ func changedMeanwhile(why string) error {
 		Hint: "build again when no migration is running"}
 }
 
-// openReaders opens connections that all see the database at the same moment. If that is impossible,
-// it opens one.
+// openReaders opens connections that all see the database at the same moment. If that is
+// impossible, it opens one.
 func openReaders(ctx context.Context, db *sql.DB, jobs int) ([]*sql.Conn, error) {
 	var readers []*sql.Conn
 	open := func(n int) error {

@@ -61,8 +61,8 @@ func badSchema(format string, args ...any) error {
 		fmt.Sprintf(format, args...), Hint: "ask for a rebuilt snapshot"}
 }
 
-// checkName returns an error for a name that a server could misinterpret. For example, servers treat a
-// name that begins with #mysql50# as the name of a file.
+// checkName returns an error for a name that a server could misinterpret. For example, servers
+// treat a name that begins with #mysql50# as the name of a file.
 func checkName(names ...string) error {
 	for _, n := range names {
 		lower := strings.ToLower(n)

@@ -184,8 +184,8 @@ func unescaped(c byte) string {
 	return string([]byte{c})
 }
 
-// expandComments returns a statement with each executable comment replaced by its content, if run says that
-// the server would execute it, or else removed.
+// expandComments returns a statement with each executable comment replaced by its content, if run
+// says that the server would execute it, or else removed.
 func expandComments(text string, m lexMode, run func(mariadb bool, version int) bool) (string, error) {
 	var b strings.Builder
 	for i := 0; i < len(text); {

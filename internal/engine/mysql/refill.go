@@ -73,7 +73,7 @@ func (r *refill) run(ctx context.Context, dump engine.Dump) (err error) {
 	}
 	r.s.describeRows(dump.Info.Schema)
 	if r.c, err = session(ctx, r.s.server, "SET SESSION foreign_key_checks = 0",
-		inEnglish); err != nil {
+		setEnglish); err != nil {
 		return err
 	}
 	defer endSession(r.c)
@@ -169,7 +169,7 @@ func (r *refill) insert(ctx context.Context, in *bufio.Reader) error {
 			return err
 		}
 		r.rows[one.table] += left
-		n, err := r.s.insertRows(ctx, r.c, one, once)
+		n, err := r.s.insertRows(ctx, r.c, one, execOnce)
 		if err != nil {
 			return err
 		}
@@ -177,8 +177,8 @@ func (r *refill) insert(ctx context.Context, in *bufio.Reader) error {
 	}
 }
 
-// once runs a statement without retries: a conflict rolls back the whole transaction.
-func once(ctx context.Context, c *sql.Conn, text string) (sql.Result, error) {
+// execOnce runs a statement without retries: a conflict rolls back the whole transaction.
+func execOnce(ctx context.Context, c *sql.Conn, text string) (sql.Result, error) {
 	return c.ExecContext(ctx, text)
 }
 

@@ -215,7 +215,7 @@ func endSession(c *sql.Conn) {
 // already made, and then runs the statements in more.
 func (s *scratch) loading(ctx context.Context, db *sql.DB, more ...string) (*sql.Conn, error) {
 	settings := []string{"SET SESSION foreign_key_checks = 0, unique_checks = 0 /*M!100300 , check_constraint_checks " +
-		"= 0 */", inEnglish}
+		"= 0 */", setEnglish}
 	if s.structure.hasHistory() {
 		settings = append(settings, "SET SESSION system_versioning_insert_history = 1")
 	}
@@ -294,7 +294,7 @@ func (s *scratch) insert(ctx context.Context, db *sql.DB, queue <-chan statement
 			}
 			took(next.table, left)
 		}
-		n, err := s.insertRows(ctx, c, next, persistent)
+		n, err := s.insertRows(ctx, c, next, execRetrying)
 		if err != nil {
 			return err
 		}
@@ -365,13 +365,13 @@ func (s *scratch) alter(ctx context.Context, db *sql.DB, statement string) error
 		return err
 	}
 	defer c.Close()
-	_, err = persistent(ctx, c, statement)
+	_, err = execRetrying(ctx, c, statement)
 	return err
 }
 
-// persistent runs a statement, and retries it if the server rolled it back because of a conflict
+// execRetrying runs a statement, and retries it if the server rolled it back because of a conflict
 // with another connection.
-func persistent(ctx context.Context, c *sql.Conn, text string) (result sql.Result, err error) {
+func execRetrying(ctx context.Context, c *sql.Conn, text string) (result sql.Result, err error) {
 	for range 20 {
 		if result, err = c.ExecContext(ctx, text); number(err) != erDeadlock && number(err) != erLockTimeout {
 			break
@@ -463,7 +463,7 @@ func (s *scratch) run(ctx context.Context, text string) error {
 		return s.place.failure(err)
 	}
 	defer c.Close()
-	if _, err := c.ExecContext(ctx, strictly); err != nil {
+	if _, err := c.ExecContext(ctx, setStrictMode); err != nil {
 		return s.place.failure(err)
 	}
 	for _, statement := range statements(text) {

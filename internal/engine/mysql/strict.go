@@ -24,11 +24,11 @@ import (
 // privilege to change this setting.
 const allWarnings = "SET SESSION max_error_count = 65535"
 
-// inEnglish makes a session write its warnings in the language of [truncatedColumn].
-const inEnglish = "SET SESSION lc_messages = 'en_US'"
+// setEnglish makes a session write its warnings in the language of [truncatedColumn].
+const setEnglish = "SET SESSION lc_messages = 'en_US'"
 
-// strictly makes a session refuse values that their columns cannot hold, on any server.
-const strictly = "SET SESSION sql_mode = CONCAT(@@SESSION.sql_mode, ',STRICT_ALL_TABLES')"
+// setStrictMode makes a session refuse values that their columns cannot hold, on any server.
+const setStrictMode = "SET SESSION sql_mode = CONCAT(@@SESSION.sql_mode, ',STRICT_ALL_TABLES')"
 
 // The message of erTruncated has the column's name between these two strings, and the row's number
 // after them.

@@ -176,7 +176,8 @@ func (s structure) collations() map[string]bool {
 	return all
 }
 
-// charsets returns the character sets that a structure names, except those that [keptByUTF8] accepts.
+// charsets returns the character sets that a structure names, except those that [keptByUTF8]
+// accepts.
 func (s structure) charsets() map[string]bool {
 	all := map[string]bool{}
 	for _, t := range s.Tables {

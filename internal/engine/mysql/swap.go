@@ -92,7 +92,7 @@ func (s *scratch) exchange(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	if _, err := c.ExecContext(ctx, "SELECT get_lock(?, 0)", exchanging(s.id)); err != nil {
+	if _, err := c.ExecContext(ctx, "SELECT get_lock(?, 0)", exchangeLock(s.id)); err != nil {
 		return err
 	}
 	// If the connection is lost, the server may have restarted and lost rows that it had accepted.
@@ -110,14 +110,14 @@ func (s *scratch) exchange(ctx context.Context) error {
 	return s.rename(context.WithoutCancel(ctx), c)
 }
 
-// exchanging returns the name of the lock that the exchange of the load id holds.
-func exchanging(id string) string { return id + "_exchange" }
+// exchangeLock returns the name of the lock that the exchange of the load id holds.
+func exchangeLock(id string) string { return id + "_exchange" }
 
 // waitForExchange waits until no statement of the exchange of the load id runs on the server.
 func waitForExchange(ctx context.Context, server *sql.DB, id string) error {
 	var free sql.NullInt64
-	err := server.QueryRowContext(ctx, "SELECT CASE WHEN get_lock(?, 30) = 1 THEN release_lock(?) END", exchanging(id),
-		exchanging(id)).Scan(&free)
+	err := server.QueryRowContext(ctx, "SELECT CASE WHEN get_lock(?, 30) = 1 THEN release_lock(?) END",
+		exchangeLock(id), exchangeLock(id)).Scan(&free)
 	if err == nil && free.Int64 != 1 {
 		err = &snap.Error{Code: snap.CodeConflict,
 			Detail: "the server is still exchanging the tables of an earlier load",

@@ -7,9 +7,8 @@ import (
 
 // This file lists the functions, types and extensions that a snapshot from somebody else may use.
 
-// extensions are the extensions that a load creates. They are the ones that are part of
-// PostgreSQL, are trusted, and do not run code from the database, plus two more that provide
-// column types.
+// extensions are the extensions that a load creates: those of PostgreSQL itself that are trusted
+// and do not run code from the database, and two others that provide column types.
 var extensions = []string{
 	"btree_gin", "btree_gist", "citext", "cube", "fuzzystrmatch", "hstore", "intarray", "isn", "ltree", "pg_trgm",
 	"pgcrypto", "seg",

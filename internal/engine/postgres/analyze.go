@@ -13,12 +13,12 @@ import (
 // stateLocked is the SQLSTATE lock_not_available.
 const stateLocked = "55P03"
 
-// analysis updates the planner's statistics of tables during a load, one table after the other,
-// starting when a loader has no tables left to fill, so that no core idles. A table that is locked
-// because an index is being built is tried again later. Tables that it does not reach are left to
-// [scratch.analyze].
+// analysis updates the planner's statistics of tables during a load, one table after the other. It
+// starts when a loading session has no tables left to fill, so that no core idles. A table that is
+// locked because an index is being built is tried again later. [scratch.analyze] analyzes the
+// tables that analysis does not reach.
 type analysis struct {
-	filled chan string // the tables
+	filled chan string // the tables that have all of their rows
 	begin  sync.Once
 	ending chan struct{}
 	ended  sync.WaitGroup
@@ -44,8 +44,8 @@ func (a *analysis) run(ctx context.Context, s *scratch, setup []string) {
 // maxPatience limits how long a failing load waits for the analysis to end.
 const maxPatience = 10 * time.Second
 
-// each doubles the lock timeout at every attempt, because each failure to get a lock is an error in
-// the server's log.
+// each analyzes the filled tables. It doubles the lock timeout after each failure to get a lock,
+// because the server logs every such failure as an error.
 func (a *analysis) each(ctx context.Context, conn *pgx.Conn) {
 	patience := 50 * time.Millisecond
 	for !conn.IsClosed() {
@@ -76,10 +76,11 @@ func (a *analysis) end() {
 	a.ended.Wait()
 }
 
-// unknownTables lists the tables without complete planner statistics: those never analyzed, and
-// those that got indexed expressions or child tables after they were filled. The slowest come
-// first. Large tables are sampled at the same size, so the number of their columns decides. A
-// partition is analyzed with its root. $1 are the schemas, or NULL for all.
+// unknownTables lists the tables without complete planner statistics: tables that were never
+// analyzed, and tables with indexed expressions or child tables, which were created after the
+// tables were filled. The tables that take longest come first. The server takes samples of the same
+// size from all large tables, so the number of columns decides. Partitions are not listed, because
+// a partition is analyzed with its root. $1 has the schemas, or is NULL for all.
 const unknownTables = `
 SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 	WHERE c.relkind IN ('r', 'm', 'p') AND NOT c.relispartition AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\_%'

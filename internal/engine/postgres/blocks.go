@@ -42,7 +42,7 @@ func (d *dumpReader) blocks(do func(kind byte, id int) error) error {
 	}
 }
 
-// skip reads over a block and returns how many large objects it had.
+// skip discards a block and returns the number of large objects in it.
 func (d *dumpReader) skip(kind byte) (objects int) {
 	if kind == blockData {
 		d.chunks(func([]byte) {})
@@ -59,20 +59,21 @@ func (d *dumpReader) skip(kind byte) (objects int) {
 type lineReader struct {
 	d    *dumpReader
 	left int    // bytes of the chunk that the dump reader has not discarded
-	here int    // bytes of left that seen began with
+	here int    // size of the current piece, of which seen is the rest
 	seen []byte // the peeked bytes that next has not returned
 	torn []byte // a line that began in an earlier piece
 }
 
-// maxRow limits a row of a dump from another organization or of unknown origin, because some
-// readers keep a few copies of it in memory. A load keeps none and has no limit.
+// maxRow limits the size of a row in a dump from another organization or of unknown origin, because
+// masking and comparing keep a few copies of a row in memory. A load keeps no copy and has no
+// limit.
 const maxRow = 16 << 20
 
 var errLongRow = &snap.Error{Code: snap.CodeInvalid,
 	Detail: "a row in the snapshot has more than 16 MiB; such rows are only read from snapshots of your organization",
 	Hint:   "load the snapshot, and build one of the loaded database"}
 
-// rowLimit returns the limit for a dump, or 0.
+// rowLimit returns the maximum size of a row in the dump, or 0 for no limit.
 func rowLimit(dump engine.Dump) int {
 	if dump.Trust == engine.Foreign {
 		return maxRow
@@ -90,7 +91,7 @@ func (l *lineReader) next() ([]byte, error) {
 			if err := l.keep(l.seen); err != nil {
 				return nil, err
 			}
-			if err := l.advance(); err != nil || l.left == 0 { // only the text after the rows has no end of line
+			if err := l.advance(); err != nil || l.left == 0 { // at the end; text without an end of line is not a row
 				return nil, err
 			}
 			continue
@@ -103,7 +104,7 @@ func (l *lineReader) next() ([]byte, error) {
 			}
 			line = l.torn
 		}
-		if string(line) == `\.` { // the rows' end; empty lines follow
+		if string(line) == `\.` { // the end of the rows; empty lines follow
 			return nil, l.rest()
 		}
 		return line, nil

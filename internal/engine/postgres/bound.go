@@ -32,7 +32,8 @@ func parseBound(text string) (b schema.Bound, ok bool) {
 	if !is {
 		return b, false
 	}
-	// A value can contain this text too. Then one of the halves does not parse.
+	// A value can contain the separator too. If the text is cut there, one of the halves does not
+	// parse.
 	for at := range values {
 		from, to, ok := cutAt(values, at, ") TO (")
 		if !ok {

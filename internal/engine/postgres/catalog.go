@@ -130,7 +130,7 @@ type catalogIndex struct {
 // off JIT because compiling the queries would take longer than running them.
 const catalogSession = "SET client_encoding = SQL_ASCII; SET jit = off"
 
-// readCatalog reads the catalog in the transaction that conn is in.
+// readCatalog reads the catalog in the current transaction of conn.
 func readCatalog(ctx context.Context, conn *pgconn.PgConn) (*catalog, error) {
 	text := catalogSession + ";\n" + strings.Join(catalogQueries(), ";\n")
 	results, err := conn.Exec(ctx, text).ReadAll()
@@ -173,8 +173,8 @@ func appendTo[T any](all *[]T) func(text string) error {
 	}
 }
 
-// labelJSON converts a JSON text from the database's encoding. It writes bytes that are not
-// characters as names of tables do: \xE9.
+// labelJSON converts JSON from the database's encoding to UTF-8. It writes a byte that is not part
+// of a character as labels do: \xE9.
 func labelJSON(stored *charset.Charset, text string) string {
 	if stored == nil {
 		return text
@@ -213,16 +213,16 @@ func (c *catalog) values(ctx context.Context, conn *pgconn.PgConn, listed *pgcon
 // ownSchemas is the condition for the schemas of the database's own objects.
 const ownSchemas = `nspname NOT IN ('pg_catalog', 'information_schema') AND nspname NOT LIKE 'pg\_%'`
 
-// notMade returns the condition for an object that does not belong to an extension.
-func notMade(class, oid string) string {
+// notOfExtension returns the condition for an object that does not belong to an extension.
+func notOfExtension(class, oid string) string {
 	return fmt.Sprintf("NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = '%s'::regclass AND e.objid = %s AND "+
 		"e.deptype = 'e')", class, oid)
 }
 
-// ownTables returns the query that selects the tables that are described.
+// ownTables returns the query that selects the tables to describe.
 func ownTables() string {
 	return `SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-	WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't' AND ` + ownSchemas + ` AND ` + notMade("pg_class", "c.oid")
+	WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't' AND ` + ownSchemas + ` AND ` + notOfExtension("pg_class", "c.oid")
 }
 
 // relationName returns an expression for the name of a relation, as a JSON object.
@@ -230,8 +230,8 @@ func relationName(oid string) string {
 	return fmt.Sprintf(`(SELECT json_build_object('schema', rn.nspname, 'name', r.relname) FROM pg_class r JOIN pg_namespace rn ON rn.oid = r.relnamespace WHERE r.oid = %s)`, oid)
 }
 
-// collationOf returns an expression for the name of a collation, as a JSON object. It is NULL if
-// the collation equals usual.
+// collationOf returns an expression for the name of a collation, as a JSON object. The expression
+// is NULL if the collation equals usual.
 func collationOf(oid, usual string) string {
 	return fmt.Sprintf(`(SELECT json_build_object('schema', ln.nspname, 'name', l.collname) FROM pg_collation l JOIN pg_namespace ln ON ln.oid = l.collnamespace WHERE l.oid = %s AND l.oid <> %s)`, oid, usual)
 }
@@ -250,7 +250,7 @@ const sequencesResult = 5
 func catalogQueries() []string {
 	return []string{
 		`SELECT json_strip_nulls(json_build_object('name', nspname, 'comment', nullif(obj_description(oid, 'pg_namespace'), 'standard public schema')))
-	FROM pg_namespace WHERE ` + ownSchemas + ` AND ` + notMade("pg_namespace", "pg_namespace.oid") + ` ORDER BY nspname`,
+	FROM pg_namespace WHERE ` + ownSchemas + ` AND ` + notOfExtension("pg_namespace", "pg_namespace.oid") + ` ORDER BY nspname`,
 
 		`SELECT json_build_object('name', extname, 'schema', nspname) FROM pg_extension x JOIN pg_namespace n ON n.oid = extnamespace
 	WHERE extname <> 'plpgsql' ORDER BY x.oid`,
@@ -265,20 +265,20 @@ func catalogQueries() []string {
 
 		`SELECT json_strip_nulls(json_build_object('schema', nspname, 'name', typname, 'labels', (SELECT coalesce(json_agg(enumlabel ORDER BY enumsortorder), '[]') FROM pg_enum WHERE enumtypid = t.oid),
 		'comment', obj_description(t.oid, 'pg_type')))
-	FROM pg_type t JOIN pg_namespace n ON n.oid = typnamespace WHERE typtype = 'e' AND ` + ownSchemas + ` AND ` + notMade("pg_type", "t.oid") + ` ORDER BY t.oid`,
+	FROM pg_type t JOIN pg_namespace n ON n.oid = typnamespace WHERE typtype = 'e' AND ` + ownSchemas + ` AND ` + notOfExtension("pg_type", "t.oid") + ` ORDER BY t.oid`,
 
 		`SELECT json_strip_nulls(json_build_object('schema', nspname, 'name', typname, 'type', typbasetype, 'mod', CASE WHEN typtypmod >= 0 THEN format_type(typbasetype, typtypmod) END,
 		'not_null', typnotnull, 'default', pg_get_expr(typdefaultbin, 0), 'comment', obj_description(t.oid, 'pg_type'),
 		'checks', (SELECT json_agg(json_build_object('name', conname, 'expr', pg_get_expr(conbin, 0), 'comment', obj_description(k.oid, 'pg_constraint')) ORDER BY conname)
 			FROM pg_constraint k WHERE contypid = t.oid AND contype = 'c')))
-	FROM pg_type t JOIN pg_namespace n ON n.oid = typnamespace WHERE typtype = 'd' AND ` + ownSchemas + ` AND ` + notMade("pg_type", "t.oid") + ` ORDER BY t.oid`,
+	FROM pg_type t JOIN pg_namespace n ON n.oid = typnamespace WHERE typtype = 'd' AND ` + ownSchemas + ` AND ` + notOfExtension("pg_type", "t.oid") + ` ORDER BY t.oid`,
 
 		`SELECT json_strip_nulls(json_build_object('schema', nspname, 'name', relname, 'type', format_type(seqtypid, NULL), 'start', seqstart::text, 'increment', seqincrement::text,
 		'min', seqmin::text, 'max', seqmax::text, 'cache', seqcache::text, 'cycle', seqcycle, 'comment', obj_description(c.oid, 'pg_class'),
 		'owner', (SELECT json_build_object('table', ` + relationName("d.refobjid") + `, 'column', a.attname) FROM pg_depend d JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
 			WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i') LIMIT 1))), format('%I.%I', nspname, relname)
 	FROM pg_sequence JOIN pg_class c ON c.oid = seqrelid JOIN pg_namespace n ON n.oid = relnamespace
-	WHERE relpersistence <> 't' AND ` + ownSchemas + ` AND ` + notMade("pg_class", "c.oid") + ` ORDER BY nspname, relname`,
+	WHERE relpersistence <> 't' AND ` + ownSchemas + ` AND ` + notOfExtension("pg_class", "c.oid") + ` ORDER BY nspname, relname`,
 
 		`SELECT json_strip_nulls(json_build_object('oid', c.oid, 'schema', n.nspname, 'name', c.relname, 'unlogged', c.relpersistence = 'u', 'options', c.reloptions, 'identity', c.relreplident,
 		'bound', pg_get_expr(c.relpartbound, c.oid), 'partition', c.relispartition, 'comment', obj_description(c.oid, 'pg_class'),
@@ -333,7 +333,7 @@ func columnsOf(table, numbers string) string {
 }
 
 // programQuery returns the query that lists the objects with code. It omits expressions, indexes
-// and extensions, which [describer] finds in the rest of the catalog.
+// and extensions, because [describer] finds them in the rest of the catalog.
 func programQuery() string {
 	var parts []string
 	add := func(kind, schema, name, on, from, condition string) {
@@ -349,8 +349,8 @@ func programQuery() string {
 		return fmt.Sprintf("EXISTS (SELECT FROM pg_depend d WHERE d.classid = '%s'::regclass AND d.objid = %s AND "+
 			"d.deptype = 'i')", class, oid)
 	}
-	own := func(class, oid string) string { return ownSchemas + " AND " + notMade(class, oid) }
-	added := func(class string) string { return "o.oid >= 16384 AND " + notMade(class, "o.oid") }
+	own := func(class, oid string) string { return ownSchemas + " AND " + notOfExtension(class, oid) }
+	added := func(class string) string { return "o.oid >= 16384 AND " + notOfExtension(class, "o.oid") }
 	add("CASE p.prokind WHEN 'p' THEN 'procedure' WHEN 'a' THEN 'aggregate' ELSE 'function' END", "n.nspname",
 		"p.proname || '(' || CASE WHEN p.prokind = 'a' AND p.pronargs = 0 THEN '*' ELSE (SELECT "+
 			"coalesce(string_agg(format_type(t, NULL), ', ' ORDER BY at), '') FROM unnest(p.proargtypes) WITH "+

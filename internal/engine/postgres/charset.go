@@ -11,9 +11,9 @@ import (
 	"snap/internal/engine/charset"
 )
 
-// A dump is in the database's own encoding, so that its bytes are those of the database: the
-// server cannot convert every byte to UTF-8, and its conversion is not always reversible. Code
-// that looks at texts converts them to UTF-8 here.
+// A dump is in the database's own encoding, because the server cannot convert every byte to UTF-8,
+// and its conversion is not always reversible. Code that looks at strings converts them to UTF-8
+// with the charsets in this file.
 
 // asciiOnly is the encoding SQL_ASCII: the database does not know how its strings are encoded.
 const asciiOnly = "SQL_ASCII"

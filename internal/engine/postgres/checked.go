@@ -11,8 +11,9 @@ import (
 	"snap/internal/schema"
 )
 
-// pg_restore loads the programs of snapshots from others. Before that, review checks that each
-// entry of the dump only has statements of its kind, for the object that it names.
+// If programs of a snapshot that this user did not build are loaded, pg_restore runs the dump's own
+// SQL. Before that, review checks that the statements of each entry are of the entry's kind and
+// only create or change the object that it names.
 
 // forms maps a kind of entry to patterns for its statements: the first one, and those that may
 // follow it. NAME is the entry's name, ANY is any name, and a word in brackets is optional.
@@ -73,13 +74,13 @@ var forms = map[string]struct{ first, then []string }{
 	"TABLE DATA":                   {}, "BLOBS": {}, "BLOB METADATA": {},
 }
 
-// passedOver are the kinds of entries that a load skips.
-var passedOver = []string{"ACL", "DEFAULT ACL", "DATABASE", "DATABASE PROPERTIES", "SECURITY LABEL", "STATISTICS DATA",
-	"SUBSCRIPTION", "SUBSCRIPTION TABLE", "EXTENSION"}
+// skippedKinds are the kinds of entries that a load skips.
+var skippedKinds = []string{"ACL", "DEFAULT ACL", "DATABASE", "DATABASE PROPERTIES", "SECURITY LABEL",
+	"STATISTICS DATA", "SUBSCRIPTION", "SUBSCRIPTION TABLE", "EXTENSION"}
 
-// leftToSuperusers are the kinds of objects that only a superuser may create, or that reach
-// outside of the database.
-var leftToSuperusers = []string{
+// superuserKinds are the kinds of objects that only a superuser may create, or that reach outside
+// of the database. A load omits them and notifies the user.
+var superuserKinds = []string{
 	"PROCEDURAL LANGUAGE", "EVENT TRIGGER", "FOREIGN DATA WRAPPER", "SERVER", "USER MAPPING", "FOREIGN TABLE",
 	"ACCESS METHOD", "OPERATOR CLASS",
 	"OPERATOR FAMILY", "TRANSFORM", "TEXT SEARCH PARSER", "TEXT SEARCH TEMPLATE",
@@ -93,7 +94,7 @@ type review struct {
 	stored    *charset.Charset
 	announced *schema.Schema // the schema that a foreign snapshot announces; nil for others
 	left      []string       // entries that are left out
-	classes   []schema.Name  // operator classes among them
+	classes   []schema.Name  // the operator classes among the entries in left
 }
 
 func notRestored(e dumpEntry, why string) error {
@@ -125,10 +126,10 @@ func (r *review) entries(all []dumpEntry) (ids []int, wanted []schema.Extension,
 		}
 		seen[e.id] = true
 		switch {
-		case slices.Contains(passedOver, e.desc), e.desc == "SCHEMA" && ahead[e.tag], e.desc == "COMMENT" &&
+		case slices.Contains(skippedKinds, e.desc), e.desc == "SCHEMA" && ahead[e.tag], e.desc == "COMMENT" &&
 			r.leftComment(e.tag):
 			continue
-		case slices.Contains(leftToSuperusers, e.desc):
+		case slices.Contains(superuserKinds, e.desc):
 			r.left = append(r.left, strings.ToLower(e.desc)+" "+e.tag)
 			if e.desc == "OPERATOR CLASS" {
 				r.classes = append(r.classes, schema.Name{Schema: e.namespace, Name: e.tag})
@@ -147,7 +148,7 @@ func (r *review) entries(all []dumpEntry) (ids []int, wanted []schema.Extension,
 
 // leftComment reports whether a comment is on an object that is left out.
 func (r *review) leftComment(tag string) bool {
-	return tag == "SCHEMA public" || slices.ContainsFunc(append([]string{"EXTENSION"}, leftToSuperusers...),
+	return tag == "SCHEMA public" || slices.ContainsFunc(append([]string{"EXTENSION"}, superuserKinds...),
 		func(kind string) bool { return strings.HasPrefix(tag, kind+" ") })
 }
 
@@ -222,8 +223,8 @@ func (r *review) checkClasses(e dumpEntry, s []token) error {
 	return nil
 }
 
-// contents checks the text after the name of an entry, for kinds whose statement could do more
-// than create the object. It returns the reason for refusing the entry, or "".
+// contents checks the part of a statement after the entry's name, for kinds whose statement could
+// do more than create the object. It returns the reason for refusing the entry, or "".
 func (r *review) contents(e dumpEntry, s []token) string {
 	has := func(i int, texts ...string) bool {
 		return i+1 < len(s) && s[i].kind == word && slices.Contains(texts, s[i].text)
@@ -265,7 +266,7 @@ func (r *review) contents(e dumpEntry, s []token) string {
 	return ""
 }
 
-// checkRows checks an entry that has rows, and no statement except COPY.
+// checkRows checks that an entry with rows has no statement except COPY.
 func (r *review) checkRows(e dumpEntry) error {
 	if strings.Trim(e.definition, "0123456789\n") != "" {
 		if all, err := statements(e.definition); err != nil || len(all) > 0 {
@@ -339,7 +340,7 @@ func (r *review) named(e dumpEntry, namespace, last string) bool {
 		r.stored.Label(namespace) == e.namespace)
 }
 
-// announcedKinds are the kinds of programs by the kinds of entries.
+// announcedKinds maps a kind of entry to the kinds under which a description lists such programs.
 var announcedKinds = map[string][]string{
 	"FUNCTION": {"function"}, "PROCEDURE": {"procedure"}, "AGGREGATE": {"aggregate"}, "TRIGGER": {"trigger"},
 	"RULE": {"rule"}, "POLICY": {"policy"},
@@ -350,8 +351,8 @@ var announcedKinds = map[string][]string{
 	"TEXT SEARCH DICTIONARY":    {"text search dictionary"}, "PUBLICATION": {"publication"},
 }
 
-// requireAnnounced checks that a foreign snapshot lists the entry among its programs, so that the
-// person who chose to load them has seen it.
+// requireAnnounced checks that a foreign snapshot lists the entry among its programs. The
+// person who chose to load the programs has seen this list.
 func (r *review) requireAnnounced(e dumpEntry) error {
 	if r.announced == nil {
 		return nil

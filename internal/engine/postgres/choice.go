@@ -14,16 +14,16 @@ import (
 	"snap/internal/schema"
 )
 
-// pg_dump does not read the tables that are left out and does not lock them, so that the user needs
-// no privileges on them. Everything else that is left out, and everything that needs it according
-// to pg_depend, is removed from the dump's table of contents.
+// pg_dump neither reads nor locks the tables that are left out, so that the user needs no
+// privileges on them. All other objects that are left out, and the objects that depend on them
+// according to pg_depend, are removed from the dump's table of contents.
 
 // selection is the part of a database that a dump omits. A nil selection omits nothing.
 type selection struct {
 	relations []relation // with their fates
 	fates     []engine.Fate
-	gone      map[[2]string]bool // objects, by the catalog's oid and their own
-	names     map[goneName]bool  // the same objects, as descriptions name them
+	gone      map[[2]string]bool // the objects that are left out, by the oids of their catalog and of the object
+	names     map[goneName]bool  // the objects in gone, by their names in descriptions
 	comments  bool               // leave out the comments on extensions
 	omitted   schema.Schema      // only its omissions
 }
@@ -37,7 +37,7 @@ type relation struct {
 	quotedSchema, rawName []byte
 }
 
-// goneName is the name of an object, and of its table.
+// goneName is the name of an object and, in on, the name of its table.
 type goneName struct{ schema, name, on string }
 
 // choose finds the objects that a choice leaves out, in conn's transaction.
@@ -53,10 +53,10 @@ func choose(ctx context.Context, conn *pgx.Conn, c engine.Choice) (*selection, e
 	return s, err
 }
 
-// goneObjects are objects of the catalog.
+// goneObjects are objects that are left out, by the oids of their catalog and of the object.
 type goneObjects struct {
 	catalogs, oids []uint32
-	quiet          []bool // reported in another way
+	quiet          []bool // whether the omission is reported elsewhere
 }
 
 func (o *goneObjects) add(catalog, oid uint32, quiet bool) {
@@ -79,7 +79,7 @@ func (s *selection) start(ctx context.Context, conn *pgx.Conn, c engine.Choice) 
 		return o, err
 	}
 	schemas, err := namedObjects(ctx, conn, "SELECT oid, convert_to(nspname::text, getdatabaseencoding()) FROM "+
-		"pg_namespace WHERE "+ownSchemas+" AND "+notMade("pg_namespace", "pg_namespace.oid")+" ORDER BY nspname")
+		"pg_namespace WHERE "+ownSchemas+" AND "+notOfExtension("pg_namespace", "pg_namespace.oid")+" ORDER BY nspname")
 	if err != nil {
 		return o, err
 	}
@@ -124,13 +124,13 @@ func (s *selection) report(c engine.Choice) {
 	s.omitted.AddOmission(schema.OmittedRows, rows)
 }
 
-// relations lists the tables and views. The parents of each are indexes into the list.
+// relations lists the tables and views. Their Parents are indexes of this list.
 func relations(ctx context.Context, conn *pgx.Conn) ([]relation, error) {
 	rows, err := conn.Query(ctx, `SELECT c.oid, c.relkind::text, c.relispartition, convert_to(n.nspname::text, e),
 			convert_to(c.relname::text, e), ARRAY(SELECT inhparent FROM pg_inherits WHERE inhrelid = c.oid)
 		FROM getdatabaseencoding() e, pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE c.relkind IN ('r', 'p', 'f', 'v', 'm') AND c.relpersistence <> 't' AND `+ownSchemas+` AND `+
-		notMade("pg_class", "c.oid")+` ORDER BY n.nspname, c.relname`)
+		notOfExtension("pg_class", "c.oid")+` ORDER BY n.nspname, c.relname`)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func namesOf(all []namedObject) []string {
 	return names
 }
 
-// omitExtensions adds the extensions that are left out.
+// omitExtensions adds the extensions that are left out to o.
 func (s *selection) omitExtensions(ctx context.Context, conn *pgx.Conn, c engine.Choice, o *goneObjects) error {
 	if len(c.Extensions) == 0 {
 		return nil
@@ -205,7 +205,7 @@ func (s *selection) omitExtensions(ctx context.Context, conn *pgx.Conn, c engine
 	return nil
 }
 
-// omitKinds adds the objects of the kinds that are left out.
+// omitKinds adds the objects of the kinds that are left out to o.
 func (s *selection) omitKinds(ctx context.Context, conn *pgx.Conn, c engine.Choice, o *goneObjects) error {
 	for _, kind := range []struct {
 		omit, as, query string
@@ -236,7 +236,8 @@ func (s *selection) omitKinds(ctx context.Context, conn *pgx.Conn, c engine.Choi
 	return nil
 }
 
-// omitKeys adds the foreign keys to tables whose rows are left out, from tables whose rows are not.
+// omitKeys adds to o the foreign keys from tables whose rows are in the dump to tables whose rows
+// are left out.
 func (s *selection) omitKeys(ctx context.Context, conn *pgx.Conn, _ engine.Choice, o *goneObjects) error {
 	var empty []uint32
 	for i, r := range s.relations {
@@ -259,8 +260,8 @@ func (s *selection) omitKeys(ctx context.Context, conn *pgx.Conn, _ engine.Choic
 	return err
 }
 
-// omitSchemas adds the objects of the schemas that are not chosen. A schema that has a chosen table
-// or an extension remains, without its other objects.
+// omitSchemas adds the objects of the schemas that are not chosen to o. A schema that has a chosen
+// table or an extension remains, without its other objects.
 func (s *selection) omitSchemas(ctx context.Context, conn *pgx.Conn, c engine.Choice, schemas []namedObject,
 	o *goneObjects) error {
 	if len(c.Schemas) == 0 {
@@ -310,11 +311,11 @@ func (s *selection) omitSchemas(ctx context.Context, conn *pgx.Conn, c engine.Ch
 	return err
 }
 
-// needing selects the given objects and all that cannot exist without them. It returns their
-// catalog and oid, whether they are quiet, their kind and identity, and their names in
-// descriptions. o2 is the table that an object belongs to. o is the same table, or NULL if the
-// table is left out too.
-const needing = `
+// dependents selects the given objects and all objects that cannot exist without them. For each
+// object, it returns the oids of its catalog and of the object, whether it is quiet, its kind and
+// identity, and its name in descriptions. In the query, o2 is the table that an object belongs to.
+// o is the same table, or NULL if the table is left out too.
+const dependents = `
 WITH RECURSIVE started AS (SELECT * FROM unnest($1::oid[], $2::oid[], $3::bool[]) s (classid, objid, quiet)),
 gone AS (
 	SELECT classid, objid FROM started
@@ -378,11 +379,11 @@ LEFT JOIN pg_class o ON o.oid = k.own AND NOT EXISTS (SELECT FROM gone WHERE gon
 LEFT JOIN pg_namespace n ON n.oid = k.namespace LEFT JOIN pg_namespace n2 ON n2.oid = o2.relnamespace
 ORDER BY i.type, i.identity`
 
-// follow finds everything that needs the objects that are left out. It fails if a table needs
-// one of them.
+// follow finds the objects that depend on the objects that are left out, and leaves them out too.
+// It fails if a table depends on one of them.
 func (s *selection) follow(ctx context.Context, conn *pgx.Conn, o goneObjects) error {
 	s.gone, s.names = map[[2]string]bool{}, map[goneName]bool{}
-	rows, err := conn.Query(ctx, needing, o.catalogs, o.oids, o.quiet)
+	rows, err := conn.Query(ctx, dependents, o.catalogs, o.oids, o.quiet)
 	if err != nil {
 		return err
 	}
@@ -413,8 +414,8 @@ func (s *selection) follow(ctx context.Context, conn *pgx.Conn, o goneObjects) e
 	return err
 }
 
-// arguments returns the arguments of pg_dump. Each argument names many tables, because pg_dump
-// searches the whole catalog for each argument.
+// arguments returns the arguments of pg_dump that exclude tables and rows. Each argument names many
+// tables, because pg_dump searches the whole catalog for each argument.
 func (s *selection) arguments() (args []string) {
 	if s == nil {
 		return nil
@@ -476,7 +477,7 @@ func (s *selection) skipped() map[[2]string]engine.Fate {
 }
 
 // omits reports whether an entry of the table of contents is left out. Comments and attachments
-// have no oid; they are left out with the entries that they depend on.
+// have no oid. They are left out with the entries that they depend on, whose ids are in gone.
 func (s *selection) omits(e dumpEntry, gone map[string]bool) bool {
 	switch {
 	case s == nil:
@@ -489,7 +490,7 @@ func (s *selection) omits(e dumpEntry, gone map[string]bool) bool {
 	return s.gone[e.object]
 }
 
-// emptyTables adds the tables whose rows are left out.
+// emptyTables adds the tables whose rows are left out to the dumped tables.
 func (s *selection) emptyTables(listed, dumped []engine.Table) []engine.Table {
 	fates := s.skipped()
 	for _, t := range listed {
@@ -502,7 +503,7 @@ func (s *selection) emptyTables(listed, dumped []engine.Table) []engine.Table {
 	return dumped
 }
 
-// apply removes the objects that are left out from a description.
+// apply removes from a description the objects that are left out.
 func (s *selection) apply(d *schema.Schema) {
 	if s == nil {
 		return

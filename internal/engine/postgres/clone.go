@@ -229,8 +229,8 @@ func (c *copier) terminate(ctx context.Context) error {
 	return err
 }
 
-// The names of the databases that Reset creates next to a clone are the clone's name and one of these
-// suffixes, so that they can be found after a kill.
+// The names of the databases that Reset creates next to a clone are the clone's name and one of
+// these suffixes, so that they can be found after a kill.
 const (
 	nextSuffix = "_next"
 	oldSuffix  = "_old"

@@ -23,7 +23,7 @@ func (d *dumpReader) compositesOf(entries []dumpEntry) map[[2]string][]engine.Co
 	return all
 }
 
-// fieldsOf reads the fields of a composite type as pg_dump writes them, one in each line. It returns
+// fieldsOf reads the fields of a composite type as pg_dump writes them, one per line. It returns
 // nil if a line is not a field.
 func fieldsOf(body string) (fields []engine.Column) {
 	for line := range strings.Lines(body) {

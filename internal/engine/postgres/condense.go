@@ -10,9 +10,8 @@ import (
 	"snap/internal/engine"
 )
 
-// chunkSize is the number of bytes of rows in a chunk of a dump that is written here. pg_dump
-// writes each row as a chunk of its own, with a header of five bytes that costs time to write,
-// compress and read.
+// chunkSize is the size of the chunks that this package writes to a dump. pg_dump writes each row
+// as a chunk of its own, with a header of five bytes that costs time to write, compress and read.
 const chunkSize = 64 << 10
 
 // endOfRows is the text that pg_dump writes after a table's rows. Each row ends with an end of
@@ -20,9 +19,9 @@ const chunkSize = 64 << 10
 const endOfRows = "\\.\n\n\n"
 
 // condense copies a dump with larger chunks, and returns the number of rows of each table, by
-// schema and name. The rows come from the relay, if there is one. A dump of an unknown version is
-// copied unchanged, without counts; with a relay, condense returns errUnknownVersion and writes
-// nothing. Entries that are left out are not copied.
+// schema and name. It does not copy entries that are left out. If there is a relay, the rows come
+// from it. A dump of an unknown version is copied unchanged, and no counts are returned. With a
+// relay, condense returns errUnknownVersion for such a dump and writes nothing.
 func condense(r io.Reader, via *relay, left *selection, w io.Writer) (map[[2]string]tally, error) {
 	d := &dumpReader{r: bufio.NewReaderSize(r, 1<<20), echo: &bytes.Buffer{}, left: left}
 	d.header()
@@ -74,9 +73,9 @@ func condense(r io.Reader, via *relay, left *selection, w io.Writer) (map[[2]str
 	return counts, errors.Join(err, out.out.Flush())
 }
 
-// undate replaces the time in a dump's header, so that two dumps of the same data are equal. The
-// fields of the time are seconds, minutes, hours, day, month, years since 1900 and daylight
-// saving.
+// undate replaces the time in a dump's header with a constant, so that two dumps of the same data
+// are equal. The fields of the time are seconds, minutes, hours, day, month, years since 1900, and
+// daylight saving.
 func undate(b []byte) {
 	for i, v := range [7]byte{0, 0, 0, 1, 0, 70, 0} {
 		copy(b[5*i:], []byte{0, v, 0, 0, 0}) // a sign and four bytes, lowest byte first

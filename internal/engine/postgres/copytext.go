@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// parseCopy returns the table that a COPY statement of a dump fills, as it is written there, and
-// the columns that the statement names:
-// COPY public.customer (id, "e mail") FROM stdin;
+// parseCopy returns the table that a COPY statement in a dump fills, as the statement writes it,
+// and the columns that the statement names:
+//
+//	COPY public.customer (id, "e mail") FROM stdin;
 func parseCopy(statement string) (table string, columns []string, err error) {
 	table, ok := strings.CutPrefix(statement, "COPY ")
 	if !ok {
@@ -90,7 +91,7 @@ func unescape(field []byte) string {
 
 // appendEscaped appends a value as a field of COPY's text format.
 func appendEscaped(out []byte, value string) []byte {
-	plain := 0 // start of the text that is not appended yet
+	plain := 0 // start of the part that is not appended yet
 	for i := range len(value) {
 		c := value[i]
 		if c > '\r' && c != '\\' {

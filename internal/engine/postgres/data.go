@@ -15,11 +15,11 @@ import (
 	"snap"
 )
 
-// loadData fills the tables as they are unpacked, the largest first, with up to jobs connections,
-// and returns how many rows the server reported for each. A table that the load has just created is
-// filled with FREEZE, in the transaction that truncated it, so that later steps need not visit its
-// rows again. A table filled by several sessions cannot use FREEZE. A session without tables left
-// to fill analyzes the filled ones.
+// loadData fills the tables as they are unpacked, the largest first, with up to jobs connections.
+// It returns the number of rows that the server reported for each table. A table that the load has
+// created is filled with FREEZE, in the transaction that truncated it, so that later steps need not
+// visit its rows again. A table that several sessions fill cannot use FREEZE. When a session has no
+// tables left to fill, the analysis of the filled tables starts.
 func (s *scratch) loadData(ctx context.Context, u *unpacking, jobs int, ahead *analysis) (map[[2]string]int64, error) {
 	var mu sync.Mutex
 	counts, seen := map[[2]string]int64{}, s.progress()
@@ -57,7 +57,8 @@ func (s *scratch) loadData(ctx context.Context, u *unpacking, jobs int, ahead *a
 	return counts, g.Wait()
 }
 
-// progress returns the function to which loaders report the bytes that they loaded.
+// progress returns the function that loading sessions call with the number of bytes that they have
+// loaded.
 func (s *scratch) progress() func(int) {
 	var mu sync.Mutex
 	var done int64
@@ -92,7 +93,7 @@ func (s *scratch) loadBlock(ctx context.Context, conn *pgx.Conn, b *block, rows 
 	pg := conn.PgConn()
 	if !b.fresh || b.shared || s.inTransaction() {
 		first := ""
-		if b.fresh && s.inTransaction() { // it also created the table
+		if b.fresh && s.inTransaction() { // the same transaction created the table
 			first = "FREEZE"
 		}
 		tag, err := pg.CopyFrom(ctx, rows, b.copy+b.options(first))
@@ -136,8 +137,8 @@ func (s *scratch) dataFailure(b *block, err error) error {
 	return err
 }
 
-// useList writes pg_restore's list of entries to restore, without the data. Each line begins with
-// the number of an entry.
+// useList writes the file for pg_restore's --use-list, which lists the entries to restore. Each
+// line begins with the number of an entry.
 func useList(dir string, entries []int) (path string, err error) {
 	var text strings.Builder
 	for _, id := range entries {

@@ -13,8 +13,8 @@ import (
 // dialect is the SQL dialect of the descriptions.
 const dialect = schema.PostgreSQL
 
-// describeSchema describes the database's objects as data, as the transaction of conn sees them.
-// It lists every object with code as a program.
+// describeSchema describes the database's objects as data, as the current transaction of conn sees
+// them. It lists every object with code as a program.
 func describeSchema(ctx context.Context, conn *pgconn.PgConn) (*schema.Schema, error) {
 	c, err := readCatalog(ctx, conn)
 	if err != nil {
@@ -103,8 +103,8 @@ func (d *describer) program(kind string, name schema.Name, on string) {
 	d.s.Programs = append(d.s.Programs, schema.Program{Kind: kind, Name: name, On: on})
 }
 
-// typeOf returns a type. For a type that descriptions do not support it returns text, which can
-// store the values of every type, and odd is true.
+// typeOf returns the type with this oid. If descriptions do not support the type, it returns the
+// type text, which can store the values of every type, and odd is true.
 func (d *describer) typeOf(oid string, written string) (t schema.Type, odd bool) {
 	from, dims := d.types[oid], 0
 	if element, ok := d.types[from.Element]; ok {
@@ -205,7 +205,7 @@ func (d *describer) domain(from catalogDomain) schema.Domain {
 	return x
 }
 
-// replicaIdentity returns the name of a replica identity, or "" for the default one and for an
+// replicaIdentity returns the name of a table's replica identity, or "" if it is the default or an
 // index.
 func replicaIdentity(kind string) string { return map[string]string{"f": "full", "n": "nothing"}[kind] }
 
@@ -386,9 +386,9 @@ func (t *described) keyColumns(from []catalogKey, method string) (all []schema.K
 	return all, len(all) > 0
 }
 
-// divide describes partitioning and inheritance. If a partition key has more than columns and
-// allowed expressions, the table is described as not partitioned, and its partitions as tables
-// that inherit from it.
+// divide describes partitioning and inheritance. If descriptions do not allow a table's partition
+// key, the table is described as not partitioned, and its partitions as tables that inherit from
+// it.
 func (d *describer) divide() {
 	byName, whole := map[schema.Name]*described{}, map[schema.Name]bool{}
 	for _, t := range d.tables {
@@ -442,7 +442,7 @@ func (d *describer) divided(t *described) bool {
 	return p.Method != "" && len(p.Columns) > 0
 }
 
-// part describes the rows of its parent that a partition has.
+// part describes the bound of a partition: which rows of the parent it has.
 func (d *describer) part(t *described, parent schema.Name) {
 	bound, ok := parseBound(t.from.Bound)
 	for _, values := range append(slices.Clone(bound.In), bound.From, bound.To) {

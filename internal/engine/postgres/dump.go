@@ -55,8 +55,8 @@ func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Opti
 	return retryMoved(out, func() (engine.Info, error) { return d.dumpOnce(ctx, tool, info, out, o) })
 }
 
-// describe sets the description of the chosen objects in conn's transaction, with the parts that a
-// dump omits.
+// describe sets the description of the chosen objects, as conn's transaction sees them. The
+// description also lists the parts of the database that a dump omits.
 func (d database) describe(ctx context.Context, conn *pgx.Conn, info *engine.Info) (err error) {
 	if info.Schema, err = describeSchema(ctx, conn.PgConn()); err != nil {
 		return err
@@ -79,8 +79,8 @@ func (d database) dumpArguments(t tool, snapshot string) []string {
 	return append(args, d.left.arguments()...)
 }
 
-// retryMoved dumps, and dumps again if a table was dropped, rewritten or locked by others before
-// pg_dump had locked all of them. Nothing has been written in that case.
+// retryMoved calls dump. It calls dump again if others dropped, rewrote or locked a table before
+// pg_dump had locked all tables. Nothing has been written in that case.
 func retryMoved(w *engine.Counter, dump func() (engine.Info, error)) (info engine.Info, err error) {
 	for range 5 {
 		if info, err = dump(); w.Done > 0 || !schemaMoved(err) {
@@ -97,10 +97,10 @@ func retryMoved(w *engine.Counter, dump func() (engine.Info, error)) (info engin
 }
 
 // dumpOnce dumps and describes the database in one snapshot of the server. The session that exports
-// the snapshot stays open and locks no table. Describing a view locks the view's tables, so this
-// happens in a session of its own, which ends: if a session of ours waited for pg_dump while it held
-// such a lock, a statement like TRUNCATE could wait for it and stop pg_dump, and the server would not
-// notice that all of them wait forever.
+// the snapshot stays open and locks no table. Describing a view locks the view's tables, so another
+// session does this and then ends. If that session held its locks while snapcli waits for pg_dump,
+// a statement like TRUNCATE could wait for the locks and block pg_dump, and the server would not
+// detect the deadlock.
 func (d database) dumpOnce(ctx context.Context, t tool, info engine.Info, w io.Writer, o engine.Options) (engine.Info,
 	error) {
 	conn, err := d.connect(ctx)
@@ -190,7 +190,8 @@ func (d database) dumpVia(ctx context.Context, via *relay, t tool, snapshot stri
 	return d.dumpBy(ctx, cmd, said, via, snapshot, w)
 }
 
-// dumpBy runs pg_dump.
+// dumpBy starts pg_dump and condenses its output. It returns the number of rows of each table and
+// pg_dump's warnings.
 func (d database) dumpBy(ctx context.Context, cmd *exec.Cmd, said *engine.Stderr, via *relay, snapshot string,
 	w io.Writer) (map[[2]string]tally, []string, error) {
 	stdout, err := cmd.StdoutPipe()
@@ -208,7 +209,7 @@ func (d database) dumpBy(ctx context.Context, cmd *exec.Cmd, said *engine.Stderr
 	}
 	counts, failed := condense(stream, via, d.left, out)
 	early := errors.Is(failed, io.EOF) || errors.Is(failed, io.ErrUnexpectedEOF)
-	if early { // pg_dump is about to print the reason
+	if early { // the output ended early: pg_dump is about to print the reason
 		_, _ = io.Copy(io.Discard, stream)
 	} else if failed != nil {
 		_ = cmd.Process.Kill()
@@ -225,7 +226,8 @@ func (d database) dumpBy(ctx context.Context, cmd *exec.Cmd, said *engine.Stderr
 	return counts, said.Warnings(), nil
 }
 
-// failing remembers that writing failed, to distinguish that from a failure to read.
+// failing remembers an error of its writer, so that callers can distinguish failures to write from
+// failures to read.
 type failing struct {
 	w   io.Writer
 	err error
@@ -237,8 +239,8 @@ func (f *failing) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// merge returns the tables with their counted rows. A table that was created or dropped after the
-// listing is treated as pg_dump saw it.
+// merge returns the dumped tables with their counted rows. The tables are those that pg_dump saw,
+// even if a table was created or dropped after they were listed.
 func merge(listed []engine.Table, counts map[[2]string]tally) []engine.Table {
 	if counts == nil {
 		return listed

@@ -15,16 +15,17 @@ import (
 	"snap/internal/engine/charset"
 )
 
-// A load into an existing database is one transaction on one connection. It renames the old schemas,
-// creates the new ones next to them, drops the old ones at the end, and commits. Other sessions see
-// the old content until then, and only the last step waits for their locks. The user cannot rename a
-// schema that belongs to somebody else or has extensions in it. Such a schema is emptied at the
-// start of the transaction instead, and other sessions that use it wait until the load has ended.
+// A load into an existing database is one transaction on one connection. It renames the old
+// schemas, creates the new schemas next to them, drops the old schemas at the end, and commits.
+// Other sessions see the old content until the commit, and only the last step waits for their
+// locks. A schema that belongs to somebody else or has extensions in it cannot be renamed. The load
+// empties such a schema at the start of the transaction instead. Other sessions that use the schema
+// wait until the load has ended.
 
 // existing is the database whose content a load replaces.
 type existing struct {
 	place    database
-	tx       pgx.Tx // of the whole load; nil if the database is filled in place
+	tx       pgx.Tx // the transaction of the whole load; nil if the database is filled in place
 	conn     *pgx.Conn
 	patience time.Duration
 	server   int
@@ -32,7 +33,7 @@ type existing struct {
 	o        engine.Options
 }
 
-// lockPatience is how long the last step of a load waits for the locks of others.
+// lockPatience is how long the last step of a load waits for locks that others hold.
 const lockPatience = 30 * time.Second
 
 // restoreInto implements [Engine.Restore] for an existing database.
@@ -105,7 +106,8 @@ func (x *existing) begin(ctx context.Context, dump engine.Dump, inPlace bool) (e
 	return x.makeRoom(ctx)
 }
 
-// hold takes the lock of loads into this database, which ends with the connection.
+// hold takes the lock that allows only one load into this database at a time. The lock ends with
+// the connection.
 func (x *existing) hold(ctx context.Context) error {
 	if _, err := x.conn.Exec(ctx, "SET lock_timeout = '"+x.wait()+"'"); err != nil {
 		return err
@@ -189,8 +191,9 @@ func (x *existing) exec(ctx context.Context, statements ...string) error {
 
 const ownLargeObjects = "SELECT lo_unlink(oid) FROM pg_largeobject_metadata WHERE pg_has_role(lomowner, 'USAGE')"
 
-// locking runs a step that needs the locks of the old objects. If another session keeps a lock for
-// longer than x.patience, it returns a conflict that names the session, or with kick ends it.
+// locking runs a step that needs locks on the old objects. If another session holds such a lock for
+// longer than x.patience, locking returns a conflict that names the session. With kick, it ends the
+// session instead.
 func (x *existing) locking(ctx context.Context, kick bool, step func() error) error {
 	for attempt := 0; ; attempt++ {
 		if err := x.exec(ctx, "SAVEPOINT step", "SET LOCAL lock_timeout = '"+x.wait()+"'"); err != nil {
@@ -212,7 +215,8 @@ func (x *existing) locking(ctx context.Context, kick bool, step func() error) er
 	}
 }
 
-// freeLocks ends the sessions that hold locks on replaced objects, or returns a conflict.
+// freeLocks returns a conflict that names a session with locks on replaced objects. With kick, it
+// ends all of these sessions instead.
 func (x *existing) freeLocks(ctx context.Context, kick bool, cause error) error {
 	rows, err := x.conn.Query(ctx, holders, x.content.oids())
 	if err != nil {
@@ -245,7 +249,7 @@ func (x *existing) freeLocks(ctx context.Context, kick bool, cause error) error 
 	}
 }
 
-// holders lists the other sessions that hold locks on relations in the schemas.
+// holders lists the other sessions that hold locks on relations in the schemas $1.
 const holders = `
 SELECT DISTINCT ON (l.pid) l.pid, coalesce(a.usename, 'unknown')
 	|| coalesce(' (' || nullif(a.application_name, '') || ')', ''),
@@ -256,8 +260,8 @@ WHERE l.granted AND l.pid <> pg_backend_pid()
 	AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
 	AND c.relnamespace = ANY ($1) ORDER BY l.pid, c.relkind <> 'r', c.relname`
 
-// dropOld drops the renamed schemas. If only an empty database may be replaced, it fails if somebody
-// has created something in them since.
+// dropOld drops the renamed schemas. If only an empty database may be replaced, it fails if
+// somebody has created an object in these schemas.
 func (x *existing) dropOld(ctx context.Context, kick bool) error {
 	var old []string
 	for _, n := range x.content.Schemas {
@@ -298,7 +302,8 @@ func (x *existing) swap(ctx context.Context, kick bool) error {
 	return x.tx.Commit(ctx)
 }
 
-// inherit gives the new schemas the owners and rights of the old ones, as far as the user may.
+// inherit gives the new schemas the owners and rights of the old schemas, as far as the user is
+// allowed to.
 func (x *existing) inherit(ctx context.Context) error {
 	for _, n := range x.content.Schemas {
 		for _, statement := range n.Inherit {
@@ -338,8 +343,8 @@ func (x *existing) schemas() (all []string) {
 	return append(all, x.content.fresh...)
 }
 
-// only returns the tables of the snapshot among those of an existing database, which can have others
-// in schemas that it keeps.
+// only returns the tables in got that the snapshot has. An existing database can have other tables
+// in schemas that the load does not change.
 func (x *existing) only(got, want []engine.Table) []engine.Table {
 	if x == nil {
 		return got
@@ -349,7 +354,8 @@ func (x *existing) only(got, want []engine.Table) []engine.Table {
 	})
 }
 
-// connect returns a session of the scratch database, or that of the transaction.
+// connect opens a session in the scratch database. If the whole load is one transaction, it returns
+// the session of that transaction.
 func (s *scratch) connect(ctx context.Context) (*pgx.Conn, error) {
 	if s.inTransaction() {
 		return s.into.conn, nil
@@ -357,7 +363,7 @@ func (s *scratch) connect(ctx context.Context) (*pgx.Conn, error) {
 	return s.here.connect(ctx)
 }
 
-// asUser returns a session like [scratch.connect], but always with the rights of the user who loads.
+// asUser is like [scratch.connect], but the session always has the rights of the user who loads.
 func (s *scratch) asUser(ctx context.Context) (*pgx.Conn, error) {
 	if s.inTransaction() {
 		return s.into.conn, nil
@@ -365,7 +371,7 @@ func (s *scratch) asUser(ctx context.Context) (*pgx.Conn, error) {
 	return s.place.named(s.here.name()).connect(ctx)
 }
 
-// release closes a session, unless it is that of the transaction.
+// release closes a session, unless it is the session of the load's transaction.
 func (s *scratch) release(ctx context.Context, conn *pgx.Conn) {
 	if !s.inTransaction() {
 		conn.Close(context.WithoutCancel(ctx))
@@ -380,7 +386,8 @@ type beginner interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 }
 
-// transaction returns where to begin a transaction of a session.
+// transaction returns the beginner for a transaction in a session: the session, or the load's own
+// transaction.
 func (s *scratch) transaction(conn *pgx.Conn) beginner {
 	if s.inTransaction() {
 		return s.into.tx

@@ -17,7 +17,7 @@ import (
 // content is the part of an existing database that a load replaces.
 type content struct {
 	Schemas []namespace
-	Objects []string // statements that drop the objects outside of the renamed schemas
+	Objects []string // statements that drop the replaced objects outside of the renamed schemas
 	fresh   []string // schemas of the snapshot that the database does not have yet
 	kept    []string // schemas that the load does not change
 	others  []string // extensions that do not belong to the user
@@ -161,8 +161,8 @@ func (c content) emptied() (all []uint32) {
 	return all
 }
 
-// inSchemas are the objects that live in schemas $1 and belong to no extension, with their owners. The
-// server does not record objects of its first user, whose oid is 10.
+// inSchemas selects the objects in the schemas $1 that belong to no extension, with their owners.
+// The server does not record the ownership of its first user, whose oid is 10.
 const inSchemas = `
 WITH inside AS (
 	SELECT DISTINCT d.classid, d.objid, coalesce(s.refobjid, 10) AS owner FROM pg_depend d
@@ -177,7 +177,8 @@ named AS (
 	FROM inside, pg_identify_object(classid, objid, 0) i
 )`
 
-// requireOwned returns an error if the user may not drop an object of a schema that is emptied.
+// requireOwned returns an error if the user has no permission to drop an object in a schema that is
+// emptied.
 func (c content) requireOwned(ctx context.Context, tx pgx.Tx) error {
 	var what, owner, statement string
 	err := tx.QueryRow(ctx, inSchemas+`
@@ -194,9 +195,9 @@ func (c content) requireOwned(ctx context.Context, tx pgx.Tx) error {
 		Hint: "as an administrator, run: " + charset.Readable(statement) + "; nothing was changed"}
 }
 
-// drops returns the statements that remove everything outside renamed schemas: relations first,
-// because their sequences go with them. Publications, event triggers and foreign servers belong to
-// the whole database.
+// drops returns the statements that remove the replaced objects outside of the renamed schemas.
+// Relations come first, because the sequences that they own are dropped with them. Publications,
+// event triggers and foreign servers belong to no schema and are only replaced if whole is set.
 func (c content) drops(ctx context.Context, tx pgx.Tx, whole bool) ([]string, error) {
 	rows, err := tx.Query(ctx, inSchemas+`
 		SELECT format('DROP %s IF EXISTS %s CASCADE', type, identity) FROM (
@@ -218,8 +219,8 @@ func (c content) drops(ctx context.Context, tx pgx.Tx, whole bool) ([]string, er
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// requireNoDependents returns a conflict if a kept object depends on a replaced one: dropping the
-// replaced one would drop both.
+// requireNoDependents returns a conflict if an object that the load keeps depends on an object that
+// it replaces, because dropping the latter would drop both.
 func (c content) requireNoDependents(ctx context.Context, tx pgx.Tx) error {
 	var who, what string
 	err := tx.QueryRow(ctx, `
@@ -258,8 +259,8 @@ func (c content) requireNoDependents(ctx context.Context, tx pgx.Tx) error {
 		Hint: "drop it first, and create it again after the load; nothing was changed"}
 }
 
-// requirePlaces returns a conflict if an extension of the snapshot is in another schema of the
-// database, where the snapshot's objects would not find it.
+// requirePlaces returns a conflict if an extension that the snapshot needs is in a different schema
+// of the database, where the snapshot's objects would not find it.
 func requirePlaces(ctx context.Context, tx pgx.Tx, s *schema.Schema) error {
 	if s == nil {
 		return nil
@@ -286,8 +287,8 @@ func requirePlaces(ctx context.Context, tx pgx.Tx, s *schema.Schema) error {
 	return nil
 }
 
-// skip removes entries that pg_restore must not create: schemas that already exist, and comments on
-// schemas and extensions of other users.
+// skip removes from the layout the entries that pg_restore must not restore: schemas that already
+// exist, and comments on schemas and extensions that belong to other users.
 func (x *existing) skip(l *layout) {
 	l.others = slices.DeleteFunc(l.others, func(id int) bool {
 		named, ok := l.outer[id]

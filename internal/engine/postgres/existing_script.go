@@ -14,7 +14,8 @@ import (
 	"snap/internal/engine"
 )
 
-// restore runs the script that pg_restore writes for some sections, in the load's transaction.
+// restore runs the scripts that pg_restore writes for some sections of the dump, in the load's
+// transaction.
 func (x *existing) restore(ctx context.Context, run restoring, args ...string) error {
 	var sections, others []string
 	for _, a := range args {
@@ -35,11 +36,11 @@ func (x *existing) restore(ctx context.Context, run restoring, args ...string) e
 	return nil
 }
 
-// section runs the script of a section. The data section has the large objects. Its script can be
+// section runs the script of one section. The data section has the large objects. Its script can be
 // run in parts, because each of its statements ends at the end of a line.
 func (x *existing) section(ctx context.Context, run restoring, args []string, parts bool) error {
 	args = append(args, "--file=-")
-	args = append(args, restoresNeither...)
+	args = append(args, destinationDecides...)
 	cmd, said := engine.Program(ctx, run.tool.path, append(args, run.file)...)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
@@ -62,10 +63,11 @@ func (x *existing) section(ctx context.Context, run restoring, args []string, pa
 	return nil
 }
 
-// partOfScript is how many bytes of large objects the server gets at a time.
+// partOfScript is the number of bytes of a script with large objects that are sent to the server at
+// a time.
 const partOfScript = 1 << 20
 
-// script runs a script of pg_restore.
+// script runs a script that pg_restore wrote.
 func (x *existing) script(ctx context.Context, from io.Reader, parts bool) error {
 	in, text := bufio.NewReaderSize(from, 1<<16), bytes.Buffer{}
 	for {
@@ -78,7 +80,7 @@ func (x *existing) script(ctx context.Context, from io.Reader, parts bool) error
 			return fmt.Errorf("read from pg_restore: %w", err)
 		}
 		if end || parts && text.Len() > partOfScript && bytes.HasSuffix(line, []byte(";\n")) {
-			if err := x.run1(ctx, x.forServer(text.Bytes())); err != nil {
+			if err := x.runScript(ctx, x.forServer(text.Bytes())); err != nil {
 				return err
 			}
 			text.Reset()
@@ -89,13 +91,14 @@ func (x *existing) script(ctx context.Context, from io.Reader, parts bool) error
 	}
 }
 
-// The lines of psql around a script of pg_restore: the first and the last ones.
+// The psql commands at the beginning and at the end of a script that pg_restore wrote.
 var (
 	restricted   = regexp.MustCompile(`\A((?:--.*)?\n)*\\restrict \w+\n`)
 	unrestricted = regexp.MustCompile(`\n\\unrestrict \w+\n*\z`)
 )
 
-// forServer removes psql's own commands, and a setting that older servers do not know.
+// forServer removes from a script psql's own commands, and a setting that older servers do not
+// know.
 func (x *existing) forServer(text []byte) string {
 	text = restricted.ReplaceAll(text, nil)
 	text = unrestricted.ReplaceAll(text, []byte("\n"))
@@ -105,7 +108,7 @@ func (x *existing) forServer(text []byte) string {
 	return string(text)
 }
 
-func (x *existing) run1(ctx context.Context, text string) error {
+func (x *existing) runScript(ctx context.Context, text string) error {
 	_, err := x.conn.PgConn().Exec(ctx, text).ReadAll()
 	if err == nil || state(err) == "" {
 		return x.failure(err)
@@ -122,8 +125,8 @@ func (x *existing) run1(ctx context.Context, text string) error {
 // stateOutOfMemory is the SQLSTATE of a server whose table of locks is full.
 const stateOutOfMemory = "53200"
 
-// failure converts an error of the load to a *snap.Error. Nothing was changed, unless the database is
-// filled in place.
+// failure converts an error of the load to a *snap.Error. Nothing was changed, unless the database
+// is filled in place.
 func (x *existing) failure(err error) error {
 	if state(err) == stateOutOfMemory && strings.Contains(message(err), "shared memory") && x.tx != nil {
 		err = &snap.Error{Code: snap.CodeDatabase, Cause: err,
@@ -139,7 +142,7 @@ func (x *existing) failure(err error) error {
 	return err
 }
 
-// guard makes a COMMIT fail: two rows have the same value of a deferred key.
+// guard makes a COMMIT fail, because two rows have the same value of a deferred key.
 const guard = "CREATE TEMPORARY TABLE snapcli_guard (n int UNIQUE DEFERRABLE INITIALLY DEFERRED); " +
 	"INSERT INTO snapcli_guard VALUES (1), (1)"
 

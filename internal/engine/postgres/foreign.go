@@ -56,7 +56,7 @@ func describedTables(tables []engine.Table, d *schema.Schema) []engine.Table {
 }
 
 // prepare creates the extensions while the database is still empty, and reads which collations and
-// operator classes the server has. It uses the user's own session.
+// operator classes the server has. It uses a session of the user who loads.
 func (s *scratch) prepare(ctx context.Context, g *generator) error {
 	conn, err := s.asUser(ctx)
 	if err != nil {
@@ -86,7 +86,8 @@ func (s *scratch) prepare(ctx context.Context, g *generator) error {
 		func(name, _ string) { g.locales[name] = true })
 }
 
-// extend creates an extension in its schema, which the load's role owns.
+// extend creates an extension, and before it the extension's schema, which the load's role then
+// owns.
 func (s *scratch) extend(ctx context.Context, conn *pgx.Conn, x schema.Extension) error {
 	owner := "CURRENT_USER"
 	if s.loader.name != "" {
@@ -104,14 +105,14 @@ func (s *scratch) extend(ctx context.Context, conn *pgx.Conn, x schema.Extension
 	return err
 }
 
-// makeExtensions prepares the load of checked entries. It refuses them if they would run with more
-// rights than they need, and creates their extensions. Extensions that are not on the list of
-// allowed ones are created by the load's role.
+// makeExtensions creates the extensions that checked entries need. It first refuses the load if the
+// entries would run with more rights than they need. The user who loads creates allowed extensions,
+// and the load's role creates the others.
 func (s *scratch) makeExtensions(ctx context.Context, u *unpacking) error {
 	if u.review == nil {
 		return nil
 	}
-	if s.into == nil { // restoreInto asked before it changed anything
+	if s.into == nil { // otherwise restoreInto has checked this before it changed anything
 		if err := s.requireConfined(ctx); err != nil {
 			return err
 		}
@@ -210,8 +211,8 @@ func (s *scratch) generated(ctx context.Context, g *generator, u *unpacking) (ma
 	return counts, cmp.Or(g.err, s.each(ctx, rest))
 }
 
-// indexes creates the keys and indexes: those of the largest tables first, and those of partitions
-// before those of their parent tables, which attach them.
+// indexes creates the keys and indexes. The largest tables come first. Parent tables come after
+// their partitions, because an index of a parent attaches the indexes of its partitions.
 func (s *scratch) indexes(ctx context.Context, g *generator, u *unpacking) error {
 	size, depth := map[schema.Name]int64{}, map[schema.Name]int{}
 	for _, b := range u.layout.tables {
@@ -254,9 +255,9 @@ func (s *scratch) indexes(ctx context.Context, g *generator, u *unpacking) error
 
 var generatedSession = []string{"SET check_function_bodies = off"}
 
-// statementsAtOnce is the number of statements in a transaction. It is limited because every
-// created object takes locks.
-const statementsAtOnce = 50
+// statementsPerTransaction is the number of statements in a transaction. It is limited because
+// every created object takes locks.
+const statementsPerTransaction = 50
 
 // each runs statements one after the other.
 func (s *scratch) each(ctx context.Context, statements []string) error {
@@ -265,7 +266,7 @@ func (s *scratch) each(ctx context.Context, statements []string) error {
 		return err
 	}
 	defer s.release(ctx, conn)
-	for part := range slices.Chunk(statements, statementsAtOnce) {
+	for part := range slices.Chunk(statements, statementsPerTransaction) {
 		if _, err := conn.PgConn().Exec(ctx, strings.Join(part, ";\n")).ReadAll(); err != nil {
 			return s.here.failure(err)
 		}
@@ -276,8 +277,8 @@ func (s *scratch) each(ctx context.Context, statements []string) error {
 // stateDeadlock is the SQLSTATE deadlock_detected.
 const stateDeadlock = "40P01"
 
-// inParallel runs statements, one per job at a time. Those that ended in a deadlock run again, one
-// after the other.
+// inParallel runs statements, one per job at a time. Statements that failed with a deadlock run
+// again, one after the other.
 func (s *scratch) inParallel(ctx context.Context, statements []string) error {
 	work, again := make(chan string, len(statements)), make(chan string, len(statements))
 	for _, statement := range statements {
@@ -317,7 +318,7 @@ func (s *scratch) inParallel(ctx context.Context, statements []string) error {
 	return s.each(ctx, left)
 }
 
-// largeObjects creates the large objects that the unpacking wrote to its file.
+// largeObjects creates the large objects in the file that the unpacking wrote.
 func (s *scratch) largeObjects(ctx context.Context, u *unpacking) error {
 	if _, err := u.file.Seek(0, io.SeekStart); err != nil {
 		return err

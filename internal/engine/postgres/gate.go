@@ -21,9 +21,10 @@ import (
 	"snap/internal/engine"
 )
 
-// A private socket is a socket in a folder that only this user can enter. PostgreSQL's programs
-// connect to it instead of the server. So they need neither the server's address nor its password,
-// and no port is open that other users of this machine could connect to.
+// A private socket is a Unix socket in a folder that only this user can enter. pg_dump and
+// pg_restore connect to the socket instead of the server, and snapcli connects to the server. So
+// the programs need neither the server's address nor the password, and no port is open that other
+// users of this machine could connect to.
 
 const socketPort = "5432"
 
@@ -49,7 +50,7 @@ func privateSocket(ctx context.Context) (l net.Listener, dir string, err error) 
 
 func socketIn(dir string) string { return filepath.Join(dir, ".s.PGSQL."+socketPort) }
 
-// sweepSockets removes the sockets of commands that were killed.
+// sweepSockets removes the folders of private sockets of killed commands.
 func sweepSockets(ctx context.Context, temp string) {
 	left, _ := filepath.Glob(filepath.Join(temp, socketPrefix+"*"))
 	for _, dir := range left {
@@ -64,8 +65,9 @@ func sweepSockets(ctx context.Context, temp string) {
 	}
 }
 
-// socketCommand prepares a run of a program against a private socket. The environment variables for
-// connecting are for snapcli's own connection.
+// socketCommand prepares a run of a program that connects to a private socket. The program does not
+// inherit the environment variables that begin with PG, because they are for snapcli's own
+// connection.
 func socketCommand(ctx context.Context, t tool, dir, name, user string, args ...string) (*exec.Cmd,
 	*engine.Stderr) {
 	u := url.URL{Scheme: "postgres", RawQuery: url.Values{"host": {dir}, "port": {socketPort}}.Encode()}
@@ -77,7 +79,8 @@ func socketCommand(ctx context.Context, t tool, dir, name, user string, args ...
 	return cmd, said
 }
 
-// welcome starts the protocol with a program, with the values that the server sent to snapcli.
+// welcome completes the start of a program's session, with the values that the server sent to
+// snapcli.
 func welcome(b *pgproto3.Backend, server *pgconn.HijackedConn) error {
 	b.Send(&pgproto3.AuthenticationOk{})
 	for name, value := range server.ParameterStatuses {
@@ -101,23 +104,23 @@ func hijack(ctx context.Context, conn *pgx.Conn) (*pgconn.HijackedConn, error) {
 	return server, err
 }
 
-// gate connects the sessions of a program to a server that the program cannot reach itself, or whose
-// password a command prints for each connection.
+// gate connects the sessions of a program to a server that the program cannot reach itself, or
+// whose password a command prints for each connection.
 type gate struct {
 	d        database
 	dir      string
 	listener net.Listener
 	sessions sync.WaitGroup
-	asked    context.Context //nolint:containedctx // of the program's run; done if it was stopped
+	asked    context.Context //nolint:containedctx // the context of the program's run; done if the run was stopped
 	stop     context.CancelFunc
 
 	mu   sync.Mutex
-	open map[uint32]*pgconn.HijackedConn // by the server's process ID
+	open map[uint32]*pgconn.HijackedConn // by the process ID of the session on the server
 	err  error                           // the first failure to connect
 }
 
 // program prepares a run of a program against the database. The caller must call done after the
-// run. It returns the reason if a connection of the program failed.
+// run. done returns an error if a connection of the program failed.
 func (d database) program(ctx context.Context, t tool, args ...string) (cmd *exec.Cmd, said *engine.Stderr,
 	done func() error, err error) {
 	if d.way == nil {
@@ -148,7 +151,7 @@ func (g *gate) accept(ctx context.Context) {
 	}
 }
 
-// serve connects one session, or cancels a statement of another one.
+// serve connects one session of the program, or cancels a statement of another session.
 func (g *gate) serve(ctx context.Context, client net.Conn) {
 	silent := context.AfterFunc(ctx, func() { client.Close() })
 	defer silent()
@@ -216,7 +219,8 @@ func (g *gate) forget(server *pgconn.HijackedConn) {
 	server.Conn.Close()
 }
 
-// cancel cancels the statement of a session, as its program asks when it is interrupted.
+// cancel cancels the current statement of a session. A program requests this when it is
+// interrupted.
 func (g *gate) cancel(ctx context.Context, pid uint32) {
 	g.mu.Lock()
 	server := g.open[pid]

@@ -11,15 +11,15 @@ import (
 	"snap/internal/schema"
 )
 
-// This file generates the statements that create a described database. Every name, string and
-// number in them comes from a description that [schema.Schema.Check] and [vetting.check] accepted,
-// and is quoted here or by package schema.
+// This file generates the statements that create a described database. The names, strings and
+// numbers in the statements come from a description that [schema.Schema.Check] and [vetting.check]
+// have accepted. They are quoted here or by package schema.
 
 // generator writes the statements for one server.
 type generator struct {
 	s         *schema.Schema
 	server    int
-	opClasses map[string]string // schemas of the operator classes, by name
+	opClasses map[string]string // the server's operator classes: their schemas, by name
 	locales   map[string]bool   // the server's collations
 
 	sequences map[schema.Name]*schema.Sequence // those that belong to identity columns
@@ -292,7 +292,7 @@ func (g *generator) column(c schema.Column) string {
 }
 
 // collation returns the COLLATE clause for a built-in collation of the server. It returns "" for
-// others, which come from the operating system of the source server.
+// any other collation, which comes from the operating system of the source server.
 func (g *generator) collation(name *schema.Name) string {
 	if !builtinCollation(name) || !g.locales[name.Name] {
 		return ""
@@ -484,7 +484,7 @@ func (g *generator) comments() (all []string) {
 		}
 	}
 	for _, n := range g.s.Namespaces {
-		if n.Name != "public" { // it belongs to the server
+		if n.Name != "public" { // the schema public belongs to the server
 			add("SCHEMA "+quote(n.Name), n.Comment)
 		}
 	}

@@ -27,8 +27,8 @@ func (Engine) CheckGrant(statement string) error {
 	return engine.NotGrant(statement)
 }
 
-// grant applies the snapshot's grants and runs the target's GRANT statements before the exchange, with
-// the user's own rights.
+// grant applies the snapshot's grants and runs the target's GRANT statements, with the rights of
+// the user who loads. It runs before the exchange.
 func (s *scratch) grant(ctx context.Context) error {
 	if len(s.o.Grants)+len(s.grants) == 0 {
 		return nil

@@ -17,8 +17,9 @@ const unknownSetting = "transaction_timeout"
 
 func setsUnknown(t tool, server int) bool { return major(t.version) >= 17 && server < 17 }
 
-// ignoring receives the output of a pg_restore that does not stop at errors. It passes the output
-// on, without the errors about unknownSetting, and calls failed at the first other error.
+// ignoring receives the standard error of a pg_restore that does not stop at errors. It passes the
+// output on to said, without the errors about unknownSetting, and calls failed at the first other
+// error.
 type ignoring struct {
 	said   *engine.Stderr
 	failed func()
@@ -51,15 +52,15 @@ func (i *ignoring) see(line string) {
 	}
 }
 
-// onlyThose reports whether pg_restore completed, and exited with 1 only because of ignored
+// onlyIgnored reports whether pg_restore completed and exited with status 1 only because of ignored
 // errors.
-func (i *ignoring) onlyThose(err error) bool {
+func (i *ignoring) onlyIgnored(err error) bool {
 	var exit *exec.ExitError
 	return !i.real && errors.As(err, &exit) && exit.ExitCode() == 1
 }
 
 // olderServer adds the likely reason to a failure if the destination's server is older than the
-// one that the snapshot was built from.
+// server that the snapshot was built from.
 func olderServer(err error, built, server string) error {
 	var failed *snap.Error
 	if major(built) <= major(server) || !errors.As(err, &failed) || failed.Code != snap.CodeDatabase {

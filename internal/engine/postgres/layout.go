@@ -8,15 +8,15 @@ import (
 	"snap/internal/schema"
 )
 
-// layout says how to load a dump. It is derived from the dump's table of contents.
+// layout describes how to load a dump. It is derived from the dump's table of contents.
 type layout struct {
 	setup  []string       // statements for every session that loads: encoding, search path
 	tables map[int]*block // the data of tables, by the number of the entry
-	others []int          // the entries without the data of tables, in order
+	others []int          // all entries except the data of tables, in order
 
-	indexes, attached []int // entries that make and attach indexes, if indexes are attached at two levels
+	indexes, attached []int // entries that create and attach indexes, if indexes are attached at two levels
 
-	outer map[int]string // entries of schemas as SCHEMA and name, and comments as comment:, kind and name
+	outer map[int]string // schemas as "SCHEMA name", and comments as "comment:KIND name", by the entry's number
 
 	extensions []schema.Extension // to create first, if the entries were checked
 }
@@ -25,15 +25,15 @@ type layout struct {
 type block struct {
 	schema, name string
 	copy         string // the COPY statement, without its semicolon
-	encoding     string // of the rows; "" is the session's encoding
+	encoding     string // encoding of the rows; "" is the session's encoding
 	fresh        bool   // the load creates the table, and no other data goes into it
 
-	shared  bool // several sessions load it at a time
-	settled bool // it can be analyzed as soon as it has its rows
+	shared  bool // several sessions load the table at the same time
+	settled bool // the table can be analyzed as soon as it has its rows
 
 	// The position of the unpacked rows. The spool guards these fields.
 	offset, size int64
-	ends         []int64 // of its pieces; each consists of whole rows
+	ends         []int64 // the ends of its pieces; each piece consists of whole rows
 	whole        bool    // all rows are unpacked
 	taken        int     // pieces that are loaded or being loaded
 }
@@ -49,9 +49,9 @@ func (b *block) table() string {
 	return name
 }
 
-// share makes several connections load a table that is much larger than one connection's share of
-// all rows. Such a table cannot be filled with FREEZE, and would keep one connection busy after the
-// others have finished.
+// share marks a table that is much larger than one connection's share of all rows, so that several
+// connections load it. Otherwise, the table would keep one connection busy after the others have
+// finished. A marked table cannot be filled with FREEZE.
 func (l *layout) share(tables []engine.Table, jobs int) {
 	rows, total := map[[2]string]int64{}, int64(0)
 	for _, t := range tables {
@@ -63,7 +63,7 @@ func (l *layout) share(tables []engine.Table, jobs int) {
 	}
 }
 
-// oneTable reports whether one table has nearly all rows. Then its indexes are most of the work.
+// oneTable reports whether one table has nearly all rows. If so, its indexes are most of the work.
 func oneTable(tables []engine.Table) bool {
 	most, total := int64(0), int64(0)
 	for _, t := range tables {
@@ -123,7 +123,8 @@ func layoutOf(entries []dumpEntry) *layout {
 	return l
 }
 
-// deepIndexes reports whether an index that is attached to another one has indexes attached to it.
+// deepIndexes reports whether indexes are attached at two levels: an index that is attached to
+// another index has indexes attached to it.
 func deepIndexes(entries []dumpEntry) bool {
 	parents, children := map[string]bool{}, map[string]bool{}
 	for _, e := range entries {
@@ -142,16 +143,16 @@ func deepIndexes(entries []dumpEntry) bool {
 	return false
 }
 
-// step is entries that pg_restore restores with a number of connections.
+// step is a group of entries that pg_restore restores with a number of connections.
 type step struct {
 	entries []int
 	jobs    int
 }
 
-// steps returns the steps after the rows have been loaded. An index becomes valid when the server
-// attaches the index of the last partition to it. Two connections that attach indexes of two levels
-// at the same time do not see each other's changes. The top index would then stay invalid, and
-// foreign keys to it would fail.
+// steps returns the steps after the rows have been loaded. An index of a partitioned table becomes
+// valid when the server attaches the index of the last partition to it. If two connections attach
+// indexes of two levels at the same time, they do not see each other's changes. The top index would
+// then stay invalid, and foreign keys to it would fail. So one connection attaches all indexes.
 func (l *layout) steps(jobs int) []step {
 	if len(l.attached) == 0 || jobs == 1 {
 		return []step{{l.others, jobs}}
@@ -174,9 +175,11 @@ func (l *layout) steps(jobs int) []step {
 	return []step{{indexes, jobs}, {attached, 1}, {rest, jobs}}
 }
 
-// computedFrom returns the table of an index with expressions, as it is written there:
-// CREATE INDEX customer_email_idx ON public.customer USING btree (lower(email));
-// It returns "" for an index without expressions, judging by its parentheses.
+// computedFrom returns the table of an index with expressions, as the statement writes it:
+//
+//	CREATE INDEX customer_email_idx ON public.customer USING btree (lower(email));
+//
+// It returns "" for an index without expressions, which it recognizes by the number of parentheses.
 func computedFrom(index string) string {
 	_, table, _ := strings.Cut(index, " ON ")
 	table, columns, _ := strings.Cut(strings.TrimPrefix(table, "ONLY "), " USING ")

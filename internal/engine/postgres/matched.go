@@ -10,13 +10,13 @@ import (
 	"snap/internal/schema"
 )
 
-// The rows of a foreign dump are matched to tables by name. Its table of contents says which table
-// and columns a block belongs to. None of its SQL is executed.
+// The rows of a foreign dump are matched to the described tables by name. The dump's table of
+// contents has the table and the columns of each block. None of the dump's SQL is executed.
 
 var encodingName = regexp.MustCompile(`^[A-Za-z0-9_]{1,30}$`)
 
-// matchedLayout returns how to load the rows of the described tables. It skips the rows of other
-// tables.
+// matchedLayout returns the layout for loading the rows of the described tables. It skips the rows
+// of other tables.
 func matchedLayout(entries []dumpEntry, s *schema.Schema) (*layout, error) {
 	l := &layout{tables: map[int]*block{}}
 	tables, encoding := map[[2]string]*schema.Table{}, ""
@@ -56,7 +56,7 @@ func wrongDump(why string) error {
 		Hint: "ask for a rebuilt snapshot; nothing was replaced"}
 }
 
-// matchedBlock returns how to load a table's rows, with the columns in the dump's order.
+// matchedBlock returns the block for loading a table's rows. Its columns are in the dump's order.
 func matchedBlock(e dumpEntry, t *schema.Table, tables map[[2]string]*schema.Table) (*block, error) {
 	into := t
 	if strings.Contains(e.definition, "load via partition root") {

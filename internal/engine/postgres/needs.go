@@ -49,8 +49,8 @@ func (e Engine) Needs(ctx context.Context, raw string, u engine.Use) ([]engine.N
 	return needs, nil
 }
 
-// missing runs a query for missing rights. Each row describes a right and has the statement that
-// grants it.
+// missing runs a query for missing rights. Each row has a description of a right and the statement
+// that grants the right.
 func missing(ctx context.Context, conn *pgx.Conn, query, database string) ([]engine.Need, error) {
 	rows, err := conn.Query(ctx, query, database)
 	if err != nil {

@@ -11,24 +11,25 @@ import (
 	"snap/internal/schema"
 )
 
-// omitted lists the parts of the database that a dump omits: the kind, one name and the number of
-// objects. It leaves out objects of the system and of extensions.
-const omitted = `
+// omittedParts lists the parts of the database that a dump omits. Each row has a kind, the first
+// name of that kind, and the number of names. Objects of the system and of extensions are not
+// listed.
+const omittedParts = `
 WITH own AS (SELECT oid FROM pg_namespace WHERE nspname NOT IN ('pg_catalog', 'information_schema')
 	AND nspname NOT LIKE 'pg\_%'),
-made AS (SELECT classid, objid FROM pg_depend WHERE deptype = 'e'),
-rights AS (
+of_extensions AS (SELECT classid, objid FROM pg_depend WHERE deptype = 'e'),
+acls AS (
 	SELECT c.oid::regclass::text AS name, c.relowner AS owner, c.relacl AS acl FROM pg_class c
 		WHERE relnamespace IN (SELECT oid FROM own)
-			AND NOT EXISTS (SELECT FROM made WHERE classid = 'pg_class'::regclass AND objid = c.oid)
+			AND NOT EXISTS (SELECT FROM of_extensions WHERE classid = 'pg_class'::regclass AND objid = c.oid)
 	UNION ALL SELECT p.oid::regprocedure::text, p.proowner, p.proacl FROM pg_proc p
 		WHERE pronamespace IN (SELECT oid FROM own)
-			AND NOT EXISTS (SELECT FROM made WHERE classid = 'pg_proc'::regclass AND objid = p.oid)
+			AND NOT EXISTS (SELECT FROM of_extensions WHERE classid = 'pg_proc'::regclass AND objid = p.oid)
 	UNION ALL SELECT 'the schema ' || quote_ident(nspname), nspowner, nspacl FROM pg_namespace n
 		WHERE n.oid IN (SELECT oid FROM own) AND nspname <> 'public'
 ),
 names AS (
-	SELECT 'grants' AS kind, name FROM rights, aclexplode(acl) a WHERE a.grantee NOT IN (0, owner)
+	SELECT 'grants' AS kind, name FROM acls, aclexplode(acl) a WHERE a.grantee NOT IN (0, owner)
 	UNION ALL SELECT 'default_grants', quote_ident(pg_get_userbyid(defaclrole)) FROM pg_default_acl
 	UNION ALL SELECT 'owners', quote_ident(pg_get_userbyid(relowner)) FROM pg_class
 		WHERE relnamespace IN (SELECT oid FROM own)
@@ -43,18 +44,19 @@ names AS (
 SELECT kind, min(name COLLATE "C"), count(DISTINCT name) FROM names
 	GROUP BY kind HAVING kind <> 'owners' OR count(DISTINCT name) > 1 ORDER BY kind`
 
-// credentials names one foreign server whose login options are in the dump.
+// credentials selects the name of one foreign server whose login options are in the dump, or "".
 const credentials = `SELECT coalesce(min(srvname), '') FROM pg_user_mappings WHERE umoptions IS NOT NULL`
 
-// describeOmitted adds the parts that a dump omits to the description, removes the objects that are
-// left out, and adds a warning for each kind. If the user is not allowed to read the catalog, the
-// warning mentions it.
+// describeOmitted records in the description the parts that a dump omits, removes the deselected
+// objects from it, and adds a warning for each kind. If the omitted parts cannot be listed, for
+// example because the user is not allowed to read a catalog, it adds a warning with the reason
+// instead of failing.
 func describeOmitted(ctx context.Context, conn *pgx.Conn, left *selection, info *engine.Info) error {
 	if _, err := conn.Exec(ctx, "SAVEPOINT omitted"); err != nil { // a refusal must not end the dump's transaction
 		return err
 	}
 	var server string
-	rows, err := conn.Query(ctx, omitted)
+	rows, err := conn.Query(ctx, omittedParts)
 	if err == nil {
 		info.Schema.Omitted, err = pgx.CollectRows(rows, omission)
 	}

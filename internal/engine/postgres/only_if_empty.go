@@ -12,13 +12,13 @@ import (
 	"snap/internal/engine"
 )
 
-// If nobody agreed to replace content, a load may replace only a database that is empty at the moment
-// of the exchange. No session can look into a database that has been renamed in a transaction that
-// is still open. So a session stays connected to the database while another one renames it: the
-// server first locks the database, which keeps new sessions out, and then waits up to five seconds
-// for those inside to end. Once the session is alone there, it sees everything that others have
-// committed, and nothing more can be added. It then either leaves, which lets the rename
-// continue, or cancels the rename.
+// If nobody agreed to replace content, a load may replace only a database that is empty at the
+// moment of the exchange. No session can look into a database that has been renamed in a
+// transaction that is still open. So one session stays connected to the database and looks while
+// another session renames it. For the rename, the server first locks the database, which keeps new
+// sessions out, and then waits up to five seconds for the sessions inside to end. Once the looking
+// session is alone, it sees everything that others have committed, and nobody can add anything. It
+// then either disconnects, which lets the rename continue, or cancels the rename.
 
 // requireEmpty returns an error if the database has content. The session must be connected to it.
 func (d database) requireEmpty(ctx context.Context, conn *pgx.Conn) error {
@@ -29,8 +29,8 @@ func (d database) requireEmpty(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// moveAway runs the statement that renames the old database. If only an empty one may be replaced,
-// looking is connected to it, and is closed afterwards.
+// moveAway runs the statement that renames the old database. If only an empty database may be
+// replaced, looking must be connected to the old database. moveAway closes it.
 func (s *scratch) moveAway(ctx context.Context, tx pgx.Tx, looking *pgx.Conn, statement string) error {
 	if !s.o.OnlyIfEmpty {
 		_, err := tx.Exec(ctx, statement)
@@ -50,8 +50,8 @@ func (s *scratch) moveAway(ctx context.Context, tx pgx.Tx, looking *pgx.Conn, st
 	return err
 }
 
-// leaveIfEmpty waits until it is alone in the database that the session of the given process
-// renames. Then it leaves if the database is empty, and otherwise cancels the rename.
+// leaveIfEmpty waits until conn is the only session in the database that the server process
+// renaming renames. It then disconnects if the database is empty, and otherwise cancels the rename.
 func (s *scratch) leaveIfEmpty(ctx context.Context, conn *pgx.Conn, renaming uint32) error {
 	defer conn.Close(context.WithoutCancel(ctx))
 	for alone := false; !alone; {
@@ -66,13 +66,13 @@ func (s *scratch) leaveIfEmpty(ctx context.Context, conn *pgx.Conn, renaming uin
 	}
 	err := s.place.requireEmpty(ctx, conn)
 	if err != nil {
-		_, _ = conn.Exec(ctx, "SELECT pg_cancel_backend($1)", renaming) // otherwise it ends by itself
+		_, _ = conn.Exec(ctx, "SELECT pg_cancel_backend($1)", renaming) // if this fails, the rename times out
 	}
 	return err
 }
 
-// aloneInRenamed selects whether process $1 has locked the current database against new sessions,
-// and no session of anybody else is inside.
+// aloneInRenamed selects whether process $1 has locked the current database against new sessions
+// and no other session is inside.
 const aloneInRenamed = `
 SELECT EXISTS (SELECT FROM pg_locks WHERE pid = $1 AND granted AND mode = 'AccessExclusiveLock'
 		AND locktype = 'object' AND classid = 'pg_database'::regclass

@@ -17,7 +17,7 @@ func pooled(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	return err == nil && pid != conn.PgConn().PID(), err
 }
 
-// requireDirect refuses a pooler for a load, which creates and renames databases: a pooler keeps
+// requireDirect refuses a pooler for a load. A load renames databases, and a pooler keeps its
 // connections to the old one.
 func (d database) requireDirect(ctx context.Context, conn *pgx.Conn) error {
 	yes, err := pooled(ctx, conn)
@@ -28,8 +28,8 @@ func (d database) requireDirect(ctx context.Context, conn *pgx.Conn) error {
 		"give the server's own host and port in the target's destination")
 }
 
-// requireSession refuses a pooler that gives one client's statements to several of the server's
-// sessions, because settings of a session would not apply to all of its statements. A pooler in
+// requireSession refuses a pooler that distributes one client's statements over several sessions of
+// the server, because the settings of a session would not apply to all statements. A pooler in
 // session mode is accepted.
 func (d database) requireSession(ctx context.Context, conn *pgx.Conn) error {
 	yes, err := pooled(ctx, conn)
@@ -40,7 +40,7 @@ func (d database) requireSession(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, "SELECT set_config('snapcli.session', $1, false)", mark); err != nil {
 		return d.failure(err)
 	}
-	const others = 3 // one of them gets the session of the first one, unless that is kept for it
+	const others = 3 // one of these connections gets conn's session, unless the pooler reserves it for conn
 	for range others {
 		other, err := d.connect(ctx)
 		if err != nil {

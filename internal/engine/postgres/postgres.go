@@ -32,8 +32,8 @@ type Engine struct {
 	// PATH and the usual folders are searched.
 	Tools []string
 
-	// LockPatience is how long a load into an existing database waits for the locks of others when it
-	// replaces the content. 0 is half a minute.
+	// LockPatience is how long a load into an existing database waits for locks that others hold
+	// when it replaces the content. 0 means half a minute.
 	LockPatience time.Duration
 
 	// Way is the route to the server. Nil connects directly.
@@ -46,17 +46,17 @@ type database struct {
 	config *pgx.ConnConfig
 	way    *reach.Way
 
-	encoding string     // of its strings, set by a dump
+	encoding string     // encoding of the database's strings, set by a dump
 	left     *selection // set by a dump of chosen objects
-	grants   bool       // a dump records the rights of others
+	grants   bool       // whether a dump records the rights of others
 }
 
 // encodingParameter is a parameter of URLs that is ignored: sessions choose the client encoding
 // themselves.
 const encodingParameter = "client_encoding"
 
-// serviceFile is a parameter that PostgreSQL's programs before version 18 only know as an environment
-// variable.
+// serviceFile is a parameter of URLs. PostgreSQL's programs before version 18 accept it only as an
+// environment variable.
 const serviceFile = "servicefile"
 
 // parse parses a database URL. It uses libpq's environment variables and password files too.
@@ -74,7 +74,7 @@ func parse(raw string) (database, error) {
 	return database{raw: raw, config: config}, nil
 }
 
-// parse parses a database URL for a server that is reached in the engine's way.
+// parse parses a database URL. The server is reached by the engine's route.
 func (e Engine) parse(raw string) (database, error) {
 	d, err := parse(raw)
 	if err == nil && e.Way.Through() != "" {
@@ -141,8 +141,9 @@ func (d database) environment() []string {
 	return env
 }
 
-// connect opens a session in which unqualified names are PostgreSQL's own. Otherwise, a function that
-// anybody may create in the database could run instead of PostgreSQL's, with the user's privileges.
+// connect opens a session in which unqualified names refer to PostgreSQL's own objects. Otherwise,
+// a function that somebody else created in the database could run instead of PostgreSQL's, with the
+// user's privileges.
 func (d database) connect(ctx context.Context) (*pgx.Conn, error) {
 	config := d.config.Copy()
 	var err error
@@ -156,7 +157,7 @@ func (d database) connect(ctx context.Context) (*pgx.Conn, error) {
 		}
 	}
 	var tunnel *snap.Error
-	if errors.As(err, &tunnel) { // inside pgx's error, once for each address
+	if errors.As(err, &tunnel) { // pgx's error repeats it for each address
 		return nil, tunnel
 	}
 	if err != nil {
@@ -166,14 +167,14 @@ func (d database) connect(ctx context.Context) (*pgx.Conn, error) {
 }
 
 // builtInNames makes unqualified names refer to PostgreSQL's own objects. usersNames restores the
-// search path of the user's sessions, for SQL that the user wrote.
+// user's default search path, for SQL that the user wrote.
 const (
 	builtInNames = "SET search_path = ''"
 	usersNames   = "RESET search_path"
 )
 
-// maintenance connects to another database of the server, from which this one
-// can be created, renamed and dropped.
+// maintenance connects to another database on the server, from which d can be created, renamed and
+// dropped.
 func (d database) maintenance(ctx context.Context) (*pgx.Conn, error) {
 	var first error
 	for _, name := range []string{"postgres", "template1"} {
@@ -313,8 +314,9 @@ func (e Engine) Check(ctx context.Context, raw string) (engine.Info, error) {
 }
 
 // emptyDatabase selects whether the current database has only the objects that CREATE DATABASE
-// made. Objects of users have IDs from 16384 on (FirstNormalObjectId), and nearly all of them
-// depend on something. The others are asked for one by one, and so are settings of the database.
+// made. The objects of users have IDs from 16384 on (FirstNormalObjectId), and nearly all of them
+// have an entry in pg_depend. The other kinds of objects, and the settings of the database, are
+// checked one by one.
 const emptyDatabase = `SELECT NOT EXISTS (SELECT FROM pg_depend WHERE objid >= 16384)
 	AND NOT EXISTS (SELECT FROM pg_namespace WHERE oid >= 16384 AND nspname !~ '^pg_(toast_)?temp_')
 	AND NOT EXISTS (SELECT FROM pg_foreign_data_wrapper)
@@ -397,9 +399,9 @@ func properties(ctx context.Context, conn *pgx.Conn) (map[string]string, error) 
 	return all, nil
 }
 
-// listTables lists the tables that store rows. It omits partitioned tables, whose rows are in their
-// partitions, and foreign tables. It does not count rows. Names are decoded from their stored bytes
-// in the same way as the names in a dump.
+// listTables lists the tables that store rows. It omits foreign tables, and partitioned tables
+// because their rows are in their partitions. It does not count rows. Names are decoded from their
+// stored bytes, in the same way as the names in a dump.
 func listTables(ctx context.Context, conn *pgx.Conn) ([]engine.Table, error) {
 	rows, err := conn.Query(ctx,
 		`SELECT convert_to(n.nspname::text, e), convert_to(c.relname::text, e), array_agg(convert_to(a.attname::text, e) ORDER BY a.attnum),
@@ -442,7 +444,7 @@ func connections(ctx context.Context, conn *pgx.Conn, name string) ([]string, er
 	return pgx.CollectRows(rows, sentence)
 }
 
-// sentence reads a row that consists of a sentence for the user.
+// sentence reads a row that has one column with a sentence for the user.
 func sentence(row pgx.CollectableRow) (said string, err error) {
 	err = row.Scan(&said)
 	return charset.Readable(said), err

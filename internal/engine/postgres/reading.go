@@ -23,12 +23,12 @@ var _ engine.DumpReader = Engine{}
 var objects = engine.Table{Schema: "pg_catalog", Name: "pg_largeobject",
 	Columns: []engine.Column{{Name: "loid", Type: "oid"}, {Name: "sha256", Type: "text"}}}
 
-// dumpReading reads a dump as [engine.Reading] describes.
+// dumpReading implements [engine.Reading].
 type dumpReading struct {
 	in          io.Closer
 	d           *dumpReader
 	tables      []engine.Table
-	at          map[int]int // indexes of tables by the number of their data
+	at          map[int]int // indexes of tables, by the number of the entry with their data
 	definitions []engine.Definition
 }
 
@@ -80,7 +80,7 @@ func (r *dumpReading) open(known []engine.Table) error {
 	return nil
 }
 
-// largeObjects is the key of the large objects in dumpReading.at. No table's data has it.
+// largeObjects is the key of the large objects in dumpReading.at. No entry has this number.
 const largeObjects = -1
 
 // nonObjects are the kinds of entries that define no object of the schema: data, privileges,

@@ -16,8 +16,9 @@ import (
 
 var _ engine.Refiller = Engine{}
 
-// Refill implements [engine.Refiller]. Foreign keys are dropped and created again, because the server
-// would otherwise check them for each statement, and does not truncate a table that others reference.
+// Refill implements [engine.Refiller]. Foreign keys are dropped and created again, because
+// otherwise the server would check them for each statement, and would not truncate a table that
+// others reference.
 func (e Engine) Refill(ctx context.Context, raw string, dump engine.Dump, only []string, o engine.Options) (
 	[]engine.Table, error) {
 	d, err := e.parse(raw)
@@ -141,11 +142,11 @@ func (r *refill) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// loadedPrograms counts the functions of snapshots from elsewhere that filling the tables $1 would
-// run. These are the functions in an index, a check or a computed column of any table (a foreign
-// key is also checked with the other table's indexes), those of types, casts and operators, and
-// those in a default of the tables. Functions that are only used by views, policies, other
-// functions and disabled triggers do not run.
+// loadedPrograms counts the functions from snapshots from elsewhere that would run if the tables $1
+// were filled. These are the functions that types, casts and operators use, the functions in an
+// index, a check or a computed column of any table (because a foreign key is also checked with the
+// other table's indexes), and the functions in a default of the tables $1. Functions that only
+// views, policies, other functions and disabled triggers use do not run.
 const loadedPrograms = `
 	SELECT count(DISTINCT p.oid) FROM pg_depend d JOIN pg_proc p ON p.oid = d.refobjid JOIN pg_roles o ON o.oid = p.proowner
 	WHERE d.refclassid = 'pg_proc'::regclass AND starts_with(o.rolname, $2)
@@ -154,9 +155,10 @@ const loadedPrograms = `
 			SELECT FROM pg_attrdef f JOIN pg_attribute a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
 			WHERE f.oid = d.objid AND (a.attgenerated <> '' OR f.adrelid = ANY ($1))))`
 
-// requireNoPrograms returns an error if the rows would run functions of a snapshot from elsewhere,
-// with the rights of the user who loads. The functions' own role cannot load the rows: it can no
-// longer log in, and SET ROLE is no protection because a function can reset it.
+// requireNoPrograms returns an error if loading the rows would run functions from a snapshot from
+// elsewhere with the rights of the user who loads. The role that owns the functions cannot load the
+// rows, because it can no longer log in, and SET ROLE is no protection because a function can reset
+// it.
 func (r *refill) requireNoPrograms(ctx context.Context) error {
 	var programs int
 	err := r.conn.QueryRow(ctx, loadedPrograms, r.oids, rolePrefix).Scan(&programs)
@@ -168,7 +170,8 @@ func (r *refill) requireNoPrograms(ctx context.Context) error {
 		"load the whole snapshot, without --only; nothing was changed")
 }
 
-// The objects that are removed and created again: their name and the statements.
+// These queries select the objects that are removed and created again: their names, and the
+// statements that remove and create them.
 const (
 	keysToRestore = `
 		WITH named AS (SELECT t AS oid FROM unnest($1::oid[]) t

@@ -10,8 +10,8 @@ import (
 )
 
 // refusedConnection describes why a connection was refused before the password was checked. It
-// returns false for other errors. With sslmode=prefer, err also tells of an attempt with TLS; when the
-// server answered the attempt without TLS, its answer is the reason.
+// returns false for other errors. With sslmode=prefer, err also has the error of an attempt with
+// TLS. If the server responded to the attempt without TLS, that response is the reason.
 func (d database) refusedConnection(err error, e *snap.Error) bool {
 	var untrusted *tls.CertificateVerificationError
 	text := strings.ToLower(err.Error())

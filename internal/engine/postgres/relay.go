@@ -16,10 +16,10 @@ import (
 	"snap/internal/engine"
 )
 
-// relay is a proxy between pg_dump and the server that keeps the rows of tables. pg_dump requests
-// them in its one transaction like everything else, and the relay replies that they have been sent.
-// Forwarding the rows would take a third of the time that the server takes to send them. Reading
-// them from pg_dump would take another third.
+// relay is a proxy between pg_dump and the server that intercepts the rows of tables. pg_dump
+// requests the rows in its one transaction, like everything else. The relay passes them to snapcli
+// and tells pg_dump that they have been sent. Forwarding the rows to pg_dump would take a third of
+// the time that the server takes to send them. Reading them from pg_dump would take another third.
 type relay struct {
 	listener net.Listener
 	dir      string // of the private socket
@@ -31,16 +31,16 @@ type relay struct {
 	done  chan struct{} // closed when the reader of the rows has stopped
 }
 
-// relayed is the maximum number of chunks that wait for the reader.
-const relayed = 16
+// maxWaiting is the maximum number of chunks that wait for the reader of the rows.
+const maxWaiting = 16
 
-// relay starts a relay, which listens for pg_dump on a socket and connects to the server.
+// relay starts a relay. It connects to the server and listens for pg_dump on a private socket.
 func (d database) relay(ctx context.Context) (*relay, error) {
 	conn, err := d.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r := &relay{rows: make(chan []byte, relayed), free: make(chan []byte, relayed), ended: make(chan struct{}),
+	r := &relay{rows: make(chan []byte, maxWaiting), free: make(chan []byte, maxWaiting), ended: make(chan struct{}),
 		done: make(chan struct{})}
 	if r.server, err = hijack(ctx, conn); err != nil {
 		return nil, d.failure(err)
@@ -53,7 +53,7 @@ func (d database) relay(ctx context.Context) (*relay, error) {
 	return r, nil
 }
 
-// command prepares a run of pg_dump against the relay.
+// command prepares a run of pg_dump that connects to the relay.
 func (r *relay) command(ctx context.Context, t tool, args ...string) (*exec.Cmd, *engine.Stderr) {
 	return socketCommand(ctx, t, r.dir, r.server.Config.Database, r.server.Config.User, args...)
 }
@@ -77,7 +77,7 @@ func (r *relay) run() {
 		_, _ = io.Copy(r.server.Conn, client)
 		r.server.Conn.Close()
 	}()
-	a := answers{relay: r, from: bufio.NewReaderSize(r.server.Conn, 256<<10), to: bufio.NewWriter(client)}
+	a := responses{relay: r, from: bufio.NewReaderSize(r.server.Conn, 256<<10), to: bufio.NewWriter(client)}
 	for err == nil {
 		err = a.pass()
 	}
@@ -100,8 +100,8 @@ func (r *relay) nextTable(see func(chunk []byte) error) error {
 	return io.ErrUnexpectedEOF
 }
 
-// close ends the relay. After a failure, close also cancels the server's current statement, which
-// may be waiting for a lock without noticing the closed connection.
+// close ends the relay. After a failure, close also cancels the server's current statement, because
+// a statement that waits for a lock does not notice the closed connection.
 func (r *relay) close(ctx context.Context, failed bool) {
 	close(r.done)
 	r.listener.Close()
@@ -112,20 +112,21 @@ func (r *relay) close(ctx context.Context, failed bool) {
 	}
 }
 
-// answers are the messages from the server.
-type answers struct {
+// responses forwards the messages from the server to pg_dump and intercepts the rows.
+type responses struct {
 	*relay
 	from   *bufio.Reader
 	to     *bufio.Writer
 	chunk  []byte
-	padded bool // pg_dump got padding instead of the table's rows
+	padded bool // whether pg_dump received padding for the current table
 }
 
 // messageHead is the size of a message's kind and length.
 const messageHead = 5
 
-// pass forwards a message to pg_dump, or keeps it if it is a row.
-func (a *answers) pass() error {
+// pass forwards a message to pg_dump, unless the message is a row, which is added to the current
+// chunk.
+func (a *responses) pass() error {
 	head, err := a.from.Peek(messageHead)
 	if err != nil {
 		return err
@@ -149,7 +150,7 @@ func (a *answers) pass() error {
 }
 
 // row adds a row to the current chunk. Only a row that is larger than a chunk is split.
-func (a *answers) row(size int) error {
+func (a *responses) row(size int) error {
 	if _, err := a.from.Discard(messageHead); err != nil {
 		return err
 	}
@@ -173,7 +174,7 @@ func (a *answers) row(size int) error {
 	return nil
 }
 
-func (a *answers) unused() []byte {
+func (a *responses) unused() []byte {
 	select {
 	case chunk := <-a.free:
 		return chunk
@@ -183,7 +184,7 @@ func (a *answers) unused() []byte {
 }
 
 // end offers the last rows of a table and marks the table's end.
-func (a *answers) end() error {
+func (a *responses) end() error {
 	if len(a.chunk) > 0 {
 		if err := a.put(); err != nil {
 			return err
@@ -195,16 +196,16 @@ func (a *answers) end() error {
 }
 
 // put offers the current chunk to the reader.
-func (a *answers) put() error {
+func (a *responses) put() error {
 	err := a.offer(a.chunk)
 	a.chunk = nil
 	return err
 }
 
-// offer blocks until the reader can accept a chunk. The reader first waits for the table in
-// pg_dump's output, which may still be in pg_dump's buffers. offer sends padding, a row longer than
-// those buffers, to flush them.
-func (a *answers) offer(chunk []byte) error {
+// offer blocks until the reader can accept a chunk. The reader first waits until the table appears
+// in pg_dump's output, which may still be in pg_dump's buffers. To flush the buffers, offer sends
+// padding to pg_dump: a row that is longer than the buffers.
+func (a *responses) offer(chunk []byte) error {
 	select {
 	case a.rows <- chunk:
 		return nil
@@ -227,7 +228,7 @@ func (a *answers) offer(chunk []byte) error {
 // padding is longer than the buffers of pg_dump.
 const padding = 256 << 10
 
-func (a *answers) pad() error {
+func (a *responses) pad() error {
 	message, err := (&pgproto3.CopyData{Data: make([]byte, padding)}).Encode(nil)
 	if err == nil {
 		_, err = a.to.Write(message)

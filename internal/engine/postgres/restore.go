@@ -56,15 +56,15 @@ func (e Engine) Restore(ctx context.Context, raw string, dump engine.Dump, o eng
 	return s, nil
 }
 
-// scratch is a database on the destination's server. While it is in use, admin holds an advisory
-// lock on its name, so that it is not taken for a leftover.
+// scratch is a database on the destination's server. While the database is in use, admin holds an
+// advisory lock on its name, so that the database is not mistaken for a leftover.
 type scratch struct {
 	place database
 	here  database
 	admin *pgx.Conn
 	made  bool
 	o     engine.Options
-	size  int64 // of the dump
+	size  int64 // size of the dump
 
 	trust  engine.Trust
 	loader loader // the role that loads, and owns the loaded objects
@@ -112,7 +112,7 @@ func (s *scratch) fill(ctx context.Context, e Engine, dump engine.Dump) error {
 func generates(dump engine.Dump) bool { return dump.Trust == engine.Foreign && !dump.WithPrograms }
 
 func (s *scratch) load(ctx context.Context, e Engine, info engine.Info, u *unpacking) error {
-	// Any version that can read the dump works, whatever the server's version.
+	// Any version of pg_restore that can read the dump works, whatever the server's version is.
 	pgRestore := e.findTool("pg_restore")
 	server, err := s.serverVersion(ctx)
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *scratch) load(ctx context.Context, e Engine, info engine.Info, u *unpac
 		oneTable:   oneTable(info.Tables)}
 	counts, err := s.restoreDump(ctx, run, u)
 	if deadlocked(err) && run.jobs > 1 && s.into == nil && u.rows.wait() == nil {
-		// Two jobs can deadlock on partitioned tables. One cannot.
+		// Several jobs can deadlock on partitioned tables. A single job cannot.
 		run.jobs = 1
 		u.rows.offerAgain()
 		counts, err = s.restoreDump(ctx, run, u)
@@ -139,7 +139,8 @@ func (s *scratch) load(ctx context.Context, e Engine, info engine.Info, u *unpac
 	return s.verify(ctx, info.Tables, counts)
 }
 
-// serverVersion returns the server's version, after it has dropped the leftovers of killed loads.
+// serverVersion returns the server's version. For a load into a scratch database, it also drops the
+// leftovers of killed loads.
 func (s *scratch) serverVersion(ctx context.Context) (server string, err error) {
 	if server, err = version(ctx, s.admin); err == nil && s.into == nil {
 		err = sweep(ctx, s.admin)
@@ -169,8 +170,8 @@ func deadlocked(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "deadlock detected")
 }
 
-// parts restores the definitions, then the rows, then indexes, constraints and everything else. It
-// leaves a dump with an unknown layout entirely to pg_restore and does not count its rows.
+// parts restores the definitions, then the rows, then indexes, constraints and everything else.
+// pg_restore alone restores a dump of an unknown version, whose rows are not counted.
 func (s *scratch) parts(ctx context.Context, run restoring, u *unpacking) (map[[2]string]int64, error) {
 	<-u.known
 	if u.layout == nil {
@@ -225,7 +226,7 @@ func randomName(prefix string) string {
 
 // create creates the empty scratch database. Only its owner can connect to it.
 func (s *scratch) create(ctx context.Context, run restoring) error {
-	if s.place.requireClone() == nil { // dropping a killed clone waits until the server has created this database
+	if s.place.requireClone() == nil { // after a kill, dropping the clone waits for this load's server process
 		if err := holdName(ctx, s.admin, s.place.name()); err != nil {
 			return err
 		}
@@ -244,7 +245,7 @@ func (s *scratch) create(ctx context.Context, run restoring) error {
 		return err
 	}
 	err = createLike(ctx, s.admin, name, place, run.properties)
-	// without an answer, the server may still create it
+	// Without a response, the server may still create the database.
 	s.here, s.made = s.place.named(name), err == nil || state(err) == ""
 	if err != nil {
 		return err
@@ -271,7 +272,7 @@ func (s *scratch) create(ctx context.Context, run restoring) error {
 }
 
 // tablespace returns the clause for the destination's tablespace, such as " TABLESPACE big", or ""
-// if the user may not create a database there.
+// if the user has no permission to create a database in that tablespace.
 func (s *scratch) tablespace(ctx context.Context) (clause string, err error) {
 	err = s.admin.QueryRow(ctx,
 		`SELECT coalesce(max(format(' TABLESPACE %I', spcname)), '') FROM pg_database d JOIN pg_tablespace t ON t.oid = dattablespace
@@ -279,8 +280,8 @@ func (s *scratch) tablespace(ctx context.Context) (clause string, err error) {
 	return clause, err
 }
 
-// createLike creates a database with the source's encoding and locale, or the closest that the
-// server supports: operating systems have different names for locales.
+// createLike creates a database with the source's encoding and locale, or with the closest that the
+// server supports, because operating systems have different names for locales.
 func createLike(ctx context.Context, admin *pgx.Conn, name, tablespace string, p map[string]string) error {
 	base := "CREATE DATABASE " + pgx.Identifier{name}.Sanitize() + " TEMPLATE template0" + tablespace
 	encoding := ""
@@ -315,9 +316,9 @@ func createLike(ctx context.Context, admin *pgx.Conn, name, tablespace string, p
 	return err
 }
 
-// restoresNeither are the arguments of pg_restore for everything that the destination decides
-// itself.
-var restoresNeither = []string{"--no-owner", "--no-privileges", "--no-tablespaces", "--no-subscriptions"}
+// destinationDecides are arguments for pg_restore. They omit the properties that the destination
+// decides: owners, privileges, tablespaces and subscriptions.
+var destinationDecides = []string{"--no-owner", "--no-privileges", "--no-tablespaces", "--no-subscriptions"}
 
 // restoring describes a run of pg_restore.
 type restoring struct {
@@ -330,7 +331,7 @@ type restoring struct {
 	oneTable   bool              // one table has nearly all rows
 }
 
-// restore runs pg_restore, which stops at the first error.
+// restore runs pg_restore and stops it at the first error.
 func (s *scratch) restore(ctx context.Context, run restoring, args ...string) error {
 	if s.inTransaction() {
 		return s.into.restore(ctx, run, args...)
@@ -338,7 +339,7 @@ func (s *scratch) restore(ctx context.Context, run restoring, args ...string) er
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	args = append(args, "--jobs="+strconv.Itoa(run.jobs))
-	args = append(args, restoresNeither...)
+	args = append(args, destinationDecides...)
 	cmd, said, done, err := s.here.program(ctx, run.tool, args...)
 	if err != nil {
 		return err
@@ -355,7 +356,7 @@ func (s *scratch) restore(ctx context.Context, run restoring, args ...string) er
 	if unreached := done(); unreached != nil {
 		return unreached
 	}
-	if err == nil || ignored != nil && ignored.onlyThose(err) {
+	if err == nil || ignored != nil && ignored.onlyIgnored(err) {
 		return nil
 	}
 	if ignored != nil && ignored.real {
@@ -493,15 +494,15 @@ func literal(s string) string {
 	return quoted
 }
 
-// holdName takes the advisory lock that marks a scratch database as in use. The lock ends with the
-// connection, even if the program is killed.
+// holdName takes the advisory lock on a name, which marks the database or role with that name as in
+// use. The lock ends with the connection, even if the program is killed.
 func holdName(ctx context.Context, admin *pgx.Conn, name string) error {
 	_, err := admin.Exec(ctx, "SELECT pg_advisory_lock(hashtextextended($1, 0))", name)
 	return err
 }
 
-// sweep drops the leftovers of killed loads on the server. It ends sessions that are still
-// connected to a leftover: its load started them.
+// sweep drops the leftovers of killed loads on the server. It ends the sessions that are still
+// connected to a leftover, because its load started them.
 func sweep(ctx context.Context, admin *pgx.Conn) error {
 	names, err := collect(ctx, admin, leftDatabases)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"snap/internal/engine/charset"
 )
 
-// A dump is masked as a stream: its table of contents is kept, and the COPY text of every table is
-// rewritten. That needs no server, and no original value leaves this machine.
+// A dump is masked as a stream: its table of contents is copied, and the rows of every table are
+// rewritten. Masking needs no server, and no original value leaves this machine.
 
 var _ engine.Rewriter = Engine{}
 
@@ -63,8 +63,8 @@ func openDump(d *dumpReader) (tables map[int]tableData, order []int, err error) 
 	return tables, order, nil
 }
 
-// definitionsOf returns the SQL of indexes and checks. The keys are the table as CREATE INDEX
-// writes it, and for checks the schema and the table with a NUL between them.
+// definitionsOf returns the SQL of indexes and checks by table. The key for indexes is the table as
+// CREATE INDEX writes it. The key for checks is the schema and the table with a NUL between them.
 func definitionsOf(entries []dumpEntry) map[string][]string {
 	all := map[string][]string{}
 	for _, e := range entries {
@@ -142,9 +142,9 @@ func shapeOf(t tableData, known []engine.Table) engine.Shape {
 	return s
 }
 
-// sampleRows collects values of a table's rows until each column has enough samples. It passes every
-// value of the columns that o.Every selects to its functions.
-func sampleRows(d *dumpReader, s *engine.Shape, most int, o engine.Options) error {
+// sampleRows collects values from a table's rows until each column has enough samples. It passes
+// every value of the columns that o.Every selects to its functions.
+func sampleRows(d *dumpReader, s *engine.Shape, limit int, o engine.Options) error {
 	lines, wanting := &lineReader{d: d}, len(s.Columns)
 	every, all := o.AllOf(s.Schema, s.Name, s.Columns)
 	sampled := make([]map[string]bool, len(s.Columns)) // the short fields of each column
@@ -167,12 +167,12 @@ func sampleRows(d *dumpReader, s *engine.Shape, most int, o engine.Options) erro
 			if every[i] != nil && string(field) != `\N` {
 				every[i](d.stored.Text(unescape(field)))
 			}
-			if len(s.Samples[i]) < most && !sampled[i][string(field)] && string(field) != `\N` {
-				if len(field) <= rememberedField {
+			if len(s.Samples[i]) < limit && !sampled[i][string(field)] && string(field) != `\N` {
+				if len(field) <= maxCachedField {
 					sampled[i][string(field)] = true
 				}
 				if s.Samples[i] = engine.AddSample(s.Samples[i], d.stored.Text(unescape(field)),
-					most); len(s.Samples[i]) == most {
+					limit); len(s.Samples[i]) == limit {
 					wanting--
 				}
 			}
@@ -234,7 +234,7 @@ type rewriter struct {
 // tally is the number and size of a table's rows.
 type tally struct{ rows, bytes int64 }
 
-// tally returns the tally of rows written since wrote had the value before.
+// tally returns the tally of a table. before is the value of wrote before its rows were written.
 func (r *rewriter) tally(rows, before int64) tally {
 	return tally{rows, max(0, r.wrote-before-int64(len(endOfRows)))}
 }
@@ -339,21 +339,21 @@ func maskLine(out, line []byte, masks []*fieldMask) (_ []byte, err error) {
 }
 
 // fieldMask masks the fields of one column. It caches some results, because many columns have few
-// different values. It is for one goroutine.
+// different values. It must not be used by several goroutines.
 type fieldMask struct {
 	column string // as shown in errors
 	stored *charset.Charset
 	mask   engine.Mask
 	row    *engine.BoundMask // instead of mask, or nil
 	seed   maphash.Seed
-	kept   [256]struct {
+	cache  [256]struct {
 		known         bool
 		field, masked []byte
 	}
 }
 
-// rememberedField is the length of the longest cached field.
-const rememberedField = 256
+// maxCachedField is the length of the longest cached field.
+const maxCachedField = 256
 
 // fieldMasks returns the mask of each column of a table, nil for columns that are kept.
 func (r *rewriter) fieldMasks(t tableData, masks []engine.Mask) ([]*fieldMask, error) {
@@ -374,7 +374,7 @@ func (r *rewriter) fieldMasks(t tableData, masks []engine.Mask) ([]*fieldMask, e
 	return all, nil
 }
 
-// append appends the masked value of a field of a row that is not \N.
+// append appends the masked value of a field that is not \N. row is the field's row.
 func (m *fieldMask) append(out, field, row []byte) ([]byte, error) {
 	if m.row != nil {
 		mask, err := m.forRow(row)
@@ -383,10 +383,10 @@ func (m *fieldMask) append(out, field, row []byte) ([]byte, error) {
 		}
 		return m.appendMasked(out, field, mask)
 	}
-	if len(field) > rememberedField {
+	if len(field) > maxCachedField {
 		return m.appendMasked(out, field, m.mask)
 	}
-	k := &m.kept[maphash.Bytes(m.seed, field)%uint64(len(m.kept))]
+	k := &m.cache[maphash.Bytes(m.seed, field)%uint64(len(m.cache))]
 	if !k.known || !bytes.Equal(k.field, field) {
 		masked, err := m.appendMasked(k.masked[:0], field, m.mask)
 		if err != nil {
@@ -446,8 +446,8 @@ func (r *rewriter) objects() error {
 	}
 }
 
-// chunk and int write parts of the format. The buffered writer keeps the first error. If a
-// chunk cannot be written, reading stops.
+// chunk and int write a chunk and a number of the dump's format. The buffered writer keeps the
+// first error. If a chunk cannot be written, reading stops.
 func (r *rewriter) chunk(p []byte) {
 	r.wrote += int64(len(p))
 	if len(p) > 0 {

@@ -11,16 +11,16 @@ import (
 	"snap"
 )
 
-// errRewritten says that the dump's snapshot no longer shows the rows of a table.
+// errRewritten is the cause if the dump's snapshot no longer shows the rows of a table.
 var errRewritten = errors.New("a table was truncated or rewritten")
 
-// checkLocked waits until pg_dump has locked its tables, which is when it writes its first byte, and
-// returns errRewritten if one of them has been truncated or rewritten since the snapshot was taken.
-// TRUNCATE and the forms of ALTER TABLE that rewrite a table ignore older snapshots, in which the
-// table then appears empty (PostgreSQL's documentation, "Caveats" of concurrency control). From here
-// on, the locks prevent that.
+// checkLocked waits until pg_dump has written its first byte, which it does after it has locked all
+// tables. It fails with errRewritten if a table has been truncated or rewritten since the snapshot
+// was taken. TRUNCATE and the forms of ALTER TABLE that rewrite a table ignore older snapshots, in
+// which the table then appears empty (PostgreSQL's documentation, "Caveats" of concurrency
+// control). Once pg_dump has locked the tables, they cannot be truncated or rewritten.
 //
-// It opens a session, because an older one may have cached the files of the tables.
+// It opens a new session, because an older session may have cached the files of the tables.
 func (d database) checkLocked(ctx context.Context, stream *bufio.Reader, snapshot string) error {
 	if _, err := stream.Peek(1); err != nil {
 		return nil // pg_dump failed, and its exit status and messages say why
@@ -60,9 +60,9 @@ func (d database) inSnapshot(ctx context.Context, snapshot string) (*pgx.Conn, e
 	return conn, nil
 }
 
-// rewrittenTable selects a table whose current file differs from the one in the transaction's
-// snapshot. The columns of pg_class show the snapshot, and pg_relation_filenode returns the current
-// file.
+// rewrittenTable selects a table whose current file differs from its file in the transaction's
+// snapshot. The columns of pg_class are those of the snapshot, and pg_relation_filenode returns the
+// current file.
 const rewrittenTable = `
 	SELECT format('%I.%I', n.nspname, c.relname)
 	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace

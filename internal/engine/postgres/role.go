@@ -8,11 +8,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A snapshot from elsewhere is loaded by a role created for the load. It has no privileges except
-// on the scratch database, which it owns. The session of the user who loads runs only generated
-// statements.
+// A snapshot from elsewhere is a snapshot that this user did not build on this machine. It is
+// loaded by a role that is created for the load. The role has no privileges except on the scratch
+// database, which it owns. The sessions of the user who loads run only generated statements.
 
-// rolePrefix is the prefix of such a role's name.
+// rolePrefix is the prefix of the names of these roles.
 const rolePrefix = "snapcli_load_"
 
 // loader is the role of a load. The name is empty if there is no such role.
@@ -20,8 +20,8 @@ type loader struct{ name, password string }
 
 func (l loader) quoted() string { return pgx.Identifier{l.name}.Sanitize() }
 
-// makeLoader creates a role, if the user is allowed to. The user becomes a member of the role, and
-// can therefore change and drop the role's objects.
+// makeLoader creates the role of the load, if the user is allowed to create roles. The user becomes
+// a member of the role, and can therefore change and drop the role's objects.
 func (s *scratch) makeLoader(ctx context.Context) error {
 	var may bool
 	var server int
@@ -52,8 +52,8 @@ func (s *scratch) makeLoader(ctx context.Context) error {
 	return nil
 }
 
-// enter returns the settings with which the role connects to the scratch database. Some servers
-// accept passwords only over TCP from this machine, not over a socket.
+// enter returns the scratch database with settings that let the role connect, or false if it
+// cannot. Some servers on this machine accept passwords only over TCP, not over a socket.
 func (s *scratch) enter(ctx context.Context) (here database, ok bool) {
 	here = s.here.as(s.loader)
 	for _, place := range []database{here, here.onLoopback()} {
@@ -73,8 +73,8 @@ func (d database) as(l loader) database {
 	return database{raw: d.raw, config: config, way: d.way.WithPassword(), encoding: d.encoding}
 }
 
-// onLoopback returns the database with a TCP address on this machine, if it is reached through a
-// socket.
+// onLoopback returns the database with a TCP address on this machine if d uses a socket, and
+// otherwise d.
 func (d database) onLoopback() database {
 	if !strings.HasPrefix(d.config.Host, "/") {
 		return d
@@ -117,7 +117,7 @@ func (s *scratch) dropLoader(ctx context.Context) error {
 	return err
 }
 
-// reassignData makes the user the owner of the role's objects, and drops the role. That is safe
+// reassignData makes the user the owner of the role's objects, and drops the role. This is safe
 // because the objects contain no code.
 func (s *scratch) reassignData(ctx context.Context) error {
 	if s.loader.name == "" {
@@ -142,8 +142,8 @@ func (s *scratch) reassignData(ctx context.Context) error {
 	return s.dropLoader(ctx)
 }
 
-// retire returns the statements that keep the role only as the owner of what it loaded. Nobody can
-// log in as the role afterwards.
+// retire returns the statements after which the role only owns the objects that it loaded. The user
+// owns the database, and nobody can log in as the role.
 func (s *scratch) retire() []string {
 	if s.loader.name == "" {
 		return nil
@@ -163,8 +163,8 @@ func sweepRoles(ctx context.Context, admin *pgx.Conn) error {
 	return eachFree(ctx, admin, names, func(quoted string) string { return "DROP ROLE IF EXISTS " + quoted })
 }
 
-// eachFree runs a statement for each name that no running load uses. It ignores errors, because
-// another load may be sweeping too; the next load tries again.
+// eachFree runs a statement for each name that no running load uses. It ignores errors of the
+// statements, because another load may be sweeping too, and the next load tries again.
 func eachFree(ctx context.Context, admin *pgx.Conn, names []string, statement func(quoted string) string) error {
 	for _, name := range names {
 		var free bool

@@ -19,16 +19,16 @@ import (
 // in version 1.14 (PostgreSQL 12 to 15), 1.15 (16) or 1.16 (17 and 18). It has a header, a table of
 // contents, and a block of chunks for each table's data.
 
-// dumpReader reads parts of the format. It keeps the first error.
+// dumpReader reads a dump. It keeps the first error.
 type dumpReader struct {
 	r               *bufio.Reader
 	version         int // major*100 + minor
 	intSize, offset int
 	echo            *bytes.Buffer                       // if set, receives a copy of the bytes read
-	timeAt          int                                 // where the time begins in echo
+	timeAt          int                                 // position in echo at which the time begins
 	stored          *charset.Charset                    // of the dump's strings, set when the table of contents is read
 	foreign         bool                                // not the user's own dump: its table of contents is bounded
-	weight          int                                 // of the table of contents so far, see weigh
+	weight          int                                 // weight of the table of contents so far, see weigh
 	lean            bool                                // keep only the entries that locate rows
 	schema          func(kind, name string, sql []byte) // see engine.Plan; may overwrite what is in echo
 	left            *selection                          // entries to remove, also from echo
@@ -192,8 +192,9 @@ func (d *dumpReader) contents() []dumpEntry {
 	return all
 }
 
-// removing returns a function that removes the entry just read from the echo, if it is left out, and
-// then reports true. It is called before the number of entries is read.
+// removing returns a function to call after each entry. If the entry is left out, the function
+// removes it from the echo and returns true. Call removing before the number of entries is read,
+// because the function also corrects that number in the echo.
 func (d *dumpReader) removing() func(dumpEntry) bool {
 	if d.left == nil || d.echo == nil {
 		return func(dumpEntry) bool { return false }
@@ -222,9 +223,9 @@ func (d *dumpReader) weigh(n int) {
 	}
 }
 
-// maxContents limits the table of contents of a dump from elsewhere: the bytes of its strings plus
-// entryWeight for each entry. That needs up to four times as much memory and is enough for about
-// 10,000 tables.
+// maxContents limits the weight of the table of contents of a dump from elsewhere. The weight is
+// the bytes of its strings plus entryWeight for each entry. Such a table of contents needs up to
+// four times as much memory. The limit is enough for about 10,000 tables.
 const (
 	maxContents = 20 << 20
 	entryWeight = 300
@@ -250,7 +251,7 @@ func (d *dumpReader) entry() dumpEntry {
 	e.tag, e.desc = d.text(), d.text()
 	d.int() // section
 	e.definition = d.text()
-	if d.schema != nil && d.echo != nil { // the text is at the end of the echo
+	if d.schema != nil && d.echo != nil { // the definition is at the end of the echo
 		all := d.echo.Bytes()
 		d.schema(strings.ToLower(e.desc), e.tag, all[len(all)-len(e.definition):])
 	}
@@ -289,7 +290,7 @@ func (d *dumpReader) more() bool {
 	return true
 }
 
-// chunks reads chunks until one is empty.
+// chunks reads the chunks of a block. The last chunk is empty.
 func (d *dumpReader) chunks(see func([]byte)) {
 	for n := d.int(); n > 0 && d.err == nil; n = d.int() {
 		for n > 0 {

@@ -29,7 +29,8 @@ func (t token) is(kind tokenKind, text string) bool { return t.kind == kind && t
 var errScan = errors.New("pg_dump does not write such SQL")
 
 // statements splits SQL into statements. It fails for syntax that no dump has and that could be
-// read in two ways: strings that continue on another line, backslashes outside of strings, and NUL.
+// interpreted in two ways: strings that continue on another line, backslashes outside of strings,
+// and NUL.
 func statements(text string) ([][]token, error) {
 	if strings.ContainsRune(text, 0) {
 		return nil, errScan
@@ -62,7 +63,7 @@ type splitter struct {
 	atomic bool    // inside BEGIN ATOMIC
 }
 
-// add adds the next token. rest is the text after it.
+// add adds the next token. rest is the SQL after the token.
 func (s *splitter) add(t token, rest string) error {
 	if t.kind == str && s.after(str, "") {
 		return errScan
@@ -103,7 +104,7 @@ func (s *splitter) nest(t token, rest string) error {
 		return errScan // its END could be mistaken for the END of the body
 	case s.atomic && t.is(word, "end"):
 		s.atomic = false
-		if strings.TrimSpace(rest) != ";" { // only an END at the end of the text surely ends the body
+		if strings.TrimSpace(rest) != ";" { // only an END at the end of the SQL certainly ends the body
 			return errScan
 		}
 	}
@@ -113,7 +114,8 @@ func (s *splitter) nest(t token, rest string) error {
 	return nil
 }
 
-// nextToken returns the token at the start of a text. rest equals text if there is none.
+// nextToken returns the first token of text, and the rest of text. rest equals text if there is no
+// token.
 func nextToken(text string) (t token, rest string, err error) {
 	start := text
 	if text, err = skipSpace(text); err != nil || text == "" {
@@ -196,7 +198,7 @@ func skipSpace(text string) (string, error) {
 	}
 }
 
-// quoted scans the rest of a quoted text. The quotation mark is doubled inside the text.
+// quoted scans the rest of a quoted name or string, in which quotation marks are doubled.
 func quoted(text string, kind tokenKind, mark byte, escapes bool) (token, string, error) {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {

@@ -7,9 +7,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// limits returns the settings with which a server version ends slow or idle sessions. They may be
-// set on a role for its reports or web pages, but a build or a load takes a long time and holds
-// locks while idle.
+// limits returns the names of the settings with which a server of this version ends slow or idle
+// sessions. They are turned off, because a build or a load takes a long time and holds locks while
+// idle. An administrator may have set them for the reports or web pages of the same role.
 func limits(server int) []string {
 	all := []string{"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"}
 	if server >= 14 {

@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// spool is a file of tables' rows. One goroutine writes it while others already read from it. Each
-// reader reads the rows of one table.
+// spool is a file with the rows of tables. One goroutine writes the file while others already read
+// from it. Each reader reads the rows of one table.
 type spool struct {
 	file *os.File
 	buf  []byte // rows that are not written to the file yet
@@ -19,10 +19,10 @@ type spool struct {
 
 	mu      sync.Mutex
 	changed sync.Cond
-	blocks  []*block // those with rows
-	waiting []*block // blocks that no session has taken yet
+	blocks  []*block // the blocks that have rows so far
+	waiting []*block // the blocks that can be given to a session
 	ended   bool     // no more rows will come
-	err     error    // the reason if it ended early
+	err     error    // the reason if the spool ended early
 }
 
 // spoolPiece is the number of bytes that are written, and become readable, at a time.
@@ -83,7 +83,7 @@ func (s *spool) flush(b *block, whole bool) error {
 	return nil
 }
 
-// close ends the spool. err is not nil if rows are missing.
+// close ends the spool. err must not be nil if rows are missing.
 func (s *spool) close(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,8 +101,8 @@ func (s *spool) wait() error {
 	return s.err
 }
 
-// next returns the largest known table that no session has taken or that can use another session.
-// It returns nil if there is none and none will follow.
+// next returns the largest known table that no session loads yet or that can use another session.
+// It returns nil if there is no such table and none will follow.
 func (s *spool) next() *block {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,8 +133,8 @@ func (s *spool) offerAgain() {
 	}
 }
 
-// rows returns a reader of the rows of b that no other reader of b has read. It waits for rows that
-// are not written yet.
+// rows returns a reader for the rows of b that no other reader of b has read. The reader waits for
+// rows that are not written yet.
 func (s *spool) rows(b *block, seen func(int)) io.Reader {
 	return &spoolReader{spool: s, b: b, seen: seen}
 }
@@ -159,8 +159,8 @@ func (r *spoolReader) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// piece waits for the next piece of b that no reader has read, and returns it. It returns io.EOF
-// after the last one.
+// piece waits for the next piece of b that no reader has read, and returns its position. It returns
+// io.EOF after the last piece.
 func (s *spool) piece(b *block) (from, to int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

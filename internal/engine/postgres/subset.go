@@ -18,18 +18,19 @@ import (
 )
 
 // A subset's rows are chosen in temporary tables of one transaction. pg_dump uses the snapshot of
-// that transaction. For a table that is not whole, the rows from pg_dump are skipped and replaced
-// with the chosen rows, which are read in the transaction.
+// that transaction. For a table of which only some rows are chosen, the rows from pg_dump are
+// skipped and replaced with the chosen rows, which are read in the transaction.
 
-// stateReadOnly is the SQLSTATE read_only_sql_transaction: a standby has no temporary tables.
+// stateReadOnly is the SQLSTATE read_only_sql_transaction. A standby returns it, because it cannot
+// have temporary tables.
 const stateReadOnly = "25006"
 
 // sessionLikeDump sets the formats of values to those of pg_dump.
 const sessionLikeDump = `SET datestyle = ISO; SET intervalstyle = postgres; SET extra_float_digits = 3; SET row_security = off; SET synchronize_seqscans = off`
 
-// lockWait limits how long pg_dump waits for the lock of a table, because the session that chose the
-// rows holds locks and waits for pg_dump. A statement like TRUNCATE that waits for this session stops
-// pg_dump, and the server does not notice that all of them wait forever.
+// lockWait limits how long pg_dump waits for the lock of a table. The session that chose the rows
+// holds locks while snapcli waits for pg_dump. A statement like TRUNCATE that waits for these locks
+// blocks pg_dump, and the server does not detect the deadlock.
 const lockWait = "--lock-wait-timeout=5s"
 
 // dumpSubset dumps some rows of the database.
@@ -68,10 +69,10 @@ func (d database) dumpSubset(ctx context.Context, t tool, info engine.Info, w io
 	return info, nil
 }
 
-// requireNoPrograms refuses a superuser's session in a database that has functions
-// of a snapshot from elsewhere. The planner computes constant expressions of a
-// table's indexes for whoever queries the table, so choosing rows would run these
-// functions with a superuser's rights.
+// requireNoPrograms refuses a superuser's session in a database that has functions from a snapshot
+// from elsewhere. The planner evaluates constant expressions in a table's indexes with the rights
+// of the user who queries the table. Choosing rows would therefore run these functions with a
+// superuser's rights.
 func requireNoPrograms(ctx context.Context, conn *pgx.Conn) error {
 	var programs int
 	err := conn.QueryRow(ctx, `
@@ -87,24 +88,24 @@ func requireNoPrograms(ctx context.Context, conn *pgx.Conn) error {
 		"build the whole database, or build the subset as a user who is not a superuser")
 }
 
-// cutter selects the rows of a subset and reduces a dump to them.
+// cutter chooses the rows of a subset and reduces a dump to the chosen rows.
 type cutter struct {
 	conn   *pgx.Conn
 	d      database
 	choice *subset.Choice
 	graph  subset.Graph
-	oids   []uint32              // of the tables of the graph
+	oids   []uint32              // oids of the tables in the graph
 	parts  map[[2]string]*member // by schema and name, including partitions
 	counts map[[2]string]tally   // rows written
 
-	ctx    context.Context // of the current dump, for the blocks of its stream
+	ctx    context.Context // context of the current dump, for block
 	in     *dumpReader
 	out    *bufio.Writer
 	tables map[int]tableData
 }
 
-// member is a table that stores rows: a table of the graph, or a partition of one. It has the
-// quoted names of the table and its columns.
+// member is a table that stores rows: a table of the graph, or a partition of such a table. from
+// and columns are quoted names.
 type member struct {
 	table   int
 	oid     uint32
@@ -142,7 +143,7 @@ func (c *cutter) choose(ctx context.Context, o engine.Options) (snapshot string,
 	return snapshot, err
 }
 
-// tableBytes returns the query for the bytes of a table's rows and those of its partitions, without
+// tableBytes returns the query for the size in bytes of a table and its partitions, without
 // indexes.
 func tableBytes(t subset.Table) string {
 	name := literal(strings.TrimPrefix(t.From, "ONLY ")) + "::regclass"
@@ -150,7 +151,8 @@ func tableBytes(t subset.Table) string {
 		"pg_partition_tree(" + name + ")) parts"
 }
 
-// failure explains an error that only a subset can have: a read-only server.
+// failure is like [database.failure], and also explains an error that only a subset can have: the
+// server is read-only.
 func (c *cutter) failure(err error) error {
 	if state(err) == stateReadOnly {
 		return &snap.Error{Code: snap.CodeDatabase,
@@ -160,9 +162,9 @@ func (c *cutter) failure(err error) error {
 	return c.d.failure(err)
 }
 
-// tablesOf reads the tables and their primary keys. It omits tables of extensions: pg_dump decides
-// which of their rows to dump. Tables have the names that they have in a dump; statements use names
-// that the server quoted.
+// tablesOf reads the tables and their primary keys. It omits tables of extensions, because pg_dump
+// decides which of their rows to dump. The tables have the names that they have in a dump.
+// Statements use names that the server quoted.
 func (c *cutter) tablesOf(ctx context.Context) error {
 	rows, err := c.conn.Query(ctx,
 		`SELECT c.oid, convert_to(n.nspname::text, e), convert_to(c.relname::text, e), CASE c.relkind WHEN 'r' THEN 'ONLY ' ELSE '' END || format('%I.%I', n.nspname, c.relname), quote_ident(c.relname),
@@ -226,7 +228,7 @@ func tableOf(key [2]string, from, quoted string, primary []string) subset.Table 
 		identity := "ROW(" + cmp.Or(prefix, quoted+".") + "*)"
 		var parts []string
 		for _, column := range primary {
-			parts = append(parts, prefix+column) // no cast: the database can define its own
+			parts = append(parts, prefix+column) // without a cast, because the database can define its own casts
 		}
 		if len(parts) > 0 {
 			identity = "concat_ws(chr(31), " + strings.Join(parts, ", ") + ")"
@@ -313,7 +315,7 @@ func (c *cutter) Condition(table, condition string, err error) error {
 
 // of counts the rows of a table in the source.
 func (c *cutter) of(ctx context.Context, t engine.Table) (int64, error) {
-	from := "ONLY " + pgx.Identifier{t.Schema, t.Name}.Sanitize() // of an extension
+	from := "ONLY " + pgx.Identifier{t.Schema, t.Name}.Sanitize() // for a table of an extension
 	if m := c.parts[[2]string{t.Schema, t.Name}]; m != nil {
 		from = m.from
 	}
@@ -330,7 +332,7 @@ func (c *cutter) dump(ctx context.Context, t tool, snapshot string, w io.Writer)
 	return warnings, cmp.Or(done(), err)
 }
 
-// dumpBy runs pg_dump.
+// dumpBy starts pg_dump and copies its output with only the chosen rows.
 func (c *cutter) dumpBy(ctx context.Context, cmd *exec.Cmd, said *engine.Stderr, snapshot string, w io.Writer) (
 	[]string, error) {
 	stdout, err := cmd.StdoutPipe()
@@ -411,8 +413,7 @@ func (c *cutter) block(kind byte, id int) error {
 	return err
 }
 
-// chosen writes the chosen rows of a table as COPY does, in the order of the
-// table.
+// chosen writes the chosen rows of a table in COPY's text format, in the table's order.
 func (c *cutter) chosen(w *rewriter, t tableData, m *member) (int64, error) {
 	if len(m.columns) != len(t.columns) {
 		return 0, fmt.Errorf("the columns of the table %s.%s differ from those in the dump", t.schema, t.name)
@@ -428,7 +429,7 @@ func (c *cutter) chosen(w *rewriter, t tableData, m *member) (int64, error) {
 	return tag.RowsAffected(), err
 }
 
-// chunks writes to a block of a dump.
+// chunks is a writer that writes chunks to a block of a dump.
 type chunks struct{ w *rewriter }
 
 // Write implements io.Writer.

@@ -15,9 +15,9 @@ import (
 
 const replacedMark = "snapcli: the database that a load replaced, being dropped"
 
-// Swap implements [engine.Scratch]. One transaction does both renames and copies the old database's
-// own properties, so that a complete database has the name at every moment, even if the process is
-// killed.
+// Swap implements [engine.Scratch]. One transaction performs both renames and copies the properties
+// of the old database to the new one. So at every moment, even if the process is killed, a complete
+// database has the name.
 func (s *scratch) Swap(ctx context.Context, terminate bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -65,7 +65,7 @@ func (s *scratch) attempt(ctx context.Context, old string, terminate bool) (exis
 			return false, err
 		}
 		defer looking.Close(context.WithoutCancel(ctx))
-		if err := s.place.requireEmpty(ctx, looking); err != nil { // before sessions are ended for nothing
+		if err := s.place.requireEmpty(ctx, looking); err != nil { // before clear ends sessions
 			return false, err
 		}
 	}
@@ -75,9 +75,9 @@ func (s *scratch) attempt(ctx context.Context, old string, terminate bool) (exis
 	return exists, s.exchange(ctx, looking, exists, old)
 }
 
-// leave starts dropping the old database without waiting for it, because the server first makes a
-// checkpoint of all databases. The lock on the name is held until the old database is dropped. If
-// it cannot be dropped, the next load removes it.
+// leave starts to drop the old database and does not wait for the result, because the server first
+// makes a checkpoint of all databases. The session holds the lock on the old database's name until
+// then. If the old database cannot be dropped, the next load drops it.
 func (s *scratch) leave(old string) {
 	server := s.admin.PgConn().Frontend()
 	server.SendQuery(&pgproto3.Query{String: "DROP DATABASE IF EXISTS " + pgx.Identifier{old}.Sanitize() +
@@ -90,8 +90,8 @@ func (s *scratch) exists(ctx context.Context) (yes bool, err error) {
 	return yes, err
 }
 
-// requireDroppable returns an error if the server would rename the old database but then not drop
-// it.
+// requireDroppable returns an error if the server would rename the old database but could not drop
+// it afterwards.
 func requireDroppable(ctx context.Context, admin *pgx.Conn, database string) error {
 	var subscription string
 	err := admin.QueryRow(ctx,
@@ -110,8 +110,8 @@ func requireDroppable(ctx context.Context, admin *pgx.Conn, database string) err
 	}
 }
 
-// clear ends the connections of others to the old database if terminate is set, and otherwise
-// returns a conflict if there are any. conn may be connected to it.
+// clear returns a conflict if others are connected to the old database. With terminate, it ends
+// their connections instead. conn may be connected to the old database.
 func (s *scratch) clear(ctx context.Context, conn *pgx.Conn, terminate bool) error {
 	who, err := connections(ctx, conn, s.place.name())
 	if err != nil || len(who) == 0 {
@@ -126,7 +126,8 @@ func (s *scratch) clear(ctx context.Context, conn *pgx.Conn, terminate bool) err
 	return err
 }
 
-// exchange exchanges the databases. If only an empty one may be replaced, looking is connected to it.
+// exchange exchanges the databases. If only an empty database may be replaced, looking is connected
+// to the old one.
 func (s *scratch) exchange(ctx context.Context, looking *pgx.Conn, exists bool, old string) error {
 	tx, err := s.admin.Begin(ctx)
 	if err != nil {
@@ -162,13 +163,13 @@ func (s *scratch) exchange(ctx context.Context, looking *pgx.Conn, exists bool, 
 	if _, err := tx.Exec(ctx, "ALTER DATABASE "+here+" RENAME TO "+place); err != nil {
 		return err
 	}
-	// If this were canceled, it would be unknown which database has the name.
+	// If the commit were canceled, it would be unknown which database has the name.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longWait)
 	defer cancel()
 	return tx.Commit(ctx)
 }
 
-// longWait is longer than any operation of a server takes.
+// longWait is longer than a server needs for any of the operations that it limits.
 const longWait = time.Minute
 
 // inherit returns the statements that give the new database the properties of the old one: owner,

@@ -49,8 +49,8 @@ func usualPlaces() []string {
 // understand.
 func (e Engine) tool(name string, atLeast int) (tool, error) { return e.findTool(name)(atLeast) }
 
-// findTool starts to look for a program, and returns a function that waits for the result. See
-// [Engine.tool].
+// findTool starts to look for a program and returns a function that waits for the result. The
+// function returns the same as [Engine.tool].
 func (e Engine) findTool(name string) func(atLeast int) (tool, error) {
 	found := make(chan []tool, 1)
 	go func() { found <- e.installed(name) }()
@@ -92,8 +92,8 @@ func (e Engine) lowest(name string, installed []tool, atLeast int) (tool, error)
 	return tool{}, missing
 }
 
-// wrapper is the script behind every PostgreSQL program in Debian's /usr/bin. It is skipped because
-// it only starts one of the programs in usualPlaces, more slowly.
+// wrapper is the script that every PostgreSQL program in Debian's /usr/bin is a link to. It is
+// skipped because it only starts one of the programs in usualPlaces, which takes longer.
 const wrapper = "pg_wrapper"
 
 // installed runs the program of this name in every folder, in parallel, to get its version.
@@ -164,8 +164,9 @@ func (d database) toolFailure(ctx context.Context, name string, said *engine.Std
 	return e
 }
 
-// advise completes an error that the server returned while it created an object. It sets the hint
-// and, if there is a better one, the code.
+// advise completes an error that the server returned while it created an object. what is the
+// server's message. If advise recognizes the message, it sets the hint and, if necessary, a more
+// specific code and detail.
 func (d database) advise(e *snap.Error, what string) {
 	switch {
 	case strings.Contains(what, "No space left on device"):

@@ -6,8 +6,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// firing selects the enabled triggers and rules of tables, each with the statements that disable
-// it and that restore its state. It omits the triggers of constraints.
+// firing selects the enabled triggers and rules of tables. Each row has the statements that disable
+// the trigger or rule and that restore its state. The triggers that implement constraints are
+// omitted.
 const firing = `
 	SELECT format('ALTER TABLE ONLY %I.%I DISABLE TRIGGER %I', n.nspname, c.relname, t.tgname),
 		format('ALTER TABLE ONLY %I.%I ENABLE %sTRIGGER %I', n.nspname, c.relname,
@@ -29,7 +30,8 @@ const firing = `
 type fires struct{ Stop, Start, Table, Object string }
 
 // withoutTriggers calls run while all triggers and rules of tables are disabled, so that none of
-// them copies a value to another table. Afterwards it enables those that still exist.
+// them copies a value to another table. Afterwards it enables the triggers and rules that still
+// exist.
 func (s *scratch) withoutTriggers(ctx context.Context, run func() error) error {
 	conn, err := s.connect(ctx)
 	if err != nil {

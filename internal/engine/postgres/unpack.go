@@ -15,18 +15,18 @@ import (
 	"snap/internal/schema"
 )
 
-// unpacking splits a dump into a file for pg_restore, which contains everything except the rows of
-// tables, and a spool of the rows. Unpacked tables can be loaded while the rest is still being
-// read.
+// unpacking splits a dump into a file for pg_restore and a spool. The file contains everything
+// except the rows of tables, and the spool contains the rows. Unpacked tables can be loaded while
+// the rest of the dump is still being read.
 type unpacking struct {
 	file *os.File // for pg_restore; complete when the spool has ended
 	rows *spool
 
 	review    *review        // nil if the entries are not checked
-	described *schema.Schema // of a foreign dump; then file only gets the large objects
+	described *schema.Schema // description of a foreign dump, for which file has only the large objects
 
 	known  chan struct{} // closed when layout is set and the file has the table of contents
-	layout *layout       // nil if the dump has an unknown version; then file has all of it
+	layout *layout       // nil if the dump has an unknown version and file has the whole dump
 }
 
 func newUnpacking(dir string) (*unpacking, error) {
@@ -50,8 +50,8 @@ func (u *unpacking) remove() {
 	u.rows.remove()
 }
 
-// run unpacks the dump for a number of loading sessions. It reads the whole dump, so that every
-// fault is found when run returns.
+// run unpacks the dump for a number of loading sessions. It reads the whole dump, so that all
+// damage has been found when run returns.
 func (u *unpacking) run(ctx context.Context, dump engine.Dump, jobs int) error {
 	err := u.parts(ctx, dump, jobs)
 	if errors.Is(err, errUnknownVersion) {
@@ -63,7 +63,7 @@ func (u *unpacking) run(ctx context.Context, dump engine.Dump, jobs int) error {
 	return u.finish(err)
 }
 
-// finish ends the spool. err is not nil if unpacking failed.
+// finish ends the spool. err must not be nil if unpacking failed.
 func (u *unpacking) finish(err error) error {
 	if disk.Full(err) {
 		err = &snap.Error{Code: snap.CodeStorageFull,
@@ -194,7 +194,7 @@ func (u *unpacking) copyUnchanged(ctx context.Context, dump engine.Dump) error {
 	return err
 }
 
-// reading remembers that reading failed.
+// reading remembers an error of its reader.
 type reading struct {
 	r   io.Reader
 	err error

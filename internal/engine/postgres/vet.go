@@ -49,7 +49,7 @@ func (v *vetting) fail(format string, args ...any) {
 	}
 }
 
-// name checks a name that the load creates.
+// name checks the name of an object that the load creates.
 func (v *vetting) name(name string) {
 	if len(name) > maxName {
 		v.fail("the name %.63q is too long", name)
@@ -57,7 +57,7 @@ func (v *vetting) name(name string) {
 	v.text(name)
 }
 
-// checkName checks the name of an object in a schema.
+// checkName checks a name and its schema.
 func (v *vetting) checkName(n schema.Name) {
 	v.name(n.Name)
 	if !slices.Contains(v.namespaces, n.Schema) {

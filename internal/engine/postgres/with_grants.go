@@ -16,8 +16,9 @@ import (
 	"snap/internal/schema"
 )
 
-// grantsOnObjects lists the rights of others on the database's objects. An object whose default public
-// rights were revoked has an additional row without rights, which comes first.
+// grantsOnObjects lists the rights of users other than the owner on the database's objects. A
+// routine whose default public rights were revoked has an additional row without rights, which
+// comes first.
 const grantsOnObjects = `
 WITH objects AS (
 	SELECT CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind, relnamespace AS at, relname AS name,
@@ -105,9 +106,10 @@ func checkGrants(ctx context.Context, conn *pgx.Conn, dump engine.Dump, o engine
 
 var rightName = regexp.MustCompile(`^[A-Z]+( [A-Z]+)?$`)
 
-// applyGrants repeats the grants of the source, with generated statements. Objects that the snapshot
-// omits are skipped, and so are those that it did not create: the server's own, those of extensions,
-// and those that an existing database keeps. A changed description could otherwise open them.
+// applyGrants repeats the grants of the source with generated statements. It skips objects that the
+// snapshot omits and objects that the load did not create: the server's own objects, objects of
+// extensions, and objects that an existing database keeps. Otherwise, a manipulated description
+// could give others access to these objects.
 func (s *scratch) applyGrants(ctx context.Context, conn *pgx.Conn) error {
 	for _, g := range s.grants {
 		if !s.fills(g.Schema) {
@@ -139,12 +141,12 @@ func (s *scratch) fills(name string) bool {
 	return name != "information_schema" && !strings.HasPrefix(name, "pg_")
 }
 
-// found returns the quoted name of the object that a grant is on, or "" if there is none or an
-// extension created it.
+// found returns the quoted name of the object that a grant is on, or "" if there is no such object
+// or it belongs to an extension.
 func found(ctx context.Context, conn *pgx.Conn, g schema.Grant) (object string, err error) {
 	query, args := "SELECT format('%I.%I', nspname, relname) FROM pg_class JOIN pg_namespace n ON n.oid = "+
 		"relnamespace WHERE nspname = $1 AND relname = $2 AND (relkind = 'S') = ($3 = 'SEQUENCE') AND relkind <> 'i' "+
-		"AND "+notMade("pg_class", "pg_class.oid"),
+		"AND "+notOfExtension("pg_class", "pg_class.oid"),
 		[]any{g.Schema, g.Name.Name, g.Kind}
 	switch g.Kind {
 	case "SCHEMA":
@@ -152,7 +154,7 @@ func found(ctx context.Context, conn *pgx.Conn, g schema.Grant) (object string, 
 	case "ROUTINE":
 		query, args = "SELECT p.oid::regprocedure::text FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace "+
 			"WHERE nspname = $1 AND proname = $2 AND pg_get_function_identity_arguments(p.oid) = $3 AND "+
-			notMade("pg_proc", "p.oid"),
+			notOfExtension("pg_proc", "p.oid"),
 			[]any{g.Schema, g.Name.Name, g.Arguments}
 	}
 	err = conn.QueryRow(ctx, query, args...).Scan(&object)

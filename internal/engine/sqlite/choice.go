@@ -245,8 +245,8 @@ func (l *omitter) define(ctx context.Context, changes map[string]string) error {
 	return err
 }
 
-// withoutKeys removes the foreign keys to some tables from a CREATE TABLE statement, and returns the
-// tables.
+// withoutKeys removes the foreign keys to some tables from a CREATE TABLE statement, and returns
+// the tables.
 func withoutKeys(text string, gone func(table string) bool) (string, []string, error) {
 	list, err := tokens(text)
 	if err != nil || len(list) > 1 && list[1].is("VIRTUAL") {

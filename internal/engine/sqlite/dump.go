@@ -44,8 +44,8 @@ func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Opti
 	return info, g.Wait()
 }
 
-// checkSource runs the checks of a load on the source database, so that a build fails if a load would
-// refuse its snapshot.
+// checkSource runs the checks of a load on the source database, so that a build fails if a load
+// would refuse its snapshot.
 func (s *scratch) checkSource(ctx context.Context) error {
 	db, err := s.open(ctx, "ro", fewPages)
 	if err != nil {

@@ -433,7 +433,7 @@ func (m masking) run(ctx context.Context, tx *sql.Tx) error {
 		sets[i] = fmt.Sprintf("%[1]s = snapcli_mask(%[2]d, %[1]s%[3]s)", quote(column), i, m.masks[i].needs)
 		if slices.Contains(m.twice, column) {
 			sets[i] = fmt.Sprintf("%[1]s = CASE typeof(%[1]s) WHEN 'integer' THEN snapcli_mask(%[2]d, %[1]s) - %[3]d "+
-				"ELSE char(1) || snapcli_mask(%[2]d, %[1]s) END", quote(column), i, aside)
+				"ELSE char(1) || snapcli_mask(%[2]d, %[1]s) END", quote(column), i, asideOffset)
 		}
 	}
 	update := "UPDATE OR ABORT " + quote(m.table) + " SET "
@@ -442,7 +442,7 @@ func (m masking) run(ctx context.Context, tx *sql.Tx) error {
 		for i, column := range m.twice {
 			sets[i] = fmt.Sprintf("%[1]s = CASE typeof(%[1]s) WHEN 'integer' THEN %[1]s + %[2]d ELSE substr(%[1]s, "+
 				"2) END",
-				quote(column), aside)
+				quote(column), asideOffset)
 		}
 		steps = append([]string{"PRAGMA ignore_check_constraints = on"}, append(steps,
 			"PRAGMA ignore_check_constraints = off", update+strings.Join(sets[:len(m.twice)], ", "))...)
@@ -450,10 +450,10 @@ func (m masking) run(ctx context.Context, tx *sql.Tx) error {
 	return execute(ctx, tx, append(steps, indexes...))
 }
 
-// aside is the offset that the first of two steps adds to integers in a permuted column, and the
-// second step removes. SQLite checks unique constraints row by row, and the new value of a row can
-// be the old value of another.
-const aside = 1 << 62
+// asideOffset is the offset that the first of two steps adds to integers in a permuted column, and
+// the second step removes. SQLite checks unique constraints row by row, and the new value of a row
+// can be the old value of another.
+const asideOffset = 1 << 62
 
 func maskFailure(table string, err error) error {
 	if code(err) == 19 { // SQLITE_CONSTRAINT

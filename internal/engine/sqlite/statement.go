@@ -121,8 +121,8 @@ func (r *reader) end() error {
 	return nil
 }
 
-// skipTrigger consumes the rest of a trigger. Its statements end with ";", and the first END after a
-// ";" ends the trigger.
+// skipTrigger consumes the rest of a trigger. Its statements end with ";", and the first END after
+// a ";" ends the trigger.
 func (r *reader) skipTrigger() error {
 	for !r.done() && !r.peek("BEGIN") {
 		if r.accept(";") {

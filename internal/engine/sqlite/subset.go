@@ -20,8 +20,8 @@ import (
 	"snap/internal/subset"
 )
 
-// dumpPart dumps chosen objects, or a subset of the rows. It copies the database to a scratch file in
-// one read transaction, deletes everything else from the copy, and rewrites it.
+// dumpPart dumps chosen objects, or a subset of the rows. It copies the database to a scratch file
+// in one read transaction, deletes everything else from the copy, and rewrites it.
 func (e Engine) dumpPart(ctx context.Context, raw string, w io.Writer, o engine.Options) (engine.Info, error) {
 	want, choice := o.Subset, o.Choice
 	o.Subset, o.Choice = nil, engine.Choice{}

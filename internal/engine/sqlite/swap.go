@@ -91,8 +91,8 @@ func create(path string) error {
 	return file.Close()
 }
 
-// requireEmpty returns an error if the locked database has content, or if another program has opened
-// it: SQLite would let that program write into an empty file even after the rename.
+// requireEmpty returns an error if the locked database has content, or if another program has
+// opened it: SQLite would let that program write into an empty file even after the rename.
 func (s *scratch) requireEmpty(ctx context.Context, conn *sql.Conn) error {
 	empty, err := isEmpty(ctx, conn)
 	if err != nil {
