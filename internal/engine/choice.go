@@ -194,7 +194,7 @@ func (m *matching) include(c Choice, schemas []string) error {
 	m.spread(chosen, true)
 	for i, r := range m.all {
 		switch {
-		case r.View && len(c.Schemas) == 0: // kept unless it needs a table that is left out
+		case r.View && len(c.Schemas) == 0: // a view is included unless it needs a table that is left out
 		case !chosen[i]:
 			m.fates[i] = LeftOut
 		}

@@ -95,7 +95,7 @@ type Options struct {
 	Subset     *Subset                 // for Dump: include only some rows; nil includes all
 	Choice     Choice                  // for Dump: include only some objects
 	Into       Into                    // for Restore: where the content goes
-	WithGrants bool                    // for Dump: record the rights of others; for Restore: apply them
+	WithGrants bool                    // for Dump: record the rights of other users; for Restore: apply them
 	Terminate  bool                    // for Restore into an existing database: end sessions whose locks block it
 	Grants     []string                // for Restore: GRANT statements to run after the content is loaded
 	Notice     func(sentence string)   // called with messages for the user; may be nil

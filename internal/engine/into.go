@@ -24,7 +24,7 @@ const (
 	InPlace
 )
 
-// Replacer is an engine that can tell in advance whether a load may replace a database.
+// Replacer is an engine that can report in advance whether a load is allowed to replace a database.
 type Replacer interface {
 	// RequireReplaceable returns an error if the user has no permission to create the scratch
 	// database of a load, or to replace the database at url with it. The error names the statement

@@ -11,7 +11,7 @@ type Use int
 
 // The uses.
 const (
-	ForBuild Use = iota // snapshots are taken from it
+	ForBuild Use = iota // snapshots are built from it
 	ForLoad             // snapshots are loaded into it
 )
 

@@ -85,7 +85,7 @@ func (p Pattern) Matches(schema, name string) bool {
 	return (p.schema == nil || match(p.schema, []rune(schema))) && match(p.name, []rune(name))
 }
 
-// match compares a pattern with a text. After a mismatch, it lets the last * match one more
+// match reports whether a pattern matches text. After a mismatch, it lets the last * match one more
 // character. In the worst case, this takes time proportional to the product of both lengths.
 func match(pattern []part, text []rune) bool {
 	star, again := -1, 0

@@ -73,8 +73,8 @@ type Plan struct {
 	Schema func(kind, name string, sql []byte)
 }
 
-// TablePlan defines how a table is treated. Columns has an entry for every column; a nil Mask keeps
-// the column.
+// TablePlan defines how a table is treated. Columns has an entry for every column. A column with a
+// nil Mask is not masked.
 type TablePlan struct {
 	DropRows bool
 	Columns  map[string]Mask

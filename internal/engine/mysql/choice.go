@@ -15,8 +15,8 @@ type selection struct {
 	omitted schema.Schema          // only its omissions
 }
 
-// leaveOut removes from the definitions the objects that a choice leaves out, and from the tables
-// to read those whose rows are left out.
+// leaveOut removes the objects that a choice leaves out from the definitions. It also removes the
+// tables without rows from the tables to read.
 func leaveOut(s *structure, tables []engine.Table, c engine.Choice) (kept []engine.Table, left selection, err error) {
 	if c.Empty() {
 		return tables, left, nil

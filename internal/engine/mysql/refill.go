@@ -132,7 +132,7 @@ func (r *refill) requireSimple(ctx context.Context) error {
 	return nil
 }
 
-// fill replaces the rows with those of the dump.
+// fill replaces the rows with the rows of the dump.
 func (r *refill) fill(ctx context.Context, dump engine.Dump) error {
 	for name := range r.chosen {
 		if _, err := r.c.ExecContext(ctx, "DELETE FROM "+quote(name)); err != nil {

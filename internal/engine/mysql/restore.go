@@ -40,7 +40,7 @@ func (e Engine) Restore(ctx context.Context, raw string, dump engine.Dump, o eng
 	}
 	if err := s.fill(ctx, dump); err != nil {
 		err = s.failed(errors.Join(err, s.drop(context.WithoutCancel(ctx))))
-		if s.emptied { // the hint of another server says that nothing was replaced
+		if s.emptied { // otherServer would say that nothing was replaced
 			return nil, err
 		}
 		return nil, otherServer(err, dump.Info.ServerVersion, s.version)

@@ -91,7 +91,8 @@ SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n
 	ORDER BY c.relkind = 'p' DESC, c.relnatts * least(pg_relation_size(c.oid), 8 << 20) DESC`
 
 // analyze analyzes the tables without complete planner statistics, several at a time. It ignores
-// failures, such as that of a function in an index: the server analyzes the table again later.
+// failures, for example of a function in an index, because the server analyzes the table again
+// later.
 func (s *scratch) analyze(ctx context.Context, conn *pgx.Conn) error {
 	rows, err := conn.Query(ctx, unknownTables, s.into.schemas())
 	if err != nil {

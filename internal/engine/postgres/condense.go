@@ -82,7 +82,7 @@ func undate(b []byte) {
 	}
 }
 
-// rowsVia writes a block with the rows that the relay kept, and returns their number.
+// rowsVia writes a block with the rows that the relay intercepted, and returns their number.
 func (r *rewriter) rowsVia(via *relay) (rows int64, err error) {
 	if via == nil {
 		return r.condensed()

@@ -141,8 +141,9 @@ func (s *scratch) makeExtensions(ctx context.Context, u *unpacking) error {
 	return nil
 }
 
-// requireConfined returns an error if programs of others would be restored with a superuser's
-// privileges, or foreign programs with privileges other than those of a role created for the load.
+// requireConfined returns an error if the programs of a snapshot that is not the user's own would
+// be restored with a superuser's privileges. It also returns an error if foreign programs would not
+// be restored by a role that was created for the load.
 func (s *scratch) requireConfined(ctx context.Context) error {
 	if s.loader.name != "" {
 		return nil

@@ -48,7 +48,7 @@ type database struct {
 
 	encoding string     // encoding of the database's strings, set by a dump
 	left     *selection // set by a dump of chosen objects
-	grants   bool       // whether a dump records the rights of others
+	grants   bool       // whether a dump records the rights of other users
 }
 
 // encodingParameter is a parameter of URLs that is ignored: sessions choose the client encoding
@@ -213,7 +213,7 @@ func (d database) where() string {
 // SQLSTATE codes, appendix A of PostgreSQL's manual.
 const (
 	stateNoDatabase   = "3D000"
-	stateDatabaseMade = "42P04" // the name is taken
+	stateDatabaseMade = "42P04" // the name is in use
 	stateDependents   = "2BP01" // of an object to drop
 	stateBadPassword  = "28P01"
 	stateBadLogin     = "28000"

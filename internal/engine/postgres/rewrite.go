@@ -315,7 +315,7 @@ func (r *rewriter) rows(fields []*fieldMask, drop bool) (rows int64, err error) 
 	return rows, nil
 }
 
-// maskLine appends a row with its masks applied. A nil mask keeps the field.
+// maskLine appends a row with its masks applied. A field with a nil mask is copied unchanged.
 func maskLine(out, line []byte, masks []*fieldMask) (_ []byte, err error) {
 	if len(masks) == 0 {
 		return append(append(out, line...), '\n'), nil
@@ -355,7 +355,7 @@ type fieldMask struct {
 // maxCachedField is the length of the longest cached field.
 const maxCachedField = 256
 
-// fieldMasks returns the mask of each column of a table, nil for columns that are kept.
+// fieldMasks returns the mask of each column of a table, nil for columns that are not masked.
 func (r *rewriter) fieldMasks(t tableData, masks []engine.Mask) ([]*fieldMask, error) {
 	rows, err := r.plan.RowMasks(t.schema, t.name, t.columns)
 	if err != nil {
