@@ -40,8 +40,8 @@ func oddTexts() map[string][]string {
 	return all
 }
 
-// oddTable creates a table with two columns of every character set, and a table whose key is such a
-// string.
+// oddTable creates a table with two columns of every character set, and a table whose key is a
+// string in such a character set.
 func oddTable() string {
 	var columns, values []string
 	rows := 0
@@ -68,8 +68,8 @@ func oddTable() string {
 	return text
 }
 
-// Columns of every character set are loaded byte for byte, also from a subset.
-// Rules change only masked values.
+// Columns of every character set are restored byte for byte, also from a subset. Rules change only
+// masked values.
 func TestEveryCharacterSet(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {

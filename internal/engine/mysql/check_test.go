@@ -36,8 +36,8 @@ func TestTriggersAsTheyWereWritten(t *testing.T) {
 	})
 }
 
-// A user who may not create accounts loads their own organization's programs with
-// their own rights and gets a warning. Programs from others are refused.
+// If a user has no permission to create accounts, programs of the user's own organization are
+// loaded with the user's rights, and the user gets a warning. Other programs are refused.
 func TestWithoutTheRightToMakeAccounts(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.MariaDB(t), servertest.OwnMySQL(t, "mariadb", "")
@@ -83,8 +83,8 @@ func TestWithoutTheRightToMakeAccounts(t *testing.T) {
 	}
 }
 
-// With a binary log, only privileged users may create triggers and functions. They
-// still belong to the account of the load.
+// With a binary log, only privileged users may create triggers and functions. The triggers and
+// functions still belong to the account of the load.
 func TestBinaryLog(t *testing.T) {
 	t.Parallel()
 	from := servertest.MySQL(t, "mysql-8.0")
@@ -131,7 +131,7 @@ func TestProgramsStayInTheirDatabase(t *testing.T) {
 		}
 		_, here := openURL(t, to)
 		if got := sorted(t, to, "SELECT DISTINCT place FROM lists"); strings.HasPrefix(server, "mariadb") &&
-			strings.Join(got, ",") != here.name { // MySQL shows all views that the caller may see
+			strings.Join(got, ",") != here.name { // MySQL shows all views that the caller has access to
 			t.Errorf("a view lists the tables of %q", got)
 		}
 		c := sessionOf(t, to)

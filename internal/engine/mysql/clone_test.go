@@ -38,8 +38,8 @@ func checkRefusal(t *testing.T, name, url string, code snap.Code, detail, hint s
 	}
 }
 
-// A copy is complete even on a server whose binary log contains statements, which does not allow
-// reading without locks.
+// A copy is complete even if the server's binary log contains statements. Such a server does not
+// allow reading without locks.
 func TestCopyWithStatementsInTheLog(t *testing.T) {
 	t.Parallel()
 	from := servertest.OwnMySQL(t, "mariadb", "", "--log-bin=statements", "--binlog-format=STATEMENT",

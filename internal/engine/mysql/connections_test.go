@@ -19,7 +19,7 @@ func TestConnectionsThatRunAnyText(t *testing.T) {
 			_, err := db.ExecContext(t.Context(), fmt.Sprintf("DO GET_LOCK('%s', 0), SLEEP(3600), '😀'", d.name))
 			ended <- err
 		}()
-		for running := false; !running; { // until it holds the lock
+		for running := false; !running; { // until the statement holds the lock
 			err := db.QueryRowContext(t.Context(), "SELECT IS_USED_LOCK(?) IS NOT NULL", d.name).Scan(&running)
 			if err != nil {
 				t.Fatal(err)

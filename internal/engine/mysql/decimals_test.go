@@ -10,8 +10,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// Exact numbers in documents are restored unchanged. MariaDB keeps the text, and MySQL stores them
-// as decimals.
+// Exact numbers in documents are restored unchanged. MariaDB stores a document as text, and MySQL
+// stores such numbers as decimals.
 func TestExactNumbersInDocuments(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
@@ -39,7 +39,7 @@ func TestExactNumbersInDocuments(t *testing.T) {
 	})
 }
 
-// rowsOfTable returns all rows of a table as texts.
+// rowsOfTable returns all rows of a table as strings.
 func rowsOfTable(t testing.TB, url, table string) string {
 	t.Helper()
 	db, _ := openURL(t, url)
@@ -52,7 +52,7 @@ func rowsOfTable(t testing.TB, url, table string) string {
 	return strings.Join(answer(t, c, "SELECT * FROM "+quote(table)+" ORDER BY 1"), "\n")
 }
 
-// Each number that must be set is found with its path, at any depth.
+// Each number that must be set as a decimal is found with its path, at any depth.
 func TestPathsOfExactNumbers(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

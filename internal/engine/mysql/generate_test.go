@@ -114,7 +114,7 @@ func (s *sketch) table(n int, last bool) {
 	}
 }
 
-// columns writes random columns; those of partitioned tables are not spatial.
+// columns writes random columns. Partitioned tables have no spatial columns.
 func (s *sketch) columns(partitioned bool) (columns []column, names []string) {
 	for range rapid.IntRange(1, 12).Draw(s.r, "columns") {
 		c := rapid.SampledFrom(s.kinds).Draw(s.r, "column")
@@ -128,7 +128,7 @@ func (s *sketch) columns(partitioned bool) (columns []column, names []string) {
 	return columns, names
 }
 
-// extras writes columns that are computed or hidden, checks and keys.
+// extras writes computed columns, hidden columns, checks and keys.
 func (s *sketch) extras(n int, shape string) {
 	if s.maybe("generated") {
 		s.WriteString(", `gv` INT GENERATED ALWAYS AS (length(`word`) + 1) VIRTUAL, `gs` VARCHAR(50) GENERATED " +

@@ -12,9 +12,9 @@ import (
 	"snap/internal/servertest"
 )
 
-// versioned creates system-versioned tables with a history: one with a hidden
-// period, one with a named one, a partitioned one, and one with transaction ids,
-// whose history no server can restore.
+// versioned creates system-versioned tables with a history: a table with a hidden period, a table
+// with a named period, a partitioned table, and a table with transaction ids, whose history no
+// server can restore.
 const versioned = "CREATE TABLE hidden (id INT PRIMARY KEY, v VARCHAR(20), n INT WITHOUT SYSTEM VERSIONING, UNIQUE " +
 	"KEY (v)) WITH SYSTEM VERSIONING;\n" +
 	"INSERT INTO hidden VALUES (1, 'one', 1), (2, 'two', 2); UPDATE hidden SET v = 'three' WHERE id = 1; DELETE FROM " +
@@ -47,9 +47,9 @@ func past(t *testing.T, url string) []string {
 				"SYSTEM_TIME ALL"))
 }
 
-// A dump includes the history of system-versioned tables, and it can be moved
-// between servers whose latest times are in 2038 and in 2106. If a history cannot
-// be included, the build reports it.
+// A dump includes the history of system-versioned tables. The history can be moved between servers
+// whose latest times are in 2038 and in 2106. If a history cannot be included, the build reports
+// it.
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	for _, servers := range [][2]string{{"mariadb", "mariadb"}, {"mariadb", "mariadb-11.8"},

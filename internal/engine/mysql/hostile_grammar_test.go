@@ -93,12 +93,12 @@ func (s *siege) files(t *testing.T) []string {
 	})
 }
 
-// owned returns the path of a file that the attacks try to write.
+// owned returns the path of a file that the attacks try to create.
 func (s *siege) owned() string {
 	return filepath.Join(os.TempDir(), "hostile-"+strings.ReplaceAll(strings.Trim(s.data, "/"), "/", "-"))
 }
 
-// drawing draws a dump whose parts are mostly valid.
+// drawing generates a random dump whose parts are mostly valid.
 type drawing struct {
 	*rapid.T
 	s       *siege
@@ -150,7 +150,7 @@ func (d *drawing) typ() schema.Type {
 	return schema.Type{Name: d.one("int", "text", "bigint", "datetime", "json", "blob")}
 }
 
-// any draws a text that a database may have anywhere, or an invalid one.
+// any draws a string that a database may have anywhere, or an invalid string.
 func (d *drawing) any() string {
 	text := d.of(nasty...)
 	if d.hostile == 0 {
@@ -229,7 +229,7 @@ func (d *drawing) description() schema.Schema {
 	return s
 }
 
-// broken changes a text at up to two places.
+// broken changes a string at up to two positions.
 func (d *drawing) broken(text string, pieces ...string) string {
 	for range rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(d.T, "changes") {
 		at := rapid.IntRange(0, len(text)).Draw(d.T, "at")
@@ -403,7 +403,7 @@ func (s *siege) attack(t *testing.T) func(*rapid.T) {
 		}
 		if after := s.state(t); after != s.before {
 			before := s.before
-			s.before = after // shrinking compares with the current state
+			s.before = after // when a failure is minimized, later runs compare with the current state
 			r.Fatalf("%v, %v: the server changed: %s", way.Trust, err, difference(before, after))
 		}
 	}

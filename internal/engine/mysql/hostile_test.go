@@ -96,8 +96,8 @@ func testForeignDumps(t *testing.T, server string) {
 	}
 }
 
-// Packages are replaced too, whoever loads them, although older versions of MariaDB support them only
-// in Oracle mode.
+// Packages are replaced too, with every degree of trust, although older versions of MariaDB support
+// packages only in Oracle mode.
 func TestPackagesAreReplaced(t *testing.T) {
 	t.Parallel()
 	for _, server := range []string{"mariadb", "mariadb-11.8"} {
@@ -149,7 +149,7 @@ func sameData(t *testing.T, from, to string, d *schema.Schema) {
 	}
 }
 
-// state returns everything on a server that a foreign snapshot may not change: other databases,
+// state returns everything on a server that a foreign snapshot must not change: other databases,
 // accounts, rights and settings, as a session in the database prod sees them, and the content of
 // another database.
 func state(t *testing.T, root *sql.Conn, to string) string {
@@ -188,7 +188,7 @@ func hostileDump(t testing.TB, s structure, rows string, d schema.Schema, tables
 // trust. Most such dumps are refused.
 func TestHostileDumps(t *testing.T) {
 	t.Parallel()
-	for _, server := range []string{"mariadb", "mysql-8.0"} { // the other servers parse like these
+	for _, server := range []string{"mariadb", "mysql-8.0"} { // the other servers parse SQL like these two
 		t.Run(server, func(t *testing.T) {
 			t.Parallel()
 			testHostileDumps(t, server)

@@ -13,7 +13,7 @@ import (
 
 // TestLoadInPlace loads as a user with rights on one database. An exchange is refused, and the
 // error names the statement that grants the missing rights. A load in place replaces the content
-// with that of the snapshot and then runs the grants.
+// with the snapshot's content and then runs the grants.
 func TestLoadInPlace(t *testing.T) {
 	t.Parallel()
 	onEach(t, testLoadInPlace)
@@ -72,8 +72,8 @@ func testLoadInPlace(t *testing.T, server string) {
 	}
 }
 
-// TestFailedLoadInPlace checks that a database says that it is not complete, and that the next load
-// completes it.
+// TestFailedLoadInPlace checks that a database is marked as incomplete after a failed load, and
+// that the next load completes it.
 func TestFailedLoadInPlace(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.MariaDB(t), servertest.MariaDB(t)
@@ -97,7 +97,7 @@ func TestFailedLoadInPlace(t *testing.T) {
 	}
 }
 
-// TestCheckGrant accepts single GRANT statements only.
+// TestCheckGrant checks that only single GRANT statements are accepted.
 func TestCheckGrant(t *testing.T) {
 	t.Parallel()
 	for text, ok := range map[string]bool{"GRANT SELECT ON parent TO b": true, "grant all on x.* to 'a'@'%';": true,

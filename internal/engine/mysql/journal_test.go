@@ -26,7 +26,7 @@ func TestHostileAccounts(t *testing.T) {
 }
 
 // withMallory returns URLs of a server's databases: own and prod as root, and own as another
-// account, which may load into it.
+// account, which is allowed to load into own.
 func withMallory(t *testing.T, server string) (own, prod, mallory string) {
 	t.Helper()
 	own = servertest.OwnMySQL(t, server, "")
@@ -192,7 +192,7 @@ func journalsOfReplacedDatabases(t *testing.T, server, own, mallory string) {
 }
 
 // If a load ends before its exchange, the triggers of the old database are restored with their
-// owners. A stranger's triggers never run with the rights of the user who loads.
+// owners. Triggers of another account never run with the rights of the user who loads.
 func triggersKeepTheirOwner(t *testing.T, server, own, mallory string) {
 	t.Helper()
 	from := servertest.MySQL(t, server)
@@ -218,7 +218,8 @@ func triggersKeepTheirOwner(t *testing.T, server, own, mallory string) {
 	if got := owners(); got != before {
 		t.Errorf("the triggers belong to %s, before to %s", got, before)
 	}
-	// A user who may not create triggers for others removes none.
+	// A user who is not allowed to create triggers for others does not remove the triggers of
+	// others.
 	s, err := Engine{}.Restore(t.Context(), mallory, emptyDump(t), engine.Options{Jobs: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -231,8 +232,8 @@ func triggersKeepTheirOwner(t *testing.T, server, own, mallory string) {
 	if got := owners(); got != before {
 		t.Errorf("the triggers belong to %s, before to %s", got, before)
 	}
-	// For a user who may create accounts, the account of the earlier load creates its trigger
-	// again.
+	// If the user is allowed to create accounts, the account of the earlier load creates its
+	// trigger again.
 	script(t, own, "DROP TRIGGER other")
 	for _, host := range []string{"'127.0.0.1'", "localhost"} {
 		script(t, own, "GRANT CREATE USER ON *.* TO mallory@"+host+"; GRANT ALL ON own.* TO mallory@"+host+

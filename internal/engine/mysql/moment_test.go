@@ -116,8 +116,8 @@ func testSchemaChanged(t *testing.T, server string) {
 	}
 }
 
-// A user without the privilege RELOAD reads with one connection. A user who may not
-// see a routine's text gets an error, not a snapshot without the routine.
+// A user without the privilege RELOAD reads with one connection. A user who is not allowed to see a
+// routine's definition gets an error, not a snapshot without the routine.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
@@ -146,7 +146,7 @@ func TestRights(t *testing.T) {
 		info, err := Engine{}.Dump(t.Context(), own, &b, engine.Options{Jobs: 3})
 		switch {
 		case err != nil:
-			t.Fatal(err) // the server does not list routines that a user may not see at all
+			t.Fatal(err) // the server does not list routines that a user has no access to at all
 		case len(info.Tables) != 2 || info.Tables[0].Rows != 8192:
 			t.Errorf("%+v", info.Tables)
 		}

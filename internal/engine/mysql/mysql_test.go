@@ -258,7 +258,7 @@ func TestSamples(t *testing.T) {
 	onEach(t, func(t *testing.T, server string) { testSamples(t, server, texts) })
 }
 
-// ofAnyDatabase matches the texts that tie a script to the database that it names.
+// ofAnyDatabase matches the parts of a script that tie it to the database that it names.
 var ofAnyDatabase = regexp.MustCompile(`(?mi)^(DROP (DATABASE|SCHEMA)|CREATE (DATABASE|SCHEMA)|USE ).*$|\bsakila\.`)
 
 func testSamples(t *testing.T, server string, texts map[string]string) {
@@ -290,7 +290,7 @@ func testSamples(t *testing.T, server string, texts map[string]string) {
 	}
 }
 
-// analyzed updates the statistics of the planner: without them some views take minutes.
+// analyzed updates the planner's statistics, because some views take minutes without them.
 func analyzed(t *testing.T, urls ...string) {
 	t.Helper()
 	for _, url := range urls {
@@ -379,7 +379,7 @@ func testOddSchemaTwice(t *testing.T, server string) {
 	script(t, from, oddFor(server))
 	d, _ := dumped(t, from)
 	counted(t, from, d.Info.Tables)
-	for range 2 { // the second replaces a database with the same constraints and triggers
+	for range 2 { // the second load replaces a database with the same constraints and triggers
 		if err := load(t, to, d, false); err != nil {
 			t.Fatal(err)
 		}
@@ -395,8 +395,9 @@ func testOddSchemaTwice(t *testing.T, server string) {
 // killing is held while databases of a killed load are on a common server, which [leftovers] would find.
 var killing sync.Mutex
 
-// leftovers returns the databases of ended loads on a server. A load of another test may be about to drop
-// one whose lock is free, because its session was closed; so only those count that stay for half a minute.
+// leftovers returns the databases of ended loads on a server. A database whose lock is free can
+// belong to a load of another test that is about to drop it, because its session was closed. So
+// only databases that stay for half a minute count.
 func leftovers(t testing.TB, url string) (left []string) {
 	t.Helper()
 	killing.Lock()

@@ -38,7 +38,7 @@ func TestNeedsAreMendedByTheirStatements(t *testing.T) {
 				t.Fatal(err)
 			}
 			u.User = url.User(user)
-			for _, c := range []struct { // a load needs everything that a build needs, so it comes second
+			for _, c := range []struct { // a load needs everything that a build needs, so the load comes second
 				use  engine.Use
 				want []string
 			}{{engine.ForBuild, []string{"lacks SELECT on the database " + d.name}},

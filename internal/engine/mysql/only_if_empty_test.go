@@ -10,7 +10,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// asked restores a dump for a load that nobody allowed to replace content.
+// asked restores a dump for a load that is not allowed to replace content.
 func asked(t *testing.T, url string, d engine.Dump, into engine.Into) (*scratch, error) {
 	t.Helper()
 	s, err := Engine{}.Restore(t.Context(), url, d, engine.Options{Jobs: 1, Into: into, OnlyIfEmpty: true})
@@ -55,8 +55,8 @@ func programsOf(t *testing.T, url string) string {
 	return strings.Join(all, " ")
 }
 
-// TestOnlyIfEmpty checks that a load that nobody allowed to replace content replaces a database
-// only if it is still empty at the exchange, and that it otherwise leaves it alone.
+// TestOnlyIfEmpty checks a load that is not allowed to replace content. It replaces a database only
+// if the database is still empty at the exchange. Otherwise, the database remains unchanged.
 func TestOnlyIfEmpty(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
@@ -111,7 +111,7 @@ func TestOnlyIfEmpty(t *testing.T) {
 }
 
 // TestFilledDuringExchange: somebody adds programs right after the tables were exchanged. The load,
-// or the next one if it was killed, creates its own and keeps the others.
+// or the next one if it was killed, creates the snapshot's programs and keeps the others.
 func TestFilledDuringExchange(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {

@@ -29,9 +29,9 @@ func limitsOfOthers(server string) string {
 		"GLOBAL idle_transaction_timeout = 1"
 }
 
-// A server with a small maximum packet and short timeouts gets statements that it
-// accepts. The error for a row that does not fit names the table and the setting to
-// raise. Such a row can still be read.
+// A server with a small maximum packet and short timeouts receives statements that it accepts. The
+// error for a row that does not fit names the table and the setting to raise. A row that is larger
+// than the maximum packet can still be read.
 func TestBigRows(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {

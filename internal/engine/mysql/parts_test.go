@@ -13,8 +13,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// big is a table of 16384 rows. Each has 500 bytes to dump and takes 3500 more on
-// the server's disk, where an empty CHAR takes its full length. The total is 66 MB.
+// big is a table of 16384 rows. Each row has 500 bytes to dump and takes 3500 more on the server's
+// disk, where an empty CHAR takes its full length. The total is 66 MB.
 var big = "CREATE TABLE big (id BIGINT PRIMARY KEY AUTO_INCREMENT, pad VARCHAR(500)" + empty(14) +
 	") CHARSET latin1; INSERT INTO big (pad) VALUES (repeat('x', 500));" +
 	strings.Repeat("INSERT INTO big (pad) SELECT pad FROM big;", 14) + "ANALYZE TABLE big;"

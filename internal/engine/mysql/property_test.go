@@ -9,7 +9,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// column is a type, and literals that hold its extremes.
+// column is a type, and literals with its extreme values.
 type column struct {
 	kind   string
 	values []string

@@ -16,8 +16,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// If a load is killed during the swap, the next load reverts or completes it, depending on
-// whether the tables were exchanged. It does so even if it is then refused (decision 19).
+// If a load is killed during the swap, the next load reverts or completes it, depending on whether
+// the tables were exchanged. It does so even if the next load is then refused (decision 19).
 func TestKilledSwapIsFinishedByTheNextLoad(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
@@ -82,8 +82,8 @@ func halfDropped(t *testing.T, url, id string) {
 }
 
 // A load cannot be stopped while the tables are exchanged, so that it reports the true result. If
-// its connections are lost at that time, it is cleaned up only after the server has finished
-// (decision 19).
+// its connections are lost at that time, the cleanup waits until the server has finished the
+// exchange (decision 19).
 func TestTablesChangePlacesAlone(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
@@ -98,7 +98,7 @@ func TestTablesChangePlacesAlone(t *testing.T) {
 			}
 			s := restored.(*scratch)
 			defer s.Drop(t.Context())
-			reader, err := s.server.Conn(t.Context()) // it holds up the exchange
+			reader, err := s.server.Conn(t.Context()) // its lock blocks the exchange
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -156,8 +156,8 @@ func TestEmptyDatabase(t *testing.T) {
 	})
 }
 
-// A load that is stopped while the server creates its scratch database leaves none
-// behind, although the server finishes creating it.
+// A load that is stopped while the server creates its scratch database leaves no database behind,
+// although the server finishes creating it.
 func TestStoppedBeforeTheDatabaseIsMade(t *testing.T) {
 	t.Parallel()
 	to := servertest.OwnMySQL(t, "mariadb", "") // a separate server, because all of it is locked
@@ -233,7 +233,8 @@ func states(t *testing.T, server *sql.DB, pattern string) (all []string) {
 	return all
 }
 
-// killedInSwap leaves a load in the state in which a killed load is, and returns its id.
+// killedInSwap leaves a load in the state of a load that was killed during the swap, and returns
+// its id.
 func killedInSwap(t *testing.T, url string, d engine.Dump, swapped bool) (id string) {
 	t.Helper()
 	restored, err := Engine{}.Restore(t.Context(), url, d, engine.Options{Jobs: 1})

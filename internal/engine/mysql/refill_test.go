@@ -10,8 +10,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// TestRefill replaces the rows of some tables, and refuses changes that would fire a trigger or break
-// a foreign key.
+// TestRefill checks that a refill replaces the rows of some tables, and that it is refused if it
+// would fire a trigger or break a foreign key.
 func TestRefill(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {

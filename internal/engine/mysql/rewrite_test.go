@@ -12,8 +12,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// planFor returns a plan that keeps every column except those in masks, which are named
-// table.column.
+// planFor returns a plan that masks only the columns in masks, whose keys are table.column.
 func planFor(tables []engine.Table, masks map[string]engine.Mask) engine.Plan {
 	p := engine.Plan{Tables: map[[2]string]engine.TablePlan{}}
 	for _, t := range tables {

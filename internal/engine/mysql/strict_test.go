@@ -11,9 +11,9 @@ import (
 	"snap/internal/servertest"
 )
 
-// Masked values are stored unchanged, or refused with an error that names the table and the
-// column. Values that the source has although its columns would refuse them, such as an ENUM's
-// empty one, are kept.
+// Masked values are stored unchanged, or refused with an error that names the table and the column.
+// Values that the source has although its columns would now refuse them, such as the empty value of
+// an ENUM, are loaded unchanged.
 func TestMaskedValuesAreLoadedStrictly(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
@@ -62,7 +62,7 @@ func TestMaskedValuesAreLoadedStrictly(t *testing.T) {
 	})
 }
 
-// Any number of an ENUM's empty values does not hide other warnings.
+// Other warnings are found, however many empty values of an ENUM there are.
 func TestEmptyMembersHideNothing(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {

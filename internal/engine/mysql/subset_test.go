@@ -67,8 +67,8 @@ type drawn struct {
 	ask subsettest.Ask
 }
 
-// For any foreign keys, a loaded subset has exactly the rows that the rules ask
-// for, and all of its foreign keys hold.
+// For any foreign keys, a loaded subset has exactly the rows that the rules require, and all of its
+// foreign keys hold.
 func TestSubsetHoldsTheRows(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {

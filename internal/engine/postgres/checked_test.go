@@ -46,7 +46,7 @@ func TestOurSnapshotIsLoadedByARole(t *testing.T) {
 		return linesOf(t, to, "SELECT rolname::text FROM pg_roles WHERE rolname = '"+owners[0][:len(rolePrefix)+16]+"'")
 	}
 	for len(left()) > 0 { // another test's sweep may hold the role's lock
-		if err := load(t, to, foreign(again), true); err != nil { // it cleans up
+		if err := load(t, to, foreign(again), true); err != nil { // a load cleans up
 			t.Fatal(err)
 		}
 	}
@@ -143,7 +143,8 @@ func TestReviewRefuses(t *testing.T) {
 }
 
 // A snapshot of the user's own organization is refused with one sentence if it needs more rights
-// than its role has: to mask rows that policies hide, or for operator classes in use.
+// than its role has: rights to mask rows that policies hide, or to create operator classes that it
+// uses.
 func TestOurSnapshotThatNeedsMoreRights(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.Postgres(t), servertest.Postgres(t)

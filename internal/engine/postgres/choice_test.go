@@ -11,8 +11,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// chooseFrom has objects of many kinds that need the tables customer and "Odd.Name", and some that do
-// not.
+// chooseFrom creates objects of many kinds that need the tables customer and "Odd.Name", and some
+// objects that do not.
 const chooseFrom = `
 	CREATE SCHEMA sales; CREATE SCHEMA audit; CREATE SCHEMA ext; CREATE EXTENSION citext SCHEMA ext;
 	COMMENT ON EXTENSION citext IS 'changed';
@@ -150,7 +150,8 @@ func TestChoiceRefuses(t *testing.T) {
 	}
 }
 
-// TestChoiceNeedsNoRights checks that a user builds without rights on the tables that are left out.
+// TestChoiceNeedsNoRights checks that a user can build without rights on the tables that are left
+// out.
 func TestChoiceNeedsNoRights(t *testing.T) {
 	t.Parallel()
 	from := servertest.Postgres(t)

@@ -193,8 +193,8 @@ func pool(client net.Conn, server string) {
 	}
 }
 
-// A large database is copied file by file. Before PostgreSQL 15 no strategy is named. On 18 this
-// also works if the file system cannot share blocks.
+// A large database is copied file by file. Before PostgreSQL 15, the statement names no strategy.
+// On PostgreSQL 18, copying also works if the file system cannot share blocks.
 func TestLargeCopies(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)

@@ -12,8 +12,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// TestCondensedDumpIsTheSame compares pg_restore's reading of a condensed dump with that of the
-// original dump.
+// TestCondensedDumpIsTheSame checks that pg_restore writes the same SQL for a condensed dump as for
+// the original dump.
 func TestCondensedDumpIsTheSame(t *testing.T) {
 	t.Parallel()
 	url := various(t)
@@ -82,7 +82,7 @@ func asSQL(t *testing.T, dump []byte) string {
 	return strings.Join(lines, "")
 }
 
-// A dump of an unknown version is kept unchanged. A truncated dump is an error.
+// A dump of an unknown version is copied unchanged. A truncated dump is an error.
 func TestCondenseKeepsWhatIsNotUnderstood(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -14,8 +14,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// secured returns the URL of a server that allows user alone only over TLS, and with_cert only with a
-// client certificate, and the folder of the certificates.
+// secured returns the URL of a server and the folder of its certificates. The server accepts the
+// role user only over TLS, and the role with_cert only with a client certificate.
 func secured(t *testing.T) (raw, certs string) {
 	t.Helper()
 	raw, restart := servertest.CrashingPostgres(t) // hba_file is only read at the start
@@ -83,7 +83,7 @@ func TestTLS(t *testing.T) {
 			t.Errorf("%s: %v (%v)", good, err, errors.Unwrap(err))
 		}
 	}
-	passwords := in("pgpass") // PostgreSQL's programs read it too
+	passwords := in("pgpass") // PostgreSQL's programs read this file too
 	if err := os.WriteFile(passwords, []byte("*:*:*:asked:secret\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

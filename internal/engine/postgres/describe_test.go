@@ -88,7 +88,7 @@ func tableNamed(s *schema.Schema, namespace, name string) *schema.Table {
 	return &schema.Table{}
 }
 
-// A subset and a masked copy have the description of the whole.
+// A subset and a masked copy have the same description as the whole database.
 func TestSubsetAndMaskedCopyAreDescribed(t *testing.T) {
 	t.Parallel()
 	url := servertest.Postgres(t)
@@ -109,7 +109,7 @@ func TestSubsetAndMaskedCopyAreDescribed(t *testing.T) {
 	}
 }
 
-// Names and comments come from a database of any encoding.
+// Names and comments are described correctly in every encoding.
 func TestDescriptionOfAnotherEncoding(t *testing.T) {
 	t.Parallel()
 	url := servertest.Postgres(t)

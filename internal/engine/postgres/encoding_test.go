@@ -21,8 +21,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// written is an encoding with texts that a database in this encoding can store: random ones, and
-// some that are easily lost. The names are those of a table and of a column.
+// written is an encoding with strings that a database in this encoding can store: random strings,
+// and some that are easily damaged. The names are names of a table and of a column.
 type written struct {
 	encoding    string
 	character   *rapid.Generator[string]
@@ -62,7 +62,7 @@ func writtens() []written {
 	}
 }
 
-// rawly runs statements in the database's own encoding.
+// rawly runs statements that are in the database's own encoding.
 func rawly(t testing.TB, url string, statements ...string) {
 	t.Helper()
 	conn := connectTo(t, url)
@@ -74,7 +74,7 @@ func rawly(t testing.TB, url string, statements ...string) {
 	}
 }
 
-// create creates a table of texts and fills it. Escapes keep the statement ASCII, and the server
+// create creates a table of strings and fills it. Escapes keep the statement ASCII, and the server
 // checks their values.
 func (w written) create(t testing.TB, url string, texts []string) {
 	t.Helper()
@@ -90,7 +90,7 @@ func (w written) create(t testing.TB, url string, texts []string) {
 		fmt.Sprintf(`CREATE TABLE "%[1]s" (id int PRIMARY KEY, "%[1]s" text, kept text)`, w.table), fmt.Sprintf(`INSERT INTO "%s" VALUES %s`, w.table, strings.Join(values, ", ")))
 }
 
-// texts returns a column's texts, as they are stored, by id.
+// texts returns a column's strings by id, as they are stored.
 func (w written) texts(t testing.TB, url, column string) map[string]string {
 	t.Helper()
 	conn := connectTo(t, url)
@@ -131,8 +131,8 @@ func another(t testing.TB, server, suffix, encoding string) string {
 	return u.String()
 }
 
-// A database in any encoding is loaded byte for byte in its own encoding, over a
-// database in another one. Rules change only masked values, also in a subset.
+// A database in any encoding is restored byte for byte in its own encoding, even if it replaces a
+// database in another encoding. Rules change only masked values, also in a subset.
 func TestEveryEncoding(t *testing.T) {
 	t.Parallel()
 	server := servertest.Postgres(t)
@@ -177,7 +177,7 @@ func sameTexts(t *testing.T, seed int, got, want map[string]string) {
 	}
 }
 
-// masked masks a subset by a letter that not every encoding has.
+// masked masks a subset with a letter that not every encoding has.
 func (w written) masked(t *testing.T, seed int, from, to string, want map[string]string) {
 	t.Helper()
 	d, err := subsetOf(t, from, engine.Subset{Where: map[string]string{"public." + w.told: "id < 12"}})

@@ -29,7 +29,8 @@ func (e Engine) into(t testing.TB, url string, d engine.Dump, o engine.Options) 
 	return notices, s.Swap(t.Context(), o.Terminate)
 }
 
-// plainOwner makes a role that owns the database and has no other right, and returns its URL.
+// plainOwner creates a role that owns the database and has no other right, and returns the
+// database's URL for that role.
 func plainOwner(t *testing.T, admin string) string {
 	t.Helper()
 	name := nameOf(t, admin)
@@ -102,8 +103,8 @@ func withoutExtensions(definition string) string {
 	}), "\n")
 }
 
-// TestIntoExistingRefuses makes each obstacle of a managed server, runs the statement that the error
-// advises, and loads. A refused load changes nothing.
+// TestIntoExistingRefuses creates each obstacle that a managed server can have, checks that a load
+// is refused and changes nothing, runs the statement that the error suggests, and loads.
 func TestIntoExistingRefuses(t *testing.T) {
 	t.Parallel()
 	const source = "CREATE SCHEMA sales; CREATE TABLE sales.t (a int); INSERT INTO sales.t VALUES (1); " +
@@ -171,8 +172,8 @@ func hintOf(err error) string {
 	return ""
 }
 
-// TestPlainRole checks the errors for a role without CREATEDB, and for a database that the role may
-// not drop. They name the statement that helps.
+// TestPlainRole checks that the errors name the statement that helps, for a role without CREATEDB
+// and for a database that the role is not allowed to drop.
 func TestPlainRole(t *testing.T) {
 	t.Parallel()
 	admin := servertest.Postgres(t)

@@ -61,8 +61,8 @@ func TestForeignSnapshotOfData(t *testing.T) {
 	noRoles(t, to)
 }
 
-// noRoles checks that no role of a load is left on a server, which must be the test's own: on the
-// common one, loads of other tests leave roles that own what was loaded.
+// noRoles checks that no role of a load is left on a server. The server must be the test's own,
+// because on the shared server, loads of other tests leave roles that own the loaded objects.
 func noRoles(t *testing.T, url string) {
 	t.Helper()
 	if roles := linesOf(t, url,

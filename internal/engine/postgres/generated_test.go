@@ -65,8 +65,8 @@ CREATE DOMAIN own.pairs AS own.pair[];
 CREATE TYPE own.floats AS RANGE (subtype = float8, subtype_diff = float8mi);
 `
 
-// features are the things that a database can have in addition to tables. Each of them is in some
-// generated database.
+// features are the objects and settings that a database can have in addition to tables. Each of
+// them is in at least one generated database.
 var features = []string{
 	`CREATE SCHEMA "select"; CREATE TABLE "select"."table" ("from" int PRIMARY KEY, "Where" text); INSERT INTO "select"."table" VALUES (1, 'x')`,
 	`CREATE SEQUENCE q AS smallint START 5 INCREMENT -2 MINVALUE -100 MAXVALUE 10 CYCLE; SELECT nextval('q')`,
@@ -98,8 +98,8 @@ var features = []string{
 }
 
 // Generated databases are restored unchanged: every row is equal, and so is the definition that
-// pg_dump writes. They have all built-in types and every kind of object that the oldest, the usual
-// and the newest server support.
+// pg_dump writes. Together, the databases have all built-in types and every kind of object that the
+// oldest, the usual and the newest server support.
 func TestGeneratedDatabasesRoundTrip(t *testing.T) {
 	t.Parallel()
 	oldest, newest := servertest.PostgresVersions[0], slices.Max(servertest.PostgresVersions)
@@ -201,8 +201,8 @@ func shuffledTypes() []string {
 	return all
 }
 
-// database returns the script of one database. Over the rounds every type and
-// every feature is used at least once, with others drawn.
+// database returns the script of one database. Over all rounds, every type and every feature is
+// used at least once, and the others are drawn at random.
 func (v vocabulary) database(r *rapid.T, round, rounds int) string {
 	var b strings.Builder
 	b.WriteString(v.preamble)
@@ -281,7 +281,7 @@ func rowsOf(t testing.TB, dump engine.Dump) string {
 	return strings.Join(all, "")
 }
 
-// A build lists everything that the snapshot omits, and nothing that it contains.
+// A build lists everything that the snapshot omits, and nothing that the snapshot contains.
 func TestBuildNamesWhatItLeavesOut(t *testing.T) {
 	t.Parallel()
 	url := servertest.Postgres(t)

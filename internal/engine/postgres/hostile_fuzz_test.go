@@ -26,7 +26,7 @@ var nasty = []string{
 	"number", "bytes", "hstore", "plpython3u", "full", "smallint", "",
 }
 
-// drawing draws the parts of a description in which all but a few strings are valid.
+// drawing draws the parts of a description. All but a few of its strings are valid.
 type drawing struct {
 	*rapid.T
 	hostile int // how many more strings may be invalid

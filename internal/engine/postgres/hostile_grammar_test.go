@@ -109,7 +109,8 @@ func (s *siege) state(t *testing.T) string {
 	return strings.Join(found, "\n")
 }
 
-// dump draws a dump: the base, with pieces in the texts of some entries, and a description.
+// dump draws a dump: the base, with pieces inserted into the strings of some entries, and a
+// description.
 func (s *siege) dump(t *testing.T, r *rapid.T) engine.Dump {
 	type change struct {
 		field, at, cut int

@@ -22,7 +22,7 @@ import (
 // victim is a server for one test, with another database and a role that an attack could reach.
 type victim struct {
 	url   string
-	plain string // of a user who may create databases and nothing else
+	plain string // URL of a user who may create databases and nothing else
 	files string // a folder that the server can write to
 }
 
@@ -115,15 +115,15 @@ func (v victim) attack(t *testing.T, what string, d engine.Dump, urls []string, 
 	return data
 }
 
-// without returns the lines that only the first text has.
+// without returns the lines that only the first string has.
 func without(text, other string) string {
 	has := strings.Split(other, "\n")
 	return strings.Join(slices.DeleteFunc(strings.Split(text, "\n"),
 		func(line string) bool { return slices.Contains(has, line) }), "\n")
 }
 
-// Programs of every kind try to reach beyond their database, each as it would in
-// the dump of a hostile database.
+// Programs of every kind try to reach beyond their database. Each is in the dump as a hostile
+// database would contain it.
 func TestHostilePrograms(t *testing.T) {
 	t.Parallel()
 	v := newVictim(t)
@@ -195,7 +195,8 @@ func TestHostilePrograms(t *testing.T) {
 			real = dumpOf(changed, d.Info)
 		}
 	}
-	// Loaded as the user's own snapshot, the attack succeeds. So the attack is real.
+	// When the dump is loaded as the user's own snapshot, the attack succeeds, which proves that
+	// the attack is real.
 	if err := load(t, v.url, real, true); len(linesOf(t, v.url,
 		"SELECT datname::text FROM pg_database WHERE datname = 'gone'")) == 0 {
 		t.Errorf("the attack does nothing to those who load it as their own: %v", err)
@@ -286,7 +287,7 @@ func describeAgain(t *testing.T, url string) *schema.Schema {
 	return s
 }
 
-// The positions of texts in an entry of a dump's table of contents.
+// The positions of strings in an entry of a dump's table of contents.
 const definitionField = 4
 
 var textFields = []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 4}

@@ -9,7 +9,7 @@ import (
 )
 
 // A database that a running load uses is not a leftover. When that load has ended, this cleanup or
-// the next load of any test removes it.
+// the next load of any test removes the database.
 func TestMendDropsWhatNoLoadHolds(t *testing.T) {
 	t.Parallel()
 	url := servertest.Postgres(t)

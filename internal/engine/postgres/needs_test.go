@@ -12,8 +12,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// Needs reports exactly the rights that a user lacks to build and load: after running its
-// statements, nothing is missing and both succeed.
+// Needs reports exactly the rights that a user lacks for a build and a load. After the statements
+// that it reports, nothing is missing, and the build and the load succeed.
 func TestNeedsAreMendedByTheirStatements(t *testing.T) {
 	t.Parallel()
 	for _, v := range []int{servertest.PostgresVersions[0], 15, slices.Max(servertest.PostgresVersions)} {
@@ -57,7 +57,7 @@ func TestNeedsAreMendedByTheirStatements(t *testing.T) {
 }
 
 // whenDropped waits until the server has dropped the databases that the user's loads replaced.
-// Until then, a load's session holds a lock on their names.
+// Until then, a load's session holds a lock on the names of those databases.
 func whenDropped(t *testing.T, admin, user string) {
 	t.Helper()
 	d, err := parse(admin)
@@ -79,7 +79,7 @@ func whenDropped(t *testing.T, admin, user string) {
 func grantAll(t *testing.T, e Engine, url string, u engine.Use, admin string) string {
 	t.Helper()
 	var said strings.Builder
-	for range 3 { // only users who may read a table see its row-level security
+	for range 3 { // Needs can check a table's row-level security only after the user may read the table
 		needs, err := e.Needs(t.Context(), url, u)
 		if err != nil {
 			t.Fatal(err)

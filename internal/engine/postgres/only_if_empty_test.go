@@ -10,7 +10,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// asked restores a dump for a load that nobody allowed to replace content.
+// asked restores a dump for a load that is not allowed to replace content.
 func (e Engine) asked(t *testing.T, url string, d engine.Dump, into engine.Into) (*scratch, error) {
 	t.Helper()
 	o := engine.Options{Jobs: 1, TempDir: t.TempDir(), Into: into, OnlyIfEmpty: true}
@@ -22,8 +22,8 @@ func (e Engine) asked(t *testing.T, url string, d engine.Dump, into engine.Into)
 	return s.(*scratch), nil
 }
 
-// loadedOnlyIfEmpty returns an empty database and a load that is about to replace it with one that has
-// the table ours.
+// loadedOnlyIfEmpty returns an empty database, and a load that is about to replace it with a
+// database that has the table ours.
 func loadedOnlyIfEmpty(t *testing.T) (to string, s *scratch) {
 	t.Helper()
 	from, to := servertest.Postgres(t), servertest.Postgres(t)
@@ -44,8 +44,8 @@ func wasFilled(t *testing.T, err error) {
 	}
 }
 
-// TestOnlyIfEmpty checks that a load that nobody allowed to replace content replaces a database
-// only if it is still empty at the exchange, and that it otherwise leaves it alone.
+// TestOnlyIfEmpty checks a load that is not allowed to replace content. It replaces a database only
+// if the database is still empty at the exchange. Otherwise, the database remains unchanged.
 func TestOnlyIfEmpty(t *testing.T) {
 	t.Parallel()
 	const theirs = "CREATE TABLE theirs (a int); INSERT INTO theirs VALUES (7);"
@@ -115,8 +115,9 @@ func TestOnlyIfEmpty(t *testing.T) {
 	}
 }
 
-// TestFilledWhileRenamed: somebody fills the database after the last look at its connections. The
-// server waits until that session has ended, and the load must still see its rows.
+// TestFilledWhileRenamed: somebody fills the database after the load has last checked its
+// connections. The server waits until that session has ended, and the load must still see the new
+// rows.
 func TestFilledWhileRenamed(t *testing.T) {
 	t.Parallel()
 	to, s := loadedOnlyIfEmpty(t)
@@ -158,8 +159,8 @@ func TestFilledWhileRenamed(t *testing.T) {
 	}
 }
 
-// TestHeldOpen: a colleague fills the database and stays connected. A load that may end connections
-// must not end that one, because the database is not replaced.
+// TestHeldOpen: a colleague fills the database and stays connected. Even a load that may end
+// connections must not end this one, because the database is not replaced.
 func TestHeldOpen(t *testing.T) {
 	t.Parallel()
 	to, s := loadedOnlyIfEmpty(t)

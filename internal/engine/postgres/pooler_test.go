@@ -10,8 +10,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// TestPooler builds through a pooler in session mode. Where a pooler does not work, the error names
-// it.
+// TestPooler builds through a pooler in session mode. If a pooler cannot be used, the error says
+// so.
 func TestPooler(t *testing.T) {
 	t.Parallel()
 	direct, to := servertest.Postgres(t), servertest.Postgres(t)

@@ -143,8 +143,8 @@ func loadBy(t testing.TB, e Engine, url string, d engine.Dump, terminate bool) e
 	return s.Swap(t.Context(), terminate)
 }
 
-// leftovers returns the scratch databases of ended loads on a server, which must be the test's own: on
-// the common one, other tests make such databases.
+// leftovers returns the scratch databases of ended loads on a server. The server must be the test's
+// own, because other tests create such databases on the shared server.
 func leftovers(t testing.TB, url string) []string {
 	t.Helper()
 	conn := connectTo(t, url)
@@ -303,7 +303,8 @@ func TestSwapKeepsOwnerRightsAndSettings(t *testing.T) {
 				role)))
 }
 
-// A database that could be renamed but not dropped would stay forever.
+// A load is refused if the old database could be renamed but not dropped, because it would remain
+// on the server.
 func TestSubscriberIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	url, _ := servertest.CrashingPostgres(t)
@@ -322,8 +323,8 @@ func TestSubscriberIsNotReplaced(t *testing.T) {
 	}
 }
 
-// Settings of a role for its own sessions do not stop or change a build or a
-// load: neither in our sessions nor in pg_restore's.
+// Settings that a role has for its own sessions do not stop or change a build or a load, neither in
+// snapcli's sessions nor in those of pg_restore.
 func TestSettingsOfTheRole(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.Postgres(t), servertest.Postgres(t)

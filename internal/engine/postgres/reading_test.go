@@ -39,9 +39,9 @@ func TestSplitRow(t *testing.T) {
 	})
 }
 
-// TestLongRowsOfOthers checks that a row that needs a lot of memory is not read from a stranger's
-// snapshot, where a small file can contain a row of any length. Other snapshots have no such limit,
-// and neither do loads.
+// TestLongRowsOfOthers checks that a row that needs a lot of memory is not read from a foreign
+// snapshot, because a small file can contain a row of any length. Other snapshots have no such
+// limit, and neither do loads.
 func TestLongRowsOfOthers(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.Postgres(t), servertest.Postgres(t)

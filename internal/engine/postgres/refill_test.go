@@ -9,7 +9,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// TestRefill replaces the rows of some tables and nothing else.
+// TestRefill checks that a refill replaces the rows of some tables and nothing else.
 func TestRefill(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.Postgres(t), servertest.Postgres(t)

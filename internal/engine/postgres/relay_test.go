@@ -20,8 +20,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// TestRelayedDumpIsTheSame compares pg_restore's reading of a dump whose rows bypassed pg_dump with
-// that of a dump of pg_dump alone.
+// TestRelayedDumpIsTheSame checks that pg_restore writes the same SQL for a dump whose rows
+// bypassed pg_dump as for a dump that pg_dump wrote alone.
 func TestRelayedDumpIsTheSame(t *testing.T) {
 	t.Parallel()
 	url := various(t)
@@ -61,7 +61,7 @@ func TestRelayedDumpIsStopped(t *testing.T) {
 	defer admin.Close(context.Background())
 	stop := errors.New("stop")
 	for name, c := range map[string]struct {
-		act   func(cancel context.CancelFunc) error // called while rows arrive
+		act   func(cancel context.CancelFunc) error // called while rows are being received
 		found func(error) bool
 	}{
 		"by the server": {
@@ -93,7 +93,7 @@ func TestRelayedDumpIsStopped(t *testing.T) {
 			if !c.found(err) {
 				t.Errorf("got %v", err)
 			}
-			for left := []string{"unknown"}; len(left) > 0; { // they end a moment after they were canceled
+			for left := []string{"unknown"}; len(left) > 0; { // sessions end a moment after they were canceled
 				if left, err = connections(t.Context(), admin, d.name()); err != nil {
 					t.Fatal(err)
 				}
@@ -102,7 +102,7 @@ func TestRelayedDumpIsStopped(t *testing.T) {
 	}
 }
 
-// acting acts once, after a number of bytes.
+// acting is a writer that calls act once, after a number of bytes.
 type acting struct {
 	after int
 	act   func() error
@@ -137,7 +137,7 @@ func TestRelayKeepsThePassword(t *testing.T) {
 	}
 }
 
-// A killed build leaves its socket, and a later one removes it.
+// A killed build leaves its socket behind, and a later build removes the socket.
 func TestSocketsAreSwept(t *testing.T) {
 	t.Parallel()
 	temp := t.TempDir()

@@ -59,10 +59,10 @@ func TestRewrittenTable(t *testing.T) {
 	}
 }
 
-// TestBuildLetsOthersPass builds while pg_dump waits for the lock of a table. Before it gets that
-// lock, a TRUNCATE of another table begins to wait, which the build describes or chooses rows of.
-// The TRUNCATE must not wait for a session of the build that waits for pg_dump, which waits for the
-// TRUNCATE.
+// TestBuildLetsOthersPass builds while pg_dump waits for the lock of a table. Before pg_dump gets
+// that lock, a TRUNCATE begins to wait on another table, which the build describes or from which it
+// chooses rows. There must be no deadlock in which the TRUNCATE waits for a session of the build,
+// that session for pg_dump, and pg_dump for the TRUNCATE.
 func TestBuildLetsOthersPass(t *testing.T) {
 	t.Parallel()
 	for name, subset := range map[string]*engine.Subset{
@@ -114,7 +114,7 @@ func TestBuildLetsOthersPass(t *testing.T) {
 }
 
 // TestRewrittenInALoop builds while another session truncates and rewrites tables all the time. No
-// build loses a row silently. SNAP_REWRITE_ROUNDS is the number of builds; TestRewrittenTable tests
+// build loses a row silently. SNAP_REWRITE_ROUNDS is the number of builds. TestRewrittenTable tests
 // the same moments one by one.
 func TestRewrittenInALoop(t *testing.T) {
 	t.Parallel()
@@ -161,7 +161,8 @@ func TestRewrittenInALoop(t *testing.T) {
 	t.Logf("%d builds, %d refused, beside %d rewrites", rounds, refused, <-ended)
 }
 
-// waitForDump returns when pg_dump, or a session of ours for a subset, waits for a lock of conn.
+// waitForDump returns when pg_dump, or the session of snapcli that chooses a subset, waits for a
+// lock that conn holds.
 func waitForDump(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
 	const waiting = `DO $$ BEGIN

@@ -11,7 +11,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// TestStandby builds from a standby. A subset needs temporary tables, and the error explains that.
+// TestStandby builds from a standby. A subset cannot be built there, because it needs temporary
+// tables, and the error explains that.
 func TestStandby(t *testing.T) {
 	t.Parallel()
 	raw, restart := servertest.CrashingPostgres(t)

@@ -12,8 +12,8 @@ import (
 	"snap"
 )
 
-// The oldest program that is not older than the server is used. If there is none, the message names
-// the package to install.
+// The oldest program that is not older than the server is used. If there is no such program, the
+// message names the package to install.
 func TestToolOfTheRightVersion(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

@@ -28,7 +28,7 @@ func with(t testing.TB, server int) (Engine, string) {
 	return Engine{}, ""
 }
 
-// schemaBy returns the definition that one version's pg_dump writes.
+// schemaBy returns the definition of a database that the pg_dump of one version writes.
 func schemaBy(t testing.TB, bin, url string) string {
 	t.Helper()
 	out, err := exec.Command(filepath.Join(bin, "pg_dump"), "--schema-only", "--no-owner", "--no-privileges", "-d",
@@ -126,8 +126,8 @@ func maskAll(d engine.Dump) engine.Plan {
 	return p
 }
 
-// A snapshot of an older server loads into every newer one, also with programs
-// that are older than that server.
+// A snapshot of an older server can be loaded into every newer server, also with programs that are
+// older than the newer server.
 func TestOlderSnapshotIntoNewerServer(t *testing.T) {
 	t.Parallel()
 	oldest := servertest.PostgresVersion(t, 13)
@@ -171,8 +171,8 @@ func TestNewerProgramsThanTheServer(t *testing.T) {
 	}
 }
 
-// Programs that are older than the server cannot dump it; the message names
-// the package to install.
+// Programs that are older than the server cannot dump its databases. The message names the package
+// to install.
 func TestOlderProgramsThanTheServer(t *testing.T) {
 	t.Parallel()
 	url := servertest.PostgresVersion(t, 18)
@@ -189,7 +189,7 @@ func TestOlderProgramsThanTheServer(t *testing.T) {
 }
 
 // A dump that an older server does not support is refused with the reason, and the old database
-// stays.
+// remains.
 func TestNewerSnapshotIntoOlderServer(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.PostgresVersion(t, 18), servertest.PostgresVersion(t, 13)

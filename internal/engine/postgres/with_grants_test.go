@@ -78,9 +78,9 @@ func TestWithGrants(t *testing.T) {
 	}
 }
 
-// TestGrantsOfAlteredSnapshots loads snapshots of the user's own organization whose lists of
-// grants name objects that the load does not create. As a superuser's grants they would open the
-// server's passwords and files, and other content of an existing database.
+// TestGrantsOfAlteredSnapshots loads snapshots of the user's own organization whose lists of grants
+// name objects that the load does not create. If a superuser ran these grants, they would give
+// access to the server's passwords and files, and to other content of an existing database.
 func TestGrantsOfAlteredSnapshots(t *testing.T) {
 	t.Parallel()
 	from, to, admin := servertest.Postgres(t), servertest.Postgres(t), servertest.Postgres(t)
@@ -122,7 +122,7 @@ func TestGrantsOfAlteredSnapshots(t *testing.T) {
 
 func mine(d engine.Dump) engine.Dump { return d }
 
-// grantsIn returns the rights on objects, except those of owners.
+// grantsIn returns the rights on objects, except the rights of owners.
 func grantsIn(t *testing.T, url string) []string {
 	t.Helper()
 	return linesOf(t, url, `SELECT o.name || ' ' || a.grantee::regrole || ' '

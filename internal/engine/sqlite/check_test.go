@@ -70,8 +70,8 @@ func sound(t *testing.T, path string, jobs int) bool {
 	return err == nil
 }
 
-// A database that needs collations and functions of its own program is restored too. Only the
-// objects that need those are not checked.
+// A database that needs collations and functions of its own application is restored too. Only the
+// objects that need them are not checked.
 func TestCollationsOfAProgram(t *testing.T) {
 	t.Parallel()
 	for _, jobs := range []int{1, 2} {

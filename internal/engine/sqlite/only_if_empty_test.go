@@ -12,8 +12,8 @@ import (
 	"snap/internal/engine"
 )
 
-// TestOnlyIfEmpty checks that a load that nobody allowed to replace content replaces a file only if
-// it is still an empty database at the exchange, and that it otherwise leaves it alone.
+// TestOnlyIfEmpty checks a load that is not allowed to replace content. It replaces a file only if
+// the file is still an empty database at the exchange. Otherwise, the file remains unchanged.
 func TestOnlyIfEmpty(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -22,7 +22,7 @@ func TestOnlyIfEmpty(t *testing.T) {
 	d, _ := dumped(t, from)
 	const theirs = "CREATE TABLE theirs (a); INSERT INTO theirs VALUES (7);"
 	for name, c := range map[string]struct {
-		before, meanwhile string // SQL; "" is an empty file, and - is none
+		before, meanwhile string // SQL; "" is an empty file, and - is no file
 		refused           string
 	}{
 		"still missing":      {"-", "-", ""},

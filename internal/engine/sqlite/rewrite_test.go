@@ -163,7 +163,7 @@ func samples(t *testing.T) map[string]string {
 	return all
 }
 
-// No original value survives an index that disagrees with its table, or a constraint that ignores
+// No original value survives if an index disagrees with its table, or if a constraint ignores
 // conflicts.
 func TestNothingSlipsPastTheMasks(t *testing.T) {
 	t.Parallel()
@@ -290,8 +290,8 @@ func TestRewriteTakesWhatInspectLeft(t *testing.T) {
 	}
 }
 
-// Masks that break a foreign key are refused, even if an earlier check of the rules passed. The
-// reference can leave out the columns that it refers to, or write them in other case.
+// Masks that break a foreign key are refused, even if an earlier check of the rules passed. A
+// foreign key can omit the columns that it refers to, or write them in different case.
 func TestMasksThatBreakForeignKeys(t *testing.T) {
 	t.Parallel()
 	for _, refers := range []string{"a", `"A" (CODE)`} {

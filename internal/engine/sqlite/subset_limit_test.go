@@ -50,8 +50,8 @@ func TestSubsetWithinALimitOfRows(t *testing.T) {
 	})
 }
 
-// A limit on the size counts the bytes of the rows: a table of long rows weighs more than one of
-// short rows.
+// A limit on the size counts the bytes of the rows, so a table of long rows counts more than a
+// table of short rows.
 func TestSubsetWithinASize(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -26,7 +26,7 @@ func TestUsersOfAFile(t *testing.T) {
 		t.Cleanup(func() { f.Close() })
 		cmd := exec.Command("cat")
 		cmd.ExtraFiles = []*os.File{f}
-		in, err := cmd.StdinPipe() // it runs until this ends
+		in, err := cmd.StdinPipe() // the process runs until this pipe is closed
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -178,8 +178,8 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// A row that claims to have 2 GB does not use that much memory. The test is not parallel, because the
-// memory that it measures is that of the whole process.
+// A row that claims to have 2 GB does not use that much memory. The test is not parallel, because
+// it measures the memory of the whole process.
 func TestHugeRow(t *testing.T) {
 	data := file(t, "PRAGMA page_size = 512; CREATE TABLE t (v); INSERT INTO t VALUES (zeroblob(2000000))")
 	leaf := data[512:1024]
