@@ -60,5 +60,5 @@ func NoTable(label string) error {
 func KeysBroken(key string, cause error) error {
 	return &snap.Error{Code: snap.CodeConflict,
 		Detail: fmt.Sprintf("the foreign key %s would not hold between the new rows and the others", key),
-		Hint:   "name the tables on both sides of it; nothing was changed", Cause: cause}
+		Hint:   "name the tables on both sides of the key; nothing was changed", Cause: cause}
 }

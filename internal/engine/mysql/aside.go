@@ -46,7 +46,7 @@ func setAside(ctx context.Context, server *sql.DB, place database, id string, wh
 	return skippedError{cause: &snap.Error{
 		Code: snap.CodeDatabase, Cause: why,
 		Detail: fmt.Sprintf("a load could not be finished: %s; its journal %s was set aside", reason, journalPrefix+id),
-		Hint:   "load again, which cleans up after it, or run `snapcli doctor --fix`",
+		Hint:   "load again to clean up after it, or run `snapcli doctor --fix`",
 	}}
 }
 

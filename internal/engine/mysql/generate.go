@@ -45,15 +45,15 @@ func statementsFor(d *schema.Schema, mariadb bool) (structure, error) {
 
 func notDescribed() error {
 	return &snap.Error{
-		Code: snap.CodeInvalid, Detail: "the snapshot has no description of its tables, which a snapshot from " +
-			"somebody else needs to be loaded",
+		Code: snap.CodeInvalid, Detail: "the snapshot is from somebody else and has no description of its " +
+			"tables, so it cannot be loaded",
 		Hint: "ask its owner to rebuild it with a current snapcli",
 	}
 }
 
 func otherKind(what string) error {
 	return &snap.Error{Code: snap.CodeInvalid, Detail: "the snapshot has " + what,
-		Hint: "load it into the kind of server that it was built from; nothing was replaced"}
+		Hint: "load the snapshot into the kind of server that it was built from; nothing was replaced"}
 }
 
 func badSchema(format string, args ...any) error {

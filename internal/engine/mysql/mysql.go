@@ -254,7 +254,7 @@ func (d database) unreached(err error) (detail, hint string) {
 	switch {
 	case errors.As(err, &untrusted):
 		return fmt.Sprintf("the certificate of the MySQL server %s cannot be verified: %s", d.where(), untrusted.Err),
-			"give the certificate authority with &tls-ca=FILE in the URL, and use the host of the certificate"
+			"give the certificate authority with &tls-ca=FILE in the URL, and use a host that the certificate names"
 	case errors.Is(err, driver.ErrCleartextPassword):
 		return fmt.Sprintf("the MySQL server %s asks for the password as plain text", d.where()),
 			"add ?tls=true to the URL, and set password_command: the password is only sent to a verified server"

@@ -200,8 +200,8 @@ func hiddenBody(kind, name string) error {
 		Code: snap.CodeDatabase,
 		Detail: fmt.Sprintf("the MySQL user is not allowed to see how the %s %s is defined", strings.ToLower(kind),
 			name),
-		Hint: "grant it SHOW_ROUTINE (MySQL) or SHOW CREATE ROUTINE (MariaDB), TRIGGER and EVENT on the database: " +
-			"a snapshot must contain every object",
+		Hint: "grant the user SHOW_ROUTINE (MySQL) or SHOW CREATE ROUTINE (MariaDB), and TRIGGER and EVENT on the " +
+			"database: a snapshot must contain every object",
 	}
 }
 

@@ -341,8 +341,8 @@ func (s *scratch) tooLarge(table string, size int, err error) error {
 		Code: snap.CodeDatabase, Cause: err,
 		Detail: fmt.Sprintf("a row of the table %s needs %d bytes to insert, and the MySQL server %s accepts %d",
 			table, size, s.place.where(), s.packet),
-		Hint: fmt.Sprintf("raise it with SET GLOBAL max_allowed_packet = %d, and in the server's configuration to "+
-			"keep it, and load again; nothing was replaced", roundUp(size+packetHead)),
+		Hint: fmt.Sprintf("raise the limit with SET GLOBAL max_allowed_packet = %d (and permanently in the server's "+
+			"configuration), and load again; nothing was replaced", roundUp(size+packetHead)),
 	}
 }
 
@@ -416,7 +416,7 @@ func (s *scratch) requireCollations(ctx context.Context, from string) error {
 		Code: snap.CodeInvalid,
 		Detail: fmt.Sprintf("the server %s does not know the collation %s of this snapshot, which is from %s",
 			s.place.where(), strings.Join(missing, ", "), from),
-		Hint: "load it into the kind and version of server that it was built from; nothing was replaced",
+		Hint: "load the snapshot into the kind and version of server that it was built from; nothing was replaced",
 	}
 }
 

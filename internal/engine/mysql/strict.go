@@ -178,7 +178,7 @@ func (m *members) check(was, now string) error {
 			return &snap.Error{
 				Code:   snap.CodeInvalid,
 				Detail: "a masked value of the column " + m.column + " is not a member of its type",
-				Hint:   "mask it with choice and some of its members, or keep it; nothing was written",
+				Hint:   "mask the column with choice and some of its members, or keep it; nothing was written",
 			}
 		}
 	}

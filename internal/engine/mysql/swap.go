@@ -40,7 +40,7 @@ func (s *scratch) Swap(ctx context.Context, terminate bool) error {
 	err := s.place.failure(s.swap(ctx, terminate))
 	var e *snap.Error
 	if errors.As(err, &e) && e.Code == snap.CodeDatabase && number(err) == 0 { // the server is unreachable
-		e.Hint = "load again when the server is running: that first finishes or undoes the exchange of the databases"
+		e.Hint = "load again when the server is running: the load first finishes or undoes the exchange of the tables"
 	}
 	if err == nil {
 		err = s.place.failure(s.grant(context.WithoutCancel(ctx)))
@@ -121,7 +121,7 @@ func waitForExchange(ctx context.Context, server *sql.DB, id string) error {
 	if err == nil && free.Int64 != 1 {
 		err = &snap.Error{Code: snap.CodeConflict,
 			Detail: "the server is still exchanging the tables of an earlier load",
-			Hint:   "load again in a minute: that first finishes or undoes the exchange"}
+			Hint:   "load again in a minute: the load first finishes or undoes the exchange"}
 	}
 	return err
 }

@@ -71,7 +71,7 @@ const maxRow = 16 << 20
 
 var errLongRow = &snap.Error{Code: snap.CodeInvalid,
 	Detail: "a row in the snapshot has more than 16 MiB; such rows are only read from snapshots of your organization",
-	Hint:   "load the snapshot, and build one of the loaded database"}
+	Hint:   "load the snapshot, and build a snapshot from the loaded database"}
 
 // rowLimit returns the maximum size of a row in the dump, or 0 for no limit.
 func rowLimit(dump engine.Dump) int {

@@ -215,8 +215,8 @@ func (r *review) checkClasses(e dumpEntry, s []token) error {
 				Code: snap.CodeInvalid,
 				Detail: fmt.Sprintf("the %s %q of the snapshot needs the operator class %q, which only a superuser "+
 					"may create", strings.ToLower(e.desc), e.tag, used.Name),
-				Hint: "load the snapshot as data, with trust: {own_organization: false} in the configuration if it " +
-					"is your organization's, or build it without them; nothing was replaced",
+				Hint: "load the snapshot as data (if it is your organization's, set trust: {own_organization: false} " +
+					"in the configuration), or build it without operator classes; nothing was replaced",
 			}
 		}
 	}

@@ -132,7 +132,7 @@ func (x *existing) failure(err error) error {
 		err = &snap.Error{Code: snap.CodeDatabase, Cause: err,
 			Detail: fmt.Sprintf("the PostgreSQL server %s cannot lock all objects of the database in one transaction",
 				x.place.where()),
-			Hint: "raise it with ALTER SYSTEM SET max_locks_per_transaction = 1024 and restart the server, or load " +
+			Hint: "run ALTER SYSTEM SET max_locks_per_transaction = 1024 and restart the server, or load " +
 				"with --in-place; nothing was changed"}
 	}
 	err = x.place.failure(err)

@@ -19,7 +19,8 @@ func (d database) refusedConnection(err error, e *snap.Error) bool {
 	case errors.As(err, &untrusted):
 		e.Detail = fmt.Sprintf("the certificate of the PostgreSQL server %s cannot be verified: %s", d.where(),
 			untrusted.Err)
-		e.Hint = "give the certificate authority with sslrootcert=FILE in the URL, and use the host of the certificate"
+		e.Hint = "give the certificate authority with sslrootcert=FILE in the URL, and use a host that the " +
+			"certificate names"
 	case state(err) == "" && strings.Contains(text, "server refused tls connection"):
 		e.Detail = fmt.Sprintf("the PostgreSQL server %s does not offer TLS", d.where())
 		e.Hint = "turn TLS on there, or use sslmode=prefer in the URL"

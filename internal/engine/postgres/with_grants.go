@@ -96,7 +96,7 @@ func checkGrants(ctx context.Context, conn *pgx.Conn, dump engine.Dump, o engine
 	}
 	if dump.Trust == engine.Foreign {
 		return snap.Forbidden("the grants of a snapshot from elsewhere are never applied",
-			"omit --with-grants; the target's grants can have your own")
+			"omit --with-grants; you can list your own grants in the target's configuration")
 	}
 	if dump.Info.Schema == nil || len(dump.Info.Schema.Grants) == 0 {
 		return snap.Usage("the snapshot has no grants", "build it with --with-grants, or omit --with-grants")

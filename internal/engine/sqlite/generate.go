@@ -10,7 +10,8 @@ import (
 )
 
 // This file generates SQL from a description. Names are quoted here, and strings and numbers are
-// printed as expressions by package schema. Every other word is a constant of this file.
+// printed as expressions by package schema. Every other word comes from this file, except the words
+// of types, which typeText checks.
 
 // createTable returns the statement that creates a table, without its computed columns.
 func createTable(t schema.Table) (string, error) {

@@ -65,8 +65,8 @@ func integer(kind int, b []byte) (any, int, bool) {
 	return v, size, true
 }
 
-// real reads a floating-point number. It returns nil for a NaN, as SQLite reads it as NULL and
-// never stores one.
+// real reads a floating-point number. It returns nil for a NaN, because SQLite reads a NaN as NULL
+// and never stores one.
 func real(b []byte) any {
 	v := math.Float64frombits(binary.BigEndian.Uint64(b))
 	if math.IsNaN(v) {
