@@ -27,15 +27,15 @@ type Cloner interface {
 	// Seal closes a database to connections and writes. The mark identifies the sealed state.
 	Seal(ctx context.Context, url string) (mark string, err error)
 
-	// Copy creates the database at URL to as a copy of the database at URL from. If a mark is given
-	// and the source has changed since Seal, the error is ErrNotSealed. If the source is in use, it
-	// is a conflict, and if there is too little space, it has code storage_full. A failed or killed
-	// Copy may leave parts of the copy, which Drop removes.
+	// Copy creates the database at "to" as a copy of the database at "from". Both are URLs. If a
+	// mark is given and the source has changed since Seal, the error is ErrNotSealed. If the source
+	// is in use, the error is a conflict. If there is too little space, it has code storage_full. A
+	// failed or killed Copy may leave parts of the copy, which Drop removes.
 	Copy(ctx context.Context, from, to string, o CopyOptions) error
 
-	// Reset replaces the database at URL to with a copy of the database at URL from, in one step.
-	// It ends the connections to the replaced database if the engine supports that, and otherwise
-	// returns a conflict.
+	// Reset replaces the database at "to" with a copy of the database at "from", in one step. Both
+	// are URLs. It ends the connections to the replaced database if the engine supports that, and
+	// otherwise returns a conflict.
 	Reset(ctx context.Context, from, to string, o CopyOptions) error
 
 	// Recover removes what a killed Reset left next to the database at url.

@@ -15,8 +15,8 @@ import (
 )
 
 // Loads into MySQL never replace the database itself, only its content. They prepare the new
-// content in scratch databases, which some providers do not allow to create. A load in place does
-// not need scratch databases: it removes the old content and fills the database.
+// content in scratch databases, which some providers do not allow users to create. A load in place
+// does not need scratch databases: it removes the old content and fills the database.
 
 // create creates the scratch database, or empties the destination for a load in place.
 func (s *scratch) create(ctx context.Context) error {

@@ -15,8 +15,8 @@ import (
 )
 
 // journal contains the information to complete a swap, or to revert it, after the load was killed.
-// It is stored in a table of a database of its own. The swap's RENAME TABLE statement also renames
-// this table from "before" to "after", so the table's name shows whether the swap has happened.
+// It is stored in a table in its own database. The swap's RENAME TABLE statement also renames this
+// table from "before" to "after", so the table's name shows whether the swap has happened.
 //
 // A journal holds statements, and other accounts of the server may be able to write to its
 // database. The journal is therefore sealed with a view that contains its digest, because the
@@ -228,8 +228,8 @@ func (j journal) checkOwners(ctx context.Context, c *sql.Conn, table string) err
 }
 
 // restoreTrigger creates an old trigger again for its owner. If the owner is the account of an
-// earlier load and this user has no permission to create triggers for others, that account creates
-// the trigger.
+// earlier load and this user has no permission to create triggers for others, the account of the
+// earlier load creates the trigger.
 func restoreTrigger(ctx context.Context, server *sql.DB, place database, c *sql.Conn, d definition) error {
 	err := makeOne(ctx, c, "TRIGGER", d.ownedBy())
 	owner := accountOf(d.Owner)

@@ -82,8 +82,8 @@ func parse(raw string) (database, error) {
 	return d, err
 }
 
-// isHost reports whether name can be a host. net/url also accepts others, such as a name with a
-// colon.
+// isHost reports whether name can be a host. net/url also accepts strings that cannot be hosts,
+// such as a name with a colon.
 func isHost(name string) bool {
 	_, err := netip.ParseAddr(name)
 	return err == nil || !strings.Contains(name, ":")

@@ -30,7 +30,7 @@ func (d database) requireEmpty(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // moveAway runs the statement that renames the old database. If only an empty database may be
-// replaced, looking must be connected to the old database. moveAway closes it.
+// replaced, looking must be connected to the old database. moveAway closes that connection.
 func (s *scratch) moveAway(ctx context.Context, tx pgx.Tx, looking *pgx.Conn, statement string) error {
 	if !s.o.OnlyIfEmpty {
 		_, err := tx.Exec(ctx, statement)
@@ -50,8 +50,9 @@ func (s *scratch) moveAway(ctx context.Context, tx pgx.Tx, looking *pgx.Conn, st
 	return err
 }
 
-// leaveIfEmpty waits until conn is the only session in the database that the server process
-// renaming renames. It then disconnects if the database is empty, and otherwise cancels the rename.
+// leaveIfEmpty waits until conn is the only session in the database that the server process with
+// the ID renaming is about to rename. It then disconnects if the database is empty, and otherwise
+// cancels the rename.
 func (s *scratch) leaveIfEmpty(ctx context.Context, conn *pgx.Conn, renaming uint32) error {
 	defer conn.Close(context.WithoutCancel(ctx))
 	for alone := false; !alone; {

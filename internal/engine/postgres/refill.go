@@ -142,11 +142,11 @@ func (r *refill) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// loadedPrograms counts the functions from snapshots from elsewhere that would run if the tables $1
-// were filled. These are the functions that types, casts and operators use, the functions in an
-// index, a check or a computed column of any table (because a foreign key is also checked with the
-// other table's indexes), and the functions in a default of the tables $1. Functions that only
-// views, policies, other functions and disabled triggers use do not run.
+// loadedPrograms counts the functions that came from snapshots from elsewhere and would run if the
+// tables $1 were filled. These are the functions that types, casts and operators use, the functions
+// in an index, a check or a computed column of any table (because a foreign key is also checked
+// with the other table's indexes), and the functions in a default of the tables $1. Functions that
+// only views, policies, other functions and disabled triggers use do not run.
 const loadedPrograms = `
 	SELECT count(DISTINCT p.oid) FROM pg_depend d JOIN pg_proc p ON p.oid = d.refobjid JOIN pg_roles o ON o.oid = p.proowner
 	WHERE d.refclassid = 'pg_proc'::regclass AND starts_with(o.rolname, $2)
@@ -155,10 +155,10 @@ const loadedPrograms = `
 			SELECT FROM pg_attrdef f JOIN pg_attribute a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
 			WHERE f.oid = d.objid AND (a.attgenerated <> '' OR f.adrelid = ANY ($1))))`
 
-// requireNoPrograms returns an error if loading the rows would run functions from a snapshot from
-// elsewhere with the rights of the user who loads. The role that owns the functions cannot load the
-// rows, because it can no longer log in, and SET ROLE is no protection because a function can reset
-// it.
+// requireNoPrograms returns an error if loading the rows would run functions that came from a
+// snapshot from elsewhere, with the rights of the user who loads. The role that owns the functions
+// cannot load the rows, because it can no longer log in, and SET ROLE is no protection because a
+// function can reset it.
 func (r *refill) requireNoPrograms(ctx context.Context) error {
 	var programs int
 	err := r.conn.QueryRow(ctx, loadedPrograms, r.oids, rolePrefix).Scan(&programs)

@@ -69,10 +69,10 @@ func (d database) dumpSubset(ctx context.Context, t tool, info engine.Info, w io
 	return info, nil
 }
 
-// requireNoPrograms refuses a superuser's session in a database that has functions from a snapshot
-// from elsewhere. The planner evaluates constant expressions in a table's indexes with the rights
-// of the user who queries the table. Choosing rows would therefore run these functions with a
-// superuser's rights.
+// requireNoPrograms refuses a superuser's session in a database with functions that came from a
+// snapshot from elsewhere. The planner evaluates constant expressions in a table's indexes with the
+// rights of the user who queries the table. Choosing rows would therefore run these functions with
+// a superuser's rights.
 func requireNoPrograms(ctx context.Context, conn *pgx.Conn) error {
 	var programs int
 	err := conn.QueryRow(ctx, `
