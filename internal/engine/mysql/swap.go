@@ -73,7 +73,7 @@ func (s *scratch) swap(ctx context.Context, terminate bool) error {
 		return err
 	}
 	if err := sweepAccounts(ctx, s.server, s.lock); err != nil { // the next load tries again
-		s.o.Notify("users that owned replaced programs are still on the server: " + err.Error())
+		s.o.Notify("accounts that owned the replaced programs are still on the server: " + err.Error())
 	}
 	return nil
 }

@@ -196,8 +196,9 @@ func (c content) requireOwned(ctx context.Context, tx pgx.Tx) error {
 }
 
 // drops returns the statements that remove the replaced objects outside of the renamed schemas.
-// Relations come first, because the sequences that they own are dropped with them. Publications,
-// event triggers and foreign servers belong to no schema and are only replaced if whole is set.
+// Publications, event triggers and foreign servers come first. They belong to no schema and are
+// only removed if whole is set. Then come relations, because the sequences that they own are
+// dropped with them, and then all other objects.
 func (c content) drops(ctx context.Context, tx pgx.Tx, whole bool) ([]string, error) {
 	rows, err := tx.Query(ctx, inSchemas+`
 		SELECT format('DROP %s IF EXISTS %s CASCADE', type, identity) FROM (
