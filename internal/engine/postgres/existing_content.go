@@ -257,7 +257,8 @@ func (c content) requireNoDependents(ctx context.Context, tx pgx.Tx) error {
 	return &snap.Error{Code: snap.CodeConflict,
 		Detail: fmt.Sprintf("the load would keep the %s, which needs the %s that it replaces", charset.Readable(who),
 			charset.Readable(what)),
-		Hint: "drop it first, and create it again after the load; nothing was changed"}
+		Hint: fmt.Sprintf("drop the %s first, and create it again after the load; nothing was changed",
+			charset.Readable(who))}
 }
 
 // requirePlaces returns a conflict if an extension that the snapshot needs is in a different schema

@@ -124,7 +124,8 @@ func TestIntoExistingRefuses(t *testing.T) {
 			"ALTER DATABASE %[1]s OWNER TO postgres; GRANT CREATE ON SCHEMA public TO %[2]s", "",
 			"permission denied for database", "GRANT CREATE ON DATABASE", ""},
 		"view of another role": {"CREATE SCHEMA kept; CREATE VIEW kept.v AS SELECT * FROM t", "",
-			"the load would keep the view kept.v, which needs the table public.t", "drop it first", "DROP VIEW kept.v"},
+			"the load would keep the view kept.v, which needs the table public.t", "drop the view kept.v first",
+			"DROP VIEW kept.v"},
 		"extension elsewhere": {"CREATE SCHEMA ext; CREATE EXTENSION citext SCHEMA ext", "; CREATE EXTENSION citext",
 			`the extension "citext" is in the schema "ext" of the destination`, "ALTER EXTENSION", ""},
 	} {

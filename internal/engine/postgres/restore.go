@@ -446,7 +446,7 @@ func (s *scratch) checkRowSecurity(ctx context.Context, conn *pgx.Conn) error {
 		Code: snap.CodeInvalid,
 		Detail: fmt.Sprintf("the table %s has FORCE ROW LEVEL SECURITY, which would hide rows from the SQL and leave "+
 			"them unmasked", charset.Readable(table)),
-		Hint: "mask it with rules, which reach every row; nothing was kept of this run",
+		Hint: "mask the snapshot with rules, which reach every row; this run's changes were undone",
 	}
 }
 

@@ -233,7 +233,7 @@ const (
 
 var errLargeContents = &snap.Error{Code: snap.CodeInvalid,
 	Detail: "the dump in the snapshot has too many objects for a snapshot that is not your own",
-	Hint:   "load it without programs, or ask for a snapshot with fewer tables"}
+	Hint:   "load the snapshot without programs, or ask for a snapshot with fewer tables"}
 
 // These are the limits of a lean reader: the longest string, all kept strings together, and the
 // number of tables.
