@@ -127,7 +127,7 @@ func TestIntoExistingRefuses(t *testing.T) {
 			"the load would keep the view kept.v, which needs the table public.t", "drop the view kept.v first",
 			"DROP VIEW kept.v"},
 		"extension elsewhere": {"CREATE SCHEMA ext; CREATE EXTENSION citext SCHEMA ext", "; CREATE EXTENSION citext",
-			`the extension "citext" is in the schema "ext" of the destination`, "ALTER EXTENSION", ""},
+			`the extension "citext" is in the schema "ext" in the destination`, "ALTER EXTENSION", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
