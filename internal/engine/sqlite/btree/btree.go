@@ -1,7 +1,7 @@
 // Package btree reads the rows of a SQLite database file without SQLite.
 //
-// It is for untrusted files. Whatever a file claims, the package uses bounded memory and reads
-// every page at most once. It returns [ErrDamaged] for content that SQLite would not have written.
+// It is for untrusted files. The package uses bounded memory and reads every page at most once,
+// whatever a file claims. It returns [ErrDamaged] for content that SQLite would not have written.
 // Section numbers refer to SQLite's description of the format,
 // https://www.sqlite.org/fileformat2.html.
 package btree
