@@ -1,6 +1,7 @@
-// Package clone gives one user databases of their own: copies of a sealed template, which is loaded
-// from a snapshot once. It keeps the record of templates and clones and decides when each is
-// dropped. The engines copy and drop the databases ([engine.Cloner]).
+// Package clone gives a user databases of their own. Each one is a copy of a template: a database
+// that is loaded from a snapshot once and then sealed, so that nobody changes it. The package keeps
+// the record of templates and clones and decides when each is dropped. The engines copy and drop
+// the databases ([engine.Cloner]).
 //
 // The record (clones.json) survives kills and power cuts. An entry is written before its database
 // exists and removed after the database is gone, so [Registry.Sweep] finds everything that a killed
@@ -86,7 +87,7 @@ func (r *Registry) Create(ctx context.Context, q Request) (Held, error) {
 	return r.finish(ctx, h, err)
 }
 
-// reserve adds a clone to the record in the state Making, or takes a warm one if there is one. It
+// reserve adds a clone to the record in the state Making, or uses a warm clone if there is one. It
 // returns the clone with its lock held.
 func (r *Registry) reserve(ctx context.Context, q Request) (h Held, err error) {
 	c := Clone{ID: newNamedID(q.Name), Name: q.Name, Kind: q.Kind, State: Making, Source: q.Source,
@@ -103,7 +104,7 @@ func (r *Registry) reserve(ctx context.Context, q Request) (h Held, err error) {
 			h.release()
 			h.release = release
 			warm.Name, warm.Kind, warm.Created, warm.Expires = c.Name, c.Kind, c.Created, c.Expires
-			warm.Source = c.Source // the same content, perhaps by another snapshot's name
+			warm.Source = c.Source // the same content, perhaps from a snapshot with another name
 			h.Clone = *warm
 			return nil
 		}
@@ -147,8 +148,8 @@ func (rec *record) count(target string) (n int) {
 	return n
 }
 
-// findWarm returns a warm clone with the wanted content, and its lock. Only a run takes one, because
-// the database of a named clone has the clone's name in its own name.
+// findWarm returns a warm clone with the wanted content, and its lock. Only requests of kind Run
+// use warm clones, because the database of a named clone has the clone's name in its own name.
 func (r *Registry) findWarm(rec *record, q Request) (*Clone, func()) {
 	if q.Kind != Run {
 		return nil, nil
@@ -164,7 +165,7 @@ func (r *Registry) findWarm(rec *record, q Request) (*Clone, func()) {
 	return nil, nil
 }
 
-// fromTemplate creates a database as a copy of its template.
+// fromTemplate creates the database at the URL to, as a copy of the template of the request.
 func (r *Registry) fromTemplate(ctx context.Context, q Request, to string) (leftOut string, err error) {
 	return r.withTemplate(ctx, q, func(cloner engine.Cloner, from string, o engine.CopyOptions) error {
 		return cloner.Copy(ctx, from, to, o)
@@ -184,7 +185,7 @@ func (r *Registry) finish(ctx context.Context, h Held, err error) (Held, error) 
 	return h, nil
 }
 
-// Branch makes a clone from another clone as it is now. The caller must release the result.
+// Branch makes a clone from the current state of another clone. The caller must release the result.
 func (r *Registry) Branch(ctx context.Context, from string, q Request, terminate bool) (Held, error) {
 	source, release, err := r.acquire(from)
 	if err != nil {
@@ -206,7 +207,8 @@ func (r *Registry) Branch(ctx context.Context, from string, q Request, terminate
 	return r.finish(ctx, h, err)
 }
 
-// reserveBranch adds a branch to the record. It never takes a warm clone, whose content differs.
+// reserveBranch adds a branch to the record. It never uses a warm clone, because the content of
+// warm clones differs.
 func (r *Registry) reserveBranch(ctx context.Context, source Clone, q Request) (h Held, err error) {
 	c := Clone{ID: newNamedID(q.Name), Name: q.Name, Kind: Named, State: Making, Source: source.Source,
 		From: source.Name, Created: r.o.Now().UTC(), Expires: q.Expires.UTC()}
@@ -252,8 +254,8 @@ func (r *Registry) Reset(ctx context.Context, name string, jobs int, load Load) 
 	return r.changeClone(c.ID, func(c *Clone) { c.State = Ready })
 }
 
-// recover completes a reset that failed or was killed. The clone has its old content or the new
-// one.
+// recover completes a reset that failed or was killed. Afterwards the clone has either its old
+// content or the new content.
 func (r *Registry) recover(ctx context.Context, c Clone) error {
 	cloner, url, err := r.locate(c)
 	if err == nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Every template and clone has a lock file. The process that makes, resets or drops it, or runs a
-// program in it, holds the lock exclusively; a process that copies a template holds it shared. The
-// system releases the locks of a killed process, so a clone that is not ready and whose lock is
-// free was left behind. IDs are never used twice. A process that gets a lock reads the record
-// again, because the clone may have been dropped in the meantime.
+// Every template and clone has a lock file. A process holds the lock exclusively while it makes,
+// resets or drops the database, or runs a program in it; a process that copies a template holds the
+// lock shared. The system releases the locks of a killed process, so a clone that is not ready and
+// whose lock is free was left behind. IDs are never used twice. A process that gets a lock reads
+// the record again, because the clone may have been dropped in the meantime.
 
 func (r *Registry) lockPath(id string) string { return filepath.Join(r.o.Dir, id+".lock") }
 

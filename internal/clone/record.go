@@ -72,8 +72,8 @@ type Template struct {
 type record struct {
 	Templates []Template `json:"templates"`
 	Clones    []Clone    `json:"clones"`
-	// Failed is the time at which a clean-up last failed because a server did not answer. Clean-ups
-	// then pause, so that not every command waits for that server.
+	// Failed is the time at which a clean-up last failed because a server did not respond.
+	// Clean-ups then pause, so that not every command waits for that server.
 	Failed time.Time `json:"failed,omitzero"`
 }
 

@@ -100,7 +100,8 @@ func (r *Registry) Sweep(ctx context.Context, wanted func(Template) bool) (s Swe
 	return s, err
 }
 
-// sweepClone drops a clone that has expired or was left behind, and completes a reset.
+// sweepClone drops a clone that has expired or was left behind. If a reset was interrupted,
+// sweepClone completes the reset instead.
 func (r *Registry) sweepClone(ctx context.Context, id string) (dropped bool, err error) {
 	rec, err := r.read()
 	c := rec.clone(id)

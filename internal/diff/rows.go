@@ -23,8 +23,8 @@ type Rows struct {
 	More    int64 // number of differing rows beyond the limit, or beyond 16 MiB of values
 }
 
-// ErrNoTable means that a table does not exist on both sides.
-var ErrNoTable = errors.New("the table does not exist on both sides")
+// ErrNoTable means that a table is missing on at least one side.
+var ErrNoTable = errors.New("the table is missing on at least one side")
 
 // find begins to collect the wanted rows. It returns nil if none are wanted.
 func (c *comparison) find(want *Wanted, before Side) (*found, error) {

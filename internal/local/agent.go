@@ -1,5 +1,6 @@
-// Package local is the part of the product that runs on this machine: the configuration and its
-// targets, the local snapshots, and the operations on them: build, sanitize, load, push and pull.
+// Package local is the part of the product that runs on the user's machine. It holds the
+// configuration with its targets, the local snapshots, and the operations on them: build, sanitize,
+// load, push and pull.
 //
 // Snapshots are stored as <data-dir>/snapshots/<target>/<name>.snap, each with a sidecar
 // <name>.json. All files are written atomically.

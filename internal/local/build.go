@@ -21,8 +21,8 @@ type BuildOptions struct {
 	Choice     Choice     // added to the target's choice; its tables and schemas replace the target's
 	WithGrants bool       // include the rights of other users (PostgreSQL)
 
-	// Named is called with the snapshot's name before it exists; an error stops the build. Nil does
-	// nothing.
+	// Named is called with the snapshot's name before the snapshot exists; an error stops the
+	// build. Nil does nothing.
 	Named func(name string) error
 }
 

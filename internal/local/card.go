@@ -48,8 +48,8 @@ func cardOf(m archive.Manifest) api.Card {
 	return card.Bound(c)
 }
 
-// partsOf returns the keys, indexes, constraints and programs of a description by their tables, and
-// under "" the programs of no table.
+// partsOf returns the keys, indexes, constraints and programs of a description by table. Programs
+// that belong to no table are under "".
 func partsOf(s *schema.Schema) map[string][]api.CardPart {
 	parts := map[string][]api.CardPart{}
 	if s == nil {

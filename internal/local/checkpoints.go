@@ -28,7 +28,7 @@ func (a *Agent) Checkpoint(service, organization string) (api.AuditCheckpoint, e
 func (a *Agent) checkpoints() (checkpoints, error) {
 	all := checkpoints{}
 	if err := disk.ReadJSON(a.CheckpointsPath(), &all); err != nil {
-		return nil, snap.Usage(fmt.Sprintf("the kept checkpoints %s cannot be read: %s", a.CheckpointsPath(),
+		return nil, snap.Usage(fmt.Sprintf("the checkpoint file %s cannot be read: %s", a.CheckpointsPath(),
 			reason(err)), "restore the file from a backup; without it, earlier changes of the log cannot be detected")
 	}
 	return all, nil
@@ -36,7 +36,7 @@ func (a *Agent) checkpoints() (checkpoints, error) {
 
 // KeepCheckpoint stores a verified checkpoint in place of the previous one.
 func (a *Agent) KeepCheckpoint(service, organization string, c api.AuditCheckpoint) error {
-	return a.rewrite(a.CheckpointsPath(), "the kept checkpoints", func() (any, error) {
+	return a.rewrite(a.CheckpointsPath(), "the checkpoint file", func() (any, error) {
 		all, err := a.checkpoints()
 		if err != nil {
 			return nil, err

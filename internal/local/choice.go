@@ -32,7 +32,8 @@ func (o BuildOptions) choice(t Target) (Choice, error) {
 	return c, c.Check()
 }
 
-// choiceFlaws checks each list of the target's choice, so that a flaw has the key of its list.
+// choiceFlaws checks each list of the target's choice separately, so that a flaw is reported with
+// the key of its list.
 func choiceFlaws(at string, t Target, f *flaws) {
 	for _, one := range []struct {
 		key    string

@@ -37,7 +37,7 @@ func (c ClonesSpec) ttl() (time.Duration, error) {
 // check returns an error if a value is not usable.
 func (c ClonesSpec) check() error {
 	if c.Max < 0 || c.Warm < 0 {
-		return snap.Usage("a number of clones is less than zero", "use 0 for the default")
+		return snap.Usage("clones.max and clones.warm cannot be negative", "use 0 for the default")
 	}
 	_, err := c.ttl()
 	return err
@@ -46,7 +46,7 @@ func (c ClonesSpec) check() error {
 // CloneOptions configure [Agent.Clone].
 type CloneOptions struct {
 	Name     string    // "" chooses one
-	Count    int       // how many; more than one are numbered
+	Count    int       // how many; the names of several are numbered
 	Snapshot string    // name, or ID in the cloud; "" is the one that was built, sanitized or pulled last
 	Type     snap.Type // "" is any type
 	TTL      time.Duration
@@ -63,7 +63,7 @@ type Cloned struct {
 	clone.Clone
 	URL     string // without its password
 	Secret  string // URL with its password
-	LeftOut string // numbers of programs that were not loaded, because the snapshot is foreign
+	LeftOut string // programs not loaded because the snapshot is foreign, such as "3 triggers"
 }
 
 // clones returns the registry of the user's clones.
@@ -84,8 +84,8 @@ func (a *Agent) cloner(s clone.Source) (engine.Cloner, string, error) {
 	return c, d.url, nil
 }
 
-// serverRecord returns the text that records a server of clones: its URL, preceded by that of the SSH
-// server if there is one.
+// serverRecord returns the string that identifies a clone server in the record: its URL, preceded
+// by the URL of the SSH server if there is one.
 func serverRecord(p place) string { return strings.TrimSpace(p.via + " " + p.raw) }
 
 // clonePlace returns the server of a source's clones. It uses the target's password command, as long
@@ -103,9 +103,9 @@ func (a *Agent) clonePlace(s clone.Source) place {
 	return direct(s.Server)
 }
 
-// ToClone returns the snapshot that a clone would be made from. A not_found error with an existing
-// target says that it is not on this machine. It never substitutes another type for the requested
-// one.
+// ToClone returns the snapshot that a clone would be made from. It never substitutes another type
+// for the requested one. If the target exists, a not_found error means that the snapshot is not on
+// this machine.
 func (a *Agent) ToClone(target string, o CloneOptions) (Snapshot, error) {
 	t, err := a.Target(target)
 	if err != nil {
@@ -195,7 +195,8 @@ func viewClone(h clone.Held) Cloned {
 	return Cloned{Clone: h.Clone, URL: withoutPassword(h.URL), Secret: h.URL, LeftOut: h.LeftOut}
 }
 
-// withoutPassword removes the password from a URL, which then still works for programs that know it.
+// withoutPassword removes the password from a URL. The result still works for programs that know
+// the password.
 func withoutPassword(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -283,8 +284,8 @@ func (a *Agent) cloneRequest(target string, o CloneOptions, p Progress) (q clone
 	return q, nil
 }
 
-// allowClone decides whether the programs of a foreign snapshot may be cloned. It decides for every
-// clone again, because the template may come from an earlier, one-time consent.
+// allowClone decides whether the programs of a foreign snapshot may be cloned. It decides again for
+// every clone, because the user may have agreed only once, when the template was loaded.
 func (a *Agent) allowClone(s Snapshot, o CloneOptions) error {
 	r, err := openSnapshot(s)
 	if err != nil {
@@ -309,9 +310,9 @@ func (a *Agent) cloneExpiry(t Target, ttl time.Duration) (time.Time, error) {
 	return a.now().Add(ttl), err
 }
 
-// cloneServer returns the URL of a database on the server where a target's clones are made, as in
-// the configuration: the destination's server, otherwise the scratch server. It is never the source
-// and never production. SQLite clones are in the data directory.
+// cloneServer returns, in the form of [serverRecord], the server where a target's clones are made:
+// that of the destination, otherwise the scratch server. It fails if that database is the source or
+// production. SQLite clones are in the data directory.
 func (a *Agent) cloneServer(t Target, s Snapshot) (string, error) {
 	if t.Production {
 		return "", snap.Forbidden(fmt.Sprintf("the target %q is marked as production, so no clones are made of it",
@@ -343,8 +344,8 @@ func (a *Agent) cloneServer(t Target, s Snapshot) (string, error) {
 	return serverRecord(on), nil
 }
 
-// templateLoad returns a function that loads a snapshot into a new database, by the same rules as
-// [Agent.Load], and trusts its author at most as far as trust says.
+// templateLoad returns a function that loads a snapshot into a new database by the same rules as
+// [Agent.Load]. It trusts the snapshot's author at most to the level trust.
 func (a *Agent) templateLoad(s Snapshot, on clone.Source, trust engine.Trust, o CloneOptions,
 	p Progress) clone.Load {
 	return func(ctx context.Context, url string) (string, error) {
@@ -453,9 +454,8 @@ func (a *Agent) Clones(ctx context.Context) ([]clone.Listed, error) {
 	return all, err
 }
 
-// SweepClones drops the clones that have expired, what killed commands left of clones, and the
-// templates whose snapshot is no longer on this machine. It connects to no server if there is
-// nothing to do.
+// SweepClones drops expired clones, the remains of clones whose command was killed, and templates
+// whose snapshot is no longer on this machine. It connects to no server if there is nothing to do.
 func (a *Agent) SweepClones(ctx context.Context) (clone.Swept, error) {
 	registry := a.clones()
 	if empty, err := registry.Empty(); err != nil || empty {

@@ -9,15 +9,15 @@ import (
 	"snap/internal/clone"
 )
 
-// Revoked is a template that was dropped because its snapshot is no longer visible to the user.
+// Revoked is a template that was dropped because the user no longer has access to its snapshot.
 type Revoked struct {
 	Snapshot string
-	Clones   int // clones of it, which stay
+	Clones   int // its clones, which are not dropped
 }
 
-// DropRevoked drops the templates of pulled snapshots that the caller may no longer see, after
-// asking the service about each. Existing clones and the pulled files stay. It sends no request if
-// there are no such templates.
+// DropRevoked drops the templates of pulled snapshots that the user no longer has access to. It
+// asks the service about each one. Existing clones and the pulled files stay. It sends no request
+// if there are no such templates.
 func (a *Agent) DropRevoked(ctx context.Context, c *api.Client) (revoked []Revoked, err error) {
 	registry := a.clones()
 	templates, err := registry.Templates()
@@ -34,7 +34,7 @@ func (a *Agent) DropRevoked(ctx context.Context, c *api.Client) (revoked []Revok
 			continue
 		}
 		_, asked := c.Snapshot(ctx, id)
-		if snap.CodeOf(asked) != snap.CodeNotFound { // still visible, or no answer: ask again at the next contact
+		if snap.CodeOf(asked) != snap.CodeNotFound { // still visible, or the service did not respond: ask again next time
 			continue
 		}
 		one, failed := dropRevoked(ctx, registry, t)

@@ -12,7 +12,7 @@ type Config struct {
 	Trust           TrustSpec                 `yaml:"trust,omitempty" koanf:"trust"`
 }
 
-// TrustSpec sets whose programs are loaded with a snapshot.
+// TrustSpec sets whose programs, such as functions and triggers, are loaded with a snapshot.
 type TrustSpec struct {
 	// OwnOrganization loads the programs of snapshots pulled from the user's own organization or
 	// from a storage profile. Nil means true.
@@ -49,8 +49,8 @@ type Target struct {
 	EncryptTo   []string     `yaml:"encrypt_to,omitempty" koanf:"encrypt_to"`   // public keys, or files of them, that its snapshots are encrypted to
 	Sanitize    SanitizeSpec `yaml:"sanitize,omitempty" koanf:"sanitize"`
 	Subset      SubsetSpec   `yaml:"subset,omitempty" koanf:"subset"`
-	// Via is the URL of an SSH server through which the source is reached, and PasswordBy a program with
-	// its arguments that prints the source's password for each connection.
+	// Via is the URL of an SSH server through which the source is reached. PasswordBy is a program
+	// with its arguments; it runs before each connection and prints the source's password.
 	Via                   string   `yaml:"via,omitempty" koanf:"via"`
 	PasswordBy            []string `yaml:"password_command,omitempty" koanf:"password_command"`
 	DestinationVia        string   `yaml:"destination_via,omitempty" koanf:"destination_via"`
@@ -58,9 +58,10 @@ type Target struct {
 	ScratchVia            string   `yaml:"scratch_via,omitempty" koanf:"scratch_via"`
 	ScratchPasswordBy     []string `yaml:"scratch_password_command,omitempty" koanf:"scratch_password_command"`
 
-	// Include has patterns of the tables to build, and Schemas of PostgreSQL schemas; none means all.
-	// Exclude and ExcludeExtensions have patterns of tables, views and extensions to leave out, and
-	// ExcludeData of tables to build without rows. Omit has kinds of objects, see [OmitKinds].
+	// Include lists patterns of the tables to build, and Schemas of PostgreSQL schemas; an empty
+	// list means all. Exclude lists patterns of tables and views to leave out, ExcludeExtensions of
+	// extensions to leave out, and ExcludeData of tables to build without their rows. Omit lists
+	// kinds of objects to leave out; see [OmitKinds].
 	Include           []string `yaml:"include,omitempty" koanf:"include"`
 	Schemas           []string `yaml:"schemas,omitempty" koanf:"schemas"`
 	Exclude           []string `yaml:"exclude,omitempty" koanf:"exclude"`
@@ -68,7 +69,7 @@ type Target struct {
 	ExcludeExtensions []string `yaml:"exclude_extensions,omitempty" koanf:"exclude_extensions"`
 	Omit              []string `yaml:"omit,omitempty" koanf:"omit"`
 
-	// AfterLoad is a file of SQL that each load runs before it replaces the destination.
+	// AfterLoad is a file of SQL. Each load runs the SQL before the destination is replaced.
 	AfterLoad string `yaml:"after_load,omitempty" koanf:"after_load"`
 
 	// Grants are the GRANT statements that each load ends with.
@@ -89,15 +90,15 @@ type Check struct {
 // ClonesSpec limits the clones of a target. The zero value has the defaults.
 type ClonesSpec struct {
 	Max  int    `yaml:"max,omitempty" koanf:"max"`   // how many may exist at once; 0 means 20
-	TTL  string `yaml:"ttl,omitempty" koanf:"ttl"`   // how long one lives by default, such as 2h or 7d; "" means 24h
+	TTL  string `yaml:"ttl,omitempty" koanf:"ttl"`   // how long a clone lives by default, such as 2h or 7d; "" means 24h
 	Warm int    `yaml:"warm,omitempty" koanf:"warm"` // copies that are kept ready for `snapcli run`
 }
 
 // SubsetSpec limits the snapshots of a target to some rows and the rows related to them. The zero
 // value includes every row.
 type SubsetSpec struct {
-	Where   map[string]string `yaml:"where,omitempty" koanf:"where"`       // by table: the starting rows
-	Percent float64           `yaml:"percent,omitempty" koanf:"percent"`   // of the rows of other tables
+	Where   map[string]string `yaml:"where,omitempty" koanf:"where"`       // SQL conditions of the starting rows, by table
+	Percent float64           `yaml:"percent,omitempty" koanf:"percent"`   // percentage of the rows of the other tables to start from
 	Rows    int64             `yaml:"rows,omitempty" koanf:"rows"`         // instead: the largest number of rows
 	MaxSize string            `yaml:"max_size,omitempty" koanf:"max_size"` // instead: the largest size, such as 200MB
 }
@@ -108,7 +109,7 @@ type SanitizeSpec struct {
 	Rules string `yaml:"rules,omitempty" koanf:"rules"`
 	SQL   string `yaml:"sql,omitempty" koanf:"sql"`
 
-	// Prove says whether masked copies are loaded into a scratch database. Nil means if a server for
-	// it can be reached.
+	// Prove says whether masked copies are loaded into a scratch database. Nil means yes, if a
+	// server for that database can be reached.
 	Prove *bool `yaml:"prove,omitempty" koanf:"prove"`
 }

@@ -46,7 +46,7 @@ func (f *configFile) addProfile(name string, p StorageProfile) error {
 
 // edit writes an entry to a section of the file, or removes it if entry is nil. It changes only the
 // lines of that entry, so that comments and order remain. Before writing, it parses the new text
-// and compares the result with that of change.
+// and compares the result with the configuration that change produces.
 func (f *configFile) edit(section, name string, entry any, change func(*Config)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -16,8 +16,8 @@ const envPrefix = "SNAPCLI_"
 
 // envKeys returns the settings made by the environment: SNAPCLI_CLOUD__URL sets cloud.url. Names
 // are compared in lower case. A target in the file matches in any case, with _ for characters that
-// a variable's name cannot contain. A variable is an error if it would set a key with its dots
-// written as __, because otherwise it would silently have no effect.
+// a variable's name cannot contain. A variable with a single underscore in place of a dot, such as
+// SNAPCLI_CLOUD_URL, is an error, because otherwise it would silently have no effect.
 func envKeys(file *koanf.Koanf, env func(string) string) (map[string]any, error) {
 	known := map[string]string{envName("identities"): "identities", envName("postgres_tools"): "postgres_tools"}
 	for _, key := range []string{"cloud" + keyDelim + "url", "cloud" + keyDelim + "api_key", "trust" + keyDelim +
@@ -69,7 +69,7 @@ func fieldsOf(group string) []string {
 		"sanitize"+keyDelim+"sql", "subset"+keyDelim+"percent")
 }
 
-// targetLists returns the settings of a target that are lists of texts.
+// targetLists returns the settings of a target that are lists of strings.
 func targetLists() []string {
 	return []string{"encrypt_to", "include", "schemas", "exclude", "exclude_data", "exclude_extensions", "omit",
 		"password_command", "destination_password_command", "scratch_password_command"}
@@ -96,14 +96,15 @@ func expand(s string, env func(string) string) (string, error) {
 	return expandEach(s, env, func(_, _, value string) string { return value })
 }
 
-// expandURL does the same in a URL. Each value is encoded for its place, so that a password may
-// contain any character. A variable that holds a whole URL or a host is not encoded.
+// expandURL is like expand, for a URL. It encodes each value for the part of the URL that contains
+// the reference, so that a password may contain any character. It does not encode a variable that
+// holds a whole URL or a host.
 func expandURL(raw string, env func(string) string) (string, error) {
 	return expandEach(raw, env, encodeInURL)
 }
 
-// expandEach replaces each reference with the result of encode, which receives the value and the
-// texts before and after the reference as they were written.
+// expandEach replaces each reference with the result of encode. encode receives the value, and the
+// unexpanded text before and after the reference.
 func expandEach(s string, env func(string) string, encode func(before, after, value string) string) (string, error) {
 	var b strings.Builder
 	for at := 0; ; {
@@ -127,7 +128,8 @@ func expandEach(s string, env func(string) string, encode func(before, after, va
 	}
 }
 
-// encodeInURL encodes a value for its place between two parts of a URL (RFC 3986, section 3).
+// encodeInURL encodes a value for its position in a URL, between the parts before and after (RFC
+// 3986, section 3).
 func encodeInURL(before, after, value string) string {
 	_, inside, opened := strings.Cut(before, ":")
 	authority, hasAuthority := strings.CutPrefix(inside, "//")

@@ -10,7 +10,7 @@ import (
 	"snap/internal/diff"
 )
 
-// Counted has the numbers of rows that differ from those of an earlier snapshot. They are counted when
+// Counted holds the numbers of rows that differ from an earlier snapshot. The rows are counted when
 // the snapshot is pushed, so that builds do not take longer.
 type Counted struct {
 	Since  string                  `json:"since"`            // SHA-256 of the earlier snapshot
@@ -21,8 +21,8 @@ type Counted struct {
 // files takes about as long as writing the delta between them.
 const maxCounted = 1 << 30
 
-// on returns a card with these numbers.
-func (n *Counted) on(c api.Card) api.Card {
+// addTo returns a card with these numbers added.
+func (n *Counted) addTo(c api.Card) api.Card {
 	c = card.Uncounted(c)
 	if n == nil {
 		return c
@@ -36,9 +36,9 @@ func (n *Counted) on(c api.Card) api.Card {
 	return c
 }
 
-// count counts the rows of a pushed snapshot that differ from those of the newest earlier one that
-// is in the cloud and on this machine. It returns nil if there is none, if that would take too
-// long, or if it is interrupted. sent is the delta that was pushed, or nil.
+// count counts the rows in which a pushed snapshot differs from an earlier one: the newest that is
+// both in the cloud and on this machine. It returns nil if there is no earlier snapshot, if
+// counting would take too long, or if it is interrupted. sent is the delta that was pushed, or nil.
 func (a *Agent) count(ctx context.Context, c *api.Client, s Snapshot, sent *sentDelta, o PushOptions,
 	p Progress) *Counted {
 	n, err := a.tryCount(ctx, c, s, sent, o, p)
@@ -86,8 +86,9 @@ func differingRows(tables []diff.Table) map[string]api.CardRows {
 	return all
 }
 
-// Changes compares a snapshot, which [Agent.Describe] has described, with the local one before it of
-// the same target and type. Previous is nil if there is none whose content is known.
+// Changes compares a snapshot with the previous local snapshot of the same target and type.
+// [Agent.Describe] must have described the snapshot. previous is nil if there is no earlier
+// snapshot whose content is known.
 func (a *Agent) Changes(s Snapshot) (previous *Snapshot, changes []api.CardChange, err error) {
 	if s.Card == nil {
 		return nil, nil, nil

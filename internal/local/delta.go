@@ -43,9 +43,9 @@ type sentDelta struct {
 // file is pushed as well. Writing and applying such a delta requires a private key. Keys that need a
 // passphrase are not used, so that nobody has to be asked.
 
-// usableAs returns the local snapshots that can be the base of a delta to a snapshot of this target
+// allBases returns the local snapshots that can be the base of a delta to a snapshot of this target
 // and type, the newest one first. encrypted says whether encrypted ones are included.
-func (a *Agent) usableAs(target string, typ snap.Type, encrypted bool) ([]Snapshot, error) {
+func (a *Agent) allBases(target string, typ snap.Type, encrypted bool) ([]Snapshot, error) {
 	all, err := a.Snapshots(target)
 	if err != nil {
 		return nil, err
@@ -65,8 +65,8 @@ func deltaLimit(s Snapshot) int64 {
 	return s.Size / 5 * 4
 }
 
-// pushDelta pushes a snapshot as a delta to one that the service and this machine both have. It
-// returns nil if the whole file must be pushed.
+// pushDelta pushes a snapshot as a delta from an earlier snapshot that the service and this machine
+// both have. It returns nil if the whole file must be pushed.
 func (a *Agent) pushDelta(ctx context.Context, c *api.Client, s Snapshot, o transfer.Options, p Progress) (*sentDelta,
 	error) {
 	if s.Size < deltaLeast {
@@ -76,8 +76,8 @@ func (a *Agent) pushDelta(ctx context.Context, c *api.Client, s Snapshot, o tran
 	return sent, a.giveUp(ctx, err)
 }
 
-// giveUp returns an error only if the command must end. After all other errors, the whole file is
-// transferred.
+// giveUp ends an attempt to use a delta. It returns an error only if the command must end. After
+// all other errors, the whole file is transferred.
 func (a *Agent) giveUp(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -88,7 +88,7 @@ func (a *Agent) giveUp(ctx context.Context, err error) error {
 	return nil
 }
 
-// errNoBase means that there is no snapshot to which a delta can be made.
+// errNoBase means that there is no snapshot from which a delta can be made.
 var errNoBase = errors.New("no snapshot is both here and in the cloud")
 
 func (a *Agent) tryPushDelta(ctx context.Context, c *api.Client, s Snapshot, o transfer.Options,
@@ -123,14 +123,14 @@ func (a *Agent) tryPushDelta(ctx context.Context, c *api.Client, s Snapshot, o t
 	return &sentDelta{written, base}, nil
 }
 
-// commonBase returns the newest local snapshot of the same target and type that the caller may also
-// see in the cloud, and its ID there.
+// commonBase returns the newest local snapshot of the same target and type that the user also has
+// access to in the cloud, and its ID there.
 func (a *Agent) commonBase(ctx context.Context, c *api.Client, s Snapshot) (Snapshot, string, error) {
 	page, err := c.Snapshots(ctx, api.ListOptions{Target: s.Target, Type: s.Type, Limit: 50})
 	if err != nil {
 		return Snapshot{}, "", err
 	}
-	local, err := a.usableAs(s.Target, s.Type, s.Encrypted > 0)
+	local, err := a.allBases(s.Target, s.Type, s.Encrypted > 0)
 	if err != nil {
 		return Snapshot{}, "", err
 	}
@@ -258,7 +258,7 @@ func (a *Agent) fetchDelta(ctx context.Context, url string, size int64, base Sna
 // basesFor returns the local snapshots that may be the base of a delta to a cloud snapshot, by ID.
 // It also returns these IDs, with the best one first.
 func (a *Agent) basesFor(c *api.Client, wanted api.Snapshot) (map[string]Snapshot, []string, error) {
-	local, err := a.usableAs(wanted.Target, wanted.Type, true)
+	local, err := a.allBases(wanted.Target, wanted.Type, true)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -275,7 +275,8 @@ func (a *Agent) basesFor(c *api.Client, wanted api.Snapshot) (map[string]Snapsho
 	return bases, ids, nil
 }
 
-// applyDelta writes the file that a delta describes. The file exists only if it is the wanted one.
+// applyDelta writes the file that a delta describes. It leaves no file if the result is not the
+// wanted one.
 func applyDelta(ctx context.Context, r io.Reader, base Snapshot, wanted api.Snapshot, path string,
 	ids []age.Identity) error {
 	h, in, err := openDelta(bufio.NewReaderSize(r, 1<<20), ids)

@@ -76,7 +76,7 @@ func (a *Agent) Diff(ctx context.Context, before, after string, o DiffOptions, p
 	p.phase("compare")
 	d.Result, d.Rows, err = diff.Compare(ctx, first.open, second.open, want, dir)
 	if errors.Is(err, diff.ErrNoTable) {
-		err = snap.Usage(fmt.Sprintf("the table %s does not exist on both sides", o.Table),
+		err = snap.Usage(fmt.Sprintf("the table %s exists on only one side", o.Table),
 			"list the rows of a table that exists on both sides")
 	}
 	return d, diskError(err, "compare the snapshots")

@@ -38,8 +38,8 @@ func checkGrantsOf(d database, wanted bool) error {
 	if d.kind == snap.SQLite {
 		return snap.Usage("a SQLite database has no users with privileges", "omit --with-grants")
 	}
-	return snap.Usage("snapshots of MySQL and MariaDB have no grants: the server keeps them by the names of databases "+
-		"and tables", "omit --with-grants; the target's grants can have those that a load ends with")
+	return snap.Usage("snapshots of MySQL and MariaDB contain no grants, because the server stores grants outside the "+
+		"database", "omit --with-grants; list the GRANT statements to run after a load in the target's grants")
 }
 
 // requireExisting returns an error if there is no database whose content could be replaced.
@@ -51,7 +51,8 @@ func requireExisting(f Preflight, to database) error {
 		Hint: "create the database, or omit --into-existing and --in-place"}
 }
 
-// requireReplaceable returns an error if the user may not replace the destination.
+// requireReplaceable returns an error if the database user is not allowed to replace the
+// destination.
 func requireReplaceable(ctx context.Context, to database) error {
 	if e, ok := to.engine.(engine.Replacer); ok {
 		return e.RequireReplaceable(ctx, to.url)

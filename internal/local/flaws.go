@@ -17,7 +17,7 @@ type Flaw struct {
 	Key   string // such as targets.shop.sanitize
 	Err   error
 	Doubt bool // may be intentional, or fail only in this environment
-	Tried bool // Key is an address or a credential, which is better checked by trying it
+	Tried bool // Key is a URL or a credential; connecting with it is the better check
 }
 
 // Flaws returns the settings that fail when they are used, in the order of the configuration. It

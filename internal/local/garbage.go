@@ -16,9 +16,9 @@ var collecting struct {
 	before int // the percentage to restore
 }
 
-// collectOften makes this process collect garbage more often until the returned function has been
-// called by all callers, which also collects: with all of that garbage, the heap could become twice as
-// large before the next collection. It does not change a GOGC of the environment.
+// collectOften makes this process collect garbage more often, until every caller has called its
+// returned function. The last of these calls also collects, because the heap could otherwise double
+// before the next collection. collectOften does nothing if the environment sets GOGC.
 func collectOften() (done func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}

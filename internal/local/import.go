@@ -32,7 +32,7 @@ type Import struct {
 const maxForeign = 16 << 20
 
 // ReadForeign reads the configuration of another tool, "dbsnapper" or "greenmask", and converts it.
-// It writes nothing. target is the name of a target that has none.
+// It writes nothing. target is the name for a target that has none.
 func (a *Agent) ReadForeign(tool, path, target string) (Import, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -175,8 +175,8 @@ type Variable struct {
 	Host string // the host that would receive its value
 }
 
-// Variables returns every ${NAME} that the imported URLs use and the host it is sent to, in the
-// order of the targets and profiles, each once.
+// Variables returns every ${NAME} in the imported URLs, with the host that its value is sent to.
+// Each appears once, in the order of the targets and profiles.
 func (i Import) Variables() []Variable {
 	var urls []string
 	for _, t := range i.Targets {

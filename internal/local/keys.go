@@ -169,8 +169,8 @@ func (a *Agent) identities(given []string) ([]age.Identity, error) {
 	return append(ids, asking...), err // another key may work without a passphrase
 }
 
-// readyIdentities returns the private keys of the configuration that need no passphrase. An error
-// means that there are none.
+// readyIdentities returns the private keys of the configuration that need no passphrase. It returns
+// none if the keys cannot be read.
 func (a *Agent) readyIdentities() []age.Identity {
 	ids, _, err := a.allIdentities(nil)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"snap/internal/sanitize"
 )
 
-// leakScan searches masked output for original values that the SQL removed from their column
-// but that still occur in another one.
+// leakScan searches masked output for original values that the SQL removed from their column but
+// that still occur in another column.
 type leakScan struct {
 	engine engine.Engine
 	before engine.Dump // the dump that the SQL was run on

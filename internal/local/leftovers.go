@@ -56,10 +56,10 @@ func (a *Agent) RemoveLeftovers(ctx context.Context) (removed []Leftover, err er
 // cleanUpTimeout is how long a command waits for the servers that [Agent.cleanUpTarget] cleans up.
 const cleanUpTimeout = 5 * time.Second
 
-// cleanUpTarget removes the remains of killed commands on a target's destination and scratch server,
-// while a command works elsewhere: a killed `sanitize --sql` leaves a scratch database with
-// original data. The command calls wait before it ends, and shows the sentences to the user. A
-// server that does not respond is skipped.
+// cleanUpTarget removes the remains of killed commands on a target's destination and scratch
+// server, in the background. A killed `snapcli sanitize --sql`, for example, leaves a scratch
+// database with original data. Before the calling command ends, it calls wait and shows the
+// returned sentences to the user. cleanUpTarget skips a server that does not respond.
 func (a *Agent) cleanUpTarget(ctx context.Context, t Target) (wait func() []string) {
 	ctx, cancel := context.WithTimeout(ctx, cleanUpTimeout)
 	done := make(chan []string)

@@ -17,7 +17,7 @@ type LoadOptions struct {
 	Type      snap.Type             // "" is any type
 	Took      func(Snapshot)        // called with the chosen snapshot if none was named; may be nil
 	Confirm   func(Preflight) error // called before anything is replaced; an error stops the load; nil agrees
-	Agreed    bool                  // the user agreed to lose whatever the destination has when it is replaced
+	Agreed    bool                  // the user agreed to lose whatever the destination contains when it is replaced
 	Terminate bool                  // end other connections to the destination
 	Force     bool                  // load even into a destination that is marked as production or looks like it
 	Jobs      int
@@ -34,7 +34,7 @@ type LoadOptions struct {
 
 	after  string   // SQL to run in the scratch database
 	grants []string // statements that the load ends with
-	empty  bool     // replace the destination only if it still has nothing to lose: nobody agreed to lose more
+	empty  bool     // replace the destination only if it still has nothing to lose; the user agreed to no more
 }
 
 // LoadResult is the result of [Agent.Load].
@@ -126,8 +126,9 @@ func requireLoadable(ctx context.Context, f Preflight, to database, o LoadOption
 	return requireUnused(ctx, f, to, o.Terminate)
 }
 
-// requireUnused refuses a destination that others are connected to, before the restore begins. The
-// swap checks again. A recently closed connection can still be listed, so it checks more than once.
+// requireUnused refuses a destination that others are connected to, before the restore begins. It
+// checks more than once, because a recently closed connection can still be listed. The swap checks
+// again.
 func requireUnused(ctx context.Context, f Preflight, to database, terminate bool) error {
 	if terminate && to.kind != snap.SQLite {
 		return nil
@@ -168,7 +169,7 @@ func (a *Agent) confirm(ready Preflight, d engine.Dump, o LoadOptions) error {
 func (a *Agent) refill(ctx context.Context, d engine.Dump, to database, ready Preflight, o LoadOptions,
 	p Progress) ([]engine.Table, error) {
 	filler, ok := to.engine.(engine.Refiller)
-	if !ok || !ready.Loses() { // nobody was asked, so no table that is there by now may be filled
+	if !ok || !ready.Loses() { // the user was not asked, so a table that was created since must not be filled
 		why := "does not exist"
 		if ready.Exists {
 			why = "is empty"

@@ -45,7 +45,7 @@ func (a *Agent) lastSeenPath(target string, typ snap.Type) string {
 	return filepath.Join(a.snapshotsDir(target), ".last-"+string(typ))
 }
 
-// sketched returns the dump, which also writes to a sketch.
+// sketched returns a dump function that also writes the dump to a sketch.
 func sketched(dump func(io.Writer) (engine.Info, error), sketch *delta.Sketch) func(io.Writer) (engine.Info, error) {
 	return func(w io.Writer) (engine.Info, error) { return dump(io.MultiWriter(w, sketch)) }
 }
@@ -90,7 +90,7 @@ func (a *Agent) tryCompare(s *Snapshot, r *archive.Reader,
 	return err
 }
 
-// remember keeps the sketch of a snapshot that has arrived, for the next one.
+// remember stores the sketch of a snapshot that has arrived, for comparison with the next one.
 func (a *Agent) remember(s *Snapshot) {
 	if s.seen == nil {
 		return
@@ -123,9 +123,9 @@ func (a *Agent) forget(s Snapshot) error {
 }
 
 // readSketch returns the sketch of a pulled snapshot's dump. It fails if the dump has more than
-// most bytes.
-func readSketch(ctx context.Context, r *archive.Reader, most int64) (*delta.Sketch, error) {
-	if size, _ := r.Has(dumpSection); size > most {
+// limit bytes.
+func readSketch(ctx context.Context, r *archive.Reader, limit int64) (*delta.Sketch, error) {
+	if size, _ := r.Has(dumpSection); size > limit {
 		return nil, fmt.Errorf("the dump has %d bytes", size)
 	}
 	dump, err := r.Section(dumpSection)

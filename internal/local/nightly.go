@@ -22,7 +22,7 @@ import (
 // of them can be reset. The newest copy always stays.
 const keptNights = 7 * 24 * time.Hour
 
-// Runs keeps the records of the nightly job.
+// Runs returns the records of the nightly jobs.
 func (a *Agent) Runs() nightly.Records { return nightly.Records{Dir: filepath.Join(a.data, "agent")} }
 
 // Scheduled returns the targets that have a schedule, sorted by name.
@@ -37,8 +37,9 @@ func (a *Agent) Scheduled() (all []Target) {
 
 // Nightly returns the nightly job of a target: it builds a snapshot, masks it, proves the masked
 // copy by loading it into a scratch database, pushes it and removes what it no longer needs. An
-// unmasked snapshot is never pushed and never kept. service connects to the cloud service. If none
-// is configured, service is not called, and the copy goes to the only storage profile.
+// unmasked snapshot is never pushed and never kept. service connects to the cloud service. If no
+// cloud service is configured, service is not called, and the copy goes to the only storage
+// profile.
 func (a *Agent) Nightly(t Target, service func() (*api.Client, error)) (nightly.Task, error) {
 	times, err := nightly.Parse(t.Schedule, t.TimeZone)
 	if t.Schedule == "" { // for a manual run
@@ -83,7 +84,7 @@ func checkCanMask(t Target) error {
 	return nil
 }
 
-// checkCanPush returns an error if there is no single place to push to.
+// checkCanPush returns an error unless there is exactly one location to push to.
 func (a *Agent) checkCanPush() error {
 	if c := a.Config(); c.Cloud.URL == "" && len(c.StorageProfiles) != 1 {
 		return snap.Usage("the agent has nowhere to push to", "set cloud.url, or configure one storage profile")

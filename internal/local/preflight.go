@@ -26,7 +26,7 @@ type Preflight struct {
 	Destination   string   // URL without its password
 	Exists        bool     // the destination exists and would be replaced
 	Empty         bool     // it exists, but has nothing that would be lost
-	Only          []string // patterns of the tables whose rows would be replaced, instead of all of it
+	Only          []string // patterns of the tables whose rows would be replaced, instead of the whole destination
 	Into          Into
 	Tables        int   // number of tables in the destination
 	Size          int64 // of the destination in bytes
@@ -85,7 +85,7 @@ func (a *Agent) production(t Target, to database) string {
 	return ""
 }
 
-// samePlace reports whether two URLs can name the same database, regardless of the user's name.
+// samePlace reports whether two URLs can name the same database, whichever user they name.
 func samePlace(x, y database) bool {
 	if x.kind != y.kind {
 		return false
@@ -94,8 +94,8 @@ func samePlace(x, y database) bool {
 	return slices.ContainsFunc(placesOf(x), func(place string) bool { return slices.Contains(others, place) })
 }
 
-// placesOf returns texts that identify a database. A URL can name several hosts, or a service of
-// PostgreSQL.
+// placesOf returns strings that identify a database. A URL can name several hosts, or a PostgreSQL
+// service.
 func placesOf(d database) []string {
 	locator, ok := d.engine.(engine.Locator)
 	if !ok {

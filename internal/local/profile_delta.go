@@ -82,9 +82,9 @@ func (a *Agent) earlierIn(ctx context.Context, store *profile.Profile, s Snapsho
 	return Snapshot{}, errNoBase
 }
 
-// possibleBases is like usableAs, but returns at most deltaBases snapshots.
+// possibleBases is like allBases, but returns at most deltaBases snapshots.
 func (a *Agent) possibleBases(target string, typ snap.Type, encrypted bool) ([]Snapshot, error) {
-	all, err := a.usableAs(target, typ, encrypted)
+	all, err := a.allBases(target, typ, encrypted)
 	return all[:min(len(all), deltaBases)], err
 }
 

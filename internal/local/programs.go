@@ -9,7 +9,7 @@ import (
 	"snap/internal/schema"
 )
 
-// Kind is a kind of programs and their number.
+// Kind is a group of programs of one kind, such as the triggers.
 type Kind struct {
 	One, Many string // such as "trigger", "triggers"
 	Programs  []schema.Program

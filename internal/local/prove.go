@@ -50,7 +50,7 @@ func (o *proof) verify(ctx context.Context, w io.Writer, dump func(io.Writer) (e
 		if o.must || ctx.Err() != nil {
 			return engine.Info{}, err
 		}
-		o.note = fmt.Sprintf("the copy was not tried on %s, which cannot be reached: %v", o.on.shown, err)
+		o.note = fmt.Sprintf("the masked copy was not tried on %s, which cannot be reached: %v", o.on.shown, err)
 		return dump(w)
 	}
 	after, err := alsoInFile(filepath.Join(o.dir, "proof"), w, dump)

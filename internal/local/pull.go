@@ -12,8 +12,8 @@ import (
 	"snap/internal/transfer"
 )
 
-// PullOptions select what to pull. SnapshotID is an ID or a prefix of one. Without it, the newest
-// snapshot of the target that the caller may see is pulled, of the given type if one is set.
+// PullOptions select what to pull. SnapshotID is an ID or a prefix of one. Without it, Pull takes
+// the newest snapshot of the target that the user has access to, of the given type if one is set.
 type PullOptions struct {
 	SnapshotID string
 	Type       snap.Type
@@ -80,7 +80,7 @@ type offer struct {
 // yet write the record of a snapshot that was already here.
 func (a *Agent) fetch(ctx context.Context, c transfer.Service, id string, wanted offer,
 	o transfer.Options) (s Snapshot, here bool, moved int64, err error) {
-	s, here, err = a.placeFor(ctx, wanted)
+	s, here, err = a.recordFor(ctx, wanted)
 	if err != nil || here {
 		s.Arrived = a.now().UTC() // load prefers the snapshot pulled most recently
 		if s.From.Origin == Unknown {
@@ -125,7 +125,7 @@ func wantedFrom(ctx context.Context, c *api.Client, target string, o PullOptions
 	return s, nil
 }
 
-// newestFrom returns the newest cloud snapshot of a target that the caller may see. It never
+// newestFrom returns the newest cloud snapshot of a target that the user has access to. It never
 // substitutes another type for the requested one.
 func newestFrom(ctx context.Context, c *api.Client, target string, typ snap.Type) (api.Snapshot, error) {
 	page, err := c.Snapshots(ctx, api.ListOptions{Target: target, Type: typ, Limit: 1})
@@ -160,11 +160,11 @@ func (a *Agent) ensureTarget(r *PullResult, name string) error {
 	return nil
 }
 
-// placeFor returns the record of the local copy. If there is none, it returns a record for a new
+// recordFor returns the record of the local copy. If there is none, it returns a record for a new
 // copy with an unused name, and here is false. It removes a copy whose bytes have changed. A file
 // without a record was left by a pull that was killed just before it finished. The download
 // verifies and reuses it.
-func (a *Agent) placeFor(ctx context.Context, wanted offer) (s Snapshot, here bool, err error) {
+func (a *Agent) recordFor(ctx context.Context, wanted offer) (s Snapshot, here bool, err error) {
 	local, err := a.Snapshots(wanted.Target)
 	if err != nil {
 		return Snapshot{}, false, err

@@ -33,7 +33,7 @@ type PushResult struct {
 	Moved  int64 // bytes transferred
 	Exists bool  // the cloud already had the snapshot; nothing was sent
 
-	Base      string // name of the snapshot to which a delta was sent; empty for the whole file
+	Base      string // name of the snapshot that the pushed delta starts from; empty if the whole file was pushed
 	Unchanged bool   // the data is that of Base
 	Elapsed   time.Duration
 }

@@ -18,7 +18,7 @@ type CardChoice string
 // encrypted.
 const (
 	CardFull   CardChoice = "full"
-	CardTables CardChoice = "tables" // no columns and no conditions of a subset
+	CardTables CardChoice = "tables" // tables without columns, and no subset conditions
 	CardNone   CardChoice = "none"
 )
 
@@ -52,10 +52,10 @@ func (a *Agent) card(s Snapshot, o PushOptions) (*api.Card, error) {
 // publishing is how long publishing a card may take after the command was interrupted.
 const publishing = 10 * time.Second
 
-// publish publishes the card of a pushed snapshot, and records the ID of the snapshot. The numbers of
-// rows that differ from an earlier snapshot are counted for it. If that is interrupted, the card is
-// published without them, because the snapshot is in the cloud already. sent is as for
-// [Agent.count].
+// publish publishes the card of a pushed snapshot, and records the snapshot's ID. For the card, it
+// counts the rows that differ from an earlier snapshot. If counting is interrupted, publish omits
+// these numbers but still publishes the card, because the snapshot is already in the cloud. sent is
+// as for [Agent.count].
 func (a *Agent) publish(ctx context.Context, c *api.Client, s Snapshot, done transfer.Uploaded, sent *sentDelta,
 	described *api.Card, o PushOptions, p Progress) error {
 	var interrupted error

@@ -13,7 +13,7 @@ import (
 )
 
 // reread reads the dump of an open snapshot file as a load does: its definitions and, if rows is
-// true, every row. A dump that it refuses could never be loaded.
+// true, every row. A dump that reread refuses could never be loaded.
 func (a *Agent) reread(ctx context.Context, r *archive.Reader, s Snapshot, rows bool) error {
 	m := r.Manifest()
 	e, err := a.engineFor(m.Engine)
@@ -22,7 +22,7 @@ func (a *Agent) reread(ctx context.Context, r *archive.Reader, s Snapshot, rows 
 	}
 	d, err := a.dumpOf(s, r)
 	if err != nil {
-		return nil // nothing is wrong with the file; a load of a stranger's snapshot reports what it lacks
+		return nil // the file is not damaged; a load of a foreign snapshot reports a missing description
 	}
 	dir, done, err := a.workDir()
 	if err != nil {
@@ -55,7 +55,7 @@ func (a *Agent) reread(ctx context.Context, r *archive.Reader, s Snapshot, rows 
 	return unreadable(ctx, err)
 }
 
-// tryRestore loads a SQLite dump into a file in dir, and removes it.
+// tryRestore loads a SQLite dump into a file in dir, and removes the file.
 func tryRestore(ctx context.Context, e engine.Engine, d engine.Dump, dir string) error {
 	scratch, err := e.Restore(ctx, sqlite.URLOf(filepath.Join(dir, "check.db")), d, engine.Options{Jobs: jobsOf(0, 0),
 		TempDir: dir})
@@ -65,9 +65,9 @@ func tryRestore(ctx context.Context, e engine.Engine, d engine.Dump, dir string)
 	return scratch.Drop(context.WithoutCancel(ctx))
 }
 
-// readBack reads the definitions in a file that was just written. The server produces them in many
-// forms, which this program might not be able to read. SQLite files need no such check, because they
-// are checked while they are copied. An encrypted file cannot be read on this machine.
+// readBack checks that this program can read the definitions in a file that was just written,
+// because the server writes them in many forms. It skips SQLite files, which are checked while they
+// are copied, and encrypted files, which cannot be read on this machine.
 func (a *Agent) readBack(ctx context.Context, s Snapshot, file string) error {
 	s.Path = file
 	r, err := openSnapshot(s)
@@ -96,7 +96,7 @@ func requireSameCounts(tables []engine.Table, counts []int64, m archive.Manifest
 	return nil
 }
 
-// unreadable says that no load will accept a dump.
+// unreadable returns the error for a dump that no load would accept.
 func unreadable(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil || snap.CodeOf(err) == snap.CodeStorageFull {
 		return err

@@ -10,7 +10,7 @@ import (
 	"snap/internal/sanitize"
 )
 
-// RulesReview is a review of a rules file. It saves every decision.
+// RulesReview is a review of a rules file. Each decision is saved immediately.
 type RulesReview struct {
 	*sanitize.Review
 	path string
@@ -28,7 +28,7 @@ func ReviewRules(path string) (RulesReview, error) {
 	return RulesReview{v, path}, err
 }
 
-// Save decides on a group and writes the file at once.
+// Save records the decision for a group and writes the file immediately.
 func (v RulesReview) Save(g ReviewGroup, rule string) error {
 	v.Decide(g, rule)
 	text, err := v.Text()
@@ -72,7 +72,7 @@ type OpenColumn = sanitize.OpenColumn
 // PlainMasks returns the masks that need no settings.
 func PlainMasks() []string { return sanitize.PlainMasks() }
 
-// NamedMask returns the rule that consists of one such mask, as written in a rules file.
+// NamedMask returns the rule that applies a mask without settings, as written in a rules file.
 func NamedMask(mask string) string { return sanitize.RuleText(mask) }
 
 // ProposedRules are proposals for the columns that a target's rules do not decide on.
@@ -111,8 +111,9 @@ func (a *Agent) ProposeRules(ctx context.Context, target string, p Progress) (*P
 	return &ProposedRules{open, t.Name, path, original.Name}, err
 }
 
-// SaveRules writes decisions to the rules file, and the file's name to the configuration if the target
-// has none. It fails with code conflict if the file was changed after the rules were proposed.
+// SaveRules writes decisions to the rules file. If the target has no rules file in the
+// configuration, SaveRules also sets it there. It fails with code conflict if the file was changed
+// after the rules were proposed.
 func (a *Agent) SaveRules(p *ProposedRules, rules map[int]string, drop map[string]bool) error {
 	t, err := a.Target(p.Target)
 	if err != nil {

@@ -159,8 +159,8 @@ func (a *Agent) byRules(ctx context.Context, w maskedCopy, rules *sanitize.Rules
 	return a.bySQL(ctx, w.target, dump, sql, d, p)
 }
 
-// rewrite writes the masked rows. It fails if an original is found among them or, unless the mode
-// says otherwise, in the schema.
+// rewrite writes the masked rows. It fails if an original value is found among them or, unless the
+// mode says otherwise, in the schema.
 func (m *masking) rewrite(ctx context.Context, to io.Writer, p sanitize.Prepared, c engine.Contents,
 	literals *sanitize.Literals, mode string) (engine.Info, error) {
 	scanner := sanitize.NewScanner(to, p.Watch)
@@ -187,8 +187,8 @@ func (m *masking) rewrite(ctx context.Context, to io.Writer, p sanitize.Prepared
 	return info, scanner.Result()
 }
 
-// writeProven writes a masked copy after it was loaded into a scratch database, if there is a server
-// for that.
+// writeProven writes a masked copy. If there is a server for scratch databases, it first proves
+// that the copy loads there.
 func (a *Agent) writeProven(ctx context.Context, w maskedCopy, m *masking, d draft,
 	rewrite func(io.Writer) (engine.Info, error), p Progress) (Snapshot, error) {
 	o, err := a.proofOf(w.target, d.Engine, m.options.TempDir)
@@ -277,7 +277,7 @@ func (a *Agent) ownMaskKey() ([]byte, error) {
 	}
 	key := bytes.TrimSpace(text)
 	if len(key) < 32 {
-		return nil, snap.Usage(fmt.Sprintf("the mask key in %s is damaged: it has less than 32 characters", path),
+		return nil, snap.Usage(fmt.Sprintf("the mask key in %s is damaged: it has fewer than 32 characters", path),
 			"restore the file from a backup; if you delete it, snapcli makes a new key and masks values "+
 				"differently from before")
 	}

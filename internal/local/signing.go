@@ -38,7 +38,7 @@ func (k SigningKey) ID() string {
 	return public.ID()
 }
 
-// Both files are in the data directory, like the list of trusted people.
+// The list of keys and the private key are in the data directory, like the list of trusted people.
 func (a *Agent) signingKeysPath() string { return filepath.Join(a.data, "signing-keys.json") }
 func (a *Agent) signingKeyPath() string  { return filepath.Join(a.data, "signing.key") }
 
@@ -85,8 +85,8 @@ func (a *Agent) TrustSigningKey(public, name string) (k SigningKey, err error) {
 	return k, err
 }
 
-// RevokeSigningKey refuses all certificates of a key from now on. If it is this machine's own key, the
-// private key is deleted.
+// RevokeSigningKey makes this machine refuse all certificates that a key signed. If it is this
+// machine's own key, the private key is deleted.
 func (a *Agent) RevokeSigningKey(id string) (k SigningKey, err error) {
 	err = a.changeSigningKeys(func(all []SigningKey) ([]SigningKey, error) {
 		at, err := findSigningKey(all, id)
@@ -195,8 +195,9 @@ type Certified struct {
 	KeyName string
 }
 
-// Certificate describes the certificate of a sanitized snapshot in a few words. It compares it with
-// the recorded checksum and does not read the file. It is "" for an original, which has none.
+// Certificate describes the certificate of a sanitized snapshot in a few words. It checks the
+// certificate against the recorded checksum, without reading the file. The description of an
+// original, which has no certificate, is "".
 func (a *Agent) Certificate(s Snapshot) string {
 	if s.Type != snap.TypeSanitized {
 		return ""
@@ -211,8 +212,8 @@ func (a *Agent) Certificate(s Snapshot) string {
 	return snap.Certificate{State: snap.CertificateValid, Key: found.Key, KeyName: found.KeyName}.String()
 }
 
-// checkCertificate checks the certificate of a snapshot, if it has one. The rules that it states
-// must be those of the file's manifest, if that can be read.
+// checkCertificate checks the certificate of a snapshot, if it has one. The rules that the
+// certificate states must be those in the file's manifest, if the manifest can be read.
 func (a *Agent) checkCertificate(s Snapshot, v Verified) (*Certified, error) {
 	if len(s.Certificate) == 0 {
 		return nil, nil
@@ -237,7 +238,7 @@ func (a *Agent) checkCertificate(s Snapshot, v Verified) (*Certified, error) {
 	if how := v.Sanitized; s.Type != snap.TypeSanitized || v.Inside && (how == nil ||
 		how.Rules != stated.Predicate.Rules || how.SQL != stated.Predicate.SQL) {
 		return nil, &snap.Error{Code: snap.CodePolicy,
-			Detail: fmt.Sprintf("the certificate of %s states other rules than the file", s.Name),
+			Detail: fmt.Sprintf("the certificate of %s states different rules from the file", s.Name),
 			Hint:   "sanitize again, or ask who made it"}
 	}
 	return &Certified{stated, by.Public.ID(), strings.TrimSpace(by.Name)}, nil

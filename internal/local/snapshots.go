@@ -209,8 +209,8 @@ func (a *Agent) newest(target string, typ snap.Type) (Snapshot, error) {
 	return best, err
 }
 
-// newestOwn returns the target's snapshot that was built or sanitized here last, which push takes
-// by default. Pulled snapshots were made by others and are pushed only by name.
+// newestOwn returns the target's snapshot that was built or sanitized here last. Push uses it by
+// default. Pulled snapshots were made by others and are pushed only by name.
 func (a *Agent) newestOwn(target string, typ snap.Type) (Snapshot, error) {
 	best, pulled, err := a.last(target, typ, func(s Snapshot) time.Time {
 		if s.Pulled {
@@ -230,16 +230,16 @@ func (a *Agent) newestOwn(target string, typ snap.Type) (Snapshot, error) {
 	return best, err
 }
 
-// lastArrived returns the target's snapshot that was built, sanitized or pulled last, which load
-// takes by default (SPEC 4.4).
+// lastArrived returns the target's snapshot that was built, sanitized or pulled last. Load uses it
+// by default (SPEC 4.4).
 func (a *Agent) lastArrived(target string, typ snap.Type) (Snapshot, error) {
 	best, _, err := a.last(target, typ, func(s Snapshot) time.Time { return s.Arrived })
 	return best, err
 }
 
-// last returns the target's snapshot of a type with the latest time. It ignores those with the zero
-// time; passed reports whether there were any.
-func (a *Agent) last(target string, typ snap.Type, when func(Snapshot) time.Time) (best Snapshot, passed bool,
+// last returns the target's snapshot of a type with the latest time. It skips snapshots with the
+// zero time; skipped reports whether there were any.
+func (a *Agent) last(target string, typ snap.Type, when func(Snapshot) time.Time) (best Snapshot, skipped bool,
 	err error) {
 	all, err := a.Snapshots(target)
 	if err != nil {
@@ -249,19 +249,19 @@ func (a *Agent) last(target string, typ snap.Type, when func(Snapshot) time.Time
 		switch {
 		case typ != "" && s.Type != typ:
 		case when(s).IsZero():
-			passed = true
+			skipped = true
 		case best.Name == "" || when(s).After(when(best)):
 			best = s
 		}
 	}
 	if best.Name != "" {
-		return best, passed, nil
+		return best, skipped, nil
 	}
 	kind, from := "", fmt.Sprintf("build one with `snapcli build %s`", snap.ShellWord(target))
 	if typ == snap.TypeSanitized {
 		kind, from = "sanitized ", fmt.Sprintf("mask one with `snapcli sanitize %s`", snap.ShellWord(target))
 	}
-	return Snapshot{}, passed, &snap.Error{
+	return Snapshot{}, skipped, &snap.Error{
 		Code:   snap.CodeNotFound,
 		Detail: fmt.Sprintf("there is no %ssnapshot of target %q on this machine", kind, target),
 		Hint:   from + fmt.Sprintf(", or pull one with `snapcli pull %s --cloud`", snap.ShellWord(target)),

@@ -31,7 +31,7 @@ func (a *Agent) Target(name string) (Target, error) {
 	hint := fmt.Sprintf("add it with `snapcli targets add %s --source URL`, or with --destination URL to load into it",
 		snap.ShellWord(clean))
 	if len(a.Config().Targets) > 0 {
-		hint = "`snapcli targets` lists those there are; " + hint
+		hint = "`snapcli targets` lists the existing ones; " + hint
 	}
 	if near := a.nearTarget(clean); near != "" {
 		hint = fmt.Sprintf("did you mean %q? `snapcli targets` lists them", near)

@@ -17,10 +17,10 @@ type Verified struct {
 	Certificate *Certified // nil if it has none
 }
 
-// Verify reads the whole file and checks every checksum: those inside it, and the one recorded when it
-// was built or pulled. Then it reads the definitions and all rows as a load does. The content of an
-// encrypted file is checked if one of the given or configured identities decrypts it. A certificate is
-// checked too.
+// Verify reads the whole file and checks every checksum: those inside it, and the one recorded when
+// it was built or pulled. Then it reads the definitions and all rows as a load does. The content of
+// an encrypted file is checked if one of the given or configured identities decrypts it. If the
+// snapshot has a certificate, Verify checks that too.
 func (a *Agent) Verify(ctx context.Context, name string, p Progress, identity ...string) (Verified, error) {
 	s, err := a.Snapshot(name)
 	if err != nil {
@@ -68,7 +68,7 @@ func (a *Agent) Describe(s *Snapshot, identity []string) error {
 		m := r.Manifest()
 		s.describe(m)
 		s.Tables = m.Tables
-		described := s.Counted.on(cardOf(m))
+		described := s.Counted.addTo(cardOf(m))
 		s.Card = &described
 		if m.Schema != nil {
 			s.Programs, s.Omitted = m.Schema.Programs, m.Schema.Omissions()

@@ -76,7 +76,7 @@ func (a *Agent) wayFlaws(at string, t Target, f *flaws) {
 	}
 }
 
-// checkCommand rejects a command that is a single text with spaces, because no shell would split
+// checkCommand rejects a command that is a single string with spaces, because no shell would split
 // it.
 func checkCommand(words []string) error {
 	if len(words) == 0 || words[0] != "" && (len(words) > 1 || !strings.Contains(words[0], " ")) {
@@ -86,5 +86,5 @@ func checkCommand(words []string) error {
 		return nil
 	}
 	return snap.Usage("password_command is not a program and its arguments",
-		"give a list, which no shell reads: [aws, rds, generate-db-auth-token, --hostname, db.example]")
+		"give a list, because no shell splits the command: [aws, rds, generate-db-auth-token, --hostname, db.example]")
 }

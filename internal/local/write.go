@@ -44,7 +44,7 @@ type draft struct {
 	choice Choice             // limits on the dump's objects
 	grants bool               // include the rights of other users
 	masks  *sanitize.Prepared // how rules mask each column; nil without rules
-	lacks  *schema.Schema     // of the original: the parts that it lacks; may be nil
+	lacks  *schema.Schema     // the original's description, with the parts that it lacks; may be nil
 	verify verifying          // checks the dump before it is kept; may be nil
 	proof  *proof             // loads the dump before it is kept; may be nil
 	named  func(string) error // called with its name before a file of that name exists; may be nil
@@ -158,15 +158,15 @@ func writeArchive(file *os.File, d draft, dump func(io.Writer) (engine.Info, err
 	if info.Subset != nil {
 		m.Subset = subsetTo(info.Subset)
 	}
-	ofOriginal(m.Tables, d.Tables)
-	maskedBy(m.Tables, d.masks)
-	lacksOfOriginal(m.Schema, d.lacks)
+	copySourceRows(m.Tables, d.Tables)
+	recordMasks(m.Tables, d.masks)
+	copyOmissions(m.Schema, d.lacks)
 	sum, err = w.Close(m)
 	return m, sum, err
 }
 
-// ofOriginal copies to tables the number of rows that each table had in the subset's source.
-func ofOriginal(tables, original []archive.Table) {
+// copySourceRows copies to tables the number of rows that each table had in the subset's source.
+func copySourceRows(tables, original []archive.Table) {
 	of := map[[2]string]int64{}
 	for _, t := range original {
 		of[[2]string{t.Schema, t.Name}] = t.Of
@@ -178,8 +178,8 @@ func ofOriginal(tables, original []archive.Table) {
 	}
 }
 
-// maskedBy records in tables how rules masked them.
-func maskedBy(tables []archive.Table, by *sanitize.Prepared) {
+// recordMasks records in tables how rules masked them.
+func recordMasks(tables []archive.Table, by *sanitize.Prepared) {
 	if by == nil {
 		return
 	}
@@ -191,8 +191,8 @@ func maskedBy(tables []archive.Table, by *sanitize.Prepared) {
 	}
 }
 
-// lacksOfOriginal adds to a copy's description the parts that its original lacks.
-func lacksOfOriginal(s, original *schema.Schema) {
+// copyOmissions adds to a copy's description the parts that its original lacks.
+func copyOmissions(s, original *schema.Schema) {
 	if s == nil || original == nil {
 		return
 	}

@@ -78,7 +78,7 @@ func (s Records) Read(target string) (r Record, err error) {
 	if err := disk.ReadJSON(s.path(target), &r); err != nil {
 		return r, &snap.Error{Code: snap.CodeInternal, Cause: err,
 			Detail: fmt.Sprintf("the record of runs %s cannot be read", s.path(target)),
-			Hint:   "restore the file from a backup, or delete it; then only times after now are due"}
+			Hint:   "restore the file from a backup, or delete it; after that, only future times are due"}
 	}
 	return r, nil
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // Slot is a wall-clock time in a schedule's time zone, such as 2026-11-23T03:17. It identifies a
-// run: each slot has at most one. Slots are compared as text.
+// run: each slot has at most one. Slots are compared as strings.
 type Slot string
 
 const slotFormat = "2006-01-02T15:04"
@@ -26,8 +26,8 @@ type Times struct {
 	zone *time.Location
 }
 
-// parser accepts the five fields of cron, and @daily and the like. As in cron, a day matches if
-// either the day of the month or the day of the week does, when both are limited.
+// parser accepts the five fields of cron, and names such as @daily. If both the day of the month
+// and the day of the week are limited, a day matches if either of them does, as in cron.
 var parser = cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor |
 	cron.DowOrDom)
 
@@ -79,8 +79,8 @@ func (t Times) Next(now time.Time) (Slot, time.Time) {
 // maxLookback limits how far back Due looks.
 const maxLookback = 400 * 24 * time.Hour
 
-// Due returns the newest slot after a given one that has begun, or "", and the number of moments
-// before it at which slots began.
+// Due returns the newest slot after a given one that has begun, or "". earlier is the number of
+// moments before it at which other slots began.
 func (t Times) Due(after Slot, now time.Time) (due Slot, earlier int) {
 	wall := t.civil(after)
 	if far := now.UTC().Add(-maxLookback); wall.Before(far) {

@@ -30,7 +30,7 @@ type Task struct {
 	Failed func(*Run) // called after a run failed; may be nil
 }
 
-// Event is something that happened to a run, for people.
+// Event is a change of a run, for display to people.
 type Event struct {
 	Target string
 	Run    Run
@@ -56,7 +56,7 @@ type Agent struct {
 	Report  func(Event) // may be called concurrently
 }
 
-// maxKills limits how often a run is resumed after kills, since it may be their cause.
+// maxKills limits how often a run is resumed after kills, since the run may be their cause.
 const maxKills = 3
 
 // maxAhead is how far a record may be ahead of the clock. A record beyond that is started again.
@@ -70,8 +70,8 @@ func (a *Agent) Turn(ctx context.Context, t Task) (ran bool, err error) {
 	return a.turn(ctx, t, (*Agent).scheduled)
 }
 
-// RunNow runs a target's job now, whatever its schedule says, and returns the run. Slots that are
-// due count as missed in it.
+// RunNow runs a target's job now, whatever its schedule says, and returns the run. The run counts
+// slots that are already due as missed.
 func (a *Agent) RunNow(ctx context.Context, t Task) (Run, error) {
 	ran, err := a.turn(ctx, t, (*Agent).unscheduled)
 	if err != nil {
