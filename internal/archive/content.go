@@ -59,7 +59,7 @@ type Content struct {
 	cached []cachedBlock // the most recently used last
 	kept   int
 	loads  int64
-	most   int64  // blocks that may be loaded; 0 means any number
+	limit  int64  // blocks that may be loaded; 0 means any number
 	textAt int64  // where the loaded piece of the manifest begins
 	text   []byte // that piece
 	raw    []byte // the bytes of a block in the file
@@ -134,11 +134,11 @@ func (c *Content) Blocks() int64 { return int64(len(c.blocks)) }
 
 // LimitLoads makes reading fail with [ErrLoads] after this many blocks and pieces of the manifest
 // have been loaded.
-func (c *Content) LimitLoads(most int64) { c.most = most }
+func (c *Content) LimitLoads(limit int64) { c.limit = limit }
 
 // load counts a block or a piece of the manifest that is about to be loaded.
 func (c *Content) load() error {
-	if c.loads++; c.most > 0 && c.loads > c.most {
+	if c.loads++; c.limit > 0 && c.loads > c.limit {
 		return ErrLoads
 	}
 	return nil
@@ -183,7 +183,7 @@ func (c *Content) blockAt(at int64) int {
 	return sort.Search(len(c.blocks), func(i int) bool { return c.blocks[i].at > at }) - 1
 }
 
-// after returns the position of the block after a block, or of the manifest.
+// after returns the position that follows block i: that of the next block, or of the manifest.
 func (c *Content) after(i int) stored {
 	if i+1 < len(c.blocks) {
 		return c.blocks[i+1]
@@ -293,8 +293,8 @@ func (o Outline) Check() error {
 	return nil
 }
 
-// Block compresses texts of at most 1 MiB in the same way as a section's blocks. It is not safe
-// for concurrent use.
+// Block compresses content of at most 1 MiB in the same way as the blocks of a section. It is not
+// safe for concurrent use.
 type Block struct {
 	packer   *packer
 	unpacker unpacker
@@ -316,15 +316,15 @@ func (b *Block) Close() error {
 	return b.packer.close()
 }
 
-// Pack returns the block of a text of 1 byte to 1 MiB. It is valid until the next call.
+// Pack returns the block of a content of 1 byte to 1 MiB. The block is valid until the next call.
 func (b *Block) Pack(text []byte) []byte {
 	b.packer.content = append(b.packer.content[:0], text...)
 	b.packer.pack()
 	return b.packer.block
 }
 
-// Unpack returns the text of a block, which has exactly size bytes. It is valid until the next
-// call.
+// Unpack returns the content of a block, which has exactly size bytes. The content is valid until
+// the next call.
 func (b *Block) Unpack(block []byte, size int) ([]byte, error) {
 	if size < 1 || size > blockSize || len(block) < blockHead || int(binary.BigEndian.Uint32(block)) != size ||
 		int(binary.BigEndian.Uint32(block[4:])) != len(block)-blockHead {

@@ -20,9 +20,9 @@ import (
 	"snap"
 )
 
-// Envelope is the part of an encrypted file that the file inside does not determine: the age header
-// with its recipients, and the random bytes. With it and the content of the file inside, the
-// encrypted file can be written again, byte for byte.
+// Envelope is the part of an encrypted file that does not follow from the file inside: the age
+// header with its recipients, and the random bytes. With the envelope and the content of the file
+// inside, the encrypted file can be written again, byte for byte.
 type Envelope struct {
 	Sealing
 	header []byte // of the age file

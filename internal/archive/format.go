@@ -22,8 +22,8 @@ const (
 // bytes, including those of the compression library.
 const Encoder = 1
 
-// formatFrames is the version before Format: its sections are zstd frames instead of blocks. It is
-// only read.
+// formatFrames is the version before Format: its sections are zstd frames instead of blocks. This
+// package only reads it.
 const formatFrames = 1
 
 const (
@@ -100,8 +100,9 @@ var (
 	hexSum      = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
-// check validates the manifest against the format, whether a mistake or an attacker produced it.
-// format is the header's version, end the offset at which the sections must end.
+// check validates the manifest against the format, since the manifest may come from a faulty
+// program or an attacker. format is the version in the header; end is the offset at which the
+// sections must end.
 func (m Manifest) check(format uint16, end int64) error {
 	switch {
 	case m.Format != int(format):

@@ -93,7 +93,7 @@ func (p *packer) pack() {
 	p.block = b
 }
 
-// part appends a part, stored in the way that is fastest and smallest for its content.
+// part appends a part, stored in the way that suits its content: small, and fast to write.
 func (p *packer) part(b, content []byte, enc *zstd.Encoder) []byte {
 	how := byte(asIs)
 	p.packed = p.packed[:0]
@@ -114,7 +114,7 @@ func (p *packer) compress(content []byte, enc *zstd.Encoder) (how byte) {
 	quick := len(p.packed)
 	if quick*8 > len(sample) { // coding by frequency needs at least one bit per byte
 		table, data, _, err := huff0.EstimateSizes(sample, &p.huffman)
-		if err == nil && table+data < quick && p.byFrequency(content) {
+		if err == nil && table+data < quick && p.encodeHuffman(content) {
 			return asHuffman
 		}
 	}
@@ -129,9 +129,9 @@ func (p *packer) compress(content []byte, enc *zstd.Encoder) (how byte) {
 	return asIs
 }
 
-// byFrequency stores the content in p.packed, in pieces that are coded by byte frequency. It
+// encodeHuffman stores the content in p.packed, in pieces that are coded by byte frequency. It
 // returns false if a piece cannot be coded.
-func (p *packer) byFrequency(content []byte) bool {
+func (p *packer) encodeHuffman(content []byte) bool {
 	p.packed = p.packed[:0]
 	for piece := range slices.Chunk(content, pieceSize) {
 		coded, _, err := huff0.Compress4X(piece, &p.huffman)

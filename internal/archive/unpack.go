@@ -94,7 +94,7 @@ func (u *unpacker) part(in *cursor) []byte {
 	case asZstd:
 		room, err = u.zstd.DecodeAll(stored, room)
 	case asHuffman:
-		room, err = u.byFrequency(stored, room)
+		room, err = u.decodeHuffman(stored, room)
 	default:
 		err = errBlock
 	}
@@ -106,7 +106,8 @@ func (u *unpacker) part(in *cursor) []byte {
 	return u.parts[from:]
 }
 
-func (u *unpacker) byFrequency(stored, room []byte) ([]byte, error) {
+// decodeHuffman fills room with the content of a part that [packer.encodeHuffman] stored.
+func (u *unpacker) decodeHuffman(stored, room []byte) ([]byte, error) {
 	in := cursor{b: stored}
 	for len(room) < cap(room) && !in.bad {
 		piece := in.bytes(in.number(len(in.b)))
@@ -117,7 +118,7 @@ func (u *unpacker) byFrequency(stored, room []byte) ([]byte, error) {
 		end := min(len(room)+pieceSize, cap(room))
 		out, err := u.huffman.Decoder().Decompress4X(room[len(room):len(room):end], piece)
 		if err != nil {
-			return nil, fmt.Errorf("decode by a Huffman table: %w", err)
+			return nil, fmt.Errorf("decode with a Huffman table: %w", err)
 		}
 		room = room[:len(room)+len(out)]
 	}
@@ -133,10 +134,10 @@ type cursor struct {
 	bad bool
 }
 
-// number reads a number that is at most most.
-func (c *cursor) number(most int) int {
+// number reads a number from 0 to limit.
+func (c *cursor) number(limit int) int {
 	v, n := binary.Uvarint(c.b)
-	if c.bad || n <= 0 || v > uint64(most) {
+	if c.bad || n <= 0 || v > uint64(limit) {
 		c.bad = true
 		return 0
 	}

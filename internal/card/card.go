@@ -229,13 +229,13 @@ func Bound(c api.Card) api.Card {
 	return c
 }
 
-// bounded removes control characters from a text and shortens it to most bytes.
-func bounded(text string, most int) string {
+// bounded removes control characters from a text and shortens it to limit bytes.
+func bounded(text string, limit int) string {
 	text = snap.CleanText(text)
-	if len(text) <= most {
+	if len(text) <= limit {
 		return text
 	}
-	return strings.ToValidUTF8(text[:most-len("…")], "") + "…"
+	return strings.ToValidUTF8(text[:limit-len("…")], "") + "…"
 }
 
 func boundParts(parts []api.CardPart) []api.CardPart {

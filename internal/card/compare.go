@@ -11,10 +11,10 @@ import (
 
 // Compare returns the changes from an earlier card to a later one, by table: added and removed
 // tables, columns and parts that were added, removed or defined differently, and numbers of rows.
-// Programs that belong to no table come first. The result depends only on the two cards. Columns are
-// compared only if both cards list those of the table, and parts only if both cards list any. The
-// number of rows that differ is included only if the later card counts them relative to the earlier
-// snapshot; sha256 is the checksum of that snapshot's file.
+// Programs that belong to no table come first. The result depends only on the two cards. The
+// columns of a table are compared only if both cards list them, and parts only if both cards list
+// any. The number of rows that differ is included only if the later card counts them relative to
+// the earlier snapshot; sha256 is the checksum of that snapshot's file.
 func Compare(before, after api.Card, sha256 string) []api.CardChange {
 	if !Counts(after, sha256) {
 		after = Uncounted(after)
@@ -55,8 +55,8 @@ func Compare(before, after api.Card, sha256 string) []api.CardChange {
 // SHA-256.
 func Counts(c api.Card, sha256 string) bool { return c.Since != "" && c.Since == sha256 }
 
-// Uncounted returns a card without the numbers of rows that differ from an earlier snapshot. It is for
-// people who may not see the earlier one.
+// Uncounted returns a card without the numbers of rows that differ from an earlier snapshot. It is
+// for people who have no access to the earlier snapshot.
 func Uncounted(c api.Card) api.Card {
 	c.Since, c.Tables = "", UncountedTables(c.Tables)
 	return c

@@ -13,9 +13,10 @@ import (
 // maxSent is the size of a compressed card in base64 that fits in a request that the service accepts.
 const maxSent = 1<<20 - 4<<10
 
-// Request returns the request that sends a card. The card is compressed, so that a service of an
-// earlier release ignores members that it does not know. If the request is too large, Request leaves
-// out the numbers of differing rows, and then the columns.
+// Request returns the request that sends a card. The service rejects a request with an unknown
+// member, but ignores unknown members of a compressed card. The card is therefore compressed, so
+// that a service of an earlier release accepts it. If the request is too large, Request leaves out
+// the numbers of differing rows, and then the columns.
 func Request(c api.Card) (r api.PutCardRequest, err error) {
 	c = Bound(c)
 	text, err := json.Marshal(c)

@@ -108,8 +108,8 @@ func (p *patched) Read(b []byte) (int, error) {
 	return copy(b, chunk), nil
 }
 
-// next returns the next operation that is not finished, or io.EOF. Once it has no literals left, the
-// number of its bytes is known.
+// next returns the next operation that is not finished, or io.EOF. When no literals are left in the
+// operation, the size of its range is known.
 func (p *patched) next() (*op, error) {
 	for {
 		for len(p.ops) > 0 && p.ops[0].ended() {
@@ -150,7 +150,7 @@ func (p *patched) NextBlock(size int64) ([]byte, error) {
 // ended reports whether an operation was carried out.
 func (o *op) ended() bool { return o.literal == 0 && o.copied == 0 && o.line == 0 }
 
-// measure finds the number of bytes of a range that ends before a newline.
+// measure finds the number of bytes in a range that ends before a newline.
 func (p *patched) measure(o *op) error {
 	begin := p.at + o.jump
 	for at := begin + int64(o.line); ; {
@@ -166,10 +166,10 @@ func (p *patched) measure(o *op) error {
 	}
 }
 
-// chunk carries out a part of an operation.
-func (p *patched) chunk(o *op, most int) (chunk []byte, err error) {
+// chunk carries out a part of an operation, of at most limit bytes.
+func (p *patched) chunk(o *op, limit int) (chunk []byte, err error) {
 	if o.literal > 0 {
-		n := min(o.literal, most)
+		n := min(o.literal, limit)
 		chunk, p.literals = p.literals[:n], p.literals[n:]
 		o.literal -= n
 		return chunk, nil
@@ -177,7 +177,7 @@ func (p *patched) chunk(o *op, most int) (chunk []byte, err error) {
 	if chunk, err = p.base.From(p.at + o.jump); err != nil {
 		return nil, fmt.Errorf("read the base: %w", err)
 	}
-	chunk = chunk[:min(o.copied, most, len(chunk))]
+	chunk = chunk[:min(o.copied, limit, len(chunk))]
 	p.at += o.jump + int64(len(chunk))
 	o.copied, o.jump = o.copied-len(chunk), 0
 	return chunk, nil
@@ -244,7 +244,7 @@ func (p *patched) unpack(x part, dict []span) ([]byte, error) {
 	return content, nil
 }
 
-// window is the size of zstd's window: that of a dictionary and a group's literals.
+// window is the size of zstd's window. A dictionary and the literals of a group fit into it.
 const window = 2 << 20
 
 // dictID is the ID of a group's dictionary in its zstd frame.

@@ -541,7 +541,7 @@ func TestIndexKeepsASample(t *testing.T) {
 		hashes[i] = r.Uint64()
 		x.add(hashes[i], int64(i))
 	}
-	if len(x.slots) != x.most || x.mask == 0 {
+	if len(x.slots) != x.limit || x.mask == 0 {
 		t.Fatalf("%d slots, mask %x", len(x.slots), x.mask)
 	}
 	found := 0

@@ -26,7 +26,7 @@ const (
 	maxRanges  = 4096     // ranges of a group's dictionary
 	minPacked  = 256      // bytes below which nothing is compressed
 	maxShort   = 15       // bytes between a range and the newline that ends it
-	maxRatio   = 1000     // bytes of content for each byte of a result with more than manyBytes of it
+	maxRatio   = 1000     // bytes of content per byte of the result's file, if the content exceeds manyBytes
 	manyBytes  = 64 << 20
 )
 
@@ -135,7 +135,7 @@ func (h Header) Unseal(e *archive.Envelope, content io.Reader) (Header, error) {
 		return h, err
 	}
 	if inside.Sealed != nil || inside.Base != h.Base || inside.Result != h.Result {
-		return h, damaged("it holds another delta than its header says", nil)
+		return h, damaged("the delta inside is not the one that its header describes", nil)
 	}
 	inside.envelope = e
 	return inside, nil
@@ -160,8 +160,9 @@ func damaged(why string, cause error) error {
 }
 
 // op is one operation: literals, followed by a range of the base. jump is the distance of the range
-// from the end of the previous one. If line is not 0, the number of bytes of the range is not stored:
-// the range ends line-1 bytes before the first newline that comes after its first line bytes.
+// from the end of the previous one. If line is 0, copied is the size of the range. Otherwise the
+// size is not stored: the range ends line-1 bytes before a newline, which is the first one after
+// its first line bytes. See [patched.measure].
 type op struct {
 	literal, copied int
 	jump            int64
@@ -225,10 +226,10 @@ type cursor struct {
 	bad bool
 }
 
-// number reads a number that is at most most.
-func (c *cursor) number(most uint64) uint64 {
+// number reads a number from 0 to limit.
+func (c *cursor) number(limit uint64) uint64 {
 	v, n := binary.Uvarint(c.b)
-	if c.bad || n <= 0 || v > most {
+	if c.bad || n <= 0 || v > limit {
 		c.bad = true
 		return 0
 	}
@@ -268,11 +269,11 @@ func (p part) append(b []byte) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(p.stored))), p.stored...)
 }
 
-func (c *cursor) part(most uint64) (p part) {
+func (c *cursor) part(limit uint64) (p part) {
 	if how := c.bytes(1); !c.bad {
 		p.how = how[0]
 	}
-	p.size = int(c.number(most))
+	p.size = int(c.number(limit))
 	p.stored = c.bytes(c.number(uint64(len(c.b))))
 	return p
 }

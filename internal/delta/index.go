@@ -9,10 +9,10 @@ import (
 	"slices"
 )
 
-// An anchor is a position in the content at which a range of the base can be recognized. It is the
-// beginning of a line. In a SQLite file, whose rows move when others change, it is about one position
-// in 64, determined by the next eight bytes. An anchor is recognized by a hash of the bytes that
-// follow.
+// An anchor is a position in the content at which a range of the base can be recognized: the
+// beginning of a line. In a SQLite file, whose rows move when others change, about one position in
+// 64 is an anchor instead; the eight bytes that follow decide which. An anchor is recognized by a
+// hash of the bytes that follow.
 type anchors struct{ binary bool }
 
 // seen is the number of bytes that are hashed at an anchor.
@@ -54,7 +54,7 @@ const (
 type index struct {
 	seed  maphash.Seed
 	slots []slot
-	most  int // slots
+	limit int // slots
 	used  int
 	mask  uint64 // an anchor is sampled if these bits of its hash are 0
 }
@@ -65,9 +65,9 @@ type slot struct {
 	offset int64
 }
 
-// newIndex returns an index of at most a number of slots, which is a power of 2.
-func newIndex(seed maphash.Seed, most int) *index {
-	return &index{seed: seed, slots: make([]slot, min(most, 1<<12)), most: most}
+// newIndex returns an index of at most limit slots. limit is a power of 2.
+func newIndex(seed maphash.Seed, limit int) *index {
+	return &index{seed: seed, slots: make([]slot, min(limit, 1<<12)), limit: limit}
 }
 
 func (x *index) hash(b []byte) uint64 { return maphash.Bytes(x.seed, b) }
@@ -107,7 +107,7 @@ func (x *index) add(hash uint64, offset int64) {
 // grow doubles the slots, or halves the sample.
 func (x *index) grow() {
 	size := 2 * len(x.slots)
-	if size > x.most {
+	if size > x.limit {
 		size, x.mask = len(x.slots), x.mask>>1|1<<63
 	}
 	kept := slices.DeleteFunc(x.slots, func(s slot) bool { return s.offset == 0 || s.hash&x.mask != 0 })
@@ -131,7 +131,7 @@ func (x *index) find(hash uint64) int64 {
 	return x.place(hash).offset - 1
 }
 
-// fill adds all anchors of a range of a content, which begins at an offset.
+// fill adds all anchors in r, which reads the content from the offset at on.
 func (x *index) fill(ctx context.Context, r io.Reader, at int64, a anchors) error {
 	w := &windowed{src: r, at: at}
 	for i := 0; ; {
@@ -176,7 +176,7 @@ func (w *windowed) ensure(ctx context.Context, i, n int) error {
 }
 
 // drop may discard the bytes before index i, and returns the new index of the same byte. It
-// discards them only once that is worth copying the rest.
+// discards them only if the rest, which must be copied, is small enough.
 func (w *windowed) drop(i int) int {
 	if i < len(w.b)/2 {
 		return i

@@ -8,9 +8,10 @@ import (
 // step is the number of bytes of the result after which the range nearby is moved.
 const step = near / 4
 
-// nearby indexes all anchors of a range of the base, which extends at least a step to both sides of
-// where the base is expected. The index of the whole base is a sample, which is thinner the larger the
-// base is: many rows and parts of pages between two changes have no anchor in it.
+// nearby indexes all anchors of a range of the base that extends at least one step to both sides of
+// the expected position (see [writer.expected]). The index of the whole base is only a sample, and
+// the larger the base, the thinner the sample: many rows and parts of pages between two changes
+// have no anchor in it.
 type nearby struct {
 	older, newer      *index
 	begin, mid, until int64 // older indexes the base from begin to mid, newer from mid to until
@@ -29,8 +30,8 @@ func (x *nearby) find(hash uint64) int64 {
 	return x.older.find(hash)
 }
 
-// follow moves the range nearby to where the base is expected, if that is due. For each step of the
-// result, it reads at most four steps of the base, and usually one.
+// follow moves the range nearby to the expected position in the base, if that is due. For each step
+// of the result, it reads at most four steps of the base, and usually one.
 func (w *writer) follow() error {
 	x, result := &w.nearby, w.in.at+int64(w.lit)
 	if result < x.due {

@@ -9,7 +9,7 @@ import (
 
 // Blocks that both files have are copied unchanged. Their content is neither compared nor indexed.
 
-// fill indexes the content of the base except these blocks.
+// fill indexes the content of the base, except the blocks that both files have.
 func (w *writer) fill(runs []archive.Same) error {
 	runs = slices.SortedFunc(slices.Values(runs), func(a, b archive.Same) int { return cmp.Compare(a.From, b.From) })
 	at := int64(0)
@@ -34,7 +34,8 @@ func (w *writer) fillRange(from, until int64) error {
 	return w.index.fill(w.ctx, stream, from, w.anchors)
 }
 
-// all writes the operations for the content of the result. runs are its blocks that the base has.
+// all writes the operations for the content of the result. runs are the blocks of the result that
+// the base also has.
 func (w *writer) all(now *archive.Content, runs []archive.Same) error {
 	at := int64(0)
 	for _, r := range runs {

@@ -24,7 +24,7 @@ const (
 // reading the dumps again. Equal units count once.
 type Sketch struct {
 	page    bool
-	most    int            // bytes of a unit
+	maxUnit int            // bytes of a unit
 	digest  *xxhash.Digest // of a unit that has not ended
 	size    int            // bytes of that unit
 	limit   uint64         // a unit is sampled if its hash is at most limit
@@ -38,9 +38,9 @@ type sample struct {
 
 // NewSketch returns the sketch of an empty dump.
 func NewSketch(e snap.Engine) *Sketch {
-	s := &Sketch{most: sketchUnit, digest: xxhash.New(), limit: math.MaxUint64}
+	s := &Sketch{maxUnit: sketchUnit, digest: xxhash.New(), limit: math.MaxUint64}
 	if e == snap.SQLite {
-		s.page, s.most = true, pageUnit
+		s.page, s.maxUnit = true, pageUnit
 	}
 	return s
 }
@@ -68,13 +68,13 @@ func (s *Sketch) Write(p []byte) (int, error) {
 // unit returns how many bytes at the beginning of p belong to the current unit, and whether it ends
 // there.
 func (s *Sketch) unit(p []byte) (n int, ends bool) {
-	p = p[:min(len(p), s.most-s.size)]
+	p = p[:min(len(p), s.maxUnit-s.size)]
 	if !s.page {
 		if i := bytes.IndexByte(p, '\n'); i >= 0 {
 			return i + 1, true
 		}
 	}
-	return len(p), s.size+len(p) == s.most
+	return len(p), s.size+len(p) == s.maxUnit
 }
 
 func (s *Sketch) end() {
@@ -107,7 +107,8 @@ func (s *Sketch) cut() {
 // sampleSize is the number of bytes of an encoded sample.
 const sampleSize = 12
 
-// MarshalBinary implements encoding.BinaryMarshaler. No more of the dump can be written afterwards.
+// MarshalBinary implements encoding.BinaryMarshaler. Nothing more can be written to the sketch
+// afterwards.
 func (s *Sketch) MarshalBinary() ([]byte, error) {
 	s.end()
 	s.cut()
@@ -132,8 +133,8 @@ func (s *Sketch) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
-// New estimates the share of a dump's bytes that another dump, the base, does not have. Neither
-// dump can be written to afterwards.
+// New estimates the share of a dump's bytes that another dump, the base, does not have. Nothing
+// more can be written to either sketch afterwards.
 func (s *Sketch) New(base *Sketch) (share float64) {
 	s.end()
 	s.cut()

@@ -19,7 +19,7 @@ import (
 const (
 	near     = 8 << 20   // bytes; longer jumps are limited
 	farLeast = 1 << 10   // minimum bytes of a range after a longer jump, while there are few such jumps
-	farEach  = 32 << 10  // few means at most one per this many bytes; with more jumps, the minimum bytes of a range
+	farEach  = 32 << 10  // one jump per this many bytes is few; after more jumps, the minimum bytes of a range
 	ahead    = 64 << 10  // bytes that are read ahead, at least farEach
 	pending  = 256 << 10 // literals that may still become part of a range
 	tail     = 128 << 10 // bytes before an insertion that serve as its dictionary
@@ -240,10 +240,11 @@ func (w *writer) match(scan *int) (at int, from int64, found bool, err error) {
 	}
 }
 
-// line looks for the line at index n among the lines of the base that follow the last range, or that
-// followed it before a jump: a line that occurs often, such as the beginning of a statement, may have
-// led away from the place where the base continues. It recognizes lines that have become longer, and
-// lines that are too short or too many for the index. If it finds none, it returns a negative index.
+// line looks for the line at index n among the lines of the base that follow the last range, or
+// that followed it before a jump: a line that occurs often, such as the beginning of a statement,
+// may have led away from the position where the base continues. It recognizes lines that have
+// become longer, and lines that are too short or too many for the index. If it finds none, it
+// returns a negative index.
 func (w *writer) line(n int) (int, int64, error) {
 	if w.anchors.binary {
 		return -1, 0, nil
@@ -330,8 +331,8 @@ func (w *writer) extend(n int, from int64) (int, int64, error) {
 	return n, from, nil
 }
 
-// alike reports whether least bytes of the base from a line on are lines that have only grown in b, as
-// in a table with a new column. It does not look beyond a block of the base.
+// alike reports whether the lines in the next least bytes of the base have only grown in b, as in a
+// table with a new column. It does not look beyond a block of the base.
 func (w *writer) alike(b []byte, from int64, least int) (bool, error) {
 	old, err := w.base.From(from)
 	if err != nil || w.anchors.binary || len(old) < least {
@@ -349,15 +350,16 @@ func (w *writer) alike(b []byte, from int64, least int) (bool, error) {
 	}
 }
 
-// expected returns where the base is if it has progressed like the result since the last ranges
-// without a jump. Short ranges that exist all over the base, such as the cell offsets in a page of
-// SQLite, do not change it.
+// expected returns the position in the base that corresponds to the current position in the result,
+// if both have advanced by the same number of bytes since the last ranges without a jump. Short
+// ranges that exist all over the base, such as the cell offsets in a page of SQLite, do not change
+// it.
 func (w *writer) expected() int64 {
 	return min(max(0, w.in.at+int64(w.lit)+w.drift), w.base.Size())
 }
 
-// isFar reports whether an offset of the base is far from the end of the last range, and from where
-// the base is expected.
+// isFar reports whether an offset of the base is far both from the end of the last range and from
+// the expected position.
 func (w *writer) isFar(from int64) bool {
 	at := w.expected()
 	return (from > w.at+near || from < w.at-near) && (from > at+near || from < at-near)
@@ -435,8 +437,8 @@ func (w *writer) copyFrom(at int, from int64) error {
 	}
 }
 
-// lineOf returns the line of an operation for a range of the base, or 0. It is 0 for long ranges,
-// which are rare.
+// lineOf returns the field line of an operation for a range of the base. It returns 0 for long
+// ranges, which are rare.
 func (w *writer) lineOf(b []byte, from int64) (int, error) {
 	if len(b) == 0 || len(b) > soon {
 		return 0, nil

@@ -7,13 +7,13 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Most rows are equal and in about the same order on both sides. Those cancel each other out while
-// they are read, and only the others are hashed and kept.
+// Most rows are equal and in about the same order on both sides. Equal rows cancel each other out
+// while they are read. Only the others are hashed and kept.
 const (
 	batchRows   = 512
 	batchBytes  = 64 << 10
 	windowRows  = 1 << 16
-	windowSlots = 2 // number of entries that fit into a place of the window
+	windowSlots = 2 // number of rows in a bucket of the window
 )
 
 // batch holds rows of one side, encoded one after the other.
@@ -36,8 +36,8 @@ func (b *batch) full() bool { return len(b.rows) >= batchRows || len(b.bytes) >=
 
 // window holds the latest rows of both sides that have not found an equal row on the other side.
 type window struct {
-	places [][windowSlots]waiting
-	spills [2]*spill
+	buckets [][windowSlots]waiting
+	spills  [2]*spill
 }
 
 // waiting is a row of one side.
@@ -49,39 +49,39 @@ type waiting struct {
 }
 
 func newWindow(rows int, spills [2]*spill) *window {
-	return &window{places: make([][windowSlots]waiting, rows/windowSlots), spills: spills}
+	return &window{buckets: make([][windowSlots]waiting, rows/windowSlots), spills: spills}
 }
 
-// add adds the row of a side that has the number at. If the window has an equal row of the other
-// side, add removes that row and returns its number. Otherwise it returns -1. The oldest row of a
-// full place moves to the spill of its side.
+// add adds row number at of a side. If the window has an equal row of the other side, add removes
+// that row and returns its number. Otherwise it returns -1. The oldest row of a full bucket moves
+// to the spill of its side.
 func (w *window) add(side int, e entry, at int64) (other int64, err error) {
-	place := &w.places[(e.identity[1]^e.row)%uint64(len(w.places))]
-	for i := range place {
-		if s := &place[i]; s.side == int8(2-side) && s.entry == e {
+	bucket := &w.buckets[(e.identity[1]^e.row)%uint64(len(w.buckets))]
+	for i := range bucket {
+		if s := &bucket[i]; s.side == int8(2-side) && s.entry == e {
 			s.side = 0
 			return s.at, nil
 		}
 	}
 	free := windowSlots - 1
-	for i := range place {
-		if place[i].side == 0 {
+	for i := range bucket {
+		if bucket[i].side == 0 {
 			free = i
 			break
 		}
 	}
-	if last := place[free]; last.side != 0 {
+	if last := bucket[free]; last.side != 0 {
 		err = w.spills[last.side-1].add(last.entry)
 	}
-	copy(place[1:free+1], place[:free]) // the newest comes first
-	place[0] = waiting{e, int8(side + 1), at}
+	copy(bucket[1:free+1], bucket[:free]) // the newest comes first
+	bucket[0] = waiting{e, int8(side + 1), at}
 	return -1, err
 }
 
 // flush moves all rows to the spills.
 func (w *window) flush() error {
-	for i := range w.places {
-		for _, s := range w.places[i] {
+	for i := range w.buckets {
+		for _, s := range w.buckets[i] {
 			if s.side == 0 {
 				continue
 			}
@@ -148,8 +148,8 @@ type feed struct {
 
 	from         <-chan batch
 	free         chan<- batch
-	next, start  int   // index and start of the first row that was not taken
-	read, paired int64 // number of rows taken so far, and the number of the row in the latest pair
+	next, start  int   // index and start of the next row
+	read, paired int64 // number of rows read so far, and the number of the row in the latest pair
 }
 
 // more reports whether there is another row. It waits for the next batch.

@@ -49,7 +49,7 @@ type Table struct {
 	Keyed                   bool // rows are matched by the primary key
 }
 
-// Opener opens a side. A reading can be used once.
+// Opener opens a side. The rows of a side can be read only once.
 type Opener func(context.Context) (Side, error)
 
 // Wanted requests the differing rows of one table, which is given by schema and name.

@@ -177,8 +177,8 @@ func primaryKey(s *schema.Schema, name schema.Name) []string {
 const longValue = 1024
 
 // encode appends a row of the table at an index in tables to b. Two rows of a comparison are equal
-// exactly if their bytes are equal. It also returns the end of the bytes that identify the row: those
-// of its primary key, or all.
+// if and only if their bytes are equal. It also returns the end of the bytes that identify the row:
+// those of its primary key, or all.
 func (c *comparison) encode(b []byte, side, table int, fields [][]byte) (row []byte, key int) {
 	t := &c.tables[table]
 	b = binary.AppendUvarint(b, uint64(table))

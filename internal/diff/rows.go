@@ -39,7 +39,7 @@ func (c *comparison) find(want *Wanted, before Side) (*found, error) {
 	return f, nil
 }
 
-// note records the rows of an identity, unless there are enough.
+// note records the rows of an identity, unless enough rows are recorded already.
 func (f *found) note(id identity, removed, added, changed int64) {
 	n := removed + added + changed
 	if f.size+n > f.limit {

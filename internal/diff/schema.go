@@ -33,8 +33,8 @@ type object struct {
 
 func (o object) key() [3]string { return [3]string{o.kind, o.name, o.on} }
 
-// compareSchemas compares the descriptions of both sides and then their SQL texts. Only the texts
-// contain some parts of a schema, such as the body of a function.
+// compareSchemas compares the descriptions of both sides and then their SQL. Some parts of a
+// schema, such as the body of a function, are only in the SQL.
 func compareSchemas(before, after Side) []Change {
 	var all []Change
 	reported := map[string]bool{} // names of reported objects, and of objects of reported tables
@@ -67,7 +67,7 @@ func compareSchemas(before, after Side) []Change {
 	return all
 }
 
-// describable are the kinds of SQL texts that descriptions contain too, at least in most cases.
+// describable are the kinds of SQL objects that descriptions contain too, at least in most cases.
 var describable = map[string]bool{"table": true, "index": true, "constraint": true, "check constraint": true,
 	"fk constraint": true, "default": true, "sequence": true, "sequence owned by": true, "type": true, "domain": true,
 	"schema": true, "extension": true, "table attach": true, "index attach": true}
@@ -108,7 +108,7 @@ func between(before, after string) string {
 	return cmp.Or(before, "(none)") + " -> " + cmp.Or(after, "(none)")
 }
 
-// texts returns the SQL texts of a side as objects.
+// texts returns the SQL of a side as objects.
 func texts(s Side) []object {
 	var all []object
 	for _, d := range s.Definitions() {

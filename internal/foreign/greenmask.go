@@ -301,7 +301,7 @@ func (g *greenmask) transformer(table string, t *tree) {
 	t.use() // the remaining parameters describe parts of the other values
 }
 
-// toReferences adds a setting to a rule.
+// toReferences adds apply_to_references to a rule.
 func toReferences(mask string) string {
 	if inside, ok := strings.CutPrefix(mask, "{"); ok {
 		return "{apply_to_references: true, " + inside

@@ -36,10 +36,9 @@ func (r *ruleSet) text(from string) string {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b,
-		"# Imported from %s. Every other column needs a rule or a keep too: sanitizing\n# stops if a "+
-			"column has none, and lists them all. Suggestions for the rest:\n# snapcli sanitize TARGET --init --rules "+
-			"all.rules.yaml\ntables:\n", snap.CleanText(from))
+	fmt.Fprintf(&b, "# Imported from %s. Every other column needs a rule too; the rule can be keep.\n"+
+		"# If a column has none, sanitizing stops and lists all such columns. For suggestions, run:\n"+
+		"# snapcli sanitize TARGET --init --rules all.rules.yaml\ntables:\n", snap.CleanText(from))
 	for _, table := range r.tables {
 		fmt.Fprintf(&b, "  %s:\n    columns:\n", key(table))
 		columns := make([]string, 0, len(r.rules[table]))

@@ -77,7 +77,7 @@ func (b *builder) build(n ast.Node, path string, depth int) (*tree, error) {
 	case *ast.AliasNode:
 		named, ok := b.anchors[n.Value.GetToken().Value]
 		if !ok {
-			return nil, fmt.Errorf("nothing is named %s", n.Value.GetToken().Value)
+			return nil, fmt.Errorf("there is no anchor %s", n.Value.GetToken().Value)
 		}
 		return b.build(named, path, depth+1)
 	case *ast.TagNode:

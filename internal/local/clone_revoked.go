@@ -34,7 +34,7 @@ func (a *Agent) DropRevoked(ctx context.Context, c *api.Client) (revoked []Revok
 			continue
 		}
 		_, asked := c.Snapshot(ctx, id)
-		if snap.CodeOf(asked) != snap.CodeNotFound { // still visible, or the service did not respond: ask again next time
+		if snap.CodeOf(asked) != snap.CodeNotFound { // still visible, or no response: ask again next time
 			continue
 		}
 		one, failed := dropRevoked(ctx, registry, t)

@@ -98,7 +98,7 @@ type ClonesSpec struct {
 // value includes every row.
 type SubsetSpec struct {
 	Where   map[string]string `yaml:"where,omitempty" koanf:"where"`       // SQL conditions of the starting rows, by table
-	Percent float64           `yaml:"percent,omitempty" koanf:"percent"`   // percentage of the rows of the other tables to start from
+	Percent float64           `yaml:"percent,omitempty" koanf:"percent"`   // percentage of rows of the other tables
 	Rows    int64             `yaml:"rows,omitempty" koanf:"rows"`         // instead: the largest number of rows
 	MaxSize string            `yaml:"max_size,omitempty" koanf:"max_size"` // instead: the largest size, such as 200MB
 }

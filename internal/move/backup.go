@@ -33,9 +33,9 @@ type Options struct {
 const maxRounds = 5
 
 // BackUp adds a backup to a folder of backups: the database as of one moment and every object that
-// it names. The service may be running. Objects of earlier backups are not copied again. The backup
-// becomes visible only when it is complete. After a killed run, the next one reuses the objects that
-// were already copied.
+// the database names. The service may be running. Objects of earlier backups are not copied again.
+// The backup becomes visible only when it is complete. After a killed run, the next one reuses the
+// objects that were already copied.
 func BackUp(ctx context.Context, o Options, p Progress) (b Backup, err error) {
 	if o.Now == nil {
 		o.Now = time.Now

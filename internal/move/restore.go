@@ -48,7 +48,7 @@ func Verify(ctx context.Context, dir, name string, p Progress) (Backup, error) {
 	})
 }
 
-// everyObject calls a function for each object of a backup, several at once.
+// everyObject calls a function for each object of a backup, for several at a time.
 func everyObject(ctx context.Context, dir string, b Backup, p Progress,
 	do func(context.Context, store.Object) error) error {
 	group, within := errgroup.WithContext(ctx)
@@ -117,9 +117,9 @@ func checkObjects(ctx context.Context, dir, name, file string) error {
 	return err
 }
 
-// A restore keeps two small files in its folder. The file "of" has the name of the backup. The file
-// "ready" exists once everything is verified, when only renames are left. The last rename, that of the
-// folder itself, ends the restore.
+// A restore keeps two small files in its folder. The file "of" contains the name of the backup. The
+// file "ready" exists once everything is verified and only renames are left. The last rename, that
+// of the folder itself, ends the restore.
 const (
 	ofFile      = "of"
 	readyFile   = "ready"

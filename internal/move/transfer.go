@@ -43,10 +43,10 @@ func (p Progress) table(name string, rows int64) {
 	}
 }
 
-// workers is how many objects are moved at once.
+// workers is how many objects are moved at a time.
 const workers = 4
 
-// page is how many objects are asked for at once.
+// page is how many objects are requested at a time.
 const page = 500
 
 // Transfer copies a stopped service to another place, which must be empty or hold an unfinished
@@ -149,7 +149,7 @@ func (t *transfer) run(ctx context.Context, reseal func(string, []byte) ([]byte,
 	return t.report, t.from.RecordMove(ctx, t.name)
 }
 
-// eachObject calls do for every object, several at once.
+// eachObject calls do for every object, for several at a time.
 func eachObject(ctx context.Context, list func(context.Context, string, int) ([]store.Object, error),
 	do func(context.Context, store.Object) error) error {
 	group, within := errgroup.WithContext(ctx)
@@ -223,7 +223,7 @@ func copyObject(ctx context.Context, from, to blob.Store, o store.Object) error 
 	return blob.Verify(ctx, to, o.Key, o.Size, o.SHA256)
 }
 
-// missing is the error for bytes that the database names and the object store does not have.
+// missing is the error for an object that the database names and the object store does not have.
 func missing(o store.Object) error {
 	return &snap.Error{
 		Code:   snap.CodeCorrupt,

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// inProcess is the base URL of requests that this process answers itself. No name below .invalid
+// inProcess is the base URL of requests that this process handles itself. No name below .invalid
 // exists (RFC 2606).
 const inProcess = "http://profile.invalid"
 
@@ -37,7 +37,7 @@ func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 		inner.Body = http.NoBody
 	}
 	read, write := io.Pipe()
-	a := &answer{header: http.Header{}, body: write, ready: make(chan struct{})}
+	a := &responseWriter{header: http.Header{}, body: write, ready: make(chan struct{})}
 	stop := context.AfterFunc(r.Context(), func() { read.CloseWithError(context.Cause(r.Context())) })
 	go func() {
 		defer cancel()
@@ -55,9 +55,9 @@ func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.response(r, read), nil
 }
 
-// answer is the http.ResponseWriter for the handler in this process. The client reads its body from a
-// pipe.
-type answer struct {
+// responseWriter is the http.ResponseWriter for the handler in this process. The client reads the
+// body from a pipe.
+type responseWriter struct {
 	header http.Header
 	body   *io.PipeWriter
 	once   sync.Once
@@ -66,21 +66,21 @@ type answer struct {
 	ready  chan struct{}
 }
 
-func (a *answer) Header() http.Header { return a.header }
+func (a *responseWriter) Header() http.Header { return a.header }
 
-func (a *answer) WriteHeader(status int) {
+func (a *responseWriter) WriteHeader(status int) {
 	a.once.Do(func() {
 		a.status, a.sent = status, a.header.Clone()
 		close(a.ready)
 	})
 }
 
-func (a *answer) Write(p []byte) (int, error) {
+func (a *responseWriter) Write(p []byte) (int, error) {
 	a.WriteHeader(http.StatusOK)
 	return a.body.Write(p)
 }
 
-func (a *answer) response(r *http.Request, body io.ReadCloser) *http.Response {
+func (a *responseWriter) response(r *http.Request, body io.ReadCloser) *http.Response {
 	length, err := strconv.ParseInt(a.sent.Get("Content-Length"), 10, 64)
 	if err != nil {
 		length = -1

@@ -6,7 +6,7 @@
 //
 //	bytes/<SHA-256>.snap                a snapshot file
 //	deltas/<SHA-256>/<base>.snapdelta   the delta to this file from the file with the SHA-256 <base>
-//	records/<target>/<name>.json        its record, written last: the snapshot exists once it does
+//	records/<target>/<name>.json        the record of a snapshot, written last: the snapshot exists once its record does
 //
 // In target and name, characters other than a-z and 0-9 become "-", and the beginning of their
 // SHA-256 is appended, so that every name has a key of its own. In a folder, objects are stored as
@@ -36,7 +36,7 @@ import (
 	"snap/internal/blob"
 )
 
-// urlLife is the lifetime of a part's URL. It is signed on this machine and used at once.
+// urlLife is the lifetime of a part's URL. The URL is signed on this machine and used immediately.
 const urlLife = time.Hour
 
 // Profile is an open storage profile. It is safe for concurrent use.

@@ -43,7 +43,8 @@ func (w *Way) Prepare(ctx context.Context, known string) (password string, err e
 	return w.password.Run(ctx)
 }
 
-// WithPassword returns the same way for another user, whose password is known.
+// WithPassword returns the same way without its password command, for another user whose password
+// is known.
 func (w *Way) WithPassword() *Way {
 	if w == nil || w.tunnel == nil {
 		return nil

@@ -135,7 +135,7 @@ func TestRefusals(t *testing.T) {
 		},
 		"an agent that is gone": {
 			change: func(s *servertest.SSH) { s.Socket += "x" },
-			want:   []string{"does not answer", "ssh-add"},
+			want:   []string{"does not respond", "ssh-add"},
 		},
 		"an agent without keys": {
 			change: func(s *servertest.SSH) {

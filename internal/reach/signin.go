@@ -38,7 +38,7 @@ func (t *Tunnel) keys(ctx context.Context) (keyring, error) {
 	}
 	c, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
 	if err != nil {
-		return keyring{}, t.failed("needs a key, and the SSH agent at SSH_AUTH_SOCK does not answer", how, err)
+		return keyring{}, t.failed("needs a key, and the SSH agent at SSH_AUTH_SOCK does not respond", how, err)
 	}
 	k := keyring{agent.NewClient(c), c}
 	if all, err := k.List(); err != nil || len(all) == 0 {

@@ -28,7 +28,7 @@ func SendDelta(ctx context.Context, url string, delta io.Reader, size int64, o O
 }
 
 // FetchDelta writes a delta of size bytes from a presigned URL to w, once. An object store may
-// redirect it.
+// redirect the request.
 func FetchDelta(ctx context.Context, url string, size int64, w io.Writer, o Options) error {
 	o = o.complete()
 	for range maxHops {
@@ -86,7 +86,7 @@ func (o Options) exchange(ctx context.Context, method, url string, body io.Reade
 	return res, nil
 }
 
-// watched is a body whose request ends when it is closed.
+// watched is a response body. Closing it ends the request.
 type watched struct {
 	io.ReadCloser
 	alive, stop func()

@@ -152,8 +152,8 @@ func (d *downloader) fetchAll(ctx context.Context) (sum string, err error) {
 	return sum, group.Wait()
 }
 
-// work fetches pieces one after the other until none is left. It writes each to the disk while the
-// piece is hashed.
+// work fetches pieces one after the other until none is left. It writes each piece to the disk
+// while the piece is being hashed.
 func (d *downloader) work(ctx context.Context) error {
 	var room []byte
 	for {
@@ -212,8 +212,8 @@ func (d *downloader) follow(ctx context.Context) (string, error) {
 	return hex.EncodeToString(whole.Sum(nil)), nil
 }
 
-// reread hashes a piece from the disk and returns the hash that continues whole. If the piece
-// differs from what was received, it returns whole unchanged.
+// reread reads a piece from the disk and returns the hash whole, extended by the piece. If the
+// piece differs from what was received, it returns whole unchanged.
 func (d *downloader) reread(ctx context.Context, n int, want uint64, whole hash.Hash, buffer []byte) (next hash.Hash,
 	good bool, err error) {
 	longer, err := whole.(hash.Cloner).Clone()

@@ -9,7 +9,8 @@ import (
 )
 
 // isNetwork reports whether an error came from the connection rather than from the local disk or
-// the program.
+// the program. A canceled context counts as the connection, because [Options.watch] cancels a
+// request that stalls. Callers first check whether the user canceled the transfer.
 func isNetwork(err error) bool {
 	var timeout net.Error
 	var op *net.OpError
@@ -22,4 +23,4 @@ func isNetwork(err error) bool {
 		errors.Is(err, errCutShort)
 }
 
-var errCutShort = errors.New("the connection closed before the end of the answer")
+var errCutShort = errors.New("the connection closed before the end of the response")

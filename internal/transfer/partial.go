@@ -52,7 +52,8 @@ type partialEntry struct {
 // errHere means that another process has finished the same download.
 var errHere = errors.New("the file is already on this machine")
 
-// openPartial opens the partial of file. If another process is using it, openPartial waits.
+// openPartial opens the partial download of file. If another process is using it, openPartial
+// waits.
 func openPartial(ctx context.Context, file string, s api.Snapshot, piece int64) (*partial, error) {
 	p := &partial{file: file, head: partialHead{SHA256: s.SHA256, Size: s.Size, Piece: piece}}
 	err := p.open(ctx)
@@ -189,7 +190,7 @@ func (p *partial) finish() error {
 	return disk.SyncDir(filepath.Dir(p.file))
 }
 
-// remove deletes a partial that may not be kept.
+// remove deletes a partial that must not be kept.
 func (p *partial) remove() error {
 	err := os.Remove(p.journalName())
 	if errors.Is(err, fs.ErrNotExist) {

@@ -13,14 +13,14 @@ import (
 	"snap"
 )
 
-// checkURL returns an error for an address to which bytes, and the permission in the URL, would be
-// sent unencrypted: plain http, except to this machine or if Plain is set. It also rejects
-// addresses of this machine if the service is remote.
+// checkURL rejects a plain http URL, because the bytes and the permission in the URL would be sent
+// unencrypted. It accepts one for this machine, or if Plain is set. If the service is remote, it
+// also rejects addresses of this machine.
 func (o Options) checkURL(rawURL string) error {
 	u, err := url.Parse(rawURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return &snap.Error{Code: snap.CodeInternal,
-			Detail: "the service's address of the object store cannot be used",
+			Detail: "the service's address for the object store cannot be used",
 			Hint:   "tell the service's operator"}
 	}
 	if o.Remote && inside(u.Hostname()) {

@@ -26,7 +26,7 @@ const runAgain = "run the same command again: it resumes where it stopped"
 
 var errStalled = errors.New("no bytes arrived for a minute")
 
-// refusal is an error response of the object store.
+// refusal is an error response from the object store.
 type refusal struct {
 	status  int
 	code    string // of a problem document, or of S3's XML
@@ -37,9 +37,9 @@ type refusal struct {
 
 func (r *refusal) Error() string {
 	if r.code == "" {
-		return fmt.Sprintf("%s answered with status %d", r.host, r.status)
+		return fmt.Sprintf("%s responded with status %d", r.host, r.status)
 	}
-	return fmt.Sprintf("%s answered with status %d (%s)", r.host, r.status, r.code)
+	return fmt.Sprintf("%s responded with status %d (%s)", r.host, r.status, r.code)
 }
 
 // refused reads the reason from the response. It never keeps the URL, which grants access.

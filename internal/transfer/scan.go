@@ -17,7 +17,7 @@ import (
 const block = 256 << 10
 
 // scan reads the file once, in order, and passes on the parts that the service lacks. If the whole
-// file does not have its checksum, the transfer fails before it is completed.
+// file does not have the checksum of the request, the transfer fails before it is completed.
 func (u *uploader) scan(ctx context.Context, plan api.UploadPlan, hashed chan<- part) error {
 	present := map[int]api.PartRef{}
 	for _, p := range plan.Present {

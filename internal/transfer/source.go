@@ -50,13 +50,13 @@ func (s *source) renew(ctx context.Context, refused string) error {
 }
 
 // etag returns the object's ETag at a host and remembers the first one.
-func (s *source) etag(host, answered string) string {
+func (s *source) etag(host, received string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.etags == nil {
 		s.etags = map[string]string{}
 	}
-	if s.etags[host] == "" && !strings.HasPrefix(answered, "W/") {
+	if s.etags[host] == "" && !strings.HasPrefix(received, "W/") {
 		s.etags[host] = answered
 	}
 	return s.etags[host]

@@ -8,7 +8,7 @@
 //
 // A download writes ranges to a preallocated, locked file next to the final one, named .part, with
 // a journal of the pieces written. One pass follows the ranges in order and hashes them while they
-// are written. It reads pieces that an earlier process left from the disk and never trusts them
+// are written. Pieces that an earlier process left are read from the disk again, never trusted
 // unread. The file gets its final name only when its SHA-256 is right and it is synced.
 package transfer
 
@@ -44,8 +44,9 @@ type Options struct {
 	HTTP     *http.Client // nil uses a client made for large bodies
 	// Plain allows plain http, which is otherwise allowed only to this machine.
 	Plain bool
-	// Remote means that the service is on another machine. It may then not name an object store on
-	// this machine or at a link-local address, where services trust everyone who can reach them.
+	// Remote means that the service is on another machine. Its URLs must then not lead to an object
+	// store on this machine or at a link-local address, where services trust everyone who can reach
+	// them.
 	Remote bool
 	Roots  *x509.CertPool // certificate authorities for the object store; nil uses the system's
 	// Wait pauses before a retry; nil uses a timer. It returns the context's error if ctx is done

@@ -26,9 +26,9 @@ type Uploaded struct {
 	Exists bool  // the service already had this snapshot
 }
 
-// Upload pushes file as described by req. It resumes an earlier attempt, including one of another
-// process. If the file does not have req's size and SHA-256, the error is corrupt_snapshot and the
-// snapshot is never listed.
+// Upload pushes file as described by req. It resumes an earlier attempt, including one by another
+// process. If the file does not have the size and SHA-256 of req, the error is corrupt_snapshot and
+// the snapshot is never listed.
 func Upload(ctx context.Context, c Service, file string, req api.PushRequest, o Options) (Uploaded, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -75,7 +75,7 @@ func (u *uploader) push(ctx context.Context) (plan api.UploadPlan, err error) {
 			u.meter.done.Store(u.req.Size)
 			return plan, err
 		}
-		failed := u.once(ctx, plan)
+		failed := u.attempt(ctx, plan)
 		if failed == nil || !canSendAgain(failed) {
 			return plan, failed
 		}
@@ -88,8 +88,8 @@ func (u *uploader) push(ctx context.Context) (plan api.UploadPlan, err error) {
 	})
 }
 
-// once sends the missing parts and completes the upload.
-func (u *uploader) once(ctx context.Context, plan api.UploadPlan) error {
+// attempt sends the missing parts and completes the upload.
+func (u *uploader) attempt(ctx context.Context, plan api.UploadPlan) error {
 	if err := u.send(ctx, plan); err != nil {
 		return err
 	}
