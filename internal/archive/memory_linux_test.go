@@ -15,8 +15,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// No manifest from elsewhere makes a reader use 100 MiB more than an ordinary one.
-// Each of these manifests has a correct checksum.
+// Reading a manifest from elsewhere never takes 100 MiB more than reading an ordinary one. Each of
+// these manifests has a correct checksum.
 func TestHostileManifestsTakeLittleMemory(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)

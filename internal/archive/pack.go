@@ -93,7 +93,7 @@ func (p *packer) pack() {
 	p.block = b
 }
 
-// part appends a part, stored in the way that suits its content: small, and fast to write.
+// part appends a part, stored in a way that is small and fast for its content.
 func (p *packer) part(b, content []byte, enc *zstd.Encoder) []byte {
 	how := byte(asIs)
 	p.packed = p.packed[:0]

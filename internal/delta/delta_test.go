@@ -559,8 +559,8 @@ func TestIndexKeepsASample(t *testing.T) {
 	}
 }
 
-// TestNearbyFollows checks that all anchors near the expected place are found, while it moves on, and
-// after jumps.
+// TestNearbyFollows checks that all anchors near the expected position are found, while it moves
+// on, and after jumps.
 func TestNearbyFollows(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)

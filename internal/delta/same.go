@@ -34,9 +34,9 @@ func (w *writer) fillRange(from, until int64) error {
 	return w.index.fill(w.ctx, stream, from, w.anchors)
 }
 
-// all writes the operations for the content of the result. runs are the blocks of the result that
-// the base also has.
-func (w *writer) all(now *archive.Content, runs []archive.Same) error {
+// writeAll writes the operations for the content of the result. runs are the blocks of the result
+// that the base also has.
+func (w *writer) writeAll(now *archive.Content, runs []archive.Same) error {
 	at := int64(0)
 	for _, r := range runs {
 		if err := w.compare(now, at, r.At, r.From); err != nil {

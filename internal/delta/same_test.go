@@ -87,8 +87,8 @@ func TestBlocksOfOtherEncodersAreNotCopied(t *testing.T) {
 	}
 }
 
-// TestChangesOfLargeFiles checks files of several blocks, some of which stay as they are: at their
-// place, at another one, or in another section.
+// TestChangesOfLargeFiles checks files of several blocks, some of which stay unchanged: at the same
+// position, at another one, or in another section.
 func TestChangesOfLargeFiles(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)

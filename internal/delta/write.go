@@ -75,14 +75,14 @@ func Write(ctx context.Context, dst io.Writer, base, result *archive.Reader, fro
 	}
 	out := &limited{w: dst, left: limit, all: limit}
 	if result.Encrypted() == 0 {
-		same, err := between(ctx, out, h, base.Manifest().Engine, old, now)
+		same, err := writeContent(ctx, out, h, base.Manifest().Engine, old, now)
 		return Written{out.all - out.left, same}, err
 	}
 	plain, err := seal(out, h, result)
 	if err != nil {
 		return Written{}, err
 	}
-	same, err := between(ctx, plain, h, base.Manifest().Engine, old, now)
+	same, err := writeContent(ctx, plain, h, base.Manifest().Engine, old, now)
 	if err == nil {
 		err = plain.Close()
 	}
@@ -102,8 +102,8 @@ func seal(dst io.Writer, h Header, result *archive.Reader) (io.WriteCloser, erro
 	return envelope.Seal(dst)
 }
 
-// between writes a delta, and reports whether all sections are equal.
-func between(ctx context.Context, dst io.Writer, h Header, e snap.Engine, old, now *archive.Content) (same bool,
+// writeContent writes a delta, and reports whether all sections are equal.
+func writeContent(ctx context.Context, dst io.Writer, h Header, e snap.Engine, old, now *archive.Content) (same bool,
 	err error) {
 	seed := maphash.MakeSeed()
 	w := &writer{ctx: ctx, base: old, index: newIndex(seed, slotsOfAll),
@@ -123,7 +123,7 @@ func between(ctx context.Context, dst io.Writer, h Header, e snap.Engine, old, n
 		return false, err
 	}
 	if err = writeHeader(dst, h); err == nil {
-		err = w.all(now, runs)
+		err = w.writeAll(now, runs)
 	}
 	return !w.differs && slices.Equal(old.Sections, now.Sections), err
 }

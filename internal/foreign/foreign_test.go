@@ -8,8 +8,8 @@ import (
 	"snap/internal/sanitize"
 )
 
-// Reading any file ends without a panic, and every setting that was not taken
-// over has a line.
+// Reading any file ends without a panic, and every setting that was not converted is reported with
+// its line.
 func FuzzForeign(f *testing.F) {
 	f.Add([]byte("targets:\n  a: {snapshot: {src_url: 'sqlite:///a'}}\n"))
 	f.Add([]byte("dump: {pg_dump_options: {dbname: \"host=h dbname='a b' user=\\\\'\"}, transformation: [{name: t, " +

@@ -62,7 +62,7 @@ func (f *configFile) edit(section, name string, entry any, change func(*Config))
 	if err != nil {
 		return err
 	}
-	if !isOnly(text, f.text, change) {
+	if !isOnlyChange(text, f.text, change) {
 		return snap.Usage(fmt.Sprintf("the file %s uses YAML syntax that snapcli cannot edit", f.path),
 			"change it with `snapcli config edit`")
 	}
@@ -199,8 +199,8 @@ func join(parts ...[][]byte) []byte {
 	return b.Bytes()
 }
 
-// isOnly reports whether the edited text differs from the old one by exactly this change.
-func isOnly(text, old []byte, change func(*Config)) bool {
+// isOnlyChange reports whether the edited text differs from the old one by exactly this change.
+func isOnlyChange(text, old []byte, change func(*Config)) bool {
 	var got, want Config
 	if yaml.UnmarshalWithOptions(text, &got, yaml.DisallowUnknownField()) != nil || yaml.Unmarshal(old, &want) != nil {
 		return false

@@ -156,7 +156,7 @@ func (a *Agent) diffNow(ctx context.Context, target, dir string, p Progress) (di
 		return diffSide{}, diskError(err, "write the current database")
 	}
 	defer file.Close()
-	bytes, begin := p.following("dump")
+	bytes, begin := p.phases("dump")
 	d := draft{jobs: jobsOf(0, t.Jobs), Manifest: archive.Manifest{Target: t.Name, Name: t.Name,
 		Type: snap.TypeSnapshot, Engine: from.kind, Created: a.now().UTC()}}
 	_, _, err = writeArchive(file, d, func(w io.Writer) (engine.Info, error) {

@@ -25,9 +25,9 @@ func (p Progress) bytes(phase string) func(done, total int64) {
 // phase reports the start of a phase.
 func (p Progress) phase(name string) { p.report(Event{Phase: name}) }
 
-// following returns a byte counter that reports as the current phase, and a function that starts
-// another phase.
-func (p Progress) following(first string) (bytes func(done, total int64), begin func(string)) {
+// phases returns a byte counter that reports as the current phase, and a function that begins
+// another phase. first is the phase at the start.
+func (p Progress) phases(first string) (bytes func(done, total int64), begin func(string)) {
 	now := first
 	return func(done, total int64) { p.report(Event{Phase: now, Done: done, Total: total}) },
 		func(name string) { now = name; p.phase(name) }

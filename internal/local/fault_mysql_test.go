@@ -138,8 +138,9 @@ func wholeMySQL(t *testing.T, server *sql.DB, name, when string) {
 	}
 }
 
-// mySQLLeft counts the databases that loads have left behind. A load of another test may drop one, and
-// free its lock, between the two looks of a query; so only those that a second query finds count.
+// mySQLLeft counts the databases that loads have left behind. A load of another test may drop a
+// database, and free its lock, while a query runs. So only databases that a second query also finds
+// are counted.
 func mySQLLeft(t *testing.T, server *sql.DB) (left int) {
 	t.Helper()
 	const free = "SELECT schema_name FROM information_schema.schemata WHERE schema_name LIKE 'snapcli%' AND " +

@@ -55,7 +55,7 @@ func TestMain(m *testing.M) {
 			_, err = a.Sanitize(ctx, shopTarget, SanitizeOptions{SQL: os.Getenv("SNAPCLI_TEST_SQL"),
 				Rules: os.Getenv("SNAPCLI_TEST_RULES")}, progress)
 		case "load":
-			// A server may notice late that the load before was killed in its destination.
+			// A server may notice late that the previous load was killed in its destination.
 			into := engine.Into(fromEnv(childInto, 0))
 			_, err = a.Load(ctx, shopTarget, LoadOptions{Into: into, Terminate: true}, progress)
 		case "diff":

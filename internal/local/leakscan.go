@@ -56,7 +56,7 @@ func (s *leakScan) verify(ctx context.Context, w io.Writer, dump func(io.Writer)
 		return dump(w)
 	}
 	path := filepath.Join(s.dir, "after")
-	after, err := alsoInFile(path, w, dump)
+	after, err := teeToFile(path, w, dump)
 	defer os.Remove(path)
 	if err != nil {
 		return after.Info, err

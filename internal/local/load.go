@@ -183,7 +183,7 @@ func (a *Agent) refill(ctx context.Context, d engine.Dump, to database, ready Pr
 		return nil, err
 	}
 	defer done()
-	bytes, begin := p.following("restore")
+	bytes, begin := p.phases("restore")
 	tables, err := filler.Refill(ctx, to.url, d, o.Only, engine.Options{Jobs: o.Jobs, TempDir: dir, Progress: bytes,
 		Phase: begin})
 	return tables, diskError(err, "load the tables")
@@ -197,7 +197,7 @@ func (a *Agent) replace(ctx context.Context, d engine.Dump, to database, o LoadO
 		return nil, err
 	}
 	defer done()
-	bytes, begin := p.following("restore")
+	bytes, begin := p.phases("restore")
 	notice := func(sentence string) { notices = append(notices, sentence) }
 	scratch, err := to.engine.Restore(ctx, to.url, d,
 		engine.Options{Jobs: o.Jobs, TempDir: dir, Progress: bytes, Phase: begin, Notice: notice, Into: o.Into,

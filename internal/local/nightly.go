@@ -84,7 +84,8 @@ func checkCanMask(t Target) error {
 	return nil
 }
 
-// checkCanPush returns an error unless there is exactly one location to push to.
+// checkCanPush returns an error unless a cloud service or exactly one storage profile is
+// configured.
 func (a *Agent) checkCanPush() error {
 	if c := a.Config(); c.Cloud.URL == "" && len(c.StorageProfiles) != 1 {
 		return snap.Usage("the agent has nowhere to push to", "set cloud.url, or configure one storage profile")
@@ -114,34 +115,34 @@ func (n night) build(ctx context.Context, r *nightly.Run, save func() error) err
 	if err := cmp.Or(checkCanMask(n.target), n.agent.checkCanPush()); err != nil {
 		return err
 	}
-	if done, err := n.agent.whole(n.target.Name, r.Original); done || err != nil {
+	if done, err := n.agent.salvage(n.target.Name, r.Original); done || err != nil {
 		return err
 	}
-	_, err := n.agent.Build(ctx, n.target.Name, BuildOptions{Named: noting(&r.Original, save)}, nil)
+	_, err := n.agent.Build(ctx, n.target.Name, BuildOptions{Named: saveNameTo(&r.Original, save)}, nil)
 	return err
 }
 
 // sanitize masks the snapshot, unless a killed run already did.
 func (n night) sanitize(ctx context.Context, r *nightly.Run, save func() error) error {
-	if done, err := n.agent.whole(n.target.Name, r.Masked); done || err != nil {
+	if done, err := n.agent.salvage(n.target.Name, r.Masked); done || err != nil {
 		return err
 	}
-	o := SanitizeOptions{Snapshot: r.Original, Named: noting(&r.Masked, save)}
+	o := SanitizeOptions{Snapshot: r.Original, Named: saveNameTo(&r.Masked, save)}
 	_, err := n.agent.Sanitize(ctx, n.target.Name, o, nil)
 	return err
 }
 
-// noting returns a function that saves the name of a snapshot before it exists.
-func noting(field *string, save func() error) func(string) error {
+// saveNameTo returns a function that saves the name of a snapshot before it exists.
+func saveNameTo(field *string, save func() error) func(string) error {
 	return func(name string) error {
 		*field = name
 		return save()
 	}
 }
 
-// whole reports whether a snapshot that a killed run named is complete. If it is not, whole removes
-// its remains.
-func (a *Agent) whole(target, name string) (bool, error) {
+// salvage reports whether a snapshot that a killed run named is complete. If it is not, salvage
+// removes its remains.
+func (a *Agent) salvage(target, name string) (bool, error) {
 	if name == "" {
 		return false, nil
 	}
@@ -218,9 +219,9 @@ func (c Check) run(ctx context.Context, scratch engine.Scratch) error {
 func (c Check) short() string { return shorten(strings.Join(strings.Fields(c.SQL), " ")) }
 
 func shorten(text string) string {
-	const most = 120
-	if r := []rune(text); len(r) > most {
-		return string(r[:most]) + "…"
+	const limit = 120
+	if r := []rune(text); len(r) > limit {
+		return string(r[:limit]) + "…"
 	}
 	return text
 }

@@ -12,7 +12,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// places are the possible places of a storage profile.
+// places are the possible locations of a storage profile.
 func places() map[string]func(*testing.T) string {
 	return map[string]func(*testing.T) string{
 		"file": func(t *testing.T) string {

@@ -43,7 +43,7 @@ func (a *Agent) proofOf(t Target, kind snap.Engine, dir string) (*proof, error) 
 	return nil, nil
 }
 
-// verify implements verifying.
+// verify implements verifyFunc.
 func (o *proof) verify(ctx context.Context, w io.Writer, dump func(io.Writer) (engine.Info, error)) (engine.Info,
 	error) {
 	if _, err := o.on.engine.Check(ctx, o.on.url); err != nil {
@@ -53,13 +53,13 @@ func (o *proof) verify(ctx context.Context, w io.Writer, dump func(io.Writer) (e
 		o.note = fmt.Sprintf("the masked copy was not tried on %s, which cannot be reached: %v", o.on.shown, err)
 		return dump(w)
 	}
-	after, err := alsoInFile(filepath.Join(o.dir, "proof"), w, dump)
+	after, err := teeToFile(filepath.Join(o.dir, "proof"), w, dump)
 	defer os.Remove(filepath.Join(o.dir, "proof"))
 	if err != nil {
 		return after.Info, err
 	}
 	after.Trust = o.trust
-	bytes, begin := o.p.following("prove")
+	bytes, begin := o.p.phases("prove")
 	begin("prove")
 	scratch, err := o.on.engine.Restore(ctx, o.on.url, after, engine.Options{Jobs: o.jobs, TempDir: o.dir,
 		Progress: bytes})
@@ -86,9 +86,8 @@ func (o *proof) failed(ctx context.Context, err error) error {
 	return &said
 }
 
-// alsoInFile writes the output of a function to w and to a new file, and returns the file as a
-// dump.
-func alsoInFile(path string, w io.Writer, dump func(io.Writer) (engine.Info, error)) (engine.Dump, error) {
+// teeToFile writes the output of a function to w and to a new file, and returns the file as a dump.
+func teeToFile(path string, w io.Writer, dump func(io.Writer) (engine.Info, error)) (engine.Dump, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return engine.Dump{}, err

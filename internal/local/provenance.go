@@ -93,13 +93,13 @@ func (a *Agent) dumpOf(s Snapshot, r *archive.Reader) (engine.Dump, error) {
 		return d, described.Check(schema.Dialect(r.Manifest().Engine))
 	}
 	if d.Trust == engine.Foreign {
-		return d, undescribed(s)
+		return d, undescribedError(s)
 	}
 	return d, nil
 }
 
-// undescribed returns the error for a snapshot that cannot be loaded as data.
-func undescribed(s Snapshot) error {
+// undescribedError returns the error for a snapshot that cannot be loaded as data.
+func undescribedError(s Snapshot) error {
 	return &snap.Error{
 		Code: snap.CodePolicy,
 		Detail: fmt.Sprintf("the snapshot %s is %s and has no description of its tables, so it cannot be loaded as "+
@@ -109,9 +109,9 @@ func undescribed(s Snapshot) error {
 	}
 }
 
-// describedAs drops a schema description that is invalid or too large for others to read, and adds
-// a warning.
-func describedAs(kind snap.Engine, info engine.Info) engine.Info {
+// checkDescription drops a schema description that is invalid or too large for others to read, and
+// adds a warning.
+func checkDescription(kind snap.Engine, info engine.Info) engine.Info {
 	if info.Schema == nil {
 		return info
 	}

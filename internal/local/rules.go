@@ -101,7 +101,7 @@ func (a *Agent) openMasking(ctx context.Context, s Snapshot, identity []string, 
 		done()
 		return nil, err
 	}
-	bytes, begin := p.following("inspect")
+	bytes, begin := p.phases("inspect")
 	return &masking{reader: r, dump: dump, rewriter: rewriter, done: done,
 		options: engine.Options{Jobs: jobsOf(), TempDir: dir, Progress: bytes, Phase: begin}}, nil
 }
@@ -138,7 +138,7 @@ func (a *Agent) byRules(ctx context.Context, w maskedCopy, rules *sanitize.Rules
 	rewrite := func(to io.Writer) (engine.Info, error) {
 		info, err := m.rewrite(ctx, to, prepared, contents, literals, rules.SchemaLiterals)
 		d.Sanitized.LeakScan.Schema = literals.Found()
-		return describedAs(d.Engine, info), err
+		return checkDescription(d.Engine, info), err
 	}
 	defer func() {
 		if note := literals.Note(); note != "" && err == nil {

@@ -126,7 +126,7 @@ func (a *Agent) bySQL(ctx context.Context, t Target, dump engine.Dump, sql sanit
 	if err != nil {
 		return Snapshot{}, err
 	}
-	bytes, begin := p.following("restore")
+	bytes, begin := p.phases("restore")
 	scratch, err := place.engine.Restore(ctx, place.url, dump,
 		engine.Options{Jobs: d.jobs, TempDir: dir, Progress: bytes, Phase: begin})
 	if err != nil {

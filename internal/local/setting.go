@@ -95,7 +95,7 @@ func (a *Agent) Set(key, text string) (overridden string, err error) {
 		return "", err
 	}
 	edited, err := setValue(f.text, path, value)
-	if err != nil || !isOnly(edited, f.text, func(c *Config) { put(reflect.ValueOf(c).Elem(), path, value) }) {
+	if err != nil || !isOnlyChange(edited, f.text, func(c *Config) { put(reflect.ValueOf(c).Elem(), path, value) }) {
 		return "", snap.Usage(fmt.Sprintf("the file %s uses YAML syntax that snapcli cannot edit", f.path),
 			"change it with `snapcli config edit`")
 	}

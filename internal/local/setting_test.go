@@ -10,7 +10,7 @@ import (
 	"snap"
 )
 
-// A setting is written in its place. Every other line of the file, including
+// A setting is written at its position in the file. Every other line of the file, including
 // comments, stays unchanged.
 func TestSetKeepsTheFile(t *testing.T) {
 	t.Parallel()

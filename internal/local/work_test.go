@@ -447,7 +447,7 @@ func TestInterruptedBuildLeavesNothing(t *testing.T) {
 	}
 }
 
-// Load takes the pulled snapshot, even if a newer one was built.
+// Load uses the pulled snapshot, even if a newer one was built.
 func TestLoadTakesWhatArrivedLast(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -476,7 +476,7 @@ func TestLoadTakesWhatArrivedLast(t *testing.T) {
 	}
 }
 
-// A snapshot that is sanitized according to the cloud must say so itself.
+// A snapshot that the cloud lists as sanitized must say so in its own manifest.
 func TestAdoptRefusesAnotherType(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

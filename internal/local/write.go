@@ -45,13 +45,13 @@ type draft struct {
 	grants bool               // include the rights of other users
 	masks  *sanitize.Prepared // how rules mask each column; nil without rules
 	lacks  *schema.Schema     // the original's description, with the parts that it lacks; may be nil
-	verify verifying          // checks the dump before it is kept; may be nil
+	verify verifyFunc         // checks the dump before it is kept; may be nil
 	proof  *proof             // loads the dump before it is kept; may be nil
 	named  func(string) error // called with its name before a file of that name exists; may be nil
 }
 
-// verifying writes the dump that a function produces, and returns an error if it must not be kept.
-type verifying func(context.Context, io.Writer, func(io.Writer) (engine.Info, error)) (engine.Info, error)
+// verifyFunc writes the dump that a function produces, and returns an error if it must not be kept.
+type verifyFunc func(context.Context, io.Writer, func(io.Writer) (engine.Info, error)) (engine.Info, error)
 
 // newSnapshot creates a snapshot of a database atomically.
 func (a *Agent) newSnapshot(ctx context.Context, from database, d draft, p Progress) (Snapshot, error) {
@@ -65,7 +65,7 @@ func (a *Agent) newSnapshot(ctx context.Context, from database, d draft, p Progr
 		defer done()
 		dir = work
 	}
-	bytes, begin := p.following("dump")
+	bytes, begin := p.phases("dump")
 	o := engine.Options{Jobs: d.jobs, TempDir: dir, Progress: bytes, Phase: begin, Subset: d.subset, Choice: d.choice,
 		WithGrants: d.grants}
 	var warnings []string
@@ -76,7 +76,7 @@ func (a *Agent) newSnapshot(ctx context.Context, from database, d draft, p Progr
 			dump = func(w io.Writer) (engine.Info, error) { return d.verify(ctx, w, plain) }
 		}
 		info, err := dump(w)
-		info = describedAs(from.kind, info)
+		info = checkDescription(from.kind, info)
 		warnings = info.Warnings
 		return info, err
 	})

@@ -229,7 +229,8 @@ func TestClockThatWasAhead(t *testing.T) {
 	}
 }
 
-// A second agent leaves a target alone that is being worked on; a run now counts as the night.
+// A second agent leaves a target alone that another agent is working on. A manual run counts as the
+// night's run.
 func TestOneRunAtATime(t *testing.T) {
 	t.Parallel()
 	w, dir := newWorld(1), t.TempDir()
@@ -278,7 +279,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// start writes a record whose slots are not due up to one.
+// start writes a record in which no slot up to the given one is due.
 func (s Records) start(target string, after Slot) error {
 	release, err := s.lock(target)
 	if err != nil {

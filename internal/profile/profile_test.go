@@ -12,8 +12,7 @@ import (
 	"snap/api"
 )
 
-// Every target and name of any script has a key of its own that any storage
-// takes.
+// Every target and name of any script has a key of its own that any object store accepts.
 func TestKeysAreSafeAndDistinct(t *testing.T) {
 	t.Parallel()
 	safe := regexp.MustCompile(`^records/[a-z0-9-]{13,53}/[a-z0-9-]{13,53}\.json$`)

@@ -38,7 +38,7 @@ func wayThrough(t *testing.T, via string, env func(string) string) *reach.Way {
 	return reach.NewWay(tunnel, nil)
 }
 
-// send sends a text to an echo server and compares the answer.
+// send sends a string to an echo server and compares what comes back.
 func send(t *testing.T, w *reach.Way, network, address string) net.Conn {
 	t.Helper()
 	c, err := w.Dial(t.Context(), network, address)
@@ -189,7 +189,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestAddresses rejects addresses that would be read in another way than they are meant.
+// TestAddresses rejects addresses that could be misread.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	for _, raw := range []string{"bastion", "me@bastion", "http://bastion", "ssh://", "ssh://me:secret@bastion",

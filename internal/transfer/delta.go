@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// rebuilding is how long the service may take to rebuild a file after the delta has arrived.
-const rebuilding = 10 * time.Minute
+// rebuildTimeout is how long the service may take to rebuild a file after the delta has arrived.
+const rebuildTimeout = 10 * time.Minute
 
 // SendDelta sends a delta of size bytes to a presigned URL, once. It returns when the service has
 // rebuilt and verified the snapshot's file.
 func SendDelta(ctx context.Context, url string, delta io.Reader, size int64, o Options) error {
-	o.still = rebuilding
+	o.still = rebuildTimeout
 	res, err := o.complete().exchange(ctx, http.MethodPut, url, delta, size)
 	if err != nil {
 		return err

@@ -23,8 +23,8 @@ func (o Options) checkURL(rawURL string) error {
 			Detail: "the service's address for the object store cannot be used",
 			Hint:   "tell the service's operator"}
 	}
-	if o.Remote && inside(u.Hostname()) {
-		return errInside(u.Host)
+	if o.Remote && isInternal(u.Hostname()) {
+		return errInternal(u.Host)
 	}
 	if u.Scheme == "https" || o.Plain || snap.IsLoopback(u.Hostname()) {
 		return nil
@@ -34,9 +34,9 @@ func (o Options) checkURL(rawURL string) error {
 			"cloud.plain_storage: true, or SNAPCLI_CLOUD__PLAIN_STORAGE=true")
 }
 
-// inside reports whether a host is this machine or a link-local address. Link-local addresses
+// isInternal reports whether a host is this machine or a link-local address. Link-local addresses
 // include the metadata service of cloud machines, which holds credentials.
-func inside(host string) bool {
+func isInternal(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	if snap.IsLoopback(host) || err != nil { // another name
 		return snap.IsLoopback(host)
@@ -45,14 +45,14 @@ func inside(host string) bool {
 	return ip.IsUnspecified() || ip.IsLinkLocalUnicast() || ip.IsLinkLocalMulticast()
 }
 
-func errInside(host string) error {
+func errInternal(host string) error {
 	return snap.Usage(fmt.Sprintf("the service directs this machine to its own or a link-local address, %s; snapcli "+
 		"did not connect to it", host),
 		"check cloud.url; if it is right, tell the service's operator that the object store's address is wrong")
 }
 
-// reach opens connections. If the service is remote, it rejects the addresses that inside reports.
-// It checks the resolved address at the time of the connection.
+// reach opens connections. If the service is remote, it rejects the addresses that isInternal
+// reports. It checks the resolved address at the time of the connection.
 type reach struct {
 	direct  *net.Dialer
 	remote  bool
@@ -75,8 +75,8 @@ func (r reach) dial(ctx context.Context, network, address string) (net.Conn, err
 	guarded := *r.direct
 	guarded.Control = func(_, resolved string, _ syscall.RawConn) error {
 		ip, _, err := net.SplitHostPort(resolved)
-		if err == nil && inside(ip) {
-			return errInside(address)
+		if err == nil && isInternal(ip) {
+			return errInternal(address)
 		}
 		return err
 	}

@@ -138,8 +138,8 @@ func isTemporary(err error) bool {
 	return false
 }
 
-// retried retries a call to the service a limited number of times.
-func retried[T any](ctx context.Context, o Options, call func() (T, error)) (T, error) {
+// retry repeats a call to the service a limited number of times.
+func retry[T any](ctx context.Context, o Options, call func() (T, error)) (T, error) {
 	for n := 1; ; n++ {
 		out, err := call()
 		if err == nil || !isTemporary(err) || n == attempts {

@@ -42,7 +42,7 @@ func (s *source) renew(ctx context.Context, refused string) error {
 	if s.url != refused {
 		return nil // another connection has renewed it
 	}
-	got, err := retried(ctx, s.options, func() (api.PullResponse, error) { return s.service.Pull(ctx, s.id) })
+	got, err := retry(ctx, s.options, func() (api.PullResponse, error) { return s.service.Pull(ctx, s.id) })
 	if err == nil {
 		s.url = got.URL
 	}

@@ -79,7 +79,7 @@ func (u *uploader) push(ctx context.Context) (plan api.UploadPlan, err error) {
 		if failed == nil || !canSendAgain(failed) {
 			return plan, failed
 		}
-		plan, err = retried(ctx, u.Options, func() (api.UploadPlan, error) { return u.service.Push(ctx, u.req) })
+		plan, err = retry(ctx, u.Options, func() (api.UploadPlan, error) { return u.service.Push(ctx, u.req) })
 	}
 	return plan, errors.Join(err, &snap.Error{
 		Code:   snap.CodeUploadIncomplete,
@@ -95,7 +95,7 @@ func (u *uploader) attempt(ctx context.Context, plan api.UploadPlan) error {
 	}
 	u.meter.done.Store(u.req.Size)
 	for {
-		_, err := retried(ctx, u.Options, func() (api.Snapshot, error) { return u.service.Complete(ctx, plan.ID) })
+		_, err := retry(ctx, u.Options, func() (api.Snapshot, error) { return u.service.Complete(ctx, plan.ID) })
 		if snap.CodeOf(err) != snap.CodeVerifying {
 			return err
 		}
@@ -191,7 +191,7 @@ func (u *uploader) urls(ctx context.Context, id string, batch []part) error {
 	for _, p := range batch {
 		ask.Parts = append(ask.Parts, p.PartSpec)
 	}
-	answer, err := retried(ctx, u.Options, func() (api.PartsResponse, error) { return u.service.Parts(ctx, id, ask) })
+	answer, err := retry(ctx, u.Options, func() (api.PartsResponse, error) { return u.service.Parts(ctx, id, ask) })
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func TestUploadOutlastsALongVerification(t *testing.T) {
 	}
 }
 
-// verifying is a service whose first answers say that it is still verifying.
+// verifying is a service whose first responses say that it is still verifying.
 type verifying struct {
 	*api.Client
 	left int
