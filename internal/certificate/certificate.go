@@ -108,7 +108,7 @@ func Check(envelope []byte, sha256 string, known []Known) (Statement, Known, err
 	return s, by, err
 }
 
-const sanitizeAgain = "sanitize again, or ask who made it"
+const sanitizeAgain = "sanitize again, or ask the person who made the snapshot"
 
 // read parses an envelope and its statement without checking the signature.
 func read(envelope []byte) (e dsse.Envelope, s Statement, err error) {

@@ -144,7 +144,7 @@ func checkCloneName(name string) error {
 	if cloneName.MatchString(name) {
 		return nil
 	}
-	return snap.Usage(fmt.Sprintf("%q is not a name for a clone", name),
+	return snap.Usage(fmt.Sprintf("%q is not a valid clone name", name),
 		"use up to 63 letters, digits and . _ / - and begin with a letter or a digit")
 }
 

@@ -110,7 +110,7 @@ var keyFileHints = map[string]string{
 func readKeyFile(path, what string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no file of %s %s", what, path),
+		return nil, &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no %s file %s", what, path),
 			Hint: keyFileHints[what]}
 	}
 	if err == nil && (!info.Mode().IsRegular() && info.Mode()&fs.ModeNamedPipe == 0 || info.Size() > maxKeyFile) {
@@ -118,7 +118,7 @@ func readKeyFile(path, what string) ([]byte, error) {
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, snap.Usage(fmt.Sprintf("the file of %s %s cannot be read: %s", what, path, reason(err)),
+		return nil, snap.Usage(fmt.Sprintf("the %s file %s cannot be read: %s", what, path, reason(err)),
 			"check its path and permissions")
 	}
 	return text, nil

@@ -88,7 +88,7 @@ func checkCanMask(t Target) error {
 // configured.
 func (a *Agent) checkCanPush() error {
 	if c := a.Config(); c.Cloud.URL == "" && len(c.StorageProfiles) != 1 {
-		return snap.Usage("the agent has nowhere to push to", "set cloud.url, or configure one storage profile")
+		return snap.Usage("the agent has nowhere to push to", "set cloud.url, or configure exactly one storage profile")
 	}
 	return nil
 }

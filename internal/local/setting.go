@@ -149,7 +149,7 @@ func settingPath(config reflect.Value, key string) ([]string, reflect.Type, erro
 	path, kind := resolve(config.Type(), config, strings.Split(key, "."))
 	switch {
 	case path == nil:
-		hint := "`snapcli config schema` has all settings"
+		hint := "`snapcli config schema` lists all settings"
 		if c := snap.Closest(key, SettingKeys()); c != "" {
 			hint = "did you mean " + c + "?"
 		}

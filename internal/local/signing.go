@@ -239,7 +239,7 @@ func (a *Agent) checkCertificate(s Snapshot, v Verified) (*Certified, error) {
 		how.Rules != stated.Predicate.Rules || how.SQL != stated.Predicate.SQL) {
 		return nil, &snap.Error{Code: snap.CodePolicy,
 			Detail: fmt.Sprintf("the certificate of %s states different rules from the file", s.Name),
-			Hint:   "sanitize again, or ask who made it"}
+			Hint:   "sanitize again, or ask the person who made the snapshot"}
 	}
 	return &Certified{stated, by.Public.ID(), strings.TrimSpace(by.Name)}, nil
 }

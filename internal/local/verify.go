@@ -120,6 +120,6 @@ func checkRecord(s Snapshot, m archive.Manifest) error {
 		Code: snap.CodeCorrupt,
 		Detail: fmt.Sprintf("the file of the snapshot %s holds a %s of %s, but is listed as a %s of %s", s.Name, m.Type,
 			m.Engine, s.Type, s.Engine),
-		Hint: "do not use it; ask who pushed it",
+		Hint: "do not use the file; ask the person who pushed the snapshot",
 	}
 }

@@ -85,6 +85,6 @@ func checkCommand(words []string) error {
 	if _, err := os.Stat(words[0]); err == nil {
 		return nil
 	}
-	return snap.Usage("password_command is not a program and its arguments",
-		"give a list, because no shell splits the command: [aws, rds, generate-db-auth-token, --hostname, db.example]")
+	return snap.Usage("password_command must be a list of a program and its arguments",
+		"no shell splits the command; write it as [aws, rds, generate-db-auth-token, --hostname, db.example]")
 }

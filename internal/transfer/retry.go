@@ -191,7 +191,7 @@ func (r *refusal) forUser(what string) error {
 	case http.StatusForbidden:
 		if r.skewed() {
 			e.Detail = what + " stopped: the clocks of the service and of its object store differ too much"
-			e.Hint = "ask the service's operator to correct its clock, then " + runAgain
+			e.Hint = "ask the service's operator to correct the service's clock, then " + runAgain
 		}
 	case http.StatusUnprocessableEntity, http.StatusBadRequest:
 		e.Code = snap.CodeChecksumMismatch
