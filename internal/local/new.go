@@ -19,10 +19,10 @@ import (
 	"snap/internal/engine"
 )
 
-// New says how much of a snapshot is new since another snapshot of its target and type, the newest
-// earlier one that was on this machine when this one arrived.
+// New says how much of a snapshot is new compared with the previous one: the newest earlier
+// snapshot of its target and type that was on this machine when it arrived.
 type New struct {
-	Since string  `json:"since"` // the name of the other snapshot
+	Since string  `json:"since"` // the name of the previous snapshot
 	Share float64 `json:"share"` // of the bytes of the dump, from 0 to 1; an estimate
 	Same  bool    `json:"same"`  // the data is equal, byte for byte
 }

@@ -49,8 +49,8 @@ type Options struct {
 	// them.
 	Remote bool
 	Roots  *x509.CertPool // certificate authorities for the object store; nil uses the system's
-	// Wait pauses before a retry; nil uses a timer. It returns the context's error if ctx is done
-	// first.
+	// Wait pauses before a retry; nil uses a timer. If ctx is done first, it returns the error of
+	// ctx.
 	Wait func(ctx context.Context, d time.Duration) error
 
 	piece int64         // bytes per range; 0 uses pieceSize
