@@ -316,7 +316,7 @@ func (b *Block) Close() error {
 	return b.packer.close()
 }
 
-// Pack returns the block of a content of 1 byte to 1 MiB. The block is valid until the next call.
+// Pack returns content of 1 byte to 1 MiB as a block. The block is valid until the next call.
 func (b *Block) Pack(text []byte) []byte {
 	b.packer.content = append(b.packer.content[:0], text...)
 	b.packer.pack()

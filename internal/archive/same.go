@@ -126,8 +126,8 @@ func (s *sectionWriter) fill(content io.Reader, size int64) error {
 	return nil
 }
 
-// Range returns a range of the content. The range must begin and end at the boundary of a block or
-// in the manifest. Its reader decompresses several blocks at a time.
+// Range returns a reader for a range of the content, which decompresses several blocks at a time.
+// The range must begin and end at the boundary of a block or in the manifest.
 func (c *Content) Range(from, until int64) (io.ReadCloser, error) {
 	r := &contentRange{left: max(0, min(until, c.end)-from)}
 	if r.left > 0 {

@@ -161,8 +161,8 @@ func damaged(why string, cause error) error {
 
 // op is one operation: literals, followed by a range of the base. jump is the distance of the range
 // from the end of the previous one. If line is 0, copied is the size of the range. Otherwise the
-// size is not stored: the range ends line-1 bytes before a newline, which is the first one after
-// its first line bytes. See [patched.measure].
+// size is not stored, and [patched.measure] finds it in the base: it skips line bytes from the
+// start of the range and finds the next newline. The range ends line-1 bytes before that newline.
 type op struct {
 	literal, copied int
 	jump            int64

@@ -437,8 +437,8 @@ func (w *writer) copyFrom(at int, from int64) error {
 	}
 }
 
-// lineOf returns the field line of an operation for a range of the base. It returns 0 for long
-// ranges, which are rare.
+// lineOf returns the value of [op].line for a range of the base. It returns 0 for long ranges,
+// which are rare.
 func (w *writer) lineOf(b []byte, from int64) (int, error) {
 	if len(b) == 0 || len(b) > soon {
 		return 0, nil

@@ -35,8 +35,8 @@ func (a *Agent) Borrow(ctx context.Context, target string, o CloneOptions, p Pro
 // Return drops the clone.
 func (b *Borrowed) Return(ctx context.Context) error { return b.registry.DropHeld(ctx, b.held) }
 
-// WarmClones creates warm clones of the target's snapshot until n of them are ready for `snapcli
-// run`, and returns how many it created. A negative n uses the number in the target's
+// WarmClones creates warm clones of the target's snapshot, for `snapcli run`, until n of them are
+// ready. It returns how many it created. A negative n uses the number in the target's
 // configuration.
 func (a *Agent) WarmClones(ctx context.Context, target string, n int, o CloneOptions, p Progress) (made int,
 	err error) {

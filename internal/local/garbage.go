@@ -16,9 +16,10 @@ var collecting struct {
 	before int // the percentage to restore
 }
 
-// collectOften makes this process collect garbage more often, until every caller has called its
-// returned function. The last of these calls also collects, because the heap could otherwise double
-// before the next collection. collectOften does nothing if the environment sets GOGC.
+// collectOften makes this process collect garbage more often, until all callers have called the
+// function that it returned to them. The last of these calls also collects, because the heap could
+// otherwise double before the next collection. collectOften does nothing if the environment sets
+// GOGC.
 func collectOften() (done func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}

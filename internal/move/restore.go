@@ -48,7 +48,7 @@ func Verify(ctx context.Context, dir, name string, p Progress) (Backup, error) {
 	})
 }
 
-// everyObject calls a function for each object of a backup, for several at a time.
+// everyObject calls a function for each object of a backup, several objects at a time.
 func everyObject(ctx context.Context, dir string, b Backup, p Progress,
 	do func(context.Context, store.Object) error) error {
 	group, within := errgroup.WithContext(ctx)

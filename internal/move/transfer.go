@@ -149,7 +149,7 @@ func (t *transfer) run(ctx context.Context, reseal func(string, []byte) ([]byte,
 	return t.report, t.from.RecordMove(ctx, t.name)
 }
 
-// eachObject calls do for every object, for several at a time.
+// eachObject calls do for every object, several objects at a time.
 func eachObject(ctx context.Context, list func(context.Context, string, int) ([]store.Object, error),
 	do func(context.Context, store.Object) error) error {
 	group, within := errgroup.WithContext(ctx)

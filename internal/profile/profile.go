@@ -6,11 +6,11 @@
 //
 //	bytes/<SHA-256>.snap                a snapshot file
 //	deltas/<SHA-256>/<base>.snapdelta   the delta to this file from the file with the SHA-256 <base>
-//	records/<target>/<name>.json        the record of a snapshot, written last: the snapshot exists once its record does
+//	records/<target>/<name>.json        the record of a snapshot, written last
 //
-// In target and name, characters other than a-z and 0-9 become "-", and the beginning of their
-// SHA-256 is appended, so that every name has a key of its own. In a folder, objects are stored as
-// package blob stores them.
+// A snapshot exists once its record does. In target and name, characters other than a-z and 0-9
+// become "-", and the beginning of their SHA-256 is appended, so that every name has a key of its
+// own. In a folder, objects are stored as package blob stores them.
 //
 // Only the object store itself checks permissions.
 package profile
