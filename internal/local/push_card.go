@@ -61,7 +61,7 @@ func (a *Agent) publish(ctx context.Context, c *api.Client, s Snapshot, done tra
 	var interrupted error
 	if described != nil && (sent != nil || !done.Exists) {
 		counted := a.count(ctx, c, s, sent, o, p)
-		*described = counted.on(*described)
+		*described = counted.addTo(*described)
 		if s.Encrypted == 0 { // the record of an encrypted snapshot has nothing about its tables
 			s.Counted = counted
 		}

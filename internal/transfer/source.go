@@ -57,7 +57,7 @@ func (s *source) etag(host, received string) string {
 		s.etags = map[string]string{}
 	}
 	if s.etags[host] == "" && !strings.HasPrefix(received, "W/") {
-		s.etags[host] = answered
+		s.etags[host] = received
 	}
 	return s.etags[host]
 }
