@@ -10,7 +10,8 @@ import (
 )
 
 // ProxiedAddress returns a function that finds the client's address behind proxies, in the form in
-// which limits count it: an IPv6 address counts as its /64, because one subscriber has all of it.
+// which limits count it: an IPv6 address counts as its /64, because one subscriber usually has the
+// whole /64.
 func ProxiedAddress(trusted []netip.Prefix) func(*http.Request) string {
 	return func(r *http.Request) string {
 		address, _ := client(r, trusted) // an unknown client counts as its proxy

@@ -31,8 +31,8 @@ func AuditKey(ctx context.Context, st *store.Store, sealer *Sealer) (auditlog.Ke
 	if errors.Is(err, errNoSealer) || errors.Is(err, errWrongSealer) {
 		return auditlog.Key{}, snap.Usage("the key that signs the audit log is encrypted with another "+
 			"auth.key_encryption_key, or none is set",
-			"set auth.key_encryption_key to the key it was encrypted with; without it, delete the row "+
-				store.AuditKeyName+" of secrets, and everybody who verifies the audit log sees the new key")
+			"set auth.key_encryption_key to the key it was encrypted with; if that key is lost, delete the row "+
+				store.AuditKeyName+" of the table secrets, after which verifiers of the audit log see a new key")
 	}
 	if err != nil {
 		return auditlog.Key{}, err

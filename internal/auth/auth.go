@@ -32,15 +32,15 @@ type Options struct {
 	Now       func() time.Time // nil is time.Now
 	Proxies   []netip.Prefix   // proxies whose X-Forwarded-For names the client
 	Log       *slog.Logger     // nil discards
-	// Confirm decides whether the identity provider's last confirmation of a caller's user is recent
-	// enough. With ask, it may ask the provider again. fresh means that the provider has just
-	// confirmed the user, whose role and groups may have changed. It fails with
-	// snap.ErrUnauthenticated. nil accepts every user.
+	// Confirm decides whether the identity provider's last confirmation of a caller's user is
+	// recent enough. If ask is set, Confirm may ask the provider again. fresh means that the
+	// provider has just confirmed the user, whose role and groups may have changed. Confirm fails
+	// with snap.ErrUnauthenticated if the user is not confirmed. A nil Confirm accepts every user.
 	Confirm  func(ctx context.Context, c snap.Caller, confirmed time.Time, ask bool) (fresh bool, err error)
 	External *External      // an external auth service; nil means none
 	Limiter  *limit.Limiter // nil uses a limiter of its own over the store
-	// Failures is the number of invalid credentials per minute from one address. 0 is
-	// DefaultFailures; a negative value is no limit.
+	// Failures is the number of invalid credentials that one address may send per minute. 0 means
+	// DefaultFailures; a negative value means no limit.
 	Failures limit.Rate
 }
 
@@ -54,7 +54,7 @@ type Authenticator struct {
 	browser  Browser
 	now      func() time.Time
 	address  func(*http.Request) string     // of the client, for rate limits
-	client   func(*http.Request) netip.Addr // exactly; invalid if unknown
+	client   func(*http.Request) netip.Addr // of the client, not rounded to a network; invalid if unknown
 	log      *slog.Logger
 	confirm  func(ctx context.Context, c snap.Caller, confirmed time.Time, ask bool) (bool, error)
 	cross    *http.CrossOriginProtection
@@ -244,9 +244,8 @@ func (a *Authenticator) byAnyKey(r *http.Request, secret string) (snap.Caller, e
 }
 
 // useKey returns the caller of a usable key if the request comes from a network that the key is
-// limited to and the key's user is still confirmed. The holder of the key gets the same answer as
-// for a revoked key, because a stolen key must not reveal from where it works; the log has the
-// reason.
+// limited to and the key's user is still confirmed. Otherwise the caller gets the same error as for
+// a revoked key, because a stolen key must not reveal where it works; the log has the reason.
 func (a *Authenticator) useKey(r *http.Request, u store.KeyUse, ask bool) (snap.Caller, error) {
 	ctx := r.Context()
 	if client := a.client(r); !snap.InNetworks(u.Networks, client) {

@@ -79,8 +79,9 @@ func lookUp(claims map[string]any, name string) (any, bool) {
 	return nil, false
 }
 
-// ClaimText returns a claim that is a string, number or boolean, as text. name is the claim's literal
-// name or a dotted path, such as kubernetes.io.serviceaccount.uid, in which a name may have dots.
+// ClaimText returns a claim that is a string, number or boolean, as a string. name is the claim's
+// literal name or a dotted path. A name in the path may itself contain dots, as kubernetes.io in
+// kubernetes.io.serviceaccount.uid.
 func ClaimText(claims map[string]any, name string) (text string, ok bool) {
 	switch v, _ := lookUp(claims, name); v := v.(type) {
 	case string:
@@ -187,7 +188,7 @@ type Person struct {
 	Verified        bool   // the provider vouches for Email
 	Name            string
 	Groups          GroupClaim
-	ExternalID      string // in SCIM; empty when the claims do not have it
+	ExternalID      string // the person's externalId in SCIM; empty if no claim has it
 	Session         string // the sid of the provider's session; empty if it names none
 }
 

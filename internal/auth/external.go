@@ -28,7 +28,7 @@ type External struct {
 }
 
 // byExternal returns the caller of an external access token. The token is verified at every
-// request. At the first request, its claims are applied to the account like a sign-in, and the
+// request. At the first request, its claims are applied to the account as at a sign-in, and the
 // token becomes a session. The session lives as long as the token, and its user can end it.
 func (a *Authenticator) byExternal(ctx context.Context, token string) (snap.Caller, error) {
 	d, err := a.external.Provider.Discover(ctx)
@@ -48,7 +48,7 @@ func (a *Authenticator) byExternal(ctx context.Context, token string) (snap.Call
 		return snap.Caller{}, err
 	}
 	c, err := a.ofSession(ctx, n)
-	c.Credential.Until = time.Time{} // its issuer can end it, and no database here records that
+	c.Credential.Until = time.Time{} // unknown: the issuer can revoke the token without telling us
 	return c, err
 }
 
@@ -67,8 +67,9 @@ func (a *Authenticator) verifyExternal(ctx context.Context, d *Discovered, token
 	return id, claims, nil
 }
 
-// isIDToken reports whether a token is an ID token. Access tokens by RFC 9068 are marked in their
-// header; others are recognized by members that only ID tokens have.
+// isIDToken reports whether a token is an ID token. The header of an access token by RFC 9068 names
+// the token's type. A token without this type is an ID token if it has a claim that only ID tokens
+// have.
 func isIDToken(token string, claims map[string]any) bool {
 	parsed, err := jwt.ParseSigned(token, AsymmetricAlgorithms())
 	if err != nil || len(parsed.Headers) != 1 {
@@ -86,7 +87,8 @@ func isIDToken(token string, claims map[string]any) bool {
 	return claims["typ"] == "ID"
 }
 
-// AsymmetricAlgorithms are the signatures that tokens of identity providers may have.
+// AsymmetricAlgorithms returns the signature algorithms that identity providers may use for their
+// tokens.
 func AsymmetricAlgorithms() []jose.SignatureAlgorithm {
 	return []jose.SignatureAlgorithm{
 		jose.RS256, jose.RS384, jose.RS512, jose.ES256, jose.ES384, jose.ES512, jose.PS256, jose.PS384, jose.PS512,

@@ -23,7 +23,7 @@ type Forms struct {
 	secret  []byte
 }
 
-// NewForms returns the protection of the forms at a public URL. All replicas of a service accept
+// NewForms returns the protection for the forms at a public URL. All replicas of a service accept
 // the same tokens.
 func NewForms(ctx context.Context, s *store.Store, publicURL string, b Browser) (Forms, error) {
 	secret, err := s.Secret(ctx, "signin-forms", 32)
@@ -57,7 +57,7 @@ func (f Forms) Token(number string, session int64) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// Check reads the form of a POST and fails unless one of our pages sent it with this token.
+// Check reads the form of a POST and fails unless one of our pages sent the form with this token.
 func (f Forms) Check(w http.ResponseWriter, r *http.Request, token string) error {
 	r.Body = http.MaxBytesReader(w, r.Body, MaxForm)
 	if err := r.ParseForm(); err != nil {

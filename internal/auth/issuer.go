@@ -29,10 +29,10 @@ type Issuer struct {
 
 // Limits on the tokens of CI systems and on their issuers' keys.
 const (
-	issuerKeysLife  = 5 * time.Minute  // a key that the issuer removed is accepted no longer than that
-	issuerKeysRetry = 10 * time.Second // unknown key IDs cause no more requests than that
+	issuerKeysLife  = 5 * time.Minute  // a key that the issuer removed is accepted no longer than this
+	issuerKeysRetry = 10 * time.Second // unknown key IDs cause at most one request per interval
 	issuerLeeway    = 30 * time.Second // accepted difference between the issuer's clock and ours
-	maxIssuedAge    = 24 * time.Hour   // since a token was issued, whatever its expiry
+	maxIssuedAge    = 24 * time.Hour   // how long after its issue a token is accepted, whatever its expiry
 	maxIssuedSize   = 16 << 10         // bytes of a token
 	maxKeySet       = 1 << 20          // bytes of a key set
 )
@@ -108,7 +108,7 @@ func (i *Issuer) accept(raw, audience string, c jwt.Claims, payload json.RawMess
 		return Issued{}, errors.New("the token was issued too long ago")
 	}
 	out := Issued{Issuer: c.Issuer, Subject: c.Subject, ID: "jti " + c.ID, Expires: c.Expiry.Time().Add(issuerLeeway)}
-	if c.ID == "" { // older versions of Kubernetes; the signature may be written in several ways
+	if c.ID == "" { // as in old Kubernetes; without the signature, which has several encodings
 		out.ID = "text " + raw[:strings.LastIndex(raw, ".")]
 	}
 	d := json.NewDecoder(strings.NewReader(string(payload)))
@@ -117,8 +117,9 @@ func (i *Issuer) accept(raw, audience string, c jwt.Claims, payload json.RawMess
 	return out, err
 }
 
-// keysFor returns the issuer's keys that may have made a signature. It reads the key set again when
-// it is old or lacks the key, and fails with ErrProviderDown rather than using an old set.
+// keysFor returns the issuer's keys that may have created the signature with this header. It reads
+// the key set again when the set is old or lacks the key, and fails with ErrProviderDown rather
+// than using an old set.
 func (i *Issuer) keysFor(ctx context.Context, h jose.Header) ([]jose.JSONWebKey, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -57,8 +57,8 @@ func checksum(body string) string {
 	return string(digits[:])
 }
 
-// wellFormedKey reports whether text has the form and checksum of a key. Typing errors are thus
-// refused without the database.
+// wellFormedKey reports whether text has the form and checksum of a key. A mistyped key is thus
+// refused without a database query.
 func wellFormedKey(secret string) bool {
 	if !keyForm.MatchString(secret) {
 		return false

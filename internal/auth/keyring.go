@@ -40,7 +40,7 @@ type keyring struct {
 	loaded time.Time
 }
 
-// signer returns the newest key. It creates a new one when that is too old.
+// signer returns the newest key. It creates a new one when the newest is too old.
 func (k *keyring) signer(ctx context.Context) (signingKey, error) {
 	keys, err := k.load(ctx)
 	if err != nil {
@@ -104,7 +104,7 @@ func (k *keyring) load(ctx context.Context) ([]signingKey, error) {
 	var keys []signingKey
 	for i, s := range stored {
 		if i > 0 && k.now().Sub(stored[i-1].Created) > keyStays {
-			continue // its successor has signed for so long that all of its tokens have expired
+			continue // replaced so long ago that all tokens it signed have expired
 		}
 		key, err := k.parse(s)
 		if err != nil {

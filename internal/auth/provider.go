@@ -17,8 +17,8 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// ErrProviderDown means that an identity provider does not answer, or that its answer is invalid. API
-// keys and existing sessions keep working in the meantime.
+// ErrProviderDown means that an identity provider does not respond, or that its response is
+// invalid. API keys and existing sessions keep working in the meantime.
 var ErrProviderDown = errors.New("the identity provider does not answer")
 
 // Provider is an OpenID Connect provider. It is discovered when it is first needed, so that the
@@ -30,7 +30,7 @@ type Provider struct {
 
 	mu    sync.Mutex
 	found *Discovered
-	fresh time.Time // found need not be fetched again before
+	fresh time.Time // until then, found is used without fetching it again
 }
 
 // Discovered is the metadata that a provider publishes.
@@ -90,8 +90,8 @@ func (p *Provider) Context(ctx context.Context) context.Context {
 	return oidc.ClientContext(ctx, p.client)
 }
 
-// Discover returns the provider's metadata, from the cache if they are recent. It prefers old
-// metadata to none, and fails with ErrProviderDown.
+// Discover returns the provider's metadata, from the cache if they are recent. If the provider does
+// not respond, Discover returns old metadata, or fails with ErrProviderDown if there are none.
 func (p *Provider) Discover(ctx context.Context) (*Discovered, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,7 +144,7 @@ func asymmetric(offered []string) []string {
 }
 
 // guardedClient returns a client that cannot connect to the service's own network. It checks the
-// address when it is dialled, after the name was resolved, so that no name can lead elsewhere. It
+// address when it is dialed, after the name was resolved, so that no name can lead elsewhere. It
 // does not follow redirects.
 func guardedClient(allowPrivate bool) *http.Client {
 	dialer := &net.Dialer{Timeout: 10 * time.Second}
@@ -178,8 +178,8 @@ func refusePrivate(_, address string, _ syscall.RawConn) error {
 
 // IsPublic reports whether an address is on the public Internet. It is false for networks that are
 // reserved for other purposes (RFC 6890), and for addresses that embed another address, because it
-// is unknown where they lead. It must be called with the address that is dialled, after its name
-// was resolved.
+// is unknown where they lead. It must be called with the address that is dialed, after its name was
+// resolved.
 func IsPublic(ip netip.Addr) bool {
 	ip = ip.Unmap()
 	if !ip.IsGlobalUnicast() || ip.IsPrivate() {

@@ -99,8 +99,8 @@ func (t *Tokens) Check(ctx context.Context) error {
 	for _, known := range []error{errNoSealer, errWrongSealer} {
 		if errors.Is(err, known) {
 			return snap.Usage(known.Error(),
-				"set auth.key_encryption_key to the key they were encrypted with, the same on every replica; without "+
-					"it, delete the rows of signing_keys, and logins refresh their tokens")
+				"set auth.key_encryption_key to the key they were encrypted with, the same on every replica; if that "+
+					"key is lost, delete all rows of the table signing_keys; logins then refresh their tokens")
 		}
 	}
 	return err

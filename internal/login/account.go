@@ -12,12 +12,12 @@ import (
 	"snap"
 )
 
-// An account is a login session at a cloud service. One service can have several on this machine,
-// of different organizations or users. Each has a name, and at most one is in use. Commands work
-// with that one unless [File.Choose] selected another.
+// An account is a login session at a cloud service. This machine can have several accounts at one
+// service, for different organizations or users. Each account has a name, and at most one is in
+// use. Commands work with the account in use unless [File.Choose] selected another.
 
 // nameless is the name of an account whose user is unknown, because the cloud service did not
-// answer at login.
+// respond at login.
 const nameless = "default"
 
 // Account returns the session's account name. Sessions saved by versions without account names are
@@ -29,7 +29,7 @@ func (s Session) sameUser(other Session) bool {
 	return s.Email == other.Email && s.Organization == other.Organization
 }
 
-// Choice selects one of several accounts. The zero value selects the one in use.
+// Choice selects one of several accounts. The zero value selects the account in use.
 type Choice struct {
 	Account string // its name, or its e-mail address or organization if unambiguous
 	Org     string // the organization's slug

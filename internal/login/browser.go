@@ -67,7 +67,7 @@ func (o opener) open(target string) error {
 	if argv == nil {
 		return errors.New("none is installed")
 	}
-	cmd := exec.Command(argv[0], argv[1:]...) //nolint:noctx // it outlives the login
+	cmd := exec.Command(argv[0], argv[1:]...) //nolint:noctx // the browser outlives the login
 	detach(cmd)
 	if err := cmd.Start(); err != nil {
 		return err

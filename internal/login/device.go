@@ -21,10 +21,11 @@ type device struct {
 	began    started
 	deadline time.Time
 	wait     time.Duration // between two polls, set by the service
-	faults   int           // consecutive polls without an answer
+	faults   int           // consecutive polls that failed
 	last     error         // the error of the last such poll
 }
 
+// started is the device authorization response (RFC 8628 section 3.2).
 type started struct {
 	DeviceCode string `json:"device_code"`
 	UserCode   string `json:"user_code"`
@@ -67,7 +68,7 @@ func (r *refusal) Error() string {
 }
 
 // errLostAnswer means that the service granted the request, but its response was lost.
-var errLostAnswer = errors.New("the answer was lost")
+var errLostAnswer = errors.New("the response was lost")
 
 // postForm sends a form and decodes the JSON response into out. It returns an OAuth error as a
 // *refusal.
@@ -213,7 +214,7 @@ func (d *device) poll(ctx context.Context) (granted, error) {
 	}
 	if errors.Is(err, errLostAnswer) {
 		return granted{}, &snap.Error{Code: snap.CodeUnreachable,
-			Detail: "the login was approved, but the answer was lost",
+			Detail: "the login was approved, but the response was lost",
 			Hint:   "run `snapcli login` again"}
 	}
 	return granted{}, d.pollError(err)

@@ -16,7 +16,7 @@ import (
 	"snap/api"
 )
 
-// Code is the information a user needs to approve a login. Its texts are safe to print.
+// Code is the information a user needs to approve a login. Its strings are safe to print.
 type Code struct {
 	UserCode string    // in display form, such as BCDF-GHJK
 	URL      string    // where to enter it
@@ -33,7 +33,7 @@ type Prompt interface {
 	Note(text string)                // shows a line of text
 }
 
-// Options configure [Login].
+// Options configures [Login].
 type Options struct {
 	CloudURL  string
 	AuthURL   string // empty: discovered from the cloud service
@@ -48,7 +48,7 @@ type Options struct {
 	Terminal  bool                       // whether a person can see the prompt
 	OpenURL   func(string) error         // nil opens the system's browser, detached
 	Browser   func() (bool, string)      // whether a browser can be opened, and if not, why; nil checks the machine
-	Confirm   func(question string) bool // nil means the answer no
+	Confirm   func(question string) bool // nil answers no
 	Prompt    Prompt
 	HTTP      *http.Client
 	Now       func() time.Time

@@ -182,7 +182,7 @@ func TestTornAnswer(t *testing.T) {
 		return nil, nil
 	}
 	_, err := login.Login(t.Context(), d.options())
-	if err == nil || !strings.Contains(err.Error(), "approved, but the answer was lost") {
+	if err == nil || !strings.Contains(err.Error(), "approved, but the response was lost") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"rsc.io/qr"
 )
 
-// QR draws text as a QR code for a terminal, with two rows of modules in a line. It is dark on
+// QR draws text as a QR code for a terminal, with two rows of modules per line. The code is dark on
 // light, whatever the terminal's colors (AUTH U5). It returns "" if the text does not fit.
 func QR(text string) string {
 	code, err := qr.Encode(text, qr.L)

@@ -32,8 +32,8 @@ type logoutClaims struct {
 }
 
 // backChannelLogout ends the sessions of a person who signed out, or was signed out, at their
-// identity provider (OpenID Connect Back-Channel Logout 1.0 section 2.5). It keeps their keys,
-// because the person still has an account there.
+// identity provider (OpenID Connect Back-Channel Logout 1.0 section 2.5). The person's API keys
+// stay valid, because the account at the provider still exists.
 func (s *Service) backChannelLogout(w http.ResponseWriter, r *http.Request) {
 	f, ok := s.form(w, r)
 	if !ok {
@@ -65,7 +65,7 @@ func (s *Service) logoutBy(ctx context.Context, raw string) (ended int, err erro
 	err = errLogoutToken
 	for _, org := range s.orgs {
 		if org.oidc == nil || auth.NamedIssuer(raw) != org.provider.Issuer() {
-			continue // no other provider is asked for its keys
+			continue // fetch no signing keys from a provider that did not issue the token
 		}
 		token, c, invalid := s.logoutToken(ctx, org, raw)
 		if invalid != nil {

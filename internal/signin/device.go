@@ -14,7 +14,8 @@ import (
 	"snap/internal/store"
 )
 
-// The lifetimes of a device login, and the limits of logins that wait at once.
+// The lifetimes of a device login, and the limits on logins that wait for approval at the same
+// time.
 const (
 	deviceLife     = 10 * time.Minute
 	deviceInterval = 2 * time.Second

@@ -12,9 +12,9 @@
 //	GET  /userinfo                                 the user of an access token
 //
 // The client is public: it has no secret. Access tokens are JWTs (RFC 9068) that live ten minutes
-// and end with their session. A refresh token is replaced at each use. Because an answer can be
-// lost, a used token may be redeemed again for a minute, as long as its successor was never used. If
-// a replaced token is used later, its session ends.
+// and end with their session. A refresh token is replaced at each use. Because a response can be
+// lost, a used token may be redeemed again for a minute, as long as its successor was never used.
+// If a replaced token is used later, its session ends.
 //
 // For people, all as plain forms that work without JavaScript:
 //
@@ -24,16 +24,16 @@
 //	POST /signin                    csrf_token, next, organization, email, password
 //	GET  /upstream/start            to the organization's identity provider
 //	GET  /upstream/callback         and back
-//	GET  /device/confirm?user_code= who asks: program, host, address, time
+//	GET  /device/confirm?user_code= the request: program, host, address, time
 //	POST /device/confirm            csrf_token, user_code, decision=approve|deny
-//	GET  /account                   who I am, my sessions and keys
+//	GET  /account                   the user, their sessions and keys
 //	POST /account/sessions/end      csrf_token, id
 //	POST /account/keys              csrf_token, name, expires
 //	POST /account/keys/revoke       csrf_token, id
 //	POST /signout                   csrf_token
 //
-// Each form carries csrf_token as a hidden field that belongs to the browser's cookies, and answers
-// 303 to the next page. With several organizations that all have local users, organization may be
-// left empty when the e-mail belongs to only one of them. All state is in the store, so any replica
-// can answer any step.
+// Each form has a hidden field csrf_token, which belongs to the browser's cookies. The response
+// redirects (303) to the next page. With several organizations that all have local users,
+// organization may be left empty when the e-mail belongs to only one of them. All state is in the
+// store, so any replica can handle any step.
 package signin

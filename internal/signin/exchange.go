@@ -51,12 +51,13 @@ type oauthRefusal struct{ code, description string }
 
 func (e oauthRefusal) Error() string { return e.code + ": " + e.description }
 
-// errNoTrust is the single answer for a token that is not accepted, whatever the reason. Only the
-// log has the reason.
+// errNoTrust is the only error for a token that is not accepted, whatever the reason. Only the log
+// has the reason.
 var errNoTrust = oauthRefusal{"invalid_request", "the subject_token is not valid, or no trust rule accepts it; the " +
 	"service's log has the reason"}
 
-// exchangeGrant answers a token exchange. Any client may send it, because the token is the credential.
+// exchangeGrant handles a token exchange. Any client may request one, because the job's token is
+// the credential.
 func (s *Service) exchangeGrant(w http.ResponseWriter, r *http.Request, f url.Values) {
 	if (f.Has("client_id") || r.Header.Get("Authorization") != "") && !s.requireClient(w, r, f) {
 		return
@@ -159,7 +160,7 @@ func joinScopes(scopes []snap.Scope) string {
 	return strings.Join(all, " ")
 }
 
-// refuseToken logs why a token was refused, and returns the answer.
+// refuseToken logs why a token was refused, and returns the error for the client.
 func (s *Service) refuseToken(ctx context.Context, issuer, subject, why string) error {
 	s.log.WarnContext(ctx, "the token of a CI job was refused", "issuer", printable(issuer, 200), "subject",
 		printable(subject, 200), "reason", why)
@@ -202,8 +203,8 @@ func (s *Service) findTrust(ctx context.Context, q exchangeRequest) (in organiza
 	return in, by, issued, nil
 }
 
-// checkToken verifies a token and compares it with a rule. If the rule does not accept the token, it
-// returns the reason. It fails if the issuer does not answer.
+// checkToken verifies a token and compares it with a rule. If the rule does not accept the token,
+// it returns the reason. It fails if the issuer does not respond.
 func (s *Service) checkToken(ctx context.Context, rule Trust, q exchangeRequest) (t auth.Issued, reason string,
 	err error) {
 	issuer, err := s.issuers.get(s, rule)
@@ -215,7 +216,7 @@ func (s *Service) checkToken(ctx context.Context, rule Trust, q exchangeRequest)
 	case errors.Is(err, auth.ErrProviderDown):
 		return t, "", err
 	case err != nil:
-		return t, err.Error(), nil //nolint:nilerr // it is the reason why the rule does not accept the token
+		return t, err.Error(), nil //nolint:nilerr // the error is the reason for the log
 	}
 	if claim := rule.mismatch(t.Claims); claim != "" {
 		found, _ := auth.ClaimText(t.Claims, claim)

@@ -59,10 +59,10 @@ func (s *Service) lookUpCode(ctx context.Context, typed string) (store.DeviceGra
 	return s.store.PendingDevice(ctx, code)
 }
 
-// guess calls check, which checks a code or a password, unless the bucket mine is full. A wrong guess
-// (not_found or unauthenticated) is counted in every bucket. Once one of them is full, guess fails
-// with errTooMany, so that concurrent guesses get no more answers than sequential ones. A right guess
-// counts only if the bucket has not become full in the meantime.
+// guess calls check, which checks a code or a password, unless the bucket mine is full. A wrong
+// guess (not_found or unauthenticated) is counted in every bucket. Once one of them is full, guess
+// fails with errTooMany, so that concurrent guesses reveal no more than sequential ones. A right
+// guess counts only if the bucket has not become full in the meantime.
 func (s *Service) guess(ctx context.Context, mine string, buckets map[string]int, check func() error) error {
 	if err := s.requireFewMisses(ctx, mine, buckets[mine]); err != nil {
 		return err

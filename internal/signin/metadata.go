@@ -55,8 +55,8 @@ func (s *Service) jwks(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(set)
 }
 
-// grants returns the grant types that the token endpoint supports: the exchange only if the service
-// accepts tokens of some CI system.
+// grants returns the grant types that the token endpoint supports. It includes token exchange only
+// if the service accepts tokens from a CI system.
 func (s *Service) grants() []string {
 	if s.ExchangeURL() == "" {
 		return []string{grantDevice, grantRefresh}

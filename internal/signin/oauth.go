@@ -32,7 +32,7 @@ func (s *Service) writeOAuthError(w http.ResponseWriter, status int, code, descr
 	writeJSON(w, status, oauthError{Code: code, Description: description})
 }
 
-// failed answers with an error of the service; the client may retry.
+// failed responds that the service has an error and that the client may retry.
 func (s *Service) failed(w http.ResponseWriter, r *http.Request, err error) {
 	known := s.fault(r, err)
 	w.Header().Set("Retry-After", retrySoon)

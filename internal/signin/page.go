@@ -31,7 +31,7 @@ func (v *visit) signedIn() bool { return v.caller.User != nil }
 // actAs makes c the audit log's actor for changes to users, keys and sessions.
 func (v *visit) actAs(c snap.Caller) { v.r = v.r.WithContext(snap.ActingAs(v.r.Context(), c)) }
 
-// pageHandler answers a visit. The error it returns becomes an error page.
+// pageHandler handles a visit. The error it returns becomes an error page.
 type pageHandler func(*visit) error
 
 // page wraps a page handler. A form (POST) must pass [auth.Forms.Check].
@@ -163,8 +163,9 @@ func (s *Service) errorPage(v *visit, err error) {
 // retrySoon is the Retry-After, in seconds, of a failure that is probably brief.
 const retrySoon = "1"
 
-// fault returns the answer to an error that the client did not cause. The answer reports that the
-// database is briefly unavailable, or contains the ID under which the error is logged.
+// fault returns the error to show to the client for an error that the client did not cause. It says
+// that the database is briefly unavailable, or contains the ID under which the original error is
+// logged.
 func (s *Service) fault(r *http.Request, err error) *snap.Error {
 	if store.Unavailable(err) || r.Context().Err() != nil {
 		s.log.WarnContext(r.Context(), "the database is not available", "path", r.URL.Path, "error", err)

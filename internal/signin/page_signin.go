@@ -17,7 +17,7 @@ import (
 type signInPage struct {
 	layout
 	Next         string
-	Choose       bool           // the organization is to be chosen first
+	Choose       bool           // the person must choose the organization first
 	Listed       []organization // the organizations to choose from; empty means to type one
 	Organization organization
 	Several      bool   // there are organizations other than Organization

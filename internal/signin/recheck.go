@@ -26,12 +26,12 @@ const (
 	UnconfirmedLogin = 24 * time.Hour
 )
 
-// checkAgain is how long to wait before asking a provider about a person again after it failed to
-// answer.
-// claimLife is longer than a check can take, so that no two replicas use one refresh token.
 const (
+	// checkAgain is how long to wait before asking about a person again after the provider did not
+	// respond.
 	checkAgain = time.Minute
-	claimLife  = 45 * time.Second
+	// claimLife is longer than a check can take, so that no two replicas use one refresh token.
+	claimLife = 45 * time.Second
 )
 
 // timeouts limits how long the service waits for a provider.
@@ -154,13 +154,13 @@ func (s *Service) confirmRefresh(ctx context.Context, hash []byte) error {
 	return nil
 }
 
-// Confirm decides whether a caller's user was confirmed recently enough. With ask, it first asks
-// the identity provider about a user whose last confirmation is older than recheck, and reports
-// whether the provider confirmed the user. Usually background work has already asked. A request
-// asks only when that work is behind or the user was away. Confirm fails with
-// snap.ErrUnauthenticated when the provider no longer knows the user, or, for keys, has not
-// confirmed them for max_staleness. (Sessions end at their next refresh.) It accepts local users
-// and callers without a user.
+// Confirm decides whether a caller's user was confirmed recently enough. If ask is set, Confirm
+// first asks the identity provider about a user whose last confirmation is older than the
+// organization's setting recheck. fresh reports whether the provider then confirmed the user.
+// Usually background work has already asked. A request asks only when that work is behind or the
+// user was away. Confirm fails with snap.ErrUnauthenticated when the provider no longer knows the
+// user, or, for keys, has not confirmed them for max_staleness. (Sessions end at their next
+// refresh.) It accepts local users and callers without a user.
 func (s *Service) Confirm(ctx context.Context, c snap.Caller, confirmed time.Time, ask bool) (fresh bool, err error) {
 	org, ok := s.organizationByID(c.Org.ID)
 	if !ok || org.oidc == nil || c.User == nil {
@@ -193,9 +193,9 @@ func (s *Service) confirmNow(ctx context.Context, org organization, userID int64
 	return t.Checked, err
 }
 
-// checkSoon is like check, for a request that waits for the result. It waits only a few seconds. If
-// the provider is slower, it is treated as one that does not answer, but its answer still counts
-// when it arrives.
+// checkSoon is like check, but waits only a few seconds, because a request waits for the result. A
+// slower provider is treated as one that does not respond, but its response still counts when it
+// arrives.
 func (s *Service) checkSoon(ctx context.Context, org organization, t store.Standing) (store.Standing, error) {
 	type result struct {
 		store.Standing
@@ -216,7 +216,7 @@ func (s *Service) checkSoon(ctx context.Context, org organization, t store.Stand
 	}
 }
 
-// refuseRefresh answers a refresh that confirmRefresh refused.
+// refuseRefresh writes the response to a refresh that confirmRefresh refused.
 func (s *Service) refuseRefresh(w http.ResponseWriter, r *http.Request, err error) {
 	var stale errStale
 	switch {
@@ -233,7 +233,7 @@ func (s *Service) refuseRefresh(w http.ResponseWriter, r *http.Request, err erro
 }
 
 // check asks the identity provider whether a user still exists, and applies their current role and
-// groups. A provider that does not answer changes nothing. check returns the new standing, or
+// groups. If the provider does not respond, nothing changes. check returns the new standing, or
 // errLeft, in which case the user's sessions and keys were ended. Only one replica asks at a time;
 // others wait for its result.
 func (s *Service) check(ctx context.Context, org organization, t store.Standing) (store.Standing, error) {
@@ -248,16 +248,16 @@ func (s *Service) check(ctx context.Context, org organization, t store.Standing)
 		return s.await(ctx, t)
 	}
 	ctx = snap.ActingAs(ctx, snap.Acting(org.OrgRef, snap.PartProvider))
-	// The answer may hold the only copy of the next refresh token, so it is stored even if the
-	// client has disconnected.
+	// The provider's response may contain the only copy of the next refresh token, so the token is
+	// stored even if the client has disconnected.
 	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeouts.check)
 	defer cancel()
 	err = s.refreshClaims(asking, org, t)
-	ctx = context.WithoutCancel(ctx) // the outcome is stored even after the time for asking
+	ctx = context.WithoutCancel(ctx) // the outcome is stored even after the check's time limit
 	log := s.log.With("organization", org.Slug, "user", t.UserID)
 	switch {
 	case errors.Is(err, errLeft) && doubts > 1:
-		log.WarnContext(ctx, "the identity provider refuses a refresh token that it may have replaced in an answer "+
+		log.WarnContext(ctx, "the identity provider refuses a refresh token that it may have replaced in a response "+
 			"that did not arrive; the user must sign in again", "confirmed", t.Checked)
 		t.Refresh = nil
 		return t, s.store.KeepRefresh(ctx, t, nil)
@@ -332,8 +332,9 @@ func (s *Service) refreshClaims(ctx context.Context, org organization, t store.S
 }
 
 // storeOutcome stores the provider's refresh token after a redemption. Providers that rotate tokens
-// accept each token only once. If no usable answer arrived, it is unknown whether the provider
-// replaced the token, and the claim's doubt remains. It returns errLeft for invalid_grant.
+// accept each token only once. Without a usable response, it is unknown whether the provider
+// replaced the token, so storeOutcome stores nothing, and the next refusal does not prove that the
+// person left. It returns errLeft for invalid_grant.
 func (s *Service) storeOutcome(ctx context.Context, t store.Standing, old string, token *oauth2.Token,
 	err error) error {
 	ctx = context.WithoutCancel(ctx)
@@ -414,8 +415,8 @@ func (s *Service) refreshedUserinfo(ctx context.Context, org organization, d *au
 
 // Recheck asks each organization's identity provider about the user whose last confirmation is the
 // oldest, and returns the number of users it asked about. It is called once a second, so no
-// provider is asked more often than that. A provider that does not answer within a second delays no
-// other organization: the next calls skip it until its check has ended.
+// provider is asked more often than that. A provider that does not respond within a second delays
+// no other organization: the next calls skip it until its check has ended.
 func (s *Service) Recheck(ctx context.Context) (asked int, err error) {
 	type result struct {
 		asked int

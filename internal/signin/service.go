@@ -58,7 +58,7 @@ type Options struct {
 	Organizations  []Organization
 	ListThem       bool             // the sign-in page lists the organizations to everybody
 	TrustedProxies []netip.Prefix   // proxies whose X-Forwarded-For is trusted
-	Sealer         *auth.Sealer     // of the signing keys; nil is none
+	Sealer         *auth.Sealer     // of the signing keys; nil means none
 	Now            func() time.Time // nil is time.Now
 	Log            *slog.Logger     // nil is slog.Default
 	// Count is called with the outcome of each sign-in and refresh. The door is password, provider,
@@ -84,7 +84,7 @@ type Service struct {
 	log     *slog.Logger
 	count   func(door, outcome string)
 	forms   auth.Forms
-	sealer  *auth.Sealer // for the providers' refresh tokens; if nil, they are not kept
+	sealer  *auth.Sealer // for the providers' refresh tokens; if nil, the tokens are not stored
 	views   *look.Views
 	assets  *look.Assets
 	issuers issuers // of CI jobs' tokens
@@ -98,7 +98,7 @@ type organization struct {
 	local    map[string]LocalUser // by e-mail in lower case
 	domains  []string             // of e-mail addresses, in lower case
 	oidc     *OIDC
-	provider *auth.Provider // with oidc
+	provider *auth.Provider // nil without oidc
 	fresh    freshness
 	asking   *atomic.Bool // the background work is asking the provider about someone
 	trust    []Trust
@@ -161,7 +161,7 @@ func (s *Service) ExchangeURL() string {
 	return ""
 }
 
-// Forms returns the protection of forms, which all pages of the service share.
+// Forms returns the protection for forms, which all pages of the service share.
 func (s *Service) Forms() auth.Forms { return s.forms }
 
 // Issuer returns {public_url}/auth.

@@ -105,9 +105,9 @@ func TestSlowProviderDelaysNobodyElse(t *testing.T) {
 	}
 }
 
-// TestLostAnswerLocksNobodyOut: a provider that rotates refresh tokens refuses one whose successor was
-// in an answer that did not arrive. That is no removal: sessions and keys stay for max_staleness
-// after the last confirmation. A refusal without such a doubt is a removal.
+// TestLostAnswerLocksNobodyOut: a provider that rotates refresh tokens refuses one whose successor
+// was in a response that did not arrive. That is no removal: sessions and keys stay for
+// max_staleness after the last confirmation. A refusal without such a doubt is a removal.
 func TestLostAnswerLocksNobodyOut(t *testing.T) {
 	t.Parallel()
 	h, p := startSealed(t, storeIn)

@@ -53,7 +53,7 @@ func (s *Service) token(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// deviceGrant answers a poll (RFC 8628 section 3.4).
+// deviceGrant responds to a poll (RFC 8628 section 3.4).
 func (s *Service) deviceGrant(w http.ResponseWriter, r *http.Request, f url.Values) {
 	if !s.requireClient(w, r, f) {
 		return
@@ -138,7 +138,8 @@ func (s *Service) refreshGrant(w http.ResponseWriter, r *http.Request, f url.Val
 }
 
 // requireScope refuses scopes that do not exist (RFC 6749 section 5.2). Existing scopes give no
-// rights, so a refresh may ask for any of them. The answer keeps the scope that was granted.
+// rights, so a refresh may ask for any of them. The new access token keeps the scope that was
+// granted.
 func (s *Service) requireScope(w http.ResponseWriter, asked string) bool {
 	for _, word := range strings.Fields(asked) {
 		if !slices.Contains(scopes(), word) {
@@ -151,7 +152,7 @@ func (s *Service) requireScope(w http.ResponseWriter, asked string) bool {
 	return true
 }
 
-// writeTokens answers with new tokens of a session.
+// writeTokens responds with new tokens for a session.
 func (s *Service) writeTokens(w http.ResponseWriter, r *http.Request, n store.Session, refresh string) {
 	answer, err := s.newTokens(r.Context(), n)
 	switch {
@@ -192,7 +193,7 @@ const refreshPrefix = "crt_"
 func newRefreshToken() string { return refreshPrefix + rand.Text() + rand.Text() }
 
 // revoke ends the session of a refresh or access token (RFC 7009). For a token that is unknown or
-// belongs to another client, it sends the same answer and changes nothing.
+// belongs to another client, it sends the same response and changes nothing.
 func (s *Service) revoke(w http.ResponseWriter, r *http.Request) {
 	f, ok := s.form(w, r)
 	if !ok || !s.requireClient(w, r, f) {

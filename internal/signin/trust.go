@@ -180,14 +180,14 @@ func (t Trust) mismatch(claims map[string]any) string {
 func (t Trust) fingerprint() string {
 	text, err := json.Marshal(t)
 	if err != nil {
-		panic(err) // cannot happen: texts always encode
+		panic(err) // cannot happen: strings can always be encoded
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:16])
 }
 
-// issuers holds the CI systems of all rules. Systems that may have a private address are kept apart
-// from the others.
+// issuers holds the CI systems of all rules. Systems that may have a private address are stored
+// separately from the others.
 type issuers struct {
 	mu  sync.Mutex
 	all map[string]*auth.Issuer

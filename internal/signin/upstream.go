@@ -22,7 +22,7 @@ import (
 // upstreamLife is how long a sign-in at an identity provider may take.
 const upstreamLife = 10 * time.Minute
 
-// errUpstream is a failure of an identity provider. The page has the status 502.
+// errUpstream is a failure of an identity provider. Its error page has the status 502.
 type errUpstream struct{ known *snap.Error }
 
 func (e errUpstream) Error() string { return e.known.Error() }
@@ -79,7 +79,7 @@ func (s *Service) startUpstream(v *visit) error {
 	return nil
 }
 
-// finishUpstream handles the identity provider's answer and counts the outcome.
+// finishUpstream handles the identity provider's response and counts the outcome.
 func (s *Service) finishUpstream(v *visit) error {
 	err := s.applyAnswer(v)
 	s.count("provider", outcome(err))
@@ -120,7 +120,7 @@ func (s *Service) applyAnswer(v *visit) error {
 	return nil
 }
 
-// identifyUpstream checks the answer and returns the person it is about.
+// identifyUpstream checks the identity provider's response and returns the person it is about.
 func (s *Service) identifyUpstream(ctx context.Context, org organization, login store.UpstreamLogin,
 	q url.Values) (auth.Person, *oauth2.Token, error) {
 	d, err := org.provider.Discover(ctx)
@@ -154,7 +154,7 @@ func refusedAnswer(cause error) error {
 		Hint: "sign in again; if it happens again, tell your administrator", Cause: cause}
 }
 
-// personOf verifies the ID token and reads its claims. Groups that it lacks are looked up at
+// personOf verifies the ID token and reads its claims. Groups that the token lacks are read from
 // userinfo.
 func (s *Service) personOf(ctx context.Context, org organization, d *auth.Discovered, token *oauth2.Token,
 	nonce string) (auth.Person, error) {
@@ -230,8 +230,8 @@ func (s *Service) apply(ctx context.Context, org organization, p auth.Person) (u
 	return s.store.ApplySignIn(ctx, p.SignIn(org.ID, org.oidc.Roles))
 }
 
-// Reporter returns the identity provider of a caller's organization. The provider reports people and
-// groups by SCIM, with the caller's key.
+// Reporter returns the identity provider of a caller's organization. The provider uses the caller's
+// key to report people and groups by SCIM.
 func (s *Service) Reporter(c snap.Caller) store.Reporter {
 	r := store.Reporter{Caller: c, Issuer: localIssuer}
 	if o, ok := s.organizationByID(c.Org.ID); ok && o.oidc != nil {
