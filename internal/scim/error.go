@@ -26,8 +26,8 @@ func invalid(kind, format string, args ...any) error {
 	return &Error{kind, &snap.Error{Code: snap.CodeInvalid, Detail: fmt.Sprintf(format, args...)}}
 }
 
-// WriteError answers a request with an error in the form of RFC 7644 section 3.12. detail is for
-// the provider's administrator.
+// WriteError responds to a request with an error in the form of RFC 7644 section 3.12. detail is
+// for the provider's administrator.
 func WriteError(w http.ResponseWriter, status int, detail string, err error) {
 	body := map[string]any{"schemas": []string{schemaError}, "status": strconv.Itoa(status), "detail": detail}
 	var e *Error

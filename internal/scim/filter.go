@@ -199,7 +199,7 @@ func isNameByte(b byte, at int) bool {
 	return letter || at == 0 && b == '$' || at > 0 && (b >= '0' && b <= '9' || b == '-' || b == '_')
 }
 
-// value reads a JSON string, or true, false or a number, which it returns as text.
+// value reads a JSON string, number or boolean, and returns it as a string.
 func (p *parser) value() (string, error) {
 	d := json.NewDecoder(strings.NewReader(p.text))
 	d.UseNumber()

@@ -32,7 +32,7 @@ func (h *handler) getGroup(w http.ResponseWriter, r *http.Request, by store.Repo
 	return h.writeGroup(w, r, by, r.PathValue("id"), http.StatusOK)
 }
 
-// writeGroup answers with a group as it is now.
+// writeGroup responds with the current state of a group.
 func (h *handler) writeGroup(w http.ResponseWriter, r *http.Request, by store.Reporter, id string, status int) error {
 	members := wantsMembers(r)
 	found, _, err := h.Store.SCIMGroups(r.Context(), by.Caller.Org.ID, store.SCIMPage{ID: id, Limit: 1}, members)
@@ -74,14 +74,15 @@ func (h *handler) replaceGroup(w http.ResponseWriter, r *http.Request, by store.
 	return h.writeGroup(w, r, by, g.ID, http.StatusOK)
 }
 
-// patchGroup answers without the group (RFC 7644 section 3.5.2), which may have very many members.
+// patchGroup changes a group. Its response omits the group (RFC 7644 section 3.5.2), which may have
+// very many members.
 func (h *handler) patchGroup(w http.ResponseWriter, r *http.Request, by store.Reporter) error {
 	c, err := readBody(r, groupPatch)
 	if err != nil {
 		return err
 	}
 	ctx := r.Context()
-	if onlyRemoves(c) { // it may use the reserve of a full disk
+	if onlyRemoves(c) { // so that it works even on a full disk
 		ctx = store.TakingAway(ctx)
 	}
 	if _, err := h.Store.ChangeSCIMGroup(ctx, by, r.PathValue("id"), c); err != nil {

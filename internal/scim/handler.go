@@ -18,10 +18,10 @@ const Prefix = "/scim/v2/"
 type Options struct {
 	Store     *store.Store
 	PublicURL string // of the service
-	// Reporter returns whom a request acts for, by its credential. It fails with
-	// snap.ErrUnauthenticated, and refuses requests that come too often.
+	// Reporter returns the identity provider that sent a request, according to the request's
+	// credential. It fails with snap.ErrUnauthenticated, and refuses requests that come too often.
 	Reporter func(*http.Request) (store.Reporter, error)
-	Fail     func(http.ResponseWriter, *http.Request, error) // answers with an error; see [WriteError]
+	Fail     func(http.ResponseWriter, *http.Request, error) // responds with an error; see [WriteError]
 }
 
 type handler struct {
@@ -56,7 +56,7 @@ func New(o Options) http.Handler {
 
 var errNoPath = &snap.Error{Code: snap.CodeNotFound, Detail: "nothing exists at this path, or not for this method"}
 
-// action answers a request of a reporter.
+// action handles a request from a reporter.
 type action func(http.ResponseWriter, *http.Request, store.Reporter) error
 
 func (h *handler) authenticated(f action) http.Handler {
@@ -124,7 +124,8 @@ func pageOf(r *http.Request, attributes ...string) (p store.SCIMPage, start int,
 	return p, start, nil
 }
 
-// wantsMembers reports whether an answer should include the members of groups (RFC 7644 section 3.9).
+// wantsMembers reports whether a response should include the members of groups (RFC 7644 section
+// 3.9).
 func wantsMembers(r *http.Request) bool {
 	q := r.URL.Query()
 	names := func(name string) []string {

@@ -96,7 +96,7 @@ func userPatch(body []byte) (c store.SCIMUserChange, err error) {
 	for _, o := range operations {
 		err := o.each(func(p path, value json.RawMessage) error {
 			if p.sub != "" || p.where != nil {
-				return nil // the attribute is not kept
+				return nil // the attribute is not stored
 			}
 			if o.Op == opRemove {
 				value = json.RawMessage(`null`)
@@ -110,7 +110,7 @@ func userPatch(body []byte) (c store.SCIMUserChange, err error) {
 	return c, nil
 }
 
-// setUser sets an attribute of a person. Attributes that are not kept are ignored.
+// setUser sets an attribute of a person. Attributes that are not stored are ignored.
 func setUser(c *store.SCIMUserChange, attribute string, value json.RawMessage) (err error) {
 	switch attribute {
 	case "username":
@@ -157,7 +157,8 @@ func groupPatch(body []byte) (c store.SCIMGroupChange, err error) {
 	return c, nil
 }
 
-// setGroup sets an attribute of a group other than its members. Others are ignored.
+// setGroup sets an attribute of a group other than its members. Attributes that are not stored are
+// ignored.
 func setGroup(c *store.SCIMGroupChange, attribute string, value json.RawMessage) (err error) {
 	switch attribute {
 	case "displayname":
@@ -236,7 +237,7 @@ func text(attribute string, value json.RawMessage, needed bool) (*string, error)
 	return &s, nil
 }
 
-// boolean reads a boolean, which may be text in any case.
+// boolean reads a boolean, which may be a string in any case.
 func boolean(attribute string, value json.RawMessage) (*bool, error) {
 	yes, no := true, false
 	switch strings.ToLower(strings.Trim(strings.TrimSpace(string(value)), `"`)) {

@@ -8,7 +8,7 @@ import (
 	"snap/internal/store"
 )
 
-// user is a User resource (RFC 7643 section 4.1) with the attributes that are kept.
+// user is a User resource (RFC 7643 section 4.1) with the attributes that are stored.
 type user struct {
 	Schemas     []string `json:"schemas"`
 	ID          string   `json:"id"`

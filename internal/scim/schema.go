@@ -51,9 +51,9 @@ func (h *handler) resourceTypes() (all []object) {
 	return all
 }
 
-// schemas describes the attributes that are kept (RFC 7643 section 7).
+// schemas describes the attributes that are stored (RFC 7643 section 7).
 func (h *handler) schemas() []object {
-	attribute := func(name, kind string, other object) object { // other has the values that differ from the usual ones
+	attribute := func(name, kind string, other object) object { // other overrides the defaults
 		a := object{"name": name, "type": kind, "multiValued": false, "required": false, "caseExact": false,
 			"mutability": "readWrite", "returned": "default", "uniqueness": "none"}
 		maps.Copy(a, other)
@@ -88,7 +88,7 @@ func (h *handler) documents(all []object) action {
 	}
 }
 
-// documentOf answers with the document that the path names.
+// documentOf responds with the document that the path names.
 func (h *handler) documentOf(all []object) action {
 	return func(w http.ResponseWriter, r *http.Request, _ store.Reporter) error {
 		for _, d := range all {
