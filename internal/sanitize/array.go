@@ -43,7 +43,7 @@ func elements(mask engine.Mask) engine.Mask {
 	}
 }
 
-// nextElement reads the element at the start of a text and returns the text after it.
+// nextElement reads the element at the start of text and returns the rest.
 func nextElement(text string) (element string, quoted bool, rest string) {
 	if text[0] != '"' {
 		end := strings.IndexAny(text, ",{}")

@@ -12,22 +12,22 @@ import (
 	"snap/internal/engine"
 )
 
-// drawn lists the masks that pick their results from word lists.
-var drawn = []string{"name", "first_name", "last_name", "company", "city", "address"}
+// listMasks lists the masks that pick their results from word lists.
+var listMasks = []string{"name", "first_name", "last_name", "company", "city", "address"}
 
-// remade lists the masks that produce another value of the same form. By chance, the result can be
-// the original of another row.
-var remade = []string{"phone", "format", "card"}
+// formMasks lists the masks whose results have the same form as the original. By chance, a result
+// can equal the original of another row.
+var formMasks = []string{"phone", "format", "card"}
 
 // redraws is the number of times that a mask draws again before it invents a word.
 const redraws = 8
 
-// avoided holds, for each mask, the originals that it must not produce, in lower case. All columns of
-// a mask share them, so that equal values get equal results.
+// avoided holds, for each mask, the originals that it must not produce, in lower case. All columns
+// with the same mask share its originals, so that equal values get equal results.
 type avoided map[string]map[string]bool
 
-// wrap wraps the mask with a name so that its result is never one of the originals. Otherwise nobody
-// could distinguish such a result from an unmasked value. The same original gets the same result.
+// wrap wraps the mask called name so that its result is never one of the originals. Otherwise
+// nobody could tell whether a value was masked. Equal originals still get equal results.
 func (a avoided) wrap(mask engine.Mask, name string, key []byte, limit int) engine.Mask {
 	originals := a[name]
 	if mask == nil || len(originals) == 0 {
@@ -38,9 +38,9 @@ func (a avoided) wrap(mask engine.Mask, name string, key []byte, limit int) engi
 		masked, null := mask(v)
 		for n := 1; !null && inLower(originals, masked); n++ {
 			switch {
-			case slices.Contains(remade, name) && n > redraws:
+			case slices.Contains(formMasks, name) && n > redraws:
 				return redact(v), false
-			case slices.Contains(remade, name):
+			case slices.Contains(formMasks, name):
 				masked, null = mask(masked)
 			case n > redraws: // in a short list, all entries may be originals
 				return cut(inventWord(from, v), limit), false
@@ -52,8 +52,8 @@ func (a avoided) wrap(mask engine.Mask, name string, key []byte, limit int) engi
 	}
 }
 
-// inLower reports whether a set contains a text in lower case. Nearly all texts are short and ASCII:
-// for them it allocates nothing.
+// inLower reports whether a set contains v in lower case. It allocates nothing if v is short and
+// ASCII, as nearly all values are.
 func inLower(set map[string]bool, v string) bool {
 	var room [64]byte
 	if len(v) > len(room) {
@@ -86,14 +86,14 @@ func inventWord(from *source, v string) string {
 	return strings.ToUpper(string(word[:1])) + string(word[1:])
 }
 
-// Every returns a function for the caller to call with every value of a column. The function collects
-// the originals that a mask could draw, so that the mask can avoid them (see [engine.Options]). Every
-// returns nil if no mask of the column draws from lists.
+// Every returns a function that the caller must call with every value of a column. The function
+// collects the originals that a mask could draw, so that the mask can avoid them (see
+// [engine.Options]). Every returns nil if no mask of the column draws from lists.
 func (r *Rules) Every(schema, table, column string) func(string) {
 	rule, _, _ := r.find(engine.Shape{Schema: schema, Name: table}, column)
 	var into []map[string]bool
 	for _, mask := range rule.masks() {
-		if !slices.Contains(drawn, mask) {
+		if !slices.Contains(listMasks, mask) {
 			continue
 		}
 		if r.originals == nil {
@@ -129,9 +129,9 @@ func (c ColumnRule) masks() []string {
 	return slices.Compact(all)
 }
 
-// leaves calls see with a value and with the parts of it that a mask can be applied to: texts of JSON
-// documents and of XML, elements of arrays and fields of composite values. They are nested at most
-// maxNested deep.
+// leaves calls see with a value and with every part of the value that a mask can be applied to:
+// strings in JSON documents and XML, elements of arrays and fields of composite values. It descends
+// at most maxNested levels.
 func leaves(v string, depth int, see func(string)) {
 	see(v)
 	part := func(text string) (string, bool) {
@@ -148,7 +148,7 @@ func leaves(v string, depth int, see func(string)) {
 			documentMask{rest: part}.masked(tree, nil)
 		}
 	case bare[0] == '<':
-		_, _ = documentMask{rest: part}.maskedXML(v, true) // the parts before an error count too
+		_, _ = documentMask{rest: part}.maskedXML(v, true) // see has been called with the parts before an error
 	case bare[0] == '(':
 		fields, _ := parseRow(bare)
 		for _, f := range fields {
@@ -164,8 +164,8 @@ func leaves(v string, depth int, see func(string)) {
 // maxDrawn is the maximum length of a value that is drawn from lists.
 const maxDrawn = 100
 
-// drawable reports whether a mask could draw a value: whether the value consists only of listed words
-// and short numbers. The lists therefore limit the number of collected originals.
+// drawable reports whether a mask could draw a value: whether the value consists only of listed
+// words and short numbers. So at most as many originals are collected as the lists can produce.
 func drawable(v string, words map[string]bool) bool {
 	if len(v) > maxDrawn {
 		return false

@@ -35,7 +35,7 @@ func card(key []byte, _ ColumnRule, limit int) engine.Mask {
 	}
 }
 
-// digitPlaces returns the positions of the digits.
+// digitPlaces returns the positions of the digits in b.
 func digitPlaces(b []byte) []int {
 	var places []int
 	for i, c := range b {

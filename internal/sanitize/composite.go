@@ -124,8 +124,8 @@ func writeRow(fields []*string) string {
 	return out.String() + ")"
 }
 
-// ofFields returns a mask for every field of a composite value. A value with a different number of
-// fields than its type becomes NULL.
+// ofFields returns a mask that masks every field of a composite value. A value with a different
+// number of fields than its type becomes NULL.
 func ofFields(key []byte, rule ColumnRule, c *column) engine.Mask {
 	masks := make([]engine.Mask, len(c.fields))
 	for i, f := range c.fields {
@@ -166,7 +166,7 @@ func fieldRule(rule ColumnRule, f *column) ColumnRule {
 	return ColumnRule{Mask: name, avoid: rule.avoid}
 }
 
-// fieldsMisfit returns the reason that a rule for the fields of a composite type cannot be used, or
+// fieldsMisfit returns the reason why a rule for the fields of a composite type cannot be used, or
 // "".
 func fieldsMisfit(rule ColumnRule, c *column) string {
 	if len(c.fields) == 0 {

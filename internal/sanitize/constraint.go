@@ -36,7 +36,7 @@ func evaluate(e schema.Expr, column, value string) answer {
 // condition evaluates expressions for a row, or for one value of it.
 type condition struct {
 	of     func(column string) (value string, known bool)
-	valued bool // columns are not NULL; otherwise unknown columns are NULL
+	valued bool // every column has a value; otherwise unknown columns are NULL
 }
 
 func (c condition) answer(e schema.Expr) answer {
@@ -158,8 +158,8 @@ func (c condition) among(of schema.Expr, list []schema.Expr, not bool) answer {
 	return answerOf(not)
 }
 
-// text returns the value of an expression that is a literal, the column, or a simple function of
-// them.
+// text returns the value of an expression that is a literal, a known column, or a simple function
+// of such expressions.
 func (c condition) text(e schema.Expr) (string, bool) {
 	switch {
 	case e.Literal != nil && slices.Contains([]string{"string", "number", "boolean"}, e.Literal.Kind):
@@ -268,7 +268,7 @@ func like(v, pattern string, fold bool) bool {
 	return ok || err != nil
 }
 
-// matches reports whether a value matches a regular expression. The answer is unsure if Go and the
+// matches reports whether a value matches a regular expression. The result is unsure if Go and the
 // database might interpret the expression differently.
 func matches(v, pattern string, fold bool) answer {
 	if slices.ContainsFunc([]string{`\m`, `\M`, `\y`, `(?`, `\1`, `[[`}, func(s string) bool {

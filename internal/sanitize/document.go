@@ -15,7 +15,7 @@ func isDocument(v string) bool {
 }
 
 // isSchemaKey reports whether a key looks like a name of a schema: at most 64 ASCII letters, digits
-// and underscores, not a digit first. Other keys may be data.
+// and underscores, of which the first is not a digit. Other keys may be data.
 func isSchemaKey(key string) bool {
 	for i, c := range []byte(key) {
 		letter := c == '_' || 'a' <= c|0x20 && c|0x20 <= 'z'
@@ -26,9 +26,9 @@ func isSchemaKey(key string) bool {
 	return key != "" && len(key) <= 64
 }
 
-// redactDocument redacts the texts and numbers of a valid JSON document. Its structure, booleans and
-// keys remain, except keys that do not look like names, which are redacted too. The result is compact,
-// and its keys are in order, so that equal documents of different databases stay equal.
+// redactDocument redacts the strings and numbers of a valid JSON document. Its structure, booleans
+// and keys remain, except that keys which do not look like names are redacted too. The result is
+// compact and has sorted keys, so that equal documents in different databases stay equal.
 func redactDocument(v string) string {
 	r := documentReader{in: v}
 	return string(r.value().append(make([]byte, 0, len(v))))
@@ -37,8 +37,8 @@ func redactDocument(v string) string {
 // node is a redacted value of a JSON document.
 type node struct {
 	key    string // in an object
-	kind   byte   // '{', '[' or '"', and otherwise 0
-	text   string // of '"' without quotes, and of 0
+	kind   byte   // '{', '[' or '"'; 0 for any other scalar
+	text   string // of a string, without quotes, or of another scalar
 	values []node // of '{' and '['
 }
 
@@ -104,7 +104,7 @@ func (r *documentReader) value() node {
 	return node{text: "0"}
 }
 
-// member reads a value of an array, or one of an object with its key.
+// member reads an element of an array, or, if keyed is set, a key of an object and its value.
 func (r *documentReader) member(keyed bool) node {
 	if !keyed {
 		return r.value()
@@ -118,14 +118,14 @@ func (r *documentReader) member(keyed bool) node {
 	return n
 }
 
-// skip skips the bytes that are in a set.
+// skip skips the bytes that are in set.
 func (r *documentReader) skip(set string) {
 	for r.at < len(r.in) && strings.IndexByte(set, r.in[r.at]) >= 0 {
 		r.at++
 	}
 }
 
-// text reads a text and returns its value.
+// text reads a JSON string and returns its value.
 func (r *documentReader) text() string {
 	from, plain := r.at, true
 	for r.at++; r.in[r.at] != '"'; r.at++ {
@@ -139,14 +139,15 @@ func (r *documentReader) text() string {
 		return r.in[from+1 : r.at-1]
 	}
 	var v string
-	if err := json.Unmarshal([]byte(r.in[from:r.at]), &v); err != nil { // it was valid before
+	if err := json.Unmarshal([]byte(r.in[from:r.at]), &v); err != nil { // cannot happen: the document is valid
 		return ""
 	}
 	return v
 }
 
-// redactKeys sorts the members of an object and redacts the keys that do not look like names. Of
-// members with equal keys it keeps the last one. Different keys stay different when they are redacted.
+// redactKeys sorts the members of an object and redacts the keys that do not look like names. If
+// several members have the same key, it keeps the last one. Different keys stay different when they
+// are redacted.
 func redactKeys(members []node) []node {
 	byKey := func(a, b node) int { return strings.Compare(a.key, b.key) }
 	slices.Reverse(members)
@@ -170,7 +171,7 @@ func redactKeys(members []node) []node {
 	return members
 }
 
-// appendQuoted appends a text as JSON.
+// appendQuoted appends v as a JSON string.
 func appendQuoted(out []byte, v string) []byte {
 	for _, c := range []byte(v) {
 		if c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
@@ -184,6 +185,6 @@ func quotedJSON(v string) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(v) // a text can always be encoded
+	_ = e.Encode(v) // a string can always be encoded
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }

@@ -22,17 +22,17 @@ type column struct {
 	unique  bool        // part of a primary key, or of a unique constraint or index
 	checks  []boundExpr // the checks that apply to it
 	divides bool        // it is part of the table's partition key
-	defined int         // number of the table's SQL checks that mention it
+	defined int         // number of the table's checks in SQL that mention it
 	to      []columnID  // the columns its foreign keys reference
 	linked  bool        // it is part of a foreign key, on either side
-	folds   bool        // its database compares its texts without case
+	folds   bool        // its database compares its values without case
 	refs    string      // the table it references
 	comment string
 	samples []string
 	fields  []*column // of a composite type
 }
 
-// boundExpr is a check and the name that it uses for the column.
+// boundExpr is a check and the name by which it refers to the column.
 type boundExpr struct {
 	expr  schema.Expr
 	value string
@@ -242,9 +242,9 @@ func (c *column) unknown() bool {
 	return c.defined > described
 }
 
-// definitions reads the SQL of indexes and checks that the description may omit, such as unique
-// indexes with a condition. A column in a unique index must stay unique. A column in such a check
-// is marked as having an unknown check.
+// definitions reads the SQL of indexes and checks that the schema description may omit, such as
+// unique indexes with a condition. It marks the columns of a unique index as unique, and counts for
+// each column the checks that mention it.
 func (f *facts) definitions(t engine.Shape) {
 	for _, sql := range t.Definitions {
 		words := wordsOf(sql)
@@ -265,7 +265,7 @@ func (f *facts) definitions(t engine.Shape) {
 	}
 }
 
-// wordsOf returns the quoted and unquoted names in an SQL text.
+// wordsOf returns the quoted and unquoted names in SQL.
 func wordsOf(sql string) map[string]bool {
 	words := map[string]bool{}
 	for _, w := range strings.FieldsFunc(sql, func(r rune) bool {

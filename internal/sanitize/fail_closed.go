@@ -9,10 +9,10 @@ import (
 	"snap/internal/engine"
 )
 
-// This file makes masking fail closed: before any row is written, requireComplete refuses rules that
-// do not decide on every column, and checkFits refuses masks that do not suit their columns. Two later
-// checks back this up: engine.Plan.Masks refuses such a column again while rows are rewritten, and
-// leak.go looks for originals in the result.
+// This file makes masking fail closed. Before any row is written, requireComplete refuses rules
+// that do not decide on every column, and checkFits refuses masks that do not suit their columns.
+// Two later checks back this up: engine.Plan.Masks refuses a column without a decision while rows
+// are rewritten, and leak.go looks for originals in the result.
 
 // Unknown is a column without a decision: no rule covers it, or its rule is [Undecided].
 type Unknown struct {
@@ -146,7 +146,7 @@ func remedy(key []byte, c *column) string {
 	return "keep"
 }
 
-// brokenReference returns the reason that a column would no longer match one that it references, or
+// brokenReference returns the reason why a column would no longer match one that it references, or
 // "" if all of them would match.
 func (r *Rules) brokenReference(f *facts, c *column, chosen map[columnID]ColumnRule, key []byte) string {
 	rule := chosen[c.id]

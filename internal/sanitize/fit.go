@@ -50,12 +50,12 @@ func limitOf(c *column) int {
 func fitted(mask engine.Mask, key []byte, rule ColumnRule, c *column) engine.Mask {
 	switch {
 	case c.typ.Class == personal.Integer && rule.Mask == "key":
-		p, most := permutation{newSource(key, "key")}, big.NewInt(0).SetUint64(maxOf(c.typ))
+		p, largest := permutation{newSource(key, "key")}, big.NewInt(0).SetUint64(maxOf(c.typ))
 		mask = func(v string) (string, bool) {
-			if n, ok := p.integer(v, most); ok {
+			if n, ok := p.integer(v, largest); ok {
 				return n, false
 			}
-			return p.text(v), false // a column of SQLite can hold a text anyway
+			return p.text(v), false // SQLite can store a string in any column
 		}
 	case c.typ.Class == personal.Integer:
 		mask = bounded(mask, c.typ)
@@ -82,17 +82,17 @@ func maxOf(t personal.Type) uint64 {
 	return math.MaxUint64 >> (64 - bits)
 }
 
-// bounded wraps a mask so that integers stay within their type. A larger one is replaced with its
-// remainder.
+// bounded wraps a mask so that integers stay within their type. A larger integer is replaced with
+// its remainder.
 func bounded(mask engine.Mask, t personal.Type) engine.Mask {
-	most := new(big.Int).SetUint64(maxOf(t))
+	largest := new(big.Int).SetUint64(maxOf(t))
 	return func(v string) (string, bool) {
 		masked, null := mask(v)
 		n, ok := new(big.Int).SetString(masked, 10)
-		if null || !ok || new(big.Int).Abs(n).Cmp(most) <= 0 {
+		if null || !ok || new(big.Int).Abs(n).Cmp(largest) <= 0 {
 			return masked, null
 		}
-		return n.Rem(n, most).String(), false
+		return n.Rem(n, largest).String(), false
 	}
 }
 
@@ -131,7 +131,7 @@ func asUUID(mask engine.Mask) engine.Mask {
 	}
 }
 
-// filled wraps a mask so that a column that cannot be NULL gets a value of its type instead.
+// filled wraps a mask so that its result is a fixed value of the column's type instead of NULL.
 func filled(mask engine.Mask, t personal.Type) engine.Mask {
 	instead, ok := map[personal.Class]string{
 		personal.Text: "", personal.Integer: "0", personal.Decimal: "0", personal.Float: "0",
@@ -150,8 +150,8 @@ func filled(mask engine.Mask, t personal.Type) engine.Mask {
 	}
 }
 
-// suited lists, for each class of types, the masks whose results it can hold, besides keep, null
-// and constant.
+// suited lists, for each class of types, the masks whose results a column of the class can hold,
+// besides keep, null and constant.
 var suited = map[personal.Class][]string{
 	personal.Integer:   {"noise", "format", "phone", "card", "key", "redact", "integer"},
 	personal.Decimal:   {"noise", "format", "phone", "card", "key", "redact", "coordinates", "integer", "number"},
@@ -171,14 +171,14 @@ var suited = map[personal.Class][]string{
 	personal.Point:     {"coordinates"},
 }
 
-// keepsUnique are the masks that give different results for different values.
-var keepsUnique = []string{"keep", "hash", "email", "user_name", "key", "uuid"}
+// uniqueMasks are the masks that give different results for different values.
+var uniqueMasks = []string{"keep", "hash", "email", "user_name", "key", "uuid"}
 
-// minUnique is the minimum number of characters in which a hash stays unique.
+// minUnique is the minimum length of a hash, in characters, that is practically unique.
 const minUnique = 12
 
-// misfit returns the reason that a rule cannot be used for a column, or "" if it can be used. It
-// leaves conditions that it cannot check to the load.
+// misfit returns the reason why a rule cannot be used for a column, or "" if it can be used.
+// Constraints that misfit cannot evaluate are left to the load.
 func misfit(key []byte, rule ColumnRule, c *column) string {
 	if rule.Mask == "keep" {
 		return ""
@@ -212,7 +212,7 @@ func misfit(key []byte, rule ColumnRule, c *column) string {
 	return c.holdsMasked(maskOf(key, rule, c))
 }
 
-// unsuited returns the reason that the column's type does not suit a mask, or "".
+// unsuited returns the reason why the column's type does not suit a mask, or "".
 func (c *column) unsuited(mask string) string {
 	if mask == "coordinates" && c.typ.Class == personal.Point && slices.ContainsFunc(c.samples, isBinaryPoint) {
 		return fmt.Sprintf("the values of its type %s are binary", c.Type)
@@ -228,7 +228,7 @@ func (c *column) unsuited(mask string) string {
 // (1,2).
 func isBinaryPoint(sample string) bool { return !strings.HasPrefix(sample, "(") }
 
-// constants returns the value of the mask constant.
+// constants returns the rule's value if its mask is constant.
 func constants(rule ColumnRule) []string {
 	if rule.Mask == "constant" {
 		return []string{rule.Value}
@@ -236,7 +236,7 @@ func constants(rule ColumnRule) []string {
 	return nil
 }
 
-// settingsMisfit returns the reason that the map, the pattern or the fields of a rule do not suit a
+// settingsMisfit returns the reason why the map, the pattern or the fields of a rule do not suit a
 // column, or "".
 func settingsMisfit(rule ColumnRule, c *column) string {
 	switch rule.Mask {
@@ -250,7 +250,7 @@ func settingsMisfit(rule ColumnRule, c *column) string {
 	return ""
 }
 
-// holdsMasked returns the reason that a column cannot hold its masked samples, or "".
+// holdsMasked returns the reason why a column cannot hold its masked samples, or "".
 func (c *column) holdsMasked(mask engine.Mask) string {
 	for _, v := range c.samples {
 		masked, null := mask(v)
@@ -267,8 +267,8 @@ func (c *column) holdsMasked(mask engine.Mask) string {
 	return ""
 }
 
-// matchesNone returns the reason that a pattern is probably wrong, if it matches no sampled value,
-// or "".
+// matchesNone returns the reason why a pattern is probably wrong: it matches no sampled value.
+// Otherwise it returns "".
 func matchesNone(rule ColumnRule, c *column) string {
 	pattern, err := regexp.Compile(rule.Pattern)
 	if err != nil || len(c.samples) == 0 || slices.ContainsFunc(c.samples, pattern.MatchString) {
@@ -294,7 +294,7 @@ func notUnique(rule ColumnRule, c *column) string {
 	if n := len(rule.Map) + len(rule.Values); n > 0 {
 		return "its values must stay unique, and the rule has only " + snap.Plural(n, "value", "values")
 	}
-	if !slices.Contains(keepsUnique, rule.Mask) {
+	if !slices.Contains(uniqueMasks, rule.Mask) {
 		return "its values must stay unique"
 	}
 	if limit := limitOf(c); limit > 0 && rule.Mask != "key" {
@@ -306,7 +306,7 @@ func notUnique(rule ColumnRule, c *column) string {
 	return ""
 }
 
-// holds returns the reason that a column cannot hold a value, or "" if it can.
+// holds returns the reason why a column cannot hold a value, or "" if it can.
 func (c *column) holds(v string) string {
 	if c.typ.Dims > 0 {
 		if !strings.HasPrefix(v, "{") || !strings.HasSuffix(v, "}") {
@@ -331,7 +331,7 @@ func (c *column) holds(v string) string {
 	return ""
 }
 
-// valid reports whether a text is a value of a type, as far as that is certain.
+// valid reports whether v is a value of type t. If that is uncertain, it reports true.
 func valid(v string, t personal.Type) bool {
 	switch t.Class {
 	case personal.Integer:

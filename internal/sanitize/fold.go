@@ -8,9 +8,9 @@ import (
 	"snap/internal/schema"
 )
 
-// foldsCase reports whether a database compares the texts of a column without case. This is true for
-// citext, for SQLite's NOCASE, and in MySQL and MariaDB for every collation that does not say
-// otherwise.
+// foldsCase reports whether a database compares the values of a column without case. This is true
+// for citext, for SQLite's NOCASE, and in MySQL and MariaDB for the default collation and for
+// collations with _ci in their name.
 func foldsCase(c schema.Column, t schema.Table) bool {
 	if c.Type.Name == "citext" || c.Collation != nil && foldingName(c.Collation.Name) {
 		return true
@@ -31,8 +31,9 @@ func foldingName(name string) bool {
 	return name == "nocase" || strings.HasSuffix(name, "_ci") || strings.Contains(name, "_ci_")
 }
 
-// folded wraps the mask of a column whose values are compared without case, if other rows depend on
-// the comparison. Values that differ only in case then get results that differ only in case.
+// folded wraps the mask of a column whose values are compared without case, if the column is part
+// of a foreign key, or must stay unique under the mask key. Values that differ only in case then
+// get results that differ only in case.
 func folded(mask engine.Mask, rule ColumnRule, c *column) engine.Mask {
 	if !c.folds || !c.linked && !(c.unique && rule.Mask == "key") {
 		return mask
@@ -46,7 +47,7 @@ func folded(mask engine.Mask, rule ColumnRule, c *column) engine.Mask {
 	}
 }
 
-// cased gives each letter of a text the case of the letter at the same position in another text.
+// cased gives each letter of text the case of the letter at the same position in like.
 func cased(text, like string) string {
 	from, to := []rune(like), []rune(text)
 	if len(from) != len(to) {

@@ -14,7 +14,7 @@ import (
 	"snap"
 )
 
-// minWatched is the minimum length of a value to search for. Shorter ones occur elsewhere by
+// minWatched is the minimum length of a value to search for. Shorter values occur elsewhere by
 // chance.
 const minWatched = 8
 
@@ -24,7 +24,7 @@ type finder struct {
 	starts  map[uint64][]int // values by their first eight bytes
 	filter  [1 << 16]bool    // hashes of those bytes, to skip most positions quickly
 	longest int
-	pairs   bool // backslashes are in pairs
+	pairs   bool // a literal backslash is doubled in the searched bytes
 }
 
 func newFinder(watched []Watched) *finder {
@@ -43,9 +43,9 @@ func startOf(b []byte) uint64 { return binary.LittleEndian.Uint64(b) | 0x2020202
 
 func mix(start uint64) uint16 { return uint16((start * 0x9e3779b97f4a7c15) >> 48) }
 
-// find calls hit with every value that starts before the given position, and its position. A
-// value that begins or ends with a digit must not continue with another one, and none begins with the
-// second backslash of a pair. prior are bytes before b.
+// find calls hit with the index and the position of every value in b that starts before the given
+// position. It skips a value if the match is part of a longer number, or begins with the second
+// backslash of a pair. prior holds the bytes before b.
 func (f *finder) find(b []byte, before int, prior []byte, hit func(watched, at int)) {
 	for i := 0; i+8 <= len(b) && i < before; i++ {
 		start := startOf(b[i:])
@@ -72,8 +72,8 @@ func (f *finder) find(b []byte, before int, prior []byte, hit func(watched, at i
 	}
 }
 
-// equalFold reports whether two texts are equal without regard to case. In bytes that are not UTF-8,
-// only ASCII letters have a case.
+// equalFold reports whether a and b are equal, ignoring case. If either is not UTF-8, it ignores
+// only the case of ASCII letters.
 func equalFold(a, b []byte) bool {
 	if !bytes.EqualFold(a, b) || utf8.Valid(a) && utf8.Valid(b) {
 		return bytes.EqualFold(a, b)
@@ -94,7 +94,7 @@ func lastOf(b []byte) byte {
 	return b[len(b)-1]
 }
 
-// secondOfPair reports whether an odd number of backslashes ends b, which prior precedes.
+// secondOfPair reports whether prior followed by b ends with an odd number of backslashes.
 func secondOfPair(prior, b []byte) bool {
 	n := 0
 	for _, part := range [][]byte{b, prior} {
@@ -109,7 +109,7 @@ func secondOfPair(prior, b []byte) bool {
 func isDigit(b byte) bool { return b >= '0' && b <= '9' }
 
 // Scanner copies a stream to a writer and searches it for original values. It finds a value in any
-// column, across writes, and in any case.
+// column, in upper or lower case, and across calls of Write.
 type Scanner struct {
 	w     io.Writer
 	f     *finder
@@ -120,12 +120,12 @@ type Scanner struct {
 // NewScanner returns a scanner that writes to w.
 func NewScanner(w io.Writer, watched []Watched) *Scanner {
 	f := newFinder(watched)
-	f.pairs = true // in a dump that escapes, the text \N is not a line break after a backslash
+	f.pairs = true // the second backslash of a pair does not start an escape such as \n
 	return &Scanner{w: w, f: f, found: map[Watched]bool{}}
 }
 
-// lookback is the number of bytes that are kept before a possible value. A digit or a backslash there
-// means that the bytes are not the value.
+// lookback is the number of bytes to keep before a possible value. Digits and backslashes there can
+// show that the match is not the value, see find.
 const lookback = 16
 
 // Write implements io.Writer.
@@ -150,19 +150,19 @@ func (s *Scanner) Write(p []byte) (int, error) {
 
 // keep saves the last bytes of the stream.
 func (s *Scanner) keep(p []byte) {
-	most := s.f.longest + lookback
-	if len(p) >= most {
-		s.tail = append(s.tail[:0], p[len(p)-most:]...)
+	size := s.f.longest + lookback
+	if len(p) >= size {
+		s.tail = append(s.tail[:0], p[len(p)-size:]...)
 		return
 	}
 	s.tail = append(s.tail, p...)
-	s.tail = append([]byte(nil), s.tail[max(0, len(s.tail)-most):]...)
+	s.tail = append([]byte(nil), s.tail[max(0, len(s.tail)-size):]...)
 }
 
 // Leaked reports whether a value was found.
 func (s *Scanner) Leaked() bool { return len(s.found) > 0 }
 
-// Ignore forgets findings of values that are in the stream by coincidence.
+// Ignore removes from the findings the values that are in the stream by coincidence.
 func (s *Scanner) Ignore(values []Watched) {
 	for _, v := range values {
 		delete(s.found, v)
@@ -185,8 +185,8 @@ func (s *Scanner) Result() error {
 	}
 	return snap.Invalid(
 		fmt.Sprintf("original values of %s are still in the masked copy, outside of its rows: in a default, a "+
-			"comment, a view or a text that the database computes from them", some(s.columns())),
-		"change it in the database; if the values are not secret, add shared: true to the column's rule")
+			"comment, a view or a string that the database computes from them", some(s.columns())),
+		"remove the values there, in the database; if they are not secret, add shared: true to the column's rule")
 }
 
 // formsOf returns the forms in which a dump can contain a value: unchanged, in XML, inside a JSON

@@ -28,7 +28,8 @@ type Literals struct {
 	stuck   []string            // objects that cannot be redacted
 }
 
-// Literals returns a search for the originals of a plan. mode is the setting of the rules.
+// Literals returns a search for the originals of a plan. mode is the value of schema_literals in
+// the rules.
 func (p Prepared) Literals(mode string) *Literals {
 	l := NewLiterals(p.Originals)
 	l.redact = mode == LiteralsRedact
@@ -194,15 +195,15 @@ func (l *Literals) redacted(tree any) any {
 	return tree
 }
 
-// span is a part of a SQL text: a string, a quoted name or a comment.
+// span is a part of SQL: a string, a quoted name or a comment.
 type span struct {
 	start, end int
 	kind       byte   // ' for a string, " for a name, - for a comment
 	after      string // the word before it, in upper case
 }
 
-// spansOf returns the strings, quoted names and comments of a SQL text. It reads the bodies of
-// functions too.
+// spansOf returns the strings, quoted names and comments in SQL. It also looks inside the bodies of
+// functions.
 func spansOf(sql []byte) []span {
 	var all []span
 	word, after := []byte{}, ""
@@ -234,7 +235,8 @@ func isWord(c byte) bool {
 	return c == '_' || isDigit(c) || c >= 0x80 || 'a' <= c|0x20 && c|0x20 <= 'z'
 }
 
-// spanAt returns the end and the kind of the span at a position; a kind of 0 is one other byte.
+// spanAt returns the end and the kind of the span at position i. The kind is 0 for a byte that
+// begins no span.
 func spanAt(sql []byte, i int) (end int, kind byte) {
 	rest := string(sql[i:min(len(sql), i+2)])
 	until := func(from int, mark string) int {
@@ -272,8 +274,8 @@ func spanAt(sql []byte, i int) (end int, kind byte) {
 	return i + 1, 0
 }
 
-// free are the kinds of objects whose strings may change without an effect on the rows.
-var free = []string{"view", "materialized view", "rule", "policy", "function", "procedure", "trigger", "event",
+// freeKinds are the kinds of objects whose strings can change without affecting the rows.
+var freeKinds = []string{"view", "materialized view", "rule", "policy", "function", "procedure", "trigger", "event",
 	"comment", "default", "aggregate", "routine", "package", "package body"}
 
 // changeable reports whether the bytes from start to end are in a comment, or in a string on which
@@ -285,7 +287,7 @@ func changeable(kind string, spans []span, start, end int) bool {
 		}
 		ofDefault := slices.Contains([]string{"table", "domain", "type"}, kind) &&
 			(s.after == "DEFAULT" || s.after == "COMMENT")
-		return s.kind == '-' || s.kind == '\'' && (slices.Contains(free, kind) || ofDefault)
+		return s.kind == '-' || s.kind == '\'' && (slices.Contains(freeKinds, kind) || ofDefault)
 	}
 	return false
 }

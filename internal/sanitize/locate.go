@@ -10,8 +10,8 @@ import (
 	"snap/internal/engine"
 )
 
-// Locator finds the columns that contain original values. It reads the rows of a dump through masks
-// that change nothing.
+// Locator finds the columns that contain original values. It observes the rows of a dump through
+// masks that wrap those of a plan.
 type Locator struct {
 	f    *finder
 	mu   sync.Mutex
@@ -19,8 +19,8 @@ type Locator struct {
 	same map[int]bool // values still unchanged in their own column
 	seen map[int]map[string]bool
 
-	random  map[string]bool // columns with random values, which can equal an original by chance
-	chances map[int]bool    // values found by chance
+	random  map[string]bool // columns whose masks draw values, which can equal an original by chance
+	chances map[int]bool    // values that are in a masked copy by chance
 }
 
 // place records that values of one column were found in another column.
@@ -39,8 +39,8 @@ func (p *Prepared) Locator() *Locator {
 	return l
 }
 
-// Plan wraps another plan so that its output is searched. If the other plan has no tables, the
-// wrapped plan changes nothing.
+// Plan returns a plan that masks like p and searches the masked values. If p has no tables, the
+// returned plan changes nothing.
 func (l *Locator) Plan(p engine.Plan, c engine.Contents) engine.Plan {
 	all := engine.Plan{Tables: map[[2]string]engine.TablePlan{}, KeepLargeObjects: true}
 	for _, t := range c.Tables {
@@ -78,8 +78,8 @@ func (l *Locator) observeRows(table string, rows map[string]engine.RowMask) map[
 	return observed
 }
 
-// record notes the originals in a masked value. If a random mask produced the value and the
-// unmasked value did not contain the original, the original is there by chance.
+// record notes the originals in a masked value. If the column's mask draws values and the unmasked
+// value did not contain the original, the original is there by chance.
 func (l *Locator) record(label, before, v string) {
 	in := map[string]bool{}
 	l.f.find([]byte(v), len(v), nil, func(at, _ int) {
@@ -107,7 +107,7 @@ func (l *Locator) record(label, before, v string) {
 	}
 }
 
-// contains reports whether a text contains a value in any form and case.
+// contains reports whether text contains value in any form and case.
 func contains(text, value string) bool {
 	text = strings.ToLower(text)
 	return slices.ContainsFunc(formsOf(value), func(form string) bool {
@@ -115,7 +115,7 @@ func contains(text, value string) bool {
 	})
 }
 
-// Coincidences returns the originals that random masks produced from other values.
+// Coincidences returns the originals that masks produced by chance from other values.
 func (l *Locator) Coincidences() []Watched {
 	var all []Watched
 	for at := range l.chances {
@@ -124,8 +124,8 @@ func (l *Locator) Coincidences() []Watched {
 	return all
 }
 
-// places returns the places in a fixed order. With changedOnly it omits values that remain unchanged
-// in their own column, which was not meant to be masked.
+// places returns the places in a fixed order. With changedOnly, it omits values that are also
+// unchanged in their own column, because that column was not meant to be masked.
 func (l *Locator) places(changedOnly bool) []place {
 	found := map[place]bool{}
 	for at, labels := range l.seen {
@@ -185,7 +185,7 @@ func FixBySQL(table, column string) string {
 }
 
 // Originals returns the sampled values of a dump that are long enough not to occur elsewhere by
-// chance. It omits the columns that the SQL text declares as shared with a line "-- shared:
+// chance. It omits the columns that the SQL declares as shared with a line "-- shared:
 // customer.city".
 func Originals(c engine.Contents, sql string) []Watched {
 	shared := map[string]bool{}

@@ -153,8 +153,8 @@ func text(f func(string) string) engine.Mask {
 	return func(v string) (string, bool) { return f(v), false }
 }
 
-// redactAny redacts a text. In a JSON document and in XML it redacts only texts, attributes and
-// numbers, so that they stay valid.
+// redactAny redacts a value. In a JSON document or XML, it redacts only strings, attributes and
+// numbers, so that the value stays valid.
 func redactAny(v string) string {
 	if isDocument(v) {
 		return redactDocument(v)
@@ -191,13 +191,13 @@ func redactRune(r rune) rune {
 	return r
 }
 
-// isLetter also returns true for characters of unknown meaning: those of private use, for example
-// in unstandardized names, and invalid bytes.
+// isLetter reports whether r is a letter or could be one: a private-use character, as in some
+// names, or an invalid byte.
 func isLetter(r rune) bool {
 	return unicode.IsLetter(r) || unicode.Is(unicode.Co, r) || r == utf8.RuneError
 }
 
-// hashed replaces a value with up to 32 hexadecimal digits, or as many as fit.
+// hashed replaces a value with 32 hexadecimal digits, or with as many as fit.
 func hashed(key []byte, _ ColumnRule, limit int) engine.Mask {
 	from := newSource(key, "hash")
 	return text(func(v string) string {
@@ -316,7 +316,7 @@ func shift(key []byte, c ColumnRule, _ int) engine.Mask {
 	}
 }
 
-// cut truncates a value to limit characters.
+// cut truncates a value to limit characters; 0 means no limit.
 func cut(v string, limit int) string {
 	if limit <= 0 || len(v) <= limit {
 		return v

@@ -9,7 +9,7 @@ import (
 )
 
 // ipAddress replaces IP addresses with addresses of the private networks of IPv4 and IPv6 (RFC
-// 1918, RFC 4193), which belong to nobody. A network becomes a network of the same size. Text
+// 1918, RFC 4193), which belong to nobody. A network becomes a network of the same size. Anything
 // around an address is removed.
 func ipAddress(key []byte, _ ColumnRule, limit int) engine.Mask {
 	from := newSource(key, "ip")

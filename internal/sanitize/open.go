@@ -19,14 +19,14 @@ import (
 )
 
 // Open holds the columns of a dump that a rules file does not decide on, with a proposal for each:
-// columns without a rule, and columns whose rule is [Undecided]. It contains names, rules and
-// reasons; its sampled values never leave it.
+// columns without a rule, and columns whose rule is [Undecided]. Callers can read names, rules and
+// reasons from it, but not its sampled values.
 type Open struct {
 	Columns []OpenColumn
 
 	path  string
 	base  []byte // the content that was read; nil if there was no file
-	draft []byte // the same with undecided rules for the columns without one
+	draft []byte // base, with an undecided rule added for each column without a rule
 	known map[string]*column
 }
 
@@ -36,13 +36,13 @@ type OpenColumn struct {
 	Subject     string // the kind of its values
 	Reason      string
 	Rule        string // a rule that the column can hold, as written in a rules file
-	Sure        bool   // whether Rule is proposed; otherwise a person has to judge
+	Sure        bool   // Rule is proposed; otherwise a person has to judge
 }
 
-// Label returns the column's name with its table's.
+// Label returns the names of the table and the column, joined by a dot.
 func (c OpenColumn) Label() string { return c.Table + "." + c.Name }
 
-// Pattern reports whether the rule is one for several tables or columns.
+// Pattern reports whether the rule can apply to several tables or columns.
 func (c OpenColumn) Pattern() bool { return strings.Contains(c.Label(), "*") }
 
 // samplesToTry is how many sampled values of a column are kept to try masks with.
@@ -94,7 +94,7 @@ func ReadOpen(path string, c engine.Contents) (*Open, error) {
 	return o, nil
 }
 
-// keepFacts keeps the known information about the open columns, so that other masks can be tried.
+// keepFacts stores the known information about the open columns, so that other masks can be tried.
 func (o *Open) keepFacts(f *facts) {
 	open := map[string]bool{}
 	for _, c := range o.Columns {
@@ -108,8 +108,8 @@ func (o *Open) keepFacts(f *facts) {
 	}
 }
 
-// addMissing adds an undecided rule with the proposal's reason for every column that no rule covers.
-// It notes the proposed rules by the columns' labels.
+// addMissing adds an undecided rule with the proposal's reason for every column that no rule
+// covers. It adds the proposed rules to sure, by the columns' labels.
 func (o *Open) addMissing(rules *Rules, f *facts, proposals map[columnID]proposal, sure map[string]string) error {
 	rules.inherit(f)
 	edit, err := newEdit(o.path, o.draft)
@@ -169,7 +169,7 @@ func PlainMasks() (names []string) {
 	return names
 }
 
-// RuleText returns the rule that consists of one of [PlainMasks], as written in a rules file.
+// RuleText returns the rule for one of [PlainMasks], as written in a rules file.
 func RuleText(mask string) string { return proposal{rule: ColumnRule{Mask: mask}}.text() }
 
 // CheckSuits returns an error if a column cannot hold the values of one of [PlainMasks]. The error
@@ -187,9 +187,9 @@ func (o *Open) CheckSuits(at int, mask string) error {
 		"use "+o.Columns[at].Rule+", or another mask")
 }
 
-// Text returns the rules file with decisions. rules has the rules by the number of their column,
-// and drop the tables whose rows are dropped. Other open columns remain undecided. It fails if
-// the file would then differ in anything but these decisions.
+// Text returns the rules file with decisions. rules holds rules by their column's index in Columns.
+// drop holds the tables whose rows are to be dropped. Other open columns remain undecided. Text
+// fails if the file would then differ in anything but these decisions.
 func (o *Open) Text(rules map[int]string, drop map[string]bool) ([]byte, error) {
 	v, err := parseReview(o.path, o.draft)
 	if err != nil {
@@ -224,7 +224,8 @@ func (o *Open) Text(rules map[int]string, drop map[string]bool) ([]byte, error) 
 	return text, o.verify(text, decided, drop)
 }
 
-// verify parses a changed file. It must contain everything that it had before, and the decisions.
+// verify parses a changed file. The file must still contain everything that it had before, and also
+// the decisions.
 func (o *Open) verify(text []byte, decided map[[2]string]string, drop map[string]bool) error {
 	want, err := parseRules(o.path, o.draft)
 	if err != nil {
@@ -256,7 +257,7 @@ func (o *Open) verify(text []byte, decided map[[2]string]string, drop map[string
 	return nil
 }
 
-// stated returns the rules as a file states them, without anything that is derived from them.
+// stated returns only the rules that the file itself states, without anything derived from them.
 func (r *Rules) stated() Rules {
 	s := Rules{Key: r.Key, Keep: r.Keep, LargeObjects: r.LargeObjects, SchemaLiterals: r.SchemaLiterals,
 		Tables: map[string]TableRule{}}
@@ -277,14 +278,14 @@ type edit struct {
 	lines  []string
 	tables map[string]block
 	top    block          // the tables
-	after  map[int]string // text to add, by the number of the line before it
+	after  map[int]string // text to add, by the number of the line before the text
 }
 
 // block is a mapping to which lines can be added, after the line of its key.
 type block struct {
 	line   int    // counted from one
 	indent string // of its entries
-	braces bool   // it is written in braces, so no line can be added
+	braces bool   // the mapping is written in braces, so no line can be added
 	inner  *block // of a table: its columns
 }
 

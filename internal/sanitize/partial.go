@@ -11,8 +11,8 @@ import (
 	"snap/internal/engine"
 )
 
-// rest returns the mask for the parts of values that a rule does not name. By default it redacts,
-// so that nothing is kept by accident.
+// rest returns the mask for the parts of values that a rule does not name. By default, it redacts
+// them, so that nothing is left unmasked by accident.
 func (c ColumnRule) rest(key []byte, limit int) engine.Mask {
 	name := c.Otherwise
 	if name == "" {
@@ -52,7 +52,7 @@ func replaced(key []byte, c ColumnRule, limit int) engine.Mask {
 	}
 }
 
-// byPath masks the texts and numbers of a JSON document by their paths.
+// byPath masks the strings and numbers of a JSON document by their paths.
 func byPath(key []byte, c ColumnRule, limit int) engine.Mask {
 	d := newDocumentMask(key, c, pathOf)
 	whole := c.rest(key, limit)
@@ -106,7 +106,8 @@ func newDocumentMask(key []byte, c ColumnRule, split func(path string) []string)
 	return d
 }
 
-// maskAt returns the mask of a path: that of the first rule that matches it or one of its parents.
+// maskAt returns the mask for a path: that of the first rule that matches the path or one of its
+// parents.
 func (d documentMask) maskAt(at []string) engine.Mask {
 	for _, p := range d.paths {
 		if len(p.keys) <= len(at) && pathMatches(p.keys, at) {
@@ -154,7 +155,7 @@ func (d documentMask) masked(tree any, at []string) any {
 	return tree
 }
 
-// checkPartial returns the reason that the settings of a mask for parts of values are wrong, or "".
+// checkPartial returns the reason why the settings of a mask for parts of values are wrong, or "".
 func checkPartial(c ColumnRule) string {
 	byPath := slices.Contains([]string{"json", "xml", "composite"}, c.Mask)
 	isPartial := byPath || c.Mask == "dictionary" || c.Mask == "replace"
@@ -166,11 +167,11 @@ func checkPartial(c ColumnRule) string {
 	}
 	switch {
 	case (c.Mask == "dictionary") != (len(c.Map) > 0):
-		return "needs a map for the mask dictionary, and takes none for other masks"
+		return "needs a map for the mask dictionary, and no map for other masks"
 	case byPath != (len(c.Paths) > 0):
-		return "needs paths for the masks json, xml and composite, and takes none for other masks"
+		return "needs paths for the masks json, xml and composite, and no paths for other masks"
 	case (c.Mask == "replace") != (c.Pattern != ""):
-		return "needs a pattern for the mask replace, and takes none for other masks"
+		return "needs a pattern for the mask replace, and no pattern for other masks"
 	}
 	if _, err := regexp.Compile(c.Pattern); err != nil {
 		return fmt.Sprintf("has a pattern that is not a regular expression: %v", err)
@@ -183,7 +184,7 @@ func checkPartial(c ColumnRule) string {
 			return fmt.Sprintf("has the path %q, which is not a path such as person/email or person/@id", path)
 		}
 		if c.Paths[path].byRow() || c.Paths[path].Template != "" {
-			return fmt.Sprintf("at %s takes no condition and no template", path)
+			return fmt.Sprintf("at %s cannot have a condition or a template", path)
 		}
 		if why := checkSettings(c.Paths[path]); why != "" {
 			return fmt.Sprintf("at %s %s", path, why)
@@ -192,8 +193,8 @@ func checkPartial(c ColumnRule) string {
 	return ""
 }
 
-// draws reports whether a rule produces values that do not depend on its settings. A mask by path
-// does if the masks of all of its paths do.
+// draws reports whether a rule produces values that contain no part of the original. A mask with
+// paths does so if the masks of all of its paths do.
 func (c ColumnRule) draws() bool {
 	for _, at := range c.Paths {
 		if !at.draws() {
@@ -203,7 +204,7 @@ func (c ColumnRule) draws() bool {
 	return len(c.Paths) > 0 || !slices.Contains(withSettings, c.Mask)
 }
 
-// withSettings are the masks that cannot be used by their name alone. Their settings decide which
-// parts of a value remain.
+// withSettings are the masks that need settings in addition to their name. Their settings decide
+// which parts of a value remain.
 var withSettings = []string{"choice", "dictionary", "replace", "json", "xml", "composite", "constant",
 	"template"}

@@ -10,9 +10,9 @@ import (
 	"snap/internal/engine"
 )
 
-// keyed replaces a value with one of the same form: numbers keep their number of digits, texts
-// their character classes. It is a permutation of all values of a form, so unique columns stay
-// unique and joins still work.
+// keyed replaces a value with one of the same form: numbers keep their number of digits, and
+// strings keep their character classes. It is a permutation of all values of a form, so unique
+// columns stay unique and joins still work.
 func keyed(key []byte, _ ColumnRule, limit int) engine.Mask {
 	p := permutation{newSource(key, "key")}
 	return text(func(v string) string { return cut(p.text(v), limit) })
@@ -64,7 +64,7 @@ func (p permutation) small(n, bound uint64, half uint) uint64 {
 	}
 }
 
-// round returns the pseudorandom half block of a round for the half block right.
+// round returns the pseudorandom half block that a round derives from the half block right.
 func (p permutation) round(round int, right, bound *big.Int, half uint) *big.Int {
 	in := strconv.Itoa(round) + " " + bound.Text(36) + " " + right.Text(36)
 	out := new(big.Int)
@@ -75,11 +75,11 @@ func (p permutation) round(round int, right, bound *big.Int, half uint) *big.Int
 	return out.And(out, new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), half), big.NewInt(1)))
 }
 
-// forms are the sets within which characters are permuted.
+// forms are the sets of characters. Each character is replaced with one from its own set.
 var forms = []string{"0123456789", "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 
-// text permutes the digits and letters of a value among all values of its form. A value with other
-// letters becomes hexadecimal digits, which are practically unique.
+// text permutes the digits and letters of a value among all values of its form. A value with
+// non-ASCII letters becomes hexadecimal digits, which are practically unique.
 func (p permutation) text(v string) string {
 	if isUUID(v) {
 		return p.uuid(v)
@@ -159,9 +159,9 @@ func uuidText(h string) string {
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
-// integer permutes an integer among those with the same sign and number of digits within the
-// bounds of its type.
-func (p permutation) integer(v string, most *big.Int) (string, bool) {
+// integer permutes an integer among the integers with the same sign and number of digits. limit is
+// the largest integer of the column's type.
+func (p permutation) integer(v string, limit *big.Int) (string, bool) {
 	n, ok := new(big.Int).SetString(v, 10)
 	if !ok {
 		return "", false
@@ -173,7 +173,7 @@ func (p permutation) integer(v string, most *big.Int) (string, bool) {
 		low.SetInt64(0)
 	}
 	high := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(digits)), nil)
-	if top := new(big.Int).Add(most, big.NewInt(1)); top.Cmp(high) < 0 && top.Cmp(size) > 0 {
+	if top := new(big.Int).Add(limit, big.NewInt(1)); top.Cmp(high) < 0 && top.Cmp(size) > 0 {
 		high = top
 	}
 	if n.Sign() < 0 && digits == 1 {

@@ -23,7 +23,7 @@ var placeWords = regexp.MustCompile(`(?i)^(point|srid|type|coordinates|lat|latit
 
 var wordForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[\pL\p{Co}]+`) })
 
-// onlyPlace redacts the words of a text that are not part of coordinates.
+// onlyPlace redacts the words of a value that are not part of coordinates.
 func onlyPlace(v string) string {
 	return wordForm().ReplaceAllStringFunc(v, func(w string) string {
 		if placeWords.MatchString(w) {
@@ -33,8 +33,9 @@ func onlyPlace(v string) string {
 	})
 }
 
-// coordinates moves every number of a value by up to the given metres. The value is a latitude, a
-// longitude, or a point as text. A value without a number becomes NULL, and other words are redacted.
+// coordinates moves every number of a value by up to the given number of meters. The value is a
+// latitude, a longitude, or a point in text form. A value without a number becomes NULL, and other
+// words are redacted.
 func coordinates(key []byte, c ColumnRule, limit int) engine.Mask {
 	meters := c.Meters
 	if meters == 0 {

@@ -17,14 +17,14 @@ type Coverage struct{ Masked, Kept, Dropped int }
 type Prepared struct {
 	Plan     engine.Plan
 	Coverage Coverage
-	Watch    []Watched // in the forms that the dump may contain
+	Watch    []Watched // the originals, in every form that the dump may contain
 
-	Originals []Watched // the same as UTF-8 text
+	Originals []Watched // the originals, as UTF-8 text
 
 	Chosen map[[2]string]map[string]string // names of the masks by schema and table, and by column
 
 	stored func(value string) []string // see [engine.Contents]
-	random map[string]bool             // columns whose mask produces values without parts of the original
+	random map[string]bool             // columns whose masks produce values that contain no part of the original
 }
 
 // Watched is an original value that must not be in the output.
@@ -34,7 +34,8 @@ type Watched struct{ Column, Value string }
 const Samples = 200
 
 // Prepare matches the rules against the contents of a dump. It fails if a column has no rule, a
-// rule matches nothing, or a decision is missing. The error names up to ten of them.
+// rule matches nothing, or a decision is missing. The error names up to ten of these columns or
+// rules.
 func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 	p := Prepared{Plan: engine.Plan{Tables: map[[2]string]engine.TablePlan{},
 		KeepLargeObjects: r.LargeObjects == "keep"}, Chosen: map[[2]string]map[string]string{}, stored: c.Stored,
@@ -101,8 +102,8 @@ func (r *Rules) avoided(c engine.Contents) avoided {
 		for i, column := range t.Columns {
 			rule, _, _ := r.find(t, column.Name)
 			for _, mask := range rule.masks() {
-				isDrawn := slices.Contains(drawn, mask)
-				if !isDrawn && !slices.Contains(remade, mask) {
+				isDrawn := slices.Contains(listMasks, mask)
+				if !isDrawn && !slices.Contains(formMasks, mask) {
 					continue
 				}
 				if all[mask] == nil {
@@ -165,7 +166,7 @@ func (p *Prepared) Forms(originals ...Watched) (all []Watched) {
 
 func tableLabel(t engine.Shape) string { return snap.TableName(t.Schema, t.Name) }
 
-// inherit records the rules of columns that also apply to the columns that refer to them.
+// inherit records the rules that also apply to the columns that refer to the rule's column.
 func (r *Rules) inherit(f *facts) {
 	r.inherited = map[string]ColumnRule{}
 	for range f.tables { // a reference can refer to a reference
@@ -190,8 +191,8 @@ func (r *Rules) inheritAt(f *facts, c *column) {
 }
 
 // find returns the rule of a column. It looks first at the rule of its table by name, then at the
-// rules of tables and columns by pattern, then at that of a column it refers to, and then at keep.
-// If the table's rows are dropped, the column needs no rule.
+// rules of tables and columns by pattern, then at the rule of a column that it refers to, and then
+// at keep. If the table's rows are dropped, the column needs no rule.
 func (r *Rules) find(t engine.Shape, column string) (rule ColumnRule, where string, ok bool) {
 	table := tableLabel(t)
 	for _, exact := range []bool{true, false} {

@@ -9,8 +9,8 @@ import (
 )
 
 // positions returns the line and column of every rule in a rules file, by table and column. The
-// column is "" for the table's own rule. Settings of the whole file are columns of the table
-// "", and patterns of keep are columns of the table keepPlace.
+// column is "" for the table's own rule. A setting of the whole file is listed as a column of the
+// table "", and a pattern of keep as a column of the table keepPlace.
 func positions(text []byte) map[[2]string]string {
 	all := map[[2]string]string{}
 	file, err := parser.ParseBytes(text, 0)
@@ -73,10 +73,11 @@ func each(n ast.Node, see func(key string, at ast.MapKeyNode, value ast.Node)) {
 	}
 }
 
-// keepPlace is used instead of a table's name for the patterns of keep. No table can have this name.
+// keepPlace replaces the name of a table for the patterns of keep. No table can have this name.
 const keepPlace = "\x00keep"
 
-// Where returns the rules file and the place of one of its settings, such as "shop.rules.yaml:3:1".
+// Where returns the rules file and the position of one of its settings, such as
+// "shop.rules.yaml:3:1".
 func (r *Rules) Where(setting string) string { return r.path + r.places[[2]string{"", setting}] }
 
 func lineAndColumn(n ast.Node) string {
@@ -87,8 +88,8 @@ func lineAndColumn(n ast.Node) string {
 	return fmt.Sprintf(":%d:%d", t.Position.Line, t.Position.Column)
 }
 
-// line returns the place of a rule for a message, such as " (line 7, column 5)", or "" if it is not
-// known.
+// line returns the position of a rule for a message, such as " (line 7, column 5)", or "" if it is
+// not known.
 func (r *Rules) line(table, column string) string {
 	line, at, ok := strings.Cut(strings.TrimPrefix(r.places[[2]string{table, column}], ":"), ":")
 	if !ok {

@@ -11,7 +11,7 @@ import (
 type proposal struct {
 	rule   ColumnRule
 	reason string
-	hold   string // the rule that can be used for an undecided column if redact cannot
+	hold   string // a rule for an undecided column, if redact cannot be used for it
 }
 
 // text returns the rule as written in a rules file.
@@ -113,7 +113,7 @@ func (c *column) certain(rule ColumnRule) bool {
 	return true
 }
 
-// textMasks are the masks for texts by kind. Other kinds are redacted.
+// textMasks are the masks for text columns, by kind. Other kinds are redacted.
 var textMasks = map[personal.Kind]string{
 	personal.Password: "hash", personal.Secret: "hash", personal.Session: "hash", personal.OneTimeCode: "hash",
 	personal.Hardware: "hash", personal.External: "hash", personal.Wallet: "hash", personal.Biometric: "hash",
@@ -126,8 +126,8 @@ var textMasks = map[personal.Kind]string{
 	personal.Coordinates: "coordinates",
 }
 
-// candidates returns the rules for a kind in a column, best first. The last ones can be used
-// nearly everywhere.
+// candidates returns the rules to try for a column with data of a kind, best first. The last rules
+// can be used in nearly every column.
 func candidates(k personal.Kind, c *column) []ColumnRule {
 	var masks []string
 	switch c.typ.Class {

@@ -13,9 +13,9 @@ import (
 	"snap"
 )
 
-// Review is a rules file whose proposals a person reviews. It changes only the words that are
-// decided, so that comments and the order of the file remain. It contains names, rules and reasons,
-// and no values.
+// Review is a rules file whose proposals a person reviews. It changes only the mask names that the
+// person decides, so that comments and the order of the file remain. It contains names, rules and
+// reasons, and no values.
 type Review struct {
 	path  string
 	lines []string
@@ -33,7 +33,7 @@ type proposed struct {
 type Group struct {
 	Mask, Reason string
 	Columns      []string
-	Would        string // the rule that all of them can hold, according to --init; "" if unknown
+	Would        string // a rule that suits all of them, according to --init; "" if unknown
 	at           []int
 }
 
@@ -101,11 +101,11 @@ func (v *Review) Groups(mask string) []Group {
 	return all
 }
 
-// wouldWork ends the reason of an undecided column if a rule is known that it can hold.
+// wouldWork ends the reason of an undecided column if a rule is known that can be used for it.
 const wouldWork = " would work"
 
-// cutWould splits the comment of an undecided column into the reason and the rule that the column
-// can hold, which is "" if unknown.
+// cutWould splits the comment of an undecided column into the reason and the rule that can be used
+// for the column. rule is "" if unknown.
 func cutWould(comment string) (reason, rule string) {
 	if before, ok := strings.CutSuffix(comment, wouldWork); ok {
 		if at := strings.LastIndex(before, "; "); at >= 0 {

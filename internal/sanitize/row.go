@@ -21,7 +21,7 @@ func (c ColumnRule) plain() ColumnRule {
 // otherwiseRule returns the rule for rows that do not meet the condition.
 func (c ColumnRule) otherwiseRule() ColumnRule { return ColumnRule{Mask: c.Else, avoid: c.avoid} }
 
-// rowMasks are the masks of a table that need other columns.
+// rowMasks holds the rules of a table, for masks that need other columns of the row.
 type rowMasks struct {
 	key   []byte
 	plan  engine.TablePlan
@@ -74,7 +74,8 @@ func (r rowMasks) needs(name string) []string {
 	return slices.Compact(all)
 }
 
-// masked masks a value of a column. A row for which the condition is not certainly false is masked.
+// masked masks a value of a column. It uses the mask in Else only if the condition is certainly
+// false.
 func (r rowMasks) masked(name, v string, original func(column string) *string) (string, bool) {
 	rule := r.rules[name]
 	if rule.When != "" && (condition{of: func(column string) (string, bool) {
@@ -121,7 +122,7 @@ func (c ColumnRule) condition() schema.Expr {
 
 func (c ColumnRule) template() template { return c.filled }
 
-// rowMisfit returns the reason that a rule with a condition or a template cannot be used for a
+// rowMisfit returns the reason why a rule with a condition or a template cannot be used for a
 // column, or "".
 func rowMisfit(key []byte, rule ColumnRule, c *column) string {
 	switch {
@@ -166,8 +167,8 @@ func (r *Rules) checkRow(t engine.Shape, rules map[string]ColumnRule) error {
 	return nil
 }
 
-// holdsFilled returns the reason that a column cannot hold its template filled with sampled values,
-// or "".
+// holdsFilled returns the reason why a column cannot hold its template when it is filled with
+// sampled values, or "".
 func (r rowMasks) holdsFilled(name string) string {
 	c := r.known[name]
 	for i, v := range c.samples {
@@ -185,7 +186,7 @@ func (r rowMasks) holdsFilled(name string) string {
 	return ""
 }
 
-// filledMisfit returns the reason that a column cannot hold its filled template, or "".
+// filledMisfit returns the reason why a column cannot hold its filled template, or "".
 func (r *Rules) filledMisfit(f *facts, t engine.Shape, c *column, chosen map[columnID]ColumnRule, key []byte) string {
 	if chosen[c.id].Mask != "template" {
 		return ""
@@ -204,14 +205,14 @@ func (r *Rules) filledMisfit(f *facts, t engine.Shape, c *column, chosen map[col
 	return ""
 }
 
-// checkRowSettings parses the condition and the template of a rule. If they are wrong it returns the
-// reason, otherwise "".
+// checkRowSettings parses the condition and the template of a rule. It returns the reason why they
+// are wrong, or "".
 func (c *ColumnRule) checkRowSettings() string {
 	if (c.When != "") != (c.Else != "") {
 		return "needs when and else together: else is the mask of the rows for which when does not hold"
 	}
 	if (c.Mask == "template") != (c.Template != "") {
-		return "needs a template for the mask template, and takes none for other masks"
+		return "needs a template for the mask template, and no template for other masks"
 	}
 	if c.When != "" && c.Mask == "keep" {
 		return "keeps the rows for which when holds; write the opposite condition, with else: keep"

@@ -38,7 +38,7 @@ type Rules struct {
 	LargeObjects string               `yaml:"large_objects"`
 	Tables       map[string]TableRule `yaml:"tables"`
 
-	// SchemaLiterals says how to treat originals in the texts of the schema: keep, redact or stop.
+	// SchemaLiterals says how to treat originals in the SQL of the schema: keep, redact or stop.
 	SchemaLiterals string `yaml:"schema_literals"`
 
 	path   string
@@ -65,7 +65,7 @@ type ColumnRule struct {
 	Days    int      `yaml:"days"`    // of the mask shift; default 30
 	Values  []string `yaml:"values"`  // of the mask choice
 	Meters  float64  `yaml:"meters"`  // of the mask coordinates; default 5000
-	Shared  bool     `yaml:"shared"`  // its values may also occur elsewhere; excluded from the leak scan
+	Shared  bool     `yaml:"shared"`  // the leak scan ignores the column, because its values may also occur elsewhere
 
 	Min      bound `yaml:"min"` // of the masks integer, number and date
 	Max      bound `yaml:"max"`
@@ -73,9 +73,9 @@ type ColumnRule struct {
 
 	Map       map[string]string     `yaml:"map"`       // of the mask dictionary
 	Pattern   string                `yaml:"pattern"`   // of the mask replace: a regular expression (RE2)
-	With      string                `yaml:"with"`      // its replacement; $1 is the first group
+	With      string                `yaml:"with"`      // the replacement; $1 is the first group
 	Paths     map[string]ColumnRule `yaml:"paths"`     // of the masks json and xml; the fields of composite
-	Otherwise string                `yaml:"otherwise"` // the mask of parts that those five do not name; default redact
+	Otherwise string                `yaml:"otherwise"` // the mask of all other parts; default redact
 
 	Template string `yaml:"template"` // of the mask template
 	When     string `yaml:"when"`     // a condition; other rows get the mask in Else
@@ -99,7 +99,7 @@ func (b *bound) UnmarshalYAML(text []byte) error {
 	return nil
 }
 
-// UnmarshalYAML accepts a mask's name, or a mapping with more settings.
+// UnmarshalYAML accepts a mask's name, or a mapping with the mask and its settings.
 func (c *ColumnRule) UnmarshalYAML(decode func(any) error) error {
 	if err := decode(&c.Mask); err == nil {
 		return nil
@@ -173,13 +173,13 @@ func (r *Rules) validate() error {
 	return nil
 }
 
-// checkSettings returns the reason that a rule's mask or settings are wrong, or "".
+// checkSettings returns the reason why a rule's mask or settings are wrong, or "".
 func checkSettings(c ColumnRule) string {
 	if _, ok := makers()[c.Mask]; !ok {
 		return fmt.Sprintf("has the unknown mask %q; the masks are %s", c.Mask, strings.Join(MaskNames(), ", "))
 	}
 	if (c.Mask == "choice") != (len(c.Values) > 0) {
-		return "needs values for the mask choice, and takes none for other masks"
+		return "needs values for the mask choice, and no values for other masks"
 	}
 	if c.Mask == "noise" && (c.Percent < 0 || c.Percent > 100) || c.Mask == "shift" && c.Days < 0 ||
 		c.Mask == "coordinates" && (c.Meters < 0 || c.Meters > 10_000_000) {

@@ -25,7 +25,7 @@ const maxSQL = 64 << 20
 // SQL is a list of statements that mask a database.
 type SQL struct {
 	Text   string
-	SHA256 string // of the statements, for the manifest
+	SHA256 string // of the file, for the manifest
 }
 
 // ReadSQL reads a SQL file. It returns an error for a file without statements, which would mask
@@ -51,7 +51,7 @@ func ReadSQL(path string) (SQL, error) {
 	return SQL{Text: string(text), SHA256: hex.EncodeToString(sum[:])}, nil
 }
 
-// blank reports whether a text contains only whitespace and comments.
+// blank reports whether text contains only whitespace and comments.
 func blank(text string) bool {
 	for {
 		text = strings.TrimLeft(text, " \t\r\n\f\v;\ufeff")

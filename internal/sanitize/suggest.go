@@ -11,10 +11,10 @@ import (
 	"snap/internal/engine"
 )
 
-// Suggest writes an initial rules file for a dump. It uses the names, types, keys and comments of
-// columns and sampled values, all on this machine. The file contains no values. Every proposal has
-// its reason as a comment, and every proposed mask can be used for its column. Columns that may be
-// personal but are not recognized are left undecided; sanitizing rejects the file until somebody
+// Suggest writes an initial rules file for a dump. It uses the names, types, keys, comments and
+// sampled values of columns, and sends them nowhere. The file contains no values. Every proposal
+// has its reason as a comment, and every proposed mask can be used for its column. Columns that may
+// be personal but are not recognized are left undecided; sanitizing rejects the file until somebody
 // decides.
 func Suggest(c engine.Contents) ([]byte, error) {
 	var b strings.Builder

@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// template is a text with the masked values of other columns of the row, such as
-// "{first_name|lower}.{last_name|lower}@example.com". It never contains an original.
+// template is a string with placeholders for the masked values of other columns of the row, such as
+// "{first_name|lower}.{last_name|lower}@example.com". A filled template never contains an original.
 type template []templatePart
 
-// templatePart is a text, or a column whose value goes through functions.
+// templatePart is a literal string, or a column whose masked value goes through functions.
 type templatePart struct {
 	text   string
 	column string
@@ -24,8 +24,8 @@ type templateCall struct {
 	arg  string
 }
 
-// templateFunctions returns the functions of templates. They are pure functions of a value and of
-// an optional argument, which is "" if not given.
+// templateFunctions returns the functions of templates. Each takes a value and an optional
+// argument, which is "" if not given.
 func templateFunctions() map[string]func(v, arg string) string {
 	return map[string]func(v, arg string) string{
 		"lower":   func(v, _ string) string { return strings.ToLower(v) },
@@ -48,8 +48,8 @@ func templateFunctions() map[string]func(v, arg string) string {
 	}
 }
 
-// withCount lists the functions whose argument is a number. withText lists those whose argument is a
-// text.
+// withCount lists the functions whose argument is a number. withText lists those whose argument is
+// a string.
 const (
 	withCount = " left right "
 	withText  = " or "
@@ -138,7 +138,7 @@ func (t template) columns() []string {
 	return all
 }
 
-// fill returns the text with the values of columns. NULL is an empty text.
+// fill returns the template filled with the values of columns. NULL becomes an empty string.
 func (t template) fill(value func(column string) string) string {
 	known := templateFunctions()
 	var b strings.Builder

@@ -40,7 +40,7 @@ const passwordLetters = "ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz234567
 
 func password(r *rand.Rand) string { return lettersOf(r, passwordLetters, 20) }
 
-// passwordHash invents a text in the form of a bcrypt hash. No known password has this hash.
+// passwordHash invents a string in the form of a bcrypt hash. No known password has this hash.
 func passwordHash(r *rand.Rand) string {
 	const letters = "./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 	return "$2a$10$" + lettersOf(r, letters, 53)

@@ -41,8 +41,8 @@ func worthWatching(v string, t personal.Type) bool {
 	return digits >= minDigits
 }
 
-// watchedRule reports whether the originals of a rule are searched for. Single words from lists
-// of common names occur in other values by chance.
+// watchedRule reports whether the leak scan searches for the original v of a rule. Single words
+// from lists of common names occur in other values by chance, so it does not search for those.
 func watchedRule(rule ColumnRule, v string) bool {
 	switch {
 	case rule.Shared:

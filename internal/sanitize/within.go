@@ -11,7 +11,8 @@ import (
 	"snap/internal/engine"
 )
 
-// drawnBy returns a maker of masks that replace a value with one drawn for it. An empty value stays.
+// drawnBy returns a maker of masks that replace a value with a random one that depends only on the
+// key and the value. An empty value stays empty.
 func drawnBy(mask string, draw func(r *rand.Rand, c ColumnRule, v string) string) maker {
 	return func(key []byte, c ColumnRule, limit int) engine.Mask {
 		from := newSource(key, mask)
@@ -42,7 +43,7 @@ func wholeBounds(c ColumnRule) (low, high int64) {
 	return low, high
 }
 
-// numberWithin draws a number from min to max, with the given decimals.
+// numberWithin draws a number from min to max, with the given number of decimals.
 func numberWithin(r *rand.Rand, c ColumnRule, _ string) string {
 	low, high := numberBounds(c)
 	decimals := 2
@@ -90,7 +91,7 @@ func dateBounds(c ColumnRule) (low, high time.Time) {
 	return low, high
 }
 
-// dateWithin draws a day from min to max. A value with a time of day gets another one.
+// dateWithin draws a day from min to max. A value with a time of day gets another time of day.
 func dateWithin(r *rand.Rand, c ColumnRule, v string) string {
 	low, high := dateBounds(c)
 	t := time.Unix(low.Unix()+r.Int64N(high.Unix()-low.Unix()+1), 0).In(low.Location())
@@ -126,7 +127,7 @@ func uuidOfVersion4(r *rand.Rand, _ ColumnRule, _ string) string {
 	return uuidText(hex.EncodeToString(b[:]))
 }
 
-// checkBounds returns the reason that the settings of a mask that draws from a range are wrong, or
+// checkBounds returns the reason why the settings of a mask that draws from a range are wrong, or
 // "".
 func checkBounds(c ColumnRule) string {
 	switch c.Mask {
@@ -143,7 +144,7 @@ func checkBounds(c ColumnRule) string {
 		return ""
 	}
 	if c.Min != "" || c.Max != "" || c.Decimals != nil {
-		return "takes no min, max and decimals"
+		return "cannot have min, max or decimals"
 	}
 	return ""
 }

@@ -11,11 +11,11 @@ import (
 	"snap/internal/engine"
 )
 
-// errNoXML means that a text is not well-formed XML, or has declarations, such as entities, that
+// errNoXML means that a value is not well-formed XML, or has declarations, such as entities, that
 // only a validating parser supports.
 var errNoXML = errors.New("the value is not XML that can be masked by path")
 
-// xmlByPath masks the texts and attributes of an XML value by their paths, such as "person/email" or
+// xmlByPath masks the text and attributes of an XML value by their paths, such as "person/email" or
 // "person/@id". A value that is not XML is masked as a whole.
 func xmlByPath(key []byte, c ColumnRule, limit int) engine.Mask {
 	d := newDocumentMask(key, c, xmlPath)
@@ -32,13 +32,13 @@ func xmlByPath(key []byte, c ColumnRule, limit int) engine.Mask {
 // xmlPath splits a path such as "/person/@id" into its steps; * is any element or attribute.
 func xmlPath(path string) []string { return strings.Split(strings.TrimPrefix(path, "/"), "/") }
 
-// isXML reports whether a value is XML: a document, or texts and elements without a common root.
+// isXML reports whether a value is XML: a document, or text and elements without a common root.
 func isXML(v string) bool {
 	_, err := documentMask{rest: text(strings.Clone)}.maskedXML(v, true)
 	return err == nil
 }
 
-// redactXML redacts the texts and attributes of XML. It fails if the value is not XML, or if the
+// redactXML redacts the text and attributes of XML. It fails if the value is not XML, or if the
 // names of its elements or attributes do not look like names of a schema.
 func redactXML(v string) (string, bool) {
 	if !strings.HasPrefix(strings.TrimSpace(v), "<") {
@@ -48,8 +48,8 @@ func redactXML(v string) (string, bool) {
 	return out, err == nil
 }
 
-// maskedXML masks the texts and attributes of XML. The markup does not change, except that
-// comments and processing instructions are removed unless keep is set.
+// maskedXML masks the text and attributes of XML. The markup does not change, except that comments
+// and processing instructions are removed unless keep is set.
 func (d documentMask) maskedXML(v string, keep bool) (string, error) {
 	in := xml.NewDecoder(strings.NewReader(v))
 	in.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil } // the dump is UTF-8
@@ -120,7 +120,7 @@ func (d documentMask) writeTag(out *bytes.Buffer, e xml.StartElement, at []strin
 	})
 }
 
-// writeText writes the masked text of an element. The space around it stays.
+// writeText writes the masked text of an element. The space around the text stays.
 func (d documentMask) writeText(out *bytes.Buffer, value string, at []string) {
 	bare := strings.TrimSpace(value)
 	if bare == "" {
