@@ -9,10 +9,10 @@
 //		...
 //	}
 //
-// The target and its databases are those of snapcli's configuration. The first test loads the
-// snapshot into a template, and every test gets a copy of it. The copy is dropped when the test ends,
-// or by the next snapcli command if the test process was killed. While tests run, copies for later
-// tests are made in advance.
+// The target and its databases come from snapcli's configuration. The first test loads the snapshot
+// into a template, and every test gets a copy of it. The copy is dropped when the test ends, or by
+// the next snapcli command if the test process was killed. While tests run, copies for later tests
+// are made in advance.
 package snaptest
 
 import (
@@ -25,8 +25,8 @@ import (
 	"snap/internal/local"
 )
 
-// Pool makes databases for the tests of a process. It is safe for concurrent use. Create it with
-// [For].
+// Pool makes databases for the tests of a process. It is safe for concurrent use. Create a Pool
+// with [For].
 type Pool struct {
 	target string
 	ahead  int
@@ -57,8 +57,9 @@ func For(target string, options ...Option) *Pool {
 	return p
 }
 
-// URL returns the URL of a database of the test's own, with its password. The database is dropped
-// when the test and its subtests end. URL fails the test if there is no snapshot or no server.
+// URL returns the URL, including the password, of a database that only this test uses. The database
+// is dropped when the test and its subtests end. URL fails the test if there is no snapshot or no
+// server.
 func (p *Pool) URL(t testing.TB) string {
 	t.Helper()
 	agent, err := local.Open(local.Options{})
@@ -79,14 +80,15 @@ func (p *Pool) URL(t testing.TB) string {
 	return b.Secret
 }
 
-// Setenv sets DATABASE_URL to the URL of a database of the test's own. Like t.Setenv, it cannot be
-// used in parallel tests.
+// Setenv sets DATABASE_URL to the URL of a database that only this test uses. Like t.Setenv, it
+// cannot be used in parallel tests.
 func (p *Pool) Setenv(t testing.TB) {
 	t.Helper()
 	t.Setenv("DATABASE_URL", p.URL(t))
 }
 
-// refill makes copies in advance until the returned function is called, unless another test does so.
+// refill makes copies in advance until the returned function is called, unless another test is
+// already making some.
 func (p *Pool) refill(agent *local.Agent) (stop func()) {
 	if p.ahead <= 0 || !p.refilling.TryLock() {
 		return func() {}

@@ -10,7 +10,7 @@ import (
 // kept.
 const sureSamples = 20
 
-// document judges a column by the contents of its documents, each value by its path.
+// document judges a column by the values in its documents, and each value also by its path.
 func (j judge) document(c Column) Finding {
 	d := &documents{judge: j, seen: map[string]int{}}
 	for _, v := range c.Samples {

@@ -8,7 +8,8 @@ import (
 // rowEnds are last words of row identifiers.
 var rowEnds = strings.Fields(`id ids uuid guid rowguid fk pk oid gid rowid kennung`)
 
-// publicIDs are names of identifiers that a table has in addition to its key and that others may see.
+// publicIDs are names of identifiers that a table has in addition to its key and that can be
+// public.
 var publicIDs = strings.Fields(`uuid guid uid`)
 
 // byEnds are last words of references to the person who performed an action.
@@ -17,7 +18,7 @@ var byEnds = strings.Fields(`by to parent author creator owner create change upd
 // numberEnds are last words of numbers that can identify a person.
 var numberEnds = strings.Fields(`number no num nr numero nummer numer code key ref reference`)
 
-// measureEnds are last words of numbers and texts that are measurements.
+// measureEnds are last words of columns that hold measurements.
 var measureEnds = strings.Fields(`count counts cnt total totals sum qty quantity limit size length attempts failures
 	failure min max avg average percent percentage rate ratio position order sort level tier version rank score
 	duration seconds minutes hours days weeks months years width depth offset interval bytes amount price cost cents
@@ -28,13 +29,13 @@ var measureEnds = strings.Fields(`count counts cnt total totals sum qty quantity
 // payEnds are last words of numbers that are not pay although their table is about pay.
 var payEnds = strings.Fields(`frequency count year month level order number no nr days hours version`)
 
-// aboutEnds are last words of texts that describe personal data but contain none.
+// aboutEnds are last words of text columns that describe personal data but contain none.
 var aboutEnds = strings.Fields(`type types status state kind format mode level scope scopes algorithm params encoding
 	locale lang language visibility role label count enabled disabled required verified provider size width height
 	model action frequency priority setting sort order strategy version method template at on length medium source
 	campaign sequence driver code name`)
 
-// technicalEnds are last words of texts that programs write.
+// technicalEnds are last words of text columns that programs write.
 var technicalEnds = strings.Fields(`type types status state kind locale locales lang language languages currency
 	timezone tz mime encoding charset collation format checksum md5 sha sha1 sha256 etag version color colour icon unit
 	units priority level category class model engine driver theme environment direction position sort order method
@@ -73,15 +74,15 @@ func technicalEnd(words []string, t Type, k Kind, at int) bool {
 	return false
 }
 
-// measures reports whether a number only measures data of a kind. Its name has the kind's words and
-// this last word.
+// measures reports whether a number only measures data of kind k, as in "email_count". last is the
+// last word of its name, after the words of the kind.
 func measures(k Kind, last string) bool {
 	never := k == Birth || k == Income || k == Card && last == "year"
 	return !never && slices.Contains(measureEnds, last)
 }
 
-// technical reports whether a column's name says that its texts are written by a program. In tables
-// of people, some of these words refer to people.
+// technical reports whether a column's name says that a program writes its values. In tables of
+// people, some of these words refer to people.
 func technical(words []string, j judge) bool {
 	if len(words) == 0 {
 		return false
@@ -101,15 +102,16 @@ func technical(words []string, j judge) bool {
 	return slices.Contains(technicalEnds, last)
 }
 
-// codes are words before "code" which show that the code is from a public list.
+// codes are words that, before "code", show that the code is from a public list.
 var codes = strings.Fields(`country currency language lang locale error status type state category class response exit
 	return color colour unit region tax http`)
 
-// lookups are last words in the names of tables that list values of a program or public values.
+// lookups are last words in the names of tables that list a program's own values or public values.
 var lookups = listOf(`country, countries, currency, currencies, language, languages, locale, locales, role, roles,
 	permission, permissions, status, statuses, type, types, unit, units, timezone, timezones`)
 
-// lookup reports whether a column only names or describes an entry of a list, as in "roles.name".
+// lookup reports whether a column only names or describes an entry of such a list, as in
+// "roles.name".
 func (j judge) lookup(words []string) bool {
 	return !j.people && len(j.table) > 0 && anyOf(j.table[len(j.table)-1:], lookups) && len(words) == 1 &&
 		slices.Contains([]string{"name", "title", "label", "slug", "code", "description", "abbreviation"}, words[0])

@@ -127,7 +127,8 @@ func (j judge) byName(c Column, words []string) (found Finding, sure bool) {
 	return Finding{Verdict: Undecided, Reason: fmt.Sprintf("%s, but its type is %s", reason, c.Type.Class)}, true
 }
 
-// byRow judges a column that has the name and type of a row's number and the words of a kind.
+// byRow judges a column that has the name and type of a row's number, and a name with the words of
+// a kind.
 func byRow(c Column, words []string, kind Kind, at int) (found Finding, sure bool) {
 	switch {
 	case !c.Key && at == len(words) && len(words) > 1 && kind != Person && slices.Contains(rowEnds, words[at-1]):
@@ -138,8 +139,9 @@ func byRow(c Column, words []string, kind Kind, at int) (found Finding, sure boo
 	return Finding{}, false // a row's number: "address_id integer"
 }
 
-// ofPerson judges a column whose name begins with a word for a person, such as "customer_ref". If that
-// word is the table's own name, the rest is the name: "user_style" of the table users.
+// ofPerson judges a column whose name begins with a word for a person, such as "customer_ref". If
+// that word is the table's own name, only the rest of the name counts, as in "user_style" of the
+// table users.
 func (j judge) ofPerson(c Column, words []string, at int) (found Finding, sure bool) {
 	rest := words[at:]
 	own := slices.Contains(j.table, words[0]) || slices.Contains(j.table, words[0]+"s")
@@ -158,7 +160,7 @@ func (j judge) ofPerson(c Column, words []string, at int) (found Finding, sure b
 	return Finding{Reason: "it can describe " + string(Person)}, false
 }
 
-// byComment judges by the words of a column's comment.
+// byComment judges a column by the words of its comment.
 func (j judge) byComment(c Column, words []string) Finding {
 	if c.Comment == "" || c.Reference != "" || isRow(c, words) || c.Type.Class == Bool {
 		return Finding{}
@@ -278,8 +280,8 @@ func isRow(c Column, words []string) bool {
 		len(words) > 1 && (slices.Contains(byEnds, last) || strings.HasSuffix(strings.ToLower(c.Name), "id"))
 }
 
-// rowNamed reports whether a name is a row's key. In a table of sessions or tokens such a
-// key does not count, because it grants access.
+// rowNamed reports whether a name is that of a row's key. In a table of sessions or tokens, it
+// reports false, because such a key grants access.
 func (j judge) rowNamed(words []string) bool {
 	kind, _ := strongKind(j.table)
 	return len(words) > 0 && slices.Contains(rowEnds, words[len(words)-1]) && kind != Session && kind != Secret

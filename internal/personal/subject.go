@@ -20,7 +20,7 @@ func Subject(reason string) string {
 	return strings.TrimSpace(reason)
 }
 
-// names reports whether a text contains these whole words.
+// names reports whether text contains words as whole words.
 func names(text, words string) bool {
 	_, after, found := strings.Cut(" "+text, " "+words)
 	return found && (after == "" || strings.ContainsAny(after[:1], " ;,"))

@@ -44,7 +44,7 @@ const (
 type Type struct {
 	Class    Class
 	Name     string // without arguments, in lower case
-	Length   int    // maximum characters of a text, or display digits of a MySQL integer; 0 is unlimited
+	Length   int    // maximum characters of a string, or display digits of a MySQL integer; 0 is unlimited
 	Digits   int    // total digits of a decimal; 0 is unlimited
 	Scale    int    // digits after the decimal point
 	Bytes    int    // size of an integer

@@ -37,7 +37,7 @@ var signs = []sign{
 }
 
 // byValues judges a column by sampled values. If half of them match a kind, the verdict is certain.
-// A few matches, or one inside a text, leave the decision to a person.
+// If fewer match, or a match is only a part of a value, a person must decide.
 func (j judge) byValues(c Column) (Finding, bool) {
 	if c.Reference != "" || len(c.Samples) == 0 {
 		return Finding{}, false

@@ -61,10 +61,10 @@ func plain(r rune) rune {
 // needed, because most commands need none.
 type phrases func() parsed
 
-// parsed holds phrases that were parsed.
+// parsed is the parsed form of phrases.
 type parsed struct {
 	runs map[string][][]string // by their first word
-	long []string              // without spaces; long enough to be searched for at the ends of a word
+	long []string              // without spaces; to be searched for at both ends of longer words
 }
 
 // minInside is the minimum length of a phrase that is searched for at the beginning and the end of a

@@ -16,7 +16,7 @@ const (
 
 // Check reports the first entry of a description that no database could have, as an error of code
 // corrupt_snapshot: invalid names, types and expressions that are not allowed, missing columns, and
-// anything above the limits. A description that passes can be written as SQL by its generator.
+// anything above the limits. A description that passes can be converted to SQL.
 func (s *Schema) Check(d Dialect) error {
 	c := &checker{d: d}
 	small := len(s.Enums) + len(s.Domains) + len(s.Sequences) + len(s.Namespaces)
@@ -215,8 +215,8 @@ func (c *checker) keys(t *Table, known func(string) bool) {
 	}
 }
 
-// anyColumn accepts every column. MySQL compares names without case and rejects unknown columns
-// itself.
+// anyColumn accepts every column. It is for MySQL, which compares names without case and rejects
+// unknown columns itself.
 func anyColumn(string) bool { return true }
 
 // optionalWord reports whether a collation is absent or has the form of a built-in one.

@@ -27,16 +27,16 @@ type Literal struct {
 	Value string `json:"value,omitempty"`
 }
 
-// check returns an error unless [ParseExpr] could have returned the expression, because a
-// description from a file may not come from it. If known is not nil, it also rejects columns for
-// which known returns false.
+// check returns an error unless [ParseExpr] could have returned the expression. A description from
+// a file can contain other expressions. If known is not nil, it also rejects columns for which
+// known returns false.
 func (e Expr) check(d Dialect, known func(column string) bool) error {
 	nodes := 0
 	return e.checkNode(d, known, 0, &nodes)
 }
 
-// maxGrowing is the maximum nesting of calls that multiply the length of a text. With ten of them, a
-// row of a few bytes could use all of a server's memory.
+// maxGrowing is the maximum nesting of calls that multiply the length of a string. With ten of
+// them, a row of a few bytes could use all of a server's memory.
 const maxGrowing = 2
 
 // grows reports whether the result of a call can be many times as long as its arguments.

@@ -8,10 +8,11 @@ type Grant struct {
 	Name
 	Arguments string   `json:"arguments,omitempty"` // of a function
 	Columns   []string `json:"columns,omitempty"`   // none: the whole object
-	To        string   `json:"to,omitempty"`        // "" is everybody
+	To        string   `json:"to,omitempty"`        // "" means everybody
 	Rights    []string `json:"rights,omitempty"`    // none: everybody's usual rights are revoked
-	Pass      bool     `json:"pass,omitempty"`      // with the right to grant them to others
+	Pass      bool     `json:"pass,omitempty"`      // with the right to grant Rights to others
 }
 
-// GrantKinds are the kinds of objects that grants are recorded for, as GRANT writes them.
+// GrantKinds returns the kinds of objects that grants are recorded for, as written in a GRANT
+// statement.
 func GrantKinds() []string { return []string{"SCHEMA", "TABLE", "SEQUENCE", "ROUTINE"} }

@@ -2,8 +2,9 @@ package schema
 
 import "fmt"
 
-// Omission is a kind of object or property that the source database has and the snapshot omits. It
-// is data for [Omission.Sentence], so that no text of somebody else's snapshot is shown as advice.
+// Omission is a kind of object or property that the source database has and the snapshot omits.
+// [Omission.Sentence] writes the sentence that users see, so that no sentence from somebody else's
+// snapshot is shown as advice.
 type Omission struct {
 	Kind  string `json:"kind"`
 	First string `json:"first,omitempty"` // the name of one of the objects
@@ -32,10 +33,11 @@ const (
 	OmittedExtensionComments = "excluded_extension_comments"
 )
 
-// maxOmissions is more than the number of kinds, for snapshots of newer versions.
+// maxOmissions is larger than the number of kinds, because snapshots from newer versions can have
+// more kinds.
 const maxOmissions = 100
 
-// Sentence describes the omission. It returns "" for a kind of a newer version.
+// Sentence describes the omission. It returns "" for a kind that only a newer version knows.
 func (o Omission) Sentence() string {
 	first := o.First
 	if o.Count > 1 {
@@ -68,7 +70,7 @@ func (o Omission) Sentence() string {
 	return ""
 }
 
-// chosenKinds returns the names of the kinds that users leave out.
+// chosenKinds returns the names of the kinds that users choose to leave out.
 func chosenKinds() map[string]string {
 	return map[string]string{
 		OmittedTables: "the table", OmittedRows: "the rows of the table", OmittedSchemas: "the schema",

@@ -13,8 +13,8 @@ const (
 )
 
 // ParseExpr parses a check, a default or a bound as written by the database. It fails for anything
-// except columns, constants and the allowed built-in operators and functions. On PostgreSQL the
-// text must have been written with an empty search_path, so that only built-in names are
+// except columns, constants and the allowed built-in operators and functions. On PostgreSQL, the
+// server must have written text with an empty search_path, so that only built-in names are
 // unqualified.
 func ParseExpr(d Dialect, text string) (Expr, error) {
 	if len(text) > maxText {
@@ -517,7 +517,8 @@ type wordOp struct {
 	args  int // number of operands after the left one; -1 is a list, 2 has AND between them
 }
 
-// wordOps lists the word operators. A longer one comes before one that it begins with.
+// wordOps lists the word operators. An operator comes before every shorter operator that it begins
+// with.
 var wordOps = []wordOp{
 	{[]string{"is", "not", "distinct", "from"}, "IS NOT DISTINCT FROM", powerIs, 1},
 	{[]string{"is", "distinct", "from"}, "IS DISTINCT FROM", powerIs, 1},

@@ -16,8 +16,8 @@ const (
 	SQLite     Dialect = "sqlite"
 )
 
-// errNotAllowed is the error for every text that is not an allowed expression. Callers treat the
-// object as a program, whatever the reason.
+// errNotAllowed is the error for everything that is not an allowed expression. Whatever the reason,
+// callers then treat the object that has the expression as a program.
 var errNotAllowed = errors.New("not an expression of the allowed operators and functions")
 
 // tokenKind is the kind of a token.
@@ -103,7 +103,7 @@ func (s scanner) next() (token, string, error) {
 	return s.symbol()
 }
 
-// between reads a text quoted by q. A doubled q represents q itself.
+// between reads a string quoted with q. A doubled q represents q itself.
 func (s scanner) between(q byte, escapes bool) (value, rest string, err error) {
 	var b strings.Builder
 	for i := 1; i < len(s.text); i++ {
@@ -154,7 +154,7 @@ func (s scanner) number() (token, string, error) {
 	if !isNumber(value) {
 		return token{}, "", errNotAllowed
 	}
-	if value[0] == '.' { // servers write it so, and in MySQL a bare dot may join names
+	if value[0] == '.' { // servers write a leading zero, and in MySQL a bare dot can join names
 		value = "0" + value
 	}
 	return token{number, value}, rest, nil
@@ -201,7 +201,7 @@ func (s scanner) prefixed(prefix, value string) (token, error) {
 	return token{}, errNotAllowed
 }
 
-// simpleEscapes reports whether every backslash of a text escapes a backslash or a quote, which
+// simpleEscapes reports whether every backslash in text escapes a backslash or a quote, which
 // PostgreSQL and [unescaped] interpret alike.
 func simpleEscapes(text string) bool {
 	for i := 0; i < len(text); i++ {
@@ -236,7 +236,7 @@ func isLetter(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_' || c >= utf8.RuneSelf
 }
 
-// isNumber reports whether a text is a decimal number without a sign.
+// isNumber reports whether s is a decimal number without a sign.
 func isNumber(s string) bool {
 	digits, mantissa, exponent := 0, true, false
 	for i := range len(s) {

@@ -1,7 +1,8 @@
 // Package schema describes the objects of a database as data: tables with their columns, types,
 // keys, constraints and indexes, enums, domains and sequences. A snapshot contains such a
-// description, so that a snapshot from elsewhere can be loaded without running any of its SQL: the
-// loader generates every statement from the description, with its own quoting.
+// description, so that a snapshot from another organization can be loaded without running any of
+// the snapshot's SQL. The loader generates every statement from the description, and does the
+// quoting itself.
 //
 // Objects that can run code are programs. The description contains their names, so that they can be
 // listed, and nothing else about them.
@@ -48,7 +49,7 @@ type Enum struct {
 	Comment string   `json:"comment,omitempty"`
 }
 
-// Domain is a type with conditions. In its checks, the column VALUE is the value.
+// Domain is a type with conditions. In its checks, the column VALUE is the value to check.
 type Domain struct {
 	Name
 	Type    Type    `json:"type"`
@@ -58,8 +59,8 @@ type Domain struct {
 	Comment string  `json:"comment,omitempty"`
 }
 
-// Sequence is a sequence and its last value. Numbers are decimal text, because they exceed the
-// range that JSON readers represent exactly.
+// Sequence is a sequence and its last value. Numbers are decimal strings, because they can exceed
+// the range that JSON decoders represent exactly.
 type Sequence struct {
 	Name
 	Type      string `json:"type,omitempty"` // smallint, integer or bigint

@@ -15,10 +15,10 @@ type Server interface {
 	// Insert adds the rows of a query to a temporary table and ignores rows that the table already
 	// has.
 	Insert(ctx context.Context, table, query string) error
-	// InsertWhere is like Insert, for a query that contains a user's condition. Names in it are
-	// resolved as in that user's sessions.
+	// InsertWhere is like Insert, for a query that contains a user's condition. Names in the
+	// condition are resolved as in that user's sessions.
 	InsertWhere(ctx context.Context, table, query string) error
-	// Count returns the number that a query yields.
+	// Count returns the number that a query returns.
 	Count(ctx context.Context, query string) (int64, error)
 	// Condition returns the error for a user's condition on a table that the server rejected with
 	// err.
@@ -31,21 +31,21 @@ type Dialect struct {
 	Options string                   // follows the columns of a temporary table
 	Empty   string                   // empties the table %s
 	Drop    string                   // drops the temporary table %s
-	Bytes   func(Table) string       // the query for the bytes that a table takes on the server's disk
+	Bytes   func(Table) string       // the query for the bytes that a table occupies on the server's disk
 	Analyze string                   // updates the planner's statistics of the table %s; "" if not needed
-	// Statements before and after a recursive query. They make the server look up one row after the
-	// other instead of reading the whole table once for each level. "" if not needed.
+	// Statements before and after a recursive query. They make the server look up rows one at a
+	// time instead of reading the whole table once per level. "" if not needed.
 	BeforeDeep, AfterDeep string
 }
 
 // Choice is the set of chosen rows.
 type Choice struct {
 	Plan    Plan
-	Percent float64 // the percentage that was used, even if a limit determined it
+	Percent float64 // the percentage that was used, whether given or derived from a limit
 	g       Graph
 	s       Server
 	d       Dialect
-	counts  map[int]int64 // rows of the tables in the source, as far as counted
+	counts  map[int]int64 // numbers of rows in the source, by table; filled as needed
 }
 
 // Kept returns the temporary table with the keys of the rows that a table keeps, in columns k1, k2
@@ -127,7 +127,8 @@ func (c *Choice) key(table int, prefix string) string {
 	return strings.Join(all, ", ")
 }
 
-// start chooses the rows of the conditions and of the percentage.
+// start chooses the starting rows: those that meet the conditions, and those that the percentage
+// selects.
 func (c *Choice) start(ctx context.Context, percent float64) error {
 	for i, t := range c.g.Tables {
 		condition, insert := c.Plan.Where[i], c.s.InsertWhere
@@ -270,7 +271,7 @@ func (c *Choice) addParents(ctx context.Context, k ForeignKey) error {
 }
 
 // ancestors adds the rows of the same table that the new rows of a table reference, the rows that
-// those reference, and so on. Following a deep tree one level at a time would need a round for each.
+// those reference, and so on. Otherwise, a deep tree would need one round per level.
 func (c *Choice) ancestors(ctx context.Context, k ForeignKey) error {
 	var names []string
 	for i := range c.g.Tables[k.Child].Key {

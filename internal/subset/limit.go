@@ -9,13 +9,12 @@ import (
 	"snap/internal/engine"
 )
 
-// attempts is the number of choices that are made to find the percentage that a limit allows.
-// Foreign keys add an unpredictable number of rows, so the first choice is often too large.
+// attempts is the maximum number of subsets to choose when looking for the percentage that a limit
+// allows. Foreign keys add an unpredictable number of rows, so the first choice is often too large.
 const attempts = 8
 
-// chooseWithin chooses as large a percentage of the rows as the limit on their number or size
-// allows. If foreign keys force more rows than the limit in every attempt, the last choice is
-// used.
+// chooseWithin chooses about as large a percentage of the rows as the limit on their number or size
+// allows. If foreign keys force more rows than the limit in every attempt, the last choice is used.
 func chooseWithin(ctx context.Context, g Graph, want engine.Subset, s Server, d Dialect) (c *Choice, err error) {
 	limit := float64(max(want.Rows, want.Bytes))
 	if want.Percent > 0 || len(want.Where) > 0 || limit <= 0 || want.Rows > 0 && want.Bytes > 0 {
@@ -49,7 +48,7 @@ func chooseWithin(ctx context.Context, g Graph, want engine.Subset, s Server, d 
 	return c, nil
 }
 
-// rounded truncates a percentage to three digits for display, but never to 0.
+// rounded reduces a percentage slightly and rounds it to three digits for display, but never to 0.
 func rounded(percent float64) float64 {
 	short, _ := strconv.ParseFloat(strconv.FormatFloat(percent*0.995, 'g', 3, 64), 64)
 	return max(short, 1e-6)

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// share returns the condition that selects a share of a table's rows, from 0 to 1. prefix precedes
-// columns.
+// share returns the condition that selects a share of a table's rows. share is from 0 to 1. prefix
+// precedes the names of columns.
 func (c *Choice) share(table int, prefix string, share float64) string {
 	return fmt.Sprintf("%s < %.0f", c.g.Tables[table].Share(prefix), share*(1<<32))
 }
@@ -49,15 +49,15 @@ func (c *Choice) referenced(k ForeignKey) string {
 		strings.Join(same, " AND "))
 }
 
-// The share of a table may be off by this much before rows are added or removed, because adding or
-// removing rows separates rows that were selected together.
+// A table can have less or more than its share by these factors before rows are added or removed,
+// because adding or removing rows separates rows that were selected together.
 const (
-	fewest = 0.9
-	most   = 1.25
+	minShare = 0.9
+	maxShare = 1.25
 )
 
-// target returns the number of rows that a table's share amounts to, and the number that it keeps. The
-// target is at least 1 unless the table is empty.
+// target returns the number of rows that a table's share amounts to, and the number of rows that
+// the table keeps. The target is at least 1 unless the table is empty.
 func (c *Choice) target(ctx context.Context, table int) (target, kept int64, err error) {
 	kept, of, err := c.Rows(ctx, table)
 	return int64(math.Ceil(c.Percent / 100 * float64(of))), kept, err
@@ -71,7 +71,7 @@ func (c *Choice) removeSurplus(ctx context.Context, table int) error {
 		return nil
 	}
 	target, kept, err := c.target(ctx, table)
-	if err != nil || float64(kept) <= most*float64(target) {
+	if err != nil || float64(kept) <= maxShare*float64(target) {
 		return err
 	}
 	keep, next := c.temp("keep", table), c.temp("next", table)
@@ -104,7 +104,7 @@ func (c *Choice) fill(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if c.Percent == 100 || float64(kept) < fewest*float64(target) {
+			if c.Percent == 100 || float64(kept) < minShare*float64(target) {
 				missing[n] = target - kept
 			}
 		}

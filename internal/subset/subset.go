@@ -40,7 +40,7 @@ import (
 // Table is a table of which a subset can be taken. Partitions belong to their table.
 type Table struct {
 	Schema, Name string
-	From         string // the name as written after FROM
+	From         string // the table's name as written after FROM
 	Key          []Key  // identifies a row
 	// SQL for a number from 0 to 2^32-1 derived from a row's key; prefix precedes columns
 	Share func(prefix string) string
@@ -62,7 +62,7 @@ type ForeignKey struct {
 	Equal                 []string // comparison operators; nil is "=" for all
 }
 
-// Graph is the tables and foreign keys of a database.
+// Graph holds the tables and foreign keys of a database.
 type Graph struct {
 	Tables []Table
 	Keys   []ForeignKey
@@ -275,9 +275,9 @@ func (w *web) parts() func(yield func([]int) bool) {
 }
 
 // tops returns the starting tables of a connected part for a percentage. Of the tables that
-// reference no other, it takes the one that most tables depend on, and more until every table
-// depends on a starting table or is referenced by one that does. A table in a cycle represents the
-// whole cycle.
+// reference no other, it picks the one that most tables depend on. It then picks more until every
+// table depends on a starting table or is referenced by a table that does. A table in a cycle
+// represents the whole cycle.
 func (w *web) tops(part []int, g Graph) []int {
 	byRing := map[int][]int{}
 	for _, v := range part {
@@ -316,8 +316,8 @@ func (w *web) tops(part []int, g Graph) []int {
 	return chosen
 }
 
-// down returns the foreign keys to follow down from the starting tables. In their order, all rows
-// of a table are chosen before a key leads away from it.
+// down returns the foreign keys to follow down from the starting tables. They are ordered so that
+// all rows of a table are chosen before a key that leads away from it is followed.
 func (w *web) down(g Graph, start func(int) bool) []int {
 	depth := make([]int, w.n) // distance within the cycle from where it was entered; -1 is unreached
 	rings := make([][]int, w.n)

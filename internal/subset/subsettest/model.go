@@ -1,6 +1,6 @@
 // Package subsettest generates small databases with arbitrary graphs of foreign keys and computes,
-// independently of package subset, which rows a subset has by the rules. It is for the tests of
-// the engines.
+// independently of package subset, the rows of a subset according to the rules. It is for the tests
+// of the engines.
 package subsettest
 
 import (
