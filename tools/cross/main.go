@@ -1,6 +1,7 @@
 // Command cross checks the types of the module in a folder, tests included, for every system and
-// architecture that the programs are made for. It finds code that does not compile for one of them.
-// Everything is read from source: compiling all dependencies five more times would take minutes.
+// architecture that the programs are built for. It thus finds code that does not compile on one of
+// them. It type-checks the dependencies from source, because compiling them five more times would
+// take minutes.
 package main
 
 import (
@@ -23,7 +24,7 @@ func main() {
 	}
 }
 
-// check returns the mistakes of all platforms, each written as system/architecture.
+// check returns the errors of all platforms. A platform is written as system/architecture.
 func check(dir string, platforms ...string) error {
 	var all error
 	for _, platform := range platforms {

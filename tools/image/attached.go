@@ -60,7 +60,8 @@ func (r release) bom(p program, image v1.Image) (v1.Image, error) {
 	return refers, nil
 }
 
-// modules returns the modules that a program was built from, as Go recorded them in it, in CycloneDX.
+// modules returns the modules that a program was built from, in CycloneDX format. Go records them
+// in the program.
 func (r release) modules(file string) ([]byte, error) {
 	info, err := buildinfo.ReadFile(file)
 	if err != nil {

@@ -31,7 +31,7 @@ type release struct {
 	version  string
 	created  time.Time
 	programs []program
-	key      ed25519.PrivateKey // nil does not sign
+	key      ed25519.PrivateKey // nil means that nothing is signed
 }
 
 const (
@@ -129,7 +129,7 @@ func (r release) image(p program) (v1.Image, error) {
 func (r release) config(p program, image v1.Image) *v1.ConfigFile {
 	c, err := image.ConfigFile()
 	if err != nil {
-		panic(err) // it was made in memory
+		panic(err) // cannot happen: the image is in memory
 	}
 	c = c.DeepCopy()
 	c.OS, c.Architecture, c.Variant, c.Created = p.platform.OS, p.platform.Architecture, p.platform.Variant,

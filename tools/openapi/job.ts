@@ -1,6 +1,7 @@
 // The main job, through a client that is generated from the OpenAPI document:
 // push a snapshot, share it with a group and another organization, pull it
-// there, end every share. It fails at the first answer that is not as described.
+// there, end every share. It fails at the first response that does not
+// match the document.
 import createClient from "openapi-fetch";
 import type { paths } from "./schema.js";
 

@@ -1,7 +1,7 @@
-// Command versitygw is the S3 server of the tests, over a folder and with the defaults of
-// versitygw's own program. That program also contains clients of other object stores and a test
-// suite, which take as long to compile as everything that the tests need. The tests start either
-// program with:
+// Command versitygw is the S3 server for the tests. It stores objects in a folder and has the
+// defaults of versitygw's own program. That program also contains clients for other object stores
+// and a test suite, which take as long to compile as everything that the tests need. The tests
+// start either program with:
 //
 //	ROOT_ACCESS_KEY=key ROOT_SECRET_KEY=secret versitygw --port ADDRESS --quiet posix FOLDER
 //

@@ -4,7 +4,7 @@
 //	awstm put FILE BUCKET KEY
 //	awstm get BUCKET KEY FILE
 //
-// The endpoint is AWS_ENDPOINT_URL, the credentials those of the environment. AWSTM_JOBS and
+// The endpoint is AWS_ENDPOINT_URL, and the credentials come from the environment. AWSTM_JOBS and
 // AWSTM_PART_MIB replace the library's defaults. With AWSTM_JOBS, get fetches ranges instead of the
 // parts that were put.
 package main
