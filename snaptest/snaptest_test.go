@@ -13,8 +13,8 @@ import (
 	"snap/snaptest"
 )
 
-// Each test gets a database of its own with the whole snapshot, and loses it when it ends; later
-// tests get copies that were made ahead.
+// Each test gets a database of its own with the whole snapshot, which is dropped when the test
+// ends. Later tests get copies that were made in advance.
 func TestEveryTestHasItsOwn(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("SNAPCLI_CONFIG_DIR", dir)
@@ -54,7 +54,7 @@ func TestEveryTestHasItsOwn(t *testing.T) {
 	}
 }
 
-// Setenv leads programs to the database.
+// Setenv makes programs use the test's database.
 func TestSetenv(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("SNAPCLI_CONFIG_DIR", dir)

@@ -121,8 +121,8 @@ func TestKeysAndTheirCallers(t *testing.T) {
 	}
 }
 
-// K3, K5: expired, revoked, unknown and malformed keys, and those of disabled
-// users, all get exactly the same answer; expiry and revocation act at once.
+// K3, K5: expired, revoked, unknown and malformed keys, and those of disabled users, all get
+// exactly the same error; expiry and revocation take effect immediately.
 func TestBadKeysAreAllTheSame(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
@@ -154,7 +154,7 @@ func TestBadKeysAreAllTheSame(t *testing.T) {
 	}
 }
 
-// K3: last use is noted, at most once a minute; creator and name are kept.
+// K3: the last use is recorded, at most once a minute; creator and name are stored.
 func TestKeyRecord(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
@@ -317,8 +317,7 @@ func TestKeySpecs(t *testing.T) {
 	}
 }
 
-// A credential on the mount of the other kind is refused as such, whether it is
-// valid or not.
+// A credential on the wrong mount gets an error that says so, whether it is valid or not.
 func TestCredentialOnTheWrongMount(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)

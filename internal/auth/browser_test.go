@@ -100,8 +100,8 @@ func TestCrossSiteRequestsAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", tc.name, err)
 		}
 	}
-	// A bearer request carries no cookie of its own accord and is exempt: it
-	// fails for its token, not for its origin.
+	// A browser does not add a bearer token by itself, so the request is exempt: it fails because
+	// of its token, not because of its origin.
 	_, err := g.User(request(http.MethodPost, "/", "Authorization", "Bearer x", "Origin", "https://evil.test",
 		"Sec-Fetch-Site", "cross-site"))
 	if snap.CodeOf(err) != snap.CodeUnauthenticated {
@@ -140,7 +140,7 @@ func TestSessionEnds(t *testing.T) {
 	}
 }
 
-// S5: a changed role and a disabled user act at the next request.
+// S5: a changed role and a disabled user take effect at the next request.
 func TestChangesActAtTheNextRequest(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)

@@ -10,8 +10,8 @@ import (
 	"snap/internal/auth"
 )
 
-// F3: providers send groups in many shapes. A missing claim is not an empty list, and with too
-// many groups they are unknown.
+// F3: providers send groups in many shapes. A missing claim is not an empty list, and if there are
+// too many groups, they are unknown.
 func TestGroupShapes(t *testing.T) {
 	t.Parallel()
 	long := `"` + strings.Repeat("x", 600) + `"`

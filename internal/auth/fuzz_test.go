@@ -54,8 +54,8 @@ func FuzzCredential(f *testing.F) {
 	})
 }
 
-// FuzzForwarded: only trusted proxies can choose the address that is counted and
-// logged, and even they can only make it an address.
+// FuzzForwarded: only trusted proxies can choose the address that is counted and logged, and even
+// they can only set it to a valid address.
 func FuzzForwarded(f *testing.F) {
 	for _, seed := range []string{"1.2.3.4", "1.2.3.4, 10.0.0.1", "::1", "fe80::1%eth0", "x", "10.0.0.1,,",
 		"1.2.3.4\r\nX: y", "::ffff:1.2.3.4"} {

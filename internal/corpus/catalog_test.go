@@ -13,7 +13,7 @@ import (
 type table struct {
 	name    string // as written after FROM
 	columns []column
-	hints   []string // texts in its checks
+	hints   []string // strings in its checks
 	keyed   bool     // it has rows of its own that can be inserted
 }
 
@@ -159,7 +159,7 @@ func (d database) fold(t testing.TB, text string) (all []table) {
 	return all
 }
 
-// hintsIn returns the quoted texts of a check.
+// hintsIn returns the strings in a check.
 func hintsIn(check string) (all []string) {
 	for _, m := range labelsOf.FindAllStringSubmatch(check, -1) {
 		if v := strings.ReplaceAll(m[1], "''", "'"); !slices.Contains(all, v) {

@@ -1,10 +1,11 @@
-// Package corpus builds, loads, samples and masks databases with schemas of other people, and one of
-// our own for each kind of server with every kind of object of its manual. An oracle compares the
-// results: the database's own dump program for the definitions, and queries for the rows.
+// Package corpus builds, loads, samples and masks databases with schemas from other projects. For
+// each kind of server, it also uses a schema of our own with every kind of object in the server's
+// manual. An oracle compares the results: the database's own dump program for the definitions, and
+// queries for the rows.
 //
-// `make corpus` unpacks the packages and runs it. SNAP_CORPUS names their folders, SNAP_CORPUS_SERVERS
-// the servers, such as "postgres mysql-9.7", and SNAP_CORPUS_MORE further schemas, such as
-// "postgres=/tmp/structure.sql".
+// `make corpus` unpacks the packages and runs these tests. SNAP_CORPUS names their folders,
+// SNAP_CORPUS_SERVERS the servers, such as "postgres mysql-9.7", and SNAP_CORPUS_MORE further
+// schemas, such as "postgres=/tmp/structure.sql".
 package corpus
 
 import (
@@ -77,7 +78,7 @@ func hostile() (all []project) {
 	return all
 }
 
-// more returns the schemas of a list of KIND=FILE.
+// more returns the schemas in a list of KIND=FILE.
 func more(list string) (all []project) {
 	for _, entry := range strings.Fields(list) {
 		kind, path, _ := strings.Cut(entry, "=")
@@ -158,8 +159,8 @@ var (
 	wouldHold = regexp.MustCompile(`: decide .*; (\S+) would work\n`)
 )
 
-// masked masks a snapshot by the rules that the program proposes. Kept columns are equal
-// afterwards, and no other column has an original value left that a scan would call one.
+// masked masks a snapshot by the rules that the program proposes. Afterwards, kept columns are
+// equal, and the other columns have no original value that a leak scan would find.
 func masked(t *testing.T, a *local.Agent, d database, whole local.Snapshot, want state, load func(string,
 	local.Snapshot) (state, bool)) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
@@ -234,7 +235,8 @@ func masked(t *testing.T, a *local.Agent, d database, whole local.Snapshot, want
 // longText is the length from which a masked value does not equal an original one by chance.
 const longText = 12
 
-// length returns the number of bytes of a value in a state, where those of SQLite are hexadecimal.
+// length returns the number of bytes of a value in a state, in which values of SQLite are
+// hexadecimal.
 func (d database) length(v string) int {
 	digits, ok := strings.CutPrefix(v, "text")
 	if d.kind != "sqlite" || !ok {

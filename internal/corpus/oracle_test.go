@@ -35,11 +35,11 @@ var changing = regexp.MustCompile(`(?m)^(\\(un)?restrict .*|-- Dumped .*)\n`)
 // charsets are the character sets that a collation implies. MySQL does not always name them.
 var charsets = regexp.MustCompile(`CHARACTER SET \w+ COLLATE`)
 
-// members is a condition of the form x IN ('a', 'b') on a varchar. PostgreSQL writes its casts in
-// another order after it has read its own text once, also after pg_dump and psql.
+// members is a condition of the form x IN ('a', 'b') on a varchar. PostgreSQL writes the
+// condition's casts in another order after it has read its own SQL once, as in pg_dump and psql.
 var members = regexp.MustCompile(`(?m)^.*\)::text = ANY \(.*$`)
 
-// casts are what differs then.
+// casts removes the casts and parentheses, which then differ.
 var casts = strings.NewReplacer("::character varying", "", "::text[]", "", "::text", "", "(", "", ")", "")
 
 // counter is the next value of a MySQL table, which a subset does not keep.
@@ -221,7 +221,7 @@ func sameSchema(t testing.TB, what string, want, got state) {
 	}
 }
 
-// difference returns the lines that only one of two texts has.
+// difference returns the lines that only one of two strings has.
 func difference(want, got string) string {
 	var b strings.Builder
 	count := func(s string) map[string]int {

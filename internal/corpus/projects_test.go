@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A schema of somebody else. Nothing of it is in this repository: the files are in the Debian packages
-// that `make corpus` unpacks and in the modules that it downloads.
+// A schema from another project. Nothing of the schema is in this repository: the files are in the
+// Debian packages that `make corpus` unpacks and in the modules that it downloads.
 type project struct {
 	name    string
 	servers string   // kinds of servers: postgres, mysql, sqlite
@@ -30,7 +30,7 @@ func projects() []project {
 		{name: "zabbix", servers: "postgres", files: []string{share + "zabbix-server-pgsql/schema.sql.gz"}},
 		{name: "zabbix-proxy", servers: "sqlite", files: []string{share + "zabbix-proxy-sqlite3/schema.sql.gz"}},
 		{name: "cacti", servers: "mysql", files: []string{share + "doc/cacti/cacti.sql"},
-			replace: []string{"IF majv >= majn", // its check takes 9.7.4 for an old version
+			replace: []string{"IF majv >= majn", // its check considers 9.7.4 an old version
 				"IF majv > 8 AND NOT ismaria OR majv >= majn"}},
 		{name: "phpmyadmin", servers: "mysql", files: []string{common + "phpmyadmin/install/mysql"}},
 		{name: "zoneminder", servers: "mysql", files: []string{share + "zoneminder/db/zm_create.sql",

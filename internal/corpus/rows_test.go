@@ -20,7 +20,7 @@ type rowMaker struct {
 	keys   map[string][]reference // by child
 	has    map[string]int         // rows, by table
 	row    int
-	cell   int // counts values, so that texts of two columns differ
+	cell   int // counts values, so that strings in two columns differ
 	try    int // of the row
 }
 
@@ -168,8 +168,8 @@ func (m *rowMaker) text(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", "''") + "'"
 }
 
-// words are parts of texts that are easy to get wrong. None ends with a line break, because the leak
-// scan of a PostgreSQL dump cannot tell its literal from \N.
+// words are parts of strings that are easy to get wrong. None ends with a line break, because the
+// leak scan of a PostgreSQL dump cannot tell its literal from \N.
 func words() []string {
 	return []string{"plain", "it''s", `back\slash`, "tab\there", "line\nbreak", "\r\nend", "ünïcödé", "日本語", `\N`, `\.`, "NULL",
 		`"quoted"`, "%s", "${X}", "trailing ", " leading", "a,b;c", "-- no comment", "/* nor this */", "`tick`", "0", "1e10",
@@ -377,7 +377,7 @@ func (m *rowMaker) mysqlShape(c column, n int) (string, bool) {
 	return fmt.Sprintf("ST_GeomFromText('%s', %d)", text, []int{0, 4326}[m.try%2]), true
 }
 
-// string returns a text that fits.
+// string returns a string that fits the column.
 func (m *rowMaker) string(c column, try int) string {
 	m.cell++
 	list := words()

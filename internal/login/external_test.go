@@ -17,9 +17,9 @@ import (
 )
 
 // With auth.issuer set, login uses that provider, and the API takes the role and groups from its
-// access tokens. The providers are oidc-provider and zitadel/oidc, by others, with their own
-// scopes, endpoints and errors. The client learns about the provider in both ways: from the cloud
-// service, and by --auth-url and --client-id.
+// access tokens. The providers are oidc-provider and zitadel/oidc, third-party programs with their
+// own scopes, endpoints and errors. The client learns about the provider in both ways: from the
+// cloud service, and by --auth-url and --client-id.
 func TestLoginAtAnotherAuthService(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -74,7 +74,7 @@ func (d *desk) client() *http.Client {
 	return &http.Client{Transport: d.wire, Timeout: servertest.Patience}
 }
 
-// after lets the time pass at once.
+// after moves the clock instead of waiting.
 func (d *desk) after(wait time.Duration) <-chan time.Time {
 	d.clock.Advance(wait)
 	c := make(chan time.Time, 1)
@@ -116,7 +116,7 @@ func (d *desk) login(email string) login.Session {
 	return s
 }
 
-// me asks the cloud service who the session is.
+// me asks the cloud service for the session's user.
 func (d *desk) me() (api.Me, error) {
 	d.t.Helper()
 	c, err := api.New(api.Options{BaseURL: d.cloud.URL, Mount: api.MountUser,
@@ -179,7 +179,7 @@ func read(t testing.TB, c *http.Client, method, target string, fields url.Values
 type wire struct {
 	mu     sync.Mutex
 	counts map[string]int
-	// broken replaces the service's answer when it returns something.
+	// broken replaces the service's response when it returns one.
 	broken func(r *http.Request) (*http.Response, error)
 }
 
@@ -205,7 +205,7 @@ func (w *wire) count(path string) int {
 	return w.counts[path]
 }
 
-// reply makes an answer of the broken network.
+// reply makes a response from the broken network.
 func reply(r *http.Request, status int, body string) *http.Response {
 	return &http.Response{
 		StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}},

@@ -64,8 +64,8 @@ func TestLooseModeIsRepaired(t *testing.T) {
 	}
 }
 
-// U6, U8: remaining time is shown; an unapproved code ends with its own text
-// and code, and the existing session stays valid.
+// U6, U8: remaining time is shown; an unapproved code ends with a message and exit code of its own,
+// and the existing session stays valid.
 func TestExpired(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -84,7 +84,7 @@ func TestExpired(t *testing.T) {
 	}
 }
 
-// Nobody is asked to approve a session that cannot be kept.
+// Nobody is asked to approve a session that cannot be stored.
 func TestNowhereToKeepTheSession(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -98,7 +98,7 @@ func TestNowhereToKeepTheSession(t *testing.T) {
 	}
 }
 
-// U8: a denied login has another text and exit code.
+// U8: a denied login has another message and exit code.
 func TestDenied(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -152,7 +152,7 @@ func TestFaultsWhilePolling(t *testing.T) {
 	}
 }
 
-// U7: the error for a service that never answers differs from that for a code that was not
+// U7: the error for a service that never responds differs from that for a code that was not
 // approved.
 func TestServiceGoneWhilePolling(t *testing.T) {
 	t.Parallel()
@@ -171,7 +171,7 @@ func TestServiceGoneWhilePolling(t *testing.T) {
 	}
 }
 
-// U7: an approval whose answer is incomplete gets an error that explains it.
+// U7: an approval with an incomplete response gets an error that explains the problem.
 func TestTornAnswer(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -187,8 +187,8 @@ func TestTornAnswer(t *testing.T) {
 	}
 }
 
-// U6: slow_down makes every later wait 5 s longer, plus a fifth; an interval in
-// the answer is honored; nonsense intervals do no harm.
+// U6: slow_down makes every later wait 5 s longer, plus a fifth; an interval in the response is
+// honored; nonsense intervals do no harm.
 func TestSlowDown(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

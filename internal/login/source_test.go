@@ -129,7 +129,7 @@ func TestRefreshWithoutNetwork(t *testing.T) {
 	}
 }
 
-// U9, T4: the answer of a refresh is lost; the next one saves the session.
+// U9, T4: if the response to a refresh is lost, the next refresh saves the session.
 func TestLostRefreshAnswer(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -141,12 +141,12 @@ func TestLostRefreshAnswer(t *testing.T) {
 			return nil, nil
 		}
 		lost = true
-		res, err := http.DefaultTransport.RoundTrip(r) // the service has answered ...
+		res, err := http.DefaultTransport.RoundTrip(r) // the service has responded ...
 		if err != nil {
 			return nil, err
 		}
 		res.Body.Close()
-		return nil, errors.New("connection reset by peer") // ... but the answer is lost
+		return nil, errors.New("connection reset by peer") // ... but the response is lost
 	}
 	source := d.file().Source(d.cloud.URL, d.client())
 	if _, err := source(t.Context(), ""); snap.CodeOf(err) != snap.CodeUnreachable {

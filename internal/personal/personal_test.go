@@ -113,7 +113,7 @@ func TestDoubtfulNamesAreAsked(t *testing.T) {
 	}
 }
 
-// Few values and values that look like codes are no evidence.
+// Few values, or values that look like codes, are no evidence.
 func TestCodesAreNoEvidence(t *testing.T) {
 	t.Parallel()
 	for _, samples := range [][]string{nil, {"A"}, {"AB-12", "CD-34", "EF-56"}, {"yes", "no"}} {

@@ -259,7 +259,7 @@ func TestChoice(t *testing.T) {
 	}
 }
 
-// Checks are evaluated, or the answer is unsure.
+// Checks are evaluated, or the result is unsure.
 func TestChecks(t *testing.T) {
 	t.Parallel()
 	for check, want := range map[string]map[string]answer{

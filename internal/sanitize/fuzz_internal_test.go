@@ -48,7 +48,7 @@ func FuzzXML(f *testing.F) {
 	})
 }
 
-// FuzzDocument: a redacted JSON document is one with the same structure, and contains no text of the
+// FuzzDocument: a redacted JSON document has the same structure, and contains no string from the
 // original. Redacting it once more changes nothing.
 func FuzzDocument(f *testing.F) {
 	for _, seed := range []string{`{"a": "b", "a": 1}`, `[]`, "{}", `[ 1 , -2.5e7,true, null , "x\"\u00e4\ud83d\ude00" ]`,
@@ -73,8 +73,8 @@ func FuzzDocument(f *testing.F) {
 	})
 }
 
-// alike reports whether a document is a redacted one: the same structure, and texts and numbers
-// without content.
+// alike reports whether a document is the redacted form of another: it has the same structure, and
+// its strings and numbers have no content.
 func alike(before, after any) bool {
 	switch b := before.(type) {
 	case map[string]any:

@@ -63,7 +63,7 @@ abcdefgh`}, {"t.b", "something much longer than that"}})
 	}
 }
 
-// Different bytes that are no text are different values.
+// Different bytes that are not UTF-8 are different values.
 func TestBytesAreExact(t *testing.T) {
 	t.Parallel()
 	for stream, want := range map[string]bool{
@@ -207,7 +207,7 @@ func TestDrawnMasksAvoidOriginals(t *testing.T) {
 	}
 }
 
-// Masks that draw from lists avoid originals inside of values too, also those that were not
+// Masks that draw from lists also avoid originals inside values, even originals that were not
 // sampled: in documents, XML, arrays and composite values, and where they are the mask for other
 // parts.
 func TestDrawnMasksAvoidNestedOriginals(t *testing.T) {

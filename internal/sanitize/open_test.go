@@ -13,7 +13,7 @@ import (
 	"snap/internal/engine"
 )
 
-// written writes a rules file, unless the text is "-".
+// written writes a rules file, unless its content is "-".
 func written(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "rules.yaml")

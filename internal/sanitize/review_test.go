@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A review changes only the words that are decided. The drafted file of any schema can be reviewed.
+// A review changes only the mask names that are decided. The drafted file of any schema can be
+// reviewed.
 func TestReview(t *testing.T) {
 	t.Parallel()
 	const text = `# äöü: mine

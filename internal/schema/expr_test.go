@@ -66,8 +66,8 @@ func TestAllowedExpressions(t *testing.T) {
 	}
 }
 
-// TestRefusedExpressions has expressions that are not allowed, and texts that are
-// not a single expression.
+// TestRefusedExpressions has expressions that are not allowed, and strings that are not a single
+// expression.
 func TestRefusedExpressions(t *testing.T) {
 	t.Parallel()
 	refused := map[Dialect][]string{
@@ -155,8 +155,8 @@ func TestCheckRefuses(t *testing.T) {
 	}
 }
 
-// FuzzParseExpr checks that an accepted text is written as a single expression that
-// parses to the same tree, and that a tree is unchanged after JSON.
+// FuzzParseExpr checks that an accepted string is written as a single expression that parses to the
+// same tree, and that a tree is unchanged after JSON.
 func FuzzParseExpr(f *testing.F) {
 	for _, seed := range []string{"a = 1", "now()", "'x'::text", "CASE WHEN a THEN b END", "x'00'", "a in (1)", "-1",
 		"not a is null"} {

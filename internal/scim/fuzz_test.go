@@ -146,8 +146,8 @@ func FuzzPath(f *testing.F) {
 	})
 }
 
-// FuzzPatch: whatever a PATCH request or a resource is, it is refused in SCIM's words, or is a change
-// within the bounds.
+// FuzzPatch: a PATCH request or a resource is refused in SCIM's words, or is a change within the
+// limits.
 func FuzzPatch(f *testing.F) {
 	for _, text := range []string{
 		`{"Operations": [{"op": "Replace", "path": "active", "value": "False"}]}`,

@@ -69,8 +69,8 @@ func (r *road) close() {
 	}
 }
 
-// While the database is down, pages and the token endpoint answer 503 with Retry-After, as the API
-// does, and reveal nothing about the cause.
+// While the database is down, pages and the token endpoint respond with 503 and Retry-After, as the
+// API does, and reveal nothing about the cause.
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
 	database, err := url.Parse(postgres(t))

@@ -88,7 +88,7 @@ func TestFastPollingSlowsDown(t *testing.T) {
 	deviceCode, userCode := h.device()
 	wantError(t, h.poll(deviceCode), "authorization_pending")
 	wantError(t, h.poll(deviceCode), "slow_down")
-	for _, early := range []time.Duration{6 * time.Second, 11 * time.Second, 16 * time.Second} { // due are 7, 12 and 17
+	for _, early := range []time.Duration{6 * time.Second, 11 * time.Second, 16 * time.Second} { // waits: 7, 12, 17 s
 		h.clock.Advance(early)
 		wantError(t, h.poll(deviceCode), "slow_down")
 	}
@@ -141,7 +141,7 @@ func TestGuessingCodesIsStopped(t *testing.T) {
 	tokensOf(t, h.poll(deviceCode))
 }
 
-// D7: concurrent guesses get no more answers than sequential ones, and very many raise an alarm.
+// D7: concurrent guesses reveal no more than sequential ones, and very many raise an alarm.
 func TestParallelGuessesAreStopped(t *testing.T) {
 	t.Parallel()
 	h := start(t)

@@ -36,7 +36,7 @@ type ci struct {
 	keys     map[string]*ecdsa.PrivateKey // by key ID
 	weak     *rsa.PrivateKey
 	down     bool
-	metadata map[string]any // over the usual ones
+	metadata map[string]any // override the usual ones
 	fetched  int            // how often the keys were read
 }
 
@@ -203,8 +203,7 @@ func TestExchange(t *testing.T) {
 	h.useKey(e.AccessToken, false)
 }
 
-// TestExchangeRefusals: every token except a trusted job's gets the same answer, and no
-// credential.
+// TestExchangeRefusals: every token except a trusted job's gets the same error, and no credential.
 func TestExchangeRefusals(t *testing.T) {
 	t.Parallel()
 	claim := func(name string, value any) func(*ci, map[string]any) string {
@@ -374,9 +373,9 @@ func TestExchangeTokensOnce(t *testing.T) {
 	})
 }
 
-// TestIssuerKeys: keys that the issuer adds are used at once, and those that it removed are refused
-// within five minutes; if the issuer is down by then, nothing is accepted, and unknown keys do not
-// make the service ask for each token.
+// TestIssuerKeys: keys that the issuer adds are used immediately, and keys that it removed are
+// refused within five minutes. If the issuer is down by then, nothing is accepted. Unknown keys do
+// not make the service fetch the key set for each token.
 func TestIssuerKeys(t *testing.T) {
 	t.Parallel()
 	h, c := startCI(t, nil)
@@ -544,8 +543,8 @@ func TestExchangeOfOtherSystems(t *testing.T) {
 	}
 }
 
-// TestExchangeRequests: requests that are not token exchanges for our credentials are refused by
-// name, and a job that several organizations trust must choose one.
+// TestExchangeRequests: requests that are not token exchanges for our credentials are refused, each
+// with its own error, and a job that several organizations trust must choose one.
 func TestExchangeRequests(t *testing.T) {
 	t.Parallel()
 	h, c := startCI(t, nil)

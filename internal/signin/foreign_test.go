@@ -13,8 +13,8 @@ import (
 	"snap/internal/signin"
 )
 
-// Tested with three providers by others, oidc-provider, Dex and that of zitadel/oidc: sign-in by
-// code and PKCE with groups in every shape, from the ID token and from userinfo (F1, F3).
+// Sign-in with three third-party providers, oidc-provider, Dex and that of zitadel/oidc, by code
+// and PKCE with groups in every shape, from the ID token and from userinfo (F1, F3).
 func TestSignInAtProvidersOfOthers(t *testing.T) {
 	t.Parallel()
 	every := shapes{
@@ -29,7 +29,7 @@ func TestSignInAtProvidersOfOthers(t *testing.T) {
 		"guids": {map[string]any{"groups": []string{"8a7c1f0e-1111-4222-8333-444455556666"}},
 			"8a7c1f0e-1111-4222-8333-444455556666"},
 	}
-	// Dex sends a list or, when it is empty, nothing.
+	// Dex sends a list, or nothing if the list is empty.
 	lists := shapes{
 		"array": every["array"], "paths": every["paths"], "guids": every["guids"],
 		"empty": {map[string]any{"groups": []string{}}, "unknown"}, "absent": every["absent"],

@@ -59,7 +59,7 @@ type house struct {
 	auth  *auth.Authenticator
 	log   *syncBuffer
 
-	sealer   *auth.Sealer    // for refresh tokens; if nil, they are not kept
+	sealer   *auth.Sealer    // for refresh tokens; if nil, they are not stored
 	service  *signin.Service // once it serves
 	listed   bool            // the sign-in page lists the organizations
 	handler  http.Handler
@@ -143,8 +143,8 @@ func (h *house) open(o store.Options, orgs []signin.Organization) *house {
 	return h
 }
 
-// serve starts the HTTP server: the auth service and the routes /api/user and
-// /api/agent, which answer with the caller's e-mail or organization.
+// serve starts the HTTP server: the auth service and the routes /api/user and /api/agent, which
+// respond with the caller's e-mail or organization.
 func (h *house) serve(orgs []signin.Organization) {
 	h.t.Helper()
 	h.listen()
@@ -213,7 +213,7 @@ func (h *house) whoami(authenticate func(*http.Request) (snap.Caller, error)) ht
 	}
 }
 
-// answer is a response that was read to its end.
+// answer is an HTTP response and its whole body.
 type answer struct {
 	status int
 	header http.Header

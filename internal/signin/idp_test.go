@@ -24,8 +24,8 @@ import (
 	"snap/internal/signin"
 )
 
-// idp is an OpenID Connect provider for tests, which a test can make lie. Honest behavior is
-// tested with providers by others.
+// idp is an OpenID Connect provider for tests, which a test can make lie. Honest behavior is tested
+// with third-party providers.
 type idp struct {
 	*httptest.Server
 	t     *testing.T
@@ -35,23 +35,23 @@ type idp struct {
 	key      *ecdsa.PrivateKey // whose public key is published
 	signs    *ecdsa.PrivateKey // signs the ID tokens
 	kid      string            // of key
-	claims   map[string]any    // of the ID token, over the usual ones
+	claims   map[string]any    // of the ID token; override the usual ones
 	userinfo map[string]any
-	answer   url.Values // of the authorization, over the usual ones
+	answer   url.Values // of the authorization response; override the usual ones
 	header   jose.SignatureAlgorithm
 	down     bool
 	pending  map[string]url.Values // authorization requests by code
-	metadata map[string]any        // over the usual ones
+	metadata map[string]any        // override the usual ones
 
 	refresh   string          // the refresh token that is valid now; empty: none is issued
 	refreshes int             // how often one was redeemed
 	redeemed  map[string]bool // the tokens that were presented
 	left      bool            // the account no longer exists: invalid_grant
-	garbage   string          // the answer of the token endpoint to a refresh
-	withoutID bool            // the answer to a refresh has no ID token
-	during    func()          // runs while the token endpoint answers
-	hangs     chan struct{}   // a refresh is answered when this is closed
-	loses     bool            // the answer to a refresh does not arrive
+	garbage   string          // the response of the token endpoint to a refresh
+	withoutID bool            // the response to a refresh has no ID token
+	during    func()          // runs while the token endpoint handles a request
+	hangs     chan struct{}   // a refresh gets its response when this is closed
+	loses     bool            // the response to a refresh does not arrive
 }
 
 func newIDP(t *testing.T, c *clocktest.Clock) *idp {
@@ -137,7 +137,7 @@ func (p *idp) token(w http.ResponseWriter, r *http.Request) {
 	p.issue(w, map[string]any{"nonce": q.Get("nonce")})
 }
 
-// redeem answers a refresh: the token is replaced each time, as strict providers do.
+// redeem handles a refresh and replaces the token each time, as strict providers do.
 func (p *idp) redeem(w http.ResponseWriter, r *http.Request) {
 	p.refreshes++
 	p.redeemed[r.FormValue("refresh_token")] = true
@@ -169,7 +169,7 @@ func (p *idp) redeem(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// issue answers with tokens.
+// issue responds with tokens.
 func (p *idp) issue(w http.ResponseWriter, more map[string]any) {
 	now := p.clock.Now()
 	claims := map[string]any{
@@ -205,7 +205,7 @@ func (p *idp) issue(w http.ResponseWriter, more map[string]any) {
 	json.NewEncoder(w).Encode(answer)
 }
 
-// lie changes the provider's answers.
+// lie changes the provider's responses.
 func (p *idp) lie(change func(*idp)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

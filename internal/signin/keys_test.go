@@ -30,7 +30,7 @@ func (h *house) keyOfMia() string {
 	return secret
 }
 
-// useKey uses a key, which must work or get the answer of every bad key (K5).
+// useKey uses a key, which must work or get the error of every bad key (K5).
 func (h *house) useKey(key string, works bool) {
 	h.t.Helper()
 	a := h.get("/api/agent", "X-API-Key", key)
@@ -91,9 +91,8 @@ func TestKeysEndWithTheirPeople(t *testing.T) {
 	})
 }
 
-// TestKeysAtProvidersThatFail: an outage ends no key before max_staleness, and every
-// key of the provider's people after it, until the provider answers or the person
-// signs in.
+// TestKeysAtProvidersThatFail: an outage ends no key before max_staleness, and every key of the
+// provider's people after it, until the provider responds or the person signs in.
 func TestKeysAtProvidersThatFail(t *testing.T) {
 	t.Parallel()
 	t.Run("down", func(t *testing.T) {

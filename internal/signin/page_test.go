@@ -251,8 +251,8 @@ func TestEveryPageIsSafe(t *testing.T) {
 	}
 }
 
-// A local user applies at every start, as if just signed in: keys work at once
-// and a changed role or group is there.
+// The configuration of local users is applied at every start, as if each had just signed in: keys
+// work immediately, and a changed role or group takes effect.
 func TestLocalUsersAreAppliedAtEveryStart(t *testing.T) {
 	t.Parallel()
 	h := start(t)

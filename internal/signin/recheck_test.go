@@ -178,8 +178,8 @@ func TestLeaverIsOutAfterRecheck(t *testing.T) {
 	h.hasAudit("user.left", "mia@acme.test")
 }
 
-// TestRecheckReplacesRoleAndGroups: the background check applies the provider's
-// answer, with each form of it, and asks only about people who are active.
+// TestRecheckReplacesRoleAndGroups: the background check applies the provider's response, in each
+// of its forms, and asks only about people who are active.
 func TestRecheckReplacesRoleAndGroups(t *testing.T) {
 	t.Parallel()
 	for name, store := range map[string]func(*house) store.Options{
@@ -206,7 +206,7 @@ func TestRecheckReplacesRoleAndGroups(t *testing.T) {
 			h.clock.Advance(time.Minute)
 			h.recheck(1)
 			h.hasRole("member", 1)
-			p.lie(func(p *idp) { p.withoutID = true }) // it says nothing about groups, so nothing changes
+			p.lie(func(p *idp) { p.withoutID = true }) // the response says nothing about groups, so nothing changes
 			h.clock.Advance(signin.DefaultRecheck)
 			got = h.renewed(got)
 			h.hasRole("member", 1)
@@ -218,8 +218,8 @@ func TestRecheckReplacesRoleAndGroups(t *testing.T) {
 	}
 }
 
-// TestRequestThatAsksHasTheNewRole: the request that asks the provider is itself answered with the
-// role and groups that the provider reports, and so is everything later.
+// TestRequestThatAsksHasTheNewRole: the request that asks the provider already gets the role and
+// groups that the provider reports, and so do later requests.
 func TestRequestThatAsksHasTheNewRole(t *testing.T) {
 	t.Parallel()
 	h, p := startSealed(t, storeIn)
@@ -252,8 +252,8 @@ func TestRequestThatAsksHasTheNewRole(t *testing.T) {
 	}
 }
 
-// An outage shorter than max_staleness ends nothing, whatever the provider answers. After that time,
-// refreshes wait for the provider without losing the session.
+// An outage shorter than max_staleness ends nothing, whatever the provider's response is. After
+// that time, refreshes wait for the provider without losing the session.
 func TestProviderThatFailsLocksNobodyOut(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(*idp){
@@ -290,7 +290,7 @@ func TestProviderThatFailsLocksNobodyOut(t *testing.T) {
 				p.userinfo = map[string]any{"sub": "subject-1"}
 			})
 			h.clock.Advance(time.Minute)
-			if p.refresh != "first" { // a token is lost if the answer to its redemption could not be used
+			if p.refresh != "first" { // a token is lost if the response to its redemption could not be used
 				h.renewed(got)
 			}
 		})
@@ -417,7 +417,7 @@ func TestProviderTokensAreSealed(t *testing.T) {
 	}
 }
 
-// TestRecheckAtProvidersOfOthers: providers by others issue refresh tokens for our scopes, rotate
+// TestRecheckAtProvidersOfOthers: third-party providers issue refresh tokens for our scopes, rotate
 // them in their own ways and confirm a person again.
 func TestRecheckAtProvidersOfOthers(t *testing.T) {
 	t.Parallel()

@@ -38,7 +38,7 @@ func onBoth(t *testing.T, f func(t *testing.T, one, two *house)) {
 	})
 }
 
-// State is in the database: another replica answers each step of a login, each replica accepts the
+// State is in the database: another replica handles each step of a login, each replica accepts the
 // other's tokens, and a session that ends on one ends on both.
 func TestAnyReplicaAnswersAnyStep(t *testing.T) {
 	t.Parallel()

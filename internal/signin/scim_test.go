@@ -46,8 +46,8 @@ func (h *house) regroup(r store.Reporter, id string, do store.SCIMDo, members ..
 	}
 }
 
-// TestSCIMGroupsGiveRoles: a group that SCIM reports gives and takes its role at once, waits for a
-// first sign-in, and a sign-in or check that says otherwise changes nothing.
+// TestSCIMGroupsGiveRoles: a change of groups that SCIM reports changes the role immediately, or at
+// the first sign-in. A sign-in or check that says otherwise changes nothing.
 func TestSCIMGroupsGiveRoles(t *testing.T) {
 	t.Parallel()
 	h, p := startSealed(t, storeIn)

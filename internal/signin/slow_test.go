@@ -9,8 +9,8 @@ import (
 	"snap/internal/signin"
 )
 
-// TestProviderThatHangs: a provider that never answers locks nobody out before max_staleness, and
-// gives nobody rights. When it answers again, everything continues.
+// TestProviderThatHangs: a provider that never responds locks nobody out before max_staleness, and
+// gives nobody rights. When it responds again, everything continues.
 func TestProviderThatHangs(t *testing.T) {
 	t.Parallel()
 	h, p := startSealed(t, storeIn)
@@ -36,8 +36,8 @@ func TestProviderThatHangs(t *testing.T) {
 	h.hasRole("admin", 1)
 }
 
-// TestProviderThatIsSlow: requests do not wait until a slow provider answers. They are served with
-// the previous rights, and the answer counts when it arrives.
+// TestProviderThatIsSlow: requests do not wait until a slow provider responds. They are served with
+// the previous rights, and the response counts when it arrives.
 func TestProviderThatIsSlow(t *testing.T) {
 	t.Parallel()
 	h, p := startSealed(t, storeIn)

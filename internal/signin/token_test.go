@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// T1: revocation acts at once on access tokens too.
+// T1: revocation also ends access tokens immediately.
 func TestEndedSessionEndsItsTokens(t *testing.T) {
 	t.Parallel()
 	h := start(t)
@@ -94,8 +94,8 @@ func TestReusedRefreshTokenEndsTheSession(t *testing.T) {
 	}
 }
 
-// T4: a lost answer is recovered within 60 s; the token in that answer is superseded, and ends the
-// session if it is used.
+// T4: a lost response is recovered within 60 s; the token in that response is superseded, and ends
+// the session if it is used.
 func TestLostAnswerIsRecovered(t *testing.T) {
 	t.Parallel()
 	h := start(t)
@@ -140,7 +140,7 @@ func TestRefreshIsBoundToClientAndScope(t *testing.T) {
 	tokensOf(t, h.refresh(got.refresh))
 }
 
-// T6: revocation by RFC 7009: public client, unknown tokens get the same answer, other clients'
+// T6: revocation by RFC 7009: public client, unknown tokens get the same response, other clients'
 // tokens are untouched, and access tokens are accepted too.
 func TestRevocation(t *testing.T) {
 	t.Parallel()

@@ -53,7 +53,7 @@ func TestSignInUpstream(t *testing.T) {
 	}
 }
 
-// F1: every altered answer is refused, and nobody is signed in.
+// F1: every altered response is refused, and nobody is signed in.
 func TestAlteredAnswersAreRefused(t *testing.T) {
 	t.Parallel()
 	h, idps := startWith(t, 1)
@@ -89,7 +89,7 @@ func TestAlteredAnswersAreRefused(t *testing.T) {
 	}
 }
 
-// F1: an answer counts once, and only in the browser that asked.
+// F1: a response counts once, and only in the browser that asked.
 func TestAnswerIsBoundToTheBrowser(t *testing.T) {
 	t.Parallel()
 	h, _ := startWith(t, 1)
@@ -258,8 +258,8 @@ func TestEmailLinksNobody(t *testing.T) {
 	}
 }
 
-// F6: while the provider is down, sign-in answers 502, and keys and
-// sessions keep working; the service also starts.
+// F6: while the provider is down, sign-in responds with 502, and keys and sessions keep working;
+// the service also starts.
 func TestProviderDown(t *testing.T) {
 	t.Parallel()
 	h, idps := startWith(t, 1)

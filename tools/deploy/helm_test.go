@@ -63,8 +63,8 @@ imagePullSecrets: [{name: pull}]
 serviceAccount: {annotations: {role: snapcloud}}
 `
 
-// fewest are the required values. If one is missing, the chart reports it.
-const fewest = `
+// minimal are the required values. If one is missing, the chart reports it.
+const minimal = `
 image: {repository: registry.example/snapcloud}
 config: {public_url: "https://snap.example", blob: {url: "s3://snapshots"}}
 `
@@ -74,7 +74,7 @@ const chart = "deploy/helm/snapcloud"
 // TestChartLint is helm lint, with warnings as errors.
 func TestChartLint(t *testing.T) {
 	t.Parallel()
-	for name, text := range map[string]string{"fewest": fewest, "everything": values} {
+	for name, text := range map[string]string{"minimal": minimal, "everything": values} {
 		result := lint.All(filepath.Join(root, chart), parse(t, text), "default", true)
 		for _, m := range result.Messages {
 			if m.Severity >= support.WarningSev {
@@ -159,11 +159,11 @@ func pick[T runtime.Object](t *testing.T, all []runtime.Object) (found []T) {
 // configuration, and that the pods have no rights beyond their needs.
 func TestChart(t *testing.T) {
 	t.Parallel()
-	for name, text := range map[string]string{"fewest": fewest, "everything": values} {
+	for name, text := range map[string]string{"minimal": minimal, "everything": values} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			objects := render(t, text)
-			if want := map[string]int{"fewest": 7, "everything": 13}[name]; len(objects) != want {
+			if want := map[string]int{"minimal": 7, "everything": 13}[name]; len(objects) != want {
 				t.Errorf("%d objects, want %d", len(objects), want)
 			}
 			pod := pick[*appsv1.Deployment](t, objects)[0].Spec.Template.Spec
@@ -271,12 +271,12 @@ func TestChartSaysWhatIsMissing(t *testing.T) {
 		"config: {public_url: https://x, blob: {url: s3://x}}":    "image.repository is required",
 		"image: {repository: x}\nconfig: {blob: {url: s3://x}}":   "config.public_url is required",
 		"image: {repository: x}\nconfig: {public_url: https://x}": "config.blob.url is required",
-		fewest + "ingress: {enabled: true}":                       "ingress.host is required",
+		minimal + "ingress: {enabled: true}":                      "ingress.host is required",
 		"image: {repository: x}\nconfig: {public_url: https://x, blob: {url: s3://x}, " +
 			"trust_proxies: [10.0.0.0/8]}": "networkPolicy.from is required",
-		fewest + "image: {digest: x}": "digest",
-		fewest + "replicas: 2":        "replicas",
-		fewest + "replicaCount: many": "replicaCount",
+		minimal + "image: {digest: x}": "digest",
+		minimal + "replicas: 2":        "replicas",
+		minimal + "replicaCount: many": "replicaCount",
 		"image: {repository: x}\nconfig: {public_url: https://x, blob: {url: y}, " +
 			"database: {url: \"\"}}": "config.database.url is required",
 	} {
