@@ -60,9 +60,9 @@ func (d *Discovered) Endpoint() oauth2.Endpoint {
 	return e
 }
 
-// metadataLife is how long a provider's metadata are cached. If the provider does not answer after
-// that, they are used for another metadataRetry, so that not every sign-in waits for the provider. Its
-// keys are fetched again whenever a token has an unknown key.
+// metadataLife is how long a provider's metadata are cached. If the provider does not respond after
+// that, they are used for another metadataRetry, so that not every sign-in waits for the provider.
+// Its keys are fetched again whenever a token has an unknown key.
 const (
 	metadataLife  = time.Hour
 	metadataRetry = time.Minute

@@ -37,7 +37,7 @@ type Session struct {
 
 // File is <config-dir>/credentials.json, which holds the sessions by cloud URL and account. Only
 // its owner can read it. It is replaced atomically under a separate lock file, so several processes
-// can use it at once.
+// can use it at the same time.
 //
 // A File keeps working with the first account it selected, even if another process switches
 // accounts.

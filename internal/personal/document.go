@@ -26,9 +26,9 @@ func (j judge) document(c Column) Finding {
 	case len(c.Samples) == 0:
 		return Finding{Reason: "no documents to judge by"}
 	case !d.texts && len(c.Samples) >= sureSamples:
-		return Finding{Verdict: Keep, Reason: "its documents hold numbers and no texts"}
+		return Finding{Verdict: Keep, Reason: "its documents hold numbers and no strings"}
 	}
-	return Finding{Reason: "documents with texts"}
+	return Finding{Reason: "documents with strings"}
 }
 
 // documents is the result of walking through the documents of a column.

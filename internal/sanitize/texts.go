@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// plainWord draws a word of an invented text.
+// plainWord draws a word for an invented sentence.
 func plainWord(r *rand.Rand) string { return strings.ToLower(pick(r, streetNames[:])) }
 
 func sentence(r *rand.Rand) string {

@@ -128,7 +128,7 @@ func (d documentMask) writeText(out *bytes.Buffer, value string, at []string) {
 		return
 	}
 	head, tail, _ := strings.Cut(value, bare)
-	masked, _ := d.maskAt(at)(bare) // NULL becomes an empty text
+	masked, _ := d.maskAt(at)(bare) // NULL becomes an empty string
 	out.WriteString(head)
 	_ = xml.EscapeText(out, []byte(masked)) // writing to a buffer never fails
 	out.WriteString(tail)

@@ -64,7 +64,7 @@ var (
 )
 
 // errStale reports that the identity provider has not confirmed the account for too long. The
-// session is kept and can be refreshed when the provider answers again.
+// session is kept and can be refreshed when the provider responds again.
 type errStale struct{ since time.Time }
 
 func (e errStale) Error() string {

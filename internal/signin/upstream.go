@@ -129,7 +129,7 @@ func (s *Service) identifyUpstream(ctx context.Context, org organization, login 
 			"try again later", err)
 	}
 	if iss := q.Get("iss"); iss != org.provider.Issuer() && (iss != "" || d.IssInAnswer) {
-		return auth.Person{}, nil, refusedAnswer(fmt.Errorf("the answer names the issuer %q", printable(iss, 200)))
+		return auth.Person{}, nil, refusedAnswer(fmt.Errorf("the response names the issuer %q", printable(iss, 200)))
 	}
 	if code := q.Get("error"); code != "" {
 		return auth.Person{}, nil, &snap.Error{
@@ -150,7 +150,7 @@ func (s *Service) identifyUpstream(ctx context.Context, org organization, login 
 }
 
 func refusedAnswer(cause error) error {
-	return &snap.Error{Code: snap.CodeForbidden, Detail: "the identity provider's answer cannot be trusted",
+	return &snap.Error{Code: snap.CodeForbidden, Detail: "the identity provider's response cannot be trusted",
 		Hint: "sign in again; if it happens again, tell your administrator", Cause: cause}
 }
 
