@@ -29,7 +29,7 @@ const (
 type GroupClaim struct {
 	Groups []snap.Group // GroupID and Name
 	Known  bool         // false: there was no usable claim, which differs from no groups
-	Why    string       // why it was not usable and what to do, for the user and the log
+	Why    string       // why the claim was not usable and what to do, for the user and the log
 }
 
 // GroupsFromClaims reads the groups from claims, in every shape that providers

@@ -3,24 +3,22 @@
 //
 // The rules:
 //
-//  1. A condition selects the starting rows of its table. A percentage selects
-//     them in the tables that a part of the database depends on, by a hash of
-//     their keys, so that the same rows are chosen each time. In the tables
-//     below those, it also selects among the rows that reference none of them,
-//     because rule 2 cannot reach these rows.
-//  2. Down: rows that reference a chosen row are chosen. Inside a cycle of
-//     foreign keys this only leads away from where the cycle was entered, and a
-//     table's reference to itself is not followed: otherwise a cycle would
-//     choose nearly everything.
-//  3. Up: rows that a kept row references are kept, including in cycles. The
-//     rows that reference those are not.
-//  4. Tables that no foreign key connects with one that has a condition are
-//     kept whole, or are subject to the percentage if there is one.
-//  5. Each table that is subject to the percentage has about its share. Where
-//     rule 2 chooses clearly more rows, some are removed before their references
-//     are followed. Where rules 1 to 3 choose clearly fewer, more are added, with
-//     the rows that they reference. So a table exceeds its share only because of
-//     references, and 100 percent is every row.
+//  1. Start: a condition selects the starting rows of its table. A percentage selects starting rows
+//     in the tables that the other tables of a connected part of the database depend on. It selects
+//     them by a hash of their keys, so that the same rows are chosen each time. In the tables below
+//     them, the percentage also selects among the rows that rule 2 cannot reach, because their
+//     references are NULL or dangling.
+//  2. Down: rows that reference a chosen row are chosen. Inside a cycle of foreign keys, this leads
+//     only away from the table where the cycle was entered, and a table's reference to itself is
+//     not followed. Otherwise a cycle would choose nearly everything.
+//  3. Up: rows that a kept row references are kept, including in cycles. Other rows that reference
+//     these rows are not added.
+//  4. Tables that no foreign key connects, directly or indirectly, with a table that has a condition
+//     are kept whole, or are subject to the percentage if there is one.
+//  5. Share: each table that is subject to the percentage keeps about that share of its rows. If
+//     rule 2 chooses clearly more rows, some are removed before their references are followed. If
+//     rules 1 to 3 choose clearly fewer, more are added, with the rows that they reference. So only
+//     references can make a table exceed its share, and 100 percent means every row.
 //
 // Rows are chosen on the server, in temporary tables, in the transaction of the dump. Memory use on
 // this machine does not grow with their number.
