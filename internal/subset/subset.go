@@ -13,8 +13,8 @@
 //     not followed. Otherwise a cycle would choose nearly everything.
 //  3. Up: rows that a kept row references are kept, including in cycles. Other rows that reference
 //     these rows are not added.
-//  4. Tables that no foreign key connects, directly or indirectly, with a table that has a condition
-//     are kept whole, or are subject to the percentage if there is one.
+//  4. Tables that no foreign key connects, directly or indirectly, with a table that has a
+//     condition are kept whole, or are subject to the percentage if there is one.
 //  5. Share: each table that is subject to the percentage keeps about that share of its rows. If
 //     rule 2 chooses clearly more rows, some are removed before their references are followed. If
 //     rules 1 to 3 choose clearly fewer, more are added, with the rows that they reference. So only
