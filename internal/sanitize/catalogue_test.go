@@ -90,9 +90,9 @@ func TestBadSettings(t *testing.T) {
 		"{mask: integer, min: x}":                            "needs whole numbers",
 		"{mask: number, decimals: 99}":                       "needs decimals from 0 to 15",
 		"{mask: date, min: yesterday}":                       "needs dates",
-		"{mask: email, min: 1}":                              "takes no min",
+		"{mask: email, min: 1}":                              "cannot have min",
 		"dictionary":                                         "needs a map",
-		"{mask: email, map: {a: b}}":                         "takes none for other masks",
+		"{mask: email, map: {a: b}}":                         "no map for other masks",
 		"{mask: replace, pattern: '('}":                      "is not a regular expression",
 		"{mask: json, paths: {'': email}}":                   "has the path",
 		"{mask: json, paths: {a: emial}}":                    `unknown mask "emial"`,
@@ -106,13 +106,13 @@ func TestBadSettings(t *testing.T) {
 		"{mask: email, when: 'a = 1', else: choice}":      "a mask without settings as else",
 		"{mask: keep, when: 'a = 1', else: redact}":       "write the opposite condition",
 		"template":                                                           "needs a template",
-		"{mask: email, template: x}":                                         "takes none for other masks",
+		"{mask: email, template: x}":                                         "no template for other masks",
 		"{mask: template, template: '{a'}":                                   "a single {",
 		"{mask: template, template: '{}'}":                                   "names no column",
 		"{mask: template, template: '{a|run}'}":                              `the unknown function "run"`,
 		"{mask: template, template: '{a|left}'}":                             "an invalid argument",
 		"{mask: template, template: '{a|left:-1}'}":                          "an invalid argument",
-		"{mask: json, paths: {a: {mask: email, when: 'b = 1', else: keep}}}": "takes no condition",
+		"{mask: json, paths: {a: {mask: email, when: 'b = 1', else: keep}}}": "cannot have a condition",
 	} {
 		_, err := parseRules("r.yaml", []byte("tables:\n  t:\n    columns:\n      c: "+rule+"\n"))
 		if snap.CodeOf(err) != snap.CodeUsage || !strings.Contains(err.Error(), want) ||
