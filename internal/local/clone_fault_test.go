@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"snap"
+	"snap/internal/disk"
 	"snap/internal/servertest"
 )
 
@@ -168,8 +169,8 @@ func TestCloneOnAFullDisk(t *testing.T) {
 		if err := os.RemoveAll(ballast); err != nil {
 			t.Fatal(err)
 		}
-		free, _ := freeSpace(small)
-		if err := os.WriteFile(ballast, make([]byte, int64(free)-leave), 0o600); err != nil {
+		free, _ := disk.Free(small)
+		if err := os.WriteFile(ballast, make([]byte, free-leave), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

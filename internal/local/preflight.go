@@ -15,6 +15,7 @@ import (
 
 	"snap"
 	"snap/internal/archive"
+	"snap/internal/disk"
 	"snap/internal/engine"
 	"snap/internal/engine/sqlite"
 	"snap/internal/schema"
@@ -199,14 +200,14 @@ func (a *Agent) requireRoom(r *archive.Reader, to database) error {
 		dir = filepath.Dir(path)
 	}
 	need, _ := r.Has(dumpSection)
-	free, known := freeSpace(dir)
-	if !known || uint64(need) < free {
+	free, known := disk.Free(dir)
+	if !known || need < free {
 		return nil
 	}
 	return &snap.Error{
 		Code: snap.CodeStorageFull,
 		Detail: fmt.Sprintf("loading needs %s in %s, but only %s are free", humanize.Bytes(uint64(need)), dir,
-			humanize.Bytes(free)),
+			humanize.Bytes(uint64(free))),
 		Hint: "free some space there and try again; nothing was changed",
 	}
 }
