@@ -16,7 +16,7 @@ type Access struct {
 	Counts   map[string]int `json:"counts" doc:"live grants by kind: owner, admins, keys, org_wide, group, organization"`
 	People   int            `json:"people" doc:"users of the organization who can see it"`
 	Keys     []AccessKey    `json:"keys" doc:"organization-level keys that can list and pull it"`
-	User     *AccessVerdict `json:"user,omitempty" doc:"only if one user was asked about"`
+	User     *AccessVerdict `json:"user,omitempty" doc:"only if the request names a user"`
 }
 
 // AccessKey is an organization-level key that can list and pull a snapshot.
@@ -36,7 +36,7 @@ type AccessWay struct {
 	ExpiresAt    *time.Time `json:"expires_at,omitempty"`
 	Since        time.Time  `json:"since"`
 	GrantedBy    string     `json:"granted_by,omitempty"`
-	People       int        `json:"people" doc:"users of the organization it names; 0 for another organization, whose size is not disclosed"`
+	People       int        `json:"people" doc:"how many users of the organization the grant covers; 0 for a share with another organization, whose size is not disclosed"`
 }
 
 // AccessVerdict explains why one user of the organization can or cannot see a snapshot.
@@ -73,8 +73,8 @@ func (c *Client) Why(ctx context.Context, id string) ([]AccessWay, error) {
 	return out.Ways, err
 }
 
-// Newcomers returns the users whom sharing org-wide would add or, with a group's ID, sharing with
-// that group. It requires the right to share the snapshot.
+// Newcomers returns the users who cannot see a snapshot now but could if it were shared org-wide
+// or, with a group's ID, with that group. It requires the right to share the snapshot.
 func (c *Client) Newcomers(ctx context.Context, id, groupID string) (Newcomers, error) {
 	path := snapshotPath(id, "/newcomers")
 	if groupID != "" {

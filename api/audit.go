@@ -80,9 +80,9 @@ func (c *Client) Audit(ctx context.Context, o AuditOptions) (AuditPage, error) {
 	return call[AuditPage](ctx, c, http.MethodGet, "/audit?"+q.Encode(), nil)
 }
 
-// SharedWith returns the slugs of organizations with which the caller's organization shared before,
-// the most recent first, from the newest lines of the audit log. Only owners and admins may call
-// it.
+// SharedWith returns the slugs of the organizations with which the caller's organization has shared
+// snapshots, the most recent first. It reads only the newest lines of the audit log. Only owners
+// and admins may call it.
 func (c *Client) SharedWith(ctx context.Context) (slugs []string, err error) {
 	lines, err := c.Audit(ctx, AuditOptions{Action: snap.AuditShared, Limit: 200})
 	for _, line := range lines.Items {
@@ -93,9 +93,8 @@ func (c *Client) SharedWith(ctx context.Context) (slugs []string, err error) {
 	return slugs, err
 }
 
-// SuggestOrg adds a suggestion to the error of a share with an organization that does not exist: an
-// organization with a similar slug with which the caller's organization shared before. Other errors
-// stay as they are.
+// SuggestOrg adds a suggestion to the error for a share with an organization that does not exist: a
+// similar slug from [Client.SharedWith]. It returns other errors unchanged.
 func (c *Client) SuggestOrg(ctx context.Context, slug string, err error) error {
 	if snap.CodeOf(err) != snap.CodeOrganizationNotFound && snap.CodeOf(err) != snap.CodeNotFound {
 		return err

@@ -20,17 +20,17 @@ type AuditCheckpoint struct {
 	Key        string `json:"key" doc:"public key that signed it, in the format of Go's signed notes" example:"snapcloud/acme+1a2b3c4d+AQ..."`
 }
 
-// AuditRecords are lines of the audit log, oldest first, each as the exact text that the tree
-// holds.
+// AuditRecords are lines of the audit log, oldest first. Each is the exact JSON whose hash is in
+// the tree.
 type AuditRecords struct {
-	Items []string `json:"items" doc:"each is the JSON of a line, as text, whose hash is in the tree"`
+	Items []string `json:"items" doc:"each string is the exact JSON of one line; the hash of that JSON is in the tree"`
 }
 
 // AuditInclusion proves that a line is in an organization's audit log.
 type AuditInclusion struct {
 	Organization string   `json:"organization" doc:"slug of the organization whose log it is"`
 	Line         int64    `json:"line" doc:"number of the line"`
-	Record       string   `json:"record" doc:"the line's JSON, as text"`
+	Record       string   `json:"record" doc:"the line's JSON, as a string"`
 	Proof        []string `json:"proof" doc:"hashes that lead from the line to the checkpoint's root (RFC 9162, section 2.1.3), base64"`
 	AuditCheckpoint
 }
@@ -47,8 +47,8 @@ type AuditGrowth struct {
 const MaxAuditRecords = 1000
 
 // AuditCheckpoint returns a checkpoint of the current audit log of the organization. It fails with
-// code not_found when the log is empty, and with code conflict when the service found that it was
-// altered.
+// code not_found when the log is empty, and with code conflict when the service found that
+// the log was altered.
 func (c *Client) AuditCheckpoint(ctx context.Context) (AuditCheckpoint, error) {
 	return call[AuditCheckpoint](ctx, c, http.MethodGet, "/audit/checkpoint", nil)
 }
@@ -65,14 +65,15 @@ func (c *Client) AuditInclusion(ctx context.Context, line int64) (AuditInclusion
 	return call[AuditInclusion](ctx, c, http.MethodGet, "/audit/inclusion?line="+strconv.FormatInt(line, 10), nil)
 }
 
-// AuditGrowth returns the proof that the log begins with the same from lines as an older
-// checkpoint.
+// AuditGrowth returns the proof that the log still begins with the lines of an older checkpoint.
+// from is the number of those lines.
 func (c *Client) AuditGrowth(ctx context.Context, from int64) (AuditGrowth, error) {
 	return call[AuditGrowth](ctx, c, http.MethodGet, "/audit/growth?from="+strconv.FormatInt(from, 10), nil)
 }
 
-// Receipt returns the line of the owner's audit log that records that a received snapshot was
-// shared with the caller's organization, with its proof.
+// Receipt returns the proof that a received snapshot was shared with the caller's organization: the
+// line of the owner's audit log that records the share, and the proof that the log contains the
+// line.
 func (c *Client) Receipt(ctx context.Context, id string) (AuditInclusion, error) {
 	return call[AuditInclusion](ctx, c, http.MethodGet, snapshotPath(id, "/receipt"), nil)
 }
@@ -97,7 +98,7 @@ type AuditVerdict struct {
 	Lines        int64            `json:"lines" doc:"lines that were read and match the checkpoint"`
 	Sound        bool             `json:"sound"`
 	Problem      string           `json:"problem,omitempty" doc:"why the log failed the verification"`
-	Now          *AuditCheckpoint `json:"now,omitempty" doc:"checkpoint that the service signed for this answer"`
+	Now          *AuditCheckpoint `json:"now,omitempty" doc:"checkpoint that the service signed for this verification"`
 	Seen         *AuditCheckpoint `json:"seen,omitempty" doc:"checkpoint that this machine kept from the last run"`
 }
 
@@ -145,7 +146,7 @@ func (c *Client) VerifyAudit(ctx context.Context, seen func(organization string)
 	return v, err
 }
 
-// verifyAudit fills in the verdict, whose Organization and Seen are set.
+// verifyAudit completes the verdict. Its Organization and Seen must already be set.
 func (c *Client) verifyAudit(ctx context.Context, v *AuditVerdict) (err error) {
 	var before auditlog.Checkpoint
 	if v.Seen != nil {
@@ -178,8 +179,8 @@ func (c *Client) verifyAudit(ctx context.Context, v *AuditVerdict) (err error) {
 	return c.readAll(ctx, v, signed, before)
 }
 
-// readAll reads the lines of the log and compares them with the signed checkpoint and with the earlier
-// one.
+// readAll reads the lines of the log and compares them with the signed checkpoint and with the
+// earlier one.
 func (c *Client) readAll(ctx context.Context, v *AuditVerdict, signed, before auditlog.Checkpoint) error {
 	var sum auditlog.Sum
 	for sum.Size() < signed.Size {

@@ -7,14 +7,14 @@ import (
 	"snap"
 )
 
-// BulkRequest is the body of POST bulk: one change of several snapshots. Exactly one of Share,
-// Unshare and Delete is set. Each snapshot is changed on its own: a snapshot that the caller may
-// not change does not keep the others from being changed.
+// BulkRequest is the body of POST bulk: one change to several snapshots. Exactly one of Share,
+// Unshare and Delete is set. Each snapshot is changed separately: if the caller is not allowed to
+// change one of them, the others are still changed.
 type BulkRequest struct {
 	IDs     []string        `json:"ids" minItems:"1" maxItems:"100" doc:"public IDs of the snapshots" example:"[\"snap_7h2k9m4qw8xvbn3t\"]"`
-	Share   *SharesRequest  `json:"share,omitempty" doc:"make these shares of each"`
-	Unshare *UnshareRequest `json:"unshare,omitempty" doc:"end these shares of each"`
-	Delete  bool            `json:"delete,omitempty" doc:"delete each"`
+	Share   *SharesRequest  `json:"share,omitempty" doc:"share each snapshot with these recipients"`
+	Unshare *UnshareRequest `json:"unshare,omitempty" doc:"end these shares of each snapshot"`
+	Delete  bool            `json:"delete,omitempty" doc:"delete each snapshot"`
 }
 
 // BulkResult is the result for one snapshot.
@@ -33,13 +33,13 @@ type BulkError struct {
 	Hint   string    `json:"hint,omitempty"`
 }
 
-// BulkResults answers POST bulk, in the order of the request.
+// BulkResults is the response to POST bulk, in the order of the request.
 type BulkResults struct {
 	Items []BulkResult `json:"items"`
 }
 
-// Bulk changes several snapshots. confirmed confirms that original data is shared, where the policy
-// asks for that.
+// Bulk changes several snapshots. confirmed states that a person agreed to share data that is not
+// sanitized; the policy may require that.
 func (c *Client) Bulk(ctx context.Context, r BulkRequest, confirmed bool) (BulkResults, error) {
 	return call[BulkResults](ctx, c, http.MethodPost, "/bulk"+confirming(confirmed), r)
 }

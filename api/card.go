@@ -19,11 +19,11 @@ type Card struct {
 	Unlisted      int         `json:"tables_unlisted,omitempty" doc:"number of tables that are not listed because there are too many"`
 	Tables        []CardTable `json:"tables,omitempty"`
 
-	// Programs is absent in cards of older clients, and so are the parts of all tables.
+	// Programs is absent in cards from older clients. Their tables have no Parts either.
 	Programs []CardPart `json:"programs,omitempty" doc:"views, routines and other programs that belong to no table"`
 
-	// Since is never part of the service's answers, because their reader may not see that snapshot.
-	Since string `json:"since,omitempty" doc:"SHA-256 of the earlier snapshot that the counts in differ compare with; only sent to the service"`
+	// The service never returns Since, because the caller may have no access to that snapshot.
+	Since string `json:"since,omitempty" doc:"SHA-256 of the earlier snapshot with which the counts in differ compare this one; only sent to the service"`
 }
 
 // CardPart is an object that belongs to a table, or a program of the database.
@@ -38,18 +38,18 @@ type Masking struct {
 	Rules   string `json:"rules,omitempty" doc:"SHA-256 of the rules"`
 	SQL     string `json:"sql,omitempty" doc:"SHA-256 of the SQL that ran after the rules, or instead of them"`
 	Masked  int    `json:"masked,omitempty" doc:"columns changed by a rule"`
-	Kept    int    `json:"kept,omitempty" doc:"columns kept by a rule"`
+	Kept    int    `json:"kept,omitempty" doc:"columns that a rule leaves unmasked"`
 	Dropped int    `json:"dropped,omitempty" doc:"tables whose rows were dropped"`
 }
 
 // CardSubset describes how the rows of a subset were chosen.
 type CardSubset struct {
-	Percent    float64         `json:"percent,omitempty" doc:"percentage of the starting rows in tables without a condition"`
+	Percent    float64         `json:"percent,omitempty" doc:"percentage of rows chosen from starting tables without a condition"`
 	Start      []string        `json:"start,omitempty" doc:"tables in which rows were chosen"`
 	Conditions []CardCondition `json:"conditions,omitempty"`
 }
 
-// CardCondition is the condition of the starting rows of one table.
+// CardCondition is the condition that chose the starting rows of one table.
 type CardCondition struct {
 	Table string `json:"table"`
 	Where string `json:"where,omitempty" doc:"SQL; empty in a masked copy, which names only the tables"`
@@ -68,8 +68,8 @@ type CardTable struct {
 	Differ  *CardRows    `json:"differ,omitempty" doc:"how many rows differ from the earlier snapshot named by since; only sent to the service"`
 }
 
-// CardRows counts the rows of a table that differ between two snapshots. In a table without a primary
-// key, a changed row counts as a removed and an added one.
+// CardRows counts the rows of a table that differ between two snapshots. In a table without a
+// primary key, a changed row counts as a removed and an added one.
 type CardRows struct {
 	Added   int64 `json:"added"`
 	Removed int64 `json:"removed"`
@@ -86,7 +86,7 @@ type CardColumn struct {
 	NotNull bool   `json:"not_null,omitempty"`
 	Key     string `json:"key,omitempty" enum:"primary,unique" doc:"the key that the column is part of"`
 	Refers  string `json:"references,omitempty" doc:"column that its foreign key refers to, as table.column"`
-	Mask    string `json:"mask,omitempty" doc:"name of the mask in a masked copy; keep if the column was kept"`
+	Mask    string `json:"mask,omitempty" doc:"name of the mask in a masked copy; keep if a rule leaves the column unmasked"`
 }
 
 // CardTotals are the sums of a card.
@@ -149,7 +149,7 @@ type PullCounts struct {
 	Items []PullCount `json:"items" doc:"most recent first, at most 200"`
 }
 
-// PutCardRequest is the body of POST card: the card, or its JSON compressed.
+// PutCardRequest is the body of POST card. It contains the card, either as JSON or compressed.
 type PutCardRequest struct {
 	Card *Card  `json:"card,omitempty"`
 	Gzip []byte `json:"gzip,omitempty" doc:"gzip of a card's JSON, for requests of more than 1 MiB; instead of card"`

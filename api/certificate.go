@@ -12,7 +12,7 @@ import (
 // CertificateState is the state of a snapshot's certificate.
 type CertificateState struct {
 	State   snap.CertificateState `json:"state" enum:"valid,unknown_key,revoked_key,invalid" doc:"valid: signed by a registered key"`
-	Key     string                `json:"key,omitempty" doc:"ID of its key; absent if it is invalid"`
+	Key     string                `json:"key,omitempty" doc:"ID of the key that it names; absent if the certificate is invalid"`
 	KeyName string                `json:"key_name,omitempty" doc:"only sent within the organization"`
 }
 
@@ -50,8 +50,8 @@ func (c *Client) AddCertificateKey(ctx context.Context, r CertificateKeyRequest)
 	return call[CertificateKey](ctx, c, http.MethodPost, "/org/certificate-keys", r)
 }
 
-// RevokeCertificateKey refuses the certificates of a key from now on. Only owners and admins may call
-// it.
+// RevokeCertificateKey revokes a key: its certificates are refused from then on. Only owners and
+// admins may call it.
 func (c *Client) RevokeCertificateKey(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, "/org/certificate-keys/"+url.PathEscape(id), nil, nil)
 }

@@ -30,8 +30,8 @@ func StaticToken(key string) TokenSource {
 
 // Client is the typed client of the cloud API. It is safe for concurrent use.
 //
-// Every error it returns is a *snap.Error: rebuilt from the code that the service sent, or of code
-// unreachable when no answer came.
+// Every error that it returns is a *snap.Error. The error is rebuilt from the one that the service
+// sent, or has code unreachable if there was no response.
 type Client struct {
 	base  string // {cloud.url} without a trailing slash
 	mount string
@@ -218,12 +218,13 @@ func (c *Client) Resolve(ctx context.Context, typed string) (Snapshot, error) {
 		strings.Join(ids, ", ")), "give more characters of the one you mean")
 }
 
-// unresolved returns the error for text that no visible ID begins with. Its hint names one of the
-// newest visible snapshots: the one whose name was typed, or one whose ID begins similarly.
+// unresolved returns the error for a typed prefix that no visible ID begins with. Its hint names
+// one of the newest visible snapshots: the one whose name was typed, or one whose ID begins
+// similarly.
 func (c *Client) unresolved(ctx context.Context, typed string) error {
 	page, err := c.Snapshots(ctx, ListOptions{Limit: DefaultLimit})
 	if err != nil {
-		return snap.ErrNotFound // the answer is right without a hint
+		return snap.ErrNotFound // this error is also right without a hint
 	}
 	code := strings.TrimPrefix(strings.ToLower(strings.TrimSpace(typed)), snap.IDPrefix)
 	byPrefix := map[string]Snapshot{}
@@ -257,7 +258,8 @@ func (c *Client) Snapshot(ctx context.Context, id string) (Snapshot, error) {
 	return call[Snapshot](ctx, c, http.MethodGet, snapshotPath(id, ""), nil)
 }
 
-// Card returns a page of a snapshot's card, counted from 1, of the tables and columns that q finds.
+// Card returns a page of a snapshot's card, with the tables and columns that q finds. Pages count
+// from 1.
 func (c *Client) Card(ctx context.Context, id, q string, page int) (SnapshotCard, error) {
 	query := url.Values{"page": {strconv.Itoa(max(1, page))}}
 	if q != "" {
@@ -299,7 +301,7 @@ func (c *Client) Delete(ctx context.Context, id string) error {
 }
 
 // Push begins a push. If the caller has already begun or completed the same push, it returns that
-// one. A service of an earlier release gets no certificate.
+// one. It leaves out the certificate if the service is too old to support certificates.
 func (c *Client) Push(ctx context.Context, r PushRequest) (UploadPlan, error) {
 	plan, err := call[UploadPlan](ctx, c, http.MethodPost, "/snapshots", r)
 	var refused *snap.Error
@@ -310,7 +312,7 @@ func (c *Client) Push(ctx context.Context, r PushRequest) (UploadPlan, error) {
 	return plan, err
 }
 
-// unknownCertificate is the error of a service that does not support certificates.
+// unknownCertificate is the error from a service that does not support certificates.
 func unknownCertificate() snap.FieldError {
 	return snap.FieldError{Field: "certificate", Detail: "unexpected property"}
 }
@@ -321,13 +323,13 @@ func (c *Client) Parts(ctx context.Context, id string, r PartsRequest) (PartsRes
 }
 
 // PushDelta announces a delta for a push that was begun. It fails with not_found if the base is not
-// available to the caller, and also if the service is older than deltas.
+// available to the caller, and also if the service is too old to support deltas.
 func (c *Client) PushDelta(ctx context.Context, id string, r DeltaPush) (DeltaUpload, error) {
 	return call[DeltaUpload](ctx, c, http.MethodPost, snapshotPath(id, "/delta"), r)
 }
 
-// PullDelta asks for a delta of a snapshot. It fails with not_found if the service is older than
-// deltas.
+// PullDelta asks for a delta of a snapshot. It fails with not_found if the service is too old to
+// support deltas.
 func (c *Client) PullDelta(ctx context.Context, id string, r DeltaRequest) (DeltaOffer, error) {
 	return call[DeltaOffer](ctx, c, http.MethodPost, snapshotPath(id, "/pull-delta"), r)
 }
@@ -366,7 +368,7 @@ func (c *Client) Share(ctx context.Context, id string) (Snapshot, error) {
 	return call[Snapshot](ctx, c, http.MethodPost, snapshotPath(id, "/share"), nil)
 }
 
-// Unshare ends the org-wide share at once.
+// Unshare ends the org-wide share immediately.
 func (c *Client) Unshare(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, snapshotPath(id, "/share"), nil, nil)
 }
@@ -377,7 +379,7 @@ func (c *Client) ShareGroup(ctx context.Context, id, groupID string) (GroupShare
 		ShareGroupRequest{GroupID: groupID})
 }
 
-// UnshareGroup removes a group share at once.
+// UnshareGroup removes a group share immediately.
 func (c *Client) UnshareGroup(ctx context.Context, id, groupID string) error {
 	return c.do(ctx, http.MethodDelete, snapshotPath(id, "/share-group/"+url.PathEscape(groupID)), nil, nil)
 }
@@ -395,7 +397,7 @@ func (c *Client) ShareOrg(ctx context.Context, id, slug string, expires *time.Ti
 		ShareOrgRequest{OrgSlug: slug, ExpiresAt: expires})
 }
 
-// UnshareOrg revokes a cross-org share at once.
+// UnshareOrg revokes a cross-org share immediately.
 func (c *Client) UnshareOrg(ctx context.Context, id, slug string) error {
 	return c.do(ctx, http.MethodDelete, snapshotPath(id, "/share-org/"+url.PathEscape(slug)), nil, nil)
 }
@@ -451,12 +453,12 @@ func (c *Client) Keys(ctx context.Context, f KeyFilter) ([]Key, error) {
 	return list.Items, err
 }
 
-// NewKey creates an API key. Its secret is only in this answer.
+// NewKey creates an API key. Only this response contains the key's secret.
 func (c *Client) NewKey(ctx context.Context, r KeyRequest) (NewKey, error) {
 	return call[NewKey](ctx, c, http.MethodPost, "/keys", r)
 }
 
-// RevokeKey revokes an API key at once.
+// RevokeKey revokes an API key immediately.
 func (c *Client) RevokeKey(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, "/keys/"+url.PathEscape(id), nil, nil)
 }
@@ -467,7 +469,7 @@ func (c *Client) Sessions(ctx context.Context) ([]Session, error) {
 	return list.Items, err
 }
 
-// EndSession signs out one of the caller's devices or browsers at once.
+// EndSession signs out one of the caller's devices or browsers immediately.
 func (c *Client) EndSession(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, "/sessions/"+url.PathEscape(id), nil, nil)
 }
@@ -519,12 +521,12 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 	return err
 }
 
-// maxAnswer is the maximum number of bytes that are read of one answer.
-const maxAnswer = 32 << 20
+// maxResponse limits how many bytes are read from one response.
+const maxResponse = 32 << 20
 
-// exchange sends a request with a token and reads the answer. It repeats a request that may be sent
-// twice if the failure is temporary. If a request that only reads got no answer in time, exchange
-// sends it once more.
+// exchange sends a request with a token and reads the response. After a temporary failure, it
+// repeats a request that may be sent twice. If a request that only reads got no response in time,
+// exchange sends it once more.
 func (c *Client) exchange(ctx context.Context, method, target, token string, body []byte, out any) (
 	status int, err error) {
 	send := func() (int, error) {
@@ -564,7 +566,7 @@ func (c *Client) send(ctx context.Context, method, target, token string, body []
 		return 0, disconnected(c.unreachable(ctx, err), err)
 	}
 	defer res.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	data, err := io.ReadAll(io.LimitReader(res.Body, maxResponse))
 	if err != nil {
 		return 0, disconnected(c.unreachable(ctx, err), err)
 	}
@@ -593,7 +595,7 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	}
 }
 
-// problem rebuilds the error that the service sent. An answer that is not a problem document did
+// problem rebuilds the error that the service sent. A response that is not a problem document did
 // not come from the service itself.
 func problem(res *http.Response, data []byte) error {
 	var p Problem

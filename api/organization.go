@@ -37,8 +37,8 @@ type SignedOut struct {
 	Sessions int `json:"sessions"`
 }
 
-// LiveShare is a share of one of the organization's snapshots that is in force: with a group or with
-// another organization.
+// LiveShare is a share that is in force: one of the organization's snapshots is shared with a group
+// or with another organization.
 type LiveShare struct {
 	Snapshot  string     `json:"snapshot" doc:"public ID"`
 	Target    string     `json:"target"`
@@ -66,14 +66,14 @@ type TargetUsage struct {
 	Target    string    `json:"target"`
 	Snapshots int       `json:"snapshots"`
 	Bytes     int64     `json:"bytes"`
-	Newest    time.Time `json:"newest_at" doc:"when the newest one was pushed"`
+	Newest    time.Time `json:"newest_at" doc:"when the newest snapshot of the target was pushed"`
 }
 
-// Storage is how much the organization stores by target, the largest first.
+// Storage reports how much the organization stores for each target, the largest first.
 type Storage struct {
 	Targets []TargetUsage `json:"targets"`
 	Usage   Usage         `json:"usage" doc:"of the whole organization"`
-	PerUser Usage         `json:"user_limits" doc:"what one user may store; only its limits are set"`
+	PerUser Usage         `json:"user_limits" doc:"what one user may store; only bytes_max and uploads_max are set"`
 }
 
 // Day is one day of an organization, in UTC.
@@ -81,25 +81,25 @@ type Day struct {
 	Start     time.Time `json:"start"`
 	Snapshots int       `json:"snapshots" doc:"stored at the end of the day"`
 	Bytes     int64     `json:"bytes" doc:"stored at the end of the day"`
-	Pushed    int       `json:"pushed" doc:"snapshots"`
-	Deleted   int       `json:"deleted" doc:"snapshots"`
-	Pulls     int       `json:"pulls" doc:"that were completed"`
+	Pushed    int       `json:"pushed" doc:"snapshots that were pushed"`
+	Deleted   int       `json:"deleted" doc:"snapshots that were deleted"`
+	Pulls     int       `json:"pulls" doc:"pulls that were completed"`
 	People    int       `json:"people" doc:"different people who did something that the audit log records"`
 }
 
-// Overview summarizes the events of an organization on each of the last days, the oldest first.
+// Overview summarizes the events of an organization by day, for its most recent days, oldest first.
 type Overview struct {
 	Days []Day `json:"days"`
 }
 
-// People lists the organization's accounts with their use of the service. Only owners and admins may
-// call it and the methods below.
+// People lists the organization's accounts with their use of the service. Only owners and admins
+// may call it and the methods below.
 func (c *Client) People(ctx context.Context) ([]Person, error) {
 	list, err := call[PersonList](ctx, c, http.MethodGet, "/org/people", nil)
 	return list.Items, err
 }
 
-// SignOutPerson ends all sessions of a person, at once. Their keys keep working.
+// SignOutPerson ends all sessions of a person immediately. Their keys keep working.
 func (c *Client) SignOutPerson(ctx context.Context, id string) (SignedOut, error) {
 	return call[SignedOut](ctx, c, http.MethodPost, "/org/people/"+url.PathEscape(id)+"/sign-out", nil)
 }
@@ -122,7 +122,7 @@ func (c *Client) Storage(ctx context.Context) (Storage, error) {
 	return call[Storage](ctx, c, http.MethodGet, "/org/storage", nil)
 }
 
-// Overview returns the summary of the organization's last days, at most 90.
+// Overview returns a summary of the organization's most recent days, at most 90.
 func (c *Client) Overview(ctx context.Context, days int) (Overview, error) {
 	return call[Overview](ctx, c, http.MethodGet, "/org/overview?days="+strconv.Itoa(days), nil)
 }

@@ -17,14 +17,14 @@ import (
 // short Retry-After, for example while its database is unavailable or a replica is being replaced),
 // or the connection broke before the response. A wrong address is reported at once. A request that
 // only reads waits for readTimeout and is then sent once more, so that a frozen replica costs only
-// seconds. Other requests that get no answer are not sent again.
+// seconds. Other requests that get no response are not sent again.
 const (
 	maxAttempts   = 3
 	maxRetryAfter = 5 * time.Second
 	readTimeout   = 10 * time.Second
 )
 
-// timedOut reports whether a request got no answer in time.
+// timedOut reports whether a request got no response in time.
 func timedOut(err error) bool {
 	var timeout net.Error
 	return errors.As(err, &timeout) && timeout.Timeout()
@@ -58,8 +58,8 @@ func unavailable(res *http.Response, err error) error {
 	return temporary{err, after}
 }
 
-// disconnected marks the error of a connection that ended before the answer as temporary. It returns
-// err unchanged if there was no connection or it timed out.
+// disconnected marks err as temporary if the connection ended before the response. It returns err
+// unchanged if there was no connection or the request timed out.
 func disconnected(err, cause error) error {
 	var op *net.OpError
 	switch {

@@ -33,14 +33,15 @@ type ChannelRequest struct {
 	Target  string    `json:"target" minLength:"1" maxLength:"100" example:"shop"`
 	Type    snap.Type `json:"type,omitempty" enum:"snapshot,sanitized" default:"sanitized" example:"sanitized"`
 	GroupID string    `json:"group_id,omitempty" maxLength:"512" example:"eng" doc:"absent means org-wide"`
-	Now     bool      `json:"now,omitempty" doc:"also share the newest existing snapshot at once"`
-	// ExpectEvery is how often a snapshot is expected, in seconds: an hour to a year. 0 expects none,
-	// and nil leaves that of an existing channel.
+	Now     bool      `json:"now,omitempty" doc:"also share the newest existing snapshot immediately"`
+	// ExpectEvery is how often a snapshot is expected, in seconds: an hour to a year. 0 means that
+	// none is expected; nil keeps the setting of an existing channel.
 	ExpectEvery *int64 `json:"expect_every,omitempty" minimum:"0" maximum:"31536000" example:"93600"`
 }
 
-// RetentionRule says how long a target's snapshots are kept: the last keep_last of each type, and
-// those younger than keep_days. A snapshot that another organization may still pull is always kept.
+// RetentionRule says which snapshots of a target are kept: the last keep_last of each type, and
+// those pushed in the last keep_days days. A snapshot that another organization can still pull is
+// always kept.
 type RetentionRule struct {
 	Target   string `json:"target" minLength:"1" maxLength:"100" example:"shop"`
 	KeepLast int    `json:"keep_last,omitempty" minimum:"0" maximum:"100000" example:"10"`
@@ -64,8 +65,8 @@ type RetentionResult struct {
 	Snapshots []Snapshot `json:"snapshots"`
 }
 
-// Webhook is an address that receives the organization's events: a URL, with messages that are signed
-// as in the Standard Webhooks specification, or an e-mail address.
+// Webhook is an address that receives the organization's events. It is a URL or an e-mail address.
+// Messages to a URL are signed as in the Standard Webhooks specification.
 type Webhook struct {
 	ID             string             `json:"id"`
 	URL            string             `json:"url"`
@@ -108,15 +109,15 @@ type RotateRequest struct {
 // WebhookTest is the result of a test message.
 type WebhookTest struct {
 	OK           bool   `json:"ok"`
-	Status       string `json:"status" doc:"answer of the receiver, or the reason why there is none"`
+	Status       string `json:"status" doc:"response of the receiver, or the reason why there is none"`
 	Milliseconds int64  `json:"milliseconds"`
 }
 
 // ReplayRequest sends messages of a webhook again: one delivery, or those recorded since a time.
 type ReplayRequest struct {
 	Delivery string     `json:"delivery,omitempty" maxLength:"200" doc:"ID of a delivery"`
-	Since    *time.Time `json:"since,omitempty" example:"2026-01-01T00:00:00Z" doc:"send what was recorded since then and was given up"`
-	All      bool       `json:"all,omitempty" doc:"with since: also send what the receiver accepted"`
+	Since    *time.Time `json:"since,omitempty" example:"2026-01-01T00:00:00Z" doc:"send the messages that were recorded since then and given up"`
+	All      bool       `json:"all,omitempty" doc:"with since: also send the messages that the receiver accepted"`
 }
 
 // ReplayResult is how many messages wait to be sent again.
@@ -151,7 +152,7 @@ type WebhookEvent struct {
 }
 
 // WebhookLog gives the event's position in the organization's audit log. The checkpoint covers the
-// line. A receiver that keeps it can prove later that the log still holds the line.
+// line. A receiver that keeps the checkpoint can prove later that the log still holds the line.
 type WebhookLog struct {
 	Line       int64  `json:"line" doc:"number of the event's line"`
 	Checkpoint string `json:"checkpoint" doc:"signed checkpoint of the log, as a note"`
@@ -216,7 +217,7 @@ func (c *Client) Webhooks(ctx context.Context) ([]Webhook, error) {
 	return list.Items, err
 }
 
-// AddWebhook creates a webhook. Its secret is only in this answer.
+// AddWebhook creates a webhook. Only this response contains the webhook's secret.
 func (c *Client) AddWebhook(ctx context.Context, r WebhookRequest) (NewWebhook, error) {
 	return call[NewWebhook](ctx, c, http.MethodPost, "/webhooks", r)
 }
@@ -226,12 +227,12 @@ func (c *Client) DeleteWebhook(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, webhookPath(id, ""), nil, nil)
 }
 
-// EnableWebhook makes a disabled or paused webhook receive its waiting events at once.
+// EnableWebhook enables a disabled or paused webhook, which then receives its waiting events.
 func (c *Client) EnableWebhook(ctx context.Context, id string) (Webhook, error) {
 	return call[Webhook](ctx, c, http.MethodPost, webhookPath(id, "/enable"), nil)
 }
 
-// RotateWebhook gives a webhook a new secret, which is only in this answer.
+// RotateWebhook gives a webhook a new secret. Only this response contains it.
 func (c *Client) RotateWebhook(ctx context.Context, id string, r RotateRequest) (NewWebhook, error) {
 	return call[NewWebhook](ctx, c, http.MethodPost, webhookPath(id, "/rotate"), r)
 }

@@ -13,8 +13,9 @@ import (
 	"snap"
 )
 
-// The two mounts of the API below {cloud.url}. Both serve the same routes; the
-// agent mount takes API keys, the other access tokens and browser sessions.
+// The mounts of the API, below {cloud.url}. The agent mount accepts API keys; the user mount
+// accepts access tokens and browser sessions. Both serve the same routes, except that those for
+// keys and sessions exist only below the user mount.
 const (
 	MountAgent = "/api/v1/agents"
 	MountUser  = "/api/v1"
@@ -27,7 +28,7 @@ const PathAuthConfig = "/api/v1/auth/config"
 const (
 	DefaultLimit = 50
 	MaxLimit     = 200
-	// MaxIDs is the most IDs that a request names.
+	// MaxIDs is the maximum number of IDs in a request.
 	MaxIDs = 100
 )
 
@@ -48,16 +49,16 @@ type Snapshot struct {
 	Description  string      `json:"description,omitempty" doc:"plain text; only sent within the organization"`
 	Labels       []string    `json:"labels,omitempty" doc:"only sent within the organization"`
 	ExpiresAt    *time.Time  `json:"expires_at,omitempty" doc:"when the share with the caller's organization ends; absent means never"`
-	Groups       int         `json:"group_shares" doc:"live group shares; 0 for callers who may not manage sharing"`
-	Orgs         int         `json:"org_shares" doc:"live cross-org shares; 0 for callers who may not manage sharing"`
+	Groups       int         `json:"group_shares" doc:"live group shares; 0 for callers who are not allowed to manage sharing"`
+	Orgs         int         `json:"org_shares" doc:"live cross-org shares; 0 for callers who are not allowed to manage sharing"`
 	FirstGroup   string      `json:"first_group,omitempty" doc:"name of one of the groups it is shared with"`
 	NextExpiry   *time.Time  `json:"next_share_expires_at,omitempty" doc:"end of the share that ends next, among those that the caller may manage"`
 	Through      string      `json:"through_group,omitempty" doc:"name of the caller's group, if the caller can see the snapshot only through a group share"`
-	Outside      bool        `json:"shared_outside" doc:"currently shared with another organization; disclosed only to its owner and to owners and admins"`
+	Outside      bool        `json:"shared_outside" doc:"currently shared with another organization; disclosed only to the snapshot's owner and the organization's owners and admins"`
 	Warning      string      `json:"warning,omitempty" doc:"only after sharing a snapshot that is not sanitized: who can now see its data"`
-	Can          *Can        `json:"can,omitempty" doc:"what the caller may do with it; only in the answer for a single snapshot"`
+	Can          *Can        `json:"can,omitempty" doc:"what the caller may do with it; only in the response for a single snapshot"`
 
-	Certificate *CertificateState `json:"certificate,omitempty" doc:"only in the answer for a single snapshot; absent if it has none"`
+	Certificate *CertificateState `json:"certificate,omitempty" doc:"only in the response for a single snapshot; absent if it has none"`
 }
 
 // Can says which actions the caller may take on one snapshot.
@@ -85,7 +86,7 @@ type ListOptions struct {
 	Q           string // search words, see snap.Finds
 	IDPrefix    string
 	IDs         []string  // only these, at most 100
-	Owner       string    // e-mail of the user who pushed them, or the beginning of it or of an organization's slug
+	Owner       string    // e-mail of the user who pushed them, or the beginning of an e-mail or organization slug
 	Since       time.Time // pushed at this time or later
 	Until       time.Time // pushed before this time
 	ExpiresSoon bool      // with a share that ends within snap.SoonExpiring
@@ -113,7 +114,7 @@ type OrgShare struct {
 	SharedAt   time.Time  `json:"shared_at"`
 	WithSchema bool       `json:"with_schema" doc:"the organization sees the snapshot's card"`
 	DeclinedAt *time.Time `json:"declined_at,omitempty" doc:"when the recipient declined it; the recipient cannot see it until it is shared again"`
-	// PreviousExpiresAt is set in the answer to a re-share that changed the expiry.
+	// PreviousExpiresAt is set in the response to a re-share that changed the expiry.
 	PreviousExpiresAt *time.Time `json:"previous_expires_at,omitempty" doc:"the expiry that a re-share replaced"`
 	Warning           string     `json:"warning,omitempty" doc:"only after sharing a snapshot that is not sanitized: who can now see its data"`
 }
@@ -159,7 +160,7 @@ type SharesRequest struct {
 
 // UnshareRequest is the body of POST unshare.
 type UnshareRequest struct {
-	All      bool     `json:"all,omitempty" doc:"end every share; instead of the others"`
+	All      bool     `json:"all,omitempty" doc:"end every share; cannot be combined with the other fields"`
 	OrgWide  bool     `json:"org_wide,omitempty" doc:"end the org-wide share"`
 	GroupIDs []string `json:"group_ids,omitempty" maxItems:"100" doc:"end the shares with these SSO groups" example:"[\"eng\",\"dba\"]"`
 	OrgSlugs []string `json:"org_slugs,omitempty" maxItems:"100" doc:"end the shares with these organizations"`
@@ -176,7 +177,7 @@ type ShareChange struct {
 	Changed           bool       `json:"changed" doc:"false if nothing changed"`
 }
 
-// ShareChanges answers POST shares and POST unshare.
+// ShareChanges is the response to POST shares and to POST unshare.
 type ShareChanges struct {
 	Changes []ShareChange `json:"changes"`
 	Warning string        `json:"warning,omitempty" doc:"only after sharing a snapshot that is not sanitized: who can now see its data"`
@@ -219,8 +220,8 @@ type PushRequest struct {
 	Certificate json.RawMessage `json:"certificate,omitempty" doc:"how it was sanitized: an in-toto statement in a DSSE envelope, at most 32 KiB"`
 }
 
-// UploadPlan answers a push: how to upload the bytes. When Exists is set, the caller has already
-// pushed this snapshot, and nothing needs to be sent.
+// UploadPlan is the response to a push. It says how to upload the bytes. When Exists is set, the
+// caller has already pushed this snapshot, and nothing needs to be sent.
 type UploadPlan struct {
 	ID       string    `json:"id" doc:"ID of the snapshot, or of the future snapshot until the push is complete"`
 	Exists   bool      `json:"exists" doc:"the snapshot already exists; send nothing"`
@@ -235,8 +236,9 @@ type DeltaPush struct {
 	Size int64  `json:"size" minimum:"1" doc:"bytes of the delta" example:"48211"`
 }
 
-// DeltaUpload answers a [DeltaPush]: where to send the delta. The answer to that request comes when
-// the snapshot's file is rebuilt and verified; the push can then be completed.
+// DeltaUpload is the response to a [DeltaPush]. It says where to send the delta. The service
+// responds to the PUT of the delta when it has rebuilt and verified the snapshot's file. The push
+// can then be completed.
 type DeltaUpload struct {
 	URL     string    `json:"url" doc:"presigned URL for a PUT of the delta"`
 	Expires time.Time `json:"expires_at"`
@@ -247,7 +249,7 @@ type DeltaRequest struct {
 	Have []string `json:"have" minItems:"1" maxItems:"50" doc:"IDs of local snapshots" example:"[\"snap_7h2k9m4p6\"]"`
 }
 
-// DeltaOffer answers a [DeltaRequest]. Without a URL there is no delta, or not yet.
+// DeltaOffer is the response to a [DeltaRequest]. Without a URL there is no delta, or not yet.
 type DeltaOffer struct {
 	Base    string     `json:"base,omitempty" doc:"ID of the snapshot that the delta applies to"`
 	Size    int64      `json:"size,omitempty" doc:"bytes of the delta"`
@@ -267,7 +269,7 @@ type PartRef struct {
 
 // PartsRequest asks for upload URLs of parts. It may be sent again for the same parts.
 type PartsRequest struct {
-	Parts []PartSpec `json:"parts" maxItems:"100" doc:"parts to sign; an empty list only returns which are present" example:"[{\"number\":1,\"crc64nvme\":\"AAAAAAAAAAA=\"}]"`
+	Parts []PartSpec `json:"parts" maxItems:"100" doc:"parts that need upload URLs; if the list is empty, the response lists the parts that have arrived" example:"[{\"number\":1,\"crc64nvme\":\"AAAAAAAAAAA=\"}]"`
 }
 
 // PartSpec announces one part.
@@ -280,7 +282,7 @@ type PartSpec struct {
 // stored.
 type PartsResponse struct {
 	URLs    []SignedURL `json:"urls"`
-	Present []PartRef   `json:"present" doc:"parts that have arrived; empty when parts were signed"`
+	Present []PartRef   `json:"present" doc:"parts that have arrived; empty if upload URLs were requested"`
 }
 
 // SignedURL is a presigned request. It is valid for one object and one method until it expires, and
@@ -293,7 +295,7 @@ type SignedURL struct {
 	ExpiresAt time.Time         `json:"expires_at"`
 }
 
-// PullResponse answers a pull: the snapshot's size and checksum, and where to get it.
+// PullResponse is the response to a pull: the snapshot's size and checksum, and where to get it.
 type PullResponse struct {
 	Snapshot    Snapshot        `json:"snapshot"`
 	URL         string          `json:"url" doc:"presigned URL; supports ranges"`
@@ -343,7 +345,7 @@ type Notice struct {
 	Text     string           `json:"text" doc:"description of the event"`
 }
 
-// Usage is the storage that a user or organization uses at the service, with its limits.
+// Usage is the storage that a user or organization uses at the service, and the limits.
 type Usage struct {
 	Snapshots  int   `json:"snapshots"`
 	Bytes      int64 `json:"bytes" doc:"of the snapshots"`

@@ -13,8 +13,8 @@ import (
 	"snap"
 )
 
-// whyUnreachable explains why no answer came and what to do about it. proxy is the proxy in between,
-// or nil.
+// whyUnreachable explains why no response came and what to do about that. proxy is the proxy in
+// between, or nil.
 func whyUnreachable(err error, proxy *url.URL) (why, hint string) {
 	var (
 		timeout   net.Error
