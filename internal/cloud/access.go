@@ -18,7 +18,7 @@ type newcomersInput struct {
 	Group string `query:"group_id" maxLength:"512" doc:"ID of an SSO group; absent means the org-wide share"`
 }
 
-// explain describes who can see a snapshot, as the access rule decides it.
+// explain reports who can see a snapshot, and why.
 func (s *Service) explain(ctx context.Context, in *accessInput) (*body[api.Access], error) {
 	c := callOf(ctx)
 	ways, people, err := s.store.Access(ctx, c.caller, c.snapshot)
@@ -63,7 +63,7 @@ func (s *Service) why(ctx context.Context, _ *ByID) (*body[api.Why], error) {
 	return &body[api.Why]{out}, nil
 }
 
-// newcomers lists the users who could newly see the snapshot after a share, before it is made.
+// newcomers lists the users who cannot see the snapshot now but could after a share.
 func (s *Service) newcomers(ctx context.Context, in *newcomersInput) (*body[api.Newcomers], error) {
 	c := callOf(ctx)
 	users, count, err := s.store.Newcomers(ctx, c.caller, c.snapshot, in.Group, 50)

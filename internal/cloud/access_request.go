@@ -19,8 +19,8 @@ type accessRequestsInput struct {
 	Mine bool `query:"mine" doc:"the caller's own requests instead of those that they may answer"`
 }
 
-// requestAccess stores a request for access. Whether the snapshot is hidden or does not exist makes
-// no difference to the work, the answer or the limit.
+// requestAccess stores a request for access. It does the same work, applies the same limit and
+// sends the same response, whether the snapshot is hidden or does not exist.
 func (s *Service) requestAccess(ctx context.Context, in *requestAccessInput) (*empty, error) {
 	c := callOf(ctx).caller
 	if c.User == nil {

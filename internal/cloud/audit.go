@@ -53,8 +53,8 @@ type pulledInput struct {
 	Body api.PulledRequest
 }
 
-// pulled records that a pull has completed. The client reports it, because the bytes may not have
-// passed through the service.
+// pulled records that a pull has completed. The client reports this, because the bytes do not
+// necessarily pass through the service.
 func (s *Service) pulled(ctx context.Context, in *pulledInput) (*empty, error) {
 	c := callOf(ctx)
 	if err := s.store.CountPull(ctx, c.caller, c.snapshot); err != nil {
@@ -65,12 +65,12 @@ func (s *Service) pulled(ctx context.Context, in *pulledInput) (*empty, error) {
 
 type thenInput struct {
 	Snapshot string    `query:"snapshot" required:"true" maxLength:"64" doc:"whole ID of the snapshot"`
-	At       time.Time `query:"at" required:"true" example:"2099-01-01T00:00:00Z" doc:"the time to explain"`
+	At       time.Time `query:"at" required:"true" example:"2099-01-01T00:00:00Z" doc:"the time in the past"`
 	Limit    int       `query:"limit" minimum:"1" maximum:"1000" default:"1000" doc:"users on a page"`
 	Cursor   string    `query:"cursor" maxLength:"40" doc:"next_cursor of the previous page"`
 }
 
-// audienceThen answers, from the audit log, who could see a snapshot at a time in the past.
+// audienceThen derives from the audit log who could see a snapshot at a time in the past.
 func (s *Service) audienceThen(ctx context.Context, in *thenInput) (*body[api.AudienceThen], error) {
 	c := callOf(ctx).caller
 	if err := s.sequence(ctx, c.Org.ID); err != nil {

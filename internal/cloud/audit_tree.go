@@ -14,8 +14,8 @@ import (
 	"snap/internal/store"
 )
 
-// sequenceEvery is how often the service looks for audit lines that are not numbered yet. Readers
-// of a log do not wait for it ([Service.sequence]).
+// sequenceEvery is how often the service looks for audit lines that are not numbered yet. Requests
+// that read a log do not wait for that: they call [Service.sequence].
 const sequenceEvery = 250 * time.Millisecond
 
 // Sequence numbers the waiting lines of every organization's audit log and signs their checkpoints.
@@ -40,7 +40,7 @@ func (s *Service) Sequence(ctx context.Context) error {
 func (s *Service) sequence(ctx context.Context, orgID int64) error {
 	_, err := s.store.Sequence(ctx, orgID, s.auditKey)
 	if snap.CodeOf(err) == snap.CodeConflict {
-		s.log.ErrorContext(ctx, "the audit log is not continued", "organization", orgID, "error", err)
+		s.log.ErrorContext(ctx, "cannot continue the audit log", "organization", orgID, "error", err)
 		return nil
 	}
 	return err
@@ -119,7 +119,7 @@ func (s *Service) auditInclusion(ctx context.Context, in *lineInput) (*body[api.
 	return s.prove(ctx, org, out)
 }
 
-// prove adds to an inclusion its proof and the checkpoint that the proof leads to.
+// prove completes an inclusion with its proof and with the checkpoint that the proof leads to.
 func (s *Service) prove(ctx context.Context, org snap.OrgRef, out api.AuditInclusion) (*body[api.AuditInclusion],
 	error) {
 	c, size, err := s.checkpoint(ctx, org)
@@ -160,8 +160,8 @@ func (s *Service) auditGrowth(ctx context.Context, in *growthInput) (*body[api.A
 	return &body[api.AuditGrowth]{api.AuditGrowth{From: in.From, Proof: hashes(proof), AuditCheckpoint: c}}, nil
 }
 
-// receipt returns to a recipient organization the line of the owner's log that records the share,
-// with its proof. The line names no person.
+// receipt returns the line of the owner's log that records the share, with its proof, to a
+// recipient organization. The line names no person.
 func (s *Service) receipt(ctx context.Context, _ *ByID) (*body[api.AuditInclusion], error) {
 	c := callOf(ctx)
 	if c.snapshot.Org.ID == c.caller.Org.ID {

@@ -23,7 +23,7 @@ const (
 	recheckEvery   = time.Second
 	archiveEvery   = 10 * time.Minute
 	expectEvery    = time.Minute
-	requestsEvery  = 5 * time.Second // records requests for access for the people who answer them
+	requestsEvery  = 5 * time.Second // notifies the people who may answer requests for access
 	indexEvery     = time.Minute     // indexes rows of earlier releases for searches
 )
 
@@ -120,7 +120,7 @@ func (s *Service) repeat(ctx context.Context, name string, every time.Duration, 
 	s.repeatWhen(ctx, name, every, nil, work)
 }
 
-// repeatWhen is repeat for work that is also done when soon receives a value.
+// repeatWhen is like repeat, but also does the work when soon receives a value.
 func (s *Service) repeatWhen(ctx context.Context, name string, every time.Duration, soon <-chan struct{},
 	work func(context.Context) error) {
 	tick := time.NewTicker(every)

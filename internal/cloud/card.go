@@ -134,8 +134,8 @@ func (s *Service) cardTables(ctx context.Context, c *call, sn snap.Snapshot) (al
 // maxChanges limits the listed differences between two cards.
 const maxChanges = 1000
 
-// cardChanges compares a snapshot's card with that of the previous snapshot that the caller sees. The
-// rows that differ are part of the answer only if the pusher counted them since that one.
+// cardChanges compares a snapshot's card with that of the previous snapshot that the caller sees.
+// The response counts the rows that differ only if the pusher counted them against that snapshot.
 func (s *Service) cardChanges(ctx context.Context, _ *ByID) (*body[api.CardChanges], error) {
 	c := callOf(ctx)
 	out := api.CardChanges{Changes: []api.CardChange{}}

@@ -68,7 +68,8 @@ func (s *Service) envelope(ctx context.Context, c *call) (json.RawMessage, error
 	return json.RawMessage(text), nil
 }
 
-// describeOne adds what only the answer for a single snapshot has.
+// describeOne returns the call's snapshot with the fields that only the response for a single
+// snapshot has.
 func (s *Service) describeOne(ctx context.Context, c *call) (api.Snapshot, error) {
 	named, err := s.store.Named(ctx, c.caller, c.snapshot)
 	if err != nil {

@@ -40,7 +40,8 @@ func (s *Service) createChannel(ctx context.Context, in *channelInput) (*body[ap
 	if seconds := in.Body.ExpectEvery; seconds != nil {
 		every := time.Duration(*seconds) * time.Second
 		if every != 0 && every < time.Hour {
-			return nil, snap.Invalid("a snapshot can be expected at most once an hour", "0 expects none")
+			return nil, snap.Invalid("a snapshot can be expected at most once an hour",
+				"use a longer interval, or 0 to expect none")
 		}
 		n.ExpectEvery = &every
 	}

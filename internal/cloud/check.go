@@ -165,7 +165,7 @@ func schemaDetail(i store.Inspection) string {
 			"reachable; the schema is at %d and the next start, or `snapcloud migrate`, updates it to %d",
 			i.Schema, i.Newest)
 	case i.Schema > i.Newest:
-		return fmt.Sprintf("reachable; the schema is at %d, and this program, which knows %d, may still serve it",
+		return fmt.Sprintf("reachable; the schema is at %d, and this program, which knows %d, can still serve it",
 			i.Schema, i.Newest)
 	}
 	return fmt.Sprintf("reachable, schema %d is up to date", i.Schema)

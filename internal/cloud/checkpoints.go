@@ -82,7 +82,7 @@ func (k *keptCheckpoints) write(ctx context.Context, s *Service, org snap.OrgRef
 	if err != nil && !errors.Is(err, snap.ErrNotFound) {
 		return err
 	}
-	if string(there) != signed { // the bucket keeps another text of this size as an earlier version
+	if string(there) != signed { // a different checkpoint of this size stays as an earlier version
 		if err := k.bucket.WriteLocked(ctx, key, []byte(signed), s.now().Add(k.keep)); err != nil {
 			return err
 		}

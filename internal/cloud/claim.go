@@ -36,7 +36,7 @@ type claim struct {
 }
 
 // claim records this service as the owner of the object store. It fails when another service owns
-// it: two services in one place would each remove the other's uploads as abandoned.
+// it: two services with one object store would each remove the other's uploads as abandoned.
 func (s *Service) claim(ctx context.Context) error {
 	owner := storageOwner{serviceID(s.transfers.urlKey), s.config.PublicURL, s.now().UTC()}
 	return claim{s.transfers.blobs, owner}.make(ctx)
@@ -118,8 +118,8 @@ func Claim(ctx context.Context, st *store.Store, c Config, from string) error {
 	return claim{blobs, storageOwner{serviceID(urlKey), c.PublicURL, st.Now().UTC()}}.apply(ctx, from)
 }
 
-// serviceID returns the identifier of this service. It is derived from the database, so all
-// replicas have the same owner.
+// serviceID returns the identifier of this service. It is derived from the database, so it is the
+// same in all replicas.
 func serviceID(urlKey []byte) string {
 	h := hmac.New(sha256.New, urlKey)
 	h.Write([]byte("service"))
@@ -127,7 +127,7 @@ func serviceID(urlKey []byte) string {
 }
 
 // claimAtStart fails when another service owns the object store. If the object store does not
-// answer now, the service starts, and the claim is repeated before anything is collected.
+// answer now, the service starts anyway, and claims the store before it collects anything.
 func (s *Service) claimAtStart(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// closeUnlisted closes the organizations that the configuration does not list, opens those that it
-// lists again, and logs the closed ones, because a slug may be mistyped. It is the last step of a
-// start, so a start that fails locks nobody out.
+// closeUnlisted closes the organizations that the configuration does not list, and reopens those
+// that it lists again. It logs the closed ones, because a slug may be mistyped. It is the last step
+// of a start, so a start that fails locks nobody out.
 func (s *Service) closeUnlisted(ctx context.Context) error {
 	listed := []string{}
 	for _, o := range s.config.Organizations {
@@ -20,12 +20,12 @@ func (s *Service) closeUnlisted(ctx context.Context) error {
 	for _, o := range orgs {
 		switch {
 		case o.Closed && slices.Contains(listed, o.Slug):
-			s.log.WarnContext(ctx, "a newer program has closed an organization, which stays closed: "+
-				"a start of that program that lists it opens it again", "organization", o.Slug)
+			s.log.WarnContext(ctx, "a newer release of the service has closed an organization; "+
+				"to reopen it, start that release with a configuration that lists it", "organization", o.Slug)
 		case o.Closed:
 			s.log.WarnContext(ctx,
 				"an organization is not in the configuration and is closed: its sessions and keys are refused; "+
-					"nothing is deleted, and the next start that lists it opens it again", "organization", o.Slug)
+					"nothing is deleted; to reopen it, list it again and restart the service", "organization", o.Slug)
 		}
 	}
 	return err

@@ -51,7 +51,7 @@ type Config struct {
 // Database is where the records are stored: empty for SQLite in data_dir, or postgres://... .
 type Database struct {
 	URL string `yaml:"url" koanf:"url"`
-	// Connections is how many connections each process opens at most; 0 is four for each processor.
+	// Connections is the maximum number of connections of each process; 0 means four per processor.
 	Connections int `yaml:"connections" koanf:"connections"`
 	// TransactionPooling is set when the URL belongs to a pooler in transaction mode.
 	TransactionPooling bool `yaml:"transaction_pooling" koanf:"transaction_pooling"`
@@ -94,8 +94,8 @@ type Audit struct {
 	KeepCheckpoints string `yaml:"keep_checkpoints" koanf:"keep_checkpoints"`
 }
 
-// minArchiveAfter exceeds the time for which messages of webhooks and notices are kept, because
-// they refer to lines in the database.
+// minArchiveAfter exceeds the time for which webhook messages and notices are kept, because they
+// refer to lines in the database.
 const minArchiveAfter = 31 * 24 * time.Hour
 
 // archiveAfter returns the age at which lines are archived; 0 means never.
@@ -232,8 +232,8 @@ func LoadConfig(path string, environ []string) (Config, error) {
 	return c, c.Check()
 }
 
-// dataDirOf resolves a relative or default data_dir against the folder of the configuration file. An
-// operator's command therefore uses the service's database, whatever its working directory.
+// dataDirOf resolves a relative or default data_dir against the folder of the configuration file.
+// An operator's command therefore uses the service's database, whatever its working directory.
 func dataDirOf(file, dir string) string {
 	if dir == "" {
 		dir = defaultDataDir
@@ -246,7 +246,7 @@ func dataDirOf(file, dir string) string {
 
 var envName = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
-// expand replaces ${NAME} in every string by the value of that environment variable.
+// expand replaces ${NAME} in every string with the value of that environment variable.
 func expand(v any, environ []string) (any, error) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -531,8 +531,8 @@ const (
 )
 
 // listsOrganizations reports whether the sign-in page shows the names of all organizations to
-// everybody. By default it does so only in trials: when every organization has local users and
-// public_url is loopback.
+// everybody. By default, the page shows them only in trials: when every organization has local
+// users and public_url is loopback.
 func (c Config) listsOrganizations() bool {
 	u, err := url.Parse(c.PublicURL)
 	if c.SignInPage != "" || err != nil || !snap.IsLoopback(u.Hostname()) {

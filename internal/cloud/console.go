@@ -10,8 +10,9 @@ import (
 	"snap/internal/console"
 )
 
-// openConsole adds the organization's pages. Their requests to the API go to the same mux. They
-// bypass the limit on concurrent requests, which already admitted the request for the page.
+// openConsole adds the organization's pages. The requests of the pages to the API go to the same
+// mux. They bypass the limit on concurrent requests, because the request for the page has already
+// passed it.
 func (s *Service) openConsole(mux *http.ServeMux) error {
 	pages, err := console.New(console.Options{
 		API: func(w http.ResponseWriter, r *http.Request, c *snap.Caller) {
@@ -43,12 +44,12 @@ func (s *Service) openConsole(mux *http.ServeMux) error {
 	return nil
 }
 
-// pageCallerKey is the key of the caller of a page of the console, in the context of the page's own
-// requests to the API. Nothing that a client sends sets it.
+// pageCallerKey is a context key. In a page's own requests to the API, its value is the caller who
+// requested the page. A client cannot set it.
 type pageCallerKey struct{}
 
-// authenticate returns the caller of a request to the API. The request of a page that only reads has
-// the caller for whom the page was admitted.
+// authenticate returns the caller of a request to the API. If a page of the console makes the
+// request in order to read, the caller is the one who requested the page.
 func (s *Service) authenticate(r *http.Request) (snap.Caller, error) {
 	if c, ok := r.Context().Value(pageCallerKey{}).(snap.Caller); ok {
 		return c, nil

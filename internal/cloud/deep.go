@@ -13,9 +13,9 @@ import (
 	"snap/internal/store"
 )
 
-// Deep compares the rows of the database with the objects of the object store, both ways. It
-// changes nothing and may run next to the service. It reads no object, so it takes about as long as
-// listing the bucket.
+// Deep compares the rows of the database with the objects of the object store, in both directions.
+// It changes nothing and may run next to the service. It reads no object, so it takes about as long
+// as listing the bucket.
 //
 // A snapshot whose bytes are missing is an error. Bytes to which no row refers only cost space, so
 // they are a warning.
@@ -33,7 +33,8 @@ func Deep(ctx context.Context, c Config) ([]Verdict, error) {
 	if err != nil {
 		return nil, err
 	}
-	// People push and delete in the meantime, so an error counts only if a second reading confirms it.
+	// People push and delete in the meantime, so an error counts only if a second reading confirms
+	// it.
 	again, err := store.References(ctx, o)
 	if err != nil {
 		return nil, err

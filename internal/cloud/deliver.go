@@ -25,7 +25,7 @@ import (
 	"snap/internal/store"
 )
 
-// retries returns the waits before the second and each further attempt, as the Standard Webhooks
+// retries returns the waits before the second and each later attempt, as the Standard Webhooks
 // specification suggests. After the last attempt a message is given up.
 func retries() []time.Duration {
 	return []time.Duration{
@@ -35,19 +35,20 @@ func retries() []time.Duration {
 	}
 }
 
-// A webhook has turns. In a turn, one replica sends at most deliverBatch of its messages, one after
-// another. deliverLease is how long a turn may last, and answerIn how long a receiver may take to
-// answer. An organization has at most maxTurnsOfOrg turns at once on each replica, so that its
-// hanging receivers leave room for the receivers of others.
+// Messages are sent in turns. In a turn, one replica sends at most deliverBatch messages of one
+// webhook, one after another. deliverLease is how long a turn may last, and receiverTimeout how
+// long a receiver may take to respond. An organization has at most maxTurnsOfOrg concurrent turns
+// on each replica, so that receivers that hang leave room for the receivers of other organizations.
 const (
-	deliverBatch  = 10
-	answerIn      = 10 * time.Second
-	deliverLease  = (deliverBatch + 2) * answerIn
-	maxTurns      = 256
-	maxTurnsOfOrg = 4
+	deliverBatch    = 10
+	receiverTimeout = 10 * time.Second
+	deliverLease    = (deliverBatch + 2) * receiverTimeout
+	maxTurns        = 256
+	maxTurnsOfOrg   = 4
 )
 
-// lanes runs the turns of webhooks on one replica.
+// lanes runs the turns of one replica. A lane is a webhook that is leased for a turn; see
+// [store.Lane].
 type lanes struct {
 	service *Service
 	turns   sync.WaitGroup
@@ -69,7 +70,7 @@ func (s *Service) newLanes() *lanes {
 // beyond its lease begins no further attempt, and the result of the one it had begun is ignored.
 func (s *Service) Deliver(ctx context.Context) (tried int, err error) {
 	if err := s.Sequence(ctx); err != nil { // events of altered logs wait, and others are sent
-		s.log.WarnContext(ctx, "some audit logs are not continued", "error", err)
+		s.log.WarnContext(ctx, "cannot continue some audit logs", "error", err)
 	}
 	l := s.newLanes()
 	for {
@@ -92,7 +93,7 @@ func (l *lanes) run(ctx context.Context) {
 	})
 }
 
-// failure returns the error of a turn since the last call.
+// failure returns the first error of a turn since the last call.
 func (l *lanes) failure() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -228,7 +229,7 @@ func (s *Service) send(ctx context.Context, w store.Webhook, d store.Delivery) (
 
 // post sends an event to the receiver of a webhook.
 func (s *Service) post(ctx context.Context, w store.Webhook, id string, e api.WebhookEvent) (store.Outcome, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerIn)
+	ctx, cancel := context.WithTimeout(ctx, receiverTimeout)
 	defer cancel()
 	if w.Format == mailFormat {
 		return s.mailEvent(ctx, w, id, e)
@@ -237,7 +238,7 @@ func (s *Service) post(ctx context.Context, w store.Webhook, id string, e api.We
 }
 
 // request sends an event to a public address, signed as in the Standard Webhooks specification. It
-// does not follow redirects, and reads at most 64 KiB of the answer.
+// does not follow redirects, and reads at most 64 KiB of the response.
 func (s *Service) request(ctx context.Context, w store.Webhook, id string, e api.WebhookEvent) (o store.Outcome,
 	err error) {
 	payload, err := message(w.Format, e)
@@ -262,7 +263,7 @@ func (s *Service) request(ctx context.Context, w store.Webhook, id string, e api
 		return store.Outcome{Status: notReached}, err
 	}
 	defer res.Body.Close()
-	_, _ = io.CopyN(io.Discard, res.Body, maxAnswer)
+	_, _ = io.CopyN(io.Discard, res.Body, maxResponse)
 	o = store.Outcome{Status: "answered " + strconv.Itoa(res.StatusCode), OK: res.StatusCode/100 == 2,
 		Gone: res.StatusCode == http.StatusGone}
 	if !o.OK {
@@ -271,10 +272,11 @@ func (s *Service) request(ctx context.Context, w store.Webhook, id string, e api
 	return o, err
 }
 
-// maxAnswer is how many bytes of a receiver's header are read, and how many of its body.
-const maxAnswer = 64 << 10
+// maxResponse limits how many bytes are read from the headers of a receiver's response, and how
+// many from its body.
+const maxResponse = 64 << 10
 
-// signatures returns a signature for each secret of a webhook that is valid.
+// signatures returns a signature for each valid secret of a webhook.
 func signatures(w store.Webhook, id, stamp string, payload []byte) string {
 	var all []string
 	for _, secret := range w.Secrets {
@@ -297,7 +299,7 @@ var errPrivate = errors.New("the address is not public")
 // newHookClient returns a client that refuses to connect to an address that is not public, unless
 // the operator allows it. It checks the address after the name was resolved.
 func newHookClient(allowPrivate bool) *http.Client {
-	dialer := &net.Dialer{Timeout: answerIn, Control: func(_, address string, _ syscall.RawConn) error {
+	dialer := &net.Dialer{Timeout: receiverTimeout, Control: func(_, address string, _ syscall.RawConn) error {
 		if allowPrivate {
 			return nil
 		}
@@ -308,8 +310,9 @@ func newHookClient(allowPrivate bool) *http.Client {
 		return nil
 	}}
 	return &http.Client{
-		Transport: &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: answerIn, MaxIdleConns: 100,
-			IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: maxAnswer, DisableCompression: true},
+		Transport: &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: receiverTimeout,
+			MaxIdleConns: 100, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: maxResponse,
+			DisableCompression: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // A delta needs two snapshots: its base and its result. The caller must be able to pull the base,
-// which must be of the same target and organization. For every other base, the answer is the same
+// which must be of the same target and organization. For every other base, the response is the same
 // as for a snapshot that does not exist. The URL of a delta is checked like that of a download, for
 // both snapshots.
 
@@ -44,7 +44,7 @@ type deltaPullInput struct {
 }
 
 // base returns the bytes of a snapshot that may be the base of a delta for this caller. It fails
-// with snap.ErrNotFound for all others.
+// with snap.ErrNotFound for every other snapshot.
 func (s *Service) base(ctx context.Context, c snap.Caller, id, target string, org int64) (store.Bytes, error) {
 	sn, err := s.store.Snapshot(ctx, c, id)
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *Service) deltaURL(c snap.Caller, purpose, id, base string, size int64) 
 	return s.config.PublicURL + "/blobs/deltas/" + token, expires
 }
 
-// pushDelta answers where to send a delta for a push.
+// pushDelta returns the URL to which the delta of a push is sent.
 func (s *Service) pushDelta(ctx context.Context, in *deltaPushInput) (*body[api.DeltaUpload], error) {
 	c := callOf(ctx)
 	if _, err := s.base(ctx, c.caller, in.Body.Base, c.upload.Target, c.caller.Org.ID); err != nil {
@@ -83,8 +83,8 @@ type candidate struct {
 	bytes store.Bytes
 }
 
-// candidates returns the snapshots of a list that can be the base of a delta to the call's snapshot,
-// in this order.
+// candidates returns the snapshots of a list that can be the base of a delta to the call's
+// snapshot, in this order.
 func (s *Service) candidates(ctx context.Context, c *call, have []string) (all []candidate, err error) {
 	for _, id := range have {
 		base, err := s.base(ctx, c.caller, id, c.snapshot.Target, c.snapshot.Org.ID)
@@ -99,8 +99,9 @@ func (s *Service) candidates(ctx context.Context, c *call, have []string) (all [
 	return all, nil
 }
 
-// pullDelta offers a delta from the first snapshot of the list from which a delta exists already.
-// If there is none, it makes one from the first snapshot that can be a base.
+// pullDelta offers a delta to a client that lists the snapshots that it has. The base is the first
+// snapshot in the list from which a delta already exists. If no delta exists, pullDelta makes one
+// from the first snapshot that can be a base.
 func (s *Service) pullDelta(ctx context.Context, in *deltaPullInput) (*body[api.DeltaOffer], error) {
 	c := callOf(ctx)
 	none := &body[api.DeltaOffer]{}
@@ -164,7 +165,7 @@ func (s *Service) openDeltaTicket(r *http.Request, purpose string) (t deltaTicke
 }
 
 // bothBytes returns the files of a delta's base and result. It fails with snap.ErrNotFound when the
-// bearer of the ticket may no longer see one of them.
+// bearer of the ticket can no longer see both snapshots.
 func (s *Service) bothBytes(r *http.Request, t deltaTicket) (base, result store.Bytes, err error) {
 	if result, err = s.bytes(r, t.ticket); err != nil {
 		return base, result, err
@@ -174,7 +175,7 @@ func (s *Service) bothBytes(r *http.Request, t deltaTicket) (base, result store.
 	return base, result, err
 }
 
-// serveDelta answers GET of a delta's URL.
+// serveDelta handles GET of a delta's URL.
 func (s *Service) serveDelta(w http.ResponseWriter, r *http.Request) {
 	t, err := s.openDeltaTicket(r, deltaDown)
 	if err != nil {
@@ -205,7 +206,7 @@ func (s *Service) serveDelta(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(checked, r, "", time.Time{}, f)
 }
 
-// receiveDelta answers PUT of a delta's URL: it rebuilds the snapshot's file and verifies it. The
+// receiveDelta handles PUT of a delta's URL: it rebuilds the snapshot's file and verifies it. The
 // upload is then complete in the object store, and the push can be completed. An encrypted delta
 // does not replace the upload of the whole file.
 func (s *Service) receiveDelta(w http.ResponseWriter, r *http.Request) {

@@ -22,17 +22,18 @@ import (
 
 // deltas makes and keeps the deltas of this replica, in a folder. They are a cache: a missing delta
 // is made again, or the whole file is sent. A delta that was pushed is also kept for pulls. The
-// service cannot make encrypted deltas; clients push them. This file knows nothing about callers.
+// service cannot make encrypted deltas; clients push them. This type does not check
+// access.
 type deltas struct {
 	blobs  blob.Store
 	now    func() time.Time
 	dir    string
 	close  func() error // removes the folder
 	making blob.Tasks
-	busy   chan struct{} // has one place for each concurrent piece of work
+	busy   chan struct{} // a semaphore with one slot for each concurrent piece of work
 	leave  int64         // bytes of the disk that must stay free
 
-	longest time.Duration // of the work on one delta
+	longest time.Duration // time limit for the work on one delta
 
 	mu      sync.Mutex
 	writing int64                // bytes of the files that are being written
@@ -51,7 +52,7 @@ const (
 	deltaSpace   = 2 << 30   // bytes of kept deltas
 	deltaLeast   = 128 << 10 // bytes of a file; smaller files are sent whole
 	deltaWait    = 20 * time.Second
-	deltaLongest = 10 * time.Minute // of the work on one delta
+	deltaLongest = 10 * time.Minute // time limit for the work on one delta
 )
 
 // openDeltas opens the cache.
@@ -67,7 +68,7 @@ func openDeltas(c Config, blobs blob.Store, now func() time.Time) (*deltas, erro
 var errNoDelta = &snap.Error{Code: snap.CodeUnavailable, Detail: "the service cannot work on a delta now",
 	Hint: "transfer the whole file"}
 
-// enter reserves a place for one piece of work, or fails with errNoDelta if none is free.
+// enter acquires a slot for one piece of work, or fails with errNoDelta if none is free.
 func (d *deltas) enter() (leave func(), err error) {
 	select {
 	case d.busy <- struct{}{}:
@@ -133,7 +134,7 @@ func (d *deltas) open(ctx context.Context, b store.Bytes) (r *archive.Reader, do
 	return r, func() { file.Close() }, nil
 }
 
-// receive takes the delta of an upload, of size bytes. It writes the upload's object from the base
+// receive reads the delta of an upload, of size bytes. It writes the upload's object from the base
 // and the delta, and verifies it. It fails with corrupt_snapshot if the delta does not result in
 // the announced file. An encrypted delta is only kept for pulls; rebuilt is then false.
 func (d *deltas) receive(ctx context.Context, u store.Upload, base store.Bytes, body io.Reader,
@@ -179,8 +180,8 @@ type newDelta struct {
 	release func()
 }
 
-// create begins a file for a delta of size bytes. It fails with errNoDelta if that exceeds the
-// limit or the room on the disk.
+// create begins a file for a delta of size bytes. It fails with errNoDelta if size exceeds
+// the limit or the free space on the disk.
 func (d *deltas) create(limit, size int64) (*newDelta, error) {
 	if size > limit {
 		return nil, errNoDelta
@@ -237,8 +238,9 @@ func (d *deltas) rebuild(ctx context.Context, u store.Upload, base store.Bytes, 
 
 func fileOf(b store.Bytes) delta.File { return delta.File{Size: b.Size, SHA256: b.SHA256} }
 
-// nameOf is the file name of a delta: the names of the two objects. So nobody who pushes equal
-// files elsewhere can influence it. Blob keys consist of letters, digits and underscores.
+// nameOf returns the file name of a delta: the names of the two objects. These names are unique, so
+// nobody who pushes equal files elsewhere can influence the delta. Blob keys consist of letters,
+// digits and underscores.
 func nameOf(base, result store.Bytes) string { return base.Blob + "-" + result.Blob }
 
 // get returns the file of a delta, or makes it. It returns nil if there is none. making is true if
@@ -343,8 +345,8 @@ func (d *deltas) forget(blob string) error {
 	return err
 }
 
-// sweep removes old deltas, and the oldest ones when there are too many or a file of this many bytes
-// does not fit. The caller holds mu.
+// sweep removes old deltas, and the oldest ones when there are too many or a file of this many
+// bytes does not fit. The caller holds mu.
 func (d *deltas) sweep(bytes int64) {
 	before := d.now().Add(-deltaKept)
 	for name, at := range d.useless {

@@ -5,7 +5,7 @@
 // request in an order that reveals nothing to a stranger: who the caller is (401), whether they may
 // see the snapshot they name (404, with the same bytes as for one that never existed), and whether
 // their kind of credential and their role allow the action (403). Only then is the input validated
-// (400). A handler therefore holds a snapshot that its caller may act on.
+// (400). A handler therefore gets only a snapshot that its caller is allowed to act on.
 //
 // Handlers return errors; errors.go writes them, all in one form (RFC 9457).
 package cloud

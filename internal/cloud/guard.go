@@ -196,12 +196,12 @@ func checkSurplus(op *huma.Operation, r *http.Request) error {
 	if op.RequestBody != nil || r.Body == nil {
 		return nil
 	}
-	const most = 1 << 10 // consists of white space
-	body, err := io.ReadAll(io.LimitReader(r.Body, most))
+	const maxBlank = 1 << 10 // a body of this size is refused even if it is blank
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBlank))
 	if err != nil {
 		return snap.Invalid("the body cannot be read", "send no body: this call takes none")
 	}
-	if text := bytes.TrimSpace(body); len(body) == most || len(text) > 0 && string(text) != "{}" {
+	if text := bytes.TrimSpace(body); len(body) == maxBlank || len(text) > 0 && string(text) != "{}" {
 		return snap.Invalid("the request has a body, but this call takes none",
 			"see /openapi.json for the call that takes it")
 	}

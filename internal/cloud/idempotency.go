@@ -16,17 +16,17 @@ import (
 	"snap/internal/store"
 )
 
-// repeat is how the service answers a repeated request with the same Idempotency-Key.
+// repeat is how the service responds to a repeated request with the same Idempotency-Key.
 type repeat int
 
 const (
-	repeatAnswer  repeat = iota // the same answer, which is kept for a day
-	repeatRefusal               // a refusal, because the answer held a secret, which is not kept
-	repeatAnew                  // a new answer, because it holds links and repeating the request is harmless
+	repeatAnswer  repeat = iota // the same response, which is stored for a day
+	repeatRefusal               // a refusal, because the response contained a secret, which is not stored
+	repeatAnew                  // a new response, because it contains links and repeating the request is harmless
 )
 
-// repeatOf returns how a route with this type of answer handles repeated requests. An answer with a
-// secret must not be written to the database, where it would outlive the request.
+// repeatOf returns how a route with this type of response handles repeated requests. A response
+// with a secret must not be written to the database, where the secret would outlive the request.
 func repeatOf[O any]() repeat {
 	switch any((*O)(nil)).(type) {
 	case *body[api.NewKey], *body[api.NewWebhook]:
@@ -39,14 +39,15 @@ func repeatOf[O any]() repeat {
 
 var errSecretNotKept = &snap.Error{
 	Code:   snap.CodeConflict,
-	Detail: "this request was carried out before; its answer held a secret, which the service does not keep",
+	Detail: "this request was carried out before; its response contained a secret, which the service does not store",
 	Hint: "if the secret did not reach you, delete what the request created and create another with a new " +
 		"Idempotency-Key",
 }
 
 // once carries out a changing request with an Idempotency-Key only once. For a day, the parameter
-// again decides how a repetition of the request is answered. The same key with another request is a
-// conflict. Refusals are not kept, so a request may be repeated when the cause of its refusal is gone.
+// again decides how a repetition of the request is handled. The same key with another request is a
+// conflict. Refusals are not kept, so a request may be repeated when the cause of its refusal is
+// gone.
 func (s *Service) once(ctx huma.Context, c *call, key string, again repeat, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
 	if len(key) > 200 {
@@ -77,7 +78,7 @@ func (s *Service) once(ctx huma.Context, c *call, key string, again repeat, next
 		w.Write(earlier.Body)
 		return
 	}
-	var kept bytes.Buffer // stays empty when the answer holds a secret
+	var kept bytes.Buffer // stays empty when the response contains a secret
 	answer := &loadcontrol.Response{ResponseWriter: w}
 	if again != repeatRefusal {
 		answer.Copy = &kept
@@ -86,7 +87,7 @@ func (s *Service) once(ctx huma.Context, c *call, key string, again repeat, next
 	next(huma.WithContext(humago.NewContext(ctx.Operation(), r, answer), ctx.Context()))
 }
 
-// finish stores a successful answer. After any other answer it releases the claim, even if the
+// finish stores a successful response. After any other response it releases the claim, even if the
 // client has disconnected.
 func (s *Service) finish(ctx context.Context, c *call, key string, answer store.Reply) {
 	ctx = context.WithoutCancel(ctx)
@@ -97,6 +98,6 @@ func (s *Service) finish(ctx context.Context, c *call, key string, answer store.
 		err = s.store.Unclaim(ctx, c.caller, key)
 	}
 	if err != nil {
-		s.log.WarnContext(ctx, "the answer to an Idempotency-Key was not kept", "error", err)
+		s.log.WarnContext(ctx, "the response to a request with an Idempotency-Key was not stored", "error", err)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// jobRecorded is how often successes of continuous work are recorded.
-const jobRecorded = time.Minute
+// jobRecordInterval limits how often a success of the same kind of work is recorded.
+const jobRecordInterval = time.Minute
 
 // jobTimes reports when each kind of background work last succeeded in any process. The times are
 // kept in the database, so they survive the replacement of every process.
@@ -25,7 +25,7 @@ type jobTimes struct {
 func newJobTimes(s *Service) *jobTimes {
 	return &jobTimes{service: s, recorded: map[string]time.Time{}, done: prometheus.NewDesc(
 		"snapcloud_job_last_success_timestamp_seconds",
-		"When any process last did the work without an error, at most a minute old; until then, when it began.",
+		"Time of the last successful run in any process, up to a minute late. Before that run, it is the first start.",
 		[]string{"work"}, nil)}
 }
 
@@ -43,7 +43,7 @@ func (j *jobTimes) begin(ctx context.Context) error {
 func (j *jobTimes) succeeded(ctx context.Context, name string) error {
 	now := j.service.now()
 	j.mu.Lock()
-	soon := now.Sub(j.recorded[name]) < jobRecorded
+	soon := now.Sub(j.recorded[name]) < jobRecordInterval
 	if !soon {
 		j.recorded[name] = now
 	}

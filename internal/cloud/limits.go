@@ -17,7 +17,7 @@ import (
 type Limits struct {
 	MaxSnapshotSize int64 `yaml:"max_snapshot_size" koanf:"max_snapshot_size"` // bytes; default 5 TiB
 
-	// Limits of one user, of all organization-level keys together, and of an organization.
+	// Limits per user and per organization. Organization-level keys count together as one user.
 	UploadsPerUser         int   `yaml:"uploads_per_user" koanf:"uploads_per_user"`
 	UploadsPerOrganization int   `yaml:"uploads_per_organization" koanf:"uploads_per_organization"`
 	BytesPerUser           int64 `yaml:"bytes_per_user" koanf:"bytes_per_user"`
@@ -73,8 +73,8 @@ func (s *Service) newControl(limiter *limit.Limiter) *loadcontrol.Control {
 		PerAddress:        rate(l.RequestsPerAddress, defaultPerAddress),
 		SignInsPerAddress: rate(l.SignInRequestsPerAddress, defaultSignIns),
 		PerCredential:     rate(l.RequestsPerCredential, defaultPerCredential),
-		Requests:          bound(l.ConcurrentRequests, atOnce()),
-		SignIns:           bound(l.ConcurrentSignIns, atOnce()),
+		Requests:          bound(l.ConcurrentRequests, defaultConcurrent()),
+		SignIns:           bound(l.ConcurrentSignIns, defaultConcurrent()),
 		Transfers:         bound(l.ConcurrentTransfers, defaultTransfers),
 		Queued:            bound(l.QueuedRequests, defaultQueued),
 		Wait:              l.queueWait(),
@@ -115,12 +115,12 @@ func (l Limits) diskReserve() int64 {
 // away. Each of them needs a few kilobytes.
 func (l Limits) DatabaseReserve() int64 { return l.diskReserve() / 16 }
 
-// atOnce returns the default number of concurrent requests. It exceeds the number of database
-// connections, so that no connection is idle under load.
-func atOnce() int { return 16 * max(4, runtime.NumCPU()) }
+// defaultConcurrent returns the default limit of concurrent requests. It exceeds the number of
+// database connections, so that no connection is idle under load.
+func defaultConcurrent() int { return 16 * max(4, runtime.NumCPU()) }
 
-// queueWait returns how long a request waits for a place. An invalid setting, which [Config.Check]
-// reports, counts as the default.
+// queueWait returns how long a request may wait in the queue. If the setting is invalid, which
+// [Config.Check] reports, it returns the default.
 func (l Limits) queueWait() time.Duration {
 	if d, err := snap.ParseDuration(l.QueueWait); err == nil && l.QueueWait != "" {
 		return d

@@ -22,8 +22,8 @@ func newLogHandler(c Log, w io.Writer) slog.Handler {
 	return slog.NewTextHandler(w, o)
 }
 
-// withCause adds its cause to an error. Clients never see the cause, because it may name hosts and
-// buckets.
+// withCause adds the cause to an error in the log. Clients never see the cause, because it may name
+// hosts and buckets.
 func withCause(_ []string, a slog.Attr) slog.Attr {
 	err, is := a.Value.Any().(error)
 	var known *snap.Error

@@ -17,15 +17,15 @@ import (
 	"snap/internal/store"
 )
 
-// mailFormat is the format of webhooks that are e-mail addresses, and mailScheme the scheme of their
-// URLs.
+// mailFormat is the format of webhooks that are e-mail addresses, and mailScheme the scheme of
+// their URLs.
 const (
 	mailFormat = "mail"
 	mailScheme = "mailto:"
 )
 
-// plainAddress is an e-mail address without quotes, comments, percent signs or a route. A URL of the
-// scheme mailto with such an address has no parameters.
+// plainAddress is an e-mail address without quotes, comments, percent signs or a route. A URL of
+// the scheme mailto with such an address has no parameters.
 var plainAddress = regexp.MustCompile(`^[A-Za-z0-9._+=~'-]{1,64}@[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$`)
 
 // mailAddress returns the address of a webhook's URL.
@@ -39,8 +39,9 @@ func isMail(raw string) bool {
 	return ok
 }
 
-// checkAddress reports whether an organization may send mail to an address: one at a domain of its
-// own people, or at one of mail.domains. So nobody else receives mail that they did not ask for.
+// checkAddress returns an error unless an organization may send mail to an address: one at a domain
+// of its own people, or at one of mail.domains. Nobody else can therefore receive mail that they
+// did not ask for.
 func (c Config) checkAddress(slug, address string) error {
 	if c.Mail.Server == "" {
 		return snap.Invalid("this service sends no mail", "ask the service's operator to configure an SMTP server")
@@ -79,7 +80,8 @@ func (c Config) mailDomains(slug string) []string {
 	return slices.Compact(domains)
 }
 
-// mailEvent sends an event to an e-mail address. A message that is sent again has the same Message-ID.
+// mailEvent sends an event to an e-mail address. A message that is sent again has the same
+// Message-ID.
 func (s *Service) mailEvent(ctx context.Context, w store.Webhook, id string, e api.WebhookEvent) (store.Outcome,
 	error) {
 	address, _ := mailAddress(w.URL)

@@ -14,8 +14,8 @@ import (
 const standardFormat = "standard"
 
 // message returns the body of a webhook's message. Messages to chat services contain a sentence.
-// Its names are never read as markup, links or mentions, because anybody who pushes a snapshot
-// chooses them.
+// Chat services never interpret the names in it as markup, links or mentions, because anybody who
+// pushes a snapshot chooses those names.
 func message(format string, e api.WebhookEvent) ([]byte, error) {
 	text := sentence(e)
 	switch format {

@@ -96,7 +96,7 @@ func newMetrics(version string) *metrics {
 		s3: make.histogram("snapcloud_s3_request_duration_seconds",
 			"Time of a request to S3 until its headers, by method.", time.Millisecond, "method"),
 		s3Requests: make.counter("snapcloud_s3_requests_total",
-			"Requests to S3, by method and status; the status is 0 without an answer.",
+			"Requests to S3, by method and status; the status is 0 without a response.",
 			"method", "status"),
 
 		transferred: make.counter("snapcloud_transfer_bytes_total",
@@ -157,7 +157,7 @@ func (m *metrics) begin() {
 		zero(m.jobs, work, "ok")
 		zero(m.jobs, work, "failed")
 	}
-	m.answeredNone("none")
+	m.beginRequests("none")
 }
 
 // beginS3 creates the series of requests to S3.
@@ -174,13 +174,14 @@ func (m *metrics) beginRoutes(paths map[string]*huma.PathItem) {
 	for path, item := range paths {
 		for _, o := range []*huma.Operation{item.Get, item.Post, item.Put, item.Delete} {
 			if o != nil {
-				m.answeredNone(o.Method + " " + path)
+				m.beginRequests(o.Method + " " + path)
 			}
 		}
 	}
 }
 
-func (m *metrics) answeredNone(route string) {
+// beginRequests creates the series of the requests of one route.
+func (m *metrics) beginRequests(route string) {
 	for _, status := range []string{"200", "500", "503"} {
 		m.requests.WithLabelValues(route, status)
 	}

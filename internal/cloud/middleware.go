@@ -19,12 +19,12 @@ import (
 type info struct {
 	id     string
 	caller snap.Caller
-	err    error // the cause if the answer is an internal error
+	err    error // the cause if the response is an internal error
 }
 
 type infoKey struct{}
 
-// requestID returns the ID of the request, which is also in its answer.
+// requestID returns the ID of the request, which is also in the response.
 func requestID(ctx context.Context) string {
 	if i, ok := ctx.Value(infoKey{}).(*info); ok {
 		return i.id
@@ -70,8 +70,8 @@ func (s *Service) wrap(next http.Handler) http.Handler {
 		w.Header().Set("X-Request-Id", i.id)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
-			// net/http does not show whether there was also a Content-Length; then the connection
-			// must be closed (RFC 9112 section 6.3).
+			// If the request also has a Content-Length, which net/http does not show, the
+			// connection must be closed (RFC 9112 section 6.3).
 			w.Header().Set("Connection", "close")
 		}
 		if !strings.HasPrefix(r.URL.Path, "/blobs/") {
@@ -109,8 +109,8 @@ func (s *Service) wrap(next http.Handler) http.Handler {
 	})
 }
 
-// mayUseReserve returns the request. If the request takes access away, it gets the right to use the
-// database's reserve.
+// mayUseReserve returns the request, with the right to use the database's reserve if the request
+// takes access away.
 func mayUseReserve(r *http.Request) *http.Request {
 	if reducesAccess(r) {
 		return r.WithContext(store.TakingAway(r.Context()))
@@ -125,7 +125,8 @@ func reducesAccess(r *http.Request) bool {
 		strings.HasSuffix(r.URL.Path, "/sign-out"))
 }
 
-// observe records metrics and the log line of an answer, and returns the route that gave it.
+// observe records the metrics and the log line of a response, and returns the route that handled
+// the request.
 func (s *Service) observe(r *http.Request, i *info, out *loadcontrol.Response, took time.Duration) (route string) {
 	route = r.Pattern
 	if route == "" {

@@ -20,17 +20,17 @@ import (
 func tags() []*huma.Tag {
 	return []*huma.Tag{
 		{Name: "snapshots", Description: "Cloud snapshots: list, show, pull and delete."},
-		{Name: "cards", Description: "What is in a snapshot, what changed, and what people wrote about it."},
+		{Name: "cards", Description: "The content of a snapshot, its changes, and the description that people wrote."},
 		{Name: "pushes", Description: "Uploads of new snapshots, part by part."},
 		{Name: "shares", Description: "Sharing a snapshot: org-wide, with SSO groups, with other organizations."},
-		{Name: "access", Description: "Who can see a snapshot, why, who pulled it, and requests for access."},
+		{Name: "access", Description: "Who can see a snapshot and why, who pulled it, and who requests access."},
 		{Name: "organization", Description: "The caller, and their organization's people, groups, shares and storage."},
-		{Name: "audit", Description: "What happened, for owners and admins."},
-		{Name: "channels", Description: "Standing rules that share what is pushed."},
+		{Name: "audit", Description: "The audit log, for owners and admins."},
+		{Name: "channels", Description: "Standing rules that share new snapshots."},
 		{Name: "retention", Description: "How long snapshots are kept."},
 		{Name: "webhooks", Description: "URLs that receive events."},
 		{Name: "credentials", Description: "API keys and signed-in devices."},
-		{Name: "sign-in", Description: "Where a client signs in."},
+		{Name: "sign-in", Description: "The address at which a client signs in."},
 	}
 }
 
@@ -156,7 +156,7 @@ func describeErrors(op *huma.Operation, codes []snap.Code) {
 	}
 }
 
-// codesOf returns the error codes that an operation can answer. The checks around the handler
+// codesOf returns the error codes that an operation can return. The checks around the handler
 // determine them; codes that the handler itself never returns are left out.
 func codesOf(op *huma.Operation, method string, rt route, authenticated bool) []snap.Code {
 	codes := []snap.Code{snap.CodeInvalid, snap.CodeRateLimited, snap.CodeInternal, snap.CodeUnavailable}

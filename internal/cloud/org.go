@@ -87,7 +87,7 @@ func (s *Service) me(ctx context.Context, _ *noInput) (*body[api.Me], error) {
 	return &body[api.Me]{out}, nil
 }
 
-// authConfig answers with the address at which to sign in (SPEC 4.3).
+// authConfig returns the address at which to sign in (SPEC 4.3).
 func (s *Service) authConfig(context.Context, *noInput) (*body[api.AuthConfig], error) {
 	return &body[api.AuthConfig]{s.web.authSettings}, nil
 }
@@ -112,7 +112,7 @@ func wireNotice(e snap.AuditEntry) api.Notice {
 	case snap.AuditTokenReused:
 		out.Actor = ""
 		out.Text = "a copy of your login was used on another device, so the session " + e.Detail.Name +
-			" was ended; if that was not you, revoke what you do not know with `snapcli cloud sessions`"
+			" was ended; if that was not you, end the sessions that you do not recognize with `snapcli cloud sessions`"
 	case snap.AuditAccessRequested:
 		out.Text = e.Actor + " requests access to your snapshot of " + e.Detail.Target
 	case snap.AuditShareExpires:

@@ -11,9 +11,10 @@ import (
 // manyUploads is more uploads than a service ever has in progress.
 const manyUploads = 100_000
 
-// abortUnknown removes from the object store the uploads that the database does not know. They
-// exist if the service was killed after it began an upload and before it recorded it. It removes
-// only uploads that have the key of a snapshot and are old enough to count as abandoned.
+// abortUnknown removes from the object store the uploads that the database does not know. Such an
+// upload remains if the service is killed between beginning the upload and recording it.
+// abortUnknown removes only uploads that have the key of a snapshot and are old enough to count as
+// abandoned.
 func (s *Service) abortUnknown(ctx context.Context) error {
 	if err := s.claim(ctx); err != nil {
 		return err

@@ -10,12 +10,12 @@ import (
 
 // Accounts configures how long accounts are kept.
 type Accounts struct {
-	// PruneAfter is how long after its person left an account is deleted, if nothing refers to it;
-	// empty means 400 days.
+	// PruneAfter is how long an account is kept after its person left. It is then deleted, if
+	// nothing refers to it. Empty means 400 days.
 	PruneAfter string `yaml:"prune_after" koanf:"prune_after"`
 }
 
-// The default and the minimum age at which accounts are deleted. Notices and messages of webhooks
+// The default and the minimum age at which accounts are deleted. Notices and webhook messages
 // are kept for almost as long as the minimum.
 const (
 	pruneAfter    = 400 * 24 * time.Hour

@@ -14,11 +14,12 @@ import (
 	"snap/internal/store"
 )
 
-// A pull answers with a URL that the service has signed. It names the snapshot, the caller and the
-// credential, and contains no secret. Every request for the URL, and so every range, checks again
-// whether the caller may pull the snapshot. An unshare, a role change, a revoked key or an ended
-// session therefore stops a running download. The service then sends the bytes from its folder, or
-// redirects the client to a presigned URL of the object store that is valid for about a minute.
+// The response to a pull contains a URL that the service has signed. The URL names the snapshot,
+// the caller and the credential, and contains no secret. Every request for the URL, and so every
+// range, checks again whether the caller may pull the snapshot. An unshare, a role change, a
+// revoked key or an ended session therefore stops a running download. The service then sends the
+// bytes from its folder, or redirects the client to a presigned URL of the object store that is
+// valid for about a minute.
 
 // pullLife is how long a download URL is valid.
 const pullLife = 15 * time.Minute
@@ -35,7 +36,7 @@ type ticket struct {
 	Expires    int64               `json:"e"` // milliseconds since 1970
 }
 
-// errTicket is the answer to a download URL that is invalid or has expired.
+// errTicket is the error for a download URL that is invalid or has expired.
 var errTicket = &snap.Error{
 	Code:   snap.CodeForbidden,
 	Detail: "this download URL is not valid or has expired",
@@ -63,7 +64,8 @@ func (s *Service) pullSnapshot(ctx context.Context, _ *ByID) (*body[api.PullResp
 	}}, nil
 }
 
-// openTicket returns the content of a download URL that this service signed and that is still valid.
+// openTicket returns the content of a download URL that this service signed and that is still
+// valid.
 func (s *Service) openTicket(token string) (t ticket, err error) {
 	if !blob.OpenToken(s.transfers.urlKey, download, token, &t) || !s.now().Before(time.UnixMilli(t.Expires)) {
 		return ticket{}, errTicket
@@ -90,7 +92,7 @@ func (s *Service) bytes(r *http.Request, t ticket) (store.Bytes, error) {
 	return b, snap.Allowed(caller, snap.ActPull, snap.Snapshot{})
 }
 
-// serveBytes answers GET and HEAD of a download URL.
+// serveBytes handles GET and HEAD of a download URL.
 func (s *Service) serveBytes(w http.ResponseWriter, r *http.Request) {
 	t, err := s.openTicket(r.PathValue("token"))
 	if err != nil {

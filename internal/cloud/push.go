@@ -118,7 +118,7 @@ func (s *Service) uploadOf(r api.PushRequest) (store.Upload, error) {
 	if r.Size > s.config.MaxSnapshotSize() {
 		return store.Upload{}, &snap.Error{
 			Code: snap.CodeTooLarge,
-			Detail: fmt.Sprintf("the snapshot has %d bytes; this service takes at most %d", r.Size,
+			Detail: fmt.Sprintf("the snapshot has %d bytes; this service accepts at most %d", r.Size,
 				s.config.MaxSnapshotSize()),
 			Hint: "ask the service's operator to raise limits.max_snapshot_size",
 		}
@@ -168,7 +168,7 @@ func (s *Service) signParts(ctx context.Context, in *partsInput) (*body[api.Part
 			ExpiresAt: signed.Expires,
 		})
 	}
-	if len(in.Body.Parts) == 0 { // an object store may take a while to list thousands
+	if len(in.Body.Parts) == 0 { // an object store may need a while to list thousands of parts
 		present, err := s.transfers.blobs.Parts(ctx, u.Blob, u.BlobUpload)
 		if err != nil {
 			return nil, err
@@ -183,8 +183,8 @@ func (s *Service) signParts(ctx context.Context, in *partsInput) (*body[api.Part
 const verifyWait = 20 * time.Second
 
 // verify lets the object store complete the upload. If that takes longer than a request may, it
-// continues in the background, the answer is still_verifying, and the next request waits for the
-// same work.
+// continues in the background, the request fails with still_verifying, and the next request waits
+// for the same work.
 func (s *Service) verify(ctx context.Context, u store.Upload) error {
 	ended, err := s.transfers.verifying.Join(ctx, u.BlobUpload, verifyWait, func(ctx context.Context) error {
 		return s.transfers.blobs.Complete(ctx, u.Blob, u.BlobUpload, u.Size, u.SHA256)

@@ -48,11 +48,11 @@ type operation struct {
 	Mounts                    string
 	Parameters                []field
 	Request                   []field
-	Answer                    string // its status
+	Status                    string // status of a successful response
 	Response                  []field
 	Errors                    []snap.CodeInfo
 	Curl, Go                  string // the example's request
-	Example                   string // its answer, as JSON
+	Example                   string // body of the response to that request, as JSON
 }
 
 // field is a parameter, or a member of a JSON body.
@@ -96,7 +96,8 @@ func (s *Service) openPages(mux *http.ServeMux, version string) error {
 	return nil
 }
 
-// openReference adds the pages of the API's reference. Their data is made once, at the first request.
+// openReference adds the pages of the API's reference. Their data is made once, at the first
+// request.
 func (s *Service) openReference(mux *http.ServeMux, version string, page look.Page,
 	show func(http.ResponseWriter, *http.Request, reference)) {
 	all := sync.OnceValue(func() reference {
@@ -227,7 +228,7 @@ func describe(doc *huma.OpenAPI, op *huma.Operation, method, path, mounts, publi
 			}
 			continue
 		}
-		out.Answer = status
+		out.Status = status
 		if body := response.Content["application/json"]; body != nil {
 			out.Response = fields(doc, body.Schema)
 			out.Example = indented(sampleOf(doc, body.Schema, 0))

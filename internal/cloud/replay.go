@@ -18,16 +18,16 @@ import (
 
 // Replayed lists the rights that [ReplayRevocations] ended.
 type Replayed struct {
-	Lines  int      `json:"lines"` // after the end of the database's log
+	Lines  int      `json:"lines"` // exported lines that follow the end of the database's log
 	Shares []string `json:"shares"`
 	Users  []string `json:"users"`
 	Keys   []string `json:"keys"`
 }
 
 // ReplayRevocations repeats revocations in a restored database. It ends everything that, according
-// to an export of the audit log, ended after the restored moment: shares, including those of
-// deleted snapshots, keys, and the access of users who were disabled or left. It never gives
-// access. It fails with code conflict, and changes nothing, unless the lines continue the
+// to an export of the audit log, ended after the restored moment: keys, the access of users who
+// were disabled or left, and shares, including those of deleted snapshots. It never gives access.
+// It fails with code conflict, and changes nothing, unless the exported lines continue the
 // organization's log.
 func ReplayRevocations(ctx context.Context, st *store.Store, org snap.OrgRef, lines io.Reader) (Replayed, error) {
 	caller, err := st.CallerOfOrg(ctx, org.ID)

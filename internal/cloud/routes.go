@@ -10,7 +10,7 @@ import (
 // routes registers the whole API. A route on both mounts accepts API keys below /api/v1/agents, and
 // access tokens and browser sessions below /api/v1.
 //
-// Sources: SPEC 4.1, 4.2 and 4.3, and the table in the design.
+// Sources: SPEC 4.1, 4.2 and 4.3.
 func (s *Service) routes(root huma.API) {
 	both := huma.NewGroup(root, api.MountAgent, api.MountUser)
 	user := huma.NewGroup(root, api.MountUser)
@@ -20,13 +20,13 @@ func (s *Service) routes(root huma.API) {
 	register(s, both, route{"count-snapshots", "GET /snapshots/count", snap.ActView, onNothing,
 		"Count the snapshots that the listing has on all its pages"}, s.countSnapshots)
 	register(s, both, route{"get-snapshot", "GET /snapshots/{id}", snap.ActView, onSnapshot,
-		"Get one snapshot, with what the caller may do with it"}, s.getSnapshot)
+		"Get one snapshot, with the actions that the caller may take on it"}, s.getSnapshot)
 	register(s, both, route{"delete-snapshot", "DELETE /snapshots/{id}", snap.ActDelete, onSnapshot,
 		"Delete a snapshot and its bytes"}, s.deleteSnapshot)
 	register(s, both, route{"pull-snapshot", "POST /snapshots/{id}/pull", snap.ActPull, onSnapshot,
 		"Get a presigned URL of the snapshot's file"}, s.pullSnapshot)
 	register(s, both, route{"pull-delta", "POST /snapshots/{id}/pull-delta", snap.ActPull, onSnapshot,
-		"Get a presigned URL of a delta to the snapshot from one that the caller has"}, s.pullDelta)
+		"Get a presigned URL of a delta from a snapshot that the caller has to this one"}, s.pullDelta)
 	register(s, both, route{"pulled-snapshot", "POST /snapshots/{id}/pulled", snap.ActPull, onSnapshot,
 		"Record in the audit log that a pull is complete"}, s.pulled)
 
@@ -46,7 +46,7 @@ func (s *Service) routes(root huma.API) {
 	register(s, both, route{"begin-push", "POST /snapshots", snap.ActPush, onNothing,
 		"Begin a push, or resume one"}, s.beginPush)
 	register(s, both, route{"sign-parts", "POST /snapshots/{id}/parts", snap.ActPush, onUpload,
-		"Presign uploads of parts, and list those that arrived"}, s.signParts)
+		"Presign uploads of parts, or list the parts that have arrived"}, s.signParts)
 	register(s, both, route{"push-delta", "POST /snapshots/{id}/delta", snap.ActPush, onUpload,
 		"Get a presigned URL for a delta that replaces the upload of a push"}, s.pushDelta)
 	register(s, both, route{"complete-push", "POST /snapshots/{id}/complete", snap.ActPush, onPush,
@@ -60,15 +60,15 @@ func (s *Service) routes(root huma.API) {
 	register(s, both, route{"share", "POST /snapshots/{id}/share", snap.ActShare, onSnapshot,
 		"Share org-wide"}, s.share)
 	register(s, both, route{"unshare", "DELETE /snapshots/{id}/share", snap.ActShare, onSnapshot,
-		"End the org-wide share, at once"}, s.unshare)
+		"End the org-wide share immediately"}, s.unshare)
 	register(s, both, route{"share-group", "POST /snapshots/{id}/share-group", snap.ActShare, onSnapshot,
 		"Share with an SSO group"}, s.shareGroup)
 	register(s, both, route{"unshare-group", "DELETE /snapshots/{id}/share-group/{groupId}", snap.ActShare, onSnapshot,
-		"Remove a group share, at once"}, s.unshareGroup)
+		"Remove a group share immediately"}, s.unshareGroup)
 	register(s, both, route{"share-with", "POST /snapshots/{id}/shares", snap.ActShare, onSnapshot,
 		"Share with several recipients at once: all of them, or none"}, s.shares)
 	register(s, both, route{"unshare-with", "POST /snapshots/{id}/unshare", snap.ActShare, onSnapshot,
-		"End several shares at once, or every share: all of them, or none"}, s.endShares)
+		"End several shares or every share at once: all of them, or none"}, s.endShares)
 	register(s, both, route{"bulk-change", "POST /bulk", "", onNothing,
 		"Share, unshare or delete several snapshots"}, s.bulk)
 	register(s, both, route{"list-group-shares", "GET /snapshots/{id}/group-shares", snap.ActListGroups, onSnapshot,
@@ -82,7 +82,7 @@ func (s *Service) routes(root huma.API) {
 	register(s, both, route{"share-org", "POST /snapshots/{id}/share-org", snap.ActShareOrg, onSnapshot,
 		"Create or update a cross-organization share"}, s.shareOrg)
 	register(s, both, route{"unshare-org", "DELETE /snapshots/{id}/share-org/{slug}", snap.ActShareOrg, onSnapshot,
-		"Revoke a cross-organization share, at once"}, s.unshareOrg)
+		"Revoke a cross-organization share immediately"}, s.unshareOrg)
 	register(s, both, route{"list-org-shares", "GET /snapshots/{id}/org-shares", snap.ActShareOrg, onSnapshot,
 		"List the snapshot's live cross-organization shares"}, s.orgShares)
 
@@ -93,7 +93,7 @@ func (s *Service) routes(root huma.API) {
 	register(s, both, route{"withdraw-access-request", "DELETE /access-requests/{id}", "", onNothing,
 		"Withdraw one of the caller's requests for access"}, s.withdrawAccessRequest)
 	register(s, both, route{"refuse-access", "POST /access-requests/{id}/refuse", "", onNothing,
-		"Refuse a request for access; a share of the snapshot grants it"}, s.refuseAccess)
+		"Refuse a request for access; to grant one, share the snapshot"}, s.refuseAccess)
 	register(s, both, route{"list-groups", "GET /org/sso/groups", snap.ActReadGroups, onNothing,
 		"List the organization's SSO groups"}, s.listGroups)
 	register(s, both, route{"list-members", "GET /org/members", snap.ActReadGroups, onNothing,
@@ -103,20 +103,20 @@ func (s *Service) routes(root huma.API) {
 	register(s, both, route{"add-certificate-key", "POST /org/certificate-keys", snap.ActAdminister, onNothing,
 		"Register a public key; certificates that it signed are then valid"}, s.addCertificateKey)
 	register(s, both, route{"revoke-certificate-key", "DELETE /org/certificate-keys/{id}", snap.ActAdminister,
-		onNothing, "Refuse the certificates of a key from now on"}, s.revokeCertificateKey)
+		onNothing, "Revoke a key: its certificates are refused from then on"}, s.revokeCertificateKey)
 	register(s, both, route{"me", "GET /me", "", onNothing,
 		"Get the caller: user, role, groups and credential"}, s.me)
 
 	register(s, both, route{"list-people", "GET /org/people", snap.ActAdminister, onNothing,
-		"List the organization's accounts, with when they were last seen and what they store"}, s.listPeople)
+		"List the organization's accounts, with their last use and their storage"}, s.listPeople)
 	register(s, both, route{"sign-out-person", "POST /org/people/{id}/sign-out", snap.ActAdminister, onNothing,
-		"Sign a person out of every device and browser, at once"}, s.signOutPerson)
+		"Sign a person out of every device and browser immediately"}, s.signOutPerson)
 	register(s, both, route{"list-live-shares", "GET /org/shares", snap.ActAdminister, onNothing,
 		"List the organization's live shares with other organizations or with one group"}, s.listLiveShares)
 	register(s, both, route{"storage", "GET /org/storage", snap.ActAdminister, onNothing,
-		"Get how much the organization stores by target, and its quotas"}, s.storage)
+		"Get the storage that the organization uses for each target, and its quotas"}, s.storage)
 	register(s, both, route{"overview", "GET /org/overview", snap.ActAdminister, onNothing,
-		"Get what happened in the organization on each of the last days"}, s.overview)
+		"Summarize the organization's events by day"}, s.overview)
 
 	register(s, both, route{"list-audit", "GET /audit", snap.ActAdminister, onNothing,
 		"List the organization's audit log, newest first"}, s.listAudit)
@@ -125,7 +125,7 @@ func (s *Service) routes(root huma.API) {
 	register(s, both, route{"audit-checkpoint", "GET /audit/checkpoint", snap.ActAdminister, onNothing,
 		"Get a signed checkpoint of the audit log"}, s.auditCheckpoint)
 	register(s, both, route{"audit-records", "GET /audit/records", snap.ActAdminister, onNothing,
-		"List lines of the audit log as the tree holds them, oldest first"}, s.auditRecords)
+		"List lines of the audit log exactly as they were hashed, oldest first"}, s.auditRecords)
 	register(s, both, route{"audit-inclusion", "GET /audit/inclusion", snap.ActAdminister, onNothing,
 		"Prove that a line is in the audit log"}, s.auditInclusion)
 	register(s, both, route{"audit-growth", "GET /audit/growth", snap.ActAdminister, onNothing,
@@ -152,13 +152,13 @@ func (s *Service) routes(root huma.API) {
 	register(s, both, route{"list-webhooks", "GET /webhooks", snap.ActAdminister, onNothing,
 		"List the webhooks"}, s.listWebhooks)
 	register(s, both, route{"create-webhook", "POST /webhooks", snap.ActAdminister, onNothing,
-		"Create a webhook; the answer has its secret, once"}, s.createWebhook)
+		"Create a webhook; only this response contains its secret"}, s.createWebhook)
 	register(s, both, route{"delete-webhook", "DELETE /webhooks/{id}", snap.ActAdminister, onNothing,
 		"Remove a webhook"}, s.deleteWebhook)
 	register(s, both, route{"enable-webhook", "POST /webhooks/{id}/enable", snap.ActAdminister, onNothing,
 		"Enable a webhook that was disabled or is paused"}, s.enableWebhook)
 	register(s, both, route{"rotate-webhook-secret", "POST /webhooks/{id}/rotate", snap.ActAdminister, onNothing,
-		"Replace the secret of a webhook; the answer has the new one, once"}, s.rotateWebhook)
+		"Replace the secret of a webhook; only this response contains the new one"}, s.rotateWebhook)
 	register(s, both, route{"test-webhook", "POST /webhooks/{id}/test", snap.ActAdminister, onNothing,
 		"Send a test message to a webhook"}, s.testWebhook)
 	register(s, both, route{"replay-webhook", "POST /webhooks/{id}/replay", snap.ActAdminister, onNothing,
@@ -167,15 +167,15 @@ func (s *Service) routes(root huma.API) {
 		"List the newest deliveries of a webhook"}, s.listDeliveries)
 
 	register(s, user, route{"list-keys", "GET /keys", "", onNothing,
-		"List the caller's API keys, or for owners and admins all of them"}, s.listKeys)
+		"List the caller's API keys or, for owners and admins, those of the organization"}, s.listKeys)
 	register(s, user, route{"create-key", "POST /keys", "", onNothing,
-		"Create an API key; the answer has its secret, once"}, s.createKey)
+		"Create an API key; only this response contains its secret"}, s.createKey)
 	register(s, user, route{"revoke-key", "DELETE /keys/{id}", "", onNothing,
-		"Revoke an API key, at once"}, s.revokeKey)
+		"Revoke an API key immediately"}, s.revokeKey)
 	register(s, user, route{"list-sessions", "GET /sessions", "", onNothing,
 		"List the caller's signed-in devices and browsers"}, s.listSessions)
 	register(s, user, route{"end-session", "DELETE /sessions/{id}", "", onNothing,
-		"Sign one device or browser out, at once"}, s.endSession)
+		"Sign one device or browser out immediately"}, s.endSession)
 
 	huma.Register(root, huma.Operation{
 		OperationID: "auth-config", Method: "GET", Path: api.PathAuthConfig,

@@ -66,7 +66,7 @@ type background struct {
 	collectEvery time.Duration // see Options
 	hookClient   *http.Client  // delivers webhooks
 	checkpoints  *keptCheckpoints
-	tests        *limit.Limiter // of test messages to webhooks
+	tests        *limit.Limiter // limits test messages to webhooks
 }
 
 // web holds the handlers of the listener.
@@ -89,7 +89,7 @@ type Options struct {
 	// CollectEvery is how often unfinished uploads and obsolete rows are collected; 0 is ten
 	// minutes.
 	CollectEvery time.Duration
-	// Again allows the service to start here although it was moved to another place.
+	// Again allows the service to start with this database although its data was moved elsewhere.
 	Again bool
 }
 
@@ -191,7 +191,7 @@ func (s *Service) openBlobs(ctx context.Context) error {
 	if s.config.Blob.URL != "" {
 		objects, err := blob.OpenS3Through(ctx, s.config.Blob.URL, s.now, s.watchS3)
 		if err != nil {
-			return fmt.Errorf("open the object storage: %w", err)
+			return fmt.Errorf("open the object store: %w", err)
 		}
 		s.transfers.blobs = objects
 		s.telemetry.metrics.beginS3()
@@ -265,7 +265,7 @@ func (s *Service) openAuth(ctx context.Context, limiter *limit.Limiter) (err err
 }
 
 // build assembles the handler: the API, uploads and downloads, the auth service, health, pages, and
-// the answer for unknown paths.
+// the response for unknown paths.
 func (s *Service) build(version string) (http.Handler, error) {
 	mux := http.NewServeMux()
 	s.routes(humago.New(mux, s.humaConfig(version)))
@@ -294,7 +294,7 @@ func (s *Service) humaConfig(version string) huma.Config {
 	}
 	c := huma.DefaultConfig("snapcloud", version)
 	c.OpenAPIPath, c.DocsPath, c.SchemasPath = "", "", "" // we serve our own pages, which load nothing from other hosts
-	c.CreateHooks = nil                                   // no $schema links in answers
+	c.CreateHooks = nil                                   // no $schema links in responses
 	c.RejectUnknownQueryParameters = true                 // a mistyped filter must not list everything
 	c.Formats = map[string]huma.Format{"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat}
 	c.Info.Description = "Share database snapshots: private, org-wide, with an SSO group, with another organization."
@@ -303,8 +303,8 @@ func (s *Service) humaConfig(version string) huma.Config {
 	return c
 }
 
-// fallback answers requests that no route matches: with a page for a browser, otherwise with a
-// problem document.
+// fallback handles requests that no route matches. It sends a page to a browser, and a problem
+// document to other clients.
 func (s *Service) fallback(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, pattern := mux.Handler(r); pattern != "" {
@@ -332,7 +332,7 @@ func forPeople(r *http.Request) bool {
 		!strings.HasPrefix(r.URL.Path, "/api/") && !strings.HasPrefix(r.URL.Path, "/blobs/")
 }
 
-// allowedMethods returns the methods that the mux takes at the path of a request.
+// allowedMethods returns the methods that the mux supports at the path of a request.
 func allowedMethods(mux *http.ServeMux, r *http.Request) (methods []string) {
 	for _, method := range []string{http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodPatch,
 		http.MethodPost, http.MethodPut} {

@@ -253,8 +253,8 @@ func (s *Service) endShares(ctx context.Context, in *unshareInput) (*body[api.Sh
 	return &body[api.ShareChanges]{api.ShareChanges{Changes: each(ended, wireShareChange)}}, nil
 }
 
-// checkRecipients refuses a change that names no share, and a change of cross-org shares by a
-// caller who may only change other shares.
+// checkRecipients refuses a change that names no share. It also refuses a change of cross-org
+// shares by a caller who is only allowed to change other shares.
 func (s *Service) checkRecipients(ctx context.Context, with snap.Shares) error {
 	c := callOf(ctx)
 	if !with.OrgWide && len(with.Groups)+len(with.Orgs) == 0 {

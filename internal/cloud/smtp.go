@@ -25,13 +25,13 @@ type Mail struct {
 	Security string `yaml:"security" koanf:"security"` // starttls, tls, or none for a server on this machine
 	User     string `yaml:"user" koanf:"user"`
 	Password string `yaml:"password" koanf:"password"`
-	// PasswordFile holds the password instead. It is read for every message, so that a changed
-	// password needs no restart.
+	// PasswordFile is the path of a file that holds the password instead. The file is read for
+	// every message, so that a changed password needs no restart.
 	PasswordFile string `yaml:"password_file" koanf:"password_file"`
 	CAFile       string `yaml:"ca_file" koanf:"ca_file"` // PEM; empty means the authorities of the system
 	From         string `yaml:"from" koanf:"from"`
-	// Domains are the mail domains to which every organization may send, in addition to the domains of
-	// its own people.
+	// Domains are the mail domains to which every organization may send, in addition to the domains
+	// of its own people.
 	Domains []string `yaml:"domains" koanf:"domains"`
 }
 
@@ -43,8 +43,8 @@ const (
 )
 
 // mailStep limits two steps separately: connecting and signing in to the SMTP server, and handing a
-// message to it. Together they end within the time that a receiver has to answer.
-const mailStep = answerIn / 2
+// message to it. Together they end within receiverTimeout.
+const mailStep = receiverTimeout / 2
 
 // check lists the mistakes in the settings of mail.
 func (m Mail) check() (wrong []string) {
@@ -100,8 +100,8 @@ func (m Mail) address() (host string, port int, err error) {
 	return host, port, nil
 }
 
-// client returns a client of the server. It refuses to send anything unencrypted to a server that is
-// not on this machine.
+// client returns a client of the server. It refuses to send anything unencrypted to a server that
+// is not on this machine.
 func (m Mail) client() (*mail.Client, error) {
 	host, port, err := m.address()
 	if err != nil {

@@ -11,16 +11,16 @@ import (
 
 // ListFilter selects snapshots of a listing.
 type ListFilter struct {
-	Filter      snap.Filter `query:"filter" enum:"all,shared,mine,received" default:"all" doc:"shared: those whose Shared column says Yes; mine: pushed by the caller; received: shared with the caller's organization by another"`
+	Filter      snap.Filter `query:"filter" enum:"all,shared,mine,received" default:"all" doc:"shared: those whose field shared is true; mine: pushed by the caller; received: shared with the caller's organization by another"`
 	Target      string      `query:"target" maxLength:"100" doc:"only this target"`
 	Type        snap.Type   `query:"type" enum:"snapshot,sanitized" doc:"only this type"`
-	Q           string      `query:"q" maxLength:"100" doc:"only those that match these words: each must begin a word of the name, the target or the owner, or begin the ID"`
+	Q           string      `query:"q" maxLength:"100" doc:"only those that match these words: each must be the beginning of the ID or of a word in the name, target or owner"`
 	IDPrefix    string      `query:"id_prefix" maxLength:"64" doc:"only IDs that begin with this"`
 	IDs         []string    `query:"ids" maxItems:"100" doc:"only those with one of these IDs, separated by commas"`
 	Owner       string      `query:"owner" maxLength:"320" doc:"only those that the user with this e-mail pushed; if no user of the organization has it, those whose owner's e-mail begins with this, and those received from an organization whose slug begins with this"`
 	Since       time.Time   `query:"since" doc:"only those pushed at this time or later, RFC 3339"`
 	Until       time.Time   `query:"until" doc:"only those pushed before this time, RFC 3339"`
-	ExpiresSoon bool        `query:"expires_soon" doc:"only those with a share that ends within three days and that the caller may know about"`
+	ExpiresSoon bool        `query:"expires_soon" doc:"only those with a share that ends within three days, if the caller is allowed to know about that share"`
 }
 
 func (f ListFilter) query() store.Query {

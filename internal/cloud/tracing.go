@@ -54,8 +54,8 @@ func (t Tracing) endpoint() string {
 	return t.Endpoint
 }
 
-// newTracing does not connect yet. Spans are sent in batches in the background, and dropped while
-// the collector does not accept them.
+// newTracing prepares to send spans; it does not connect yet. Spans are sent in batches in the
+// background, and dropped while the collector does not accept them.
 func newTracing(ctx context.Context, c Tracing, version string, log *slog.Logger) (*tracing, error) {
 	if c.Endpoint == "" {
 		return nil, nil //nolint:nilnil // not configured

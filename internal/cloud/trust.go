@@ -30,8 +30,7 @@ const (
 	issuerGitLab = "https://gitlab.com"
 )
 
-// rule returns the rule. Claims of other types than texts, numbers and lists of these are left out;
-// checkTrust reports them.
+// rule converts t. It leaves out claims that claimValues cannot read; checkTrust reports them.
 func (t Trust) rule(publicURL string) signin.Trust {
 	usual := map[signin.TrustType]string{signin.TrustGitHub: issuerGitHub, signin.TrustGitLab: issuerGitLab}[t.Type]
 	out := signin.Trust{Name: t.Name, Type: t.Type, Issuer: cmp.Or(t.Issuer, usual),
@@ -43,7 +42,8 @@ func (t Trust) rule(publicURL string) signin.Trust {
 	return out
 }
 
-// claimValues reads the values of a claim: a text, a whole number, true or false, or a list of these.
+// claimValues reads the values of a claim: a string, a whole number, true or false, or a list of
+// these.
 func claimValues(value any) (values []string, ok bool) {
 	switch v := value.(type) {
 	case string:

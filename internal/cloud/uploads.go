@@ -39,7 +39,7 @@ func (s *Service) listUploads(ctx context.Context, _ *noInput) (*body[api.Upload
 	})}}, nil
 }
 
-// abortUpload removes at once the bytes that have arrived. If the object store does not answer,
+// abortUpload immediately removes the bytes that have arrived. If the object store does not answer,
 // garbage collection removes them later.
 func (s *Service) abortUpload(ctx context.Context, _ *ByID) (*empty, error) {
 	c := callOf(ctx)

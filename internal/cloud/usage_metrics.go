@@ -59,8 +59,8 @@ func (c *usageCollector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// usage returns the figures. It reads them again when they are too old. While the database does not
-// answer, it returns the previous figures.
+// usage returns the cached figures. It reads them again when they are too old. While the database
+// does not answer, it returns the previous figures.
 func (c *usageCollector) usage() map[string]store.Usage {
 	c.mu.Lock()
 	defer c.mu.Unlock()

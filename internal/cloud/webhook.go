@@ -60,7 +60,7 @@ func (s *Service) destination(slug string, r api.WebhookRequest) (w store.Webhoo
 	format := strings.TrimPrefix(r.Format, standardFormat)
 	if address, ok := mailAddress(r.URL); ok {
 		if format != "" && format != mailFormat {
-			return w, snap.Invalid("messages to an e-mail address have no other format", "omit the format")
+			return w, snap.Invalid("messages to an e-mail address always have the format mail", "omit the format")
 		}
 		return store.Webhook{URL: mailtoURL(address), Format: mailFormat}, s.config.checkAddress(slug, address)
 	}
@@ -176,8 +176,8 @@ func (s *Service) rotateWebhook(ctx context.Context, in *rotateInput) (*body[api
 // testsPerOrganization is how many test messages an organization may send in a minute.
 const testsPerOrganization = 20
 
-// testWebhook sends a message to a webhook at once and returns the result. It works for a disabled
-// webhook too, and changes nothing.
+// testWebhook immediately sends a message to a webhook and returns the result. It works for a
+// disabled webhook too, and changes nothing.
 func (s *Service) testWebhook(ctx context.Context, in *ByNumber) (*body[api.WebhookTest], error) {
 	id, err := in.number()
 	if err != nil {

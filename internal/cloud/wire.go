@@ -64,7 +64,7 @@ func wireShareChange(m snap.ShareChange) api.ShareChange {
 	return out
 }
 
-// replacedExpiry returns the expiry of a share that another one replaced.
+// replacedExpiry returns the previous expiry of a share if the change replaced it, otherwise nil.
 func replacedExpiry(m snap.ShareChange) *time.Time {
 	if m.Previous == nil || m.Previous.Expires.Equal(m.Expires) {
 		return nil
