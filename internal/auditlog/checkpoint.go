@@ -1,8 +1,7 @@
-// Package auditlog makes an organization's audit log a transparency log: the
-// lines are the leaves of a Merkle tree (RFC 9162, section 2.1), and the service
-// signs checkpoints of the tree. Anyone who keeps a checkpoint can prove later
-// that the log still holds every line that it held then. A line can be shown to
-// belong to the log without showing the others.
+// Package auditlog makes an organization's audit log a transparency log: the lines are the leaves
+// of a Merkle tree (RFC 9162, section 2.1), and the service signs checkpoints of the tree. Anyone
+// who keeps a checkpoint can prove later that the log still holds every line that it held when the
+// checkpoint was signed. A line can be shown to belong to the log without showing the others.
 //
 // The tree, the proofs and the signed notes are those of Go's checksum database
 // (golang.org/x/mod/sumdb). The service builds trees with this package, and
@@ -21,15 +20,15 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// Checkpoint states the content of an organization's log at some time: it has Size lines, whose tree
-// has this root.
+// Checkpoint states the content of an organization's log at some time: it has Size lines, whose
+// tree has this root.
 type Checkpoint struct {
 	Organization string // slug
 	Size         int64
 	Root         tlog.Hash
 }
 
-// Errors of [Open]. Both mean that the text proves nothing.
+// Errors of [Open]. Both mean that the note proves nothing.
 var (
 	ErrNotCheckpoint = errors.New("this is not a checkpoint of the organization's audit log")
 	ErrSignature     = errors.New("the checkpoint is not signed with this key")

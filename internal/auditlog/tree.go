@@ -113,7 +113,7 @@ func (s *Sum) Add(line string) {
 	}
 }
 
-// join replaces the last two subtrees by the one that they make.
+// join replaces the last two subtrees with the one that they form.
 func (s *Sum) join() {
 	last := len(s.peaks) - 2
 	s.peaks = append(s.peaks[:last], tlog.NodeHash(s.peaks[last], s.peaks[last+1]))
@@ -122,7 +122,7 @@ func (s *Sum) join() {
 // Size returns how many lines were added.
 func (s *Sum) Size() int64 { return s.size }
 
-// Root returns the root of the lines so far; the zero hash when there is none.
+// Root returns the root of the lines so far, or the zero hash if there are none.
 func (s *Sum) Root() tlog.Hash {
 	if s.size == 0 {
 		return tlog.Hash{}

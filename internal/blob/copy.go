@@ -102,7 +102,7 @@ func (f *Folder) Put(ctx context.Context, key string, r io.Reader, size int64, s
 	if err != nil {
 		return diskError("write the object", err)
 	}
-	defer os.Remove(making.Name()) // fails, without harm, once it has become the object
+	defer os.Remove(making.Name()) // fails harmlessly once the file has become the object
 	v := newVerified(ctx, r)
 	_, err = io.Copy(making, v)
 	if err = errors.Join(err, making.Sync(), making.Close()); err != nil {
@@ -138,7 +138,7 @@ func (s *S3) Put(ctx context.Context, key string, r io.Reader, size int64, sum s
 	_, err := s.core.Client.PutObject(ctx, s.bucket, s.object(key), v, size,
 		minio.PutObjectOptions{PartSize: uint64(PartSize(size))})
 	if err != nil && v.ended && v.size != size {
-		return v.check(key, size, sum) // the object store never gets the rest
+		return v.check(key, size, sum) // reports the wrong size instead of the store's error
 	}
 	if err != nil {
 		return s3Error("write the object", err)

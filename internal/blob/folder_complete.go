@@ -12,8 +12,8 @@ import (
 	"snap/internal/disk"
 )
 
-// Complete implements [Store]. The parts were hashed as they arrived, so little is left to hash
-// here.
+// Complete implements [Store]. The parts were hashed as they arrived, so little remains to be
+// hashed here.
 func (f *Folder) Complete(ctx context.Context, key, id string, size int64, sha256 string) error {
 	u, err := f.uploadOf(key, id)
 	if errors.Is(err, snap.ErrNotFound) {
@@ -148,8 +148,8 @@ func (u *upload) confirm(p Part, good bool) {
 	}
 }
 
-// distrust handles a wrong checksum of the whole object. Parts that changed on the disk must be sent
-// again. If no part has changed, all must be sent again.
+// distrust handles a wrong checksum of the whole object. Parts that changed on the disk must be
+// sent again. If no part has changed, all must be sent again.
 func (u *upload) distrust(ctx context.Context) {
 	u.mu.Lock()
 	all := len(u.landed)

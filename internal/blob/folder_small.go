@@ -26,7 +26,7 @@ func (f *Folder) Write(_ context.Context, key string, content []byte) error {
 	if err != nil {
 		return diskError("write the object", err)
 	}
-	defer os.Remove(making.Name()) // fails, without harm, once it has become the object
+	defer os.Remove(making.Name()) // fails harmlessly once the file has become the object
 	_, err = making.Write(content)
 	if err = errors.Join(err, making.Sync(), making.Close()); err == nil {
 		err = os.Rename(making.Name(), path)

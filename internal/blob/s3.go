@@ -23,8 +23,8 @@ import (
 // still be read after access has ended.
 const getLife = time.Minute
 
-// S3 is a [Store] in a bucket of an S3-compatible object store. Its URLs lead directly to it, so
-// bytes never pass through the service.
+// S3 is a [Store] in a bucket of an S3-compatible object store. Its URLs lead directly to the
+// object store, so bytes never pass through the service.
 //
 // S3 cannot verify the SHA-256 of a multipart object. It verifies each part's CRC-64/NVME, which is
 // part of the signed request; every puller verifies the whole.
@@ -167,8 +167,8 @@ func (s *S3) SignPart(ctx context.Context, key, upload string, p Part, life time
 	return Signed{Method: http.MethodPut, URL: u.String(), Headers: maps.Clone(headers), Expires: s.expiry(life)}, nil
 }
 
-// expiry returns the time at which a URL that is signed now expires. That is at the latest when
-// its credentials expire.
+// expiry returns the time at which a URL that is signed now expires: after life, but not later than
+// the credentials that sign it.
 func (s *S3) expiry(life time.Duration) time.Time {
 	until := s.now().Add(life)
 	value, err := s.creds.GetWithContext(s.core.CredContext())

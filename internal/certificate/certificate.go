@@ -27,7 +27,7 @@ const (
 	predicateType = "urn:snapcli:sanitized:v1"
 )
 
-// MaxSize is the largest envelope in bytes that is read.
+// MaxSize is the maximum size of an envelope in bytes.
 const MaxSize = 32 << 10
 
 // Statement is the content of a certificate.
@@ -51,11 +51,11 @@ type Digest struct {
 
 // Sanitized describes how a file was made.
 type Sanitized struct {
-	Source  Subject   `json:"source"`          // the original's file
-	Rules   string    `json:"rules,omitempty"` // SHA-256 of the rules file
-	SQL     string    `json:"sql,omitempty"`   // SHA-256 of the SQL file
-	Masked  int       `json:"masked"`          // number of columns
-	Kept    int       `json:"kept"`
+	Source  Subject   `json:"source"`              // the original's file
+	Rules   string    `json:"rules,omitempty"`     // SHA-256 of the rules file
+	SQL     string    `json:"sql,omitempty"`       // SHA-256 of the SQL file
+	Masked  int       `json:"masked"`              // number of masked columns
+	Kept    int       `json:"kept"`                // number of columns that a rule left unmasked
 	Dropped int       `json:"dropped"`             // number of tables whose rows were dropped
 	Scan    *LeakScan `json:"leak_scan,omitempty"` // nil if there was none
 	Tool    string    `json:"tool"`                // version of snapcli
@@ -93,8 +93,8 @@ var (
 
 // Check returns the statement of a certificate about the file with this SHA-256, and the key that
 // signed it. It fails if the certificate is damaged, altered or about another file, and with
-// [ErrUnknownKey] or [ErrRevokedKey]. All errors have the code policy_refused. If the key is unknown,
-// nothing is known about alterations either.
+// [ErrUnknownKey] or [ErrRevokedKey]. All errors have the code policy_refused. If the key is
+// unknown, nothing is known about alterations either.
 func Check(envelope []byte, sha256 string, known []Known) (Statement, Known, error) {
 	e, s, err := read(envelope)
 	if err != nil {
@@ -128,8 +128,8 @@ func read(envelope []byte) (e dsse.Envelope, s Statement, err error) {
 	return e, s, nil
 }
 
-// NamedKey returns the ID of the key that an envelope names, or "" if the envelope cannot be read. It
-// does not check that the key signed the envelope.
+// NamedKey returns the ID of the key that an envelope names, or "" if the envelope cannot be read.
+// It does not check that the key signed the envelope.
 func NamedKey(envelope []byte) string {
 	e, _, err := read(envelope)
 	if err != nil {

@@ -109,7 +109,7 @@ func (c *Cloud) Token(email string) string {
 	return token
 }
 
-// form posts a form and returns the strings of the JSON answer.
+// form posts a form and returns the strings in the JSON response.
 func (c *Cloud) form(path string, form url.Values) map[string]string {
 	c.t.Helper()
 	res, err := http.PostForm(c.URL+path, form)

@@ -17,8 +17,8 @@ import (
 	"snap/api"
 )
 
-// Push pushes content as a snapshot of target through the API, as this client,
-// and returns it as listed.
+// Push pushes content as a snapshot of target with this client, and returns the snapshot as the API
+// lists it.
 func (c *Cloud) Push(client *api.Client, target string, content []byte) api.Snapshot {
 	c.t.Helper()
 	return c.PushAs(client, target, snap.TypeSnapshot, content)

@@ -3,9 +3,10 @@
 //
 // Each counted subject (a credential, an address) may make a number of requests a minute. A replica
 // takes a twentieth of that from the database at a time and grants it locally. It grants the first
-// twentieth without asking, so light users cost no write. It remembers subjects that are over the
-// limit and refuses them without asking the database. Across all replicas, no subject gets more than
-// the limit plus a twentieth of it for each replica, and a flood of requests costs few writes.
+// twentieth without asking the database, so light users cost no write. It remembers subjects that
+// are over the limit and refuses them without asking the database. Across all replicas, no subject
+// gets more than the limit plus a twentieth of it for each replica, and a flood of requests costs
+// few writes.
 package limit
 
 import (
@@ -81,8 +82,8 @@ func (l *Limiter) Allow(ctx context.Context, name string, r Rate) (wait time.Dur
 	return l.more(ctx, name, r, b)
 }
 
-// more takes another share from the database. It also takes the first share, which was granted without
-// asking.
+// more takes another share from the database. It also takes the first share, which was granted
+// without asking the database.
 func (l *Limiter) more(ctx context.Context, name string, r Rate, b *bucket) (wait time.Duration) {
 	n := r.share()
 	if !b.paid {

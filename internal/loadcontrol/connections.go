@@ -11,18 +11,18 @@ import (
 // connection that has waited longest for a request, so clients that send nothing, or a header byte
 // by byte, cannot keep others out.
 type Connections struct {
-	most    int // 0 is no limit
+	limit   int // 0 means no limit
 	refused func()
 
 	mu   sync.Mutex
-	all  map[net.Conn]*list.Element // nil while a request is being answered
+	all  map[net.Conn]*list.Element // the element is nil while a request is being handled
 	idle *list.List                 // elements are net.Conn; the connection that has waited longest is first
 }
 
-// NewConnections limits open connections to most; 0 is no limit. It calls refused for every connection
-// that it closes.
-func NewConnections(most int, refused func()) *Connections {
-	return &Connections{most: most, refused: refused, all: map[net.Conn]*list.Element{}, idle: list.New()}
+// NewConnections limits the number of open connections; a limit of 0 means none. It calls refused
+// for every connection that it closes.
+func NewConnections(limit int, refused func()) *Connections {
+	return &Connections{limit: limit, refused: refused, all: map[net.Conn]*list.Element{}, idle: list.New()}
 }
 
 // Changed records the new state of a connection. Set it as the ConnState of the [http.Server].
@@ -34,7 +34,7 @@ func (c *Connections) Changed(conn net.Conn, state http.ConnState) {
 	}
 	switch state {
 	case http.StateNew:
-		if c.most > 0 && len(c.all) >= c.most && !c.makeRoom() {
+		if c.limit > 0 && len(c.all) >= c.limit && !c.makeRoom() {
 			c.refused()
 			conn.Close()
 			return

@@ -1,9 +1,9 @@
 // Package loadcontrol limits the load that the service accepts, before any work is done for a
 // request.
 //
-// Every address and every credential has a rate, and every class of requests has a gate that bounds
-// how many of them run at once. Health checks are never limited. Sign-in has a gate of its own, so
-// that people can sign in while the API is overloaded. A refused client is asked to retry.
+// Every address and every credential has a rate limit, and every class of requests has a gate that
+// bounds how many of them run at once. Health checks are never limited. Sign-in has a gate of its
+// own, so that people can sign in while the API is overloaded. A refused client is asked to retry.
 package loadcontrol
 
 import (
@@ -36,7 +36,8 @@ type Limits struct {
 	PerAddress, SignInsPerAddress, PerCredential limit.Rate
 	// Concurrent requests in this process.
 	Requests, SignIns, Transfers int
-	// Queued is how many requests of a class may wait for a place, and Wait for how long.
+	// Queued is how many requests of a class may wait at the gate, and Wait is how long they may
+	// wait.
 	Queued int
 	Wait   time.Duration
 }
@@ -134,8 +135,8 @@ func (c *Control) serveTransfer(w http.ResponseWriter, r *http.Request, next htt
 	next.ServeHTTP(WithStallTimeout(w, r, stallTimeout), r)
 }
 
-// serveGated serves all other requests. A request takes a place at the gate when it has arrived
-// completely and frees it when its answer begins, so a slow client occupies no place.
+// serveGated serves all other requests. A request enters the gate when it has arrived completely
+// and leaves it when its response begins, so a slow client does not keep other requests waiting.
 func (c *Control) serveGated(w http.ResponseWriter, r *http.Request, next http.Handler, g *gate) {
 	release, err := c.readBody(r)
 	if err == nil {

@@ -14,31 +14,31 @@ import (
 // requests wait briefly. The rest are refused immediately and asked to retry, so that an overloaded
 // service keeps its throughput. A nil gate limits nothing.
 type gate struct {
-	places     chan struct{}
+	slots      chan struct{} // a semaphore
 	waiting    atomic.Int64
 	maxWaiting int64
 	wait       time.Duration // maximum waiting time
 }
 
-// newGate returns a gate with this number of places, or nil if the number is 0.
-func newGate(places, maxWaiting int, wait time.Duration) *gate {
-	if places <= 0 {
+// newGate returns a gate for this number of concurrent requests, or nil if the number is 0.
+func newGate(concurrent, maxWaiting int, wait time.Duration) *gate {
+	if concurrent <= 0 {
 		return nil
 	}
-	return &gate{places: make(chan struct{}, places), maxWaiting: int64(maxWaiting), wait: wait}
+	return &gate{slots: make(chan struct{}, concurrent), maxWaiting: int64(maxWaiting), wait: wait}
 }
 
 // errBusy means that there is no room for a request.
 var errBusy = errors.New("the service is overloaded")
 
-// enter waits for a place. It fails with errBusy, and with the context's error when the client has
-// disconnected.
+// enter waits until the request can be served. It fails with errBusy, and with the context's error
+// when the client has disconnected.
 func (g *gate) enter(ctx context.Context) (leave func(), err error) {
 	if g == nil {
 		return func() {}, nil
 	}
 	select {
-	case g.places <- struct{}{}:
+	case g.slots <- struct{}{}:
 		return g.leave, nil
 	default:
 	}
@@ -49,7 +49,7 @@ func (g *gate) enter(ctx context.Context) (leave func(), err error) {
 	timeout := time.NewTimer(g.wait)
 	defer timeout.Stop()
 	select {
-	case g.places <- struct{}{}:
+	case g.slots <- struct{}{}:
 		return g.leave, nil
 	case <-timeout.C:
 		return nil, errBusy
@@ -58,7 +58,7 @@ func (g *gate) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-func (g *gate) leave() { <-g.places }
+func (g *gate) leave() { <-g.slots }
 
 // busy returns the error for a request that was refused. Its delay is random, so that the clients
 // do not all retry at the same moment.

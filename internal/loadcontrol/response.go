@@ -7,18 +7,19 @@ import (
 	"time"
 )
 
-// Response forwards an answer to another ResponseWriter. It records the status and the length of the
-// answer, and can call a function before it sends bytes.
+// Response forwards a response to another ResponseWriter. It records the status and the length of
+// the response, and can call a function before it sends bytes.
 type Response struct {
 	http.ResponseWriter
-	Status int   // 0 until the answer begins
+	Status int   // 0 until the response begins
 	Bytes  int64 // bytes of the body that were sent
 
 	Before func()    // called before the status and before every piece of the body; may be nil
 	Piece  int64     // the size of a piece; 0 is 1 MiB
 	Copy   io.Writer // receives a copy of the body; may be nil
-	// Arrived says that the whole request has arrived. Deadlines for reading it are then ignored, because
-	// they would only stop the server from noticing a disconnected client, and close the connection.
+	// Arrived says that the whole request has arrived. Deadlines for reading are then ignored: such
+	// a deadline would only keep the server from noticing that the client disconnected, and close
+	// the connection.
 	Arrived bool
 }
 
@@ -59,8 +60,8 @@ func (w *Response) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// ReadFrom implements io.ReaderFrom. It copies piece by piece, and uses the connection's fast path for
-// files for each piece.
+// ReadFrom implements io.ReaderFrom. It copies piece by piece, and uses the connection's fast path
+// for files for each piece.
 func (w *Response) ReadFrom(src io.Reader) (total int64, err error) {
 	if w.Copy != nil {
 		src = io.TeeReader(src, w.Copy)
@@ -87,15 +88,15 @@ func (w *Response) ReadFrom(src io.Reader) (total int64, err error) {
 // stallTimeout is how long a transfer may go without sending a byte.
 const stallTimeout = time.Minute
 
-// WithStallTimeout returns a writer for an answer that may take any time in total. A write fails when
-// no bytes could be sent for the timeout. WithStallTimeout replaces the deadline that an earlier
-// request set on the connection.
+// WithStallTimeout returns a writer for a response that may take any time in total. A write fails
+// when no bytes could be sent for the timeout. WithStallTimeout replaces the deadline that an
+// earlier request set on the connection.
 func WithStallTimeout(w http.ResponseWriter, r *http.Request, timeout time.Duration) *Response {
 	control := http.NewResponseController(w)
 	_ = control.SetWriteDeadline(time.Time{})
 	return &Response{ResponseWriter: w, Before: func() {
 		_ = control.SetWriteDeadline(time.Now().Add(timeout))
-		if r.Context().Err() != nil { // end the answer to a canceled request
+		if r.Context().Err() != nil { // end the response to a canceled request
 			_ = control.SetWriteDeadline(time.Unix(1, 0))
 		}
 	}}

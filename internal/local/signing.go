@@ -150,8 +150,8 @@ func (a *Agent) changeSigningKeys(change func([]SigningKey) ([]SigningKey, error
 	})
 }
 
-// signer returns the private key in the environment, or else this machine's own. ok is false if there
-// is none.
+// signer returns the private key in the environment, or else this machine's own. ok is false if
+// there is none.
 func (a *Agent) signer() (key certificate.Private, ok bool, err error) {
 	if text := a.env(signingKeyEnv); text != "" {
 		key, err = certificate.ParsePrivate(text)

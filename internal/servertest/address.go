@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Patience is how long tests wait for an event that must happen, such as the start of a server. It
-// only ends a hang: nothing that works takes this long, even on a busy machine.
+// Patience is how long tests wait for an event that must happen, such as the start of a server. The
+// limit only ends tests that hang: nothing that works takes this long, even on a busy machine.
 const Patience = 15 * time.Minute
 
 // Address returns a loopback address, host and port, that is free now. A server
@@ -41,8 +41,8 @@ func freePort() (int, error) {
 	return 0, errors.Join(failures...)
 }
 
-// reserve reserves a TCP port by binding the UDP port of the same number until the process ends. The
-// processes of other tests cannot bind it too, and the TCP port stays free for a server.
+// reserve reserves a TCP port by binding the UDP port of the same number until the process ends.
+// The processes of other tests cannot bind it too, and the TCP port stays free for a server.
 func reserve(port int) error {
 	address := fmt.Sprintf("127.0.0.1:%d", port)
 	held, err := net.ListenPacket("udp", address)
@@ -57,5 +57,6 @@ func reserve(port int) error {
 	return l.Close()
 }
 
-// reserved keeps the reservations of this process from being collected, which would end them.
+// reserved keeps the reservations of this process from being garbage-collected, which would end
+// them.
 var reserved sync.Map

@@ -29,8 +29,8 @@ func waitReady(alive io.Closer, ping func(context.Context) error) error {
 	}
 }
 
-// restart lets the shell that runs a server crash it and start it again, and waits until the server
-// is ready.
+// restart makes the shell that runs a server crash the server and start it again, and waits until
+// the server is ready.
 func restart(shell io.Writer, admin *sql.DB, ready func() error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()

@@ -18,7 +18,7 @@ var (
 )
 
 // OIDCSignIn opens a page and fills in the forms of an identity provider for this account, until it
-// reaches a page without a form or of another host. It returns that page.
+// reaches a page without a form or on another host. It returns that page.
 func OIDCSignIn(t testing.TB, c *http.Client, page, account string) (status int, at *url.URL, body string) {
 	t.Helper()
 	status, at, body = visit(t, c, http.MethodGet, page, nil)

@@ -18,9 +18,9 @@ type initial struct {
 // initials are the data folders of this process, by the program that made them.
 var initials sync.Map // string to func() (initial, error)
 
-// copyInitial makes data a copy of an initial data folder and gives it to the account. At the first
-// call with a name, it calls fill, which makes that folder as dir/data. Later calls of the process
-// only copy it, which takes a tenth of the processor time.
+// copyInitial copies an initial data folder to data and makes the account the owner of the copy.
+// The first call with a name calls fill, which makes the initial folder as dir/data. Later calls in
+// this process only copy that folder, which takes a tenth of the processor time.
 func copyInitial(name, data string, as *account, fill func(dir string) error) error {
 	once, _ := initials.LoadOrStore(name, sync.OnceValues(func() (initial, error) { return newInitial(fill) }))
 	from, err := once.(func() (initial, error))()
@@ -72,8 +72,9 @@ func changeOwner(as *account, folder string) error {
 	})
 }
 
-// serverDir makes a temporary folder for the data of a server, in memory if possible: a server makes
-// and removes hundreds of files for a database, which costs a disk more than the work of most tests.
+// serverDir makes a temporary folder for the data of a server, in memory if possible: a server
+// makes and removes hundreds of files for a database, which costs a disk more than the work of most
+// tests.
 func serverDir(name string) (string, error) {
 	CollectLess()
 	return os.MkdirTemp(inMemory(), "servertest-"+name+"-")

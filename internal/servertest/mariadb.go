@@ -68,8 +68,8 @@ func mysqlServer(name, folder string) *mariadb {
 	return once.(func() *mariadb)()
 }
 
-// OwnMySQL returns the URL of an empty database on a server of the test's own: one of [MySQLServers]
-// with these options. Its data is below dir, or in a temporary folder if dir is "".
+// OwnMySQL returns the URL of an empty database on a server of the test's own: one of
+// [MySQLServers] with these options. Its data is below dir, or in a temporary folder if dir is "".
 func OwnMySQL(t testing.TB, server, dir string, options ...string) string {
 	t.Helper()
 	return ownMySQL(t, server, dir, append(volatileOptions(server), options...)...).own()
@@ -92,7 +92,7 @@ func ownMySQL(t testing.TB, server, dir string, options ...string) *mariadb {
 	t.Helper()
 	RequireServers(t, "MySQL")
 	if dir != "" {
-		if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // otherwise its user cannot reach dir
+		if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // otherwise the server's user cannot reach dir
 			t.Fatal(err)
 		}
 	}
@@ -145,15 +145,15 @@ func (s *mariadb) exec(t testing.TB, statement string) {
 }
 
 // watchMariaDB is a shell script that runs the server until the script's standard
-// input ends. At every line that it reads, it kills the server and starts it again.
+// input ends. For every line that it reads, the script kills the server and starts it again.
 const watchMariaDB = `dir="$1"; shift
 run() { "$@" >>"$dir/log" 2>&1 </dev/null & pid=$!; }
 run "$@"
 while read -r _; do kill -KILL $pid; wait $pid; run "$@"; done
 kill -KILL $pid; wait $pid; rm -rf "$dir"`
 
-// programs returns the command that sets up a data folder and the command that serves it, without the
-// options that both have in common.
+// programs returns the command that sets up a data folder and the command that serves it, without
+// the options that both have in common.
 func programs(name, folder string) (setup, serve []string, err error) {
 	root := filepath.Join(folder, "root", "usr")
 	switch {

@@ -14,10 +14,10 @@ import (
 )
 
 // PgBouncer starts PgBouncer in transaction mode in front of a database of [Postgres], and returns
-// the URL of the database through PgBouncer. It has fewer connections to the server than a service
-// uses, so the transactions of one client run on several of them. It ends with the test. The test is
-// skipped when PgBouncer is not installed. settings are further lines of its configuration, which
-// override the others.
+// the URL of the database through PgBouncer. PgBouncer has fewer connections to the server than a
+// service uses, so the transactions of one client run on several connections. PgBouncer ends with
+// the test. The test is skipped when PgBouncer is not installed. settings are further lines of its
+// configuration, which override the others.
 func PgBouncer(t testing.TB, database string, settings ...string) string {
 	t.Helper()
 	program, err := exec.LookPath("pgbouncer")

@@ -31,8 +31,8 @@ func Postgres(t testing.TB) string {
 	return requireServer(t).database(t, "template1")
 }
 
-// PostgresTemplate returns a function like [Postgres] whose databases are copies of a template. fill
-// writes the content of the template at the first call, once for all tests of a process.
+// PostgresTemplate returns a function like [Postgres] whose databases are copies of a template.
+// fill writes the content of the template at the first call, once for all tests of a process.
 func PostgresTemplate(fill func(url string) error) func(testing.TB) string {
 	template := sync.OnceValues(func() (string, error) {
 		s := sharedServer()
@@ -77,8 +77,9 @@ func (s *server) database(t testing.TB, template string) string {
 	return s.url(name)
 }
 
-// copy creates a database as a copy of a template. PostgreSQL refuses that while a client is connected
-// to the template, so copy tries again until the server processes of closed connections have ended.
+// copy creates a database as a copy of a template. PostgreSQL refuses that while a client is
+// connected to the template, so copy tries again until the server processes of closed connections
+// have ended.
 func (s *server) copy(t testing.TB, name, template string) {
 	t.Helper()
 	for began := time.Now(); ; {
@@ -105,7 +106,7 @@ func CrashingPostgres(t testing.TB) (url string, crash func()) {
 func PostgresIn(t testing.TB, dir string) string {
 	t.Helper()
 	RequireServers(t, "PostgreSQL")
-	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // otherwise its user cannot reach dir
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // otherwise the server's user cannot reach dir
 		t.Fatal(err)
 	}
 	bin := PostgresBin()
@@ -124,7 +125,8 @@ func PostgresIn(t testing.TB, dir string) string {
 }
 
 // StoppingPostgres is like [Postgres], with a server of the test's own, and functions that stop the
-// server, as a crash does, and start it again. They return once it has stopped or answers again.
+// server, as a crash does, and start it again. Each function returns once the server has stopped or
+// answers again.
 func StoppingPostgres(t testing.TB) (url string, stop, begin func()) {
 	t.Helper()
 	RequireServers(t, "PostgreSQL")
@@ -209,8 +211,8 @@ var sharedServer = sync.OnceValue(func() *server {
 	return s
 })
 
-// copyFiles makes the server copy databases file by file, if its release is 15 or later. By default it
-// logs every page of a copy, which takes twice the processor time for a small database.
+// copyFiles makes the server copy databases file by file, if its release is 15 or later. By default
+// it logs every page of a copy, which takes twice the processor time for a small database.
 func (s *server) copyFiles() error {
 	var since15 bool
 	err := s.admin.QueryRow("SELECT current_setting('server_version_num')::int >= 150000").Scan(&since15)
@@ -253,8 +255,8 @@ func (s *server) exec(t testing.TB, statement string) {
 
 // watch is a shell script that runs the server until the script's standard input ends, and then
 // removes the server's folder. The kernel closes the input when the test process is gone. When the
-// script reads "stop", it ends the server as a crash would. At "start" it starts the server again, and
-// at any other line it does both.
+// script reads "stop", it ends the server as a crash would. When it reads "start", it starts the
+// server again. For any other line it does both.
 const watch = `run() { "$1/postgres" -D "$2/data" >>"$2/log" 2>&1 </dev/null & pid=$!; }
 run "$1" "$2"
 while read -r what; do
@@ -289,7 +291,8 @@ func initdb(bin, dir string, as *account) error {
 	return nil
 }
 
-// startWith starts a server. prepare makes the server's data as dir/data and returns further settings.
+// startWith starts a server. prepare makes the server's data as dir/data and returns further
+// settings.
 func startWith(bin string, prepare func(dir string, as *account) (settings string, err error)) *server {
 	if bin == "" {
 		return &server{err: errNotInstalled}

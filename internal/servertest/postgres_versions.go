@@ -57,7 +57,7 @@ func serverBin(t testing.TB, major int) string {
 		cmd := exec.Command(initdb, "--version")
 		runAs(cmd, as)
 		if err := cmd.Run(); err != nil {
-			t.Skipf("needs PostgreSQL %d: its user cannot run %s: %v", major, initdb, err)
+			t.Skipf("needs PostgreSQL %d: the server's user cannot run %s: %v", major, initdb, err)
 		}
 		return bin
 	}
@@ -65,8 +65,9 @@ func serverBin(t testing.TB, major int) string {
 	return ""
 }
 
-// PostgresTools returns the folder of pg_dump, pg_restore and psql of this major version, either of
-// the system or unpacked by `make databases`, or "" if there is none.
+// PostgresTools returns the folder that contains pg_dump, pg_restore and psql of this major
+// version: that of the system or, if there is none, the one that `make databases` unpacks. It
+// returns "" if neither exists.
 func PostgresTools(t testing.TB, major int) string {
 	t.Helper()
 	for _, bin := range []string{

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// Archiving is a PostgreSQL server whose log is archived, so that its databases can be recovered as
-// of any moment after [Archiving.BackUp]. It ends with the test.
+// Archiving is a PostgreSQL server that archives its write-ahead log, so that its databases can be
+// recovered as of any moment after [Archiving.BackUp]. The server ends with the test.
 type Archiving struct {
 	*server
-	bin, dir string // of the base backup and the archived log
+	bin, dir string // the server's programs; the base backup and the archived log
 	as       *account
 }
 

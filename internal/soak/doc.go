@@ -3,22 +3,22 @@
 // a seed breaks every part of the service at random. The test compares the service with a model,
 // during the faults and afterwards:
 //
-//   - Every answered change survives. A change without an answer either happened or did not, and
-//     that is the same for everyone at every replica from then on.
-//   - Revoked access stays revoked: after an answered unshare, revocation, deletion or sign-in that
-//     removed groups, no later request succeeds at any replica. A URL that was issued before does
-//     not work either; a URL of the object store itself works for at most a minute.
+//   - Every acknowledged change survives. A change without a response either happened or did not,
+//     and from then on everyone sees the same at every replica.
+//   - Revoked access stays revoked: after an acknowledged unshare, revocation, deletion or sign-in
+//     that removed groups, no later request succeeds at any replica. A URL that was issued before
+//     does not work either; a URL of the object store itself works for at most a minute.
 //   - A caller who may see a snapshot never gets not_found.
 //   - Every pull returns the pushed bytes.
-//   - No login session is lost by a refresh whose answer was lost.
-//   - A failure is a broken connection or a documented one: 503 comes with Retry-After, and there
-//     is no 500, no panic and no data race.
+//   - No login session is lost when the response to a refresh is lost.
+//   - Every failure is a broken connection or a documented error: 503 comes with Retry-After, and
+//     there is no 500, no panic and no data race.
 //   - One replica at a time does background work. It is replaced when it is killed, and when it is
 //     paused in the middle of the work and resumes later.
 //   - /readyz reports when the database or object store is unavailable, and when it is back.
 //   - When the faults end, requests succeed again at every replica within a bound.
 //   - Nothing leaks: the numbers of goroutines and open files go down again.
-//   - At the end every audit chain verifies and has each answered push once, every event has
+//   - At the end every audit chain verifies and has each acknowledged push once, every event has
 //     reached its webhook, and after a collection the object store holds exactly the listed
 //     snapshots.
 //
