@@ -91,14 +91,14 @@ func jobNames() []string {
 		"requests", "recheck", "webhooks"}
 }
 
-// often reports whether a kind of work runs every second or more often. The runs of such work are
-// not traced or logged one by one.
-func often(name string) bool { return name == "webhooks" || name == "audit" || name == "recheck" }
+// isFrequent reports whether a kind of work runs every second or more often. The runs of that work
+// are not traced or logged one by one.
+func isFrequent(name string) bool { return name == "webhooks" || name == "audit" || name == "recheck" }
 
 // job runs background work once, with metrics, a trace and a log line.
 func (s *Service) job(ctx context.Context, name string, work func(context.Context) error) error {
 	end := func(error) {}
-	if !often(name) {
+	if !isFrequent(name) {
 		ctx, end = s.telemetry.tracing.begin(ctx, name, trace.SpanKindInternal)
 	}
 	started := time.Now()
@@ -109,7 +109,7 @@ func (s *Service) job(ctx context.Context, name string, work func(context.Contex
 		s.telemetry.outages.worked(ctx, database)
 		err = s.telemetry.jobTimes.succeeded(ctx, name)
 	}
-	if !often(name) {
+	if !isFrequent(name) {
 		s.log.DebugContext(ctx, "background work", "job", name, "took", took)
 	}
 	end(err)
@@ -120,8 +120,8 @@ func (s *Service) repeat(ctx context.Context, name string, every time.Duration, 
 	s.repeatWhen(ctx, name, every, nil, work)
 }
 
-// repeatWhen is like repeat, but also does the work when soon receives a value.
-func (s *Service) repeatWhen(ctx context.Context, name string, every time.Duration, soon <-chan struct{},
+// repeatWhen is like repeat, but also does the work when wake receives a value.
+func (s *Service) repeatWhen(ctx context.Context, name string, every time.Duration, wake <-chan struct{},
 	work func(context.Context) error) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -135,7 +135,7 @@ func (s *Service) repeatWhen(ctx context.Context, name string, every time.Durati
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-		case <-soon:
+		case <-wake:
 		}
 	}
 }

@@ -349,7 +349,7 @@ func (c Config) Check() error {
 		say("%v", err)
 	}
 	wrong = append(wrong, c.Mail.check()...)
-	if _, err := c.Accounts.after(); err != nil {
+	if _, err := c.Accounts.pruneAfter(); err != nil {
 		say("%v", err)
 	}
 	wrong = append(wrong, c.Limits.check()...)

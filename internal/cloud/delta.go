@@ -113,7 +113,7 @@ func (s *Service) pullDelta(ctx context.Context, in *deltaPullInput) (*body[api.
 	if err != nil || result.Size < deltaLeast {
 		return none, err
 	}
-	base, f, err := s.keptDelta(bases, result)
+	base, f, err := s.existingDelta(bases, result)
 	if f == nil && err == nil {
 		var making bool
 		base = bases[0]
@@ -145,10 +145,10 @@ func (s *Service) pullDelta(ctx context.Context, in *deltaPullInput) (*body[api.
 		Certificate: certificate}}, nil
 }
 
-// keptDelta returns a delta that exists already, and its base.
-func (s *Service) keptDelta(bases []candidate, result store.Bytes) (candidate, *os.File, error) {
+// existingDelta returns the first delta that already exists, and its base.
+func (s *Service) existingDelta(bases []candidate, result store.Bytes) (candidate, *os.File, error) {
 	for _, base := range bases {
-		if f, err := s.transfers.deltas.kept(nameOf(base.bytes, result)); f != nil || err != nil {
+		if f, err := s.transfers.deltas.openKept(nameOf(base.bytes, result)); f != nil || err != nil {
 			return base, f, err
 		}
 	}
@@ -185,7 +185,7 @@ func (s *Service) serveDelta(w http.ResponseWriter, r *http.Request) {
 	base, result, err := s.bothBytes(r, t)
 	var f *os.File
 	if err == nil {
-		f, err = s.transfers.deltas.kept(nameOf(base, result))
+		f, err = s.transfers.deltas.openKept(nameOf(base, result))
 	}
 	if err == nil && f == nil {
 		err = snap.ErrNotFound

@@ -256,12 +256,12 @@ func (d *deltas) get(ctx context.Context, base, result store.Bytes) (f *os.File,
 	if err != nil || !ended {
 		return nil, !ended && err == nil, err
 	}
-	f, err = d.kept(name)
+	f, err = d.openKept(name)
 	return f, false, err
 }
 
-// kept opens a delta that was made, or returns nil.
-func (d *deltas) kept(name string) (*os.File, error) {
+// openKept opens a delta that was made, or returns nil.
+func (d *deltas) openKept(name string) (*os.File, error) {
 	f, err := os.Open(filepath.Join(d.dir, name))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil

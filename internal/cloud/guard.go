@@ -79,7 +79,7 @@ func successStatus[O any]() int {
 
 // guard authenticates the caller, resolves the target and authorizes the action. A request that
 // changes data and has an Idempotency-Key is then carried out only once.
-func (s *Service) guard(rt route, again repeat) func(huma.Context, func(huma.Context)) {
+func (s *Service) guard(rt route, onRepeat repeat) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		r, w := humago.Unwrap(ctx)
 		c, err := s.admit(r, rt)
@@ -95,8 +95,8 @@ func (s *Service) guard(rt route, again repeat) func(huma.Context, func(huma.Con
 		origin := snap.OriginOf(ctx.Context())
 		origin.Caller = c.caller
 		ctx = huma.WithContext(ctx, snap.WithOrigin(context.WithValue(ctx.Context(), callKey{}, c), origin))
-		if key := r.Header.Get("Idempotency-Key"); key != "" && changing(r) && again != repeatAnew {
-			s.once(ctx, c, key, again, next)
+		if key := r.Header.Get("Idempotency-Key"); key != "" && changing(r) && onRepeat != repeatNew {
+			s.once(ctx, c, key, onRepeat, next)
 			return
 		}
 		next(ctx)

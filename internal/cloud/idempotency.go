@@ -22,7 +22,7 @@ type repeat int
 const (
 	repeatAnswer  repeat = iota // the same response, which is stored for a day
 	repeatRefusal               // a refusal, because the response contained a secret, which is not stored
-	repeatAnew                  // a new response, because it contains links and repeating the request is harmless
+	repeatNew                   // a new response, because it contains links and repeating the request is harmless
 )
 
 // repeatOf returns how a route with this type of response handles repeated requests. A response
@@ -32,7 +32,7 @@ func repeatOf[O any]() repeat {
 	case *body[api.NewKey], *body[api.NewWebhook]:
 		return repeatRefusal
 	case *body[api.PullResponse], *body[api.PartsResponse]:
-		return repeatAnew
+		return repeatNew
 	}
 	return repeatAnswer
 }
@@ -45,10 +45,10 @@ var errSecretNotKept = &snap.Error{
 }
 
 // once carries out a changing request with an Idempotency-Key only once. For a day, the parameter
-// again decides how a repetition of the request is handled. The same key with another request is a
-// conflict. Refusals are not kept, so a request may be repeated when the cause of its refusal is
-// gone.
-func (s *Service) once(ctx huma.Context, c *call, key string, again repeat, next func(huma.Context)) {
+// onRepeat decides how a repetition of the request is handled. The same key with another request is
+// a conflict. Refusals are not stored, so a request may be repeated when the cause of its refusal
+// is gone.
+func (s *Service) once(ctx huma.Context, c *call, key string, onRepeat repeat, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
 	if len(key) > 200 {
 		s.writeError(w, r, snap.Invalid("Idempotency-Key is longer than 200 characters", ""))
@@ -66,7 +66,7 @@ func (s *Service) once(ctx huma.Context, c *call, key string, again repeat, next
 		s.writeError(w, r, err)
 		return
 	}
-	if earlier != nil && again == repeatRefusal {
+	if earlier != nil && onRepeat == repeatRefusal {
 		s.writeError(w, r, errSecretNotKept)
 		return
 	}
@@ -80,7 +80,7 @@ func (s *Service) once(ctx huma.Context, c *call, key string, again repeat, next
 	}
 	var kept bytes.Buffer // stays empty when the response contains a secret
 	answer := &loadcontrol.Response{ResponseWriter: w}
-	if again != repeatRefusal {
+	if onRepeat != repeatRefusal {
 		answer.Copy = &kept
 	}
 	defer func() { s.finish(r.Context(), c, key, store.Reply{Status: answer.Status, Body: kept.Bytes()}) }()

@@ -43,12 +43,12 @@ func (j *jobTimes) begin(ctx context.Context) error {
 func (j *jobTimes) succeeded(ctx context.Context, name string) error {
 	now := j.service.now()
 	j.mu.Lock()
-	soon := now.Sub(j.recorded[name]) < jobRecordInterval
-	if !soon {
+	recent := now.Sub(j.recorded[name]) < jobRecordInterval
+	if !recent {
 		j.recorded[name] = now
 	}
 	j.mu.Unlock()
-	if soon {
+	if recent {
 		return nil
 	}
 	return j.service.store.JobDone(ctx, name)

@@ -22,8 +22,8 @@ const (
 	minPruneAfter = 31 * 24 * time.Hour
 )
 
-// after returns how long an account is kept after its person left.
-func (a Accounts) after() (time.Duration, error) {
+// pruneAfter returns how long an account is kept after its person left.
+func (a Accounts) pruneAfter() (time.Duration, error) {
 	if a.PruneAfter == "" {
 		return pruneAfter, nil
 	}
@@ -48,7 +48,7 @@ const (
 // Prune deletes the accounts of people who left long ago, and groups without members, if nothing
 // refers to them. It is background work.
 func (s *Service) Prune(ctx context.Context) error {
-	after, err := s.config.Accounts.after()
+	after, err := s.config.Accounts.pruneAfter()
 	if err != nil {
 		return err
 	}

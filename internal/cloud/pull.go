@@ -135,11 +135,11 @@ func recheck(every time.Duration, check func() error) func() {
 // watch calls check periodically, even while a client reads so slowly that no write completes. When
 // check fails, watch breaks the connection. The returned function stops watching.
 func watch(w http.ResponseWriter, every time.Duration, check func() error) (stop func()) {
-	const again = 50 * time.Millisecond // the deadline may be moved while the next bytes begin
+	const retryEvery = 50 * time.Millisecond // a new write moves the deadline, so watch sets it repeatedly
 	ended, control := make(chan struct{}), http.NewResponseController(w)
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		tick := time.NewTicker(max(every, again))
+		tick := time.NewTicker(max(every, retryEvery))
 		defer tick.Stop()
 		for gone := false; ; {
 			select {
@@ -149,7 +149,7 @@ func watch(w http.ResponseWriter, every time.Duration, check func() error) (stop
 			}
 			if !gone && check() != nil {
 				gone = true
-				tick.Reset(again)
+				tick.Reset(retryEvery)
 			}
 			if gone {
 				_ = control.SetWriteDeadline(time.Unix(1, 0)) // a connection that ended needs no deadline

@@ -74,11 +74,11 @@ default_pool_size = 4
 		_ = cmd.Wait()
 	})
 	u.Host = fmt.Sprintf("127.0.0.1:%d", port)
-	return answering(t, u.String())
+	return waitForAnswer(t, u.String())
 }
 
-// answering waits until a database answers, and returns its URL.
-func answering(t testing.TB, database string) string {
+// waitForAnswer waits until a database answers, and returns its URL.
+func waitForAnswer(t testing.TB, database string) string {
 	t.Helper()
 	db, err := sql.Open("pgx", database+"&default_query_exec_mode=exec")
 	if err != nil {

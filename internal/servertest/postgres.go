@@ -204,7 +204,7 @@ var errNotInstalled = errors.New("the server is not installed")
 
 // sharedServer is the server of this process.
 var sharedServer = sync.OnceValue(func() *server {
-	s := running(PostgresBin())
+	s := startServer(PostgresBin())
 	if s.err == nil {
 		s.err = s.copyFiles()
 	}
@@ -222,8 +222,8 @@ func (s *server) copyFiles() error {
 	return err
 }
 
-// running starts a server. It tries again if another program takes the free port first.
-func running(bin string) (s *server) {
+// startServer starts a server. It tries again if another program takes the free port first.
+func startServer(bin string) (s *server) {
 	for range 3 {
 		s = startIn(bin)
 		if s.err == nil || errors.Is(s.err, errNotInstalled) {

@@ -19,7 +19,7 @@ var PostgresVersions = []int{13, 14, 15, 16, 17, 18}
 func PostgresVersion(t testing.TB, major int) string {
 	t.Helper()
 	bin := serverBin(t, major)
-	once, _ := versions.LoadOrStore(major, sync.OnceValue(func() *server { return running(bin) }))
+	once, _ := versions.LoadOrStore(major, sync.OnceValue(func() *server { return startServer(bin) }))
 	server := once.(func() *server)()
 	if server.err != nil {
 		t.Fatal(server.err)
