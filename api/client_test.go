@@ -31,7 +31,7 @@ func serve(t *testing.T, f http.HandlerFunc) string {
 	return s.URL
 }
 
-// AUTH A2: https except on loopback; no credentials, query or fragment in it.
+// AUTH A2: https except on loopback; no credentials, query or fragment in the URL.
 func TestCheckBaseURL(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{
@@ -168,7 +168,8 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// A push to a service that takes no certificates is repeated without one. Any other refusal stands.
+// A push to a service that does not support certificates is repeated without one. Any other refusal
+// stands.
 func TestPushWithoutCertificatesToAnOldService(t *testing.T) {
 	t.Parallel()
 	for field, want := range map[string]int{"certificate": 2, "target": 1} {

@@ -15,8 +15,8 @@ type answering func(*http.Request) (*http.Response, error)
 
 func (f answering) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// FuzzAnswer checks that the client turns any answer of a service, or of a proxy in front of it, into
-// a result or one of the product's errors.
+// FuzzAnswer checks that the client turns any response from a service, or from a proxy in front of
+// it, into a result or one of the product's errors.
 func FuzzAnswer(f *testing.F) {
 	f.Add(200, "application/json", []byte(`{"items":[{"id":"snap_x"}]}`))
 	f.Add(404, "application/problem+json",

@@ -110,15 +110,15 @@ func TestRepeatsEndWithTheContext(t *testing.T) {
 	}
 }
 
-// A request that only reads and gets no answer in time is sent once more, over another connection: a
-// replica stands still, and the next one answers. A change is not sent again.
+// A request that only reads and gets no response in time is sent once more, over another
+// connection: one replica hangs, and the next one responds. A change is not sent again.
 func TestReadsAreSentAgainWhenAReplicaStandsStill(t *testing.T) {
 	t.Parallel()
 	read := func(ctx context.Context, c *api.Client) error { _, err := c.Me(ctx); return err }
 	change := func(ctx context.Context, c *api.Client) error { return c.Unshare(ctx, "snap_1") }
 	for name, row := range map[string]struct {
 		call     func(context.Context, *api.Client) error
-		still    int64 // number of requests without an answer
+		still    int64 // number of requests without a response
 		requests int64
 		end      snap.Code
 	}{
@@ -137,7 +137,7 @@ func TestReadsAreSentAgainWhenAReplicaStandsStill(t *testing.T) {
 				w.Write([]byte(`{}`))
 			})
 			t.Cleanup(func() { close(release) })
-			// On a busy machine, an answer may take longer than the limit: then the limit is higher.
+			// On a busy machine, a response may take longer than the limit, so the limit is raised.
 			for limit := 500 * time.Millisecond; ; limit *= 2 {
 				requests.Store(0)
 				c, err := api.New(api.Options{BaseURL: url, Mount: api.MountUser, Token: api.StaticToken("t"),

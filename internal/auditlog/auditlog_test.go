@@ -25,7 +25,7 @@ func key(seed string) auditlog.Key {
 	return auditlog.NewKey(ed25519.NewKeyFromSeed(sum[:]))
 }
 
-// log is a tree in memory, with the lines it was built of.
+// log is a tree in memory, with the lines it was built from.
 type log struct {
 	auditlog.Tree
 	lines []string
@@ -110,8 +110,8 @@ func TestDamagedTree(t *testing.T) {
 	}
 }
 
-// A checkpoint is read by its organization and its key alone, and every changed
-// byte of it is found.
+// A checkpoint opens only for its organization and with its key, and a change of any byte in it is
+// found.
 func TestCheckpointIsSigned(t *testing.T) {
 	t.Parallel()
 	service := key("service")

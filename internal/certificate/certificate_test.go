@@ -83,7 +83,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A written key reads as the same key, and other texts are refused.
+// A written key reads as the same key, and other strings are refused.
 func TestKeysAsText(t *testing.T) {
 	t.Parallel()
 	key := New()

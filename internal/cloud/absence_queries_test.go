@@ -72,10 +72,10 @@ func counted(t *testing.T, database string) (through string, statements *atomic.
 	return u.String(), statements
 }
 
-// relay passes one connection on. The client's messages are a startup message without a type, and
-// then each a type, a length and the rest (PostgreSQL's frontend/backend protocol): Execute and
-// Query run statements. A connection that was idle for a second is tested first; that does not
-// count as a statement.
+// relay forwards one connection. The client first sends a startup message, which has no type. Each
+// later message is a type, a length and the rest (PostgreSQL's frontend/backend protocol). The
+// types Execute and Query run statements. A connection that was idle for a second is tested first;
+// that does not count as a statement.
 func relay(client net.Conn, server string, statements *atomic.Int64) {
 	defer client.Close()
 	db, err := net.Dial("tcp", server)

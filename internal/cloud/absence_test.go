@@ -13,7 +13,7 @@ import (
 	"snap/internal/cloudtest"
 )
 
-// problemIn returns the problem document of an answer, and checks that it is
+// problemIn returns the problem document of a response, and checks that it is
 // complete (RFC 9457).
 func problemIn(t *testing.T, res *http.Response, data []byte) api.Problem {
 	t.Helper()
@@ -28,7 +28,7 @@ func problemIn(t *testing.T, res *http.Response, data []byte) api.Problem {
 	return p
 }
 
-// SPEC 5.3 rule 2, SPEC 7: a hidden snapshot gives the same answer as one that does not exist, on
+// SPEC 5.3 rule 2, SPEC 7: a hidden snapshot gives the same response as one that does not exist, on
 // every route and byte for byte. The test walks the route table, so a new route cannot escape it.
 func TestHiddenIsNotFoundByteForByte(t *testing.T) {
 	t.Parallel()

@@ -15,7 +15,7 @@ import (
 )
 
 // A request for access reveals nothing about the snapshot. Requests for hidden and absent ones get
-// the same answers, byte for byte, count against the same limit, and cost the database the same
+// the same responses, byte for byte, count against the same limit, and cost the database the same
 // statements.
 func TestRequestsForAccessRevealNothing(t *testing.T) {
 	t.Parallel()
@@ -51,7 +51,7 @@ func TestRequestsForAccessRevealNothing(t *testing.T) {
 }
 
 // The owner and the admins of a snapshot get the requests, and nobody else. A share of any kind
-// answers one; a refusal is not disclosed to the person who asked.
+// answers a request; a refusal is not disclosed to the person who asked.
 func TestRequestsForAccessReachTheirPeople(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

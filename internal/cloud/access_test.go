@@ -10,8 +10,8 @@ import (
 	"snap/internal/cloudtest"
 )
 
-// The access answer agrees with everyone's listing, and a share adds exactly the people that its
-// preview names.
+// The response about access agrees with everyone's listing, and a share adds exactly the people
+// whom its preview names.
 func TestAccessAgreesWithListings(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -70,7 +70,7 @@ func alternatives(selector string) [][]string {
 	return all
 }
 
-// fakeS3 answers like a bucket that is empty.
+// fakeS3 responds like an empty bucket.
 func fakeS3(t *testing.T) *httptest.Server {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -156,8 +156,8 @@ func TestOutagesAreFewLines(t *testing.T) {
 	}
 }
 
-// A bucket that cannot be used is named in the log with the reason that the object store gives, and a
-// name that no bucket can have ends the start.
+// A bucket that cannot be used is named in the log with the reason that the object store gives, and
+// a name that no bucket can have ends the start.
 func TestImpossibleBucketsNameTheCause(t *testing.T) {
 	t.Parallel()
 	storage := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

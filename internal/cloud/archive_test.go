@@ -22,8 +22,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// archived is a service whose log has two chunks that are old enough for the archive, and some lines
-// after them.
+// archived is a service whose log has two chunks that are old enough for the archive, and some
+// lines after them.
 type archived struct {
 	*watched
 	clock *clocktest.Clock
@@ -68,8 +68,8 @@ func newArchived(t *testing.T, o cloudtest.Options) *archived {
 	return a
 }
 
-// write makes the log n lines longer, by lines that wait as if requests had written them. Each tenth
-// is a share or an unshare, and the others are pulls.
+// write adds n lines to the log. They wait to be numbered, as if requests had written them. Every
+// tenth line is a share or an unshare, and the others are pulls.
 func (a *archived) write(n int) {
 	a.t.Helper()
 	var values []string
@@ -140,8 +140,9 @@ func (a *archived) view() (v view) {
 	return v
 }
 
-// Old lines move to the object store without any difference for readers: of records, pages in both
-// orders with filters, proofs, and who could see a snapshot then. Two replicas may archive at once.
+// Moving old lines to the object store changes nothing for people who read the log: records, pages
+// in both orders with filters, proofs, and who could see a snapshot at a time in the past. Two
+// replicas may archive at once.
 func TestArchivedLogReadsTheSame(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -174,8 +175,8 @@ func TestArchivedLogReadsTheSame(t *testing.T) {
 	})
 }
 
-// A replica that wants to archive lines which another one has just archived finds nothing to do, and
-// no altered log.
+// A replica that wants to archive lines which another one has just archived finds nothing to do,
+// and does not report an altered log.
 func TestLinesAreArchivedOnce(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -191,8 +192,9 @@ func TestLinesAreArchivedOnce(t *testing.T) {
 	})
 }
 
-// An object that is missing, damaged or of another log is named in the error of everybody who reads
-// it. So are kept rows that differ from it. Lines elsewhere can still be read.
+// If an object is missing, damaged or from another log, everybody who reads its lines gets an error
+// that names the object. The same holds if rows in the database differ from the object. All other
+// lines can still be read.
 func TestDamagedArchivesAreNamed(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)

@@ -25,7 +25,7 @@ func BenchmarkPullsOfOneOrganization(b *testing.B) {
 }
 
 // BenchmarkSharesOfOneOrganization measures how fast clients of one organization share and unshare
-// snapshots, each its own.
+// snapshots. Each client has its own snapshot.
 func BenchmarkSharesOfOneOrganization(b *testing.B) {
 	hotOrganization(b, "shares/s", func(c *api.Client, id string, turn int) error {
 		if turn%2 == 1 {

@@ -16,9 +16,9 @@ import (
 )
 
 // Two processes write and number lines while each of them is killed in turn, and then the database.
-// Afterwards the log has every answered line once and no line twice. Lines that one reader saw keep
-// their places. A line that was answered before another one was asked for comes first, and the
-// lines of one snapshot are in the order of its states.
+// Afterwards the log has every acknowledged line once and no line twice. Lines that one reader saw
+// keep their positions. A line that was acknowledged before another one was requested comes first,
+// and the lines of one snapshot are in the order of its states.
 func TestKillsNeitherLoseNorReorderLines(t *testing.T) {
 	t.Parallel()
 	database, crash := servertest.CrashingPostgres(t)
@@ -56,7 +56,7 @@ type lineModel struct {
 	snapshot string
 	replicas []*replica
 	stop     atomic.Bool
-	clock    atomic.Int64 // counts beginnings and answers of requests
+	clock    atomic.Int64 // counts starts and responses of requests
 
 	mu       sync.Mutex
 	requests []lineRequest // by the number in their line, less one
@@ -65,7 +65,7 @@ type lineModel struct {
 	read     map[int64]bool // numbers in seen
 }
 
-// lineRequest is a request that writes a line. answered is 0 if no answer came.
+// lineRequest is a request that writes a line. answered is 0 if no response came.
 type lineRequest struct{ begun, answered int64 }
 
 func (m *lineModel) at(i int) *api.Client {
@@ -115,8 +115,8 @@ func (m *lineModel) write(writer int) {
 	}
 }
 
-// follow reads the log as `audit export --follow` does. Every line that was answered before a
-// reading to the end began is in it.
+// follow reads the log as `audit export --follow` does. A reading to
+// the end contains every line that was acknowledged before the reading began.
 func (m *lineModel) follow() {
 	for i := 0; ; i++ {
 		last := m.stop.Load()

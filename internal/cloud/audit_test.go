@@ -42,8 +42,8 @@ func told(t *testing.T, client *api.Client, o api.AuditOptions) []string {
 	return out
 }
 
-// Every change is in the log once, in order, with its actor. A request that changes nothing is not in
-// the log.
+// Every change is in the log once, in order, with its actor. A request that changes nothing is not
+// in the log.
 func TestAuditRecordsEveryChange(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -102,8 +102,8 @@ func TestAuditRecordsEveryChange(t *testing.T) {
 	}
 }
 
-// The log names the right account when two have one e-mail, or one has another
-// e-mail by now, names the keys, and knows when the organization was closed.
+// The log names the right account when two accounts have the same e-mail, or one has changed its
+// e-mail. It names the keys, and knows when the organization was closed.
 func TestAuditNamesAccountsAndKeys(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -177,8 +177,8 @@ func TestAuditNamesAccountsAndKeys(t *testing.T) {
 	}
 }
 
-// "Who could see this snapshot on that day" is answered from the log, even after it was deleted,
-// and the answer agrees with the past access.
+// "Who could see this snapshot on that day" is answered from the log, even after the snapshot was
+// deleted, and the answer agrees with the past access.
 func TestAuditAnswersWhoCouldSee(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

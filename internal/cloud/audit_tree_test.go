@@ -345,7 +345,7 @@ func growth(t *testing.T, alice *api.Client, seen api.AuditCheckpoint) {
 	}
 }
 
-// Admins get the checkpoint in the answer of /me and in webhooks. Nobody else gets it.
+// Admins get the checkpoint in the response of /me and in webhooks. Nobody else gets it.
 func TestOnlyAdminsGetCheckpoints(t *testing.T) {
 	t.Parallel()
 	events := make(chan api.WebhookEvent, 10)
@@ -383,8 +383,8 @@ func TestOnlyAdminsGetCheckpoints(t *testing.T) {
 	}
 }
 
-// Lines that several replicas' requests write at once are numbered once each,
-// without gaps, and a line that was written after another was answered follows it.
+// Lines that several replicas' requests write at once are numbered once each, without gaps. A line
+// that was written after another one was acknowledged follows that one.
 func TestLinesAreNumberedOnceAndInOrder(t *testing.T) {
 	t.Parallel()
 	onDatabases(t, func(t *testing.T, o cloudtest.Options) {

@@ -19,7 +19,7 @@ import (
 
 // BenchmarkListOverHTTP measures how many first pages of 50 the service lists
 // per second on loopback, in turns with a handler of the same server that
-// answers as many bytes behind the same middleware, but checks no credential and
+// responds with as many bytes behind the same middleware, but checks no credential and
 // reads no database. Client and server share the machine's cores.
 func BenchmarkListOverHTTP(b *testing.B) {
 	for _, db := range []string{"sqlite", "postgres"} {

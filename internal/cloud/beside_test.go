@@ -269,7 +269,7 @@ func TestOlderReplicasRunBesideNewer(t *testing.T) {
 	older.refused(database)
 }
 
-// refused checks that an older program does not start on a database that it may no longer serve,
+// refused checks that an older program does not start on a database that it must no longer serve,
 // and names both versions.
 func (b *beside) refused(database string) {
 	b.t.Helper()

@@ -13,8 +13,8 @@ import (
 )
 
 // A bulk change is decided for each snapshot as the snapshot's own route decides it. A hidden
-// snapshot is answered like one that does not exist, and a refusal does not keep the others from
-// being changed.
+// snapshot gets the same result as one that does not exist, and if one change is refused, the
+// others are still made.
 func TestBulkChangesObeyTheAccessRule(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -71,7 +71,8 @@ func TestBulkChangesObeyTheAccessRule(t *testing.T) {
 	}
 }
 
-// A bulk request shares, unshares or deletes several snapshots, and an invalid request changes none.
+// A bulk request shares, unshares or deletes several snapshots, and an invalid request changes
+// none.
 func TestBulkChangesAndTheirErrors(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -112,7 +113,7 @@ func TestBulkChangesAndTheirErrors(t *testing.T) {
 	}
 }
 
-// Readers learn through which of their groups they see a snapshot, and nothing about other groups or
+// People learn through which of their groups they see a snapshot, and nothing about other groups or
 // organizations. Only those who may manage a share learn when it ends.
 func TestPartialSharingRevealsNoMoreThanAllowed(t *testing.T) {
 	t.Parallel()

@@ -31,7 +31,7 @@ func request(t *testing.T, c api.Card) api.PutCardRequest {
 }
 
 // TestCardFollowsTheAccessRule: the people of the organization who see a snapshot see its card,
-// everybody else gets the answer for a snapshot that never existed, and a recipient organization
+// everybody else gets the response for a snapshot that never existed, and a recipient organization
 // sees the card only while its share includes it.
 func TestCardFollowsTheAccessRule(t *testing.T) {
 	t.Parallel()
@@ -130,7 +130,7 @@ func TestLargeCardIsPaged(t *testing.T) {
 	w := gzip.NewWriter(&part)
 	_, err = w.Write(make([]byte, card.MaxBytes/8))
 	must(t, errors.Join(err, w.Close()))
-	bomb := bytes.Repeat(part.Bytes(), 20*8) // of 20 times MaxBytes: gzip's parts are read as one text
+	bomb := bytes.Repeat(part.Bytes(), 20*8) // of 20 times MaxBytes: concatenated gzip files are read as one
 	for name, r := range map[string]api.PutCardRequest{
 		"an escape in a name": {Card: &api.Card{Tables: []api.CardTable{{Name: "a\x1b[2J"}}}},
 		"a bomb":              {Gzip: bomb},
@@ -200,8 +200,8 @@ func TestCountedRowsNeedTheEarlierSnapshot(t *testing.T) {
 	}
 }
 
-// TestDescriptionsChangesAndPulls describes a snapshot, finds it, compares it with the one before it
-// and counts its pulls.
+// TestDescriptionsChangesAndPulls describes a snapshot, finds it, compares it with the one before
+// it and counts its pulls.
 func TestDescriptionsChangesAndPulls(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

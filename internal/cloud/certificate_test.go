@@ -202,7 +202,7 @@ func TestHostileCertificatesAreRefused(t *testing.T) {
 	}
 }
 
-// An altered certificate by a key that is registered only later is not valid either.
+// An altered certificate that names a key which is registered later is not valid either.
 func TestAlteredCertificateOfALaterKey(t *testing.T) {
 	t.Parallel()
 	c, alice := certified(t)
@@ -273,7 +273,7 @@ func TestCertificatesAreShownAndPulled(t *testing.T) {
 	}
 }
 
-// A push that is repeated with a certificate adds it, once.
+// Repeating a push with a certificate adds the certificate, once.
 func TestCertificateOfARepeatedPush(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

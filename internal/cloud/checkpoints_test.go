@@ -12,7 +12,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// Checkpoints are kept in a bucket with object lock, each once, and check warns of a bucket without.
+// Checkpoints are kept in a bucket with object lock, each once, and check warns of a
+// bucket without object lock.
 func TestCheckpointsAreKeptInALockedBucket(t *testing.T) {
 	t.Parallel()
 	address, client, bucket := servertest.LockedS3(t)

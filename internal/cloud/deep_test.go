@@ -10,7 +10,8 @@ import (
 )
 
 // A database that was restored to an earlier time refers to bytes that no longer exist, and lacks
-// rows of bytes that do. The deep check names both, and counts pushes in progress as neither.
+// rows for bytes that do exist. The deep check names both, and counts pushes in progress as
+// neither.
 func TestDeepFindsWhatARestoreLeaves(t *testing.T) {
 	t.Parallel()
 	onDatabases(t, func(t *testing.T, o cloudtest.Options) {

@@ -143,9 +143,9 @@ func beginDelta(t *testing.T, client *api.Client, target string, file, d []byte,
 	return plan.ID, place, err
 }
 
-// TestDeltasFollowTheAccessRule asks for a delta between any two of some snapshots, as every caller.
-// There is one if the caller may see both, and otherwise the answer is the one for a base that does
-// not exist.
+// TestDeltasFollowTheAccessRule asks for a delta between any two of some snapshots, as every
+// caller. There is a delta if the caller may see both snapshots. Otherwise the response is the one
+// for a base that does not exist.
 func TestDeltasFollowTheAccessRule(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -300,8 +300,8 @@ func TestDeltasThatTakeLong(t *testing.T) {
 	}
 }
 
-// TestPushByDelta: the rebuilt snapshot is the announced file. Whatever else is sent is refused, and
-// the push continues with the whole file.
+// TestPushByDelta: the rebuilt snapshot is the announced file. Anything else that is sent is
+// refused, and the push continues with the whole file.
 func TestPushByDelta(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -379,8 +379,8 @@ func TestDeltaOfAReceivedSnapshot(t *testing.T) {
 	}
 }
 
-// deltaDoors are the doors through which deltas are pushed and pulled, and the model of what callers
-// hold.
+// deltaDoors are the doors through which deltas are pushed and pulled, and the model of what
+// callers hold.
 type deltaDoors struct {
 	*building
 	target map[*thing]string
@@ -409,7 +409,7 @@ type deltaPush struct {
 
 // TestDeltaDoorsAreTheAccessRule: whatever happened before, a caller gets or pushes a delta exactly
 // if the access rule shows them its base and its result, or its base and their own push. All other
-// answers are those for snapshots that do not exist, byte for byte. So nobody who sees only the
+// responses are those for snapshots that do not exist, byte for byte. So nobody who sees only the
 // result gets rows that were deleted since the base, and no delta crosses organizations.
 func TestDeltaDoorsAreTheAccessRule(t *testing.T) {
 	t.Parallel()
@@ -506,11 +506,12 @@ func (d *deltaDoors) tryDeltas(rt *rapid.T) {
 	}
 }
 
-// tryPull asks for a delta, and if there is none, the same about a base that does not exist.
+// tryPull asks for a delta. If the visitor gets none, it compares the response with that for a
+// snapshot that does not exist.
 func (d *deltaDoors) tryPull(rt *rapid.T, v *visitor, base, result *thing) {
 	path := "/snapshots/" + result.ID + "/pull-delta"
 	got := d.ask(rt, v, path, `{"have":["`+base.ID+`"]}`)
-	for strings.Contains(got, `"making":true`) { // on a busy machine, an answer may not wait for the delta
+	for strings.Contains(got, `"making":true`) { // on a busy machine, the delta may not be ready yet
 		got = d.ask(rt, v, path, `{"have":["`+base.ID+`"]}`)
 	}
 	want := d.may(v, result, snap.ActPull)
@@ -544,7 +545,7 @@ func (d *deltaDoors) tryPull(rt *rapid.T, v *visitor, base, result *thing) {
 	}
 }
 
-// ask sends a request and returns the whole answer but for its date.
+// ask sends a request and returns the whole response except its date.
 func (d *deltaDoors) ask(rt *rapid.T, v *visitor, path, body string) string {
 	req, err := http.NewRequest(http.MethodPost, d.URL+api.MountAgent+path, strings.NewReader(body))
 	check(rt, err)
@@ -575,7 +576,7 @@ func (d *deltaDoors) fetch(rt *rapid.T, p deltaPull) (int, []byte) {
 	return res.StatusCode, text
 }
 
-// tryBytes fetches a delta by a URL of some time before.
+// tryBytes fetches a delta by a URL that was issued earlier.
 func (d *deltaDoors) tryBytes(rt *rapid.T, p deltaPull) {
 	want := http.StatusOK
 	switch {
@@ -631,7 +632,7 @@ func (d *deltaDoors) begin(rt *rapid.T) {
 	d.pushes = append(d.pushes, p)
 }
 
-// send sends a delta that was announced at some time before, and completes its push.
+// send sends a delta that was announced earlier, and completes its push.
 func (d *deltaDoors) send(rt *rapid.T) {
 	if len(d.pushes) == 0 || d.pushes[len(d.pushes)-1].id == "" || len(d.things) == 5 {
 		rt.Skip("nothing begun, or enough")
@@ -712,8 +713,8 @@ func sealedDelta(t *testing.T, base, result []byte) []byte {
 	return append(append(b, text...), bytes.Repeat([]byte("encrypted"), 99)...)
 }
 
-// TestEncryptedDeltasServePulls: an encrypted delta does not complete a push. It is kept, and offered
-// unchanged to those who see its base and its result.
+// TestEncryptedDeltasServePulls: an encrypted delta does not complete a push. It is kept, and
+// offered unchanged to those who see its base and its result.
 func TestEncryptedDeltasServePulls(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)

@@ -220,7 +220,7 @@ func (b *building) told(v *visitor, t *thing) string {
 	return fmt.Sprintln(t.ID, t.org.Slug, owner, shared, received, expires.UnixMilli(), groups, orgs)
 }
 
-// heard returns the same fields from the service's answer.
+// heard returns the same fields from the service's response.
 func heard(s api.Snapshot) string {
 	var expires time.Time
 	if s.ExpiresAt != nil {

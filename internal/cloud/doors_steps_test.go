@@ -12,8 +12,8 @@ import (
 	"snap/api"
 )
 
-// In each step one visitor does one thing through the API. The step checks that the answer follows the
-// rule, and records the change in the model.
+// In each step one visitor does one thing through the API. The step checks that the response
+// follows the rule, and records the change in the model.
 
 func (b *building) steps() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
@@ -43,7 +43,7 @@ func (b *building) drawAct(rt *rapid.T, do snap.Action) (*thing, *visitor) {
 	return t, rapid.SampledFrom(able).Draw(rt, "who")
 }
 
-// answered checks the answer to an act, and reports whether it was done.
+// answered checks the response to an act, and reports whether it was done.
 func (b *building) answered(rt *rapid.T, v *visitor, t *thing, do snap.Action, err error) bool {
 	want := b.may(v, t, do)
 	if v.caller.User == nil && want == snap.CodeNotFound && (do == snap.ActShare || do == snap.ActShareOrg) {

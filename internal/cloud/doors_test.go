@@ -24,9 +24,9 @@ const fewHistories = 3
 
 // SPEC 5.3: after any history, every door of the service (list, get, pull, download URLs given out
 // before, group-shares, org-shares, access, the audit log now and at earlier times) opens for every
-// caller exactly as the access rule says for a plain list of grants. Three callers try the doors after
-// each step, and everybody tries them at the end of a history: what a step did wrongly stays in the
-// database.
+// caller exactly as the access rule says for a plain list of grants. Three callers try the doors
+// after each step, and everybody tries them at the end of a history: what a step did wrongly stays
+// in the database.
 func TestEveryDoorIsTheAccessRule(t *testing.T) {
 	for _, db := range []string{"sqlite", "postgres"} {
 		t.Run(db, func(t *testing.T) {
@@ -88,7 +88,7 @@ func (b *building) tryDoors(rt *rapid.T, people []*visitor) {
 	}
 }
 
-// opened compares a door's answer with the expected code, and reports whether the door opened.
+// opened compares a door's response with the expected code, and reports whether the door opened.
 func opened(rt *rapid.T, door string, v *visitor, t *thing, want snap.Code, err error) bool {
 	got := snap.Code("")
 	if err != nil {
@@ -150,7 +150,7 @@ func (b *building) tryPull(rt *rapid.T, v *visitor, t *thing) {
 	}
 }
 
-// tryBytes asks for the bytes by a URL that was given out at some time before.
+// tryBytes asks for the bytes by a URL that was issued earlier.
 func (b *building) tryBytes(rt *rapid.T, v *visitor, t *thing) {
 	held, ok := t.urls[v]
 	if !ok {

@@ -17,7 +17,7 @@ import (
 	"snap/internal/cloudtest"
 )
 
-// FuzzAPI checks that any request to any route gets the route's answer or a problem of the error
+// FuzzAPI checks that any request to any route gets the route's response or a problem of the error
 // table, never an internal error.
 func FuzzAPI(f *testing.F) {
 	c := cloudtest.Start(f, cloudtest.Options{})
@@ -92,7 +92,7 @@ func FuzzDownloadToken(f *testing.F) {
 	})
 }
 
-// FuzzRange checks that any ranges and conditions are answered with exactly the bytes that the answer
+// FuzzRange checks that the response to any ranges and conditions has exactly the bytes that it
 // announces (RFC 9110 section 14).
 func FuzzRange(f *testing.F) {
 	c := cloudtest.Start(f, cloudtest.Options{})

@@ -17,9 +17,9 @@ import (
 	"snap/internal/cloudtest"
 )
 
-// An answer with a secret does not reach the database when the request carries
-// an Idempotency-Key. The request is still carried out only once, or its answer
-// is a new link.
+// A response with a secret does not reach the database when the request carries
+// an Idempotency-Key. The request is still carried out only once, or its
+// response is a new link.
 func TestNoSecretIsKeptForAnIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -217,8 +217,8 @@ func TestGoneDisablesWebhook(t *testing.T) {
 	}
 }
 
-// A receiver that accepts nothing until the service gives up a message is disabled. Replay sends the
-// given-up messages under the same IDs.
+// A receiver that accepts nothing until the service gives up a message is disabled. Replay sends
+// the given-up messages under the same IDs.
 func TestDeadWebhookIsDisabledAndReplayed(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -280,7 +280,7 @@ func TestDeadWebhookIsDisabledAndReplayed(t *testing.T) {
 }
 
 // During a rotation both secrets sign; afterwards only the new one. A test message is sent at once,
-// also to a disabled webhook, and their number in a minute is limited.
+// also to a disabled webhook, and the number of test messages per minute is limited.
 func TestRotateAndTestWebhook(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -365,7 +365,7 @@ func TestHostileReceivers(t *testing.T) {
 	}
 }
 
-// endless is a text that ends with its context.
+// endless is a reader that ends with its context.
 type endless struct{ ctx context.Context }
 
 func (e endless) Read(p []byte) (int, error) { return len(p), e.ctx.Err() }

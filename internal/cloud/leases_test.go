@@ -33,7 +33,7 @@ func twoReplicas(t *testing.T, test func(t *testing.T, clock *clocktest.Clock, a
 	}
 }
 
-// stuck is a webhook's receiver whose first answer comes late and is a failure.
+// stuck is a webhook's receiver whose first response comes late and is a failure.
 type stuck struct {
 	*httptest.Server
 	begun, release chan struct{}

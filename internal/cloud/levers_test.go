@@ -96,7 +96,7 @@ func (s *site) role(id string) *lever {
 	}}
 }
 
-// disabled is an account that is not.
+// disabled is an account that starts disabled and can be enabled.
 func (s *site) disabled(id string) *lever {
 	user, _, secret := s.user()
 	must(s.t, s.Store.SetDisabled(context.Background(), user, true))
@@ -131,7 +131,7 @@ func (s *site) session(id string) *lever {
 }
 
 // expiry is a share with another organization that ends by itself: after this
-// time, or later where making it takes longer.
+// time, or later if making it takes longer.
 func (s *site) expiry(after time.Duration) *lever {
 	id := s.Push(s.Client(s.owner), "shop", fmt.Append(nil, "for ", after)).ID
 	var end time.Time

@@ -40,7 +40,8 @@ func newScene(t testing.TB, c *cloudtest.Cloud) scene {
 	return scene{c, sn.ID}
 }
 
-// scenes tries requests. A request that changed the scene gets its successor a new one.
+// scenes tries requests. After a request that changed the scene, the next request gets a new
+// one.
 type scenes struct {
 	t   *testing.T
 	now scene
@@ -153,8 +154,8 @@ func sharing(row map[string]string) map[string]string { return with(row, "plain 
 
 const pushBody = `{"target":"shop","name":"shop-x","type":"snapshot","engine":"sqlite","size":3,"sha256":"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}`
 
-// matrix is SPEC 4.1, 4.2, 5.1, 5.3, 7 and the design's table of rights, as statuses: route × caller.
-// Routes that exist only below the user mount are tested in keys_test.go.
+// matrix is SPEC 4.1, 4.2, 5.1, 5.3, 7 and the design's table of rights, as statuses: route ×
+// caller. Routes that exist only below the user mount are tested in keys_test.go.
 var matrix = map[string]struct {
 	body string
 	row  map[string]string
@@ -267,7 +268,7 @@ func TestEveryRouteForEveryCaller(t *testing.T) {
 	}
 }
 
-// The same routes on the user mount, by access tokens: the same people get the same answers, and
+// The same routes on the user mount, by access tokens: the same people get the same responses, and
 // API keys are refused (DESIGN 3).
 func TestEveryRouteOnTheUserMount(t *testing.T) {
 	t.Parallel()
@@ -361,7 +362,7 @@ func behindProxy(c *cloud.Config) { c.TrustProxies = []string{"127.0.0.0/8"} }
 
 var requests atomic.Int64
 
-// send sends one request. All carry the same X-Request-Id, so that answers can
+// send sends one request. All carry the same X-Request-Id, so that responses can
 // be compared byte for byte.
 func send(t *testing.T, method, url, body, credential string) (*http.Response, []byte) {
 	t.Helper()

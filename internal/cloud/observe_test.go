@@ -89,7 +89,7 @@ func TestMetricsCount(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
 	useEverything(t, c)
-	// A request counts when its handler ends, which may be after its client has the answer.
+	// A request counts when its handler ends, which may be after its client has the response.
 	waitFor(t, func() bool { return strings.Contains(metrics(t, c), "snapcloud_http_requests_in_flight 0\n") })
 	said := metrics(t, c)
 	for _, want := range []string{
@@ -204,7 +204,7 @@ func wrongPassword(t *testing.T, c *cloudtest.Cloud) {
 	}
 }
 
-// metrics returns the answer of the private listener's /metrics.
+// metrics returns the response of the private listener's /metrics.
 func metrics(t *testing.T, c *cloudtest.Cloud) string {
 	t.Helper()
 	out := httptest.NewRecorder()

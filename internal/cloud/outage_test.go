@@ -17,9 +17,9 @@ import (
 	"snap/internal/servertest"
 )
 
-// PostgreSQL is stopped under load, stays down for a while, and starts again. Every answered change
-// is in the log, once. Requests in the meantime get 503, the replica is alive and not ready, and
-// the service's log has one line for the beginning, one for each minute and one for the end.
+// PostgreSQL is stopped under load, stays down for a while, and starts again. Every acknowledged
+// change is in the log, once. Requests in the meantime get 503, the replica is alive and not ready,
+// and the service's log has one line for the beginning, one for each minute and one for the end.
 func TestDatabaseGoesAwayAndComesBack(t *testing.T) {
 	t.Parallel()
 	database, stop, start := servertest.StoppingPostgres(t)
@@ -91,7 +91,7 @@ type outageWriters struct {
 
 	mu    sync.Mutex
 	sent  int64
-	known map[int64]bool // the answered ones
+	known map[int64]bool // the acknowledged ones
 }
 
 func (w *outageWriters) answered() int {
@@ -123,7 +123,7 @@ func (w *outageWriters) write() {
 	}
 }
 
-// judge compares the log with the answers.
+// judge compares the log with the responses.
 func (w *outageWriters) judge(t *testing.T) {
 	t.Helper()
 	if err := w.wrong.Load(); err != nil {

@@ -65,7 +65,7 @@ func newKey(t *testing.T, o store.Options) string {
 	return key
 }
 
-// reply is the answer to a request.
+// reply is the response to a request.
 type reply struct {
 	status int
 	after  string // Retry-After
@@ -103,7 +103,7 @@ func mustAsk(t *testing.T, method, url, key string) reply {
 	return a
 }
 
-// waits checks that an answer says when to retry.
+// waits checks that a response says when to retry.
 func (a reply) waits(t *testing.T, most int) {
 	t.Helper()
 	if s, err := strconv.Atoi(a.after); err != nil || s < 1 || s > most {
@@ -192,7 +192,7 @@ func TestOverloadShedsAndRecovers(t *testing.T) {
 	froze := time.Now()
 	frozen, err := s.Freeze(t.Context())
 	must(t, err)
-	// Those who are stuck give up after 15 s, which a slow machine may need for all this.
+	// The stuck requests give up after 15 s, and a slow machine may need that long for this test.
 	gaveUp := func() bool { return time.Since(froze) > 14*time.Second }
 
 	stuck := make(chan reply, 2) // they need to write, and cannot
@@ -212,7 +212,7 @@ func TestOverloadShedsAndRecovers(t *testing.T) {
 			stuck <- reply{status: res.StatusCode}
 		}()
 	}
-	for { // until both have their places
+	for { // until both requests are being served
 		a := mustAsk(t, http.MethodGet, list, key)
 		if a.status == http.StatusServiceUnavailable {
 			if a.waits(t, 3); a.code != snap.CodeUnavailable {
@@ -308,8 +308,8 @@ func TestSlowAndIdleClientsDoNoHarm(t *testing.T) {
 	}
 }
 
-// The number of connections never exceeds the limit: the connection that has waited longest makes room
-// for a new one, and every request is answered.
+// The number of connections never exceeds the limit: the connection that has waited longest makes
+// room for a new one, and every request is answered.
 func TestConnectionsAreBounded(t *testing.T) {
 	t.Parallel()
 	const most = 100

@@ -262,9 +262,9 @@ func races() int {
 	return 20
 }
 
-// After a removal by SCIM or a back-channel logout was answered, no request that begins later, at any
-// replica and through any door, is served. Requests race with each removal, and each history must be
-// linearizable. SNAP_RACES is the number of races.
+// After a removal by SCIM or a back-channel logout was answered, no request that begins later, at
+// any replica and through any door, is served. Requests race with each removal, and each history
+// must be linearizable. SNAP_RACES is the number of races.
 func TestSCIMRemovalIsImmediate(t *testing.T) {
 	t.Parallel()
 	m := newRemover(t, []byte("the bytes of a snapshot"))
@@ -287,7 +287,7 @@ func TestSCIMRemovalIsImmediate(t *testing.T) {
 	all.Wait()
 }
 
-// race lets requests race with one removal, and judges their answers.
+// race lets requests race with one removal, and judges the responses.
 func (l *leaver) race(name string, closed []string, random *mathrand.Rand, end func(*leaver, int)) {
 	m := l.m
 	l.arrive()

@@ -19,11 +19,11 @@ import (
 	"snap/internal/store"
 )
 
-// Changes are effective immediately, with several replicas (SPEC 3, 5.3 rule 4). The org-wide share,
-// somebody's role, account, key or session, or the time of a share with another organization lets
-// them see a snapshot; once it has ended, no request that begins later, at any process, sees it.
-// Concurrent callers ask three processes over one PostgreSQL while one of the processes, and then the
-// database, is killed and restarted.
+// Changes are effective immediately, with several replicas (SPEC 3, 5.3 rule 4). The org-wide
+// share, somebody's role, account, key or session, or the time of a share with another organization
+// lets them see a snapshot; once it has ended, no request that begins later, at any process, sees
+// it. Concurrent callers ask three processes over one PostgreSQL while one of the processes, and
+// then the database, is killed and restarted.
 func TestRevocationIsImmediateAcrossProcesses(t *testing.T) {
 	t.Parallel()
 	database, crash := servertest.CrashingPostgres(t)
@@ -44,7 +44,7 @@ func TestRevocationIsImmediateAcrossProcesses(t *testing.T) {
 				l := levers[random.IntN(len(levers))]
 				r := s.replicas[random.IntN(3)]
 				l.pull(r, random)
-				for { // a caller without an answer asks again once a process is running
+				for { // a caller without a response asks again once a process is running
 					if _, err := r.client(api.MountAgent, s.owner).Me(context.Background()); !unanswered(err) {
 						break
 					}
@@ -75,8 +75,8 @@ type site struct {
 	users    int
 }
 
-// lever is one reason for which somebody can see a snapshot, with the attempts of concurrent callers
-// and their answers.
+// lever is one reason for which somebody can see a snapshot, with the attempts of concurrent
+// callers and the responses to them.
 type lever struct {
 	name string
 	set  func(r *replica, on bool) error // if nil, only time sets it
@@ -124,7 +124,7 @@ func (l *lever) checkForever(replicas []*replica) {
 	}
 }
 
-// write sets the lever. When no answer came it may have been done, at any time
+// write sets the lever. If no response came, the change may have been made, at any time
 // from then on.
 func (l *lever) write(r *replica, on bool) {
 	called := time.Since(l.began)
@@ -145,8 +145,8 @@ func (l *lever) write(r *replica, on bool) {
 		Call: int64(called), Return: int64(returned)})
 }
 
-// see looks for the snapshot through one of the doors. A look without an answer has no result. Only
-// invalid credentials are ever asked to slow down.
+// see looks for the snapshot through one of the doors. A look without a response has no result.
+// Only invalid credentials are ever asked to slow down.
 func (l *lever) see(r *replica, door int) {
 	called := time.Since(l.began)
 	err := l.look(r, door)

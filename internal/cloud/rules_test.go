@@ -104,7 +104,7 @@ func TestDecline(t *testing.T) {
 	}
 }
 
-// Retention keeps the newest and the recent snapshots, and those that another organization may
+// Retention keeps the newest and the recent snapshots, and those that another organization can
 // still pull. A dry run deletes nothing and reports the same.
 func TestRetention(t *testing.T) {
 	t.Parallel()
@@ -277,8 +277,8 @@ func checkSignature(t *testing.T, secret string, req *http.Request, text string)
 	}
 }
 
-// A webhook never reaches a private address unless the operator allows it, whatever address its name
-// resolves to.
+// A webhook never reaches a private address unless the operator allows it, whatever address its
+// name resolves to.
 func TestWebhooksNeverReachPrivateAddresses(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)

@@ -41,7 +41,7 @@ func scimKey(t testing.TB, c *cloudtest.Cloud, slug string) string {
 	return secret
 }
 
-// do sends a request and checks the status of the answer, which it returns.
+// do sends a request and checks the status of the response, which it returns.
 func (p *provisioner) do(method, path, body string, status int) map[string]any {
 	p.t.Helper()
 	req, err := http.NewRequest(method, p.url+path, strings.NewReader(body))

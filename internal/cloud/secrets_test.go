@@ -18,8 +18,9 @@ import (
 	"snap/internal/cloudtest"
 )
 
-// TestNoSecretInTheLog (SPEC 4.3: no secret in a log) plays a day of the service, including failures,
-// at the level debug. No line of the log contains a secret that passed the wire in either direction.
+// TestNoSecretInTheLog (SPEC 4.3: no secret in a log) plays a day of the service, including
+// failures, at the level debug. No line of the log contains a secret that passed the wire in either
+// direction.
 func TestNoSecretInTheLog(t *testing.T) {
 	t.Parallel()
 	var log lockedBuffer
@@ -87,7 +88,7 @@ func aDay(t *testing.T, c *cloudtest.Cloud, hook string) {
 	if _, err := c.Service.Deliver(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Store.Close(); err != nil { // every answer from now on is an internal error
+	if err := c.Store.Close(); err != nil { // every response from now on is an internal error
 		t.Fatal(err)
 	}
 	_, _ = alice.Snapshots(ctx, api.ListOptions{})
@@ -151,7 +152,7 @@ func exchange(t *testing.T, method, target, form string) string {
 	return string(text)
 }
 
-// secretsOnTheWire is a proxy that remembers the secrets in every request and answer.
+// secretsOnTheWire is a proxy that remembers the secrets in every request and response.
 type secretsOnTheWire struct {
 	mu   sync.Mutex
 	seen map[string]bool

@@ -113,8 +113,8 @@ func TestSharesWidenAndNarrowAtOnce(t *testing.T) {
 	}
 }
 
-// SPEC 2.3: there is one share per snapshot and organization. Sharing again updates it, and the answer
-// contains the replaced expiry.
+// SPEC 2.3: there is one share per snapshot and organization. Sharing again updates it, and the
+// response contains the replaced expiry.
 func TestResharingUpdatesTheOneShare(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -238,7 +238,8 @@ func TestPolicyRefusesWithItsRule(t *testing.T) {
 	}
 }
 
-// Each filter of a listing, including the four of the specification, does what its description says.
+// Each filter of a listing, including the four of the specification, does what its description
+// says.
 func TestFilters(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -429,8 +430,8 @@ func TestNothingAtAPath(t *testing.T) {
 	}
 }
 
-// A duration is measured by the service's clock, and the answer contains the recorded end, whatever
-// the caller's clock says.
+// A duration is measured by the service's clock, and the response contains the recorded end,
+// whatever the caller's clock says.
 func TestADurationIsMeasuredByTheServicesClock(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

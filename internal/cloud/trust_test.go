@@ -17,7 +17,7 @@ import (
 	"snap/internal/store"
 )
 
-// TestTrustConfiguration: values are texts, numbers or lists; a rule that trusts only names keeps
+// TestTrustConfiguration: values are strings, numbers or lists; a rule that trusts only names keeps
 // the service from starting, and the error names the claim to add.
 func TestTrustConfiguration(t *testing.T) {
 	t.Parallel()

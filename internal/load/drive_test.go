@@ -64,7 +64,7 @@ func kinds() (all []string) {
 }
 
 // drive lets every worker send one request after the other, to all replicas in turn, and prints
-// each answer with its time.
+// each response with its time.
 func drive(text string) error {
 	var o order
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
@@ -329,7 +329,7 @@ func (w *worker) readOne() error {
 		}
 		for _, item := range page.Items {
 			w.seen = append(w.seen, item.ID)
-			if !item.Shared && (w.own == "" || w.random.IntN(10) == 0) { // of the last listing in the end
+			if !item.Shared && (w.own == "" || w.random.IntN(10) == 0) { // ends as one of the last listing
 				w.own = item.ID
 			}
 		}

@@ -8,8 +8,8 @@
 //
 //	SNAP_LOAD_SNAPSHOTS=1000000 go test -run '^$' -bench Load -benchtime 1x ./internal/load
 //
-// SNAP_LOAD_SECONDS is how long each is asked, SNAP_LOAD_WORKERS by how many at
-// once. PostgreSQL runs with fsync here, as SQLite does.
+// SNAP_LOAD_SECONDS is how long each measurement takes, and SNAP_LOAD_WORKERS how many workers send
+// requests concurrently. PostgreSQL runs with fsync here, as SQLite does.
 package load
 
 import (
@@ -77,8 +77,8 @@ func strangers() (all []person) {
 	return all
 }
 
-// BenchmarkLoad prints a table for each crowd, with a row for each kind of request and three columns
-// for each way to run the service, and the disk space of the whole.
+// BenchmarkLoad prints a table for each crowd, with a row for each kind of request and three
+// columns for each way to run the service, and the disk space of the whole.
 func BenchmarkLoad(b *testing.B) {
 	n := number("SNAP_LOAD_SNAPSHOTS", fewSnapshots)
 	l := &lab{B: b, program: build(b), dir: b.TempDir()}
@@ -88,12 +88,12 @@ func BenchmarkLoad(b *testing.B) {
 	results := map[string][]result{}
 	measure := func(name string, at site, replicas int) {
 		processes := l.serve(at, replicas)
-		idle := most(processes, "VmRSS")
+		idle := largest(processes, "VmRSS")
 		for _, c := range crowds() {
 			results[c.name] = append(results[c.name], l.drive(name, c, processes))
 		}
 		fmt.Printf("%s: a process of the service takes %d MiB when it has started, %d MiB at most; "+
-			"the webhook received %d messages\n", name, idle, most(processes, "VmHWM"), l.received.Swap(0))
+			"the webhook received %d messages\n", name, idle, largest(processes, "VmHWM"), l.received.Swap(0))
 		for _, p := range processes {
 			p.stop()
 		}
@@ -232,9 +232,9 @@ type process struct {
 	stop func()
 }
 
-// most returns the largest figure of this name in /proc/PID/status, in MiB; 0
+// largest returns the largest figure of this name in /proc/PID/status, in MiB; 0
 // where there is none.
-func most(all []process, name string) (mib int) {
+func largest(all []process, name string) (mib int) {
 	for _, p := range all {
 		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid))
 		for line := range strings.Lines(string(text)) {

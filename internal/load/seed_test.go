@@ -125,9 +125,9 @@ func (b bulk) write(table string, columns []string, rows [][]any) {
 		}))
 		return
 	}
-	const atOnce = 100
+	const batchSize = 100
 	for len(rows) > 0 {
-		some := rows[:min(atOnce, len(rows))]
+		some := rows[:min(batchSize, len(rows))]
 		rows = rows[len(some):]
 		tuple := "(?" + strings.Repeat(", ?", len(columns)-1) + ")"
 		var args []any
@@ -224,7 +224,7 @@ func slugs() (all []string) {
 func targetName(i int) string { return fmt.Sprintf("target%d", i) }
 
 func (f *filler) fill(n int) {
-	const atOnce = 10_000
+	const batchSize = 10_000
 	targets := rand.NewZipf(f.random, 1.2, 4, uint64(len(f.targets)-1))
 	f.newest = map[int64]int64{}
 	start := time.Now().UnixMilli() - int64(n)*1000
@@ -234,7 +234,7 @@ func (f *filler) fill(n int) {
 			t = f.tenants[1+f.random.IntN(singles)]
 		}
 		f.snapshot(i, t, int(targets.Uint64()), start+int64(i)*1000)
-		if len(f.snapshots) == atOnce || i == n-1 {
+		if len(f.snapshots) == batchSize || i == n-1 {
 			f.flush()
 		}
 	}

@@ -17,11 +17,11 @@ type mode string
 
 const (
 	pass  mode = "pass"  // forward
-	cut   mode = "cut"   // end all connections, and new ones at once
+	cut   mode = "cut"   // end all connections, and new ones immediately
 	reset mode = "reset" // end them with RST after a few bytes
 	hole  mode = "hole"  // accept bytes and deliver them late
 	lost  mode = "lost"  // like hole, but these connections never move again
-	mute  mode = "mute"  // requests arrive, their answers are lost
+	mute  mode = "mute"  // requests arrive, but the responses are lost
 	slow  mode = "slow"  // every piece waits, and the buffer is small
 )
 

@@ -21,7 +21,7 @@ import (
 	"snap/internal/transfer"
 )
 
-// answered reports whether a request got its answer. A failure is a violation unless it is of the
+// answered reports whether a request got its response. A failure is a violation unless it is of the
 // documented kinds or one of the given others.
 func (w *world) answered(what string, err error, also ...snap.Code) bool {
 	code := snap.CodeOf(err)
@@ -375,7 +375,7 @@ func (w *world) probe(p *person, t *thing, replica int, r *rand.Rand) {
 	open := w.answered(door, err, snap.CodeNotFound)
 	switch {
 	case sure && sees == no && open:
-		w.violated("%s opens %s to %s at replica %d, who may not see it", door, t.id, p.email, replica)
+		w.violated("%s opens %s to %s at replica %d, who has no access to it", door, t.id, p.email, replica)
 	case sure && sees == yes && snap.CodeOf(err) == snap.CodeNotFound:
 		w.violated("%s hides %s from %s at replica %d, who may see it: %v", door, t.id, p.email, replica, err)
 	}
@@ -443,15 +443,15 @@ func (w *world) signIns(r *rand.Rand) {
 	w.wait(time.Duration(r.IntN(300)) * time.Millisecond)
 }
 
-// refreshes refreshes a session. However often the answer is lost, the session
-// stays.
+// refreshes refreshes a session. However often the response is lost, the
+// session stays.
 func (w *world) refreshes(r *rand.Rand) {
 	for _, p := range w.people {
 		if w.ctx.Err() != nil {
 			return
 		}
 		web := p.web
-		if r.IntN(4) == 0 { // the answer comes, and the program has just been killed
+		if r.IntN(4) == 0 { // the program is killed just before the response comes
 			web = &http.Client{Transport: forgetful{p.web.Transport}, Timeout: patience}
 		}
 		_, err := p.file.Refresh(context.Background(), publicURL, web)
@@ -464,7 +464,7 @@ func (w *world) refreshes(r *rand.Rand) {
 	w.wait(time.Duration(r.IntN(500)) * time.Millisecond)
 }
 
-// forgetful loses every answer.
+// forgetful loses every response.
 type forgetful struct{ http.RoundTripper }
 
 // RoundTrip implements [http.RoundTripper].

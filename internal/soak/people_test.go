@@ -21,8 +21,8 @@ import (
 	"snap/internal/login"
 )
 
-// publicURL is the service's address for people. Nothing listens there: every connection to it goes to
-// one of the replicas, as with a load balancer.
+// publicURL is the service's address for people. Nothing listens there: every connection to it goes
+// to one of the replicas, as with a load balancer.
 const publicURL = "http://localhost:1"
 
 // person is one user with a computer: a login session in a file, and clients.
@@ -102,7 +102,7 @@ func (p *person) by(token string, replica int) *api.Client {
 	return c
 }
 
-// patience is how long a client waits for one answer.
+// patience is how long a client waits for one response.
 const patience = 5 * time.Second
 
 // client returns the person's HTTP client to a replica, or to any of them (-1).
@@ -145,7 +145,7 @@ func (p *person) newClient(replica int) *http.Client {
 	return &http.Client{Transport: inspector{p, t}, Timeout: patience}
 }
 
-// inspector checks every answer of the service.
+// inspector checks every response from the service.
 type inspector struct {
 	p    *person
 	next http.RoundTripper

@@ -141,7 +141,7 @@ func (w *world) barrier() {
 	w.tryStale()
 }
 
-// refreshSessions refreshes every session whose last answer may have been lost. The service
+// refreshSessions refreshes every session whose last response may have been lost. The service
 // tolerates that for a minute, but the next steps may take longer. An older program may keep a
 // session locked for longer than that, through a connection that it lost.
 func (w *world) refreshSessions() {
@@ -377,7 +377,7 @@ func (w *world) noLeak() {
 	}
 }
 
-// audit verifies the chains, and that each answered push is in them once.
+// audit verifies the chains, and that each acknowledged push is in them once.
 func (w *world) audit() {
 	pushed := map[string]int{}
 	for _, p := range w.people {
@@ -411,7 +411,8 @@ func (w *world) audit() {
 	w.pushed = pushed
 }
 
-// logs reads the logs of the processes. An older program may write more than ours into the same files.
+// logs reads the logs of the processes. An older program may write more than ours into the same
+// files.
 func (w *world) logs() {
 	words := []string{"DATA RACE", "panic", "goroutine "}
 	if w.old == "" {
