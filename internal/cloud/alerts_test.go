@@ -150,7 +150,7 @@ func TestOutagesAreFewLines(t *testing.T) {
 		lines[m[1]+" "+m[2]]++
 	}
 	want := map[string]int{"WARN something fails; it is tried again": 1, "WARN something still fails": 2,
-		"INFO it works again": 1}
+		"INFO something works again": 1}
 	if fmt.Sprint(lines) != fmt.Sprint(want) {
 		t.Errorf("the lines are %v, want %v", lines, want)
 	}

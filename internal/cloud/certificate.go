@@ -54,7 +54,7 @@ func (s *Service) certificateOf(ctx context.Context, r api.PushRequest) (string,
 		return "", nil
 	}
 	if r.Type != snap.TypeSanitized {
-		return "", snap.Invalid("a snapshot that is not sanitized has a certificate", "push the sanitized copy")
+		return "", snap.Invalid("a snapshot that is not sanitized cannot have a certificate", "push the sanitized copy")
 	}
 	return text, s.store.CheckCertificate(ctx, callOf(ctx).caller, r.Certificate, r.SHA256)
 }

@@ -57,12 +57,11 @@ func (c claim) make(ctx context.Context) error {
 	}
 	detail := fmt.Sprintf("the object store belongs to another service, at %s", found.PublicURL)
 	if found.PublicURL == c.owner.PublicURL {
-		detail = fmt.Sprintf("the object store belongs to an earlier service at %s, whose database was not "+
-			"this one",
+		detail = fmt.Sprintf("the object store belongs to an earlier service at %s that used another database",
 			found.PublicURL)
 	}
 	return snap.Usage(detail,
-		"if that service still exists, give each its own bucket or prefix in blob.url, or its own data_dir; "+
+		"if that service still exists, give each service its own bucket or prefix in blob.url, or its own data_dir; "+
 			"if its database is lost and has no backup, run `snapcloud claim --from "+found.PublicURL+"` "+
 			"with this configuration")
 }

@@ -52,7 +52,7 @@ const (
 type lanes struct {
 	service *Service
 	turns   sync.WaitGroup
-	more    chan struct{} // receives a value when a turn has ended and left messages
+	more    chan struct{} // receives a value when a turn has ended and left unsent messages
 
 	mu    sync.Mutex
 	all   int

@@ -119,7 +119,7 @@ func (s *Service) endSession(ctx context.Context, in *ByNumber) (*empty, error) 
 	return &empty{}, s.store.EndSession(ctx, callOf(ctx).caller, id)
 }
 
-// ByNumber is the input of a route on a key or a session.
+// ByNumber is the input of a route on something with a numeric ID, such as a key or a session.
 type ByNumber struct {
 	ID string `path:"id" maxLength:"64" doc:"ID as listed" example:"17"`
 }

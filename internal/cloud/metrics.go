@@ -105,8 +105,8 @@ func newMetrics(version string) *metrics {
 		pushedBytes: make.counter("snapcloud_pushed_bytes_total",
 			"Bytes of the snapshots of completed pushes.").WithLabelValues(),
 		pulls: make.counter("snapcloud_pulls_total", "Started pulls, counted by download links.").WithLabelValues(),
-		logins: make.counter("snapcloud_logins_total", "Sign-ins and refreshes that ended, by door and outcome.",
-			"door", "outcome"),
+		logins: make.counter("snapcloud_logins_total",
+			"Sign-ins and refreshes that ended, by way to sign in and outcome.", "door", "outcome"),
 
 		jobs: make.counter("snapcloud_job_runs_total", "Runs of background work by this process, by outcome.", "work",
 			"outcome"),

@@ -72,7 +72,7 @@ func (o *outages) worked(ctx context.Context, what string) {
 	delete(o.open, what)
 	o.mu.Unlock()
 	if at != nil {
-		o.log.InfoContext(ctx, "it works again", "what", what, "failures", at.failures,
+		o.log.InfoContext(ctx, "something works again", "what", what, "failures", at.failures,
 			"after", o.now().Sub(at.since).Round(time.Millisecond))
 	}
 }

@@ -16,10 +16,10 @@ import (
 
 // The response to a pull contains a URL that the service has signed. The URL names the snapshot,
 // the caller and the credential, and contains no secret. Every request for the URL, and so every
-// range, checks again whether the caller may pull the snapshot. An unshare, a role change, a
-// revoked key or an ended session therefore stops a running download. The service then sends the
-// bytes from its folder, or redirects the client to a presigned URL of the object store that is
-// valid for about a minute.
+// range, checks again whether the caller is still allowed to pull the snapshot. An unshare, a role
+// change, a revoked key or an ended session therefore stops a running download. The service then
+// sends the bytes from its folder, or redirects the client to a presigned URL of the object store
+// that is valid for about a minute.
 
 // pullLife is how long a download URL is valid.
 const pullLife = 15 * time.Minute

@@ -43,7 +43,7 @@ type Service struct {
 	web        web
 }
 
-// transfers holds the parts that handle the bytes of snapshots.
+// transfers holds the components that handle the bytes of snapshots.
 type transfers struct {
 	blobs     blob.Store
 	verifying blob.Tasks   // uploads whose bytes are being verified
