@@ -1,7 +1,7 @@
 // Package blob is the object store of the service. It is either a folder, whose upload URLs the
 // service signs and serves itself, or an S3-compatible object store, where bytes never pass through
-// the service. Both hold immutable objects that are uploaded in parts over presigned URLs and become
-// visible only when they are complete. One conformance suite tests both.
+// the service. Both hold immutable objects that are uploaded in parts over presigned URLs and
+// become visible only when they are complete. One conformance suite tests both.
 //
 // This package does not authorize anything. Callers of [Store.SignPart] and [Store.Serve] must
 // have checked access.
@@ -39,7 +39,7 @@ type Store interface {
 	Complete(ctx context.Context, key, upload string, size int64, sha256 string) error
 	// Abort drops an upload and its parts. It is idempotent.
 	Abort(ctx context.Context, key, upload string) error
-	// Serve answers a GET or HEAD with the object. A folder streams it and supports ranges and
+	// Serve responds to a GET or HEAD with the object. A folder streams it and supports ranges and
 	// If-Range with etag. S3 redirects with status 307 to a URL that is valid for about a minute.
 	// When the request's context ends, a folder cuts off the response, so that a caller can stop it
 	// when access has ended.

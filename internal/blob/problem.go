@@ -8,7 +8,7 @@ import (
 	"snap"
 )
 
-// writeProblem answers with an error in the API's form (RFC 9457). An error that is not a
+// writeProblem responds with an error in the API's form (RFC 9457). An error that is not a
 // *snap.Error is reported as internal, without details.
 func writeProblem(w http.ResponseWriter, err error) {
 	e := &snap.Error{Code: snap.CodeInternal}

@@ -113,7 +113,7 @@ func (k Public) KeyID() (string, error) { return k.ID(), nil }
 // Public implements the verifier of DSSE.
 func (k Public) Public() crypto.PublicKey { return k.key }
 
-// isID reports whether a text has the form of a key's ID.
+// isID reports whether a string has the form of a key's ID.
 func isID(text string) bool {
 	b, err := hex.DecodeString(text)
 	return err == nil && len(text) == idLength && hex.EncodeToString(b) == text

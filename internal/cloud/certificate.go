@@ -47,7 +47,8 @@ func wireCertificateKey(k store.CertificateKey) api.CertificateKey {
 		RevokedAt: optional(k.Revoked)}
 }
 
-// certificateOf checks the certificate of a push and returns it as text, or "" if there is none.
+// certificateOf checks the certificate of a push and returns it as a string, or "" if there is
+// none.
 func (s *Service) certificateOf(ctx context.Context, r api.PushRequest) (string, error) {
 	text := string(r.Certificate)
 	if text == "" || text == "null" {

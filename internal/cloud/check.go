@@ -233,7 +233,7 @@ func webhookHosts(urls []string) []string {
 	return out[:min(len(out), maxHosts)]
 }
 
-// reach requests a host's root. Any HTTP answer counts as success.
+// reach requests a host's root. Any HTTP response counts as success.
 func reach(ctx context.Context, client *http.Client, base string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodHead, base, nil)
 	if err != nil {

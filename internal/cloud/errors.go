@@ -98,7 +98,7 @@ func problemOf(ctx context.Context, o *outages, err error) *problem {
 	}}
 }
 
-// writeError answers a request outside of huma's routes with an error.
+// writeError responds with an error to a request outside of huma's routes.
 func (s *Service) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	if strings.HasPrefix(r.URL.Path, scim.Prefix) {
 		s.writeSCIMError(w, r, err)

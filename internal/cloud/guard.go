@@ -147,7 +147,7 @@ func (s *Service) admit(r *http.Request, rt route) (*call, error) {
 }
 
 // checkAttributed refuses an organization-level key that would change a share. It does so before
-// any lookup, so the answer is the same whether the snapshot exists or not.
+// any lookup, so the response is the same whether the snapshot exists or not.
 func (s *Service) checkAttributed(r *http.Request, c snap.Caller, do snap.Action) error {
 	if !changing(r) {
 		return nil

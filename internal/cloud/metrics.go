@@ -221,7 +221,7 @@ func number(yes bool) float64 {
 	return 0
 }
 
-// answered records an answered request.
+// answered records a request that was answered.
 func (m *metrics) answered(route string, status int, took time.Duration) {
 	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
 	m.seconds.WithLabelValues(route).Observe(took.Seconds())

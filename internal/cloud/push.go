@@ -182,9 +182,9 @@ func (s *Service) signParts(ctx context.Context, in *partsInput) (*body[api.Part
 // than the time limits of proxies and clients.
 const verifyWait = 20 * time.Second
 
-// verify lets the object store complete the upload. If that takes longer than a request may, it
-// continues in the background, the request fails with still_verifying, and the next request waits
-// for the same work.
+// verify lets the object store complete the upload. If that takes longer than a request may wait,
+// it continues in the background, the request fails with still_verifying, and the next request
+// waits for the same work.
 func (s *Service) verify(ctx context.Context, u store.Upload) error {
 	ended, err := s.transfers.verifying.Join(ctx, u.BlobUpload, verifyWait, func(ctx context.Context) error {
 		return s.transfers.blobs.Complete(ctx, u.Blob, u.BlobUpload, u.Size, u.SHA256)

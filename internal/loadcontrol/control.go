@@ -49,7 +49,7 @@ type Options struct {
 	Address func(*http.Request) string // returns the client's address
 	// Refused counts a refusal, for a reason: "rate" or "overload".
 	Refused func(reason string)
-	// Fail answers a request with an error.
+	// Fail responds to a request with an error.
 	Fail func(http.ResponseWriter, *http.Request, error)
 }
 
