@@ -6,8 +6,8 @@ import (
 )
 
 // Result writes to standard output and remembers the first failed write. Callers of print functions
-// rarely check for errors, but a command must fail if its result could not be written. It is not safe
-// for concurrent use.
+// rarely check for errors, but a command must fail if its result could not be written. A Result is
+// not safe for concurrent use.
 type Result struct {
 	to  io.Writer
 	err error

@@ -22,7 +22,7 @@ func (p *program) auditReplay() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "replay --org SLUG --revocations FILE",
 		Short: "Repeat revocations that a restored database has lost",
-		Long: "Replay reads an export of the audit log and repeats the revocations that it has after\n" +
+		Long: "Replay reads an export of the audit log and repeats the revocations that come after\n" +
 			"the last line of the database's own log. It ends shares, including those of deleted\n" +
 			"snapshots, revokes keys, and disables users who were disabled or left. It never\n" +
 			"gives access to anybody.\n\n" +

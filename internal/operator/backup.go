@@ -38,7 +38,8 @@ func (p *program) backup() *cobra.Command {
 				return err
 			}
 			if keep < 0 {
-				return snap.Usage("--keep is a number of backups", "0 keeps all of them")
+				return snap.Usage(fmt.Sprintf("--keep %d is less than zero", keep),
+					"give a number of backups, or 0 to keep all")
 			}
 			meter := newMeter(p.stderr, "copied")
 			b, err := move.BackUp(c.Context(),

@@ -56,7 +56,7 @@ func (p *program) user() *cobra.Command {
 		Use: "list --org SLUG", Short: "List an organization's users", Args: command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return p.listUsers(c, org) },
 	}, &cobra.Command{
-		Use: "disable --org SLUG EMAIL", Short: "Disable a user at once, and keep the account",
+		Use: "disable --org SLUG EMAIL", Short: "Disable a user immediately, and keep the account",
 		Args: command.ExactArgs("e-mail address"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.withUser(c, org, args[0], "disabled", func(s *opened, m snap.Member) error {

@@ -24,8 +24,8 @@ type opened struct {
 	config cloud.Config
 }
 
-// withStore opens the database of the configuration and calls f. It tells the operator if it created
-// the database, because the service itself may run with another environment and database.
+// withStore opens the database of the configuration and calls f. It reports if it created the
+// database, because the service itself may run with another environment and database.
 func (p *program) withStore(ctx context.Context, f func(*opened) error) error {
 	config, err := p.config()
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *opened) org(ctx context.Context, slug string) (store.Org, error) {
 	o, err := s.OrgBySlug(ctx, slug)
 	if snap.CodeOf(err) == snap.CodeOrganizationNotFound {
 		err = &snap.Error{Code: snap.CodeOrganizationNotFound, Detail: err.Error(),
-			Hint: "`snapcloud org list` shows them"}
+			Hint: "list the organizations with `snapcloud org list`"}
 	}
 	return o, err
 }
@@ -93,7 +93,7 @@ func (p *program) keyCreate() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "create --org SLUG --kind user|pipeline|agent|scim",
 		Short: "Create an API key and print it once",
-		Long: "Create an API key and print it once: only its hash is stored.\n\n" +
+		Long: "Create makes an API key and prints it once. Only its hash is stored.\n\n" +
 			"A user key (cak_) acts as its user. A pipeline key (clt_) and an agent key (sak_)\n" +
 			"act as the organization, within their scopes, and never change a share. A SCIM key\n" +
 			"(scim_) lets the organization's identity provider report people and groups. An\n" +
@@ -173,7 +173,7 @@ func (s *opened) keySpec(ctx context.Context, f keyFlags) (spec auth.KeySpec, er
 		return spec, checkSCIM(s.config, f)
 	}
 	if f.user != "" {
-		return spec, snap.Usage("--user is only for --kind user", "an organization-level key acts as no user")
+		return spec, snap.Usage("--user is only for --kind user", "an organization-level key does not act as a user")
 	}
 	if len(f.scopes) == 0 {
 		f.scopes = []string{"pull", "push"}
@@ -221,7 +221,7 @@ func noUser(org, email string, err error) error {
 	}
 	return &snap.Error{
 		Code: snap.CodeNotFound, Detail: fmt.Sprintf("%s has no user %s", org, email),
-		Hint: "accounts appear at the first sign-in; `snapcloud user list --org " + org + "` shows them",
+		Hint: "accounts appear at the first sign-in; list them with `snapcloud user list --org " + org + "`",
 	}
 }
 
@@ -277,7 +277,7 @@ func (p *program) printKeys(keys []store.Key) error {
 	for _, k := range keys {
 		row := keyRow{
 			ID: strconv.FormatInt(k.ID, 10), Kind: string(k.Kind), Name: k.Name, Hint: k.Hint, User: k.User,
-			Scopes: k.Scopes, From: networkTexts(k.Networks), Created: stamp(k.Created), Expires: stamp(k.Expires),
+			Scopes: k.Scopes, From: networkStrings(k.Networks), Created: stamp(k.Created), Expires: stamp(k.Expires),
 			Used: stamp(k.LastUsed),
 		}
 		rows = append(rows, row)
@@ -290,24 +290,24 @@ func (p *program) printKeys(keys []store.Key) error {
 	return p.table([]string{"ID", "KIND", "NAME", "KEY", "USER", "FROM", "EXPIRES", "LAST USED"}, table)
 }
 
-func networkTexts(networks []netip.Prefix) (texts []string) {
+func networkStrings(networks []netip.Prefix) (all []string) {
 	for _, n := range networks {
-		texts = append(texts, n.String())
+		all = append(all, n.String())
 	}
-	return texts
+	return all
 }
 
 func (p *program) keyRevoke() *cobra.Command {
 	var org string
 	c := &cobra.Command{
 		Use:   "revoke --org SLUG ID",
-		Short: "Revoke an API key at once",
+		Short: "Revoke an API key immediately",
 		Args:  command.ExactArgs("key ID"),
 		RunE: func(c *cobra.Command, args []string) error {
 			id, err := strconv.ParseInt(args[0], 10, 64)
 			if err != nil {
 				return snap.Usage(fmt.Sprintf("%q is not the ID of a key", args[0]),
-					"`snapcloud key list --org "+org+"` shows them")
+					"list the keys with `snapcloud key list --org "+org+"`")
 			}
 			return p.withStore(c.Context(), func(s *opened) error {
 				o, err := s.org(c.Context(), org)
@@ -318,7 +318,7 @@ func (p *program) keyRevoke() *cobra.Command {
 					if snap.CodeOf(err) == snap.CodeNotFound {
 						return &snap.Error{Code: snap.CodeNotFound,
 							Detail: fmt.Sprintf("%s has no live key %d", org, id),
-							Hint:   "`snapcloud key list --org " + org + "` shows them"}
+							Hint:   "list the keys with `snapcloud key list --org " + org + "`"}
 					}
 					return err
 				}

@@ -112,8 +112,8 @@ func (p *program) migrate() *cobra.Command {
 	return &cobra.Command{
 		Use:   "migrate",
 		Short: "Update the database's schema",
-		Long: `Migrate updates the database to the schema of this version. It creates a SQLite
-database that does not exist. Serve does the same at every start.`,
+		Long: `Migrate updates the database to the schema of this version. If a SQLite database
+does not exist, migrate creates it. Serve does the same at every start.`,
 		Args: command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.withStore(c.Context(), func(*opened) error {
@@ -166,11 +166,11 @@ object store, each identity provider, the hosts of webhooks, the SMTP server,
 and the collector of traces. It changes nothing.
 
 If an object store, an identity provider, a webhook, the SMTP server or a
-collector does not answer, that is a warning: the service still starts and
+collector does not respond, that is a warning: the service still starts and
 serves everybody else. Every other problem fails the check. With --offline,
 check only reads the configuration and connects to nothing.
 
-With --deep, it also compares the rows of the database with the objects in the
+With --deep, check also compares the rows of the database with the objects in the
 object store. It lists snapshots whose bytes are missing, which fails the check,
 and objects that belong to no row. Use it after a restore.`,
 		Args: command.NoArgs,

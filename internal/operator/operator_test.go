@@ -134,7 +134,7 @@ func TestOperatorCommands(t *testing.T) {
 		{"key revoke --org acme 1", 0, "", "revoked key 1"},
 		{"key revoke --org acme 1", snap.ExitNotFound, "", "no live key 1"},
 		{"key create --org nowhere --kind agent", snap.ExitNotFound, "",
-			"no organization has the slug \"nowhere\"\n  hint: `snapcloud org list` shows them"},
+			"no organization has the slug \"nowhere\"\n  hint: list the organizations with `snapcloud org list`"},
 		{"key create --org acme --kind user", snap.ExitUsage, "", "--user"},
 		{"key create --org acme --kind user --user nobody@acme.test", snap.ExitNotFound, "", "nobody@acme.test"},
 		{"key create --org acme --kind king", snap.ExitUsage, "", "not a kind"},

@@ -25,10 +25,11 @@ func (p *program) transfer() *cobra.Command {
 			"store of another configuration, for example from SQLite and a folder to PostgreSQL\n" +
 			"and S3, or back. Stop the service first. Keys, sessions, shares and the audit log\n" +
 			"stay as they are.\n\n" +
-			"The destination must be empty. Transfer reads every object and row again there and\n" +
-			"compares it. Run an interrupted transfer again to resume it. Until the transfer\n" +
-			"ends, no service starts on the destination. Then the source is marked as moved,\n" +
-			"and `snapcloud serve` refuses to start there; nothing else in the source changes.\n\n" +
+			"The destination must be empty. Transfer reads every object and row back from the\n" +
+			"destination and compares it with the source. Run an interrupted transfer again to\n" +
+			"resume it. Until the transfer ends, no service starts on the destination. Then the\n" +
+			"source is marked as moved, and `snapcloud serve` refuses to start there; nothing\n" +
+			"else in the source changes.\n\n" +
 			"SNAPCLOUD_ environment variables apply only to --config. ${NAME} works in both files.",
 		Example: "  snapcloud transfer --config snapcloud.yaml --to replicas.yaml --dry-run\n" +
 			"  snapcloud transfer --config snapcloud.yaml --to replicas.yaml",
