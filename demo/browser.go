@@ -13,8 +13,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// browser is a browser for signing in: it keeps cookies, follows redirects, and submits the forms of a
-// page with their values.
+// browser is a browser for signing in. It keeps cookies, follows redirects and submits the forms of
+// a page with their values.
 type browser struct {
 	client *http.Client
 	page   *url.URL
@@ -49,7 +49,7 @@ func (b *browser) load(req *http.Request) error {
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 2000))
-		return fmt.Errorf("%s answered %s: %s", resp.Request.URL.Path, resp.Status, text)
+		return fmt.Errorf("%s responded with %s: %s", resp.Request.URL.Path, resp.Status, text)
 	}
 	b.page = resp.Request.URL
 	b.root, err = html.Parse(resp.Body)
@@ -98,7 +98,7 @@ func (b *browser) submit(ctx context.Context, fields map[string]string) error {
 	return errors.New("the page has no form with these fields: " + text(b.root))
 }
 
-// hasFields reports whether a form has inputs or buttons of all these names.
+// hasFields reports whether a form has an input, button or select with each of these names.
 func hasFields(form *html.Node, fields map[string]string) bool {
 	found := map[string]bool{}
 	for _, kind := range []string{"input", "button", "select"} {

@@ -31,8 +31,8 @@ func (w *world) snapshotsOf(ctx context.Context, p person) ([]api.Snapshot, erro
 	return list, nil
 }
 
-// checkSeenBy proves that exactly these of the four callers see the snapshot. With show, it shows each
-// caller's list.
+// checkSeenBy checks that, of the four callers, exactly the expected ones see the snapshot. If show
+// is set, it shows each caller's list.
 func (s *story) checkSeenBy(ctx context.Context, show bool, expected ...person) error {
 	var see, not []string
 	for _, p := range callers() {
@@ -86,7 +86,7 @@ func (s *story) maskedCopy(ctx context.Context) ([]sample.Table, error) {
 	return sample.Fingerprint(ctx, file)
 }
 
-// downloadLink gets a person's download link as snapcli does when it pulls, with an API key that the
+// downloadLink gets a download link for a person as `snapcli pull` does, with an API key that the
 // operator creates. It checks that the link works.
 func (s *story) downloadLink(ctx context.Context, p person) (string, error) {
 	key, err := s.answer(ctx, operator, "snapcloud", "key", "create", "--config", s.config,
@@ -104,12 +104,12 @@ func (s *story) downloadLink(ctx context.Context, p person) (string, error) {
 	}
 	status, err := fetch(ctx, answer.URL)
 	if err == nil && status != http.StatusPartialContent {
-		err = fmt.Errorf("the download link answers %d", status)
+		err = fmt.Errorf("the download link responds with %d", status)
 	}
 	return answer.URL, err
 }
 
-// fetch asks an address for its first byte and returns the status.
+// fetch requests the first byte at an address and returns the status.
 func fetch(ctx context.Context, address string) (int, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {

@@ -85,7 +85,7 @@ func exitCode(err error) (int, error) {
 type process struct {
 	cancel context.CancelFunc
 	ended  chan struct{}
-	err    error // receives how it ended
+	err    error // why the program ended; set before ended is closed
 }
 
 // start runs a program in the background. It runs until it is stopped, even when the demo is
@@ -128,9 +128,9 @@ func (w *world) startService(ctx context.Context) error {
 	return w.service.ready(ctx, w.url+"/readyz")
 }
 
-// ready waits until an address answers with 200.
+// ready waits until a URL responds with status 200.
 func (r *process) ready(ctx context.Context, url string) error {
-	return r.await(ctx, func() bool { return answers(ctx, url) })
+	return r.await(ctx, func() bool { return responds(ctx, url) })
 }
 
 // listening waits until something listens at an address.
@@ -160,7 +160,8 @@ func (r *process) await(ctx context.Context, is func() bool) error {
 	return nil
 }
 
-func answers(ctx context.Context, url string) bool {
+// responds reports whether a URL responds with status 200.
+func responds(ctx context.Context, url string) bool {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return false

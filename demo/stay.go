@@ -9,7 +9,7 @@ import (
 	"snap"
 )
 
-// keepRunning leaves the service and Alice's web UI running until ctx ends, and shows how to sign in.
+// keepRunning keeps the service and Alice's web UI running until ctx ends. It shows how to sign in.
 func (w *world) keepRunning(ctx context.Context) error {
 	address, err := freeAddress()
 	if err != nil {

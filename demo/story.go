@@ -175,8 +175,8 @@ func (s *story) pull(ctx context.Context) error {
 	return err
 }
 
-// checkLoaded proves that a person's database has the masked content of the production database, table
-// by table. The demo masks a copy of the production database without snapcli and compares the two.
+// checkLoaded checks that a person's database has the masked content of the production database,
+// table by table. For comparison, the demo masks a copy of the production database without snapcli.
 func (s *story) checkLoaded(ctx context.Context, p person) error {
 	want, err := s.maskedCopy(ctx)
 	if err != nil {
@@ -225,7 +225,7 @@ func (s *story) unshare(ctx context.Context) error {
 		return err
 	}
 	if status != 404 {
-		return fmt.Errorf("the download link that Mia got earlier answers %d after the unsharing, not 404",
+		return fmt.Errorf("the download link that Mia got earlier responds with %d after the unsharing, not 404",
 			status)
 	}
 	s.out.checked("even the download link that Mia still has no longer works")
@@ -251,7 +251,7 @@ func (s *story) checkRefused(ctx context.Context, p person, want int, args ...st
 	return nil
 }
 
-// withoutSchema removes the entry of all definitions.
+// withoutSchema removes the entry "schema", which stands for all definitions of the database.
 func withoutSchema(tables []sample.Table) []sample.Table {
 	return slices.DeleteFunc(slices.Clone(tables), func(t sample.Table) bool { return t.Name == "schema" })
 }
