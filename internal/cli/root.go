@@ -91,10 +91,12 @@ func (a *app) begin(cmd *cobra.Command) error {
 		return snap.Usage(fmt.Sprintf("the table width %d is less than zero", a.flags.width),
 			"use a number of columns, or 0 for the terminal's")
 	}
-	return command.CheckFlags(cmd, "scope") // the default of --scope is empty: SPEC 4.5
+	// The default of --scope is empty (SPEC 4.5). An empty --description or --label removes the text.
+	return command.CheckFlags(cmd, "scope", "description", "label")
 }
 
-// examples formats the examples of a help text, one a line with its effect.
+// examples formats the examples of a help text. lines alternates between an effect and the command
+// that has it.
 func examples(lines ...string) string {
 	var b strings.Builder
 	for i := 0; i+1 < len(lines); i += 2 {
@@ -120,7 +122,7 @@ To begin, run ` + "`snapcli init`" + `, which asks you for everything, or these 
 
   snapcli login https://cloud.example    # sign in with your browser
   snapcli push shop --cloud              # upload it; it starts private
-  snapcli cloud snapshots                # list the snapshots you may see
+  snapcli cloud snapshots                # list the snapshots you can see
   snapcli cloud snapshots share ID       # share one with your organization`
 
 const usageTemplate = `Usage:{{if .Runnable}}
