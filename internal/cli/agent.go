@@ -24,8 +24,10 @@ func (a *app) agentCommand() *cobra.Command {
 		Long: `Agent runs until you stop it. At the times of a target's schedule it builds a
 snapshot, masks it, loads the masked copy into a scratch database, runs the
 target's checks there, and pushes the copy to the cloud service, or to the only
-storage profile. The unmasked snapshot is then deleted. The agent also drops
-expired clones.
+storage profile if no cloud service is configured. Then it deletes the unmasked
+snapshot. The agent also drops expired clones.
+
+A target with a schedule looks like this in the config file:
 
   targets:
     shop:
@@ -229,8 +231,8 @@ func (a *app) agentRunCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run TARGET",
 		Short: "Run the job of a target now",
-		Long: `Run does at once what the agent does at the times of the target's schedule, and
-records the run. It fails if an agent is working on the target.`,
+		Long: `Run immediately does what the agent does at the times of the target's schedule,
+and records the run. It fails if an agent is working on the target.`,
 		Example:           examples("try the job before its first scheduled run", "snapcli agent run shop"),
 		Args:              command.ExactArgs("target"),
 		ValidArgsFunction: a.completeTargets,

@@ -32,10 +32,10 @@ number of rows, or into a size before compression. docs/sanitizing.md explains
 the rules. These flags replace the subset of the target's configuration.
 
 --table, --schema, --exclude-table, --exclude-data and --exclude-extension take
-patterns: * matches any characters, ? matches one, and double quotes turn both
-off. Foreign keys, views and other objects that depend on an excluded object are
-left out too, and build lists them. --table and --schema replace those of the
-target's configuration; the other flags add to it.`,
+patterns: * matches any characters, ? matches one, and inside double quotes both
+are ordinary. Foreign keys, views and other objects that depend on an excluded
+object are left out too, and build lists them. --table and --schema replace the
+lists in the target's configuration; the other flags add to its lists.`,
 		Example: examples("take a snapshot", "snapcli build shop", "keep only its name, for a script",
 			"name=$(snapcli build shop --quiet)",
 			"a tenth of the customers, and the rows that belong to them", "snapcli build shop --percent 10",
@@ -59,7 +59,7 @@ target's configuration; the other flags add to it.`,
 	subsetFlags(cmd, &o, &where)
 	choiceFlags(cmd, &o.Choice)
 	cmd.Flags().BoolVar(&o.WithGrants, "with-grants", false,
-		"include the privileges of other users and their names, for load --with-grants (PostgreSQL)")
+		"include the names and privileges of other users, for load --with-grants (PostgreSQL)")
 	cmd.Flags().Bool("no-push", false, "accepted for scripts; a build never pushes")
 	a.jsonFlag(cmd)
 	return cmd
@@ -72,9 +72,9 @@ func subsetFlags(cmd *cobra.Command, o *local.BuildOptions, where *[]string) {
 			"can be repeated")
 	cmd.Flags().Var((*percentValue)(&o.Subset.Percent), "percent",
 		"take about this percentage of the rows, and the rows that belong to them")
-	cmd.Flags().Int64Var(&o.Subset.Rows, "rows", 0, "take a subset of at most about this number of rows")
+	cmd.Flags().Int64Var(&o.Subset.Rows, "rows", 0, "take a subset of up to about this number of rows")
 	cmd.Flags().StringVar(&o.Subset.MaxSize, "max-size", "",
-		"take a subset of at most about this size before compression, such as 200MB")
+		"take a subset of up to about this size before compression, such as 200MB")
 	cmd.Flags().BoolVar(&o.Whole, "no-subset", false, "take every row, whatever the target's configuration says")
 	for _, flag := range []string{"where", "percent"} {
 		cmd.MarkFlagsMutuallyExclusive(flag, "rows", "max-size", "no-subset")
@@ -134,7 +134,7 @@ func conditions(list []string) (map[string]string, error) {
 	return all, nil
 }
 
-// subsetOf describes a subset: its number of tables and of rows.
+// subsetOf returns the number of tables in a snapshot and, for a subset, the numbers of its rows.
 func subsetOf(s local.Snapshot) string {
 	if s.Subset == nil {
 		return tablesOf(len(s.Tables))

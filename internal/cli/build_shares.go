@@ -12,7 +12,8 @@ import (
 	"snap/internal/local"
 )
 
-// requestedSubset describes the rows that the flags of a build, or otherwise the target, request.
+// requestedSubset describes the subset that the flags of a build request, or else the target's
+// configuration.
 func requestedSubset(agent *local.Agent, target string, flags local.SubsetSpec) string {
 	if asked := limits(flags); asked != "" {
 		return asked
@@ -27,8 +28,8 @@ func requestedSubset(agent *local.Agent, target string, flags local.SubsetSpec) 
 // maxShares is the number of tables whose rows are printed after a build of a subset.
 const maxShares = 30
 
-// printPortions prints the limits that were requested for a subset, and the rows that each table got.
-// The table with the most rows in the source comes first.
+// printPortions prints the limits that were requested for a subset, and how many rows of each table
+// it has. The table with the most rows in the source comes first.
 func (a *app) printPortions(s local.Snapshot, asked string) error {
 	if s.Subset == nil || len(s.Tables) == 0 || asked == "" || a.flags.quiet || a.flags.json {
 		return nil
@@ -60,12 +61,13 @@ func (a *app) printPortions(s local.Snapshot, asked string) error {
 
 func shareOf(t archive.Table) float64 { return 100 * float64(t.Rows) / float64(t.Of) }
 
-// fewRows is the size below which chance decides the share of a table.
+// fewRows is the number of rows below which otherShares ignores a table, because chance decides its
+// share.
 const fewRows = 30
 
-// otherShares names the tables of a subset whose share of rows differs from the requested percentage
-// by more than a third, the largest difference first. It returns "" if there are none, or if there
-// are conditions, which decide the shares.
+// otherShares names the tables of a subset whose share of rows differs from the requested
+// percentage by more than a third, the largest difference first. It returns "" if there are none, or
+// if the subset has conditions, because these decide the shares.
 func otherShares(s local.Snapshot) string {
 	if s.Subset == nil || s.Subset.Percent == 0 || len(s.Subset.Where) > 0 {
 		return ""
@@ -80,13 +82,13 @@ func otherShares(s local.Snapshot) string {
 	slices.SortFunc(other, func(x, y archive.Table) int {
 		return cmp.Compare(math.Abs(shareOf(y)-asked), math.Abs(shareOf(x)-asked))
 	})
-	const most = 10
+	const listed = 10
 	var list []string
-	for _, t := range other[:min(len(other), most)] {
+	for _, t := range other[:min(len(other), listed)] {
 		list = append(list, fmt.Sprintf("%s %.3g (%d of %d rows)", tableName(t), shareOf(t), t.Rows, t.Of))
 	}
-	if len(other) > most {
-		list = append(list, fmt.Sprintf("and %d more", len(other)-most))
+	if len(other) > listed {
+		list = append(list, fmt.Sprintf("and %d more", len(other)-listed))
 	}
 	return fmt.Sprintf("the subset takes %g percent, and the share of %s differs by more than a third, because of "+
 		"their foreign keys: %s", asked, snap.Plural(len(other), "table", "tables"), strings.Join(list, ", "))

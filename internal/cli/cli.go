@@ -41,7 +41,7 @@ func Stdio() IO {
 }
 
 // Main runs the program with these arguments (without its name) and returns
-// its exit code (see [snap.Codes]). It ends soon after ctx does, with 130.
+// its exit code (see [snap.Codes]). It ends soon after ctx does, with exit code 130.
 func Main(ctx context.Context, args []string, stdio IO, env func(string) string) int {
 	return run(ctx, args, stdio, env, usualTimeouts())
 }
@@ -84,8 +84,8 @@ type app struct {
 	jsonErrors bool           // the command line contains --json, even if it cannot be parsed
 }
 
-// globals are the flags that every command takes (SPEC 4.5, --org and --utc), and --json, which
-// only commands that list or show something take.
+// globals are the flags that every command accepts (SPEC 4.5, --org and --utc), and --json, which
+// only commands that list or show something accept.
 type globals struct {
 	config string
 	org    string

@@ -23,8 +23,8 @@ type cloneFlags struct {
 // add adds the flags that choose the snapshot.
 func (f *cloneFlags) add(a *app, cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.Snapshot, "snapshot", "",
-		"name, or ID in the cloud, of the snapshot (default: the latest one built, sanitized or pulled here)")
-	typeFlag(cmd, &f.Type, "use only a snapshot of this type")
+		"name of the snapshot, or its ID in the cloud (default: the latest one built, sanitized or pulled here)")
+	typeFlag(cmd, &f.Type, "type of snapshot to use")
 	cmd.Flags().BoolVar(&f.pull, "pull", false, "pull the snapshot from the cloud if it is not on this machine")
 	cmd.Flags().BoolVar(&f.WithPrograms, "with-programs", false,
 		"also load the functions, triggers, views and other programs of another organization's snapshot")
@@ -39,7 +39,7 @@ func (f *cloneFlags) addTTL(cmd *cobra.Command) {
 		"target, otherwise 24h)")
 }
 
-// options returns the options of the flags.
+// options returns the clone options that the flags set.
 func (f *cloneFlags) options(cmd *cobra.Command) (o local.CloneOptions, err error) {
 	o = f.CloneOptions
 	if cmd.Flags().Changed("ttl") {
@@ -118,9 +118,9 @@ type cloneView struct {
 	ExpiresAt time.Time   `json:"expires_at"`
 	LeftOut   string      `json:"left_out,omitempty" doc:"programs of somebody else's snapshot that the clone lacks"`
 
-	Size        int64    `json:"size" doc:"bytes of the database, only from clones; 0 if it is unknown"`
-	Connections []string `json:"connections,omitempty" doc:"who is connected, only from clones"`
-	Error       string   `json:"error,omitempty" doc:"why the database could not be inspected, only from clones"`
+	Size        int64    `json:"size" doc:"bytes of the database; only in the output of clones and reset; 0 if it is unknown"`
+	Connections []string `json:"connections,omitempty" doc:"who is connected; only in the output of clones and reset"`
+	Error       string   `json:"error,omitempty" doc:"why the database could not be inspected; only in the output of clones and reset"`
 }
 
 func viewClone(c clone.Clone, url string) cloneView {
@@ -265,7 +265,7 @@ func (a *app) printCloned(all []local.Cloned, secret bool) error {
 	return nil
 }
 
-// resetCommand puts a clone back to its snapshot.
+// resetCommand returns the command that resets a clone to its snapshot.
 func (a *app) resetCommand() *cobra.Command {
 	var o local.CloneOptions
 	cmd := &cobra.Command{

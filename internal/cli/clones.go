@@ -25,8 +25,9 @@ func (a *app) clonesListCommand(use string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: "List the clones",
-		Long: `Lists your clones, oldest first, with their age, expiry, size and current
-connections. The list includes clones of ` + "`snapcli run`" + ` and warm ones.`,
+		Long: `List shows your clones, oldest first, with their age, expiry, size and current
+connections. It includes the clones that ` + "`snapcli run`" + ` uses, and the copies that
+` + "`snapcli clones warm`" + ` prepared.`,
 		Example: examples("list them", "snapcli clones", "for a script", "snapcli clones --json"),
 		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -96,7 +97,8 @@ func viewListed(c clone.Listed) cloneView {
 	return v
 }
 
-// stateOf returns what a clone is doing, in a word.
+// stateOf describes the state of a clone in one word. For a ready clone that is not named, the
+// word is its kind.
 func stateOf(v cloneView) string {
 	if v.State == clone.Ready && v.Kind != clone.Named {
 		return string(v.Kind)
@@ -117,8 +119,8 @@ func (a *app) clonesDropCommand() *cobra.Command {
 		Use:   "drop NAME...",
 		Short: "Drop clones and their databases",
 		Long: `Drop ends the connections to a clone and drops its database. Snapshots and
-templates stay. With --forget, it leaves the database alone and only removes the
-clone from the list, for a server that no longer exists.`,
+templates stay. With --forget, drop leaves the database alone and only removes
+the clone from the list. Use this if the server no longer exists.`,
 		Example:           examples("drop one", "snapcli clones drop pr-12"),
 		Args:              command.SomeArgs("name"),
 		ValidArgsFunction: a.completeClones,
@@ -186,11 +188,10 @@ func (a *app) clonesWarmCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "warm TARGET",
 		Short: "Prepare copies for `snapcli run`",
-		Long: `Warm makes copies of a snapshot ahead of time, so that ` + "`snapcli run`" + ` can take
-one and start at once. It adds copies until --count of them are ready; the
-default is clones.warm of the target. While ` + "`snapcli run`" + ` runs its command, it
-makes a new copy to replace the one that it took. Warm copies expire like
-clones.`,
+		Long: `Warm makes copies of a snapshot ahead of time, so that ` + "`snapcli run`" + ` can use one
+and start without waiting. Warm adds copies until --count of them are ready; the
+default is the target's clones.warm. When ` + "`snapcli run`" + ` uses a copy, it makes
+another one while its command runs. Warm copies expire like clones.`,
 		Example:           examples("keep two ready", "snapcli clones warm shop --count 2"),
 		Args:              command.ExactArgs("target"),
 		ValidArgsFunction: a.completeTargets,
@@ -284,8 +285,8 @@ func (a *app) sweepLast(ctx context.Context) {
 	}
 }
 
-// dropRevoked drops the templates of snapshots that the user may no longer see, after a command
-// that used the service.
+// dropRevoked drops the templates of snapshots that the user can no longer see. It runs after a
+// command that used the service.
 func (a *app) dropRevoked(ctx context.Context) {
 	if a.contacted == nil || ctx.Err() != nil {
 		return

@@ -28,17 +28,18 @@ func (a *app) cloudAuditCommand() *cobra.Command {
 		Use:   "audit",
 		Short: "Read and verify the organization's audit log",
 		Long: `Audit lists what happened in your organization, newest first: pushes, pulls,
-shares and their refusals, deletions, keys, sessions and roles. Each line names
-the user, the credential and the address. Only owners and admins may read the
-log. On a narrow terminal every entry takes two lines.
+shares, deletions, refused attempts to share or delete, and changes to keys,
+sessions and roles. Each entry names the user, the credential and the network
+address. Only owners and admins may read the log. On a narrow terminal, an entry
+is printed on two lines.
 
-Lines are only added, and the service signs checkpoints of the log. --verify
+Entries are only added, and the service signs checkpoints of the log. --verify
 proves on this machine that the log matches its newest checkpoint, and that it
-has only grown since the checkpoint that the last --verify saved here. If that
-fails, it shows both checkpoints and keeps the old one.
+has only grown since the checkpoint that the last --verify saved here. If the
+proof fails, --verify shows both checkpoints and keeps the old one.
 
-To find out who could see a snapshot on a given day, use "snapcli cloud
-snapshots access".`,
+To find out who could see a snapshot on a given day, use
+` + "`snapcli cloud snapshots access`" + `.`,
 		Example: examples(
 			"the latest entries", "snapcli cloud audit",
 			"everything about one snapshot", "snapcli cloud audit --snapshot snap_7h2k9m --all",
@@ -53,7 +54,7 @@ snapshots access".`,
 		},
 	}
 	cmd.Flags().StringVar(&f.snapshot, "snapshot", "",
-		"only lines about this snapshot; use the whole ID of a deleted one")
+		"only entries about this snapshot; a deleted snapshot needs its whole ID")
 	cmd.Flags().StringVar(&f.actor, "actor", "", "only actions of this user, by e-mail")
 	cmd.Flags().StringVar(&f.action, "action", "", "only this action, such as snapshot.shared")
 	cmd.Flags().StringVar(&f.since, "since", "",
@@ -61,7 +62,7 @@ snapshots access".`,
 	cmd.Flags().StringVar(&f.until, "until", "", "only before this time")
 	cmd.Flags().IntVar(&f.limit, "limit", api.DefaultLimit, "show at most `n`")
 	cmd.Flags().BoolVar(&f.all, "all", false, "show all, however many")
-	cmd.Flags().BoolVar(&f.verify, "verify", false, "prove that no line was changed or removed")
+	cmd.Flags().BoolVar(&f.verify, "verify", false, "prove that no entry was changed or removed")
 	cmd.MarkFlagsMutuallyExclusive("limit", "all", "verify")
 	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeIDs)
 	_ = cmd.RegisterFlagCompletionFunc("action",
@@ -176,7 +177,7 @@ func (l *auditList) add(e api.AuditEntry) error {
 	return nil
 }
 
-// flush writes the page. The first page decides between a table and lines.
+// flush writes the page. The first page decides between a table and two lines for each entry.
 func (l *auditList) flush() error {
 	first := l.table == nil
 	if first {

@@ -35,8 +35,8 @@ func (a *app) cloudAuditExportCommand() *cobra.Command {
 		Use:   "export",
 		Short: "Write the audit log as JSON, one entry on each line",
 		Long: `Export writes the lines of your organization's audit log, oldest first, each
-exactly as it is in the log's tree. With --follow, it waits for new lines, and
-resumes after the service was unavailable.
+exactly as it is in the log's hash tree. With --follow, export waits for new
+lines. If the service becomes unavailable, export resumes when it is back.
 
 To continue an export, pass the number after the last "seq" in the file as
 --from. The lines can be verified without the service: see docs/audit.md.`,
@@ -79,11 +79,11 @@ func (a *app) exportAudit(ctx context.Context, f exportFlags) error {
 	}
 	for {
 		err := e.run(ctx)
-		if !f.follow || err != nil && !passing(err) {
+		if !f.follow || err != nil && !temporary(err) {
 			return err
 		}
 		if err != nil {
-			a.note("the service does not answer; trying again: %s", snap.CleanText(err.Error()))
+			a.note("the service does not respond; trying again: %s", snap.CleanText(err.Error()))
 		}
 		select {
 		case <-ctx.Done():
@@ -94,8 +94,8 @@ func (a *app) exportAudit(ctx context.Context, f exportFlags) error {
 	}
 }
 
-// passing reports whether an error may be temporary.
-func passing(err error) bool {
+// temporary reports whether an error may be temporary.
+func temporary(err error) bool {
 	code := snap.CodeOf(err)
 	return code == snap.CodeUnavailable || code == snap.CodeRateLimited
 }
@@ -108,7 +108,8 @@ type auditExport struct {
 	since, until time.Time
 }
 
-// seek moves next to the first line of the wanted time, by bisection.
+// seek sets next to the first line that may be in the wanted period. It finds that line by
+// bisection.
 func (e *auditExport) seek(ctx context.Context) error {
 	if e.since.IsZero() {
 		return nil
@@ -121,7 +122,7 @@ func (e *auditExport) seek(ctx context.Context) error {
 	e.next += int64(sort.Search(int(size-e.next+1), func(i int) bool {
 		var page api.AuditRecords
 		var line api.AuditEntry
-		if err == nil { // after an error, nothing more is asked
+		if err == nil { // after an error, send no more requests
 			page, err = e.conn.AuditRecords(ctx, e.next+int64(i), 1)
 		}
 		if err == nil && len(page.Items) > 0 {

@@ -96,7 +96,7 @@ change the time, or with "--expect-every never" to stop expecting snapshots.`,
 	cmd.Flags().StringVar(&group, "group", "", "an SSO group, by name or ID (default org-wide)")
 	typeFlag(cmd, &typ, "type of the snapshots that are shared")
 	cmd.Flags().BoolVar(&yes, "yes", false, "share original, unmasked data without asking")
-	cmd.Flags().BoolVar(&now, "now", false, "also share the newest existing one at once")
+	cmd.Flags().BoolVar(&now, "now", false, "also share the newest existing snapshot now")
 	cmd.Flags().StringVar(&every, "expect-every", "",
 		"raise an event when no snapshot is pushed for this long, such as 26h (at least 1h), or never")
 	_ = cmd.RegisterFlagCompletionFunc("group", a.completeGroups)
@@ -148,7 +148,7 @@ func (a *app) channelsRemoveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "remove CHANNEL-ID",
 		Short:   "End a channel and its shares",
-		Long:    "Remove ends a channel and its shares at once. Shares made by hand stay.",
+		Long:    "Remove immediately ends a channel and the shares that it made. Shares made by\nhand stay.",
 		Example: examples("end a channel", "snapcli cloud channels remove 3"),
 		Args:    command.ExactArgs("channel ID"),
 		RunE: a.remove(removal{connect: a.connect, remove: (*api.Client).DeleteChannel, kind: "channel",

@@ -19,17 +19,18 @@ func (a *app) keysCreateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Create an API key and show it once",
-		Long: `Create creates an API key. It is shown once, on standard output; keep it in your
-CI's secrets as ` + apiKeyEnv + `.
+		Long: `Create makes an API key and shows it once, on standard output. Store the key in
+the secrets of your CI system as ` + apiKeyEnv + `.
 
 A cak key acts as you. A clt key is for pipelines, and a sak key for service
 agents. Both act as the organization, within their scopes, and never change a
 share. They see snapshots that are shared org-wide, snapshots that other
-organizations shared with yours, and snapshots that such keys pushed. With the
-scope private they see every snapshot of the organization.
+organizations shared with yours, and snapshots that clt or sak keys pushed. With
+the scope private, they see every snapshot of the organization.
 
-A cak key stops working when you leave. With --from, a key works only from these
-networks; the service refuses it elsewhere as if it did not exist.`,
+A cak key stops working when you leave the organization. With --from, a key
+works only from these networks; elsewhere, the service refuses the key as if it
+did not exist.`,
 		Example: examples(
 			"a key that acts as you, for 90 days", "snapcli cloud keys create laptop --expires-in 90d",
 			"a key for the office network", "snapcli cloud keys create nightly --from 10.0.0.0/8 --expires-in 90d",
@@ -39,10 +40,11 @@ networks; the service refuses it elsewhere as if it did not exist.`,
 			return a.createKey(cmd.Context(), args[0], kind, expiresIn, scopes, from)
 		},
 	}
-	cmd.Flags().StringVar(&kind, "kind", string(snap.UserKey), "cak, clt or sak")
-	cmd.Flags().StringVar(&expiresIn, "expires-in", "", "how long it is valid, such as 90d (default: it never expires)")
+	cmd.Flags().StringVar(&kind, "kind", string(snap.UserKey), "kind of key: cak, clt or sak")
+	cmd.Flags().StringVar(&expiresIn, "expires-in", "",
+		"how long the key is valid, such as 90d (default: it never expires)")
 	cmd.Flags().StringSliceVar(&from, "from", nil,
-		"networks from which it may be used, such as 10.0.0.0/8; at most 100 (default: anywhere)")
+		"networks from which the key may be used, such as 10.0.0.0/8; at most 100 (default: anywhere)")
 	cmd.Flags().StringSliceVar(&scopes, "scopes", nil, "what a clt or sak key may do: pull, push, private")
 	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]cobra.Completion{"cak", "clt", "sak"},
 		cobra.ShellCompDirectiveNoFileComp))

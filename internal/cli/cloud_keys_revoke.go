@@ -13,9 +13,9 @@ func (a *app) keysRevokeCommand() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "revoke KEY-ID",
-		Short: "Revoke an API key at once",
-		Long: "Revoke ends an API key. Every further request with it is refused. Owners and\n" +
-			"admins can revoke every key that `snapcli cloud keys --all` lists.",
+		Short: "Revoke an API key immediately",
+		Long: "Revoke ends an API key. The service refuses every further request with the key.\n" +
+			"Owners and admins can revoke every key that `snapcli cloud keys --all` lists.",
 		Example: examples("revoke a key", "snapcli cloud keys revoke 12"),
 		Args:    command.ExactArgs("key ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {

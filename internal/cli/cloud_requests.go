@@ -11,7 +11,7 @@ import (
 
 func (a *app) cloudRequestsCommand() *cobra.Command {
 	cmd := a.requestsListCommand("requests")
-	cmd.Short = "Ask for access to snapshots, and answer such requests"
+	cmd.Short = "Ask for access to snapshots, and answer requests from others"
 	cmd.Args = command.RequireKnown
 	cmd.AddCommand(a.requestsListCommand("list"), a.requestsAskCommand(), a.requestsWithdrawCommand(),
 		a.requestsRefuseCommand())
@@ -23,10 +23,11 @@ func (a *app) requestsListCommand(use string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: "List the requests for access that you may answer",
-		Long: `Lists the open requests for access to your snapshots, the oldest first. Owners
-and admins of the organization see those for every snapshot. Answer a request
-with ` + "`snapcli cloud snapshots share`" + `: it closes when the person can see the
-snapshot. With --mine, it lists your own requests. They expire after 14 days.`,
+		Long: `List shows the open requests for access to your snapshots, the oldest first.
+Owners and admins see the requests for every snapshot of their organization. To
+grant a request, use ` + "`snapcli cloud snapshots share`" + `: a request closes when the
+person can see the snapshot. --mine lists your own requests. Requests expire
+after 14 days.`,
 		Example: examples("requests that wait for you", "snapcli cloud requests",
 			"your own requests", "snapcli cloud requests --mine"),
 		Args: command.NoArgs,
@@ -59,10 +60,10 @@ func (a *app) requestsAskCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ask SNAPSHOT-ID",
 		Short: "Ask for access to a snapshot that you cannot see",
-		Long: `Ask sends a request for access to the snapshot's owner and to the owners and
-admins of its organization. They learn your name, your e-mail address and your
-organization. The answer is the same whether the snapshot exists or not. You can
-have 20 open requests.`,
+		Long: `Ask sends a request to the snapshot's owner and to the owners and admins of its
+organization. They learn your name, your e-mail address and your organization.
+The service responds in the same way whether the snapshot exists or not. You can
+have at most 20 open requests.`,
 		Example: examples("ask for a snapshot whose link somebody sent you",
 			"snapcli cloud requests ask snap_7h2k9m4qw8xvbn3t --reason 'bug 412'"),
 		Args: command.ExactArgs("snapshot ID"),
@@ -79,7 +80,7 @@ have 20 open requests.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why you need it")
+	cmd.Flags().StringVar(&reason, "reason", "", "why you need the snapshot")
 	return cmd
 }
 

@@ -25,7 +25,7 @@ func (a *app) retentionListCommand(use string) *cobra.Command {
 		Short: "List the retention rules",
 		Long: `A retention rule sets how long a target's cloud snapshots are kept. Targets
 without a rule keep everything. A rule never deletes a snapshot that another
-organization may still pull. Owners and admins of the organization manage the
+organization can still pull. Owners and admins of the organization manage the
 rules.`,
 		Example: examples("list the rules", "snapcli cloud retention"),
 		Args:    command.NoArgs,
@@ -57,10 +57,11 @@ func (a *app) retentionSetCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set TARGET",
 		Short: "Create or change a target's rule",
-		Long: `Set keeps the last --keep-last snapshots of each type and those younger than
---keep-days days; with both, a snapshot is kept if either applies. The service
+		Long: `Set creates or changes the rule of a target. --keep-last N keeps the newest N
+snapshots of each type. --keep-days N keeps the snapshots that are younger than
+N days. With both flags, a snapshot is kept if either applies. The service
 applies the rules every hour. ` + "`snapcli cloud retention run --dry-run`" + ` lists the
-snapshots that they would delete.`,
+snapshots that the rules would delete.`,
 		Example: examples(
 			"keep the last ten, and two weeks", "snapcli cloud retention set shop --keep-last 10 --keep-days 14"),
 		Args: command.ExactArgs("target"),
@@ -97,7 +98,7 @@ func (a *app) retentionRemoveCommand() *cobra.Command {
 		Use:     "remove TARGET",
 		Short:   "Delete a target's rule and keep its snapshots",
 		Long:    "Remove deletes a target's retention rule. Its snapshots are then kept\nindefinitely.",
-		Example: examples("keep everything of a target", "snapcli cloud retention remove shop"),
+		Example: examples("keep all snapshots of a target", "snapcli cloud retention remove shop"),
 		Args:    command.ExactArgs("target"),
 		RunE: a.remove(removal{connect: a.connect, remove: (*api.Client).DeleteRetention, kind: "retention rule for",
 			list: "snapcli cloud retention", done: "all snapshots of %s are now kept"}),

@@ -19,7 +19,7 @@ func (a *app) sessionsListCommand(use string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     use,
 		Short:   "List where you are signed in",
-		Long:    "Lists the devices and browsers where you are signed in.",
+		Long:    "List shows the devices and browsers where you are signed in.",
 		Example: examples("see your sessions", "snapcli cloud sessions"),
 		Args:    command.NoArgs,
 		RunE: printList(a, serviceList[api.Session]{
@@ -44,7 +44,7 @@ func (a *app) sessionsListCommand(use string) *cobra.Command {
 func (a *app) sessionsEndCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "end SESSION-ID",
-		Short:   "Sign a device or browser out at once",
+		Short:   "Sign a device or browser out immediately",
 		Long:    "End signs one of your devices or browsers out, from its next request on.",
 		Example: examples("sign a lost laptop out", "snapcli cloud sessions end 12"),
 		Args:    command.ExactArgs("session ID"),

@@ -17,7 +17,7 @@ import (
 
 func (a *app) cloudSnapshotsCommand() *cobra.Command {
 	cmd := a.cloudListCommand("snapshots")
-	cmd.Short = "List cloud snapshots you may see; show, share and delete them"
+	cmd.Short = "List cloud snapshots you can see; show, share and delete them"
 	cmd.Args = command.RequireKnown
 	cmd.AddCommand(a.cloudListCommand("list"), a.cloudShowCommand(), a.cloudDeleteCommand(), a.declineCommand(),
 		a.describeCommand(), a.cloudAccessCommand(), a.cloudReceiptCommand(),
@@ -41,10 +41,11 @@ func (a *app) cloudListCommand(use string) *cobra.Command {
 	var f listFlags
 	cmd := &cobra.Command{
 		Use:   use,
-		Short: "List the cloud snapshots you may see",
-		Long: `Lists the cloud snapshots that you may see, newest first: your own, those shared
-with your organization or one of your groups, and those that other organizations
-share with yours. Owners and admins see every snapshot of their organization.
+		Short: "List the cloud snapshots you can see",
+		Long: `List shows the cloud snapshots that you can see, newest first: your own, those
+shared with your organization or one of your groups, and those that other
+organizations share with yours. Owners and admins see every snapshot of their
+organization.
 
 IDs are shortened, but stay unique in the list. Every command accepts the start
 of an ID.
@@ -82,7 +83,7 @@ are needed. A snapshot must match every word of the search.`,
 	cmd.Flags().StringVar(&f.owner, "owner", "",
 		"only those of the person with this e-mail, or of owners whose e-mail or organization begins with this")
 	cmd.Flags().BoolVar(&f.expiresSoon, "expires-soon", false,
-		"only those with a share that you may see and that ends within three days")
+		"only those with a share that ends within three days, if you have access to that share")
 	cmd.MarkFlagsMutuallyExclusive("limit", "all")
 	_ = cmd.RegisterFlagCompletionFunc("target", a.completeTargets)
 	a.jsonFlag(cmd)
@@ -150,11 +151,11 @@ func (a *app) listCloud(ctx context.Context, f listFlags) error {
 	if err != nil {
 		return err
 	}
-	most := f.limit
+	limit := f.limit
 	if f.all {
-		most = 0
+		limit = 0
 	}
-	asked := most
+	asked := limit
 	if f.filters() {
 		asked = 0 // until enough rows are kept
 	}
@@ -163,7 +164,7 @@ func (a *app) listCloud(ctx context.Context, f listFlags) error {
 		if err != nil {
 			return err
 		}
-		kept, ended := f.keep(page, max(0, most-list.count))
+		kept, ended := f.keep(page, max(0, limit-list.count))
 		if err := list.page(kept); err != nil {
 			return err
 		}
@@ -174,20 +175,20 @@ func (a *app) listCloud(ctx context.Context, f listFlags) error {
 	return list.end(f)
 }
 
-// pages yields the pages of a listing until it has returned most rows; 0 means all. NextCursor of
+// pages yields the pages of a listing until it has returned limit rows; 0 means all. NextCursor of
 // the last page is set if there are more.
-func pages(ctx context.Context, c *api.Client, o api.ListOptions, most int) iter.Seq2[api.SnapshotPage, error] {
+func pages(ctx context.Context, c *api.Client, o api.ListOptions, limit int) iter.Seq2[api.SnapshotPage, error] {
 	return func(yield func(api.SnapshotPage, error) bool) {
 		for seen := 0; ; {
-			if most > 0 {
-				o.Limit = min(api.MaxLimit, most-seen)
+			if limit > 0 {
+				o.Limit = min(api.MaxLimit, limit-seen)
 			}
 			page, err := c.Snapshots(ctx, o)
 			if !yield(page, err) || err != nil {
 				return
 			}
 			seen += len(page.Items)
-			if o.Cursor = page.NextCursor; o.Cursor == "" || most > 0 && seen >= most {
+			if o.Cursor = page.NextCursor; o.Cursor == "" || limit > 0 && seen >= limit {
 				return
 			}
 		}

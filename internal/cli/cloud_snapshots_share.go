@@ -33,15 +33,15 @@ func (a *app) shareCommand() *cobra.Command {
 your organization can. --group shares it with an SSO group, --org with another
 organization, read-only. Both can be repeated and combined: a snapshot is shared
 with all of them, or with none if one is refused. With --expires-in, these
-shares end by themselves, by the service's clock.
+shares end automatically, according to the service's clock.
 
 Sharing never changes the snapshot. Sharing again only sets the new expiry.
 
 Snapshots that are not sanitized hold the original data. Share warns you about
 them and says how many more people can see that data. Your organization's policy
-unsanitized_shares can also refuse such shares, or ask you first; --yes
-confirms. The policy share_requires can refuse all snapshots without a valid
-certificate.
+unsanitized_shares can refuse to share original data, or require a confirmation;
+--yes confirms. The policy share_requires can refuse to share any snapshot
+without a valid certificate.
 
 The snapshot's owner, and owners and admins of the organization, may share
 org-wide and with groups. Only owners and admins may share with other
@@ -70,7 +70,7 @@ organizations.`,
 	}
 	a.shareWith(cmd, &f)
 	cmd.Flags().StringVar(&f.expiresIn, "expires-in", "",
-		"how long, such as 36h, 7d or 2w (default: it never ends)")
+		"how long the share lasts, such as 36h, 7d or 2w (default: it never ends)")
 	cmd.Flags().BoolVar(&withSchema, "with-schema", false,
 		"let the other organizations see the card too: tables, columns and masks")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "share original, unmasked data without asking")
@@ -140,9 +140,9 @@ func (c *connection) resolve(ctx context.Context, typed []string) ([]api.Snapsho
 	return list, nil
 }
 
-// named adds to an error the ID that it is about, if the command has several IDs.
-func named(err error, id string, of int) error {
-	if of < 2 {
+// named puts the ID that an error is about before the error, if the command has several IDs.
+func named(err error, id string, count int) error {
+	if count < 2 {
 		return err
 	}
 	return fmt.Errorf("%s: %w", id, err)
@@ -212,7 +212,7 @@ func (a *app) sharer(ctx context.Context, conn *connection, f shareFlags) (chang
 }
 
 // secondsOf converts --expires-in to seconds, which the service counts from its own clock. It
-// returns 0 if the share does not expire.
+// returns 0 if expiresIn is empty, which means never.
 func secondsOf(expiresIn string) (int64, error) {
 	if expiresIn == "" {
 		return 0, nil
@@ -256,7 +256,8 @@ func (a *app) shareMade(s api.Snapshot, m api.ShareChange, groups []api.Group) s
 	return c
 }
 
-// ending describes when a share within the organization ends. It returns "" if the share never ends.
+// ending describes when a share within the organization ends. It returns "" if the share never
+// ends.
 func (a *app) ending(expires *time.Time) string {
 	if expires == nil {
 		return ""
@@ -264,7 +265,7 @@ func (a *app) ending(expires *time.Time) string {
 	return " until " + a.until(expires)
 }
 
-// unlimited formats the warning that a share, which had an expiry, loses it. now describes the change.
+// unlimited formats the warning that a share loses its expiry. now describes the new state.
 func (a *app) unlimited(s api.Snapshot, with string, before *time.Time, now string) string {
 	return fmt.Sprintf("the share of %s with %s was to end %s; %s", s.Name, with, a.until(before), now)
 }
@@ -388,8 +389,8 @@ func (a *app) previewOrgShare(ctx context.Context, conn *connection, s api.Snaps
 	return c, nil
 }
 
-// orgShare returns the live share of a snapshot with an organization, if there is one. Only callers
-// allowed to manage such shares receive it.
+// orgShare returns the live share of a snapshot with an organization, if there is one. It fails for
+// callers who are not allowed to manage shares with other organizations.
 func orgShare(ctx context.Context, conn *connection, id, slug string) (share api.OrgShare, shared bool, err error) {
 	shares, err := conn.OrgShares(ctx, id)
 	for _, share := range shares {

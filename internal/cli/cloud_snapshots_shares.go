@@ -20,8 +20,8 @@ func (a *app) sharesCommand() *cobra.Command {
 		Long: `Shares lists the groups that a snapshot is shared with, then the other
 organizations. Only owners and admins of the organization see the second list.
 
-For a snapshot that another organization shares with yours, it shows that
-organization and when the share ends.`,
+For a snapshot that another organization shares with yours, the command shows
+only that organization and when the share ends.`,
 		Example:           examples("list its shares", "snapcli cloud snapshots shares snap_7h2k9m"),
 		Args:              command.ExactArgs("snapshot ID"),
 		ValidArgsFunction: a.completeIDs,
@@ -31,19 +31,19 @@ organization and when the share ends.`,
 	return cmd
 }
 
-// sharesList is the JSON output of shares. Organizations is null, and a note explains why, for
-// callers who may not see it.
+// sharesList is the JSON output of shares. For callers who are not allowed to see it, Organizations
+// is null, and Note explains why.
 type sharesList struct {
 	ID            string           `json:"id"`
 	OrgWide       bool             `json:"org_wide"`
 	ExpiresAt     *time.Time       `json:"expires_at,omitempty" doc:"when the org-wide share ends"`
 	Groups        []api.GroupShare `json:"groups"`
 	Organizations []api.OrgShare   `json:"organizations"`
-	Received      *receivedShare   `json:"received,omitempty" doc:"only for a snapshot of another organization: everything about its shares that your organization may know"`
+	Received      *receivedShare   `json:"received,omitempty" doc:"only for a snapshot of another organization: all that your organization is allowed to know about its shares"`
 	Note          string           `json:"note,omitempty"`
 }
 
-// receivedShare is the part of a share that a recipient organization may see.
+// receivedShare is the part of a share that a recipient organization is allowed to see.
 type receivedShare struct {
 	From      string     `json:"from" doc:"slug of the organization that shares it"`
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
@@ -82,7 +82,7 @@ func (a *app) shares(ctx context.Context, typed string) error {
 const noteOwningAdmins = "only owners and admins of %s see its other shares: an org admin of that " +
 	"organization is required"
 
-// receivedShares prints the shares of a snapshot that its recipient may see.
+// receivedShares prints what a recipient is allowed to see about the shares of a snapshot.
 func (a *app) receivedShares(s api.Snapshot) error {
 	note := fmt.Sprintf(noteOwningAdmins, s.Organization)
 	if a.flags.json {

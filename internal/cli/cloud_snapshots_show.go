@@ -27,7 +27,7 @@ snapshots, and what changed since the previous snapshot. A certificate is valid
 if a key that the organization registered signed it. The snapshot's owner, and
 owners and admins of the organization, also see who pulled it, who shared it,
 with whom, and until when. A card never contains a row of data. Another
-organization sees it only if the share includes it.`,
+organization sees the card only if the share includes it.`,
 		Example: examples("show one", "snapcli cloud snapshots show snap_7h2k9m",
 			"show the columns, and how each was masked", "snapcli cloud snapshots show snap_7h2k9m --columns"),
 		Args:              command.ExactArgs("snapshot ID"),
@@ -48,8 +48,8 @@ type cloudShown struct {
 	Withheld bool             `json:"card_withheld,omitempty" doc:"the owning organization does not show the card"`
 	Changes  *api.CardChanges `json:"changes,omitempty" doc:"what changed since the previous snapshot"`
 	Access   *api.Access      `json:"access,omitempty" doc:"who shared it, with whom and until when; only for callers who may explain access"`
-	Pulls    []api.PullCount  `json:"pulls,omitempty" doc:"only for callers who may see them"`
-	Versions []version        `json:"versions,omitempty" doc:"newest snapshots of its target and type that you may see, newest first"`
+	Pulls    []api.PullCount  `json:"pulls,omitempty" doc:"only for callers who are allowed to see them"`
+	Versions []version        `json:"versions,omitempty" doc:"newest snapshots of its target and type that you can see, newest first"`
 }
 
 // version is one snapshot of a target.
@@ -191,8 +191,8 @@ func (a *app) printWays(access *api.Access) error {
 // changesShown is the number of changes that show prints; --json has all.
 const changesShown = 20
 
-// printChanges prints the changes since a previous snapshot. counted says whether rows were compared,
-// and more is the number of changes that are not listed.
+// printChanges prints the changes since a previous snapshot. counted reports whether rows were
+// compared, and more is the number of changes that are not listed.
 func (a *app) printChanges(previous string, counted bool, changes []api.CardChange, more int) {
 	a.result("")
 	switch {
@@ -261,7 +261,7 @@ func mayDo(can *api.Can) []string {
 	return may
 }
 
-// fields prints names and values, one pair a line. It omits empty values.
+// fields prints names and values, one pair per line. It omits empty values.
 func (a *app) fields(pairs ...string) {
 	widest := 0
 	for i := 0; i < len(pairs); i += 2 {

@@ -23,8 +23,9 @@ SSO group instead, and --org the share with another organization. Both can be
 repeated and combined: either all of these shares end, or none if one is
 refused. --all ends every share.
 
-It takes effect at once: people who could see the snapshot only through that
-share no longer find it, and downloads in progress stop. Other shares stay.`,
+Unsharing takes effect immediately: people who could see the snapshot only
+through that share no longer find it, and downloads in progress stop. Other
+shares stay.`,
 		Example: examples(
 			"make it private again", "snapcli cloud snapshots unshare snap_7h2k9m",
 			"end the shares with two groups",
@@ -90,8 +91,8 @@ func (a *app) endOf(ctx context.Context, conn *connection, s api.Snapshot, f sha
 	return from, nil
 }
 
-// previewUnshare returns the changes that UnshareWith would make. It fails for callers who may not
-// make them.
+// previewUnshare returns the changes that UnshareWith would make. It fails for callers who are not
+// allowed to make them.
 func (c *connection) previewUnshare(ctx context.Context, id string, from api.UnshareRequest) (would api.ShareChanges,
 	err error) {
 	var orgs []api.OrgShare
@@ -136,7 +137,7 @@ func everyShare(s api.Snapshot, groups []api.GroupShare, orgs []api.OrgShare) ap
 	return from
 }
 
-// plannedEnd returns the answer that the service would give.
+// plannedEnd returns the changes that the service would report.
 func plannedEnd(s api.Snapshot, groups []api.GroupShare, orgs []api.OrgShare,
 	from api.UnshareRequest) (would api.ShareChanges) {
 	if from.OrgWide {
@@ -191,9 +192,9 @@ func shareEnded(s api.Snapshot, e api.ShareChange, all, dry bool) shareChange {
 	return c
 }
 
-// stillSee describes who can see a snapshot without its org-wide share. Callers who may not manage
-// shares with other organizations do not receive their number; the text then covers only the
-// snapshot's organization.
+// stillSee describes who can see a snapshot without its org-wide share. Callers who are not allowed
+// to manage shares with other organizations do not receive the number of these shares. For them,
+// stillSee covers only the snapshot's organization.
 func stillSee(s api.Snapshot) string {
 	where, admins := "in "+s.Organization+" only ", "the owners and admins"
 	if s.Orgs > 0 {

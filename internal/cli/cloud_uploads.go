@@ -24,8 +24,8 @@ func (a *app) uploadsListCommand(use string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: "List your unfinished uploads",
-		Long: `Lists the pushes that you started and did not finish. Run the same push again to
-resume one. An upload without progress for two days is removed.`,
+		Long: `List shows the pushes that you started and did not finish. Run the same push
+again to resume one. An upload without progress for two days is removed.`,
 		Example: examples("see your unfinished uploads", "snapcli cloud uploads"),
 		Args:    command.NoArgs,
 		RunE: printList(a, serviceList[api.Upload]{
@@ -34,7 +34,7 @@ resume one. An upload without progress for two days is removed.`,
 			empty:   "you have no unfinished uploads",
 			columns: []column{{title: "ID"}, {title: "Target", least: 6, weight: 1},
 				{title: "Name", least: 10, weight: 1, cut: keepEnd}, {title: "Type"},
-				{title: "Size", right: true}, momentColumn("Last moved", 0)},
+				{title: "Size", right: true}, momentColumn("Last progress", 0)},
 			row: func(u api.Upload) []string {
 				return []string{u.ID, u.Target, u.Name, string(u.Type), size(u.Size), a.when(u.TouchedAt)}
 			},
@@ -51,7 +51,7 @@ func (a *app) uploadsAbortCommand() *cobra.Command {
 		Long: `Abort ends one of your unfinished uploads. The service removes the bytes that
 have arrived. Your local snapshot stays, and pushing it again starts from the
 beginning. The start of the upload's ID is enough.`,
-		Example: examples("give up a push", "snapcli cloud uploads abort snap_7h2k"),
+		Example: examples("give up on a push", "snapcli cloud uploads abort snap_7h2k"),
 		Args:    command.ExactArgs("upload ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			conn, err := a.connect()

@@ -29,9 +29,9 @@ func (a *app) webhooksListCommand(use string) *cobra.Command {
 		Short: "List the webhooks",
 		Long: `A webhook sends events about the organization's snapshots to a URL or a mail
 address. Messages to a URL are signed as in the Standard Webhooks specification.
-All messages are retried for three days. A webhook is disabled when its receiver
-answers 410 Gone or accepts nothing for days. Owners and admins of the
-organization manage webhooks.`,
+A message that is not accepted is retried for three days. A webhook is disabled
+when its receiver responds with 410 Gone or accepts nothing for days. Owners and
+admins of the organization manage webhooks.`,
 		Example: examples("list the webhooks", "snapcli cloud webhooks"),
 		Args:    command.NoArgs,
 		RunE: printList(a, serviceList[api.Webhook]{
@@ -99,13 +99,13 @@ func (a *app) webhooksAddCommand() *cobra.Command {
 		Long: `Add creates a webhook. Its signing secret is shown once, on standard output; the
 receiver uses it to check that a message comes from the service. With --format,
 messages have the format that Slack, Microsoft Teams (Workflows) or Discord
-expects. The chat does not interpret names in them as markup.
+expects. The chat shows names in messages as they are, not as markup.
 
 The events of snapshots are pushed, shared, unshared, pulled, deleted,
 access-requested and share-expires-soon. The other events are overdue (a
 channel's newest snapshot is too old), disabled (the service stopped sending to
-a webhook) and user.left (a person left). Without --events, the webhook receives
-all events.
+a webhook) and user.left (a person left the organization). Without --events, the
+webhook receives all events.
 
 A URL like mailto:ops@example.com sends mail, without a secret, if the service
 has an SMTP server. The address must be at a domain of the organization's people
@@ -144,10 +144,10 @@ or at one that the service's operator allows.`,
 		},
 	}
 	cmd.Flags().StringSliceVar(&events, "events", nil,
-		"pushed, shared, unshared, pulled, deleted, access-requested,"+
+		"events to send: pushed, shared, unshared, pulled, deleted, access-requested,"+
 			" share-expires-soon, overdue, disabled, user.left (default all)")
 	cmd.Flags().StringVar(&format, "format", "",
-		"format of the messages: slack, teams or discord (default: that of snapcloud)")
+		"format of the messages: slack, teams or discord (default: snapcloud's own format)")
 	a.jsonFlag(cmd)
 	return cmd
 }
@@ -156,7 +156,7 @@ func (a *app) webhooksRemoveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "remove WEBHOOK-ID",
 		Short:   "Remove a webhook",
-		Long:    "Remove ends a webhook at once and drops its undelivered messages.",
+		Long:    "Remove ends a webhook immediately and drops its undelivered messages.",
 		Example: examples("remove a webhook", "snapcli cloud webhooks remove 2"),
 		Args:    command.ExactArgs("webhook ID"),
 		RunE: a.remove(removal{connect: a.connect, remove: (*api.Client).DeleteWebhook, kind: "webhook",
@@ -167,7 +167,7 @@ func (a *app) webhooksRemoveCommand() *cobra.Command {
 func (a *app) webhooksDeliveriesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "deliveries WEBHOOK-ID",
-		Short:   "List the messages sent to a webhook and its answers",
+		Short:   "List the messages sent to a webhook, and its responses",
 		Long:    "Deliveries lists the newest messages to a webhook, with the result of each.",
 		Example: examples("find out why nothing arrives", "snapcli cloud webhooks deliveries 2"),
 		Args:    command.ExactArgs("webhook ID"),
@@ -205,8 +205,8 @@ func (a *app) webhooksDeliveriesCommand() *cobra.Command {
 	return cmd
 }
 
-// webhookCommand is a command that makes one call about a webhook and prints its result, as JSON or
-// by show.
+// webhookCommand completes a command that makes one call about a webhook. It prints the result as
+// JSON, or with show.
 func webhookCommand[T any](a *app, cmd *cobra.Command, call func(context.Context, *api.Client, string) (T, error),
 	show func(T) error) *cobra.Command {
 	cmd.Args = command.ExactArgs("webhook ID")
@@ -232,8 +232,8 @@ func (a *app) webhooksTestCommand() *cobra.Command {
 	return webhookCommand(a, &cobra.Command{
 		Use:   "test WEBHOOK-ID",
 		Short: "Send a test message to a webhook now",
-		Long: `Test sends a message of the type webhook.test and prints the answer. It works
-for disabled webhooks too, and it changes nothing.`,
+		Long: `Test sends a message of the type webhook.test and prints the response. It
+works for disabled webhooks too, and it changes nothing.`,
 		Example: examples("try a receiver", "snapcli cloud webhooks test 2"),
 	}, func(ctx context.Context, conn *api.Client, id string) (api.WebhookTest, error) {
 		return conn.TestWebhook(ctx, id)
@@ -241,7 +241,7 @@ for disabled webhooks too, and it changes nothing.`,
 		if !t.OK {
 			return &snap.Error{Code: snap.CodeUnavailable,
 				Detail: "the receiver did not accept the test message: " + t.Status,
-				Hint:   "it must answer with a status from 200 to 299 within 10 seconds"}
+				Hint:   "it must respond with a status from 200 to 299 within 10 seconds"}
 		}
 		a.done("", "the receiver accepted the test message: %s in %d ms", t.Status, t.Milliseconds)
 		return nil
@@ -303,7 +303,8 @@ else may know the old secret.`,
 		a.result("%s", w.Secret)
 		return nil
 	})
-	cmd.Flags().DurationVar(&overlap, "overlap", 24*time.Hour, "how long the old secret also signs, at most 168h")
+	cmd.Flags().DurationVar(&overlap, "overlap", 24*time.Hour,
+		"how long messages are also signed with the old secret, at most 168h")
 	return cmd
 }
 

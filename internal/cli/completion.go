@@ -95,7 +95,7 @@ func (a *app) completeIDs(cmd *cobra.Command, _ []string, typed string) ([]cobra
 	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// isIDStart reports whether typed is a prefix of the prefix that all IDs have.
+// isIDStart reports whether typed is the beginning of snap_, with which all IDs begin.
 func isIDStart(typed string) bool {
 	return len(typed) <= len(snap.IDPrefix) && snap.IDPrefix[:len(typed)] == typed
 }
@@ -107,8 +107,8 @@ func (a *app) completeGroups(cmd *cobra.Command, args []string, typed string) ([
 		func(g api.Group) (string, string) { return g.Name, g.GroupID })(cmd, args, typed)
 }
 
-// completeOrgs offers the organizations that a snapshot is shared with. They are the only slugs
-// this organization may know.
+// completeOrgs offers the organizations that a snapshot is shared with. This organization is not
+// allowed to know any other slugs.
 func (a *app) completeOrgs(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var out []cobra.Completion
 	a.queryService(cmd, a.connect, func(ctx context.Context, c *connection) error {
@@ -135,8 +135,8 @@ func (a *app) completeOrgs(cmd *cobra.Command, args []string, _ string) ([]cobra
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeEntries returns a completion function that offers the entries of a list of the service, each
-// with a description.
+// completeEntries returns a completion function that offers the entries of one of the service's
+// lists, each with a description.
 func completeEntries[T any](a *app, connect func() (*connection, error),
 	list func(*api.Client, context.Context) ([]T, error),
 	entry func(T) (value, description string)) cobra.CompletionFunc {

@@ -19,10 +19,11 @@ func (a *app) configImportCommand() *cobra.Command {
 		`Import reads the configuration of another tool and writes the targets, storage
 profiles and masking rules that snapcli has an equivalent for. It lists every
 other setting with its line. A column whose masking has no equivalent gets no
-rule, so sanitizing stops there until you add one.
+rule, so sanitizing stops until you add one.
 
-A URL with ${NAME} sends that environment variable's value to its host. Import
-asks for each such name; a script allows it with --allow-env NAME.`)
+If a URL in the file contains ${NAME}, a connection sends the value of that
+environment variable to the host of the URL. Import asks about each of these
+variables; scripts allow one with --allow-env NAME.`)
 	cmd.AddCommand(a.importFrom("dbsnapper", "dbsnapper.yml",
 		`Import dbsnapper imports targets with their databases and masking SQL, and
 storage profiles. A secret that is encrypted in the file becomes the name of an
@@ -64,9 +65,9 @@ func (a *app) importFrom(tool, file, long string) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only show the result")
 	cmd.Flags().StringArrayVar(&allowed, "allow-env", nil,
-		"let the imported URLs use this environment variable; repeat it for each")
+		"let the imported URLs use this environment variable; can be repeated")
 	if tool == "greenmask" {
-		cmd.Flags().StringVar(&target, "target", "", "name of the target (default that of the database)")
+		cmd.Flags().StringVar(&target, "target", "", "name of the target (default: the name of the database)")
 	}
 	a.jsonFlag(cmd)
 	return cmd

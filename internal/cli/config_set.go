@@ -78,7 +78,7 @@ get into the history of your shell.`,
 				line, err := bufio.NewReader(a.io.In).ReadString('\n')
 				if value = strings.TrimRight(line, "\r\n"); value == "" {
 					return &snap.Error{Code: snap.CodeUsage, Detail: "standard input is empty",
-						Hint: "give the value there, for example with < key.txt", Cause: err}
+						Hint: "send the value to standard input, for example with < key.txt", Cause: err}
 				}
 			case key == "cloud.api_key":
 				a.warn("the key may now be in your shell's history; use - to read it from standard input")

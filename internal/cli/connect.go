@@ -66,8 +66,8 @@ const apiKeyEnv = "SNAPCLI_CLOUD__API_KEY"
 
 // cloud connects to the configured cloud service with the first available credential: the session
 // of --org, the key in the environment, the session of SNAPCLI_ACCOUNT, cloud.api_key, the token of
-// the CI job, the login session in use. Sessions use the user mount, the others the agent mount. It
-// sends no request.
+// the CI job, the login session in use. Sessions use the user mount, the others the agent mount.
+// cloud sends no request.
 func (a *app) cloud(agent *local.Agent) (*connection, error) {
 	base, err := api.CheckBaseURL(agent.Config().Cloud.URL)
 	if err != nil {
@@ -124,8 +124,8 @@ func keyOf(agent *local.Agent) (c credential, set bool) {
 	return c, c.key != ""
 }
 
-// token returns the key as a token source. If the service refuses the key, the error names where
-// the key came from.
+// token returns the key as a token source. If the service refuses the key, the error says where the
+// key came from.
 func (c credential) token() api.TokenSource {
 	return func(_ context.Context, refused string) (string, error) {
 		if refused == "" {

@@ -109,7 +109,7 @@ type changeView struct {
 	Kind   string `json:"kind" doc:"table, column, index, function and so on"`
 	Name   string `json:"name" doc:"with its schema, if it has one"`
 	On     string `json:"on,omitempty" doc:"the table that it belongs to"`
-	Detail string `json:"detail,omitempty" doc:"text for people"`
+	Detail string `json:"detail,omitempty" doc:"what differs, as text for people"`
 }
 
 type tableDiff struct {
@@ -216,8 +216,8 @@ func (a *app) printTableDiff(d local.Difference) error {
 	return t.flush()
 }
 
-// printRowDiff prints one line for each row. Of a changed row it prints the key and the values that
-// changed.
+// printRowDiff prints one line for each row. For a changed row, it prints the key and the values
+// that changed.
 func (a *app) printRowDiff(r diff.Rows) {
 	a.result("")
 	for _, row := range r.Rows {

@@ -174,7 +174,7 @@ func (x *examination) snapshots(agent *local.Agent) {
 		fmt.Sprintf("%s in %s, %s", snap.Plural(len(list), "snapshot", "snapshots"), dir, size(bytes)), "")
 }
 
-// checkWritable tries to create a file in a folder, or in its first parent that exists.
+// checkWritable tries to create a file in a folder, or in its nearest parent that exists.
 func checkWritable(dir string) error {
 	for {
 		_, err := os.Stat(dir)
@@ -325,7 +325,7 @@ func (x *examination) reachable(ctx context.Context, base string) bool {
 				Detail: "the service's " + name + " is " + state, Hint: "tell the operator of " + base})
 		}
 	}
-	x.add("cloud service", healthy, fmt.Sprintf("%s answers in %s", base, health.took.Round(time.Millisecond)), "")
+	x.add("cloud service", healthy, fmt.Sprintf("%s responded in %s", base, health.took.Round(time.Millisecond)), "")
 	if skew := health.skew.Abs(); skew > time.Minute {
 		x.add("clock", warned, fmt.Sprintf("this machine's clock and the service's differ by %s",
 			skew.Round(time.Second)), "set this machine's clock with NTP")

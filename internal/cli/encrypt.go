@@ -28,7 +28,8 @@ func identityFlag(cmd *cobra.Command, files *[]string) {
 	_ = cmd.MarkFlagFilename("identity")
 }
 
-// encryptedTo adds the number of recipients of an encrypted snapshot.
+// encryptedTo returns before, followed by the number of recipients of an encrypted snapshot. It
+// returns "" if the snapshot is not encrypted.
 func encryptedTo(before string, recipients int) string {
 	if recipients == 0 {
 		return ""

@@ -14,14 +14,13 @@ import (
 	"snap/internal/disk"
 )
 
-// report turns an error into text and an exit code. It is the only place that does:
+// report prints an error to standard error and returns its exit code. The form is:
 //
 //	snapcli: <detail>
 //	  hint: <what to do>
 //
-// With --json it writes one object instead, {"error": {"code", "detail", "hint", "exit"}}. Both go
-// to standard error. It writes each of several joined errors; the code of the first one determines
-// the exit code.
+// With --json, the form is one object, {"error": {"code", "detail", "hint", "exit"}}. report prints
+// each of several joined errors; the code of the first one determines the exit code.
 func (a *app) report(ctx context.Context, err error) int {
 	if err == nil {
 		return snap.ExitOK
@@ -59,8 +58,8 @@ func interrupted(err error) error {
 	return &snap.Error{Code: snap.CodeInterrupted, Cause: err}
 }
 
-// stopped returns an error of code interrupted if the context of an action ended. Its hint describes
-// the state that the action left. Other errors are returned unchanged.
+// stopped returns an error of code interrupted if the context of an action ended. The argument what
+// names the action, and hint describes the state that it left. Other errors are returned unchanged.
 func stopped(ctx context.Context, err error, what, hint string) error {
 	if err == nil || ctx.Err() == nil {
 		return err
@@ -68,7 +67,7 @@ func stopped(ctx context.Context, err error, what, hint string) error {
 	return &snap.Error{Code: snap.CodeInterrupted, Detail: what + " was interrupted", Hint: hint, Cause: err}
 }
 
-// split returns the errors joined by errors.Join.
+// split returns the errors joined by errors.Join, or the error alone.
 func split(err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return joined.Unwrap()

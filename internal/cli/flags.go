@@ -11,7 +11,7 @@ import (
 
 // typeFlag adds the flag --type to a command.
 func typeFlag(cmd *cobra.Command, typ *snap.Type, usage string) {
-	cmd.Flags().Var((*typeValue)(typ), "type", usage+": snapshot or sanitized")
+	cmd.Flags().Var((*typeValue)(typ), "type", usage+": sanitized (masked) or snapshot (unmasked)")
 	_ = cmd.RegisterFlagCompletionFunc("type", cobra.FixedCompletions(
 		[]cobra.Completion{string(snap.TypeSnapshot), string(snap.TypeSanitized)}, cobra.ShellCompDirectiveNoFileComp))
 }

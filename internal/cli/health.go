@@ -12,7 +12,7 @@ import (
 
 // health is the health that a service reports about itself.
 type health struct {
-	parts map[string]string // of the database and the object store: "ok", or the problem
+	parts map[string]string // state of the database and the object store: "ok", or the problem
 	took  time.Duration
 	skew  time.Duration // the service's clock minus ours, to the second (from the Date header)
 }

@@ -152,10 +152,10 @@ func hasPassword(raw string) bool {
 	return set && !variable.MatchString(raw)
 }
 
-// variable is the form in which a URL takes a value from the environment.
+// variable matches ${NAME}, with which a URL refers to an environment variable.
 var variable = regexp.MustCompile(`\$\{[^}]*\}`)
 
-// askTargetName asks for a name that no target has. Enter alone takes a free one.
+// askTargetName asks for a name that no target has. It proposes one, which Enter alone accepts.
 func (a *app) askTargetName(ctx context.Context, agent *local.Agent, base string) (string, error) {
 	proposed := base
 	for n := 2; ; n++ {

@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// jsonArray writes a JSON array element by element, one a line, so that a long list is neither
+// jsonArray writes a JSON array element by element, one per line, so that a long list is neither
 // delayed nor held in memory.
 type jsonArray struct {
 	to    io.Writer

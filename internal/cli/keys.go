@@ -13,12 +13,12 @@ func (a *app) keysCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "keys",
 		Short: "Manage the keys that sign and check certificates",
-		Long: `A snapshot that is sanitized on a machine with a signing key gets a certificate.
-This is a signed statement of the original that it was made from, the rules that
-were applied, and the result of the leak scan. It does not say whether the rules
-were good. ` + "`snapcli snapshots verify`" + ` checks certificates. Create a key with
-` + "`snapcli keys new`" + `, or set SNAPCLI_SIGNING_KEY to a private key, for example
-in a CI job.`,
+		Long: `A snapshot that is sanitized on a machine with a signing key gets a certificate:
+a signed statement that names the original, the rules that were applied, and the
+result of the leak scan, which looks for original values in the copy. The
+certificate does not say whether the rules were good. To check certificates, use
+` + "`snapcli snapshots verify`" + `. Create a key with ` + "`snapcli keys new`" + `, or set
+SNAPCLI_SIGNING_KEY to a private key, for example in a CI job.`,
 		Example: examples("create this machine's key", "snapcli keys new --name ci"),
 		Args:    command.RequireKnown,
 	}
@@ -137,8 +137,9 @@ func (a *app) keysExportCommand() *cobra.Command {
 		Use:   "export [KEY]",
 		Short: "Print a public key",
 		Long: `Export prints the public key of this machine, or of the key with the given ID or
-name. Others use ` + "`snapcli keys trust`" + ` to accept its certificates. An owner or
-admin uses ` + "`snapcli cloud certificate-keys add`" + ` to register it in the cloud.`,
+name. Others accept the key's certificates with ` + "`snapcli keys trust`" + `. An owner
+or admin registers the key in the cloud with
+` + "`snapcli cloud certificate-keys add`" + `.`,
 		Example: examples("print this machine's public key", "snapcli keys export"),
 		Args:    command.AtMostOneArg("key"),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -17,7 +17,7 @@ type serviceList[T any] struct {
 	row     func(T) []string
 }
 
-// printList returns a command's function that prints a list, as JSON with --json.
+// printList returns the RunE function of a command that prints a list, as JSON with --json.
 func printList[T any](a *app, l serviceList[T]) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		conn, err := l.connect()
@@ -52,7 +52,7 @@ type removal struct {
 	done    string // the success message, with %s for the name
 }
 
-// remove returns a command's function that removes the entry that its argument names.
+// remove returns the RunE function of a command that removes the entry named by its argument.
 func (a *app) remove(r removal) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		conn, err := r.connect()

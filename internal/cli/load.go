@@ -29,24 +29,26 @@ If the target's configuration has after_load, that SQL file runs in the loaded
 database before it replaces the destination, so that a failure changes nothing.
 
 --into-existing replaces the content of a database that exists, for users who
-may not create or drop databases. PostgreSQL fills the new schemas next to the
-old ones and exchanges them in one transaction, so that a failure changes
-nothing. MySQL and MariaDB exchange the tables in one statement, for which the
-user must be able to create databases named snapcli_*. If that is not possible,
-load is refused. --in-place first removes the old content and then fills the
-database. If that fails, the database is left empty or partly filled until a
-load succeeds.
+are not allowed to create or drop databases. On PostgreSQL, load fills new
+schemas next to the old ones and exchanges them in one transaction. On MySQL and
+MariaDB, load exchanges all tables in one statement; the user needs permission
+to create databases named snapcli_*. A failure changes nothing, and without the
+necessary permissions load is refused.
+
+--in-place first removes the old content and then fills the database. If that
+fails, the database is left empty or partly filled until a load succeeds.
 
 --only replaces the rows of the tables that match a pattern, in one transaction,
 and leaves everything else as it is. The tables must exist in the destination,
 and every foreign key must hold at the end. No trigger fires.
 
-From a snapshot of another organization, or of unknown origin, load takes only
-tables and rows. Its functions, triggers, views and other programs are left out
-and listed. Such a snapshot cannot run code that its author wrote, and it cannot
-read or change another database, an account, a setting or a file.
---with-programs loads them too, if you trust the author (` + "`snapcli trust add`" + `)
-or confirm when load asks; --yes does not confirm that.`,
+If a snapshot comes from another organization or its origin is unknown, load
+reads only its tables and rows. It lists the functions, triggers, views and
+other programs that it leaves out. Loaded in this way, a snapshot cannot run
+code that its author wrote, and it cannot read or change another database, an
+account, a setting or a file. --with-programs also loads the programs, if you
+trust the author (` + "`snapcli trust add`" + `) or confirm when load asks; --yes does not
+confirm that.`,
 		Example: examples(
 			"load the latest snapshot", "snapcli load shop",
 			"load the newest masked one, without asking", "snapcli load shop --type sanitized --yes",
@@ -67,7 +69,7 @@ or confirm when load asks; --yes does not confirm that.`,
 	}
 	cmd.Flags().StringVar(&o.Snapshot, "snapshot", "",
 		"name of the snapshot to load (default: the latest one built, sanitized or pulled here)")
-	typeFlag(cmd, &o.Type, "load only a snapshot of this type")
+	typeFlag(cmd, &o.Type, "type of snapshot to load")
 	cmd.Flags().BoolVar(&yes, "yes", false, "replace the destination without asking")
 	cmd.Flags().BoolVar(&intoExisting, "into-existing", false,
 		"replace the content of the destination instead of the whole database")
@@ -160,8 +162,8 @@ func (a *app) load(ctx context.Context, target string, o local.LoadOptions, yes 
 	return nil
 }
 
-// confirmLoad shows what would be replaced and asks for confirmation. It asks nothing if nothing would
-// be lost.
+// confirmLoad shows what would be replaced and asks for confirmation. It does not ask if nothing
+// would be lost.
 func (a *app) confirmLoad(ctx context.Context, p local.Preflight, yes bool) error {
 	a.showProvenance(p)
 	for _, w := range p.Warnings {

@@ -22,19 +22,21 @@ func (a *app) loginCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "login [URL]",
 		Short: "Sign in to the cloud service",
-		Long: `Login prints a short code and a URL, and opens the URL in your browser. Sign in
-there, compare the code and approve; the command then continues. You never enter
-a password or key in the terminal. URL is the address of the cloud service. A
-successful login saves it as cloud.url, so you need to give it only once.
+		Long: `Login prints a short code and the URL of a sign-in page, and opens the page in
+your browser. Sign in there, check that the page shows the same code, and
+approve. The command then continues. You never enter a password or key in the
+terminal. The argument URL is the address of the cloud service. A successful
+login saves this address as cloud.url, so you need to give it only once.
 
-If this machine has no browser, for example over SSH, open the URL on any other
-device; --qr draws it for a phone's camera. With --json, every line is one JSON
-object with an event: code, waiting, done or error.
+If this machine has no browser, for example over SSH, open the sign-in page on
+any other device; --qr shows its URL as a QR code. With --json, login prints one
+JSON object per line, each with an event: code, waiting, done or error.
 
-You can be signed in to several accounts of one service: of two organizations,
-or of two users. Each login keeps the others and becomes the account in use.
-Signing in as the same user again replaces that session. An account has the name
-of its organization, or the name given with --as. See ` + "`snapcli switch`" + ` and
+You can be signed in to several accounts of one service, for example in two
+organizations, or as two users. A login leaves your other accounts signed in and
+becomes the account in use. If you sign in again as the same user, the new
+session replaces the old one. An account has the name of its organization, or
+the name given with --as. See ` + "`snapcli switch`" + ` and
 ` + "`snapcli whoami --all`" + `.
 
 For automation, use an API key instead: set ` + apiKeyEnv + `.`,
@@ -56,7 +58,7 @@ For automation, use an API key instead: set ` + apiKeyEnv + `.`,
 		"override the OAuth client_id (default: discovered from the cloud service)")
 	cmd.Flags().BoolVar(&o.NoBrowser, "no-browser", false, "do not open the verification URL in a browser")
 	cmd.Flags().BoolVar(&qr, "qr", false, "also draw the verification URL as a QR code")
-	cmd.Flags().StringVar(&o.As, "as", "", "name of the account (default that of its organization)")
+	cmd.Flags().StringVar(&o.As, "as", "", "name of the account (default: the name of its organization)")
 	cmd.Flags().StringVar(&o.Scope, "scope", "", "optional OAuth scope to request")
 	a.jsonFlag(cmd)
 	return cmd
@@ -103,11 +105,11 @@ func (a *app) login(ctx context.Context, o login.Options, prompt *loginPrompt) e
 	if err := a.noteAccounts(s); err != nil {
 		return err
 	}
-	a.next("list the snapshots that you may see with `snapcli cloud snapshots`")
+	a.next("list the snapshots that you can see with `snapcli cloud snapshots`")
 	return nil
 }
 
-// saveCloudURL makes a service the one that commands use.
+// saveCloudURL saves url as the cloud service that later commands use.
 func (a *app) saveCloudURL(agent *local.Agent, url string) error {
 	overridden, err := agent.Set("cloud.url", url)
 	if err != nil {
@@ -130,8 +132,8 @@ func asWhom(s login.Session) string {
 	return b.String()
 }
 
-// With --json, login writes one object a line for each event: the code immediately, then that it is
-// waiting, and at the end done or error (AUTH U16).
+// With --json, login writes each event as one object on its own line: first code, then waiting, and
+// at the end done or error (AUTH U16).
 type signedIn struct {
 	Event        string `json:"event" doc:"done"`
 	CloudURL     string `json:"cloud_url"`
@@ -172,14 +174,14 @@ type loginPrompt struct {
 	shown   time.Duration // the time that remained at the last waiting event
 }
 
-// Code prints the code and the URL first, with the code alone on its line (AUTH U1). --quiet does
-// not hide it, because nobody can sign in without it.
+// Code prints the URL and the code, with the code alone on its line (AUTH U1). --quiet does not
+// hide them, because nobody can sign in without them.
 func (p *loginPrompt) Code(c login.Code) {
 	if p.flags.json {
 		_ = p.printEvent(codeEvent{"code", c.UserCode, c.URL, c.Complete, c.Expires})
 		return
 	}
-	p.say("To sign in, open this URL%s:", map[bool]string{true: " (your browser is being opened)"}[c.Opened])
+	p.say("To sign in, open this URL%s:", map[bool]string{true: " (your browser is opening it)"}[c.Opened])
 	p.say("")
 	p.say("  %s", cmp.Or(c.Complete, c.URL))
 	p.say("")
@@ -196,7 +198,7 @@ func (p *loginPrompt) Code(c login.Code) {
 	}
 }
 
-// draw prints the URL as a QR code to standard error, like the rest of the prompt.
+// draw prints a URL as a QR code to standard error, like the rest of the prompt.
 func (p *loginPrompt) draw(url string) {
 	drawing := login.QR(url)
 	if drawing == "" {
@@ -206,7 +208,7 @@ func (p *loginPrompt) draw(url string) {
 	p.write(drawing + "\n")
 }
 
-// Waiting shows a countdown on a terminal. With --json it writes an event at intervals.
+// Waiting shows a countdown on a terminal. With --json, it writes an event every [waitingEvery].
 func (p *loginPrompt) Waiting(remaining time.Duration) {
 	if p.flags.json && (p.shown == 0 || p.shown-remaining >= waitingEvery) {
 		p.shown = remaining

@@ -16,19 +16,19 @@ import (
 type timeouts struct {
 	notice   time.Duration // before it shows what it is waiting for
 	connect  time.Duration // for a connection
-	answer   time.Duration // for the whole answer to a small request
-	verify   time.Duration // for the answer at the end of a push, while the service verifies the bytes
+	answer   time.Duration // for the whole response to a small request
+	verify   time.Duration // for the response at the end of a push, while the service verifies the bytes
 	complete time.Duration // for the values of a shell completion
 	sweep    time.Duration // for the removal of expired clones, after a command about something else
 	drop     time.Duration // for the removal of the database of a run
 }
 
-// sameTimeout is empty in every released program. The linker sets it in the program that scripts of
-// tests run, so that no command gives up because the machine is busy.
+// sameTimeout is empty in every released program. The linker sets it in the program that the test
+// scripts run, so that no command gives up because the machine is busy.
 var sameTimeout string
 
-// usualTimeouts returns the timeouts of the program. The two requests of whoami, the session refresh
-// and the query itself, end within 45 seconds.
+// usualTimeouts returns the timeouts of the program. With them, the two requests of whoami (the
+// session refresh and the query itself) end within 45 seconds.
 func usualTimeouts() timeouts {
 	if d, err := time.ParseDuration(sameTimeout); err == nil {
 		return equalTimeouts(d)
@@ -77,7 +77,7 @@ func (p limited) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	line.Debug("request", "status", res.StatusCode, "id", res.Header.Get("X-Request-Id"), "took", took)
-	w.step("reading the answer of " + req.URL.Host)
+	w.step("reading the response from " + req.URL.Host)
 	res.Body = &watchedBody{res.Body, func() { w.end(); cancel() }}
 	return res, nil
 }
@@ -103,8 +103,8 @@ type watch struct {
 	what string // the current step
 }
 
-// watch starts to track a request. If it takes long, it shows on a terminal what the program is
-// waiting for.
+// watch starts to track a request. If the request takes long, watch shows on a terminal what the
+// program is waiting for.
 func (a *app) watch(req *http.Request) *watch {
 	w := &watch{a: a, host: req.URL.Host, what: "connecting to " + req.URL.Host}
 	if a.io.ErrTerminal && !a.flags.quiet && !a.flags.json {
@@ -139,8 +139,8 @@ func (w *watch) trace() *httptrace.ClientTrace {
 		ConnectStart:      func(_, address string) { w.step("connecting to " + address) },
 		TLSHandshakeStart: func() { w.step("setting up encryption with " + w.host) },
 		WroteRequest: func(httptrace.WroteRequestInfo) {
-			w.step(w.host + " received the request and has not answered yet")
+			w.step(w.host + " received the request and has not responded yet")
 		},
-		GotFirstResponseByte: func() { w.step("reading the answer of " + w.host) },
+		GotFirstResponseByte: func() { w.step("reading the response from " + w.host) },
 	}
 }

@@ -99,8 +99,8 @@ func TestHangingServiceIsNamed(t *testing.T) {
 	if text := errs.String(); !strings.Contains(text, host) {
 		t.Errorf("told %q, which does not name %s", text, host)
 	}
-	for _, step := range []string{"connecting to " + host, host + " received the request and has not answered yet",
-		"reading the answer of " + host} {
+	for _, step := range []string{"connecting to " + host, host + " received the request and has not responded yet",
+		"reading the response from " + host} {
 		if !strings.Contains(log.String(), step) {
 			t.Errorf("the debug log lacks %q:\n%s", step, log.String())
 		}

@@ -56,7 +56,7 @@ func (p *pulse) observe(e local.Event) {
 }
 
 func (a *app) sayEvent(e progressEvent) {
-	_ = encodeJSON(a.io.Err, e, "") // the reader may have gone
+	_ = encodeJSON(a.io.Err, e, "") // the program that reads the events may have ended
 }
 
 func (a *app) sayLine(e progressEvent) {

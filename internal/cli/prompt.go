@@ -41,8 +41,8 @@ func (a *app) askYesNo(ctx context.Context, question, details string) (bool, err
 	return agreed, a.ask(ctx, field, details)
 }
 
-// askText asks for a line of text on the terminal. Enter alone returns proposed, which is shown until
-// something is typed.
+// askText asks for a line of text on the terminal. It shows proposed until something is typed, and
+// Enter alone returns proposed.
 func (a *app) askText(ctx context.Context, question, details, proposed string) (string, error) {
 	answer := ""
 	field := huh.NewInput().Title(snap.CleanText(question)).Description(snap.CleanText(details)).

@@ -19,22 +19,23 @@ func (a *app) pullCommand() *cobra.Command {
 		Short: "Pull a snapshot from the cloud service, or from a storage profile",
 		Long: `Pull downloads a cloud snapshot through a presigned URL, verifies every byte and
 keeps it on this machine. It pulls the newest snapshot of the target that you
-may see; --snapshot-id selects another one by its ID or the start of it. Without
+can see; --snapshot-id selects another one by its ID or the start of it. Without
 --cloud, it pulls from a storage profile of the config file, where the ID of a
 snapshot is its name.
 
 If this machine has an earlier snapshot of the target from the cloud, only the
-difference is fetched, and the same file is rebuilt from both. From a storage
-profile, this needs the snapshot just before it. --full fetches the whole file.
+difference is fetched, and the same file is rebuilt from both. For a storage
+profile, the earlier snapshot must be the one just before the snapshot to pull.
+--full fetches the whole file.
 
-A missing target is created; if the config file cannot be written, pull prints
-what to add to it. An interrupted pull resumes where it stopped.
+If the config file has no such target, pull adds it. If the file cannot be
+written, pull prints what to add. An interrupted pull resumes where it stopped.
 
-By default, only tables and rows are loaded from a snapshot of another
-organization. Such a snapshot cannot run code that its author wrote, and it
-cannot read or change another database, an account, a setting or a file. A
-snapshot of your own organization, or from a storage profile, is loaded with its
-programs, confined to the destination database.`,
+By default, ` + "`snapcli load`" + ` reads only tables and rows from a snapshot of another
+organization. Loaded in this way, the snapshot cannot run code that its author
+wrote, and it cannot read or change another database, an account, a setting or a
+file. A snapshot of your own organization, or from a storage profile, is loaded
+with its programs, confined to the destination database.`,
 		Example: examples(
 			"pull the newest snapshot of shop", "snapcli pull shop --cloud",
 			"pull exactly this one", "snapcli pull shop --cloud --snapshot-id snap_7h2k9m"),
@@ -50,7 +51,7 @@ programs, confined to the destination database.`,
 	a.placeFlags(cmd, &from, "pull from the cloud service")
 	cmd.Flags().StringVar(&o.SnapshotID, "snapshot-id", "",
 		"ID of the snapshot, or the start of it (default: the newest)")
-	typeFlag(cmd, &o.Type, "pull only a snapshot of this type")
+	typeFlag(cmd, &o.Type, "type of snapshot to pull")
 	jobsFlag(cmd, &o.Jobs, "number of connections at once; 0 chooses it automatically")
 	cmd.Flags().BoolVar(&o.Full, "full", false, "fetch the whole file, not only what changed")
 	_ = cmd.RegisterFlagCompletionFunc("snapshot-id", a.completeIDs)

@@ -34,9 +34,9 @@ the snapshot is encrypted and a key in the configuration opens it.
 The snapshot's card is published with it: the names, types, keys and masks of
 its columns, the names of its indexes, constraints and programs, and the rows
 and sizes of its tables, but no data. The people who can see the snapshot can
-see its card. Other organizations see it only if you share it with
---with-schema. Nothing is published about an encrypted snapshot unless you
-choose it with --card.
+see its card. Other organizations see the card only if you share the snapshot
+with --with-schema. The card of an encrypted snapshot is published only if you
+ask for it with --card.
 
 An interrupted push resumes where it stopped when you run it again. A snapshot
 that is in the cloud already is not sent twice.`,
@@ -56,9 +56,9 @@ that is in the cloud already is not sent twice.`,
 	a.placeFlags(cmd, &to, "push to the cloud service")
 	cmd.Flags().StringVar(&o.Snapshot, "snapshot", "",
 		"name of the local snapshot to push (default: the newest built or sanitized here)")
-	typeFlag(cmd, &o.Type, "push only a snapshot of this type")
+	typeFlag(cmd, &o.Type, "type of snapshot to push")
 	jobsFlag(cmd, &o.Jobs, "number of connections at once; 0 chooses it automatically")
-	cmd.Flags().BoolVar(&o.Full, "full", false, "send the whole file, and no delta")
+	cmd.Flags().BoolVar(&o.Full, "full", false, "send the whole file, not only what changed")
 	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeLocal)
 	cmd.Flags().Var(&cardChoice{&o.Card}, "card",
 		"publish the full card, only its tables, or none (default: full; none for an encrypted snapshot)")
@@ -110,8 +110,8 @@ func (a *app) push(ctx context.Context, target string, o local.PushOptions) erro
 	return nil
 }
 
-// reportPushed reports the pushed snapshot and who can see it. An API key that may only push does
-// not receive the latter.
+// reportPushed reports the pushed snapshot and who can see it. With an API key that may only push,
+// it omits who can see the snapshot.
 func (a *app) reportPushed(ctx context.Context, conn *connection, r local.PushResult) {
 	s, err := conn.Snapshot(ctx, r.ID)
 	switch {

@@ -25,13 +25,15 @@ destination or scratch server, never on the source. The copy of an encrypted
 original is encrypted too, unless you give --no-encrypt.
 
 A masked copy of another organization's snapshot has its tables and rows, but
-none of its programs. It cannot run code that its author wrote, and it cannot
-read or change another database, an account, a setting or a file.
+not its functions, triggers, views and other programs. The copy cannot run code
+that the author of the original wrote, and it cannot read or change another
+database, an account, a setting or a file.
 
 --init drafts a rules file from the snapshot's tables and values, for you to
-read and correct, and adds it to the target's configuration. --review goes
-through the drafted rules on the terminal: columns with the same reason are
-decided together, with one keystroke. Each decision is saved at once.
+read and correct, and adds the file to the target's configuration. --review goes
+through the drafted rules on the terminal. Columns with the same proposed mask
+and the same reason are decided together, with one keystroke. Each decision is
+saved immediately.
 
 --check masks nothing. It prints the columns that have no rule yet, such as
 columns that are newer than the rules. The exit code is 0 if there are
@@ -62,7 +64,7 @@ none, 1 if there are some, and above 1 after an error.`,
 	jobsFlag(cmd, &o.Jobs, "number of tables processed at once; 0 uses the target's setting")
 	cmd.Flags().BoolVar(&initial, "init", false, "draft a rules file instead of masking")
 	cmd.Flags().BoolVar(&reviewed, "review", false, "decide on the drafted rules, group by group")
-	cmd.Flags().BoolVar(&checked, "check", false, "only print the columns that the rules do not know yet")
+	cmd.Flags().BoolVar(&checked, "check", false, "only print the columns that have no rule yet")
 	identityFlag(cmd, &o.Identity)
 	encryptFlags(cmd, &o.Encrypt)
 	cmd.MarkFlagsMutuallyExclusive("init", "sql", "review", "check")

@@ -7,7 +7,7 @@ import (
 	"snap/internal/local"
 )
 
-// checkRules prints the columns that the rules of a target do not know.
+// checkRules prints the columns that the rules of a target do not decide on.
 func (a *app) checkRules(ctx context.Context, target string, o local.SanitizeOptions) error {
 	agent, err := a.agent()
 	if err != nil {

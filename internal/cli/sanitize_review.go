@@ -15,7 +15,7 @@ import (
 )
 
 // reviewRules goes through the proposals of a target's rules file on the terminal. Columns with the
-// same mask and reason are one group, decided with one key. Each decision is saved at once.
+// same mask and reason are one group, decided with one key. Each decision is saved immediately.
 func (a *app) reviewRules(ctx context.Context, target, given string) error {
 	if !a.person() || a.flags.json {
 		return snap.Usage("a review needs a terminal", "edit the rules file instead")

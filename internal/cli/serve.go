@@ -13,10 +13,10 @@ func (a *app) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Start the web UI on this machine",
-		Long: `Serve starts the web UI: the snapshots on this machine and in the cloud side by
-side. It listens on this machine only. Open it with the one-time link that it
-prints; stop it with Ctrl-C. It keeps the account that it started with until you
-sign out there.`,
+		Long: `Serve starts the web UI, which shows the snapshots on this machine and in the
+cloud side by side. The web UI listens on this machine only. To open it, use the
+one-time link that serve prints; to stop it, press Ctrl-C. The web UI uses the
+account that was in use when it started, until you sign out in the web UI.`,
 		Example: examples(
 			"start and open a browser", "snapcli serve --open",
 			"only print the link, on a port of your choice", "snapcli serve --listen 127.0.0.1:9000"),
@@ -38,6 +38,7 @@ sign out there.`,
 		"address to listen on (default 127.0.0.1:8484, or the next free port)")
 	cmd.Flags().BoolVar(&o.Open, "open", false, "open the link in a browser")
 	cmd.Flags().BoolVar(&o.AllowRemote, "allow-remote", false, "allow an address that other machines can reach")
-	cmd.Flags().StringSliceVar(&o.Hosts, "host", nil, "further host names that browsers may use, with --allow-remote")
+	cmd.Flags().StringSliceVar(&o.Hosts, "host", nil,
+		"additional host names that browsers may use, with --allow-remote")
 	return cmd
 }

@@ -15,7 +15,7 @@ type shortener struct {
 	shown  map[string]struct{} // IDs shown on earlier pages
 }
 
-// setLength sets the length from the first page. more is whether others follow.
+// setLength sets the length from the first page. more reports whether other pages follow.
 func (s *shortener) setLength(ids []string, more bool) {
 	if s.length > 0 {
 		return

@@ -27,12 +27,13 @@ func (a *app) localListCommand(use string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: "List the snapshots on this machine",
-		Long: "Lists the snapshots on this machine, newest first. `snapcli cloud snapshots`\nlists those " +
+		Long: "List shows the snapshots on this machine, newest first.\n`snapcli cloud snapshots` lists those " +
 			"in the cloud." + `
 
-New is an estimate of how much of the data the previous snapshot of the same
-target and type did not have. It is empty if there was none on this machine, for
-encrypted snapshots, and for pulled ones with more than 256 MiB of data.`,
+The column New estimates how much of a snapshot's data is new since the previous
+snapshot of the same target and type. It is empty for the first snapshot on this
+machine, for encrypted snapshots, and for pulled snapshots with more than 256
+MiB of data.`,
 		Example: examples("list them", "snapcli snapshots", "those of one target", "snapcli snapshots --target shop"),
 		Args:    command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

@@ -22,7 +22,7 @@ name, or of all on this machine. It fails when one is damaged. It checks an
 encrypted file as a whole, and its content too when an identity on this machine
 opens it. A certificate must belong to the file, name the rules that the file
 names, and be signed by a known key that is not revoked; see ` + "`snapcli keys`" + `.
---require-certificate fails for files that have none.`,
+With --require-certificate, verify also fails if a file has no certificate.`,
 		Example: examples("verify one", "snapcli snapshots verify shop-20261121T011600Z", "verify all",
 			"snapcli snapshots verify"),
 		ValidArgsFunction: a.completeLocal,
@@ -62,7 +62,7 @@ type sound struct {
 	Certificate *certified `json:"certificate,omitempty" doc:"who sanitized it and how; absent if it has none"`
 }
 
-// certified is the JSON form of a certificate that holds.
+// certified is the JSON form of a valid certificate.
 type certified struct {
 	Key     string `json:"key" doc:"ID of the key that signed it"`
 	Name    string `json:"name,omitempty" doc:"name of the key on this machine"`
@@ -71,7 +71,7 @@ type certified struct {
 	Rules   string `json:"rules,omitempty" doc:"SHA-256 of the rules"`
 	SQL     string `json:"sql,omitempty" doc:"SHA-256 of the SQL"`
 	Masked  int    `json:"masked" doc:"number of columns that were masked"`
-	Kept    int    `json:"kept" doc:"number of columns that were kept"`
+	Kept    int    `json:"kept" doc:"number of columns that were left unmasked"`
 	Dropped int    `json:"dropped" doc:"number of tables whose rows were dropped"`
 	Scanned int    `json:"scanned" doc:"number of original values that the leak scan searched for"`
 	Tool    string `json:"tool" doc:"version of snapcli"`
@@ -99,7 +99,7 @@ func signedBy(c *local.Certified) string {
 	if c.KeyName != "" {
 		name = " (" + c.KeyName + ")"
 	}
-	return fmt.Sprintf("; its certificate is signed by the key %s%s: %d columns masked, %d kept", c.Key, name,
+	return fmt.Sprintf("; its certificate is signed by the key %s%s: %d columns masked, %d left unmasked", c.Key, name,
 		c.Predicate.Masked, c.Predicate.Kept)
 }
 

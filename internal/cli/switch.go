@@ -20,7 +20,7 @@ the cloud service, such as those of two organizations. Name the account, its
 organization or its e-mail address. With two accounts, the name is optional.
 
 For one command, use --org SLUG or set ` + accountEnv + ` instead. The commands
-share and unshare need ` + accountEnv + `: their --org is the recipient.`,
+share and unshare need ` + accountEnv + `: their --org names the recipient.`,
 		Example: examples(
 			"list your accounts", "snapcli whoami --all",
 			"use the account of another organization", "snapcli switch globex",

@@ -111,8 +111,8 @@ func (t *table) chooseWidths() {
 	}
 }
 
-// fits reports whether the rows so far fit the table's width with every column at its least width or
-// wider.
+// fits reports whether the rows so far fit the table's width with no column narrower than its least
+// width.
 func (t *table) fits() bool {
 	t.chooseWidths()
 	fits := t.width <= 0 || t.excess() <= 0 && t.gap > 1

@@ -99,8 +99,8 @@ func (a *app) nextForTarget(agent *local.Agent, t local.Target) {
 	}
 }
 
-// makeAbsolute makes a path absolute. A path on the command line is relative to the working directory,
-// a path in the config file to that file.
+// makeAbsolute makes a path absolute. A path on the command line is relative to the working
+// directory, but a path in the config file is relative to that file.
 func makeAbsolute(path *string) (err error) {
 	if *path != "" {
 		*path, err = filepath.Abs(*path)

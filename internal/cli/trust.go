@@ -16,11 +16,11 @@ func (a *app) trustCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trust",
 		Short: "Manage the authors whose database programs you load",
-		Long: `A snapshot from another organization, and a file of unknown origin, is loaded
-as data: tables and rows, without the functions, triggers, views and other
-programs that its author wrote. For organizations and people that you trust,
-` + "`snapcli load --with-programs`" + ` loads those too. Trust holds for one cloud
-service.`,
+		Long: `Snapshots from other organizations, and files of unknown origin, are loaded as
+data: tables and rows, without the functions, triggers, views and other programs
+that their authors wrote. If you trust the author,
+` + "`snapcli load --with-programs`" + ` also loads the programs. Trust applies to one
+cloud service.`,
 		Example: examples("trust an organization", "snapcli trust add org:globex"),
 		Args:    command.RequireKnown,
 	}
@@ -85,9 +85,9 @@ func (a *app) trustAddCommand() *cobra.Command {
 		Use:   "add org:SLUG|EMAIL",
 		Short: "Trust an organization or a person",
 		Long: `Add lets ` + "`snapcli load --with-programs`" + ` load the programs of snapshots that an
-organization of the configured cloud service shares with you. Name a person by
-e-mail address. That works only within your own organization: other
-organizations do not reveal who pushed.`,
+organization of the configured cloud service shares with you. To trust a
+colleague in your own organization, give the e-mail address. You cannot trust
+people in other organizations, which do not reveal who pushed.`,
 		Example: examples("trust an organization", "snapcli trust add org:globex", "trust a colleague",
 			"snapcli trust add mia@acme.example"),
 		Args: command.ExactArgs("name"),

@@ -20,17 +20,17 @@ func (a *app) whoamiCommand() *cobra.Command {
 		Use:   "whoami",
 		Short: "Show the current login and validate the session",
 		Long: `Whoami asks the cloud service for your user, organization, role and groups, and
-shows the credential. The first of these credentials is used:
+shows the credential. Commands use the first of these credentials that exists:
 
   1. the login session of the organization in --org
   2. the API key in ` + apiKeyEnv + `
   3. the login session of the account in ` + accountEnv + `
-  4. the API key cloud.api_key of the config file
+  4. the API key in cloud.api_key of the config file
   5. in a CI job: the job's token, unless --org or ` + accountEnv + ` is given
   6. the login session of the account in use
 
-A login session is refreshed first, so that the answer is also valid for the
-next request. With --all, every account of the service on this machine is
+A login session is refreshed first, so that the result also holds for the next
+request. With --all, every account of the service on this machine is
 checked and listed.`,
 		Example: examples("see who you are", "snapcli whoami", "your e-mail, for a script", "snapcli whoami --quiet",
 			"list your accounts", "snapcli whoami --all"),

@@ -15,7 +15,7 @@ type account struct {
 	Cloud        string    `json:"cloud_url"`
 	Email        string    `json:"email,omitempty"`
 	Organization string    `json:"organization,omitempty"`
-	Role         snap.Role `json:"role,omitempty" doc:"role; absent if the session is not valid"`
+	Role         snap.Role `json:"role,omitempty" doc:"absent if the session is not valid"`
 	Valid        bool      `json:"valid" doc:"the service accepts the session"`
 	Problem      string    `json:"problem,omitempty" doc:"why the service does not accept the session"`
 }
