@@ -4,9 +4,9 @@
 // Every command is shown with its output, and every promise is checked. The demo ends with exit
 // code 1 at the first promise that does not hold.
 //
-// The demo keeps its files in a temporary folder, which it removes at the end. It does not build the
-// programs: `make demo` builds and runs everything. After the story, the service and the web UI keep
-// running until Ctrl-C, unless --exit is given.
+// The demo keeps its files in a temporary folder, which it removes at the end. It does not build
+// the programs: `make demo` builds and runs everything. After the story, the service and the web UI
+// keep running until Ctrl-C, unless --exit is given.
 package main
 
 import (

@@ -47,7 +47,7 @@ func loginCommand(ts *testscript.TestScript, neg bool, args []string) {
 	run.Stdout, run.Stderr = io.MultiWriter(&out, writer), io.MultiWriter(&errs, writer)
 	ts.Check(run.Start())
 	go func() {
-		_ = run.Wait() // the exit code is judged below
+		_ = run.Wait() // the exit code is checked below
 		writer.Close()
 	}()
 	lines := bufio.NewScanner(said)

@@ -66,8 +66,8 @@ func shareOf(t archive.Table) float64 { return 100 * float64(t.Rows) / float64(t
 const fewRows = 30
 
 // otherShares names the tables of a subset whose share of rows differs from the requested
-// percentage by more than a third, the largest difference first. It returns "" if there are none, or
-// if the subset has conditions, because these decide the shares.
+// percentage by more than a third, the largest difference first. It returns "" if there are none,
+// or if the subset has conditions, because these decide the shares.
 func otherShares(s local.Snapshot) string {
 	if s.Subset == nil || s.Subset.Percent == 0 || len(s.Subset.Where) > 0 {
 		return ""

@@ -24,8 +24,8 @@ import (
 	"snap/internal/signin"
 )
 
-// TestJobScripts runs commands as CI jobs, whose tokens a CI system of the test issues. acme trusts
-// the repository 74 of the owner 65.
+// TestJobScripts runs commands as CI jobs. The test's own CI system issues their tokens. acme
+// trusts the repository 74 of the owner 65.
 func TestJobScripts(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)

@@ -13,8 +13,8 @@ import (
 	"snap/internal/cloudtest"
 )
 
-// A person at a terminal is asked before a snapshot that is not on this machine is pulled. After "no",
-// and without a terminal, the error says how to get it, and nothing is made.
+// A person at a terminal is asked before a snapshot that is not on this machine is pulled. After
+// "no", and without a terminal, the error says how to get the snapshot, and no clone is made.
 func TestCloneAsksToPull(t *testing.T) {
 	t.Parallel()
 	c, dir := cloudtest.Start(t, cloudtest.Options{}), t.TempDir()

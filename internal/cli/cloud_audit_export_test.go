@@ -23,7 +23,7 @@ func TestExportFollows(t *testing.T) {
 	c := cloudtest.Start(t, cloudtest.Options{Wrap: func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if away.Load() && strings.HasSuffix(r.URL.Path, "/audit/records") {
-				away.Store(false) // the next request finds it again
+				away.Store(false) // the next request reaches the service again
 				w.WriteHeader(http.StatusServiceUnavailable)
 				return
 			}
@@ -69,8 +69,8 @@ func TestExportFollows(t *testing.T) {
 	}
 }
 
-// If a request of the search for the first line fails, the export fails, even if later requests would
-// succeed.
+// If a request fails while export searches for the first line, the export fails, even if later
+// requests would succeed.
 func TestExportReportsAFailedSearch(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{Wrap: failOnce("/audit/records")})

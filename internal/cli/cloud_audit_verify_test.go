@@ -15,8 +15,8 @@ import (
 	"snap/internal/auditlog"
 )
 
-// TestVerifyShowsBothCheckpoints: a log that was cut off is reported with the kept
-// checkpoint and the new one, again and again, because the kept one stays.
+// TestVerifyShowsBothCheckpoints: a log that was cut off is reported with the saved checkpoint and
+// the new one. It is reported each time, because the saved checkpoint stays.
 func TestVerifyShowsBothCheckpoints(t *testing.T) {
 	t.Parallel()
 	key := auditlog.NewKey(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))

@@ -66,8 +66,8 @@ func asCommand(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("SNAPCLI_CLOUD__API_KEY", key)
 }
 
-// pushedCommand puts a snapshot into the cloud as a person, and its ID, the
-// beginning of it and its name into variables:
+// pushedCommand pushes a snapshot to the cloud as a person, and sets variables to its ID, the
+// beginning of its ID and its name:
 //
 //	pushed alice@acme.test shop sanitized A    sets $A, $A_SHORT and $A_NAME
 func pushedCommand(ts *testscript.TestScript, neg bool, args []string) {

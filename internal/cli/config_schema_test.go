@@ -14,7 +14,7 @@ type schemaNode struct {
 	Additional json.RawMessage       `json:"additionalProperties"`
 }
 
-// TestConfigSchema: the schema knows exactly the settings that there are.
+// TestConfigSchema: the schema has exactly the settings that exist.
 func TestConfigSchema(t *testing.T) {
 	t.Parallel()
 	var root schemaNode

@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write the generated pages instead of comparing them")
 
-// referenceApp is an app whose commands are only described.
+// referenceApp returns an app whose commands are described but never run.
 func referenceApp() *app {
 	return &app{
 		io:  IO{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard},
@@ -157,8 +157,7 @@ func compare(t *testing.T, path string, want []byte) {
 	}
 }
 
-// TestEveryCommandTeaches: each has a purpose, a paragraph and an example, in
-// our voice.
+// TestEveryCommandTeaches: every command has a purpose, a paragraph and an example.
 func TestEveryCommandTeaches(t *testing.T) {
 	t.Parallel()
 	for _, c := range commands(referenceApp().root()) {

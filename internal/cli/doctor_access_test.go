@@ -8,7 +8,7 @@ import (
 	"snap/api"
 )
 
-// TestDoctorReportsAccess: doctor shows when the next sign-in is due, and warns about keys that were
+// TestDoctorReportsAccess: doctor shows when the next sign-in is due. It warns about keys that were
 // not used for 90 days: the caller's own or, for owners and admins, everybody's.
 func TestDoctorReportsAccess(t *testing.T) {
 	t.Parallel()

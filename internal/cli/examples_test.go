@@ -45,8 +45,8 @@ func TestExamples(t *testing.T) {
 	})
 }
 
-// exampleScripts returns the scripts by name. The commands of a group that need a cloud service run in
-// one script, because starting a service and pushing to it takes longer than most examples.
+// exampleScripts returns the scripts by name. The commands of a group that need a cloud service run
+// in one script, because starting a service and pushing to it takes longer than most examples.
 func exampleScripts() map[string]string {
 	scripts := map[string]string{}
 	for _, c := range commands(referenceApp().root()) {
@@ -56,7 +56,7 @@ func exampleScripts() map[string]string {
 		before, setup, group := exampleBefore[c.CommandPath()], exampleSetup, c.CommandPath()
 		if asksService(c) {
 			setup = "as alice@acme.test\n" + exampleSetup + examplePushed
-			if before == "" && c.Name() != "delete" { // the others name the deleted snapshots
+			if before == "" && c.Name() != "delete" { // the other examples name the snapshots that delete deletes
 				group = c.Parent().CommandPath() + " and a service"
 			}
 		}
@@ -110,7 +110,7 @@ var needsMore = map[string]string{
 	"snapcli cloud snapshots access":    "asks for a day before the test: cloud/audit.txtar",
 }
 
-// exampleLines makes one line of the script of each example.
+// exampleLines turns each example into one line of the script.
 func exampleLines(c *cobra.Command) string {
 	var b strings.Builder
 	for _, line := range strings.Split(strings.ReplaceAll(c.Example, "\\\n", " "), "\n") {

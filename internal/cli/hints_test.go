@@ -62,7 +62,7 @@ func TestWhatWeTellPeopleToTypeExists(t *testing.T) {
 	}
 }
 
-// cut is where a shell's own words begin.
+// cut returns where shell syntax or a comment begins, or -1.
 func cut(words []string) int {
 	for i, w := range words {
 		switch w {
@@ -106,7 +106,7 @@ func flagOf(c *cobra.Command, name string) *pflag.Flag {
 	return c.InheritedFlags().Lookup(name)
 }
 
-// texts reads the sources, without tests, and the documents.
+// texts reads the documents and the sources, without the tests.
 func texts(t *testing.T, root string) map[string]string {
 	t.Helper()
 	all := map[string]string{}

@@ -66,8 +66,8 @@ func TestInit(t *testing.T) {
 	}
 }
 
-// TestInitChangesNothingBeforeTheEnd: without an answer, without a terminal and with a name that is
-// taken, no target is changed.
+// TestInitChangesNothingBeforeTheEnd: without an answer, without a terminal, or with a name that is
+// already used, no target is changed.
 func TestInitChangesNothingBeforeTheEnd(t *testing.T) {
 	t.Parallel()
 	a, _, said := atHome(t, "")

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestJobTokensAreHidden checks that neither the log of --debug nor an error shows the token of a CI
-// job, in any form, even if the service repeats it.
+// TestJobTokensAreHidden checks that neither the log of --debug nor an error shows the token of a
+// CI job, in any form, even if the service repeats the token.
 func TestJobTokensAreHidden(t *testing.T) {
 	t.Parallel()
 	const token, bearer = "opaque+token+of+this+job", "opaque+bearer+of+the+runner"

@@ -117,7 +117,7 @@ func TestJSONPage(t *testing.T) {
 
 var timeType = reflect.TypeOf(time.Time{})
 
-// fields writes a row for each JSON field of a struct, those inside it too.
+// fields writes a row for each JSON field of a struct, including the fields of nested structs.
 func fields(w *bytes.Buffer, prefix string, kind reflect.Type) {
 	for i := range kind.NumField() {
 		f := kind.Field(i)

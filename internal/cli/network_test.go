@@ -108,7 +108,7 @@ func TestHangingServiceIsNamed(t *testing.T) {
 }
 
 // A service that sends a byte from time to time does not delay a command beyond the limit for a
-// whole answer.
+// whole response.
 func TestDrippingServiceIsGivenUp(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -162,7 +162,7 @@ func TestRefusedKeyIsNamed(t *testing.T) {
 	}
 }
 
-// A connection to an address that does not answer ends after the connect timeout.
+// A connection to an address that does not respond ends after the connect timeout.
 func TestConnectTimeout(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -170,12 +170,12 @@ func TestConnectTimeout(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	// A busy machine may need longer to connect than it then has to agree.
+	// On a busy machine, connecting may use up the timeout before the TLS handshake begins.
 	for connect := 30 * time.Millisecond; connect < servertest.Patience; connect *= 2 {
 		var errs, log lockedText
 		a := withTimeouts(&errs, &log,
 			timeouts{notice: time.Hour, connect: connect, answer: time.Hour, verify: time.Hour})
-		_, err = a.clientOf(t, "https://"+ln.Addr().String()).Me(t.Context()) // it listens and never answers
+		_, err = a.clientOf(t, "https://"+ln.Addr().String()).Me(t.Context()) // it listens and never responds
 		if snap.CodeOf(err) != snap.CodeUnreachable {
 			t.Fatalf("got %v", err)
 		}

@@ -37,15 +37,14 @@ var elsewhere = map[string]string{
 	"docs/cli.md": "the examples of the help: TestExamples",
 }
 
-// actors names the person who acts from a page's n-th block on, counted from 0. Before that it is
-// Alice.
+// actors names the person who acts from a page's n-th block on, counted from 0. Before that block,
+// Alice acts.
 var actors = map[string]map[int]string{
 	"docs/getting-started.md": {5: "mia@acme.test"},
 }
 
-// TestPagesRun runs every command block of the pages unchanged and in order, with a cloud service and
-// SQLite databases that have the things that the page names, and with a configuration of its own for
-// every page.
+// TestPagesRun runs every command block of the pages unchanged and in order. Each page has its own
+// configuration, and a cloud service and SQLite databases that have the things that the page names.
 func TestPagesRun(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -135,8 +134,8 @@ func notRun(block string) string {
 	return ""
 }
 
-// blockCommand runs a block of a page in a shell. It replaces the URLs, IDs and days of the page with
-// those of the test. A few commands are replaced as well: the person is already signed in (see
+// blockCommand runs a block of a page in a shell. It replaces the URLs, IDs and days of the page
+// with those of the test. A few commands are replaced as well: the person is already signed in (see
 // [asCommand]), the programs are built, and nobody can answer load's question.
 func blockCommand(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {

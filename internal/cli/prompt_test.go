@@ -21,8 +21,8 @@ func asking(in io.Reader) (*app, *bytes.Buffer) {
 	return a, &said
 }
 
-// TestPlainQuestion checks that a plain question shows the details first, as the other one does, and
-// reads a line as the answer.
+// TestPlainQuestion checks that a plain question shows the details first, as a drawn question does,
+// and reads a line as the answer.
 func TestPlainQuestion(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]snap.Code{"y\n": "", "n\n": snap.CodeInterrupted, "\n": snap.CodeInterrupted} {
@@ -119,7 +119,7 @@ func TestPlainQuestionIsLeft(t *testing.T) {
 }
 
 // asked is a terminal on which something happens once a question is shown. The question may write
-// to it until it is answered.
+// to the terminal until the question is answered.
 type asked func()
 
 // Write implements io.Writer.

@@ -127,7 +127,7 @@ func TestMergeRequestRecipe(t *testing.T) {
 	})
 }
 
-// newNotes is the part of GitLab's API that takes notes on merge request 12.
+// newNotes is the part of GitLab's API that accepts notes on merge request 12.
 func newNotes(t *testing.T) string {
 	var mu sync.Mutex
 	var all []string

@@ -67,7 +67,7 @@ func TestRecipes(t *testing.T) {
 	})
 }
 
-// The secrets are those of the recipe; who may pull got it by a channel.
+// The secrets are those of the recipe. A channel shares the snapshot with the pipeline that pulls.
 const recipeScript = `
 [!exec:bash] skip 'needs bash: the recipes are shell commands'
 sqlite shop.db make.sql

@@ -91,7 +91,7 @@ func (a *app) begin(cmd *cobra.Command) error {
 		return snap.Usage(fmt.Sprintf("the table width %d is less than zero", a.flags.width),
 			"use a number of columns, or 0 for the terminal's")
 	}
-	// The default of --scope is empty (SPEC 4.5). An empty --description or --label removes the text.
+	// The default of --scope is empty (SPEC 4.5). Empty values of the others remove the old text.
 	return command.CheckFlags(cmd, "scope", "description", "label")
 }
 

@@ -48,9 +48,9 @@ func TestMain(m *testing.M) {
 // scripted runs the tests of this package.
 type scripted struct{ *testing.M }
 
-// Run runs the tests. With the race detector, scripts find a snapcli without it in PATH: it starts in
-// a tenth of the processor time, and scripts start it more than a thousand times
-// (docs/decisions/0290).
+// Run runs the tests. With the race detector, the snapcli that scripts find in PATH is one without
+// the detector: it starts in a tenth of the processor time, and scripts start it more than a
+// thousand times (docs/decisions/0290).
 func (s scripted) Run() int {
 	if !servertest.Raced() {
 		return s.M.Run()
@@ -60,7 +60,7 @@ func (s scripted) Run() int {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	// With the flags of `make build`, only the linking is new work.
+	// With the flags of `make build`, only linking takes time.
 	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false",
 		"-ldflags", "-s -w -X snap/internal/cli.sameTimeout="+servertest.Patience.String(),
 		"-o", dir+string(filepath.Separator), "snap/cmd/snapcli")
@@ -74,7 +74,7 @@ func (s scripted) Run() int {
 	return s.M.Run()
 }
 
-// TestScripts runs the command line as people and scripts do, and checks its outputs and exit codes.
+// TestScripts runs the command line as people and scripts do, and checks its output and exit codes.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	runScripts(t, "testdata/script", nil)
@@ -177,15 +177,15 @@ func codeCommand(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// answer is one canned answer of a server that behaves unlike any real one.
+// answer is one canned response of a server that behaves unlike any real one.
 type answer struct {
 	Request string          `json:"request"` // such as GET /api/v1/agents/me
 	Status  int             `json:"status"`
 	Body    json.RawMessage `json:"body"`
-	Text    string          `json:"text"` // instead of Body: no JSON
+	Text    string          `json:"text"` // sent instead of Body; need not be JSON
 }
 
-// answersCommand starts a server with canned answers and sets $CLOUD to its URL:
+// answersCommand starts a server with canned responses and sets $CLOUD to its URL:
 //
 //	answers file.json
 func answersCommand(ts *testscript.TestScript, neg bool, args []string) {
@@ -216,7 +216,7 @@ func answersCommand(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("SNAPCLI_CLOUD__URL", server.URL)
 }
 
-// captureCommand stores the match of a pattern's group in the last standard output in a variable:
+// captureCommand finds a pattern in the last standard output and stores its group in a variable:
 //
 //	capture ID '"id": "(\d+)"'
 func captureCommand(ts *testscript.TestScript, neg bool, args []string) {

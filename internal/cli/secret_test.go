@@ -12,8 +12,8 @@ import (
 // presigned matches the part of a URL that gives access to the bytes.
 var presigned = regexp.MustCompile(`/blobs/(parts/)?[0-9A-Za-z_-]{8,}|[?&]X-Amz-`)
 
-// secretfreeCommand checks that no secret of the acting person is in the last output, or in the given
-// files (AUTH T9): their API key, the tokens of their login session, and the signature of a presigned
+// secretfreeCommand checks that the last output and the given files contain no secret of the acting
+// person (AUTH T9): the API key, the tokens of the login session, and the signature of a presigned
 // URL:
 //
 //	secretfree [file...]

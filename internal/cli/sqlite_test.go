@@ -9,8 +9,8 @@ import (
 	_ "modernc.org/sqlite"
 )
 
-// sqliteCommand runs SQL on a SQLite file, and compares the answer of the last query if an expected
-// one is given:
+// sqliteCommand runs SQL on a SQLite file. If an expected result is given, it is compared with that
+// of the last query:
 //
 //	sqlite shop.db make.sql
 //	sqlite shop.db 'select count(*) from t' 3

@@ -85,8 +85,8 @@ snap_89abcdef  shop    snapshot   No      2026-11-21 01:16
 	}
 }
 
-// TestTableLeavesOut: a column that would show nothing is left out, with its space, from the rows
-// of later pages too.
+// TestTableLeavesOut: a column that would show nothing is left out together with its space. It is
+// left out from the rows of later pages too.
 func TestTableLeavesOut(t *testing.T) {
 	t.Parallel()
 	for width, want := range map[int]string{

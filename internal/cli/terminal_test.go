@@ -75,8 +75,8 @@ func listing(t *testing.T, items ...api.Snapshot) map[string]string {
 	return map[string]string{"SNAPCLI_CLOUD__URL": server.URL, apiKeyEnv: "cak_000000000000000000000000000000000000ab"}
 }
 
-// TestTerminalHasColor: a person gets color and a table that fits, and with
-// NO_COLOR, TERM=dumb or in a pipe none.
+// TestTerminalHasColor: a terminal gets color and a table that fits. With NO_COLOR or TERM=dumb,
+// and in a pipe, there is no color.
 func TestTerminalHasColor(t *testing.T) {
 	t.Parallel()
 	env := listing(t,
@@ -147,8 +147,8 @@ func TestNextOfATarget(t *testing.T) {
 	}
 }
 
-// TestStopped checks that an interrupted command reports the state that it leaves, even in an error
-// from below that only knows that its context ended.
+// TestStopped checks that an interrupted command reports the state that it leaves, even if the
+// underlying error says only that the context ended.
 func TestStopped(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -167,7 +167,7 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// TestJSONErrors: with --json an error is one object, even when the command line is not understood.
+// TestJSONErrors: with --json, an error is one object, even when the command line is invalid.
 func TestJSONErrors(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"cloud", "snapshots", "--json"}, {"cloud", "snapshots", "--json", "--nothing"},
@@ -228,8 +228,8 @@ func keepSession(t *testing.T, configDir string, s login.Session) {
 	}
 }
 
-// TestLongListsStream: a page is written before the next one is asked for, and
-// a pipe gets every name whole.
+// TestLongListsStream: a page is written before the next one is requested, and in a pipe no name is
+// truncated.
 func TestLongListsStream(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -81,7 +81,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestFault: an error's exit code depends on its code and not on its text.
+// TestFault: an error's exit code depends on its code and not on its message.
 func TestFault(t *testing.T) {
 	t.Parallel()
 	if e := command.Fault(errors.New("read flag.txt: arg(s)")); e.Code != snap.CodeInternal {
@@ -96,7 +96,7 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("no space") }
 
-// TestResult: the first write that failed is kept.
+// TestResult: a result remembers the error of the first failed write.
 func TestResult(t *testing.T) {
 	t.Parallel()
 	r := command.NewResult(full{})

@@ -31,11 +31,11 @@ type drill struct {
 	name   string // of the bucket
 }
 
-// The drill of docs/operations.md: PostgreSQL is recovered as of a moment from a base backup and its
-// archived log, next to a bucket that has later and deleted objects. The deep check names both. The
-// versions of the bucket have the deleted ones. The export of the audit log ends the shares that had
-// ended after the moment, before anybody is served. A checkpoint of the lost time reports the missing
-// lines.
+// The drill of docs/operations.md: PostgreSQL is recovered to an earlier moment, from a base backup
+// and its archived log. In the bucket, objects were added and deleted after that moment. The deep
+// check names both, and the bucket's versions restore the deleted objects. The export of the audit
+// log ends the shares that had ended after the moment, before the service starts. A checkpoint from
+// the lost time reveals the missing lines.
 func TestDisasterDrill(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -51,7 +51,7 @@ func TestBackUpRestoreAndTransferByCommand(t *testing.T) {
 	expect(config, snap.ExitUsage, "same database", "transfer --to "+config)
 	expect(config, snap.ExitUsage, "this service was moved to ", "serve")
 	serve(t, config, "--again")()
-	serve(t, config)() // that is forgotten
+	serve(t, config)() // --again removed the mark of the transfer
 	expect(restored, 0, "restored", "restore --from "+backups)
 	for _, config := range []string{moved, restored} {
 		stop := serve(t, config)

@@ -66,7 +66,7 @@ func TestResultThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestMistypedCommands: a mistyped command fails below any command, and a command that only groups
+// TestMistypedCommands: a mistyped subcommand fails below every command. A command that only groups
 // others prints its help.
 func TestMistypedCommands(t *testing.T) {
 	t.Parallel()
@@ -115,7 +115,7 @@ func TestOperatorCommands(t *testing.T) {
 	for _, tt := range []struct {
 		args   string
 		code   int
-		stdout string // must be in it
+		stdout string // a part of the standard output
 		stderr string
 	}{
 		{"version", 0, "snapcloud v1.2.3", ""},
@@ -181,7 +181,7 @@ organizations:
 	}
 }
 
-// A restart loses nothing, and a shutdown lets a running answer end.
+// A restart loses nothing, and a shutdown lets a running response finish.
 func TestServeStopsGracefullyAndComesBack(t *testing.T) {
 	t.Parallel()
 	address := servertest.Address(t)
