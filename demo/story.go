@@ -134,7 +134,7 @@ func (s *story) share(ctx context.Context) error {
 	if err := s.show(ctx, mia, "cloud", "snapshots", "shares", s.id); err != nil {
 		return err
 	}
-	s.out.aside("Vic may see it, but not share it")
+	s.out.aside("Vic is allowed to see it, but not to share it")
 	return s.checkRefused(ctx, vic, exitForbidden, "cloud", "snapshots", "share", s.id, "--group", "eng")
 }
 

@@ -55,7 +55,7 @@ To find out who could see a snapshot on a given day, use
 	}
 	cmd.Flags().StringVar(&f.snapshot, "snapshot", "",
 		"only entries about this snapshot; a deleted snapshot needs its whole ID")
-	cmd.Flags().StringVar(&f.actor, "actor", "", "only actions of this user, by e-mail")
+	cmd.Flags().StringVar(&f.actor, "actor", "", "only actions of the user with this e-mail address")
 	cmd.Flags().StringVar(&f.action, "action", "", "only this action, such as snapshot.shared")
 	cmd.Flags().StringVar(&f.since, "since", "",
 		"only from this time on: 2026-11-21, 2026-11-21T08:00:00Z, or 7d for seven days ago")

@@ -98,7 +98,7 @@ change the time, or with "--expect-every never" to stop expecting snapshots.`,
 	cmd.Flags().BoolVar(&yes, "yes", false, "share original, unmasked data without asking")
 	cmd.Flags().BoolVar(&now, "now", false, "also share the newest existing snapshot now")
 	cmd.Flags().StringVar(&every, "expect-every", "",
-		"raise an event when no snapshot is pushed for this long, such as 26h (at least 1h), or never")
+		"raise an event if no snapshot is pushed for this long, such as 26h (at least 1h); never raises none")
 	_ = cmd.RegisterFlagCompletionFunc("group", a.completeGroups)
 	a.jsonFlag(cmd)
 	return cmd

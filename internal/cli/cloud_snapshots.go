@@ -284,7 +284,7 @@ func (l *cloudList) end(f listFlags) error {
 	case l.count == 0 && f.chosen():
 		l.note("no cloud snapshots match")
 	case l.count == 0:
-		l.note("there are no cloud snapshots that you may see; push one with `snapcli push TARGET --cloud`, or ask a " +
+		l.note("there are no cloud snapshots that you can see; push one with `snapcli push TARGET --cloud`, or ask a " +
 			"colleague to share one")
 	case l.more:
 		l.noteMore(l.count)

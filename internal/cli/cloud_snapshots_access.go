@@ -47,7 +47,7 @@ snapshot if you give its full ID.`,
 	}
 	cmd.Flags().StringVar(&at, "at", "",
 		"a time in the past: 2026-11-21, 2026-11-21T08:00:00Z, or 7d for seven days ago")
-	cmd.Flags().StringVar(&user, "user", "", "explain why this user, by e-mail, can or cannot see it")
+	cmd.Flags().StringVar(&user, "user", "", "explain why the user with this e-mail address can or cannot see it")
 	cmd.MarkFlagsMutuallyExclusive("at", "user")
 	a.jsonFlag(cmd)
 	return cmd

@@ -55,7 +55,7 @@ func (a *app) receipt(ctx context.Context, typed string) error {
 	}
 	a.fields("Snapshot", e.Snapshot, "Target", e.Detail.Target, "From", proof.Organization,
 		"To", e.Detail.Organization, "Shared", a.moment(e.At), "Expires", until)
-	a.done("", "line %d of the audit log of %s records the share, and the service signed it", proof.Line,
+	a.done("", "line %d of the audit log of %s records the share, and the service signed that line", proof.Line,
 		proof.Organization)
 	return nil
 }

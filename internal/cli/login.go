@@ -105,7 +105,7 @@ func (a *app) login(ctx context.Context, o login.Options, prompt *loginPrompt) e
 	if err := a.noteAccounts(s); err != nil {
 		return err
 	}
-	a.next("list the snapshots that you can see with `snapcli cloud snapshots`")
+	a.next("list the snapshots that you can see: `snapcli cloud snapshots`")
 	return nil
 }
 

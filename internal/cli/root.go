@@ -76,7 +76,7 @@ func add(parent *cobra.Command, group string, commands ...*cobra.Command) {
 func (a *app) globalFlags(f *pflag.FlagSet) {
 	f.StringVar(&a.flags.config, "config", "", "path to the config file (default <config-dir>/config.yaml)")
 	f.BoolVar(&a.flags.debug, "debug", false, "enable debug logging")
-	f.StringVar(&a.flags.org, "org", "", "use your login session of this organization, by its slug")
+	f.StringVar(&a.flags.org, "org", "", "use your login session in the organization with this slug")
 	f.BoolVar(&a.flags.quiet, "quiet", false, "suppress non-essential output")
 	f.BoolVar(&a.flags.utc, "utc", false, "print times in UTC instead of your time zone")
 	f.IntVar(&a.flags.width, "width", 0, "table width; 0 means auto-detect the terminal width")

@@ -42,7 +42,7 @@ func (a *app) trustListCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List the organizations and people you trust",
 		Long: "List prints the organizations and people whose programs `snapcli load\n--with-programs` loads " +
-			"without a question.",
+			"without asking.",
 		Example: examples("list them", "snapcli trust list"),
 		Args:    command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

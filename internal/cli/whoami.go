@@ -42,7 +42,7 @@ checked and listed.`,
 			return a.whoami(cmd.Context())
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "list all accounts that you are signed in as")
+	cmd.Flags().BoolVar(&all, "all", false, "list all accounts of the service on this machine")
 	a.jsonFlag(cmd)
 	return cmd
 }
