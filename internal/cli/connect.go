@@ -135,8 +135,8 @@ func (c credential) token() api.TokenSource {
 		if c.Source == fromEnvironment {
 			hint = "unset " + apiKeyEnv + " to use the login session of `snapcli login`, or set it to a valid key"
 		}
-		return "", &snap.Error{Code: snap.CodeUnauthenticated, Detail: "the service refused the API key of " + c.Where,
-			Hint: hint}
+		return "", &snap.Error{Code: snap.CodeUnauthenticated,
+			Detail: "the service refused the API key from " + c.Where, Hint: hint}
 	}
 }
 

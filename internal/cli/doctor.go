@@ -167,8 +167,8 @@ func (x *examination) snapshots(agent *local.Agent) {
 		return
 	}
 	for _, path := range agent.Damaged() {
-		x.add("snapshots", warned, path+" is damaged: the snapshot next to it is not listed",
-			"pull or build it again, and delete both")
+		x.add("snapshots", warned, path+" is damaged, so its snapshot is not listed",
+			"pull or build the snapshot again, and delete both files")
 	}
 	x.add("snapshots", healthy,
 		fmt.Sprintf("%s in %s, %s", snap.Plural(len(list), "snapshot", "snapshots"), dir, size(bytes)), "")

@@ -153,7 +153,7 @@ func (a *app) load(ctx context.Context, target string, o local.LoadOptions, yes 
 		})
 	}
 	if r.Only {
-		a.done(r.Snapshot.Name, "replaced the rows of %s of %s with those of %s in %s",
+		a.done(r.Snapshot.Name, "replaced the rows of %s in %s with those of %s in %s",
 			snap.Plural(len(r.Tables), "table", "tables"), r.Destination, r.Snapshot.Name, brief(r.Elapsed))
 		return nil
 	}

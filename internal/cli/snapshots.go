@@ -56,8 +56,8 @@ MiB of data.`,
 				none = "no snapshot on this machine matches"
 			}
 			for _, path := range agent.Damaged() {
-				a.warn("%s is damaged: the snapshot next to it is not listed; pull or build it again, and delete both",
-					path)
+				a.warn("%s is damaged, so its snapshot is not listed; pull or build the snapshot again, and delete "+
+					"both files", path)
 			}
 			return a.printLocal(agent, list, none)
 		},

@@ -36,7 +36,7 @@ func (p *program) withStore(ctx context.Context, f func(*opened) error) error {
 	if err := store.CheckRestored(o); err != nil {
 		return err
 	}
-	if there, err := store.Inspect(ctx, o); err == nil && !there.Exists {
+	if found, err := store.Inspect(ctx, o); err == nil && !found.Exists {
 		fmt.Fprintf(p.stderr, "there was no database in %s; a new one was created\n", o.DataDir)
 	}
 	s, err := store.Open(ctx, o)

@@ -55,12 +55,12 @@ func (p *program) moveService(ctx context.Context, to string, dryRun bool) error
 	if err != nil {
 		return err
 	}
-	there, err := place(destination)
+	target, err := place(destination)
 	if err != nil {
 		return err
 	}
 	meter := newMeter(p.stderr, "copied")
-	r, err := move.Transfer(ctx, from, there, meter.progress(), dryRun)
+	r, err := move.Transfer(ctx, from, target, meter.progress(), dryRun)
 	if err != nil {
 		return err
 	}
