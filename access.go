@@ -17,17 +17,18 @@ import (
 //	The recipient organization of a cross-org share can see and pull, never
 //	modify or delete, until the share expires.
 //	An organization-level key sees snapshots that are shared org-wide, snapshots
-//	that another organization shared with its own, and the pushes of such keys.
+//	that another organization shared with its own, and snapshots that an
+//	organization-level key of its organization pushed.
 //	With the scope private, it sees every snapshot of its organization.
-//	A snapshot that the caller may not see is reported as not existing.
+//	A snapshot that the caller is not allowed to see is reported as not existing.
 //
 // As one sentence: a snapshot is visible to a caller when a live grant on it names one of the
 // caller's audiences.
 //
-// A push grants to the organization's admins and to the owner, or to the organization's keys if one
-// of them pushed. Each of the three kinds of share adds one grant; unsharing deletes it. The store
-// keeps audiences and grants as rows and applies the rule in SQL. A property test checks that the
-// SQL and this file agree.
+// A push adds two grants: one for the organization's admins, and one for the owner. If an
+// organization-level key pushed, the second one is for the organization's keys instead. Each of the
+// three kinds of share adds one grant; unsharing deletes it. The store keeps audiences and grants
+// as rows and applies the rule in SQL. A property test checks that the SQL and this file agree.
 
 // AudienceKind is the kind of an [Audience].
 type AudienceKind int64
@@ -52,7 +53,7 @@ func AudienceOf(kind AudienceKind, subject int64) Audience {
 	return Audience(subject<<3 | int64(kind))
 }
 
-// Kind returns the kind of the audience's subject.
+// Kind returns the audience's kind.
 func (a Audience) Kind() AudienceKind { return AudienceKind(a & 7) }
 
 // Subject returns the identifier of the user, group or organization.

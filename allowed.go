@@ -20,7 +20,7 @@ const (
 	ActShare      Action = "share"       // change its org-wide or group shares
 	ActListGroups Action = "list_groups" // list its group shares
 	ActShareOrg   Action = "share_org"   // list or change its cross-org shares
-	ActDecline    Action = "decline"     // end a share by another organization with the caller's organization
+	ActDecline    Action = "decline"     // decline a snapshot that another organization shared with the caller's
 	ActExplain    Action = "explain"     // ask who can see it, and why
 	ActReadGroups Action = "read_groups" // list the organization's groups, members and certificate keys
 	ActAdminister Action = "administer"  // read the audit log, manage others' keys, channels, retention, webhooks
@@ -28,17 +28,18 @@ const (
 
 // Allowed decides what a caller may do with a snapshot they can see. It returns nil, or a refusal
 // with the code user_attribution_required or forbidden. The kind of key is checked before the role,
-// so that a pipeline is advised to use another key and not to become an admin.
+// so that a pipeline is advised to use another kind of key rather than to become an admin.
 //
-// Actions that do not concern one snapshot pass the zero Snapshot.
+// For an action that does not concern one snapshot, s is the zero Snapshot.
 //
-// Sources: SPEC 4.2, 5.1, 5.3, 7; the table "who may ..." in the design.
+// Sources: SPEC 4.2, 5.1, 5.3 and 7.
 func Allowed(c Caller, do Action, s Snapshot) error {
 	return hintUnknownGroups(c, allowed(c, do, s))
 }
 
 // hintUnknownGroups extends the hint of a refusal when the caller's groups are unknown, because the
-// caller's role may depend on them. The hint then says what to change at the identity provider.
+// caller's role may depend on the groups. The hint then says what to change at the identity
+// provider.
 func hintUnknownGroups(c Caller, refusal error) error {
 	var e *Error
 	if !c.GroupsUnknown || c.GroupsWhy == "" || !errors.As(refusal, &e) || e.Code != CodeForbidden {
@@ -83,8 +84,8 @@ func allowed(c Caller, do Action, s Snapshot) error {
 	return refusal(do, own)
 }
 
-// allowedOrgKey is Allowed for clt_ and sak_ keys. They act as the organization, within their scopes.
-// They never change a share and never delete a snapshot.
+// allowedOrgKey is Allowed for clt_ and sak_ keys. These keys act as the organization, within their
+// scopes. They never change a share and never delete a snapshot.
 func allowedOrgKey(c Caller, do Action, s Snapshot) error {
 	switch do {
 	case ActShare, ActShareOrg, ActDelete, ActDecline, ActDescribe:
@@ -113,8 +114,8 @@ func requireScope(c Caller, want Scope) error {
 		}
 	}
 	return Forbidden("this key does not have the scope "+string(want),
-		fmt.Sprintf("create one that has it: `snapcli cloud keys create NAME --kind %s --scopes %s`", c.Credential.Kind,
-			want))
+		fmt.Sprintf("create one that has it: `snapcli cloud keys create NAME --kind %s --scopes %s`",
+			c.Credential.Kind, want))
 }
 
 func (c Caller) owns(s Snapshot) bool {
@@ -139,12 +140,12 @@ func refusal(do Action, own bool) error {
 		return Forbidden("only the snapshot's owner and the organization's owners and admins may change its shares",
 			"ask one of them")
 	case ActDescribe:
-		return Forbidden("only the snapshot's owner and the organization's owners and admins may describe it",
+		return Forbidden("only the snapshot's owner and the organization's owners and admins may edit its description",
 			"ask one of them")
 	case ActExplain:
 		return Forbidden("only the snapshot's owner and the organization's owners and admins may ask who can see it",
 			"ask one of them")
 	}
-	return Forbidden("this requires the role owner or admin of the organization",
+	return Forbidden("this requires the owner or admin role in the organization",
 		"ask an owner or admin of your organization")
 }

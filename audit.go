@@ -19,8 +19,8 @@ const (
 	AuditPulled      AuditAction = "snapshot.pulled"
 	AuditShared      AuditAction = "snapshot.shared"
 	AuditUnshared    AuditAction = "snapshot.unshared"
-	// AuditReceipt follows a share with another organization. It holds the facts about the share that
-	// the recipient may know.
+	// AuditReceipt follows a share with another organization. It holds the facts about the share
+	// that the recipient is allowed to know.
 	AuditReceipt      AuditAction = "snapshot.share_receipt"
 	AuditShareRefused AuditAction = "snapshot.share_refused"
 	// AuditDeleteRefused and AuditDeclineRefused record a refused deletion and a refused decline of
@@ -35,8 +35,7 @@ const (
 	// AuditConfigured records that other settings of the organization, or of the service, changed.
 	AuditConfigured AuditAction = "organization.configuration_changed"
 	// AuditAccessRequested and AuditAccessRefused record that somebody who cannot see the snapshot
-	// asked for access, and that this was refused. A request is granted by sharing the snapshot, which
-	// has a line of its own.
+	// asked for access, and that the request was refused. A granted request is recorded as a share.
 	AuditAccessRequested AuditAction = "snapshot.access_requested"
 	AuditAccessRefused   AuditAction = "snapshot.access_refused"
 	// AuditShareExpires records that a share ends within [SoonExpiring].
@@ -95,8 +94,9 @@ func AuditActions() []AuditAction {
 	}
 }
 
-// Historic reports whether lines of this action are needed to say who could see a snapshot at a time
-// in the past, or are receipts. The database keeps them when the log is archived.
+// Historic reports whether lines with this action stay in the database when the log is archived:
+// receipts, and the lines that are needed to find out who could see a snapshot at a time in the
+// past.
 func (a AuditAction) Historic() bool {
 	switch a {
 	case AuditPushed, AuditDeleted, AuditShared, AuditUnshared, AuditDeclined, AuditReceipt, AuditUserChanged,
@@ -118,7 +118,7 @@ type AuditDetail struct {
 	Expires      *time.Time `json:"expires_at,omitempty"`   // when the share or key expires
 	Bytes        int64      `json:"bytes,omitempty"`        // of the snapshot, or transferred
 	Code         Code       `json:"code,omitempty"`         // why it was refused
-	User         string     `json:"user,omitempty"`         // e-mail of the user it concerns, unless that is the actor
+	User         string     `json:"user,omitempty"`         // e-mail of the user whom the line concerns, unless that is the actor
 	Account      int64      `json:"account,omitempty"`      // ID of that user, or of the owner who pushed
 	Key          int64      `json:"key,omitempty"`          // ID of the key
 	Scopes       []Scope    `json:"scopes,omitempty"`       // scopes of the key
@@ -128,7 +128,7 @@ type AuditDetail struct {
 	Kind         string     `json:"kind,omitempty"`         // kind of the key or session
 	Disabled     bool       `json:"disabled,omitempty"`
 	Channel      int64      `json:"channel,omitempty"`   // ID of the channel that shared the snapshot
-	KeepLast     int        `json:"keep_last,omitempty"` // of the retention rule, as KeepDays
+	KeepLast     int        `json:"keep_last,omitempty"` // of the retention rule, like KeepDays
 	KeepDays     int        `json:"keep_days,omitempty"`
 	PublicKey    string     `json:"public_key,omitempty"` // the key whose certificates are now accepted or refused
 	URL          string     `json:"url,omitempty"`        // of the webhook
@@ -136,7 +136,7 @@ type AuditDetail struct {
 	Reason       string     `json:"reason,omitempty"`     // why it was disabled
 	Issuer       string     `json:"issuer,omitempty"`     // of the CI system's token for which a key was issued
 	Subject      string     `json:"subject,omitempty"`    // of that token
-	Rule         string     `json:"rule,omitempty"`       // fingerprint of the trust rule for the key; Name is its name
+	Rule         string     `json:"rule,omitempty"`       // fingerprint of the trust rule for the key; Name is the rule's name
 	// Settings are the changed settings of the configuration, by name.
 	Settings []SettingChange `json:"settings,omitempty"`
 }
@@ -203,7 +203,7 @@ type AuditChain struct {
 	hash string
 }
 
-// Skip continues the check after the entry with this number and hash, whose text is elsewhere.
+// Skip continues the check after the entry with this number and hash, without checking that entry.
 func (c *AuditChain) Skip(seq int64, hash string) { c.seq, c.hash = seq, hash }
 
 // Next checks the next entry. It fails with code conflict when the entry does not follow the

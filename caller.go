@@ -83,9 +83,9 @@ type Credential struct {
 	ID     int64  // of the key or the session in the store
 	Name   string // chosen by its creator, such as "ci" or "alice's laptop"
 	Scopes []Scope
-	// Until is the first time at which time alone affects the credential: it expires, or its last use
-	// must be recorded again. The credential may be cached until then, as long as the stored data does
-	// not change. If Until is zero, it must be looked up for every request.
+	// Until is the earliest time at which the credential expires or its last use must be recorded
+	// again. The credential may be cached until then, as long as the stored data does not change.
+	// If Until is zero, the credential must be looked up for every request.
 	Until time.Time
 }
 
@@ -113,7 +113,7 @@ type Group struct {
 }
 
 // Caller is the identity that a request acts for. Role and groups are read for every request, so a
-// change takes effect at the next one. The zero Caller is anonymous and may see nothing.
+// change takes effect at the next one. The zero Caller is anonymous and sees nothing.
 type Caller struct {
 	Org        OrgRef
 	User       *User     // nil for an organization-level key
@@ -127,9 +127,9 @@ type Caller struct {
 	Credential    Credential
 }
 
-// Principal returns the identifier under which the store keeps the caller's audiences: the user's,
-// or for organization-level keys the organization's, negated for keys with the scope private. It is
-// 0 for the anonymous caller.
+// Principal returns the identifier under which the store keeps the caller's audiences. For a user
+// it is the user's ID. For an organization-level key it is the organization's ID, negated if the
+// key has the scope private. It is 0 for the anonymous caller.
 func (c Caller) Principal() int64 {
 	switch {
 	case c.User != nil:

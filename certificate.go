@@ -4,14 +4,14 @@ package snap
 // how the snapshot was sanitized.
 type Certificate struct {
 	State   CertificateState
-	Key     string // ID of the key that it names, unless it is missing or invalid
+	Key     string // ID of the key that the certificate names, unless the certificate is missing or invalid
 	KeyName string // of a registered key
 }
 
-// CertificateState says whether a certificate holds.
+// CertificateState says whether a certificate is valid and, if not, why.
 type CertificateState string
 
-// The states of a certificate. Only the first holds.
+// The states of a certificate.
 const (
 	CertificateValid   CertificateState = "valid"       // a registered key signed it
 	CertificateMissing CertificateState = "missing"     // the snapshot has none
@@ -39,8 +39,8 @@ func (c Certificate) String() string {
 	return "not valid: it was altered, or belongs to another file"
 }
 
-// CheckCertificate returns an error of code policy_refused when a snapshot with this certificate may
-// not be shared.
+// CheckCertificate returns an error of code policy_refused if the policy forbids sharing a snapshot
+// with this certificate.
 func (p Policy) CheckCertificate(c Certificate) error {
 	if p.Requires != RequireCertificate || c.State == CertificateValid {
 		return nil

@@ -14,16 +14,16 @@ func Closest(typed string, candidates []string) string {
 }
 
 // ClosestWithin returns the candidate that is the fewest edits away from typed, ignoring case. Of
-// several such candidates it returns the first. It returns "" if that candidate is more than most
+// several such candidates it returns the first. It returns "" if that candidate is more than limit
 // edits away.
-func ClosestWithin(typed string, candidates []string, most int) string {
-	return nearest(typed, candidates, most, edits)
+func ClosestWithin(typed string, candidates []string, limit int) string {
+	return nearest(typed, candidates, limit, edits)
 }
 
 // nearest returns the first candidate at the least distance from typed, ignoring case. It returns ""
-// if that distance is greater than most.
-func nearest(typed string, candidates []string, most int, distance func(typed, candidate string) int) string {
-	best, least := "", most+1
+// if that distance is greater than limit.
+func nearest(typed string, candidates []string, limit int, distance func(typed, candidate string) int) string {
+	best, least := "", limit+1
 	for _, c := range candidates {
 		if d := distance(strings.ToLower(typed), strings.ToLower(c)); d < least {
 			best, least = c, d

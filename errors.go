@@ -72,13 +72,13 @@ func Codes() []CodeInfo {
 		{CodeUnauthenticated, http.StatusUnauthorized, ExitNotSignedIn,
 			"the credential is missing, wrong, expired or revoked"},
 		{CodeNotSignedIn, 0, ExitNotSignedIn, "there is no login session or API key"},
-		{CodeForbidden, http.StatusForbidden, ExitForbidden, "the caller may not do this"},
+		{CodeForbidden, http.StatusForbidden, ExitForbidden, "the caller is not allowed to do this"},
 		{CodeUserAttributionRequired, http.StatusForbidden, ExitForbidden,
 			"the action needs a user, and the credential is an organization-level key"},
 		{CodePolicy, http.StatusForbidden, ExitForbidden, "the organization's policy refuses this"},
 		{CodeConfirm, http.StatusPreconditionRequired, ExitUsage,
 			"the organization's policy asks for a confirmation, and none was given"},
-		{CodeNotFound, http.StatusNotFound, ExitNotFound, "it does not exist, or the caller may not see it"},
+		{CodeNotFound, http.StatusNotFound, ExitNotFound, "it does not exist, or the caller has no access to it"},
 		{CodeOrganizationNotFound, http.StatusNotFound, ExitNotFound, "no organization has this slug"},
 		{CodeGroupNotFound, http.StatusNotFound, ExitNotFound, "the organization has no such group"},
 		{CodeMethodNotAllowed, http.StatusMethodNotAllowed, ExitInternal, "the path does not support this method"},
@@ -106,7 +106,7 @@ func Codes() []CodeInfo {
 	}
 }
 
-// Info returns the code's row of the table. An unknown code has the row of internal.
+// Info returns the code's row of the table. For an unknown code it returns the row of CodeInternal.
 func (c Code) Info() CodeInfo {
 	rows := Codes()
 	for _, row := range rows {
@@ -132,9 +132,9 @@ type Error struct {
 	Detail    string
 	Hint      string
 	Fields    []FieldError
-	RequestID string // of the failed request, if the service answered it
-	// RetryAfter is how long to wait before the next attempt, for rate_limited and unavailable. It
-	// is the header Retry-After on the wire. Zero uses the default of the code.
+	RequestID string // of the failed request, if the service responded
+	// RetryAfter is how long to wait before the next attempt, for rate_limited and unavailable. The
+	// service sends it as the header Retry-After. Zero means the code's default.
 	RetryAfter time.Duration
 	Cause      error
 }
@@ -157,16 +157,16 @@ func (e *Error) Is(target error) bool {
 	return ok && t.Code == e.Code
 }
 
-// ErrNotFound is the single answer for a snapshot that does not exist and for one that the caller
-// may not see. It names nothing, so the two cases cannot be distinguished.
+// ErrNotFound is the error both for a snapshot that does not exist and for one that the caller is
+// not allowed to see. It has no details, so the two cases cannot be distinguished.
 var ErrNotFound = &Error{
 	Code:   CodeNotFound,
 	Detail: "no such snapshot, or you may not see it",
-	Hint:   "list the snapshots that you may see with `snapcli cloud snapshots`",
+	Hint:   "list the snapshots that you can see: `snapcli cloud snapshots`",
 }
 
-// ErrUnauthenticated is the single answer for a credential that is missing, malformed, unknown,
-// expired or revoked.
+// ErrUnauthenticated is the error for every credential that is missing, malformed, unknown, expired
+// or revoked.
 var ErrUnauthenticated = &Error{
 	Code:   CodeUnauthenticated,
 	Detail: "the credential is missing, wrong, expired or revoked",
@@ -194,7 +194,7 @@ func Invalid(detail, hint string) *Error {
 	return &Error{Code: CodeInvalid, Detail: detail, Hint: hint}
 }
 
-// Forbidden returns an error for an action that the caller may not take.
+// Forbidden returns an error for an action that the caller is not allowed to take.
 func Forbidden(detail, hint string) *Error {
 	return &Error{Code: CodeForbidden, Detail: detail, Hint: hint}
 }

@@ -72,9 +72,9 @@ func exitCodes() []exitCode {
 		{snap.ExitOK, "success"},
 		{snap.ExitInternal, "an unexpected error occurred, or a database or its tools failed"},
 		{snap.ExitUsage, "the command or its input is not valid"},
-		{snap.ExitNotFound, "it does not exist, or you may not see it"},
+		{snap.ExitNotFound, "it does not exist, or you have no access to it"},
 		{snap.ExitNotSignedIn, "not signed in, or the credential is not valid"},
-		{snap.ExitForbidden, "you may not do this"},
+		{snap.ExitForbidden, "you are not allowed to do this"},
 		{snap.ExitConflict, "it conflicts with existing data"},
 		{snap.ExitUnreachable, "the service cannot be reached, or is overloaded"},
 		{snap.ExitInterrupted, "interrupted with Ctrl-C"},
@@ -93,18 +93,18 @@ The service sends errors as RFC 9457 ` + "`application/problem+json`" + `:
 ` + "```json" + `
 {
   "type": "urn:snapcloud:error:not-found",
-  "title": "it does not exist, or the caller may not see it",
+  "title": "it does not exist, or the caller has no access to it",
   "status": 404,
   "detail": "no such snapshot, or you may not see it",
   "code": "not_found",
-  "hint": "list the snapshots that you may see with ` + "`snapcli cloud snapshots`" + `",
+  "hint": "list the snapshots that you can see: ` + "`snapcli cloud snapshots`" + `",
   "request_id": "..."
 }
 ` + "```" + `
 
 ` + "`detail`" + ` says what happened, ` + "`hint`" + ` says what to do next, and ` + "`errors`" + ` names the fields of
-invalid input. Something that does not exist and something that you may not see
-get the same answer; only the request ID differs.
+invalid input. Something that does not exist and something that you have no access to
+get the same response, except for the request ID.
 
 snapcli writes the detail and the hint to standard error. With ` + "`--json`" + `, it writes one
 object instead: ` + "`{\"error\": {\"code\", \"detail\", \"hint\", \"exit\"}}`" + `.

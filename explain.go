@@ -10,7 +10,7 @@ import (
 // This file explains the access rule of access.go to people. It makes no decision of its own:
 // [Ways] finds the grants that let someone see a snapshot.
 
-// Access is one grant on a snapshot, with the names a person needs to read it.
+// Access is one grant on a snapshot, with the names that describe the grant to a person.
 type Access struct {
 	Grant
 	Owner *User  // for KindUser
@@ -18,8 +18,8 @@ type Access struct {
 	Org   OrgRef // the organization of the audience
 	Since time.Time
 	By    string // e-mail of the user who shared it; empty for the grants of a push
-	// People is the number of users whom the grant lets see the snapshot now. It is 0 for another
-	// organization, because its size is not disclosed.
+	// People is the number of users who can see the snapshot now because of this grant. It is 0 for
+	// another organization, whose size is not disclosed.
 	People int
 }
 
@@ -32,7 +32,7 @@ func (a Access) String() string {
 	case KindAdmins:
 		return "owner or admin of the organization"
 	case KindKeys:
-		return "organization-level key, as which it was pushed"
+		return "organization-level key; the snapshot was pushed with one"
 	case KindMembers:
 		return "shared org-wide" + a.until()
 	case KindGroup:
@@ -90,7 +90,7 @@ func Judge(c Caller, disabled bool, grants []Access, now time.Time) Verdict {
 	return v
 }
 
-// whyNot names the right that a caller who cannot see the snapshot would need.
+// whyNot explains why the caller cannot see the snapshot.
 func whyNot(c Caller, grants []Access, now time.Time) string {
 	var groups []string
 	for _, a := range grants {

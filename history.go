@@ -17,19 +17,20 @@ type PastAccess struct {
 	Owner   string
 	OrgWide bool
 	Groups  []string              // IDs of the groups it was shared with
-	Orgs    map[string]*time.Time // slugs of the organizations it was shared with; nil never ends
+	Orgs    map[string]*time.Time // slugs of the organizations it was shared with; nil means no end
 	Users   []AuditDetail         // the organization's users: account, e-mail, role, groups
-	Keys    []AuditDetail         // its organization-level keys that were not revoked: name, kind, scopes
+	Keys    []AuditDetail         // the organization's own keys that were not revoked: name, kind, scopes
 	Closed  bool                  // the organization was closed at that time, so nobody saw anything
-	account int64                 // the owner's ID; 0 in lines of older services
+	account int64                 // the owner's ID; 0 in lines from older services
 	at      time.Time
 
-	wideUntil  *time.Time            // when the org-wide share ends; nil never
+	wideUntil  *time.Time            // when the org-wide share ends; nil means never
 	groupUntil map[string]*time.Time // the same for the groups
 }
 
-// ReadHistory builds the state at a time from an organization's audit lines about one snapshot and
-// about its users. The lines are ordered from the oldest to the newest, and none is later than at.
+// ReadHistory reconstructs who could see a snapshot at a time from an organization's audit lines
+// about one snapshot and about its users. The lines are ordered from the oldest to the newest, and
+// none is later than at.
 func ReadHistory(lines []AuditEntry, snapshotID string, at time.Time) PastAccess {
 	past := PastAccess{Orgs: map[string]*time.Time{}, groupUntil: map[string]*time.Time{}, at: at}
 	users, keys, created := map[string]AuditDetail{}, map[int64]AuditDetail{}, map[int64]time.Time{}
@@ -74,7 +75,8 @@ func ReadHistory(lines []AuditEntry, snapshotID string, at time.Time) PastAccess
 	return past
 }
 
-// policyOf reads the policy of an audit line. One that cannot be read limits nothing.
+// policyOf reads the policy of an audit line. If the text is not a policy, policyOf returns the
+// zero Policy, which limits nothing.
 func policyOf(text string) (p Policy) {
 	if json.Unmarshal([]byte(text), &p) != nil {
 		return Policy{}
@@ -82,8 +84,8 @@ func policyOf(text string) (p Policy) {
 	return p
 }
 
-// accountOf returns the text that identifies a user: the account ID, which does not change with the
-// e-mail, or the e-mail in lines of older services, which recorded no account.
+// accountOf returns a string that identifies a user: the account ID, which does not change with the
+// e-mail, or the e-mail in lines from older services, which recorded no account.
 func accountOf(account int64, email string) string {
 	if account == 0 {
 		return email
@@ -104,7 +106,7 @@ func (t *PastAccess) read(e AuditEntry) {
 	}
 }
 
-// endShares removes the shares that have expired.
+// endShares removes the shares that had expired by the time t.at.
 func (t *PastAccess) endShares() {
 	ended := func(until *time.Time) bool { return until != nil && !(Grant{Until: *until}).Live(t.at) }
 	t.OrgWide = t.OrgWide && !ended(t.wideUntil)
@@ -150,7 +152,7 @@ func (t PastAccess) Why(u AuditDetail) string {
 	return v.Why
 }
 
-// SeenBy reports whether one of the organization's keys could see and pull the snapshot.
+// SeenBy reports whether key, one of the organization's keys, could see and pull the snapshot.
 func (t PastAccess) SeenBy(key AuditDetail) bool {
 	if !t.Existed || t.Closed || key.Expires != nil && !t.at.Before(*key.Expires) {
 		return false

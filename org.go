@@ -16,16 +16,16 @@ type Policy struct {
 	// Unsanitized is the rule for sharing a snapshot that is not sanitized; empty means
 	// [UnsanitizedAllow].
 	Unsanitized UnsanitizedShares
-	// Requires names the proof that a snapshot needs before it is shared with any recipient; empty
-	// means none.
+	// Requires is the proof that a snapshot needs before it can be shared with anyone; empty means
+	// none.
 	Requires ShareRequirement `json:",omitempty"`
 	// MaxCrossOrgExpiry is the longest time a cross-org share may last. Zero sets no limit and
 	// allows shares that never expire.
 	MaxCrossOrgExpiry time.Duration
 	// NoDeviceLogin disables login by device grant.
 	NoDeviceLogin bool
-	// MaxKeyAge is the longest life of an API key from its creation, whatever its own expiry. Zero
-	// sets no limit.
+	// MaxKeyAge is the maximum lifetime of an API key after its creation. A key with a later expiry
+	// ends then too. Zero sets no limit.
 	MaxKeyAge time.Duration `json:",omitempty"`
 }
 
@@ -57,9 +57,9 @@ const RequireCertificate ShareRequirement = "certificate"
 // Valid reports whether r is a requirement or empty.
 func (r ShareRequirement) Valid() bool { return r == "" || r == RequireCertificate }
 
-// CheckShares returns an error when a snapshot of this type may not be shared with these
-// recipients: of code policy_refused, or of code confirmation_required when the caller must confirm
-// the share first. The snapshot's certificate is checked by [Policy.CheckCertificate].
+// CheckShares returns an error if the policy forbids sharing a snapshot of this type with these
+// recipients. The code is policy_refused, or confirmation_required if the caller must confirm the
+// share first. [Policy.CheckCertificate] checks the snapshot's certificate.
 func (p Policy) CheckShares(t Type, with Shares, confirmed bool, now time.Time) error {
 	if with.OrgWide || len(with.Orgs) > 0 {
 		if err := p.checkType(t); err != nil {
@@ -95,14 +95,15 @@ func (p Policy) checkExpiry(expires, now time.Time) error {
 	return checkLifetime("max_cross_org_expiry", "shares with other organizations", p.MaxCrossOrgExpiry, expires, now)
 }
 
-// CheckKeyExpiry returns an error of code policy_refused when a new key may not last until expires.
-// Zero means that the key never expires.
+// CheckKeyExpiry returns an error of code policy_refused if the policy forbids a new key that lasts
+// until expires. Zero means that the key never expires.
 func (p Policy) CheckKeyExpiry(expires, now time.Time) error {
 	return checkLifetime("max_key_age", "keys", p.MaxKeyAge, expires, now)
 }
 
-// checkLifetime returns an error when things that a policy limits to the longest lifetime may not last
-// until expires. A zero longest sets no limit, and a zero expires means never.
+// checkLifetime returns an error if expires is later than the policy with this name allows. things
+// are what the policy limits, in words, and longest is their maximum lifetime. A zero longest sets
+// no limit, and a zero expires means never.
 func checkLifetime(policy, things string, longest time.Duration, expires, now time.Time) error {
 	if longest == 0 || !expires.IsZero() && !expires.After(now.Add(longest)) {
 		return nil
@@ -152,13 +153,13 @@ var slugForm = regexp.MustCompile(`^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$`)
 // letters, digits and inner hyphens.
 func ValidSlug(s string) bool { return slugForm.MatchString(s) }
 
-// Member is a user of an organization as its members see them.
+// Member is a user of an organization as other members see them.
 type Member struct {
 	User
 	Role       Role
 	Disabled   bool
 	Groups     []Group
 	GroupsAsOf time.Time
-	// GroupsUnknown has the meaning it has in [Caller].
+	// GroupsUnknown means the same as in [Caller].
 	GroupsUnknown bool
 }

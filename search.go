@@ -9,8 +9,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// A search finds a snapshot when each of its words is the beginning of a word of the snapshot's
-// name, of its target, of its owner's name or e-mail address, or of its ID. Case is ignored.
+// A search finds a snapshot when each search word begins a word of the snapshot's name, target or
+// ID, or of its owner's name or e-mail address. Case is ignored.
 
 // momentForm is a date and time in a name, such as 20261122T211134Z, or the beginning of one.
 var momentForm = regexp.MustCompile(`^([0-9]{8})t([0-9]{0,6})z?$`)
@@ -49,8 +49,8 @@ func SearchWords(q string) (all []string) {
 	return slices.Compact(all)
 }
 
-// minIDLength is the number of characters of an ID that a search needs to find it, if they are given
-// without the prefix snap_.
+// minIDLength is the number of characters that a search word without the prefix snap_ must have to
+// count as the beginning of an ID.
 const minIDLength = 5
 
 // SearchID interprets a word of a search as the beginning of an ID. ok is false when no ID can
@@ -60,8 +60,8 @@ func SearchID(word string) (prefix string, ok bool) {
 	return prefix, ok && (strings.HasPrefix(word, IDPrefix) || len(word) >= minIDLength)
 }
 
-// Finds reports whether a search finds a snapshot by its ID, which may be empty, or by one of its
-// texts: name, target, and the owner's name and e-mail address.
+// Finds reports whether the search q finds a snapshot. id is the snapshot's ID, which may be empty.
+// texts are its name and target, and its owner's name and e-mail address.
 func Finds(q, id string, texts ...string) bool {
 	words := Words(strings.Join(texts, " "))
 	asked := SearchWords(q)

@@ -20,7 +20,7 @@ type OrgShare struct {
 	By      string // e-mail of the user who shared it
 	// WithSchema means that the organization sees the snapshot's card.
 	WithSchema bool
-	// Declined is when the recipient declined the share. A declined share no longer counts. It stays
+	// Declined is when the recipient declined the share. A declined share gives no access. It stays
 	// listed until the snapshot is shared again.
 	Declined time.Time
 }

@@ -38,7 +38,7 @@ const (
 func (e Engine) Valid() bool { return e == Postgres || e == MySQL || e == SQLite }
 
 // Snapshot is the record of a cloud snapshot. Only a store lookup for a caller returns one, so code
-// that holds a Snapshot knows that its caller may see it.
+// that holds a Snapshot knows that the caller is allowed to see it.
 type Snapshot struct {
 	Key     int64  // internal; increases with the time of the push and orders every listing
 	ID      string // public and random, see NewSnapshotID
@@ -52,7 +52,8 @@ type Snapshot struct {
 	SHA256  string // of the file, lower-case hexadecimal
 	Created time.Time
 
-	// Description and Labels are plain text by its owner or an admin, for its own organization only.
+	// Description and Labels are plain text from the snapshot's owner or an admin. Only the
+	// organization that owns the snapshot sees them.
 	Description string
 	Labels      []string
 
@@ -71,8 +72,8 @@ type Snapshot struct {
 	// Outside is set while the snapshot is shared with another organization. Only its owner and the
 	// organization's owners and admins see this.
 	Outside bool
-	// FirstGroup is the name of one of the groups that it is shared with. NextExpiry is when the next of
-	// the shares that the caller may manage ends; it is zero if none of them ends.
+	// FirstGroup is the name of one of the groups that the snapshot is shared with. NextExpiry is
+	// the earliest end of the shares that the caller may manage; it is zero if none of them ends.
 	FirstGroup string
 	NextExpiry time.Time
 	// Through is the name of one of the caller's groups. It is set only if a group share is the reason
@@ -137,23 +138,23 @@ func CleanSnapshotName(name string) (string, error) {
 	return cleanName("snapshot", name, MaxSnapshotName)
 }
 
-func cleanName(of, name string, most int) (string, error) {
+func cleanName(noun, name string, limit int) (string, error) {
 	name = norm.NFC.String(strings.TrimSpace(name))
 	switch {
 	case name == "":
-		return "", Invalid(fmt.Sprintf("a %s needs a name", of), "")
-	case len(name) > most:
-		return "", Invalid(fmt.Sprintf("the %s name is %d bytes long; at most %d are allowed", of, len(name), most),
+		return "", Invalid(fmt.Sprintf("a %s needs a name", noun), "")
+	case len(name) > limit:
+		return "", Invalid(fmt.Sprintf("the %s name is %d bytes long; at most %d are allowed", noun, len(name), limit),
 			"choose a shorter name")
 	case !utf8.ValidString(name):
-		return "", Invalid(fmt.Sprintf("the %s name is not valid UTF-8", of), "")
+		return "", Invalid(fmt.Sprintf("the %s name is not valid UTF-8", noun), "")
 	case strings.HasPrefix(name, ".") || strings.HasPrefix(name, "-"):
-		return "", Invalid(fmt.Sprintf("the %s name %q starts with %q", of, name, name[:1]),
+		return "", Invalid(fmt.Sprintf("the %s name %q starts with %q", noun, name, name[:1]),
 			"start it with a letter or a digit")
 	}
 	for _, r := range name {
 		if !InFileName(r) {
-			return "", Invalid(fmt.Sprintf("the %s name %q contains %q", of, name, r),
+			return "", Invalid(fmt.Sprintf("the %s name %q contains %q", noun, name, r),
 				`leave out control characters and / \ : * ? " < > |`)
 		}
 	}

@@ -140,7 +140,7 @@ func newestFrom(ctx context.Context, c *api.Client, target string, typ snap.Type
 		return api.Snapshot{}, &snap.Error{
 			Code:   snap.CodeNotFound,
 			Detail: fmt.Sprintf("there is no %s of target %q in the cloud that you may see", kind, target),
-			Hint:   "list the snapshots that you may see with `snapcli cloud snapshots`",
+			Hint:   "list the snapshots that you can see: `snapcli cloud snapshots`",
 		}
 	}
 	return page.Items[0], nil
