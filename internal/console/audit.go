@@ -22,7 +22,8 @@ type auditPage struct {
 	Verdict      *api.AuditVerdict
 }
 
-// auditLine is a line of the table. It has no methods, which templates call slowly.
+// auditLine is a line of the table. It has fields instead of methods, because templates call
+// methods slowly.
 type auditLine struct {
 	At                    time.Time
 	Action                snap.AuditAction

@@ -26,7 +26,7 @@ func (s *Server) exportAudit(v *visit) error {
 	if v.query("format") == "jsonl" {
 		write, ending = writeJSONLines, "jsonl"
 	}
-	first, err := v.api.Audit(v.r.Context(), options) // an invalid filter is still an error page
+	first, err := v.api.Audit(v.r.Context(), options) // an invalid filter still gets an error page
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func writeRows(out *csv.Writer, rows [][]string) error {
 	return nil
 }
 
-// plainCell returns a text that a spreadsheet does not read as a formula. Names of snapshots and
+// plainCell changes a text so that no spreadsheet reads it as a formula. Names of snapshots and
 // keys are chosen by the people whom the log is about.
 func plainCell(text string) string {
 	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {

@@ -1,17 +1,19 @@
-// Package console has the pages of the service for people in a browser: the list of snapshots and
-// the page of each at {public_url}/snapshots, for everybody who is signed in, and the organization
-// at {public_url}/console, for its owners and admins.
+// Package console serves the service's web pages for people who are signed in: the list of snapshots
+// and a page for each of them at {public_url}/snapshots, and the console at {public_url}/console,
+// where owners and admins manage their organization.
 //
-// A page is made from answers of the service's own API. [inside] sends the requests to the API's
-// handler in the same process, with the cookie of the browser that asks for the page. So a page
+// The pages get all data from the service's own API. [inside] passes their requests to the API's
+// handler in the same process, with the cookie of the browser that requested the page. So a page
 // cannot show or change anything that the API would refuse: authentication, the access rule, rate
 // limits and the audit log apply to each request. The package does not import the store.
 //
-// People who are not owners or admins get the same answer for the console as for an address that
-// does not exist. A snapshot that a person may not see gets the page of one that does not exist.
-// People who are signed out are sent to the sign-in page. Every page works without JavaScript. A
-// form is sent to the address of its page, passes [auth.Forms.Check], and answers 303 to the page,
-// whose parameter "done" names the success to announce. With JavaScript, the page of a snapshot
-// copies its link, and the forms of its share box act at once: the request has the header Fragment,
-// and the answer is the section about shares.
+// For people who are not owners or admins, the addresses of the console do not seem to exist. The
+// page of a snapshot that a person is not allowed to see is the same as that of a snapshot that does
+// not exist. People who are signed out are sent to the sign-in page.
+//
+// Every page works without JavaScript. A form posts to the address of its page. After
+// [auth.Forms.Check], the handler redirects (303) to that page, and the parameter "done" says which
+// success message to show. With JavaScript, the page of a snapshot copies its link, and the forms of
+// its share box work without reloading the page: the request has the header Fragment, and the
+// response is only the section about shares.
 package console

@@ -20,7 +20,7 @@ type flash struct {
 	Undo    []look.Hidden `json:"undo,omitempty"`    // fields of the form
 }
 
-// announced is the name of the success of a form whose announcement is a [flash].
+// announced takes the place of a success name when the announcement of a form is a [flash].
 const announced = "announced"
 
 const (
@@ -29,7 +29,8 @@ const (
 	maxFlash    = 3000
 )
 
-// announce stores the announcement for the next page, or tells our script at once.
+// announce stores the announcement for the next page or, if our script made the request, for its
+// response.
 func (v *visit) announce(f flash) {
 	if v.fragment() {
 		v.told = &f
@@ -42,7 +43,7 @@ func (v *visit) announce(f flash) {
 	v.setFlash(v.csrf+"."+base64.RawURLEncoding.EncodeToString(text), undoSeconds)
 }
 
-// flash returns the announcement, only once.
+// flash returns the announcement and deletes its cookie, so that it is shown only once.
 func (v *visit) flash() *flash {
 	cookie, err := v.r.Cookie(flashCookie)
 	if err != nil {

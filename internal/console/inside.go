@@ -11,17 +11,17 @@ import (
 	"snap/api"
 )
 
-// inside answers the requests of an [api.Client] with the API in this process, on behalf of the
-// browser that asked for a page.
+// inside is the transport of an [api.Client]. It passes requests to the API in this process, on
+// behalf of the browser that requested a page.
 type inside struct {
 	serve  func(http.ResponseWriter, *http.Request, *snap.Caller)
 	page   *http.Request
-	caller *snap.Caller // nil lets the API find out who asks
+	caller *snap.Caller // nil makes the API authenticate the request itself
 }
 
-// client returns a client of the API for the browser that asks for a page. It repeats nothing,
-// because a request that fails in this process would fail again. With a caller, the API does not find
-// out again who asks.
+// client returns a client of the API for the browser that requests a page. The client does not
+// retry, because a request that fails in this process would fail again. If caller is set, the API
+// does not authenticate the request again.
 func (s *Server) client(r *http.Request, caller *snap.Caller) (*api.Client, error) {
 	return api.New(api.Options{
 		BaseURL: s.o.PublicURL, Mount: api.MountUser, Token: api.StaticToken(""),
@@ -52,7 +52,7 @@ func (t inside) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// recorded is an answer in memory.
+// recorded is a response in memory.
 type recorded struct {
 	header http.Header
 	status int

@@ -106,8 +106,8 @@ type absentPage struct {
 	Form  form
 }
 
-// showAbsent writes the page for a snapshot that does not exist or that the caller may not see. It
-// depends only on the address and on the caller's own requests.
+// showAbsent writes the page for a snapshot that does not exist or that the caller is not allowed
+// to see. The page depends only on the address and on the caller's own requests.
 func (s *Server) showAbsent(v *visit) error {
 	v.status = 404
 	data := absentPage{layout: s.outer(v, "Not found", Snapshots), Form: v.form("reason")}

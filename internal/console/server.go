@@ -27,14 +27,15 @@ const Snapshots = "/snapshots"
 
 // Options configures a [Server]. All fields are required.
 type Options struct {
-	// API serves the routes below api.MountUser, as this caller. For nil it finds out who asks.
+	// API serves the routes below api.MountUser, as this caller. If the caller is nil, API
+	// authenticates the request itself.
 	API       func(http.ResponseWriter, *http.Request, *snap.Caller)
 	PublicURL string // of the service
 	// Caller returns the caller of a request that a browser sends with its cookie. It fails with
 	// snap.ErrUnauthenticated.
 	Caller   func(*http.Request) (snap.Caller, error)
 	Forms    auth.Forms
-	NotFound http.Handler                             // the answer for addresses that do not exist
+	NotFound http.Handler                             // the response for addresses that do not exist
 	Problem  func(context.Context, error) api.Problem // describes the failure of a page and logs internal failures
 	Now      func() time.Time
 }

@@ -40,8 +40,8 @@ func (p *snapshotPage) Can() api.Can {
 // Labels returns the labels as they are edited.
 func (p *snapshotPage) Labels() string { return strings.Join(p.Card.Snapshot.Labels, ", ") }
 
-// snapshot shows one snapshot. For a snapshot that the caller may not see, it shows the same page
-// as for one that does not exist.
+// snapshot shows one snapshot. For a snapshot that the caller is not allowed to see, it shows the
+// same page as for one that does not exist.
 func (s *Server) snapshot(v *visit) error {
 	id, ctx := v.r.PathValue("id"), v.r.Context()
 	page, err := strconv.Atoi(v.query("page"))
@@ -120,7 +120,7 @@ func (s *Server) loadBox(v *visit, p *snapshotPage) error {
 	return p.Box.Load(ctx, v.api)
 }
 
-// fieldsOf returns the form that the page sent, to send it again.
+// fieldsOf returns the fields of the form that the page sent, to send them again.
 func fieldsOf(v *visit) (all []look.Hidden) {
 	for _, name := range []string{"shared", "grant", "slug", "expires", "date", "schema"} {
 		if value := v.field(name); value != "" {

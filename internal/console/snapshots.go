@@ -86,8 +86,9 @@ func (s *Server) snapshots(v *visit) error {
 // maxPast is the maximum number of earlier pages that an address remembers.
 const maxPast = 100
 
-// place sets where the page is in the list, and the addresses of the others. Cursors lead only
-// forward, so the parameter "past" has those of the pages between the first one and this one.
+// place sets the position of the page in the list, and the addresses of the other pages. Cursors
+// lead only forward, so the parameter "past" has the cursors of the pages between the first one and
+// this one.
 func (p *snapshotsPage) place(v *visit, page api.SnapshotPage) error {
 	cursor, past := v.query("cursor"), strings.FieldsFunc(v.query("past"), func(r rune) bool { return r == '.' })
 	known := len(past) <= maxPast

@@ -156,7 +156,7 @@ func TestHiddenSnapshotsAreAbsent(t *testing.T) {
 	wantForm := strip(v.post(absent, csrf, "shared", "true"))
 	for _, path := range []string{"/snapshots/" + hidden.ID, "/snapshots/" + hidden.ID + "?q=x&done=shared"} {
 		p := v.get(path)
-		p.must(t, http.StatusNotFound, "or you may not see it", "Request access")
+		p.must(t, http.StatusNotFound, "or you have no access to it", "Request access")
 		if got := strip(p); got != want {
 			t.Errorf("%s differs:\n%s\n%s", path, got, want)
 		}
@@ -165,7 +165,7 @@ func TestHiddenSnapshotsAreAbsent(t *testing.T) {
 	for _, path := range []string{"/snapshots/x", "/snapshots/" + strings.Repeat("y", 300),
 		"/snapshots/%3Cscript%3E", "/snapshots/%00"} {
 		p := v.get(path)
-		p.must(t, http.StatusNotFound, "or you may not see it")
+		p.must(t, http.StatusNotFound, "or you have no access to it")
 		if got := strip(p); got != want {
 			t.Errorf("%s differs:\n%s\n%s", path, got, want)
 		}

@@ -21,15 +21,15 @@ type visit struct {
 
 	secure  bool        // the service is reached by HTTPS
 	named   string      // name of the group that the form names
-	status  int         // of the answer; 0 is 200
+	status  int         // of the response; 0 means 200
 	problem *snap.Error // why the form that the page sent failed
 	told    *flash      // announcement for our script
 }
 
-// fragment reports whether our script made the request. It expects a part of the page.
+// fragment reports whether our script made the request. The script expects only a part of the page.
 func (v *visit) fragment() bool { return v.r.Header.Get("Fragment") != "" }
 
-// page returns the handler of a section, for the people that may admits.
+// page returns the handler of a section, for the people for whom may returns true.
 func (s *Server) page(p section, may func(snap.Caller) bool) http.HandlerFunc {
 	return s.visited(may, func(v *visit) error {
 		v.section = p
@@ -58,9 +58,9 @@ func (s *Server) page(p section, may func(snap.Caller) bool) http.HandlerFunc {
 	})
 }
 
-// read shows a page that only reads, as the caller whom [Server.admit] has just found. The requests of
-// forms and exports are checked one by one: a form may end the session that sent it, and an export
-// takes as long as its reader.
+// read shows a page that only reads, as the caller whom [Server.admit] has just found. The requests
+// of forms and exports are checked one by one: a form may end the session that sent it, and an
+// export can take as long as the browser needs to receive it.
 func (s *Server) read(v *visit) (err error) {
 	if v.api, err = s.client(v.r, &v.caller); err != nil {
 		return err
@@ -76,14 +76,14 @@ func (s *Server) showAgain(v *visit, err error) error {
 	return v.section.show(v)
 }
 
-// everybody admits everyone who is signed in.
+// everybody returns true: it admits everyone who is signed in.
 func everybody(snap.Caller) bool { return true }
 
-// admins admits owners and admins.
+// admins reports whether c is an owner or admin.
 func admins(c snap.Caller) bool { return snap.Allowed(c, snap.ActAdminister, snap.Snapshot{}) == nil }
 
-// visited returns a handler for the people that may admits. Others get the answer for an address
-// that does not exist. People who are signed out are sent to the sign-in page.
+// visited returns a handler for the people for whom may returns true. Others get the response for
+// an address that does not exist. People who are signed out are sent to the sign-in page.
 func (s *Server) visited(may func(snap.Caller) bool, h func(*visit) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v := &visit{w: w, r: r, secure: strings.HasPrefix(s.o.PublicURL, "https:")}
@@ -104,10 +104,10 @@ func (s *Server) visited(may func(snap.Caller) bool, h func(*visit) error) http.
 	}
 }
 
-// errNoPage is the error of people who may not see a page.
+// errNoPage is the error for people who are not allowed to see a page.
 var errNoPage = errors.New("the page does not exist for this caller")
 
-// admit sets the caller, who must be a person in a browser that may admits.
+// admit sets the caller, who must be a person in a browser and for whom may must return true.
 func (s *Server) admit(v *visit, may func(snap.Caller) bool) error {
 	caller, err := s.o.Caller(v.r)
 	if err != nil {

@@ -170,7 +170,7 @@ func (c Card) PullCommand() string { return card.PullCommand(c.Snapshot) }
 // LoadCommand returns the command line that loads the pulled snapshot.
 func (c Card) LoadCommand() string { return card.LoadCommand(c.Snapshot) }
 
-// Sizes returns a plot of the sizes of a target's snapshots. They are listed newest first.
+// Sizes returns a plot of the sizes of a target's snapshots. versions are sorted newest first.
 func Sizes(versions []api.Snapshot) Plot {
 	p := Plot{Title: "Size over time", Of: "Size", When: "Pushed"}
 	for _, s := range slices.Backward(versions) {

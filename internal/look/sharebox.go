@@ -23,8 +23,8 @@ func Fields(pairs ...string) (all []Hidden) {
 	return all
 }
 
-// ShareBox is the data of the part "share-box": with whom a cloud snapshot is shared (SPEC 4.6). A
-// program sets the fields up to Sequential and calls [ShareBox.Load].
+// ShareBox is the data of the part "share-box", which shows and changes with whom a cloud snapshot
+// is shared (SPEC 4.6). A program sets the fields up to Sequential and calls [ShareBox.Load].
 //
 // The box has these forms, with these fields:
 //
@@ -50,7 +50,7 @@ type ShareBox struct {
 
 	Sequential bool // Load sends one request after the other
 
-	Shared   []GroupChoice // groups it is shared with
+	Shared   []GroupChoice // groups that the snapshot is shared with
 	Others   []GroupChoice // matching groups, at most GroupsShown
 	More     int           // number of further matching groups
 	Total    int           // number of groups in the organization
@@ -196,8 +196,8 @@ func (b *ShareBox) To(form string) string {
 // Sanitized reports whether the data is masked.
 func (b *ShareBox) Sanitized() bool { return b.Snapshot.Type == snap.TypeSanitized }
 
-// Refusal returns why the policy forbids sharing it org-wide and with other organizations. It is
-// empty if the policy allows that.
+// Refusal returns why the policy forbids sharing the snapshot org-wide and with other
+// organizations. It is empty if the policy allows that.
 func (b *ShareBox) Refusal() string { return ShareRefusal(b.Policy, b.Snapshot.Type) }
 
 // Ends returns how long a new share with groups or the whole organization can last.

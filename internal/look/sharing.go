@@ -22,7 +22,7 @@ func Ends() []Choice {
 }
 
 // EndsOutside returns when a share with another organization can end. The first is the default.
-// longest is how long the policy allows; zero is no limit.
+// longest is the maximum lifetime that the policy allows; zero means no limit.
 func EndsOutside(longest time.Duration) (offered []Choice) {
 	const day = 24 * time.Hour
 	for _, long := range []time.Duration{7 * day, day, 30 * day, 90 * day} {
@@ -42,9 +42,9 @@ func EndsOutside(longest time.Duration) (offered []Choice) {
 	return offered
 }
 
-// EndOf parses the chosen end of a share. The choice "" is never. With "date", the end is date: a
-// moment in UTC, or a day, at whose end the share ends. An RFC 3339 time is that moment. Any other
-// choice is a duration from now, by the service's clock.
+// EndOf parses the chosen end of a share. The choice "" means never. The choice "date" means the
+// date: a moment in UTC, or the end of a day. A choice can also be a moment as an RFC 3339 time.
+// Any other choice is a duration from now, by the service's clock.
 func EndOf(choice, date string) (with api.SharesRequest, err error) {
 	if choice == "" {
 		return with, nil

@@ -37,8 +37,8 @@ func (s *Store) Access(ctx context.Context, c snap.Caller, sn snap.Snapshot) (wa
 }
 
 // KeysThatSee returns the organization-level keys of the snapshot's organization that can list and
-// pull it now. These are the keys with the scope private. If an organization-level key pushed the
-// snapshot or it is shared org-wide, they are all keys.
+// pull it now. If the snapshot is shared org-wide or an organization-level key pushed it, these are
+// all keys that can pull. Otherwise they are the ones that also have the scope private.
 func (s *Store) KeysThatSee(ctx context.Context, sn snap.Snapshot) ([]Key, error) {
 	keys, err := s.keys(ctx,
 		`WHERE k.org_id = $1 AND k.user_id IS NULL`+usableKey+` ORDER BY k.name, k.id`, sn.Org.ID, s.now().UnixMilli())

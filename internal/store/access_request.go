@@ -10,10 +10,11 @@ import (
 	"snap"
 )
 
-// Somebody who was sent a link may ask for access to a snapshot without learning whether it exists.
-// So a request names only the ID that was typed, costs the same whatever the ID, and counts against
-// the same limit. Refusals are not disclosed: to the person who asked, a refused request looks like
-// one that nobody answered. Background work finds the snapshots and records the requests for them.
+// A person who was sent a link can ask for access to a snapshot without learning whether the
+// snapshot exists. So a request stores only the ID that was typed. For every ID it costs the same
+// and counts against the same limit. Refusals are not disclosed: to the person who asked, a refused
+// request looks like one that nobody answered. Background work finds the snapshots and records the
+// requests for them.
 
 // Limits of requests for access.
 const (
@@ -68,8 +69,8 @@ func (s *Store) RequestAccess(ctx context.Context, c snap.Caller, snapshotID, re
 	})
 }
 
-// lockUser makes other requests of a user wait until the transaction ends. SQLite has one writer, so
-// it needs no lock.
+// lockUser makes other transactions that lock the same user wait until this one ends. SQLite has
+// one writer, so it needs no lock.
 func (s *Store) lockUser(ctx context.Context, tx *sql.Tx, id int64) error {
 	if s.dialect == sqlite {
 		return nil
@@ -112,7 +113,8 @@ func errNoRequest() error {
 
 // answerable selects open requests r of people u for snapshots s that the caller manages: $1 the
 // caller's organization, $2 whether they are an admin, $3 their ID, $4 since when requests count,
-// $5 now. It leaves out people who can see the snapshot by now, because a share has answered them.
+// $5 now. It leaves out the requests of people who can see the snapshot by now, because a share has
+// answered these requests.
 const answerable = ` FROM access_requests r JOIN snapshots s ON s.id = r.snapshot_id
 	JOIN users u ON u.id = r.user_id AND u.disabled = 0 JOIN orgs o ON o.id = u.org_id AND o.closed = 0
 	WHERE s.org_id = $1 AND ($2 <> 0 OR s.owner_id = $3) AND r.state = 'open' AND r.created_at > $4
@@ -158,7 +160,7 @@ func (s *Store) AccessRequests(ctx context.Context, c snap.Caller) ([]AccessRequ
 }
 
 // RefuseAccess refuses a request that the caller may answer. It fails with code not_found if there
-// is no such request, and also if the caller may not answer it.
+// is no such request, and also if the caller is not allowed to answer it.
 func (s *Store) RefuseAccess(ctx context.Context, c snap.Caller, id int64) error {
 	now := s.now()
 	return s.tx(ctx, func(tx *sql.Tx) error {
@@ -185,9 +187,9 @@ func (s *Store) RefuseAccess(ctx context.Context, c snap.Caller, id int64) error
 	})
 }
 
-// ReportRequests records the requests that were made since its last run, in the log of the snapshot's
-// organization and as a notice of its owner, and returns how many it recorded. Several replicas may
-// run it at once.
+// ReportRequests records the requests that were made since its last run, in the log of the
+// snapshot's organization and as a notice to the snapshot's owner, and returns how many it
+// recorded. Several replicas may run it at the same time.
 func (s *Store) ReportRequests(ctx context.Context) (reported int, err error) {
 	// These requests were answered by a share. They must not be listed again when that share ends.
 	if err := s.exec(ctx, `UPDATE access_requests SET state = 'answered' WHERE state = 'open' AND id IN (

@@ -17,10 +17,10 @@ import (
 )
 
 // Old lines of the audit log move to the object store, 1,024 at a time (auditlog.ChunkLines). The
-// tree stays in the database and proves each object whenever it is read. Lines that say who could
-// see a snapshot stay in the database too (snap.AuditAction.Historic), so that past access can be
-// reconstructed without reading the whole archive. Whenever their object is read, they are compared
-// with it.
+// log's Merkle tree stays in the database, and each object is verified against the tree whenever it
+// is read. Lines that say who could see a snapshot stay in the database too
+// (snap.AuditAction.Historic), so that past access can be reconstructed without reading the whole
+// archive. Whenever an object is read, the lines that stayed are compared with it.
 
 // archiveSchema is the migration that a program must know to read a log with an archive.
 const archiveSchema = 25
@@ -57,8 +57,8 @@ func (s *Store) archived(ctx context.Context, org int64) (lines int64, err error
 	return lines, err
 }
 
-// Archivable returns the number of the first line of each organization's next chunk, if all lines
-// of that chunk are from before a time. The newest line of a log is never archived.
+// Archivable returns the next chunk of each organization whose lines are all older than before.
+// Only Org and First of the chunks are set. The newest line of a log is never archived.
 func (s *Store) Archivable(ctx context.Context, before time.Time) ([]Chunk, error) {
 	return collect(ctx, s, `
 		SELECT n.org_id, n.first FROM (SELECT h.org_id, h.seq, h.size, coalesce((SELECT max(c.first) + $2
@@ -72,9 +72,9 @@ func (s *Store) Archivable(ctx context.Context, before time.Time) ([]Chunk, erro
 		}, before.UnixMilli(), auditlog.ChunkLines)
 }
 
-// Pack returns a chunk that [Store.Archivable] named, and the content of its object, which is nil if
-// another replica has archived the chunk since. It fails with code conflict if the lines are not those
-// of the tree.
+// Pack completes a chunk that [Store.Archivable] returned, and returns the content of its object.
+// The content is nil if another replica has archived the chunk since. Pack fails with code conflict
+// if the lines do not match the tree.
 func (s *Store) Pack(ctx context.Context, c Chunk) (Chunk, []byte, error) {
 	entries, lines, err := s.tableLines(ctx, c.Org, c.First, auditlog.ChunkLines)
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *Store) Pack(ctx context.Context, c Chunk) (Chunk, []byte, error) {
 }
 
 // Archive records that a chunk's object was written, and removes its lines from the database except
-// the historic ones. Before that, it reads the object back and proves it. If another replica was
+// the historic ones. Before that, it reads the object back and verifies it. If another replica was
 // faster, Archive records its own object as garbage.
 func (s *Store) Archive(ctx context.Context, c Chunk) error {
 	if _, err := s.readChunk(ctx, c); err != nil {
@@ -151,7 +151,7 @@ func errChunk(c Chunk, what string) error {
 		Hint: "restore this object from a backup or an earlier version of the bucket"}
 }
 
-// readChunk returns the lines of an object after it has proved them. It fails with code conflict,
+// readChunk returns the lines of an object after it has verified them. It fails with code conflict,
 // naming the object, if it is missing or damaged.
 func (s *Store) readChunk(ctx context.Context, c Chunk) ([]string, error) {
 	object, err := s.OpenObject(ctx, c.Key)
@@ -196,8 +196,8 @@ func (s *Store) proveChunk(ctx context.Context, c Chunk, lines []string) error {
 	return err
 }
 
-// archivedLines is like readChunk, for readers of the log. It also compares the lines that the
-// database kept with the object.
+// archivedLines is like readChunk, but also compares the object with the lines that stayed in the
+// database. Code that reads the log calls it.
 func (s *Store) archivedLines(ctx context.Context, c Chunk) ([]string, error) {
 	lines, err := s.readChunk(ctx, c)
 	if err != nil {
@@ -217,7 +217,8 @@ func (s *Store) archivedLines(ctx context.Context, c Chunk) ([]string, error) {
 	return lines, nil
 }
 
-// tableLines returns the lines of the table with n numbers, starting with first.
+// tableLines returns the lines with the numbers first to first+n-1 that are in the database, and
+// their texts.
 func (s *Store) tableLines(ctx context.Context, org, first, n int64) (entries []snap.AuditEntry, lines []string,
 	err error) {
 	entries, err = collect(ctx, s, `SELECT `+entryColumns+` FROM audit a
@@ -231,7 +232,7 @@ func (s *Store) tableLines(ctx context.Context, org, first, n int64) (entries []
 }
 
 // AuditRecords returns at most limit lines of an organization's log, starting with line from. Each
-// is the text whose hash is in the tree.
+// record is the text whose hash is in the tree.
 func (s *Store) AuditRecords(ctx context.Context, orgID, from int64, limit int) (records []string, err error) {
 	for len(records) < limit {
 		next := from + int64(len(records))
@@ -264,7 +265,7 @@ func (s *Store) AuditRecords(ctx context.Context, orgID, from int64, limit int) 
 	return records, nil
 }
 
-// chunkOf returns the chunk that holds a line, if that is archived.
+// chunkOf returns the chunk that holds a line, if the line is archived.
 func (s *Store) chunkOf(ctx context.Context, orgID, line int64) (c Chunk, archived bool, err error) {
 	all, err := collect(ctx, s, `SELECT `+chunkColumns+` FROM audit_archive c WHERE c.org_id = $1 AND c.first = $2`,
 		scanChunk, orgID, (line-1)/auditlog.ChunkLines*auditlog.ChunkLines+1)
@@ -309,7 +310,8 @@ func (l *auditLines) fromArchive(ctx context.Context) error {
 	return nil
 }
 
-// chunks returns the chunks with lines for the page, one more than it may read.
+// chunks returns the chunks that have lines for the page. It returns at most one more than the page
+// may read, to show that there are more.
 func (l *auditLines) chunks(ctx context.Context) ([]Chunk, error) {
 	if l.archived == 0 {
 		return nil, nil

@@ -229,15 +229,15 @@ func (l *auditLines) fromTable(ctx context.Context) error {
 // entryColumns are the columns of audit lines a that [scanEntry] reads.
 const entryColumns = `a.seq, a.at, a.action, a.actor, a.snapshot, a.hash, a.body`
 
-// scanEntry reads a line. Some of its content is repeated in columns for searching. scanEntry fails
-// when the two differ, so that a line that was altered in one place is never shown.
+// scanEntry reads a line. Columns repeat some of the line's text for searching. scanEntry fails if
+// the columns do not match the text, so that a line that was altered in one of them is never shown.
 func scanEntry(rows *sql.Rows) (e snap.AuditEntry, err error) {
 	e, _, err = scanLine(rows)
 	return e, err
 }
 
-// scanLine is like scanEntry, and also returns the text that the tree holds. into receives the columns
-// before those of the entry.
+// scanLine is like scanEntry, and also returns the text whose hash is in the tree. into receives
+// the columns before those of the entry.
 func scanLine(rows *sql.Rows, into ...any) (e snap.AuditEntry, body string, err error) {
 	var seq, at int64
 	var action, actor, snapshot, hash string

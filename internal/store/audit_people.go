@@ -30,9 +30,9 @@ func (s *Store) recordKey(ctx context.Context, tx *sql.Tx, id int64, action snap
 	return s.record(ctx, tx, org, snap.OriginOf(ctx).Caller, snap.AuditEntry{Action: action, Detail: d})
 }
 
-// recordSession records that a session began or ended. A session is always begun by its own user,
-// even in a browser in which somebody else is still signed in. Without a caller, it was also ended
-// by its own user.
+// recordSession records that a session began or ended. The line names the session's own user as the
+// actor, unless another caller in the organization ended the session. The user always counts as the
+// one who began it, even in a browser in which somebody else is still signed in.
 func (s *Store) recordSession(ctx context.Context, tx *sql.Tx, id int64, action snap.AuditAction) error {
 	var actor snap.Caller
 	actor.User = &snap.User{}

@@ -42,7 +42,7 @@ func BackUp(ctx context.Context, dataDir, file string) error {
 	return errors.Join(trim(ctx, file), syncFile(file))
 }
 
-// trim removes rows that are useless outside this service from a copy.
+// trim removes from a copy the rows that are useless outside this service.
 func trim(ctx context.Context, file string) error {
 	db, err := sql.Open("sqlite", fileURL(file)+"?_pragma=journal_mode(DELETE)&_pragma=foreign_keys(1)")
 	if err != nil {
@@ -53,7 +53,7 @@ func trim(ctx context.Context, file string) error {
 		if t.stays == "" {
 			continue
 		}
-		var known bool // databases of older services may lack the table
+		var known bool // databases from older services may lack the table
 		if err := db.QueryRowContext(ctx,
 			`SELECT EXISTS(SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = $1)`, t.name).Scan(&known); err != nil {
 			return err
@@ -106,7 +106,7 @@ func (c *Copy) Objects(ctx context.Context, after string, limit int) ([]Object, 
 	return objects(ctx, c.db, held, after, limit)
 }
 
-// held returns the objects that the copy needs, as a table. A copy of an older service has no
+// held returns a subquery for the objects that the copy needs. A copy from an older service has no
 // archive.
 func (c *Copy) held(ctx context.Context) (string, error) {
 	archives, err := hasColumns(ctx, c.db, "audit_archive", "blob")
@@ -167,8 +167,8 @@ type head struct {
 }
 
 // check verifies the chain of an organization's lines and compares it with the checkpoint. It
-// cannot verify the checkpoint's signature. Of archived lines it verifies only the hashes of their
-// subtrees; the objects are compared with their SHA-256 like all others.
+// cannot verify the checkpoint's signature. For archived lines, it verifies only the hashes of
+// their subtrees. Their objects are compared with their SHA-256, like all other objects.
 func (h head) check(ctx context.Context, q querier) error {
 	var chain snap.AuditChain
 	var sum auditlog.Sum
@@ -237,8 +237,8 @@ func (h head) skip(ctx context.Context, q querier, chain *snap.AuditChain, sum *
 	return sum.Size(), nil
 }
 
-// hasColumns reports whether a table exists and has these columns. It is for copies of older
-// services, so the table must exist if the database is PostgreSQL.
+// hasColumns reports whether a table exists and has these columns, which a copy from an older
+// service may lack. On PostgreSQL, which has no such copies, it fails if the table does not exist.
 func hasColumns(ctx context.Context, q querier, table string, columns ...string) (bool, error) {
 	rows, err := q.QueryContext(ctx, `SELECT * FROM `+table+` WHERE 1 = 0`)
 	if err != nil && strings.Contains(err.Error(), "no such table") {

@@ -10,14 +10,15 @@ import (
 	"snap"
 )
 
-// The caller is read at every request, so this file reads as little as possible. A caller does not
-// include its groups: the listing and the check of a snapshot find them in table membership.
+// The caller is read for every request, so the queries in this file read as little as possible. A
+// caller does not include its groups: the listing and the check of a snapshot find them in table
+// membership.
 
-// callerColumns are the columns of organizations o and users u that scanCaller reads. The user's
-// may be null.
+// callerColumns are the columns of organizations o and users u that scanCaller reads. The columns
+// of u may be null.
 const callerColumns = `o.id, o.slug, o.name, u.id, u.email, u.name, u.role, u.groups_unknown, u.groups_why, u.groups_as_of`
 
-// scanCaller reads a row of callerColumns, followed by the columns that also receives.
+// scanCaller reads a row of callerColumns. also receives the columns that follow them.
 func scanCaller(row scanner, also ...any) (c snap.Caller, err error) {
 	var id, unknown, asOf sql.NullInt64
 	var email, name, role, why sql.NullString
@@ -37,8 +38,8 @@ func scanCaller(row scanner, also ...any) (c snap.Caller, err error) {
 	return c, nil
 }
 
-// CallerOfOrg returns a caller that acts as the organization and sees everything of it, without a
-// credential, even if the organization is closed. It is for the service's own work and for the
+// CallerOfOrg returns a caller that acts as the organization and sees all of its snapshots, without
+// a credential, even if the organization is closed. It is for the service's own work and for the
 // operator. It fails with snap.ErrUnauthenticated when there is no such organization.
 func (s *Store) CallerOfOrg(ctx context.Context, orgID int64) (snap.Caller, error) {
 	c, err := scanCaller(s.row(ctx,
@@ -77,7 +78,8 @@ type KeyUse struct {
 
 // CallerOfKey returns the caller of the key whose secret has this SHA-256. It fails with
 // snap.ErrUnauthenticated when there is no such key, it has expired or was revoked, its user is
-// disabled or its organization is closed. The caller checks the network and the confirmation.
+// disabled or its organization is closed. Checking the network and the confirmation is the job of
+// the code that calls it.
 func (s *Store) CallerOfKey(ctx context.Context, hash []byte) (KeyUse, error) {
 	return s.callerOfKey(ctx, `k.hash = $1`, hash)
 }

@@ -61,7 +61,7 @@ func pushedBy(c snap.Caller, sn snap.Snapshot) bool {
 }
 
 // mayRead limits a statement about a card to callers who may read it: those who see snapshot s, if
-// it is of their organization ($4) or was shared with it together with its schema.
+// s belongs to their organization ($4) or was shared with their organization including the schema.
 const mayRead = visible + ` AND (s.org_id = $4 OR EXISTS (SELECT 1 FROM grants g
 	WHERE g.audience = CAST($4 AS bigint)` + recipientsOf + ` AND g.snapshot = s.key AND g.with_schema = 1 AND ` +
 	liveGrant + `))`
@@ -74,7 +74,7 @@ type CardPage struct {
 }
 
 // CardPage returns a page of a snapshot's card, counted from 1. It fails with snap.ErrNotFound if
-// there is no card, and also if the caller may not read it.
+// there is no card, and also if the caller is not allowed to read it.
 func (s *Store) CardPage(ctx context.Context, c snap.Caller, sn snap.Snapshot, page int) (p CardPage, err error) {
 	err = s.row(ctx, `SELECT k.head, k.pages, p.body FROM snapshots s JOIN cards k ON k.snapshot = s.key
 		LEFT JOIN card_pages p ON p.snapshot = s.key AND p.page = $5 WHERE s.key = $3 AND `+mayRead,
@@ -82,8 +82,8 @@ func (s *Store) CardPage(ctx context.Context, c snap.Caller, sn snap.Snapshot, p
 	return p, hide(err)
 }
 
-// CardPages returns the bodies of all pages of a snapshot's card, in order. It returns none if there
-// is no card or the caller may not read it.
+// CardPages returns the bodies of all pages of a snapshot's card, in order. It returns none if
+// there is no card or the caller is not allowed to read it.
 func (s *Store) CardPages(ctx context.Context, c snap.Caller, sn snap.Snapshot) ([][]byte, error) {
 	return collect(ctx, s, `SELECT p.body FROM snapshots s JOIN card_pages p ON p.snapshot = s.key
 		WHERE s.key = $3 AND `+mayRead+` ORDER BY p.page`, scanOne[[]byte],
@@ -134,12 +134,12 @@ func (s *Store) Describe(ctx context.Context, c snap.Caller, sn snap.Snapshot, d
 	})
 }
 
-// longestWord is the number of bytes of a description's word that are indexed. A search word is
-// always shorter.
+// longestWord is how many bytes of a word of a description are indexed. A search word is always
+// shorter.
 const longestWord = 400
 
-// describedLabel returns the label by which a snapshot is found: that of its name, or one of its own
-// with the words of its description too.
+// describedLabel returns the label by which a search finds a snapshot: the label of its name or, if
+// it has a description, a label of its own that also has the words of the description.
 func (s *Store) describedLabel(ctx context.Context, tx *sql.Tx, sn snap.Snapshot, text string) (int64, error) {
 	named := namingOf(sn.Name, sn.Target).label
 	if err := forgetWords(ctx, tx, sn); err != nil {

@@ -19,7 +19,7 @@ type CertificateKey struct {
 	Revoked time.Time // or zero
 }
 
-// maxCertificateKeys is the number of keys of an organization, including revoked ones.
+// maxCertificateKeys is the maximum number of keys of an organization, including revoked ones.
 const maxCertificateKeys = 1000
 
 // CertificateKeys returns the keys of the caller's organization, the oldest first.
@@ -102,7 +102,7 @@ func (s *Store) RevokeCertificateKey(ctx context.Context, c snap.Caller, id stri
 }
 
 // CheckCertificate checks a certificate that was received with a push of a file. It fails with code
-// invalid if the certificate cannot be read, is about another file, or was altered after a
+// invalid if the certificate cannot be read, belongs to another file, or was altered after a
 // registered key signed it. An unknown key is accepted here; it matters only when the snapshot is
 // shared.
 func (s *Store) CheckCertificate(ctx context.Context, c snap.Caller, envelope []byte, sha256 string) error {

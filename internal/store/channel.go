@@ -22,7 +22,7 @@ type Channel struct {
 	Created time.Time
 	By      string // e-mail of its creator
 
-	ExpectEvery time.Duration // overdue when nothing is pushed for this long; 0 expects none
+	ExpectEvery time.Duration // overdue when nothing is pushed for this long; 0 means never overdue
 }
 
 // Channels returns the channels of the caller's organization, by target.
@@ -53,8 +53,8 @@ type NewChannel struct {
 	Target      string
 	Type        snap.Type
 	GroupID     string         // "" for an org-wide one
-	Now         bool           // share the newest existing snapshot at once, and not only later pushes
-	ExpectEvery *time.Duration // 0 expects none; nil leaves that of an existing channel
+	Now         bool           // also share the newest existing snapshot, and not only later pushes
+	ExpectEvery *time.Duration // 0 means never overdue; nil keeps the value of an existing channel
 }
 
 // AddChannel creates a channel, or changes how often an existing one expects a snapshot. It is
@@ -140,8 +140,8 @@ func (s *Store) applyToNewest(ctx context.Context, tx *sql.Tx, c snap.Caller, ta
 	return s.applyChannels(ctx, tx, sn, t)
 }
 
-// applyChannels shares a snapshot by the channels of its target and type. A share that the
-// organization's policy forbids is recorded as refused; the push still succeeds.
+// applyChannels makes the shares of a snapshot that the channels of its target and type call for. A
+// share that the organization's policy forbids is recorded as refused; the push still succeeds.
 func (s *Store) applyChannels(ctx context.Context, tx *sql.Tx, sn snap.Snapshot, t snap.Type) error {
 	rows, err := tx.QueryContext(ctx,
 		selectChannel+`WHERE h.org_id = $1 AND h.target = $2 AND h.type = $3 ORDER BY h.id`, sn.Org.ID, sn.Target, string(t))

@@ -140,7 +140,7 @@ func (c *copying) table(ctx context.Context, t table) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := c.count(ctx, t); err != nil {
+	if err := c.setIdentity(ctx, t); err != nil {
 		return 0, err
 	}
 	arrived, err := c.to.QueryContext(ctx, read) //nolint:rowserrcheck // rowSource.Err does
@@ -210,9 +210,9 @@ func (c *copying) insert(ctx context.Context, t table, columns []string, rows *r
 	return rows.Err()
 }
 
-// count sets the destination's identity counter to the source's, so that no identifier is ever used
-// twice.
-func (c *copying) count(ctx context.Context, t table) error {
+// setIdentity sets the destination's identity counter to the source's, so that no identifier is
+// ever used twice.
+func (c *copying) setIdentity(ctx context.Context, t table) error {
 	if t.identity == "" {
 		return nil
 	}

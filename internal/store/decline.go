@@ -31,8 +31,8 @@ func (s *Store) Decline(ctx context.Context, c snap.Caller, sn snap.Snapshot) er
 	})
 }
 
-// Declined returns the shares of a snapshot that their recipients declined and that were not shared
-// again, by slug.
+// Declined returns the declined shares of a snapshot, sorted by slug. A share is no longer listed
+// if the snapshot was shared again with the same organization.
 func (s *Store) Declined(ctx context.Context, c snap.Caller, sn snap.Snapshot) ([]snap.OrgShare, error) {
 	return collect(ctx, s, `
 		SELECT o.id, o.slug, o.name, d.at FROM snapshots s JOIN declines d ON d.snapshot = s.key JOIN orgs o ON o.id = d.org_id

@@ -14,8 +14,8 @@ type DeviceGrant struct {
 	UserCode string // normalized: upper case, no separators
 	ClientID string
 	Scope    string
-	Program  string // the requesting program, by its own claim
-	Host     string // the requesting host, by its own claim
+	Program  string // the requesting program, as it names itself
+	Host     string // the requesting host, as the program names it
 	Address  string // the address that the request came from
 	Site     string // the address's IPv6 /56, or the IPv4 address itself
 	Network  string // the address's /48 or /24
@@ -40,7 +40,7 @@ type DeviceLimits struct{ PerAddress, PerSite, PerNetwork, Total int }
 // AddDeviceGrant stores a new grant by the SHA-256 of its device code. When too many grants wait,
 // AddDeviceGrant drops the oldest grants that nobody has opened, from the busiest address, site or
 // network. If the new grant itself comes from there, AddDeviceGrant fails with rate_limited. It
-// fails with conflict when the user code is taken.
+// fails with conflict when the user code is already in use.
 func (s *Store) AddDeviceGrant(ctx context.Context, g DeviceGrant, hash []byte, max DeviceLimits) error {
 	now := s.now().UnixMilli()
 	err := s.tx(ctx, func(tx *sql.Tx) error {
@@ -62,7 +62,7 @@ func (s *Store) AddDeviceGrant(ctx context.Context, g DeviceGrant, hash []byte, 
 		return err
 	})
 	if isUnique(err) {
-		return &snap.Error{Code: snap.CodeConflict, Detail: "the user code is taken", Cause: err}
+		return &snap.Error{Code: snap.CodeConflict, Detail: "the user code is already in use", Cause: err}
 	}
 	return err
 }
@@ -138,7 +138,7 @@ type Poll struct {
 	Expires  time.Time
 }
 
-// PollDevice answers a poll. Exactly one of all polls of an approved grant gets PollApproved and
+// PollDevice handles a poll. Exactly one of all polls of an approved grant gets PollApproved and
 // the new session.
 func (s *Store) PollDevice(ctx context.Context, p Poll) (result PollResult, n Session, reason string, err error) {
 	err = s.tx(ctx, func(tx *sql.Tx) error {

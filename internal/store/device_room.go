@@ -63,7 +63,7 @@ func (l waitingLevel) makeRoom(ctx context.Context, tx *sql.Tx) error {
 	if mine >= had {
 		return errTooManyWaiting
 	}
-	// Dropping a tenth at once keeps a flood from causing this search at every request.
+	// Dropping a tenth at a time keeps a flood from causing this search at every request.
 	_, err = tx.ExecContext(ctx, `DELETE FROM device_grants WHERE hash IN (
 		SELECT hash FROM device_grants WHERE `+l.part+` = $1 AND state = 'pending' AND opened_at IS NULL ORDER BY created_at LIMIT $2)`,
 		busiest, had/10+1)

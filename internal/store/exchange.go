@@ -30,7 +30,7 @@ type Exchange struct {
 	Previous []byte
 }
 
-// The refusals of [Store.Exchange].
+// The errors of [Store.Exchange].
 var (
 	errTokenUsed = &snap.Error{Code: snap.CodeConflict, Detail: "the token was used before"}
 	errRuleGone  = &snap.Error{Code: snap.CodeForbidden, Detail: "the trust rule is no longer configured"}
@@ -40,10 +40,10 @@ var (
 // token that is still valid.
 const keptCredentials = 24 * time.Hour
 
-// Exchange stores a credential for a token, or renews the previous one. It fails with conflict when
-// the token was used before, on any replica, and Previous is not the credential that it was used
-// for. It fails with forbidden when the rule was removed. Of several concurrent calls with the same
-// token, one succeeds.
+// Exchange stores a credential for a token, or renews the previous one. It fails with conflict if
+// the token was already exchanged, on any replica, for a credential other than Previous. It fails
+// with forbidden when the rule was removed. Of several concurrent calls with the same token, one
+// succeeds.
 func (s *Store) Exchange(ctx context.Context, e Exchange) (Key, error) {
 	var id int64
 	ctx = snap.ActingAs(ctx, snap.Acting(e.Org, "CI job "+e.Subject))
@@ -124,7 +124,7 @@ func (s *Store) writeCredential(ctx context.Context, tx *sql.Tx, e Exchange, id 
 }
 
 // recordExchange records that a token was used for a credential. It fails if the token was used for
-// another one.
+// another credential.
 func (s *Store) recordExchange(ctx context.Context, tx *sql.Tx, e Exchange, id int64) error {
 	res, err := tx.ExecContext(ctx, `
 		INSERT INTO exchanged_tokens(hash, key_id, until) VALUES($1, $2, $3)
@@ -134,7 +134,7 @@ func (s *Store) recordExchange(ctx context.Context, tx *sql.Tx, e Exchange, id i
 }
 
 // ApplyTrust records the trust rules of an organization's configuration, by their fingerprints.
-// Credentials that were issued under other rules end at once on every replica, and no replica
+// Credentials that were issued under other rules end immediately on every replica, and no replica
 // issues new ones under those rules.
 func (s *Store) ApplyTrust(ctx context.Context, orgID int64, fingerprints []string) error {
 	list, err := json.Marshal(append([]string{}, fingerprints...))

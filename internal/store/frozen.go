@@ -12,7 +12,7 @@ import (
 	"snap"
 )
 
-// CheckExists fails with code usage when there is no database. Open would create one.
+// CheckExists fails with code usage when there is no database, because [Open] would create one.
 func CheckExists(o Options) error {
 	if o.URL != "" {
 		return nil
@@ -24,8 +24,8 @@ func CheckExists(o Options) error {
 	return err
 }
 
-// RunningAt does what [Store.Running] does, without migrating the database. A database that was
-// never migrated has no running process.
+// RunningAt is like [Store.Running], but does not migrate the database. A database that was never
+// migrated has no running process.
 func RunningAt(ctx context.Context, o Options) (n int, err error) {
 	s, err := open(o)
 	if err != nil {
@@ -39,8 +39,8 @@ func RunningAt(ctx context.Context, o Options) (n int, err error) {
 	return n, err
 }
 
-// CheckEmptyAt does what [Store.CheckEmpty] does, without migrating the database. A missing
-// database counts as empty and is not created.
+// CheckEmptyAt is like [Store.CheckEmpty], but does not migrate the database. A missing database
+// counts as empty and is not created.
 func CheckEmptyAt(ctx context.Context, o Options) error {
 	if CheckExists(o) != nil {
 		return nil
@@ -126,7 +126,7 @@ type querier interface {
 	QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error)
 }
 
-// held are the objects that hold snapshots and lines of the audit log.
+// held selects the objects that hold snapshots and lines of the audit log.
 const held = `(SELECT blob, size, sha256 FROM snapshots UNION ALL SELECT blob, size, sha256 FROM audit_archive)`
 
 func objects(ctx context.Context, q querier, held, after string, limit int) ([]Object, error) {

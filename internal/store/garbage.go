@@ -33,12 +33,12 @@ func (s *Store) Removed(ctx context.Context, g Garbage) error {
 	})
 }
 
-// Abandon gives up a push unless somebody has resumed it since before. Its object becomes garbage.
-// A client that comes back later starts over.
-func (s *Store) Abandon(ctx context.Context, u Upload, before time.Time) (given bool, err error) {
+// Abandon gives up a push if nobody has resumed it since idleSince. Its object becomes garbage. A
+// client that comes back later starts over.
+func (s *Store) Abandon(ctx context.Context, u Upload, idleSince time.Time) (given bool, err error) {
 	err = s.tx(ctx, func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx,
-			`DELETE FROM uploads WHERE id = $1 AND touched_at < $2`, u.ID, before.UnixMilli())
+			`DELETE FROM uploads WHERE id = $1 AND touched_at < $2`, u.ID, idleSince.UnixMilli())
 		if err != nil {
 			return err
 		}

@@ -11,28 +11,28 @@ import (
 	"snap"
 )
 
-// Reply is the answer to a request that carried an Idempotency-Key.
+// Reply is the response to a request that carried an Idempotency-Key.
 type Reply struct {
 	Status int
 	Body   []byte
 }
 
-// Lifetimes of a stored answer, and of a claim whose request never got an answer, for example
+// Lifetimes of a stored response, and of a claim whose request never got a response, for example
 // because the service was stopped.
 const (
 	keepAnswers = 24 * time.Hour
 	giveUpAfter = time.Minute
 )
 
-// Claim begins a changing request that carries an Idempotency-Key. request identifies the request:
-// method, path and body. If the same caller already made the same request with this key, Claim
-// returns its answer. A nil answer means that the caller must now carry out the request and then
-// call [Store.SaveReply] or [Store.Unclaim]. Claim fails with code conflict when the key was used for
-// another request, or when the request is still in progress.
-func (s *Store) Claim(ctx context.Context, c snap.Caller, key string, request []byte) (answer *Reply, err error) {
+// Claim begins a request that changes something and carries an Idempotency-Key. request identifies
+// the request: method, path and body. If the same caller already made the same request with this
+// key, Claim returns the response. If reply is nil, the code that called Claim must carry out the
+// request and then call [Store.SaveReply] or [Store.Unclaim]. Claim fails with code conflict when
+// the key was used for another request, or when the request is still in progress.
+func (s *Store) Claim(ctx context.Context, c snap.Caller, key string, request []byte) (reply *Reply, err error) {
 	sum := sha256.Sum256(request)
 	err = s.txUnique(ctx, func(tx *sql.Tx) error {
-		answer = nil
+		reply = nil
 		var a Reply
 		var had []byte
 		var created int64
@@ -60,10 +60,10 @@ func (s *Store) Claim(ctx context.Context, c snap.Caller, key string, request []
 				Detail: "the request with this Idempotency-Key is still running",
 				Hint:   "try again in a moment"}
 		}
-		answer = &a
+		reply = &a
 		return nil
 	})
-	return answer, err
+	return reply, err
 }
 
 func (s *Store) claim(ctx context.Context, tx *sql.Tx, c snap.Caller, key string, sum []byte) error {
@@ -73,7 +73,7 @@ func (s *Store) claim(ctx context.Context, tx *sql.Tx, c snap.Caller, key string
 	return err
 }
 
-// SaveReply stores the answer to a claimed request for a day.
+// SaveReply stores the response to a claimed request for a day.
 func (s *Store) SaveReply(ctx context.Context, c snap.Caller, key string, a Reply) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE idempotency SET status = $3, body = $4 WHERE principal = $1 AND key = $2`,

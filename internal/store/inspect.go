@@ -10,8 +10,8 @@ import (
 
 // Inspection is the result of [Inspect].
 type Inspection struct {
-	Exists         bool  // if false, the first start creates it
-	Schema, Newest int64 // of the schema, and of this program
+	Exists         bool  // if false, the first start creates the database
+	Schema, Newest int64 // newest migration of the database, and of this program
 	// TooOld is the error with which this program refuses to serve the database, or nil.
 	TooOld error
 	// Ahead is how far the clock of a database on another machine is ahead of this machine's.

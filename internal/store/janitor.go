@@ -12,7 +12,7 @@ const keepKeys = 90 * 24 * time.Hour
 // keepLeases is how long the lease of a process that was killed is kept.
 const keepLeases = 24 * time.Hour
 
-// Sweep removes obsolete rows: grants that have ended, answers for an Idempotency-Key that are
+// Sweep removes obsolete rows: grants that have ended, responses for an Idempotency-Key that are
 // older than a day, messages of webhooks that are older than [KeepDeliveries], keys that ended more
 // than 90 days ago, requests for access that lapsed, and leases of processes that were killed more
 // than a day ago. The audit log keeps its lines about them. Sweep removes at most limit rows of
@@ -25,7 +25,8 @@ func (s *Store) Sweep(ctx context.Context, limit int) (removed int64, err error)
 		text  string
 		until int64
 	}{
-		// The expiry is checked twice, so that a share that is extended between the two is kept.
+		// The expiry is checked twice, so that a share that is extended between the two checks is
+		// kept.
 		{`DELETE FROM grants WHERE expires_at <= $1 AND (audience, snapshot) IN (
 			SELECT audience, snapshot FROM grants WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)`, now.UnixMilli()},
 		{`DELETE FROM idempotency WHERE created_at <= $1 AND (principal, key) IN (

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// JobBegun records that background work of this name exists. It keeps a time that was recorded
-// before.
+// JobBegun records that background work with this name exists. It does not change a time that was
+// recorded earlier.
 func (s *Store) JobBegun(ctx context.Context, name string) error {
 	return s.recordJob(ctx, name, `NOTHING`)
 }
 
-// JobDone records that background work of this name ended without an error just now.
+// JobDone records that background work with this name ended without an error just now.
 func (s *Store) JobDone(ctx context.Context, name string) error {
 	return s.recordJob(ctx, name, `UPDATE SET done_at = excluded.done_at WHERE jobs.done_at < excluded.done_at`)
 }

@@ -66,8 +66,8 @@ func (s *Store) AddKey(ctx context.Context, k Key, hash []byte, by int64) (Key, 
 	return one(s.keys(ctx, `WHERE k.id = $1`, id))
 }
 
-// usableKey is the condition on a key k of an organization o that it may be used at the time $2.
-// The policy max_key_age also ends keys that were created before the policy was set.
+// usableKey is the condition that a key k of an organization o may be used at the time $2. The
+// policy max_key_age also ends keys that were created before the policy was set.
 const usableKey = ` AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $2)
 	AND (o.max_key_age = 0 OR k.created_at + o.max_key_age > $2)`
 
@@ -146,7 +146,7 @@ func (s *Store) IdleKeys(ctx context.Context, c snap.Caller) (own, all int, err 
 	return own, all, err
 }
 
-// RevokeKey revokes one of the caller's keys at once or, for an owner or admin, any key of the
+// RevokeKey immediately revokes one of the caller's keys or, for an owner or admin, any key of the
 // organization. It fails with not_found for other keys.
 func (s *Store) RevokeKey(ctx context.Context, c snap.Caller, id int64) error {
 	if c.IsAdmin() {
@@ -158,7 +158,7 @@ func (s *Store) RevokeKey(ctx context.Context, c snap.Caller, id int64) error {
 	return s.revokeKey(ctx, `user_id = $3`, id, c.User.ID)
 }
 
-// RevokeOrgKey revokes a key of an organization at once. It is for the operator.
+// RevokeOrgKey immediately revokes a key of an organization. It is for the operator.
 func (s *Store) RevokeOrgKey(ctx context.Context, orgID, id int64) error {
 	return s.revokeKey(ctx, `org_id = $3`, id, orgID)
 }

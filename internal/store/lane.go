@@ -14,8 +14,8 @@ import (
 // Each webhook is a lane: its messages wait in the order of the audit log, and one replica at a
 // time sends them. A lane that hangs or fails delays no other.
 
-// maxInRow is how many attempts in a row may fail before a lane pauses. It then tries one message
-// at a time, and waits longer after each failure, from pauseFirst to pauseLongest.
+// maxInRow is how many attempts in a row may fail before a lane pauses. The lane then tries one
+// message at a time, and waits longer after each failure, from pauseFirst to pauseLongest.
 const (
 	maxInRow     = 5
 	pauseFirst   = 30 * time.Second
@@ -28,11 +28,12 @@ const KeepDeliveries = 30 * 24 * time.Hour
 // WaitingLane is a webhook that has messages to be sent now.
 type WaitingLane struct {
 	Webhook, Org int64
-	until        int64 // when it was read
+	until        int64 // value of lane_until when the row was read
 }
 
 // Lanes returns the webhooks that have messages to be sent now and to which no replica is sending.
-// The one that has waited longest for its turn comes first. Those of closed organizations wait.
+// The webhook that has waited longest for its turn comes first. Webhooks of closed organizations
+// wait.
 func (s *Store) Lanes(ctx context.Context) ([]WaitingLane, error) {
 	return collect(ctx, s, `SELECT w.id, w.org_id, w.lane_until FROM webhooks w
 		JOIN orgs o ON o.id = w.org_id AND o.closed = 0
@@ -148,10 +149,11 @@ type Outcome struct {
 	Next time.Time
 }
 
-// Sent records the result of an attempt at a message of a lane. It returns false, and writes
+// Sent records the result of an attempt to send a message of a lane. It returns false, and writes
 // nothing, if the lease has ended and another replica has the message: the new holder's result
 // counts. Sent disables the webhook when the receiver is gone, or when a message is given up and
-// nothing was accepted since it was recorded. It records that in the audit log.
+// the receiver has accepted nothing since that message was recorded. The audit log gets a line
+// about this.
 func (s *Store) Sent(ctx context.Context, l Lane, d Delivery, o Outcome) (held bool, err error) {
 	next := o.Next
 	if o.Gone {
@@ -219,8 +221,8 @@ func (s *Store) disable(ctx context.Context, tx *sql.Tx, w Webhook, why string) 
 		Detail: snap.AuditDetail{Webhook: w.ID, Reason: why}})
 }
 
-// ReleaseLane gives a lane back before its lease ends. Messages that were not tried are due again at
-// once.
+// ReleaseLane gives a lane back before its lease ends. Messages that were not tried are due again
+// immediately.
 func (s *Store) ReleaseLane(ctx context.Context, l Lane) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, `UPDATE deliveries SET due_at = 0 WHERE webhook_id = $1 AND due_at = $2`,
@@ -233,8 +235,8 @@ func (s *Store) ReleaseLane(ctx context.Context, l Lane) error {
 	})
 }
 
-// EnableWebhook enables a webhook of the caller's organization again. Its waiting messages are sent
-// at once. It fails with code not_found.
+// EnableWebhook enables a webhook of the caller's organization again. Its waiting messages are then
+// due immediately. It fails with code not_found.
 func (s *Store) EnableWebhook(ctx context.Context, c snap.Caller, id int64) (Webhook, error) {
 	return s.changeWebhook(ctx, c, id, snap.AuditWebhookEnabled,
 		`disabled_at = NULL, disabled_why = '', failures = 0, next_at = 0`)
@@ -248,7 +250,7 @@ func (s *Store) RotateSecret(ctx context.Context, c snap.Caller, id int64, secre
 		`old_secret = secret, old_secret_until = $4, secret = $3`, secret, until.UnixMilli())
 }
 
-// changeWebhook sets columns of a webhook and records it; the values are $3 and up.
+// changeWebhook sets columns of a webhook and records the change. The values are $3 and up.
 func (s *Store) changeWebhook(ctx context.Context, c snap.Caller, id int64, action snap.AuditAction, set string,
 	values ...any) (Webhook, error) {
 	err := s.tx(ctx, func(tx *sql.Tx) error {
@@ -281,7 +283,7 @@ type Replay struct {
 const MaxReplay = 1000
 
 // Replay makes messages of a webhook of the caller's organization due again, the oldest first, and
-// returns how many. Messages that wait already are left alone. It fails with code not_found.
+// returns how many. Messages that are already waiting do not change. It fails with code not_found.
 func (s *Store) Replay(ctx context.Context, c snap.Caller, webhook int64, r Replay) (n int64, err error) {
 	if _, err := s.Webhook(ctx, c, webhook); err != nil {
 		return 0, err

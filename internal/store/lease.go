@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Lease gives background work of this name to one holder at a time. It reports whether the holder
-// has the lease until life from now. A holder extends its own lease with each call. A holder that
-// died loses the lease when it expires.
+// Lease gives background work with this name to one holder at a time. It reports whether the holder
+// now has the lease, for the duration life. A holder extends its own lease with each call. A holder
+// that died loses the lease when it expires.
 func (s *Store) Lease(ctx context.Context, name, holder string, life time.Duration) (held bool, err error) {
 	now := s.now()
 	err = s.tx(ctx, func(tx *sql.Tx) error {

@@ -12,8 +12,8 @@ import (
 // This file writes the SQL of the listing.
 //
 // A caller may see the snapshots of all their audiences. Each audience is an index range of grants,
-// ordered newest first. So a page merges these ranges, reads each only as far as the page needs,
-// and has each snapshot once (page).
+// ordered newest first. So the statement merges these ranges, reads each only as far as the page
+// needs, and returns each snapshot once (page).
 //
 // Each of the caller's own audiences (user, admins, members, recipients) is one range. On SQLite,
 // so is each of their first few groups. All other groups are read together, as far as they reach
@@ -25,11 +25,11 @@ import (
 //	thr     the page-size-th newest head, or the floor
 //	wide    the rows above thr of the groups that reach it, a page each
 //
-// For a caller in very many groups, reading each group is most of the cost, and
-// deep in a listing groups.newest rules none out. So the statement first reads
-// the range above the floor of everything shared with any group, and picks the
-// snapshots shared with the caller's groups (near). It reads the groups one by
-// one only when that range is long and has too few of theirs (whole is 0).
+// For a caller in very many groups, reading each group is most of the cost, and deep in a listing
+// groups.newest rules none out. So the statement first reads the range above the floor of
+// everything shared with any group, and picks the snapshots shared with the caller's groups (near).
+// It reads the groups one by one only when that range is long and has too few snapshots of the
+// caller's groups (whole is 0).
 //
 // The cost does not depend on how many snapshots there are. A plain union of
 // 500 groups, or one predicate over all grants ordered by time, costs 10 to
@@ -264,7 +264,7 @@ wide AS MATERIALIZED (
 `
 
 // groupsSQLite is the same without LATERAL. low is the key below which the page cannot reach,
-// because one group alone fills it.
+// because one group alone fills the page.
 const groupsSQLite = `further(a) AS MATERIALIZED (
   SELECT m.audience FROM membership m WHERE ` + callersGroups + ` ORDER BY m.audience LIMIT 1 OFFSET {few}),
 base(t) AS MATERIALIZED (

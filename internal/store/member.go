@@ -26,15 +26,15 @@ type SignIn struct {
 	// there is one.
 	RoleUnknown   bool
 	Groups        []snap.Group // GroupID and Name
-	GroupsUnknown bool         // there was no usable groups claim; group shares then give nothing
+	GroupsUnknown bool         // there was no usable groups claim; group shares then give no access
 	GroupsWhy     string       // why they are unknown and what to do, for the user
 	// RoleOf returns the role of this person with other groups. Nil means that no group gives a role.
 	RoleOf func([]snap.Group) snap.Role
 }
 
 // ApplySignIn creates or updates the account of (organization, issuer, subject) and replaces its
-// role, groups and memberships in one transaction. Once it returns, every replica uses them (SPEC
-// 5.3 rule 4).
+// role, groups and memberships in one transaction. Once ApplySignIn returns, every replica uses the
+// new values (SPEC 5.3 rule 4).
 func (s *Store) ApplySignIn(ctx context.Context, in SignIn) (userID int64, err error) {
 	if !in.Role.Valid() {
 		return 0, fmt.Errorf("sign-in with the unknown role %q", in.Role)
@@ -184,7 +184,7 @@ func newGroup(ctx context.Context, tx *sql.Tx, orgID int64, g snap.Group) (int64
 	return id, err
 }
 
-// setMembership makes the rows of table membership equal to c.Audiences(). It touches only rows
+// setMembership makes the rows of table membership equal to c.Audiences(). It changes only the rows
 // that differ.
 func (s *Store) setMembership(ctx context.Context, tx *sql.Tx, c snap.Caller) error {
 	rows, err := tx.QueryContext(ctx, `SELECT audience FROM membership WHERE principal = $1`, c.Principal())

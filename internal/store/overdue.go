@@ -17,12 +17,12 @@ type expectation struct {
 	kind    string
 	every   time.Duration
 	since   time.Time // when the channel was created
-	told    int64     // key of the newest snapshot when it was last reported; -1: never
+	told    int64     // key of the newest snapshot when the channel was last reported; -1: never
 }
 
 // ReportOverdue records each channel whose newest snapshot is older than the channel expects, and
 // returns how many it recorded. It records a channel again only after another snapshot is pushed.
-// Several replicas may run it at once.
+// Several replicas may run it at the same time.
 func (s *Store) ReportOverdue(ctx context.Context) (reported int, err error) {
 	all, err := collect(ctx, s, `SELECT h.id, h.org_id, h.target, h.type, h.expect_every, h.created_at, h.overdue_after
 		FROM channels h JOIN orgs o ON o.id = h.org_id WHERE h.expect_every > 0 AND o.closed = 0 ORDER BY h.id`,
@@ -81,7 +81,7 @@ func (s *Store) reportOverdue(ctx context.Context, e expectation) (told bool, er
 	return told, err
 }
 
-// newestPushed returns the key of the newest snapshot that a channel is about, or 0.
+// newestPushed returns the key of the newest snapshot that a channel covers, or 0.
 func (s *Store) newestPushed(ctx context.Context, e expectation) (key int64, err error) {
 	err = s.row(ctx, `SELECT g.snapshot FROM grants g
 		WHERE g.audience = $1 AND g.target_id = (SELECT id FROM targets WHERE name = $2) AND g.type = $3

@@ -8,7 +8,7 @@ import (
 	"snap"
 )
 
-// owners is the condition of a query on the owner. The zero value is every owner.
+// owners is the condition of a query on the owner. The zero value matches every owner.
 type owners struct {
 	text  string  // folded
 	exact bool    // the text is the whole e-mail of a user

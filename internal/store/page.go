@@ -13,8 +13,8 @@ import (
 	"snap"
 )
 
-// Query selects a page of a listing. The zero value is the first page of every snapshot the caller
-// may see.
+// Query selects a page of a listing. The zero value selects the first page of all snapshots that
+// the caller can see.
 type Query struct {
 	Filter snap.Filter // "" means all
 	Target string      // exactly this target
@@ -126,8 +126,8 @@ func (q *Query) check() (before int64, err error) {
 	return position(q.Cursor)
 }
 
-// A cursor is a position, not a page: a version byte and the key of the last item seen. A push,
-// unshare or deletion therefore cannot invalidate it.
+// A cursor is a position, not a page: a version byte and the key of the last item on the page. A
+// push, unshare or deletion therefore cannot invalidate it.
 const cursorVersion = 1
 
 func cursor(key int64) string {
@@ -182,8 +182,8 @@ func firstKey(t time.Time) int64 {
 	return min(max(t.UnixMilli(), 0), last) << keyBits
 }
 
-// fromSince cuts off the snapshots that are older than the choice allows. They are sorted, newest
-// first.
+// fromSince cuts off the snapshots that are older than the choice allows. found must be sorted
+// newest first.
 func (v choice) fromSince(found []snap.Snapshot) []snap.Snapshot {
 	for i, sn := range found {
 		if sn.Key < v.since {

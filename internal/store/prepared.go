@@ -19,7 +19,7 @@ func (s *Store) rows(ctx context.Context, text string, args ...any) (*sql.Rows, 
 	return stmt.QueryContext(ctx, args...)
 }
 
-// row does what [Store.rows] does, for a query that returns at most one row.
+// row is like [Store.rows], for a query that returns at most one row.
 func (s *Store) row(ctx context.Context, text string, args ...any) scanner {
 	if s.pooled {
 		return s.read.QueryRowContext(ctx, text, args...)
@@ -86,7 +86,7 @@ func drain[T any](rows *sql.Rows, scan func(*sql.Rows) (T, error)) (all []T, err
 	return all, rows.Err()
 }
 
-// eachText returns a table with the column value: the texts of the JSON array in parameter p.
+// eachText returns a table with the column value: the strings of the JSON array in parameter p.
 func (s *Store) eachText(p string) string {
 	if s.dialect == postgres {
 		return `json_array_elements_text(` + p + `::json)`

@@ -8,7 +8,7 @@ import (
 )
 
 // Spend spends cost from the bucket's allowance, which all replicas share. A full bucket holds
-// window. For 1,000 requests a minute, each request costs 60 ms of a window of a minute. Spend
+// window. For 1,000 requests per minute, each request costs 60 ms of a window of one minute. Spend
 // returns 0 on success. Otherwise it spends nothing and returns how long to wait until there is
 // enough.
 //

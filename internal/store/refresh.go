@@ -10,8 +10,8 @@ import (
 )
 
 // RefreshGrace is how long a used refresh token may be redeemed again as long as its successor has
-// not been used. Without this, a client would lose its session if the answer with the successor was
-// lost.
+// not been used. Without this, a client would lose its session if the response with the successor
+// was lost.
 const RefreshGrace = 60 * time.Second
 
 // Rotation redeems a refresh token for the next one of its chain.

@@ -17,7 +17,7 @@ import (
 // person belongs to the group. In all other cases the last sign-in decides.
 
 // reporting is the condition that the organization o.id has a working SCIM key. Without one, nobody
-// can correct the reports, so they do not count. The text $now is replaced by a parameter.
+// can correct the reports, so they do not count. $now is replaced with a parameter.
 const reporting = ` EXISTS(SELECT 1 FROM api_keys k WHERE k.org_id = o.id AND k.kind = 'scim'
 	AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $now)
 	AND (o.max_key_age = 0 OR k.created_at + o.max_key_age > $now))`
@@ -142,9 +142,9 @@ type account struct {
 }
 
 // applyReports gives accounts of reported people the groups that SCIM reports for them. It removes
-// them from the other groups that SCIM reports and from groups that are gone, and sets their roles.
-// Each account that changes gets a line in the audit log. The number of statements does not depend
-// on the number of accounts.
+// these accounts from the other groups that SCIM reports and from groups that are gone, and sets
+// their roles. Each account that changes gets a line in the audit log. The number of statements
+// does not depend on the number of accounts.
 func (s *Store) applyReports(ctx context.Context, tx *sql.Tx, r Reporter, ids, gone []int64) error {
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	for part := range slices.Chunk(ids, 2000) {

@@ -16,8 +16,8 @@ import (
 type takingAwayKey struct{}
 
 // TakingAway marks a request that takes access away, such as an unshare or the revocation of a key,
-// or that must come before one, such as a sign-in. On a full disk, such a request may use the
-// reserve.
+// or that must come before such a request, such as a sign-in. On a full disk, such a request may
+// use the reserve.
 func TakingAway(ctx context.Context) context.Context {
 	return context.WithValue(ctx, takingAwayKey{}, true)
 }

@@ -106,8 +106,8 @@ func (s *Store) SCIMUsers(ctx context.Context, orgID int64, p SCIMPage) (page []
 
 // AddSCIMUser adds a person with the values of a change. If they are not active, the sessions and
 // keys of their accounts end as described at [Store.ChangeSCIMUser]. It fails with code conflict
-// when the user name or external ID is taken, and with code quota when the organization has too
-// many people.
+// when the user name or external ID is already in use, and with code invalid when the organization
+// has too many people.
 func (s *Store) AddSCIMUser(ctx context.Context, r Reporter, c SCIMUserChange) (u SCIMUser, err error) {
 	err = s.report(ctx, r, func(tx *sql.Tx) error {
 		if err := requireQuota(ctx, tx, r, `scim_users`, MaxSCIMUsers); err != nil {
@@ -266,7 +266,7 @@ func (s *Store) waitForReports(ctx context.Context, tx *sql.Tx, orgID int64) err
 	return err
 }
 
-// requireQuota fails with code quota when an organization has max rows of a table.
+// requireQuota fails with code invalid if an organization already has max rows in a table.
 func requireQuota(ctx context.Context, tx *sql.Tx, r Reporter, table string, max int) error {
 	var n int
 	err := tx.QueryRowContext(ctx, `SELECT count(*) FROM `+table+` WHERE org_id = $1`, r.Caller.Org.ID).Scan(&n)
@@ -280,7 +280,7 @@ func requireQuota(ctx context.Context, tx *sql.Tx, r Reporter, table string, max
 // newSCIMID returns a new ID of a resource: 80 random bits.
 func newSCIMID() string { return rand.Text()[:16] }
 
-// nullText stores the empty text as null.
+// nullText stores an empty string as null.
 func nullText(text string) sql.NullString { return sql.NullString{String: text, Valid: text != ""} }
 
 // txCollect is collect inside a transaction.
@@ -294,7 +294,7 @@ func txCollect[T any](ctx context.Context, tx *sql.Tx, text string, scan func(*s
 }
 
 // SCIMKeyOverlap is how long an organization's SCIM key works after it was replaced, so that the
-// provider's reports do not fail before it has the new one.
+// provider's reports do not fail before it has the new key.
 const SCIMKeyOverlap = 24 * time.Hour
 
 // replaceSCIMKeys makes all SCIM keys of an organization except the newest expire after the

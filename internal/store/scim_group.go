@@ -19,7 +19,7 @@ type SCIMGroup struct {
 	key, group              int64
 	ID                      string // chosen by the service; unguessable
 	DisplayName, ExternalID string
-	Members                 []SCIMMember // only where asked for
+	Members                 []SCIMMember // set only if requested
 	Created, Changed        time.Time
 }
 
@@ -54,7 +54,7 @@ type SCIMDo int
 const (
 	SCIMAdd SCIMDo = iota
 	SCIMRemove
-	SCIMReplace // replaces all members by these
+	SCIMReplace // replaces all members with these
 )
 
 const selectSCIMGroups = `SELECT n.key, n.group_id, n.id, n.display_name, coalesce(n.external_id, ''), n.created_at,
@@ -72,7 +72,7 @@ var scimGroupColumns = map[string]string{"id": `n.id = %s`, "external_id": `n.ex
 	"member": `EXISTS(SELECT 1 FROM scim_members x JOIN scim_users u ON u.key = x.user_key
 		WHERE x.group_key = n.key AND u.id = %s)`}
 
-// membersOfPage is about how many members the groups of one page have together.
+// membersOfPage is roughly the maximum number of members that the groups of one page have together.
 const membersOfPage = 20_000
 
 // SCIMGroups returns a page of the groups that an organization's provider reported, and the total
@@ -111,7 +111,7 @@ func (s *Store) SCIMGroups(ctx context.Context, orgID int64, p SCIMPage, members
 
 // AddSCIMGroup adds a group with the values of a change. From then on, people whom the provider
 // reported are in its SSO group only if they are members of this group. It fails with code conflict
-// when another group is the same SSO group, and with code invalid for members who were not
+// when another group has the same SSO group, and with code invalid for members who were not
 // reported.
 func (s *Store) AddSCIMGroup(ctx context.Context, r Reporter, c SCIMGroupChange) (g SCIMGroup, err error) {
 	var touched touched
@@ -207,8 +207,8 @@ func scimGroup(ctx context.Context, tx *sql.Tx, r Reporter, id string) (SCIMGrou
 	return g, err
 }
 
-// ssoGroup applies the names of a change, and finds or creates the SSO group that the group then
-// is.
+// ssoGroup applies the names of a change, and finds or creates the SSO group with the group's new
+// ID.
 func (s *Store) ssoGroup(ctx context.Context, tx *sql.Tx, r Reporter, g *SCIMGroup, c SCIMGroupChange) error {
 	for _, v := range []struct{ to, from *string }{{&g.DisplayName, c.DisplayName}, {&g.ExternalID, c.ExternalID}} {
 		if v.from != nil {
@@ -260,8 +260,8 @@ func (s *Store) changeMembers(ctx context.Context, tx *sql.Tx, r Reporter, g SCI
 	return nil
 }
 
-// removeMembers removes these people from a group or, with others, everybody else. It returns those
-// of them who were members.
+// removeMembers removes these people from a group or, if others is set, everybody else. It returns
+// the members that it removed.
 func (s *Store) removeMembers(ctx context.Context, tx *sql.Tx, g SCIMGroup, people []int64, others bool) ([]int64,
 	error) {
 	in := ` IN `
@@ -272,7 +272,7 @@ func (s *Store) removeMembers(ctx context.Context, tx *sql.Tx, g SCIMGroup, peop
 		`(SELECT v FROM `+s.each("$2")+` AS e) RETURNING user_key`, scanOne[int64], g.key, numbers(people))
 }
 
-// reportedPeople returns the keys of reported people by their IDs. Others are left out.
+// reportedPeople returns the keys of the reported people with these IDs. Unknown IDs are left out.
 func (s *Store) reportedPeople(ctx context.Context, tx *sql.Tx, r Reporter, ids []string) ([]int64, error) {
 	if len(ids) == 0 {
 		return nil, nil

@@ -14,11 +14,11 @@ import (
 )
 
 // The cost of a search must not depend on the number of snapshots, including those that match but
-// that the caller may not see. So each word of a search is a set of ranges of the caller's own
-// grants: those of the targets, owners and labels with a word that begins with it, and those of the
-// days and times that begin with it. Each range is ordered newest first, and only a little more
-// than a page of it is read (keysText). The ranges of several words are read together, only as far
-// as the word with the fewest matches requires (intersect).
+// that the caller is not allowed to see. So each search word selects ranges of the caller's own
+// grants: the ranges of targets, owners and labels in which a word begins with the search word, and
+// the ranges of days and times that begin with it. Each range is ordered newest first, and only a
+// little more than a page of it is read (keysText). The ranges of several words are read together,
+// only as far as the word with the fewest matches requires (intersect).
 
 const (
 	fewCandidates = 5000 // IDs with the same beginning that are checked one by one
@@ -28,7 +28,7 @@ const (
 )
 
 // search returns the n newest snapshots below a key that match the words of q and the other
-// conditions of v. Without words, everything matches them.
+// conditions of v. If q has no words, every snapshot matches.
 func (s *Store) search(ctx context.Context, c snap.Caller, v choice, q string, before int64, n int) ([]snap.Snapshot,
 	error) {
 	words := snap.SearchWords(q)
@@ -155,7 +155,7 @@ func keysOf(all []snap.Snapshot) (keys []int64) {
 	return keys
 }
 
-// listSource is the listing itself.
+// listSource returns the listing itself as a source.
 func (s *Store) listSource(c snap.Caller, v choice) source {
 	return func(ctx context.Context, before int64, n int) ([]int64, error) {
 		all, err := s.list(ctx, c, v, before, n)
@@ -261,8 +261,8 @@ func (s *Store) factsOf(ctx context.Context, c snap.Caller, word string) (facts 
 	return facts, many, nil
 }
 
-// digitsFrom returns the bounds of the numbers that consist of a leading 1 and n digits that begin
-// with a word.
+// digitsFrom returns the bounds of the numbers that consist of a leading 1 and this many digits,
+// which begin with word.
 func digitsFrom(word string, digits int) (from, to int64, ok bool) {
 	if len(word) > digits || strings.Trim(word, "0123456789") != "" {
 		return 0, 0, false
@@ -276,8 +276,8 @@ func digitsFrom(word string, digits int) (from, to int64, ok bool) {
 	return from, to, err == nil
 }
 
-// factKeys returns the keys of the n newest snapshots below a key that the caller has a
-// grant on with this fact, newest first.
+// factKeys returns the keys of the n newest snapshots below a key on which the caller has a grant
+// with this fact, newest first.
 func (s *Store) factKeys(ctx context.Context, c snap.Caller, v choice, f fact, before int64, n int) ([]int64, error) {
 	sh := s.shapeOf(c, choice{filter: v.filter}, n)
 	args := []any{c.Principal(), s.now().UnixMilli(), before}

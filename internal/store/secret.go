@@ -8,7 +8,7 @@ import (
 	"fmt"
 )
 
-// Secret returns the service's secret of this name: size random bytes that are created once and
+// Secret returns the service's secret with this name: size random bytes that are created once and
 // shared by all replicas.
 func (s *Store) Secret(ctx context.Context, name string, size int) (value []byte, err error) {
 	value, err = s.SecretMade(ctx, name, func() ([]byte, error) {
@@ -38,7 +38,7 @@ func (s *Store) SecretMade(ctx context.Context, name string, fresh func() ([]byt
 	return value, err
 }
 
-// ReplaceSecret replaces the value of a secret, unless it is no longer old.
+// ReplaceSecret replaces the value of a secret if the current value is old.
 func (s *Store) ReplaceSecret(ctx context.Context, name string, old, value []byte) error {
 	_, err := s.write.ExecContext(ctx, `UPDATE secrets SET value = $3 WHERE name = $1 AND value = $2`, name, old, value)
 	return err

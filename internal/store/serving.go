@@ -55,7 +55,7 @@ func (s *Store) requireServing(ctx context.Context) error {
 	})
 }
 
-// ForgetMove deletes the record that `snapcloud transfer` copied this service to another place.
+// ForgetMove deletes the record that `snapcloud transfer` copied this service to another location.
 func (s *Store) ForgetMove(ctx context.Context) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE serving SET moved_to = '', moved_at = NULL`)
@@ -64,7 +64,7 @@ func (s *Store) ForgetMove(ctx context.Context) error {
 }
 
 // CheckMoved fails with code usage when `snapcloud transfer` has copied this service to another
-// place.
+// location.
 func (s *Store) CheckMoved(ctx context.Context) error {
 	var to string
 	var at sql.NullInt64
@@ -77,7 +77,7 @@ func (s *Store) CheckMoved(ctx context.Context) error {
 			"run `snapcloud serve --again` once")
 }
 
-// Place names the database for people, without credentials.
+// Place returns the location of the database for people to read, without credentials.
 func (o Options) Place() string {
 	if u, err := url.Parse(o.URL); o.URL != "" && err == nil {
 		return u.Scheme + "://" + u.Host + u.Path
@@ -85,8 +85,8 @@ func (o Options) Place() string {
 	return filepath.Join(o.DataDir, "snapcloud.db")
 }
 
-// RecordMove records that the service was copied to another place, and allows writes again. to names
-// the place for people, without credentials.
+// RecordMove records that the service was copied to another location, and allows writes again. to
+// is that location as [Options.Place] returns it.
 func (f *Frozen) RecordMove(ctx context.Context, to string) error {
 	if _, err := f.conn.ExecContext(ctx, `UPDATE serving SET moved_to = $1, moved_at = $2`, to,
 		f.s.now().UnixMilli()); err != nil {

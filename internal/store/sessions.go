@@ -28,8 +28,8 @@ type Session struct {
 	Confirmed time.Time // when the identity provider last confirmed the user; zero if never
 }
 
-// Until returns how long the session can be cached. At that time it ends, or the use of a browser's
-// session must be recorded again.
+// Until returns the time until which the session can be cached. At that time the session ends, or
+// the use of a browser's session must be recorded again.
 func (n Session) Until() time.Time {
 	end := earliest(n.Idle, n.Expires)
 	if n.Kind == snap.Browser {
@@ -156,8 +156,8 @@ func (s *Store) liveSession(ctx context.Context, where string, arg any) (Session
 	return n, err
 }
 
-// TouchSession records that a session was used from an address, and extends its idle end to idle.
-// It writes at most once a minute.
+// TouchSession records that a session was used from an address, and sets the time at which it ends
+// if unused to idle. It writes at most once a minute.
 func (s *Store) TouchSession(ctx context.Context, n Session, address string, idle time.Time) error {
 	now := s.now()
 	if now.Sub(n.LastUsed) < touchEvery {
@@ -213,8 +213,8 @@ func (s *Store) OrgSessions(ctx context.Context, c snap.Caller) ([]Session, erro
 		` ORDER BY id DESC`, scanSession, c.Org.ID, s.now().UnixMilli())
 }
 
-// EndSessionByHash ends the browser session whose cookie has this SHA-256, if
-// there is one, as its user does.
+// EndSessionByHash ends the browser session whose cookie has this SHA-256, if there is one, on
+// behalf of its user.
 func (s *Store) EndSessionByHash(ctx context.Context, hash []byte) error {
 	ctx = snap.ActingAs(ctx, snap.Caller{})
 	return s.tx(ctx, func(tx *sql.Tx) error {

@@ -13,8 +13,8 @@ import (
 
 // ApplySettings records what the configuration says about an organization. When a setting differs
 // from the one recorded before, it writes one line into the organization's audit log, whichever
-// replica starts first. The first call for an organization writes no line. The values of names in
-// secret are digests: they are compared and left out of the line.
+// replica starts first. The first call for an organization writes no line. If secret returns true
+// for a name, the setting's value is a digest, which is compared but left out of the line.
 func (s *Store) ApplySettings(ctx context.Context, orgID int64, settings map[string]string,
 	secret func(name string) bool) error {
 	now, err := json.Marshal(settings)

@@ -12,8 +12,8 @@ import (
 )
 
 // Every share is one grant. Authorization is the caller's job (snap.Allowed). All methods in this
-// file are idempotent, take effect at once on every replica, and fail with snap.ErrNotFound if the
-// caller can no longer see the snapshot.
+// file are idempotent, take effect immediately on every replica, and fail with snap.ErrNotFound if
+// the caller can no longer see the snapshot.
 
 // ShareWith makes all of these shares in one transaction, or none. For a snapshot that is not
 // sanitized, newcomers is the number of users of its organization who could not see it before.
@@ -239,10 +239,10 @@ func (s *Store) grantRecipient(ctx context.Context, tx *sql.Tx, c snap.Caller, s
 	return change, err
 }
 
-// grantSchema sets whether a share with an organization includes the schema. If schema is nil, a
-// live share does not change, and a new share does not include the schema.
+// grantSchema sets whether a share with an organization includes the schema. If with is nil, a live
+// share does not change, and a new share does not include the schema.
 func (s *Store) grantSchema(ctx context.Context, tx *sql.Tx, sn snap.Snapshot, org snap.OrgRef, with *bool,
-	m *made) error {
+	m *granted) error {
 	var before int64
 	audience := int64(snap.AudienceOf(snap.KindRecipients, org.ID))
 	if err := tx.QueryRowContext(ctx, `SELECT with_schema FROM grants WHERE audience = $1 AND snapshot = $2`, audience,
@@ -331,8 +331,8 @@ func (s *Store) OrgShares(ctx context.Context, c snap.Caller, sn snap.Snapshot) 
 		}, c.Principal(), s.now().UnixMilli(), sn.Key)
 }
 
-// made is the result of grant.
-type made struct {
+// granted is the result of [Store.grant].
+type granted struct {
 	created, expires time.Time
 	by               string         // e-mail of who shared it
 	old              *snap.OrgShare // the replaced share, without the organization
@@ -343,7 +343,7 @@ type made struct {
 // grant lets an audience see a snapshot until a time. An existing live grant keeps its creator and
 // time of creation; only its end changes.
 func (s *Store) grant(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, a snap.Audience,
-	until time.Time) (m made, err error) {
+	until time.Time) (m granted, err error) {
 	var created int64
 	var expires sql.NullInt64
 	err = tx.QueryRowContext(ctx, `
@@ -353,7 +353,7 @@ func (s *Store) grant(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Sn
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 	case err != nil:
-		return made{}, err
+		return granted{}, err
 	default:
 		m.old = &snap.OrgShare{Expires: timeOf(expires), Created: time.UnixMilli(created).UTC(), By: m.by}
 	}
@@ -379,7 +379,7 @@ func (s *Store) grant(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Sn
 }
 
 // recordShare records a share that changed something, and returns the change.
-func (s *Store) recordShare(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, m made,
+func (s *Store) recordShare(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, m granted,
 	d snap.AuditDetail) (snap.ShareChange, error) {
 	change := snap.ShareChange{Created: m.created, By: m.by, Expires: m.expires, WithSchema: m.schema,
 		Changed: true}

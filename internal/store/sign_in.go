@@ -149,10 +149,10 @@ func (s *Store) RefreshUser(ctx context.Context, hash []byte, clientID string) (
 
 // DueStandings returns the users of an organization whose identity provider must be asked about
 // them: they have used a session or key since the provider last confirmed them, and their next
-// check has been due since before or earlier. Users who have waited longest come first. If the
+// check was due at the time due or earlier. Users who have waited longest come first. If the
 // provider failed to answer about a user, that user's waiting time starts again at the failure.
-func (s *Store) DueStandings(ctx context.Context, orgID int64, before time.Time, limit int) ([]Standing, error) {
-	return collect(ctx, s, selectDue, scanStanding, orgID, before.UnixMilli(), s.now().UnixMilli(), limit)
+func (s *Store) DueStandings(ctx context.Context, orgID int64, due time.Time, limit int) ([]Standing, error) {
+	return collect(ctx, s, selectDue, scanStanding, orgID, due.UnixMilli(), s.now().UnixMilli(), limit)
 }
 
 const selectDue = selectStanding + `
@@ -193,8 +193,8 @@ func (s *Store) KeepRefresh(ctx context.Context, t Standing, refresh []byte) err
 	return err
 }
 
-// RecordConfirmed records that the identity provider confirmed a user just now. The user of another
-// auth service may never have signed in here.
+// RecordConfirmed records that the identity provider confirmed a user just now. If the user belongs
+// to another auth service, they may never have signed in here.
 func (s *Store) RecordConfirmed(ctx context.Context, userID int64) error {
 	_, err := s.write.ExecContext(ctx, `
 		INSERT INTO sign_ins(user_id, signed_in_at, checked_at) VALUES($2, 0, $1)
@@ -215,9 +215,9 @@ func (s *Store) RecordUnconfirmed(ctx context.Context, userID int64, wait, reche
 	return err
 }
 
-// EndUser ends all sessions and user-scoped keys of a user at once, because the identity provider
-// no longer knows the user. It records the reason, and the caller of the context's origin as the
-// actor.
+// EndUser immediately ends all sessions and user-scoped keys of a user, because the identity
+// provider no longer knows the user. It records the reason, and the caller of the context's origin
+// as the actor.
 func (s *Store) EndUser(ctx context.Context, userID int64) error {
 	return s.tx(ctx, func(tx *sql.Tx) error { return s.endUser(ctx, tx, userID) })
 }

@@ -111,8 +111,8 @@ func (s *Store) snapshots(ctx context.Context, c snap.Caller, text string, args 
 	return all, err
 }
 
-// Snapshot returns one snapshot by its public ID. It fails with snap.ErrNotFound, after the same
-// work, whether the snapshot does not exist or the caller may not see it.
+// Snapshot returns one snapshot by its public ID. It fails with snap.ErrNotFound if the snapshot
+// does not exist or the caller is not allowed to see it. Both cases cost the same work.
 func (s *Store) Snapshot(ctx context.Context, c snap.Caller, id string) (snap.Snapshot, error) {
 	sn, err := scanSnapshot(s.row(ctx, selectByID, append(s.viewer(c), id)...), c)
 	if err != nil {
@@ -136,9 +136,9 @@ func (s *Store) Bytes(ctx context.Context, c snap.Caller, id string) (b Bytes, e
 
 const selectBytes = `SELECT s.blob, s.sha256, s.size FROM snapshots s WHERE s.id = $3 AND ` + visible
 
-// Delete deletes a snapshot and all grants on it at once. It returns the key of its bytes, which
-// the caller of Delete must remove, or "" while another snapshot has the same bytes. It fails with
-// snap.ErrNotFound if the caller may no longer see the snapshot.
+// Delete immediately deletes a snapshot and all grants on it. It returns the key of its bytes,
+// which the caller of Delete must remove, or "" while another snapshot has the same bytes. It fails
+// with snap.ErrNotFound if the caller can no longer see the snapshot.
 func (s *Store) Delete(ctx context.Context, c snap.Caller, sn snap.Snapshot) (blobKey string, err error) {
 	err = s.change(ctx, c, sn, func(tx *sql.Tx) error {
 		blobKey, err = s.delete(ctx, tx, c, sn)
@@ -171,7 +171,7 @@ func (s *Store) delete(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.S
 }
 
 // change runs f in a transaction if the caller can still see the snapshot. Until the transaction
-// ends, no other one can change the snapshot's shares.
+// ends, no other transaction can change the snapshot's shares.
 func (s *Store) change(ctx context.Context, c snap.Caller, sn snap.Snapshot, f func(*sql.Tx) error) error {
 	text := `SELECT s.key FROM snapshots s WHERE s.key = $3 AND ` + visible
 	if s.dialect == postgres {

@@ -4,8 +4,8 @@
 //
 // The data of the access rule (snap.Visible) is in two tables: membership has the audiences of each
 // principal, and grants has the snapshots that each audience may see. No method returns a snapshot
-// without a caller. For a snapshot that the caller may not see, methods return snap.ErrNotFound, as
-// for one that never existed.
+// without a caller. For a snapshot that the caller is not allowed to see, methods return
+// snap.ErrNotFound, as for one that never existed.
 //
 // Times are stored as milliseconds since 1970 UTC. A null time means "never" or "not yet". SQL is
 // written once where both databases accept it ($1 placeholders work in both), and twice where they
@@ -76,7 +76,7 @@ type Store struct {
 
 	mu       sync.Mutex
 	prepared map[string]*sql.Stmt // prepared statements, by their text
-	listings map[shape]string     // their text
+	listings map[shape]string     // SQL of listings
 }
 
 // Open opens the database, migrates it to the newest schema under a lock, and returns the store.
@@ -166,17 +166,18 @@ func (s *Store) openPostgres(o Options) (err error) {
 	s.write = stdlib.OpenDB(*config, options...)
 	s.write.SetMaxOpenConns(max(2, connections)) // a migration uses two
 	// A connection costs PostgreSQL a process and the plans of every statement, so a busy pool
-	// keeps all.
+	// keeps all of its connections.
 	s.write.SetMaxIdleConns(max(2, connections))
 	s.write.SetConnMaxIdleTime(idleConnection)
 	s.read = s.write
 	return nil
 }
 
-// setSession sets what each session begins with. A pooler in transaction mode refuses these
-// settings; the database's role can have them instead (docs/operations.md). Planning a listing
-// again for every caller costs more than running it, and every statement is written for indexes,
-// which are in memory. The server ends idle transactions, because their locks block others.
+// setSession sets the parameters with which each session begins. A pooler in transaction mode
+// refuses these settings; the database's role can have them instead (docs/operations.md). Planning
+// a listing again for every caller costs more than running it, and every statement is written for
+// indexes, which are in memory. The server ends idle transactions, because their locks block
+// others.
 func setSession(config *pgx.ConnConfig) {
 	config.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
 	config.RuntimeParams["random_page_cost"] = "1.1"

@@ -10,7 +10,7 @@ import (
 )
 
 // BeginTransfer records that a transfer from a source into this empty database has begun. source is
-// any text that identifies the source. Another call with the same source resumes the transfer; a
+// any string that identifies the source. Another call with the same source resumes the transfer; a
 // different source is refused.
 func (s *Store) BeginTransfer(ctx context.Context, source string) error {
 	begun, err := s.transferOf(ctx)
@@ -60,7 +60,7 @@ func (s *Store) HasArrived(ctx context.Context, o Object) (has bool, err error) 
 	return has, err
 }
 
-// Identity returns a text that identifies this database's content: a digest of its organizations
+// Identity returns a string that identifies this database's content: a digest of its organizations
 // and of the service's secret.
 func (f *Frozen) Identity(ctx context.Context) (string, error) {
 	ctx = withoutTimeLimit(ctx)

@@ -17,7 +17,7 @@ type Upload struct {
 	Type                     snap.Type
 	Engine                   snap.Engine
 	Size                     int64
-	SHA256, Blob, BlobUpload string // Blob is the key in the blob store, BlobUpload its name for the upload
+	SHA256, Blob, BlobUpload string // Blob is the key in the blob store, BlobUpload the store's name for the upload
 	PartSize                 int64
 	Certificate              string // as received, or empty
 	Created, Touched         time.Time

@@ -11,7 +11,7 @@ import (
 
 // UpstreamLogin is an unfinished sign-in at an identity provider.
 type UpstreamLogin struct {
-	Browser  []byte // SHA-256 of the cookie of the browser, which must also return with the answer
+	Browser  []byte // SHA-256 of the browser's cookie; only that browser can complete the sign-in
 	OrgID    int64
 	Nonce    string
 	Verifier string // of PKCE
@@ -33,8 +33,8 @@ func (s *Store) AddUpstreamLogin(ctx context.Context, u UpstreamLogin, hash []by
 	})
 }
 
-// ConsumeUpstreamLogin returns and deletes the sign-in with this state, so that an answer counts only
-// once. It fails with not_found if there is none.
+// ConsumeUpstreamLogin returns and deletes the sign-in with this state, so that the provider's
+// response is accepted only once. It fails with not_found if there is none.
 func (s *Store) ConsumeUpstreamLogin(ctx context.Context, hash []byte) (u UpstreamLogin, err error) {
 	var expires sql.NullInt64
 	err = s.tx(ctx, func(tx *sql.Tx) error {

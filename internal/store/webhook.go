@@ -160,7 +160,7 @@ const (
 type Delivery struct {
 	ID        string // unique and the same at every attempt
 	WebhookID int64
-	Number    int64 // counts the messages of the webhook from 1; 0 was recorded by an earlier release
+	Number    int64 // counts the messages of the webhook from 1; 0 if an earlier release recorded it
 	Event     snap.AuditEntry
 	Attempts  int // earlier attempts
 	// time of the next attempt, or the end of the current attempt's lease; zero when it is over

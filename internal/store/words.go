@@ -64,8 +64,8 @@ const (
 // indexSize is the number of rows that are indexed in one transaction.
 const indexSize = 1000
 
-// Index indexes everything that is not indexed yet: rows of an earlier release, and new targets and
-// names of users. It is fast if there is nothing to do.
+// Index indexes everything that is not indexed yet: rows from an earlier release, and new targets
+// and names of users. It is fast if there is nothing to do.
 func (s *Store) Index(ctx context.Context) error {
 	for {
 		if done, err := s.indexSome(ctx); done || err != nil {

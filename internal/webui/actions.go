@@ -71,7 +71,7 @@ func (p loadPage) LeftOut() string { return local.CountPrograms(p.Flight.LeftOut
 // LeftOutKinds returns the programs that are not loaded, by kind.
 func (p loadPage) LeftOutKinds() []local.Kind { return local.KindsOf(p.Flight.LeftOut) }
 
-// Programs returns the number of somebody else's programs that are loaded, by kind.
+// Programs returns the number of programs from somebody else's snapshot that are loaded, by kind.
 func (p loadPage) Programs() string { return local.CountPrograms(p.Flight.Programs) }
 
 // confirmLoad shows what a load would replace and asks the user to type the database's name.
@@ -113,8 +113,8 @@ func (s *Server) load(w http.ResponseWriter, r *http.Request) error {
 		})
 }
 
-// confirmedBy returns the options of a load for which a name was typed. The database of that name may
-// be replaced. Any other may only be replaced if nothing is lost.
+// confirmedBy returns the options of a load for which a name was typed. The database with that name
+// may be replaced. Any other database may be replaced only if nothing is lost.
 func confirmedBy(typed string, f local.Preflight) local.LoadOptions {
 	return local.LoadOptions{Snapshot: f.Snapshot.Name, Agreed: typed == databaseName(f.Destination),
 		Confirm: func(now local.Preflight) error {

@@ -136,8 +136,8 @@ func (s *Server) writeSeveral(w http.ResponseWriter, r *http.Request, do string,
 }
 
 // peopleReached returns how many people can see snapshots that were shared with everyone, or 0 if
-// that is not known. The number is the same for all of these snapshots, so it asks about the first
-// one only.
+// that is not known. The number is the same for all of these snapshots, so peopleReached asks about
+// the first one only.
 func (s *Server) peopleReached(ctx context.Context, do string, changed []pick) int {
 	if do != "share" || len(changed) == 0 {
 		return 0
@@ -178,7 +178,7 @@ func (s *Server) each(ctx context.Context, act bulk, picks []pick, confirmed boo
 	return all
 }
 
-// askBulk asks for confirmation. The answer yes sends the same form again.
+// askBulk asks for confirmation. Confirming sends the same form again.
 func (s *Server) askBulk(w http.ResponseWriter, r *http.Request, do string, picks []pick,
 	question, detail string) error {
 	page := confirmPage{Page: s.page(titleSnapshots, "/snapshots"), Question: question, Detail: detail,

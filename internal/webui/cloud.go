@@ -10,8 +10,8 @@ import (
 )
 
 // cloud is the service as the pages use it: the client, and short-lived caches of data that rarely
-// changes between two clicks. Permissions are never decided from these; the service checks them at
-// every request.
+// changes between two clicks. Permissions are never decided from the caches; the service checks
+// them at every request.
 type cloud struct {
 	conn *api.Client // nil without a cloud service
 	now  func() time.Time
@@ -47,7 +47,7 @@ func (c *cloud) base() string {
 // configured reports whether there is a cloud service.
 func (c *cloud) configured() bool { return c.client() != nil }
 
-// whoami returns the caller. The answer may be cached for some seconds.
+// whoami returns the caller, cached for some seconds.
 func (c *cloud) whoami(ctx context.Context) (api.Me, error) {
 	if !c.configured() {
 		return api.Me{}, errNoCloud()
@@ -62,24 +62,24 @@ func (c *cloud) cachedMe() api.Me {
 	return c.me.value
 }
 
-// ssoGroups returns the organization's groups. The answer may be cached for up to a minute.
+// ssoGroups returns the organization's groups, cached for up to a minute.
 func (c *cloud) ssoGroups(ctx context.Context) ([]api.Group, error) {
 	return remember(c, &c.groups, time.Minute, func() ([]api.Group, error) { return c.client().Groups(ctx) })
 }
 
-// members returns the organization's members. The answer may be cached for up to a minute.
+// members returns the organization's members, cached for up to a minute.
 func (c *cloud) members(ctx context.Context) ([]api.Member, error) {
 	return remember(c, &c.people, time.Minute, func() ([]api.Member, error) { return c.client().Members(ctx) })
 }
 
-// sharedWith returns the organizations with which somebody shared before. The answer may be cached
-// for up to a minute.
+// sharedWith returns the organizations with which somebody shared before, cached for up to a
+// minute.
 func (c *cloud) sharedWith(ctx context.Context) ([]string, error) {
 	return remember(c, &c.known, time.Minute, func() ([]string, error) { return c.client().SharedWith(ctx) })
 }
 
-// kept returns the result of ask for a query, cached in the map for up to countLife.
-func kept[T any](c *cloud, in map[query]remembered[T], q query, ask func() (T, error)) (T, error) {
+// cachedFor returns the result of ask for a query, which it caches in the map for up to countLife.
+func cachedFor[T any](c *cloud, in map[query]remembered[T], q query, ask func() (T, error)) (T, error) {
 	c.mu.Lock()
 	one := in[q]
 	c.mu.Unlock()

@@ -29,7 +29,7 @@ func (t tally) String() string {
 	return strconv.Itoa(t.N)
 }
 
-// counts are the numbers in the filter row, within the search and the target.
+// counts are the numbers in the filter row. They count only rows that match the search and the target.
 type counts struct{ All, Local, Cloud, Shared tally }
 
 // countLife is how long counts of a large cloud listing are cached.
@@ -56,15 +56,15 @@ func (s *Server) count(ctx context.Context, l *listing, here []local.Snapshot, p
 	return c
 }
 
-// exactly has the numbers of all cloud snapshots and of the shared ones, and the number of local
+// totals has the numbers of all cloud snapshots, of the shared ones among them, and of local
 // snapshots without a copy in the cloud.
-type exactly struct {
+type totals struct {
 	all, shared api.Count
 	local       int
 }
 
-// numbers counts the snapshots that the query finds without its filter row.
-func (s *Server) numbers(ctx context.Context, l *listing, here []local.Snapshot, page api.SnapshotPage) (n exactly,
+// numbers counts the snapshots that the query finds, regardless of the selected filter.
+func (s *Server) numbers(ctx context.Context, l *listing, here []local.Snapshot, page api.SnapshotPage) (n totals,
 	err error) {
 	q := l.Query
 	alone := func() (n int) {
@@ -85,7 +85,7 @@ func (s *Server) numbers(ctx context.Context, l *listing, here []local.Snapshot,
 		return n, nil
 	}
 	key := q.sorted(newestFirst).first(showAll)
-	return kept(s.cloud, s.cloud.counts, key, func() (n exactly, err error) {
+	return cachedFor(s.cloud, s.cloud.counts, key, func() (n totals, err error) {
 		g, ctx := errgroup.WithContext(ctx)
 		for which, into := range map[show]*api.Count{showAll: &n.all, showShared: &n.shared} {
 			o, some := q.first(which).options(l.Me, s.o.Now())

@@ -12,7 +12,7 @@ import (
 )
 
 // findPage is the data of find.html, which finds snapshots, targets and actions by words. Without
-// script it is a page.
+// JavaScript, it is a page of its own.
 type findPage struct {
 	look.Page
 	Q       string

@@ -15,7 +15,7 @@ import (
 	"snap/internal/local"
 )
 
-// show is the filter row (SPEC 4.6).
+// show is the selected filter of the filter row (SPEC 4.6).
 type show string
 
 const (
@@ -243,7 +243,8 @@ func complete(q query, page api.SnapshotPage) bool {
 	return (q.Cursor == "" || q.collected()) && page.NextCursor == ""
 }
 
-// whole reports whether a local snapshot that matches has its cloud copy on the page if it has one.
+// whole reports whether the page contains the cloud copy of every matching local snapshot that has
+// one.
 func whole(q query, page api.SnapshotPage) bool {
 	return complete(q, page) && q.Show != showShared && q.narrow.empty()
 }
@@ -340,7 +341,7 @@ func (s *Server) join(ctx context.Context, here []local.Snapshot, page api.Snaps
 	for ids := range slices.Chunk(slices.Sorted(maps.Keys(asked)), api.MaxIDs) {
 		found, err := s.cloud.client().Snapshots(ctx, api.ListOptions{IDs: ids, Limit: api.MaxIDs})
 		if err != nil {
-			break // without an answer, they are shown as local
+			break // without a response, they are shown as local
 		}
 		for i := range found.Items {
 			for _, row := range asked[found.Items[i].ID] {

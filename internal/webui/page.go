@@ -9,7 +9,8 @@ import (
 const product = "snapcli"
 
 // page returns the data common to all pages. It uses only cached data of the cloud. Its revision is
-// the current one; a page whose data was read earlier must set the revision taken before reading.
+// the current one; a page whose data was read earlier must set a revision that was obtained before
+// the data was read.
 func (s *Server) page(title, current string) look.Page {
 	p := look.Page{
 		Title: title, Product: product, Find: "/find", Revision: s.revisions.next(),

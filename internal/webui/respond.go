@@ -46,8 +46,8 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// fragment reports whether our script made the request. It expects fragments instead of a whole
-// page.
+// fragment reports whether our script made the request. The script expects fragments instead of a
+// whole page.
 func fragment(r *http.Request) bool { return r.Header.Get("Fragment") != "" }
 
 // errorPage is the data of error.html.
@@ -64,7 +64,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	s.renderProblem(w, r, statusOf(err), err, s.page(titleProblem, ""))
 }
 
-// gateProblem tells a browser why it may not use the web UI.
+// gateProblem tells a browser why it is not allowed to use the web UI.
 func (s *Server) gateProblem(w http.ResponseWriter, r *http.Request, status int, err error) {
 	s.renderProblem(w, r, status, err, look.Page{Title: titleGate, Product: product, Narrow: true})
 }

@@ -33,7 +33,7 @@ type ruleReview struct {
 	saved    string // says that the review was saved; the review is then over
 }
 
-// ruleSet is columns of one kind that are decided together.
+// ruleSet is a set of columns of one kind that are decided together.
 type ruleSet struct {
 	Subject string
 	Sure    bool
@@ -237,10 +237,10 @@ func (v *ruleReview) view(number int) *rulesView {
 	return w
 }
 
-// Previous and Next return the address of the page before and after this one, or "".
+// Previous returns the address of the page before this one, or "" on the first page.
 func (w rulesView) Previous() string { return w.turn(-1) }
 
-// Next returns "" on the last page.
+// Next returns the address of the page after this one, or "" on the last page.
 func (w rulesView) Next() string { return w.turn(1) }
 
 func (w rulesView) turn(by int) string {

@@ -3,8 +3,8 @@
 //
 // Pages are html/template over typed data and work without JavaScript. Our own ES modules send the
 // same forms, request fragments of the same pages, and insert them. Only this process contacts the
-// cloud: no credential for it ever reaches a page (AUTH.md L4). safe.go decides who may open the
-// pages at all (L1 to L3).
+// cloud: no credential for the cloud ever reaches a page (AUTH.md L4). safe.go decides who may open
+// the pages at all (L1 to L3).
 package webui
 
 import (
@@ -38,7 +38,7 @@ var pageFiles embed.FS
 // Options configure the web UI.
 type Options struct {
 	Agent  *local.Agent
-	Client *api.Client // nil without a cloud service or a credential; one can then sign in from the page
+	Client *api.Client // nil without a cloud service or a credential; the user can then sign in on a page
 	// Sessions are the login sessions that Client uses. Nil opens those of Env.
 	Sessions *login.File
 	HTTP     *http.Client // for signing in; nil is the default one

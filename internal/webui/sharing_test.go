@@ -60,7 +60,7 @@ func TestSharingDialogOfAnOwner(t *testing.T) {
 	u := openUI(t, mia, "")
 	path := "/cloud/" + item.ID
 	page := u.get(path + "/sharing")
-	u.must(page, http.StatusOK, "needs the role owner or admin", "eng")
+	u.must(page, http.StatusOK, "needs the owner or admin role", "eng")
 	u.mustNot(page, `name="slug"`, "not sanitized")
 	u.must(u.post(path+"/groups", url.Values{"grant": {"dba"}, "from": {"dialog"}}, "Fragment", "1"), http.StatusOK,
 		`name="revoke" value="dba"`)

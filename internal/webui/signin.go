@@ -132,7 +132,7 @@ func (g *signin) stop() {
 	}
 }
 
-// signedOut reports whether the service answered that it knows no credential of this machine.
+// signedOut reports whether the service responded that it accepts no credential of this machine.
 func signedOut(err error) bool {
 	code := snap.CodeOf(err)
 	return code == snap.CodeNotSignedIn || code == snap.CodeUnauthenticated

@@ -15,8 +15,8 @@ type snapshotsPage struct {
 	Types   []snap.Type
 	Cloud   bool // a cloud service is configured
 	Problem *problem
-	// SignedOut reports that the service knows no credential of this machine. SignIn is then offered,
-	// unless the credential is an API key.
+	// SignedOut reports that the service accepts no credential of this machine. SignIn is then
+	// offered, unless the credential is an API key.
 	SignedOut bool
 	SignIn    signinView
 	Jobs      []jobView

@@ -123,7 +123,7 @@ func states(page look.Page) []state {
 		{"sharing.html", []string{"dialog", "changed"}, sharing,
 			[]string{"2,000 groups", "and 9 more", "declined", "no end", "Sharing it adds 1 person", "something new",
 				"Not a member."}},
-		{"sharing.html", []string{"dialog"}, viewer, []string{"needs the role owner or admin", "Only its owner"}},
+		{"sharing.html", []string{"dialog"}, viewer, []string{"needs the owner or admin role", "Only its owner"}},
 		{"sharing.html", []string{"dialog"}, recipient,
 			[]string{"Shared with your organization", "Only owners and admins of"}},
 		{"load.html", []string{"dialog"}, loadPage{Page: page, Snapshot: here, Flight: flight, Database: "shop_dev",

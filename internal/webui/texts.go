@@ -15,8 +15,8 @@ import (
 )
 
 // This file contains every English text that Go code shows in the web UI, page by page. All other
-// texts are in the templates in the folder pages. TestTextsAreInOnePlace keeps sentences out of
-// the other Go files. Texts for a log or a wrapped error stay where they are used.
+// texts are in the templates in the folder pages. TestTextsAreInOnePlace keeps sentences out of the
+// other Go files. Log messages and the context of wrapped errors stay where they are used.
 
 // Titles of pages, as in the navigation and the browser's tab.
 const (
@@ -271,7 +271,7 @@ func bulkDetails(do string) string {
 	return "Copies in the cloud stay. Those that are nowhere else are lost."
 }
 
-// bulkRefused says how many snapshots an action failed for, and why it failed for the first.
+// bulkRefused says for how many snapshots an action failed, and why it failed for the first one.
 func bulkRefused(do string, done int, refused []error) *snap.Error {
 	var first *snap.Error
 	detail := refused[0].Error()

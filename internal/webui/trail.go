@@ -3,7 +3,7 @@ package webui
 import "sync"
 
 // trail remembers how the pages of lists follow each other, because the service's cursors only lead
-// forward. After a restart, a later page leads only to the first one.
+// forward. After a restart, a later page links back only to the first one.
 type trail struct {
 	mu    sync.Mutex
 	steps map[string]step // by the address of the later page

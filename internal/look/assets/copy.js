@@ -1,4 +1,4 @@
-// Copies a command or a link. Without script the buttons stay hidden.
+// Copies a command or a link. Without JavaScript the buttons stay hidden.
 
 import { toast } from "./fragments.js";
 

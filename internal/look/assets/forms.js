@@ -1,8 +1,8 @@
 // Sends the forms and follows the links with these attributes without loading a new page.
 //   data-fragment  send it this way
-//   data-live      send the form while one types
-//   data-first     follow this link of the answer when the form was sent with Enter
-//   data-toggle    show the other state at once, and take it back on failure
+//   data-live      send the form while the user types
+//   data-first     follow this link in the response when the form was sent with Enter
+//   data-toggle    show the other state immediately, and revert it on failure
 //   data-switch    the same, for switches; these forms are sent one after the other
 //   data-removes   remove the element of this id once done; in a toast, remove the toast
 //   data-closes    close the dialog once done
@@ -77,7 +77,7 @@ export async function list(url) {
   if (!(await latest(url, "list"))) document.getElementById(region.id)?.removeAttribute("aria-busy");
 }
 
-// latest drops the answer when a later request was sent meanwhile.
+// latest drops the response if a later request was sent in the meantime.
 const asked = {};
 function latest(url, kind) {
   const mine = (asked[kind] = (asked[kind] ?? 0) + 1);

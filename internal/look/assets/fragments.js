@@ -1,7 +1,7 @@
 // Requests parts of pages and inserts them. The server sends one or more
 // elements with an id; each replaces the element of that id, unless that is newer.
 
-// request sends the request of a form or link, and applies the answer. It returns
+// request sends the request of a form or link, and applies the response. It returns
 // whether the server accepted it.
 export async function request(url, init = {}) {
   let response, html;
@@ -22,7 +22,7 @@ export async function request(url, init = {}) {
   return response.ok;
 }
 
-// apply puts the elements of an answer in place. Rows of tables come inside a
+// apply puts the elements of a response in place. Rows of tables come inside a
 // template element, because next to other elements browsers drop them.
 export function apply(html) {
   const parsed = document.createElement("template");

@@ -1,4 +1,4 @@
-// The share box acts at once, without loading the page. It works without JavaScript too.
+// The share box works without reloading the page. It works without JavaScript too.
 
 import { enhance } from "./forms.js";
 
