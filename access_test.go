@@ -131,7 +131,7 @@ func TestSharingOnlyWidens(t *testing.T) {
 	})
 }
 
-// SPEC 4.2, 5.1, 5.3, and the design's table of rights.
+// SPEC 4.2, 5.1 and 5.3.
 func TestAllowed(t *testing.T) {
 	t.Parallel()
 	mine := snap.Snapshot{Org: acme, Owner: &snap.User{ID: 10}}

@@ -97,7 +97,7 @@ var house = map[string]struct {
 		"internal/store", "internal/blob", "internal/disk", "internal/look", "internal/scim", "internal/card",
 		"internal/console", "internal/archive", "internal/delta", "internal/certificate",
 	}},
-	// It does not import the store: its pages are made from answers of the API alone.
+	// It does not import the store: its pages get all data from the API.
 	"internal/console":     {server, []string{".", "api", "internal/auth", "internal/card", "internal/look"}},
 	"internal/loadcontrol": {server, []string{".", "internal/limit"}},
 	"internal/scim":        {server, []string{".", "internal/store"}},

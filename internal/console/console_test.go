@@ -42,7 +42,7 @@ func visit(t *testing.T, c *cloudtest.Cloud, email string) *visitor {
 	return &visitor{t, c, &client}
 }
 
-// page is an answer.
+// page is a response.
 type page struct {
 	*http.Response
 	text string
@@ -125,8 +125,9 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// People who are not owners or admins get the same answer as for an address that does not exist, and
-// can change nothing. People who are signed out are sent to the sign-in page, and from there back.
+// People who are not owners or admins get the same response as for an address that does not exist,
+// and can change nothing. People who are signed out are sent to the sign-in page, and from there
+// back.
 func TestOnlyOwnersAndAdminsGetIn(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

@@ -84,7 +84,8 @@ func TestEverybodyListsSnapshots(t *testing.T) {
 	}
 }
 
-// The page of a snapshot has its card and says why the reader sees it, to everybody who may see it.
+// The page of a snapshot has its card and says why the person sees it, for everybody who may see
+// it.
 func TestSnapshotsPage(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -136,8 +137,8 @@ func TestSnapshotsPage(t *testing.T) {
 	v.get(path+"?page=99").must(t, 200, "There are no tables on this page.")
 }
 
-// A snapshot that the reader may not see looks like one that does not exist, both when its page is
-// opened and when a form is sent to it.
+// A snapshot that a person is not allowed to see looks like one that does not exist, both when its
+// page is opened and when a form is sent to it.
 func TestHiddenSnapshotsAreAbsent(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -419,8 +420,8 @@ func TestShareBox(t *testing.T) {
 	}
 }
 
-// With JavaScript, the share box acts at once: the response has the box, the state and the
-// announcement, and no cookie announces it again.
+// With JavaScript, the share box works without reloading the page: the response has the box, the
+// state and the announcement, and no cookie announces it again.
 func TestShareBoxActsAtOnce(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

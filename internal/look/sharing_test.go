@@ -39,7 +39,8 @@ func TestEndOf(t *testing.T) {
 	}
 }
 
-// Many groups are searched: those that it is shared with come first, and only some of the others.
+// Many groups are searched: those that the snapshot is shared with come first, and then only some
+// of the others.
 func TestManyGroupsAreSearched(t *testing.T) {
 	t.Parallel()
 	b := ShareBox{Search: "team-1"}

@@ -54,7 +54,7 @@ func TestHiddenAndAbsentAreTheSameWork(t *testing.T) {
 	}
 }
 
-// after is an ID that never existed, next to one that does.
+// after returns an ID that never existed, next to one that exists.
 func after(id string) string { return id[:len(id)-1] + string(id[len(id)-1]+1) }
 
 // step is the work of one step of a plan.

@@ -15,10 +15,10 @@ import (
 	"snap/internal/store"
 )
 
-// Changes are effective immediately (SPEC 3), with several replicas: once an unshare, a role change or
-// a sign-in has answered, no request that begins later, at any replica and through any door, uses the
-// earlier state. Concurrent callers of three stores over one PostgreSQL make a history, and it must
-// be linearizable as one switch for every way to see a snapshot.
+// Changes are effective immediately (SPEC 3), with several replicas: once an unshare, a role change
+// or a sign-in has returned, no request that begins later, at any replica and through any door,
+// uses the earlier state. Concurrent callers of three stores over one PostgreSQL make a history,
+// and it must be linearizable as one switch for every way to see a snapshot.
 func TestReplicasAreLinearizable(t *testing.T) {
 	t.Parallel()
 	o := store.Options{URL: postgres(t)}
@@ -57,7 +57,7 @@ func TestReplicasAreLinearizable(t *testing.T) {
 	}
 }
 
-// The model detects a read that begins after an unshare has answered and still sees the snapshot.
+// The model detects a read that begins after an unshare has returned and still sees the snapshot.
 func TestLinearizabilityTestFindsAStaleRead(t *testing.T) {
 	t.Parallel()
 	op := func(call int64, in input, seen bool) porcupine.Operation {

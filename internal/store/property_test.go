@@ -309,7 +309,7 @@ func (h *history) compareSome(rt *rapid.T) {
 	h.compare(rt, slices.Concat(all, all)[first:first+3])
 }
 
-// allCallers returns every caller, and one who is nobody.
+// allCallers returns every caller, including the anonymous one.
 func (h *history) allCallers(rt *rapid.T) []snap.Caller { return append(h.callers(rt), snap.Caller{}) }
 
 // compare checks every way of reading for these callers.
@@ -408,7 +408,7 @@ func (h *history) expectNames(c snap.Caller, sn *snap.Snapshot, g snap.Grant, th
 	}
 }
 
-// groupName returns the name of the group that an audience is.
+// groupName returns the name of the group in an audience.
 func (h *history) groupName(org snap.OrgRef, a snap.Audience) string {
 	groups, err := h.Groups(h.ctx, snap.Caller{Org: org})
 	h.ok(err)

@@ -52,8 +52,8 @@ func TestSearchFindsWords(t *testing.T) {
 			}
 		}
 
-		// A received snapshot is found by its name but not by its owner, whom the recipient may not know.
-		// A revocation takes effect at once.
+		// A received snapshot is found by its name but not by its owner, whom the recipient is not
+		// allowed to know. A revocation takes effect at once.
 		gail := w.user(w.globex, "gail", snap.RoleMember)
 		w.ok(w.Share(w.ctx, adam, old))
 		_, _, err := w.ShareOrg(w.ctx, adam, shop, w.globex.Slug, w.clock.Now().Add(1e9))

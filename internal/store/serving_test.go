@@ -78,7 +78,7 @@ func TestOlderProgramDoesNotOpenWhatANewerOneClosed(t *testing.T) {
 		by(newest + 1)
 		w.ok(w.CloseAllBut(w.ctx, []string{"acme", "globex"}))
 		closed(true)
-		w.ok(w.CloseAllBut(w.ctx, []string{"acme"})) // does not make it its own
+		w.ok(w.CloseAllBut(w.ctx, []string{"acme"})) // does not become the program that closed it
 		w.ok(w.CloseAllBut(w.ctx, []string{"acme", "globex"}))
 		closed(true)
 		by(newest - 1)

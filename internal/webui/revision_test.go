@@ -14,12 +14,13 @@ import (
 	"snap/internal/servertest"
 )
 
-// held delays the first matching answer until it is released, although the answer was made earlier.
+// held delays the first matching response until it is released, although the response was made
+// earlier.
 type held struct {
 	next    http.Handler
 	match   func(*http.Request) bool
 	once    sync.Once
-	made    chan struct{} // closed when the answer is made
+	made    chan struct{} // closed when the response is made
 	release chan struct{}
 }
 
@@ -51,7 +52,7 @@ func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer.Body.Bytes())
 }
 
-// browseHeld opens the web UI in a browser that gets one answer late.
+// browseHeld opens the web UI in a browser that gets one response late.
 func browseHeld(t *testing.T, u *ui, match func(*http.Request) bool) (*tab, *held) {
 	t.Helper()
 	h := newHeld(u.Server.Handler(), match)
@@ -66,8 +67,8 @@ func browseHeld(t *testing.T, u *ui, match func(*http.Request) bool) (*tab, *hel
 	return b, h
 }
 
-// A job that has ended stays ended when the answer of the request that started
-// it arrives afterwards.
+// A job that has ended stays ended when the response to the request that started it arrives
+// afterwards.
 func TestBrowserLateAnswerOfAJob(t *testing.T) {
 	t.Parallel()
 	servertest.RequireServers(t, "a browser")
@@ -91,7 +92,7 @@ func TestBrowserLateAnswerOfAJob(t *testing.T) {
 	}
 }
 
-// A dismissed job does not come back with a late answer.
+// A dismissed job does not come back with a late response.
 func TestBrowserLateAnswerAfterDismissal(t *testing.T) {
 	t.Parallel()
 	servertest.RequireServers(t, "a browser")

@@ -167,7 +167,7 @@ func TestCrossSiteRequestsAreRefused(t *testing.T) {
 	}
 }
 
-// L3: a changing request needs POST.
+// L3: a request that changes something needs POST.
 func TestGetChangesNothing(t *testing.T) {
 	t.Parallel()
 	u := openUI(t, nil, "")
@@ -179,7 +179,7 @@ func TestGetChangesNothing(t *testing.T) {
 	}
 }
 
-// L4: no answer to any request contains the cloud credential.
+// L4: no response contains the cloud credential.
 func TestTheCloudTokenStaysHere(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

@@ -72,7 +72,7 @@ func scale(t testing.TB, n, groups int) *scaled {
 // copyID is the ID of the i-th newest snapshot, which scale made.
 func copyID(i int) string { return fmt.Sprintf("snap_%016d", i) }
 
-// counted counts requests, and the bytes of their answers.
+// counted counts requests, and the bytes of their responses.
 func (s *scaled) counted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.calls.Store(s.requests.Add(1), r)

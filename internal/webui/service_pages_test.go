@@ -199,8 +199,8 @@ func announced(b *tab, page servicePage) {
 	b.until(`document.querySelector("#change #undo")`)
 }
 
-// The share box of the service acts at once, as the one of the local web UI does: it keeps the page,
-// the focus and what was typed, announces each change, and undoes it.
+// The share box of the service works without reloading, like the one of the local web UI: it keeps
+// the page, the focus and what was typed, announces each change, and undoes it.
 func TestBrowserShareBoxOfTheService(t *testing.T) {
 	t.Parallel()
 	servertest.RequireServers(t, "a browser")

@@ -67,7 +67,7 @@ type bigPage struct {
 	calls []func(ctx context.Context, c *api.Client) error
 }
 
-// asking drops the answer of a request.
+// asking drops the response to a request.
 func asking[T any](ask func(ctx context.Context, c *api.Client) (T, error)) func(context.Context, *api.Client) error {
 	return func(ctx context.Context, c *api.Client) error {
 		_, err := ask(ctx, c)

@@ -71,7 +71,7 @@ func TestSharingDialogOfAnOwner(t *testing.T) {
 	u.must(u.get(path+"/sharing?group=zzz"), http.StatusOK)
 }
 
-// A colleague who does not own it reads the groups, and changes nothing.
+// A colleague who does not own the snapshot sees the groups and cannot change them.
 func TestSharingDialogOfAColleague(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -86,7 +86,7 @@ func TestSharingDialogOfAColleague(t *testing.T) {
 	u.mustNot(page, `role="switch"`, `name="revoke"`, `name="slug"`)
 }
 
-// Recipients see who shared it and when it ends, and can change nothing.
+// Recipients see who shared the snapshot and when the share ends, and can change nothing.
 func TestReceivedRow(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -289,7 +289,7 @@ func TestTheDialogOffersWhatThePolicyAllows(t *testing.T) {
 	u.must(refused, http.StatusForbidden, "to 30 days")
 }
 
-// The owner sees that an admin shared it outside, and not with whom.
+// The owner sees that an admin shared the snapshot outside the organization, but not with whom.
 func TestTheOwnerSeesSharedOutside(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -308,7 +308,7 @@ func TestTheOwnerSeesSharedOutside(t *testing.T) {
 	u.mustNot(u.get("/activity"), "globex")
 }
 
-// The dialog says who can see it and why, and answers for one colleague.
+// The dialog says who can see the snapshot and why, and explains the access of one colleague.
 func TestSharingDialogExplains(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

@@ -128,7 +128,7 @@ func TestActivity(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// A received snapshot can be sent back by an admin of the recipient.
+// An admin of the recipient can decline a received snapshot.
 func TestDecline(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

@@ -102,8 +102,8 @@ func TestCertificateOfLocalCopy(t *testing.T) {
 	u.must(u.get(page), http.StatusOK, "<bdi>not valid: ", "revoked")
 }
 
-// TestHiddenSnapshotPage checks that the page of a snapshot that the caller may not see is the page
-// for one that does not exist, and that a colleague's page has nothing about others.
+// TestHiddenSnapshotPage checks that the page of a snapshot that the caller is not allowed to see
+// is the page of one that does not exist, and that a colleague's page has nothing about others.
 func TestHiddenSnapshotPage(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

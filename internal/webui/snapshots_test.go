@@ -56,8 +56,8 @@ func countOf(body, filter string) string {
 	return number
 }
 
-// SPEC 4.6 and 5.3: a snapshot that the caller may not see is on no page, and its address answers
-// like one that never existed.
+// SPEC 4.6 and 5.3: a snapshot that the caller is not allowed to see is on no page, and its address
+// responds like that of one that never existed.
 func TestHiddenSnapshotsAreAbsent(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -77,7 +77,7 @@ func TestHiddenSnapshotsAreAbsent(t *testing.T) {
 	}
 }
 
-// A click on the Sharing control acts at once, with and without JavaScript (SPEC 3).
+// A click on the Sharing control takes effect immediately, with and without JavaScript (SPEC 3).
 func TestSharingControl(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

@@ -72,8 +72,8 @@ func TestTargetForm(t *testing.T) {
 	u.must(u.get("/targets/none/edit"), http.StatusNotFound, "no target")
 }
 
-// TestConnectionIsTested: the button Test connection connects to the databases in the form, shows the
-// result at each field, and saves nothing. No answer contains a secret that was typed.
+// TestConnectionIsTested: the button Test connection connects to the databases in the form, shows
+// the result at each field, and saves nothing. No response contains a secret that was typed.
 func TestConnectionIsTested(t *testing.T) {
 	t.Parallel()
 	u := openUI(t, nil, "targets: {}\n")

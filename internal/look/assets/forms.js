@@ -47,7 +47,8 @@ async function onSubmit(event) {
   form.closest("details.menu")?.removeAttribute("open");
 }
 
-// remove takes an element off the page. If it had the focus, the heading of the share box or of the page gets it.
+// remove removes an element from the page. If the element had the focus, the heading of the share
+// box or of the page gets the focus.
 function remove(element) {
   const focused = element?.contains(document.activeElement);
   element?.remove();
@@ -104,8 +105,8 @@ async function open(url) {
   if (await latest(url, "open")) show(opener);
 }
 
-// show opens the dialog. When it closes, the browser returns the focus to the element that opened it, unless
-// that was replaced meanwhile: then its successor gets the focus.
+// show opens the dialog. When it closes, the browser returns the focus to the element that opened
+// it. If that element was replaced in the meantime, its successor gets the focus.
 function show(opener) {
   const dialog = document.getElementById("dialog");
   if (dialog.open) return;

@@ -68,14 +68,14 @@ function outdated(fresh, old) {
 }
 
 function place(fresh) {
-  const page = document.getElementById("page-body"); // shows without a dialog what is usually in one
+  const page = document.getElementById("page-body"); // exists if the content of a dialog is shown as a page of its own
   if (page && fresh.id === "dialog-body" && !document.querySelector("dialog[open]") && !fresh.querySelector("#confirm")) {
     fresh.id = page.id;
     fresh.className = page.className;
   }
   const old = document.getElementById(fresh.id);
   if (outdated(fresh, old)) {
-    if (fresh.id === "listing") document.dispatchEvent(new CustomEvent("listing")); // look again
+    if (fresh.id === "listing") document.dispatchEvent(new CustomEvent("listing")); // request it again
     return;
   }
   if (fresh.dataset.revision) shown.set(fresh.id, fresh.dataset.revision);
@@ -131,5 +131,5 @@ function showToast(box) {
   for (const old of [...list.children].filter((e) => !focused(e)).slice(0, -2)) old.remove();
   list.append(box);
   const end = () => (focused(box) ? setTimeout(end, 1000) : box.remove());
-  setTimeout(end, 10000); // as long as Undo is offered, and while the keyboard is at it
+  setTimeout(end, 10000); // as long as Undo is offered, and longer while the toast has the focus
 }

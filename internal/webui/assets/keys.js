@@ -1,4 +1,4 @@
-// The keys: the search (/), the menus (arrows), and the window that finds snapshots,
+// Keyboard shortcuts: the search (/), the menus (arrows), and the window that finds snapshots,
 // targets and actions (Ctrl-K).
 
 const items = (box) => [...box.querySelectorAll("a[href], button")].filter((e) => e.offsetParent);

@@ -3,7 +3,7 @@
 
 import { apply, request } from "./fragments.js";
 
-const pause = 20_000; // milliseconds between two looks at the cloud
+const pause = 20_000; // milliseconds between two requests for cloud data
 
 export function live() {
   const events = new EventSource("/events");
@@ -25,7 +25,8 @@ function refresh() {
   soon = setTimeout(look, 50);
 }
 
-// look requests the list or the page of a snapshot again, unless the page is hidden or that would disturb.
+// look requests the list or the page of a snapshot again, unless the page is hidden or the user is
+// in the middle of something.
 function look() {
   const find = () => document.querySelector("#listing, #snapshot");
   const busy = () => find()?.querySelector("details[open], .waiting, .pick:checked");

@@ -1,5 +1,5 @@
-// The keys of the review of rules. They press the buttons of the column or group
-// that has the focus, and then go to the next one that is open.
+// Keyboard shortcuts for the review of rules. They press the buttons of the column or group that
+// has the focus, and then move the focus to the next column or group that is not decided yet.
 
 let from = ""; // the column or group that was decided with a key
 
@@ -43,7 +43,7 @@ function leave(event, row) {
   focusOn(row);
 }
 
-// press sends the form by a button and notes where it was.
+// press sends the form with a button and remembers the button's column or group.
 function press(event, row, button) {
   event.preventDefault();
   if (!button) return;
@@ -51,8 +51,8 @@ function press(event, row, button) {
   button.form.requestSubmit(button);
 }
 
-// After a decision on a column the focus goes to the next open one, and after one on a group to the next
-// open group.
+// After a decision on a column, the focus moves to the next undecided column, and after a decision
+// on a group to the next undecided group.
 document.addEventListener("placed", (event) => {
   if (event.detail.id !== "review" || !from) return;
   const all = rows();
