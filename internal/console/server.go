@@ -70,7 +70,7 @@ func (s *Server) Register(mux *http.ServeMux) {
 			mux.Handle("POST "+path, look.Secure(s.page(p, admins)))
 		}
 	}
-	mux.Handle("GET "+s.root+Prefix+"/audit/export", look.Secure(s.visited(admins, s.exportAudit)))
+	mux.Handle("GET "+s.root+Prefix+"/audit/export", look.Secure(s.visitHandler(admins, s.exportAudit)))
 	list := section{title: "Snapshots", show: s.snapshots, act: s.changeMany}
 	requests := section{title: "Requests", show: s.requests, act: s.answerRequest}
 	one := section{title: "Snapshot", show: s.snapshot, act: s.changeSnapshot}

@@ -78,9 +78,9 @@ func (v *visit) makeShare(ctx context.Context, id string) (string, error) {
 		return "unchanged", nil
 	}
 	f := flash{Text: look.Shared(v.audience(with), people), Warning: made.Warning}
-	if f.Undo = ending(with); before != nil {
+	if f.Undo = endFields(with); before != nil {
 		f.Text = "The end of the share with " + v.audience(with) + " was changed."
-		f.Undo = before.making(with)
+		f.Undo = before.makeFields(with)
 	}
 	if made.Warning != "" { // the warning has the number of people too
 		f.Text = look.Shared(v.audience(with), -1)
@@ -105,14 +105,14 @@ func (v *visit) endShare(ctx context.Context, id string) (string, error) {
 	}
 	f := flash{Text: look.Unshared(v.audience(with), v.newcomers(ctx, id, with))}
 	if before != nil {
-		f.Undo = before.making(with)
+		f.Undo = before.makeFields(with)
 	}
 	v.announce(f)
 	return announced, nil
 }
 
-// ending returns the fields of the form that ends a share.
-func ending(with api.SharesRequest) []look.Hidden {
+// endFields returns the fields of the form that ends a share.
+func endFields(with api.SharesRequest) []look.Hidden {
 	switch {
 	case with.OrgWide:
 		return look.Fields("shared", "false")
@@ -128,8 +128,8 @@ type former struct {
 	schema bool
 }
 
-// making returns the fields of the form that makes the former share again.
-func (f former) making(with api.SharesRequest) []look.Hidden {
+// makeFields returns the fields of the form that makes the former share again.
+func (f former) makeFields(with api.SharesRequest) []look.Hidden {
 	fields := look.SameEnd(f.until)
 	if f.schema {
 		fields = append(fields, look.Fields("schema", "yes")...)

@@ -31,7 +31,7 @@ func (v *visit) fragment() bool { return v.r.Header.Get("Fragment") != "" }
 
 // page returns the handler of a section, for the people for whom may returns true.
 func (s *Server) page(p section, may func(snap.Caller) bool) http.HandlerFunc {
-	return s.visited(may, func(v *visit) error {
+	return s.visitHandler(may, func(v *visit) error {
 		v.section = p
 		if v.r.Method != http.MethodPost {
 			return s.read(v)
@@ -82,9 +82,9 @@ func everybody(snap.Caller) bool { return true }
 // admins reports whether c is an owner or admin.
 func admins(c snap.Caller) bool { return snap.Allowed(c, snap.ActAdminister, snap.Snapshot{}) == nil }
 
-// visited returns a handler for the people for whom may returns true. Others get the response for
+// visitHandler returns a handler for the people for whom may returns true. Others get the response for
 // an address that does not exist. People who are signed out are sent to the sign-in page.
-func (s *Server) visited(may func(snap.Caller) bool, h func(*visit) error) http.HandlerFunc {
+func (s *Server) visitHandler(may func(snap.Caller) bool, h func(*visit) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v := &visit{w: w, r: r, secure: strings.HasPrefix(s.o.PublicURL, "https:")}
 		err := s.admit(v, may)

@@ -50,8 +50,8 @@ func scanChunk(rows *sql.Rows) (c Chunk, err error) {
 	return c, err
 }
 
-// archived returns how many lines of an organization's log are in the archive: the first ones.
-func (s *Store) archived(ctx context.Context, org int64) (lines int64, err error) {
+// archivedCount returns how many lines of an organization's log are in the archive: the first ones.
+func (s *Store) archivedCount(ctx context.Context, org int64) (lines int64, err error) {
 	err = s.row(ctx, `SELECT coalesce(max(first) + `+strconv.Itoa(auditlog.ChunkLines-1)+`, 0)
 		FROM audit_archive WHERE org_id = $1`, org).Scan(&lines)
 	return lines, err

@@ -138,7 +138,7 @@ func (s *Store) Audit(ctx context.Context, c snap.Caller, q AuditQuery) (page Au
 		}
 	}
 	for {
-		archived, err := s.archived(ctx, c.Org.ID)
+		archived, err := s.archivedCount(ctx, c.Org.ID)
 		if err != nil {
 			return AuditPage{}, err
 		}
@@ -146,7 +146,8 @@ func (s *Store) Audit(ctx context.Context, c snap.Caller, q AuditQuery) (page Au
 		if err != nil {
 			return AuditPage{}, err
 		}
-		if now, err := s.archived(ctx, c.Org.ID); err != nil || now == archived { // otherwise lines have been moved
+		// If the number has changed, lines have been moved in the meantime.
+		if now, err := s.archivedCount(ctx, c.Org.ID); err != nil || now == archived {
 			return page, err
 		}
 	}

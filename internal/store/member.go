@@ -196,22 +196,22 @@ func (s *Store) setMembership(ctx context.Context, tx *sql.Tx, c snap.Caller) er
 		return err
 	}
 	want := c.Audiences()
-	if gone := without(have, want); len(gone) > 0 {
+	if gone := difference(have, want); len(gone) > 0 {
 		_, err = tx.ExecContext(ctx,
-			`DELETE FROM membership WHERE principal = $1 AND audience IN (SELECT v FROM `+s.each("$2")+` AS e)`, c.Principal(), list(gone))
+			`DELETE FROM membership WHERE principal = $1 AND audience IN (SELECT v FROM `+s.each("$2")+` AS e)`, c.Principal(), audienceArray(gone))
 		if err != nil {
 			return err
 		}
 	}
-	if added := without(want, have); len(added) > 0 {
+	if added := difference(want, have); len(added) > 0 {
 		_, err = tx.ExecContext(ctx, `INSERT INTO membership(principal, kind, audience) SELECT $1, v`+kindOf+`, v
-			FROM `+s.each("$2")+` AS e`, c.Principal(), list(added))
+			FROM `+s.each("$2")+` AS e`, c.Principal(), audienceArray(added))
 	}
 	return err
 }
 
-// without returns the elements of all that are not in others, in order, each once.
-func without(all, others []snap.Audience) (rest []snap.Audience) {
+// difference returns the elements of all that are not in others, in order, each once.
+func difference(all, others []snap.Audience) (rest []snap.Audience) {
 	skip := make(map[snap.Audience]bool, len(others))
 	for _, a := range others {
 		skip[a] = true
@@ -225,8 +225,8 @@ func without(all, others []snap.Audience) (rest []snap.Audience) {
 	return rest
 }
 
-// list encodes audiences as the JSON array that [Store.each] reads.
-func list(all []snap.Audience) string {
+// audienceArray encodes audiences as the JSON array that [Store.each] reads.
+func audienceArray(all []snap.Audience) string {
 	return strings.ReplaceAll(fmt.Sprint(all), " ", ",")
 }
 

@@ -90,7 +90,7 @@ func (s *Store) pruneAccounts(ctx context.Context, tx *sql.Tx, orgID int64, befo
 		return 0, err
 	}
 	theirs := ` IN (SELECT v FROM ` + s.each("$1") + ` AS e)`
-	return len(ids), deleteAll(ctx, tx, numbers(ids),
+	return len(ids), deleteAll(ctx, tx, idArray(ids),
 		`DELETE FROM membership WHERE principal`+theirs,
 		`DELETE FROM sign_ins WHERE user_id`+theirs,
 		`DELETE FROM notices WHERE user_id`+theirs,
@@ -118,11 +118,11 @@ func (s *Store) pruneGroups(ctx context.Context, tx *sql.Tx, orgID int64, limit 
 		return 0, err
 	}
 	ids, err = txCollect(ctx, tx, `DELETE FROM groups AS g WHERE g.id IN (SELECT v FROM `+s.each("$1")+` AS e)
-		AND `+unused+` RETURNING id`, scanOne[int64], numbers(ids))
+		AND `+unused+` RETURNING id`, scanOne[int64], idArray(ids))
 	if err != nil {
 		return 0, err
 	}
-	return len(ids), deleteAll(ctx, tx, numbers(ids),
+	return len(ids), deleteAll(ctx, tx, idArray(ids),
 		`DELETE FROM principals WHERE id IN (SELECT v FROM `+s.each("$1")+` AS e)`)
 }
 

@@ -39,30 +39,30 @@ func namesakes(ctx context.Context, tx *sql.Tx, r Reporter, externalID string) (
 		scanOne[int64], r.Caller.Org.ID, externalID)
 }
 
-// touched are accounts of reported people whose groups a report may change.
-type touched []int64
+// affectedAccounts are accounts of reported people whose groups a report may change.
+type affectedAccounts []int64
 
-// inGroup adds the accounts that are in an SSO group now.
-func (t *touched) inGroup(ctx context.Context, tx *sql.Tx, r Reporter, group int64) error {
+// addInGroup adds the accounts that are in an SSO group now.
+func (t *affectedAccounts) addInGroup(ctx context.Context, tx *sql.Tx, r Reporter, group int64) error {
 	return t.add(txCollect(ctx, tx, `SELECT u.id`+linkedTo+
 		` AND u.id IN (SELECT principal FROM membership WHERE audience = $3)`, scanOne[int64],
 		r.Caller.Org.ID, r.Issuer, int64(snap.AudienceOf(snap.KindGroup, group))))
 }
 
-// ofSCIM adds the accounts of a reported group's members.
-func (t *touched) ofSCIM(ctx context.Context, tx *sql.Tx, r Reporter, key int64) error {
+// addMembers adds the accounts of a reported group's members.
+func (t *affectedAccounts) addMembers(ctx context.Context, tx *sql.Tx, r Reporter, key int64) error {
 	return t.add(txCollect(ctx, tx, `SELECT u.id`+linkedTo+
 		` AND n.key IN (SELECT user_key FROM scim_members WHERE group_key = $3)`, scanOne[int64],
 		r.Caller.Org.ID, r.Issuer, key))
 }
 
-// ofPeople adds the accounts of reported people.
-func (t *touched) ofPeople(ctx context.Context, tx *sql.Tx, s *Store, r Reporter, keys []int64) error {
+// addPeople adds the accounts of reported people.
+func (t *affectedAccounts) addPeople(ctx context.Context, tx *sql.Tx, s *Store, r Reporter, keys []int64) error {
 	return t.add(txCollect(ctx, tx, `SELECT u.id`+linkedTo+` AND n.key IN (SELECT v FROM `+s.each("$3")+` AS e)`,
-		scanOne[int64], r.Caller.Org.ID, r.Issuer, numbers(keys)))
+		scanOne[int64], r.Caller.Org.ID, r.Issuer, idArray(keys)))
 }
 
-func (t *touched) add(ids []int64, err error) error {
+func (t *affectedAccounts) add(ids []int64, err error) error {
 	*t = append(*t, ids...)
 	return err
 }
@@ -173,7 +173,7 @@ func (s *Store) applyReportsTo(ctx context.Context, tx *sql.Tx, r Reporter, ids,
 // provider reports groups at all.
 func (s *Store) readAccounts(ctx context.Context, tx *sql.Tx, r Reporter, ids, gone []int64) (all []*account,
 	reports bool, err error) {
-	list, byID := numbers(ids), map[int64]*account{}
+	list, byID := idArray(ids), map[int64]*account{}
 	all, err = txCollect(ctx, tx, `SELECT id, email, role, disabled, email_verified, groups_unknown FROM users
 		WHERE id IN (SELECT v FROM `+s.each("$1")+` AS e) ORDER BY id`, func(rows *sql.Rows) (*account, error) {
 		a := &account{}
@@ -242,7 +242,7 @@ func (w *reportWrites) plan(r Reporter, a *account, reports bool) error {
 	c := snap.Caller{Org: r.Caller.Org, User: &snap.User{ID: a.id}, Role: a.role, Groups: groups,
 		GroupsUnknown: a.unknown && !reports}
 	want := c.Audiences()
-	if len(without(a.have, want)) == 0 && len(without(want, a.have)) == 0 && c.GroupsUnknown == a.unknown {
+	if len(difference(a.have, want)) == 0 && len(difference(want, a.have)) == 0 && c.GroupsUnknown == a.unknown {
 		return nil
 	}
 	if r.RoleOf != nil && !c.GroupsUnknown {
@@ -251,10 +251,10 @@ func (w *reportWrites) plan(r Reporter, a *account, reports bool) error {
 		}
 		want = c.Audiences()
 	}
-	for _, audience := range without(a.have, want) {
+	for _, audience := range difference(a.have, want) {
 		w.drop = push(w.drop, audience, a.id)
 	}
-	for _, audience := range without(want, a.have) {
+	for _, audience := range difference(want, a.have) {
 		w.add = push(w.add, audience, a.id)
 	}
 	if a.unknown && !c.GroupsUnknown {
@@ -286,24 +286,24 @@ func (w *reportWrites) write(ctx context.Context, tx *sql.Tx, s *Store, r Report
 	}
 	in := `(SELECT v FROM ` + s.each("$2") + ` AS e)`
 	for audience, ids := range w.drop {
-		if err := do(`DELETE FROM membership WHERE audience = $1 AND principal IN `+in, int64(audience), numbers(ids)); err != nil {
+		if err := do(`DELETE FROM membership WHERE audience = $1 AND principal IN `+in, int64(audience), idArray(ids)); err != nil {
 			return err
 		}
 	}
 	for audience, ids := range w.add {
 		if err := do(`INSERT INTO membership(principal, kind, audience) SELECT v, $1`+kindOf+`, $1 FROM `+
-			s.each("$2")+` AS e`, int64(audience), numbers(ids)); err != nil {
+			s.each("$2")+` AS e`, int64(audience), idArray(ids)); err != nil {
 			return err
 		}
 	}
 	for role, ids := range w.roles {
-		if err := do(`UPDATE users SET role = $1 WHERE id IN `+in, string(role), numbers(ids)); err != nil {
+		if err := do(`UPDATE users SET role = $1 WHERE id IN `+in, string(role), idArray(ids)); err != nil {
 			return err
 		}
 	}
 	if len(w.known) > 0 {
 		if err := do(`UPDATE users SET groups_unknown = 0, groups_why = '', groups_as_of = $1 WHERE id IN `+in,
-			s.now().UnixMilli(), numbers(w.known)); err != nil {
+			s.now().UnixMilli(), idArray(w.known)); err != nil {
 			return err
 		}
 	}

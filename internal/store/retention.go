@@ -104,7 +104,7 @@ func (s *Store) outlived(ctx context.Context, c snap.Caller, r Retention, t snap
 // rowQuery queries at most one row, from the database or within a transaction.
 type rowQuery func(ctx context.Context, text string, args ...any) scanner
 
-func within(tx *sql.Tx) rowQuery {
+func rowQueryIn(tx *sql.Tx) rowQuery {
 	return func(ctx context.Context, text string, args ...any) scanner {
 		return tx.QueryRowContext(ctx, text, args...)
 	}
@@ -178,7 +178,7 @@ func (s *Store) mayExpire(ctx context.Context, tx *sql.Tx, sn snap.Snapshot) (ma
 	if err != nil {
 		return false, err
 	}
-	before, err := s.bound(ctx, within(tx), sn.Org.ID, r, sn.Type)
+	before, err := s.bound(ctx, rowQueryIn(tx), sn.Org.ID, r, sn.Type)
 	if err != nil || sn.Key >= before {
 		return false, err
 	}

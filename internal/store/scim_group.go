@@ -114,12 +114,12 @@ func (s *Store) SCIMGroups(ctx context.Context, orgID int64, p SCIMPage, members
 // when another group has the same SSO group, and with code invalid for members who were not
 // reported.
 func (s *Store) AddSCIMGroup(ctx context.Context, r Reporter, c SCIMGroupChange) (g SCIMGroup, err error) {
-	var touched touched
+	var affected affectedAccounts
 	err = s.report(ctx, r, func(tx *sql.Tx) error {
 		if err := requireQuota(ctx, tx, r, `scim_groups`, MaxSCIMGroups); err != nil {
 			return err
 		}
-		g, touched = SCIMGroup{ID: newSCIMID(), Created: s.now(), Changed: s.now()}, nil
+		g, affected = SCIMGroup{ID: newSCIMID(), Created: s.now(), Changed: s.now()}, nil
 		if err := s.ssoGroup(ctx, tx, r, &g, c); err != nil {
 			return err
 		}
@@ -130,11 +130,11 @@ func (s *Store) AddSCIMGroup(ctx context.Context, r Reporter, c SCIMGroupChange)
 		if err != nil {
 			return err
 		}
-		if err := s.changeMembers(ctx, tx, r, g, c.Members, &touched); err != nil {
+		if err := s.changeMembers(ctx, tx, r, g, c.Members, &affected); err != nil {
 			return err
 		}
-		return touched.inGroup(ctx, tx, r, g.group)
-	}, func(tx *sql.Tx) error { return s.applyReports(ctx, tx, r, touched, nil) })
+		return affected.addInGroup(ctx, tx, r, g.group)
+	}, func(tx *sql.Tx) error { return s.applyReports(ctx, tx, r, affected, nil) })
 	if isUnique(err) {
 		err = errSCIMTaken("externalId or, without one, displayName")
 	}
@@ -145,10 +145,10 @@ func (s *Store) AddSCIMGroup(ctx context.Context, r Reporter, c SCIMGroupChange)
 // every replica. It fails with code not_found, and as [Store.AddSCIMGroup] does.
 func (s *Store) ChangeSCIMGroup(ctx context.Context, r Reporter, id string, c SCIMGroupChange) (g SCIMGroup,
 	err error) {
-	var touched touched
+	var affected affectedAccounts
 	var gone []int64
 	err = s.report(ctx, r, func(tx *sql.Tx) error {
-		touched, gone = nil, nil
+		affected, gone = nil, nil
 		if g, err = scimGroup(ctx, tx, r, id); err != nil {
 			return err
 		}
@@ -158,8 +158,8 @@ func (s *Store) ChangeSCIMGroup(ctx context.Context, r Reporter, id string, c SC
 			}
 			if old != g.group { // the SSO group has changed: everybody in the old and the new one is affected
 				gone = []int64{old}
-				if err := errors.Join(touched.inGroup(ctx, tx, r, old), touched.inGroup(ctx, tx, r, g.group),
-					touched.ofSCIM(ctx, tx, r, g.key)); err != nil {
+				if err := errors.Join(affected.addInGroup(ctx, tx, r, old), affected.addInGroup(ctx, tx, r, g.group),
+					affected.addMembers(ctx, tx, r, g.key)); err != nil {
 					return err
 				}
 			}
@@ -170,8 +170,8 @@ func (s *Store) ChangeSCIMGroup(ctx context.Context, r Reporter, id string, c SC
 			s.now().UnixMilli()); err != nil {
 			return err
 		}
-		return s.changeMembers(ctx, tx, r, g, c.Members, &touched)
-	}, func(tx *sql.Tx) error { return s.applyReports(ctx, tx, r, touched, gone) })
+		return s.changeMembers(ctx, tx, r, g, c.Members, &affected)
+	}, func(tx *sql.Tx) error { return s.applyReports(ctx, tx, r, affected, gone) })
 	if isUnique(err) {
 		err = errSCIMTaken("externalId or, without one, displayName")
 	}
@@ -181,21 +181,21 @@ func (s *Store) ChangeSCIMGroup(ctx context.Context, r Reporter, id string, c SC
 // DeleteSCIMGroup deletes a reported group. Its members leave the SSO group at once. From then on,
 // sign-ins decide again who belongs to it. It fails with code not_found.
 func (s *Store) DeleteSCIMGroup(ctx context.Context, r Reporter, id string) error {
-	var touched touched
+	var affected affectedAccounts
 	var gone []int64
 	return s.report(ctx, r, func(tx *sql.Tx) error {
-		touched = nil
+		affected = nil
 		g, err := scimGroup(ctx, tx, r, id)
 		if err != nil {
 			return err
 		}
 		gone = []int64{g.group}
-		if err := touched.inGroup(ctx, tx, r, g.group); err != nil {
+		if err := affected.addInGroup(ctx, tx, r, g.group); err != nil {
 			return err
 		}
 		_, err = tx.ExecContext(ctx, `DELETE FROM scim_groups WHERE key = $1`, g.key)
 		return err
-	}, func(tx *sql.Tx) error { return s.applyReports(ctx, tx, r, touched, gone) })
+	}, func(tx *sql.Tx) error { return s.applyReports(ctx, tx, r, affected, gone) })
 }
 
 func scimGroup(ctx context.Context, tx *sql.Tx, r Reporter, id string) (SCIMGroup, error) {
@@ -226,7 +226,7 @@ func (s *Store) ssoGroup(ctx context.Context, tx *sql.Tx, r Reporter, g *SCIMGro
 // changeMembers carries out the steps of a change, and adds the accounts whose groups it may
 // change.
 func (s *Store) changeMembers(ctx context.Context, tx *sql.Tx, r Reporter, g SCIMGroup, steps []SCIMMembers,
-	touched *touched) error {
+	affected *affectedAccounts) error {
 	for _, step := range steps {
 		ids := slices.Compact(slices.Sorted(slices.Values(step.IDs)))
 		people, err := s.reportedPeople(ctx, tx, r, ids)
@@ -247,13 +247,13 @@ func (s *Store) changeMembers(ctx context.Context, tx *sql.Tx, r Reporter, g SCI
 		if step.Do != SCIMRemove {
 			added, err := txCollect(ctx, tx, `INSERT INTO scim_members(group_key, user_key)
 				SELECT $1, v FROM `+s.each("$2")+` AS e WHERE true ON CONFLICT DO NOTHING RETURNING user_key`,
-				scanOne[int64], g.key, numbers(people))
+				scanOne[int64], g.key, idArray(people))
 			if err != nil {
 				return err
 			}
 			changed = append(changed, added...)
 		}
-		if err := touched.ofPeople(ctx, tx, s, r, changed); err != nil {
+		if err := affected.addPeople(ctx, tx, s, r, changed); err != nil {
 			return err
 		}
 	}
@@ -269,7 +269,7 @@ func (s *Store) removeMembers(ctx context.Context, tx *sql.Tx, g SCIMGroup, peop
 		in = ` NOT IN `
 	}
 	return txCollect(ctx, tx, `DELETE FROM scim_members WHERE group_key = $1 AND user_key`+in+
-		`(SELECT v FROM `+s.each("$2")+` AS e) RETURNING user_key`, scanOne[int64], g.key, numbers(people))
+		`(SELECT v FROM `+s.each("$2")+` AS e) RETURNING user_key`, scanOne[int64], g.key, idArray(people))
 }
 
 // reportedPeople returns the keys of the reported people with these IDs. Unknown IDs are left out.

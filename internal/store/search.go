@@ -49,7 +49,7 @@ func (s *Store) search(ctx context.Context, c snap.Caller, v choice, q string, b
 		if err != nil {
 			return nil, err
 		}
-		return s.filtered(ctx, c, v, before, n, func(sn snap.Snapshot) bool { return Matches(sn, q) && fits(sn) })
+		return s.scanMatching(ctx, c, v, before, n, func(sn snap.Snapshot) bool { return Matches(sn, q) && fits(sn) })
 	}
 	sources := s.narrowSources(c, v)
 	for _, w := range words[:min(len(words), maxSources)] {
@@ -136,11 +136,11 @@ func (s *Store) byKeys(ctx context.Context, c snap.Caller, keys []int64) ([]snap
 		return nil, nil
 	}
 	return s.snapshots(ctx, c, selectOne+`s.key IN (SELECT v FROM `+s.each("$5")+` AS e) AND `+visible,
-		append(s.viewer(c), numbers(keys))...)
+		append(s.viewer(c), idArray(keys))...)
 }
 
-// numbers encodes identifiers as the JSON array that [Store.each] reads.
-func numbers(list []int64) string {
+// idArray encodes identifiers as the JSON array that [Store.each] reads.
+func idArray(list []int64) string {
 	if len(list) == 0 {
 		return `[]`
 	}
@@ -166,7 +166,7 @@ func (s *Store) listSource(c snap.Caller, v choice) source {
 // scanSource scans the listing for the snapshots that fit.
 func (s *Store) scanSource(c snap.Caller, v choice, fits func(snap.Snapshot) bool) source {
 	return func(ctx context.Context, before int64, n int) ([]int64, error) {
-		all, err := s.filtered(ctx, c, v, before, n, fits)
+		all, err := s.scanMatching(ctx, c, v, before, n, fits)
 		return keysOf(all), err
 	}
 }
@@ -282,7 +282,7 @@ func (s *Store) factKeys(ctx context.Context, c snap.Caller, v choice, f fact, b
 	sh := s.shapeOf(c, choice{filter: v.filter}, n)
 	args := []any{c.Principal(), s.now().UnixMilli(), before}
 	if f.values != nil {
-		args = append(args, numbers(f.values))
+		args = append(args, idArray(f.values))
 	} else {
 		args = append(args, f.from, f.to)
 	}
@@ -374,7 +374,9 @@ func (s *Store) byPrefix(ctx context.Context, c snap.Caller, v choice, prefix st
 		return nil, err
 	}
 	if count > fewCandidates {
-		return s.filtered(ctx, c, v, before, n, func(sn snap.Snapshot) bool { return strings.HasPrefix(sn.ID, prefix) })
+		return s.scanMatching(ctx, c, v, before, n, func(sn snap.Snapshot) bool {
+			return strings.HasPrefix(sn.ID, prefix)
+		})
 	}
 	all, err := s.snapshots(ctx, c, selectOne+`s.id >= $5 AND s.id < $6 AND s.key < $7 AND `+visible,
 		append(s.viewer(c), prefix, end, before)...)
@@ -450,8 +452,8 @@ func Chosen(c snap.Caller, sn snap.Snapshot, f snap.Filter) bool {
 	return true
 }
 
-// filtered scans the listing until it has n matching snapshots.
-func (s *Store) filtered(ctx context.Context, c snap.Caller, v choice, before int64, n int,
+// scanMatching scans the listing until it has n matching snapshots.
+func (s *Store) scanMatching(ctx context.Context, c snap.Caller, v choice, before int64, n int,
 	fits func(snap.Snapshot) bool) (chosen []snap.Snapshot, err error) {
 	for {
 		page, err := s.list(ctx, c, v, before, maxLimit+1)

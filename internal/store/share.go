@@ -47,7 +47,7 @@ func (s *Store) grantAll(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap
 			return nil, err
 		}
 	}
-	for _, id := range ordered(with.Groups) {
+	for _, id := range sortedNames(with.Groups) {
 		g, err := s.groupByID(ctx, tx, sn.Org.ID, id)
 		if err != nil {
 			return nil, err
@@ -56,7 +56,7 @@ func (s *Store) grantAll(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap
 			return nil, err
 		}
 	}
-	for _, slug := range ordered(with.Orgs) {
+	for _, slug := range sortedNames(with.Orgs) {
 		if err := add(s.grantRecipient(ctx, tx, c, sn, slug, with)); err != nil {
 			return nil, err
 		}
@@ -64,8 +64,8 @@ func (s *Store) grantAll(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap
 	return all, nil
 }
 
-// ordered returns each name once, sorted, so that two transactions cannot deadlock.
-func ordered(names []string) []string {
+// sortedNames returns each name once, sorted, so that two transactions cannot deadlock.
+func sortedNames(names []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(names)))
 }
 
@@ -149,7 +149,7 @@ func (s *Store) ungrantAll(ctx context.Context, tx *sql.Tx, c snap.Caller, sn sn
 			return nil, err
 		}
 	}
-	for _, id := range ordered(from.Groups) {
+	for _, id := range sortedNames(from.Groups) {
 		g, err := s.groupByID(ctx, tx, sn.Org.ID, id)
 		if err != nil {
 			return nil, err
@@ -159,7 +159,7 @@ func (s *Store) ungrantAll(ctx context.Context, tx *sql.Tx, c snap.Caller, sn sn
 			return nil, err
 		}
 	}
-	for _, slug := range ordered(from.Orgs) {
+	for _, slug := range sortedNames(from.Orgs) {
 		org, err := orgInTx(ctx, tx, slug, ``)
 		if err != nil {
 			return nil, err

@@ -67,7 +67,7 @@ type totals struct {
 func (s *Server) numbers(ctx context.Context, l *listing, here []local.Snapshot, page api.SnapshotPage) (n totals,
 	err error) {
 	q := l.Query
-	alone := func() (n int) {
+	localOnly := func() (n int) {
 		for _, r := range s.join(ctx, here, page, whole(q, page)) {
 			if r.Cloud == nil {
 				n++
@@ -81,7 +81,7 @@ func (s *Server) numbers(ctx context.Context, l *listing, here []local.Snapshot,
 				n.shared.Count++
 			}
 		}
-		n.all.Count, n.local = len(page.Items), alone()
+		n.all.Count, n.local = len(page.Items), localOnly()
 		return n, nil
 	}
 	key := q.sorted(newestFirst).first(showAll)
@@ -97,7 +97,7 @@ func (s *Server) numbers(ctx context.Context, l *listing, here []local.Snapshot,
 				return err
 			})
 		}
-		n.local = alone()
+		n.local = localOnly()
 		return n, g.Wait()
 	})
 }

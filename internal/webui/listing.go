@@ -229,7 +229,7 @@ func (s *Server) cloudPage(ctx context.Context, out *listing, all bool) (page ap
 		switch {
 		case !some:
 		case all:
-			page, err = s.everything(ctx, o)
+			page, err = s.collect(ctx, o)
 		default:
 			page, err = s.cloud.client().Snapshots(ctx, o)
 		}

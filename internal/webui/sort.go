@@ -86,8 +86,8 @@ func groupRows(rows []row) {
 	}
 }
 
-// everything fetches the snapshots that the service finds, up to collectLimit.
-func (s *Server) everything(ctx context.Context, o api.ListOptions) (page api.SnapshotPage, err error) {
+// collect fetches the snapshots that the service finds, up to collectLimit.
+func (s *Server) collect(ctx context.Context, o api.ListOptions) (page api.SnapshotPage, err error) {
 	o.Cursor, o.Limit = "", api.MaxLimit
 	for len(page.Items) < collectLimit {
 		more, err := s.cloud.client().Snapshots(ctx, o)
