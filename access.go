@@ -97,8 +97,8 @@ func (c Caller) Audiences() []Audience {
 	return all
 }
 
-// Ways returns the grants on a snapshot that let the caller see it at this time: those that are live
-// and name one of the caller's audiences.
+// Ways returns the grants on a snapshot that let the caller see it at this time: those that are
+// live and name one of the caller's audiences.
 func Ways(c Caller, grants []Grant, now time.Time) (ways []Grant) {
 	audiences := c.Audiences()
 	for _, g := range grants {

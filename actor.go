@@ -19,7 +19,8 @@ func Acting(org OrgRef, part string) Caller {
 	return Caller{Org: org, Credential: Credential{Name: part}}
 }
 
-// ActingAs returns a context in which changes to users, keys and sessions are recorded as those of c.
+// ActingAs returns a context in which changes to users, keys and sessions are recorded as those of
+// c.
 func ActingAs(ctx context.Context, c Caller) context.Context {
 	o := OriginOf(ctx)
 	o.Caller = c

@@ -27,8 +27,8 @@ const (
 	// a received share.
 	AuditDeleteRefused  AuditAction = "snapshot.delete_refused"
 	AuditDeclineRefused AuditAction = "snapshot.decline_refused"
-	// AuditOrgClosed, AuditOrgOpened and AuditPolicy record a changed configuration: the organization
-	// is no longer listed, is listed again, or has another policy.
+	// AuditOrgClosed, AuditOrgOpened and AuditPolicy record a changed configuration: the
+	// organization is no longer listed, is listed again, or has another policy.
 	AuditOrgClosed AuditAction = "organization.closed"
 	AuditOrgOpened AuditAction = "organization.opened"
 	AuditPolicy    AuditAction = "organization.policy_changed"
@@ -42,8 +42,8 @@ const (
 	AuditShareExpires AuditAction = "snapshot.share_expires_soon"
 	// AuditDescribed records that a snapshot's description or labels changed.
 	AuditDescribed AuditAction = "snapshot.described"
-	// AuditCardChanged records that a snapshot's card was replaced or removed, or that somebody other
-	// than its pusher added one. The first card of a push is a part of the push.
+	// AuditCardChanged records that a snapshot's card was replaced or removed, or that somebody
+	// other than its pusher added one. The first card of a push is a part of the push.
 	AuditCardChanged AuditAction = "snapshot.card_changed"
 	// AuditCertified records that a snapshot got its certificate after it was pushed.
 	AuditCertified   AuditAction = "snapshot.certified"
@@ -56,8 +56,8 @@ const (
 	AuditRetention   AuditAction = "retention.changed"
 	AuditWebhookMade AuditAction = "webhook.created"
 	AuditWebhookGone AuditAction = "webhook.deleted"
-	// AuditWebhookDisabled records that the service stopped sending to a webhook, because its receiver
-	// is gone or accepted nothing for days.
+	// AuditWebhookDisabled records that the service stopped sending to a webhook, because its
+	// receiver is gone or accepted nothing for days.
 	AuditWebhookDisabled AuditAction = "webhook.disabled"
 	AuditWebhookEnabled  AuditAction = "webhook.enabled"
 	AuditWebhookRotated  AuditAction = "webhook.secret_rotated"

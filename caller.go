@@ -43,8 +43,8 @@ const (
 	Browser     CredentialKind = "browser" // session cookie of a signed-in browser
 )
 
-// The shape of a key (SPEC 5.1), as regular expressions: its kind with an underscore, and 38 letters
-// and digits.
+// The shape of a key (SPEC 5.1), as regular expressions: its kind with an underscore, and 38
+// letters and digits.
 const (
 	KeyPrefixPattern = `(?:cak|clt|sak|scim)_`
 	KeyPattern       = KeyPrefixPattern + `[0-9A-Za-z]{38}`

@@ -20,8 +20,8 @@ func ClosestWithin(typed string, candidates []string, limit int) string {
 	return nearest(typed, candidates, limit, edits)
 }
 
-// nearest returns the first candidate at the least distance from typed, ignoring case. It returns ""
-// if that distance is greater than limit.
+// nearest returns the first candidate at the least distance from typed, ignoring case. It returns
+// "" if that distance is greater than limit.
 func nearest(typed string, candidates []string, limit int, distance func(typed, candidate string) int) string {
 	best, least := "", limit+1
 	for _, c := range candidates {

@@ -59,8 +59,8 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 }
 
-// tryCommand asks a program for the help of a command line, which makes it read the flags. It returns
-// the mistake, if there is one.
+// tryCommand asks a program for the help of a command line, which makes it read the flags. It
+// returns the mistake, if there is one.
 func tryCommand(t *testing.T, words []string) string {
 	t.Helper()
 	if end := slices.Index(words, "--"); end >= 0 { // the words after it are a command of another program

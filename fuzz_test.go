@@ -8,8 +8,8 @@ import (
 	"snap"
 )
 
-// FuzzCleanTarget checks that an accepted target name is the name of one folder, and does not change
-// when it is cleaned again.
+// FuzzCleanTarget checks that an accepted target name is the name of one folder, and does not
+// change when it is cleaned again.
 func FuzzCleanTarget(f *testing.F) {
 	for _, seed := range []string{"shop", " shop ", "..", "a/b", "é", "日本", "-x", "\x00", "con", "a\u202eb",
 		strings.Repeat("x", 101)} {
@@ -31,8 +31,8 @@ func FuzzCleanTarget(f *testing.F) {
 	})
 }
 
-// FuzzCleanIDPrefix checks that an accepted prefix of an ID has no character with a special meaning in
-// a database or a URL.
+// FuzzCleanIDPrefix checks that an accepted prefix of an ID has no character with a special meaning
+// in a database or a URL.
 func FuzzCleanIDPrefix(f *testing.F) {
 	for _, seed := range []string{"snap_pgbsn91ktegk2at1", "SNAP_PG", " pg ", "", "snap_", "%", "snap_l", "ſnap_1",
 		"K"} {

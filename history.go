@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// PastAccess describes who could see a snapshot at a time in the past. It applies the access rule of
-// access.go to the audit log instead of to the stored grants.
+// PastAccess describes who could see a snapshot at a time in the past. It applies the access rule
+// of access.go to the audit log instead of to the stored grants.
 type PastAccess struct {
 	Known   bool // the log mentions the snapshot
 	Existed bool // it had been pushed and was not yet deleted

@@ -115,8 +115,8 @@ var house = map[string]struct {
 	"internal/disk": {both, nil},
 
 	"internal/command": {both, []string{"."}},
-	// The object stores belong to neither half: the service keeps its snapshots in one, and a storage
-	// profile keeps the user's own.
+	// The object stores belong to neither half: the service keeps its snapshots in one, and a
+	// storage profile keeps the user's own.
 	"internal/blob": {both, []string{".", "internal/disk"}},
 
 	// Only for tests and development; no program of the product imports them.

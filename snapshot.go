@@ -76,8 +76,8 @@ type Snapshot struct {
 	// the earliest end of the shares that the caller may manage; it is zero if none of them ends.
 	FirstGroup string
 	NextExpiry time.Time
-	// Through is the name of one of the caller's groups. It is set only if a group share is the reason
-	// why the caller sees the snapshot.
+	// Through is the name of one of the caller's groups. It is set only if a group share is the
+	// reason why the caller sees the snapshot.
 	Through string
 }
 

@@ -59,7 +59,8 @@ var rules = map[string]rule{
 var riddles = []string{"take", "bring", "look", "settle", "tell", "had", "alone", "agree", "whence", "beside",
 	"spoken", "foretell", "meant"}
 
-// unwatched returns the folders of our packages that the Makefile compiles without the race detector.
+// unwatched returns the folders of our packages that the Makefile compiles without the race
+// detector.
 var unwatched = sync.OnceValue(func() (dirs []string) {
 	text, _ := os.ReadFile("Makefile") // TestUnwatchedPackagesAreSequential fails if there is none
 	for _, m := range regexp.MustCompile(`\bsnap/(internal/[a-z/]+)`).FindAllSubmatch(text, -1) {
@@ -107,8 +108,8 @@ func report(t *testing.T, of string) {
 // is read before f changes it.
 func TestReturnsDoNotDependOnEvaluationOrder(t *testing.T) { report(t, "evaluation order") }
 
-// TestUnwatchedPackagesAreSequential rejects goroutines, channels and locks in packages that the race
-// detector does not watch (docs/decisions/0297).
+// TestUnwatchedPackagesAreSequential rejects goroutines, channels and locks in packages that the
+// race detector does not watch (docs/decisions/0297).
 func TestUnwatchedPackagesAreSequential(t *testing.T) {
 	if len(unwatched()) == 0 {
 		t.Error("the Makefile names no package; is the test looking in the right place?")
@@ -119,8 +120,8 @@ func TestUnwatchedPackagesAreSequential(t *testing.T) {
 // TestFunctionNames rejects names that do not say what a function does.
 func TestFunctionNames(t *testing.T) { report(t, "function names") }
 
-// TestBooleansHaveNames rejects calls with two boolean literals, such as f(x, true, false): a reader
-// cannot tell what they mean. Two functions, an option or a named type can.
+// TestBooleansHaveNames rejects calls with two boolean literals, such as f(x, true, false): a
+// reader cannot tell what they mean. Two functions, an option or a named type can.
 func TestBooleansHaveNames(t *testing.T) { report(t, "booleans") }
 
 // TestCommandsAreQuotedForAShell rejects commands with the verb %q in hints. People copy these

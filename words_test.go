@@ -74,7 +74,8 @@ func TestPlainWords(t *testing.T) {
 	}
 }
 
-// TestIdiomsAreFound checks that the test above finds phrases, even when they are broken over lines.
+// TestIdiomsAreFound checks that the test above finds phrases, even when they are broken over
+// lines.
 func TestIdiomsAreFound(t *testing.T) {
 	t.Parallel()
 	got := idiomsOf([]byte("the line stands in a file\nand the banew goes\n\t// on.\n// Who may see it\n"))
@@ -88,8 +89,9 @@ func TestIdiomsAreFound(t *testing.T) {
 	}
 }
 
-// idiomsOf returns a complaint for each idiom in a text, with its line. Regular expressions are slow
-// under the race detector, so they only see texts and lines that simpler functions have chosen.
+// idiomsOf returns a complaint for each idiom in a text, with its line. Regular expressions are
+// slow under the race detector, so they only see texts and lines that simpler functions have
+// chosen.
 func idiomsOf(text []byte) (complaints []string) {
 	complain := func(line int, found []byte, instead string) {
 		complaints = append(complaints, fmt.Sprintf("%d: %q: %s", line, found, instead))

@@ -476,9 +476,9 @@ func TestPagesStaySmall(t *testing.T) {
 	v.get("/console/keys?keys=25").must(t, http.StatusOK, "a key of mine")
 }
 
-// A page that only reads is checked once, for all its requests. A form that ends its own session shows
-// nothing more, even though it was admitted, and neither does the next page. A link from another site
-// opens every page.
+// A page that only reads is checked once, for all its requests. A form that ends its own session
+// shows nothing more, even though it was admitted, and neither does the next page. A link from
+// another site opens every page.
 func TestPagesAfterTheirOwnSignOut(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -37,7 +37,8 @@ var people = api.CardTable{Schema: "public", Name: "people", Rows: 1204, Bytes: 
 	{Name: "id", Type: "integer", NotNull: true, Key: "primary", Mask: "keep"},
 	{Name: "email", Type: "text", Mask: "email"}}}
 
-// Everybody who is signed in lists the snapshots that they may see, with the same filters as the API.
+// Everybody who is signed in lists the snapshots that they may see, with the same filters as the
+// API.
 func TestEverybodyListsSnapshots(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -227,8 +228,8 @@ func TestRequestsForAccessAreAnswered(t *testing.T) {
 	ian.post("/requests", ian.token("/requests"), "do", "refuse", "request", second).must(t, 404, `role="alert"`)
 }
 
-// A change of shares is announced with the number of people, and Undo restores the former end to the
-// millisecond. Only the browser that made the change is offered Undo, once.
+// A change of shares is announced with the number of people, and Undo restores the former end to
+// the millisecond. Only the browser that made the change is offered Undo, once.
 func TestUndoRestoresTheFormerEnd(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -406,8 +407,8 @@ func TestShareBox(t *testing.T) {
 	if _, err := c.As("gail@globex.test").Snapshot(ctx, shop.ID); snap.CodeOf(err) != snap.CodeNotFound {
 		t.Errorf("globex still sees it: %v", err)
 	}
-	// A form without the browser's token changes nothing, and neither does a form of somebody who may
-	// only see the snapshot.
+	// A form without the browser's token changes nothing, and neither does a form of somebody who
+	// may only see the snapshot.
 	v.post(path, "", "shared", "true").must(t, http.StatusForbidden)
 	_, err = alice.ShareGroup(ctx, shop.ID, "eng")
 	must(t, err)

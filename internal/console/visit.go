@@ -82,8 +82,8 @@ func everybody(snap.Caller) bool { return true }
 // admins reports whether c is an owner or admin.
 func admins(c snap.Caller) bool { return snap.Allowed(c, snap.ActAdminister, snap.Snapshot{}) == nil }
 
-// visitHandler returns a handler for the people for whom may returns true. Others get the response for
-// an address that does not exist. People who are signed out are sent to the sign-in page.
+// visitHandler returns a handler for the people for whom may returns true. Others get the response
+// for an address that does not exist. People who are signed out are sent to the sign-in page.
 func (s *Server) visitHandler(may func(snap.Caller) bool, h func(*visit) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v := &visit{w: w, r: r, secure: strings.HasPrefix(s.o.PublicURL, "https:")}

@@ -90,8 +90,8 @@ func (a *Assets) add(name string, content map[string][]byte) string {
 	return hashed
 }
 
-// zip compresses a file. Only files that are the same for everybody are compressed, because the size
-// of a compressed page would reveal parts of its secrets.
+// zip compresses a file. Only files that are the same for everybody are compressed, because the
+// size of a compressed page would reveal parts of its secrets.
 func zip(data []byte) []byte {
 	var b bytes.Buffer
 	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)

@@ -123,8 +123,8 @@ func (c Card) ListsColumns() bool {
 	return n <= columnsShown || len(c.Card.Tables) == 1
 }
 
-// Columns returns the address of a page with the columns of one table, or "" if its name is too long
-// for a search.
+// Columns returns the address of a page with the columns of one table, or "" if its name is too
+// long for a search.
 func (c Card) Columns(t api.CardTable) string {
 	if len(t.Label()) > 100 {
 		return ""

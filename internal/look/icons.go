@@ -3,8 +3,8 @@ package look
 import "html/template"
 
 // iconFunc returns a function that draws an icon of 16 by 16 units in the text's color. Icons are
-// hidden from screen readers, because the adjacent text or a label says the same. The function panics
-// if the name does not exist, which a test of the templates detects.
+// hidden from screen readers, because the adjacent text or a label says the same. The function
+// panics if the name does not exist, which a test of the templates detects.
 func iconFunc() func(name string) template.HTML {
 	bodies := icons()
 	return func(name string) template.HTML {

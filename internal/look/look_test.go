@@ -178,8 +178,8 @@ func TestEveryIconIsDrawn(t *testing.T) {
 	}
 }
 
-// TestEveryPageIsATemplate parses and escapes every page of every program. A process does so only when
-// it first shows the page.
+// TestEveryPageIsATemplate parses and escapes every page of every program. A process does so only
+// when it first shows the page.
 func TestEveryPageIsATemplate(t *testing.T) {
 	t.Parallel()
 	folders, err := filepath.Glob("../*/pages")

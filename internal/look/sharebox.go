@@ -224,8 +224,8 @@ func (b *ShareBox) Suggested() []api.Member { return b.Members[:min(len(b.Member
 // membersSuggested is the maximum number of suggested members. Other members can be typed.
 const membersSuggested = 100
 
-// ShareEnd is the data of the parts "share-end" and "share-date": the end of an existing share, which
-// can be changed in place, or the end of a new share.
+// ShareEnd is the data of the parts "share-end" and "share-date": the end of an existing share,
+// which can be changed in place, or the end of a new share.
 type ShareEnd struct {
 	Box     *ShareBox
 	ID      string // of the form's fields

@@ -35,8 +35,8 @@ type AccessRequest struct {
 	Groups     []snap.Group // for a person of the snapshot's own organization
 }
 
-// RequestAccess stores a request of the caller. Repeating an open one changes nothing. It fails with
-// code rate_limited if the caller has too many.
+// RequestAccess stores a request of the caller. Repeating an open one changes nothing. It fails
+// with code rate_limited if the caller has too many.
 func (s *Store) RequestAccess(ctx context.Context, c snap.Caller, snapshotID, reason string) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		if err := s.lockUser(ctx, tx, c.User.ID); err != nil {
@@ -78,8 +78,8 @@ func (s *Store) lockUser(ctx context.Context, tx *sql.Tx, id int64) error {
 	return tx.QueryRowContext(ctx, `SELECT id FROM users WHERE id = $1 FOR UPDATE`, id).Scan(&id)
 }
 
-// OwnAccessRequests returns the caller's requests, the newest first, without those that they withdrew
-// and those that a share answered.
+// OwnAccessRequests returns the caller's requests, the newest first, without those that they
+// withdrew and those that a share answered.
 func (s *Store) OwnAccessRequests(ctx context.Context, c snap.Caller) ([]AccessRequest, error) {
 	return collect(ctx, s, `SELECT id, snapshot_id, reason, created_at FROM access_requests
 		WHERE user_id = $1 AND state IN ('open', 'refused') AND created_at > $2 ORDER BY created_at DESC, id DESC`,
@@ -124,7 +124,8 @@ const answerable = ` FROM access_requests r JOIN snapshots s ON s.id = r.snapsho
 const seenByPerson = `EXISTS (SELECT 1 FROM grants g JOIN membership m ON m.audience = g.audience
 	WHERE g.snapshot = s.key AND (g.expires_at IS NULL OR g.expires_at > $5) AND m.principal = r.user_id)`
 
-// AccessRequests returns the open requests that the caller may answer, the oldest first, at most 200.
+// AccessRequests returns the open requests that the caller may answer, the oldest first, at most
+// 200.
 func (s *Store) AccessRequests(ctx context.Context, c snap.Caller) ([]AccessRequest, error) {
 	now := s.now()
 	all, err := collect(ctx, s, `SELECT r.id, r.snapshot_id, r.reason, r.created_at, s.key, s.target, s.name, s.type,

@@ -55,8 +55,8 @@ func (s *Store) recordSession(ctx context.Context, tx *sql.Tx, id int64, action 
 	return s.recordFor(ctx, tx, org, actor, snap.AuditEntry{Action: action, Detail: d}, noticeTo)
 }
 
-// userText returns a user's e-mail, role and groups, and whether they are disabled, as the JSON of an
-// audit detail. It is empty when there is no such user.
+// userText returns a user's e-mail, role and groups, and whether they are disabled, as the JSON of
+// an audit detail. It is empty when there is no such user.
 func (s *Store) userText(ctx context.Context, tx *sql.Tx, where string, args ...any) (string, error) {
 	d, _, err := s.userDetail(ctx, tx, where, args...)
 	if errors.Is(err, sql.ErrNoRows) {

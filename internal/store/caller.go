@@ -60,8 +60,8 @@ func (s *Store) CallerOfUser(ctx context.Context, userID int64) (snap.Caller, er
 	return c, err
 }
 
-// CallerWithoutGroups is like [Store.CallerOfUser], without the groups, for requests. [Store.GroupsOf]
-// returns the groups.
+// CallerWithoutGroups is like [Store.CallerOfUser], without the groups, for requests.
+// [Store.GroupsOf] returns the groups.
 func (s *Store) CallerWithoutGroups(ctx context.Context, userID int64) (snap.Caller, error) {
 	return scanCaller(s.row(ctx,
 		`SELECT `+callerColumns+` FROM users u JOIN orgs o ON o.id = u.org_id WHERE u.id = $1 AND u.disabled = 0 AND o.closed = 0`, userID))

@@ -24,9 +24,9 @@ type Exchange struct {
 	Hash            []byte // SHA-256 of the credential
 	Hint            string
 	Expires         time.Time // of the credential
-	// Previous is the SHA-256 of a credential that was issued to the same subject under the same rule.
-	// That credential is renewed: it keeps its ID, so that uploads and links continue. Only its holder
-	// may use the same token again.
+	// Previous is the SHA-256 of a credential that was issued to the same subject under the same
+	// rule. That credential is renewed: it keeps its ID, so that uploads and links continue. Only
+	// its holder may use the same token again.
 	Previous []byte
 }
 

@@ -104,8 +104,8 @@ func Versions() (n int64, err error) {
 	return strconv.ParseInt(files[len(files)-1].Name()[:4], 10, 64)
 }
 
-// FillVersions migrates an empty database from one version of the schema to the next, up to the last
-// one, and calls fill at each of them.
+// FillVersions migrates an empty database from one version of the schema to the next, up to the
+// last one, and calls fill at each of them.
 func FillVersions(ctx context.Context, o Options, last int64, fill func(*sql.DB) error) error {
 	s, err := open(o)
 	if err != nil {

@@ -17,7 +17,8 @@ func (s *Store) JobDone(ctx context.Context, name string) error {
 	return s.recordJob(ctx, name, `UPDATE SET done_at = excluded.done_at WHERE jobs.done_at < excluded.done_at`)
 }
 
-// recordJob inserts the work with the current time. onConflict says what happens to an earlier time.
+// recordJob inserts the work with the current time. onConflict says what happens to an earlier
+// time.
 func (s *Store) recordJob(ctx context.Context, name, onConflict string) error {
 	_, err := s.write.ExecContext(ctx,
 		`INSERT INTO jobs(name, done_at) VALUES($1, $2) ON CONFLICT(name) DO `+onConflict, name, s.now().UnixMilli())

@@ -75,8 +75,8 @@ func (s *Store) ClaimLane(ctx context.Context, w WaitingLane, lease time.Duratio
 	}()
 	l.Until = time.UnixMilli(now.Add(lease).UnixMilli()).UTC()
 	var ids []string
-	// Stopping the service does not interrupt this transaction. Otherwise the database could still carry
-	// out an abandoned commit after the lane was released.
+	// Stopping the service does not interrupt this transaction. Otherwise the database could still
+	// carry out an abandoned commit after the lane was released.
 	claiming, cancel := context.WithTimeout(context.WithoutCancel(ctx), laneTimeout)
 	defer cancel()
 	err = s.tx(claiming, func(tx *sql.Tx) error {

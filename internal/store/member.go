@@ -28,7 +28,8 @@ type SignIn struct {
 	Groups        []snap.Group // GroupID and Name
 	GroupsUnknown bool         // there was no usable groups claim; group shares then give no access
 	GroupsWhy     string       // why they are unknown and what to do, for the user
-	// RoleOf returns the role of this person with other groups. Nil means that no group gives a role.
+	// RoleOf returns the role of this person with other groups. Nil means that no group gives a
+	// role.
 	RoleOf func([]snap.Group) snap.Role
 }
 
@@ -79,8 +80,8 @@ func (s *Store) ApplySignIn(ctx context.Context, in SignIn) (userID int64, err e
 	return userID, err
 }
 
-// setLastKnownRole sets the user's last known role in a sign-in that could not determine the role, and
-// adds that to the reason.
+// setLastKnownRole sets the user's last known role in a sign-in that could not determine the role,
+// and adds that to the reason.
 func setLastKnownRole(ctx context.Context, tx *sql.Tx, in *SignIn) error {
 	if !in.RoleUnknown {
 		return nil

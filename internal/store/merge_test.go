@@ -13,8 +13,9 @@ import (
 	"snap/internal/store"
 )
 
-// The merge of a listing cuts off rows that cannot be on the page. With many groups of skewed sizes,
-// pages of every size and from every position equal the result of a plain walk over all grants.
+// The merge of a listing cuts off rows that cannot be on the page. With many groups of skewed
+// sizes, pages of every size and from every position equal the result of a plain walk over all
+// grants.
 func TestMergeFindsWhatAPlainWalkFinds(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)

@@ -17,8 +17,8 @@ import (
 var migrations embed.FS
 
 // migrate brings the schema up to date with the files in migrations. "Adding a migration" in
-// CONTRIBUTING.md has the steps to add one. PostgreSQL is locked by an advisory lock, SQLite by a lock
-// file next to the database.
+// CONTRIBUTING.md has the steps to add one. PostgreSQL is locked by an advisory lock, SQLite by a
+// lock file next to the database.
 func (s *Store) migrate(ctx context.Context, dir string) error {
 	if s.dialect == postgres {
 		unlock, err := s.lockMigrations(ctx)

@@ -103,8 +103,8 @@ func TestOpenUpgradesEveryVersion(t *testing.T) {
 	}
 }
 
-// oldRows are rows of the first version: two organizations, and a user of the first one who pushed a
-// snapshot and shared it with the second.
+// oldRows are rows of the first version: two organizations, and a user of the first one who pushed
+// a snapshot and shared it with the second.
 type oldRows struct{ pusher, recipient, user int64 }
 
 func (r oldRows) snapshot() string { return fmt.Sprint("snap_old_", r.user) }

@@ -49,8 +49,8 @@ func (o owners) has(sn snap.Snapshot) bool {
 	return o.text == "" || strings.HasPrefix(snap.FoldCase(name), o.text)
 }
 
-// ownerSource returns the source for the owners of v. The snapshots of the caller's organization are
-// found in an index, and the received ones are read, because no index has their organization.
+// ownerSource returns the source for the owners of v. The snapshots of the caller's organization
+// are found in an index, and the received ones are read, because no index has their organization.
 func (s *Store) ownerSource(c snap.Caller, v choice) source {
 	o := v.owner
 	if len(o.users) > maxValues {

@@ -32,8 +32,8 @@ type Query struct {
 	// Since and Until limit the time of the push: it is not before Since, and it is before Until.
 	// Zero means no limit.
 	Since, Until time.Time
-	// ExpiresSoon selects snapshots with a share that ends within [snap.SoonExpiring], if the caller
-	// may know about that share.
+	// ExpiresSoon selects snapshots with a share that ends within [snap.SoonExpiring], if the
+	// caller may know about that share.
 	ExpiresSoon bool
 	Limit       int    // 0 is 50, at most 200
 	Cursor      string // Page.Next of the previous page, "" for the first

@@ -15,9 +15,9 @@ import (
 	"snap/internal/store"
 )
 
-// SPEC 5.3 rules 1 and 2: after any history, the store lists, finds and pulls for every caller exactly
-// the snapshots for which snap.Visible is true with a plain list of grants, by every filter, page by
-// page.
+// SPEC 5.3 rules 1 and 2: after any history, the store lists, finds and pulls for every caller
+// exactly the snapshots for which snap.Visible is true with a plain list of grants, by every
+// filter, page by page.
 func TestStoreIsTheAccessRule(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		histories := 0
@@ -44,8 +44,8 @@ func TestStoreIsTheAccessRule(t *testing.T) {
 	})
 }
 
-// history is a model of the events in two organizations: every person's role and groups, and a list of
-// grants for every snapshot.
+// history is a model of the events in two organizations: every person's role and groups, and a list
+// of grants for every snapshot.
 type history struct {
 	*world
 	n     int

@@ -32,8 +32,8 @@ func queue(t testing.TB, o store.Options, people int) *seeded {
 	return d
 }
 
-// TestRechecksReadTheFrontOfTheQueue: the next person to ask about is found by an index, however many
-// people are not active, due in other organizations, or due later.
+// TestRechecksReadTheFrontOfTheQueue: the next person to ask about is found by an index, however
+// many people are not active, due in other organizations, or due later.
 func TestRechecksReadTheFrontOfTheQueue(t *testing.T) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {

@@ -22,8 +22,8 @@ const reporting = ` EXISTS(SELECT 1 FROM api_keys k WHERE k.org_id = o.id AND k.
 	AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $now)
 	AND (o.max_key_age = 0 OR k.created_at + o.max_key_age > $now))`
 
-// linkedTo joins accounts u to the people n that SCIM reports, by their external IDs and never by an
-// e-mail address. $1 is the organization and $2 the issuer.
+// linkedTo joins accounts u to the people n that SCIM reports, by their external IDs and never by
+// an e-mail address. $1 is the organization and $2 the issuer.
 const linkedTo = ` FROM users u JOIN scim_users n ON n.org_id = u.org_id AND n.external_id = u.external_id
 	WHERE u.org_id = $1 AND u.issuer = $2`
 
@@ -114,8 +114,8 @@ func (s *Store) addReported(ctx context.Context, tx *sql.Tx, in *SignIn) error {
 	return nil
 }
 
-// setLastExternalID sets the external ID of an earlier sign-in if this one has none. A check without
-// an ID token has none.
+// setLastExternalID sets the external ID of an earlier sign-in if this one has none. A check
+// without an ID token has none.
 func (s *Store) setLastExternalID(ctx context.Context, tx *sql.Tx, in *SignIn) error {
 	if in.ExternalID != "" {
 		return nil

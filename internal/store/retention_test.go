@@ -8,8 +8,9 @@ import (
 	"snap/internal/store"
 )
 
-// A process that pauses between finding and deleting expired snapshots deletes by the current state:
-// no snapshot that a rule now keeps, none that another organization may pull, and none twice.
+// A process that pauses between finding and deleting expired snapshots deletes by the current
+// state: no snapshot that a rule now keeps, none that another organization may pull, and none
+// twice.
 func TestExpireAsksAgain(t *testing.T) {
 	for name, meanwhile := range map[string]func(w *world, alice snap.Caller, old, newest snap.Snapshot){
 		"the rule is gone": func(w *world, alice snap.Caller, _, _ snap.Snapshot) {

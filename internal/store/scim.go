@@ -190,8 +190,8 @@ func (s *Store) DeleteSCIMUser(ctx context.Context, r Reporter, id string) error
 	}, func(tx *sql.Tx) error { return s.applyReports(ctx, tx, r, accounts, nil) })
 }
 
-// applyToAccounts applies a person's current data to their accounts, including the accounts that were
-// theirs before the change.
+// applyToAccounts applies a person's current data to their accounts, including the accounts that
+// were theirs before the change.
 func (s *Store) applyToAccounts(ctx context.Context, tx *sql.Tx, r Reporter, key int64,
 	before []int64) (SCIMUser, error) {
 	ctx = snap.ActingAs(ctx, r.Caller)
@@ -241,9 +241,9 @@ func scimUser(ctx context.Context, tx *sql.Tx, r Reporter, id string) (SCIMUser,
 }
 
 // report runs change and then apply in one transaction. An organization's reports run one after the
-// other, and never at the same time as one of its sign-ins. A sign-in that comes first uses the data
-// from before the report, and the report is then applied to its result. A sign-in that comes later
-// uses the data of the report.
+// other, and never at the same time as one of its sign-ins. A sign-in that comes first uses the
+// data from before the report, and the report is then applied to its result. A sign-in that comes
+// later uses the data of the report.
 func (s *Store) report(ctx context.Context, r Reporter, change, apply func(*sql.Tx) error) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		if err := s.lockOrg(ctx, tx, r.Caller.Org.ID); err != nil {
@@ -256,8 +256,8 @@ func (s *Store) report(ctx context.Context, r Reporter, change, apply func(*sql.
 	})
 }
 
-// waitForReports makes a sign-in's transaction wait for running reports of its organization. Reports
-// that begin later wait for the transaction.
+// waitForReports makes a sign-in's transaction wait for running reports of its organization.
+// Reports that begin later wait for the transaction.
 func (s *Store) waitForReports(ctx context.Context, tx *sql.Tx, orgID int64) error {
 	if s.dialect != postgres {
 		return nil // SQLite has one writer

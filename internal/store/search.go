@@ -392,8 +392,8 @@ func (s *Store) byPrefix(ctx context.Context, c snap.Caller, v choice, prefix st
 }
 
 // byIDs returns the n newest visible snapshots below a key that have one of the IDs of q and match
-// its other conditions. It looks up each ID by itself, because [Store.Snapshot] does the same work for
-// a hidden snapshot and for an ID that never existed.
+// its other conditions. It looks up each ID by itself, because [Store.Snapshot] does the same work
+// for a hidden snapshot and for an ID that never existed.
 func (s *Store) byIDs(ctx context.Context, c snap.Caller, v choice, q Query, before int64,
 	n int) (found []snap.Snapshot, err error) {
 	chosen, err := s.chosenBy(ctx, c, v)

@@ -11,11 +11,11 @@ import (
 	"snap/internal/store"
 )
 
-// BenchmarkSearch measures searches of a member who sees half of all snapshots. They search for words
-// of the other half, which is private to somebody else: its target, owner, label, day and time of day.
-// A search that read hidden or unrelated snapshots would cost more with more of them. It prints one
-// table for each database, as ratios to a bare read of 50 rows, with SNAP_BENCH_SIZES and
-// SNAP_BENCH_DB as in [BenchmarkAccess].
+// BenchmarkSearch measures searches of a member who sees half of all snapshots. They search for
+// words of the other half, which is private to somebody else: its target, owner, label, day and
+// time of day. A search that read hidden or unrelated snapshots would cost more with more of them.
+// It prints one table for each database, as ratios to a bare read of 50 rows, with SNAP_BENCH_SIZES
+// and SNAP_BENCH_DB as in [BenchmarkAccess].
 func BenchmarkSearch(b *testing.B) {
 	for _, db := range benchDatabases {
 		b.Run(db, func(b *testing.B) {

@@ -206,8 +206,8 @@ func (s *Store) EndSession(ctx context.Context, c snap.Caller, id int64) error {
 	})
 }
 
-// OrgSessions returns the live sessions of everybody in the caller's organization, the newest first.
-// Authorization is the caller's job (snap.Allowed).
+// OrgSessions returns the live sessions of everybody in the caller's organization, the newest
+// first. Authorization is the caller's job (snap.Allowed).
 func (s *Store) OrgSessions(ctx context.Context, c snap.Caller) ([]Session, error) {
 	return collect(ctx, s, selectSession+`user_id IN (SELECT id FROM users WHERE org_id = $1)`+liveSession+
 		` ORDER BY id DESC`, scanSession, c.Org.ID, s.now().UnixMilli())

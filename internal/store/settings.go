@@ -23,7 +23,8 @@ func (s *Store) ApplySettings(ctx context.Context, orgID int64, settings map[str
 	}
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		var text string
-		// The update locks the row, so that replicas that start together compare one after the other.
+		// The update locks the row, so that replicas that start together compare one after the
+		// other.
 		err := tx.QueryRowContext(ctx, `UPDATE orgs SET name = name WHERE id = $1 RETURNING settings`, orgID).
 			Scan(&text)
 		if err != nil || text == string(now) {

@@ -88,7 +88,8 @@ func TestSharingAgainReplacesTheExpiry(t *testing.T) {
 	})
 }
 
-// SPEC 2.3: a share that has ended is neither listed nor counted, and sharing again makes a new one.
+// SPEC 2.3: a share that has ended is neither listed nor counted, and sharing again makes a new
+// one.
 func TestExpiredSharesAreGone(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		adam := w.user(w.acme, "adam", snap.RoleAdmin)

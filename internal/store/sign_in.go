@@ -167,10 +167,10 @@ const markUsed = `UPDATE sign_ins SET used = 1, org_id = (SELECT u.org_id FROM u
 	WHERE used = 0 AND refresh IS NOT NULL AND checked_at < $1 AND user_id = `
 
 // ClaimCheck reserves the check of a user for one replica for the duration life, because a refresh
-// token must not be used twice. It returns the number of checks since the token was last known to be
-// unused, including this one: until [Store.KeepRefresh] records the outcome, nobody knows whether the
-// provider replaced the token. It returns 0 if another replica has the reservation, or if the
-// provider failed a moment ago.
+// token must not be used twice. It returns the number of checks since the token was last known to
+// be unused, including this one: until [Store.KeepRefresh] records the outcome, nobody knows
+// whether the provider replaced the token. It returns 0 if another replica has the reservation, or
+// if the provider failed a moment ago.
 func (s *Store) ClaimCheck(ctx context.Context, t Standing, life time.Duration) (doubts int, err error) {
 	now := s.now()
 	err = s.write.QueryRowContext(ctx, `

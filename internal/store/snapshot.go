@@ -52,8 +52,8 @@ const selectOne = `SELECT ` + snapshotColumns + `, ` + sharedHere + `, ` + recei
 // selectByID reads the snapshot whose ID is $5 if the caller may see it. A hidden snapshot and an
 // ID that never existed cost the same reads: one row of the index of IDs (the next one if the ID
 // does not exist) and one grant for each of the caller's audiences. Only a visible snapshot costs
-// more. If the ID does not exist, the key is that of the next row plus one. The last condition, which
-// uses no index, rejects a row that happens to have that key.
+// more. If the ID does not exist, the key is that of the next row plus one. The last condition,
+// which uses no index, rejects a row that happens to have that key.
 const selectByID = selectOne + `s.key = (
   SELECT k.key FROM (SELECT CASE WHEN n.id = $5 THEN n.key ELSE n.key + 1 END AS key FROM snapshots n WHERE n.id >= $5 ORDER BY n.id LIMIT 1) k
   WHERE EXISTS (SELECT 1 FROM membership m WHERE m.principal = $1

@@ -96,8 +96,8 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return s, nil
 }
 
-// refusedConnection returns the error for a database to which no connection can be made, on one line,
-// and any other error unchanged.
+// refusedConnection returns the error for a database to which no connection can be made, on one
+// line, and any other error unchanged.
 func refusedConnection(err error) error {
 	var connect *pgconn.ConnectError
 	if !errors.As(err, &connect) {

@@ -11,9 +11,9 @@ import (
 	"snap/internal/store"
 )
 
-// Copying a database copies every table: the list of tables matches the migrations, each table comes
-// after those that it refers to, and both databases have the same columns. So a new table cannot be
-// forgotten.
+// Copying a database copies every table: the list of tables matches the migrations, each table
+// comes after those that it refers to, and both databases have the same columns. So a new table
+// cannot be forgotten.
 func TestTablesAreThoseOfTheSchema(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -42,8 +42,8 @@ func TestOnlyThePusherSeesAnUpload(t *testing.T) {
 	})
 }
 
-// Pushing the same file again transfers no bytes, but only for the user who pushed it: others do not
-// learn that it exists.
+// Pushing the same file again transfers no bytes, but only for the user who pushed it: others do
+// not learn that it exists.
 func TestFindPushFindsOnlyOwnPushes(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		alice := w.user(w.acme, "alice", snap.RoleMember)

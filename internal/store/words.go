@@ -29,8 +29,8 @@ func Matches(sn snap.Snapshot, q string) bool {
 // ownerText returns the text by which an owner is found, as stored in users.words.
 func ownerText(email, name string) string { return email + " " + name }
 
-// moment is a date and time in a folded name, as [snap.SnapshotName] writes it. It is compiled when it
-// is first needed, because Unicode's classes make that expensive.
+// moment is a date and time in a folded name, as [snap.SnapshotName] writes it. It is compiled when
+// it is first needed, because Unicode's classes make that expensive.
 var moment = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?:^|[^\pL\pN\pM])([0-9]{8})t([0-9]{6})z?(?:$|[^\pL\pN\pM])`)
 })

@@ -53,7 +53,8 @@ func (c *chromium) start() {
 		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-sync", true),
-		// Every tab has a browser context of its own. For each, Chromium would keep spare processes ready.
+		// Every tab has a browser context of its own. For each, Chromium would keep spare processes
+		// ready.
 		chromedp.Flag("disable-features", "Translate,SpareRendererForSitePerProcess,PreloadTopChromeWebUI,"+
 			"OptimizationHints,MediaRouter,CalculateNativeWinOcclusion"),
 		chromedp.Flag("no-proxy-server", true),
@@ -148,7 +149,8 @@ func (b *tab) input(action chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// detached reports whether a browser refused an action because its element is no longer in the page.
+// detached reports whether a browser refused an action because its element is no longer in the
+// page.
 func detached(err error) bool {
 	var refused *cdproto.Error
 	return errors.As(err, &refused) && slices.Contains([]string{"Could not find node with given id",

@@ -85,8 +85,8 @@ func TestClonesPage(t *testing.T) {
 	u.must(u.post("/clones/feature%2Fx/drop", nil), http.StatusNotFound, "no clone")
 }
 
-// The web UI shows where a snapshot is from and which of its programs are left out, and nothing in it
-// loads them.
+// The web UI shows where a snapshot is from and which of its programs are left out, and nothing in
+// it loads them.
 func TestForeignSnapshotsInTheWebUI(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -188,8 +188,8 @@ func sqliteFile(t *testing.T, path string, more ...string) {
 	}
 }
 
-// The Clones page and its questions keep the rules of axe-core in light and dark and at three widths,
-// in every state, and are never wider than the window.
+// The Clones page and its questions keep the rules of axe-core in light and dark and at three
+// widths, in every state, and are never wider than the window.
 func TestBrowserClonesPage(t *testing.T) {
 	t.Parallel()
 	servertest.RequireServers(t, "a browser")

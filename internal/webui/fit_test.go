@@ -74,8 +74,8 @@ func TestBrowserFiltersMoveNoControl(t *testing.T) {
 	}
 }
 
-// unfit lists parts of the page that are cut off or torn apart: links of the navigation, placeholders,
-// chosen options, and words of commands.
+// unfit lists parts of the page that are cut off or torn apart: links of the navigation,
+// placeholders, chosen options, and words of commands.
 const unfit = `(() => {
 	const pen = document.createElement("canvas").getContext("2d");
 	const room = (e) => {

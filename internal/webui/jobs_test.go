@@ -344,7 +344,8 @@ func TestLoadIntoNothing(t *testing.T) {
 	sameData(t, source, destination)
 	u.must(u.post("/local/"+s.Name+"/load", nil, "Fragment", "1"), http.StatusBadRequest, "not that of the database")
 
-	// A database that appears after the load began is not replaced either, unless its name was typed.
+	// A database that appears after the load began is not replaced either, unless its name was
+	// typed.
 	if err := os.Remove(destination); err != nil {
 		t.Fatal(err)
 	}

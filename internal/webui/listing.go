@@ -211,8 +211,8 @@ func (s *Server) newest(ctx context.Context, q query) (listing, error) {
 	return out, nil
 }
 
-// cloudPage requests the caller and the page concurrently or, if all is set, the newest collectLimit
-// snapshots.
+// cloudPage requests the caller and the page concurrently or, if all is set, the newest
+// collectLimit snapshots.
 func (s *Server) cloudPage(ctx context.Context, out *listing, all bool) (page api.SnapshotPage, err error) {
 	if out.Query.Only == onlyMine { // the request then depends on the caller
 		if out.Me, err = s.cloud.whoami(ctx); err != nil {
@@ -317,8 +317,8 @@ func (s *Server) localPage(ctx context.Context, out *listing, here []local.Snaps
 }
 
 // join finds the cloud copies of local snapshots: on the current page by checksum or recorded ID,
-// and if the page is not complete, by requesting the recorded IDs. A snapshot that the caller may no
-// longer see has no cloud copy.
+// and if the page is not complete, by requesting the recorded IDs. A snapshot that the caller may
+// no longer see has no cloud copy.
 func (s *Server) join(ctx context.Context, here []local.Snapshot, page api.SnapshotPage, complete bool) []row {
 	byID, bySum := map[string]*api.Snapshot{}, map[string]*api.Snapshot{}
 	for i := range page.Items {

@@ -33,8 +33,8 @@ func TestManyOnBothSides(t *testing.T) {
 	}
 	now := time.Now()
 	for i := range 130 {
-		// They are older and newer than the cloud's, and in between. Every tenth is a copy of a cloud
-		// snapshot.
+		// They are older and newer than the cloud's, and in between. Every tenth is a copy of a
+		// cloud snapshot.
 		s := local.Snapshot{Target: "here", Name: fmt.Sprintf("here-%03d", i), Type: snap.TypeSnapshot,
 			Engine: snap.SQLite,
 			Size:   1, SHA256: fmt.Sprintf("%064d", i), Created: now.Add(time.Duration(40-i) * time.Minute / 30)}

@@ -34,8 +34,8 @@ type narrow struct {
 
 func (n narrow) empty() bool { return n == narrow{} }
 
-// days returns the first moment of the first day and the first moment after the last day. Zero means
-// no limit.
+// days returns the first moment of the first day and the first moment after the last day. Zero
+// means no limit.
 func (n narrow) days(zone *time.Location) (from, until time.Time) {
 	if day, err := time.ParseInLocation(time.DateOnly, n.From, zone); err == nil {
 		from = day
@@ -84,7 +84,8 @@ func nextEnd(s api.Snapshot) *time.Time {
 	return s.ExpiresAt
 }
 
-// options returns the service's filters for the list. It returns false if no cloud snapshot can match.
+// options returns the service's filters for the list. It returns false if no cloud snapshot can
+// match.
 func (q query) options(me api.Me, now time.Time) (o api.ListOptions, ok bool) {
 	o = api.ListOptions{Q: q.Q, Target: q.Target, Type: q.Type, Owner: q.Owner, ExpiresSoon: q.Only == onlyEnding,
 		Cursor: q.Cursor, Limit: pageSize}

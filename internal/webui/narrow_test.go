@@ -100,8 +100,8 @@ func TestGroupedByTarget(t *testing.T) {
 	}
 }
 
-// TestBulk shares, unshares and deletes several snapshots at once. A refusal of one does not stop the
-// others, and Undo restores the exact end of each share.
+// TestBulk shares, unshares and deletes several snapshots at once. A refusal of one does not stop
+// the others, and Undo restores the exact end of each share.
 func TestBulk(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

@@ -142,8 +142,8 @@ func (r row) Changed() string {
 	return changedText(*r.Local.New)
 }
 
-// Pick names the snapshot in the form that acts on several at once: by its ID in the cloud, its name
-// on this machine, or both.
+// Pick names the snapshot in the form that acts on several at once: by its ID in the cloud, its
+// name on this machine, or both.
 func (r row) Pick() string {
 	var p pick
 	if r.Cloud != nil {

@@ -72,8 +72,8 @@ func column(t *testing.T, body, label string) string {
 	return found[1]
 }
 
-// A review proposes a rule for every column, shows no value, and writes the decisions at the end. It
-// works with plain forms.
+// A review proposes a rule for every column, shows no value, and writes the decisions at the end.
+// It works with plain forms.
 func TestRulesAreReviewed(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)

@@ -145,8 +145,8 @@ func (b *tab) signInAs(email, password string) {
 	b.run(chromedp.WaitVisible(chromedp.CSS(`form[action="/auth/signout"]`)))
 }
 
-// The service's own pages fit 360, 768 and 1440 pixels, and keep the rules of axe-core for WCAG 2.2 AA
-// in light and dark, each at one of these widths, or at all of them with SNAP_AXE_WIDTHS.
+// The service's own pages fit 360, 768 and 1440 pixels, and keep the rules of axe-core for WCAG 2.2
+// AA in light and dark, each at one of these widths, or at all of them with SNAP_AXE_WIDTHS.
 func TestBrowserServicePages(t *testing.T) {
 	t.Parallel()
 	servertest.RequireServers(t, "a browser")
@@ -192,7 +192,8 @@ func TestBrowserServicePages(t *testing.T) {
 	}
 }
 
-// announced ends a group's share on the page of a snapshot, which then announces that and offers Undo.
+// announced ends a group's share on the page of a snapshot, which then announces that and offers
+// Undo.
 func announced(b *tab, page servicePage) {
 	b.open(page.path)
 	b.click(`#group-list button[name="revoke"]`)

@@ -127,8 +127,8 @@ func TestUnsanitizedShareOffersUndo(t *testing.T) {
 	u.must(group, http.StatusOK, "1 more person in your organization", `name="revoke" value="eng"`, ">Undo<")
 }
 
-// TestUndoRestoresTheEnd checks that Undo after a revoke shares until the same moment as before, and
-// that the messages count the people.
+// TestUndoRestoresTheEnd checks that Undo after a revoke shares until the same moment as before,
+// and that the messages count the people.
 func TestUndoRestoresTheEnd(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
