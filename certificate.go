@@ -55,7 +55,7 @@ func (p Policy) CheckCertificate(c Certificate) error {
 	return &Error{
 		Code: CodePolicy,
 		Detail: "the policy share_requires of your organization allows sharing only snapshots with a valid " +
-			"certificate; this one's is " + c.String(),
+			"certificate; this snapshot's certificate: " + c.String(),
 		Hint: hint,
 	}
 }

@@ -32,7 +32,7 @@ func (a Access) String() string {
 	case KindAdmins:
 		return "owner or admin of the organization"
 	case KindKeys:
-		return "organization-level key; the snapshot was pushed with one"
+		return "organization-level key, because such a key pushed the snapshot"
 	case KindMembers:
 		return "shared org-wide" + a.until()
 	case KindGroup:

@@ -75,8 +75,8 @@ func TestSharesNeedACertificate(t *testing.T) {
 			}
 		}
 	}
-	refused("an original", original.ID, "this one's is none")
-	refused("no certificate", bare.ID, "this one's is none")
+	refused("an original", original.ID, "this snapshot's certificate: none")
+	refused("no certificate", bare.ID, "this snapshot's certificate: none")
 	refused("an unknown key", signed.ID, "is not registered")
 	other := certificate.New()
 	register(t, c.As("gail@globex.test"), other)

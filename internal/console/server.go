@@ -112,7 +112,7 @@ func successes() map[string]string {
 	return map[string]string{
 		"signed-out":  "The person was signed out of every device and browser. Their keys keep working.",
 		"session":     "The device was signed out.",
-		"ended":       "The share ended. Anybody who could see the snapshot only through it no longer can.",
+		"ended":       "The share ended. Anybody who could see the snapshot only through this share no longer can.",
 		"revoked":     "The key was revoked. It no longer works.",
 		"channel":     "The channel was created. It shares the next snapshot that is pushed.",
 		"no-channel":  "The channel was deleted, and the shares that it made ended.",
@@ -121,7 +121,7 @@ func successes() map[string]string {
 		"applied":     "The retention rules were applied.",
 		"no-webhook":  "The webhook was deleted.",
 		"enabled":     "The webhook is enabled. Waiting messages are sent now.",
-		"unchanged":   "Nothing changed: it was already shared like this.",
+		"unchanged":   "Nothing changed: the snapshot was already shared like this.",
 		"described":   "The description and labels were saved.",
 		"requested":   "Your request was sent. If the snapshot exists, its owner and admins will see it.",
 		"withdrawn":   "The request was withdrawn.",

@@ -208,7 +208,7 @@ func (v *visit) recipient(ctx context.Context) (with api.SharesRequest, err erro
 		slug := strings.ToLower(strings.TrimSpace(v.field("slug")))
 		if slug == "" {
 			return with, snap.Invalid("enter the slug of the organization to share with",
-				"somebody there finds it on the account page")
+				"people in that organization find it on their account page")
 		}
 		with.OrgSlugs = []string{slug}
 	default:

@@ -137,7 +137,7 @@ func errRemote(address string) error {
 
 func errCannotListen(address string, why error) error {
 	return snap.Usage(fmt.Sprintf("cannot listen on %s: %v", address, why),
-		"choose another address with --listen, or omit it to use the next free port")
+		"choose another address with --listen, or omit --listen to use the next free port")
 }
 
 func errPortsTaken(first, last int) error {
@@ -287,7 +287,7 @@ func bulkRefused(do string, done int, refused []error) *snap.Error {
 }
 
 func errAsksFirst() error {
-	return snap.Invalid("it is not sanitized, and your organization asks you to confirm that share by itself", "")
+	return snap.Invalid("it is not sanitized, and your organization asks you to confirm each such share; share it from its own row", "")
 }
 
 func errNoSuchAction() error { return snap.Invalid("there is no such action", "reload the page") }
@@ -489,7 +489,7 @@ func errNoJob(id int) error {
 
 func errOtherDatabase(name string) error {
 	return snap.Invalid(fmt.Sprintf("the typed name is not that of the database, %q", name),
-		"type it exactly, to confirm that it may be replaced")
+		"type the name exactly to confirm that this database may be replaced")
 }
 
 func errDestinationChanged() error {
