@@ -51,7 +51,8 @@ func (u UnsanitizedShares) Valid() bool {
 // ShareRequirement is the proof that a snapshot needs before it is shared.
 type ShareRequirement string
 
-// RequireCertificate requires a valid certificate by a key that the organization registered.
+// RequireCertificate requires a valid certificate that was signed with a key that the organization
+// registered.
 const RequireCertificate ShareRequirement = "certificate"
 
 // Valid reports whether r is a requirement or empty.

@@ -116,8 +116,8 @@ type Object struct {
 	SHA256 string
 }
 
-// Objects returns at most limit objects that the database needs and whose keys come after a key, in
-// the order of their keys.
+// Objects returns at most limit objects that the database needs and whose keys are greater than
+// after, in the order of their keys.
 func (f *Frozen) Objects(ctx context.Context, after string, limit int) ([]Object, error) {
 	return objects(withoutTimeLimit(ctx), f.conn, held, after, limit)
 }

@@ -17,8 +17,8 @@ import (
 var migrations embed.FS
 
 // migrate brings the schema up to date with the files in migrations. "Adding a migration" in
-// CONTRIBUTING.md has the steps to add one. PostgreSQL is locked by an advisory lock, SQLite by a
-// lock file next to the database.
+// CONTRIBUTING.md has the steps to add one. Only one process migrates at a time: an advisory lock
+// ensures that on PostgreSQL, and a lock file next to the database on SQLite.
 func (s *Store) migrate(ctx context.Context, dir string) error {
 	if s.dialect == postgres {
 		unlock, err := s.lockMigrations(ctx)
@@ -47,8 +47,8 @@ func (s *Store) migrate(ctx context.Context, dir string) error {
 }
 
 // lockMigrations waits until no other process migrates. Its lock belongs to a transaction, not to a
-// session, so that it also works through a pooler in transaction mode. Earlier releases take a lock
-// with the same number for their session.
+// session, so that it also works through a pooler in transaction mode. Earlier releases take the
+// lock with the same number for a whole session.
 func (s *Store) lockMigrations(ctx context.Context) (unlock func(), err error) {
 	tx, err := s.write.BeginTx(ctx, nil)
 	if err != nil {

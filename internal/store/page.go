@@ -35,7 +35,7 @@ type Query struct {
 	// ExpiresSoon selects snapshots with a share that ends within [snap.SoonExpiring], if the
 	// caller may know about that share.
 	ExpiresSoon bool
-	Limit       int    // 0 is 50, at most 200
+	Limit       int    // 0 means 50; at most 200
 	Cursor      string // Page.Next of the previous page, "" for the first
 }
 

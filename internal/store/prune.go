@@ -11,8 +11,7 @@ import (
 // Pruned is how many rows of each kind a run of [Store.Prune] deleted.
 type Pruned struct{ Accounts, Groups int }
 
-// Prune deletes accounts and groups of an open organization that nothing refers to, at most
-// limit of each.
+// Prune deletes unused accounts and groups of an open organization, at most limit of each.
 //
 // An account is deleted if its person left before a time and nothing refers to it. A
 // person has left when the identity provider removed them, or the configuration no longer lists

@@ -10,7 +10,7 @@ import (
 	modernc "modernc.org/sqlite"
 )
 
-// Watch is called when a statement begins, with its text and placeholders but never with values.
+// Watch is called when a statement begins, with its SQL, which has placeholders but never values.
 // The returned context becomes the statement's. The returned function is called when the statement
 // has returned its last row (PostgreSQL) or its first row (SQLite).
 type Watch func(ctx context.Context, statement string) (context.Context, func(error))

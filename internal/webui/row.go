@@ -75,7 +75,7 @@ func (r row) Encrypted() int {
 // Seal describes the encryption of the local copy.
 func (r row) Seal() string { return encryptedTo(r.Encrypted()) }
 
-// Subset returns a text if the local copy is a subset.
+// Subset returns a label if the local copy is a subset, or "".
 func (r row) Subset() string { return subsetOf(r.Local != nil && r.Local.Subset != nil) }
 
 // From describes where the local copy came from. It is empty for one that was built here.
