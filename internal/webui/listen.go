@@ -62,7 +62,7 @@ func openBrowser(link string) error {
 	case "windows":
 		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", link}
 	}
-	cmd := exec.Command(name, args...) //nolint:noctx // it outlives us
+	cmd := exec.Command(name, args...) //nolint:noctx // the browser outlives this process
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", name, err)
 	}

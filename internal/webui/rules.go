@@ -25,7 +25,7 @@ type ruleReviews struct {
 
 // ruleReview is a review of the columns that a target's rules do not decide on.
 type ruleReview struct {
-	id       string // distinguishes it from earlier ones, whose forms are refused
+	id       string // distinguishes this review from earlier ones; forms of earlier reviews are refused
 	proposed *local.ProposedRules
 	groups   []ruleSet
 	order    []int          // numbers of the columns, group by group
