@@ -21,7 +21,7 @@ type cloud struct {
 	groups remembered[[]api.Group]
 	people remembered[[]api.Member]
 	known  remembered[[]string]
-	counts map[query]remembered[exactly]
+	counts map[query]remembered[totals]
 }
 
 type remembered[T any] struct {
@@ -30,7 +30,7 @@ type remembered[T any] struct {
 }
 
 func newCloud(c *api.Client, now func() time.Time) *cloud {
-	return &cloud{conn: c, now: now, counts: map[query]remembered[exactly]{}}
+	return &cloud{conn: c, now: now, counts: map[query]remembered[totals]{}}
 }
 
 // client returns the client. Call it only if configured returned true.
