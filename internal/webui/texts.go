@@ -287,7 +287,8 @@ func bulkRefused(do string, done int, refused []error) *snap.Error {
 }
 
 func errAsksFirst() error {
-	return snap.Invalid("it is not sanitized, and your organization asks you to confirm each such share; share it from its own row", "")
+	return snap.Invalid("it is not sanitized, and your organization asks you to confirm each such share; "+
+		"share it from its own row", "")
 }
 
 func errNoSuchAction() error { return snap.Invalid("there is no such action", "reload the page") }
