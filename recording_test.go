@@ -19,6 +19,7 @@ var shown = []string{
 	"gary@globex$ snapcli cloud snapshots\n",
 	"gary@globex$ snapcli pull ",
 	"gary@globex$ snapcli load ",
+	"alice@acme$ snapcli cloud snapshots unshare .* --group",
 	"alice@acme$ snapcli cloud snapshots unshare .* --org",
 	"mia@acme$ snapcli pull ",
 }

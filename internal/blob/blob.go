@@ -1,6 +1,6 @@
-// Package blob is the object store of the service. It is either a folder, whose upload URLs the
-// service signs and serves itself, or an S3-compatible object store, where bytes never pass through
-// the service. Both hold immutable objects that are uploaded in parts over presigned URLs and
+// Package blob is the object store of the service. It is either a folder, for which the service
+// signs and handles the uploads itself, or an S3-compatible object store, to which clients upload
+// directly. Both hold immutable objects that are uploaded in parts over presigned URLs and
 // become visible only when they are complete. One conformance suite tests both.
 //
 // This package does not authorize anything. Callers of [Store.SignPart] and [Store.Serve] must
@@ -25,8 +25,8 @@ type Store interface {
 	// Begin starts an upload of size bytes in parts of partSize and returns its ID. The last part
 	// holds the remainder.
 	Begin(ctx context.Context, key string, size, partSize int64) (upload string, err error)
-	// SignPart returns a request that uploads one part, valid for life. It holds no secret and
-	// accepts only this part with this checksum.
+	// SignPart returns a request that uploads one part, valid for life. The request
+	// contains no secret and can upload only this part with this checksum.
 	SignPart(ctx context.Context, key, upload string, p Part, life time.Duration) (Signed, error)
 	// Parts lists the parts that have arrived with the announced bytes, by number. It returns
 	// within seconds. It includes parts that could not be verified in that time; Complete
@@ -102,7 +102,7 @@ const (
 )
 
 // PartSize returns the size of the parts in which an object of size bytes is uploaded: 16 MiB, or
-// more whole MiB if there would otherwise be more than 9,000 parts.
+// a larger whole number of MiB if there would otherwise be more than 9,000 parts.
 func PartSize(size int64) int64 {
 	const mib = 1 << 20
 	need := (size + maxParts - 1) / maxParts
@@ -113,7 +113,7 @@ func PartSize(size int64) int64 {
 func requireComplete(ctx context.Context, s Store, key string, size int64) error {
 	have, err := s.Stat(ctx, key)
 	if err == nil && have != size {
-		return fmt.Errorf("the object has %d bytes and not %d", have, size)
+		return fmt.Errorf("the object has %d bytes, not %d", have, size)
 	}
 	return err
 }

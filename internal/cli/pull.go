@@ -122,7 +122,7 @@ func (a *app) printPulled(target string, r local.PullResult) error {
 		a.done(s.Name, "pulled %s (%s, %s), every byte verified", s.Name, string(s.Type), size(s.Size))
 	}
 	if s.From.Origin == local.Theirs {
-		a.note("it comes from the organization %s: it is loaded as data, without its programs", s.From.Organization)
+		a.note("it comes from the organization %s: a load takes only its tables and rows", s.From.Organization)
 	}
 	if r.Unsaved != nil {
 		a.warn("the target %s could not be saved: %s\nadd it to the config file by hand:\n\ntargets:\n  %s:\n    "+

@@ -46,7 +46,7 @@ that is in the cloud already is not sent twice.`,
 		Args:              command.ExactArgs("target"),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Took = a.reportChoice("the newest one built or sanitized here")
+			o.Took = a.reportChoice("the latest one built or sanitized here")
 			if to.cloud {
 				return a.push(cmd.Context(), args[0], o)
 			}

@@ -4,5 +4,5 @@ package cli
 
 import "os"
 
-// passed are the signals that do not end `snapcli run`. The console sends them to its command too.
+// passed are the signals that `snapcli run` ignores. Its command receives them from the console.
 var passed = []os.Signal{os.Interrupt}

@@ -37,7 +37,7 @@ type deltas struct {
 
 	mu      sync.Mutex
 	writing int64                // bytes of the files that are being written
-	useless map[string]time.Time // deltas that are no smaller than the file, by name
+	useless map[string]time.Time // deltas that an attempt has shown not to be worth making, by name
 }
 
 // The names of files that are being written begin with these.
@@ -134,7 +134,7 @@ func (d *deltas) open(ctx context.Context, b store.Bytes) (r *archive.Reader, do
 	return r, func() { file.Close() }, nil
 }
 
-// receive reads the delta of an upload, of size bytes. It writes the upload's object from the base
+// receive reads an upload's delta, which is size bytes long. It writes the upload's object from the base
 // and the delta, and verifies it. It fails with corrupt_snapshot if the delta does not result in
 // the announced file. An encrypted delta is only kept for pulls; rebuilt is then false.
 func (d *deltas) receive(ctx context.Context, u store.Upload, base store.Bytes, body io.Reader,
@@ -239,12 +239,12 @@ func (d *deltas) rebuild(ctx context.Context, u store.Upload, base store.Bytes, 
 func fileOf(b store.Bytes) delta.File { return delta.File{Size: b.Size, SHA256: b.SHA256} }
 
 // nameOf returns the file name of a delta: the names of the two objects. These names are unique, so
-// nobody who pushes equal files elsewhere can influence the delta. Blob keys consist of letters,
-// digits and underscores.
+// nobody who pushes equal files elsewhere can influence the delta. The keys of snapshots contain
+// only letters, digits and underscores.
 func nameOf(base, result store.Bytes) string { return base.Blob + "-" + result.Blob }
 
-// get returns the file of a delta, or makes it. It returns nil if there is none. making is true if
-// the delta is not finished yet.
+// get returns the file of a delta, which it makes if necessary. It returns nil if no useful delta
+// can be made. making is true if the delta is not finished yet.
 func (d *deltas) get(ctx context.Context, base, result store.Bytes) (f *os.File, making bool, err error) {
 	name := nameOf(base, result)
 	if d.isUseless(name) {

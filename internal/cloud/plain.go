@@ -8,7 +8,7 @@ import (
 	"snap/internal/blob"
 )
 
-// warnOfPlain warns the operator of unencrypted connections to other machines. They are not an
+// warnOfPlain warns the operator about unencrypted connections to other machines. They are not an
 // error, because the network may be trusted, or a proxy in front of the service may encrypt
 // although public_url does not say so.
 func (s *Service) warnOfPlain(ctx context.Context) {

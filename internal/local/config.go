@@ -43,7 +43,7 @@ type Target struct {
 	Name        string       `yaml:"-" koanf:"-"`
 	Source      string       `yaml:"source,omitempty" koanf:"source"`           // URL of the database to build from
 	Destination string       `yaml:"destination,omitempty" koanf:"destination"` // URL of the database that load replaces
-	Scratch     string       `yaml:"scratch,omitempty" koanf:"scratch"`         // URL of a database on the server for scratch copies; empty: the destination's server
+	Scratch     string       `yaml:"scratch,omitempty" koanf:"scratch"`         // URL of any database on the server that holds scratch copies; empty: the destination's server
 	Jobs        int          `yaml:"jobs,omitempty" koanf:"jobs"`               // 0 is the number of cores
 	Production  bool         `yaml:"production,omitempty" koanf:"production"`   // load refuses this destination unless forced
 	EncryptTo   []string     `yaml:"encrypt_to,omitempty" koanf:"encrypt_to"`   // public keys, or files of them, that its snapshots are encrypted to
@@ -58,10 +58,10 @@ type Target struct {
 	ScratchVia            string   `yaml:"scratch_via,omitempty" koanf:"scratch_via"`
 	ScratchPasswordBy     []string `yaml:"scratch_password_command,omitempty" koanf:"scratch_password_command"`
 
-	// Include lists patterns of the tables to build, and Schemas of PostgreSQL schemas; an empty
-	// list means all. Exclude lists patterns of tables and views to leave out, ExcludeExtensions of
-	// extensions to leave out, and ExcludeData of tables to build without their rows. Omit lists
-	// kinds of objects to leave out; see [OmitKinds].
+	// These are lists of patterns. Include selects tables and Schemas selects PostgreSQL schemas; an
+	// empty list selects all. Exclude leaves out tables and views, ExcludeExtensions leaves out
+	// extensions, and ExcludeData leaves out the rows of tables. Omit lists kinds of objects to leave
+	// out; see [OmitKinds].
 	Include           []string `yaml:"include,omitempty" koanf:"include"`
 	Schemas           []string `yaml:"schemas,omitempty" koanf:"schemas"`
 	Exclude           []string `yaml:"exclude,omitempty" koanf:"exclude"`
@@ -87,7 +87,7 @@ type Check struct {
 	Expect string `yaml:"expect" koanf:"expect"`
 }
 
-// ClonesSpec limits the clones of a target. The zero value has the defaults.
+// ClonesSpec limits the clones of a target. The zero value means the defaults.
 type ClonesSpec struct {
 	Max  int    `yaml:"max,omitempty" koanf:"max"`   // how many may exist at once; 0 means 20
 	TTL  string `yaml:"ttl,omitempty" koanf:"ttl"`   // how long a clone lives by default, such as 2h or 7d; "" means 24h
@@ -99,8 +99,8 @@ type ClonesSpec struct {
 type SubsetSpec struct {
 	Where   map[string]string `yaml:"where,omitempty" koanf:"where"`       // SQL conditions of the starting rows, by table
 	Percent float64           `yaml:"percent,omitempty" koanf:"percent"`   // percentage of rows of the other tables
-	Rows    int64             `yaml:"rows,omitempty" koanf:"rows"`         // instead: the largest number of rows
-	MaxSize string            `yaml:"max_size,omitempty" koanf:"max_size"` // instead: the largest size, such as 200MB
+	Rows    int64             `yaml:"rows,omitempty" koanf:"rows"`         // maximum number of rows; replaces Percent
+	MaxSize string            `yaml:"max_size,omitempty" koanf:"max_size"` // maximum size, such as 200MB; replaces Percent
 }
 
 // SanitizeSpec names the files that define how a target is masked. Relative paths are relative to

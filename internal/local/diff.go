@@ -19,7 +19,7 @@ import (
 
 // DiffOptions select what a comparison returns.
 type DiffOptions struct {
-	Table    string   // also list the rows of this table that differ; with its schema if it has one
+	Table    string   // table whose differing rows are also listed, as table or schema.table
 	Limit    int      // maximum number of listed rows
 	Identity []string // files of private keys that decrypt the snapshots; nil: those of the configuration
 }
@@ -153,7 +153,7 @@ func (a *Agent) diffNow(ctx context.Context, target, dir string, p Progress) (di
 	path := dir + ".snap"
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
-		return diffSide{}, diskError(err, "write the current database")
+		return diffSide{}, diskError(err, "copy the current database to a temporary file")
 	}
 	defer file.Close()
 	bytes, begin := p.phases("dump")
@@ -164,7 +164,7 @@ func (a *Agent) diffNow(ctx context.Context, target, dir string, p Progress) (di
 			Phase: begin})
 	})
 	if err != nil {
-		return diffSide{}, diskError(err, "write the current database")
+		return diffSide{}, diskError(err, "copy the current database to a temporary file")
 	}
 	r, err := archive.OpenOwn(path)
 	if err != nil {

@@ -136,7 +136,7 @@ func (p *parser) condition() (c condition, err error) {
 	}
 	p.space()
 	if !p.keyword("eq") {
-		return c, p.fail("only comparisons by eq, joined by and, are supported")
+		return c, p.fail(`only "eq" comparisons joined by "and" are supported`)
 	}
 	p.space()
 	c.value, err = p.value()

@@ -74,7 +74,7 @@ func appendHexIn(b, v []byte, charset string) []byte {
 	return append(hex.AppendEncode(b, v), '\'')
 }
 
-// allCharsets returns the names of the character sets of all servers.
+// allCharsets returns the names of the character sets of all supported servers.
 var allCharsets = sync.OnceValue(func() []string {
 	return strings.Fields(`armscii8 ascii big5 binary cp1250 cp1251 cp1256 cp1257 cp850 cp852 cp866 cp932
 		dec8 eucjpms euckr gb18030 gb2312 gbk geostd8 greek hebrew hp8 keybcs2 koi8r koi8u latin1 latin2
@@ -133,8 +133,8 @@ var charsets = sync.OnceValue(func() map[string]*charset.Charset {
 	return all
 })
 
-// storedIn returns the possible forms of a sampled value in a dump with these character sets:
-// inside a quoted string, and in hexadecimal digits.
+// storedIn returns a function that returns the possible forms of a sampled value in a dump with
+// these character sets: inside a quoted string, and in hexadecimal digits.
 func storedIn(names map[string]bool) func(string) []string {
 	return func(value string) []string {
 		literal := appendQuoted(nil, []byte(value))

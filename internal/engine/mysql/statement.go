@@ -35,7 +35,7 @@ func next(in *bufio.Reader, limit int) (statement, error) {
 	const tiny = 64 << 10
 	var s statement
 	var err error
-	for len(s.start) == 0 || bytes.Count(s.start, []byte("`"))%2 > 0 { // a name contains a line break
+	for len(s.start) == 0 || bytes.Count(s.start, []byte("`"))%2 > 0 { // a name can contain a line break
 		line, err := readLine(in, maxStart)
 		if err != nil {
 			return s, err
@@ -49,7 +49,7 @@ func next(in *bufio.Reader, limit int) (statement, error) {
 	}
 	for !bytes.HasSuffix(s.rows, []byte(");\n")) {
 		part, err := in.ReadSlice('\n')
-		if len(s.rows) > tiny { // most others are a little larger than chunkSize
+		if len(s.rows) > tiny { // most statements that are not tiny are a little larger than chunkSize
 			s.rows = slices.Grow(s.rows, max(len(part), chunkSize+tiny-len(s.rows)))
 		}
 		s.rows = append(s.rows, part...)
@@ -94,7 +94,8 @@ func (s *statement) within(limit int) iter.Seq[string] {
 	}
 }
 
-// wholeRows returns the total length of the rows that fit into room bytes, but at least one row.
+// wholeRows returns the total length of the rows that fit into room bytes, but at least that of the
+// first row.
 func wholeRows(rows []byte, room int) int {
 	if end := bytes.LastIndexByte(rows[:max(0, min(room, len(rows)))], '\n'); end >= 0 {
 		return end + 1
@@ -108,7 +109,7 @@ const insertStart = "INSERT INTO "
 func parseStart(line []byte) (table string, columns []string, err error) {
 	rest, ok := bytes.CutPrefix(line, []byte(insertStart))
 	if !ok {
-		return "", nil, badDump(fmt.Errorf("%.40q does not begin the rows of a table", line))
+		return "", nil, badDump(fmt.Errorf("expected an INSERT statement, but found %.40q", line))
 	}
 	if table, rest, err = quotedName(rest); err != nil {
 		return "", nil, err
@@ -230,7 +231,8 @@ func unquote(b []byte) string {
 	return string(out)
 }
 
-// literalOf writes a value as a literal of the same kind as before.
+// literalOf appends a value as a literal of this kind. A number that is no longer valid becomes a
+// string.
 func literalOf(b []byte, text string, kind int) []byte {
 	if kind == isNumber && !number10.MatchString(text) {
 		kind = isText

@@ -59,7 +59,7 @@ func (s *scratch) rebuild(ctx context.Context, file *os.File, d engine.Dump) err
 	return refused(err)
 }
 
-// described returns info without the tables that its description lacks: tables that are programs,
+// described returns info without the tables that its description lacks: tables that it lists as programs,
 // and tables that store the content of virtual tables.
 func described(info engine.Info) engine.Info {
 	if info.Schema == nil {
@@ -73,8 +73,7 @@ func described(info engine.Info) engine.Info {
 	return info
 }
 
-// counts returns the tables with their numbers of inserted rows, -1 for tables whose rows were not
-// counted.
+// counts returns the tables, each with the number of inserted rows, or -1 if they were not counted.
 func (b *builder) counts() []engine.Table {
 	var all []engine.Table
 	for _, t := range b.schema.Tables {
@@ -117,7 +116,7 @@ func refused(err error) error {
 		return &snap.Error{
 			Code:   snap.CodeInvalid,
 			Detail: "the snapshot is from somebody else, and " + err.Error(),
-			Hint:   "trust its owner to load it anyway, or ask for a snapshot without that row",
+			Hint:   "ask for a snapshot without that row; to load this one anyway, trust its owner",
 			Cause:  err,
 		}
 	case code(err) == codes.SQLITE_CONSTRAINT || code(err) == codes.SQLITE_MISMATCH || code(err) == codes.SQLITE_ERROR:
@@ -355,7 +354,7 @@ func (b *builder) ordinary(ctx context.Context, t schema.Table) error {
 	return b.copyRows(ctx, t.Name.Name, e.root, layoutOf(d))
 }
 
-// sequences sets the last assigned number of each table with AUTOINCREMENT.
+// sequences sets the last assigned number for each table that has AUTOINCREMENT.
 func (b *builder) sequences(ctx context.Context) error {
 	if !slices.ContainsFunc(b.schema.Tables, numbered) {
 		return nil
