@@ -189,9 +189,9 @@ func (a *app) clonesWarmCommand() *cobra.Command {
 		Use:   "warm TARGET",
 		Short: "Prepare copies for `snapcli run`",
 		Long: `Warm makes copies of a snapshot ahead of time, so that ` + "`snapcli run`" + ` can use one
-and start without waiting. Warm adds copies until --count of them are ready; the
-default is the target's clones.warm. When ` + "`snapcli run`" + ` uses a copy, it makes
-another one while its command runs. Warm copies expire like clones.`,
+and start without waiting. Warm adds copies until the number in --count is
+ready; the default is the target's clones.warm. When ` + "`snapcli run`" + ` uses a copy,
+it makes another one while its command runs. Warm copies expire like clones.`,
 		Example:           examples("keep two ready", "snapcli clones warm shop --count 2"),
 		Args:              command.ExactArgs("target"),
 		ValidArgsFunction: a.completeTargets,

@@ -23,8 +23,9 @@ func (a *app) channelsListCommand(use string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: "List the channels",
-		Long: `A channel shares each new snapshot of a target with a group, or org-wide, when
-it is pushed. Owners and admins of the organization manage channels.`,
+		Long: `When a new snapshot of a target is pushed, a channel shares it with a group or
+with the whole organization. Owners and admins of the organization manage
+channels.`,
 		Example: examples("list the channels", "snapcli cloud channels"),
 		Args:    command.NoArgs,
 		RunE: printList(a, serviceList[api.Channel]{

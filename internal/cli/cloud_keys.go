@@ -31,7 +31,7 @@ needs. For --idle, a key that was never used counts as idle since its creation.
 Only a signed-in person can manage keys, so this command uses the login session
 even when an API key is configured.`,
 		Example: examples("list your keys", "snapcli cloud keys",
-			"everybody's keys that were not used for 90 days", "snapcli cloud keys --all --idle 90d"),
+			"everybody's keys that have not been used for 90 days", "snapcli cloud keys --all --idle 90d"),
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			filter := api.KeyFilter{All: all}
@@ -53,7 +53,7 @@ even when an API key is configured.`,
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "list the keys of the whole organization (owners and admins)")
-	cmd.Flags().StringVar(&idle, "idle", "", "list only keys that were not used for this long, such as 90d")
+	cmd.Flags().StringVar(&idle, "idle", "", "list only keys that have not been used for this long, such as 90d")
 	a.jsonFlag(cmd)
 	return cmd
 }

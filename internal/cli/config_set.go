@@ -15,7 +15,7 @@ func (a *app) configGetCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get KEY",
 		Short: "Print one setting",
-		Long: `Get prints the value in effect of one setting, from the config file or the
+		Long: `Get prints the effective value of one setting, from the config file or the
 environment. Secrets are masked. If the setting has no value, the exit code
 is 3.`,
 		Example:           examples("show the service in use", "snapcli config get cloud.url"),

@@ -306,7 +306,7 @@ func (x *examination) idleKeys(me api.Me) {
 		n, list = me.OrgIdleKeys, "`snapcli cloud keys --all --idle 90d`"
 	}
 	if n > 0 {
-		x.add("API keys", warned, snap.Plural(n, "key was", "keys were")+" not used for 90 days",
+		x.add("API keys", warned, snap.Plural(n, "key has", "keys have")+" not been used for 90 days",
 			"list them with "+list+", and revoke what nobody needs with `snapcli cloud keys revoke`")
 	}
 }

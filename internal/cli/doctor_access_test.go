@@ -18,9 +18,9 @@ func TestDoctorReportsAccess(t *testing.T) {
 		want string
 	}{
 		{api.Me{}, ""},
-		{api.Me{IdleKeys: 1}, "1 key was not used for 90 days list them with `snapcli cloud keys --idle 90d`"},
+		{api.Me{IdleKeys: 1}, "1 key has not been used for 90 days list them with `snapcli cloud keys --idle 90d`"},
 		{api.Me{IdleKeys: 1, OrgIdleKeys: 3},
-			"3 keys were not used for 90 days list them with `snapcli cloud keys --all --idle 90d`"},
+			"3 keys have not been used for 90 days list them with `snapcli cloud keys --all --idle 90d`"},
 		{api.Me{SignInDue: &due}, "the next one is due by 2026-12-20"},
 	} {
 		a := &app{now: func() time.Time { return due.Add(-time.Hour) }, env: func(string) string { return "" }}

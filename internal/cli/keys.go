@@ -136,9 +136,9 @@ func (a *app) keysExportCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "export [KEY]",
 		Short: "Print a public key",
-		Long: `Export prints the public key of this machine, or of the key with the given ID or
-name. Others accept the key's certificates with ` + "`snapcli keys trust`" + `. An owner
-or admin registers the key in the cloud with
+		Long: `Export prints this machine's public key, or the public key with the given ID or
+name. With ` + "`snapcli keys trust`" + `, other people accept certificates that this key
+signed. An owner or admin registers the key in the cloud with
 ` + "`snapcli cloud certificate-keys add`" + `.`,
 		Example: examples("print this machine's public key", "snapcli keys export"),
 		Args:    command.AtMostOneArg("key"),

@@ -86,8 +86,9 @@ func (a *app) trustAddCommand() *cobra.Command {
 		Short: "Trust an organization or a person",
 		Long: `Add lets ` + "`snapcli load --with-programs`" + ` load the programs of snapshots that an
 organization of the configured cloud service shares with you. To trust a
-colleague in your own organization, give the e-mail address. You cannot trust
-people in other organizations, which do not reveal who pushed.`,
+colleague in your own organization, give the e-mail address. You cannot trust a
+single person in another organization, because it does not reveal who pushed a
+snapshot.`,
 		Example: examples("trust an organization", "snapcli trust add org:globex", "trust a colleague",
 			"snapcli trust add mia@acme.example"),
 		Args: command.ExactArgs("name"),
