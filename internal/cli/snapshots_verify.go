@@ -99,8 +99,8 @@ func signedBy(c *local.Certified) string {
 	if c.KeyName != "" {
 		name = " (" + c.KeyName + ")"
 	}
-	return fmt.Sprintf("; its certificate is signed by the key %s%s: %d columns masked, %d left unmasked", c.Key, name,
-		c.Predicate.Masked, c.Predicate.Kept)
+	return fmt.Sprintf("; its certificate is signed by the key %s%s: %s masked, %d left unmasked", c.Key, name,
+		snap.Plural(c.Predicate.Masked, "column", "columns"), c.Predicate.Kept)
 }
 
 // errNoCertificate returns an error for a file without a certificate.

@@ -162,7 +162,7 @@ func objects(n, bytes int64) string {
 	if n == 1 {
 		return "1 object of " + size(bytes)
 	}
-	return fmt.Sprintf("%d objects of %s", n, size(bytes))
+	return fmt.Sprintf("%d objects with %s in total", n, size(bytes))
 }
 
 // meter prints progress, at most every few seconds.
