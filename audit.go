@@ -118,7 +118,7 @@ type AuditDetail struct {
 	Expires      *time.Time `json:"expires_at,omitempty"`   // when the share or key expires
 	Bytes        int64      `json:"bytes,omitempty"`        // of the snapshot, or transferred
 	Code         Code       `json:"code,omitempty"`         // why it was refused
-	User         string     `json:"user,omitempty"`         // e-mail of the user whom the line concerns, unless that is the actor
+	User         string     `json:"user,omitempty"`         // e-mail of the affected user, unless that is the actor
 	Account      int64      `json:"account,omitempty"`      // ID of that user, or of the owner who pushed
 	Key          int64      `json:"key,omitempty"`          // ID of the key
 	Scopes       []Scope    `json:"scopes,omitempty"`       // scopes of the key
@@ -136,7 +136,7 @@ type AuditDetail struct {
 	Reason       string     `json:"reason,omitempty"`     // why it was disabled
 	Issuer       string     `json:"issuer,omitempty"`     // of the CI system's token for which a key was issued
 	Subject      string     `json:"subject,omitempty"`    // of that token
-	Rule         string     `json:"rule,omitempty"`       // fingerprint of the trust rule for the key; Name is the rule's name
+	Rule         string     `json:"rule,omitempty"`       // fingerprint of the key's trust rule, whose name is Name
 	// Settings are the changed settings of the configuration, by name.
 	Settings []SettingChange `json:"settings,omitempty"`
 }

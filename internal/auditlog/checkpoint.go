@@ -1,6 +1,6 @@
 // Package auditlog makes an organization's audit log a transparency log: the lines are the leaves
-// of a Merkle tree (RFC 9162, section 2.1), and the service signs checkpoints of the tree. Anyone
-// who keeps a checkpoint can prove later that the log still holds every line that it held when the
+// of a Merkle tree (RFC 9162, section 2.1), and the service signs checkpoints of the tree. With
+// an earlier checkpoint, anyone can prove that the log still holds every line that it held when that
 // checkpoint was signed. A line can be shown to belong to the log without showing the others.
 //
 // The tree, the proofs and the signed notes are those of Go's checksum database

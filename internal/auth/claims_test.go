@@ -44,7 +44,8 @@ func TestGroupShapes(t *testing.T) {
 		{"a number", "groups", `{"groups":7}`, "unknown: sent something other than a list of groups"},
 		{"too long", "groups", `{"groups":["eng",` + long + `]}`, "unknown: that is not a group"},
 		{"too many", "groups",
-			`{"groups":[` + many(2001) + `]}`, "unknown: you are in more than 2000 groups, which is too many; ask your admin"},
+			`{"groups":[` + many(2001) + `]}`,
+			"unknown: you are in more than 2000 groups, which is too many; ask your admin"},
 	} {
 		var claims map[string]any
 		if err := json.Unmarshal([]byte(tc.claims), &claims); err != nil {

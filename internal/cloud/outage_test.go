@@ -76,7 +76,8 @@ func TestDatabaseGoesAwayAndComesBack(t *testing.T) {
 	if begins != 1 || still != 2 || len(lines) != 2 {
 		t.Errorf("the warnings of the outage are %v", lines)
 	}
-	if n := len(regexp.MustCompile(`msg="something works again" what=database`).FindAllString(log.String(), -1)); n != 1 {
+	recovered := regexp.MustCompile(`msg="something works again" what=database`)
+	if n := len(recovered.FindAllString(log.String(), -1)); n != 1 {
 		t.Errorf("%d lines say that the database works again", n)
 	}
 }

@@ -38,12 +38,13 @@ type StorageProfile struct {
 	URL string `yaml:"url" koanf:"url"`
 }
 
-// Target is a database to take snapshots of, and the database to load them into.
+// Target is a database to take snapshots of, and the database to load them into. Scratch names any
+// database on the server that holds scratch copies; if it is empty, the destination's server does.
 type Target struct {
 	Name        string       `yaml:"-" koanf:"-"`
 	Source      string       `yaml:"source,omitempty" koanf:"source"`           // URL of the database to build from
 	Destination string       `yaml:"destination,omitempty" koanf:"destination"` // URL of the database that load replaces
-	Scratch     string       `yaml:"scratch,omitempty" koanf:"scratch"`         // URL of any database on the server that holds scratch copies; empty: the destination's server
+	Scratch     string       `yaml:"scratch,omitempty" koanf:"scratch"`         // URL on the server for scratch copies
 	Jobs        int          `yaml:"jobs,omitempty" koanf:"jobs"`               // 0 is the number of cores
 	Production  bool         `yaml:"production,omitempty" koanf:"production"`   // load refuses this destination unless forced
 	EncryptTo   []string     `yaml:"encrypt_to,omitempty" koanf:"encrypt_to"`   // public keys, or files of them, that its snapshots are encrypted to
@@ -90,17 +91,17 @@ type Check struct {
 // ClonesSpec limits the clones of a target. The zero value means the defaults.
 type ClonesSpec struct {
 	Max  int    `yaml:"max,omitempty" koanf:"max"`   // how many may exist at once; 0 means 20
-	TTL  string `yaml:"ttl,omitempty" koanf:"ttl"`   // how long a clone lives by default, such as 2h or 7d; "" means 24h
+	TTL  string `yaml:"ttl,omitempty" koanf:"ttl"`   // default lifetime of a clone, such as 2h or 7d; "" means 24h
 	Warm int    `yaml:"warm,omitempty" koanf:"warm"` // copies that are kept ready for `snapcli run`
 }
 
 // SubsetSpec limits the snapshots of a target to some rows and the rows related to them. The zero
 // value includes every row.
 type SubsetSpec struct {
-	Where   map[string]string `yaml:"where,omitempty" koanf:"where"`       // SQL conditions of the starting rows, by table
+	Where   map[string]string `yaml:"where,omitempty" koanf:"where"`       // conditions of the starting rows, by table
 	Percent float64           `yaml:"percent,omitempty" koanf:"percent"`   // percentage of rows of the other tables
 	Rows    int64             `yaml:"rows,omitempty" koanf:"rows"`         // maximum number of rows; replaces Percent
-	MaxSize string            `yaml:"max_size,omitempty" koanf:"max_size"` // maximum size, such as 200MB; replaces Percent
+	MaxSize string            `yaml:"max_size,omitempty" koanf:"max_size"` // maximum, such as 200MB; replaces Percent
 }
 
 // SanitizeSpec names the files that define how a target is masked. Relative paths are relative to

@@ -199,7 +199,8 @@ func (s *Store) setMembership(ctx context.Context, tx *sql.Tx, c snap.Caller) er
 	want := c.Audiences()
 	if gone := difference(have, want); len(gone) > 0 {
 		_, err = tx.ExecContext(ctx,
-			`DELETE FROM membership WHERE principal = $1 AND audience IN (SELECT v FROM `+s.each("$2")+` AS e)`, c.Principal(), audienceArray(gone))
+			`DELETE FROM membership WHERE principal = $1 AND audience IN (SELECT v FROM `+s.each("$2")+` AS e)`,
+			c.Principal(), audienceArray(gone))
 		if err != nil {
 			return err
 		}

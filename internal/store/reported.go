@@ -286,7 +286,8 @@ func (w *reportWrites) write(ctx context.Context, tx *sql.Tx, s *Store, r Report
 	}
 	in := `(SELECT v FROM ` + s.each("$2") + ` AS e)`
 	for audience, ids := range w.drop {
-		if err := do(`DELETE FROM membership WHERE audience = $1 AND principal IN `+in, int64(audience), idArray(ids)); err != nil {
+		if err := do(`DELETE FROM membership WHERE audience = $1 AND principal IN `+in,
+			int64(audience), idArray(ids)); err != nil {
 			return err
 		}
 	}

@@ -222,7 +222,8 @@ func notOfExtension(class, oid string) string {
 // ownTables returns the query that selects the tables to describe.
 func ownTables() string {
 	return `SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-	WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't' AND ` + ownSchemas + ` AND ` + notOfExtension("pg_class", "c.oid")
+	WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't' AND ` +
+		ownSchemas + ` AND ` + notOfExtension("pg_class", "c.oid")
 }
 
 // relationName returns an expression for the name of a relation, as a JSON object.
@@ -250,7 +251,8 @@ const sequencesResult = 5
 func catalogQueries() []string {
 	return []string{
 		`SELECT json_strip_nulls(json_build_object('name', nspname, 'comment', nullif(obj_description(oid, 'pg_namespace'), 'standard public schema')))
-	FROM pg_namespace WHERE ` + ownSchemas + ` AND ` + notOfExtension("pg_namespace", "pg_namespace.oid") + ` ORDER BY nspname`,
+	FROM pg_namespace WHERE ` +
+			ownSchemas + ` AND ` + notOfExtension("pg_namespace", "pg_namespace.oid") + ` ORDER BY nspname`,
 
 		`SELECT json_build_object('name', extname, 'schema', nspname) FROM pg_extension x JOIN pg_namespace n ON n.oid = extnamespace
 	WHERE extname <> 'plpgsql' ORDER BY x.oid`,
@@ -265,20 +267,23 @@ func catalogQueries() []string {
 
 		`SELECT json_strip_nulls(json_build_object('schema', nspname, 'name', typname, 'labels', (SELECT coalesce(json_agg(enumlabel ORDER BY enumsortorder), '[]') FROM pg_enum WHERE enumtypid = t.oid),
 		'comment', obj_description(t.oid, 'pg_type')))
-	FROM pg_type t JOIN pg_namespace n ON n.oid = typnamespace WHERE typtype = 'e' AND ` + ownSchemas + ` AND ` + notOfExtension("pg_type", "t.oid") + ` ORDER BY t.oid`,
+	FROM pg_type t JOIN pg_namespace n ON n.oid = typnamespace WHERE typtype = 'e' AND ` +
+			ownSchemas + ` AND ` + notOfExtension("pg_type", "t.oid") + ` ORDER BY t.oid`,
 
 		`SELECT json_strip_nulls(json_build_object('schema', nspname, 'name', typname, 'type', typbasetype, 'mod', CASE WHEN typtypmod >= 0 THEN format_type(typbasetype, typtypmod) END,
 		'not_null', typnotnull, 'default', pg_get_expr(typdefaultbin, 0), 'comment', obj_description(t.oid, 'pg_type'),
 		'checks', (SELECT json_agg(json_build_object('name', conname, 'expr', pg_get_expr(conbin, 0), 'comment', obj_description(k.oid, 'pg_constraint')) ORDER BY conname)
 			FROM pg_constraint k WHERE contypid = t.oid AND contype = 'c')))
-	FROM pg_type t JOIN pg_namespace n ON n.oid = typnamespace WHERE typtype = 'd' AND ` + ownSchemas + ` AND ` + notOfExtension("pg_type", "t.oid") + ` ORDER BY t.oid`,
+	FROM pg_type t JOIN pg_namespace n ON n.oid = typnamespace WHERE typtype = 'd' AND ` +
+			ownSchemas + ` AND ` + notOfExtension("pg_type", "t.oid") + ` ORDER BY t.oid`,
 
 		`SELECT json_strip_nulls(json_build_object('schema', nspname, 'name', relname, 'type', format_type(seqtypid, NULL), 'start', seqstart::text, 'increment', seqincrement::text,
 		'min', seqmin::text, 'max', seqmax::text, 'cache', seqcache::text, 'cycle', seqcycle, 'comment', obj_description(c.oid, 'pg_class'),
 		'owner', (SELECT json_build_object('table', ` + relationName("d.refobjid") + `, 'column', a.attname) FROM pg_depend d JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
 			WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.refclassid = 'pg_class'::regclass AND d.deptype IN ('a', 'i') LIMIT 1))), format('%I.%I', nspname, relname)
 	FROM pg_sequence JOIN pg_class c ON c.oid = seqrelid JOIN pg_namespace n ON n.oid = relnamespace
-	WHERE relpersistence <> 't' AND ` + ownSchemas + ` AND ` + notOfExtension("pg_class", "c.oid") + ` ORDER BY nspname, relname`,
+	WHERE relpersistence <> 't' AND ` +
+			ownSchemas + ` AND ` + notOfExtension("pg_class", "c.oid") + ` ORDER BY nspname, relname`,
 
 		`SELECT json_strip_nulls(json_build_object('oid', c.oid, 'schema', n.nspname, 'name', c.relname, 'unlogged', c.relpersistence = 'u', 'options', c.reloptions, 'identity', c.relreplident,
 		'bound', pg_get_expr(c.relpartbound, c.oid), 'partition', c.relispartition, 'comment', obj_description(c.oid, 'pg_class'),
