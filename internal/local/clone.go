@@ -161,8 +161,8 @@ func (a *Agent) Clone(ctx context.Context, target string, o CloneOptions, p Prog
 	}
 	all := make([]Cloned, len(names))
 	g, each := errgroup.WithContext(ctx)
-	const atOnce = 8
-	g.SetLimit(atOnce)
+	const concurrent = 8
+	g.SetLimit(concurrent)
 	for i, name := range names {
 		g.Go(func() error {
 			one := q
