@@ -13,8 +13,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// browser is a browser for signing in. It keeps cookies, follows redirects and submits the forms of
-// a page with their values.
+// browser is a minimal web browser for the sign-in pages. It keeps cookies, follows redirects and
+// submits the forms of a page with their values.
 type browser struct {
 	client *http.Client
 	page   *url.URL

@@ -1,8 +1,8 @@
-// Demo shows the whole product at work. It starts bin/snapcloud with two organizations on the
-// embedded defaults and creates a sample database. Then the people of the organizations work with
-// real bin/snapcli commands: build, sanitize, sign in, push, list, share, pull, load, unshare.
-// Every command is shown with its output, and every promise is checked. The demo ends with exit
-// code 1 at the first promise that does not hold.
+// Demo shows the whole product at work. It starts bin/snapcloud with two organizations on SQLite
+// and a folder, and creates a sample database. Then the people of the organizations work with real
+// bin/snapcli commands: build, sanitize, sign in, push, list, share, pull, load, unshare. Every
+// command is shown with its output, and every promise is checked. The demo ends with exit code 1 at
+// the first promise that does not hold.
 //
 // The demo keeps its files in a temporary folder, which it removes at the end. It does not build
 // the programs: `make demo` builds and runs everything. After the story, the service and the web UI

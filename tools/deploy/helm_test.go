@@ -71,7 +71,7 @@ config: {public_url: "https://snap.example", blob: {url: "s3://snapshots"}}
 
 const chart = "deploy/helm/snapcloud"
 
-// TestChartLint is helm lint, with warnings as errors.
+// TestChartLint runs helm lint, with warnings as errors.
 func TestChartLint(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{"minimal": minimal, "everything": values} {
@@ -93,8 +93,8 @@ func parse(t *testing.T, text string) map[string]any {
 	return all
 }
 
-// render is helm template: the objects, each read strictly by the types of
-// Kubernetes itself, so that an unknown field is an error.
+// render runs helm template and returns the objects. It reads each object strictly into Kubernetes'
+// own types, so that an unknown field is an error.
 func render(t *testing.T, text string) []runtime.Object {
 	t.Helper()
 	rendered, err := template(t, text)
@@ -191,8 +191,8 @@ func trial(name string) string {
 	return "x"
 }
 
-// restricted checks a pod against the Restricted profile of the Pod Security Standards, and that
-// its image is read-only.
+// restricted checks a pod against the Restricted profile of the Pod Security Standards. It also
+// checks that the container's root file system is read-only and that the pod has all probes.
 func restricted(t *testing.T, pod corev1.PodSpec) {
 	t.Helper()
 	c := pod.Containers[0]

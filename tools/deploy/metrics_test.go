@@ -1,7 +1,6 @@
-// Package deploy_test checks the files of the folder deploy with the parsers of
-// the programs that read them: Prometheus, Grafana's queries, Docker, Compose,
-// Helm and Kubernetes, GoReleaser. `make lint-deploy` runs it. It needs no
-// engine, no cluster and no network.
+// Package deploy_test checks the files of the folder deploy with the parsers of the programs that
+// read them: Prometheus, Grafana's queries, Docker, Compose, Helm and Kubernetes, GoReleaser. `make
+// lint-deploy` runs it. It needs no container engine, no cluster and no network.
 package deploy_test
 
 import (
@@ -151,7 +150,7 @@ func TestDashboard(t *testing.T) {
 }
 
 // TestAlerts checks that Prometheus accepts the rules, that their metrics exist, and that each rule
-// has a section of the runbook and the other way round. The chart has the same rules.
+// has a section of the runbook and vice versa. The chart has the same rules.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	text := read(t, "deploy/prometheus/alerts.yaml")

@@ -15,7 +15,7 @@ func exists(t *testing.T, file string) {
 	}
 }
 
-// snapcloud is the program, built once.
+// snapcloud builds the program once and returns its path.
 var snapcloud = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "lint-deploy-")
 	if err != nil {
@@ -23,7 +23,7 @@ var snapcloud = sync.OnceValues(func() (string, error) {
 	}
 	program := filepath.Join(dir, "snapcloud")
 	build := exec.Command("go", "build", "-buildvcs=false", "-trimpath", "-o", program, "./cmd/snapcloud")
-	// with the Makefile's flags, so most is compiled already
+	// with the Makefile's flags, so most packages are compiled already
 	build.Dir, build.Stderr, build.Env = root, os.Stderr, append(os.Environ(), "CGO_ENABLED=0")
 	return program, build.Run()
 })
@@ -46,7 +46,7 @@ func checkConfig(t *testing.T, config string, environment []string) {
 	}
 }
 
-// TestMain removes the program.
+// TestMain removes the built program after the tests.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if program, err := snapcloud(); err == nil {

@@ -105,7 +105,7 @@ func (r release) sign(to layout.Path, digests []v1.Hash) error {
 	return nil
 }
 
-// image returns the image of a program: one layer.
+// image returns the image of a program, which has one layer.
 func (r release) image(p program) (v1.Image, error) {
 	content, err := r.layer(p)
 	if err != nil {

@@ -202,8 +202,8 @@ func checkAttached(t *testing.T, all v1.ImageIndex, image, index v1.Hash, public
 	}
 }
 
-// verifier checks signatures with OpenSSL, which shares no code with the program that made them, or
-// with Go's library where there is no OpenSSL 3.
+// verifier returns a function that checks signatures with OpenSSL, which shares no code with the
+// program that made them. Without OpenSSL 3, the function uses Go's library.
 func verifier(t *testing.T, public ed25519.PublicKey) func(content, signature []byte) bool {
 	t.Helper()
 	said, err := exec.CommandContext(t.Context(), "openssl", "version").CombinedOutput()

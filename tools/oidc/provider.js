@@ -1,6 +1,6 @@
-// An OpenID Connect provider for the tests: oidc-provider with its forms for
-// developers, where any password is right and the name is the account. CLAIMS
-// has the claims of each account. The program prints the provider's address.
+// An OpenID Connect provider for the tests: oidc-provider with its development forms, which accept
+// any password. The user name is the account's ID. The environment variable CLAIMS has the claims
+// of each account. The program prints the provider's address.
 import http from 'node:http'
 import Provider from 'oidc-provider'
 

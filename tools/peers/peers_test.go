@@ -3,9 +3,9 @@
 //
 //	go test -C tools/peers -bench . -benchtime 1x
 //
-// OpenFGA runs in this process over its in-memory store, without a database. Ours runs on SQLite
-// with every write synced. OpenFGA cannot order or page by time, so a right answer to "the newest
-// 50" is its whole list, sorted here.
+// OpenFGA runs in this process over its in-memory store, without a database. Our store runs on
+// SQLite with every write synced. OpenFGA cannot order or page by time, so a correct answer to "the
+// newest 50" is its whole list, sorted here.
 package peers
 
 import (
@@ -238,7 +238,8 @@ func (p *pair) check(who, id string) (bool, error) {
 	return res.GetAllowed(), err
 }
 
-// same fails if somebody sees different snapshots in the two. The comparison would then be meaningless.
+// same fails if a caller sees different snapshots in the two stores, because the comparison would
+// then be meaningless.
 func (p *pair) same() {
 	for who, c := range p.callers {
 		var ours []string

@@ -1,6 +1,6 @@
-// Command dex is Dex with one connector, for the tests. The accounts and their
-// groups are in CLAIMS, and any password is accepted. It prints its issuer and
-// knows the client snapcloud.
+// Command dex is Dex with one connector, for the tests. The accounts and their groups are in the
+// environment variable CLAIMS, and any password is accepted. It prints its issuer and knows the
+// client snapcloud.
 package main
 
 import (

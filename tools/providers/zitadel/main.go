@@ -1,6 +1,7 @@
 // Command zitadel is the OpenID provider of zitadel/oidc with its example pages and storage, for
-// the tests. The accounts and their claims are in CLAIMS, and the password of each is its name. It
-// prints its issuer and knows the clients snapcloud and snapcli (public, device grant).
+// the tests. The accounts and their claims are in the environment variable CLAIMS, and the password
+// of each account is its name. It prints its issuer and knows the clients snapcloud and snapcli
+// (public, device grant).
 package main
 
 import (
