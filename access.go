@@ -19,7 +19,7 @@ import (
 //	An organization-level key sees snapshots that are shared org-wide, snapshots
 //	that another organization shared with its own, and snapshots that an
 //	organization-level key of its organization pushed.
-//	With the scope private, it sees every snapshot of its organization.
+//	A key with the scope private sees every snapshot of its organization.
 //	A snapshot that the caller is not allowed to see is reported as not existing.
 //
 // As one sentence: a snapshot is visible to a caller when a live grant on it names one of the
@@ -33,13 +33,13 @@ import (
 // AudienceKind is the kind of an [Audience].
 type AudienceKind int64
 
-// The audience kinds. The database stores their numbers, so they never change.
+// The audience kinds. The database stores these numbers, so they must never change.
 const (
 	KindUser       AudienceKind = 0 // one user, for their own pushes
 	KindAdmins     AudienceKind = 1 // the owners and admins of an organization, for all of its snapshots
 	KindMembers    AudienceKind = 2 // everyone in an organization, for org-wide shares
 	KindGroup      AudienceKind = 3 // one SSO group, for group shares
-	KindRecipients AudienceKind = 4 // everyone in an organization, for snapshots that others share with it
+	KindRecipients AudienceKind = 4 // everyone in an organization, for snapshots that other organizations share with it
 	KindKeys       AudienceKind = 5 // the organization-level keys of an organization, for their pushes
 )
 
@@ -65,8 +65,8 @@ type Grant struct {
 	Until    time.Time
 }
 
-// Live reports whether the grant holds at the given time. It no longer holds at the instant Until
-// (SPEC 2.3).
+// Live reports whether the grant holds at the given time. A grant no longer holds at the instant
+// Until (SPEC 2.3).
 func (g Grant) Live(now time.Time) bool { return g.Until.IsZero() || now.Before(g.Until) }
 
 // Audiences returns the audiences a caller belongs to. The anonymous caller belongs to none.

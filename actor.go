@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The parts of the service that act for an organization without a person.
+// The parts of the service that act for an organization on their own, not on behalf of a person.
 const (
 	PartProvider  = "identity provider" // a sign-in, a recheck, or a back-channel logout
 	PartRetention = "retention"

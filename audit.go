@@ -43,7 +43,8 @@ const (
 	// AuditDescribed records that a snapshot's description or labels changed.
 	AuditDescribed AuditAction = "snapshot.described"
 	// AuditCardChanged records that a snapshot's card was replaced or removed, or that somebody
-	// other than its pusher added one. The first card of a push is a part of the push.
+	// other than its pusher added one. A card that the pusher adds for the first time is not
+	// recorded.
 	AuditCardChanged AuditAction = "snapshot.card_changed"
 	// AuditCertified records that a snapshot got its certificate after it was pushed.
 	AuditCertified   AuditAction = "snapshot.certified"
@@ -117,7 +118,7 @@ type AuditDetail struct {
 	WithSchema   bool       `json:"with_schema,omitempty"`  // that organization sees the schema too
 	Expires      *time.Time `json:"expires_at,omitempty"`   // when the share or key expires
 	Bytes        int64      `json:"bytes,omitempty"`        // of the snapshot, or transferred
-	Code         Code       `json:"code,omitempty"`         // why it was refused
+	Code         Code       `json:"code,omitempty"`         // why the action was refused
 	User         string     `json:"user,omitempty"`         // e-mail of the affected user, unless that is the actor
 	Account      int64      `json:"account,omitempty"`      // ID of that user, or of the owner who pushed
 	Key          int64      `json:"key,omitempty"`          // ID of the key
@@ -133,8 +134,8 @@ type AuditDetail struct {
 	PublicKey    string     `json:"public_key,omitempty"` // the key whose certificates are now accepted or refused
 	URL          string     `json:"url,omitempty"`        // of the webhook
 	Webhook      int64      `json:"webhook,omitempty"`    // ID of the webhook
-	Reason       string     `json:"reason,omitempty"`     // why it was disabled
-	Issuer       string     `json:"issuer,omitempty"`     // of the CI system's token for which a key was issued
+	Reason       string     `json:"reason,omitempty"`     // why the webhook was disabled, or the channel is overdue
+	Issuer       string     `json:"issuer,omitempty"`     // of the CI token that was exchanged for a key
 	Subject      string     `json:"subject,omitempty"`    // of that token
 	Rule         string     `json:"rule,omitempty"`       // fingerprint of the key's trust rule, whose name is Name
 	// Settings are the changed settings of the configuration, by name.

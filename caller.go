@@ -54,8 +54,8 @@ const (
 // and so cannot attribute what it does to a user (SPEC 5.1).
 func (k CredentialKind) OrgLevel() bool { return k == PipelineKey || k == AgentKey }
 
-// IsKey reports whether k is one of the three API key kinds. A SCIM key is not an API key: it calls
-// only SCIM.
+// IsKey reports whether k is one of the three API key kinds. A SCIM key is not an API key: it is
+// accepted only by the SCIM routes.
 func (k CredentialKind) IsKey() bool { return k == UserKey || k.OrgLevel() }
 
 // Scope is a permission of an organization-level key. User-scoped credentials have no scopes: their
@@ -83,9 +83,9 @@ type Credential struct {
 	ID     int64  // of the key or the session in the store
 	Name   string // chosen by its creator, such as "ci" or "alice's laptop"
 	Scopes []Scope
-	// Until is the earliest time at which the credential expires or its last use must be recorded
-	// again. The credential may be cached until then, as long as the stored data does not change.
-	// If Until is zero, the credential must be looked up for every request.
+	// Until is when the credential expires or its next use must be recorded, whichever comes first.
+	// The credential may be cached until then, as long as the stored data does not change. If Until
+	// is zero, the credential must be looked up for every request.
 	Until time.Time
 }
 

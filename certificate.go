@@ -5,7 +5,7 @@ package snap
 type Certificate struct {
 	State   CertificateState
 	Key     string // ID of the key that the certificate names, unless the certificate is missing or invalid
-	KeyName string // of a registered key
+	KeyName string // name of the key, if it is registered
 }
 
 // CertificateState says whether a certificate is valid and, if not, why.
@@ -15,8 +15,8 @@ type CertificateState string
 const (
 	CertificateValid   CertificateState = "valid"       // a registered key signed it
 	CertificateMissing CertificateState = "missing"     // the snapshot has none
-	CertificateUnknown CertificateState = "unknown_key" // the organization has not registered its key
-	CertificateRevoked CertificateState = "revoked_key" // the organization revoked its key
+	CertificateUnknown CertificateState = "unknown_key" // the key that signed it is not registered
+	CertificateRevoked CertificateState = "revoked_key" // the key that signed it is revoked
 	CertificateInvalid CertificateState = "invalid"     // it was altered, or belongs to another file
 )
 

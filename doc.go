@@ -9,9 +9,9 @@
 //   - A caller is the identity that a request acts for: a user of one organization, or the
 //     organization itself.
 //   - An audience is a set of callers: one user, an organization's owners and admins, all its
-//     members, one SSO group, or the members of an organization as recipients of what other
-//     organizations share with it.
-//   - A grant names an audience that may see a snapshot, until a time.
+//     members, one SSO group, its organization-level keys, or the members of an organization as
+//     recipients of what other organizations share with it.
+//   - A grant lets an audience see a snapshot, either until a given time or without end.
 //
 // The rules are in three files: [Visible] in access.go decides who may see a snapshot, [Allowed] in
 // allowed.go decides what they may do with it, and the table in errors.go gives each refusal its

@@ -21,16 +21,16 @@ type PastAccess struct {
 	Users   []AuditDetail         // the organization's users: account, e-mail, role, groups
 	Keys    []AuditDetail         // the organization's own keys that were not revoked: name, kind, scopes
 	Closed  bool                  // the organization was closed at that time, so nobody saw anything
-	account int64                 // the owner's ID; 0 in lines from older services
+	account int64                 // the owner's ID; 0 if an older service wrote the line
 	at      time.Time
 
 	wideUntil  *time.Time            // when the org-wide share ends; nil means never
 	groupUntil map[string]*time.Time // the same for the groups
 }
 
-// ReadHistory reconstructs who could see a snapshot at a time from an organization's audit lines
-// about one snapshot and about its users. The lines are ordered from the oldest to the newest, and
-// none is later than at.
+// ReadHistory reconstructs from an organization's audit log who could see a snapshot at the time
+// at. It needs the lines about the snapshot, and about the organization's users, keys, policy and
+// closing. They are ordered from the oldest to the newest, and none is later than at.
 func ReadHistory(lines []AuditEntry, snapshotID string, at time.Time) PastAccess {
 	past := PastAccess{Orgs: map[string]*time.Time{}, groupUntil: map[string]*time.Time{}, at: at}
 	users, keys, created := map[string]AuditDetail{}, map[int64]AuditDetail{}, map[int64]time.Time{}
@@ -38,7 +38,7 @@ func ReadHistory(lines []AuditEntry, snapshotID string, at time.Time) PastAccess
 	for _, e := range lines {
 		switch e.Action {
 		case AuditUserChanged, AuditUserLeft:
-			delete(users, e.Detail.User) // a line of an older service, which had no account
+			delete(users, e.Detail.User) // an entry from a line of an older service, which recorded no account
 			users[accountOf(e.Detail.Account, e.Detail.User)] = e.Detail
 		case AuditKeyMade:
 			if CredentialKind(e.Detail.Kind).OrgLevel() {
@@ -138,8 +138,8 @@ func (t *PastAccess) unshare(d AuditDetail) {
 	}
 }
 
-// Why names the grant through which a user of the organization could see the snapshot. It is empty
-// if they could not see it. It applies the access rule itself.
+// Why names the grant through which a user of the organization could see the snapshot. It returns
+// "" if they could not see it. Why applies the access rule itself.
 func (t PastAccess) Why(u AuditDetail) string {
 	if !t.Existed || t.Closed {
 		return ""
@@ -166,8 +166,8 @@ func (t PastAccess) SeenBy(key AuditDetail) bool {
 	return Visible(c, grants, t.at) && Allowed(c, ActPull, Snapshot{Org: c.Org}) == nil
 }
 
-// numbers assigns identifiers to names. The log knows users and groups by name, the access rule by
-// identifier. Each name gets the next free number when it first appears.
+// numbers assigns identifiers to names. The log identifies users and groups by name, but the access
+// rule needs numbers. Each name gets the next free number when it first appears.
 type numbers map[string]int64
 
 func (n numbers) of(kind, name string) int64 {
@@ -185,7 +185,7 @@ func (n numbers) group(id string) Group {
 	return Group{ID: n.of("group", id), GroupID: id, Name: id}
 }
 
-// caller returns a user with the role and groups of that time.
+// caller returns a user as a caller, with the role and groups that the user had at the time.
 func (n numbers) caller(u AuditDetail) Caller {
 	c := Caller{Org: n.home(), User: &User{ID: n.of("user", accountOf(u.Account, u.User)), Email: u.User}, Role: u.Role}
 	for _, id := range u.Groups {
@@ -194,7 +194,7 @@ func (n numbers) caller(u AuditDetail) Caller {
 	return c
 }
 
-// grants returns the grants of the push and of the shares that were live.
+// grants returns the grants that the push added, and those of the shares that were live.
 func (n numbers) grants(t PastAccess) []Access {
 	home := n.home()
 	all := []Access{{Grant: Grant{Audience: AudienceOf(KindAdmins, home.ID)}, Org: home}}

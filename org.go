@@ -25,7 +25,7 @@ type Policy struct {
 	// NoDeviceLogin disables login by device grant.
 	NoDeviceLogin bool
 	// MaxKeyAge is the maximum lifetime of an API key after its creation. A key with a later expiry
-	// ends then too. Zero sets no limit.
+	// still ends at this age. Zero sets no limit.
 	MaxKeyAge time.Duration `json:",omitempty"`
 }
 
@@ -97,13 +97,13 @@ func (p Policy) checkExpiry(expires, now time.Time) error {
 }
 
 // CheckKeyExpiry returns an error of code policy_refused if the policy forbids a new key that lasts
-// until expires. Zero means that the key never expires.
+// until expires. A zero expires means that the key never expires.
 func (p Policy) CheckKeyExpiry(expires, now time.Time) error {
 	return checkLifetime("max_key_age", "keys", p.MaxKeyAge, expires, now)
 }
 
 // checkLifetime returns an error if expires is later than the policy with this name allows. things
-// are what the policy limits, in words, and longest is their maximum lifetime. A zero longest sets
+// names in words what the policy limits, and longest is the maximum lifetime. A zero longest sets
 // no limit, and a zero expires means never.
 func checkLifetime(policy, things string, longest time.Duration, expires, now time.Time) error {
 	if longest == 0 || !expires.IsZero() && !expires.After(now.Add(longest)) {

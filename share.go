@@ -34,7 +34,7 @@ type Shares struct {
 	OrgWide bool
 	Groups  []string
 	Orgs    []string
-	Expires time.Time // of all of them; zero means never
+	Expires time.Time // when all of the shares end; zero means never
 	// WithSchema lets the other organizations see the snapshot's card. Nil keeps the setting of an
 	// existing share; a new share then hides the card.
 	WithSchema *bool
@@ -61,7 +61,7 @@ type Filter string
 // The filters of a listing.
 const (
 	FilterAll      Filter = "all"
-	FilterShared   Filter = "shared"   // the snapshots whose Shared column says Yes
+	FilterShared   Filter = "shared"   // the snapshots whose field Shared is set
 	FilterMine     Filter = "mine"     // the snapshots that the caller pushed
 	FilterReceived Filter = "received" // the snapshots that other organizations shared with the caller's
 )

@@ -81,7 +81,7 @@ type Snapshot struct {
 	Through string
 }
 
-// SoonExpiring is how long before its end a share counts as one that expires soon.
+// SoonExpiring is the remaining lifetime at which a share begins to count as expiring soon.
 const SoonExpiring = 3 * 24 * time.Hour
 
 // idAlphabet is Crockford's base32 in lower case: no i, l, o or u.

@@ -19,7 +19,7 @@ func Span(d time.Duration) string {
 	d = d.Abs().Round(time.Second)
 	for i, unit := range spanUnits[:len(spanUnits)-1] {
 		next := spanUnits[i+1]
-		finer := spanUnits[min(i+2, len(spanUnits)-1)] // the smaller unit of a span that is shorter than one unit
+		finer := spanUnits[min(i+2, len(spanUnits)-1)] // the precision of a span just below one unit
 		if rounded := d.Round(next.length); d.Round(finer.length) >= unit.length {
 			text := spanCount(rounded/unit.length, unit.name)
 			if rest := rounded % unit.length / next.length; rest > 0 {

@@ -8,9 +8,8 @@ import (
 )
 
 // CleanText removes from untrusted text every character that could control the terminal or page
-// that shows it: control characters, including those of the second block (C1), line and paragraph
-// separators, and marks that change the direction of writing (AUTH A4). Bytes that are not UTF-8
-// become U+FFFD.
+// that shows it: control characters (C0 and C1), line and paragraph separators, and marks that
+// change the direction of writing (AUTH A4). Bytes that are not UTF-8 become U+FFFD.
 func CleanText(text string) string {
 	return strings.Map(func(r rune) rune {
 		if isControl(r) {

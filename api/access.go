@@ -58,7 +58,7 @@ type Newcomers struct {
 }
 
 // Access returns who can see a snapshot and why. With an e-mail, it also explains why that user can
-// or cannot. Only the snapshot's owner and the organization's owners and admins may call it.
+// or cannot see it. Only the snapshot's owner and the organization's owners and admins may call it.
 func (c *Client) Access(ctx context.Context, id, email string) (Access, error) {
 	path := snapshotPath(id, "/access")
 	if email != "" {

@@ -16,7 +16,7 @@ type AccessRequestRequest struct {
 }
 
 // AccessRequest is a request for access to a snapshot. The fields after CreatedAt are set only for
-// those who may answer it.
+// callers who may answer it.
 type AccessRequest struct {
 	ID        string    `json:"id"`
 	Snapshot  string    `json:"snapshot" doc:"ID in the request"`
@@ -62,7 +62,8 @@ func (c *Client) WithdrawAccessRequest(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, "/access-requests/"+url.PathEscape(id), nil, nil)
 }
 
-// RefuseAccess refuses a request that the caller may answer. A share grants it.
+// RefuseAccess refuses a request that the caller may answer. To grant a request, share the
+// snapshot.
 func (c *Client) RefuseAccess(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodPost, "/access-requests/"+url.PathEscape(id)+"/refuse", nil, nil)
 }

@@ -138,8 +138,9 @@ func (c *Client) AllAudit(ctx context.Context, o AuditOptions) iter.Seq2[AuditEn
 	}
 }
 
-// AudienceAt returns who could see a snapshot at a time in the past, even if it has been deleted
-// since, with the users of all pages. id is the whole ID. Only owners and admins may call it.
+// AudienceAt returns who could see a snapshot at a time in the past, even if the snapshot has been
+// deleted since. It fetches all pages of users. id is the whole ID. Only owners and admins may call
+// it.
 func (c *Client) AudienceAt(ctx context.Context, id string, at time.Time) (then AudienceThen, err error) {
 	q := url.Values{"snapshot": {id}, "at": {stamp(at)}}
 	for {

@@ -124,8 +124,8 @@ func detailOf(err error) string {
 
 // VerifyAudit reads the whole audit log of the caller's organization and verifies it on this
 // machine against the service's signed checkpoint. seen returns an earlier checkpoint of an
-// organization, or the zero value; the log must then begin with the log of that checkpoint. seen
-// may be nil. VerifyAudit fails with code conflict when a check fails.
+// organization, or the zero value if there is none. The log must begin with the lines of that
+// checkpoint. seen may be nil. VerifyAudit fails with code conflict when a check fails.
 func (c *Client) VerifyAudit(ctx context.Context, seen func(organization string) (AuditCheckpoint, error)) (
 	v AuditVerdict, err error) {
 	me, err := c.Me(ctx)

@@ -22,7 +22,8 @@ type Card struct {
 	// Programs is absent in cards from older clients. Their tables have no Parts either.
 	Programs []CardPart `json:"programs,omitempty" doc:"views, routines and other programs that belong to no table"`
 
-	// The service never returns Since, because the caller may have no access to that snapshot.
+	// The service never returns Since, because the caller may have no access to the earlier
+	// snapshot.
 	Since string `json:"since,omitempty" doc:"SHA-256 of the earlier snapshot with which the counts in differ compare this one; only sent to the service"`
 }
 

@@ -19,8 +19,8 @@ import (
 )
 
 // TokenSource returns the bearer token for the next request: an API key, or the access token of a
-// login session. refused is the token that the service rejected, or empty. A source that can get a
-// new token then does so. A source that cannot returns the same token, and the request fails.
+// login session. refused is the token that the service rejected, or empty. If it is set, a source
+// that can get a new token does so. Any other source returns the same token, and the request fails.
 type TokenSource func(ctx context.Context, refused string) (string, error)
 
 // StaticToken returns a source that always returns one API key.
@@ -300,8 +300,9 @@ func (c *Client) Delete(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, snapshotPath(id, ""), nil, nil)
 }
 
-// Push begins a push. If the caller has already begun or completed the same push, it returns that
-// one. It leaves out the certificate if the service is too old to support certificates.
+// Push begins a push. If the caller has already begun or completed the same push, Push returns the
+// plan of that push. It leaves out the certificate if the service is too old to support
+// certificates.
 func (c *Client) Push(ctx context.Context, r PushRequest) (UploadPlan, error) {
 	plan, err := call[UploadPlan](ctx, c, http.MethodPost, "/snapshots", r)
 	var refused *snap.Error
@@ -312,12 +313,13 @@ func (c *Client) Push(ctx context.Context, r PushRequest) (UploadPlan, error) {
 	return plan, err
 }
 
-// unknownCertificate is the error from a service that does not support certificates.
+// unknownCertificate returns the field error that a service without support for certificates sends.
 func unknownCertificate() snap.FieldError {
 	return snap.FieldError{Field: "certificate", Detail: "unexpected property"}
 }
 
-// Parts signs upload URLs of parts and returns which parts are already stored.
+// Parts returns upload URLs for the parts in r or, if r names none, the parts that are already
+// stored.
 func (c *Client) Parts(ctx context.Context, id string, r PartsRequest) (PartsResponse, error) {
 	return call[PartsResponse](ctx, c, http.MethodPost, snapshotPath(id, "/parts"), r)
 }

@@ -30,8 +30,8 @@ func timedOut(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// repeatable reports whether a request may be sent twice without further effect: it only reads, or
-// it changes a share or asks for a link.
+// repeatable reports whether a request may be sent twice without further effect: it only reads,
+// changes a share, or asks for the URL of a pull.
 func repeatable(method, target string) bool {
 	path, _, _ := strings.Cut(target, "?")
 	return method == http.MethodGet || strings.HasSuffix(path, "/pull") || strings.Contains(path, "/snapshots/") &&

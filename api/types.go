@@ -14,8 +14,8 @@ import (
 )
 
 // The mounts of the API, below {cloud.url}. The agent mount accepts API keys; the user mount
-// accepts access tokens and browser sessions. Both serve the same routes, except that those for
-// keys and sessions exist only below the user mount.
+// accepts access tokens and browser sessions. Both serve the same routes, except that the routes
+// for keys and sessions exist only below the user mount.
 const (
 	MountAgent = "/api/v1/agents"
 	MountUser  = "/api/v1"
@@ -249,7 +249,8 @@ type DeltaRequest struct {
 	Have []string `json:"have" minItems:"1" maxItems:"50" doc:"IDs of local snapshots" example:"[\"snap_7h2k9m4p6\"]"`
 }
 
-// DeltaOffer is the response to a [DeltaRequest]. Without a URL there is no delta, or not yet.
+// DeltaOffer is the response to a [DeltaRequest]. If URL is empty, there is no delta, or it is not
+// finished yet.
 type DeltaOffer struct {
 	Base    string     `json:"base,omitempty" doc:"ID of the snapshot that the delta applies to"`
 	Size    int64      `json:"size,omitempty" doc:"bytes of the delta"`

@@ -13,8 +13,8 @@ import (
 	"snap"
 )
 
-// whyUnreachable explains why no response came and what to do about that. proxy is the proxy in
-// between, or nil.
+// whyUnreachable explains why no response came and what to do about it. proxy is the proxy that the
+// request went through, or nil.
 func whyUnreachable(err error, proxy *url.URL) (why, hint string) {
 	var (
 		timeout   net.Error
@@ -58,7 +58,7 @@ func issuer(cert *x509.Certificate) string {
 	return fmt.Sprintf("%q", snap.CleanText(cert.Issuer.String()))
 }
 
-// proxy returns the proxy between here and the service, or nil.
+// proxy returns the proxy between this machine and the service, or nil.
 func (c *Client) proxy() *url.URL {
 	u, err := url.Parse(c.base)
 	if err != nil {

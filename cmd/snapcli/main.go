@@ -10,7 +10,7 @@ import (
 	"snap/internal/cli"
 )
 
-// main cancels the context at SIGTERM and Ctrl-C. The running command then cleans up and ends.
+// main cancels the context on SIGTERM and Ctrl-C. The running command then cleans up and ends.
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once

@@ -11,7 +11,8 @@ import (
 	"snap/internal/operator"
 )
 
-// main cancels the context at SIGTERM and Ctrl-C. cloud.Run then gives running requests 20 seconds.
+// main cancels the context on SIGTERM and Ctrl-C. cloud.Run then gives running requests 20 seconds
+// to finish.
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
