@@ -28,9 +28,9 @@ type PastAccess struct {
 	groupUntil map[string]*time.Time // the same for the groups
 }
 
-// ReadHistory reconstructs from an organization's audit log who could see a snapshot at the time
-// at. It needs the lines about the snapshot, and about the organization's users, keys, policy and
-// closing. They are ordered from the oldest to the newest, and none is later than at.
+// ReadHistory reconstructs from an organization's audit log who could see a snapshot at a time in
+// the past. lines holds the entries about the snapshot, and about the organization's users, keys,
+// policy and closing, from the oldest to the newest. None of them is later than at.
 func ReadHistory(lines []AuditEntry, snapshotID string, at time.Time) PastAccess {
 	past := PastAccess{Orgs: map[string]*time.Time{}, groupUntil: map[string]*time.Time{}, at: at}
 	users, keys, created := map[string]AuditDetail{}, map[int64]AuditDetail{}, map[int64]time.Time{}

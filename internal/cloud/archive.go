@@ -8,9 +8,9 @@ import (
 	"snap/internal/store"
 )
 
-// ArchiveLogs moves lines of the audit logs that are older than audit.archive_after to the object
-// store. A log that was altered is reported and left unchanged. Several replicas may run it at
-// once, and it may be interrupted at any moment.
+// ArchiveLogs moves audit lines that are older than audit.archive_after to the object store. A log
+// that was altered is reported and left unchanged. Several replicas may run it at once, and it may
+// be interrupted at any moment.
 func (s *Service) ArchiveLogs(ctx context.Context) error {
 	after, err := s.config.Audit.archiveAfter()
 	if err != nil || after == 0 {

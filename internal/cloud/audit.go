@@ -102,8 +102,8 @@ func (s *Service) audienceThen(ctx context.Context, in *thenInput) (*body[api.Au
 	return &body[api.AudienceThen]{out}, nil
 }
 
-// page returns the users of one page. The cursor is the number of users before the page, because
-// the list for a time in the past does not change.
+// page returns the users of one page. The cursor is the number of users before the page. That is
+// enough, because the list for a time in the past does not change.
 func (in *thenInput) page(past snap.PastAccess) (users []api.ThenMember, next string, err error) {
 	from := 0
 	if in.Cursor != "" {

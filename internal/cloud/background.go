@@ -23,8 +23,8 @@ const (
 	recheckEvery   = time.Second
 	archiveEvery   = 10 * time.Minute
 	expectEvery    = time.Minute
-	requestsEvery  = 5 * time.Second // notifies the people who may answer requests for access
-	indexEvery     = time.Minute     // indexes rows of earlier releases for searches
+	requestsEvery  = 5 * time.Second // how often people are notified of requests for access
+	indexEvery     = time.Minute     // how often rows of earlier releases are indexed for searches
 )
 
 // startBackground runs the service's background work until ctx is done. Each kind of work runs on
@@ -91,8 +91,8 @@ func jobNames() []string {
 		"requests", "recheck", "webhooks"}
 }
 
-// isFrequent reports whether a kind of work runs every second or more often. The runs of that work
-// are not traced or logged one by one.
+// isFrequent reports whether a kind of work runs every second or more often. Such frequent runs are
+// not traced or logged individually.
 func isFrequent(name string) bool { return name == "webhooks" || name == "audit" || name == "recheck" }
 
 // job runs background work once, with metrics, a trace and a log line.
@@ -217,9 +217,9 @@ func (s *Service) remove(ctx context.Context, g store.Garbage) error {
 // dropTimeout is how long a deletion waits for the object store to remove the bytes.
 const dropTimeout = 10 * time.Second
 
-// dropBytes removes the bytes of a deleted snapshot, with this replica's deltas from and to them.
-// Other replicas remove their deltas within a day. It does nothing for an empty key, which means
-// that another snapshot has the same bytes. Objects that cannot be removed now are collected later.
+// dropBytes removes the bytes of a deleted snapshot, and this replica's deltas that use them. Other
+// replicas remove their deltas within a day. It does nothing for an empty key, which means that
+// another snapshot has the same bytes. Objects that cannot be removed now are collected later.
 func (s *Service) dropBytes(ctx context.Context, key string) {
 	if key == "" {
 		return

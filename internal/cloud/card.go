@@ -45,7 +45,7 @@ func (s *Service) removeCard(ctx context.Context, _ *ByID) (*empty, error) {
 	return &empty{}, s.store.SetCard(ctx, c.caller, c.snapshot, store.Card{})
 }
 
-// checkMayPutCard allows the pusher of a snapshot and those who may describe it. All
+// checkMayPutCard allows the pusher of a snapshot and every caller who may describe it. All
 // organization-level keys of the organization that owns a snapshot count as one pusher.
 func checkMayPutCard(c snap.Caller, sn snap.Snapshot) error {
 	if c.User == nil && sn.Owner == nil && sn.Org.ID == c.Org.ID {
@@ -135,7 +135,8 @@ func (s *Service) cardTables(ctx context.Context, c *call, sn snap.Snapshot) (al
 const maxChanges = 1000
 
 // cardChanges compares a snapshot's card with that of the previous snapshot that the caller sees.
-// The response counts the rows that differ only if the pusher counted them against that snapshot.
+// The response says how many rows differ only if the pusher compared the rows with those of that
+// snapshot.
 func (s *Service) cardChanges(ctx context.Context, _ *ByID) (*body[api.CardChanges], error) {
 	c := callOf(ctx)
 	out := api.CardChanges{Changes: []api.CardChange{}}

@@ -21,12 +21,12 @@ type Verdict struct {
 	What   string
 	Detail string
 	Err    error
-	// Warning is set when the service can start and serve everybody else despite Err.
+	// Warning is set when the service can start despite Err, and only a part of it does not work.
 	Warning bool
 }
 
-// maxAhead is the largest accepted difference between clocks. An access token lives ten minutes,
-// and S3 refuses requests whose time is off by a quarter of an hour.
+// maxAhead is the largest accepted difference between clocks. It leaves a wide margin: an access
+// token lives ten minutes, and S3 refuses requests whose time is off by a quarter of an hour.
 const maxAhead = 10 * time.Second
 
 // checkTimeout is the time limit of each check.

@@ -21,7 +21,7 @@ const keepCheckpoints = 400 * 24 * time.Hour
 type keptCheckpoints struct {
 	bucket *blob.S3
 	keep   time.Duration
-	last   map[int64]int64 // size of the newest checkpoint there, by organization
+	last   map[int64]int64 // size of the newest checkpoint in the bucket, by organization
 }
 
 // openCheckpoints returns nil if no bucket is configured.
@@ -49,7 +49,7 @@ func (a Audit) keepCheckpoints() (time.Duration, error) {
 }
 
 // KeepCheckpoints writes the newest checkpoint of each organization to the bucket of
-// audit.checkpoints, under checkpoints/SLUG/SIZE, unless it is there.
+// audit.checkpoints, under checkpoints/SLUG/SIZE, unless it is already there.
 func (s *Service) KeepCheckpoints(ctx context.Context) error {
 	k := s.background.checkpoints
 	if k == nil {

@@ -48,7 +48,8 @@ type Config struct {
 	Organizations []Organization `yaml:"organizations" koanf:"organizations"`
 }
 
-// Database is where the records are stored: empty for SQLite in data_dir, or postgres://... .
+// Database is where the records are stored. An empty URL means SQLite in data_dir; any other URL
+// begins with postgres://.
 type Database struct {
 	URL string `yaml:"url" koanf:"url"`
 	// Connections is the maximum number of connections of each process; 0 means four per processor.
@@ -63,7 +64,8 @@ func (c Config) StoreOptions() store.Options {
 		TransactionPooling: c.Database.TransactionPooling}
 }
 
-// Blob is where the bytes are stored: empty for a folder in data_dir, or s3://... .
+// Blob is where the bytes are stored. An empty URL means a folder in data_dir; any other URL begins
+// with s3://.
 type Blob struct {
 	URL string `yaml:"url" koanf:"url"`
 }
@@ -233,7 +235,8 @@ func LoadConfig(path string, environ []string) (Config, error) {
 }
 
 // dataDirOf resolves a relative or default data_dir against the folder of the configuration file.
-// An operator's command therefore uses the service's database, whatever its working directory.
+// An operator's command therefore uses the same database as the service, whatever the working
+// directory.
 func dataDirOf(file, dir string) string {
 	if dir == "" {
 		dir = defaultDataDir

@@ -10,9 +10,9 @@ import (
 	"snap/internal/console"
 )
 
-// openConsole adds the organization's pages. The requests of the pages to the API go to the same
-// mux. They bypass the limit on concurrent requests, because the request for the page has already
-// passed it.
+// openConsole adds the pages of the web console. A page reads its data through the API, by requests
+// to the same mux. These requests bypass the limit on concurrent requests, because the request for
+// the page has already passed it.
 func (s *Service) openConsole(mux *http.ServeMux) error {
 	pages, err := console.New(console.Options{
 		API: func(w http.ResponseWriter, r *http.Request, c *snap.Caller) {
@@ -49,7 +49,7 @@ func (s *Service) openConsole(mux *http.ServeMux) error {
 type pageCallerKey struct{}
 
 // authenticate returns the caller of a request to the API. If a page of the console makes the
-// request in order to read, the caller is the one who requested the page.
+// request to read data, the caller is the person who requested the page.
 func (s *Service) authenticate(r *http.Request) (snap.Caller, error) {
 	if c, ok := r.Context().Value(pageCallerKey{}).(snap.Caller); ok {
 		return c, nil

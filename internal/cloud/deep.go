@@ -14,8 +14,8 @@ import (
 )
 
 // Deep compares the rows of the database with the objects of the object store, in both directions.
-// It changes nothing and may run next to the service. It reads no object, so it takes about as long
-// as listing the bucket.
+// It changes nothing and may run while the service runs. It reads no object, so it takes about as
+// long as listing the bucket.
 //
 // A snapshot whose bytes are missing is an error. Bytes to which no row refers only cost space, so
 // they are a warning.
@@ -64,7 +64,8 @@ type deep struct {
 	rows, again map[string]store.Reference
 }
 
-// lost returns the snapshots whose bytes are not there, with their organizations.
+// lost returns the snapshots and archived audit lines whose bytes are missing, with their
+// organizations.
 func (d deep) lost(ctx context.Context, keys []string) (lost []string, err error) {
 	there := map[string]bool{}
 	for _, key := range keys {

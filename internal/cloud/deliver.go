@@ -52,7 +52,7 @@ const (
 type lanes struct {
 	service *Service
 	turns   sync.WaitGroup
-	more    chan struct{} // receives a value when a turn has ended and left unsent messages
+	more    chan struct{} // receives a value when a turn has ended, so that another can begin
 
 	mu    sync.Mutex
 	all   int
@@ -102,8 +102,8 @@ func (l *lanes) failure() error {
 	return err
 }
 
-// begin begins a turn for each webhook that has messages to send, as far as there is room, and
-// returns how many it began.
+// begin begins a turn for each webhook that has messages to send and for which there is room. It
+// returns how many turns it began.
 func (l *lanes) begin(ctx context.Context) (begun int, err error) {
 	st := l.service.store
 	waiting, err := st.Lanes(ctx)
@@ -131,7 +131,7 @@ func (l *lanes) begin(ctx context.Context) (begun int, err error) {
 	return begun, nil
 }
 
-// enter reserves room for a turn of an organization.
+// enter reserves room for a turn of an organization. It returns false if there is none.
 func (l *lanes) enter(org int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -166,7 +166,7 @@ func (l *lanes) ended(org int64, tried int, err error) {
 	}
 }
 
-// turn sends the messages of a lane and gives the lane back.
+// turn sends the messages of a lane and then releases the lane.
 func (s *Service) turn(ctx context.Context, l store.Lane) (tried int, err error) {
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
@@ -237,8 +237,8 @@ func (s *Service) post(ctx context.Context, w store.Webhook, id string, e api.We
 	return s.request(ctx, w, id, e)
 }
 
-// request sends an event to a public address, signed as in the Standard Webhooks specification. It
-// does not follow redirects, and reads at most 64 KiB of the response.
+// request sends an event to the URL of a webhook, signed as in the Standard Webhooks specification.
+// It does not follow redirects, and reads at most 64 KiB of the response.
 func (s *Service) request(ctx context.Context, w store.Webhook, id string, e api.WebhookEvent) (o store.Outcome,
 	err error) {
 	payload, err := message(w.Format, e)
@@ -297,7 +297,7 @@ func signature(secret []byte, id, stamp string, payload []byte) string {
 var errPrivate = errors.New("the address is not public")
 
 // newHookClient returns a client that refuses to connect to an address that is not public, unless
-// the operator allows it. It checks the address after the name was resolved.
+// the operator allows it. It checks the address to which the host name was resolved.
 func newHookClient(allowPrivate bool) *http.Client {
 	dialer := &net.Dialer{Timeout: receiverTimeout, Control: func(_, address string, _ syscall.RawConn) error {
 		if allowPrivate {

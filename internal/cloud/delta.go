@@ -17,8 +17,8 @@ import (
 
 // A delta needs two snapshots: its base and its result. The caller must be able to pull the base,
 // which must be of the same target and organization. For every other base, the response is the same
-// as for a snapshot that does not exist. The URL of a delta is checked like that of a download, for
-// both snapshots.
+// as for a snapshot that does not exist. A request for the URL of a delta is checked like a
+// download, for both snapshots.
 
 // The purposes of the tokens in URLs of deltas.
 const (
@@ -84,7 +84,7 @@ type candidate struct {
 }
 
 // candidates returns the snapshots of a list that can be the base of a delta to the call's
-// snapshot, in this order.
+// snapshot, in the order of the list.
 func (s *Service) candidates(ctx context.Context, c *call, have []string) (all []candidate, err error) {
 	for _, id := range have {
 		base, err := s.base(ctx, c.caller, id, c.snapshot.Target, c.snapshot.Org.ID)
@@ -155,7 +155,8 @@ func (s *Service) existingDelta(bases []candidate, result store.Bytes) (candidat
 	return candidate{}, nil, nil
 }
 
-// openDeltaTicket returns the content of a delta's URL that this service signed and that is valid.
+// openDeltaTicket returns the content of a delta's URL if this service signed the URL and it has
+// not expired.
 func (s *Service) openDeltaTicket(r *http.Request, purpose string) (t deltaTicket, err error) {
 	if !blob.OpenToken(s.transfers.urlKey, purpose, r.PathValue("token"), &t) ||
 		!s.now().Before(time.UnixMilli(t.Expires)) {

@@ -37,10 +37,10 @@ type deltas struct {
 
 	mu      sync.Mutex
 	writing int64                // bytes of the files that are being written
-	useless map[string]time.Time // deltas that an attempt has shown not to be worth making, by name
+	useless map[string]time.Time // deltas that turned out not to be worth making, by name
 }
 
-// The names of files that are being written begin with these.
+// The prefixes of the names of files that are being written.
 const (
 	making  = "making-"
 	copying = "copy-"
@@ -49,7 +49,7 @@ const (
 const (
 	deltaWorkers = 2 // deltas made or applied at once
 	deltaKept    = 24 * time.Hour
-	deltaSpace   = 2 << 30   // bytes of kept deltas
+	deltaSpace   = 2 << 30   // maximum bytes of all kept deltas
 	deltaLeast   = 128 << 10 // bytes of a file; smaller files are sent whole
 	deltaWait    = 20 * time.Second
 	deltaLongest = 10 * time.Minute // time limit for the work on one delta
@@ -168,7 +168,7 @@ func (d *deltas) receive(ctx context.Context, u store.Upload, base store.Bytes, 
 	}
 	err = d.rebuild(ctx, u, base, h, body)
 	if err == nil && keepErr == nil {
-		_ = kept.keep(name) // otherwise it is made again
+		_ = kept.keep(name) // if this fails, the delta is made again
 	}
 	return err == nil, err
 }
@@ -206,14 +206,15 @@ func (n *newDelta) keep(name string) error {
 	return os.Rename(n.Name(), filepath.Join(n.in.dir, name))
 }
 
-// discard ends the writing. The file remains only if it was kept.
+// discard closes the file and releases its space. It removes the file unless the file was kept.
 func (n *newDelta) discard() {
 	n.Close()
 	os.Remove(n.Name())
 	n.release()
 }
 
-// rebuild writes the object of an upload from its base and the rest of a delta.
+// rebuild writes the object of an upload from its base and the rest of a delta, which follows the
+// header h.
 func (d *deltas) rebuild(ctx context.Context, u store.Upload, base store.Bytes, h delta.Header, body io.Reader) error {
 	r, done, err := d.open(ctx, base)
 	if err != nil {
@@ -276,8 +277,9 @@ func (d *deltas) isUseless(name string) bool {
 	return useless
 }
 
-// make makes a delta and keeps it. A delta that saves less than a fifth is not kept. Neither is one
-// that takes too long, because two files can be crafted so that comparing them takes days.
+// make makes a delta and keeps it. A delta that saves less than a fifth of the bytes is not kept.
+// Neither is one that takes too long, because two files can be crafted so that comparing them takes
+// days.
 func (d *deltas) make(ctx context.Context, name string, base, result store.Bytes) error {
 	leave, err := d.enter()
 	if err != nil {

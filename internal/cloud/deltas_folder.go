@@ -11,8 +11,8 @@ import (
 )
 
 // A replica whose objects are in S3 keeps its deltas in a temporary folder. The folder has a lock,
-// which the replica holds while it runs. So another replica that starts on the same machine can tell
-// the folders of killed replicas from those in use.
+// which the replica holds while it runs. Another replica that starts on the same machine can
+// therefore tell the folders of killed replicas from those in use.
 const (
 	tempDeltas = "snapcloud-deltas-"
 	deltasLock = "lock"

@@ -167,8 +167,8 @@ func (s *Service) checkAttributedByID(ctx context.Context, c snap.Caller, do sna
 	return s.noteRefusal(ctx, c, asked, snap.AuditShareRefused, snap.Allowed(c, do, snap.Snapshot{}))
 }
 
-// admitTo looks up the snapshot that a change names among those that the caller may see, and checks
-// that the caller may make the change.
+// admitTo looks up the snapshot with this ID on behalf of the caller, and checks that the caller
+// may take the action do on it.
 func (s *Service) admitTo(ctx context.Context, c *call, id string, do snap.Action) (err error) {
 	if c.snapshot, err = s.store.Snapshot(ctx, c.caller, id); err != nil {
 		return err

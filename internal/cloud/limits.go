@@ -12,8 +12,8 @@ import (
 	"snap/internal/loadcontrol"
 )
 
-// Limits bounds the load that the service accepts. Zero means the default, a negative value no
-// limit. docs/operations.md has the table.
+// Limits bounds the load that the service accepts. Zero means the default, and a negative value
+// means no limit. docs/operations.md lists them in a table.
 type Limits struct {
 	MaxSnapshotSize int64 `yaml:"max_snapshot_size" koanf:"max_snapshot_size"` // bytes; default 5 TiB
 
@@ -55,7 +55,7 @@ const (
 	defaultDiskReserve   = 256 << 20
 )
 
-// bound returns the effective limit; 0 means none.
+// bound returns the effective limit; 0 means no limit.
 func bound(configured, byDefault int) int {
 	switch {
 	case configured < 0:

@@ -24,8 +24,8 @@ const (
 	mailScheme = "mailto:"
 )
 
-// plainAddress is an e-mail address without quotes, comments, percent signs or a route. A URL of
-// the scheme mailto with such an address has no parameters.
+// plainAddress matches an e-mail address without quotes, comments, percent signs or a source route.
+// A mailto URL with such an address has no parameters.
 var plainAddress = regexp.MustCompile(`^[A-Za-z0-9._+=~'-]{1,64}@[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$`)
 
 // mailAddress returns the address of a webhook's URL.
@@ -39,9 +39,8 @@ func isMail(raw string) bool {
 	return ok
 }
 
-// checkAddress returns an error unless an organization may send mail to an address: one at a domain
-// of its own people, or at one of mail.domains. Nobody else can therefore receive mail that they
-// did not ask for.
+// checkAddress returns an error unless the address is at a domain of the organization's own people
+// or at one of mail.domains. An organization therefore cannot send unwanted mail to strangers.
 func (c Config) checkAddress(slug, address string) error {
 	if c.Mail.Server == "" {
 		return snap.Invalid("this service sends no mail", "ask the service's operator to configure an SMTP server")
@@ -101,8 +100,8 @@ func (s *Service) mailEvent(ctx context.Context, w store.Webhook, id string, e a
 	return sent, err
 }
 
-// mailOf writes the mail of an event. Its headers contain nothing that the event's actor chose. The
-// subject contains no name at all, because mail providers show and log subjects.
+// mailOf writes the mail about an event. Its headers contain nothing that the event's actor chose.
+// The subject contains no name at all, because mail providers show and log subjects.
 func (s *Service) mailOf(slug, address, id string, e api.WebhookEvent) (*mail.Msg, error) {
 	m := mail.NewMsg(mail.WithNoDefaultUserAgent())
 	from := s.config.Mail.From

@@ -94,7 +94,8 @@ type discordMentions struct {
 	Parse []string `json:"parse"`
 }
 
-// maxSentence limits a sentence in characters, below the limits of all chats after escaping.
+// maxSentence is the maximum length of a sentence in characters. Even with escaping, a sentence
+// stays within the limits of all chat services.
 const maxSentence = 900
 
 // sentence describes an event in one line of plain text.

@@ -62,8 +62,8 @@ func (m maker) gauge(name, help string, labels ...string) *prometheus.GaugeVec {
 	return v
 }
 
-// histogram returns a histogram whose first bucket is shortest. Each further bucket is 2.5 times
-// the one before.
+// histogram returns a histogram whose first bucket ends at shortest. Each further bucket is 2.5
+// times the one before.
 func (m maker) histogram(name, help string, shortest time.Duration, labels ...string) *prometheus.HistogramVec {
 	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(shortest.Seconds(), 2.5, 12),
@@ -169,7 +169,7 @@ func (m *metrics) beginS3() {
 	}
 }
 
-// beginRoutes creates the series of failed requests.
+// beginRoutes creates the series of the requests of all routes.
 func (m *metrics) beginRoutes(paths map[string]*huma.PathItem) {
 	for path, item := range paths {
 		for _, o := range []*huma.Operation{item.Get, item.Post, item.Put, item.Delete} {

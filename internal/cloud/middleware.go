@@ -50,8 +50,8 @@ func noteError(ctx context.Context, err error) bool {
 
 var cleanID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// apiDeadline limits the time of a request that transfers no bytes. The request's context ends
-// earlier, after workFor, so that there is time to send an error.
+// apiDeadline limits the time of a request that does not transfer a snapshot's bytes. The request's
+// context ends earlier, after workFor, so that there is time to send an error.
 const (
 	apiDeadline = 60 * time.Second
 	workFor     = 50 * time.Second

@@ -42,8 +42,8 @@ func Document(ctx context.Context, version string) ([]byte, error) {
 	return doc, errors.Join(err, s.Close())
 }
 
-// OpenBlobs opens the configuration's object store to read and write whole objects. The URLs it
-// signs are not accepted by the service.
+// OpenBlobs opens the configuration's object store to read and write whole objects. The service
+// does not accept the URLs that this object store signs.
 func OpenBlobs(ctx context.Context, c Config) (blob.Store, error) {
 	if c.Blob.URL != "" {
 		return blob.OpenS3(ctx, c.Blob.URL, nil)

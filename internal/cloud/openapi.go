@@ -129,7 +129,7 @@ func (s *Service) completeOpenAPI() {
 func describeErrors(op *huma.Operation, codes []snap.Code) {
 	unspecified := op.Responses["default"]
 	if unspecified == nil {
-		return // the same operation on the other mount shares the responses
+		return // already described: the operation on the other mount shares its responses
 	}
 	problem := unspecified.Content
 	delete(op.Responses, "default")
@@ -156,8 +156,8 @@ func describeErrors(op *huma.Operation, codes []snap.Code) {
 	}
 }
 
-// codesOf returns the error codes that an operation can return. The checks around the handler
-// determine them; codes that the handler itself never returns are left out.
+// codesOf returns the error codes that an operation can return. They follow from the checks before
+// its handler, and from what the handler does.
 func codesOf(op *huma.Operation, method string, rt route, authenticated bool) []snap.Code {
 	codes := []snap.Code{snap.CodeInvalid, snap.CodeRateLimited, snap.CodeInternal, snap.CodeUnavailable}
 	add := func(when bool, more ...snap.Code) {
@@ -188,7 +188,8 @@ func codesOf(op *huma.Operation, method string, rt route, authenticated bool) []
 	return slices.Compact(codes)
 }
 
-// describeParameters gives every parameter an example: the one it states, or its default.
+// describeParameters gives every parameter an example: the one it states, its default, or the first
+// value that it allows.
 func describeParameters(op *huma.Operation) {
 	for _, p := range op.Parameters {
 		switch {

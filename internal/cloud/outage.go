@@ -9,7 +9,7 @@ import (
 	"snap/internal/store"
 )
 
-// repeatOutage is how often the log repeats that an outage continues.
+// repeatOutage is how often the log reports that an outage continues.
 const repeatOutage = time.Minute
 
 // outages writes the log lines about parts that fail repeatedly: one line when an outage begins,

@@ -9,7 +9,7 @@ import (
 )
 
 // warnOfPlain warns the operator about unencrypted connections to other machines. They are not an
-// error, because the network may be trusted, or a proxy in front of the service may encrypt
+// error, because the network may be trusted, or a proxy in front of the service may use TLS
 // although public_url does not say so.
 func (s *Service) warnOfPlain(ctx context.Context) {
 	if u, err := url.Parse(s.config.PublicURL); err == nil && plain(u) {

@@ -10,19 +10,19 @@ import (
 
 // Accounts configures how long accounts are kept.
 type Accounts struct {
-	// PruneAfter is how long an account is kept after its person left. It is then deleted, if
+	// PruneAfter is how long an account is kept after the person left. It is then deleted, if
 	// nothing refers to it. Empty means 400 days.
 	PruneAfter string `yaml:"prune_after" koanf:"prune_after"`
 }
 
-// The default and the minimum age at which accounts are deleted. Notices and webhook messages
-// are kept for almost as long as the minimum.
+// The default and the minimum age at which accounts are deleted. The minimum is a little longer
+// than notices and webhook messages are kept.
 const (
 	pruneAfter    = 400 * 24 * time.Hour
 	minPruneAfter = 31 * 24 * time.Hour
 )
 
-// pruneAfter returns how long an account is kept after its person left.
+// pruneAfter returns how long an account is kept after the person left.
 func (a Accounts) pruneAfter() (time.Duration, error) {
 	if a.PruneAfter == "" {
 		return pruneAfter, nil
@@ -37,8 +37,8 @@ func (a Accounts) pruneAfter() (time.Duration, error) {
 	return d, nil
 }
 
-// pruneEvery is how often accounts and groups are pruned, and pruneBatch is how many of one
-// organization a transaction deletes. Nobody can sign in to the organization during that
+// pruneEvery is how often accounts and groups are pruned, and pruneBatch is how many of them one
+// transaction deletes in an organization. Nobody can sign in to the organization during that
 // transaction.
 const (
 	pruneEvery = time.Hour

@@ -88,7 +88,7 @@ func (s *Service) bytes(r *http.Request, t ticket) (store.Bytes, error) {
 	if err != nil {
 		return store.Bytes{}, err
 	}
-	// Pulling a visible snapshot requires only the scope of the key.
+	// A caller who can see a snapshot may pull it, unless their key lacks the scope.
 	return b, snap.Allowed(caller, snap.ActPull, snap.Snapshot{})
 }
 

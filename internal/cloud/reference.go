@@ -22,7 +22,8 @@ import (
 var pageFiles embed.FS
 
 // reference is an HTML page of the API's reference, made from the OpenAPI document: the list of
-// resources or, with Resource, the operations of one. It loads nothing from other hosts.
+// resources or, if Resource is set, the operations of that resource. It loads nothing from other
+// hosts.
 type reference struct {
 	look.Page
 	Version    string
@@ -32,7 +33,7 @@ type reference struct {
 	Resource   *chapter
 	Errors     []snap.CodeInfo
 	Query      string // words that were searched for
-	Found      int    // operations that have these words
+	Found      int    // how many operations contain these words
 }
 
 // chapter is a group of operations; see tags.
@@ -248,7 +249,7 @@ func describe(doc *huma.OpenAPI, op *huma.Operation, method, path, mounts, publi
 	return out
 }
 
-// fields lists the members of an object, those required first.
+// fields lists the members of an object, the required ones first.
 func fields(doc *huma.OpenAPI, s *huma.Schema) []field {
 	if s.Ref != "" {
 		s = doc.Components.Schemas.SchemaFromRef(s.Ref)

@@ -9,8 +9,8 @@ import (
 )
 
 // recordRunning records in the database that this process is running. It returns a function that
-// keeps the record current until ctx is done. Commands that must not run next to the service, such as
-// a transfer of its data, check that record.
+// keeps the record current until ctx is done. Commands that must not run while the service runs,
+// such as a transfer of its data, check that record.
 func (s *Service) recordRunning(ctx context.Context, holder string) (keepCurrent func()) {
 	record := func(ctx context.Context) error {
 		if err := s.store.RecordRunning(ctx, holder); err != nil {
@@ -33,8 +33,8 @@ func (s *Service) recordRunning(ctx context.Context, holder string) (keepCurrent
 }
 
 // maxSkew is the largest accepted difference between the clocks of replicas. A lease lasts three
-// times as long as its work waits between two runs. With larger differences, the shortest leases
-// would overlap.
+// times as long as the interval of its work. With a larger difference, two replicas could hold one
+// of the shortest leases at the same time.
 const maxSkew = 2 * time.Second
 
 // compareClocks writes a log line when the clocks of the replicas differ, and when they agree again.

@@ -14,12 +14,12 @@ import (
 	"snap/internal/loadcontrol"
 )
 
-// drain is how long running requests may take at shutdown.
+// drain is how much time running requests get at shutdown.
 const drain = 20 * time.Second
 
-// Run serves until ctx is done. cmd/snapcloud cancels ctx at SIGTERM and Ctrl-C. Run then accepts
-// no new requests, gives running ones 20 seconds, and stops the background work. ready, if not nil,
-// is called once with the address of the listener.
+// Run serves until ctx is done. cmd/snapcloud cancels ctx on SIGTERM and Ctrl-C. Run then accepts
+// no new requests, gives running requests 20 seconds to finish, and stops the background work.
+// ready, if not nil, is called once with the address of the listener.
 func Run(ctx context.Context, c Config, o Options, ready func(net.Addr)) error {
 	if o.Log == nil {
 		o.Log = slog.New(newLogHandler(c.Log, os.Stderr))

@@ -11,7 +11,7 @@ import (
 )
 
 // scimHandler returns the handler of the routes by which identity providers report people and
-// groups. Only an organization with a SCIM key can call them.
+// groups. The routes require a SCIM key of the organization.
 func (s *Service) scimHandler() http.Handler {
 	return scim.New(scim.Options{Store: s.store, PublicURL: s.config.PublicURL, Reporter: s.reporter,
 		Fail: s.writeError})
@@ -29,7 +29,7 @@ func (s *Service) reporter(r *http.Request) (store.Reporter, error) {
 	return s.signin.Reporter(c), nil
 }
 
-// writeSCIMError is like writeError, for identity providers.
+// writeSCIMError is like writeError, but in the form that SCIM defines.
 func (s *Service) writeSCIMError(w http.ResponseWriter, r *http.Request, err error) {
 	p := problemOf(r.Context(), s.telemetry.outages, err)
 	maps.Copy(w.Header(), p.GetHeaders())

@@ -96,8 +96,8 @@ type Options struct {
 const recheckBytes = 900 * time.Millisecond
 
 // New opens the database and the object store, applies the configuration's organizations and local
-// users, closes the organizations that it does not list, and returns the service. The caller must
-// close it after its last request.
+// users, closes the organizations that the configuration does not list, and returns the service.
+// The caller must close the service after the last request.
 func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 	ownErrors()
 	s = newService(c, o)
@@ -171,7 +171,7 @@ func newService(c Config, o Options) *Service {
 	return s
 }
 
-// openStore opens the database and measures it from then on.
+// openStore opens the database and adds its metrics.
 func (s *Service) openStore(ctx context.Context) (err error) {
 	at := s.config.StoreOptions()
 	if err := store.CheckRestored(at); err != nil {

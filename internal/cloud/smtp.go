@@ -42,8 +42,8 @@ const (
 	mailPlain    = "none"
 )
 
-// mailStep limits two steps separately: connecting and signing in to the SMTP server, and handing a
-// message to it. Together they end within receiverTimeout.
+// mailStep is the time limit of each of two steps: first connecting and signing in to the SMTP
+// server, then handing it a message. Together they end within receiverTimeout.
 const mailStep = receiverTimeout / 2
 
 // check lists the mistakes in the settings of mail.

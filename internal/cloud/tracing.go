@@ -125,7 +125,7 @@ func (t *tracing) request(r *http.Request) (context.Context, func(route string, 
 	}
 }
 
-// method returns the request's method if HTTP defines it.
+// method returns the request's method if HTTP defines it, otherwise "_OTHER".
 func method(m string) string {
 	switch m {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
@@ -186,7 +186,8 @@ func (s *Service) watchStatement(ctx context.Context, statement string) (context
 	}
 }
 
-// watchS3 measures and traces requests to S3. The spans do not hold their URLs, which are signed.
+// watchS3 measures and traces requests to S3. The spans do not hold the URLs of the requests,
+// because the URLs are signed.
 func (s *Service) watchS3(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		started := time.Now()

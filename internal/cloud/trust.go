@@ -24,13 +24,13 @@ type Trust struct {
 	AllowPrivate bool             `yaml:"allow_private" koanf:"allow_private"`
 }
 
-// The issuers of CI systems that are known, so that the configuration need not state them.
+// The issuers of well-known CI systems, so that the configuration need not state them.
 const (
 	issuerGitHub = "https://token.actions.githubusercontent.com"
 	issuerGitLab = "https://gitlab.com"
 )
 
-// rule converts t. It leaves out claims that claimValues cannot read; checkTrust reports them.
+// rule converts t. A claim that claimValues cannot read gets no values; checkTrust reports it.
 func (t Trust) rule(publicURL string) signin.Trust {
 	usual := map[signin.TrustType]string{signin.TrustGitHub: issuerGitHub, signin.TrustGitLab: issuerGitLab}[t.Type]
 	out := signin.Trust{Name: t.Name, Type: t.Type, Issuer: cmp.Or(t.Issuer, usual),
