@@ -1,7 +1,7 @@
 // Package auditlog makes an organization's audit log a transparency log: the lines are the leaves
-// of a Merkle tree (RFC 9162, section 2.1), and the service signs checkpoints of the tree. With
-// an earlier checkpoint, anyone can prove that the log still holds every line that it held when that
-// checkpoint was signed. A line can be shown to belong to the log without showing the others.
+// of a Merkle tree (RFC 9162, section 2.1), and the service signs checkpoints of the tree. With an
+// earlier checkpoint, anyone can prove that the log still holds every line that it held when that
+// checkpoint was signed. A line can be proven to be in the log without revealing the other lines.
 //
 // The tree, the proofs and the signed notes are those of Go's checksum database
 // (golang.org/x/mod/sumdb). The service builds trees with this package, and
@@ -20,8 +20,8 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 )
 
-// Checkpoint states the content of an organization's log at some time: it has Size lines, whose
-// tree has this root.
+// Checkpoint states the content of an organization's log at some time: the log has Size lines, and
+// their tree has the root Root.
 type Checkpoint struct {
 	Organization string // slug
 	Size         int64
@@ -34,8 +34,8 @@ var (
 	ErrSignature     = errors.New("the checkpoint is not signed with this key")
 )
 
-// origin returns the first line of an organization's checkpoints and the name of the
-// key that signs them, so that no checkpoint passes for another organization's.
+// origin returns the first line of an organization's checkpoints and the name of the key that signs
+// them, so that no checkpoint can pass for another organization's.
 func origin(slug string) string { return "snapcloud/" + slug }
 
 // text returns the signed part: origin, size and root, each on a line of its own,

@@ -24,7 +24,7 @@ const (
 // tree was built from.
 var ErrChunk = errors.New("the object does not contain the lines of the log")
 
-// ChunkRoot returns the hash that proves the chunk which begins with line first.
+// ChunkRoot returns the hash that proves the chunk that begins with the line numbered first.
 func (t *Tree) ChunkRoot(first int64) (tlog.Hash, error) {
 	hashes, err := t.ReadHashes([]int64{tlog.StoredHashIndex(chunkLevel, (first-1)/ChunkLines)})
 	if err != nil {
@@ -46,7 +46,7 @@ func CheckChunk(lines []string, root tlog.Hash) error {
 	return nil
 }
 
-// PackChunk returns the object of a chunk and the bytes of its lines.
+// PackChunk returns the object of a chunk and the number of bytes of its lines.
 func PackChunk(lines []string) (object []byte, unpacked int64, err error) {
 	packer, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
 	if err != nil {
@@ -77,8 +77,8 @@ func UnpackChunk(object []byte, unpacked int64) ([]string, error) {
 	return strings.Split(whole, "\n"), nil
 }
 
-// AddChunk adds the next ChunkLines lines by the hash of their subtree. The number
-// of lines before must be a multiple of ChunkLines.
+// AddChunk adds the next ChunkLines lines by the hash of their subtree. The number of lines added
+// before must be a multiple of ChunkLines.
 func (s *Sum) AddChunk(root tlog.Hash) {
 	s.peaks = append(s.peaks, root)
 	s.size += ChunkLines

@@ -66,7 +66,7 @@ func (t *Tree) keep(line int64, node []byte) {
 	}
 }
 
-// Append adds the line after the first size ones and returns its node.
+// Append adds a line after the first size lines, and returns the node of the new line.
 func (t *Tree) Append(size int64, line string) (node []byte, err error) {
 	hashes, err := tlog.StoredHashes(size, []byte(line), t)
 	if err != nil {
@@ -82,12 +82,12 @@ func (t *Tree) Append(size int64, line string) (node []byte, err error) {
 // Root returns the root of the first size lines.
 func (t *Tree) Root(size int64) (tlog.Hash, error) { return tlog.TreeHash(size, t) }
 
-// Inclusion proves that the line with this number is among the first size ones.
+// Inclusion proves that the line with this number is among the first size lines.
 func (t *Tree) Inclusion(size, line int64) ([]tlog.Hash, error) {
 	return tlog.ProveRecord(size, line-1, t)
 }
 
-// Growth proves that the first size lines begin with the first old ones.
+// Growth proves that the first size lines begin with the first old lines.
 func (t *Tree) Growth(size, old int64) ([]tlog.Hash, error) { return tlog.ProveTree(size, old, t) }
 
 // Includes reports whether a proof of [Tree.Inclusion] shows that the text is
@@ -101,7 +101,7 @@ func (c Checkpoint) Includes(line int64, text string, proof []tlog.Hash) bool {
 // It holds at most one hash for each power of two.
 type Sum struct {
 	size  int64
-	peaks []tlog.Hash // of whole subtrees, the largest first
+	peaks []tlog.Hash // roots of complete subtrees, the largest first
 }
 
 // Add adds the next line.

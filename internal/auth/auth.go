@@ -1,10 +1,10 @@
-// Package auth determines the caller of a request. The agent mount accepts API keys (SPEC 5.1), the
-// user mount access tokens of a login (RFC 9068) and browser sessions. Every request is checked
-// again: a revoked key, an ended session, a disabled user or a changed role takes effect at the
-// next request.
+// Package auth determines the caller of a request. The agent mount accepts API keys (SPEC 5.1); the
+// user mount accepts access tokens of a login (RFC 9068) and browser sessions. Every request is
+// checked again: a revoked key, an ended session, a disabled user or a changed role takes effect at
+// the next request.
 //
 // Every invalid credential gets the same snap.ErrUnauthenticated, so that trying credentials
-// reveals nothing. An address that fails too often must slow down.
+// reveals nothing. An address that sends too many invalid credentials must wait.
 package auth
 
 import (
@@ -26,9 +26,9 @@ import (
 // Options configures an [Authenticator].
 type Options struct {
 	Issuer    string           // of the access tokens to accept: the auth service's URL
-	Audience  string           // the audience they must name; empty is PublicURL
+	Audience  string           // the audience that they must name; empty means PublicURL
 	PublicURL string           // of the service; decides the cookie's name
-	Sealer    *Sealer          // of the signing keys; nil means none
+	Sealer    *Sealer          // encrypts the signing keys; nil leaves them unencrypted
 	Now       func() time.Time // nil is time.Now
 	Proxies   []netip.Prefix   // proxies whose X-Forwarded-For names the client
 	Log       *slog.Logger     // nil discards
@@ -146,8 +146,8 @@ func (a *Authenticator) Agent(r *http.Request) (snap.Caller, error) {
 
 // User returns the caller of a request on the user mount, by the access token in Authorization:
 // Bearer, otherwise by the browser's session cookie. A changing request with a cookie must come
-// from our own pages, otherwise User fails with forbidden. It also fails with
-// snap.ErrUnauthenticated and rate_limited.
+// from our own pages; otherwise User fails with forbidden. It also fails with
+// snap.ErrUnauthenticated or rate_limited.
 func (a *Authenticator) User(r *http.Request) (snap.Caller, error) {
 	return a.guarded(r, func() (snap.Caller, error) {
 		if token := bearer(r); token != "" {
@@ -218,7 +218,7 @@ func (a *Authenticator) byKey(r *http.Request, secret string) (snap.Caller, erro
 	return a.byAnyKey(r, secret)
 }
 
-// scimPrefix begins SCIM keys, which can call only SCIM.
+// scimPrefix is the prefix of SCIM keys, which are accepted only by the SCIM routes.
 const scimPrefix = string(snap.SCIMKey) + "_"
 
 // SCIM returns the caller of a SCIM request, by the SCIM key in Authorization: Bearer. It fails
@@ -245,7 +245,7 @@ func (a *Authenticator) byAnyKey(r *http.Request, secret string) (snap.Caller, e
 
 // useKey returns the caller of a usable key if the request comes from a network that the key is
 // limited to and the key's user is still confirmed. Otherwise the caller gets the same error as for
-// a revoked key, because a stolen key must not reveal where it works; the log has the reason.
+// a revoked key, because a stolen key must not reveal where it works. The reason is only logged.
 func (a *Authenticator) useKey(r *http.Request, u store.KeyUse, ask bool) (snap.Caller, error) {
 	ctx := r.Context()
 	if client := a.client(r); !snap.InNetworks(u.Networks, client) {
@@ -302,8 +302,8 @@ func (a *Authenticator) byCookie(r *http.Request) (snap.Caller, error) {
 	return a.confirmed(r.Context(), n)
 }
 
-// confirmed is like ofSession, for a new request: it first asks the identity provider about a user
-// whose last confirmation is too old.
+// confirmed is like ofSession, but for a new request: it also asks the identity provider about a
+// user whose last confirmation is too old.
 func (a *Authenticator) confirmed(ctx context.Context, n store.Session) (snap.Caller, error) {
 	c, err := a.ofSession(ctx, n)
 	if err != nil {

@@ -17,8 +17,8 @@ const (
 	BrowserMax  = 7 * 24 * time.Hour
 )
 
-// Browser keeps browsers signed in by a cookie. The cookie holds a random
-// number; the store knows its hash.
+// Browser keeps browsers signed in by a cookie. The cookie holds a random secret, and the store
+// holds its hash.
 type Browser struct {
 	store   *store.Store
 	secure  bool
@@ -86,7 +86,8 @@ func (b Browser) end(r *http.Request) error {
 	return b.store.EndSessionByHash(r.Context(), HashOf(cookie.Value))
 }
 
-// Session returns the browser's live session. It fails with snap.ErrUnauthenticated.
+// Session returns the browser's live session. It fails with snap.ErrUnauthenticated if there is
+// none.
 func (b Browser) Session(r *http.Request) (store.Session, error) {
 	cookie, err := r.Cookie(b.CookieName(sessionCookie))
 	if err != nil {

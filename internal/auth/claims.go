@@ -32,10 +32,10 @@ type GroupClaim struct {
 	Why    string       // why the claim was not usable and what to do, for the user and the log
 }
 
-// GroupsFromClaims reads the groups from claims, in every shape that providers
-// are known to send: a list of strings or of objects with an id and a name, one
-// string, a comma-separated list, JSON in a string, Keycloak's paths. The claim is looked
-// up by its literal name first (Auth0's are URLs), then as a dotted path.
+// GroupsFromClaims reads the groups from claims, in every shape that providers are known to send: a
+// list of strings or of objects with an id and a name, one string, a comma-separated list, JSON in
+// a string, Keycloak's paths. The claim is looked up by its literal name first (Auth0's names are
+// URLs), then as a dotted path.
 //
 // Identifiers are kept verbatim. Groups are unknown if the claim is absent, if it
 // only reports that there are too many groups to list (Microsoft Entra above 200),
@@ -80,8 +80,8 @@ func lookUp(claims map[string]any, name string) (any, bool) {
 }
 
 // ClaimText returns a claim that is a string, number or boolean, as a string. name is the claim's
-// literal name or a dotted path. A name in the path may itself contain dots, as kubernetes.io in
-// kubernetes.io.serviceaccount.uid.
+// literal name or a dotted path. A name in the path may itself contain dots, such as kubernetes.io
+// in kubernetes.io.serviceaccount.uid.
 func ClaimText(claims map[string]any, name string) (text string, ok bool) {
 	switch v, _ := lookUp(claims, name); v := v.(type) {
 	case string:
@@ -189,7 +189,7 @@ type Person struct {
 	Name            string
 	Groups          GroupClaim
 	ExternalID      string // the person's externalId in SCIM; empty if no claim has it
-	Session         string // the sid of the provider's session; empty if it names none
+	Session         string // the sid of the provider's session; empty if the provider names none
 }
 
 // ClaimNames are the names of claims that differ between providers. A name may be a dotted path.
@@ -240,10 +240,10 @@ func clip(s string) string {
 	return s
 }
 
-// RoleOf returns the role that the configuration gives a person: the most
-// powerful that lists one of their groups by ID or, when the provider vouches
-// for it, their e-mail; otherwise member. Where a group could give a more powerful
-// role and the groups are unknown, known is false and role is viewer.
+// RoleOf returns the role that the configuration gives a person: the most powerful role that lists
+// one of their groups by ID, or their e-mail if the provider vouches for it; otherwise member. If
+// the groups are unknown and a group could give a more powerful role, known is false and role is
+// viewer.
 func RoleOf(p Person, roles map[snap.Role][]string) (role snap.Role, known bool) {
 	has := func(entry string) bool {
 		if strings.Contains(entry, "@") && p.Verified && strings.EqualFold(entry, p.Email) {

@@ -67,9 +67,9 @@ func (a *Authenticator) verifyExternal(ctx context.Context, d *Discovered, token
 	return id, claims, nil
 }
 
-// isIDToken reports whether a token is an ID token. The header of an access token by RFC 9068 names
-// the token's type. A token without this type is an ID token if it has a claim that only ID tokens
-// have.
+// isIDToken reports whether a token is an ID token. An access token that follows RFC 9068 names its
+// type in the header. A token without this type is an ID token if it has a claim that only ID
+// tokens have.
 func isIDToken(token string, claims map[string]any) bool {
 	parsed, err := jwt.ParseSigned(token, AsymmetricAlgorithms())
 	if err != nil || len(parsed.Headers) != 1 {
@@ -96,7 +96,7 @@ func AsymmetricAlgorithms() []jose.SignatureAlgorithm {
 	}
 }
 
-// admitExternal applies the claims of a new token and of userinfo to its user's account, and
+// admitExternal applies the claims of a new token and of userinfo to the user's account, and
 // creates the token's session.
 func (a *Authenticator) admitExternal(ctx context.Context, d *Discovered, token string, id *oidc.IDToken,
 	claims map[string]any) (store.Session, error) {
@@ -126,7 +126,7 @@ func (a *Authenticator) admitExternal(ctx context.Context, d *Discovered, token 
 	}, HashOf(token))
 }
 
-// AddUserinfo adds the claims of userinfo that a token does not have to its claims.
+// AddUserinfo adds to a token's claims the claims of userinfo that the token lacks.
 func AddUserinfo(claims map[string]any, info *oidc.UserInfo) error {
 	more := map[string]any{}
 	if err := info.Claims(&more); err != nil {

@@ -37,8 +37,8 @@ const (
 	maxKeySet       = 1 << 20          // bytes of a key set
 )
 
-// NewIssuer returns the issuer with this URL. Like a [Provider], it must be public and use https
-// unless private addresses are allowed.
+// NewIssuer returns the issuer with this URL. Like the URL of a [Provider], it must be public and
+// use https unless private addresses are allowed.
 func NewIssuer(issuer string, allowPrivate bool, now func() time.Time) (*Issuer, error) {
 	p, err := NewProvider(issuer, allowPrivate, now)
 	if err != nil {
@@ -108,7 +108,7 @@ func (i *Issuer) accept(raw, audience string, c jwt.Claims, payload json.RawMess
 		return Issued{}, errors.New("the token was issued too long ago")
 	}
 	out := Issued{Issuer: c.Issuer, Subject: c.Subject, ID: "jti " + c.ID, Expires: c.Expiry.Time().Add(issuerLeeway)}
-	if c.ID == "" { // as in old Kubernetes; without the signature, which has several encodings
+	if c.ID == "" { // as in old Kubernetes; a signature has several encodings, so it is left out
 		out.ID = "text " + raw[:strings.LastIndex(raw, ".")]
 	}
 	d := json.NewDecoder(strings.NewReader(string(payload)))
@@ -148,7 +148,7 @@ func (i *Issuer) matching(h jose.Header) (found []jose.JSONWebKey) {
 	return found
 }
 
-// fetch reads the key set that the issuer's metadata name.
+// fetch reads the key set that the issuer's metadata names.
 func (i *Issuer) fetch(ctx context.Context) error {
 	set, err := i.keySet(ctx)
 	if err != nil {

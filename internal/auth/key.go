@@ -37,7 +37,8 @@ func randomBase62(n int) string {
 	for len(out) < n {
 		rand.Read(buf[:])
 		for _, b := range buf {
-			// 248 is the largest multiple of 62 in a byte; more would favor some digits.
+			// 248 is the largest multiple of 62 that fits in a byte; larger values would favor some
+			// digits.
 			if b < 248 && len(out) < n {
 				out = append(out, base62[b%62])
 			}
@@ -46,7 +47,7 @@ func randomBase62(n int) string {
 	return string(out)
 }
 
-// checksum is the CRC-32 of a key's beginning in six base62 digits.
+// checksum returns the CRC-32 of the beginning of a key, as six base62 digits.
 func checksum(body string) string {
 	sum := crc32.ChecksumIEEE([]byte(body))
 	var digits [keyChecksum]byte
@@ -77,7 +78,7 @@ type KeySpec struct {
 	Kind      snap.CredentialKind
 	Name      string
 	Scopes    []snap.Scope   // for organization-level keys; none means pull and push
-	Networks  []netip.Prefix // where it may be used from, from [snap.ParseNetworks]; none means anywhere
+	Networks  []netip.Prefix // the only networks that may use it, from [snap.ParseNetworks]; none means no limit
 	Expires   time.Time      // zero means never
 	CreatedBy int64          // the user who creates it; 0 means the operator
 }
@@ -96,8 +97,8 @@ func HashOf(secret string) []byte {
 }
 
 // NewKey creates an API key and returns its secret, which cannot be retrieved later. It fails with
-// invalid when the fields of k do not fit together, and with policy_refused when it would last longer
-// than the organization's policy allows. Authorization is the caller's job.
+// invalid when the fields of k do not fit together, and with policy_refused when the key would last
+// longer than the organization's policy allows. Authorization is the caller's job.
 func (a *Authenticator) NewKey(ctx context.Context, k KeySpec) (secret string, key store.Key, err error) {
 	k.Name = strings.TrimSpace(k.Name)
 	if err := a.checkSpec(&k); err != nil {

@@ -79,8 +79,8 @@ func (k *keyring) public(ctx context.Context, kid string) (crypto.PublicKey, err
 	return nil, nil
 }
 
-// forget makes the next load read the store, unless that just happened, so that invented key IDs do
-// not cause a query each.
+// forget makes the next load read the store. It returns false and does nothing if the keys were
+// just loaded, so that made-up key IDs do not each cause a query.
 func (k *keyring) forget() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -47,8 +47,8 @@ type Extras struct {
 	TokenAuth   []string `json:"token_endpoint_auth_methods_supported"`
 }
 
-// Endpoint returns the provider's endpoints. It sets how the client's secret is sent, if the metadata
-// state that. Otherwise x/oauth2 tries both ways, and sends a refused request twice.
+// Endpoint returns the provider's endpoints. It sets how the client's secret is sent, if the
+// metadata says how. Otherwise x/oauth2 tries both ways, and sends a refused request twice.
 func (d *Discovered) Endpoint() oauth2.Endpoint {
 	e := d.Provider.Endpoint()
 	switch {
@@ -60,16 +60,16 @@ func (d *Discovered) Endpoint() oauth2.Endpoint {
 	return e
 }
 
-// metadataLife is how long a provider's metadata are cached. If the provider does not respond after
-// that, they are used for another metadataRetry, so that not every sign-in waits for the provider.
-// Its keys are fetched again whenever a token has an unknown key.
+// metadataLife is how long a provider's metadata is cached. If the provider does not respond after
+// that, the metadata is used for another metadataRetry, so that not every sign-in waits for the
+// provider. The provider's keys are fetched again whenever a token has an unknown key.
 const (
 	metadataLife  = time.Hour
 	metadataRetry = time.Minute
 )
 
-// NewProvider returns the provider with this issuer. Unless private addresses
-// are allowed, it must be on https and on a public address.
+// NewProvider returns the provider with this issuer. Unless private addresses are allowed, it must
+// use https and have a public address.
 func NewProvider(issuer string, allowPrivate bool, now func() time.Time) (*Provider, error) {
 	u, err := url.Parse(issuer)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
@@ -90,8 +90,8 @@ func (p *Provider) Context(ctx context.Context) context.Context {
 	return oidc.ClientContext(ctx, p.client)
 }
 
-// Discover returns the provider's metadata, from the cache if they are recent. If the provider does
-// not respond, Discover returns old metadata, or fails with ErrProviderDown if there are none.
+// Discover returns the provider's metadata, from the cache if it is recent. If the provider does
+// not respond, Discover returns old metadata, or fails with ErrProviderDown if there is none.
 func (p *Provider) Discover(ctx context.Context) (*Discovered, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,8 +144,8 @@ func asymmetric(offered []string) []string {
 }
 
 // guardedClient returns a client that cannot connect to the service's own network. It checks the
-// address when it is dialed, after the name was resolved, so that no name can lead elsewhere. It
-// does not follow redirects.
+// address that is dialed, after the name was resolved, so that a name cannot resolve to another
+// address after the check. It does not follow redirects.
 func guardedClient(allowPrivate bool) *http.Client {
 	dialer := &net.Dialer{Timeout: 10 * time.Second}
 	transport := &http.Transport{
@@ -178,7 +178,7 @@ func refusePrivate(_, address string, _ syscall.RawConn) error {
 
 // IsPublic reports whether an address is on the public Internet. It is false for networks that are
 // reserved for other purposes (RFC 6890), and for addresses that embed another address, because it
-// is unknown where they lead. It must be called with the address that is dialed, after its name was
+// is unknown where they lead. It must be called with the address that is dialed, after the name was
 // resolved.
 func IsPublic(ip netip.Addr) bool {
 	ip = ip.Unmap()

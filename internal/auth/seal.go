@@ -13,8 +13,8 @@ import (
 	"snap"
 )
 
-// sealedV1 is the first byte of a sealed private key; the nonce and the
-// AES-256-GCM ciphertext follow. An unsealed one is DER and begins with 0x30.
+// sealedV1 is the first byte of a sealed private key; the nonce and the AES-256-GCM ciphertext
+// follow. An unsealed key is DER and begins with 0x30.
 const sealedV1 = 1
 
 // The reasons why a private key cannot be decrypted.

@@ -62,10 +62,11 @@ type Sanitized struct {
 	Made    time.Time `json:"made"`
 }
 
-// LeakScan is the result of the search for originals. A file with findings gets no certificate.
+// LeakScan is the result of the search for original values in a masked file. A file with findings
+// gets no certificate.
 type LeakScan struct {
-	Values int `json:"values"`         // number of originals searched for
-	Schema int `json:"schema_objects"` // objects of the schema in which originals were kept or redacted
+	Values int `json:"values"`         // number of original values searched for
+	Schema int `json:"schema_objects"` // number of schema objects in which original values were kept or redacted
 }
 
 // Make signs a statement about a file.
@@ -94,7 +95,7 @@ var (
 // Check returns the statement of a certificate about the file with this SHA-256, and the key that
 // signed it. It fails if the certificate is damaged, altered or about another file, and with
 // [ErrUnknownKey] or [ErrRevokedKey]. All errors have the code policy_refused. If the key is
-// unknown, nothing is known about alterations either.
+// unknown, Check cannot say whether the certificate was altered.
 func Check(envelope []byte, sha256 string, known []Known) (Statement, Known, error) {
 	e, s, err := read(envelope)
 	if err != nil {

@@ -1,5 +1,6 @@
 // Package cloud is the HTTP service of snapcloud: the API on its two mounts, the presigned download
-// URLs, health and metrics. The auth service and the object store are behind it.
+// URLs, health and metrics. The auth service is in package signin, and the object store in package
+// blob.
 //
 // Every route is in routes.go with the action it needs. Before a handler runs, guard.go checks the
 // request in an order that reveals nothing to a stranger: who the caller is (401), whether they may

@@ -15,7 +15,7 @@ import (
 )
 
 // exportAudit writes the lines of the audit log that the filter selects, the oldest first. When it
-// cannot read a page of lines, it breaks off the connection, so that no browser keeps half a file.
+// cannot read a page of lines, it breaks the connection, so that no browser keeps half a file.
 func (s *Server) exportAudit(v *visit) error {
 	options, err := auditFilter(v)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"snap/internal/look"
 )
 
-// flash is the announcement of a page after a change of shares, with the form that undoes the
-// change. It is kept in a cookie that lives as long as Undo is offered. A cookie that another site
-// made lacks the token of the session and is ignored, so that no link can make a page offer a
+// flash is the announcement that a page shows after a change of shares, with the form that undoes
+// the change. It is kept in a cookie that lives as long as Undo is offered. A cookie that another
+// site made lacks the token of the session and is ignored, so that no link can make a page offer a
 // change.
 type flash struct {
 	Text    string        `json:"text"`
@@ -20,16 +20,16 @@ type flash struct {
 	Undo    []look.Hidden `json:"undo,omitempty"`    // fields of the form
 }
 
-// announced takes the place of a success name when the announcement of a form is a [flash].
+// announced is returned instead of the name of a success when a form has stored a [flash].
 const announced = "announced"
 
 const (
 	flashCookie = "snap_flash"
-	undoSeconds = 10 // for which Undo is offered
+	undoSeconds = 10 // how long Undo is offered
 	maxFlash    = 3000
 )
 
-// announce stores the announcement for the next page or, if our script made the request, for its
+// announce stores the announcement for the next page or, if our script made the request, for the
 // response.
 func (v *visit) announce(f flash) {
 	if v.fragment() {
@@ -37,7 +37,7 @@ func (v *visit) announce(f flash) {
 		return
 	}
 	text, err := json.Marshal(f)
-	if err != nil || len(text) > maxFlash { // try again without Undo, which repeats names
+	if err != nil || len(text) > maxFlash { // too long for a cookie, because Undo repeats names
 		text = fmt.Appendf(nil, `{"text":"The shares were changed."}`)
 	}
 	v.setFlash(v.csrf+"."+base64.RawURLEncoding.EncodeToString(text), undoSeconds)

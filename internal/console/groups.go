@@ -7,18 +7,18 @@ import (
 	"snap/api"
 )
 
-// groupsPage is the data of groups.html: all groups or, with Group, one of them.
+// groupsPage is the data of groups.html: all groups or, if Group is set, one of them.
 type groupsPage struct {
 	layout
 	Groups  []api.Group
 	Group   *api.Group
 	Members []api.Member // of Group
-	// NextGroups and NextMembers are the addresses of the pages with the next ones.
+	// NextGroups and NextMembers are the addresses of the next pages of groups and members.
 	NextGroups, NextMembers string
 	shares
 }
 
-// shares is the data of the part "shares".
+// shares is the data of the template "shares".
 type shares struct {
 	Shares []api.LiveShare
 	Next   string // address of the next page

@@ -36,7 +36,7 @@ func (s *Server) members(v *visit) error {
 	return s.write(v, "members.html", data)
 }
 
-// hasWords reports whether every word of q is part of one of the texts, whatever its case.
+// hasWords reports whether every word of q is part of one of the texts, ignoring case.
 func hasWords(q string, texts ...string) bool {
 	text := strings.ToLower(strings.Join(texts, "\n"))
 	for word := range strings.FieldsSeq(strings.ToLower(q)) {

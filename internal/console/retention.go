@@ -18,8 +18,7 @@ type retentionPage struct {
 	Form        form
 }
 
-// First returns the snapshots of the preview that the page lists, and Others is the number of the
-// rest.
+// First returns the snapshots of the preview that the page lists.
 func (p retentionPage) First() []api.Snapshot { return p.Doomed[:min(len(p.Doomed), onPage)] }
 
 // Others returns the number of snapshots of the preview that the page does not list.

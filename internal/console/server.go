@@ -27,8 +27,8 @@ const Snapshots = "/snapshots"
 
 // Options configures a [Server]. All fields are required.
 type Options struct {
-	// API serves the routes below api.MountUser, as this caller. If the caller is nil, API
-	// authenticates the request itself.
+	// API serves the routes below api.MountUser on behalf of the given caller. If the caller is
+	// nil, API authenticates the request itself.
 	API       func(http.ResponseWriter, *http.Request, *snap.Caller)
 	PublicURL string // of the service
 	// Caller returns the caller of a request that a browser sends with its cookie. It fails with
@@ -106,8 +106,8 @@ func (s *Server) sections() []section {
 	}
 }
 
-// successes are the announcements after a form was carried out. A page's address names one of them,
-// so that a link cannot make a page say anything else.
+// successes returns the announcements for forms that were carried out, by name. A page's address
+// names one of them, so that a link cannot make a page say anything else.
 func successes() map[string]string {
 	return map[string]string{
 		"signed-out":  "The person was signed out of every device and browser. Their keys keep working.",
@@ -160,7 +160,7 @@ func (s *Server) layout(v *visit) layout {
 }
 
 // outer returns the data that the pages for everybody and those of the console have in common.
-// current is the path of the entry of the navigation that leads to the page.
+// current is the path of the navigation entry that leads to the page.
 func (s *Server) outer(v *visit, title, current string) layout {
 	l := layout{
 		Page: look.Page{Title: title, Product: "snapcloud", Home: s.root + Snapshots, Nav: s.navigation(v, current),

@@ -89,7 +89,7 @@ func (v *visit) makeShare(ctx context.Context, id string) (string, error) {
 	return announced, nil
 }
 
-// endShare ends a share. Undo restores its former end exactly.
+// endShare ends a share. Undo makes the share again, with exactly its former end.
 func (v *visit) endShare(ctx context.Context, id string) (string, error) {
 	with, err := v.recipient(ctx)
 	if err != nil {
@@ -217,7 +217,7 @@ func (v *visit) recipient(ctx context.Context) (with api.SharesRequest, err erro
 	return with, err
 }
 
-// groupID returns the ID of the group that was typed by its ID or its name.
+// groupID returns the ID of the group whose ID or name was typed.
 func (v *visit) groupID(ctx context.Context, typed string) (string, error) {
 	if typed == "" {
 		return "", snap.Invalid("enter the name of the group to share with", "")

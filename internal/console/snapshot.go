@@ -26,7 +26,7 @@ type snapshotPage struct {
 	Form    form          // the typed values, if the form failed
 	Waiting []request     // requests for access to it
 	Confirm []look.Hidden // the form that failed because the policy requires confirmation
-	Change  look.Change   // that our script asked for
+	Change  look.Change   // the change to announce, if our script made the request
 }
 
 // Can says what the caller may do.
@@ -74,7 +74,7 @@ func (s *Server) snapshot(v *visit) error {
 	return s.write(v, "snapshot.html", p)
 }
 
-// loadBox asks the API for what the section about shares shows.
+// loadBox loads the data of the section about shares from the API.
 func (s *Server) loadBox(v *visit, p *snapshotPage) error {
 	ctx, sn := v.r.Context(), p.Card.Snapshot
 	p.Box = &look.ShareBox{Snapshot: sn, Can: p.Can(), Org: p.Org.Name, Now: s.o.Now(),
@@ -130,7 +130,7 @@ func fieldsOf(v *visit) (all []look.Hidden) {
 	return all
 }
 
-// load asks the API for everything else on the page.
+// load loads the data of the rest of the page from the API.
 func (p *snapshotPage) load(ctx context.Context, c *api.Client) error {
 	sn := p.Card.Snapshot
 	versions, err := c.Snapshots(ctx, api.ListOptions{Target: sn.Target, Type: sn.Type, Limit: versionsShown})

@@ -23,8 +23,8 @@ type snapshotsPage struct {
 	Doomed   []string // IDs of snapshots whose deletion the person has to confirm
 	Waiting  int      // requests for access that the caller may answer
 	Requests string   // address of their page
-	Range    string   // the part of the list that the page has
-	First    string   // address of the first page; empty on it and on the second one
+	Range    string   // which part of the list the page shows
+	First    string   // address of the first page; empty on the first two pages
 	Previous string   // address of the page before; empty if it is not known
 	Next     string   // address of the next page
 	Me       string   // e-mail of the caller

@@ -11,8 +11,8 @@ import (
 type storagePage struct {
 	layout
 	Storage     api.Storage
-	MoreTargets int          // that are not shown
-	People      []api.Person // owners of snapshots, by their bytes, the most first
+	MoreTargets int          // number of targets that are not shown
+	People      []api.Person // owners of snapshots, those with the most bytes first
 	MorePeople  int
 }
 

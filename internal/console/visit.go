@@ -29,7 +29,7 @@ type visit struct {
 // fragment reports whether our script made the request. The script expects only a part of the page.
 func (v *visit) fragment() bool { return v.r.Header.Get("Fragment") != "" }
 
-// page returns the handler of a section, for the people for whom may returns true.
+// page returns the handler of a section, for the people whom may admits.
 func (s *Server) page(p section, may func(snap.Caller) bool) http.HandlerFunc {
 	return s.visitHandler(may, func(v *visit) error {
 		v.section = p
@@ -58,9 +58,9 @@ func (s *Server) page(p section, may func(snap.Caller) bool) http.HandlerFunc {
 	})
 }
 
-// read shows a page that only reads, as the caller whom [Server.admit] has just found. The requests
-// of forms and exports are checked one by one: a form may end the session that sent it, and an
-// export can take as long as the browser needs to receive it.
+// read shows a page whose requests to the API only read. They act as the caller whom [Server.admit]
+// has just found. The API requests of forms and exports are authenticated one by one: a form may
+// end the session that sent it, and an export can take as long as the browser needs to receive it.
 func (s *Server) read(v *visit) (err error) {
 	if v.api, err = s.client(v.r, &v.caller); err != nil {
 		return err
@@ -82,8 +82,8 @@ func everybody(snap.Caller) bool { return true }
 // admins reports whether c is an owner or admin.
 func admins(c snap.Caller) bool { return snap.Allowed(c, snap.ActAdminister, snap.Snapshot{}) == nil }
 
-// visitHandler returns a handler for the people for whom may returns true. Others get the response
-// for an address that does not exist. People who are signed out are sent to the sign-in page.
+// visitHandler returns a handler for the people whom may admits. Other people get the response for
+// an address that does not exist. People who are signed out are sent to the sign-in page.
 func (s *Server) visitHandler(may func(snap.Caller) bool, h func(*visit) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v := &visit{w: w, r: r, secure: strings.HasPrefix(s.o.PublicURL, "https:")}
@@ -107,7 +107,7 @@ func (s *Server) visitHandler(may func(snap.Caller) bool, h func(*visit) error) 
 // errNoPage is the error for people who are not allowed to see a page.
 var errNoPage = errors.New("the page does not exist for this caller")
 
-// admit sets the caller, who must be a person in a browser and for whom may must return true.
+// admit sets the caller, who must be a person in a browser whom may admits.
 func (s *Server) admit(v *visit, may func(snap.Caller) bool) error {
 	caller, err := s.o.Caller(v.r)
 	if err != nil {
@@ -140,8 +140,8 @@ func (v *visit) form(names ...string) form {
 	return out
 }
 
-// withParameter returns the address of the page with another value of one parameter; "" leaves it
-// out.
+// withParameter returns the address of the page with a new value for one parameter; "" removes the
+// parameter.
 func (v *visit) withParameter(name, value string) string {
 	q := v.r.URL.Query()
 	q.Del("done")

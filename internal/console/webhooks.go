@@ -7,7 +7,8 @@ import (
 	"snap/api"
 )
 
-// webhooksPage is the data of webhooks.html: all webhooks or, with Hook, the deliveries of one.
+// webhooksPage is the data of webhooks.html: all webhooks or, if Hook is set, the deliveries of
+// that webhook.
 type webhooksPage struct {
 	layout
 	Hooks      []api.Webhook

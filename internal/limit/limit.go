@@ -28,8 +28,8 @@ func (r Rate) share() int { return max(1, int(r)/20) }
 // cost returns the share of a minute that n uses take from a bucket.
 func (r Rate) cost(n int) time.Duration { return Per * time.Duration(n) / time.Duration(r) }
 
-// Spend spends cost from a bucket that all replicas share; a full bucket holds window. It returns 0
-// on success, and otherwise how long to wait until there is enough.
+// Spend spends cost from a bucket that all replicas share; a full bucket holds a whole window. It
+// returns 0 on success, and otherwise how long to wait until the bucket holds enough.
 type Spend func(ctx context.Context, bucket string, cost, window time.Duration) (wait time.Duration, err error)
 
 // Limiter counts uses by bucket. It is safe for concurrent use.
@@ -117,8 +117,8 @@ func (l *Limiter) bucket(name string, r Rate) *bucket {
 	return b
 }
 
-// forget frees memory. It drops the subjects that were not counted recently, or all subjects if
-// every one was. Shares that were taken from the database stay taken.
+// forget frees memory. It drops the subjects that were not counted recently or, if too many remain,
+// all subjects. Shares that were taken from the database stay taken.
 func (l *Limiter) forget() {
 	now := l.now()
 	for name, b := range l.buckets {

@@ -9,7 +9,7 @@ import (
 
 // Connections limits the number of open connections. When the limit is reached, it closes the
 // connection that has waited longest for a request, so clients that send nothing, or a header byte
-// by byte, cannot keep others out.
+// by byte, cannot keep other clients out.
 type Connections struct {
 	limit   int // 0 means no limit
 	refused func()

@@ -72,7 +72,7 @@ func New(l Limits, o Options) *Control {
 	}
 }
 
-// Wrap returns next behind the limits.
+// Wrap returns a handler that applies the limits and then calls next.
 func (c *Control) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		class := c.Class(r)

@@ -31,8 +31,8 @@ func newGate(concurrent, maxWaiting int, wait time.Duration) *gate {
 // errBusy means that there is no room for a request.
 var errBusy = errors.New("the service is overloaded")
 
-// enter waits until the request can be served. It fails with errBusy, and with the context's error
-// when the client has disconnected.
+// enter waits until the request can be served. It fails with errBusy if there is no room, and with
+// the context's error if the client has disconnected.
 func (g *gate) enter(ctx context.Context) (leave func(), err error) {
 	if g == nil {
 		return func() {}, nil

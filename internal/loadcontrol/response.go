@@ -17,9 +17,9 @@ type Response struct {
 	Before func()    // called before the status and before every piece of the body; may be nil
 	Piece  int64     // the size of a piece; 0 is 1 MiB
 	Copy   io.Writer // receives a copy of the body; may be nil
-	// Arrived says that the whole request has arrived. Deadlines for reading are then ignored: such
-	// a deadline would only keep the server from noticing that the client disconnected, and close
-	// the connection.
+	// Arrived says that the whole request has arrived. Read deadlines are then ignored, because a
+	// read deadline would only close the connection, and keep the server from noticing that the
+	// client disconnected.
 	Arrived bool
 }
 
@@ -60,8 +60,8 @@ func (w *Response) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// ReadFrom implements io.ReaderFrom. It copies piece by piece, and uses the connection's fast path
-// for files for each piece.
+// ReadFrom implements io.ReaderFrom. It copies piece by piece. For each piece, it uses the
+// connection's fast path for files.
 func (w *Response) ReadFrom(src io.Reader) (total int64, err error) {
 	if w.Copy != nil {
 		src = io.TeeReader(src, w.Copy)

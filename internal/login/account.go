@@ -192,7 +192,7 @@ func (c *contents) use(cloudURL, name string) {
 	c.Sessions[at] = s
 }
 
-// put replaces the account with the session's name and keeps its position.
+// put replaces the account that has the session's name with s, at the same position.
 func (c *contents) put(cloudURL string, s Session) {
 	at := key(cloudURL)
 	if c.Sessions[at].Account() == s.Account() {

@@ -26,8 +26,8 @@ type provider struct {
 // maxAnswer limits the bytes read of one response.
 const maxAnswer = 1 << 20
 
-// web returns an HTTP client that follows no redirects, which could send a token or code to another
-// host.
+// web returns an HTTP client that follows no redirects, because a redirect could send a token or
+// code to another host.
 func web(h *http.Client) *http.Client {
 	c := &http.Client{Timeout: 30 * time.Second}
 	if h != nil {

@@ -20,7 +20,7 @@ import (
 	"snap/api"
 )
 
-// The environment variables with a CI job's token, in order of precedence.
+// The environment variables and the file that provide a CI job's token, in order of precedence.
 const (
 	jobTokenEnv     = "SNAPCLI_ID_TOKEN"
 	jobTokenFileEnv = "SNAPCLI_ID_TOKEN_FILE"
@@ -29,8 +29,8 @@ const (
 	jobTokenFile    = "/var/run/secrets/snapcloud/token"
 )
 
-// Job is the CI job that this program runs in. Its token proves which job it is, and the service
-// exchanges it for a credential (RFC 8693) if the organization trusts the job.
+// Job is the CI job that this program runs in. The job's token proves which job this is. The
+// service exchanges the token for a credential (RFC 8693) if the organization trusts the job.
 type Job struct {
 	Where string // such as "GitHub Actions"
 	read  func(ctx context.Context, h *http.Client, audience string) (string, error)
@@ -42,8 +42,8 @@ type Job struct {
 //
 // GitLab puts the token in the variable that the job's id_tokens names, which must be
 // SNAPCLI_ID_TOKEN. GitHub Actions gives tokens to jobs with the permission id-token: write.
-// Kubernetes projects a service account's token as the file of SNAPCLI_ID_TOKEN_FILE, by default
-// /var/run/secrets/snapcloud/token.
+// Kubernetes projects a service account's token as the file that SNAPCLI_ID_TOKEN_FILE names, by
+// default /var/run/secrets/snapcloud/token.
 func FindJob(env func(string) string, hide func(...string)) (Job, bool) {
 	job, found := findJob(env)
 	if !found {
@@ -140,9 +140,9 @@ type jobCredential struct {
 	Expiry time.Time `json:"expiry"` // on this machine's clock
 }
 
-// JobSource returns a token source for requests to a cloud URL, and to no other, as the job. It
-// exchanges the job's token when it has no valid credential. The source returns an API key, for the
-// agent mount. It fails with code not_signed_in if the service does not accept the job.
+// JobSource returns a token source with which requests to a cloud URL, and to no other, act as the
+// job. The source exchanges the job's token when it has no valid credential. It returns an API key,
+// for the agent mount, or fails with code not_signed_in if the service does not accept the job.
 func (f *File) JobSource(job Job, client *api.Client, h *http.Client) api.TokenSource {
 	var mu sync.Mutex
 	var have jobCredential

@@ -18,10 +18,10 @@ const early = 30 * time.Second
 // the refresh token, the new one must be written to the file.
 const refreshTimeout = 30 * time.Second
 
-// Source returns a token source for requests to a cloud URL, and to no other. It refreshes the
-// token when it expires or was refused. If several processes need a refresh, one performs it and
-// the others use its result. It fails with code not_signed_in if there is no session or it has
-// ended.
+// Source returns a token source for requests to a cloud URL, and to no other. The source refreshes
+// a token that expires or was refused. If several processes need a refresh, one performs it and the
+// others use its result. The source fails with code not_signed_in if there is no session or the
+// session has ended.
 func (f *File) Source(cloudURL string, h *http.Client) api.TokenSource {
 	h = web(h)
 	return func(ctx context.Context, refused string) (string, error) {

@@ -24,8 +24,9 @@ type opened struct {
 	config cloud.Config
 }
 
-// withStore opens the database of the configuration and calls f. It reports if it created the
-// database, because the service itself may run with another environment and database.
+// withStore opens the database of the configuration and calls f. It prints a message if the
+// database did not exist, because the service itself may run with another environment and another
+// database.
 func (p *program) withStore(ctx context.Context, f func(*opened) error) error {
 	config, err := p.config()
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package operator is the command line of snapcloud for the service's operator: serve, and the
 // commands that manage organizations, users and keys on the service's own machine. These commands
-// use the same configuration and database as the service and may run next to it.
+// use the same configuration and database as the service and can be used while it runs.
 package operator
 
 import (
@@ -20,7 +20,7 @@ import (
 )
 
 // Main runs snapcloud with these arguments and returns its exit code. It writes results to stdout
-// and everything else to stderr. It ends when ctx does.
+// and everything else to stderr. It stops when ctx is done.
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer, environ []string, version string) int {
 	result := command.NewResult(stdout)
 	p := &program{stdout: result, stderr: stderr, environ: environ, version: version}

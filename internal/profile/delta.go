@@ -12,13 +12,14 @@ import (
 	"snap/api"
 )
 
-// deltasOf returns the prefix of the deltas to the file with this SHA-256.
+// deltasOf returns the prefix of the keys of the deltas to the file with this SHA-256.
 func deltasOf(result string) string { return "deltas/" + result + "/" }
 
 func deltaKey(result, base string) string { return deltasOf(result) + base + ".snapdelta" }
 
-// Earlier returns the record of the first of these snapshots of a target that the profile has. It
-// fails with [snap.ErrNotFound] if the profile has none of them, or already has the one named except.
+// Earlier returns the record of the first of the named snapshots of a target that the profile has.
+// It fails with [snap.ErrNotFound] if the profile has none of them, or already has the one named
+// except.
 func (p *Profile) Earlier(ctx context.Context, target, except string, names []string) (api.Snapshot, error) {
 	keys, err := p.store.List(ctx, recordsOf(target))
 	if err != nil {
@@ -31,13 +32,15 @@ func (p *Profile) Earlier(ctx context.Context, target, except string, names []st
 	return p.record(ctx, recordKey(target, names[i]))
 }
 
-// PutDelta stores the delta between the files with these SHA-256 checksums. sum is its own SHA-256.
+// PutDelta stores the delta between the files with these SHA-256 checksums. sum is the SHA-256 of
+// the delta itself.
 func (p *Profile) PutDelta(ctx context.Context, result, base string, r io.Reader, size int64, sum string) error {
 	return p.store.Put(ctx, deltaKey(result, base), r, size, sum)
 }
 
-// Delta finds a delta to a file from one of the bases, all named by their SHA-256. The first base is
-// the best one. It fails with [snap.ErrNotFound] if there is none.
+// Delta finds a delta to the file result from one of the bases, which are in order of preference.
+// All files are named by their SHA-256. Delta fails with [snap.ErrNotFound] if there is no such
+// delta.
 func (p *Profile) Delta(ctx context.Context, result string, bases []string) (base, url string, size int64, err error) {
 	if sum, err := hex.DecodeString(result); err != nil || len(sum) != 32 {
 		return "", "", 0, snap.ErrNotFound

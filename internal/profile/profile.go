@@ -1,6 +1,7 @@
-// Package profile pushes snapshots to a storage profile and pulls them from it. A storage profile is
-// the user's own bucket or folder, without a cloud service. Package transfer uses it through the same
-// interface as the service, so parts, resumption and verification work the same way.
+// Package profile pushes snapshots to a storage profile and pulls them from it. A storage profile
+// is the user's own bucket or folder, without a cloud service. Package transfer uses a profile
+// through the same interface as the service, so parts, resumption and verification work the same
+// way.
 //
 // A profile has these keys:
 //
@@ -10,7 +11,7 @@
 //
 // A snapshot exists once its record does. In target and name, characters other than a-z and 0-9
 // become "-", and the beginning of their SHA-256 is appended, so that every name has a key of its
-// own. In a folder, objects are stored as package blob stores them.
+// own. If the profile is a folder, package blob determines the layout of its files.
 //
 // Only the object store itself checks permissions.
 package profile
@@ -164,7 +165,8 @@ func (p *Profile) record(ctx context.Context, key string) (api.Snapshot, error) 
 // idOf returns the ID of a snapshot, which Push, Parts, Complete and Pull use.
 func idOf(target, name string) string { return target + "\x00" + name }
 
-// Push begins a push. It finds one that was begun or completed earlier, even by another process.
+// Push begins a push. If the same push was begun or completed earlier, even by another process, it
+// returns that push.
 func (p *Profile) Push(ctx context.Context, r api.PushRequest) (api.UploadPlan, error) {
 	id := idOf(r.Target, r.Name)
 	have, err := p.record(ctx, recordKey(r.Target, r.Name))
@@ -196,8 +198,8 @@ func (p *Profile) Push(ctx context.Context, r api.PushRequest) (api.UploadPlan, 
 // abandonedAfter is the age at which an unfinished upload counts as abandoned.
 const abandonedAfter = 7 * 24 * time.Hour
 
-// findUpload returns the unfinished upload of these bytes and its parts, or "" if there is none. It
-// also aborts abandoned uploads of other bytes.
+// findUpload returns the unfinished upload of the object with this key and its parts, or "" if
+// there is none. It also aborts abandoned uploads of other objects.
 func (p *Profile) findUpload(ctx context.Context, key string) (id string, present []api.PartRef, err error) {
 	pending, err := p.store.ListUploads(ctx)
 	if err != nil {
@@ -289,5 +291,5 @@ func (p *Profile) Pull(ctx context.Context, id string) (api.PullResponse, error)
 	return api.PullResponse{Snapshot: s, URL: inProcess + "/bytes/" + s.SHA256}, nil
 }
 
-// ID returns the argument of [Profile.Pull] for a snapshot of a listing.
+// ID returns the ID to pass to [Profile.Pull] for a snapshot of a listing.
 func (p *Profile) ID(s api.Snapshot) string { return idOf(s.Target, s.Name) }

@@ -5,9 +5,9 @@
 // A report creates neither an account nor a way to sign in. It sets the groups that a person has
 // from their first sign-in on. A report that a person has left ends their sessions and keys
 // immediately. Of a person's attributes, only userName, externalId, displayName and active are
-// stored; others are accepted and ignored.
+// stored; other attributes are accepted and ignored.
 //
 // The package accepts the requests of Okta and Microsoft Entra ID, even where they differ from the
 // RFCs: operations and attribute names in any case, booleans as strings, single values instead of
-// lists, and members to remove that are listed in the value instead of by a filter in the path.
+// lists, and a list of members to remove in the value instead of a filter in the path.
 package scim

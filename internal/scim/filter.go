@@ -20,7 +20,8 @@ const (
 )
 
 // parseFilter reads a filter (RFC 7644 section 3.4.2.2) that consists of eq comparisons joined by
-// "and". Identity providers send such filters to find a resource. It refuses all others.
+// "and". Identity providers send such filters to find a resource. parseFilter refuses all other
+// filters.
 func parseFilter(text string) ([]condition, error) {
 	p, err := newParser(text, "invalidFilter")
 	if err != nil {
@@ -104,7 +105,7 @@ func (p *parser) rest() string {
 	return p.text
 }
 
-// consume consumes mark and reports whether it was next.
+// consume reports whether the text begins with mark, and if so, reads it.
 func (p *parser) consume(mark string) bool {
 	rest, ok := strings.CutPrefix(p.text, mark)
 	p.text = rest
@@ -143,7 +144,7 @@ func (p *parser) condition() (c condition, err error) {
 	return c, err
 }
 
-// keyword consumes a word that is followed by a space, and ignores its case.
+// keyword is like consume, for a word in any case that is followed by a space.
 func (p *parser) keyword(word string) bool {
 	if len(p.text) <= len(word) || !strings.EqualFold(p.text[:len(word)], word) || p.text[len(word)] != ' ' {
 		return false

@@ -8,7 +8,7 @@ import (
 )
 
 // errNoResource is returned for an ID that no resource of the organization has. It does not reveal
-// whether another organization has one.
+// whether another organization has such a resource.
 var errNoResource = &snap.Error{Code: snap.CodeNotFound, Detail: "the organization has no such resource"}
 
 func (h *handler) listGroups(w http.ResponseWriter, r *http.Request, by store.Reporter) error {

@@ -11,7 +11,7 @@ import (
 	"snap/internal/store"
 )
 
-// Prefix is the path that all routes are below.
+// Prefix begins the path of every route.
 const Prefix = "/scim/v2/"
 
 // Options configures the handler.

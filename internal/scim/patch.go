@@ -61,8 +61,8 @@ func readPatch(body []byte) ([]operation, error) {
 	return p.Operations, nil
 }
 
-// each calls set for every attribute that an operation sets: the attribute in its path or, without a
-// path, those of the object that is its value.
+// each calls set for every attribute that an operation sets: the attribute in its path or, without
+// a path, the attributes of the object in its value.
 func (o operation) each(set func(path, json.RawMessage) error) error {
 	if o.Path != "" {
 		p, err := parsePath(o.Path)
@@ -222,7 +222,7 @@ func isNull(value json.RawMessage) bool {
 	return v == "" || v == "null"
 }
 
-// text reads a string. Some providers send it as a list of one string. Null is the empty string.
+// text reads a string. Null is the empty string.
 func text(attribute string, value json.RawMessage, needed bool) (*string, error) {
 	var s string
 	if !isNull(value) && json.Unmarshal(value, &s) != nil {

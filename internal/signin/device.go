@@ -36,7 +36,7 @@ type deviceAnswer struct {
 }
 
 // deviceAuthorization begins a login (RFC 8628 section 3.1). It accepts two parameters of our own,
-// program and host, which the approving user sees marked as unverified claims of the client.
+// program and host. The approving user sees them, marked as unverified claims of the client.
 func (s *Service) deviceAuthorization(w http.ResponseWriter, r *http.Request) {
 	f, ok := s.form(w, r)
 	if !ok || !s.requireClient(w, r, f) || !s.requireScope(w, f.Get("scope")) {
@@ -94,8 +94,8 @@ func (s *Service) addDeviceGrant(ctx context.Context, g store.DeviceGrant, devic
 	return g, err
 }
 
-// userCodeLetters are 20 consonants, which spell no words and are hard to mix
-// up (RFC 8628 section 6.1). Eight of them are 34.6 bits.
+// userCodeLetters are 20 consonants, which spell no words and are hard to mix up (RFC 8628 section
+// 6.1). Eight of them hold 34.6 bits.
 const (
 	userCodeLetters = "BCDFGHJKLMNPQRSTVWXZ"
 	userCodeLength  = 8
@@ -107,7 +107,7 @@ func newUserCode() string {
 	for len(code) < userCodeLength {
 		_, _ = rand.Read(buf[:])
 		for _, b := range buf {
-			if b < 240 && len(code) < userCodeLength { // 240 is the largest multiple of 20 in a byte
+			if b < 240 && len(code) < userCodeLength { // 240 is the largest multiple of 20 that fits in a byte
 				code = append(code, userCodeLetters[b%20])
 			}
 		}

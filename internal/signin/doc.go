@@ -6,10 +6,12 @@
 //
 //	GET  /.well-known/oauth-authorization-server   metadata (RFC 8414)
 //	POST /device_authorization                     begin a login (RFC 8628)
-//	POST /token                                    device_code and refresh_token grants
+//	POST /token                                    device_code and refresh_token grants,
+//	                                               and token exchange for CI jobs (RFC 8693)
 //	POST /revoke                                   end a login (RFC 7009)
 //	GET  /jwks                                     public keys (RFC 7517)
 //	GET  /userinfo                                 the user of an access token
+//	POST /upstream/logout                          logout at an identity provider (back-channel)
 //
 // The client is public: it has no secret. Access tokens are JWTs (RFC 9068) that live ten minutes
 // and end with their session. A refresh token is replaced at each use. Because a response can be

@@ -15,7 +15,7 @@ import (
 	"snap/internal/store"
 )
 
-// grantExchange exchanges the token of a CI job for a credential (RFC 8693).
+// grantExchange is the grant type that exchanges the token of a CI job for a credential (RFC 8693).
 const grantExchange = "urn:ietf:params:oauth:grant-type:token-exchange"
 
 // Token types (RFC 8693 section 3).
@@ -167,8 +167,8 @@ func (s *Service) refuseToken(ctx context.Context, issuer, subject, why string) 
 	return errNoTrust
 }
 
-// findTrust verifies a token for every rule of its issuer, and returns the organization's first rule
-// that accepts it. Several organizations may trust a job only if the request names one of them.
+// findTrust verifies a token for every rule of its issuer, and returns the organization's first
+// rule that accepts it. If several organizations trust the job, the request must name one of them.
 func (s *Service) findTrust(ctx context.Context, q exchangeRequest) (in organization, by Trust, issued auth.Issued,
 	err error) {
 	named := auth.NamedIssuer(q.token)
@@ -230,7 +230,7 @@ func (s *Service) checkToken(ctx context.Context, rule Trust, q exchangeRequest)
 	return t, "", nil
 }
 
-// serviceUser returns the user that a rule's jobs act as. As for a key, the identity provider must
+// serviceUser returns the user that a rule's jobs act as. As with a key, the identity provider must
 // have confirmed the user recently enough.
 func (s *Service) serviceUser(ctx context.Context, org organization, rule Trust) (int64, error) {
 	issuer, subject := localIssuer, strings.ToLower(rule.User)

@@ -25,9 +25,9 @@ var errTooMany = &snap.Error{
 	Hint:   "wait ten minutes and try again",
 }
 
-// pendingGrant returns the pending login with a user code. Wrong codes are counted by user and
-// by address. A user with too many is refused. At an address with too many, visitors who are not
-// signed in are refused. Signed-in users are not, because others may share their address.
+// pendingGrant returns the pending login with a user code. Wrong codes are counted by user and by
+// address. A user with too many wrong codes is refused. At an address with too many, only
+// signed-out visitors are refused, because other people may share the address.
 func (s *Service) pendingGrant(v *visit, typed string) (store.DeviceGrant, error) {
 	ctx := v.r.Context()
 	here := "code:address:" + s.address(v.r)
@@ -62,7 +62,7 @@ func (s *Service) lookUpCode(ctx context.Context, typed string) (store.DeviceGra
 // guess calls check, which checks a code or a password, unless the bucket mine is full. A wrong
 // guess (not_found or unauthenticated) is counted in every bucket. Once one of them is full, guess
 // fails with errTooMany, so that concurrent guesses reveal no more than sequential ones. A right
-// guess counts only if the bucket has not become full in the meantime.
+// guess is accepted only if the bucket mine has not become full in the meantime.
 func (s *Service) guess(ctx context.Context, mine string, buckets map[string]int, check func() error) error {
 	if err := s.requireFewMisses(ctx, mine, buckets[mine]); err != nil {
 		return err

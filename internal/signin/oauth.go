@@ -18,7 +18,7 @@ const (
 )
 
 // scopes returns the scopes that a client may request. They determine what the client learns from
-// userinfo; its rights depend on its user's role.
+// userinfo; the client's rights depend on the user's role.
 func scopes() []string { return []string{"openid", "profile", "email", "offline_access"} }
 
 // oauthError is the body of an error (RFC 6749 section 5.2).
@@ -54,7 +54,7 @@ func (s *Service) postOnly(w http.ResponseWriter, _ *http.Request) {
 }
 
 // form reads the parameters of a request's body. It refuses a repeated parameter (RFC 6749 section
-// 3.2) and a parameter in the URL.
+// 3.2), and ignores parameters in the URL.
 func (s *Service) form(w http.ResponseWriter, r *http.Request) (url.Values, bool) {
 	r.Body = http.MaxBytesReader(w, r.Body, auth.MaxForm)
 	if err := r.ParseForm(); err != nil {

@@ -20,7 +20,7 @@ var pageFiles embed.FS
 type visit struct {
 	w       http.ResponseWriter
 	r       *http.Request
-	number  string // the browser's random number, which binds forms to it
+	number  string // the browser's random number, which binds forms to the browser
 	csrf    string
 	caller  snap.Caller   // zero when nobody is signed in
 	session store.Session // of the browser
@@ -154,7 +154,7 @@ func (s *Service) errorPage(v *visit, err error) {
 	}
 	data := problemPage{layout: s.layout(v, titleOf(status)), Detail: sentence(known.Error()),
 		Hint: sentence(known.Hint)}
-	// The client has disconnected.
+	// A network error means that the client has disconnected, which is not worth a log line.
 	if err := s.views.Page(v.w, status, "problem.html", data); err != nil && !store.Unavailable(err) {
 		s.log.ErrorContext(v.r.Context(), "error page", "error", err)
 	}

@@ -64,7 +64,8 @@ type confirmPage struct {
 	Scopes                       []string
 }
 
-// confirm shows the origin of the login request, for the user to compare. It changes nothing.
+// confirm shows where the login request came from, so that the user can recognize it. It changes
+// nothing.
 func (s *Service) confirm(v *visit) error {
 	typed := v.r.URL.Query().Get("user_code")
 	if !v.signedIn() {

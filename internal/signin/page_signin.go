@@ -18,7 +18,7 @@ type signInPage struct {
 	layout
 	Next         string
 	Choose       bool           // the person must choose the organization first
-	Listed       []organization // the organizations to choose from; empty means to type one
+	Listed       []organization // the organizations to choose from; if empty, the person types one
 	Organization organization
 	Several      bool   // there are organizations other than Organization
 	Slug         string // as typed
@@ -166,7 +166,8 @@ func (s *Service) localUser(slug, email string) (org organization, u LocalUser, 
 	return org, u, ok
 }
 
-// passwordIs compares a password in constant time. It takes equally long for an unknown user.
+// passwordIs compares a password in constant time. For a plain-text password, it takes equally long
+// if the user is unknown.
 func passwordIs(u LocalUser, known bool, password string) bool {
 	if strings.HasPrefix(u.Password, "$2") {
 		return bcrypt.CompareHashAndPassword([]byte(u.Password), []byte(password)) == nil
@@ -175,7 +176,7 @@ func passwordIs(u LocalUser, known bool, password string) bool {
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1 && known && u.Password != ""
 }
 
-// explainDisabled replaces the error of a disabled account with one for its user.
+// explainDisabled replaces the error of a disabled account with one for the user.
 func explainDisabled(err error) error {
 	if snap.CodeOf(err) == snap.CodeUnauthenticated {
 		return snap.Forbidden("this account is disabled", "ask an owner or admin of your organization")

@@ -107,7 +107,7 @@ func (o organization) due(t store.Standing) time.Time {
 		return due
 	}
 	confirmed := t.SignedIn
-	if t.Checked.After(confirmed) { // until the refresh token was lost
+	if t.Checked.After(confirmed) { // the provider confirmed the user until the refresh token was lost
 		confirmed = t.Checked
 	}
 	if unconfirmed := confirmed.Add(UnconfirmedLogin); unconfirmed.Before(due) {
@@ -223,7 +223,7 @@ func (s *Service) refuseRefresh(w http.ResponseWriter, r *http.Request, err erro
 	case errors.Is(err, errSignInDue), errors.Is(err, errLeft):
 		s.count("refresh", "expired")
 		s.writeOAuthError(w, http.StatusBadRequest, "invalid_grant", err.Error())
-	case errors.As(err, &stale): // not invalid_grant: the client keeps its token until then
+	case errors.As(err, &stale): // not invalid_grant, so that the client keeps its token
 		s.count("refresh", "refused")
 		s.writeOAuthError(w, http.StatusBadRequest, "unauthorized_client", err.Error())
 	default:
@@ -235,7 +235,7 @@ func (s *Service) refuseRefresh(w http.ResponseWriter, r *http.Request, err erro
 // check asks the identity provider whether a user still exists, and applies their current role and
 // groups. If the provider does not respond, nothing changes. check returns the new standing, or
 // errLeft, in which case the user's sessions and keys were ended. Only one replica asks at a time;
-// others wait for its result.
+// the others wait for its result.
 func (s *Service) check(ctx context.Context, org organization, t store.Standing) (store.Standing, error) {
 	if t.NotBefore.After(s.now()) {
 		return t, nil
@@ -397,7 +397,7 @@ func (s *Service) refreshedPerson(ctx context.Context, org organization, d *auth
 	return p, raw != "" || p.Groups.Known, nil
 }
 
-// refreshedUserinfo adds the claims of userinfo to those of the ID token.
+// refreshedUserinfo adds the claims of userinfo to those of the ID token, and returns the person.
 func (s *Service) refreshedUserinfo(ctx context.Context, org organization, d *auth.Discovered, token *oauth2.Token,
 	t store.Standing, claims map[string]any) (auth.Person, error) {
 	info, err := d.UserInfo(ctx, oauth2.StaticTokenSource(token))
@@ -459,8 +459,8 @@ func (s *Service) recheckOne(ctx context.Context, org organization) (asked int, 
 	return 1, nil
 }
 
-// warnUnconfirmed logs, at start, the consequences when the service cannot ask identity providers
-// again.
+// warnUnconfirmed logs at startup what follows if there is no encryption key: the service then
+// cannot ask identity providers again whether they still know their users.
 func (s *Service) warnUnconfirmed(ctx context.Context) {
 	if s.sealer != nil {
 		return

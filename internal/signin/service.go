@@ -54,16 +54,16 @@ type Organization struct {
 type Options struct {
 	PublicURL      string // of the whole service; the issuer is {PublicURL}/auth
 	ClientID       string // of the command line
-	Audience       string // of the access tokens; empty is PublicURL
+	Audience       string // of the access tokens; empty means PublicURL
 	Organizations  []Organization
 	ListThem       bool             // the sign-in page lists the organizations to everybody
 	TrustedProxies []netip.Prefix   // proxies whose X-Forwarded-For is trusted
-	Sealer         *auth.Sealer     // of the signing keys; nil means none
+	Sealer         *auth.Sealer     // encrypts the signing keys; nil leaves them unencrypted
 	Now            func() time.Time // nil is time.Now
 	Log            *slog.Logger     // nil is slog.Default
 	// Count is called with the outcome of each sign-in and refresh. The door is password, provider,
 	// device, refresh, logout or exchange. The outcome is ok, wrong, limited, refused, expired,
-	// reused, unavailable or failed. It may be nil.
+	// reused, unavailable or failed. Count may be nil.
 	Count func(door, outcome string)
 }
 

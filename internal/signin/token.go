@@ -121,7 +121,7 @@ func (s *Service) refreshGrant(w http.ResponseWriter, r *http.Request, f url.Val
 		s.log.WarnContext(r.Context(), "refresh token reused, session ended", "user", n.UserID, "session", n.ID,
 			"address", s.address(r))
 		s.writeOAuthError(w, http.StatusBadRequest, "invalid_grant", "the session has ended; sign in again")
-	case errors.Is(err, store.ErrClosed): // not invalid_grant: the client keeps its token until then
+	case errors.Is(err, store.ErrClosed): // not invalid_grant, so that the client keeps its token
 		s.count("refresh", "refused")
 		s.writeOAuthError(w, http.StatusBadRequest, "unauthorized_client",
 			"your organization is closed on this service")

@@ -36,13 +36,13 @@ type Trust struct {
 	Type             TrustType
 	Issuer, Audience string
 	Claims           map[string][]string // by name or dotted path
-	Scopes           []snap.Scope        // the job acts as the organization with these
-	User             string              // or as the user with this subject; for local users the e-mail
+	Scopes           []snap.Scope        // the job acts as the organization, with these scopes
+	User             string              // or as this user: the subject, or the e-mail of a local user
 	AllowPrivate     bool                // the issuer may be on a private address, and use plain http
 }
 
-// identity names the claims of a kind of system that identify a repository, project or account
-// permanently: no other one ever gets the same values.
+// identity names the claims with which a kind of system identifies a repository, project or account
+// permanently: the system never gives the same values to another one.
 type identity struct {
 	claims []string
 	form   *regexp.Regexp
@@ -147,8 +147,8 @@ func (t Trust) checkType() (wrong []string) {
 }
 
 // proposed returns the claim that names a job's trigger, and a function that reports whether a
-// trigger runs code that was only proposed, as in a pull request. Tokens of such jobs match a rule
-// only if it lists the trigger.
+// trigger runs code that was only proposed, as in a pull request. The token of such a job matches
+// only if the rule lists the trigger.
 func (t Trust) proposed() (claim string, is func(string) bool) {
 	switch t.Type {
 	case TrustGitHub:
@@ -161,7 +161,7 @@ func (t Trust) proposed() (claim string, is func(string) bool) {
 	return "", nil
 }
 
-// mismatch returns the claim for which a token does not match the rule, or "".
+// mismatch returns a claim that does not match the rule, or "" if the token matches.
 func (t Trust) mismatch(claims map[string]any) string {
 	if trigger, is := t.proposed(); trigger != "" && len(t.Claims[trigger]) == 0 {
 		if v, ok := auth.ClaimText(claims, trigger); !ok || is(v) {

@@ -154,8 +154,8 @@ func refusedAnswer(cause error) error {
 		Hint: "sign in again; if it happens again, tell your administrator", Cause: cause}
 }
 
-// personOf verifies the ID token and reads its claims. Groups that the token lacks are read from
-// userinfo.
+// personOf verifies the ID token and reads its claims. Groups and an e-mail that the token lacks
+// are read from userinfo.
 func (s *Service) personOf(ctx context.Context, org organization, d *auth.Discovered, token *oauth2.Token,
 	nonce string) (auth.Person, error) {
 	raw, _ := token.Extra("id_token").(string)
