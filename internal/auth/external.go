@@ -148,8 +148,8 @@ func hostOf(raw string) string {
 	return u.Host
 }
 
-// NamedIssuer returns the issuer that an unverified token names. Callers may use it only to choose the
-// verifier.
+// NamedIssuer returns the issuer that an unverified token names. Callers may use it only to choose
+// the verifier.
 func NamedIssuer(token string) string {
 	parsed, err := jwt.ParseSigned(token, AsymmetricAlgorithms())
 	if err != nil {

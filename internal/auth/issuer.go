@@ -55,9 +55,9 @@ type Issued struct {
 	Claims          map[string]any // numbers are json.Number
 }
 
-// Verify returns the content of a token that the issuer signed for exactly this audience and that is
-// valid now. It fails with ErrProviderDown when the issuer's keys cannot be read, and otherwise with
-// the reason, which is for the log.
+// Verify returns the content of a token that the issuer signed for exactly this audience and that
+// is valid now. It fails with ErrProviderDown when the issuer's keys cannot be read, and otherwise
+// with the reason, which is for the log.
 func (i *Issuer) Verify(ctx context.Context, raw, audience string) (Issued, error) {
 	if len(raw) > maxIssuedSize {
 		return Issued{}, errors.New("the token is too large")

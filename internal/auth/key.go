@@ -16,7 +16,8 @@ import (
 	"snap/internal/store"
 )
 
-// A key consists of its kind, 32 random characters (190 bits) and the CRC-32 of both in 6 characters.
+// A key consists of its kind, 32 random characters (190 bits) and the CRC-32 of both in 6
+// characters.
 const (
 	base62      = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	keyRandom   = 32
@@ -83,8 +84,8 @@ type KeySpec struct {
 	CreatedBy int64          // the user who creates it; 0 means the operator
 }
 
-// NewSecret returns the secret of a new key of a kind, its hash for the store, and the part of it that
-// may be shown later.
+// NewSecret returns the secret of a new key of a kind, its hash for the store, and the part of it
+// that may be shown later.
 func NewSecret(kind snap.CredentialKind) (secret string, sum []byte, hint string) {
 	secret = newSecret(kind)
 	return secret, HashOf(secret), keyHint(secret)

@@ -59,8 +59,8 @@ func (s *Sealer) seal(kid string, private []byte) []byte {
 	return s.aead.Seal(append([]byte{sealedV1}, nonce...), nonce, private, []byte(kid))
 }
 
-// open decrypts the result of seal. A key that was stored unencrypted is returned unchanged; the next
-// rotation replaces it with an encrypted one.
+// open decrypts the result of seal. A key that was stored unencrypted is returned unchanged; the
+// next rotation replaces it with an encrypted one.
 func (s *Sealer) open(kid string, stored []byte) ([]byte, error) {
 	if len(stored) == 0 || stored[0] != sealedV1 {
 		return stored, nil

@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// backlogCollector reports the number and age of messages that wait to be sent to the webhooks of the
-// service. Every replica reports the same figures, from the database.
+// backlogCollector reports the number and age of messages that wait to be sent to the webhooks of
+// the service. Every replica reports the same figures, from the database.
 type backlogCollector struct {
 	service                 *Service
 	messages, age, webhooks *prometheus.Desc

@@ -134,9 +134,9 @@ func (d *deltas) open(ctx context.Context, b store.Bytes) (r *archive.Reader, do
 	return r, func() { file.Close() }, nil
 }
 
-// receive reads an upload's delta, which is size bytes long. It writes the upload's object from the base
-// and the delta, and verifies it. It fails with corrupt_snapshot if the delta does not result in
-// the announced file. An encrypted delta is only kept for pulls; rebuilt is then false.
+// receive reads an upload's delta, which is size bytes long. It writes the upload's object from the
+// base and the delta, and verifies it. It fails with corrupt_snapshot if the delta does not result
+// in the announced file. An encrypted delta is only kept for pulls; rebuilt is then false.
 func (d *deltas) receive(ctx context.Context, u store.Upload, base store.Bytes, body io.Reader,
 	size int64) (rebuilt bool, err error) {
 	leave, err := d.enter()

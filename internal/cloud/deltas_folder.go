@@ -22,8 +22,8 @@ const (
 // errRemoved means that another replica removed a new folder before it was locked.
 var errRemoved = errors.New("the folder was removed")
 
-// tempFolder creates and locks a folder of deltas in the folder in, and removes those of replicas that
-// no longer run.
+// tempFolder creates and locks a folder of deltas in the folder in, and removes those of replicas
+// that no longer run.
 func tempFolder(in string) (dir string, remove func() error, err error) {
 	sweepDeltas(in)
 	for range 10 {
@@ -58,8 +58,8 @@ func lockedFolder(in string) (dir string, remove func() error, err error) {
 	return dir, remove, nil
 }
 
-// sweepDeltas removes the folders of deltas whose lock nobody holds. A folder without a lock may be a
-// new one, and stays.
+// sweepDeltas removes the folders of deltas whose lock nobody holds. A folder without a lock may be
+// a new one, and stays.
 func sweepDeltas(in string) {
 	entries, err := filepath.Glob(filepath.Join(in, tempDeltas+"*", deltasLock))
 	if err != nil {

@@ -37,7 +37,8 @@ func (s *Service) recordRunning(ctx context.Context, holder string) (keepCurrent
 // of the shortest leases at the same time.
 const maxSkew = 2 * time.Second
 
-// compareClocks writes a log line when the clocks of the replicas differ, and when they agree again.
+// compareClocks writes a log line when the clocks of the replicas differ, and when they agree
+// again.
 func (s *Service) compareClocks(ctx context.Context) error {
 	const clocks = "clocks of the replicas"
 	skew, err := s.store.ClockSkew(ctx)

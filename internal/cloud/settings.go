@@ -53,8 +53,8 @@ func keyed(key []byte, value string) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// common returns the settings of the service that affect sign-in or the contents of the audit log in
-// every organization.
+// common returns the settings of the service that affect sign-in or the contents of the audit log
+// in every organization.
 func (c Config) common() map[string]string {
 	return map[string]string{
 		"public_url": c.PublicURL, "auth.issuer": c.Auth.Issuer, "auth.audience": c.Auth.Audience,

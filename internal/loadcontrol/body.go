@@ -19,9 +19,9 @@ const (
 var errBody = &snap.Error{Code: snap.CodeTooLarge, Detail: "the body of the request has more than 1 MiB",
 	Hint: "send the bytes of snapshots to the URLs that /snapshots/{id}/parts returns"}
 
-// readBody reads a request's body into memory and counts its bytes until release is called. It fails
-// with too_large if the body is larger than maxBody, and with errBusy if all bodies in memory together
-// would be larger than maxBodies.
+// readBody reads a request's body into memory and counts its bytes until release is called. It
+// fails with too_large if the body is larger than maxBody, and with errBusy if all bodies in memory
+// together would be larger than maxBodies.
 func (c *Control) readBody(r *http.Request) (release func(), err error) {
 	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
 		return func() {}, nil

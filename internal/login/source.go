@@ -141,8 +141,8 @@ func (f *File) forget(cloudURL, token string, cause error) error {
 	return sessionEnded(cause)
 }
 
-// signInRefused is the error for a session that still exists but gets no token at present, for example
-// while its organization is closed.
+// signInRefused is the error for a session that still exists but gets no token at present, for
+// example while its organization is closed.
 func signInRefused(s Session, r *refusal) error {
 	return &snap.Error{
 		Code:   snap.CodeForbidden,

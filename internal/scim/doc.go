@@ -1,6 +1,7 @@
-// Package scim is the SCIM 2.0 service (RFC 7643, RFC 7644) through which an organization's identity
-// provider reports people and groups. It serves /scim/v2/Users and /scim/v2/Groups, and the documents
-// that describe these resources. A provider authenticates with the organization's SCIM key.
+// Package scim is the SCIM 2.0 service (RFC 7643, RFC 7644) through which an organization's
+// identity provider reports people and groups. It serves /scim/v2/Users and /scim/v2/Groups, and
+// the documents that describe these resources. A provider authenticates with the organization's
+// SCIM key.
 //
 // A report creates neither an account nor a way to sign in. It sets the groups that a person has
 // from their first sign-in on. A report that a person has left ends their sessions and keys

@@ -29,8 +29,8 @@ type handler struct {
 	base string // URL of the service, without a final slash
 }
 
-// New returns the handler of all paths below [Prefix]. Without a credential, it refuses existing and
-// unknown paths alike.
+// New returns the handler of all paths below [Prefix]. Without a credential, it refuses existing
+// and unknown paths alike.
 func New(o Options) http.Handler {
 	h := &handler{o, strings.TrimSuffix(o.PublicURL, "/") + strings.TrimSuffix(Prefix, "/")}
 	mux := http.NewServeMux()
@@ -87,8 +87,8 @@ const (
 	maxCount     = 500
 )
 
-// pageOf reads the parameters of a listing (RFC 7644 section 3.4.2.4). Its filter may contain only the
-// given attributes.
+// pageOf reads the parameters of a listing (RFC 7644 section 3.4.2.4). Its filter may contain only
+// the given attributes.
 func pageOf(r *http.Request, attributes ...string) (p store.SCIMPage, start int, err error) {
 	q := r.URL.Query()
 	number := func(name string, otherwise, most int) int {

@@ -75,9 +75,9 @@ func (h *handler) meta(kind, id string, created, changed time.Time) meta {
 	return meta{kind, created, changed, h.base + "/" + kind + "s/" + id}
 }
 
-// userResource returns the changes that a create or replace request makes to a user. Attributes that
-// the request does not contain stay unchanged, as RFC 7644 section 3.5.1 allows: some providers omit
-// externalId when they replace a user.
+// userResource returns the changes that a create or replace request makes to a user. Attributes
+// that the request does not contain stay unchanged, as RFC 7644 section 3.5.1 allows: some
+// providers omit externalId when they replace a user.
 func userResource(body []byte) (c store.SCIMUserChange, err error) {
 	attributes, err := readResource(body)
 	if err != nil {
@@ -94,8 +94,8 @@ func userResource(body []byte) (c store.SCIMUserChange, err error) {
 	return c, nil
 }
 
-// groupResource returns the changes that a create or replace request makes to a group. If the request
-// contains no members, the group has none.
+// groupResource returns the changes that a create or replace request makes to a group. If the
+// request contains no members, the group has none.
 func groupResource(body []byte) (c store.SCIMGroupChange, err error) {
 	attributes, err := readResource(body)
 	if err != nil {

@@ -28,8 +28,8 @@ const (
 // CredentialLife is how long the credential of a CI job is valid.
 const CredentialLife = 15 * time.Minute
 
-// exchangeAnswer is the response of a token exchange (RFC 8693 section 2.2.1). The access token is an
-// API key, for the agent mount.
+// exchangeAnswer is the response of a token exchange (RFC 8693 section 2.2.1). The access token is
+// an API key, for the agent mount.
 type exchangeAnswer struct {
 	AccessToken  string `json:"access_token"`
 	IssuedType   string `json:"issued_token_type"`

@@ -36,8 +36,8 @@ type OIDC struct {
 	AllowPrivate                   bool // the issuer may be on a private or loopback address, and plain http
 }
 
-// Organization describes how the people of one organization sign in. Exactly one of Local and OIDC is
-// set.
+// Organization describes how the people of one organization sign in. Exactly one of Local and OIDC
+// is set.
 type Organization struct {
 	Slug    string
 	Domains []string // e-mail domains of its people, in addition to those of Local

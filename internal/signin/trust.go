@@ -17,8 +17,8 @@ import (
 	"snap/internal/auth"
 )
 
-// TrustType is the kind of system whose tokens a trust rule accepts. It decides which claims the rule
-// must have.
+// TrustType is the kind of system whose tokens a trust rule accepts. It decides which claims the
+// rule must have.
 type TrustType string
 
 // The trust types.
