@@ -43,8 +43,7 @@ const (
 	// AuditDescribed records that a snapshot's description or labels changed.
 	AuditDescribed AuditAction = "snapshot.described"
 	// AuditCardChanged records that a snapshot's card was replaced or removed, or that somebody
-	// other than its pusher added one. A card that the pusher adds for the first time is not
-	// recorded.
+	// other than its pusher added one. The first card that the pusher adds is not recorded.
 	AuditCardChanged AuditAction = "snapshot.card_changed"
 	// AuditCertified records that a snapshot got its certificate after it was pushed.
 	AuditCertified   AuditAction = "snapshot.certified"

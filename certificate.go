@@ -15,8 +15,8 @@ type CertificateState string
 const (
 	CertificateValid   CertificateState = "valid"       // a registered key signed it
 	CertificateMissing CertificateState = "missing"     // the snapshot has none
-	CertificateUnknown CertificateState = "unknown_key" // the key that signed it is not registered
-	CertificateRevoked CertificateState = "revoked_key" // the key that signed it is revoked
+	CertificateUnknown CertificateState = "unknown_key" // the key that it names is not registered
+	CertificateRevoked CertificateState = "revoked_key" // the key that it names is revoked
 	CertificateInvalid CertificateState = "invalid"     // it was altered, or belongs to another file
 )
 

@@ -185,7 +185,7 @@ func (n numbers) group(id string) Group {
 	return Group{ID: n.of("group", id), GroupID: id, Name: id}
 }
 
-// caller returns a user as a caller, with the role and groups that the user had at the time.
+// caller converts a user of the log to a Caller with the role and groups that the user had.
 func (n numbers) caller(u AuditDetail) Caller {
 	c := Caller{Org: n.home(), User: &User{ID: n.of("user", accountOf(u.Account, u.User)), Email: u.User}, Role: u.Role}
 	for _, id := range u.Groups {

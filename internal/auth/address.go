@@ -10,7 +10,7 @@ import (
 )
 
 // ProxiedAddress returns a function that finds the client's address behind proxies, in the form
-// that rate limits count: an IPv6 address counts as its /64, because one subscriber usually has the
+// that rate limits use: an IPv6 address becomes its /64, because one subscriber usually has the
 // whole /64.
 func ProxiedAddress(trusted []netip.Prefix) func(*http.Request) string {
 	return func(r *http.Request) string {
@@ -75,7 +75,7 @@ func isTrusted(ip netip.Addr, trusted []netip.Prefix) bool {
 	return ip.IsValid() && len(trusted) > 0 && snap.InNetworks(trusted, ip)
 }
 
-// network returns an address in the form that rate limits count.
+// network returns an address in the form that rate limits use.
 func network(ip netip.Addr) string {
 	if ip.Is4() || ip.IsLoopback() {
 		return ip.String()

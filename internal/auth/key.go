@@ -79,7 +79,7 @@ type KeySpec struct {
 	Kind      snap.CredentialKind
 	Name      string
 	Scopes    []snap.Scope   // for organization-level keys; none means pull and push
-	Networks  []netip.Prefix // the only networks that may use it, from [snap.ParseNetworks]; none means no limit
+	Networks  []netip.Prefix // where the key may be used, see [snap.ParseNetworks]; none means anywhere
 	Expires   time.Time      // zero means never
 	CreatedBy int64          // the user who creates it; 0 means the operator
 }

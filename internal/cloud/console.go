@@ -10,9 +10,9 @@ import (
 	"snap/internal/console"
 )
 
-// openConsole adds the pages of the web console. A page reads its data through the API, by requests
-// to the same mux. These requests bypass the limit on concurrent requests, because the request for
-// the page has already passed it.
+// openConsole adds the pages of the web console. A page calls the API with requests to the same
+// mux. These requests bypass the limit on concurrent requests, because the request for the page has
+// already passed it.
 func (s *Service) openConsole(mux *http.ServeMux) error {
 	pages, err := console.New(console.Options{
 		API: func(w http.ResponseWriter, r *http.Request, c *snap.Caller) {

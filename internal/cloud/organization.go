@@ -88,9 +88,9 @@ type overviewInput struct {
 	Days int `query:"days" minimum:"1" maximum:"90" default:"30" doc:"number of days, up to today in UTC"`
 }
 
-// overview reports each of the last days. It computes the number and size of the snapshots that
-// were stored at the end of a day from the current values: it subtracts the snapshots pushed since
-// then and adds the snapshots deleted since then.
+// overview reports each of the last days. From the current values, it computes how much was stored
+// at the end of each day: it subtracts the snapshots pushed since then and adds the snapshots
+// deleted since then.
 func (s *Service) overview(ctx context.Context, in *overviewInput) (*body[api.Overview], error) {
 	c := callOf(ctx).caller
 	if err := s.sequence(ctx, c.Org.ID); err != nil {

@@ -16,7 +16,7 @@ type Accounts struct {
 }
 
 // The default and the minimum age at which accounts are deleted. The minimum is a little longer
-// than notices and webhook messages are kept.
+// than the time for which notices and webhook messages are kept.
 const (
 	pruneAfter    = 400 * 24 * time.Hour
 	minPruneAfter = 31 * 24 * time.Hour

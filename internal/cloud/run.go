@@ -14,7 +14,7 @@ import (
 	"snap/internal/loadcontrol"
 )
 
-// drain is how much time running requests get at shutdown.
+// drain is the time that running requests get to finish at shutdown.
 const drain = 20 * time.Second
 
 // Run serves until ctx is done. cmd/snapcloud cancels ctx on SIGTERM and Ctrl-C. Run then accepts

@@ -31,7 +31,8 @@ func (s *Server) client(r *http.Request, caller *snap.Caller) (*api.Client, erro
 }
 
 // RoundTrip implements [http.RoundTripper]. The request gets the client's address and some headers
-// from the request for the page. By them, the API recognizes the browser and refuses other sites.
+// from the request for the page. The API uses them to recognize the browser and to refuse other
+// sites.
 func (t inside) RoundTrip(r *http.Request) (*http.Response, error) {
 	in := r.Clone(r.Context())
 	in.RemoteAddr, in.Host, in.RequestURI = t.page.RemoteAddr, t.page.Host, r.URL.RequestURI()

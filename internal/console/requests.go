@@ -42,7 +42,7 @@ func (s *Server) requests(v *visit) error {
 	return s.write(v, "requests.html", &data)
 }
 
-// answerable adds to each request the shares by which the caller can grant it.
+// answerable adds to each request the shares with which the caller can grant it.
 func (s *Server) answerable(v *visit, l *layout, found []api.AccessRequest) (all []request) {
 	for _, r := range found {
 		one := request{AccessRequest: r, Page: l, Link: s.root + Snapshots + "/" + url.PathEscape(r.Snapshot)}

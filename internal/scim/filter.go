@@ -105,7 +105,7 @@ func (p *parser) rest() string {
 	return p.text
 }
 
-// consume reports whether the text begins with mark, and if so, reads it.
+// consume reads mark if the text begins with it, and reports whether it did.
 func (p *parser) consume(mark string) bool {
 	rest, ok := strings.CutPrefix(p.text, mark)
 	p.text = rest
@@ -144,7 +144,7 @@ func (p *parser) condition() (c condition, err error) {
 	return c, err
 }
 
-// keyword is like consume, for a word in any case that is followed by a space.
+// keyword is like consume, for a word that is followed by a space. It ignores upper and lower case.
 func (p *parser) keyword(word string) bool {
 	if len(p.text) <= len(word) || !strings.EqualFold(p.text[:len(word)], word) || p.text[len(word)] != ' ' {
 		return false

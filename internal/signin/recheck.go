@@ -459,8 +459,8 @@ func (s *Service) recheckOne(ctx context.Context, org organization) (asked int, 
 	return 1, nil
 }
 
-// warnUnconfirmed logs at startup what follows if there is no encryption key: the service then
-// cannot ask identity providers again whether they still know their users.
+// warnUnconfirmed logs at startup the consequences of having no encryption key: the service cannot
+// ask identity providers again whether they still know their users.
 func (s *Service) warnUnconfirmed(ctx context.Context) {
 	if s.sealer != nil {
 		return
