@@ -23,7 +23,7 @@ const (
 	ActDecline    Action = "decline"     // decline a snapshot that another organization shared with the caller's
 	ActExplain    Action = "explain"     // ask who can see it, and why
 	ActReadGroups Action = "read_groups" // list the organization's groups, members and certificate keys
-	ActAdminister Action = "administer"  // read the audit log, manage others' keys, channels, retention, webhooks
+	ActAdminister Action = "administer"  // read the audit log; manage the keys of others, channels, retention, webhooks
 )
 
 // Allowed decides what a caller may do with a snapshot they can see. It returns nil, or a refusal

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// AuditAction names an event. The names are stable; webhooks use the same ones.
+// AuditAction names an event. The names are stable; webhooks use the same names.
 type AuditAction string
 
 // The actions that the audit log records.

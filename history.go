@@ -19,7 +19,7 @@ type PastAccess struct {
 	Groups  []string              // IDs of the groups it was shared with
 	Orgs    map[string]*time.Time // slugs of the organizations it was shared with; nil means no end
 	Users   []AuditDetail         // the organization's users: account, e-mail, role, groups
-	Keys    []AuditDetail         // the organization's own keys that were not revoked: name, kind, scopes
+	Keys    []AuditDetail         // the organization-level keys that were not revoked: name, kind, scopes
 	Closed  bool                  // the organization was closed at that time, so nobody saw anything
 	account int64                 // the owner's ID; 0 if an older service wrote the line
 	at      time.Time

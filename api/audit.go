@@ -61,8 +61,8 @@ func (c *Client) Pulled(ctx context.Context, id string, bytes int64) error {
 	return c.do(ctx, http.MethodPost, snapshotPath(id, "/pulled"), PulledRequest{Bytes: bytes}, nil)
 }
 
-// Audit returns one page of the organization's audit log, the newest first unless o asks otherwise.
-// Only owners and admins may call it.
+// Audit returns one page of the organization's audit log, the newest lines first unless o asks
+// otherwise. Only owners and admins may call it.
 func (c *Client) Audit(ctx context.Context, o AuditOptions) (AuditPage, error) {
 	q := url.Values{}
 	for name, value := range map[string]string{"snapshot": o.Snapshot, "actor": o.Actor, "action": string(o.Action),

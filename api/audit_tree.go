@@ -47,8 +47,8 @@ type AuditGrowth struct {
 const MaxAuditRecords = 1000
 
 // AuditCheckpoint returns a checkpoint of the current audit log of the organization. It fails with
-// code not_found when the log is empty, and with code conflict when the service found that
-// the log was altered.
+// code not_found when the log is empty, and with code conflict when the service finds that the log
+// was altered.
 func (c *Client) AuditCheckpoint(ctx context.Context) (AuditCheckpoint, error) {
 	return call[AuditCheckpoint](ctx, c, http.MethodGet, "/audit/checkpoint", nil)
 }

@@ -69,7 +69,7 @@ type TargetUsage struct {
 	Newest    time.Time `json:"newest_at" doc:"when the newest snapshot of the target was pushed"`
 }
 
-// Storage reports how much the organization stores for each target, the largest first.
+// Storage reports how much the organization stores for each target, the largest target first.
 type Storage struct {
 	Targets []TargetUsage `json:"targets"`
 	Usage   Usage         `json:"usage" doc:"of the whole organization"`

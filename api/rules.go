@@ -19,7 +19,7 @@ type Channel struct {
 	GroupName string    `json:"group_name,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
 	CreatedBy string    `json:"created_by,omitempty"`
-	// ExpectEvery is how often a snapshot is expected, or 0.
+	// ExpectEvery is how often a snapshot is expected, in seconds; 0 means that none is expected.
 	ExpectEvery int64 `json:"expect_every,omitempty" doc:"seconds after which the newest snapshot is overdue"`
 }
 
@@ -126,7 +126,7 @@ type ReplayResult struct {
 	More   bool  `json:"more" doc:"there may be more messages: repeat the request"`
 }
 
-// Delivery is one event that was delivered to a webhook, or is due.
+// Delivery is one event that was delivered to a webhook or is still to be delivered.
 type Delivery struct {
 	ID        string           `json:"id"`
 	Number    int64            `json:"number" doc:"counts the messages of the webhook from 1; 0 was recorded by an earlier release"`

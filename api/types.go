@@ -279,7 +279,7 @@ type PartSpec struct {
 	CRC64  string `json:"crc64nvme" doc:"base64 of the big-endian CRC-64/NVME of the part"`
 }
 
-// PartsResponse holds the signed URLs or, when none were asked for, the parts that are already
+// PartsResponse holds the signed URLs or, if none were requested, the parts that are already
 // stored.
 type PartsResponse struct {
 	URLs    []SignedURL `json:"urls"`

@@ -38,10 +38,10 @@ type Pool struct {
 // Option configures [For].
 type Option func(*Pool)
 
-// Sanitized uses only masked snapshots.
+// Sanitized restricts a pool to masked snapshots.
 func Sanitized() Option { return func(p *Pool) { p.o.Type = snap.TypeSanitized } }
 
-// Snapshot uses the snapshot with this name instead of the latest one.
+// Snapshot selects the snapshot with this name instead of the latest one.
 func Snapshot(name string) Option { return func(p *Pool) { p.o.Snapshot = name } }
 
 // Ahead sets how many copies are made in advance. The default is 2.

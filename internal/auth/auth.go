@@ -38,7 +38,7 @@ type Options struct {
 	// with snap.ErrUnauthenticated if the user is not confirmed. A nil Confirm accepts every user.
 	Confirm  func(ctx context.Context, c snap.Caller, confirmed time.Time, ask bool) (fresh bool, err error)
 	External *External      // an external auth service; nil means none
-	Limiter  *limit.Limiter // nil uses a limiter of its own over the store
+	Limiter  *limit.Limiter // nil creates one that uses the store
 	// Failures is the number of invalid credentials that one address may send per minute. 0 means
 	// DefaultFailures; a negative value means no limit.
 	Failures limit.Rate

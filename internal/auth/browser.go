@@ -26,7 +26,7 @@ type Browser struct {
 	address func(*http.Request) string
 }
 
-// NewBrowser returns the sessions of browsers at a public URL.
+// NewBrowser returns a Browser for the pages at a public URL.
 func NewBrowser(s *store.Store, publicURL string, now func() time.Time, address func(*http.Request) string) Browser {
 	u, err := url.Parse(publicURL)
 	return Browser{store: s, secure: err != nil || u.Scheme != "http", now: now, address: address}

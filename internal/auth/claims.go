@@ -28,7 +28,7 @@ const (
 // GroupClaim is an identity provider's report about a user's groups.
 type GroupClaim struct {
 	Groups []snap.Group // GroupID and Name
-	Known  bool         // false: there was no usable claim, which differs from no groups
+	Known  bool         // false if there was no usable claim, which is not the same as no groups
 	Why    string       // why the claim was not usable and what to do, for the user and the log
 }
 

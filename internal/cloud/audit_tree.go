@@ -186,7 +186,8 @@ func hashes(proof []tlog.Hash) []string {
 	return append([]string{}, each(proof, tlog.Hash.String)...)
 }
 
-// auditNews returns the part of a webhook event that describes the log.
+// auditNews returns the part of a webhook event about the audit log: the event's line and the
+// newest checkpoint.
 func (s *Service) auditNews(ctx context.Context, w store.Webhook, line int64) (*api.WebhookLog, error) {
 	signed, err := s.store.AuditCheckpoint(ctx, w.OrgID)
 	if err != nil {

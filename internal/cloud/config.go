@@ -92,7 +92,7 @@ type Audit struct {
 	ArchiveAfter string `yaml:"archive_after" koanf:"archive_after"`
 	// Checkpoints is the URL of a bucket with object lock, in which checkpoints are kept.
 	Checkpoints string `yaml:"checkpoints" koanf:"checkpoints"`
-	// KeepCheckpoints is how long object lock keeps each of them; empty means 400 days.
+	// KeepCheckpoints is how long object lock keeps each checkpoint; empty means 400 days.
 	KeepCheckpoints string `yaml:"keep_checkpoints" koanf:"keep_checkpoints"`
 }
 
@@ -480,8 +480,8 @@ func (o Organization) policy() (snap.Policy, error) {
 	return p, nil
 }
 
-// parseFreshness parses how often people are confirmed at their identity provider and how long a
-// session may last. It sets both in the organization's sign-in.
+// parseFreshness parses the settings for how often people are confirmed at their identity provider
+// and how long a session may last. It stores the results in into.
 func (o Organization) parseFreshness(into *signin.Organization) error {
 	for _, setting := range []struct {
 		name, text string

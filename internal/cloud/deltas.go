@@ -333,7 +333,7 @@ func (d *deltas) expire() {
 	d.sweep(0)
 }
 
-// forget removes the deltas from and to an object. One that is being made now is removed later,
+// forget removes the deltas from and to an object. A delta that is being made now is removed later,
 // when it is too old.
 func (d *deltas) forget(blob string) error {
 	d.mu.Lock()

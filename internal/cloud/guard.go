@@ -45,7 +45,7 @@ const (
 	onNothing  subject = iota // no {id}, or the handler resolves it
 	onSnapshot                // a snapshot the caller may see
 	onUpload                  // a push the caller has begun
-	onPush                    // that push, or the snapshot it became
+	onPush                    // a push the caller has begun, or the snapshot it became
 )
 
 // register adds a route to a group of mounts. The middlewares in before run first, then the guard.

@@ -17,7 +17,7 @@ import (
 	"snap/internal/store"
 )
 
-// mailFormat is the format of webhooks that are e-mail addresses, and mailScheme the scheme of
+// mailFormat is the format of webhooks that are e-mail addresses, and mailScheme is the scheme of
 // their URLs.
 const (
 	mailFormat = "mail"

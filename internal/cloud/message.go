@@ -13,9 +13,9 @@ import (
 // standardFormat is the API's own format of messages; the other formats are those of chat services.
 const standardFormat = "standard"
 
-// message returns the body of a webhook's message. Messages to chat services contain a sentence.
-// Chat services never interpret the names in it as markup, links or mentions, because anybody who
-// pushes a snapshot chooses those names.
+// message returns the body of a webhook's message. A message to a chat service contains one
+// sentence. It is written so that the service never interprets the names in it as markup, links or
+// mentions, because anybody who pushes a snapshot chooses those names.
 func message(format string, e api.WebhookEvent) ([]byte, error) {
 	text := sentence(e)
 	switch format {

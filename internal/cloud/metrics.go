@@ -227,7 +227,7 @@ func (m *metrics) answered(route string, status int, took time.Duration) {
 	m.seconds.WithLabelValues(route).Observe(took.Seconds())
 }
 
-// countUp counts the bytes of parts that this process receives.
+// countUp counts the bytes of parts and deltas that this process receives.
 func (s *Service) countUp(next http.Handler) http.Handler {
 	up := s.telemetry.metrics.transferred.WithLabelValues("up")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

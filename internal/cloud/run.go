@@ -67,8 +67,8 @@ func Run(ctx context.Context, c Config, o Options, ready func(net.Addr)) error {
 	return err
 }
 
-// newServer returns the HTTP server. It limits the number of connections, and the bytes that a
-// connection may send before its request is complete.
+// newServer returns the HTTP server. It limits the number of connections and the size of a
+// request's header.
 func (s *Service) newServer() *http.Server {
 	connections := loadcontrol.NewConnections(bound(s.config.Limits.Connections, defaultConnections),
 		func() { s.countRefusal("connections") })

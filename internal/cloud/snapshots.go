@@ -55,8 +55,8 @@ func (s *Service) getSnapshot(ctx context.Context, _ *ByID) (*body[api.Snapshot]
 	return &body[api.Snapshot]{out}, err
 }
 
-// deleteSnapshot first deletes the record and every grant, so that nobody can see the snapshot any
-// more, and then deletes the bytes.
+// deleteSnapshot first deletes the record and every grant, so that nobody can see the snapshot
+// anymore, and then deletes the bytes.
 func (s *Service) deleteSnapshot(ctx context.Context, _ *ByID) (*empty, error) {
 	c := callOf(ctx)
 	key, err := s.store.Delete(ctx, c.caller, c.snapshot)

@@ -32,7 +32,7 @@ type Options struct {
 	API       func(http.ResponseWriter, *http.Request, *snap.Caller)
 	PublicURL string // of the service
 	// Caller returns the caller of a request that a browser sends with its cookie. It fails with
-	// snap.ErrUnauthenticated.
+	// snap.ErrUnauthenticated if nobody is signed in.
 	Caller   func(*http.Request) (snap.Caller, error)
 	Forms    auth.Forms
 	NotFound http.Handler                             // the response for addresses that do not exist

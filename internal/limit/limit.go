@@ -19,7 +19,7 @@ import (
 const Per = time.Minute
 
 // Rate is how often something may be done in a minute. All uses may come in one burst. Zero or less
-// is no limit.
+// means no limit.
 type Rate int
 
 // share returns how many uses a replica takes from the database at a time.

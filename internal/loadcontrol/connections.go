@@ -19,8 +19,8 @@ type Connections struct {
 	idle *list.List                 // elements are net.Conn; the connection that has waited longest is first
 }
 
-// NewConnections limits the number of open connections; a limit of 0 means none. It calls refused
-// for every connection that it closes.
+// NewConnections returns Connections with this limit; 0 means no limit. It calls refused for every
+// connection that it closes.
 func NewConnections(limit int, refused func()) *Connections {
 	return &Connections{limit: limit, refused: refused, all: map[net.Conn]*list.Element{}, idle: list.New()}
 }

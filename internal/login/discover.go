@@ -65,7 +65,7 @@ func discover(ctx context.Context, h *http.Client, issuer string) (provider, err
 }
 
 // wellKnown returns the possible URLs of the metadata: RFC 8414 puts the issuer's path after the
-// well-known part, OpenID Connect before it.
+// well-known part, and OpenID Connect puts it before.
 func wellKnown(issuer string) []string {
 	u, err := url.Parse(strings.TrimRight(issuer, "/"))
 	if err != nil {

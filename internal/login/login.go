@@ -38,7 +38,7 @@ type Options struct {
 	CloudURL  string
 	AuthURL   string // empty: discovered from the cloud service
 	ClientID  string // empty: discovered from the cloud service
-	Scope     string // empty: what the service suggests
+	Scope     string // empty: the scopes that the service suggests
 	As        string // the account's name; empty: derived from the user, see [Session.Account]
 	NoBrowser bool
 	ConfigDir string

@@ -20,8 +20,8 @@ const (
 	deviceLife     = 10 * time.Minute
 	deviceInterval = 2 * time.Second
 	maxPerAddress  = 50
-	maxPerSite     = 200 // an IPv6 /56
-	maxPerNetwork  = 500 // an IPv6 /48 or an IPv4 /24
+	maxPerSite     = 200 // for each IPv6 /56
+	maxPerNetwork  = 500 // for each IPv6 /48 or IPv4 /24
 	maxWaiting     = 10_000
 )
 

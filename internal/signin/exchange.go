@@ -46,7 +46,7 @@ type exchangeRequest struct {
 	scopes                        []snap.Scope
 }
 
-// oauthRefusal is an error of the token endpoint for the client.
+// oauthRefusal is an error that the token endpoint sends to the client.
 type oauthRefusal struct{ code, description string }
 
 func (e oauthRefusal) Error() string { return e.code + ": " + e.description }

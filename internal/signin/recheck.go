@@ -233,9 +233,9 @@ func (s *Service) refuseRefresh(w http.ResponseWriter, r *http.Request, err erro
 }
 
 // check asks the identity provider whether a user still exists, and applies their current role and
-// groups. If the provider does not respond, nothing changes. check returns the new standing, or
-// errLeft, in which case the user's sessions and keys were ended. Only one replica asks at a time;
-// the others wait for its result.
+// groups. If the provider does not respond, nothing changes. check returns the user's new
+// [store.Standing], or errLeft, in which case the user's sessions and keys were ended. Only one
+// replica asks at a time; the others wait for its result.
 func (s *Service) check(ctx context.Context, org organization, t store.Standing) (store.Standing, error) {
 	if t.NotBefore.After(s.now()) {
 		return t, nil

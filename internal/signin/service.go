@@ -75,7 +75,7 @@ type Service struct {
 	root    string // of the public URL; empty unless the service is below a path
 	client  string
 	orgs    []organization
-	listed  bool // the sign-in page lists them
+	listed  bool // the sign-in page lists the organizations
 	tokens  *auth.Tokens
 	browser auth.Browser
 	keys    *auth.Authenticator
