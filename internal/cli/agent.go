@@ -125,7 +125,7 @@ func (p *agentPrinter) service(agent *local.Agent) func() (*api.Client, error) {
 	}
 }
 
-// sweep drops expired clones. It waits for a server no longer than one tick.
+// sweep drops expired clones. It takes at most one tick, even if a server does not respond.
 func (p *agentPrinter) sweep(ctx context.Context, agent *local.Agent) {
 	ctx, cancel := context.WithTimeout(ctx, agentTick)
 	defer cancel()
@@ -275,7 +275,7 @@ func (a *app) runAgentNow(ctx context.Context, target string) error {
 	return nil
 }
 
-// busy returns the error for a target that another process works on.
+// busy returns err. If err means that another process is working on the target, busy adds a hint.
 func busy(err error, target string) error {
 	if !errors.Is(err, nightly.ErrBusy) {
 		return err

@@ -134,7 +134,8 @@ func conditions(list []string) (map[string]string, error) {
 	return all, nil
 }
 
-// subsetOf returns the number of tables in a snapshot and, for a subset, the numbers of its rows.
+// subsetOf returns the number of tables in a snapshot and, for a subset, how many of the source's
+// rows it has.
 func subsetOf(s local.Snapshot) string {
 	if s.Subset == nil {
 		return tablesOf(len(s.Tables))
@@ -146,7 +147,7 @@ func subsetOf(s local.Snapshot) string {
 	return fmt.Sprintf("%s, a subset of %d of %d rows", tablesOf(len(s.Tables)), rows, of)
 }
 
-// tablesOf writes the number of tables, or nothing when it is unknown.
+// tablesOf returns the number of tables as text, or "" if it is unknown.
 func tablesOf(n int) string {
 	if n == 0 {
 		return ""

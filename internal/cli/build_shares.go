@@ -25,7 +25,7 @@ func requestedSubset(agent *local.Agent, target string, flags local.SubsetSpec) 
 	return limits(t.Subset)
 }
 
-// maxShares is the number of tables whose rows are printed after a build of a subset.
+// maxShares is the maximum number of tables that are listed after a build of a subset.
 const maxShares = 30
 
 // printPortions prints the limits that were requested for a subset, and how many rows of each table

@@ -143,8 +143,9 @@ func (c *cardChoice) Set(text string) error {
 	return nil
 }
 
-// cloudCard returns the whole card of a cloud snapshot, with the tables and columns that a search
-// finds. It returns nil if the snapshot has no card, or if the service is too old to have cards.
+// cloudCard reads all pages of a cloud snapshot's card, with only the tables and columns that match
+// the search. It returns nil if the snapshot has no card, or if the service is too old to have
+// cards.
 func (c *connection) cloudCard(ctx context.Context, id, search string) (*api.SnapshotCard, error) {
 	all, err := c.Card(ctx, id, search, 1)
 	if snap.CodeOf(err) == snap.CodeNotFound {

@@ -84,8 +84,8 @@ type app struct {
 	jsonErrors bool           // the command line contains --json, even if it cannot be parsed
 }
 
-// globals are the flags that every command accepts (SPEC 4.5, --org and --utc), and --json, which
-// only commands that list or show something accept.
+// globals are the flags that every command accepts (those of SPEC 4.5, --org and --utc), and
+// --json, which only commands that list or show something accept.
 type globals struct {
 	config string
 	org    string

@@ -20,7 +20,7 @@ type cloneFlags struct {
 	pull bool
 }
 
-// add adds the flags that choose the snapshot.
+// add adds the flags that choose the snapshot and say how to load it.
 func (f *cloneFlags) add(a *app, cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.Snapshot, "snapshot", "",
 		"name of the snapshot, or its ID in the cloud (default: the latest one built, sanitized or pulled here)")

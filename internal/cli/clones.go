@@ -97,8 +97,8 @@ func viewListed(c clone.Listed) cloneView {
 	return v
 }
 
-// stateOf describes the state of a clone in one word. For a ready clone that is not named, the
-// word is its kind.
+// stateOf describes a clone in one word: for a ready clone of kind run or warm its kind, otherwise
+// its state.
 func stateOf(v cloneView) string {
 	if v.State == clone.Ready && v.Kind != clone.Named {
 		return string(v.Kind)
@@ -129,7 +129,7 @@ the clone from the list. Use this if the server no longer exists.`,
 			if err != nil {
 				return err
 			}
-			for _, name := range args { // a typing error drops nothing
+			for _, name := range args { // so that a mistyped name drops nothing
 				if _, err := agent.FindClone(name); err != nil {
 					return err
 				}
@@ -148,8 +148,8 @@ type droppedClone struct {
 	Forgotten bool   `json:"forgotten" doc:"the clone was only removed from the list (--forget), and its database still exists"`
 }
 
-// dropClones drops clones one after another. With --json it prints those that it dropped, even when
-// one fails.
+// dropClones drops clones one after another. With --json it prints the dropped clones, even if
+// dropping another one fails.
 func (a *app) dropClones(ctx context.Context, agent *local.Agent, names []string, forget bool) error {
 	gone := []droppedClone{}
 	for _, name := range names {

@@ -143,7 +143,7 @@ func (a *app) audit(ctx context.Context, f auditFlags) error {
 }
 
 // wholeID completes an abbreviated snapshot ID. It returns a complete ID unchanged, because the
-// snapshot may have been deleted since.
+// snapshot may have been deleted.
 func wholeID(ctx context.Context, conn *connection, typed string) (string, error) {
 	if id, ok := snap.CleanIDPrefix(typed); ok && len(id) == len(snap.IDPrefix)+16 {
 		return id, nil

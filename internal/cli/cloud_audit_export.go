@@ -108,7 +108,7 @@ type auditExport struct {
 	since, until time.Time
 }
 
-// seek sets next to the first line that may be in the wanted period. It finds that line by
+// seek sets next to the first line that may be in the requested period. It finds that line by
 // bisection.
 func (e *auditExport) seek(ctx context.Context) error {
 	if e.since.IsZero() {
@@ -159,7 +159,8 @@ func (e *auditExport) run(ctx context.Context) error {
 	return nil
 }
 
-// line writes a line if it is wanted, and reports whether it comes after the wanted ones.
+// line writes a line if it is in the requested range, and reports whether it comes after that
+// range.
 func (e *auditExport) line(record string) (ended bool, err error) {
 	entry, err := entryOf(record)
 	if err != nil {

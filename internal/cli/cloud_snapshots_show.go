@@ -59,7 +59,7 @@ type version struct {
 	Size    int64     `json:"size" doc:"bytes"`
 }
 
-// versionsShown is the maximum number of a target's snapshots whose sizes show prints.
+// versionsShown is how many of the target's snapshots the show command lists with their sizes.
 const versionsShown = 10
 
 func (a *app) showCloud(ctx context.Context, typed string, view cardView) error {
@@ -146,7 +146,8 @@ func (a *app) printCloudShown(v cloudShown, view cardView) error {
 	return a.printPulls(v.Pulls)
 }
 
-// sizesOf lists the sizes of a target's snapshots, the oldest first. It is empty for a single one.
+// sizesOf lists the sizes of a target's snapshots, the oldest first. It returns "" for fewer than
+// two.
 func sizesOf(versions []version) string {
 	if len(versions) < 2 {
 		return ""
@@ -188,7 +189,7 @@ func (a *app) printWays(access *api.Access) error {
 	return t.flush()
 }
 
-// changesShown is the number of changes that show prints; --json has all.
+// changesShown is how many changes the show command prints; --json prints all.
 const changesShown = 20
 
 // printChanges prints the changes since a previous snapshot. counted reports whether rows were

@@ -159,8 +159,8 @@ func plannedEnd(s api.Snapshot, groups []api.GroupShare, orgs []api.OrgShare,
 	return would
 }
 
-// shareEnded describes a share that ended, or with dry would end. all is set if every other share
-// ends as well.
+// shareEnded describes a share that ended, or that would end if dry is set. all is set if every
+// other share ends as well.
 func shareEnded(s api.Snapshot, e api.ShareChange, all, dry bool) shareChange {
 	c := shareChange{Changed: e.Changed}
 	with, then := "org-wide", stillSee(s)+" can see it"+now(dry)

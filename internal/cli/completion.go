@@ -107,8 +107,8 @@ func (a *app) completeGroups(cmd *cobra.Command, args []string, typed string) ([
 		func(g api.Group) (string, string) { return g.Name, g.GroupID })(cmd, args, typed)
 }
 
-// completeOrgs offers the organizations that a snapshot is shared with. This organization is not
-// allowed to know any other slugs.
+// completeOrgs offers the organizations that a snapshot is shared with. The caller's organization
+// is not allowed to know any other slugs.
 func (a *app) completeOrgs(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var out []cobra.Completion
 	a.queryService(cmd, a.connect, func(ctx context.Context, c *connection) error {
@@ -153,7 +153,8 @@ func completeEntries[T any](a *app, connect func() (*connection, error),
 	}
 }
 
-// queryService queries the cloud service for values, within the time that a shell waits.
+// queryService calls ask with a connection to the cloud service and a short timeout, because the
+// shell waits for the result.
 func (a *app) queryService(cmd *cobra.Command, connect func() (*connection, error),
 	ask func(context.Context, *connection) error) {
 	conn, err := connect()

@@ -66,8 +66,8 @@ const apiKeyEnv = "SNAPCLI_CLOUD__API_KEY"
 
 // cloud connects to the configured cloud service with the first available credential: the session
 // of --org, the key in the environment, the session of SNAPCLI_ACCOUNT, cloud.api_key, the token of
-// the CI job, the login session in use. Sessions use the user mount, the others the agent mount.
-// cloud sends no request.
+// the CI job, the login session in use. Sessions use the user mount; keys and job tokens use the
+// agent mount. cloud sends no request.
 func (a *app) cloud(agent *local.Agent) (*connection, error) {
 	base, err := api.CheckBaseURL(agent.Config().Cloud.URL)
 	if err != nil {
@@ -82,7 +82,8 @@ func (a *app) cloud(agent *local.Agent) (*connection, error) {
 	return a.cloudBySession(agent)
 }
 
-// cloudByJob connects with the credential that the service gives for the token of a CI job.
+// cloudByJob connects with the credential that the service issues in exchange for the token of a CI
+// job.
 func (a *app) cloudByJob(base string, job login.Job) (*connection, error) {
 	file, err := a.credentials()
 	if err != nil {
@@ -142,7 +143,8 @@ func (c credential) token() api.TokenSource {
 
 const signInHint = "run `snapcli login`, or set " + apiKeyEnv
 
-// signIns returns the URL of the configured service and the file that holds the sessions with it.
+// signIns returns the agent, the URL of the configured service and the file that holds the login
+// sessions.
 func (a *app) signIns() (agent *local.Agent, base string, file *login.File, err error) {
 	if agent, err = a.agent(); err != nil {
 		return nil, "", nil, err

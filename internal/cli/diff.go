@@ -79,8 +79,8 @@ func (a *app) diff(ctx context.Context, agent *local.Agent, names []string, o lo
 	return a.compared(ctx, err == nil && d.Equal(), err)
 }
 
-// compared returns the exit code of a command that compares, as diff does: 0 if nothing differs, 1
-// if something does, and above 1 after an error, which it reports.
+// compared returns the exit code of a command that compares, such as diff: 0 if nothing differs, 1
+// if something differs, and above 1 after an error. It also reports the error.
 func (a *app) compared(ctx context.Context, equal bool, err error) error {
 	switch {
 	case err == nil && equal:
@@ -180,7 +180,7 @@ func (a *app) printDiff(d local.Difference) error {
 	return nil
 }
 
-// diffSign is the sign of a difference in the first column.
+// diffSign is the sign that the first column shows for each kind of difference.
 var diffSign = map[diff.Kind]string{diff.Added: "+", diff.Removed: "-", diff.Changed: "~"}
 
 func (a *app) printSchemaDiff(all []diff.Change) error {

@@ -133,7 +133,7 @@ func (a *app) writeErrorJSON(e *snap.Error) {
 	_ = writeJSON(a.io.Err, out) // a failure to write the error cannot be reported anywhere
 }
 
-// causes writes the chain of wrapped errors for the log.
+// causes formats the chain of wrapped errors for the log.
 func causes(err error) string {
 	var chain []string
 	for ; err != nil; err = errors.Unwrap(err) {

@@ -70,8 +70,8 @@ func (v *percentValue) Set(typed string) error {
 	return nil
 }
 
-// placeFlags select where push and pull go: to the cloud service, or to the user's own storage
-// profile.
+// placeFlags select the other end of a push or pull: the cloud service, or one of the user's own
+// storage profiles.
 type placeFlags struct {
 	cloud   bool
 	profile string

@@ -31,9 +31,8 @@ func findGroups(ctx context.Context, c *api.Client, typed []string) (found []api
 	return found, nil
 }
 
-// chooseGroup finds a group by ID or name. An ID takes precedence over a name. IDs are compared
-// exactly; names are compared without regard to case if only one group matches. If several groups
-// match, the error lists their IDs.
+// chooseGroup finds a group by ID or name. An ID takes precedence over a name, and an exact name
+// over a name that differs only in case. If several groups match, the error lists their IDs.
 func chooseGroup(groups []api.Group, typed string) (api.Group, error) {
 	var exact, loose []api.Group
 	var known []string

@@ -10,7 +10,7 @@ import (
 	"snap"
 )
 
-// health is the health that a service reports about itself.
+// health is the result of a request for a service's readiness.
 type health struct {
 	parts map[string]string // state of the database and the object store: "ok", or the problem
 	took  time.Duration

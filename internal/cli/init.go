@@ -142,7 +142,7 @@ func (a *app) tryDatabase(raw *string, check func(url string) []local.DatabaseCh
 	return nil
 }
 
-// hasPassword reports whether a URL contains a password itself, and not the name of a variable.
+// hasPassword reports whether a URL contains a literal password, not only the name of a variable.
 func hasPassword(raw string) bool {
 	u, err := url.Parse(variable.ReplaceAllString(raw, "x"))
 	if err != nil || u.User == nil {

@@ -8,7 +8,7 @@ import (
 	"snap/api"
 )
 
-// serviceList is a list of the service that a command prints.
+// serviceList describes a command that prints one of the service's lists.
 type serviceList[T any] struct {
 	connect func() (*connection, error) // app.connect, or app.signedIn for lists that API keys cannot read
 	list    func(*api.Client, context.Context) ([]T, error)
@@ -43,7 +43,7 @@ func printList[T any](a *app, l serviceList[T]) func(*cobra.Command, []string) e
 	}
 }
 
-// removal is an entry of a list of the service that a command removes by its name.
+// removal describes a command that removes an entry from one of the service's lists by its name.
 type removal struct {
 	connect func() (*connection, error)
 	remove  func(*api.Client, context.Context, string) error

@@ -132,8 +132,8 @@ func asWhom(s login.Session) string {
 	return b.String()
 }
 
-// With --json, login writes each event as one object on its own line: first code, then waiting, and
-// at the end done or error (AUTH U16).
+// signedIn is the JSON event of a successful login. With --json, login writes each event as one
+// object on its own line: first code, then waiting, and at the end done or error (AUTH U16).
 type signedIn struct {
 	Event        string `json:"event" doc:"done"`
 	CloudURL     string `json:"cloud_url"`
@@ -174,7 +174,7 @@ type loginPrompt struct {
 	shown   time.Duration // the time that remained at the last waiting event
 }
 
-// Code prints the URL and the code, with the code alone on its line (AUTH U1). --quiet does not
+// Code prints the URL and the code, with the code on a line of its own (AUTH U1). --quiet does not
 // hide them, because nobody can sign in without them.
 func (p *loginPrompt) Code(c login.Code) {
 	if p.flags.json {

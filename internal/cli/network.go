@@ -82,7 +82,7 @@ func (p limited) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// watchedBody stops the watch when the response body has been read.
+// watchedBody stops the watch when the response body is closed.
 type watchedBody struct {
 	io.ReadCloser
 	end func()

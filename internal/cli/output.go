@@ -101,8 +101,8 @@ func (a *app) jsonFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&a.flags.json, "json", false, "write the result as JSON")
 }
 
-// The few colors and what they mean. Sixteen-color names follow the
-// terminal's own theme.
+// The colors and their meanings. They are among the 16 standard colors, which follow the terminal's
+// own theme.
 var (
 	bold   = lipgloss.NewStyle().Bold(true)
 	faint  = lipgloss.NewStyle().Faint(true)
@@ -173,7 +173,7 @@ func yesNo(b bool) string {
 	return "No"
 }
 
-// say prints a line to standard error whatever flags are set.
+// say prints a line to standard error, even with --quiet.
 func (a *app) say(format string, args ...any) {
 	fmt.Fprintf(a.io.Err, format+"\n", cleanArgs(args)...)
 }

@@ -83,7 +83,7 @@ func (b *bars) add(phase string, total int64) *mpb.Bar {
 			decor.AverageETA(decor.ET_STYLE_GO, decor.WC{W: 6}), detail))
 }
 
-// moved formats how many bytes of a phase are done. It is empty for a phase that does not count
+// moved formats how many bytes of a phase are done. It returns "" for a phase that does not count
 // bytes.
 func moved(s decor.Statistics) string {
 	switch {

@@ -8,7 +8,8 @@ import (
 	"snap/internal/local"
 )
 
-// The intervals at which progress is reported where no bar can be drawn: to a log and to a program.
+// The intervals at which progress is reported when no bar is drawn: as lines in a log, and as
+// events with --json.
 const (
 	lineEvery  = 5 * time.Second
 	eventEvery = time.Second
@@ -22,7 +23,7 @@ type pulse struct {
 
 	phase string
 	began time.Time // start of the phase
-	from  int64     // progress at the start of the phase, when it resumes
+	from  int64     // progress at the start of the phase: not 0 when a transfer resumes
 	last  time.Time // when it last reported
 }
 

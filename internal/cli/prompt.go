@@ -12,9 +12,9 @@ import (
 	"snap"
 )
 
-// confirm asks for confirmation; Enter alone means no. It does not ask if yes, the flag, is set. If
-// nobody can be asked, it returns an error that names the flag. It also returns an error for the
-// answer no and for Ctrl-C, so that the caller does nothing.
+// confirm asks for confirmation; Enter alone means no. It does not ask if yes, the value of the
+// flag --yes, is true. If nobody can be asked, it returns an error that names the flag. It also
+// returns an error for the answer no and for Ctrl-C, so that the caller does nothing.
 func (a *app) confirm(ctx context.Context, yes bool, question, details string) error {
 	if yes {
 		return nil

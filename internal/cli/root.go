@@ -71,8 +71,8 @@ func add(parent *cobra.Command, group string, commands ...*cobra.Command) {
 	}
 }
 
-// globalFlags adds the flags of SPEC 4.5, --org and --utc. The --org of share and unshare is a
-// different flag, which names the recipient.
+// globalFlags adds the flags of SPEC 4.5, and also --org and --utc. The --org of share and unshare
+// is a different flag, which names the recipient.
 func (a *app) globalFlags(f *pflag.FlagSet) {
 	f.StringVar(&a.flags.config, "config", "", "path to the config file (default <config-dir>/config.yaml)")
 	f.BoolVar(&a.flags.debug, "debug", false, "enable debug logging")
@@ -91,7 +91,8 @@ func (a *app) begin(cmd *cobra.Command) error {
 		return snap.Usage(fmt.Sprintf("the table width %d is less than zero", a.flags.width),
 			"use a number of columns, or 0 for the terminal's")
 	}
-	// The default of --scope is empty (SPEC 4.5). Empty values of the others remove the old text.
+	// These flags may be empty: --scope is empty by default (SPEC 4.5), and an empty description or
+	// label removes the old text.
 	return command.CheckFlags(cmd, "scope", "description", "label")
 }
 

@@ -103,7 +103,7 @@ func (a *app) dropBorrowed(ctx context.Context, b *local.Borrowed) {
 	}
 }
 
-// onlyTarget returns the named target, or the only one there is.
+// onlyTarget returns the named target, or else the only target in the configuration.
 func onlyTarget(agent *local.Agent, named []string) (string, error) {
 	if len(named) > 0 {
 		return named[0], nil
@@ -116,7 +116,7 @@ func onlyTarget(agent *local.Agent, named []string) (string, error) {
 	return all[0].Name, nil
 }
 
-// refill replaces warm copies until the returned function is called.
+// refill makes new warm copies in the background until the returned function is called.
 func (a *app) refill(ctx context.Context, agent *local.Agent, target string, o local.CloneOptions) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})

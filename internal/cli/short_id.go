@@ -2,8 +2,8 @@ package cli
 
 import "snap"
 
-// minID is the minimum number of characters of an ID shown after snap_. safeID is the number
-// shown if more pages follow: 60 random bits.
+// minID is the minimum number of characters of an ID shown after snap_. safeID is the number shown
+// if more pages follow; they hold 60 random bits.
 const (
 	minID  = 8
 	safeID = 12

@@ -139,7 +139,7 @@ const maxWeight = 4
 // leftOut is the width of a column that is not shown.
 const leftOut = -1
 
-// excess returns how many cells the table is too wide.
+// excess returns by how many cells the table is too wide.
 func (t *table) excess() int {
 	total := -t.gap
 	for _, w := range t.widths {
