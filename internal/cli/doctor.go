@@ -123,7 +123,7 @@ func (x *examination) configuration() *local.Agent {
 	}
 	for _, f := range agent.Flaws() {
 		switch {
-		case f.Tried: // checked below, with its target
+		case f.Tried: // the check that connects reports it
 		case f.Doubt:
 			x.failed(f.Key, warned, f.Err)
 		default:

@@ -105,8 +105,8 @@ func (a *app) whoami(ctx context.Context) error {
 	return nil
 }
 
-// refresh refreshes a login session, so that whoami reports whether the session still works and not
-// only its last access token (AUTH U13). It does nothing for API keys.
+// refresh refreshes a login session, so that whoami reports whether the session still works, not
+// only whether its last access token does (AUTH U13). It does nothing for API keys.
 func (a *app) refresh(ctx context.Context, conn *connection) error {
 	if conn.credential.Source != fromSession {
 		return nil
@@ -155,7 +155,7 @@ func sessionLife(a *app, id identity) string {
 // signInDue describes when the user must sign in again even if the session is refreshed.
 func (a *app) signInDue(me api.Me) string {
 	if me.SignInDue == nil || me.Credential.Kind.IsKey() {
-		return "" // keys do not sign in, and older services do not report it
+		return "" // keys do not sign in, and older services do not report the time
 	}
 	return "by " + a.when(*me.SignInDue)
 }

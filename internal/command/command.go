@@ -13,8 +13,8 @@ import (
 	"snap"
 )
 
-// Parent returns a command that only groups other commands. Without arguments it prints its help;
-// [RequireKnown] rejects any other word.
+// Parent returns a command that only groups other commands. Without arguments it prints its help.
+// It passes any arguments to [RequireKnown].
 func Parent(use, short, long string) *cobra.Command {
 	return &cobra.Command{Use: use, Short: short, Long: long, RunE: ShowHelp,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -29,7 +29,7 @@ func Parent(use, short, long string) *cobra.Command {
 func ShowHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
 // RequireKnown rejects a word that is not a subcommand and suggests the closest one, so that a
-// script with a typing error fails.
+// script with a typo fails.
 func RequireKnown(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

@@ -40,8 +40,8 @@ type Agent struct {
 	tunnels    *reach.Tunnels
 }
 
-// Open reads the configuration. A missing file is an empty configuration. A file that cannot be
-// parsed is an error of code usage with line and column.
+// Open reads the configuration. A missing file counts as an empty configuration. A file that cannot
+// be parsed causes an error of code usage, with the line and column.
 func Open(o Options) (*Agent, error) {
 	a := &Agent{data: o.DataDir, env: o.Env, now: o.Now, log: o.Log, passphrase: o.Passphrase}
 	if a.env == nil {

@@ -118,6 +118,7 @@ func (a *Agent) ToClone(target string, o CloneOptions) (Snapshot, error) {
 }
 
 // nameOfID returns the name of the local copy of a snapshot that is given by its ID in the cloud.
+// It returns anything else unchanged.
 func (a *Agent) nameOfID(typed string) (string, error) {
 	id, ok := snap.CleanIDPrefix(typed)
 	if !ok || !strings.HasPrefix(typed, snap.IDPrefix) {
@@ -285,7 +286,8 @@ func (a *Agent) cloneRequest(target string, o CloneOptions, p Progress) (q clone
 }
 
 // allowClone decides whether the programs of a foreign snapshot may be cloned. It decides again for
-// every clone, because the user may have agreed only once, when the template was loaded.
+// every clone, because the user's consent when the template was loaded may have applied only to
+// that clone.
 func (a *Agent) allowClone(s Snapshot, o CloneOptions) error {
 	r, err := openSnapshot(s)
 	if err != nil {
@@ -383,7 +385,7 @@ func (a *Agent) Branch(ctx context.Context, from string, o CloneOptions, termina
 	if err != nil {
 		return Cloned{}, err
 	}
-	t, _ := a.Target(source.Source.Target) // it may have been removed since
+	t, _ := a.Target(source.Source.Target) // the target may have been removed
 	names, err := a.cloneNames(source.Source.Target, CloneOptions{Name: o.Name})
 	if err != nil {
 		return Cloned{}, err

@@ -39,7 +39,8 @@ type StorageProfile struct {
 }
 
 // Target is a database to take snapshots of, and the database to load them into. Scratch names any
-// database on the server that holds scratch copies; if it is empty, the destination's server does.
+// database on the server that holds scratch copies; if it is empty, the destination's server holds
+// them.
 type Target struct {
 	Name        string       `yaml:"-" koanf:"-"`
 	Source      string       `yaml:"source,omitempty" koanf:"source"`           // URL of the database to build from

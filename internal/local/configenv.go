@@ -14,10 +14,11 @@ import (
 
 const envPrefix = "SNAPCLI_"
 
-// envKeys returns the settings made by the environment: SNAPCLI_CLOUD__URL sets cloud.url. Names
-// are compared in lower case. A target in the file matches in any case, with _ for characters that
-// a variable's name cannot contain. A variable with a single underscore in place of a dot, such as
-// SNAPCLI_CLOUD_URL, is an error, because otherwise it would silently have no effect.
+// envKeys returns the settings made by the environment: SNAPCLI_CLOUD__URL sets cloud.url. The
+// names of targets and storage profiles in the file match in any case, with _ for characters that a
+// variable's name cannot contain. All other names are converted to lower case. A variable with a
+// single underscore in place of a dot, such as SNAPCLI_CLOUD_URL, is an error, because otherwise it
+// would silently have no effect.
 func envKeys(file *koanf.Koanf, env func(string) string) (map[string]any, error) {
 	known := map[string]string{envName("identities"): "identities", envName("postgres_tools"): "postgres_tools"}
 	for _, key := range []string{"cloud" + keyDelim + "url", "cloud" + keyDelim + "api_key", "trust" + keyDelim +

@@ -30,9 +30,9 @@ type configFile struct {
 	env  func(string) string
 
 	mu     sync.Mutex
-	text   []byte // the file's content; nil if it does not exist
-	fromY  *koanf.Koanf
-	fromE  *koanf.Koanf
+	text   []byte       // the file's content; nil if it does not exist
+	fromY  *koanf.Koanf // the settings in the file
+	fromE  *koanf.Koanf // the settings in the environment
 	config Config
 }
 
@@ -76,8 +76,8 @@ func (f *configFile) read() error {
 	return nil
 }
 
-// parseConfig parses the text and checks it against the structure of [Config], so that a typing
-// error is reported with its position. It returns the settings as a tree for koanf.
+// parseConfig parses the text and checks it against the structure of [Config], so that a misspelled
+// key is reported with its position. It returns the settings as a tree for koanf.
 func parseConfig(path string, text []byte) (map[string]any, error) {
 	var shape Config
 	if err := yaml.UnmarshalWithOptions(text, &shape, yaml.DisallowUnknownField()); err != nil {

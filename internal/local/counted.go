@@ -14,7 +14,7 @@ import (
 // the snapshot is pushed, so that builds do not take longer.
 type Counted struct {
 	Since  string                  `json:"since"`            // SHA-256 of the earlier snapshot
-	Tables map[string]api.CardRows `json:"tables,omitempty"` // by label; the tables with such rows
+	Tables map[string]api.CardRows `json:"tables,omitempty"` // the tables with differing rows, by label
 }
 
 // maxCounted is the size in bytes of the largest file whose rows a push counts. Reading two such
@@ -87,7 +87,7 @@ func differingRows(tables []diff.Table) map[string]api.CardRows {
 }
 
 // Changes compares a snapshot with the previous local snapshot of the same target and type.
-// [Agent.Describe] must have described the snapshot. previous is nil if there is no earlier
+// The snapshot must have been described by [Agent.Describe]. previous is nil if there is no earlier
 // snapshot whose content is known.
 func (a *Agent) Changes(s Snapshot) (previous *Snapshot, changes []api.CardChange, err error) {
 	if s.Card == nil {

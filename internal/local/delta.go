@@ -276,7 +276,7 @@ func (a *Agent) basesFor(c *api.Client, wanted api.Snapshot) (map[string]Snapsho
 }
 
 // applyDelta writes the file that a delta describes. It leaves no file if the result is not the
-// wanted one.
+// wanted snapshot.
 func applyDelta(ctx context.Context, r io.Reader, base Snapshot, wanted api.Snapshot, path string,
 	ids []age.Identity) error {
 	h, in, err := openDelta(bufio.NewReaderSize(r, 1<<20), ids)
@@ -296,7 +296,7 @@ func applyDelta(ctx context.Context, r io.Reader, base Snapshot, wanted api.Snap
 	if err != nil {
 		return fmt.Errorf("write the snapshot: %w", err)
 	}
-	defer os.Remove(making.Name()) // fails, without harm, once it has become the snapshot
+	defer os.Remove(making.Name()) // fails harmlessly once the file has become the snapshot
 	lock := flock.New(making.Name(), flock.SetFlag(os.O_RDWR))
 	defer lock.Close()
 	if locked, err := lock.TryLock(); err != nil || !locked {

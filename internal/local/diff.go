@@ -28,7 +28,7 @@ type DiffOptions struct {
 type Difference struct {
 	Before, After string
 	diff.Result
-	Rows     *diff.Rows // of the table of [DiffOptions]
+	Rows     *diff.Rows // the differing rows of [DiffOptions].Table
 	Warnings []string
 }
 

@@ -45,7 +45,7 @@ func (a *Agent) Flaws() []Flaw {
 
 type flaws []Flaw
 
-// add appends a flaw unless it is empty.
+// add appends a flaw unless its error is nil.
 func (f *flaws) add(one Flaw) {
 	if one.Err != nil {
 		*f = append(*f, one)

@@ -64,7 +64,8 @@ func (a *Agent) ReadForeign(tool, path, target string) (Import, error) {
 	return a.importOf(found, filepath.Dir(path))
 }
 
-// importOf converts the settings found to the new configuration.
+// importOf converts the settings that were found. beside is the folder of the file that they come
+// from.
 func (a *Agent) importOf(found foreign.Found, beside string) (Import, error) {
 	i := Import{Profiles: map[string]string{}, Left: found.Left, texts: map[string]string{}}
 	for _, p := range found.Profiles {

@@ -166,7 +166,7 @@ func requireSameKind(all []age.Recipient) error {
 // the configuration.
 func (a *Agent) identities(given []string) ([]age.Identity, error) {
 	ids, asking, err := a.allIdentities(given)
-	return append(ids, asking...), err // another key may work without a passphrase
+	return append(ids, asking...), err // keys that need no passphrase are tried first
 }
 
 // readyIdentities returns the private keys of the configuration that need no passphrase. It returns
@@ -180,7 +180,8 @@ func (a *Agent) readyIdentities() []age.Identity {
 	return ids
 }
 
-// allIdentities returns the same as identities, with those that ask for a passphrase separately.
+// allIdentities returns the same keys as identities, but returns those that ask for a passphrase
+// separately.
 func (a *Agent) allIdentities(given []string) (ids, asking []age.Identity, err error) {
 	fromConfig := len(given) == 0
 	if fromConfig {
@@ -250,7 +251,8 @@ func (a *Agent) parseIdentities(where string, text []byte) (ids []age.Identity, 
 	return []age.Identity{id}, false, nil
 }
 
-// lockedSSH returns an identity for an SSH key that asks for its passphrase when it is used.
+// lockedSSH returns an identity for an SSH key with a passphrase. The identity asks for the
+// passphrase when it is used.
 func (a *Agent) lockedSSH(where string, public ssh.PublicKey, text []byte) (age.Identity, error) {
 	var why error
 	inner, err := agessh.NewEncryptedSSHIdentity(public, text, func() (phrase []byte, err error) {

@@ -58,7 +58,7 @@ const cleanUpTimeout = 5 * time.Second
 
 // cleanUpTarget removes the remains of killed commands on a target's destination and scratch
 // server, in the background. A killed `snapcli sanitize --sql`, for example, leaves a scratch
-// database with original data. Before the calling command ends, it calls wait and shows the
+// database with original data. The caller must call wait before the command ends, and show the
 // returned sentences to the user. cleanUpTarget skips a server that does not respond.
 func (a *Agent) cleanUpTarget(ctx context.Context, t Target) (wait func() []string) {
 	ctx, cancel := context.WithTimeout(ctx, cleanUpTimeout)

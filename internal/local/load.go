@@ -34,7 +34,7 @@ type LoadOptions struct {
 
 	after  string   // SQL to run in the scratch database
 	grants []string // statements that the load ends with
-	empty  bool     // replace the destination only if it still has nothing to lose; the user agreed to no more
+	empty  bool     // replace the destination only if it still has nothing to lose: the user agreed to nothing else
 }
 
 // LoadResult is the result of [Agent.Load].
@@ -51,7 +51,7 @@ type LoadResult struct {
 
 // Load atomically replaces the target's destination with a snapshot. It verifies the file before it
 // changes anything, restores it next to the destination, verifies the result, and swaps the two in
-// one step. Until that step, the old database never changes.
+// one step. Until that step, the old database does not change, unless o.Into is [InPlace].
 func (a *Agent) Load(ctx context.Context, target string, o LoadOptions, p Progress) (LoadResult, error) {
 	started := a.now()
 	t, err := a.Target(target)

@@ -27,8 +27,8 @@ type New struct {
 	Same  bool    `json:"same"`  // the data is equal, byte for byte
 }
 
-// lastSeen is the newest snapshot of a target and type that arrived on this machine. It is kept next
-// to the snapshots until that snapshot is deleted.
+// lastSeen is the record of the newest snapshot of a target and type that arrived on this machine.
+// The record is kept next to the snapshots until that snapshot is deleted.
 type lastSeen struct {
 	Name    string        `json:"name"`
 	Created time.Time     `json:"created"`

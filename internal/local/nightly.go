@@ -55,7 +55,7 @@ func (a *Agent) Nightly(t Target, service func() (*api.Client, error)) (nightly.
 	}}, nil
 }
 
-// scheduleFlaws adds what would make the nightly job of a target fail.
+// scheduleFlaws adds the settings that would make the nightly job of a target fail.
 func (a *Agent) scheduleFlaws(t Target, f *flaws) {
 	at := "targets." + t.Name
 	f.add(Flaw{Key: at + ".checks", Err: checkChecks(t.Checks)})
@@ -267,7 +267,8 @@ func (n night) failed(r *nightly.Run) {
 	}
 }
 
-// cleanUp removes the unmasked snapshot, and masked copies of earlier runs.
+// cleanUp removes the unmasked snapshots, and the masked copies of runs that are older than
+// [keptNights].
 func (n night) cleanUp(_ context.Context, r *nightly.Run, _ func() error) error {
 	record, failed := n.agent.Runs().Read(n.target.Name)
 	for _, old := range record.Runs {
@@ -276,7 +277,7 @@ func (n night) cleanUp(_ context.Context, r *nightly.Run, _ func() error) error 
 		}
 		failed = errors.Join(failed, n.remove(old.Masked))
 	}
-	for _, old := range record.Runs { // of abandoned runs
+	for _, old := range record.Runs { // abandoned runs may have left theirs
 		failed = errors.Join(failed, n.remove(old.Original))
 	}
 	return failed

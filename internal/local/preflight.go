@@ -86,7 +86,7 @@ func (a *Agent) production(t Target, to database) string {
 	return ""
 }
 
-// samePlace reports whether two URLs can name the same database, whichever user they name.
+// samePlace reports whether two URLs can name the same database, regardless of the users in them.
 func samePlace(x, y database) bool {
 	if x.kind != y.kind {
 		return false
@@ -95,8 +95,8 @@ func samePlace(x, y database) bool {
 	return slices.ContainsFunc(placesOf(x), func(place string) bool { return slices.Contains(others, place) })
 }
 
-// placesOf returns strings that identify a database. A URL can name several hosts, or a PostgreSQL
-// service.
+// placesOf returns strings that identify a database. There can be several, because a URL can name
+// several hosts or a PostgreSQL service.
 func placesOf(d database) []string {
 	locator, ok := d.engine.(engine.Locator)
 	if !ok {

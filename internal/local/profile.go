@@ -101,7 +101,7 @@ func wantedOf(ctx context.Context, store *profile.Profile, target string, o Pull
 	return all[0], nil
 }
 
-// profile opens the storage profile with this name, and returns its name.
+// profile opens the named storage profile, or the only one if name is "", and returns its name.
 func (a *Agent) profile(ctx context.Context, name string) (*profile.Profile, string, error) {
 	profiles := a.Config().StorageProfiles
 	var names []string

@@ -12,8 +12,9 @@ import (
 	"snap/internal/engine"
 )
 
-// proof loads a masked copy into a scratch database and drops it again, so that sanitize fails if a
-// load would fail. SQLite needs no proof, because its masks run in a database that is then checked.
+// proof loads a masked copy into a scratch database and drops that database again, so that sanitize
+// fails if a load would fail. SQLite needs no proof, because its masks run in a database that is
+// then checked.
 type proof struct {
 	on    database
 	must  bool // an unreachable server is an error

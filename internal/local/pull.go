@@ -60,7 +60,7 @@ func (a *Agent) Pull(ctx context.Context, c *api.Client, target string, o PullOp
 		return result, err
 	}
 	if !here {
-		// Pulled is for the service's audit log. The snapshot is complete even if it fails.
+		// Pulled is for the service's audit log. The snapshot is complete even if this call fails.
 		if err := c.Pulled(ctx, wanted.ID, moved); err != nil {
 			a.log.Warn("could not report the end of the pull to the service", "error", err)
 		}

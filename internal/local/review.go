@@ -54,7 +54,7 @@ func (a *Agent) RulesPath(t Target, given string) (string, error) {
 	return a.relativeToConfig(t.Name + ".rules.yaml"), nil
 }
 
-// UseRules sets the rules file of a target that has none in the configuration.
+// UseRules sets a target's rules file in the configuration, unless one is set already.
 func (a *Agent) UseRules(t Target, path string) error {
 	if t.Sanitize.Rules != "" {
 		return nil
@@ -80,7 +80,7 @@ type ProposedRules struct {
 	*OpenColumns
 	Target   string
 	Path     string // of the rules file, which need not exist yet
-	Snapshot string // name of the snapshot whose columns they are
+	Snapshot string // name of the snapshot that has these columns
 }
 
 // ProposeRules proposes a rule for every column of a target's newest original that its rules file does

@@ -49,8 +49,8 @@ func (a *Agent) Trusts() ([]Trusted, error) {
 	return all, nil
 }
 
-// trustPath is in the data directory, because a configuration file can come from somebody else as
-// part of a project.
+// trustPath returns the path of the trust list. The list is in the data directory, because a
+// configuration file can come from somebody else as part of a project.
 func (a *Agent) trustPath() string { return filepath.Join(a.data, "trust.json") }
 
 // Trust adds an organization ("org:SLUG") or a user (an e-mail address) of the configured cloud

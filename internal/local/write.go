@@ -44,7 +44,7 @@ type draft struct {
 	choice Choice             // limits on the dump's objects
 	grants bool               // include the rights of other users
 	masks  *sanitize.Prepared // how rules mask each column; nil without rules
-	lacks  *schema.Schema     // the original's description, with the parts that it lacks; may be nil
+	lacks  *schema.Schema     // the original's description, which lists the parts that it lacks; may be nil
 	verify verifyFunc         // checks the dump before it is kept; may be nil
 	proof  *proof             // loads the dump before it is kept; may be nil
 	named  func(string) error // called with its name before a file of that name exists; may be nil

@@ -14,7 +14,7 @@ import (
 // accountPage is the data of account.html.
 type accountPage struct {
 	look.Page
-	Cloud    string // the service's URL; empty without one
+	Cloud    string // the service's URL; empty if none is configured
 	Me       api.Me
 	Problem  *problem
 	SignIn   signinView
@@ -55,8 +55,8 @@ func (p accountPage) Idle(k api.Key) bool {
 // Credential describes the credential with which the caller is signed in.
 func (p accountPage) Credential() string { return credentialText(p.Me.Credential.Kind) }
 
-// Stored describes the caller's usage of the service. It is empty if the service does not report
-// it.
+// Stored describes the caller's usage of the service. It returns "" if the service does not report
+// the usage.
 func (p accountPage) Stored() string { return usageText(p.Me.Usage) }
 
 // OrgStored describes the organization's usage, for its owners and admins.

@@ -62,7 +62,7 @@ type loadPage struct {
 	Back        string
 }
 
-// Action returns the form's target.
+// Action returns the URL that the form is sent to.
 func (p loadPage) Action() string { return "/local/" + url.PathEscape(p.Snapshot.Name) + "/load" }
 
 // LeftOut returns the number of programs that are not loaded, by kind.

@@ -14,7 +14,7 @@ import (
 )
 
 // pick is one snapshot that a form acts on: its ID in the cloud, its name on this machine, or both.
-// Until is the end of a share that is made again.
+// Until is the expiry of a share that Undo makes again.
 type pick struct{ ID, Name, Until string }
 
 // bulk is an action on several snapshots.
@@ -41,7 +41,7 @@ func bulks() map[string]bulk {
 func (s *Server) shareOne(ctx context.Context, p *pick, confirmed bool) (bool, error) {
 	before, err := s.cloud.client().Snapshot(ctx, p.ID)
 	if err != nil || before.Shared {
-		return false, err // a share keeps its end
+		return false, err // an existing share keeps its expiry
 	}
 	with := api.SharesRequest{OrgWide: true}
 	if end, err := time.Parse(time.RFC3339Nano, p.Until); err == nil {
@@ -51,7 +51,8 @@ func (s *Server) shareOne(ctx context.Context, p *pick, confirmed bool) (bool, e
 	return len(made.Changes) > 0 && made.Changes[0].Changed, err
 }
 
-// unshareOne notes the end of the share that it ends, so that Undo restores it exactly.
+// unshareOne notes the expiry of the share that it ends, so that Undo can restore the share
+// exactly.
 func (s *Server) unshareOne(ctx context.Context, p *pick, _ bool) (bool, error) {
 	before, err := s.cloud.client().Snapshot(ctx, p.ID)
 	if err != nil || !before.Shared {
@@ -149,7 +150,7 @@ func (s *Server) peopleReached(ctx context.Context, do string, changed []pick) i
 	return access.People
 }
 
-// each acts on all snapshots, some at a time.
+// each acts on all snapshots, a few at a time.
 func (s *Server) each(ctx context.Context, act bulk, picks []pick, confirmed bool) (all severalResult) {
 	type outcome struct {
 		changed bool

@@ -34,7 +34,7 @@ func (c cloneView) Action(what string) string {
 // Mine reports whether the clone can be reset and dropped: it belongs to no run.
 func (c cloneView) Mine() bool { return c.Kind == clone.Named && c.State == clone.Ready }
 
-// Doing returns what the clone is for or what happens to it, if that is unusual.
+// Doing returns the clone's state or kind, if that is unusual.
 func (c cloneView) Doing() string {
 	if c.State != clone.Ready {
 		return string(c.State)
@@ -127,7 +127,7 @@ type clonePage struct {
 	look.Page
 	Question, Detail, Button, Action string
 
-	Named string // the clone to branch, which asks for the name of the branch
+	Named string // the clone to branch; if set, the page asks for a name for the branch
 }
 
 func (s *Server) confirmReset(w http.ResponseWriter, r *http.Request) error {

@@ -12,7 +12,7 @@ type confirmPage struct {
 	Action   string
 	Fields   []look.Hidden
 	Stays    bool   // the dialog stays open and receives the response
-	Unpicks  bool   // the list's selected rows are then no longer selected
-	Removes  string // ID of the element that the page no longer needs afterwards
+	Unpicks  bool   // afterwards, no row of the list is selected
+	Removes  string // ID of the element to remove from the page afterwards
 	Back     string
 }

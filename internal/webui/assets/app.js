@@ -16,7 +16,7 @@ document.addEventListener("click", (event) => {
     event.preventDefault();
     dialog.close();
   }
-  if (event.target === dialog) dialog.close(); // beside it
+  if (event.target === dialog) dialog.close(); // a click outside it
   for (const menu of document.querySelectorAll("details.menu[open]")) {
     if (!menu.contains(event.target)) menu.open = false;
   }

@@ -3,7 +3,7 @@
 
 const items = (box) => [...box.querySelectorAll("a[href], button")].filter((e) => e.offsetParent);
 
-// step moves the focus in a list by an arrow key, and returns whether it was one.
+// step moves the focus in a list if the key is an arrow key, Home or End, and returns whether it did.
 function step(event, list, at) {
   const to = { ArrowDown: at + 1, ArrowUp: at < 0 ? list.length - 1 : at - 1, Home: 0, End: list.length - 1 }[event.key];
   if (to === undefined || !list.length) return false;

@@ -1,5 +1,5 @@
-// Keeps the page current: jobs while they run, and the list or snapshot when
-// something changed here, or from time to time while somebody looks at it.
+// Keeps the page up to date: jobs while they run, and the list or snapshot after a change on this
+// machine, and periodically while the page is visible.
 
 import { apply, request } from "./fragments.js";
 
@@ -18,7 +18,7 @@ export function live() {
   window.addEventListener("pagehide", () => events.close());
 }
 
-// refresh reloads soon, only once for several calls in a row.
+// refresh calls look soon, but only once for several calls in a row.
 let soon;
 function refresh() {
   clearTimeout(soon);
