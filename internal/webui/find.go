@@ -51,7 +51,7 @@ func (s *Server) find(w http.ResponseWriter, r *http.Request) error {
 	return s.show(w, r, "find.html", "dialog", page)
 }
 
-// findTargets returns links to the lists of the targets that match.
+// findTargets returns links to the snapshot lists of the targets that match.
 func (s *Server) findTargets(list listing, q string) (found []finding) {
 	var names []string
 	for _, t := range s.o.Agent.Targets() {

@@ -32,7 +32,7 @@ type homePage struct {
 type homeTarget struct {
 	targetView
 	Known   bool            // the target is configured on this machine
-	Built   *local.Snapshot // the newest one that was built here
+	Built   *local.Snapshot // the newest snapshot that was built here
 	Proven  *local.Snapshot // the newest masked copy that was verified by loading it
 	Pushed  *row            // the newest one in the cloud
 	Masked  *row            // the newest sanitized one, on this machine or in the cloud
@@ -101,7 +101,8 @@ func (p homePage) EndingURL() string {
 // ExposedURL returns the URL of the list of originals in the cloud.
 func (p homePage) ExposedURL() string { return query{Show: showCloud, Type: snap.TypeSnapshot}.URL() }
 
-// homeTargets returns the configured targets and those of the rows, the most recent first.
+// homeTargets returns the configured targets and the targets of the rows, beginning with the target
+// that has the newest snapshot.
 func (s *Server) homeTargets(rows []row) []homeTarget {
 	var all []*homeTarget
 	byName := map[string]*homeTarget{}
@@ -134,7 +135,7 @@ func (s *Server) homeTargets(rows []row) []homeTarget {
 	return out
 }
 
-// fill describes the target by its rows, which are newest first.
+// fill sets the target's fields from its rows, which are newest first.
 func (t *homeTarget) fill() {
 	t.Snapshots = len(t.rows)
 	var sizes []api.Snapshot

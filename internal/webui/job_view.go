@@ -23,7 +23,7 @@ type jobView struct {
 	Result      string
 	Problem     *problem
 	Snapshot    string
-	Again       string // target of the form that repeats the job
+	Again       string // URL of the form that repeats the job
 	Started     time.Time
 	Took        time.Duration
 	Log         []logLine
@@ -114,8 +114,8 @@ func (js *jobs) running() int {
 	return len(js.list(func(j *job) bool { return j.state == jobRunning }))
 }
 
-// dock returns the jobs in the corner of every page: running ones, failed ones that were not
-// dismissed, and otherwise only the one that ended last.
+// dock returns the jobs in the corner of every page: running jobs, failed or interrupted jobs that
+// were not dismissed, and only the newest of the other jobs.
 func (s *Server) dock() []jobView {
 	ended := false
 	return s.jobs.list(func(j *job) bool {
@@ -173,8 +173,8 @@ func jobID(r *http.Request) (int, error) {
 // eventPause is the minimum interval between two messages of an event stream.
 const eventPause = 100 * time.Millisecond
 
-// events streams changed jobs as page fragments. It sends the event "listing" when a job ended and
-// the list may have changed.
+// events streams changed jobs as page fragments. It sends the event "listing" when a job has ended,
+// because the list may have changed.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	out := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "text/event-stream")

@@ -46,10 +46,10 @@ type jobs struct {
 // job is one long operation. It keeps running when the page is closed.
 type job struct {
 	id     int
-	kind   string // "pull", "push", "load", "build", "sanitize"
+	kind   string // such as "pull" or "build"
 	title  string
 	target string
-	again  string // target of the form that repeats the job
+	again  string // URL of the form that repeats the job
 	cancel context.CancelFunc
 
 	// Guarded by jobs.mu.
@@ -95,7 +95,7 @@ func newJobs(now func() time.Time, log *slog.Logger, r *revisions, j *journal, l
 // task describes a job to start.
 type task struct {
 	kind, target, title string
-	again               string // target of the form that repeats the job
+	again               string // URL of the form that repeats the job
 	run                 func(context.Context, local.Progress) (outcome, error)
 }
 
@@ -260,7 +260,8 @@ func (js *jobs) watch() (w *watcher, done func()) {
 	}
 }
 
-// changes returns the IDs of jobs and the names of other events that changed since the last call.
+// changes returns the IDs of the jobs that changed since the last call, and the names of other
+// events since then.
 func (js *jobs) changes(w *watcher) (ids []int, news []string) {
 	js.mu.Lock()
 	defer js.mu.Unlock()
@@ -270,7 +271,7 @@ func (js *jobs) changes(w *watcher) (ids []int, news []string) {
 	return ids, news
 }
 
-// announce notifies every watcher of another event.
+// announce notifies every watcher of an event that is not a change of a job.
 func (js *jobs) announce(name string) {
 	js.mu.Lock()
 	defer js.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 )
 
 // journal records the running jobs on disk, so that the next process can offer to repeat the jobs
-// of one that exited or was killed. Each process has its own file and holds a lock on it while it
-// runs.
+// of a process that exited or was killed. Each process has its own file and holds a lock on it
+// while it runs.
 type journal struct {
 	path string
 	lock *flock.Flock

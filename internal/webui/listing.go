@@ -37,7 +37,7 @@ type query struct {
 	Sort   order
 	narrow
 	// Cursor and Before say where the page begins: Cursor in the cloud's listing, and Before in the
-	// local one, which continues with snapshots older than that.
+	// local listing, which continues with snapshots older than Before.
 	Cursor string
 	Before time.Time
 }
@@ -165,7 +165,7 @@ func (s *Server) list(ctx context.Context, q query) (listing, error) {
 }
 
 // rows returns the rows of one page without the counts. It also returns the local snapshots and the
-// page of the cloud that they were made from.
+// page of cloud snapshots from which the rows were made.
 func (s *Server) rows(ctx context.Context, q query) (listing, []local.Snapshot, api.SnapshotPage, error) {
 	out := listing{Query: q}
 	var page api.SnapshotPage
@@ -326,7 +326,7 @@ func (s *Server) join(ctx context.Context, here []local.Snapshot, page api.Snaps
 		bySum[page.Items[i].SHA256] = &page.Items[i]
 	}
 	rows := make([]row, len(here))
-	asked := map[string][]int{} // the rows by the ID that is not on the page
+	asked := map[string][]int{} // rows by their recorded ID, if it is not on the page
 	for i := range here {
 		l := &here[i]
 		rows[i].Local = l
@@ -341,7 +341,7 @@ func (s *Server) join(ctx context.Context, here []local.Snapshot, page api.Snaps
 	for ids := range slices.Chunk(slices.Sorted(maps.Keys(asked)), api.MaxIDs) {
 		found, err := s.cloud.client().Snapshots(ctx, api.ListOptions{IDs: ids, Limit: api.MaxIDs})
 		if err != nil {
-			break // without a response, they are shown as local
+			break // without a response, the rows are shown as local
 		}
 		for i := range found.Items {
 			for _, row := range asked[found.Items[i].ID] {

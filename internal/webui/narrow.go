@@ -97,7 +97,7 @@ func (q query) options(me api.Me, now time.Time) (o api.ListOptions, ok bool) {
 			o.Filter, o.Owner = snap.FilterShared, me.Email
 		}
 		return o, ok && me.Email != ""
-	case q.Only == onlyReceived: // each of them is in the filter Shared too
+	case q.Only == onlyReceived: // every received snapshot is in the filter Shared too
 		o.Filter = snap.FilterReceived
 	case q.Show == showShared:
 		o.Filter = snap.FilterShared

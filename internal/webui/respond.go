@@ -107,7 +107,8 @@ func (s *Server) done(w http.ResponseWriter, r *http.Request, page, part string,
 	return nil
 }
 
-// show responds to a GET. Our script receives the named part, otherwise the whole page is sent.
+// show responds to a GET. Our script receives the named part; a browser without JavaScript receives
+// the whole page.
 func (s *Server) show(w http.ResponseWriter, r *http.Request, page, part string, data any) error {
 	if !fragment(r) {
 		part = "base"

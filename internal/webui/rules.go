@@ -31,7 +31,7 @@ type ruleReview struct {
 	order    []int          // numbers of the columns, group by group
 	rules    map[int]string // the decisions
 	dropped  map[string]bool
-	saved    string // says that the review was saved; the review is then over
+	saved    string // message that the rules were saved; if it is set, the review is over
 }
 
 // ruleSet is a set of columns of one kind that are decided together.
@@ -103,7 +103,7 @@ func (v *ruleReview) open(i int) bool {
 	return v.rules[i] == "" && !v.dropped[v.proposed.Columns[i].Table]
 }
 
-// left returns how many of some columns are not decided yet.
+// left returns how many of the given columns are not decided yet.
 func (v *ruleReview) left(columns []int) (n int) {
 	for _, i := range columns {
 		if v.open(i) {
@@ -169,7 +169,7 @@ func (v *ruleReview) columnsOf(on string) ([]int, error) {
 type rulesPage struct {
 	look.Page
 	Target string
-	Saved  string // says that the rules were saved
+	Saved  string // message that the rules were saved
 	Review *rulesView
 	Jobs   []jobView
 }
@@ -190,7 +190,7 @@ type rulesView struct {
 	Masks              []string
 }
 
-// ruleGroup is a group of columns, with those on the page.
+// ruleGroup is a group of columns, including those of its columns that are on the page.
 type ruleGroup struct {
 	ruleSet
 	Number      int
@@ -216,7 +216,7 @@ func (c ruleColumn) Open() bool { return c.Chosen == "" && !c.Dropped }
 // rulesShown is the maximum number of columns on a page.
 const rulesShown = 50
 
-// view returns a page of the review. The numbers of pages begin with one.
+// view returns a page of the review. Page numbers begin with 1.
 func (v *ruleReview) view(number int) *rulesView {
 	all := len(v.order)
 	w := &rulesView{ID: v.id, Path: v.proposed.Path, Snapshot: v.proposed.Snapshot, Here: rulesPath(v.proposed.Target),
@@ -274,7 +274,7 @@ func (s *Server) reviewRules(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	number, _ := strconv.Atoi(r.URL.Query().Get("page")) // otherwise the first page
+	number, _ := strconv.Atoi(r.URL.Query().Get("page")) // an invalid number shows the first page
 	return s.show(w, r, "rules.html", "review", s.rulesPage(t.Name, number))
 }
 

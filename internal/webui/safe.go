@@ -17,7 +17,7 @@ import (
 //
 //	L1  it listens on loopback only, unless configured otherwise (listen.go)
 //	L2  the Host header must name the address the connection arrived at:
-//	    a foreign page whose name was resolved to 127.0.0.1 is refused
+//	    a foreign page whose host name resolves to 127.0.0.1 is refused
 //	L3  a browser must have the cookie from a one-time start link;
 //	    requests that change something must come from our own pages, and so
 //	    must event streams; no other origin has access
@@ -148,7 +148,7 @@ func localAddr(r *http.Request) (netip.AddrPort, bool) {
 	return addr.AddrPort(), true
 }
 
-// cookieName contains the port, because browsers share cookies between ports.
+// cookieName returns a name that contains the port, because browsers share cookies between ports.
 func cookieName(r *http.Request) string {
 	at, _ := localAddr(r)
 	return "snapcli_" + strconv.Itoa(int(at.Port()))

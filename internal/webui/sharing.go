@@ -85,8 +85,9 @@ func (s *Server) shareWith(w http.ResponseWriter, r *http.Request, with api.Shar
 	return s.sharingChanged(w, r, undo)
 }
 
-// newcomers returns how many people a share org-wide, or with a group, would add, or -1 if that is
-// not known. After a share has ended, these are the people who lost access.
+// newcomers returns how many people would gain access through an org-wide share, or through a share
+// with the group if it is set. It returns -1 if that is not known. After a share has ended, these
+// are the people who lost access.
 func (s *Server) newcomers(ctx context.Context, id, group string) int {
 	adds, err := s.cloud.client().Newcomers(ctx, id, group)
 	if err != nil {
@@ -176,7 +177,7 @@ func (s *Server) sharingChanged(w http.ResponseWriter, r *http.Request, made loo
 	return s.views.Part(w, http.StatusOK, "snapshots.html", "one-row", rowPage{Row: one, Change: made})
 }
 
-// sharing shows the Sharing dialog, or without JavaScript its own page.
+// sharing shows the Sharing dialog or, without JavaScript, a page of its own.
 func (s *Server) sharing(w http.ResponseWriter, r *http.Request) error {
 	page, err := s.sharingOf(r.Context(), r, r.PathValue("id"))
 	if err != nil {
@@ -244,7 +245,8 @@ func (s *Server) shareOrg(w http.ResponseWriter, r *http.Request) error {
 	return s.views.Part(w, statusOf(err), "sharing.html", "dialog", page)
 }
 
-// revokeOrg ends the share with an organization. Undo restores its former end exactly.
+// revokeOrg ends the share with an organization. Undo creates the share again with its former
+// expiry.
 func (s *Server) revokeOrg(w http.ResponseWriter, r *http.Request) error {
 	if err := s.requireCloud(); err != nil {
 		return err

@@ -134,7 +134,7 @@ func (p snapshotPage) Here() string {
 	return p.Card.Here + "?" + url.Values{"q": {p.Card.Q}, "page": {strconv.Itoa(p.Card.Page)}}.Encode()
 }
 
-// loadCloud asks the service for everything about the cloud copy at once.
+// loadCloud requests everything about the cloud copy from the service concurrently.
 func (s *Server) loadCloud(ctx context.Context, p *snapshotPage, q string, n int) error {
 	c, sn := s.cloud.client(), *p.Row.Cloud
 	var ways []api.AccessWay
@@ -214,7 +214,7 @@ func (s *Server) versions(of local.Snapshot) ([]local.Snapshot, error) {
 	return all[:min(len(all), versionsShown)], err
 }
 
-// snapshotsOf describes local snapshots in the words of the service.
+// snapshotsOf converts local snapshots to the type that the service uses.
 func snapshotsOf(here []local.Snapshot) (all []api.Snapshot) {
 	for i := range here {
 		all = append(all, row{Local: &here[i]}.either())

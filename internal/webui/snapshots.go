@@ -89,7 +89,8 @@ func (p snapshotsPage) Heading(text string, orders ...order) sortHeading {
 	return h
 }
 
-// sortHeading is a column heading. Now is the value of aria-sort if the list is sorted by it.
+// sortHeading is a column heading. Now is the value of aria-sort if the list is sorted by this
+// column.
 type sortHeading struct{ Text, URL, Now string }
 
 // Later reports whether this is not the first page.

@@ -62,8 +62,8 @@ func sortRows(rows []row, o order) {
 	}
 }
 
-// groupRows puts rows that are newest first in the order of their targets. In each group the newest
-// sanitized snapshot comes first.
+// groupRows sorts rows, which are newest first, by target. In each group the newest sanitized
+// snapshot comes first.
 func groupRows(rows []row) {
 	fold := cases.Fold()
 	slices.SortStableFunc(rows, func(a, b row) int {
@@ -137,7 +137,7 @@ func (s *Server) sortedPage(ctx context.Context, out *listing, here []local.Snap
 	}
 }
 
-// at returns the query for the page of a collected list that follows this many rows.
+// at returns the query for the page of a collected list that begins after the given number of rows.
 func (q query) at(rows int) query {
 	q.Cursor = ""
 	if rows > 0 {

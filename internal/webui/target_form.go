@@ -11,7 +11,7 @@ import (
 )
 
 // targetPage is the data of target.html, the form of a new or existing target. It never contains a
-// URL with a secret: that field is empty, and leaving it empty keeps the current URL.
+// URL with a secret: the field of such a URL is empty, and leaving it empty keeps the current URL.
 type targetPage struct {
 	look.Page
 	Known       bool // the target exists; its name cannot change
@@ -33,7 +33,7 @@ type secretField struct {
 // Works returns the sentence about a tested database that can be used.
 func (f secretField) Works() string { return textWorks(*f.Tested) }
 
-// Action returns the form's target.
+// Action returns the URL that the form is sent to.
 func (p targetPage) Action() string {
 	if p.Known {
 		return targetView{Target: local.Target{Name: p.Name}}.Edit()

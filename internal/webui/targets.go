@@ -25,7 +25,7 @@ type targetView struct {
 	Newest    time.Time
 }
 
-// Build returns the target of the Build form.
+// Build returns the URL that the Build form is sent to.
 func (t targetView) Build() string { return "/targets/" + url.PathEscape(t.Name) + "/build" }
 
 // List returns the URL of the target's snapshots.
