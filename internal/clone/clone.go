@@ -165,7 +165,8 @@ func (r *Registry) findWarm(rec *record, q Request) (*Clone, func()) {
 	return nil, nil
 }
 
-// fromTemplate creates the database at the URL to, as a copy of the template of the request.
+// fromTemplate creates a database as a copy of the request's template. to is the URL of the new
+// database.
 func (r *Registry) fromTemplate(ctx context.Context, q Request, to string) (leftOut string, err error) {
 	return r.withTemplate(ctx, q, func(cloner engine.Cloner, from string, o engine.CopyOptions) error {
 		return cloner.Copy(ctx, from, to, o)

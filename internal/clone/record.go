@@ -62,7 +62,7 @@ type Source struct {
 type Template struct {
 	ID      string    `json:"id"`
 	Source  Source    `json:"source"`
-	Mark    string    `json:"mark"` // of the sealed state, see Cloner.Seal; "" while the database is being made
+	Mark    string    `json:"mark"` // identifies the sealed state, see Cloner.Seal; "" while the database is being made
 	LeftOut string    `json:"left_out,omitempty"`
 	Used    time.Time `json:"used"`
 }
@@ -120,8 +120,8 @@ func (r *Registry) read() (record, error) {
 	return rec, nil
 }
 
-// change applies f to the record and writes the record, unless f fails. Other processes cannot change
-// the record until then, so f must be quick.
+// change applies f to the record and writes the record, unless f fails. Other processes cannot
+// change the record in the meantime, so f must be quick.
 func (r *Registry) change(f func(*record) error) error {
 	if err := os.MkdirAll(r.o.Dir, 0o700); err != nil {
 		return fmt.Errorf("create the folder of clones: %w", err)

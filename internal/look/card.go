@@ -206,14 +206,14 @@ type Way struct {
 	api.AccessWay
 	Org   string   // name of the organization that owns the snapshot
 	Group string   // name of the group; empty if it was not requested
-	Who   []string // the people it names; empty if they were not requested
+	Who   []string // people whom the page names; empty if they were not requested
 	Rest  int      // number of further people
 }
 
 // whoShown is the maximum number of people that are named for one grant.
 const whoShown = 30
 
-// Name adds the people whom a grant names.
+// Name sets the people whom the page names for a grant.
 func (w *Way) Name(people []string) {
 	w.Who = people[:min(len(people), whoShown)]
 	w.Rest = len(people) - len(w.Who)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Plot is a series of values over time, drawn as bars. Its part "plot" shows it with a table of the
-// same values behind it, for people who cannot see it and for exact figures.
+// Plot is a series of values over time, drawn as bars. The part "plot" shows the bars, and a table
+// of the same values for people who cannot see the bars and for exact figures.
 type Plot struct {
 	Title  string // such as "Pulls per day"
 	Of     string // column heading of the values, such as "Pulls"

@@ -221,7 +221,8 @@ func (b *ShareBox) longest() time.Duration {
 // Suggested returns the members whom the box suggests when it asks for a person.
 func (b *ShareBox) Suggested() []api.Member { return b.Members[:min(len(b.Members), membersSuggested)] }
 
-// membersSuggested is the maximum number of suggested members. Other members can be typed.
+// membersSuggested is the maximum number of suggested members. The e-mail addresses of other
+// members can be typed.
 const membersSuggested = 100
 
 // ShareEnd is the data of the parts "share-end" and "share-date": the end of an existing share,
@@ -232,7 +233,7 @@ type ShareEnd struct {
 	Form    string // see [ShareBox]
 	Name    string // of the field that names the recipient
 	Value   string
-	With    string // whom the share is with
+	With    string // the recipient, as text for people
 	Expires *time.Time
 	Outside bool // the share is with another organization
 	Schema  bool // that organization sees the tables and columns
@@ -279,7 +280,8 @@ func (e ShareEnd) Choices() []Choice {
 // Earliest returns the first moment at which the share can end, for a field.
 func (e ShareEnd) Earliest() string { return e.Box.Now.UTC().Format(minutes) }
 
-// Latest returns the last moment at which the share can end, for a field. It is empty for no limit.
+// Latest returns the last moment at which the share can end, for a field. It returns "" if there is
+// no limit.
 func (e ShareEnd) Latest() string {
 	if longest := e.Box.longest(); e.Outside && longest > 0 {
 		return e.Box.Now.Add(longest).UTC().Format(minutes)

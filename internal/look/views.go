@@ -17,15 +17,15 @@ import (
 //go:embed parts
 var parts embed.FS
 
-// Page is the data that every page needs. Page data embeds it.
+// Page is the data that every page needs. The data of each page embeds it.
 type Page struct {
 	Title   string // the page's title, without the product's name
 	Product string // shown in the corner, such as "snapcli"
-	Home    string // target of the corner link; empty means "/"
+	Home    string // URL of the corner link; empty means "/"
 	Nav     []Link
-	Find    string   // target of the search link; empty for none
+	Find    string   // URL of the search link; empty for none
 	Who     string   // the signed-in user; empty for nobody
-	WhoLink string   // target of the user's link
+	WhoLink string   // URL of the user's link
 	Narrow  bool     // one centered card instead of the full width
 	Styles  []string // further stylesheets, by asset name
 	Scripts []string // ES modules, by asset name

@@ -80,7 +80,7 @@ func (t Times) Next(now time.Time) (Slot, time.Time) {
 const maxLookback = 400 * 24 * time.Hour
 
 // Due returns the newest slot after a given one that has begun, or "". earlier is the number of
-// moments before it at which other slots began.
+// moments in between at which other slots began.
 func (t Times) Due(after Slot, now time.Time) (due Slot, earlier int) {
 	wall := t.civil(after)
 	if far := now.UTC().Add(-maxLookback); wall.Before(far) {

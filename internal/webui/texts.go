@@ -353,7 +353,7 @@ func subsetOf(subset bool) string {
 	return ""
 }
 
-// shareDetails describes the people whom the share adds. newcomers is zero if unknown.
+// shareDetails describes who would gain access through the share. newcomers is zero if unknown.
 func shareDetails(organization string, newcomers int) string {
 	who := "Everyone in " + organization
 	if newcomers > 0 {

@@ -9,10 +9,10 @@ type trail struct {
 	steps map[string]step // by the address of the later page
 }
 
-// step is the way to a page.
+// step describes the position of a page in its list.
 type step struct {
 	previous query
-	rows     int // on the pages before it
+	rows     int // number of rows on the pages before it
 }
 
 // trailLimit is the maximum number of remembered steps.

@@ -7,7 +7,7 @@
 //   data-removes   remove the element of this id once done; in a toast, remove the toast
 //   data-closes    close the dialog once done
 //   data-unpicks   unselect the selected rows once done
-//   data-dialog    open what the link leads to as a dialog
+//   data-dialog    open the page of the link as a dialog
 
 import { request } from "./fragments.js";
 
@@ -118,7 +118,7 @@ function show(opener) {
   dialog.addEventListener("close", restore, { once: true });
 }
 
-// syncSearch keeps the search form's fields equal to the page's address.
+// syncSearch sets the search form's fields to the values in the page's address.
 function syncSearch(url) {
   const form = document.querySelector("form.search");
   const query = new URL(url, location.href).searchParams;
@@ -144,8 +144,8 @@ function onChange(event) {
   if (form && (event.target.tagName === "SELECT" || event.target.type === "date")) form.requestSubmit();
 }
 
-// optimistic shows the effect of a click before the server has done it, and
-// returns a function that undoes that.
+// optimistic shows the effect of a click before the server has responded, and
+// returns a function that reverts it.
 function optimistic(form, button) {
   if (!button) return () => {};
   if ("switch" in form.dataset) {

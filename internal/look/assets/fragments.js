@@ -1,5 +1,6 @@
 // Requests parts of pages and inserts them. The server sends one or more
-// elements with an id; each replaces the element of that id, unless that is newer.
+// elements with an id; each replaces the page's element of that id, unless the
+// page's element is newer.
 
 // request sends the request of a form or link, and applies the response. It returns
 // whether the server accepted it.
@@ -22,8 +23,8 @@ export async function request(url, init = {}) {
   return response.ok;
 }
 
-// apply puts the elements of a response in place. Rows of tables come inside a
-// template element, because next to other elements browsers drop them.
+// apply puts the elements of a response in place. Table rows come inside a
+// template element, because browsers drop rows that are outside a table.
 export function apply(html) {
   const parsed = document.createElement("template");
   parsed.innerHTML = html;
@@ -42,18 +43,19 @@ function placeAll(content) {
   }
 }
 
-// shown holds the newest revision of every fragment that was ever shown, by id:
-// including removed ones.
+// shown holds the newest revision of every fragment that was ever shown, by id. It
+// includes fragments that were removed.
 const shown = new Map();
 
 // newest returns the revision of what an element shows: its own, that of the
-// fragment around it, or that of a newer one inside.
+// fragment around it, or that of a newer fragment inside it.
 function newest(element) {
   const all = [element.closest("[data-revision]"), ...element.querySelectorAll("[data-revision]")];
   return all.reduce((best, e) => (e && older(best, e.dataset.revision) ? e.dataset.revision : best), undefined);
 }
 
-// older compares revisions; those of different runs of the server cannot be compared.
+// older reports whether revision a is older than b. Revisions of different runs of the
+// server cannot be compared.
 function older(a, b) {
   if (!a || !b) return !a && Boolean(b);
   const [runA, a1] = a.split("."), [runB, b1] = b.split(".");
