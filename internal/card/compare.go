@@ -62,7 +62,7 @@ func Uncounted(c api.Card) api.Card {
 	return c
 }
 
-// UncountedTables returns tables as [Uncounted] does.
+// UncountedTables is like [Uncounted], for the tables of a card.
 func UncountedTables(tables []api.CardTable) []api.CardTable {
 	tables = slices.Clone(tables)
 	for i := range tables {

@@ -46,7 +46,7 @@ func Page(c api.Card, q string, page int) api.SnapshotCard {
 
 // Find returns the tables that have every word of q in the name of the table or of one of its
 // columns, in a column's type or in the name of its mask. Case is ignored. A table that matches by
-// its own name keeps all columns; of another one, only the matching columns remain.
+// its own name keeps all columns; any other table keeps only the matching columns.
 func Find(tables []api.CardTable, q string) []api.CardTable {
 	words := strings.Fields(strings.ToLower(q))
 	if len(words) == 0 {

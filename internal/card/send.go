@@ -10,7 +10,8 @@ import (
 	"snap/api"
 )
 
-// maxSent is the size of a compressed card in base64 that fits in a request that the service accepts.
+// maxSent is the maximum size of a compressed card in base64. The service accepts no larger
+// requests.
 const maxSent = 1<<20 - 4<<10
 
 // Request returns the request that sends a card. The service rejects a request with an unknown

@@ -9,9 +9,9 @@ import (
 	"snap/api"
 )
 
-// Partial describes the shares of a snapshot next to its state Shared or Private, such as "eng +2
-// groups" or "2 organizations, next expires in 3 days". If the user sees the snapshot through a
-// group, Partial names that group. It is empty if there is nothing to add.
+// Partial describes the shares of a snapshot in addition to its state Shared or Private, such as
+// "eng +2 groups" or "2 organizations, next expires in 3 days". If the user sees the snapshot
+// through a group, Partial names that group. It is empty if there is nothing to add.
 func Partial(s api.Snapshot, now time.Time) string {
 	var parts []string
 	if s.Groups > 0 && s.FirstGroup != "" {

@@ -8,7 +8,7 @@ import (
 )
 
 // Most rows are equal and in about the same order on both sides. Equal rows cancel each other out
-// while they are read. Only the others are hashed and kept.
+// while they are read. Only the remaining rows are hashed and kept.
 const (
 	batchRows   = 512
 	batchBytes  = 64 << 10
@@ -22,7 +22,9 @@ type batch struct {
 	rows  []encoded
 }
 
-// encoded is a row of the table at an index in tables. It begins where the row before ends.
+// encoded is a row in a batch. table is the index of its table in tables, key is the end of the
+// bytes that identify the row, and end is the end of the row. The row begins where the previous one
+// ends.
 type encoded struct{ table, key, end int }
 
 // add encodes a row of the table at an index in tables.
@@ -34,7 +36,7 @@ func (b *batch) add(c *comparison, side, table int, fields [][]byte) {
 
 func (b *batch) full() bool { return len(b.rows) >= batchRows || len(b.bytes) >= batchBytes }
 
-// window holds the latest rows of both sides that have not found an equal row on the other side.
+// window holds the latest rows of both sides that have had no equal row on the other side so far.
 type window struct {
 	buckets [][windowSlots]waiting
 	spills  [2]*spill
@@ -211,7 +213,7 @@ func (c *comparison) cancel(ctx context.Context, batches [2]chan batch, free cha
 
 // nextSide returns the side to read from, or -1 at the end of both. It chooses the side that is still
 // in the table of the latest equal rows, or else the one that has read fewer rows since the latest
-// pair. The sides then stay together where rows were added or removed.
+// pair. This keeps the sides aligned where rows were added or removed.
 func nextSide(sides *[2]feed, table int) int {
 	switch before, after := sides[0].more(), sides[1].more(); {
 	case !before && !after:

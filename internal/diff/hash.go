@@ -59,7 +59,7 @@ func newComparison(before, after Side, dir string) (*comparison, error) {
 }
 
 // match finds the tables and columns that exist on both sides. It fails if a side lists a table
-// twice, because then its columns would not be known.
+// twice, because it would be unclear which columns the table has.
 func (c *comparison) match(sides [2][]engine.Table) error {
 	names := map[[2]string][2]*engine.Table{}
 	var all []engine.Table
@@ -201,7 +201,7 @@ func (c *comparison) encode(b []byte, side, table int, fields [][]byte) (row []b
 	return b, key
 }
 
-// entry returns the hashes of an encoded row, of which key bytes identify it.
+// entry returns the hashes of an encoded row. The first key bytes of the row identify it.
 func (c *comparison) entry(row []byte, table, key int) entry {
 	return entry{identity: c.identify(row[:key]), row: maphash.Bytes(c.seeds[0], row), table: uint32(table), rows: 1}
 }

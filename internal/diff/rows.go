@@ -135,7 +135,7 @@ func (f *found) read(ctx context.Context, c *comparison, side int, open Opener) 
 	})
 }
 
-// maxBytes limits the values of the listed rows together.
+// maxBytes limits the total size of the values in the listed rows.
 const maxBytes = 16 << 20
 
 // omit counts the rows of an identity among those that are not listed.

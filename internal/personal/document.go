@@ -36,7 +36,7 @@ type documents struct {
 	judge judge
 	seen  map[string]int // how often each path occurred
 	kind  Kind
-	at    string // " at $.path" if the path's words come from a schema
+	at    string // such as " at $.email"; "" if the path may contain data
 	texts bool
 }
 

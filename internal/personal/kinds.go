@@ -67,8 +67,8 @@ type named struct {
 
 // kinds is in matching order: the more sensitive kinds first, and "ip address" before "address".
 //
-// The phrases are English, German, French, Spanish, Portuguese, Italian, Dutch, Polish, Swedish and
-// Turkish; some are Chinese, Japanese and Russian.
+// The phrases are in English, German, French, Spanish, Portuguese, Italian, Dutch, Polish, Swedish
+// and Turkish; some are in Chinese, Japanese or Russian.
 var kinds = []named{
 	{Password, listOf(`password, passwd, pwd, passphrase, pass hash, pass crypt, pass salt, passcode, encrypted pw, pw,
 		pass, salt, kennwort, passwort, mot de passe, mdp, motdepasse, contrasena, clave acceso, senha,

@@ -127,8 +127,8 @@ func (j judge) byName(c Column, words []string) (found Finding, sure bool) {
 	return Finding{Verdict: Undecided, Reason: fmt.Sprintf("%s, but its type is %s", reason, c.Type.Class)}, true
 }
 
-// byRow judges a column that has the name and type of a row's number, and a name with the words of
-// a kind.
+// byRow judges a column whose name and type are those of a row's number, and whose name also
+// contains the words of a kind.
 func byRow(c Column, words []string, kind Kind, at int) (found Finding, sure bool) {
 	switch {
 	case !c.Key && at == len(words) && len(words) > 1 && kind != Person && slices.Contains(rowEnds, words[at-1]):

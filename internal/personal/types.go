@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Class is a group of types that judgements and masks treat alike.
+// Class is a group of types that judgments and masks treat alike.
 type Class string
 
 // The classes.

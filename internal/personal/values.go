@@ -36,8 +36,9 @@ var signs = []sign{
 	{Coordinates, isCoordinates, false},
 }
 
-// byValues judges a column by sampled values. If half of them match a kind, the verdict is certain.
-// If fewer match, or a match is only a part of a value, a person must decide.
+// byValues judges a column by sampled values. For most kinds, the verdict is certain if half of the
+// values match; if fewer match, a person must decide. The second result is false if the values show
+// nothing.
 func (j judge) byValues(c Column) (Finding, bool) {
 	if c.Reference != "" || len(c.Samples) == 0 {
 		return Finding{}, false
@@ -165,7 +166,7 @@ func isDate(v string) bool {
 	return len(v) >= 10 && v[4] == '-' && v[7] == '-' || len(v) == 10 && (v[2] == '-' || v[2] == '.' || v[2] == '/')
 }
 
-// isIBAN checks the format and the remainder of ISO 13616.
+// isIBAN checks the format and the check digits (ISO 13616).
 func isIBAN(v string) bool {
 	v = strings.ToUpper(strings.ReplaceAll(v, " ", ""))
 	if !ibanForm.MatchString(v) {
@@ -281,10 +282,10 @@ func (j judge) isName(v string) bool {
 
 func (j judge) isCity(v string) bool { return j.lists.Cities[strings.ToLower(v)] }
 
-// isProse reports whether a value is a sentence.
+// isProse reports whether a value has as many words as a sentence.
 func isProse(v string) bool { return len(strings.Fields(v)) >= 5 }
 
-// mentions reports whether a longer text contains a given name followed by a family name.
+// mentions reports whether a longer text contains a given name followed by a capitalized word.
 func (j judge) mentions(v string) bool {
 	words := strings.FieldsFunc(v, func(r rune) bool { return !unicode.IsLetter(r) })
 	for i := 0; i+1 < len(words); i++ {

@@ -32,7 +32,7 @@ func (c Command) Run(ctx context.Context) (string, error) {
 	limited, cancel := context.WithTimeout(ctx, commandTime)
 	defer cancel()
 	cmd, _ := engine.Program(limited, c.Words[0], c.Words[1:]...)
-	cmd.WaitDelay = time.Second // after the interrupt, it is killed
+	cmd.WaitDelay = time.Second // a program that ignores the interrupt is killed after this time
 	out := &capped{}
 	cmd.Stdout = out
 	err := cmd.Run()
@@ -77,7 +77,7 @@ func (c Command) failed(how string, cause error) error {
 		Hint:   "run it in a terminal to see its messages; it is " + c.Setting + " in the configuration", Cause: cause}
 }
 
-// capped keeps the start of an output.
+// capped keeps the first maxPassword bytes of an output.
 type capped struct {
 	b    []byte
 	over bool

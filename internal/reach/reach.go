@@ -17,7 +17,8 @@ type Way struct {
 	password *Command
 }
 
-// NewWay returns the way through a tunnel, with the password that a command prints. Each may be nil.
+// NewWay returns the way through a tunnel, with the password that a command prints. Either may be
+// nil; if both are, the way is nil.
 func NewWay(t *Tunnel, c *Command) *Way {
 	if t == nil && c == nil {
 		return nil
@@ -26,8 +27,8 @@ func NewWay(t *Tunnel, c *Command) *Way {
 }
 
 // Prepare opens the tunnel, so that [Way.Dial] takes no longer than a direct connection. It returns
-// the password for the next connection: the one that the command prints or, without a command, known.
-// Call it before every new connection.
+// the password for the next connection: the one that the command prints or, without a command, the
+// argument known. Call it before every new connection.
 func (w *Way) Prepare(ctx context.Context, known string) (password string, err error) {
 	if w == nil {
 		return known, nil
@@ -52,7 +53,7 @@ func (w *Way) WithPassword() *Way {
 	return &Way{tunnel: w.tunnel}
 }
 
-// Dial connects to an address, which the SSH server looks up if there is one.
+// Dial connects to an address. If there is an SSH server, that server looks up the address.
 func (w *Way) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if w.Through() == "" {
 		return (&net.Dialer{}).DialContext(ctx, network, address)

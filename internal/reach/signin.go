@@ -48,8 +48,8 @@ func (t *Tunnel) keys(ctx context.Context) (keyring, error) {
 	return k, nil
 }
 
-// verify makes the configuration accept only the keys of the server in the user's and the machine's
-// known_hosts.
+// verify makes the configuration accept only those keys of the server that are in the user's or the
+// machine's known_hosts.
 func (t *Tunnel) verify(config *ssh.ClientConfig) error {
 	var files []string
 	home := t.env("HOME")

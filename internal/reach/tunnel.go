@@ -25,8 +25,8 @@ type Tunnels struct {
 	all map[string]*Tunnel
 }
 
-// Tunnel opens connections through an SSH server. It connects at the first use and ends the SSH
-// connection when nothing has used it for a minute.
+// Tunnel opens connections through an SSH server. It connects when it is first used and ends the
+// SSH connection when nothing has used it for a minute.
 type Tunnel struct {
 	user, address string // address is host:port
 	shown         string // the host as in the URL
@@ -114,7 +114,7 @@ func (t *Tunnel) Dial(ctx context.Context, network, address string) (net.Conn, e
 		case again:
 			return nil, t.failed("ended the connection", "try again", err)
 		}
-		t.forget(client) // it ended while it was idle
+		t.forget(client) // the connection ended while it was idle
 	}
 }
 
@@ -279,7 +279,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	return n, c.explain(err)
 }
 
-// explain replaces the error of a connection that its deadline closed.
+// explain replaces the error of a connection that was closed because a deadline was reached.
 func (c *conn) explain(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

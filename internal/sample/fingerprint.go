@@ -20,9 +20,9 @@ type Table struct {
 	Sum  string // SHA-256 in hexadecimal, over every value and its kind
 }
 
-// Fingerprint reads a SQLite database without changing it and returns its tables by
-// name. The last one, named schema, has the definitions of all tables, indexes,
-// views and triggers as its rows.
+// Fingerprint reads a SQLite database without changing it and returns its tables sorted
+// by name. One more table at the end, named schema, has the definitions of all tables,
+// indexes, views and triggers as its rows.
 func Fingerprint(ctx context.Context, file string) ([]Table, error) {
 	db, err := open(file, url.Values{"mode": {"ro"}})
 	if err != nil {

@@ -133,7 +133,8 @@ func (g *generator) orders(ctx context.Context) error {
 	}
 	defer linesDone()
 	for id := 1; id <= g.o.Orders; id++ {
-		// The product of two random numbers favors low IDs, so that some customers order far more.
+		// The product of two random numbers favors low IDs, so that some customers order far more
+		// than others.
 		customer := 1 + int(float64(g.o.Customers)*g.rand.Float64()*g.rand.Float64())
 		status := g.pick([]string{"new", "paid", "sent", "sent", "sent", "sent", "returned"})
 		var sent any
@@ -179,7 +180,7 @@ func (g *generator) maybe(percent int, value func() string) any {
 	return nil
 }
 
-// seller returns the ID of one of the staff with the given probability, and otherwise NULL.
+// seller returns the ID of a staff member with the given probability, and otherwise NULL.
 func (g *generator) seller(percent int) any {
 	if g.chance(percent) {
 		return 1 + g.rand.IntN(g.o.Staff)
@@ -187,7 +188,7 @@ func (g *generator) seller(percent int) any {
 	return nil
 }
 
-// moment returns a time within the last number of days.
+// moment returns a random time within the given number of days before now.
 func (g *generator) moment(days int) string {
 	return g.now.Add(-time.Duration(g.rand.Int64N(int64(days) * int64(24*time.Hour)))).Format(time.RFC3339)
 }

@@ -1,5 +1,5 @@
--- What may leave production of the sample shop: nobody's name, address or
--- card, nobody's salary. Orders and figures stay, so that it behaves the same.
+-- Removes the personal data of the sample shop: names, addresses, payment cards
+-- and salaries. Orders and figures stay, so that the shop behaves as before.
 
 UPDATE customers SET
   name     = 'Customer ' || id,

@@ -1,4 +1,4 @@
--- A shop. It has what real databases have: keys, checks, indexes of several
+-- A shop with the features of real databases: keys, checks, indexes of several
 -- kinds, a table without rowid, a strict table, a view and triggers.
 
 CREATE TABLE staff (

@@ -19,6 +19,6 @@ document.addEventListener("click", async (event) => {
     toast("Copied.", true);
   } catch {
     if (code) getSelection().selectAllChildren(code);
-    toast("The browser does not let this page copy. " + (code ? "It is selected: press Ctrl-C." : button.href));
+    toast("The browser does not let this page copy. " + (code ? "The text is selected: press Ctrl-C." : button.href));
   }
 });
