@@ -275,7 +275,8 @@ func (a *app) runAgentNow(ctx context.Context, target string) error {
 	return nil
 }
 
-// busy returns err. If err means that another process is working on the target, busy adds a hint.
+// busy returns err, or an error with a hint if err says that another process is working on the
+// target.
 func busy(err error, target string) error {
 	if !errors.Is(err, nightly.ErrBusy) {
 		return err

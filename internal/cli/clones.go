@@ -97,8 +97,8 @@ func viewListed(c clone.Listed) cloneView {
 	return v
 }
 
-// stateOf describes a clone in one word: for a ready clone of kind run or warm its kind, otherwise
-// its state.
+// stateOf describes a clone in one word: for a ready clone of kind run or warm, its kind;
+// otherwise, its state.
 func stateOf(v cloneView) string {
 	if v.State == clone.Ready && v.Kind != clone.Named {
 		return string(v.Kind)

@@ -3,7 +3,7 @@ package cli
 import "snap"
 
 // minID is the minimum number of characters of an ID shown after snap_. safeID is the number shown
-// if more pages follow; they hold 60 random bits.
+// if more pages follow; that many characters hold 60 random bits.
 const (
 	minID  = 8
 	safeID = 12

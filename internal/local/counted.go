@@ -87,8 +87,8 @@ func differingRows(tables []diff.Table) map[string]api.CardRows {
 }
 
 // Changes compares a snapshot with the previous local snapshot of the same target and type.
-// The snapshot must have been described by [Agent.Describe]. previous is nil if there is no earlier
-// snapshot whose content is known.
+// Call [Agent.Describe] for the snapshot first. previous is nil if there is no earlier snapshot
+// whose content is known.
 func (a *Agent) Changes(s Snapshot) (previous *Snapshot, changes []api.CardChange, err error) {
 	if s.Card == nil {
 		return nil, nil, nil

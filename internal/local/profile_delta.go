@@ -15,8 +15,8 @@ import (
 )
 
 // A storage profile has no service that could apply or write a delta. A push therefore stores a
-// small delta next to the whole file, for pulls. As with the service, a push or pull does not fail
-// because its delta does.
+// small delta next to the whole file, for pulls. As with the service, a failed delta does not make
+// a push or pull fail.
 
 // storeDelta stores the delta from the newest earlier snapshot that this machine and the profile
 // both have. It returns nil if there is no delta of at most a fifth of the file.

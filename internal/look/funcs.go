@@ -17,8 +17,8 @@ import (
 )
 
 // funcs returns the template functions. Times are in the clock's zone. The functions "moment" and
-// "since" return whole elements, because a long table has one in every row and a template for each
-// is slow.
+// "since" return whole elements, because a long table has one in every row, and calling a template
+// for each would be slow.
 func funcs(a *Assets, now func() time.Time) template.FuncMap {
 	return template.FuncMap{
 		"asset":  a.URL,

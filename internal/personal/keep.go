@@ -110,7 +110,7 @@ var codes = strings.Fields(`country currency language lang locale error status t
 var lookups = listOf(`country, countries, currency, currencies, language, languages, locale, locales, role, roles,
 	permission, permissions, status, statuses, type, types, unit, units, timezone, timezones`)
 
-// lookup reports whether a column only names or describes an entry of such a table, as in
+// lookup reports whether a column only names or describes an entry of a table in [lookups], as in
 // "roles.name".
 func (j judge) lookup(words []string) bool {
 	return !j.people && len(j.table) > 0 && anyOf(j.table[len(j.table)-1:], lookups) && len(words) == 1 &&

@@ -115,7 +115,7 @@ func (js *jobs) running() int {
 }
 
 // dock returns the jobs in the corner of every page: running jobs, failed or interrupted jobs that
-// were not dismissed, and only the newest of the other jobs.
+// were not dismissed, and the newest of the other jobs.
 func (s *Server) dock() []jobView {
 	ended := false
 	return s.jobs.list(func(j *job) bool {

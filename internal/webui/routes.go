@@ -5,7 +5,7 @@ import (
 )
 
 // routes registers every page and action. GET changes nothing. All changes use POST, because forms
-// without JavaScript can send no other method for changes.
+// cannot send PUT or DELETE without JavaScript.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, h func(http.ResponseWriter, *http.Request) error) {

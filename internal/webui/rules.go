@@ -190,7 +190,7 @@ type rulesView struct {
 	Masks              []string
 }
 
-// ruleGroup is a group of columns, including those of its columns that are on the page.
+// ruleGroup is a group of columns. Columns holds those that are on the page.
 type ruleGroup struct {
 	ruleSet
 	Number      int

@@ -85,9 +85,9 @@ func (s *Server) shareWith(w http.ResponseWriter, r *http.Request, with api.Shar
 	return s.sharingChanged(w, r, undo)
 }
 
-// newcomers returns how many people would gain access through an org-wide share, or through a share
-// with the group if it is set. It returns -1 if that is not known. After a share has ended, these
-// are the people who lost access.
+// newcomers returns how many people would gain access through an org-wide share or, if group is
+// set, through a share with that group. It returns -1 if that is not known. After a share has
+// ended, these are the people who lost access.
 func (s *Server) newcomers(ctx context.Context, id, group string) int {
 	adds, err := s.cloud.client().Newcomers(ctx, id, group)
 	if err != nil {
