@@ -52,7 +52,7 @@ it changes.`,
 	return cmd
 }
 
-// agentTick is how often the agent looks at its schedules and at the clones.
+// agentTick is how often the agent checks the schedules and the clones.
 const agentTick = 15 * time.Second
 
 // serveAgent runs until ctx ends, which is not an error.

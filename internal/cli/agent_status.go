@@ -141,7 +141,7 @@ func (a *app) printRuns(v agentView) error {
 	return t.flush()
 }
 
-// resultOf describes how a run ended.
+// resultOf describes how a run ended, or the step that it is in.
 func resultOf(r runView) string {
 	result := r.State
 	switch nightly.State(r.State) {

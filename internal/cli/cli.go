@@ -46,7 +46,7 @@ func Main(ctx context.Context, args []string, stdio IO, env func(string) string)
 	return run(ctx, args, stdio, env, usualTimeouts())
 }
 
-// run is like [Main], with other timeouts.
+// run is like [Main], with the given timeouts.
 func run(ctx context.Context, args []string, stdio IO, env func(string) string, t timeouts) int {
 	direct, out := stdio.Out, command.NewResult(stdio.Out)
 	stdio.Out = out

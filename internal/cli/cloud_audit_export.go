@@ -104,7 +104,7 @@ func temporary(err error) bool {
 type auditExport struct {
 	conn         *connection
 	out          io.Writer
-	next, last   int64 // the next line, and the last one or 0
+	next, last   int64 // numbers of the next line and of the last one; last is 0 for no limit
 	since, until time.Time
 }
 

@@ -105,7 +105,7 @@ change the time, or with "--expect-every never" to stop expecting snapshots.`,
 	return cmd
 }
 
-// expectedEvery reads the flag --expect-every, in seconds; 0 is never.
+// expectedEvery converts the flag --expect-every to seconds; "never" becomes 0.
 func expectedEvery(text string) (seconds int64, err error) {
 	if text == "never" {
 		return 0, nil

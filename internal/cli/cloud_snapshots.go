@@ -177,7 +177,7 @@ func (a *app) listCloud(ctx context.Context, f listFlags) error {
 }
 
 // pages yields the pages of a listing until it has returned limit rows; 0 means all. NextCursor of
-// the last page is set if there are more.
+// the last page is set if there are more rows.
 func pages(ctx context.Context, c *api.Client, o api.ListOptions, limit int) iter.Seq2[api.SnapshotPage, error] {
 	return func(yield func(api.SnapshotPage, error) bool) {
 		for seen := 0; ; {
@@ -274,7 +274,7 @@ func paintShared(cell string) lipgloss.Style {
 	return faint
 }
 
-// end closes the listing and notes which snapshots it leaves out.
+// end closes the listing. It adds a note if the listing is empty or incomplete.
 func (l *cloudList) end(f listFlags) error {
 	switch {
 	case l.flags.json:

@@ -243,7 +243,7 @@ func (a *app) printRowDiff(r diff.Rows) {
 
 func equalValues(a, b *string) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
 
-// longestValue is the number of characters after which a value is cut.
+// longestValue is the number of characters after which a value is cut off.
 const longestValue = 60
 
 func shownValue(v *string) string {

@@ -37,8 +37,8 @@ It needs a terminal. Scripts use ` + "`snapcli targets add`" + `.`,
 	}
 }
 
-// askForTarget asks a person for a target, adds it, and offers the first build. source may be given
-// beforehand.
+// askForTarget asks a person for a target, adds it, and offers the first build. If source is not
+// empty, it is the answer to the first question.
 func (a *app) askForTarget(ctx context.Context, source string) error {
 	if !a.person() {
 		return snap.Usage("init asks questions, and this is not a terminal",
@@ -95,8 +95,8 @@ type databaseQuestion struct {
 	check         func(url string) []local.DatabaseCheck
 }
 
-// askDatabase asks for a database until one can be used, or until the answer is empty. The first
-// answer may be given beforehand.
+// askDatabase asks for a database until one can be used, or until the answer is empty. If given is
+// not empty, it is the first answer.
 func (a *app) askDatabase(ctx context.Context, given string, q databaseQuestion) (string, error) {
 	for {
 		if given == "" {
@@ -155,7 +155,8 @@ func hasPassword(raw string) bool {
 // variable matches ${NAME}, with which a URL refers to an environment variable.
 var variable = regexp.MustCompile(`\$\{[^}]*\}`)
 
-// askTargetName asks for a name that no target has. It proposes one, which Enter alone accepts.
+// askTargetName asks for a name that no target has. It proposes a name, which the user accepts by
+// pressing Enter.
 func (a *app) askTargetName(ctx context.Context, agent *local.Agent, base string) (string, error) {
 	proposed := base
 	for n := 2; ; n++ {

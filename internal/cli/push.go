@@ -134,8 +134,8 @@ func (a *app) reportPushed(ctx context.Context, conn *connection, r local.PushRe
 	}
 }
 
-// seenBy describes who can see a newly pushed snapshot. It starts out private, but a channel may
-// have shared it already.
+// seenBy describes who can see a newly pushed snapshot. A new snapshot starts out private, but a
+// channel may have shared it already.
 func seenBy(s api.Snapshot) string {
 	switch {
 	case s.Shared:

@@ -30,8 +30,8 @@ type secrets struct {
 	values []string
 }
 
-// add makes a value secret. It ignores values that are too short to be secrets,
-// so that ordinary words stay readable.
+// add registers values as secrets. It ignores values that are too short to be secrets, so that
+// ordinary words stay readable.
 func (s *secrets) add(values ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

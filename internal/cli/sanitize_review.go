@@ -79,7 +79,7 @@ func (r *reviewing) summary() string {
 	return "Proposals: " + strings.Join(parts, ", ")
 }
 
-// shownColumns is how many names of a group are printed.
+// shownColumns is how many column names of a group are printed.
 const shownColumns = 12
 
 // decide asks about one group. The answer "each column" asks about its columns one by one.

@@ -120,7 +120,7 @@ func (t *table) fits() bool {
 	return fits
 }
 
-// cut narrows columns by the excess, the least important first.
+// cut narrows or omits columns until the table fits, the least important first.
 func (t *table) cut() {
 	for weight := 0; weight <= maxWeight && t.excess() > 0; weight++ {
 		for i, c := range t.columns {

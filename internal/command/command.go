@@ -106,7 +106,7 @@ func UsageHint(cmd *cobra.Command) string { return "use it as: " + cmd.UseLine()
 func seeHelp(cmd *cobra.Command) string { return fmt.Sprintf("see `%s --help`", cmd.CommandPath()) }
 
 // Fault converts any error to a [snap.Error]. An error that wraps a [snap.Error] keeps its code and
-// its whole message; any other error becomes internal.
+// its whole message; any other error gets the code internal.
 func Fault(err error) *snap.Error {
 	var e *snap.Error
 	if !errors.As(err, &e) {

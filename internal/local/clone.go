@@ -313,8 +313,8 @@ func (a *Agent) cloneExpiry(t Target, ttl time.Duration) (time.Time, error) {
 }
 
 // cloneServer returns, in the form of [serverRecord], the server where a target's clones are made:
-// that of the destination, otherwise the scratch server. It fails if that database is the source or
-// production. SQLite clones are in the data directory.
+// that of the destination, otherwise the scratch server. It fails if that database is the target's
+// source or a production database. SQLite clones are in the data directory.
 func (a *Agent) cloneServer(t Target, s Snapshot) (string, error) {
 	if t.Production {
 		return "", snap.Forbidden(fmt.Sprintf("the target %q is marked as production, so no clones are made of it",
