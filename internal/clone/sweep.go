@@ -89,7 +89,7 @@ func (r *Registry) Sweep(ctx context.Context, wanted func(Template) bool) (s Swe
 	}
 	r.sweepLocks()
 	if err != nil && ctx.Err() == nil || !rec.Failed.IsZero() && err == nil {
-		_ = r.change(func(rec *record) error { // if this fails, the next clean-up writes it
+		_ = r.change(func(rec *record) error { // if this fails, the next clean-up sets it
 			rec.Failed = time.Time{}
 			if err != nil {
 				rec.Failed = r.o.Now().UTC()

@@ -54,9 +54,9 @@ func newWindow(rows int, spills [2]*spill) *window {
 	return &window{buckets: make([][windowSlots]waiting, rows/windowSlots), spills: spills}
 }
 
-// add adds row number at of a side. If the window has an equal row of the other side, add removes
-// that row and returns its number. Otherwise it returns -1. The oldest row of a full bucket moves
-// to the spill of its side.
+// add adds a row of a side; at is the number of the row. If the window has an equal row of the
+// other side, add removes that row and returns its number. Otherwise it returns -1. The oldest row
+// of a full bucket moves to the spill of its side.
 func (w *window) add(side int, e entry, at int64) (other int64, err error) {
 	bucket := &w.buckets[(e.identity[1]^e.row)%uint64(len(w.buckets))]
 	for i := range bucket {

@@ -31,7 +31,7 @@ type compared struct {
 
 	shared  bool     // it exists on both sides
 	columns [2][]int // for each side, the positions of the common columns in its rows
-	key     [2][]int // for each side, the positions of the primary key's columns; nil without one
+	key     [2][]int // for each side, the positions of the primary key's columns; nil if there is none
 
 	order       [2][]int // for each side, the positions of the common columns, first those of the key
 	identifying int      // number of columns at the start of order that identify a row

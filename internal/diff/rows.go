@@ -18,7 +18,7 @@ type Row struct {
 // Rows holds the rows of one table that differ.
 type Rows struct {
 	Columns []string // the columns that exist on both sides
-	Key     []string // the columns of the primary key by which rows are matched; nil without one
+	Key     []string // the columns of the primary key by which rows are matched; nil if there is none
 	Rows    []Row
 	More    int64 // number of differing rows beyond the limit, or beyond 16 MiB of values
 }

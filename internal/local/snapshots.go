@@ -86,8 +86,8 @@ const (
 	maxFileName  = 200
 )
 
-// snapshotsDir returns the folder of a target's snapshots, or the parent folder of all if target is
-// "".
+// snapshotsDir returns the folder of a target's snapshots. If target is "", it returns the folder
+// that contains the folders of all targets.
 func (a *Agent) snapshotsDir(target string) string {
 	return filepath.Join(a.data, "snapshots", target)
 }

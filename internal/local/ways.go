@@ -18,7 +18,7 @@ type place struct {
 }
 
 // The databases of a target. Settings for one of them do not apply to the others, so that a
-// password is only sent to the server that it is for.
+// password is only sent to the server that it belongs to.
 
 func (t Target) source() place {
 	return place{t.Source, t.Via, t.PasswordBy, "targets." + t.Name + ".password_command"}
@@ -29,7 +29,8 @@ func (t Target) destination() place {
 		"targets." + t.Name + ".destination_password_command"}
 }
 
-// scratch is the server for scratch copies, which is the destination's unless it has its own URL.
+// scratch returns the server for scratch copies. It is the destination's server unless the target
+// has a URL for scratch copies.
 func (t Target) scratch() place {
 	if t.Scratch == "" {
 		return t.destination()

@@ -306,7 +306,7 @@ func removePart(part string) {
 	os.Remove(part)
 }
 
-// tempDir is the directory for files that live as long as one command.
+// tempDir returns the directory for files that live as long as one command.
 func (a *Agent) tempDir() string { return filepath.Join(a.data, "tmp") }
 
 // workDir creates a temporary directory for one command. done removes it. workDir also removes the

@@ -41,11 +41,11 @@ type asset struct {
 	zipped func() []byte // the data in gzip, made at the first call
 }
 
-// NewAssets reads every file at the top level of the given file systems. A file in a later one
-// replaces a file of the same name in an earlier one. prefix is the path below which the assets are
-// served, such as "/assets/". An ES module may import another asset as "./name.js": NewAssets
-// inserts the hashed name, so modules must not import each other in a cycle. It panics if a file
-// cannot be read, because the files are part of the program.
+// NewAssets reads every file at the top level of the given file systems. A file in a later file
+// system replaces a file of the same name in an earlier one. prefix is the path below which the
+// assets are served, such as "/assets/". An ES module may import another asset as "./name.js":
+// NewAssets inserts the hashed name, so modules must not import each other in a cycle. It panics if
+// a file cannot be read, because the files are part of the program.
 func NewAssets(prefix string, from ...fs.FS) *Assets {
 	a := &Assets{prefix: prefix, urls: map[string]string{}, files: map[string]asset{}}
 	content := map[string][]byte{}

@@ -49,7 +49,7 @@ type Backup struct {
 	AddedB   int64     `json:"new_bytes"` // bytes of those
 }
 
-// head is a manifest's first line and tail its last. Each line between them is one object.
+// head is a manifest's first line and tail its last. Each line between them describes one object.
 type head struct {
 	Format   int       `json:"format"`
 	Created  time.Time `json:"created_at"`

@@ -13,7 +13,7 @@ import (
 // changes between two clicks. Permissions are never decided from the caches; the service checks
 // them at every request.
 type cloud struct {
-	conn *api.Client // nil without a cloud service
+	conn *api.Client // nil if no cloud service is configured
 	now  func() time.Time
 
 	mu     sync.Mutex
@@ -36,7 +36,7 @@ func newCloud(c *api.Client, now func() time.Time) *cloud {
 // client returns the client. Call it only if configured returned true.
 func (c *cloud) client() *api.Client { return c.conn }
 
-// base returns the service's URL as recorded in local snapshots, or "" without one.
+// base returns the service's URL as recorded in local snapshots, or "" if no service is configured.
 func (c *cloud) base() string {
 	if !c.configured() {
 		return ""

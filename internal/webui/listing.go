@@ -192,7 +192,7 @@ func (s *Server) rows(ctx context.Context, q query) (listing, []local.Snapshot, 
 	return out, local, page, nil
 }
 
-// newest returns all local snapshots and the newest collectLimit ones of the cloud, newest first.
+// newest returns all local snapshots and the newest collectLimit cloud snapshots, newest first.
 func (s *Server) newest(ctx context.Context, q query) (listing, error) {
 	out := listing{Query: q}
 	here, err := s.o.Agent.Snapshots("")

@@ -9,17 +9,17 @@ import (
 	"snap/internal/local"
 )
 
-// only says whose snapshots a list contains.
+// only says which snapshots a list contains.
 type only string
 
 const (
 	onlyAny      only = ""
 	onlyMine     only = "mine"     // pushed by the caller, or built on this machine
 	onlyReceived only = "received" // from another organization
-	onlyEnding   only = "ending"   // whose share with the caller's organization ends soon
+	onlyEnding   only = "ending"   // with a share that ends soon
 )
 
-// onlyChoice is an entry of the menu that chooses whose snapshots are listed.
+// onlyChoice is an entry of the menu that chooses which snapshots are listed.
 type onlyChoice struct {
 	Only only
 	Text string
@@ -75,8 +75,8 @@ func (n narrow) hasLocal(s local.Snapshot, me api.Me, now time.Time) bool {
 	return true
 }
 
-// nextEnd returns the end of the snapshot's share that ends next, among those the caller may know
-// about, or nil.
+// nextEnd returns when the next share of the snapshot ends, among the shares that the caller may
+// know about. It returns nil if none of them has an end.
 func nextEnd(s api.Snapshot) *time.Time {
 	if s.ExpiresAt == nil || s.NextExpiry != nil && s.NextExpiry.Before(*s.ExpiresAt) {
 		return s.NextExpiry

@@ -78,7 +78,7 @@ func (r row) Seal() string { return encryptedTo(r.Encrypted()) }
 // Subset returns a label if the local copy is a subset, or "".
 func (r row) Subset() string { return subsetOf(r.Local != nil && r.Local.Subset != nil) }
 
-// From describes where the local copy came from. It is empty for one that was built here.
+// From describes where the local copy came from. It is empty for a snapshot that was built here.
 func (r row) From() string {
 	if r.Local == nil || r.Local.From.Origin == local.Mine {
 		return ""

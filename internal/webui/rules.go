@@ -42,8 +42,8 @@ type ruleSet struct {
 	columns []int
 }
 
-// newRuleReview groups the proposals: first those that need a judgment, then masks, then those to
-// keep. It takes over the decisions of an earlier review.
+// newRuleReview groups the proposals: first those that need a judgment, then those to mask, then
+// those to keep. It takes over the decisions of an earlier review.
 func newRuleReview(p *local.ProposedRules, before *ruleReview) *ruleReview {
 	v := &ruleReview{id: rand.Text(), proposed: p, rules: map[int]string{}, dropped: map[string]bool{}}
 	by := map[ruleSetKey][]int{}
@@ -298,7 +298,7 @@ func (s *Server) proposeRules(w http.ResponseWriter, r *http.Request) error {
 		})
 }
 
-// decideRules carries out one decision of a review, or saves them all.
+// decideRules carries out one decision of a review, or saves all decisions.
 func (s *Server) decideRules(w http.ResponseWriter, r *http.Request) error {
 	t, err := s.o.Agent.Target(r.PathValue("name"))
 	if err != nil {

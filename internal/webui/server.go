@@ -39,20 +39,21 @@ var pageFiles embed.FS
 type Options struct {
 	Agent  *local.Agent
 	Client *api.Client // nil without a cloud service or a credential; the user can then sign in on a page
-	// Sessions are the login sessions that Client uses. Nil opens those of Env.
+	// Sessions are the login sessions that Client uses. Nil means the sessions in the configuration
+	// folder.
 	Sessions *login.File
-	HTTP     *http.Client // for signing in; nil is the default one
+	HTTP     *http.Client // for signing in; nil means the default client
 
-	Listen      string   // host:port; "" is port 8484 of 127.0.0.1, or the next free one
+	Listen      string   // host:port; "" means port 8484 of 127.0.0.1, or the next free port
 	AllowRemote bool     // allow Listen to be an address other than loopback
 	Hosts       []string // additional host names that browsers may use, with AllowRemote
 
 	Open    bool               // open the start link in a browser
-	Browse  func(string) error // opens a browser; nil uses the system's
+	Browse  func(string) error // opens a browser; nil means the system's browser
 	Out     io.Writer          // receives the addresses; may be nil
 	Version string
-	Env     func(string) string // nil is os.Getenv
-	Now     func() time.Time    // nil is time.Now
+	Env     func(string) string // nil means os.Getenv
+	Now     func() time.Time    // nil means time.Now
 	Log     *slog.Logger        // nil discards
 }
 

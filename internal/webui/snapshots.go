@@ -52,7 +52,7 @@ func (p snapshotsPage) First() string { return p.Query.first(p.Query.Show).URL()
 // Sorts are the choices of the order.
 func (p snapshotsPage) Sorts() []sortChoice { return sortChoices() }
 
-// Onlys are the choices of whose snapshots are listed.
+// Onlys are the entries of the menu that chooses which snapshots are listed.
 func (p snapshotsPage) Onlys() []onlyChoice { return onlyChoices() }
 
 // Filtered reports whether a filter below the search is in use.

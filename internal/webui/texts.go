@@ -271,7 +271,8 @@ func bulkDetails(do string) string {
 	return "Copies in the cloud stay. Those that are nowhere else are lost."
 }
 
-// bulkRefused says for how many snapshots an action failed, and why it failed for the first one.
+// bulkRefused says for how many snapshots an action failed, and why it failed for the first of
+// them.
 func bulkRefused(do string, done int, refused []error) *snap.Error {
 	var first *snap.Error
 	detail := refused[0].Error()
@@ -431,7 +432,8 @@ func jobBuild(target string) string { return "Build a snapshot of " + target }
 
 func jobSanitize(name string) string { return "Sanitize " + name }
 
-// jobLoad is also the title of the page that asks for confirmation.
+// jobLoad returns the title of a job that loads a snapshot. The page that asks for confirmation has
+// the same title.
 func jobLoad(name string) string { return "Load " + name }
 
 func jobPull(name string) string { return "Pull " + name }
