@@ -12,9 +12,9 @@ import (
 
 // Access returns every live grant on a snapshot, with its audience, its end and its number of users
 // (SPEC 5.3). people counts the users of the snapshot's organization who can see it. Authorization
-// is the caller's job (snap.ActExplain). Only admins learn who the recipients are; others learn
-// only that there are some. Recipients are not counted, because the size of their organization is
-// not disclosed.
+// is the caller's job (snap.ActExplain). Only admins learn who the recipients are; other callers
+// learn only that there are some. Recipients are not counted, because the size of their
+// organization is not disclosed.
 func (s *Store) Access(ctx context.Context, c snap.Caller, sn snap.Snapshot) (ways []snap.Access, people int,
 	err error) {
 	all, err := s.grantsOn(ctx, c, sn)
@@ -37,8 +37,8 @@ func (s *Store) Access(ctx context.Context, c snap.Caller, sn snap.Snapshot) (wa
 }
 
 // KeysThatSee returns the organization-level keys of the snapshot's organization that can list and
-// pull it now. If the snapshot is shared org-wide or an organization-level key pushed it, these are
-// all keys that can pull. Otherwise they are the ones that also have the scope private.
+// pull the snapshot now. If the snapshot is shared org-wide or an organization-level key pushed it,
+// these are all keys that can pull. Otherwise they are the ones that also have the scope private.
 func (s *Store) KeysThatSee(ctx context.Context, sn snap.Snapshot) ([]Key, error) {
 	keys, err := s.keys(ctx,
 		`WHERE k.org_id = $1 AND k.user_id IS NULL`+usableKey+` ORDER BY k.name, k.id`, sn.Org.ID, s.now().UnixMilli())
@@ -130,9 +130,9 @@ func (s *Store) Judge(ctx context.Context, c snap.Caller, sn snap.Snapshot, emai
 	return m, snap.Judge(as, m.Disabled, grants, s.now()), nil
 }
 
-// Newcomers returns the users of the caller's organization who cannot see the snapshot now and
-// could see it after a share. It returns at most limit of them, by e-mail, and their total number.
-// groupID is empty for the org-wide share. It fails with code group_not_found.
+// Newcomers returns the users of the caller's organization who cannot see the snapshot now but
+// could see it after a share. It returns at most limit of them, sorted by e-mail, and their total
+// number. groupID is empty for the org-wide share. It fails with code group_not_found.
 func (s *Store) Newcomers(ctx context.Context, c snap.Caller, sn snap.Snapshot, groupID string,
 	limit int) (users []snap.User, count int, err error) {
 	audience := snap.AudienceOf(snap.KindMembers, c.Org.ID)

@@ -11,10 +11,10 @@ import (
 )
 
 // A person who was sent a link can ask for access to a snapshot without learning whether the
-// snapshot exists. So a request stores only the ID that was typed. For every ID it costs the same
-// and counts against the same limit. Refusals are not disclosed: to the person who asked, a refused
-// request looks like one that nobody answered. Background work finds the snapshots and records the
-// requests for them.
+// snapshot exists. So a request stores only the ID that was typed. Whatever the ID is, a request
+// costs the same and counts against the same limit. Refusals are not disclosed: to the person who
+// asked, a refused request looks like one that nobody answered. Background work finds the snapshots
+// and records the requests for them.
 
 // Limits of requests for access.
 const (
@@ -22,8 +22,8 @@ const (
 	AccessRequestLife  = 14 * 24 * time.Hour // after that, a request lapses
 )
 
-// AccessRequest is a request of a person for access to a snapshot. Snapshot, Person, Org and Groups
-// are set only for those who may answer it.
+// AccessRequest is a person's request for access to a snapshot. Snapshot, Person, Org and Groups
+// are set only for callers who may answer the request.
 type AccessRequest struct {
 	ID         int64
 	SnapshotID string
@@ -112,9 +112,9 @@ func errNoRequest() error {
 }
 
 // answerable selects open requests r of people u for snapshots s that the caller manages: $1 the
-// caller's organization, $2 whether they are an admin, $3 their ID, $4 since when requests count,
-// $5 now. It leaves out the requests of people who can see the snapshot by now, because a share has
-// answered these requests.
+// caller's organization, $2 whether they are an admin, $3 their ID, $4 the time after which a
+// request must have been made, $5 now. It leaves out the requests of people who can see the
+// snapshot by now, because a share has answered these requests.
 const answerable = ` FROM access_requests r JOIN snapshots s ON s.id = r.snapshot_id
 	JOIN users u ON u.id = r.user_id AND u.disabled = 0 JOIN orgs o ON o.id = u.org_id AND o.closed = 0
 	WHERE s.org_id = $1 AND ($2 <> 0 OR s.owner_id = $3) AND r.state = 'open' AND r.created_at > $4

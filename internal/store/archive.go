@@ -50,15 +50,17 @@ func scanChunk(rows *sql.Rows) (c Chunk, err error) {
 	return c, err
 }
 
-// archivedCount returns how many lines of an organization's log are in the archive: the first ones.
+// archivedCount returns how many lines of an organization's log are in the archive. They are the
+// first lines of the log.
 func (s *Store) archivedCount(ctx context.Context, org int64) (lines int64, err error) {
 	err = s.row(ctx, `SELECT coalesce(max(first) + `+strconv.Itoa(auditlog.ChunkLines-1)+`, 0)
 		FROM audit_archive WHERE org_id = $1`, org).Scan(&lines)
 	return lines, err
 }
 
-// Archivable returns the next chunk of each organization whose lines are all older than before.
-// Only Org and First of the chunks are set. The newest line of a log is never archived.
+// Archivable returns each organization's next chunk if all lines of the chunk are older than the
+// time before. Only Org and First of the chunks are set. The newest line of a log is never
+// archived.
 func (s *Store) Archivable(ctx context.Context, before time.Time) ([]Chunk, error) {
 	return collect(ctx, s, `
 		SELECT n.org_id, n.first FROM (SELECT h.org_id, h.seq, h.size, coalesce((SELECT max(c.first) + $2

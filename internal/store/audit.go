@@ -69,8 +69,8 @@ func (s *Store) fillIn(ctx context.Context, c snap.Caller, e snap.AuditEntry) sn
 }
 
 // recordOn records a caller's action on a snapshot in the log of the snapshot's organization. When
-// the caller belongs to another organization, it also records it there, without the details that
-// only the owner may know.
+// the caller belongs to another organization, recordOn also records the action in the log of that
+// organization.
 func (s *Store) recordOn(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, action snap.AuditAction,
 	d snap.AuditDetail) error {
 	text, args, err := s.linesOn(ctx, c, sn, action, d)
@@ -153,7 +153,7 @@ func (s *Store) Audit(ctx context.Context, c snap.Caller, q AuditQuery) (page Au
 	}
 }
 
-// auditPage reads a page of the log whose lines up to number archived are in the archive.
+// auditPage reads a page of a log whose lines up to the number archived are in the archive.
 func (s *Store) auditPage(ctx context.Context, org int64, q AuditQuery, cursor, archived int64) (AuditPage, error) {
 	if q.Action.Historic() {
 		archived = 0 // the database has all of these
@@ -230,8 +230,9 @@ func (l *auditLines) fromTable(ctx context.Context) error {
 // entryColumns are the columns of audit lines a that [scanEntry] reads.
 const entryColumns = `a.seq, a.at, a.action, a.actor, a.snapshot, a.hash, a.body`
 
-// scanEntry reads a line. Columns repeat some of the line's text for searching. scanEntry fails if
-// the columns do not match the text, so that a line that was altered in one of them is never shown.
+// scanEntry reads a line. Some columns repeat parts of the line's text for searching. scanEntry
+// fails if the columns do not match the text, so that a line that was altered in one of them is
+// never shown.
 func scanEntry(rows *sql.Rows) (e snap.AuditEntry, err error) {
 	e, _, err = scanLine(rows)
 	return e, err
@@ -260,9 +261,9 @@ func entryOf(body string) (e snap.AuditEntry, err error) {
 	return e, err
 }
 
-// History returns all lines until a time that are needed to say who could see a snapshot then, the
-// oldest first: those about the snapshot, about the organization's users and keys, and about its
-// closing and policy.
+// History returns the lines that are needed to say who could see a snapshot at the time until, the
+// oldest first. These are all earlier lines about the snapshot, about the organization's users and
+// keys, and about the organization's closing, opening and policy.
 func (s *Store) History(ctx context.Context, c snap.Caller, snapshotID string, until time.Time) ([]snap.AuditEntry,
 	error) {
 	return collect(ctx, s,

@@ -32,7 +32,7 @@ func (s *Store) recordKey(ctx context.Context, tx *sql.Tx, id int64, action snap
 
 // recordSession records that a session began or ended. The line names the session's own user as the
 // actor, unless another caller in the organization ended the session. The user always counts as the
-// one who began it, even in a browser in which somebody else is still signed in.
+// one who began the session, even in a browser in which somebody else is still signed in.
 func (s *Store) recordSession(ctx context.Context, tx *sql.Tx, id int64, action snap.AuditAction) error {
 	var actor snap.Caller
 	actor.User = &snap.User{}

@@ -97,7 +97,7 @@ func OpenCopy(file string) (*Copy, error) {
 // Close closes the copy.
 func (c *Copy) Close() error { return c.db.Close() }
 
-// Objects does for the copy what [Frozen.Objects] does.
+// Objects is like [Frozen.Objects], for the copy.
 func (c *Copy) Objects(ctx context.Context, after string, limit int) ([]Object, error) {
 	held, err := c.held(ctx)
 	if err != nil {
@@ -160,7 +160,8 @@ func checkChains(ctx context.Context, q querier) error {
 	return nil
 }
 
-// head is the newest line of an organization's audit log.
+// head is the newest checkpoint of an organization's audit log and the number of lines that it
+// covers.
 type head struct {
 	org, size  int64
 	checkpoint string
@@ -168,7 +169,8 @@ type head struct {
 
 // check verifies the chain of an organization's lines and compares it with the checkpoint. It
 // cannot verify the checkpoint's signature. For archived lines, it verifies only the hashes of
-// their subtrees. Their objects are compared with their SHA-256, like all other objects.
+// their subtrees. The objects that hold these lines are compared with their SHA-256 elsewhere, like
+// all other objects.
 func (h head) check(ctx context.Context, q querier) error {
 	var chain snap.AuditChain
 	var sum auditlog.Sum

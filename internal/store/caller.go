@@ -11,8 +11,8 @@ import (
 )
 
 // The caller is read for every request, so the queries in this file read as little as possible. A
-// caller does not include its groups: the listing and the check of a snapshot find them in table
-// membership.
+// caller does not include its groups: the listing and the check of a snapshot find them in the
+// table membership.
 
 // callerColumns are the columns of organizations o and users u that scanCaller reads. The columns
 // of u may be null.
@@ -49,8 +49,8 @@ func (s *Store) CallerOfOrg(ctx context.Context, orgID int64) (snap.Caller, erro
 }
 
 // CallerOfUser returns the caller that a user's credential acts as, with the current role and
-// groups and without the credential. It fails with snap.ErrUnauthenticated when there is no such
-// user, they are disabled or their organization is closed.
+// groups and without the credential. It fails with snap.ErrUnauthenticated if there is no such
+// user, if the user is disabled, or if the user's organization is closed.
 func (s *Store) CallerOfUser(ctx context.Context, userID int64) (snap.Caller, error) {
 	c, err := s.CallerWithoutGroups(ctx, userID)
 	if err != nil {
@@ -60,8 +60,8 @@ func (s *Store) CallerOfUser(ctx context.Context, userID int64) (snap.Caller, er
 	return c, err
 }
 
-// CallerWithoutGroups is like [Store.CallerOfUser], without the groups, for requests.
-// [Store.GroupsOf] returns the groups.
+// CallerWithoutGroups is like [Store.CallerOfUser] but does not read the groups, which most
+// requests do not need. [Store.GroupsOf] returns them.
 func (s *Store) CallerWithoutGroups(ctx context.Context, userID int64) (snap.Caller, error) {
 	return scanCaller(s.row(ctx,
 		`SELECT `+callerColumns+` FROM users u JOIN orgs o ON o.id = u.org_id WHERE u.id = $1 AND u.disabled = 0 AND o.closed = 0`, userID))
@@ -77,9 +77,9 @@ type KeyUse struct {
 }
 
 // CallerOfKey returns the caller of the key whose secret has this SHA-256. It fails with
-// snap.ErrUnauthenticated when there is no such key, it has expired or was revoked, its user is
-// disabled or its organization is closed. Checking the network and the confirmation is the job of
-// the code that calls it.
+// snap.ErrUnauthenticated if there is no such key, if the key has expired or was revoked, or if its
+// user is disabled or its organization closed. The code that calls CallerOfKey must check the
+// network and the confirmation.
 func (s *Store) CallerOfKey(ctx context.Context, hash []byte) (KeyUse, error) {
 	return s.callerOfKey(ctx, `k.hash = $1`, hash)
 }

@@ -188,7 +188,7 @@ type Pull struct {
 }
 
 // Pulls returns who pulled a snapshot, starting with the most recent pull. The people of another
-// organization count together.
+// organization are counted together.
 func (s *Store) Pulls(ctx context.Context, c snap.Caller, sn snap.Snapshot) ([]Pull, error) {
 	return collect(ctx, s, `SELECT coalesce(max(u.email), ''), max(o.slug), sum(p.times), max(p.last_at)
 		FROM snapshots s JOIN pulls p ON p.snapshot = s.key JOIN orgs o ON o.id = p.org_id

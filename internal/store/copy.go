@@ -54,9 +54,9 @@ func (c *content) add(row []any) {
 
 // CopyFrom fills this database, which must be empty, with the content of another one, in one
 // transaction. Rows are copied unchanged, including identifiers and audit chains. Only the private
-// halves of signing keys are translated, by reseal. Before the transaction ends, CopyFrom reads
-// every table again and compares it. The end of the transaction also ends the transfer
-// ([Store.BeginTransfer]).
+// halves of signing keys change: reseal encrypts them for this database. Before the transaction
+// ends, CopyFrom reads every copied table again and compares it with the original. The end of the
+// transaction also ends the transfer ([Store.BeginTransfer]).
 func (s *Store) CopyFrom(ctx context.Context, from *Frozen, reseal func(kid string, private []byte) ([]byte, error),
 	progress func(Copied)) error {
 	ctx = withoutTimeLimit(ctx)
@@ -124,7 +124,7 @@ func (c *copying) empty(ctx context.Context, t table) error {
 	return err
 }
 
-// table copies one table and reads it again.
+// table copies one table, reads the copy and compares it with the original.
 func (c *copying) table(ctx context.Context, t table) (int64, error) {
 	columns, err := columns(ctx, c.to, t.name)
 	if err != nil {

@@ -138,7 +138,7 @@ type Poll struct {
 	Expires  time.Time
 }
 
-// PollDevice handles a poll. Exactly one of all polls of an approved grant gets PollApproved and
+// PollDevice handles a poll. Of all polls of an approved grant, exactly one gets PollApproved and
 // the new session.
 func (s *Store) PollDevice(ctx context.Context, p Poll) (result PollResult, n Session, reason string, err error) {
 	err = s.tx(ctx, func(tx *sql.Tx) error {

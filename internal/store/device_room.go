@@ -42,8 +42,8 @@ var errTooManyWaiting = &snap.Error{
 }
 
 // makeRoom returns nil when the group has room for one more grant. In a full group, it drops the
-// oldest grants that nobody has opened, from the busiest part. It fails when the new grant's own
-// part is as busy.
+// oldest grants that nobody has opened, from the busiest part. It fails if the new grant's own part
+// is at least as busy.
 func (l waitingLevel) makeRoom(ctx context.Context, tx *sql.Tx) error {
 	waiting, err := l.count(ctx, tx, "")
 	if err != nil || waiting < l.max {

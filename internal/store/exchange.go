@@ -123,8 +123,8 @@ func (s *Store) writeCredential(ctx context.Context, tx *sql.Tx, e Exchange, id 
 	return id, err
 }
 
-// recordExchange records that a token was used for a credential. It fails if the token was used for
-// another credential.
+// recordExchange records that a token was used for a credential. It fails if the token was already
+// used for another credential.
 func (s *Store) recordExchange(ctx context.Context, tx *sql.Tx, e Exchange, id int64) error {
 	res, err := tx.ExecContext(ctx, `
 		INSERT INTO exchanged_tokens(hash, key_id, until) VALUES($1, $2, $3)
@@ -170,7 +170,7 @@ func (s *Store) ApplyTrust(ctx context.Context, orgID int64, fingerprints []stri
 }
 
 // Account returns the user of an organization with this issuer and subject. It fails with not_found
-// when there is none, or they are disabled.
+// if there is no such user or the user is disabled.
 func (s *Store) Account(ctx context.Context, orgID int64, issuer, subject string) (u snap.User, err error) {
 	err = s.row(ctx,
 		`SELECT id, email, name FROM users WHERE org_id = $1 AND issuer = $2 AND subject = $3 AND disabled = 0`,

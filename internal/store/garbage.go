@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Garbage is an object that no row needs, with its upload if that may be incomplete.
+// Garbage is an object that no row needs. BlobUpload is set if the object's upload may be
+// incomplete.
 type Garbage struct{ Blob, BlobUpload string }
 
 // discard records that an object is to be removed.
@@ -33,8 +34,8 @@ func (s *Store) Removed(ctx context.Context, g Garbage) error {
 	})
 }
 
-// Abandon gives up a push if nobody has resumed it since idleSince. Its object becomes garbage. A
-// client that comes back later starts over.
+// Abandon gives up a push if nobody has resumed it since idleSince, and reports whether it did. The
+// push's object becomes garbage. A client that comes back later starts over.
 func (s *Store) Abandon(ctx context.Context, u Upload, idleSince time.Time) (given bool, err error) {
 	err = s.tx(ctx, func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx,

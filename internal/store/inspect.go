@@ -24,7 +24,7 @@ type Inspection struct {
 	Webhooks []string
 }
 
-// Inspect looks at the database without changing its schema.
+// Inspect examines the database without changing its schema.
 func Inspect(ctx context.Context, o Options) (Inspection, error) {
 	if _, err := os.Stat(filepath.Join(o.DataDir, "snapcloud.db")); o.URL == "" && errors.Is(err, os.ErrNotExist) {
 		return Inspection{}, nil
@@ -61,8 +61,8 @@ func Inspect(ctx context.Context, o Options) (Inspection, error) {
 	return i, err
 }
 
-// ahead returns how far PostgreSQL's clock is ahead of this process's in the middle of the query.
-// SQLite uses this machine's clock.
+// ahead returns how far PostgreSQL's clock is ahead of this process's clock, measured at the middle
+// of the query. SQLite uses this machine's clock.
 func (s *Store) ahead(ctx context.Context) (time.Duration, error) {
 	if s.dialect == sqlite {
 		return 0, nil

@@ -94,7 +94,7 @@ func (s *Store) TouchKey(ctx context.Context, id int64, used time.Time) error {
 // KeyQuery selects keys.
 type KeyQuery struct {
 	All  bool          // every key of the organization instead of the caller's own
-	Idle time.Duration // only keys that were not used for at least this long; 0 means every key
+	Idle time.Duration // only keys that have not been used for at least this long; 0 means every key
 }
 
 // Keys returns the caller's own keys, the newest first. With All, it returns every key of the
@@ -110,8 +110,8 @@ func (s *Store) Keys(ctx context.Context, c snap.Caller, q KeyQuery) ([]Key, err
 	return s.keys(ctx, `WHERE k.user_id = $1`+unusedKey, c.User.ID, s.idleBefore(q.Idle), s.now().UnixMilli())
 }
 
-// OrgKeys returns all keys of an organization that were not revoked and were not used for at least
-// idle, the newest first. It is for the operator.
+// OrgKeys returns all keys of an organization that were not revoked and have not been used for at
+// least idle, the newest first. It is for the operator.
 func (s *Store) OrgKeys(ctx context.Context, orgID int64, idle time.Duration) ([]Key, error) {
 	return s.keys(ctx, `WHERE k.org_id = $1`+unusedKey, orgID, s.idleBefore(idle), s.now().UnixMilli())
 }
@@ -129,7 +129,7 @@ func (s *Store) idleBefore(idle time.Duration) int64 {
 }
 
 // IdleKeys counts the usable keys of the caller, and for owners and admins those of the
-// organization, that were not used for [snap.IdleKey].
+// organization, that have not been used for [snap.IdleKey].
 func (s *Store) IdleKeys(ctx context.Context, c snap.Caller) (own, all int, err error) {
 	if c.User == nil {
 		return 0, 0, nil
@@ -233,8 +233,8 @@ func joinNetworks(networks []netip.Prefix) string {
 	return strings.Join(words, " ")
 }
 
-// splitNetworks reverses joinNetworks. It fails on other text, because a key without networks could
-// be used from anywhere.
+// splitNetworks reverses joinNetworks. It fails on any other text rather than ignore it, because a
+// key without networks could be used from anywhere.
 func splitNetworks(text string) (networks []netip.Prefix, err error) {
 	for word := range strings.FieldsSeq(text) {
 		n, err := netip.ParsePrefix(word)

@@ -46,8 +46,8 @@ func (s *Store) Lanes(ctx context.Context) ([]WaitingLane, error) {
 		}, s.now().UnixMilli())
 }
 
-// Lane is the right to send messages to a webhook until a time. A lease ends later than every
-// lease before it, so its end identifies its holder.
+// Lane is a lease on a webhook: the right to send its messages until a certain time. A lease ends
+// later than every earlier lease, so its end identifies its holder.
 type Lane struct {
 	Webhook  Webhook
 	Until    time.Time
@@ -145,7 +145,7 @@ type Outcome struct {
 	OK     bool
 	// Gone is set when the receiver says that it wants no more messages.
 	Gone bool
-	// Next is when to try again after a failure; zero gives the message up.
+	// Next is when to try again after a failure; zero means that the message is given up.
 	Next time.Time
 }
 
@@ -202,7 +202,7 @@ func (s *Store) recordAttempt(ctx context.Context, tx *sql.Tx, w Webhook, d Deli
 	return err
 }
 
-// pauseAfter returns how long a lane pauses after failures in a row.
+// pauseAfter returns how long a lane pauses after this many failures in a row.
 func pauseAfter(failures int) time.Duration {
 	return min(pauseFirst<<min(failures-maxInRow, 10), pauseLongest)
 }
@@ -243,7 +243,7 @@ func (s *Store) EnableWebhook(ctx context.Context, c snap.Caller, id int64) (Web
 }
 
 // RotateSecret gives a webhook of the caller's organization a new secret. The previous secret also
-// signs until a time. It fails with code not_found.
+// signs until the given time. It fails with code not_found.
 func (s *Store) RotateSecret(ctx context.Context, c snap.Caller, id int64, secret []byte, until time.Time) (Webhook,
 	error) {
 	return s.changeWebhook(ctx, c, id, snap.AuditWebhookRotated,

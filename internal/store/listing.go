@@ -26,16 +26,16 @@ import (
 //	wide    the rows above thr of the groups that reach it, a page each
 //
 // For a caller in very many groups, reading each group is most of the cost, and deep in a listing
-// groups.newest rules none out. So the statement first reads the range above the floor of
-// everything shared with any group, and picks the snapshots shared with the caller's groups (near).
-// It reads the groups one by one only when that range is long and has too few snapshots of the
-// caller's groups (whole is 0).
+// groups.newest rules none out. So the statement first reads, above the floor, the range of
+// everything that is shared with any group, and picks the snapshots that are shared with the
+// caller's groups (near). It reads the groups one by one only when that range is long and has too
+// few snapshots of the caller's groups (whole is 0).
 //
 // The cost does not depend on how many snapshots there are. A plain union of
 // 500 groups, or one predicate over all grants ordered by time, costs 10 to
 // 1000 times as much.
 
-// shape holds everything in which the SQL of one listing differs from another's.
+// shape holds everything by which the SQL of one listing can differ from that of another.
 type shape struct {
 	dialect dialect
 	scope   scope
@@ -79,8 +79,8 @@ const (
 	nearRows   = 512 // the maximum number of rows that are read from it
 )
 
-// fewGroups returns how many groups are merged as a range each. On PostgreSQL, a range costs more
-// than reading all groups together.
+// fewGroups returns how many groups are each merged as a range of their own. On PostgreSQL, a range
+// costs more than reading all groups together.
 func (sh shape) fewGroups() int {
 	if sh.dialect == postgres {
 		return 0
@@ -113,8 +113,8 @@ func (s *Store) shapeOf(c snap.Caller, v choice, n int) shape {
 	return sh
 }
 
-// listing returns the statement of a shape. Its parameters are those of [Store.viewer], then $5,
-// the key below which the page begins, then the target and the type if the shape has them.
+// listing returns the SQL statement for a shape. Its parameters are those of [Store.viewer], then
+// $5, the key below which the page begins, then the target and the type if the shape has them.
 func (s *Store) listing(sh shape) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,9 +159,9 @@ func (sh shape) text() string {
 		"SELECT " + snapshotColumns + ", " + shared + ", ids.received\nFROM ids CROSS JOIN " + rows
 }
 
-// page merges ranges: their newest page, each snapshot once. Both databases read ordered ranges
-// alternately, so they read little more than the page. A range has a snapshot at most once, so the
-// inner limit covers what the page needs.
+// page returns SQL that merges ranges into their newest page, with each snapshot once. Both
+// databases read ordered ranges alternately, so they read little more than the page. No range
+// contains a snapshot twice, so the inner limit is large enough for the page.
 func (sh shape) page(ranges []string) string {
 	return fmt.Sprintf(`
   SELECT id, max(shared) AS shared, max(received) AS received FROM (
@@ -170,8 +170,8 @@ func (sh shape) page(ranges []string) string {
 		strings.Join(ranges, "\n  UNION ALL\n  "), len(ranges)*sh.size, sh.size)
 }
 
-// ranges returns the grants to each of the caller's own audiences, and to their
-// first few groups.
+// ranges returns SQL for the grants to each of the caller's own audiences, and to their first few
+// groups.
 func (sh shape) ranges() (all []string) {
 	for _, kind := range sh.scope.kinds() {
 		all = append(all, sh.oneRange(kind, ""))
@@ -184,7 +184,7 @@ func (sh shape) ranges() (all []string) {
 	return all
 }
 
-// oneRange returns the grants to the caller's audience of a kind.
+// oneRange returns SQL for the grants to the caller's audience of a kind.
 func (sh shape) oneRange(kind snap.AudienceKind, which string) string {
 	const none, until = "CAST(NULL AS bigint)", "coalesce(g.expires_at, 0)"
 	shared, received := none, none
@@ -200,7 +200,7 @@ func (sh shape) oneRange(kind snap.AudienceKind, which string) string {
 	return sh.ordered(text, "g.snapshot")
 }
 
-// ordered returns a range of which a page is read, newest first. PostgreSQL needs the order here.
+// ordered returns SQL that reads a page of a range, newest first. PostgreSQL needs the order here.
 // SQLite infers it from the outer order, and would sort twice if it were stated here too.
 func (sh shape) ordered(text, by string) string {
 	if sh.dialect == sqlite {
@@ -263,7 +263,7 @@ wide AS MATERIALIZED (
   WHERE heads.h >= thr.t UNION ALL SELECT id FROM near),
 `
 
-// groupsSQLite is the same without LATERAL. low is the key below which the page cannot reach,
+// groupsSQLite is groupsPostgres without LATERAL. low is the key below which the page cannot reach,
 // because one group alone fills the page.
 const groupsSQLite = `further(a) AS MATERIALIZED (
   SELECT m.audience FROM membership m WHERE ` + callersGroups + ` ORDER BY m.audience LIMIT 1 OFFSET {few}),

@@ -17,7 +17,7 @@ import (
 var migrations embed.FS
 
 // migrate brings the schema up to date with the files in migrations. "Adding a migration" in
-// CONTRIBUTING.md has the steps to add one. Only one process migrates at a time: an advisory lock
+// CONTRIBUTING.md lists the steps to add one. Only one process migrates at a time: an advisory lock
 // ensures that on PostgreSQL, and a lock file next to the database on SQLite.
 func (s *Store) migrate(ctx context.Context, dir string) error {
 	if s.dialect == postgres {

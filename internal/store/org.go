@@ -55,8 +55,8 @@ func (s *Store) ApplyOrg(ctx context.Context, slug, name string, p snap.Policy) 
 	return org, err
 }
 
-// CloseAllBut closes every organization that is not among these slugs, and opens those that are,
-// except organizations that a newer program has closed. It takes effect at the next request, on
+// CloseAllBut closes every organization whose slug is not listed, and opens the listed ones, except
+// organizations that a newer program has closed. The change takes effect at the next request, on
 // every replica. Nothing is deleted, so an organization that is opened again is unchanged.
 func (s *Store) CloseAllBut(ctx context.Context, slugs []string) error {
 	list, err := json.Marshal(slugs)
@@ -121,7 +121,8 @@ func (s *Store) lockOrg(ctx context.Context, tx *sql.Tx, orgID int64) error {
 	return err
 }
 
-// setKeys writes the audiences of an organization's keys, without and with the scope private.
+// setKeys writes the audiences of an organization's keys, both of those without the scope private
+// and of those with it.
 func (s *Store) setKeys(ctx context.Context, tx *sql.Tx, org snap.OrgRef) error {
 	plain, private := snap.Caller{Org: org}, snap.Caller{Org: org}
 	private.Credential.Scopes = []snap.Scope{snap.ScopePrivate}
@@ -201,7 +202,7 @@ func scanGroup(rows *sql.Rows) (g snap.Group, err error) {
 	return g, err
 }
 
-// GroupCount is an SSO group and how many users were in it at their last sign-in.
+// GroupCount is an SSO group and the number of users who were in it when they last signed in.
 type GroupCount struct {
 	snap.Group
 	Members int

@@ -50,7 +50,8 @@ func (o owners) has(sn snap.Snapshot) bool {
 }
 
 // ownerSource returns the source for the owners of v. The snapshots of the caller's organization
-// are found in an index, and the received ones are read, because no index has their organization.
+// are found in an index. The received ones are read one by one, because no index contains their
+// organization.
 func (s *Store) ownerSource(c snap.Caller, v choice) source {
 	o := v.owner
 	if len(o.users) > maxValues {

@@ -19,7 +19,7 @@ type Query struct {
 	Filter snap.Filter // "" means all
 	Target string      // exactly this target
 	Type   snap.Type
-	// Q searches by name, see [Matches].
+	// Q searches by name; see [Matches].
 	Q string
 	// IDPrefix is the beginning of public IDs, as snap.CleanIDPrefix returns it.
 	IDPrefix string
@@ -27,7 +27,7 @@ type Query struct {
 	IDs []string
 	// Owner is the e-mail of the user of the caller's organization who pushed the snapshots. If no
 	// user has that e-mail, it is the beginning of an e-mail, or of the slug of the organization
-	// that shared the snapshots with the caller's.
+	// that shared the snapshots with the caller's organization.
 	Owner string
 	// Since and Until limit the time of the push: it is not before Since, and it is before Until.
 	// Zero means no limit.
@@ -39,8 +39,8 @@ type Query struct {
 	Cursor      string // Page.Next of the previous page, "" for the first
 }
 
-// Page is one page of a listing, newest first. Next is the cursor of the following page, "" on the
-// last.
+// Page is one page of a listing, newest first. Next is the cursor of the following page, or "" on
+// the last page.
 type Page struct {
 	Items []snap.Snapshot
 	Next  string

@@ -61,8 +61,8 @@ func scanUse(rows *sql.Rows) (p Person, err error) {
 	return p, err
 }
 
-// SignOutUser ends all sessions of a user of the caller's organization, at once, and returns their
-// number. Keys keep working. It fails with not_found for users of other organizations.
+// SignOutUser immediately ends all sessions of a user of the caller's organization, and returns
+// their number. Keys keep working. It fails with not_found for users of other organizations.
 // Authorization is the caller's job (snap.Allowed).
 func (s *Store) SignOutUser(ctx context.Context, c snap.Caller, id int64) (ended int, err error) {
 	err = s.tx(ctx, func(tx *sql.Tx) error {

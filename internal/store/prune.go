@@ -13,8 +13,8 @@ type Pruned struct{ Accounts, Groups int }
 
 // Prune deletes unused accounts and groups of an open organization, at most limit of each.
 //
-// An account is deleted if its person left before a time and nothing refers to it. A
-// person has left when the identity provider removed them, or the configuration no longer lists
+// An account is deleted if its person left before the given time and nothing refers to the account.
+// A person has left when the identity provider removed them, or the configuration no longer lists
 // them. A person whom the operator disabled has not left: their account keeps them from signing in
 // again. The audit log keeps its lines about the account, with its ID and e-mail, and gets a line
 // about the deletion.

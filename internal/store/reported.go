@@ -12,9 +12,9 @@ import (
 	"snap"
 )
 
-// This file combines the groups that an identity provider reports by SCIM with those of its
-// sign-ins. The rule: if SCIM reports both a person and a group, SCIM alone decides whether the
-// person belongs to the group. In all other cases the last sign-in decides.
+// This file combines the groups that an identity provider reports by SCIM with the groups that it
+// names at sign-ins. The rule: if SCIM reports both a person and a group, SCIM alone decides
+// whether the person belongs to the group. In all other cases the last sign-in decides.
 
 // reporting is the condition that the organization o.id has a working SCIM key. Without one, nobody
 // can correct the reports, so they do not count. $now is replaced with a parameter.
@@ -114,8 +114,8 @@ func (s *Store) addReported(ctx context.Context, tx *sql.Tx, in *SignIn) error {
 	return nil
 }
 
-// setLastExternalID sets the external ID of an earlier sign-in if this one has none. A check
-// without an ID token has none.
+// setLastExternalID sets the external ID of an earlier sign-in if this sign-in has none. That is
+// the case for a check without an ID token.
 func (s *Store) setLastExternalID(ctx context.Context, tx *sql.Tx, in *SignIn) error {
 	if in.ExternalID != "" {
 		return nil
@@ -224,7 +224,7 @@ func (s *Store) readAccounts(ctx context.Context, tx *sql.Tx, r Reporter, ids, g
 	return all, len(theirs) > 0, err
 }
 
-// reportWrites collects the changes of reports, by statement.
+// reportWrites collects the changes that reports cause, grouped by statement.
 type reportWrites struct {
 	add, drop map[snap.Audience][]int64
 	roles     map[snap.Role][]int64

@@ -23,8 +23,8 @@ func TakingAway(ctx context.Context) context.Context {
 }
 
 // reserve is a file next to the SQLite database that only occupies space on the disk. When the disk
-// is full, it is removed for a request that takes access away, and the space is left to such
-// requests. The file is created again once there is room. Its existence is the only state, so
+// is full, the file is removed for a request that takes access away, and only such requests may use
+// its space. The file is created again once there is room. Its existence is the only state, so
 // several processes agree on it.
 type reserve struct {
 	path string
@@ -63,7 +63,7 @@ func (r reserve) release(ctx context.Context) bool {
 	return r.size > 0 && ctx.Value(takingAwayKey{}) != nil && os.Remove(r.path) == nil
 }
 
-// requireSpace refuses a transaction that would use the space that a released reserve left.
+// requireSpace refuses a transaction that would use the space of a released reserve.
 func (r reserve) requireSpace(ctx context.Context) error {
 	if r.size == 0 || ctx.Value(takingAwayKey{}) != nil || r.held() {
 		return nil

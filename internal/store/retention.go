@@ -139,9 +139,9 @@ func (s *Store) keeper(ctx context.Context, orgID int64) (snap.Caller, error) {
 }
 
 // Expire deletes a snapshot that [Store.Outlived] returned, as the admin who asks for it or as
-// retention. It returns "" and false, and deletes nothing, if a rule now keeps the snapshot, it was
-// shared with another organization in the meantime, or it is gone. The transaction that deletes the
-// snapshot checks this.
+// retention. It returns "" and false, and deletes nothing, if a rule now keeps the snapshot, if it
+// was shared with another organization in the meantime, or if it is gone. The transaction that
+// deletes the snapshot checks this.
 func (s *Store) Expire(ctx context.Context, sn snap.Snapshot) (blobKey string, gone bool, err error) {
 	c, err := s.keeper(ctx, sn.Org.ID)
 	if err != nil {

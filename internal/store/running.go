@@ -27,8 +27,9 @@ func (s *Store) RecordRunning(ctx context.Context, holder string) error {
 	return s.exec(ctx, `UPDATE leases SET ahead = $2 WHERE name = $1`, runningPrefix+holder, -behind.Milliseconds())
 }
 
-// ClockSkew returns the largest difference between the clocks of running processes, which they
-// measured against PostgreSQL's. Processes that share a SQLite database share one clock.
+// ClockSkew returns the largest difference between the clocks of running processes. Each process
+// has measured its clock against PostgreSQL's. Processes that share a SQLite database share one
+// clock.
 func (s *Store) ClockSkew(ctx context.Context) (time.Duration, error) {
 	if s.dialect == sqlite {
 		return 0, nil
@@ -48,7 +49,7 @@ func (s *Store) RecordStopped(ctx context.Context, holder string) error {
 }
 
 // Running returns how many processes of the service are running, and until when the last of them
-// counts as running if it has ended without recording that.
+// counts as running, even if it was killed.
 func (s *Store) Running(ctx context.Context) (n int, until time.Time, err error) {
 	var last sql.NullInt64
 	err = s.read.QueryRowContext(ctx,

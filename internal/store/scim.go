@@ -56,7 +56,8 @@ const (
 
 var errNoSCIM = &snap.Error{Code: snap.CodeNotFound, Detail: "the organization has no such resource"}
 
-// errSCIMTaken is the error of a value that must be unique in the organization.
+// errSCIMTaken is the error for a value that is already in use and must be unique in the
+// organization.
 func errSCIMTaken(what string) error {
 	return &snap.Error{Code: snap.CodeConflict, Detail: "another resource of the organization has this " + what}
 }
@@ -135,7 +136,7 @@ func (s *Store) AddSCIMUser(ctx context.Context, r Reporter, c SCIMUserChange) (
 }
 
 // ChangeSCIMUser changes the reported data of a person. Their accounts get the groups of the new
-// external ID. When the person is not active afterwards, all sessions and user-scoped keys of their
+// external ID. If the change leaves the person inactive, all sessions and user-scoped keys of their
 // accounts end at once, as with [Store.EndUser]. It fails with the codes not_found and conflict.
 func (s *Store) ChangeSCIMUser(ctx context.Context, r Reporter, id string, c SCIMUserChange) (u SCIMUser, err error) {
 	var before []int64

@@ -34,14 +34,14 @@ func (g SCIMGroup) groupID() string {
 	return g.DisplayName
 }
 
-// SCIMGroupChange holds what a report changes about a group. Nil keeps a name. The steps are
-// carried out in order.
+// SCIMGroupChange holds what a report changes about a group. Nil keeps a name. The steps in Members
+// are carried out in order.
 type SCIMGroupChange struct {
 	DisplayName, ExternalID *string
 	Members                 []SCIMMembers
 }
 
-// SCIMMembers is one step of a change of a group's members.
+// SCIMMembers is one step in changing a group's members.
 type SCIMMembers struct {
 	Do  SCIMDo
 	IDs []string // of reported people
@@ -141,8 +141,8 @@ func (s *Store) AddSCIMGroup(ctx context.Context, r Reporter, c SCIMGroupChange)
 	return g, err
 }
 
-// ChangeSCIMGroup changes a group's names and members. It takes effect at the next request, on
-// every replica. It fails with code not_found, and as [Store.AddSCIMGroup] does.
+// ChangeSCIMGroup changes a group's names and members. The change takes effect at the next request,
+// on every replica. ChangeSCIMGroup fails with code not_found, and as [Store.AddSCIMGroup] does.
 func (s *Store) ChangeSCIMGroup(ctx context.Context, r Reporter, id string, c SCIMGroupChange) (g SCIMGroup,
 	err error) {
 	var affected affectedAccounts
@@ -223,8 +223,8 @@ func (s *Store) ssoGroup(ctx context.Context, tx *sql.Tx, r Reporter, g *SCIMGro
 	return err
 }
 
-// changeMembers carries out the steps of a change, and adds the accounts whose groups it may
-// change.
+// changeMembers carries out the steps of a change, and adds to affected the accounts whose groups
+// these steps may change.
 func (s *Store) changeMembers(ctx context.Context, tx *sql.Tx, r Reporter, g SCIMGroup, steps []SCIMMembers,
 	affected *affectedAccounts) error {
 	for _, step := range steps {

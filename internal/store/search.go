@@ -24,7 +24,7 @@ const (
 	fewCandidates = 5000 // IDs with the same beginning that are checked one by one
 	maxValues     = 5000 // targets, owners or labels whose ranges are read; if there are more, the listing is read
 	fewValues     = 64   // if there are more, much of the listing matches, so the listing is tried first
-	maxSources    = 8    // words of a search whose ranges are read; the others are compared
+	maxSources    = 8    // words of a search whose ranges are read; the other words are compared with each snapshot
 )
 
 // search returns the n newest snapshots below a key that match the words of q and the other
@@ -163,7 +163,7 @@ func (s *Store) listSource(c snap.Caller, v choice) source {
 	}
 }
 
-// scanSource scans the listing for the snapshots that fit.
+// scanSource returns a source that scans the listing for the snapshots that fit.
 func (s *Store) scanSource(c snap.Caller, v choice, fits func(snap.Snapshot) bool) source {
 	return func(ctx context.Context, before int64, n int) ([]int64, error) {
 		all, err := s.scanMatching(ctx, c, v, before, n, fits)
@@ -262,7 +262,7 @@ func (s *Store) factsOf(ctx context.Context, c snap.Caller, word string) (facts 
 }
 
 // digitsFrom returns the bounds of the numbers that consist of a leading 1 and this many digits,
-// which begin with word.
+// the first of which are word.
 func digitsFrom(word string, digits int) (from, to int64, ok bool) {
 	if len(word) > digits || strings.Trim(word, "0123456789") != "" {
 		return 0, 0, false

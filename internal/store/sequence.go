@@ -18,8 +18,9 @@ import (
 // transaction, without waiting for other changes. Later, one process at a time numbers an
 // organization's waiting lines, adds them to the organization's tree and signs the new root.
 //
-// The order follows the commits as far as they can be observed: a line that was committed before
-// another one began has the smaller ID, and no batch contains the second line without the first.
+// The order follows the commits as far as they can be observed: if one line was committed before
+// the transaction of another line began, the first has the smaller ID, and no batch contains the
+// second line without the first.
 
 // sequenceBatch is the number of lines that are numbered in one transaction.
 const sequenceBatch = 1000
@@ -298,7 +299,7 @@ func (b *batch) nodes(ctx context.Context, lines []int64) (map[int64][]byte, err
 	return scanNodes(rows)
 }
 
-// nodesOf is the statement that reads nodes of an organization's tree.
+// nodesOf returns the statement that reads nodes of an organization's tree.
 func nodesOf(orgID int64, lines []int64) (text string, args []any) {
 	args = []any{orgID}
 	places := make([]string, len(lines))

@@ -53,7 +53,7 @@ func (s *Store) AddBrowserSession(ctx context.Context, n Session, hash []byte) (
 // ended.
 func (s *Store) AddTokenSession(ctx context.Context, n Session, hash []byte) (Session, error) {
 	err := s.tx(ctx, func(tx *sql.Tx) error {
-		_, err := s.insertSession(ctx, tx, n, hash) // not recorded: each refresh there brings a new token
+		_, err := s.insertSession(ctx, tx, n, hash) // not in the audit log: each refresh brings a new token
 		return err
 	})
 	if err != nil && !isUnique(err) {
@@ -156,8 +156,8 @@ func (s *Store) liveSession(ctx context.Context, where string, arg any) (Session
 	return n, err
 }
 
-// TouchSession records that a session was used from an address, and sets the time at which it ends
-// if unused to idle. It writes at most once a minute.
+// TouchSession records that a session was used from an address, and sets idle as the time at which
+// the session ends if it is not used again. It writes at most once a minute.
 func (s *Store) TouchSession(ctx context.Context, n Session, address string, idle time.Time) error {
 	now := s.now()
 	if now.Sub(n.LastUsed) < touchEvery {

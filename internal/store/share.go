@@ -334,7 +334,7 @@ func (s *Store) OrgShares(ctx context.Context, c snap.Caller, sn snap.Snapshot) 
 // granted is the result of [Store.grant].
 type granted struct {
 	created, expires time.Time
-	by               string         // e-mail of who shared it
+	by               string         // e-mail of the user who shared it
 	old              *snap.OrgShare // the replaced share, without the organization
 	schema           bool           // the recipient sees the schema
 	widened          bool           // the schema setting of a live share changed
@@ -419,7 +419,7 @@ func (s *Store) recordReceipt(ctx context.Context, tx *sql.Tx, sn snap.Snapshot,
 		Detail: snap.AuditDetail{Target: sn.Target, Organization: d.Organization, Expires: d.Expires}})
 }
 
-// ungrant deletes a grant. If there was one, it records that in the audit log.
+// ungrant deletes a grant. If there was one, ungrant records its end in the audit log.
 func (s *Store) ungrant(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, a snap.Audience,
 	d snap.AuditDetail) (ended bool, err error) {
 	res, err := tx.ExecContext(ctx, `DELETE FROM grants WHERE audience = $1 AND snapshot = $2`, int64(a), sn.Key)

@@ -24,7 +24,7 @@ func (s *Store) expiringSoon(ctx context.Context, c snap.Caller, before int64, n
 		c.Org.ID, flag(c.IsAdmin()), userID(c).Int64, c.Principal(), n)
 }
 
-// Named returns a snapshot with the group names and the end of shares that a listing shows.
+// Named returns a snapshot with the group names and the ends of shares that a listing shows.
 func (s *Store) Named(ctx context.Context, c snap.Caller, sn snap.Snapshot) (snap.Snapshot, error) {
 	one := []snap.Snapshot{sn}
 	err := s.nameShares(ctx, c, one)
@@ -32,7 +32,7 @@ func (s *Store) Named(ctx context.Context, c snap.Caller, sn snap.Snapshot) (sna
 }
 
 // nameShares sets FirstGroup, NextExpiry and Through of snapshots that the caller sees. It reads
-// nothing for snapshots whose fields are empty.
+// nothing for snapshots for which these fields stay empty.
 func (s *Store) nameShares(ctx context.Context, c snap.Caller, all []snap.Snapshot) error {
 	at := map[int64]*snap.Snapshot{}
 	var keys []int64

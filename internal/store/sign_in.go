@@ -27,7 +27,7 @@ type SignedIn struct {
 	UserID  int64
 	Began   time.Time // when it began, before the identity provider confirmed the user; zero means now
 	Refresh []byte    // the encrypted refresh token of the provider, or nil
-	SID     string    // their session there, or empty
+	SID     string    // the ID of their session at the provider, or empty
 }
 
 // RecordSignIn records that a user signed in interactively just now. If their provider had removed
@@ -147,10 +147,10 @@ func (s *Store) RefreshUser(ctx context.Context, hash []byte, clientID string) (
 	return userID, err
 }
 
-// DueStandings returns the users of an organization whose identity provider must be asked about
-// them: they have used a session or key since the provider last confirmed them, and their next
-// check was due at the time due or earlier. Users who have waited longest come first. If the
-// provider failed to answer about a user, that user's waiting time starts again at the failure.
+// DueStandings returns the users of an organization about whom the identity provider must be asked:
+// they have used a session or key since the provider last confirmed them, and their next check was
+// due at the time due or earlier. Users who have waited longest come first. If the provider failed
+// to answer about a user, that user's waiting time starts again at the failure.
 func (s *Store) DueStandings(ctx context.Context, orgID int64, due time.Time, limit int) ([]Standing, error) {
 	return collect(ctx, s, selectDue, scanStanding, orgID, due.UnixMilli(), s.now().UnixMilli(), limit)
 }
@@ -161,8 +161,8 @@ const selectDue = selectStanding + `
 	ORDER BY i.waits_from LIMIT $4`
 
 // markUsed records at the time $1 that a user is active, so that the next check includes them. It
-// is the beginning of a statement; the user's ID must be appended. It writes once between two
-// checks.
+// is the beginning of a statement; the user's ID must be appended. It writes at most once between
+// two checks.
 const markUsed = `UPDATE sign_ins SET used = 1, org_id = (SELECT u.org_id FROM users u WHERE u.id = sign_ins.user_id)
 	WHERE used = 0 AND refresh IS NOT NULL AND checked_at < $1 AND user_id = `
 

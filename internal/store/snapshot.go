@@ -28,9 +28,10 @@ const snapshotColumns = `s.key, s.id, s.org_id, CASE WHEN s.org_id <> $3 THEN (S
   CASE WHEN s.widened <> 0 AND ($4 <> 0 OR s.owner_id = $1) THEN (SELECT count(*) FROM grants g WHERE g.snapshot = s.key
       AND g.audience` + isRecipients + ` AND ` + liveGrant + `) ELSE 0 END`
 
-// sharedHere and receivedHere look up the ends of grants that the merge of a listing already found.
-// 0 means that a grant never ends, and NULL that there is no grant. They avoid EXISTS, for which
-// PostgreSQL may build a hash table of all grants of the audience.
+// sharedHere and receivedHere look up when the org-wide share and the share with the caller's
+// organization end. A listing usually gets these ends from its merge instead. 0 means that a grant
+// never ends, and NULL that there is no grant. They avoid EXISTS, for which PostgreSQL may build a
+// hash table of all grants of the audience.
 const (
 	sharedHere = `(SELECT coalesce(g.expires_at, 0) FROM grants g
 		WHERE g.audience = CAST($3 AS bigint)` + membersOf + ` AND g.snapshot = s.key AND ` + liveGrant + `)`

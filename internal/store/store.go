@@ -39,20 +39,20 @@ import (
 
 // Options configure a store.
 type Options struct {
-	// URL is empty for SQLite in DataDir, or postgres://... .
+	// URL is empty for SQLite in DataDir, or begins with postgres://.
 	URL string
 	// Connections is how many connections to PostgreSQL this process opens at most; 0 is four for
 	// each processor that Go uses, and at least 16.
 	Connections int
-	// TransactionPooling says that a pooler such as PgBouncer gives every transaction another
-	// connection, so that no state may be kept in a session.
+	// TransactionPooling says that a pooler such as PgBouncer may give every transaction a
+	// different connection, so that no state may be kept in a session.
 	TransactionPooling bool
 	// DataDir holds snapcloud.db, for SQLite only. It is created if missing.
 	DataDir string
-	// Now is the clock, by which expiry is decided. nil means time.Now.
+	// Now is the clock by which expiry is decided. Nil means time.Now.
 	Now func() time.Time
 	// Reserve is the number of bytes of the disk that are reserved for requests that take access
-	// away, see [TakingAway]. For SQLite only; zero means none.
+	// away; see [TakingAway]. For SQLite only; zero means none.
 	Reserve int64
 	// Quotas limits what users and organizations may push.
 	Quotas Quotas
@@ -175,9 +175,9 @@ func (s *Store) openPostgres(o Options) (err error) {
 
 // setSession sets the parameters with which each session begins. A pooler in transaction mode
 // refuses these settings; the database's role can have them instead (docs/operations.md). Planning
-// a listing again for every caller costs more than running it, and every statement is written for
-// indexes, which are in memory. The server ends idle transactions, because their locks block
-// others.
+// a listing again for every caller costs more than running it, and every statement is written to
+// use indexes, which are normally in memory. The server ends idle transactions, because their locks
+// block others.
 func setSession(config *pgx.ConnConfig) {
 	config.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
 	config.RuntimeParams["random_page_cost"] = "1.1"

@@ -86,7 +86,7 @@ func scanUpload(row scanner) (u Upload, err error) {
 }
 
 // Upload returns a push that the caller began and records that it is still in progress. It fails
-// with snap.ErrNotFound for everyone else.
+// with snap.ErrNotFound if the caller has no such push.
 func (s *Store) Upload(ctx context.Context, c snap.Caller, id string) (u Upload, err error) {
 	err = s.tx(ctx, func(tx *sql.Tx) error {
 		u, err = ownUpload(ctx, tx, c, id)

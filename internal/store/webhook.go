@@ -163,7 +163,8 @@ type Delivery struct {
 	Number    int64 // counts the messages of the webhook from 1; 0 if an earlier release recorded it
 	Event     snap.AuditEntry
 	Attempts  int // earlier attempts
-	// time of the next attempt, or the end of the current attempt's lease; zero when it is over
+	// Due is the time of the next attempt, or the end of the current attempt's lease. It is zero
+	// when no attempt follows.
 	Due     time.Time
 	Status  string // result of the last attempt
 	Created time.Time

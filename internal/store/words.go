@@ -30,7 +30,7 @@ func Matches(sn snap.Snapshot, q string) bool {
 func ownerText(email, name string) string { return email + " " + name }
 
 // moment is a date and time in a folded name, as [snap.SnapshotName] writes it. It is compiled when
-// it is first needed, because Unicode's classes make that expensive.
+// it is first needed, because Unicode's character classes make compiling expensive.
 var moment = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?:^|[^\pL\pN\pM])([0-9]{8})t([0-9]{6})z?(?:$|[^\pL\pN\pM])`)
 })
