@@ -59,8 +59,8 @@ func (w *blockWriter) Write(b []byte) (int, error) {
 	return taken, nil
 }
 
-// copyBlock adds a block of size bytes that is compressed already. The content before it must end
-// with a whole block.
+// copyBlock adds a block that is already compressed and holds size bytes of content. The content
+// before it must end with a whole block.
 func (w *blockWriter) copyBlock(block []byte, size int64) error {
 	if err := w.failed.Load(); err != nil {
 		return *err

@@ -40,12 +40,12 @@ func (b bounds) names(tables []Table) bool {
 	})
 }
 
-// maxDescription is the part of foreignBounds that a description may use. It leaves space for
-// the rest of the manifest.
+// maxDescription is the part of foreignBounds that the description of the schema may use. It leaves
+// space for the rest of the manifest.
 const maxDescription = 20 << 20
 
-// Fits reports whether a description is small enough to be read from a file that somebody else
-// built. [Writer.Close] does not check this.
+// Fits reports whether the description of a schema is small enough to be read from a file that
+// somebody else built. [Writer.Close] does not check this.
 func Fits(s *schema.Schema) bool { return weight(reflect.ValueOf(s)) <= maxDescription }
 
 // errBounds is the cause of an error about a manifest that exceeds the bounds.

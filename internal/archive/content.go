@@ -253,10 +253,10 @@ func (f *fileFrom) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Rebuild writes a file again from its content. The result is equal byte for byte if [Encoder] wrote
-// the original, so the caller must compare the checksum. content yields the bytes of the outline and
-// may end with an error. Blocks that come from another file, see [Compressed], are not compressed
-// again.
+// Rebuild writes a file again from its content. The result is equal byte for byte if [Encoder]
+// wrote the original, so the caller must compare the checksum. content yields the bytes of the
+// outline and may end with an error. Blocks that come from another file (see [Compressed]) are not
+// compressed again.
 func Rebuild(dst io.Writer, o Outline, content io.Reader) (Summary, error) {
 	w, err := NewWriter(dst, 0)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"snap"
 )
 
-// Envelope is the part of an encrypted file that does not follow from the file inside: the age
+// Envelope is the part of an encrypted file that cannot be derived from the file inside: the age
 // header with its recipients, and the random bytes. With the envelope and the content of the file
 // inside, the encrypted file can be written again, byte for byte.
 type Envelope struct {
@@ -68,8 +68,8 @@ func (r *Reader) Envelope() (*Envelope, error) {
 	return &Envelope{public, head, r.sealed.key}, nil
 }
 
-// Seal starts an age file that the recipients of the envelope can decrypt, and nobody else.
-// Closing the writer ends it.
+// Seal starts an age file that only the recipients of the envelope can decrypt. Closing the writer
+// ends the file.
 func (e *Envelope) Seal(dst io.Writer) (io.WriteCloser, error) {
 	nonce := make([]byte, ageNonce)
 	_, _ = rand.Read(nonce) // it never fails
@@ -122,9 +122,9 @@ func (e *Envelope) Rebuild(dst io.Writer, o Outline, content io.Reader) (Summary
 	return s.close(e.Engine, e.Type)
 }
 
-// The payload of an age file, by age-encryption.org/v1: chunks of 64 KiB, each encrypted with
-// ChaCha20-Poly1305 under a key that is derived from the file key and the nonce. age itself always
-// chooses new random bytes, so it cannot write the same file again.
+// The payload of an age file, as specified in age-encryption.org/v1: chunks of 64 KiB, each
+// encrypted with ChaCha20-Poly1305 under a key that is derived from the file key and the nonce. age
+// itself always chooses new random bytes, so it cannot write the same file again.
 const (
 	ageNonce = 16
 	ageChunk = 64 << 10

@@ -18,8 +18,8 @@ const (
 )
 
 // Encoder is the version of the encoder of [Writer]. The same version writes the same bytes for the
-// same content and manifest, on any machine. It is increased with every change that writes other
-// bytes, including those of the compression library.
+// same content and manifest, on any machine. It is increased with every change that makes the
+// output differ, including changes of the compression library.
 const Encoder = 1
 
 // formatFrames is the version before Format: its sections are zstd frames instead of blocks. This

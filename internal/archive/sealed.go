@@ -82,7 +82,8 @@ func NewEncryptedWriter(dst io.Writer, jobs int, recipients []age.Recipient) (*W
 	if err != nil {
 		return nil, fmt.Errorf("encrypt: %w", err)
 	}
-	// age encrypts chunks of 64 KiB, while the plain writer writes whole frames.
+	// No buffer is needed: the plain writer writes whole blocks, which age encrypts in chunks of 64
+	// KiB.
 	s.plain = plain
 	w, err := NewWriter(plain, jobs)
 	if err != nil {

@@ -40,7 +40,7 @@ type Folder struct {
 	recheckWait time.Duration
 	rechecks    Tasks        // rehashing of the parts that an earlier process confirmed
 	leave       int64        // bytes that uploads must leave free on the disk
-	arriving    atomic.Int64 // bytes of the parts that are being received and were not read yet
+	arriving    atomic.Int64 // bytes that have not been read yet, of the parts that are being received
 
 	mu      sync.Mutex
 	uploads map[string]*upload

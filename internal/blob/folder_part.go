@@ -21,7 +21,7 @@ import (
 const stall = time.Minute
 
 // silence is how long the second sender of a part waits for a first one that sends nothing. The
-// first one has probably given up, and the second one is its next attempt.
+// first sender has probably given up, and the second one is its next attempt.
 const silence = time.Second
 
 // writer is a request that is writing a part.

@@ -76,7 +76,7 @@ func (f *Folder) Begin(_ context.Context, key string, size, partSize int64) (str
 		return "", err
 	}
 	var random [16]byte
-	rand.Read(random[:]) // never fails, see crypto/rand
+	rand.Read(random[:]) // never fails; see crypto/rand
 	id := hex.EncodeToString(random[:])
 	h := head{Key: key, Size: size, PartSize: partSize, Created: f.now().UTC()}
 	u := newUpload(id, filepath.Join(f.begun(), id), h)

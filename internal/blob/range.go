@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// withoutEmptySuffixes returns the request with a Range header in which every "last 0 bytes" is
-// replaced with a range after the object's end. Neither range can be satisfied (RFC 9110 section
-// 14.1.2), but http.ServeContent would respond to the former with status 206.
+// withoutEmptySuffixes returns the request with a Range header in which every suffix of length 0
+// ("-0") is replaced with a range after the object's end. Neither range can be satisfied (RFC 9110
+// section 14.1.2), but http.ServeContent would respond to the former with status 206.
 func withoutEmptySuffixes(r *http.Request, size int64) *http.Request {
 	specs, ok := strings.CutPrefix(r.Header.Get("Range"), "bytes=")
 	if !ok {

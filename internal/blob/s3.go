@@ -40,11 +40,10 @@ type S3 struct {
 //
 //	s3://bucket/prefix?endpoint=https://host:port&region=us-east-1&lookup=path
 //
-// The default endpoint is Amazon's. The lookup is path or dns; path is the default
-// for other endpoints. Credentials are found in the same places as by other S3
-// tools: AWS_ACCESS_KEY_ID and related variables, the shared credentials file, or
-// the machine's role. They can also precede the bucket, as in
-// s3://KEY:SECRET@bucket.
+// The default endpoint is Amazon's. The lookup is path or dns; path is the default for other
+// endpoints. OpenS3 finds credentials in the same places as other S3 tools: AWS_ACCESS_KEY_ID and
+// related variables, the shared credentials file, or the machine's role. The credentials can also
+// precede the bucket, as in s3://KEY:SECRET@bucket.
 func OpenS3(ctx context.Context, rawURL string, now func() time.Time) (*S3, error) {
 	return OpenS3Through(ctx, rawURL, now, nil)
 }
@@ -99,7 +98,7 @@ func OpenS3Through(_ context.Context, rawURL string, now func() time.Time,
 }
 
 // transportOf returns the transport for a bucket. Without a function it returns nil, which selects
-// the library's own.
+// the library's own transport.
 func transportOf(secure bool, through func(http.RoundTripper) http.RoundTripper) (http.RoundTripper, error) {
 	if through == nil {
 		return nil, nil //nolint:nilnil // nil selects the library's own

@@ -13,8 +13,9 @@ import (
 // removed.
 var ErrNotLocked = errors.New("the bucket has no object lock; create one with object lock enabled")
 
-// WriteLocked creates an object that nobody can remove or replace before a time, in the COMPLIANCE
-// mode of S3 object lock. A second call with the same key adds a version and keeps the first.
+// WriteLocked creates an object that nobody can remove or replace before the given time, in the
+// COMPLIANCE mode of S3 object lock. A second call with the same key adds a version and keeps the
+// first.
 func (s *S3) WriteLocked(ctx context.Context, key string, content []byte, until time.Time) error {
 	if err := checkKey(key); err != nil {
 		return err

@@ -43,7 +43,7 @@ type Options struct {
 	Clock       *clocktest.Clock                // nil uses the real clock
 	Log         io.Writer                       // receives the log at debug level; may be nil
 	Wrap        func(http.Handler) http.Handler // wraps the service's handler; may be nil
-	Config      func(*cloud.Config)             // changes the configuration at the end; may be nil
+	Config      func(*cloud.Config)             // changes the configuration last; may be nil
 }
 
 // Cloud is a running service.
@@ -95,7 +95,8 @@ func Start(t testing.TB, o Options) *Cloud {
 }
 
 // serve serves until the test ends. Then it waits for running requests, even those whose client has
-// disconnected, before it closes the service. Otherwise they would use files that the test removes.
+// disconnected, before it closes the service. Otherwise these requests would use files that the
+// test has already removed.
 func serve(t testing.TB, l net.Listener, handler http.Handler, log *log.Logger, closeService func() error) {
 	var running sync.RWMutex
 	ctx, end := context.WithCancel(context.Background())

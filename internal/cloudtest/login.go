@@ -130,8 +130,8 @@ func (c *Cloud) form(path string, form url.Values) map[string]string {
 	return out
 }
 
-// SignedIn returns a client of the user mount for the user with this e-mail,
-// by an access token.
+// SignedIn returns a client of the user mount that uses an access token of the user with this
+// e-mail.
 func (c *Cloud) SignedIn(email string) *api.Client {
 	c.t.Helper()
 	client, err := api.New(api.Options{BaseURL: c.URL, Mount: api.MountUser, Token: api.StaticToken(c.Token(email)),

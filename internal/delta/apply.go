@@ -14,7 +14,7 @@ import (
 )
 
 // Apply writes the result of a delta to w. The delta's header has already been read. An encrypted
-// delta must be unsealed first, see [Header.Unseal]. The base must be the file that the header
+// delta must be unsealed first; see [Header.Unseal]. The base must be the file that the header
 // names, and unlocked. Apply fails with corrupt_snapshot unless the bytes written have the size and
 // the SHA-256 of the header; the caller must then discard them. It never writes more than the
 // announced size.

@@ -128,7 +128,7 @@ func ReadHeader(r io.Reader) (h Header, err error) {
 }
 
 // Unseal reads the header of the delta inside an encrypted one. The envelope and the content are
-// those of [archive.OpenSealed].
+// those that [archive.OpenSealed] returned.
 func (h Header) Unseal(e *archive.Envelope, content io.Reader) (Header, error) {
 	inside, err := ReadHeader(content)
 	if err != nil {

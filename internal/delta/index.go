@@ -10,9 +10,9 @@ import (
 )
 
 // An anchor is a position in the content at which a range of the base can be recognized: the
-// beginning of a line. In a SQLite file, whose rows move when others change, about one position in
-// 64 is an anchor instead; the eight bytes that follow decide which. An anchor is recognized by a
-// hash of the bytes that follow.
+// beginning of a line. In a SQLite file, whose rows move when other rows change, about one position
+// in 64 is an anchor instead; the eight bytes that follow decide which. An anchor is recognized by
+// a hash of the bytes that follow.
 type anchors struct{ binary bool }
 
 // seen is the number of bytes that are hashed at an anchor.
@@ -46,7 +46,7 @@ func (a anchors) next(b []byte, i int, at int64) int {
 // The maximum numbers of slots limit the memory of an index: each slot takes 16 bytes.
 const (
 	slotsOfAll  = 1 << 19 // for the whole base
-	slotsNearby = 1 << 18 // for each half of the range nearby
+	slotsNearby = 1 << 18 // for each half of the nearby range
 )
 
 // index maps the hashes of a sample of the base's anchors to their offsets. When it is full, it
@@ -59,7 +59,7 @@ type index struct {
 	mask  uint64 // an anchor is sampled if these bits of its hash are 0
 }
 
-// slot is an anchor. Offsets are stored with 1 added, so that 0 is an empty slot.
+// slot is an anchor. Offsets are stored with 1 added, so that 0 means an empty slot.
 type slot struct {
 	hash   uint64
 	offset int64
@@ -89,7 +89,7 @@ func (x *index) place(hash uint64) *slot {
 	}
 }
 
-// add adds an anchor, unless it is not in the sample or an earlier one has the same hash.
+// add adds an anchor if it is in the sample and no earlier anchor has the same hash.
 func (x *index) add(hash uint64, offset int64) {
 	if hash&x.mask != 0 {
 		return
@@ -131,7 +131,7 @@ func (x *index) find(hash uint64) int64 {
 	return x.place(hash).offset - 1
 }
 
-// fill adds all anchors in r, which reads the content from the offset at on.
+// fill adds all anchors in r, which reads the content starting at the offset at.
 func (x *index) fill(ctx context.Context, r io.Reader, at int64, a anchors) error {
 	w := &windowed{src: r, at: at}
 	for i := 0; ; {

@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// step is the number of bytes of the result after which the range nearby is moved.
+// step is the number of bytes of the result after which the nearby range is moved.
 const step = near / 4
 
 // nearby indexes all anchors of a range of the base that extends at least one step to both sides of
@@ -30,7 +30,7 @@ func (x *nearby) find(hash uint64) int64 {
 	return x.older.find(hash)
 }
 
-// follow moves the range nearby to the expected position in the base, if that is due. For each step
+// follow moves the nearby range to the expected position in the base, if that is due. For each step
 // of the result, it reads at most four steps of the base, and usually one.
 func (w *writer) follow() error {
 	x, result := &w.nearby, w.in.at+int64(w.lit)
@@ -39,7 +39,7 @@ func (w *writer) follow() error {
 	}
 	x.due = result + step
 	at := w.expected()
-	if at < x.begin+step && x.begin > 0 || at > x.until { // it jumped
+	if at < x.begin+step && x.begin > 0 || at > x.until { // the position has jumped
 		x.begin = max(at-2*step, 0)
 		x.mid, x.until = x.begin, x.begin
 		x.older.clear()

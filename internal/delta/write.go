@@ -19,7 +19,7 @@ import (
 const (
 	near     = 8 << 20   // bytes; longer jumps are limited
 	farLeast = 1 << 10   // minimum bytes of a range after a longer jump, while there are few such jumps
-	farEach  = 32 << 10  // one jump per this many bytes is few; after more jumps, the minimum bytes of a range
+	farEach  = 32 << 10  // one jump per this many bytes counts as few; after more jumps, the minimum bytes of a range
 	ahead    = 64 << 10  // bytes that are read ahead, at least farEach
 	pending  = 256 << 10 // literals that may still become part of a range
 	tail     = 128 << 10 // bytes before an insertion that serve as its dictionary
@@ -155,9 +155,9 @@ type writer struct {
 	lit      int
 	manifest int64 // where the result's manifest begins
 	at       int64 // in the base: the end of the last range
-	jumps    int   // from there to a far range
+	jumps    int   // number of jumps to a far range
 	since    int64 // bytes of the base used since the last jump, near or far
-	left     int64 // in the base: where the last jump left, unless it came right after another one
+	left     int64 // in the base: where the last jump began, unless it came right after another jump
 	drift    int64 // from the result to the base, after ranges of some length without a jump
 	groups   groups
 	differs  bool         // a section has different content or a different position
@@ -240,11 +240,11 @@ func (w *writer) match(scan *int) (at int, from int64, found bool, err error) {
 	}
 }
 
-// line looks for the line at index n among the lines of the base that follow the last range, or
-// that followed it before a jump: a line that occurs often, such as the beginning of a statement,
-// may have led away from the position where the base continues. It recognizes lines that have
-// become longer, and lines that are too short or too many for the index. If it finds none, it
-// returns a negative index.
+// line looks for the line at index n among the lines of the base that follow the last range or the
+// range before the last jump. A line that occurs often, such as the beginning of a statement, may
+// have caused a jump away from the position where the base continues. This search recognizes lines
+// that have become longer, and lines that are too short or too many for the index. If it finds
+// none, it returns a negative index.
 func (w *writer) line(n int) (int, int64, error) {
 	if w.anchors.binary {
 		return -1, 0, nil
@@ -264,8 +264,9 @@ func (w *writer) line(n int) (int, int64, error) {
 	return -1, 0, nil
 }
 
-// lineLike returns the offset of the first of the next lines of the base from which the line at the
-// beginning of now can be made, or -1. first means that the base begins with one of these lines.
+// lineLike returns the offset of the first of the next lines of the base that the line at the
+// beginning of now may have grown from, or -1. first means that these lines are the first of the
+// base.
 func (l *lookahead) lineLike(now []byte, first bool) int64 {
 	b, from := l.b, l.at
 	for k := range lines {

@@ -31,8 +31,8 @@ func Copy(from, to string, perm fs.FileMode) (err error) {
 	return err
 }
 
-// SharesBlocks reports whether [Copy] of a file in a directory shares its blocks. It creates two
-// empty files there and removes them.
+// SharesBlocks reports whether [Copy] shares blocks between files in a directory. It creates two
+// temporary files in the directory and removes them.
 func SharesBlocks(dir string) bool {
 	in, err := os.CreateTemp(dir, ".snapcli-share-*")
 	if err != nil {

@@ -298,7 +298,7 @@ func (g *greenmask) transformer(table string, t *tree) {
 	if keep := params.get("keep_null"); keep != nil && keep.text == "false" {
 		g.left(keep, "has no equivalent: NULL stays NULL")
 	}
-	t.use() // the remaining parameters describe parts of the other values
+	t.use() // the remaining parameters only describe details of Greenmask's values
 }
 
 // toReferences adds apply_to_references to a rule.

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// action is one action of a Go template that reads a column of the row, with functions that the mask
-// template has too. Other actions are programs, which have no equivalent.
+// action matches an action of a Go template that reads a column of the row and uses only functions
+// that the mask named template also has. Other actions are programs, which have no equivalent.
 var action = regexp.MustCompile(`^-?\s*\.Get(?:Raw)?ColumnValue\s+["` + "`" + `]([^"` + "`" + `{}|]+)["` + "`" +
 	`]((?:\s*\|\s*(?:lower|upper|title|trim))*)\s*-?$`)
 

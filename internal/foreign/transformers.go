@@ -154,7 +154,8 @@ func listedMask(name string, params *tree) (mask string, exact, ok bool) {
 	return "", false, false
 }
 
-// documentMask returns the mask of operations on a JSON document, if each sets a constant or deletes.
+// documentMask returns the mask of operations on a JSON document, if each operation sets a constant
+// or deletes a value.
 func documentMask(operations []*tree) (mask string, exact, ok bool) {
 	paths := map[string]any{}
 	exact = true

@@ -44,8 +44,8 @@ func (c *column) addFields(types map[[2]string][]engine.Column, depth int) {
 	}
 }
 
-// fieldsNamed returns the fields of the composite type with a name, which may include its schema. It
-// returns nil if several schemas have a type with that name.
+// fieldsNamed returns the fields of the composite type with the given name, which may include its
+// schema. It returns nil if several schemas have a type with that name.
 func fieldsNamed(types map[[2]string][]engine.Column, name string) (fields []engine.Column) {
 	plain := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, `"`, "")) }
 	for id, of := range types {

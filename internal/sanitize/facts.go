@@ -104,7 +104,7 @@ func (f *facts) partitions(s *schema.Schema) {
 	}
 }
 
-// describe adds the information of a column's description.
+// describe adds the information in a column's description.
 func (c *column) describe(d schema.Column, s *schema.Schema) {
 	c.comment = d.Comment
 	t := d.Type

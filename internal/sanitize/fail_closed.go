@@ -21,7 +21,7 @@ type Unknown struct {
 	line                string // of the undecided rule
 }
 
-// Unknown returns the columns of a dump that the rules do not decide on, in its order.
+// Unknown returns the columns of a dump that the rules do not decide on, in the order of the dump.
 func (r *Rules) Unknown(c engine.Contents) (all []Unknown) {
 	r.inherit(factsOf(c))
 	for _, t := range c.Tables {
@@ -146,8 +146,8 @@ func remedy(key []byte, c *column) string {
 	return "keep"
 }
 
-// brokenReference returns the reason why a column would no longer match one that it references, or
-// "" if all of them would match.
+// brokenReference returns the reason why a column would no longer match a column that it
+// references, or "" if it would still match all of them.
 func (r *Rules) brokenReference(f *facts, c *column, chosen map[columnID]ColumnRule, key []byte) string {
 	rule := chosen[c.id]
 	if rule.Mask == "null" || len(c.samples) == 0 {

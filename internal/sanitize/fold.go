@@ -32,8 +32,8 @@ func foldingName(name string) bool {
 }
 
 // folded wraps the mask of a column whose values are compared without case, if the column is part
-// of a foreign key, or must stay unique under the mask key. Values that differ only in case then
-// get results that differ only in case.
+// of a foreign key, or must stay unique and has the mask named key. Values that differ only in case
+// then get results that differ only in case.
 func folded(mask engine.Mask, rule ColumnRule, c *column) engine.Mask {
 	if !c.folds || !c.linked && !(c.unique && rule.Mask == "key") {
 		return mask

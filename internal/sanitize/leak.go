@@ -125,7 +125,7 @@ func NewScanner(w io.Writer, watched []Watched) *Scanner {
 }
 
 // lookback is the number of bytes to keep before a possible value. Digits and backslashes there can
-// show that the match is not the value, see find.
+// show that the match is not the value; see find.
 const lookback = 16
 
 // Write implements io.Writer.

@@ -33,7 +33,7 @@ type Literals struct {
 func (p Prepared) Literals(mode string) *Literals {
 	l := NewLiterals(p.Originals)
 	l.redact = mode == LiteralsRedact
-	l.f = newFinder(append(l.f.watched, p.Watch...)) // the schema can have another encoding than the rows
+	l.f = newFinder(append(l.f.watched, p.Watch...)) // the encoding of the schema can differ from that of the rows
 	return l
 }
 

@@ -155,8 +155,8 @@ func (l *Locator) Changed() []Watched {
 	return all
 }
 
-// Result returns nil if nothing was found, otherwise an error that names the columns and the rule
-// to mask each.
+// Result returns nil if nothing was found, otherwise an error that names the columns and, for each
+// of them, a rule that masks it.
 func (l *Locator) Result(changedOnly bool, fix func(table, column string) string) error {
 	var where, lines []string
 	for _, p := range l.places(changedOnly) {

@@ -18,7 +18,7 @@ const meterDegrees = 1 / 111_320.0
 
 var coordinateForm = regexp.MustCompile(`-?[0-9]+(\.[0-9]+)?`)
 
-// placeWords are the words that belong to coordinates. Others are redacted.
+// placeWords are the words that belong to coordinates. Other words are redacted.
 var placeWords = regexp.MustCompile(`(?i)^(point|srid|type|coordinates|lat|latitude|lng|lon|long|longitude|[nsewzm])$`)
 
 var wordForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[\pL\p{Co}]+`) })

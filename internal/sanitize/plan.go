@@ -166,7 +166,7 @@ func (p *Prepared) Forms(originals ...Watched) (all []Watched) {
 
 func tableLabel(t engine.Shape) string { return snap.TableName(t.Schema, t.Name) }
 
-// inherit records the rules that also apply to the columns that refer to the rule's column.
+// inherit records, for each column, the rule that it takes from a column that it refers to.
 func (r *Rules) inherit(f *facts) {
 	r.inherited = map[string]ColumnRule{}
 	for range f.tables { // a reference can refer to a reference

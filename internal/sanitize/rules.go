@@ -43,12 +43,12 @@ type Rules struct {
 
 	path   string
 	sha256 string
-	places map[[2]string]string // the lines and columns of rules, see positions
+	places map[[2]string]string // the lines and columns of rules; see positions
 
 	originals avoided // originals that masks could draw, by mask; see Every
 	words     map[string]bool
 
-	inherited map[string]ColumnRule // by the column's label, see ToReferences
+	inherited map[string]ColumnRule // by the column's label; see ToReferences
 }
 
 // TableRule is the rule of one table, or of all tables whose names match.
@@ -81,8 +81,8 @@ type ColumnRule struct {
 	When     string `yaml:"when"`     // a condition; other rows get the mask in Else
 	Else     string `yaml:"else"`
 
-	// ToReferences applies the rule also to columns that refer to this one, unless they have their
-	// own.
+	// ToReferences also applies the rule to columns that refer to this one, unless they have a rule
+	// of their own.
 	ToReferences bool `yaml:"apply_to_references"`
 
 	parsed *schema.Expr // When

@@ -97,8 +97,8 @@ var extensionTypes = map[string][]string{
 	"vector":  {"vector", "halfvec", "sparsevec"},
 }
 
-// isSQLiteType reports whether text is a declared type of SQLite: words. Numbers are stored
-// separately. SQLite evaluates only parts of the name.
+// isSQLiteType reports whether text can be the name of a declared type of SQLite, which consists of
+// words. The numbers of a type are stored separately. SQLite evaluates only parts of the name.
 func isSQLiteType(text string) bool {
 	for i, r := range text {
 		if r != '_' && !unicode.IsLetter(r) && (i == 0 || r != ' ' && !unicode.IsNumber(r)) {

@@ -514,7 +514,7 @@ type wordOp struct {
 	words []string
 	op    string
 	power int
-	args  int // number of operands after the left one; -1 is a list, 2 has AND between them
+	args  int // number of operands after the left one; -1 means a list, 2 means two with AND between them
 }
 
 // wordOps lists the word operators. An operator comes before every shorter operator that it begins

@@ -129,8 +129,8 @@ type Identity struct {
 	Sequence *Name `json:"sequence,omitempty"` // PostgreSQL only; one of [Schema.Sequences]
 }
 
-// Type is the type of a column: a built-in one, or an enum or domain of the description, which has
-// a Schema or Own set.
+// Type is the type of a column: a built-in one, or an enum or domain of the description, for which
+// Schema or Own is set.
 type Type struct {
 	Name      string   `json:"name"`
 	Schema    string   `json:"schema,omitempty"`

@@ -42,7 +42,7 @@ func freePort() (int, error) {
 }
 
 // reserve reserves a TCP port by binding the UDP port of the same number until the process ends.
-// The processes of other tests cannot bind it too, and the TCP port stays free for a server.
+// Other test processes then cannot bind that UDP port, while the TCP port stays free for a server.
 func reserve(port int) error {
 	address := fmt.Sprintf("127.0.0.1:%d", port)
 	held, err := net.ListenPacket("udp", address)

@@ -53,8 +53,8 @@ func newInitial(fill func(dir string) error) (initial, error) {
 	return initial{data: filepath.Join(dir, "data"), alive: alive}, fill(dir)
 }
 
-// changeOwner makes the account the owner of a folder and everything in it. For nil, which is the
-// test's own account, it changes nothing.
+// changeOwner makes the account the owner of a folder and everything in it. If as is nil, which
+// means the test's own account, it changes nothing.
 func changeOwner(as *account, folder string) error {
 	if as == nil {
 		return nil
@@ -73,8 +73,8 @@ func changeOwner(as *account, folder string) error {
 }
 
 // serverDir makes a temporary folder for the data of a server, in memory if possible: a server
-// makes and removes hundreds of files for a database, which costs a disk more than the work of most
-// tests.
+// creates and removes hundreds of files for a database, which takes more time on a disk than the
+// work of most tests.
 func serverDir(name string) (string, error) {
 	CollectLess()
 	return os.MkdirTemp(inMemory(), "servertest-"+name+"-")

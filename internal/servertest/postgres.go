@@ -238,7 +238,7 @@ type server struct {
 	admin     *sql.DB
 	alive     io.WriteCloser // the server ends when this is closed, at the latest when the process ends
 	databases atomic.Int64
-	strategy  string // clause of CREATE DATABASE, see copyFiles
+	strategy  string // clause of CREATE DATABASE; see copyFiles
 	err       error
 }
 
@@ -271,7 +271,7 @@ func startIn(bin string) *server {
 	return startWith(bin, func(dir string, as *account) (string, error) { return "", initialize(bin, dir, as) })
 }
 
-// initialize makes the data folder dir/data of a new server, as a copy.
+// initialize makes the data folder dir/data of a new server by copying an initial one.
 func initialize(bin, dir string, as *account) error {
 	return copyInitial(bin, filepath.Join(dir, "data"), as, func(first string) error { return initdb(bin, first, as) })
 }

@@ -13,10 +13,10 @@
 //   - No login session is lost when the response to a refresh is lost.
 //   - Every failure is a broken connection or a documented error: 503 comes with Retry-After, and
 //     there is no 500, no panic and no data race.
-//   - One replica at a time does background work. It is replaced when it is killed, and when it is
-//     paused in the middle of the work and resumes later.
+//   - One replica at a time does background work. Another replica takes over when that replica is
+//     killed, and when it is paused in the middle of the work and resumes later.
 //   - /readyz reports when the database or object store is unavailable, and when it is back.
-//   - When the faults end, requests succeed again at every replica within a bound.
+//   - When the faults end, requests succeed again at every replica within a limited time.
 //   - Nothing leaks: the numbers of goroutines and open files go down again.
 //   - At the end every audit chain verifies and has each acknowledged push once, every event has
 //     reached its webhook, and after a collection the object store holds exactly the listed

@@ -20,8 +20,8 @@ type Server interface {
 	InsertWhere(ctx context.Context, table, query string) error
 	// Count returns the number that a query returns.
 	Count(ctx context.Context, query string) (int64, error)
-	// Condition returns the error for a user's condition on a table that the server rejected with
-	// err.
+	// Condition returns the error for the user after the server has rejected the user's condition
+	// on a table with err.
 	Condition(table, condition string, err error) error
 }
 
@@ -167,7 +167,7 @@ func (k ForeignKey) join(prefix string) string {
 }
 
 // addReferencing adds the rows that reference a chosen row, in the order of the plan. All rows of a
-// table are chosen before a key leads away from it.
+// table are chosen before a foreign key that leads away from the table is followed.
 func (c *Choice) addReferencing(ctx context.Context) error {
 	thinned := map[int]bool{}
 	thin := func(table int) error {

@@ -89,7 +89,7 @@ func (c *Choice) removeSurplus(ctx context.Context, table int) error {
 	return nil
 }
 
-// order is the order in which rows of a table, o, are chosen for its share.
+// order returns the order in which rows of a table, o, are chosen for its share.
 func (c *Choice) order(table int) string {
 	return c.g.Tables[table].Share("o.") + ", " + c.key(table, "o.")
 }

@@ -40,7 +40,8 @@ type Table struct {
 	Schema, Name string
 	From         string // the table's name as written after FROM
 	Key          []Key  // identifies a row
-	// SQL for a number from 0 to 2^32-1 derived from a row's key; prefix precedes columns
+	// Share returns SQL for a number from 0 to 2^32-1 that is derived from a row's key. prefix
+	// precedes the names of columns.
 	Share func(prefix string) string
 }
 

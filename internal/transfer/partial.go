@@ -87,7 +87,7 @@ func (p *partial) name() string        { return p.file + ".part" }
 func (p *partial) journalName() string { return p.name() + ".journal" }
 
 // acquire locks the partial. The previous holder may have renamed the file, so acquire checks that
-// the locked file still has the name.
+// the locked file still has the partial file's name.
 func (p *partial) acquire(ctx context.Context) error {
 	for {
 		p.lock = flock.New(p.name(), flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))

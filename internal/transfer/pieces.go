@@ -5,8 +5,9 @@ import (
 	"sync"
 )
 
-// window is the memory of a download in bytes: for each connection the piece being fetched and one
-// being written and hashed. Garbage that is not yet collected can double it.
+// window is the memory of a download in bytes: for each connection, the piece that is being fetched
+// and one that is being written and hashed. Garbage that is not yet collected can double this
+// amount.
 const window = 48 << 20
 
 // minPiece is the minimum number of bytes of a request.
@@ -100,7 +101,7 @@ func (p *pieces) leave(n int) {
 	}
 }
 
-// miss marks a piece as missing because its bytes are not those that were received.
+// miss marks a piece as missing because its bytes on the disk differ from those that were received.
 func (p *pieces) miss(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
