@@ -36,7 +36,7 @@ func storageFull(cause error) error {
 	}
 }
 
-// makeDir creates a folder below an existing one and syncs the latter.
+// makeDir creates a folder in an existing folder and syncs the existing one.
 func makeDir(dir string) error {
 	err := os.Mkdir(dir, 0o700)
 	if errors.Is(err, fs.ErrExist) {

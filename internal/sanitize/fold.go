@@ -31,9 +31,9 @@ func foldingName(name string) bool {
 	return name == "nocase" || strings.HasSuffix(name, "_ci") || strings.Contains(name, "_ci_")
 }
 
-// folded wraps the mask of a column whose values are compared without case, if the column is part
-// of a foreign key, or must stay unique and has the mask named key. Values that differ only in case
-// then get results that differ only in case.
+// folded wraps the mask of a column whose values are compared without case. It does so if the
+// column is part of a foreign key, or if its values must stay unique and its mask is key. Values
+// that differ only in case then get results that differ only in case.
 func folded(mask engine.Mask, rule ColumnRule, c *column) engine.Mask {
 	if !c.folds || !c.linked && !(c.unique && rule.Mask == "key") {
 		return mask

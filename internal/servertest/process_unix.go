@@ -27,8 +27,9 @@ func runApart(cmd *exec.Cmd) {
 	cmd.SysProcAttr.Setpgid = true
 }
 
-// serverUser returns the account that a database server runs as: its own (postgres or mysql) if the
-// test runs as root, because servers refuse to run as root, and otherwise nil, the test's own account.
+// serverUser returns the account that a database server runs as. If the test runs as root, this is
+// the server's own account (postgres or mysql), because servers refuse to run as root. Otherwise it
+// is nil, the test's own account.
 func serverUser(name string) (*account, error) {
 	if os.Getuid() != 0 {
 		return nil, nil

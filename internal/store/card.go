@@ -11,7 +11,7 @@ import (
 	"snap"
 )
 
-// Card is a snapshot's card as it is stored. The store does not interpret it.
+// Card is a snapshot's card (see package card) as it is stored. The store does not interpret it.
 type Card struct {
 	Head  string
 	Pages [][]byte

@@ -17,8 +17,8 @@ import (
 
 // ShareWith makes all of these shares in one transaction, or none. For a snapshot that is not
 // sanitized, newcomers is the number of users of its organization who could not see it before.
-// ShareWith fails with the codes group_not_found and organization_not_found, the latter also for a
-// closed organization.
+// ShareWith fails with code group_not_found, and with organization_not_found if an organization
+// does not exist or is closed.
 func (s *Store) ShareWith(ctx context.Context, c snap.Caller, sn snap.Snapshot,
 	with snap.Shares) (made []snap.ShareChange, newcomers int, err error) {
 	err = s.change(ctx, c, sn, func(tx *sql.Tx) error {

@@ -31,9 +31,9 @@ type Webhook struct {
 	OldSecretUntil time.Time // zero without a rotation
 }
 
-// WebhookEvents are the events that a webhook can report: those of the audit log that concern the
-// life of a snapshot, shares that expire soon, requests for access, overdue snapshots, people who
-// left, and disabled webhooks.
+// WebhookEvents returns the events that a webhook can report: those of the audit log that concern
+// the life of a snapshot, shares that expire soon, requests for access, overdue snapshots, people
+// who left, and disabled webhooks.
 func WebhookEvents() []snap.AuditAction {
 	return []snap.AuditAction{snap.AuditPushed, snap.AuditShared, snap.AuditUnshared, snap.AuditPulled,
 		snap.AuditDeleted, snap.AuditShareExpires, snap.AuditAccessRequested, snap.AuditOverdue,
