@@ -65,7 +65,8 @@ type Content struct {
 	raw    []byte // the bytes of a block in the file
 }
 
-// stored is the position of a block in the content and in the file, and the checksum of its content.
+// stored is the position of a block in the content and in the file, and the checksum of its
+// content.
 type stored struct {
 	at, offset int64
 	sum        uint32
@@ -77,8 +78,8 @@ type cachedBlock struct {
 }
 
 // Content returns the content of the file, or of the file inside an unlocked one. It fails with
-// [snap.CodeInvalid] for a locked file and for one of an older format, and with corrupt_snapshot for
-// a file whose blocks do not match its manifest.
+// [snap.CodeInvalid] for a locked file and for one of an older format, and with corrupt_snapshot
+// for a file whose blocks do not match its manifest.
 func (r *Reader) Content(ctx context.Context) (*Content, error) {
 	if r.sealed != nil && r.sealed.inside != nil {
 		return r.sealed.inside.Content(ctx)

@@ -29,8 +29,8 @@ type Envelope struct {
 	key    []byte // the age file key
 }
 
-// Sealing is the public part of an envelope, without the age header. Everybody who has the encrypted
-// file can read it there.
+// Sealing is the public part of an envelope, without the age header. Everybody who has the
+// encrypted file can read this part in the file.
 type Sealing struct {
 	Engine snap.Engine `json:"engine"`
 	Type   snap.Type   `json:"type"`

@@ -182,8 +182,8 @@ func (f *Folder) SignPart(_ context.Context, key, id string, p Part, life time.D
 	return Signed{Method: "PUT", URL: f.public + PartsPath + token, Expires: until}, nil
 }
 
-// maxRecheckWait is how long Parts waits while the parts that an earlier process confirmed are hashed
-// again.
+// maxRecheckWait is how long Parts waits while the parts that an earlier process confirmed are
+// hashed again.
 const maxRecheckWait = 2 * time.Second
 
 // Parts implements [Store]. Parts that an earlier process confirmed are hashed again, but a request

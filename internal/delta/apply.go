@@ -55,8 +55,9 @@ func Apply(ctx context.Context, w io.Writer, h Header, base *archive.Reader, r i
 }
 
 // loadsAllowed limits how many blocks of the base may be decompressed to apply a delta, and also to
-// write one. Deltas of real databases need each block once or twice. A hostile delta could otherwise
-// decompress a block for each of its bytes, and a hostile pair of files one for each of their lines.
+// write one. Deltas of real databases need each block once or twice. A hostile delta could
+// otherwise decompress a block for each of its bytes, and a hostile pair of files one for each of
+// their lines.
 func loadsAllowed(blocks, size int64) int64 { return 1024 + 8*blocks + size/(32<<10) }
 
 // bounded writes at most left bytes.

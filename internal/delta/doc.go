@@ -3,6 +3,6 @@
 // file byte for byte. docs/delta-file.md is its specification.
 //
 // A delta is written in one pass over the result, after one pass over the base, in bounded memory.
-// It is read as untrusted input: sizes and work are limited, and nothing counts as the result unless
-// it has the announced SHA-256.
+// It is read as untrusted input: sizes and work are limited, and nothing counts as the result
+// unless it has the announced SHA-256.
 package delta

@@ -60,8 +60,8 @@ func (h Header) outline() archive.Outline {
 	return archive.Outline{Sections: h.Sections, Manifest: h.Manifest}
 }
 
-// checkRatio limits the work of carrying out a delta. A few bytes could otherwise describe terabytes
-// that are compressed to a small result. Databases hardly reach a tenth of maxRatio.
+// checkRatio limits the work of carrying out a delta. A few bytes could otherwise describe
+// terabytes that are compressed to a small result. Databases hardly reach a tenth of maxRatio.
 func (h Header) checkRatio() error {
 	if size := h.outline().Size(); size > manyBytes && size/maxRatio > h.Result.Size {
 		return snap.Invalid("the snapshot's content is too large for its file", "transfer the whole file")

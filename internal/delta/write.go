@@ -51,9 +51,9 @@ type Written struct {
 }
 
 // Write writes the delta from base to result to dst. It writes at most limit bytes and then fails
-// with [ErrLarge]. It fails with [archive.ErrLoads] if comparing the two files reads more of the base
-// than [Apply] allows. from and to identify the files of the two readers. The delta to an encrypted
-// file, which must be unlocked, is encrypted to the recipients of that file.
+// with [ErrLarge]. It fails with [archive.ErrLoads] if comparing the two files reads more of the
+// base than [Apply] allows. from and to identify the files of the two readers. The delta to an
+// encrypted file, which must be unlocked, is encrypted to the recipients of that file.
 func Write(ctx context.Context, dst io.Writer, base, result *archive.Reader, from, to File, limit int64) (Written,
 	error) {
 	if err := CheckWritable(result); err != nil {
@@ -184,8 +184,8 @@ func (l *lookahead) load(base *archive.Content, from int64) error {
 	return err
 }
 
-// run adds the operations for the bytes that have not been read yet. next is where the base continues
-// after them, or unknown.
+// run adds the operations for the bytes that have not been read yet. next is where the base
+// continues after them, or unknown.
 func (w *writer) run(next int64) error {
 	scan := 0 // anchors before it match nothing
 	for {
@@ -299,8 +299,8 @@ func grew(b, old []byte) bool {
 	return size >= 2 && bytes.HasSuffix(b[:len(head)+size], end)
 }
 
-// extend extends the bytes at index n to the left, if the base has them at offset from and a jump to
-// that offset is worthwhile. Otherwise it returns a negative index.
+// extend extends the bytes at index n to the left, if the base has them at offset from and a jump
+// to that offset is worthwhile. Otherwise it returns a negative index.
 func (w *writer) extend(n int, from int64) (int, int64, error) {
 	if from < 0 {
 		return -1, 0, nil

@@ -5,9 +5,10 @@ import "os"
 // sector is the alignment of offset and length of a direct write that all common disks accept.
 const sector = 4096
 
-// WriteAt writes content to file at an offset. direct is the same file opened by [OpenDirect], or nil.
-// WriteAt bypasses the page cache where direct allows it. For a large file this costs a fraction of
-// the processor time and leaves nothing to write at sync. Buffers of whole pages work best.
+// WriteAt writes content to file at an offset. direct is the same file opened by [OpenDirect], or
+// nil. WriteAt bypasses the page cache where direct allows it. For a large file this costs a
+// fraction of the processor time and leaves nothing for a later sync to write. Buffers of whole
+// pages work best.
 func WriteAt(file, direct *os.File, content []byte, offset int64) error {
 	whole := len(content) - len(content)%sector
 	if direct != nil && offset%sector == 0 && whole > 0 {

@@ -14,8 +14,8 @@ func Replace(path string, content []byte, perm fs.FileMode) error {
 	return replace(path, content, perm)
 }
 
-// RemoveTemporary removes the temporary files of processes that were killed during [Replace] of path.
-// The caller must hold the file's lock, so that no running process is replacing it.
+// RemoveTemporary removes the temporary files of processes that were killed during [Replace] of
+// path. The caller must hold the file's lock, so that no running process is replacing it.
 func RemoveTemporary(path string) {
 	dir := filepath.Dir(path)
 	left, _ := fs.Glob(os.DirFS(dir), "."+filepath.Base(path)+"[0-9]*") // Glob fails only for a bad pattern

@@ -246,8 +246,8 @@ type piece struct {
 	typ   personal.Type
 }
 
-// pieces returns the parts of a value that the leak scan searches for: the elements of arrays and the
-// fields of composite values, or the value itself.
+// pieces returns the parts of a value that the leak scan searches for: the elements of arrays and
+// the fields of composite values, or the value itself.
 func (c *column) pieces(v string) []piece {
 	if c.typ.Dims == 0 && len(c.fields) == 0 {
 		return []piece{{v, c.typ}}

@@ -190,8 +190,8 @@ func (s *Scanner) Result() error {
 }
 
 // formsOf returns the forms in which a dump can contain a value: unchanged, in XML, inside a JSON
-// document with and without escaped non-ASCII characters, and each of these with doubled backslashes,
-// as in COPY and in MySQL literals.
+// document with and without escaped non-ASCII characters, and each of these with doubled
+// backslashes, as in COPY and in MySQL literals.
 func formsOf(v string) []string {
 	forms := []string{v}
 	add := func(form string) {

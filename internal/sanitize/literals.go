@@ -18,8 +18,8 @@ const (
 	LiteralsStop   = "stop"
 )
 
-// Literals searches the SQL of a schema for original values: in defaults, comments, views, policies,
-// enum labels, bounds of partitions and conditions of indexes.
+// Literals searches the SQL of a schema for original values: in defaults, comments, views,
+// policies, enum labels, bounds of partitions and conditions of indexes.
 type Literals struct {
 	redact  bool
 	f       *finder
@@ -144,8 +144,8 @@ func (l *Literals) Explains(s *Scanner) bool {
 	return true
 }
 
-// Note returns a sentence for the user about originals in the schema that are kept or were redacted,
-// or "".
+// Note returns a sentence for the user about originals in the schema that are kept or were
+// redacted, or "".
 func (l *Literals) Note() string {
 	if len(l.found) == 0 {
 		return ""

@@ -91,8 +91,8 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 	return p, r.checkFits(f, chosen, key)
 }
 
-// avoided returns the originals that masks must not produce: all that [Rules.Every] collected, and the
-// samples.
+// avoided returns the originals that masks must not produce: all that [Rules.Every] collected, and
+// the samples.
 func (r *Rules) avoided(c engine.Contents) avoided {
 	all := avoided{}
 	for mask, originals := range r.originals {

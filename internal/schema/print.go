@@ -66,8 +66,8 @@ func (e Expr) write(b *strings.Builder, d Dialect) {
 	}
 }
 
-// writeColumn writes a column. In PostgreSQL, some names are keywords instead: VALUE in the checks of a
-// domain, and MINVALUE and MAXVALUE in the bounds of a partition.
+// writeColumn writes a column. In PostgreSQL, some names are keywords instead: VALUE in the checks
+// of a domain, and MINVALUE and MAXVALUE in the bounds of a partition.
 func (e Expr) writeColumn(b *strings.Builder, d Dialect) {
 	switch e.Column {
 	case "value", "minvalue", "maxvalue":

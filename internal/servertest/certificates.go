@@ -17,7 +17,8 @@ import (
 
 // Certificates writes PEM files to a folder: a certificate authority (ca.pem), and the certificates
 // and keys of a server on this machine (server.pem, server.key), of a server elsewhere (other.pem,
-// other.key) and of a client named client (client.pem, client.key). The keys can be read by everybody.
+// other.key) and of a client named client (client.pem, client.key). The keys can be read by
+// everybody.
 func Certificates(t testing.TB, dir string) {
 	t.Helper()
 	ca, key := signed(t, dir, "ca", nil, nil, x509.Certificate{IsCA: true, KeyUsage: x509.KeyUsageCertSign})

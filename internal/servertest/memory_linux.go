@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// inMemory returns a folder that is kept in memory. It returns "" if the folder has little room or the
-// machine little memory, and in benchmarks, which measure the disk.
+// inMemory returns a folder that is kept in memory. It returns "" if the folder has little room or
+// the machine little memory, and in benchmarks, which measure the disk.
 func inMemory() string {
 	const folder, room = "/dev/shm", 8 << 30
 	if bench := flag.Lookup("test.bench"); bench == nil || bench.Value.String() != "" {

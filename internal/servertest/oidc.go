@@ -35,8 +35,8 @@ func Dex(t testing.TB, o OIDC) (issuer string) { return startProvider(t, "dex", 
 // those in the claims; the password of each is its name.
 func Zitadel(t testing.TB, o OIDC) (issuer string) { return startProvider(t, "zitadel", o) }
 
-// startProvider runs a program of tools/providers until the test ends, and returns its issuer. If the
-// program is missing, the test is skipped.
+// startProvider runs a program of tools/providers until the test ends, and returns its issuer. If
+// the program is missing, the test is skipped.
 func startProvider(t testing.TB, name string, o OIDC) (issuer string) {
 	t.Helper()
 	RequireServers(t, "an identity provider")

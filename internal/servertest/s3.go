@@ -49,8 +49,8 @@ func LockedS3(t testing.TB) (url string, client *minio.Client, bucket string) {
 	return gateway.url(bucket), client, bucket
 }
 
-// VersionedS3 is [S3] with a server of the test's own and a bucket that keeps the versions of objects,
-// and a client that can remove a delete marker.
+// VersionedS3 is [S3] with a server of the test's own and a bucket that keeps the versions of
+// objects, and a client that can remove a delete marker.
 func VersionedS3(t testing.TB) (url string, client *minio.Client, bucket string) {
 	t.Helper()
 	g := startGateway(S3Program(t), true)

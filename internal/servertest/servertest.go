@@ -64,8 +64,8 @@ func Thorough(t testing.TB) {
 }
 
 // CollectLess makes a test process collect garbage less often, which saves up to a sixth of its
-// processor time. Tests that start services or servers call it. It has no effect in benchmarks, or if
-// the environment sets GOGC.
+// processor time. Tests that start services or servers call it. It has no effect in benchmarks, or
+// if the environment sets GOGC.
 var CollectLess = sync.OnceFunc(func() {
 	if f := flag.Lookup("test.bench"); f != nil && f.Value.String() != "" || os.Getenv("GOGC") != "" {
 		return
@@ -80,8 +80,8 @@ func Raced() bool {
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-// Hostile returns how long a test attacks a server with generated dumps: the duration in SNAP_HOSTILE,
-// or a second.
+// Hostile returns how long a test attacks a server with generated dumps: the duration in
+// SNAP_HOSTILE, or a second.
 func Hostile(t testing.TB) time.Duration {
 	t.Helper()
 	text := cmp.Or(os.Getenv("SNAP_HOSTILE"), "1s")

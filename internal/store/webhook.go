@@ -32,8 +32,8 @@ type Webhook struct {
 }
 
 // WebhookEvents returns the events that a webhook can report: those of the audit log that concern
-// the life of a snapshot, shares that expire soon, requests for access, overdue snapshots, people
-// who left, and disabled webhooks.
+// the life of a snapshot, shares that expire soon, requests for access, overdue snapshots, disabled
+// webhooks, and people who left.
 func WebhookEvents() []snap.AuditAction {
 	return []snap.AuditAction{snap.AuditPushed, snap.AuditShared, snap.AuditUnshared, snap.AuditPulled,
 		snap.AuditDeleted, snap.AuditShareExpires, snap.AuditAccessRequested, snap.AuditOverdue,

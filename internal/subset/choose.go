@@ -223,8 +223,8 @@ func (c *Choice) addReferenced(ctx context.Context) error {
 	return c.addReferencedFrom(ctx, fresh)
 }
 
-// addReferencedFrom adds the rows that the new rows of the fresh tables reference, until there are no
-// new ones.
+// addReferencedFrom adds the rows that the new rows of the fresh tables reference, until there are
+// no new ones.
 func (c *Choice) addReferencedFrom(ctx context.Context, fresh map[int]bool) (err error) {
 	for len(fresh) > 0 && err == nil {
 		fresh, err = c.round(ctx, fresh)

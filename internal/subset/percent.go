@@ -34,8 +34,8 @@ func (c *Choice) startBelow(ctx context.Context, percent float64) error {
 	return nil
 }
 
-// referenced returns the query for the row that a row of the child, o, references. A key that only a
-// partition has is a reference only for the partition's rows.
+// referenced returns the query for the row that a row of the child, o, references. A key that only
+// a partition has is a reference only for the partition's rows.
 func (c *Choice) referenced(k ForeignKey) string {
 	table := c.g.Tables[k.Child]
 	if k.ChildFrom == table.From {
