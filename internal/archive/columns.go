@@ -41,9 +41,9 @@ func (c *columns) split(text []byte) {
 // uneven reports whether lines rarely have as many fields as the previous line.
 func uneven(lines int, runs []run) bool { return lines < 4*len(runs) }
 
-// clear prepares c for the next text. It keeps the memory of the columns, unless that has
-// grown far beyond the needs of one text. It can grow because tables have their long columns
-// in different positions.
+// clear prepares c for the next text. It keeps the memory of the columns, unless that has grown far
+// beyond the needs of one text. The memory can grow because tables have their long columns in
+// different positions.
 func (c *columns) clear() {
 	kept := 0
 	for i := range c.of {

@@ -48,8 +48,8 @@ var ErrLoads = errors.New("the content is read too often")
 const maxCached = 16 << 20
 
 // Content gives access to all content of a file in one address space, in the order of its
-// [Outline]. It decompresses the blocks that are needed and keeps the last ones. It is not safe for
-// concurrent use.
+// [Outline]. It decompresses the blocks that are needed and keeps the most recent ones. It is not
+// safe for concurrent use.
 type Content struct {
 	Outline
 	r      *Reader

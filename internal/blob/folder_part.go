@@ -170,7 +170,7 @@ func (u *upload) claim(p Part, w *writer) (other *writer, have bool, err error) 
 	return nil, false, nil
 }
 
-// yield waits for a writer to end, and ends it if it sends nothing.
+// yield waits for the writer to end. If the writer sends nothing, yield ends it.
 func (w *writer) yield(ctx context.Context) error {
 	ticker := time.NewTicker(silence / 10)
 	defer ticker.Stop()

@@ -78,8 +78,8 @@ func (s *Store) lockUser(ctx context.Context, tx *sql.Tx, id int64) error {
 	return tx.QueryRowContext(ctx, `SELECT id FROM users WHERE id = $1 FOR UPDATE`, id).Scan(&id)
 }
 
-// OwnAccessRequests returns the caller's requests, the newest first, without those that they
-// withdrew and those that a share answered.
+// OwnAccessRequests returns the caller's requests, the newest first, except those that the caller
+// withdrew or that a share answered.
 func (s *Store) OwnAccessRequests(ctx context.Context, c snap.Caller) ([]AccessRequest, error) {
 	return collect(ctx, s, `SELECT id, snapshot_id, reason, created_at FROM access_requests
 		WHERE user_id = $1 AND state IN ('open', 'refused') AND created_at > $2 ORDER BY created_at DESC, id DESC`,

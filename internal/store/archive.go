@@ -153,8 +153,8 @@ func errChunk(c Chunk, what string) error {
 		Hint: "restore this object from a backup or an earlier version of the bucket"}
 }
 
-// readChunk returns the lines of an object after it has verified them. It fails with code conflict,
-// naming the object, if it is missing or damaged.
+// readChunk reads the lines of an object and verifies them. It fails with code conflict, naming the
+// object, if the object is missing or damaged.
 func (s *Store) readChunk(ctx context.Context, c Chunk) ([]string, error) {
 	object, err := s.OpenObject(ctx, c.Key)
 	if errors.Is(err, snap.ErrNotFound) {

@@ -14,8 +14,8 @@ import (
 )
 
 // An audit line is written in the transaction of the change it records, so neither can exist
-// without the other. It gets its number later ([Store.Sequence]), so that no transaction waits for
-// another one's line.
+// without the other. The line gets its number later ([Store.Sequence]), so that no transaction
+// waits for the line of another.
 
 // record adds a line to an organization's audit log. It fills in the caller, the time and the
 // request's origin.

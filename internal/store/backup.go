@@ -135,9 +135,9 @@ func (s *Store) CheckAudit(ctx context.Context) error {
 
 func checkChains(ctx context.Context, q querier) error {
 	columns := `coalesce(h.size, 0), coalesce(h.checkpoint, '')`
-	if grown, err := hasColumns(ctx, q, "audit_heads", "size"); err != nil {
+	if hasSize, err := hasColumns(ctx, q, "audit_heads", "size"); err != nil {
 		return err
-	} else if !grown { // written by an older service
+	} else if !hasSize { // written by an older service
 		columns = `0, ''`
 	}
 	rows, err := q.QueryContext(ctx,

@@ -139,7 +139,8 @@ func (s *Store) Describe(ctx context.Context, c snap.Caller, sn snap.Snapshot, d
 const longestWord = 400
 
 // describedLabel returns the label by which a search finds a snapshot: the label of its name or, if
-// it has a description, a label of its own that also has the words of the description.
+// the snapshot has a description, a label of the snapshot's own that also has the words of the
+// description.
 func (s *Store) describedLabel(ctx context.Context, tx *sql.Tx, sn snap.Snapshot, text string) (int64, error) {
 	named := namingOf(sn.Name, sn.Target).label
 	if err := forgetWords(ctx, tx, sn); err != nil {

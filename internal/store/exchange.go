@@ -107,7 +107,7 @@ func (s *Store) renewable(ctx context.Context, tx *sql.Tx, e Exchange) (id int64
 	return id, err
 }
 
-// writeCredential renews the credential with this ID, or adds one if it is 0.
+// writeCredential renews the credential with this ID, or adds a new one if id is 0.
 func (s *Store) writeCredential(ctx context.Context, tx *sql.Tx, e Exchange, id int64) (int64, error) {
 	if id != 0 {
 		_, err := tx.ExecContext(ctx, `UPDATE api_keys SET hash = $1, hint = $2, expires_at = $3 WHERE id = $4`,

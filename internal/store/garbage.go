@@ -36,7 +36,7 @@ func (s *Store) Removed(ctx context.Context, g Garbage) error {
 
 // Abandon gives up a push if nobody has resumed it since idleSince, and reports whether it did. The
 // push's object becomes garbage. A client that comes back later starts over.
-func (s *Store) Abandon(ctx context.Context, u Upload, idleSince time.Time) (given bool, err error) {
+func (s *Store) Abandon(ctx context.Context, u Upload, idleSince time.Time) (abandoned bool, err error) {
 	err = s.tx(ctx, func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx,
 			`DELETE FROM uploads WHERE id = $1 AND touched_at < $2`, u.ID, idleSince.UnixMilli())
@@ -44,10 +44,10 @@ func (s *Store) Abandon(ctx context.Context, u Upload, idleSince time.Time) (giv
 			return err
 		}
 		n, err := res.RowsAffected()
-		if given = n > 0; err != nil || !given {
+		if abandoned = n > 0; err != nil || !abandoned {
 			return err
 		}
 		return discard(ctx, tx, Garbage{u.Blob, u.BlobUpload})
 	})
-	return given, err
+	return abandoned, err
 }

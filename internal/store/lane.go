@@ -271,8 +271,8 @@ func (s *Store) changeWebhook(ctx context.Context, c snap.Caller, id int64, acti
 	return s.Webhook(ctx, c, id)
 }
 
-// Replay says which messages to send again: the one with an ID, or those recorded since a time.
-// Accepted messages are sent again only if All is set or the ID is given.
+// Replay says which messages to send again: the message with this ID, or the messages recorded
+// since a time. Accepted messages are sent again only if All is set or the ID is given.
 type Replay struct {
 	ID    string
 	Since time.Time

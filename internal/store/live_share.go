@@ -19,8 +19,8 @@ type LiveShare struct {
 	audience int64
 }
 
-// ShareQuery selects live shares of an organization's own snapshots: those with one group or, when
-// GroupID is empty, those with other organizations.
+// ShareQuery selects live shares of an organization's own snapshots: the shares with one group or,
+// if GroupID is empty, the shares with other organizations.
 type ShareQuery struct {
 	GroupID string
 	Limit   int

@@ -8,7 +8,7 @@ import (
 	"snap"
 )
 
-// A notice tells a user about an event in the audit log that concerns one of their snapshots or
+// A notice informs a user of an event in the audit log that concerns one of their snapshots or
 // sessions and that they did not cause themselves.
 
 const (

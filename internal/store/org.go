@@ -111,7 +111,7 @@ func (s *Store) changeOrg(ctx context.Context, tx *sql.Tx, org snap.OrgRef, befo
 		Detail: snap.AuditDetail{Policy: policy}})
 }
 
-// lockOrg makes transactions that call it for one organization wait for each other, so that they
+// lockOrg makes transactions that lock the same organization wait for each other, so that they
 // cannot exceed a limit together. SQLite has one writer, so it needs no lock.
 func (s *Store) lockOrg(ctx context.Context, tx *sql.Tx, orgID int64) error {
 	if s.dialect == sqlite {

@@ -5,9 +5,9 @@ import (
 	"database/sql"
 )
 
-// rows runs a query that many requests repeat. It is prepared once per connection, because SQLite
-// would otherwise spend more time on compiling a listing than on running it. Behind a pooler in
-// transaction mode no statement is prepared, because the next connection may not have it.
+// rows runs a query that many requests repeat. The query is prepared once per connection, because
+// SQLite would otherwise spend more time on compiling a listing than on running it. Behind a pooler
+// in transaction mode no statement is prepared, because the next connection may not have it.
 func (s *Store) rows(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
 	if s.pooled {
 		return s.read.QueryContext(ctx, text, args...)

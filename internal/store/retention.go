@@ -163,8 +163,8 @@ func (s *Store) Expire(ctx context.Context, sn snap.Snapshot) (blobKey string, g
 	return blobKey, gone && err == nil, err
 }
 
-// mayExpire reports whether the rule of the snapshot's target does not keep it and no other
-// organization can still pull it. It locks the rule until the transaction ends.
+// mayExpire reports whether the rule of the snapshot's target does not keep the snapshot and no
+// other organization can still pull it. It locks the rule until the transaction ends.
 func (s *Store) mayExpire(ctx context.Context, tx *sql.Tx, sn snap.Snapshot) (may bool, err error) {
 	text := `SELECT target, keep_last, keep_days FROM retention WHERE org_id = $1 AND target = $2`
 	if s.dialect == postgres {

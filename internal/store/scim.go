@@ -105,10 +105,10 @@ func (s *Store) SCIMUsers(ctx context.Context, orgID int64, p SCIMPage) (page []
 	return page, total, err
 }
 
-// AddSCIMUser adds a person with the values of a change. If they are not active, the sessions and
-// keys of their accounts end as described at [Store.ChangeSCIMUser]. It fails with code conflict
-// when the user name or external ID is already in use, and with code invalid when the organization
-// has too many people.
+// AddSCIMUser adds a person with the values of a change. If the person is not active, the sessions
+// and keys of their accounts end as described at [Store.ChangeSCIMUser]. It fails with code
+// conflict when the user name or external ID is already in use, and with code invalid when the
+// organization has too many people.
 func (s *Store) AddSCIMUser(ctx context.Context, r Reporter, c SCIMUserChange) (u SCIMUser, err error) {
 	err = s.report(ctx, r, func(tx *sql.Tx) error {
 		if err := requireQuota(ctx, tx, r, `scim_users`, MaxSCIMUsers); err != nil {

@@ -76,8 +76,8 @@ var scimGroupColumns = map[string]string{"id": `n.id = %s`, "external_id": `n.ex
 const membersOfPage = 20_000
 
 // SCIMGroups returns a page of the groups that an organization's provider reported, and the total
-// number that match. With members, a page ends early when its groups have too many members
-// together. It always has at least one group.
+// number that match. With members, a page ends early when its groups together have too many
+// members, but it always has at least one group.
 func (s *Store) SCIMGroups(ctx context.Context, orgID int64, p SCIMPage, members bool) (page []SCIMGroup, total int,
 	err error) {
 	where, args := p.where(orgID, scimGroupColumns)

@@ -293,9 +293,9 @@ func (s *Store) factKeys(ctx context.Context, c snap.Caller, v choice, f fact, b
 // keysText returns the statement of factKeys. Its parameters are $1 the principal, $2 now, $3 the
 // key below which the page begins, and the fact's values as a JSON array, or its bounds. For each
 // audience and value it reads the newest snapshot (heads). Nothing older than the page-size-th
-// newest of them can be on the page (thr). It reads a page only of the ranges that reach above that
-// (wide). For bounds, it finds the values that exist for an audience one after the other (pairs),
-// without reading their grants.
+// newest of them can be on the page (thr). The statement reads a page of only those ranges that
+// reach above this limit (wide). For bounds, it finds the values that exist for an audience one
+// after the other (pairs), without reading their grants.
 func (s *Store) keysText(sh shape, f fact) string {
 	kinds := sh.scope.kinds()
 	if sh.scope == scopeMember {

@@ -162,8 +162,8 @@ func (b *batch) oldest(ctx context.Context) ([]line, error) {
 	return lines, err
 }
 
-// appendLine appends a line after the newest one. It keeps the line's original text, because
-// it can have fields that only a newer version of the service knows.
+// appendLine appends a line after the newest one. It keeps the line's original text, because the
+// text can have fields that only a newer version of the service knows.
 func (b *batch) appendLine(l *line) error {
 	rest, begins := strings.CutPrefix(l.body, `{"seq":0,`)
 	rest, ends := strings.CutSuffix(rest, `"hash":""}`)

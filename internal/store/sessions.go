@@ -240,8 +240,8 @@ func scanSession(rows *sql.Rows) (n Session, err error) {
 	return n, err
 }
 
-// Accounts returns the users of an organization that came from an issuer, by
-// their subject there.
+// Accounts returns the users of an organization who came from an issuer, by their subject at the
+// issuer.
 func (s *Store) Accounts(ctx context.Context, orgID int64, issuer string) (map[string]snap.Member, error) {
 	rows, err := s.read.QueryContext(ctx,
 		`SELECT subject, id, email, disabled FROM users WHERE org_id = $1 AND issuer = $2`, orgID, issuer)

@@ -123,8 +123,8 @@ func scanStanding(rows *sql.Rows) (t Standing, err error) {
 	return t, err
 }
 
-// StandingOf returns a user's standing. It fails with snap.ErrUnauthenticated if they never signed
-// in.
+// StandingOf returns a user's standing. It fails with snap.ErrUnauthenticated if the user never
+// signed in.
 func (s *Store) StandingOf(ctx context.Context, userID int64) (Standing, error) {
 	t, err := one(collect(ctx, s, selectStanding+`WHERE i.user_id = $1`, scanStanding, userID))
 	if errors.Is(err, sql.ErrNoRows) {

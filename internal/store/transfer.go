@@ -61,7 +61,7 @@ func (s *Store) HasArrived(ctx context.Context, o Object) (has bool, err error) 
 }
 
 // Identity returns a string that identifies this database's content: a digest of its organizations
-// and of the service's secret.
+// and of the service's secrets.
 func (f *Frozen) Identity(ctx context.Context) (string, error) {
 	ctx = withoutTimeLimit(ctx)
 	var c content

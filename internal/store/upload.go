@@ -49,9 +49,9 @@ func (s *Store) BeginUpload(ctx context.Context, c snap.Caller, u Upload) error 
 }
 
 // FindPush returns the caller's own earlier push of the same bytes under the same target and name:
-// done if it is complete, begun if it is not. Both are nil if there is none. It never reveals the
-// pushes of others. For an organization-level key, all pushes by such keys of the organization
-// count as its own.
+// done if it is complete, begun if it is not. Both are nil if there is none. FindPush never reveals
+// the pushes of other callers. For an organization-level key, all pushes by such keys of the
+// organization count as its own.
 func (s *Store) FindPush(ctx context.Context, c snap.Caller, u Upload) (done *snap.Snapshot, begun *Upload, err error) {
 	f, err := scanSnapshot(s.row(ctx, selectOne+visible+` AND s.org_id = $3 AND coalesce(s.owner_id, 0) = $5
 		AND s.sha256 = $6 AND s.target = $7 AND s.name = $8 AND s.type = $9 ORDER BY s.key DESC LIMIT 1`,

@@ -177,9 +177,9 @@ func (d *downloader) work(ctx context.Context) error {
 	}
 }
 
-// follow hashes the pieces in order as they arrive. It reads a piece from the disk if it is no
-// longer in memory or was left by an earlier process. If its bytes differ from those received, the
-// piece is fetched again.
+// follow hashes the pieces in order as they arrive. It reads a piece from the disk if the piece is
+// no longer in memory or was left by an earlier process. If the bytes on the disk differ from those
+// received, the piece is fetched again.
 func (d *downloader) follow(ctx context.Context) (string, error) {
 	whole, buffer := sha256.New(), make([]byte, block)
 	for n, bad := 0, 0; n < len(d.pieces.state); {

@@ -19,8 +19,8 @@ import (
 )
 
 // partial is an unfinished download: FILE.part, locked and of its final size from the start, and
-// FILE.part.journal, which lists the pieces written. A killed process leaves both, and the next one
-// resumes from them.
+// FILE.part.journal, which lists the pieces written. A killed process leaves both files, and the
+// next process resumes from them.
 type partial struct {
 	file    string // path of the finished file
 	lock    *flock.Flock

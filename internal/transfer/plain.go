@@ -14,8 +14,8 @@ import (
 )
 
 // checkURL rejects a plain http URL, because the bytes and the permission in the URL would be sent
-// unencrypted. It accepts one for this machine, or if Plain is set. If the service is remote, it
-// also rejects addresses of this machine.
+// unencrypted. It accepts such a URL if it leads to this machine or if Plain is set. If the service
+// is remote, it also rejects addresses of this machine.
 func (o Options) checkURL(rawURL string) error {
 	u, err := url.Parse(rawURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
