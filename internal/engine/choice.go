@@ -37,7 +37,7 @@ func (c Choice) Empty() bool {
 	return len(c.Tables)+len(c.Schemas)+len(c.Exclude)+len(c.ExcludeData)+len(c.Extensions)+len(c.Omit) == 0
 }
 
-// Omits reports whether the choice leaves out a kind of objects.
+// Omits reports whether the choice leaves out a kind of object.
 func (c Choice) Omits(kind string) bool { return slices.Contains(c.Omit, kind) }
 
 // Check returns a usage error for an invalid pattern or an unknown kind.
@@ -63,7 +63,7 @@ func (c Choice) Check() error {
 	return nil
 }
 
-// RequireTablesOnly refuses the parts of a choice that only PostgreSQL has.
+// RequireTablesOnly returns an error if the choice has parts that only PostgreSQL supports.
 func (c Choice) RequireTablesOnly() error {
 	for _, part := range []struct {
 		given []string
@@ -130,8 +130,8 @@ type matching struct {
 	fates []Fate
 }
 
-// matches returns the relations that match one of the patterns. Each pattern must match at least
-// one.
+// matches marks the relations that match one of the patterns. Each pattern must match at least one
+// relation. Views are considered only if views is set.
 func (m *matching) matches(patterns []string, views bool) ([]bool, error) {
 	found := make([]bool, len(m.all))
 	for _, text := range patterns {

@@ -42,7 +42,7 @@ type Cloner interface {
 	Recover(ctx context.Context, url string) error
 
 	// Drop removes a database, and what a killed Copy or Reset left of it. It ends the database's
-	// connections. If there is no such database it does nothing.
+	// connections. If there is no such database, Drop does nothing.
 	Drop(ctx context.Context, url string) error
 
 	// States returns the states of databases, in the order of the URLs.
@@ -66,7 +66,7 @@ type DatabaseState struct {
 	Connections []string // other clients that are connected, as far as known
 }
 
-// ErrNotSealed is the error for a database that was sealed and is now missing, or was opened again.
+// ErrNotSealed is the error for a database that was sealed but is now missing or was opened again.
 var ErrNotSealed = errors.New("the sealed database was changed")
 
 // NoRoom returns the error for a copy that the disk cannot hold. where names the folder or server,

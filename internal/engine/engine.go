@@ -96,13 +96,13 @@ type Options struct {
 	Choice     Choice                  // for Dump: include only some objects
 	Into       Into                    // for Restore: where the content goes
 	WithGrants bool                    // for Dump: record the rights of other users; for Restore: apply them
-	Terminate  bool                    // for Restore into an existing database: end sessions whose locks block it
+	Terminate  bool                    // for Restore into an existing database: end sessions whose locks block the load
 	Grants     []string                // for Restore: GRANT statements to run after the content is loaded
 	Notice     func(sentence string)   // called with messages for the user; may be nil
 
-	// OnlyIfEmpty is for Restore: the user did not agree that the destination loses anything. If
-	// the destination has content when it would be replaced or emptied in place, Restore or Swap
-	// fails with [Filled].
+	// OnlyIfEmpty is for Restore. It means that the user did not agree to lose any content of the
+	// destination. If the destination has content when it would be replaced or emptied in place,
+	// Restore or Swap fails with [Filled].
 	OnlyIfEmpty bool
 
 	// Every is for Inspect. For a column, it returns a function, or nil if samples suffice. The
@@ -111,7 +111,8 @@ type Options struct {
 	Every func(schema, table, column string) func(value string)
 }
 
-// AllOf returns the functions of Every for the columns of a table, and whether there are any.
+// AllOf returns the results of Every for the columns of a table, and whether any of them is not
+// nil.
 func (o Options) AllOf(schema, table string, columns []Column) (all []func(string), some bool) {
 	all = make([]func(string), len(columns))
 	for i, c := range columns {

@@ -5,8 +5,8 @@ import "context"
 // Cleaner is an engine that finds and removes what failed or killed loads left behind. It never
 // touches what a running load uses.
 type Cleaner interface {
-	// Leftovers lists scratch databases, journals, roles and files on the server, or in the folder,
-	// of the database at url, for display. It changes nothing.
+	// Leftovers lists, for display, the scratch databases, journals, roles and files that loads
+	// left on the server, or in the folder, of the database at url. It changes nothing.
 	Leftovers(ctx context.Context, url string) ([]string, error)
 
 	// RemoveLeftovers completes or reverts interrupted loads and removes their remains. It returns

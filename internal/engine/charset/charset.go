@@ -1,7 +1,7 @@
 // Package charset converts text between a database's encoding and UTF-8 without a server.
 //
-// Every byte sequence can be read and written back. A byte that is not part of a character is read
-// as a rune of the private use area: [IsByte].
+// Every byte sequence can be converted to UTF-8 and back without loss. A byte that is not part of a
+// character becomes a rune of the private use area, see [IsByte].
 package charset
 
 import (
@@ -17,13 +17,14 @@ import (
 // is UTF-8 that is known to be valid.
 type Charset struct {
 	name   string
-	decode func(s string) (r rune, size int) // of characters beyond ASCII; [noCharacter] has a size too
+	decode func(s string) (r rune, size int) // for a string that is not ASCII at its start; size is never 0
 	encode func(r rune) string               // of a rune beyond ASCII; "" if the encoding lacks it
 }
 
+// noCharacter is the result of decode for bytes that are not part of a character.
 const noCharacter = rune(-1)
 
-// firstByte represents the byte 0x00.
+// firstByte is the rune that represents the byte 0x00. The runes of the other bytes follow it.
 const firstByte = 0xf700
 
 // IsByte reports whether a rune represents a byte that is not part of a character.
@@ -35,7 +36,7 @@ func Unknown(name string) *Charset {
 		encode: func(rune) string { return "" }}
 }
 
-// Mixed returns a Charset for strings in unknown encodings, most of which are UTF-8.
+// Mixed returns a Charset for strings that are mostly UTF-8 but may be in any encoding.
 func Mixed(name string) *Charset {
 	decode := func(s string) (rune, int) {
 		r, size := utf8.DecodeRuneInString(s)
@@ -64,8 +65,8 @@ func Single(name string, m *charmap.Charmap) *Charset {
 }
 
 // Multi returns an encoding with one or more bytes per character. length returns the number of
-// bytes of a string's first character, or 0 if the encoding lacks that character: e may have more
-// characters than the encoding.
+// bytes of a string's first character, or 0 if the encoding lacks that character. e may have
+// characters that the encoding lacks.
 func Multi(name string, e encoding.Encoding, length func(s string) int) *Charset {
 	encode := func(r rune) string {
 		b, err := e.NewEncoder().String(string(r))
@@ -82,7 +83,7 @@ func Multi(name string, e encoding.Encoding, length func(s string) int) *Charset
 		}
 		return r
 	}
-	known := make([]atomic.Int32, 1<<16) // caches the rune of each character plus 2, by the character's bytes
+	known := make([]atomic.Int32, 1<<16) // by the bytes of a character: its rune plus 2, or 0 if not decoded yet
 	decode := func(s string) (rune, int) {
 		size, at := length(s), 0
 		if size == 0 {
@@ -107,8 +108,8 @@ func (c *Charset) Text(s string) string {
 	return c.read(s, func(out []byte, b byte) []byte { return utf8.AppendRune(out, firstByte+rune(b)) })
 }
 
-// Label converts a name for display and for manifests: a byte that is not part of a character is
-// written as \xE9.
+// Label converts a name for display and for manifests. A byte that is not part of a character is
+// written in hexadecimal, such as \xE9.
 func (c *Charset) Label(s string) string {
 	return c.read(s, func(out []byte, b byte) []byte { return fmt.Appendf(out, `\x%02X`, b) })
 }
@@ -206,7 +207,7 @@ func EUC(s string) int {
 }
 
 // ShiftJIS returns the length of a string's first character in Shift_JIS. A character that is
-// neither ASCII nor a half-width syllable has two bytes. The second may be ASCII.
+// neither ASCII nor half-width katakana has two bytes. The second may be ASCII.
 func ShiftJIS(s string) int {
 	switch {
 	case s == "":

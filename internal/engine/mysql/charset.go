@@ -25,7 +25,8 @@ import (
 // character set.
 
 // keptByUTF8 reports whether every string in a character set survives the conversion to UTF-8 and
-// back. It must be true for character sets whose characters always take more than one byte.
+// back. It must be true for character sets whose characters always take more than one byte, because
+// [plain] expects ASCII characters to be single bytes.
 func keptByUTF8(name string) bool {
 	switch name {
 	case "", "utf8", "utf8mb3", "utf8mb4", "utf16", "utf16le", "utf32", "ucs2", "latin1", "latin2", "latin5", "latin7",

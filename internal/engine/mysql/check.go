@@ -66,7 +66,8 @@ func refused(kind, name string, why error) error {
 	}
 }
 
-// announced returns the set of programs in the manifest, by kind and name.
+// announced returns the set of objects that the manifest lists, by kind and name, or nil if the
+// manifest has no list.
 func (k checker) announced() map[string]bool {
 	if k.known == nil {
 		return nil

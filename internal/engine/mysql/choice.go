@@ -15,7 +15,7 @@ type selection struct {
 	omitted schema.Schema          // only its omissions
 }
 
-// leaveOut removes the objects that a choice leaves out from the definitions. It also removes the
+// leaveOut removes from the definitions the objects that a choice leaves out. It also removes the
 // tables without rows from the tables to read.
 func leaveOut(s *structure, tables []engine.Table, c engine.Choice) (kept []engine.Table, left selection, err error) {
 	if c.Empty() {
@@ -131,7 +131,7 @@ type listItem struct {
 	tokens   []token
 }
 
-// listItems returns the entries after the first one.
+// listItems returns the entries after the first one, which is always a column.
 func listItems(text string) (all []listItem, err error) {
 	depth := 0
 	var now *listItem

@@ -64,16 +64,16 @@ func (e Engine) withServer(raw string, f func(database, *sql.DB) error) error {
 }
 
 // Seal implements [engine.Cloner]. In MySQL, it makes the database read-only. MariaDB has no such
-// setting. There, the mark reveals most later writes, but not writes before a restart of the
-// server.
+// setting. There, the mark reveals most later writes, but not writes that are followed by a restart
+// of the server.
 func (e Engine) Seal(ctx context.Context, raw string) (mark string, err error) {
 	err = e.withServer(raw, func(d database, db *sql.DB) error {
 		_, err := db.ExecContext(ctx, "ALTER DATABASE "+quote(d.name)+" READ ONLY = 1")
 		if n := number(err); err != nil && n != erSyntax && n != erNoRight {
 			return err
 		}
-		// The server records times in seconds: another write in the same second as the last one
-		// would go unnoticed.
+		// The server records the times of writes in whole seconds. Wait, so that the next write has
+		// a different time than the last one.
 		if _, err := db.ExecContext(ctx, "DO sleep(1.1)"); err != nil {
 			return err
 		}
@@ -101,7 +101,7 @@ func markOf(ctx context.Context, db querier, name string) (mark string, err erro
 }
 
 // unchanged reports whether a mark still matches its database. After a restart, the server does not
-// know when tables were written to, so only the other part is compared.
+// know when tables were written to, so only the other part of the mark is compared.
 func unchanged(before, now string) bool {
 	tables, written, _ := strings.Cut(before, "|")
 	tablesNow, writtenNow, _ := strings.Cut(now, "|")
@@ -301,8 +301,7 @@ const (
 // erNeedsRepeatable is the error of a server whose binary log contains statements instead of rows.
 const erNeedsRepeatable = 1665
 
-// copyTable fills one table. It returns an error if the table and its source then differ in their
-// number of rows.
+// copyTable fills one table and returns the number of rows that it inserted.
 func (s *scratch) copyTable(ctx context.Context, db *sql.DB, t engine.Table) (int64, error) {
 	c, err := s.loading(ctx, db, copiesInOrder, readsUnlocked)
 	if err != nil {
@@ -354,7 +353,7 @@ func (e Engine) Reset(ctx context.Context, from, to string, o engine.CopyOptions
 	return e.Copy(ctx, from, to, o)
 }
 
-// Recover implements [engine.Cloner]. It completes or reverts the exchange of tables.
+// Recover implements [engine.Cloner]. It completes or reverts an interrupted exchange of tables.
 func (e Engine) Recover(ctx context.Context, raw string) error {
 	_, err := e.RemoveLeftovers(ctx, raw)
 	return err
@@ -369,7 +368,8 @@ func (e Engine) Drop(ctx context.Context, raw string) error {
 	if !strings.HasPrefix(d.name, engine.ClonePrefix) {
 		return fmt.Errorf("%q is not a clone", d.name)
 	}
-	// Otherwise a killed copy could still put its tables in place.
+	// Clean up after a killed copy first. Otherwise, a later load could complete it and put its
+	// tables in place.
 	if _, err := e.RemoveLeftovers(ctx, raw); err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ const (
 	tlsVerify    = "true"        // the server's certificate must be valid for its host
 	tlsVerifyCA  = "verify-ca"   // the certificate must be valid for any host
 	tlsAny       = "skip-verify" // encrypted, but any certificate is accepted
-	tlsPreferred = "preferred"   // encrypted if the server can
+	tlsPreferred = "preferred"   // encrypted if the server supports it
 	tlsOff       = "false"
 )
 
@@ -118,7 +118,7 @@ func verifyChain(s tls.ConnectionState, roots *x509.CertPool) error {
 }
 
 // fromOptionFile completes a URL that has no password with values from the group [client] of an
-// option file, as MySQL's own programs do. A file that others can write is ignored.
+// option file, as MySQL's own programs do. A file that other users can write is ignored.
 func (d *database) fromOptionFile(path string, hostGiven bool) error {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o022 != 0 {
@@ -174,7 +174,7 @@ func clientOptions(path string) map[string]string {
 	return options
 }
 
-// optionValue removes the quotes around a value, or the comment after it, and its escapes.
+// optionValue removes the quotes around a value or the comment after it, and replaces its escapes.
 func optionValue(text string) string {
 	text = strings.TrimSpace(text)
 	if len(text) > 1 && (text[0] == '"' || text[0] == '\'') {

@@ -6,17 +6,17 @@ import (
 	"strconv"
 )
 
-// connection is somebody's connection to a server.
+// connection is a client's connection to a server.
 type connection struct {
 	id         int64
 	user, host string
 }
 
 // connectionsTo returns the connections that use a database, except the caller's. An account
-// without the PROCESS privilege sees only its own.
+// without the PROCESS privilege sees only its own connections.
 //
 // It reads SHOW PROCESSLIST, because MySQL 9 cannot read information_schema.processlist while any
-// connection runs a statement with characters outside of utf8mb3.
+// connection runs a statement with characters outside utf8mb3.
 func connectionsTo(ctx context.Context, db *sql.DB, name string) ([]connection, error) {
 	c, err := db.Conn(ctx)
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 
 // A JSON document of MySQL can hold exact numbers, such as 1.50, and a query returns them exactly.
 // But when such a document is inserted as a string, the server parses the number as a
-// floating-point number, 1.5. A load therefore sets these numbers again as decimals. MariaDB stores
-// documents as text.
+// floating-point number, 1.5. A load therefore sets these numbers again as decimals. MariaDB is not
+// affected, because it stores documents as text.
 
-// withDecimals returns the statement changed so that its documents keep their exact numbers.
+// withDecimals changes a statement so that its documents keep their exact numbers.
 func (s *scratch) withDecimals(one statement) statement {
 	if s.mariadb() || !bytes.ContainsRune(one.rows, '.') && !longNumber(one.rows) {
 		return one

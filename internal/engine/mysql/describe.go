@@ -138,7 +138,7 @@ func (t *tableReader) item(r *reader) error {
 	case r.accept("VECTOR", "KEY"):
 		name, _ = r.name()
 		t.program("vector index", name)
-	case r.accept("PERIOD", "FOR", "SYSTEM_TIME"): // of the versioning
+	case r.accept("PERIOD", "FOR", "SYSTEM_TIME"): // part of WITH SYSTEM VERSIONING
 	case r.accept("PERIOD", "FOR"):
 		name, _ = r.name()
 		t.program("period", name)
@@ -158,7 +158,7 @@ func (t *tableReader) column(r *reader) error {
 	for !r.ended() {
 		if period := t.attribute(r, &c); period {
 			t.period = append(t.period, c.Name)
-			return nil // the times of a period are not among the table's values
+			return nil // descriptions do not include the columns of a period
 		}
 	}
 	t.table.Columns = append(t.table.Columns, c)
@@ -447,8 +447,8 @@ var (
 	digits  = regexp.MustCompile(`^([0-9]{1,20}|[Dd][Ee][Ff][Aa][Uu][Ll][Tt])$`)
 )
 
-// partitions parses how a table is partitioned. If a description does not support the method, it is
-// recorded as a program, and the table is described as not partitioned.
+// partitions parses how a table is partitioned. If a description does not support the method, the
+// partitioning is recorded as a program, and the table is described as not partitioned.
 func (t *tableReader) partitions(r *reader) {
 	p, ok := readPartitions(r)
 	if !ok {
@@ -594,7 +594,7 @@ func partLists(r *reader) ([][]schema.Expr, bool) {
 }
 
 // withoutPeriod removes the time columns of a system-versioned table from its keys, because the
-// keys of current rows do not include them.
+// description does not include these columns.
 func (t *tableReader) withoutPeriod() {
 	without := func(columns []schema.KeyColumn) []schema.KeyColumn {
 		return slices.DeleteFunc(columns, func(c schema.KeyColumn) bool { return slices.Contains(t.period, c.Name) })
@@ -628,7 +628,7 @@ func (t *tableReader) withoutNumbers() {
 	}
 }
 
-// withoutComputed records everything that needs a generated column as a program.
+// withoutComputed records as a program everything that needs a generated column.
 func (t *tableReader) withoutComputed() {
 	computed := map[string]bool{}
 	for _, c := range t.table.Columns {

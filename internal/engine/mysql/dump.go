@@ -27,8 +27,8 @@ const (
 	readSize  = 64 << 10
 )
 
-// Dump implements [engine.Engine]. If the user can block writers for a moment (the privilege
-// RELOAD), several connections read concurrently and see the same state; otherwise a single
+// Dump implements [engine.Engine]. If the user can block writers for a moment (with the RELOAD
+// privilege), several connections read concurrently and see the same state; otherwise a single
 // connection reads.
 func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Options) (engine.Info, error) {
 	d, err := e.parse(raw)
@@ -108,8 +108,8 @@ func dump(ctx context.Context, db *sql.DB, name string, w io.Writer, o engine.Op
 	return info, err
 }
 
-// loadable returns a warning if only this user could load the dump, because the checks of a load by
-// others fail.
+// loadable returns warnings if only this user could load the dump, because a load by other users
+// would fail its checks.
 func loadable(parts structure, info engine.Info) []string {
 	mariadb := strings.Contains(info.ServerVersion, "MariaDB")
 	_, data := statementsFor(info.Schema, mariadb)
@@ -138,7 +138,7 @@ func slicesOf(parts ...any) []byte {
 }
 
 // sameTables reports whether definitions are equal. It ignores AUTO_INCREMENT, which changes when
-// rows are inserted, and fields that the dump has added.
+// rows are inserted, and Period, which [structure.keepHistory] sets.
 func sameTables(before, after []definition) bool {
 	return slices.EqualFunc(before, after, func(a, b definition) bool {
 		a.SQL, b.SQL = counter.ReplaceAllString(a.SQL, ""), counter.ReplaceAllString(b.SQL, "")
@@ -155,8 +155,8 @@ func changedMeanwhile(why string) error {
 		Hint: "build again when no migration is running"}
 }
 
-// openReaders opens connections that all see the database at the same moment. If that is
-// impossible, it opens one.
+// openReaders opens connections that all see the same state of the database. If that is impossible,
+// it opens only one.
 func openReaders(ctx context.Context, db *sql.DB, jobs int) ([]*sql.Conn, error) {
 	var readers []*sql.Conn
 	open := func(n int) error {
@@ -290,7 +290,8 @@ func pastHead(r io.Reader) (*bufio.Reader, error) {
 	}
 }
 
-// readLine reads to the end of a line or of the input. It returns io.EOF only without data.
+// readLine reads a line of at most limit bytes. At the end of the input, it returns io.EOF. A last
+// line without a newline is an error.
 func readLine(r *bufio.Reader, limit int) ([]byte, error) {
 	var line []byte
 	for {

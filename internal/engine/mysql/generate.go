@@ -101,7 +101,7 @@ func sequenceSQL(q schema.Sequence) (string, error) {
 	return text, nil
 }
 
-// generator writes one table.
+// generator writes the CREATE TABLE statement of one table.
 type generator struct {
 	table   schema.Table
 	mariadb bool
@@ -178,7 +178,7 @@ func (g *generator) column(c schema.Column) error {
 	return nil
 }
 
-// values writes a column's default and visibility.
+// values appends a column's spatial reference system, visibility, default and ON UPDATE clause.
 func (g *generator) values(text string, c schema.Column) (string, error) {
 	if c.SRID != "" {
 		if !digits.MatchString(c.SRID) {
@@ -418,7 +418,7 @@ func (g *generator) check(c schema.Check) error {
 }
 
 // options writes the table's options, sorted by name. The server only requires that a character set
-// precedes its collation, and the names are in that order.
+// precedes its collation, and charset sorts before collate.
 func (g *generator) options() (string, error) {
 	o := g.table.Options
 	engine := cmp.Or(o["engine"], "InnoDB")

@@ -10,9 +10,9 @@ import (
 	"snap/internal/engine"
 )
 
-// A system-versioned table of MariaDB keeps every row version with the times at which it was valid.
-// A dump contains all row versions if the server can restore them (MariaDB 10.11 and later) and
-// they are based on times rather than transactions.
+// A system-versioned table of MariaDB keeps every version of a row with the start and end of its
+// validity. A dump contains all row versions if the server can restore them (MariaDB 10.11 and
+// later) and they are based on times rather than transactions.
 
 // hiddenPeriod is the period of a table that does not name its own. A period is the pair of columns
 // of a system-versioned table that hold the start and end of a row's validity.
@@ -22,8 +22,8 @@ var hiddenPeriod = []string{"row_start", "row_end"}
 // instead.
 var forever = map[string]bool{"2038-01-19 03:14:07.999999": true, "2106-02-07 06:28:15.999999": true}
 
-// histories returns two groups of system-versioned tables: the periods, by table, of those whose
-// history a dump can hold, and the names of the others.
+// histories returns the periods, by table, of the system-versioned tables whose history a dump can
+// hold, and the names of the other system-versioned tables.
 func histories(ctx context.Context, db querier, name string) (periods map[string][]string, lost []string, err error) {
 	versioned, err := names(ctx, db,
 		"SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type = 'SYSTEM VERSIONED' "+

@@ -96,7 +96,7 @@ func (s *scratch) empty(ctx context.Context) error {
 }
 
 // finishInPlace replaces the programs with those of the dump, including the events, as after an
-// exchange, and removes the mark. The database is then complete.
+// exchange of tables, and removes the mark. The database is then complete.
 func (s *scratch) finishInPlace(ctx context.Context) error {
 	c, err := session(ctx, s.server, "USE "+quote(s.place.name))
 	if err != nil {
