@@ -17,8 +17,8 @@ const (
 
 // Inspector is an engine that can report in advance which requirements of a use are not met.
 type Inspector interface {
-	// Needs connects and returns the installed programs and the privileges that are required for a
-	// use of the database and are missing. It changes nothing and attempts nothing.
+	// Needs connects and returns the privileges and programs that are required for a use of the
+	// database and are missing. It changes nothing and attempts nothing.
 	Needs(ctx context.Context, url string, u Use) ([]Need, error)
 }
 

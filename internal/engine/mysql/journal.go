@@ -27,10 +27,10 @@ type journal struct {
 	Triggers []definition `json:"triggers"`       // of the old tables, with their owners
 	New      structure    `json:"new"`            // without tables and sequences
 	Account  account      `json:"account"`        // the owner of the new programs, or none
-	Keep     bool         `json:"keep,omitempty"` // keep the old programs whose names the new ones do not have
+	Keep     bool         `json:"keep,omitempty"` // keep old programs, except those with the name of a new one
 }
 
-// The names of a journal's seal. aside is the name in a journal that was set aside.
+// The names of a journal's seal. It has the name asideName if the journal was set aside.
 const (
 	sealName  = "whole"
 	asideName = "aside"
@@ -136,7 +136,8 @@ func notOwn(id string) error {
 	}}
 }
 
-// dropJournal removes the journal of a swap.
+// dropJournal removes the replaced database and the journal of a swap. whole means that the journal
+// has a seal.
 func dropJournal(ctx context.Context, server *sql.DB, id string, whole bool) error {
 	// The seal is dropped first, because a server may drop a database table by table, and a sealed
 	// journal without one of its tables would be misread. The journal's database is dropped last,
@@ -196,7 +197,7 @@ func accountOf(owner string) account {
 
 // checkOwners returns an error if this user has no permission to create triggers for the owners of
 // the old ones. In that case no trigger may be dropped, because it could not be restored. To find
-// out, checkOwners tries to create a trigger on the given table, which is the journal's own.
+// out, checkOwners tries to create a trigger on the given table, which belongs to the journal.
 func (j journal) checkOwners(ctx context.Context, c *sql.Conn, table string) error {
 	tried := map[string]bool{}
 	for _, t := range j.Triggers {

@@ -5,15 +5,16 @@ import (
 	"strings"
 )
 
-// This file splits a statement into tokens by the servers' rules (the manual's pages on comments,
-// string literals and names). The name of the object that a statement creates is found in the
-// tokens, never with a prefix or a pattern.
+// This file splits a statement into tokens by the servers' rules (see the manual's pages on
+// comments, string literals and names). The name of the object that a statement creates is found in
+// the tokens, never with string prefixes or regular expressions, because comments and quotes could
+// mislead them.
 
 // tokenKind is a kind of token.
 type tokenKind int
 
 const (
-	endToken  tokenKind = iota // after the last one
+	endToken  tokenKind = iota // the end, white space or a comment
 	wordToken                  // a keyword, a name without quotes, or digits
 	nameToken                  // a name in quotes
 	textToken                  // a string
@@ -27,7 +28,7 @@ type token struct {
 	from, to int
 }
 
-// lexMode is the part of a session's sql_mode that decides where words end.
+// lexMode is the part of a session's sql_mode that decides how statements are split into tokens.
 type lexMode struct {
 	ansi  bool // double quotes enclose names
 	plain bool // a backslash in a string is an ordinary character
@@ -53,8 +54,8 @@ var (
 	errZero       = errors.New("it has a zero byte")
 )
 
-// lex splits a statement into tokens. It rejects executable comments: expandComments must have
-// removed them first.
+// lex splits a statement into tokens. It rejects executable comments, which expandComments must
+// remove first.
 func lex(text string, m lexMode) ([]token, error) {
 	var all []token
 	for i := 0; i < len(text); {
@@ -185,7 +186,7 @@ func unescaped(c byte) string {
 }
 
 // expandComments returns a statement with each executable comment replaced by its content, if run
-// says that the server would execute it, or else removed.
+// reports that the server executes it, or else removed.
 func expandComments(text string, m lexMode, run func(mariadb bool, version int) bool) (string, error) {
 	var b strings.Builder
 	for i := 0; i < len(text); {
@@ -339,7 +340,7 @@ func (r *reader) group() (*reader, bool) {
 	return nil, false
 }
 
-// nesting is 1 for a parenthesis that opens and -1 for one that closes.
+// nesting returns 1 for an opening parenthesis, -1 for a closing one, and 0 for other tokens.
 func (t token) nesting() int {
 	switch {
 	case t.kind == signToken && t.value == "(":

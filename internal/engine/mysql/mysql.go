@@ -125,7 +125,7 @@ func (d database) open(name string) (*sql.DB, error) {
 	if c.TLS, err = d.tls.config(d.host); err != nil {
 		return nil, err
 	}
-	c.MaxAllowedPacket = 0 // the server reports the error
+	c.MaxAllowedPacket = 0 // use the server's limit
 	c.Params = map[string]string{"wait_timeout": patient}
 	c.Logger = &driver.NopLogger{}
 	c.DialFunc = d.way.Dial
@@ -146,9 +146,9 @@ func (d database) open(name string) (*sql.DB, error) {
 	return sql.OpenDB(connector), nil
 }
 
-// patient sets up every session of this package. A session may be idle for a day, table sizes are
-// current, and no limit that the server sets for other sessions ends long statements or silently
-// omits rows.
+// patient is the value of wait_timeout in every session of this package, followed by other
+// settings. A session may be idle for a day, table sizes are current, and no limit that the server
+// sets for other sessions ends long statements or silently omits rows.
 const patient = "86400, net_write_timeout = 86400, sql_select_limit = 18446744073709551615 /*!80000 , " +
 	"max_execution_time = 0, information_schema_stats_expiry = 0 */" +
 	"/*M!100300 , max_statement_time = 0, idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0, " +

@@ -21,7 +21,7 @@ var (
 )
 
 // Needs implements [engine.Inspector]. It reports nothing for a user with roles, because SHOW
-// GRANTS does not list their privileges.
+// GRANTS does not list the privileges of roles.
 func (e Engine) Needs(ctx context.Context, raw string, u engine.Use) ([]engine.Need, error) {
 	d, err := e.parse(raw)
 	if err != nil {
@@ -49,7 +49,8 @@ func (e Engine) Needs(ctx context.Context, raw string, u engine.Use) ([]engine.N
 	if u == engine.ForBuild {
 		return grants.lacking(account, d.name, d.name, rightsToBuild), nil
 	}
-	// The databases are the scratch database, the replaced one and the journal.
+	// The databases that match snapcli_% are the scratch database, the replaced one and the
+	// journal.
 	return append(grants.lacking(account, d.name, d.name, rightsToLoad),
 		grants.lacking(account, scratchPrefix+"x", "snapcli_%", rightsToLoad)...), nil
 }
@@ -75,8 +76,8 @@ func readGrants(lines []string) (g grants, known bool) {
 	return g, true
 }
 
-// lacking returns the privileges on a database that the account lacks, if any. label is the pattern
-// to grant them on.
+// lacking returns the privileges on a database that the account lacks, if any. label is the
+// database, or the pattern of databases, in the GRANT statement of the remedy.
 func (g grants) lacking(account, database, label string, rights []string) []engine.Need {
 	missing := slices.DeleteFunc(slices.Clone(rights), func(right string) bool {
 		for pattern, has := range g {

@@ -33,7 +33,7 @@ func makeOne(ctx context.Context, c *sql.Conn, kind string, d definition) error 
 // withSettings calls do with the session settings that a program was created with.
 func withSettings(ctx context.Context, c *sql.Conn, d definition, do func() error) error {
 	_, err := c.ExecContext(ctx, d.setting())
-	if number(err) == erWrongValue { // a mode of MariaDB that means nothing here, and that MySQL 8 refuses
+	if number(err) == erWrongValue { // a mode of MariaDB that does not matter here and that MySQL 8 rejects
 		d.Mode = strings.ReplaceAll(d.Mode, "NO_AUTO_CREATE_USER", "")
 		_, err = c.ExecContext(ctx, d.setting())
 	}
@@ -143,8 +143,8 @@ func (s structure) named() map[string]bool {
 	return all
 }
 
-// replacePrograms drops the programs of a database on connection c, and creates others with m. With
-// keep, it drops only those whose names the new programs have.
+// replacePrograms drops the programs of a database on connection c, and then creates the programs
+// in s with m. With keep, it drops only programs whose names are in s.
 func replacePrograms(ctx context.Context, c *sql.Conn, m maker, name string, s structure, keep bool) error {
 	own := s.named()
 	for _, kind := range []struct{ word, query string }{

@@ -21,7 +21,7 @@ var _ engine.DumpReader = Engine{}
 type dumpReading struct {
 	in     io.Closer
 	rows   *bufio.Reader
-	limit  int // bytes of a statement
+	limit  int // maximum bytes of a statement
 	parts  structure
 	tables []engine.Table
 	at     map[string]int // indexes of tables by name
@@ -53,7 +53,7 @@ func (Engine) ReadDump(ctx context.Context, dump engine.Dump, _ engine.Options) 
 // Tables implements [engine.Reading].
 func (r *dumpReading) Tables() []engine.Table { return r.tables }
 
-// nextNumber is the part of a table's definition that changes with its rows.
+// nextNumber matches the part of a table's definition that changes with its rows.
 var nextNumber = regexp.MustCompile(` AUTO_INCREMENT=[0-9]+`)
 
 // Definitions implements [engine.Reading].
@@ -114,7 +114,8 @@ func (r *dumpReading) Rows(_ context.Context, see func(table int, fields [][]byt
 	}
 }
 
-// tableOf returns the index of the table of a statement's rows. Its columns must be known.
+// tableOf returns the index of the table that a statement's rows belong to. It returns an error if
+// the statement has other columns than the table.
 func (r *dumpReading) tableOf(s statement) (int, error) {
 	at, ok := r.at[s.table]
 	if !ok {

@@ -177,7 +177,7 @@ func (r *refill) insert(ctx context.Context, in *bufio.Reader) error {
 	}
 }
 
-// execOnce runs a statement without retries: a conflict rolls back the whole transaction.
+// execOnce runs a statement without retries, because a conflict rolls back the whole transaction.
 func execOnce(ctx context.Context, c *sql.Conn, text string) (sql.Result, error) {
 	return c.ExecContext(ctx, text)
 }

@@ -51,7 +51,7 @@ func (e Engine) Restore(ctx context.Context, raw string, dump engine.Dump, o eng
 // scratch is a database on the destination's server. While the database is in use, lock holds a
 // user-level lock with its id, so that the database is not mistaken for a leftover.
 type scratch struct {
-	place, here database
+	place, here database // the destination and the scratch database
 	id          string
 	server      *sql.DB
 	lock        *sql.Conn
@@ -59,9 +59,9 @@ type scratch struct {
 	packet      int // maximum size of a statement on the server, in bytes
 	properties  map[string]string
 	made        bool
-	emptied     bool // the destination, for a load in place
+	emptied     bool // the destination was emptied, for a load in place
 	o           engine.Options
-	from        string // database on the same server that the rows are copied from; "" is a dump
+	from        string // database on the same server that the rows are copied from; "" for a dump
 
 	version string             // of the server
 	trust   trust              // of the dump
@@ -131,7 +131,7 @@ func (s *scratch) fill(ctx context.Context, dump engine.Dump) error {
 	return s.requireInside(ctx)
 }
 
-// restore creates everything in the scratch database and compares its rows.
+// restore creates and fills everything in the scratch database, and verifies it.
 func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, want []engine.Table) error {
 	c, err := s.loading(ctx, db)
 	if err != nil {
@@ -139,8 +139,8 @@ func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, w
 	}
 	defer c.Close()
 	// A server can be configured to reject tables without a primary key, or to add a key to them.
-	// This statement turns both off for the session. It fails if the user has no permission to
-	// change the settings.
+	// This statement turns both settings off for the session. Its error is ignored, because the
+	// user may have no permission to change them.
 	_, _ = c.ExecContext(ctx, "SET @unused = 0 /*!80030 , SESSION sql_require_primary_key = 0, SESSION "+
 		"sql_generate_invisible_primary_key = 0 */")
 	indexes, references := map[string]string{}, []string{}
@@ -515,7 +515,7 @@ func (s *scratch) drop(ctx context.Context) error {
 
 // dropDatabase drops the scratch database. If a statement was canceled, the session that created
 // the database is closed, and the statement may still be running on the server. The lock becomes
-// free when it ends.
+// free when the statement ends.
 func (s *scratch) dropDatabase(ctx context.Context) error {
 	if s.lock.PingContext(ctx) != nil {
 		again, err := s.server.Conn(ctx)

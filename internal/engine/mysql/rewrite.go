@@ -194,7 +194,7 @@ func (Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, out 
 
 // masker applies a plan to statements.
 type masker struct {
-	limit int // bytes of a statement
+	limit int // maximum bytes of a statement
 	plan  engine.Plan
 	known map[string][]engine.Column
 	parts structure
@@ -238,7 +238,7 @@ func (m tableMasks) at(i int, fields [][]byte) (engine.Mask, error) {
 	})
 }
 
-// masked is a statement being masked.
+// masked is the result of masking one statement.
 type masked struct {
 	table string
 	text  []byte

@@ -267,7 +267,8 @@ func appendBytes(b, v []byte, kind int) []byte {
 	return appendQuoted(b, v)
 }
 
-// appendQuoted appends a string literal (the manual's page on string literals) without line breaks.
+// appendQuoted appends a string literal without line breaks (see the manual's page on string
+// literals).
 func appendQuoted(b, v []byte) []byte {
 	b = append(b, '\'')
 	from := 0

@@ -210,7 +210,7 @@ func value(literal []byte) (text string, kind int, err error) {
 	return string(literal), isNumber, nil
 }
 
-// unquote decodes the escapes of a string (the manual's page on string literals).
+// unquote decodes the escapes of a string (see the manual's page on string literals).
 func unquote(b []byte) string {
 	if bytes.IndexByte(b, '\\') < 0 {
 		return string(b)

@@ -15,13 +15,13 @@ import (
 	"snap/internal/schema"
 )
 
-// Rows are loaded without the server's strict mode, because a source may have values that the
-// strict mode would refuse, such as an ENUM's empty value. Without that mode, the server changes
-// values that a column cannot hold, and reports each as a warning. A load fails if there is such a
-// warning about any other value.
+// Rows are loaded without the server's strict mode, because a source may have values that strict
+// mode would refuse, such as an ENUM's empty value. Without strict mode, the server changes values
+// that a column cannot hold, and reports each as a warning. Such a warning fails the load, unless
+// it is about an empty ENUM value.
 
 // allWarnings makes a session list as many warnings as the server can. In MySQL, few users have the
-// privilege to change this setting.
+// privilege to change this setting, so its error is ignored.
 const allWarnings = "SET SESSION max_error_count = 65535"
 
 // setEnglish makes a session write its warnings in the language of [truncatedColumn].

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// structure is the part of a dump other than rows: all definitions.
+// structure holds the definitions in a dump, which are everything except the rows.
 type structure struct {
 	Sequences []definition `json:"sequences,omitempty"`
 	Tables    []definition `json:"tables"`
@@ -22,7 +22,7 @@ type structure struct {
 	Defaults []definition `json:"defaults,omitempty"`
 }
 
-// definition is one CREATE statement and the session settings that it was created with.
+// definition is one CREATE statement and the session settings that its object was created with.
 type definition struct {
 	Kind      string `json:"kind,omitempty"` // of a routine: PROCEDURE, FUNCTION or PACKAGE
 	Name      string `json:"name"`
@@ -136,7 +136,7 @@ func show(ctx context.Context, c *sql.Conn, database, kind, name string) (defini
 		return d, notRead(kind, name, err)
 	}
 	d.SQL, d.On = h.withoutPlace(d.SQL), h.on.name
-	// Defaults refer to sequences without the name of the database.
+	// Remove the name of the database from defaults that refer to sequences.
 	d.SQL = strings.ReplaceAll(d.SQL, "val("+quote(database)+".", "val(")
 	return d, rows.Err()
 }
@@ -194,7 +194,7 @@ var encoded = regexp.MustCompile(`\b(?:CHARSET=|CHARACTER SET )(\w+)`)
 
 var collated = regexp.MustCompile(`\bCOLLATE[= ](\w+)`)
 
-// splitKeys splits the secondary indexes and foreign keys from a table's definition, so that they
+// splitKeys splits the secondary indexes and foreign keys off a table's definition, so that they
 // can be created after the rows are inserted. Building an index in one go is faster than row by
 // row. If the indexes cannot be split off or there are none, it returns the statement unchanged and
 // empty strings. The foreign keys are separate, because they are created after the indexes of all

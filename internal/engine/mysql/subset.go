@@ -17,7 +17,7 @@ import (
 
 // choose chooses the rows of a subset and returns, by table, the conditions to read them. It uses
 // temporary tables of the reading connection, which exist as long as the connection does. Without a
-// subset it does nothing.
+// subset, it does nothing.
 func choose(ctx context.Context, c *sql.Conn, database string, info *engine.Info, o engine.Options) (map[string]string,
 	error) {
 	if o.Subset == nil {
@@ -315,7 +315,7 @@ func foreignKeys(ctx context.Context, c querier, database string, at map[string]
 }
 
 // orphansOf counts the rows that reference missing rows, among the rows that the conditions select,
-// and returns the result as a string. The server does not check this when rows are loaded.
+// and returns the result as a string. The server does not check foreign keys when rows are loaded.
 func orphansOf(ctx context.Context, c *sql.Conn, g subset.Graph, where map[string]string) (string, error) {
 	var all int64
 	for _, k := range g.Keys {

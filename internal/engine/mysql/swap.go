@@ -79,8 +79,8 @@ func (s *scratch) swap(ctx context.Context, terminate bool) error {
 }
 
 // exchange exchanges the tables or leaves them unchanged. Its session holds the lock of the
-// exchange. The server releases the lock after the last statement that it received in the session,
-// even if nobody waits for the result.
+// exchange. The server releases the lock when the session's last statement has ended, even if the
+// client no longer waits for its result.
 func (s *scratch) exchange(ctx context.Context) error {
 	db, err := s.place.open(s.place.name)
 	if err != nil {
@@ -177,7 +177,8 @@ func (s *scratch) checkNotReferenced(ctx context.Context) error {
 	}
 }
 
-// clear returns a conflict if others are connected, or ends their connections.
+// clear returns a conflict if others are connected. With terminate, it ends their connections
+// instead.
 func (s *scratch) clear(ctx context.Context, terminate bool) error {
 	who, err := connectedTo(ctx, s.server, s.place.name)
 	if err != nil || len(who) == 0 {
@@ -189,8 +190,8 @@ func (s *scratch) clear(ctx context.Context, terminate bool) error {
 	return endConnections(ctx, s.server, s.place.name)
 }
 
-// requireUnused returns an error if somebody uses the database in a way that prevents the load, or
-// ends the connections to it.
+// requireUnused returns an error if the database is used in a way that prevents the load. With
+// terminate, it ends the connections to the database instead of reporting them.
 func (s *scratch) requireUnused(ctx context.Context, terminate bool) error {
 	if err := s.requireAgreed(ctx, s.server); err != nil { // before connections are ended for nothing
 		return err
@@ -203,7 +204,7 @@ func (s *scratch) requireUnused(ctx context.Context, terminate bool) error {
 
 // requireAgreed returns an error if the database has content that nobody agreed to replace. Others
 // can still add content after this check. So with OnlyIfEmpty, a load moves and drops nothing that
-// it did not create, and fails if a table in the database has the name of one of its own.
+// it did not create, and fails if a table in the database has the name of a new table.
 func (s *scratch) requireAgreed(ctx context.Context, q querier) error {
 	if !s.o.OnlyIfEmpty {
 		return nil
@@ -327,7 +328,7 @@ func triggersOf(ctx context.Context, c querier, name string) (map[string]bool, e
 }
 
 // dropHalf removes the remains that MariaDB leaves if it crashes while it creates or drops a
-// trigger. The trigger is not listed, but its name is in use, and the server cannot drop the
+// trigger. The trigger is then not listed, but its name is in use, and the server cannot drop the
 // database. MySQL is not affected.
 func dropHalf(ctx context.Context, c *sql.Conn, j journal, scratch string, have map[string]bool) error {
 	var mariadb bool
@@ -367,7 +368,7 @@ func sweep(ctx context.Context, server *sql.DB, c *sql.Conn, place database, o e
 		}
 		seen[id] = true
 		patience := 0
-		if slices.Contains(left, journalPrefix+id) { // the load may have been killed a moment ago, and its lock remains
+		if slices.Contains(left, journalPrefix+id) { // the load may have been killed a moment ago, so its lock may remain
 			patience = 10
 		}
 		if err := sweepOne(ctx, server, c, place, id, patience); err != nil {
