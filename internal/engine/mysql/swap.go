@@ -368,7 +368,7 @@ func sweep(ctx context.Context, server *sql.DB, c *sql.Conn, place database, o e
 		}
 		seen[id] = true
 		patience := 0
-		if slices.Contains(left, journalPrefix+id) { // the load may have been killed a moment ago, so its lock may remain
+		if slices.Contains(left, journalPrefix+id) { // a load that was just killed may still hold its lock
 			patience = 10
 		}
 		if err := sweepOne(ctx, server, c, place, id, patience); err != nil {

@@ -28,7 +28,7 @@ func (s *scratch) Ask(ctx context.Context, query string) (string, error) {
 	}
 	rows, columns := 0, 0
 	var value []byte
-	for _, r := range results { // the last one counts
+	for _, r := range results { // the last result counts
 		rows, columns = len(r.Rows), len(r.FieldDescriptions)
 		if rows > 0 && columns > 0 {
 			value = r.Rows[0][0]

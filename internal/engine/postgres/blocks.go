@@ -111,7 +111,7 @@ func (l *lineReader) next() ([]byte, error) {
 	}
 }
 
-// keep adds a piece of a line that began in an earlier one.
+// keep appends a piece of a line to l.torn.
 func (l *lineReader) keep(piece []byte) error {
 	if l.d.longest > 0 && len(l.torn)+len(piece) > l.d.longest {
 		return errLongRow

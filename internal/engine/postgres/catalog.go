@@ -126,8 +126,8 @@ type catalogIndex struct {
 	Comment          string
 }
 
-// catalogSession makes the server qualify names and return strings as they are stored. It turns
-// off JIT because compiling the queries would take longer than running them.
+// catalogSession makes the server return strings as they are stored. It turns off JIT because
+// compiling the queries would take longer than running them.
 const catalogSession = "SET client_encoding = SQL_ASCII; SET jit = off"
 
 // readCatalog reads the catalog in the current transaction of conn.
@@ -174,7 +174,7 @@ func appendTo[T any](all *[]T) func(text string) error {
 }
 
 // labelJSON converts JSON from the database's encoding to UTF-8. It writes a byte that is not part
-// of a character as labels do: \xE9.
+// of a character in hexadecimal, as [charset.Charset.Label] does.
 func labelJSON(stored *charset.Charset, text string) string {
 	if stored == nil {
 		return text

@@ -41,8 +41,8 @@ func converts(name string) bool {
 	return name == "UTF8" || name == "" || singleByte(name) != nil || multiByte(name) != nil
 }
 
-// singleByte returns an encoding by its name in PostgreSQL (the manual's table of character sets),
-// or nil if the encoding is not a single-byte one.
+// singleByte returns an encoding by its name in PostgreSQL (see the manual's table of character
+// sets), or nil if the encoding is not a single-byte one.
 func singleByte(name string) *charmap.Charmap {
 	return map[string]*charmap.Charmap{
 		"LATIN1": charmap.ISO8859_1, "LATIN2": charmap.ISO8859_2, "LATIN3": charmap.ISO8859_3,

@@ -31,10 +31,10 @@ type selection struct {
 // relation is a table or a view of the database. Its names are labels.
 type relation struct {
 	engine.Relation
-	oid                   uint32
-	kind                  string
-	parents               []uint32
-	quotedSchema, rawName []byte
+	oid                uint32
+	kind               string
+	parents            []uint32
+	rawSchema, rawName []byte
 }
 
 // goneName is the name of an object and, in on, the name of its table.
@@ -136,8 +136,8 @@ func relations(ctx context.Context, conn *pgx.Conn) ([]relation, error) {
 	}
 	stored := charsetOn(conn.PgConn())
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r relation, err error) {
-		err = row.Scan(&r.oid, &r.kind, &r.Partition, &r.quotedSchema, &r.rawName, &r.parents)
-		r.Schema, r.Name = stored.Label(string(r.quotedSchema)), stored.Label(string(r.rawName))
+		err = row.Scan(&r.oid, &r.kind, &r.Partition, &r.rawSchema, &r.rawName, &r.parents)
+		r.Schema, r.Name = stored.Label(string(r.rawSchema)), stored.Label(string(r.rawName))
 		r.View = r.kind == "v" || r.kind == "m"
 		return r, err
 	})
@@ -183,7 +183,7 @@ func namesOf(all []namedObject) []string {
 	return names
 }
 
-// omitExtensions adds the extensions that are left out to o.
+// omitExtensions adds to o the extensions that are left out.
 func (s *selection) omitExtensions(ctx context.Context, conn *pgx.Conn, c engine.Choice, o *goneObjects) error {
 	if len(c.Extensions) == 0 {
 		return nil
@@ -205,7 +205,7 @@ func (s *selection) omitExtensions(ctx context.Context, conn *pgx.Conn, c engine
 	return nil
 }
 
-// omitKinds adds the objects of the kinds that are left out to o.
+// omitKinds adds to o the objects of the kinds that are left out.
 func (s *selection) omitKinds(ctx context.Context, conn *pgx.Conn, c engine.Choice, o *goneObjects) error {
 	for _, kind := range []struct {
 		omit, as, query string
@@ -260,7 +260,7 @@ func (s *selection) omitKeys(ctx context.Context, conn *pgx.Conn, _ engine.Choic
 	return err
 }
 
-// omitSchemas adds the objects of the schemas that are not chosen to o. A schema that has a chosen
+// omitSchemas adds to o the objects of the schemas that are not chosen. A schema that has a chosen
 // table or an extension remains, without its other objects.
 func (s *selection) omitSchemas(ctx context.Context, conn *pgx.Conn, c engine.Choice, schemas []namedObject,
 	o *goneObjects) error {
@@ -312,9 +312,11 @@ func (s *selection) omitSchemas(ctx context.Context, conn *pgx.Conn, c engine.Ch
 }
 
 // dependents selects the given objects and all objects that cannot exist without them. For each
-// object, it returns the oids of its catalog and of the object, whether it is quiet, its kind and
-// identity, and its name in descriptions. In the query, o2 is the table that an object belongs to.
-// o is the same table, or NULL if the table is left out too.
+// object, it returns the oids of its catalog and of the object; whether it is quiet; whether it is
+// a foreign key; whether the choice is invalid because a table needs the object; the object or the
+// table that it belongs to, for messages; its identity; and its schema, name and table in
+// descriptions. In the query, o2 is the table that an object belongs to. o is the same table, or
+// NULL if the table is left out too.
 const dependents = `
 WITH RECURSIVE started AS (SELECT * FROM unnest($1::oid[], $2::oid[], $3::bool[]) s (classid, objid, quiet)),
 gone AS (
@@ -431,7 +433,7 @@ func (s *selection) arguments() (args []string) {
 			if s.fates[i] != fate || r.View {
 				continue
 			}
-			key, quoted := string(r.quotedSchema), quoteRaw(string(r.rawName))
+			key, quoted := string(r.rawSchema), quoteRaw(string(r.rawName))
 			names[key], size[key] = append(names[key], quoted), size[key]+len(quoted)
 			if size[key] > longest {
 				flush(key)

@@ -91,7 +91,7 @@ func (e Engine) copying(ctx context.Context, raw string, f func(*copier) error) 
 	return d.failure(f(c))
 }
 
-// Seal implements [engine.Cloner]. Afterwards nobody can connect to the database, not even a
+// Seal implements [engine.Cloner]. Afterwards, nobody can connect to the database, not even a
 // superuser. The mark is the version of the database's row in the catalog, which changes when
 // somebody allows connections again.
 func (e Engine) Seal(ctx context.Context, raw string) (mark string, err error) {
@@ -160,8 +160,8 @@ func (c *copier) copyTo(ctx context.Context, name string, o engine.CopyOptions) 
 }
 
 // largeDatabase is the size from which copying files is faster than writing the copy to the
-// write-ahead log. Copying files makes the server write out everything it has in memory first, so
-// it is slower for a small database on a busy server.
+// write-ahead log. Copying files makes the server first write all changed pages to disk, so it is
+// slower for a small database on a busy server.
 const largeDatabase = 32 << 20
 
 func (c *copier) createFrom(ctx context.Context, name string, size int64) error {
@@ -229,8 +229,8 @@ func (c *copier) terminate(ctx context.Context) error {
 	return err
 }
 
-// The names of the databases that Reset creates next to a clone are the clone's name and one of
-// these suffixes, so that they can be found after a kill.
+// The names of the databases that Reset creates next to a clone are the clone's name followed by
+// one of these suffixes, so that they can be found after a kill.
 const (
 	nextSuffix = "_next"
 	oldSuffix  = "_old"

@@ -67,8 +67,8 @@ func identifier(s string) (name, rest string, err error) {
 	return "", "", fmt.Errorf("a quoted name is not closed in %q", s)
 }
 
-// unescape returns the value of a field of COPY's text format that is not \N
-// (the manual's page on COPY, "Text Format").
+// unescape returns the value of a field of COPY's text format that is not \N (see the manual's page
+// on COPY, "Text Format").
 func unescape(field []byte) string {
 	if bytes.IndexByte(field, '\\') < 0 {
 		return string(field)

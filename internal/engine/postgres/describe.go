@@ -68,7 +68,7 @@ type describer struct {
 type described struct {
 	schema.Table
 	from *catalogTable
-	odd  map[string]bool // columns described as text that have another type in the database
+	odd  map[string]bool // columns of other types that are described as text
 }
 
 func (d *describer) index() {
@@ -135,7 +135,7 @@ func orText(t schema.Type) (_ schema.Type, odd bool) {
 func (d *describer) builtin(text, written string, dims int) (schema.Type, bool) {
 	t := schema.Type{Name: text, Args: typeArgs(written), Dims: dims}
 	if !t.Allowed(dialect) {
-		t.Args = nil // of an interval, its fields
+		t.Args = nil // such as the fields of an interval
 	}
 	return orText(t)
 }
@@ -257,7 +257,8 @@ func (d *describer) column(t *described, from *catalogColumn) schema.Column {
 
 func builtinCollation(name *schema.Name) bool { return name != nil && name.Schema == "pg_catalog" }
 
-// plain reports whether the description has all of these columns with their own types.
+// plain reports whether the description has all of these columns, with their own types and stored
+// values.
 func (t *described) plain(columns ...string) bool {
 	return !slices.ContainsFunc(columns, func(name string) bool {
 		at := slices.IndexFunc(t.Columns, func(c schema.Column) bool { return c.Name == name })
@@ -346,7 +347,7 @@ func (d *describer) foreignKey(t *described, k *catalogConstraint) bool {
 	return true
 }
 
-// plainIndex describes an index without expressions.
+// plainIndex describes an index that does not belong to a constraint.
 func (d *describer) plainIndex(x *catalogIndex) {
 	if x.Constraint {
 		return
@@ -370,8 +371,8 @@ func (d *describer) plainIndex(x *catalogIndex) {
 	}
 }
 
-// keyColumns returns the columns of an index. ok is false if one of them is not plain, or has an
-// operator class or a collation that descriptions do not allow.
+// keyColumns returns the columns of an index. ok is false if one of them is not a stored column, or
+// has an operator class or a collation that descriptions do not allow.
 func (t *described) keyColumns(from []catalogKey, method string) (all []schema.KeyColumn, ok bool) {
 	for _, k := range from {
 		own := k.OpSchema != "pg_catalog" && !allowedExtension(k.OpExtension)
@@ -442,7 +443,7 @@ func (d *describer) divided(t *described) bool {
 	return p.Method != "" && len(p.Columns) > 0
 }
 
-// part describes the bound of a partition: which rows of the parent it has.
+// part describes the bound of a partition, which defines the parent's rows that it has.
 func (d *describer) part(t *described, parent schema.Name) {
 	bound, ok := parseBound(t.from.Bound)
 	for _, values := range append(slices.Clone(bound.In), bound.From, bound.To) {

@@ -98,9 +98,9 @@ func retryMoved(w *engine.Counter, dump func() (engine.Info, error)) (info engin
 
 // dumpOnce dumps and describes the database in one snapshot of the server. The session that exports
 // the snapshot stays open and locks no table. Describing a view locks the view's tables, so another
-// session does this and then ends. If that session held its locks while snapcli waits for pg_dump,
-// a statement like TRUNCATE could wait for the locks and block pg_dump, and the server would not
-// detect the deadlock.
+// session describes the database and then ends. If that session held its locks while snapcli waits
+// for pg_dump, a statement like TRUNCATE could wait for the locks and block pg_dump, and the server
+// would not detect the deadlock.
 func (d database) dumpOnce(ctx context.Context, t tool, info engine.Info, w io.Writer, o engine.Options) (engine.Info,
 	error) {
 	conn, err := d.connect(ctx)

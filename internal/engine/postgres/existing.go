@@ -84,7 +84,7 @@ func (x *existing) begin(ctx context.Context, dump engine.Dump, inPlace bool) (e
 	}
 	x.server = major(server)
 	if x.server >= 14 { // a killed load then ends within seconds, even while the server builds an index
-		_, _ = x.conn.Exec(ctx, "SET client_connection_check_interval = '5s'") // not on every system
+		_, _ = x.conn.Exec(ctx, "SET client_connection_check_interval = '5s'") // fails on some systems
 	}
 	if x.tx, err = x.conn.Begin(ctx); err != nil {
 		return err
@@ -285,7 +285,7 @@ func (x *existing) dropOld(ctx context.Context, kick bool) error {
 	return err
 }
 
-// swap drops the old content and commits the new one.
+// swap drops the old content and commits the new content.
 func (x *existing) swap(ctx context.Context, kick bool) error {
 	if err := x.dropOld(ctx, kick); err != nil {
 		return err

@@ -85,7 +85,7 @@ WHERE ` + ownSchemas + ` AND nspname <> '` + engine.Unfinished + `'
 GROUP BY n.oid, nspname, nspowner ORDER BY nspname`
 
 // contentOf lists the objects that a load of the dump replaces. A snapshot of chosen schemas
-// replaces only those.
+// replaces only these schemas.
 func contentOf(ctx context.Context, tx pgx.Tx, dump engine.Dump) (c content, err error) {
 	wanted, whole := schemasOf(dump.Info)
 	rows, err := tx.Query(ctx, existingSchemas)

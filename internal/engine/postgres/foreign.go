@@ -278,8 +278,8 @@ func (s *scratch) each(ctx context.Context, statements []string) error {
 // stateDeadlock is the SQLSTATE deadlock_detected.
 const stateDeadlock = "40P01"
 
-// inParallel runs statements, one per job at a time. Statements that failed with a deadlock run
-// again, one after the other.
+// inParallel runs statements concurrently, with one session per job. Statements that failed with a
+// deadlock run again, one after the other.
 func (s *scratch) inParallel(ctx context.Context, statements []string) error {
 	work, again := make(chan string, len(statements)), make(chan string, len(statements))
 	for _, statement := range statements {
