@@ -22,7 +22,7 @@ type generator struct {
 	opClasses map[string]string // the server's operator classes: their schemas, by name
 	locales   map[string]bool   // the server's collations
 
-	sequences map[schema.Name]*schema.Sequence // those that belong to identity columns
+	sequences map[schema.Name]*schema.Sequence // the sequences of identity columns, by name
 	err       error
 }
 

@@ -49,9 +49,9 @@ func (b *block) table() string {
 	return name
 }
 
-// share marks a table that is much larger than one connection's share of all rows, so that several
-// connections load it. Otherwise, the table would keep one connection busy after the others have
-// finished. A marked table cannot be filled with FREEZE.
+// share marks each table that has more than one and a half times one connection's share of all
+// rows, so that several connections load it. Otherwise, the table would keep one connection busy
+// after the others have finished. A marked table cannot be filled with FREEZE.
 func (l *layout) share(tables []engine.Table, jobs int) {
 	rows, total := map[[2]string]int64{}, int64(0)
 	for _, t := range tables {
@@ -63,7 +63,8 @@ func (l *layout) share(tables []engine.Table, jobs int) {
 	}
 }
 
-// oneTable reports whether one table has nearly all rows. If so, its indexes are most of the work.
+// oneTable reports whether one table has more than three quarters of all rows. If so, its indexes
+// are most of the work.
 func oneTable(tables []engine.Table) bool {
 	most, total := int64(0), int64(0)
 	for _, t := range tables {

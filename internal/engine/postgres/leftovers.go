@@ -30,7 +30,8 @@ func (e Engine) Leftovers(ctx context.Context, raw string) ([]string, error) {
 	return left, d.failure(err)
 }
 
-// RemoveLeftovers implements engine.Cleaner. It drops the databases and roles that Leftovers lists.
+// RemoveLeftovers implements [engine.Cleaner]. It drops the databases and roles that Leftovers
+// lists.
 func (e Engine) RemoveLeftovers(ctx context.Context, raw string) (removed []string, err error) {
 	d, err := e.parse(raw)
 	if err != nil {

@@ -47,10 +47,10 @@ SELECT kind, min(name COLLATE "C"), count(DISTINCT name) FROM names
 // credentials selects the name of one foreign server whose login options are in the dump, or "".
 const credentials = `SELECT coalesce(min(srvname), '') FROM pg_user_mappings WHERE umoptions IS NOT NULL`
 
-// describeOmitted records in the description the parts that a dump omits, removes the deselected
-// objects from it, and adds a warning for each kind. If the omitted parts cannot be listed, for
-// example because the user is not allowed to read a catalog, it adds a warning with the reason
-// instead of failing.
+// describeOmitted records in the description the parts that a dump omits, removes from it the
+// objects that are left out, and adds a warning for each kind of omission. If the omitted parts
+// cannot be listed, for example because the user is not allowed to read a catalog, it adds a
+// warning with the reason instead of failing.
 func describeOmitted(ctx context.Context, conn *pgx.Conn, left *selection, info *engine.Info) error {
 	if _, err := conn.Exec(ctx, "SAVEPOINT omitted"); err != nil { // a refusal must not end the dump's transaction
 		return err

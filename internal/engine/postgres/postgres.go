@@ -210,11 +210,11 @@ func (d database) where() string {
 	return "on this machine"
 }
 
-// SQLSTATE codes, appendix A of PostgreSQL's manual.
+// SQLSTATE codes, from appendix A of PostgreSQL's manual.
 const (
 	stateNoDatabase   = "3D000"
 	stateDatabaseMade = "42P04" // the name is in use
-	stateDependents   = "2BP01" // of an object to drop
+	stateDependents   = "2BP01" // other objects depend on the object to drop
 	stateBadPassword  = "28P01"
 	stateBadLogin     = "28000"
 	stateNoRight      = "42501"

@@ -18,7 +18,7 @@ var _ engine.Refiller = Engine{}
 
 // Refill implements [engine.Refiller]. Foreign keys are dropped and created again, because
 // otherwise the server would check them for each statement, and would not truncate a table that
-// others reference.
+// other tables reference.
 func (e Engine) Refill(ctx context.Context, raw string, dump engine.Dump, only []string, o engine.Options) (
 	[]engine.Table, error) {
 	d, err := e.parse(raw)
