@@ -15,7 +15,7 @@ const (
 		AND NOT EXISTS (SELECT FROM pg_shdepend WHERE refclassid = 'pg_authid'::regclass AND refobjid = r.oid AND classid <> 'pg_auth_members'::regclass)`
 )
 
-// Leftovers implements engine.Cleaner. It lists the databases and roles of loads that have ended.
+// Leftovers implements [engine.Cleaner]. It lists the databases and roles of loads that have ended.
 func (e Engine) Leftovers(ctx context.Context, raw string) ([]string, error) {
 	d, err := e.parse(raw)
 	if err != nil {

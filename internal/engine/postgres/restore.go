@@ -59,8 +59,8 @@ func (e Engine) Restore(ctx context.Context, raw string, dump engine.Dump, o eng
 // scratch is a database on the destination's server. While the database is in use, admin holds an
 // advisory lock on its name, so that the database is not mistaken for a leftover.
 type scratch struct {
-	place database
-	here  database
+	place database // the destination
+	here  database // the scratch database, or the destination if into is set
 	admin *pgx.Conn
 	made  bool
 	o     engine.Options
@@ -72,7 +72,7 @@ type scratch struct {
 	into   *existing // the database whose content is replaced; nil for a scratch database
 }
 
-// fill loads the dump while it is unpacked. Both must succeed.
+// fill loads the dump while it is unpacked. Loading and unpacking must both succeed.
 func (s *scratch) fill(ctx context.Context, e Engine, dump engine.Dump) error {
 	u, err := newUnpacking(s.o.TempDir)
 	if err != nil {
@@ -170,8 +170,8 @@ func deadlocked(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "deadlock detected")
 }
 
-// parts restores the definitions, then the rows, then indexes, constraints and everything else.
-// pg_restore alone restores a dump of an unknown version, whose rows are not counted.
+// parts restores the definitions, then the rows, then indexes, constraints and everything else. A
+// dump of an unknown version is restored by pg_restore alone, and its rows are not counted.
 func (s *scratch) parts(ctx context.Context, run restoring, u *unpacking) (map[[2]string]int64, error) {
 	<-u.known
 	if u.layout == nil {
@@ -280,8 +280,8 @@ func (s *scratch) tablespace(ctx context.Context) (clause string, err error) {
 	return clause, err
 }
 
-// createLike creates a database with the source's encoding and locale, or with the closest that the
-// server supports, because operating systems have different names for locales.
+// createLike creates a database with the source's encoding and locale, or with the closest ones
+// that the server supports, because operating systems have different names for locales.
 func createLike(ctx context.Context, admin *pgx.Conn, name, tablespace string, p map[string]string) error {
 	base := "CREATE DATABASE " + pgx.Identifier{name}.Sanitize() + " TEMPLATE template0" + tablespace
 	encoding := ""
@@ -328,7 +328,7 @@ type restoring struct {
 	jobs   int
 
 	properties map[string]string // of the scratch database
-	oneTable   bool              // one table has nearly all rows
+	oneTable   bool              // one table has most of the rows
 }
 
 // restore runs pg_restore and stops it at the first error.

@@ -28,8 +28,8 @@ type tableData struct {
 	definitions  []string // see engine.Shape
 }
 
-// openDump reads the header and the table of contents. It returns the tables by the number of their
-// data, and those numbers in order.
+// openDump reads the header and the table of contents. It returns the tables by the numbers of the
+// entries with their data, and these numbers in order.
 func openDump(d *dumpReader) (tables map[int]tableData, order []int, err error) {
 	d.header()
 	entries := d.contents()
@@ -234,7 +234,8 @@ type rewriter struct {
 // tally is the number and size of a table's rows.
 type tally struct{ rows, bytes int64 }
 
-// tally returns the tally of a table. before is the value of wrote before its rows were written.
+// tally returns the tally of a table. before is the value of wrote before the table's rows were
+// written.
 func (r *rewriter) tally(rows, before int64) tally {
 	return tally{rows, max(0, r.wrote-before-int64(len(endOfRows)))}
 }
@@ -344,7 +345,7 @@ type fieldMask struct {
 	column string // as shown in errors
 	stored *charset.Charset
 	mask   engine.Mask
-	row    *engine.BoundMask // instead of mask, or nil
+	row    *engine.BoundMask // replaces mask if it is not nil
 	seed   maphash.Seed
 	cache  [256]struct {
 		known         bool
@@ -446,8 +447,7 @@ func (r *rewriter) objects() error {
 	}
 }
 
-// chunk and int write a chunk and a number of the dump's format. The buffered writer keeps the
-// first error. If a chunk cannot be written, reading stops.
+// chunk writes a chunk in the dump's format. If it cannot be written, reading stops.
 func (r *rewriter) chunk(p []byte) {
 	r.wrote += int64(len(p))
 	if len(p) > 0 {
@@ -458,6 +458,7 @@ func (r *rewriter) chunk(p []byte) {
 	}
 }
 
+// int writes a number in the dump's format. An error also fails the next chunk.
 func (r *rewriter) int(n int) {
 	_, _ = r.out.Write([]byte{0, byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24)})
 }

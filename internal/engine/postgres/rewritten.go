@@ -11,14 +11,15 @@ import (
 	"snap"
 )
 
-// errRewritten is the cause if the dump's snapshot no longer shows the rows of a table.
+// errRewritten is the cause of the error if the dump's snapshot no longer shows the rows of a
+// table.
 var errRewritten = errors.New("a table was truncated or rewritten")
 
 // checkLocked waits until pg_dump has written its first byte, which it does after it has locked all
 // tables. It fails with errRewritten if a table has been truncated or rewritten since the snapshot
 // was taken. TRUNCATE and the forms of ALTER TABLE that rewrite a table ignore older snapshots, in
-// which the table then appears empty (PostgreSQL's documentation, "Caveats" of concurrency
-// control). Once pg_dump has locked the tables, they cannot be truncated or rewritten.
+// which the table then appears empty (see "Caveats" in the chapter on concurrency control of
+// PostgreSQL's manual). Once pg_dump has locked the tables, they cannot be truncated or rewritten.
 //
 // It opens a new session, because an older session may have cached the files of the tables.
 func (d database) checkLocked(ctx context.Context, stream *bufio.Reader, snapshot string) error {

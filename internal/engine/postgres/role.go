@@ -52,8 +52,8 @@ func (s *scratch) makeLoader(ctx context.Context) error {
 	return nil
 }
 
-// enter returns the scratch database with settings that let the role connect, or false if it
-// cannot. Some servers on this machine accept passwords only over TCP, not over a socket.
+// enter returns the scratch database with settings that let the role connect, or false if the role
+// cannot connect. Some servers on this machine accept passwords only over TCP, not over a socket.
 func (s *scratch) enter(ctx context.Context) (here database, ok bool) {
 	here = s.here.as(s.loader)
 	for _, place := range []database{here, here.onLoopback()} {
@@ -87,7 +87,7 @@ func (d database) onLoopback() database {
 }
 
 // confine makes the role of the load the owner of the scratch database. If the role cannot connect,
-// confine drops the role, and the user still owns the database.
+// confine makes the user the owner again and drops the role.
 func (s *scratch) confine(ctx context.Context) error {
 	if s.loader.name == "" {
 		return nil

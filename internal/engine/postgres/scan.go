@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// This scanner follows the rules of PostgreSQL's own scanner (the manual, "Lexical
-// Structure"), with standard_conforming_strings on and an encoding whose multi-byte
-// characters contain no ASCII bytes.
+// This scanner follows the rules of PostgreSQL's own scanner (see "Lexical Structure" in the
+// manual), with standard_conforming_strings on and an encoding whose multi-byte characters contain
+// no ASCII bytes.
 
 type tokenKind int
 
@@ -155,7 +155,7 @@ func isIdentifierStart(c byte) bool {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// lower folds ASCII letters, as the server does.
+// lower folds ASCII letters to lower case, as the server does.
 func lower(s string) string {
 	b := []byte(s)
 	for i, c := range b {
