@@ -160,8 +160,9 @@ type Info struct {
 	Schema        *schema.Schema    // its objects as data, set by Dump; nil in snapshots of older versions
 }
 
-// Table is one table and its number of rows; -1 means not counted. Columns are those present in the
-// dump's rows, if the engine reports them.
+// Table is one table and its number of rows; -1 means not counted. Columns are the columns of its
+// rows in the dump, if the engine reports them. In MySQL and MariaDB, they also include generated
+// columns.
 type Table struct {
 	Schema  string
 	Name    string

@@ -54,11 +54,11 @@ type Column struct {
 	Type    string `json:"type,omitempty"` // as the database writes it
 	NotNull bool   `json:"not_null,omitempty"`
 
-	Generated bool `json:"generated,omitempty"` // computed, but present in the rows of the dump
+	Generated bool `json:"generated,omitempty"` // in MySQL and MariaDB: computed, so not in the rows of the dump
 }
 
-// Mask replaces a value that is not NULL with another one, or with NULL. Both are UTF-8 if the
-// dump's encoding is known. A byte that is not part of a character is a rune of the private use
+// Mask replaces a value that is not NULL with another one, or with NULL. Both values are UTF-8 if
+// the dump's encoding is known. A byte that is not part of a character is a rune of the private use
 // area, or remains unchanged.
 type Mask func(value string) (masked string, null bool)
 

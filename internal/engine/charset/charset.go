@@ -17,7 +17,7 @@ import (
 // is UTF-8 that is known to be valid.
 type Charset struct {
 	name   string
-	decode func(s string) (r rune, size int) // for a string that is not ASCII at its start; size is never 0
+	decode func(s string) (r rune, size int) // for a string that begins with a non-ASCII byte; size is never 0
 	encode func(r rune) string               // of a rune beyond ASCII; "" if the encoding lacks it
 }
 

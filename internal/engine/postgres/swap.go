@@ -54,7 +54,7 @@ func (s *scratch) Swap(ctx context.Context, terminate bool) error {
 	return nil
 }
 
-// attempt tries once to exchange the databases. It reports whether there was an old one.
+// attempt tries once to exchange the databases. It reports whether there was an old database.
 func (s *scratch) attempt(ctx context.Context, old string, terminate bool) (exists bool, err error) {
 	if exists, err = s.exists(ctx); err != nil {
 		return false, err
@@ -77,7 +77,7 @@ func (s *scratch) attempt(ctx context.Context, old string, terminate bool) (exis
 
 // leave starts to drop the old database and does not wait for the result, because the server first
 // makes a checkpoint of all databases. The session holds the lock on the old database's name until
-// then. If the old database cannot be dropped, the next load drops it.
+// the database is dropped. If the old database cannot be dropped, the next load drops it.
 func (s *scratch) leave(old string) {
 	server := s.admin.PgConn().Frontend()
 	server.SendQuery(&pgproto3.Query{String: "DROP DATABASE IF EXISTS " + pgx.Identifier{old}.Sanitize() +

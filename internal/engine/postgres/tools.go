@@ -124,7 +124,7 @@ func (e Engine) folders() []string {
 	return append(filepath.SplitList(os.Getenv("PATH")), usualPlaces()...)
 }
 
-// toolVersion returns the version of a program, or "" if it does not exist.
+// toolVersion returns the version of a program, or "" if the program does not exist or cannot run.
 func toolVersion(path string) string {
 	if info, err := os.Stat(path); err != nil || info.IsDir() {
 		return ""

@@ -14,8 +14,8 @@ import (
 // names could become equal.
 const maxName = 63
 
-// describedBy returns the description that a foreign dump is loaded from, after checking that it
-// describes a PostgreSQL database.
+// describedBy returns the description that a foreign dump is loaded from, after checking that it is
+// a valid description of a PostgreSQL database.
 func describedBy(info engine.Info) (*schema.Schema, error) {
 	if info.Schema == nil {
 		return nil, &snap.Error{

@@ -12,7 +12,7 @@ import (
 	"snap/internal/schema"
 )
 
-// omitter removes the objects that a choice leaves out from a copy of the database.
+// omitter removes from a copy of the database the objects that a choice leaves out.
 type omitter struct {
 	tx      *sql.Tx
 	all     []engine.Relation
@@ -21,7 +21,7 @@ type omitter struct {
 	omitted schema.Schema // only its omissions
 }
 
-// leaveOut removes the objects that a choice leaves out from the scratch file.
+// leaveOut removes from the scratch file the objects that a choice leaves out.
 func (s *scratch) leaveOut(ctx context.Context, c engine.Choice) (schema.Schema, error) {
 	if err := c.RequireTablesOnly(); err != nil {
 		return schema.Schema{}, err
@@ -143,7 +143,7 @@ func (l *omitter) triggers(ctx context.Context) (all []entry, err error) {
 }
 
 // remake creates the triggers again and returns those that it omits because they name an object
-// that is left out. With such a trigger, SQLite would fail at every change of the trigger's table.
+// that is left out. With such a trigger, every change of the trigger's table would fail.
 func (l *omitter) remake(ctx context.Context, triggers []entry) (broken []string, err error) {
 	for _, e := range triggers {
 		there, err := texts(ctx, l.tx, "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name = ? "+

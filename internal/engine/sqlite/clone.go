@@ -153,7 +153,8 @@ func requireRoom(path, dir string) error {
 // nextSuffix ends the name of the copy that Reset makes.
 const nextSuffix = "-next"
 
-// Reset implements [engine.Cloner]. SQLite cannot end other processes' connections.
+// Reset implements [engine.Cloner]. It cannot end other processes' connections, so a clone that is
+// in use is a conflict.
 func (Engine) Reset(ctx context.Context, from, to string, o engine.CopyOptions) error {
 	place, err := cloneFile(to)
 	if err != nil {

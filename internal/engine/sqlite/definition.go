@@ -440,7 +440,7 @@ func (p *tableParser) tableKey(k schema.Key) error {
 	}
 	if at := p.indexOf(k.Columns[0].Name); k.Primary && len(k.Columns) == 1 && at >= 0 &&
 		isInteger(p.Columns[at].Type) {
-		k.Columns[0].Desc = false // it only has a meaning in the column's own definition
+		k.Columns[0].Desc = false // DESC has a meaning only in the column's own definition
 	}
 	p.Keys = append(p.Keys, k)
 	return nil
@@ -552,8 +552,8 @@ func (p *tableParser) deferrable() error {
 	return nil
 }
 
-// finish removes the constraints on computed columns, which are programs, and checks that the
-// columns of keys exist.
+// finish removes the constraints on computed columns and records them as programs. It also checks
+// that the columns of keys exist.
 func (d *definition) finish() error {
 	if len(d.Columns) == 0 {
 		return errStatement
@@ -576,8 +576,9 @@ func (d *definition) finish() error {
 	return nil
 }
 
-// spell replaces the columns in constraints with their declared spelling, because SQLite ignores
-// case. A check that refers to anything except columns of the table is recorded as a program.
+// spell replaces the column names in constraints with their declared spelling, because SQLite
+// ignores case. A check that refers to anything except columns of the table is recorded as a
+// program.
 func (d *definition) spell() {
 	for _, k := range d.Keys {
 		for i := range k.Columns {
@@ -606,8 +607,8 @@ func (d *definition) declared(column string) (string, bool) {
 	return column, false
 }
 
-// spellExpr replaces the columns of an expression with their declared spelling, and reports whether
-// the table has all of them. It changes the nodes below the root in place.
+// spellExpr replaces the column names in an expression with their declared spelling, and reports
+// whether the table has all of the columns. It changes the nodes below the root in place.
 func (d *definition) spellExpr(e *schema.Expr) bool {
 	known := true
 	if e.Column != "" {

@@ -24,7 +24,7 @@ type catalog struct {
 // to a hundred times as much memory as its SQL.
 const allColumns = 100_000
 
-// catalogOf parses the entries of a file's schema. Of entries that are programs or that it cannot
+// catalogOf parses the entries of a file's schema. For entries that are programs or that it cannot
 // parse, it lists only the names.
 func catalogOf(entries []entry) *catalog {
 	c := &catalog{entries: entries, tables: map[string]definition{}, virtual: map[string]string{}}
@@ -104,7 +104,7 @@ func (c *catalog) addOther(e entry) {
 	}
 	d, known := c.tables[strings.ToLower(e.table)]
 	if !known {
-		return // it belongs to a shadow table, or to a table that is left out
+		return // the index of a shadow table, or of a table that is left out
 	}
 	index, kind := indexDefinition(e, d)
 	if kind != "" {

@@ -151,9 +151,10 @@ func pages(ctx context.Context, tx *sql.Tx, w io.Writer, size int64, free map[in
 	return rows.Err()
 }
 
-// freePages returns the leaf pages of the free list, which are unused (SQLite's fileformat2,
-// section 1.5). Bytes 32 to 35 of the header point to a chain of trunk pages. Each trunk page has
-// the number of the next one, a count, and that many numbers of leaf pages.
+// freePages returns the leaf pages of the free list, which are unused (section 1.5 of
+// https://www.sqlite.org/fileformat2.html). Bytes 32 to 35 of the header point to a chain of trunk
+// pages. Each trunk page has the number of the next trunk page, the number of leaf pages that it
+// lists, and their page numbers.
 func freePages(ctx context.Context, tx *sql.Tx) (map[int64]bool, error) {
 	page := func(number int64) (b []byte, err error) {
 		err = tx.QueryRowContext(ctx, "SELECT data FROM sqlite_dbpage('main') WHERE pgno = ?", number).Scan(&b)

@@ -25,8 +25,8 @@ func isTypeWord(word string) bool {
 		" "+strings.ToUpper(word)+" ")
 }
 
-// affinity returns a type with the same affinity as the named type, by SQLite's rules (datatype3,
-// section 3.1).
+// affinity returns a type with the same affinity as the named type, by SQLite's rules (section 3.1
+// of https://www.sqlite.org/datatype3.html).
 func affinity(name string) string {
 	name = strings.ToUpper(name)
 	has := func(words ...string) bool {

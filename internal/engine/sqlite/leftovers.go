@@ -57,7 +57,8 @@ func (s *scratch) release() {
 	}
 }
 
-// leftBehind returns the scratch files next to a database that no process uses.
+// leftBehind returns the abandoned scratch files next to a database, and old lock files without a
+// scratch file.
 func leftBehind(place string) []string {
 	pattern := escape(filepath.Join(filepath.Dir(place), tempPrefix(place))) + "*" + tempSuffix
 	files, _ := filepath.Glob(pattern)
@@ -77,7 +78,7 @@ func leftBehind(place string) []string {
 }
 
 // abandoned reports whether no process uses a scratch file. A file without a lock comes from an
-// older version and counts as abandoned after a day.
+// older version of snapcli and counts as abandoned after a day.
 func abandoned(path string) bool {
 	if _, err := os.Stat(path + lockSuffix); err != nil {
 		return old(path)
@@ -111,8 +112,8 @@ func sweepAll(place string) error {
 	return err
 }
 
-// sweep removes the scratch files that killed loads left next to a database. It
-// returns those it removed, and the first error.
+// sweep removes the scratch files that killed loads left next to a database. It returns the removed
+// files and the first error.
 func sweep(place string) (removed []string, err error) {
 	for _, path := range leftBehind(place) {
 		if failed := os.Remove(path); failed != nil {

@@ -91,7 +91,7 @@ func (r *dumpReading) Rows(ctx context.Context, see func(table int, fields [][]b
 func (r *dumpReading) table(ctx context.Context, t engine.Table, see func(fields [][]byte) error) error {
 	names := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
-		names[i] = "+" + quote(c.Name) // without a declared type the driver converts no value
+		names[i] = "+" + quote(c.Name) // the + removes the declared type, so that the driver converts no value
 	}
 	query := "SELECT " + strings.Join(names, ", ") + " FROM " + quote(t.Name)
 	conn, err := r.db.Conn(ctx)

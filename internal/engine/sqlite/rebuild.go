@@ -59,8 +59,8 @@ func (s *scratch) rebuild(ctx context.Context, file *os.File, d engine.Dump) err
 	return refused(err)
 }
 
-// described returns info without the tables that its description lacks: tables that it lists as programs,
-// and tables that store the content of virtual tables.
+// described returns info without the tables that its description lacks. These are the tables that
+// are listed as programs, and the tables that store the content of virtual tables.
 func described(info engine.Info) engine.Info {
 	if info.Schema == nil {
 		return info
@@ -154,7 +154,7 @@ func (b *builder) flushing(file *os.File) (stop func()) {
 	return func() { close(b.flush); done.Wait() }
 }
 
-// inserted counts the rows and bytes of a batch.
+// inserted counts the rows and bytes of a batch, and starts a flush if it is due.
 func (b *builder) inserted(table string, rows, size int) {
 	b.rows[table] += int64(rows)
 	if b.unflushed += size; b.unflushed < flushBytes {

@@ -92,7 +92,7 @@ func (b *builder) parents(t schema.Table) (map[int64]bool, error) {
 	})
 }
 
-// node inserts the rows of a leaf. The leaf starts with four bytes. The last two of them are the
+// node inserts the rows of a leaf. The leaf starts with four bytes, the last two of which are the
 // number of rows. A row has eight bytes for its row number and four for each coordinate.
 func (b *builder) node(ctx context.Context, insert string, n int, payload []byte) error {
 	values, err := b.file.Values(nil, payload, 2)

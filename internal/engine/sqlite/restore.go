@@ -55,7 +55,7 @@ func (s *scratch) open(ctx context.Context, mode string, pragmas ...string) (*sq
 	return confine(ctx, &sqlite3.Driver{}, s.path, url.Values{"mode": {mode}, "_defensive": {"1"}, "_pragma": pragmas})
 }
 
-// fill creates the file from the dump, and checks it while it is flushed to the disk.
+// fill creates the file from the dump, and checks the file while it is flushed to the disk.
 func (s *scratch) fill(ctx context.Context, d engine.Dump) error {
 	file, err := s.write(ctx, d)
 	if err != nil {
@@ -202,7 +202,8 @@ func damaged(reason string, err error) error {
 
 func (s *scratch) URL() string { return URLOf(s.path) }
 
-// Run implements [engine.Scratch]. Deleted content is overwritten.
+// Run implements [engine.Scratch]. No trigger fires. Deleted content stays in the file until Scrub
+// removes it.
 func (s *scratch) Run(ctx context.Context, text string) error {
 	db, err := s.open(ctx, "rw")
 	if err != nil {

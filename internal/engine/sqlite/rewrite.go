@@ -232,7 +232,7 @@ func (s *scratch) mask(ctx context.Context, p engine.Plan, want engine.Info) (ch
 }
 
 // withoutJournal changes a scratch file in one transaction without a rollback journal. After a
-// failure the file is unusable. The journal mode of the file is kept.
+// failure, the file is unusable. The journal mode of the file is kept.
 func withoutJournal(ctx context.Context, db *sql.DB, change func(*sql.Tx) error) error {
 	var journal string
 	if err := db.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&journal); err != nil {
@@ -363,7 +363,7 @@ type masking struct {
 // columnMask is the mask of a column.
 type columnMask struct {
 	mask  engine.Mask
-	row   *engine.BoundMask // instead of mask, or nil
+	row   *engine.BoundMask // replaces mask if it is not nil
 	needs string            // SQL of the additional arguments of snapcli_mask
 }
 
@@ -450,9 +450,9 @@ func (m masking) run(ctx context.Context, tx *sql.Tx) error {
 	return execute(ctx, tx, append(steps, indexes...))
 }
 
-// asideOffset is the offset that the first of two steps adds to integers in a permuted column, and
-// the second step removes. SQLite checks unique constraints row by row, and the new value of a row
-// can be the old value of another.
+// asideOffset is the offset that the first of two steps subtracts from the integers in a permuted
+// column, and that the second step adds again. SQLite checks unique constraints row by row, and the
+// new value of a row can be the old value of another.
 const asideOffset = 1 << 62
 
 func maskFailure(table string, err error) error {

@@ -94,7 +94,7 @@ func (l layout) statement(table string, values, n int) string {
 		strings.Repeat(","+row, n-1)
 }
 
-// The limits of a batch: rows that one statement inserts.
+// The limits of a batch, which is a group of rows that one statement can insert.
 const (
 	batchRows   = 64
 	batchValues = 2000

@@ -44,8 +44,8 @@ func Path(raw string) (string, error) {
 // URLOf returns the database URL of a file.
 func URLOf(path string) string { return (&url.URL{Scheme: "sqlite", Path: path}).String() }
 
-// Pragmas for connections that read or write whole files. The page cache is 16 MiB because indexes
-// are read in any order. Temporary files are not synced.
+// Pragmas for connections that read or write whole files. The page cache of manyPages is 16 MiB,
+// because indexes are read in any order. noSync is for files that are temporary or synced later.
 const (
 	manyPages = "cache_size(-16384)"
 	fewPages  = "cache_size(-512)"

@@ -75,7 +75,7 @@ type reader struct {
 
 func (r *reader) done() bool { return r.at >= len(r.list) }
 
-// peek reports whether the next token is a keyword or a symbol.
+// peek reports whether the next token is this keyword or symbol.
 func (r *reader) peek(text string) bool { return r.at < len(r.list) && r.list[r.at].is(text) }
 
 // accept consumes the next token if it is this keyword or symbol.

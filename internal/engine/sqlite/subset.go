@@ -21,7 +21,7 @@ import (
 )
 
 // dumpPart dumps chosen objects, or a subset of the rows. It copies the database to a scratch file
-// in one read transaction, deletes everything else from the copy, and rewrites it.
+// in one read transaction, deletes from the copy everything that is not chosen, and dumps the copy.
 func (e Engine) dumpPart(ctx context.Context, raw string, w io.Writer, o engine.Options) (engine.Info, error) {
 	want, choice := o.Subset, o.Choice
 	o.Subset, o.Choice = nil, engine.Choice{}

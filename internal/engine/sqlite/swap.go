@@ -15,8 +15,8 @@ import (
 )
 
 // Swap implements [engine.Scratch]. It renames the scratch file while nobody else can use the old
-// database. It empties the old write-ahead log first, because SQLite would apply it to the new
-// file. SQLite cannot disconnect others, so terminate has no effect.
+// database. It first empties the old write-ahead log, because SQLite would otherwise apply the log
+// to the new file. SQLite cannot disconnect others, so terminate has no effect.
 func (s *scratch) Swap(ctx context.Context, _ bool) error {
 	if who := users(s.place); len(who) > 0 {
 		return engine.InUse(snap.SQLite, s.place, who)

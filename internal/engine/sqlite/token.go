@@ -197,7 +197,7 @@ func isIdentifier(c byte) bool {
 	return c == '_' || c == '$' || c >= 0x80 || isDigit(c) || c|0x20 >= 'a' && c|0x20 <= 'z'
 }
 
-// is reports whether a token is a keyword or a symbol.
+// is reports whether the token is this keyword or symbol.
 func (t token) is(text string) bool {
 	return t.kind == symbolToken && t.text == text || t.kind == wordToken && strings.EqualFold(t.text, text)
 }

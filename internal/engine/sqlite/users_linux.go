@@ -34,7 +34,7 @@ func users(path string) []string {
 }
 
 // hasOpen reports whether a process has a file open. A machine has tens of thousands of open files,
-// so hasOpen uses one system call for each and no memory.
+// so hasOpen uses one system call for each and allocates no memory for it.
 func hasOpen(pid int, file string) bool {
 	dir, err := os.Open(fmt.Sprintf("/proc/%d/fd", pid))
 	if err != nil {

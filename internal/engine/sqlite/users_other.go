@@ -2,5 +2,5 @@
 
 package sqlite
 
-// users returns nil: this system does not show which processes use a file.
+// users returns nil, because this system does not show which processes use a file.
 func users(string) []string { return nil }

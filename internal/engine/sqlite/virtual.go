@@ -29,7 +29,7 @@ func shadows(module string) []string {
 }
 
 // virtualDefinition parses a CREATE VIRTUAL TABLE statement. If a description cannot contain the
-// table, it returns an error, with the name of the module if known.
+// table, it returns an error, and the name of the module if that is known.
 func virtualDefinition(text string) (t schema.Table, module string, err error) {
 	list, err := tokens(text)
 	if err != nil {

@@ -51,12 +51,12 @@ type Header struct {
 type File struct {
 	Header
 	in     io.ReaderAt
-	usable int    // bytes of a page
+	usable int    // usable bytes of a page
 	pages  uint32 // number of pages
 	seen   []byte // one bit for each page, set when the page is read
 }
 
-// Open reads the header of a file of size bytes.
+// Open reads the header of a file. size is the file's size in bytes.
 func Open(in io.ReaderAt, size int64) (*File, error) {
 	var b [100]byte
 	if _, err := in.ReadAt(b[:], 0); errors.Is(err, io.EOF) || err == nil && string(b[:16]) != "SQLite format 3\x00" {
@@ -137,7 +137,7 @@ type walk struct {
 	*File
 	rowids   bool // the rows of the tree have row numbers; otherwise it is a tree of keys
 	row      func(rowid int64, payload []byte) error
-	levels   [][]byte // a page for each level
+	levels   [][]byte // a buffer with a page for each level
 	overflow []byte
 	long     []byte // a payload that includes overflow pages
 	last     int64  // the previous row number, if any

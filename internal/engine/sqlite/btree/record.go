@@ -104,7 +104,7 @@ const (
 	maxSchema  = 4 << 20 // bytes of text
 )
 
-// Schema reads the schema. Call it once: every page can be read only once.
+// Schema reads the schema. Call it only once, because every page can be read only once.
 func (f *File) Schema() ([]Entry, error) {
 	var all []Entry
 	size := 0
