@@ -20,8 +20,9 @@ type Cloner interface {
 	// database at url.
 	Named(url, name string) (string, error)
 
-	// CheckCanClone connects and returns an error if databases cannot be copied there: the user has
-	// no permission to create any, the server is read-only, or a connection pooler is in between.
+	// CheckCanClone connects and returns an error if the server or folder of the database at url
+	// does not allow copies: the user has no permission to create databases, the server is
+	// read-only, or the connection goes through a pooler.
 	CheckCanClone(ctx context.Context, url string) error
 
 	// Seal closes a database to connections and writes. The mark identifies the sealed state.
@@ -29,8 +30,8 @@ type Cloner interface {
 
 	// Copy creates the database at "to" as a copy of the database at "from". Both are URLs. If a
 	// mark is given and the source has changed since Seal, the error is ErrNotSealed. If the source
-	// is in use, the error is a conflict. If there is too little space, it has code storage_full. A
-	// failed or killed Copy may leave parts of the copy, which Drop removes.
+	// is in use, the error is a conflict. If there is too little space, the error has code
+	// storage_full. A failed or killed Copy may leave parts of the copy, which Drop removes.
 	Copy(ctx context.Context, from, to string, o CopyOptions) error
 
 	// Reset replaces the database at "to" with a copy of the database at "from", in one step. Both
@@ -41,8 +42,8 @@ type Cloner interface {
 	// Recover removes what a killed Reset left next to the database at url.
 	Recover(ctx context.Context, url string) error
 
-	// Drop removes a database, and what a killed Copy or Reset left of it. It ends the database's
-	// connections. If there is no such database, Drop does nothing.
+	// Drop removes a database, and anything that a killed Copy or Reset left behind. It ends the
+	// database's connections. If there is no such database, Drop does nothing.
 	Drop(ctx context.Context, url string) error
 
 	// States returns the states of databases, in the order of the URLs.
@@ -54,7 +55,7 @@ const ClonePrefix = "snapcli_clone_"
 
 // CopyOptions configure a copy of a database.
 type CopyOptions struct {
-	Mark      string // of a sealed database; "" copies one that is not sealed
+	Mark      string // the result of Seal; "" for a database that is not sealed
 	Jobs      int    // maximum concurrency, at least 1
 	Terminate bool   // end connections to a database that is not sealed
 }

@@ -7,7 +7,7 @@ import (
 	"snap"
 )
 
-// InUse returns the conflict for a database that others are connected to. Databases of SQLite are
+// InUse returns the conflict for a database that others are connected to. SQLite databases are
 // files, so nothing can end the connections to them.
 func InUse(kind snap.Engine, database string, others []string) error {
 	hint := "close the connections, or end them with --terminate; nothing was changed"

@@ -272,8 +272,8 @@ func unusedAccounts(ctx context.Context, server querier) (unused []string, err e
 	return unused, nil
 }
 
-// endedAccounts returns the accounts of loads that no longer run and whose exchange is complete. A
-// user who is not allowed to list accounts has created none.
+// endedAccounts returns the accounts of loads that no longer run and whose exchange of tables is
+// complete. A user who is not allowed to list accounts has created none.
 func endedAccounts(ctx context.Context, server querier) (ended []account, err error) {
 	rows, err := server.QueryContext(ctx,
 		"SELECT user, host FROM mysql.user WHERE user LIKE 'snapcli\\_%' ORDER BY user")

@@ -9,7 +9,7 @@ import (
 )
 
 // otherServer adds the likely reason to a failure if a snapshot from MySQL is loaded into MariaDB,
-// or the other way round.
+// or vice versa.
 func otherServer(err error, built, server string) error {
 	var failed *snap.Error
 	if server == "" || isMariaDB(built) == isMariaDB(server) || !errors.As(err, &failed) ||

@@ -95,7 +95,7 @@ func dropSkipped(ctx context.Context, server *sql.DB, database string) error {
 	return nil
 }
 
-// dropRemains removes everything of a load whose journal is skipped.
+// dropRemains removes everything that is left of a load whose journal is skipped.
 func dropRemains(ctx context.Context, server *sql.DB, id string) error {
 	if _, err := server.ExecContext(ctx, "DROP DATABASE IF EXISTS "+quote(scratchPrefix+id)); err != nil {
 		return err

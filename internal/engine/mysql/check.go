@@ -20,7 +20,7 @@ type checker struct {
 	known   *schema.Schema // the schema that the manifest announces; nil in older snapshots
 }
 
-// runs reports whether the server executes a version comment.
+// runs reports whether the server executes an executable comment with this version.
 func (k checker) runs(mariadb bool, version int) bool {
 	if mariadb && !k.mariadb || k.mariadb && !mariadb && 50700 <= version && version <= 99999 {
 		return false
@@ -28,7 +28,7 @@ func (k checker) runs(mariadb bool, version int) bool {
 	return version <= k.version
 }
 
-// structure checks every statement and returns them with generated headers.
+// structure checks all statements and returns them with generated headers.
 func (k checker) structure(s structure) (structure, error) {
 	out := structure{}
 	announced := k.announced()

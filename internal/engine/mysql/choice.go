@@ -75,8 +75,8 @@ func (l selection) report(info *engine.Info) {
 	info.Warnings = append(info.Warnings, l.omitted.Omissions()...)
 }
 
-// keys removes the foreign keys whose referencing rows are in the dump, but not the referenced
-// rows.
+// keys removes the foreign keys whose referencing rows are in the dump while the referenced rows
+// are not.
 func (l *selection) keys(s *structure) error {
 	parts := map[string]engine.Fate{} // some servers write referenced names in lower case
 	for name, fate := range l.fates {

@@ -72,8 +72,8 @@ func (e Engine) Seal(ctx context.Context, raw string) (mark string, err error) {
 		if n := number(err); err != nil && n != erSyntax && n != erNoRight {
 			return err
 		}
-		// The server records the times of writes in whole seconds. Wait, so that the next write has
-		// a different time than the last one.
+		// The server records the times of writes in whole seconds. Wait, so that the next write
+		// gets a later time than the last write.
 		if _, err := db.ExecContext(ctx, "DO sleep(1.1)"); err != nil {
 			return err
 		}
@@ -152,7 +152,7 @@ func requireRoom(ctx context.Context, db *sql.DB, on database, name string) erro
 	return nil
 }
 
-// copyDatabase makes one database a copy of another one on its server.
+// copyDatabase makes one database a copy of another database on the same server.
 func copyDatabase(ctx context.Context, source, to database, o engine.CopyOptions) error {
 	db, err := to.open("")
 	if err != nil {

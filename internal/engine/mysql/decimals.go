@@ -30,7 +30,7 @@ func (s *scratch) withDecimals(one statement) statement {
 		end := max(0, len(line)-len(",\n"))
 		var err error
 		if fields, err = fieldsOf(line[:end], fields); err != nil || len(fields) != len(one.columns) {
-			return one // left to the server
+			return one // the server reports the error
 		}
 		from := len(rows)
 		rows = append(rows, '(')
@@ -67,7 +67,7 @@ func longNumber(b []byte) bool {
 	return false
 }
 
-// appendDocument writes a literal of a document, with its exact numbers set as decimals.
+// appendDocument writes the literal of a document, with its exact numbers set as decimals.
 func appendDocument(out, literal []byte) []byte {
 	text, kind, err := value(literal)
 	if err != nil || kind != isText {

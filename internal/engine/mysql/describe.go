@@ -209,7 +209,7 @@ func (t *tableReader) attribute(r *reader, c *schema.Column) (period bool) {
 			r.skip()
 		}
 	case r.accept("NULL"), r.accept("STORED"), r.accept("VIRTUAL"), r.accept("PERSISTENT"), r.accept("VISIBLE"):
-	case r.accept("WITHOUT", "SYSTEM", "VERSIONING"): // redundant: the whole table is one of the programs
+	case r.accept("WITHOUT", "SYSTEM", "VERSIONING"): // redundant: the table's versioning is recorded as a program
 	case r.accept("COLUMN_FORMAT"), r.accept("STORAGE"):
 		r.skip()
 	default:
@@ -344,7 +344,7 @@ func (t *tableReader) foreignKey(r *reader, name string) {
 		f.To.Name, ok = r.name()
 	}
 	refers, list := r.group()
-	if !ok || !list || !t.known[f.To.Name] { // may be in another database
+	if !ok || !list || !t.known[f.To.Name] { // the table may be in another database
 		t.program("foreign key", name)
 		return
 	}

@@ -156,7 +156,7 @@ func changedMeanwhile(why string) error {
 }
 
 // openReaders opens connections that all see the same state of the database. If that is impossible,
-// it opens only one.
+// it opens only one connection.
 func openReaders(ctx context.Context, db *sql.DB, jobs int) ([]*sql.Conn, error) {
 	var readers []*sql.Conn
 	open := func(n int) error {
@@ -194,8 +194,8 @@ func openReaders(ctx context.Context, db *sql.DB, jobs int) ([]*sql.Conn, error)
 	return readers, err
 }
 
-// session opens a connection for dumping: with times in UTC, strings in UTF-8, and no mode that
-// changes how values are shown or stored.
+// session opens a connection with times in UTC, strings in UTF-8, and no mode that changes how
+// values are shown or stored. It then runs the statements in more.
 func session(ctx context.Context, db *sql.DB, more ...string) (*sql.Conn, error) {
 	c, err := db.Conn(ctx)
 	if err != nil {

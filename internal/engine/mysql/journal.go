@@ -30,7 +30,7 @@ type journal struct {
 	Keep     bool         `json:"keep,omitempty"` // keep old programs, except those with the name of a new one
 }
 
-// The names of a journal's seal. It has the name asideName if the journal was set aside.
+// The names of a journal's seal. The seal of a journal that was set aside has the name asideName.
 const (
 	sealName  = "whole"
 	asideName = "aside"
@@ -196,7 +196,7 @@ func accountOf(owner string) account {
 }
 
 // checkOwners returns an error if this user has no permission to create triggers for the owners of
-// the old ones. In that case no trigger may be dropped, because it could not be restored. To find
+// the old ones. In that case, no trigger may be dropped, because it could not be restored. To find
 // out, checkOwners tries to create a trigger on the given table, which belongs to the journal.
 func (j journal) checkOwners(ctx context.Context, c *sql.Conn, table string) error {
 	tried := map[string]bool{}

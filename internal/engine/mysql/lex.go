@@ -351,7 +351,7 @@ func (t token) nesting() int {
 	return 0
 }
 
-// items splits the remaining tokens at commas outside of parentheses.
+// items splits the remaining tokens at commas outside parentheses.
 func (r *reader) items() []*reader {
 	var all []*reader
 	depth, from := 0, 0
@@ -368,8 +368,8 @@ func (r *reader) items() []*reader {
 // rest returns the remaining text.
 func (r *reader) rest() string { return strings.TrimSpace(r.text[r.peek().from:]) }
 
-// until consumes everything up to one of these words outside of parentheses, and returns the
-// consumed text.
+// until consumes everything up to one of these words outside parentheses, and returns the consumed
+// text.
 func (r *reader) until(words ...string) string {
 	from, depth := r.peek().from, 0
 	for !r.ended() {

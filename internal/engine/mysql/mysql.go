@@ -5,7 +5,7 @@
 // INSERT statements of about 1 MiB with one row per line. A load restores the dump to a scratch
 // database on the destination's server. One RENAME TABLE statement then replaces the old tables
 // with the new ones, because these servers cannot rename a database. Views, routines, triggers and
-// events cannot be renamed either. They are created immediately afterwards from a journal. If this
+// events cannot be renamed either. They are created immediately afterwards from a journal. If the
 // load is killed, the next load completes the journal.
 package mysql
 
@@ -46,7 +46,7 @@ type database struct {
 	way                  *reach.Way
 }
 
-// parse parses a database URL. The server is reached by the engine's route.
+// parse parses a database URL. It also sets the engine's route to the server.
 func (e Engine) parse(raw string) (database, error) {
 	d, err := parse(raw)
 	d.way = e.Way
@@ -147,8 +147,8 @@ func (d database) open(name string) (*sql.DB, error) {
 }
 
 // patient is the value of wait_timeout in every session of this package, followed by other
-// settings. A session may be idle for a day, table sizes are current, and no limit that the server
-// sets for other sessions ends long statements or silently omits rows.
+// settings. With these settings, a session may be idle for a day, table sizes are current, and no
+// limit that the server sets for other sessions ends long statements or silently omits rows.
 const patient = "86400, net_write_timeout = 86400, sql_select_limit = 18446744073709551615 /*!80000 , " +
 	"max_execution_time = 0, information_schema_stats_expiry = 0 */" +
 	"/*M!100300 , max_statement_time = 0, idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0, " +
@@ -353,7 +353,7 @@ func isEmpty(ctx context.Context, q querier, name string) (yes bool, err error) 
 	return yes, err
 }
 
-// querier is a server or one connection to it.
+// querier is a pool of connections or a single connection.
 type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row

@@ -55,8 +55,8 @@ func (e Engine) Needs(ctx context.Context, raw string, u engine.Use) ([]engine.N
 		grants.lacking(account, scratchPrefix+"x", "snapcli_%", rightsToLoad)...), nil
 }
 
-// grants are the rights of an account on whole databases, by a pattern of names. "*" means all
-// databases.
+// grants are the rights of an account on whole databases, by the pattern of their names. "*" means
+// all databases.
 type grants map[string][]string
 
 // readGrants parses the lines of SHOW GRANTS. known is false if a role is among them.

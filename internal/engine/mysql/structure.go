@@ -91,7 +91,7 @@ func structureOf(ctx context.Context, c *sql.Conn, name string) (structure, erro
 }
 
 // show requests the CREATE statement of an object. It finds the columns of the result by name,
-// because they differ between kinds and servers.
+// because they differ between kinds of objects and between servers.
 func show(ctx context.Context, c *sql.Conn, database, kind, name string) (definition, error) {
 	d := definition{Name: name}
 	if kind != "TABLE" && kind != "VIEW" && kind != "SEQUENCE" && kind != "TRIGGER" && kind != "EVENT" {

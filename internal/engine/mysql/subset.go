@@ -235,7 +235,7 @@ func primaryKeys(ctx context.Context, c querier, database string) (columns, type
 			kind += " CHARACTER SET " + charset + " COLLATE " + collation
 		}
 		if part || strings.Contains(kind, "text") || strings.Contains(kind, "blob") || !keptByUTF8(charset) {
-			kind = "" // it cannot be a key in full length, or a conversion would change it
+			kind = "" // it cannot be a key at full length, or a conversion would change it
 		}
 		columns[table], types[table] = append(columns[table], column), append(types[table], kind)
 	}

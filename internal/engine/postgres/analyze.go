@@ -14,8 +14,8 @@ import (
 const stateLocked = "55P03"
 
 // analysis updates the planner's statistics of tables during a load, one table after the other. It
-// starts when a loading session has no tables left to fill, so that no core idles. A table that is
-// locked because an index is being built is tried again later. [scratch.analyze] analyzes the
+// starts when a loading session has no tables left to fill, so that no core is idle. A table that
+// is locked because an index is being built is tried again later. [scratch.analyze] analyzes the
 // tables that analysis does not reach.
 type analysis struct {
 	filled chan string // the tables that have all of their rows

@@ -42,7 +42,7 @@ func converts(name string) bool {
 }
 
 // singleByte returns an encoding by its name in PostgreSQL (see the manual's table of character
-// sets), or nil if the encoding is not a single-byte one.
+// sets), or nil if it is not a single-byte encoding.
 func singleByte(name string) *charmap.Charmap {
 	return map[string]*charmap.Charmap{
 		"LATIN1": charmap.ISO8859_1, "LATIN2": charmap.ISO8859_2, "LATIN3": charmap.ISO8859_3,
@@ -66,8 +66,8 @@ func multiByte(name string) encoding.Encoding {
 		"EUC_CN": simplifiedchinese.GBK}[name]
 }
 
-// sessionEncoding returns the client encoding of our sessions. It is UTF-8, or SQL_ASCII if the
-// database's encoding cannot be converted, so that strings are transferred unchanged.
+// sessionEncoding returns the client encoding of snapcli's sessions. It is UTF-8, or SQL_ASCII if
+// the database's encoding cannot be converted, so that strings are transferred unchanged.
 func sessionEncoding(database string) string {
 	if converts(database) {
 		return "UTF8"

@@ -13,7 +13,7 @@ import (
 
 // If programs of a snapshot that this user did not build are loaded, pg_restore runs the dump's own
 // SQL. Before that, review checks that the statements of each entry are of the entry's kind and
-// only create or change the object that it names.
+// only create or change the object that the entry names.
 
 // forms maps a kind of entry to patterns for its statements: the first one, and those that may
 // follow it. NAME is the entry's name, ANY is any name, and a word in brackets is optional.
@@ -79,7 +79,7 @@ var skippedKinds = []string{"ACL", "DEFAULT ACL", "DATABASE", "DATABASE PROPERTI
 	"STATISTICS DATA", "SUBSCRIPTION", "SUBSCRIPTION TABLE", "EXTENSION"}
 
 // superuserKinds are the kinds of objects that only a superuser may create, or that reach outside
-// of the database. A load omits them and notifies the user.
+// the database. A load omits them and notifies the user.
 var superuserKinds = []string{
 	"PROCEDURAL LANGUAGE", "EVENT TRIGGER", "FOREIGN DATA WRAPPER", "SERVER", "USER MAPPING", "FOREIGN TABLE",
 	"ACCESS METHOD", "OPERATOR CLASS",

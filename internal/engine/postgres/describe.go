@@ -443,7 +443,7 @@ func (d *describer) divided(t *described) bool {
 	return p.Method != "" && len(p.Columns) > 0
 }
 
-// part describes the bound of a partition, which defines the parent's rows that it has.
+// part describes the bound of a partition, which decides which of the parent's rows it has.
 func (d *describer) part(t *described, parent schema.Name) {
 	bound, ok := parseBound(t.from.Bound)
 	for _, values := range append(slices.Clone(bound.In), bound.From, bound.To) {

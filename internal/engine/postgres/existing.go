@@ -381,7 +381,7 @@ func (s *scratch) release(ctx context.Context, conn *pgx.Conn) {
 // inTransaction reports whether the whole load is one transaction.
 func (s *scratch) inTransaction() bool { return s.into != nil && s.into.tx != nil }
 
-// beginner begins a transaction, or a savepoint of one.
+// beginner begins a transaction, or a savepoint in one.
 type beginner interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 }

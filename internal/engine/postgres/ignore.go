@@ -17,8 +17,8 @@ const unknownSetting = "transaction_timeout"
 
 func setsUnknown(t tool, server int) bool { return major(t.version) >= 17 && server < 17 }
 
-// ignoring receives the standard error of a pg_restore that does not stop at errors. It passes the
-// output on to said, without the errors about unknownSetting, and calls failed at the first other
+// ignoring receives the standard error of a pg_restore that does not stop at errors. It forwards
+// the output to said, without the errors about unknownSetting, and calls failed at the first other
 // error.
 type ignoring struct {
 	said   *engine.Stderr

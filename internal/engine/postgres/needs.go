@@ -93,7 +93,7 @@ SELECT format('the user %s is not allowed to read %s large objects', me.name, co
 	AND NOT EXISTS (SELECT FROM aclexplode(lomacl) a WHERE a.privilege_type = 'SELECT' AND (a.grantee = 0 OR pg_has_role(a.grantee, 'USAGE'))) GROUP BY me.name`
 
 // rightsToLoad finds the rights that the user lacks to create the scratch database and to give it
-// the name of the old one.
+// the name of the old database.
 const rightsToLoad = `
 SELECT format('the user %I is not allowed to create databases, and a load fills a new one before it replaces the old one', current_user), format('ALTER ROLE %I CREATEDB', current_user)
 	FROM pg_roles WHERE rolname = current_user AND NOT (rolcreatedb OR rolsuper)

@@ -18,7 +18,7 @@ func pooled(ctx context.Context, conn *pgx.Conn) (bool, error) {
 }
 
 // requireDirect refuses a pooler for a load. A load renames databases, and a pooler keeps its
-// connections to the old one.
+// connections to the old database.
 func (d database) requireDirect(ctx context.Context, conn *pgx.Conn) error {
 	yes, err := pooled(ctx, conn)
 	if err != nil || !yes {

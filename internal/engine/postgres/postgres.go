@@ -2,9 +2,9 @@
 // pg_restore.
 //
 // A dump is one stream in pg_dump's custom format, without compression. It is taken in one snapshot
-// of the server and contains every schema and the large objects. A load restores it in parallel
-// into a scratch database on the destination's server. One transaction then gives the scratch
-// database the destination's name.
+// of the server and contains every schema and the large objects. A load restores the dump in
+// parallel into a scratch database on the destination's server. One transaction then gives the
+// scratch database the destination's name.
 package postgres
 
 import (
@@ -59,7 +59,7 @@ const encodingParameter = "client_encoding"
 // environment variable.
 const serviceFile = "servicefile"
 
-// parse parses a database URL. It uses libpq's environment variables and password files too.
+// parse parses a database URL. It also uses libpq's environment variables and password files.
 func parse(raw string) (database, error) {
 	config, err := pgx.ParseConfig(raw)
 	if err != nil {
@@ -74,7 +74,7 @@ func parse(raw string) (database, error) {
 	return database{raw: raw, config: config}, nil
 }
 
-// parse parses a database URL. The server is reached by the engine's route.
+// parse parses a database URL. It also sets the engine's route to the server.
 func (e Engine) parse(raw string) (database, error) {
 	d, err := parse(raw)
 	if err == nil && e.Way.Through() != "" {

@@ -250,7 +250,7 @@ func (r *refill) copy(ctx context.Context, d *dumpReader, b *block) (int64, erro
 	return tag.RowsAffected(), err
 }
 
-// sequences sets the sequences that the tables own to their values in the dump.
+// sequences restores the values of the sequences that the tables own.
 func (r *refill) sequences(ctx context.Context) error {
 	for _, q := range r.schema.Sequences {
 		if q.Owner == nil || !r.chosen[q.Owner.Table] || q.Last == "" {

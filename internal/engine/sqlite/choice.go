@@ -194,8 +194,8 @@ func (l *omitter) remove(ctx context.Context) error {
 	return nil
 }
 
-// keys removes the foreign keys whose referencing rows are in the copy, but not the referenced
-// rows.
+// keys removes the foreign keys whose referencing rows are in the copy while the referenced rows
+// are not.
 func (l *omitter) keys(ctx context.Context) error {
 	var removed []string
 	changes := map[string]string{}
