@@ -186,7 +186,7 @@ func (s *scratch) parts(ctx context.Context, run restoring, u *unpacking) (map[[
 	if err := s.makeExtensions(ctx, u); err != nil {
 		return nil, err
 	}
-	// pg_restore creates the definitions one after the other anyway.
+	// One job suffices, because pg_restore creates the definitions one after the other.
 	if err := s.entries(ctx, run, step{u.layout.others, 1}, "--section=pre-data"); err != nil {
 		return nil, err
 	}
@@ -245,7 +245,7 @@ func (s *scratch) create(ctx context.Context, run restoring) error {
 		return err
 	}
 	err = createLike(ctx, s.admin, name, place, run.properties)
-	// Without a response, the server may still create the database.
+	// If the server has not responded, it may still create the database.
 	s.here, s.made = s.place.named(name), err == nil || state(err) == ""
 	if err != nil {
 		return err
@@ -360,7 +360,7 @@ func (s *scratch) restore(ctx context.Context, run restoring, args ...string) er
 		return nil
 	}
 	if ignored != nil && ignored.real {
-		ctx = context.WithoutCancel(ctx) // it was stopped because of the error that it reported
+		ctx = context.WithoutCancel(ctx) // pg_restore was stopped because of the error that it reported
 	}
 	return s.here.toolFailure(ctx, "pg_restore", said, err)
 }

@@ -458,7 +458,7 @@ func (r *rewriter) chunk(p []byte) {
 	}
 }
 
-// int writes a number in the dump's format. An error also fails the next chunk.
+// int writes a number in the dump's format. The next chunk or the final flush reports its error.
 func (r *rewriter) int(n int) {
 	_, _ = r.out.Write([]byte{0, byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24)})
 }

@@ -142,7 +142,7 @@ func (s *scratch) reassignData(ctx context.Context) error {
 	return s.dropLoader(ctx)
 }
 
-// retire returns the statements after which the role only owns the objects that it loaded. The user
+// retire returns the statements after which the role owns only the objects that it loaded. The user
 // owns the database, and nobody can log in as the role.
 func (s *scratch) retire() []string {
 	if s.loader.name == "" {

@@ -29,8 +29,8 @@ func (t token) is(kind tokenKind, text string) bool { return t.kind == kind && t
 var errScan = errors.New("pg_dump does not write such SQL")
 
 // statements splits SQL into statements. It fails for syntax that no dump has and that could be
-// interpreted in two ways: strings that continue on another line, backslashes outside of strings,
-// and NUL.
+// interpreted in two ways: strings that continue on another line, backslashes outside strings, and
+// NUL.
 func statements(text string) ([][]token, error) {
 	if strings.ContainsRune(text, 0) {
 		return nil, errScan

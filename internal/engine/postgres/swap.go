@@ -127,7 +127,7 @@ func (s *scratch) clear(ctx context.Context, conn *pgx.Conn, terminate bool) err
 }
 
 // exchange exchanges the databases. If only an empty database may be replaced, looking is connected
-// to the old one.
+// to the old database.
 func (s *scratch) exchange(ctx context.Context, looking *pgx.Conn, exists bool, old string) error {
 	tx, err := s.admin.Begin(ctx)
 	if err != nil {
@@ -173,8 +173,8 @@ func (s *scratch) exchange(ctx context.Context, looking *pgx.Conn, exists bool, 
 const longWait = time.Minute
 
 // inherit returns the statements that give the new database the properties of the old one: owner,
-// comment, connection limit, privileges, settings (also those for a role), and whether it is a
-// template.
+// comment, connection limit, privileges, settings (including those for single roles), and whether
+// it is a template.
 func inherit(ctx context.Context, tx pgx.Tx, old, here string) ([]string, error) {
 	rows, err := tx.Query(ctx, `
 		WITH old AS (SELECT *, shobj_description(oid, 'pg_database') AS comment FROM pg_database WHERE datname = $1),

@@ -45,8 +45,8 @@ func usualPlaces() []string {
 }
 
 // tool returns the installed program with the lowest version that is at least atLeast. A program
-// must not be older than the server, and a newer one can write SQL that an older server does not
-// understand.
+// must not be older than the server, and a newer program can write SQL that an older server does
+// not understand.
 func (e Engine) tool(name string, atLeast int) (tool, error) { return e.findTool(name)(atLeast) }
 
 // findTool starts to look for a program and returns a function that waits for the result. The

@@ -12,7 +12,7 @@ import (
 	"snap/internal/engine"
 )
 
-// checkers is the maximum number of concurrent checks. Each uses memory for a cache.
+// checkers is the maximum number of concurrent checks. Each check uses memory for a cache.
 const checkers = 4
 
 // checks returns the pragmas that check the whole file: integrity_check, or several pragmas that

@@ -15,7 +15,7 @@ import (
 
 // confine opens a scratch file on a connection that can use no other file. The connection cannot
 // attach databases or load extensions. Views and triggers cannot use functions or virtual tables
-// with effects outside of the database.
+// with effects outside the database.
 func confine(ctx context.Context, d *sqlite3.Driver, path string, query url.Values) (*sql.DB, error) {
 	query["_pragma"] = append(query["_pragma"], "busy_timeout(5000)", "trusted_schema(0)",
 		"cell_size_check(1)", "mmap_size(0)")

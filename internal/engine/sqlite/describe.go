@@ -24,8 +24,8 @@ type catalog struct {
 // to a hundred times as much memory as its SQL.
 const allColumns = 100_000
 
-// catalogOf parses the entries of a file's schema. For entries that are programs or that it cannot
-// parse, it lists only the names.
+// catalogOf parses the entries of a file's schema. For entries that are programs or cannot be
+// parsed, it lists only the names.
 func catalogOf(entries []entry) *catalog {
 	c := &catalog{entries: entries, tables: map[string]definition{}, virtual: map[string]string{}}
 	for _, e := range entries {

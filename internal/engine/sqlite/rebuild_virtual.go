@@ -45,7 +45,7 @@ func (b *builder) search(ctx context.Context, t schema.Table) error {
 	return b.copyRows(ctx, t.Name.Name, root, l)
 }
 
-// tree fills an r-tree. The rows are in the leaf nodes, which are not the parent of another node.
+// tree fills an r-tree. The rows are in the leaf nodes, which are not parents of other nodes.
 func (b *builder) tree(ctx context.Context, t schema.Table) error {
 	parents, err := b.parents(t)
 	if err != nil {

@@ -154,7 +154,7 @@ func sample(ctx context.Context, db *sql.DB, table, column string, limit int) ([
 			"20000) LIMIT %[3]d", quote(column), quote(table), limit))
 }
 
-// allValues calls see, unless it is nil, with every value of a column.
+// allValues calls see with every value of a column. It does nothing if see is nil.
 func allValues(ctx context.Context, db *sql.DB, table, column string, see func(string)) error {
 	if see == nil {
 		return nil

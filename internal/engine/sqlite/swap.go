@@ -131,8 +131,8 @@ func lock(ctx context.Context, conn *sql.Conn) error {
 			Hint:   "close the programs that use it and try again",
 		}
 	}
-	// The connection must not remove the log when it closes: the log may by then belong to a
-	// connection to the new file.
+	// The connection must not remove the log when it closes, because the log may by then belong to
+	// a connection to the new file.
 	return conn.Raw(func(driver any) error {
 		_, err := driver.(sqlite3.FileControl).FileControlPersistWAL("main", 1)
 		return err
