@@ -137,7 +137,7 @@ func (s *Service) localSignIn(v *visit, f url.Values) (userID int64, err error) 
 		}
 	}
 	err = s.guess(ctx, both, buckets, func() error {
-		if !passwordIs(u, known, f.Get("password")) {
+		if !s.passwordIs(u, known, f.Get("password")) {
 			return errWrongPassword
 		}
 		return nil
@@ -166,14 +166,34 @@ func (s *Service) localUser(slug, email string) (org organization, u LocalUser, 
 	return org, u, ok
 }
 
-// passwordIs compares a password in constant time. For a plain-text password, it takes equally long
-// if the user is unknown.
-func passwordIs(u LocalUser, known bool, password string) bool {
+// passwordIs reports whether this is the user's password. The comparison takes constant time. If the
+// user is unknown, it takes as long as for the user with the slowest password, so that the time of a
+// response does not reveal which e-mail addresses have an account.
+func (s *Service) passwordIs(u LocalUser, known bool, password string) bool {
+	if !known {
+		u.Password = s.slowest
+	}
 	if strings.HasPrefix(u.Password, "$2") {
-		return bcrypt.CompareHashAndPassword([]byte(u.Password), []byte(password)) == nil
+		return bcrypt.CompareHashAndPassword([]byte(u.Password), []byte(password)) == nil && known
 	}
 	want, got := sha256.Sum256([]byte(u.Password)), sha256.Sum256([]byte(password))
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1 && known && u.Password != ""
+}
+
+// slower returns the password that takes longer to compare: the bcrypt hash with the higher cost. A
+// plain-text password costs the least.
+func slower(a, b string) string {
+	cost := func(password string) int {
+		cost, err := bcrypt.Cost([]byte(password))
+		if err != nil {
+			return 0 // plain text, or a malformed hash that matches nothing
+		}
+		return cost
+	}
+	if cost(b) > cost(a) {
+		return b
+	}
+	return a
 }
 
 // explainDisabled replaces the error of a disabled account with one for the user.

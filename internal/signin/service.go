@@ -75,7 +75,8 @@ type Service struct {
 	root    string // of the public URL; empty unless the service is below a path
 	client  string
 	orgs    []organization
-	listed  bool // the sign-in page lists the organizations
+	listed  bool   // the sign-in page lists the organizations
+	slowest string // the local users' password that takes longest to compare
 	tokens  *auth.Tokens
 	browser auth.Browser
 	keys    *auth.Authenticator
@@ -274,6 +275,7 @@ func (s *Service) applyLocalUser(ctx context.Context, org *organization, u Local
 		return errors.New("listed twice")
 	}
 	org.local[email] = u
+	s.slowest = slower(s.slowest, u.Password)
 	_, err := s.signInLocal(ctx, *org, u)
 	return err
 }
