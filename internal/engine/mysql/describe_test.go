@@ -101,7 +101,7 @@ func sessionOf(t testing.TB, url string) *sql.Conn {
 func shown(t testing.TB, c *sql.Conn, table string) string {
 	t.Helper()
 	place := answer(t, c, "SELECT database()")[0]
-	return counter.ReplaceAllString(unlike.ReplaceAllString(strings.ReplaceAll(strings.Join(answer(t, c,
+	return nextNumber.ReplaceAllString(unlike.ReplaceAllString(strings.ReplaceAll(strings.Join(answer(t, c,
 		"SHOW CREATE TABLE "+quote(table)), "\n"), quote(place)+".", ""), "$2"), "")
 }
 
@@ -178,3 +178,19 @@ const everythingOfMariaDB = "CREATE SEQUENCE s START WITH -5 MINVALUE -10 MAXVAL
 const everythingOfMySQL = "CREATE TABLE n (id BIGINT PRIMARY KEY, g POINT NOT NULL SRID 4326, i INT INVISIBLE, KEY " +
 	"kk (i) INVISIBLE, CHECK (i > 1) NOT ENFORCED, v TEXT, FULLTEXT KEY (v) WITH PARSER ngram, SPATIAL KEY (g));" +
 	"ALTER TABLE t2 ADD KEY fn ((lower(a)), id)"
+
+// TestOptionsOfTheOtherServer checks that a table's description is loaded without the options that
+// the destination's server would refuse.
+func TestOptionsOfTheOtherServer(t *testing.T) {
+	t.Parallel()
+	table := schema.Table{Options: map[string]string{"compression": "zlib", "page_compressed": "1", "checksum": "1"}}
+	for mariadb, want := range map[bool]string{
+		false: "ENGINE=InnoDB CHECKSUM=1 COMPRESSION='zlib'",
+		true:  "ENGINE=InnoDB CHECKSUM=1 PAGE_COMPRESSED=1",
+	} {
+		g := generator{table: table, mariadb: mariadb}
+		if got, err := g.options(); err != nil || got != want {
+			t.Errorf("mariadb %v: %q, %v, not %q", mariadb, got, err, want)
+		}
+	}
+}

@@ -141,14 +141,14 @@ func slicesOf(parts ...any) []byte {
 // rows are inserted, and Period, which [structure.keepHistory] sets.
 func sameTables(before, after []definition) bool {
 	return slices.EqualFunc(before, after, func(a, b definition) bool {
-		a.SQL, b.SQL = counter.ReplaceAllString(a.SQL, ""), counter.ReplaceAllString(b.SQL, "")
+		a.SQL, b.SQL = nextNumber.ReplaceAllString(a.SQL, ""), nextNumber.ReplaceAllString(b.SQL, "")
 		b.Period = a.Period
 		return reflect.DeepEqual(a, b)
 	})
 }
 
-// counter matches the part of a table's definition that changes when rows are inserted.
-var counter = regexp.MustCompile(` AUTO_INCREMENT=\d+`)
+// nextNumber matches the part of a table's definition that changes when rows are inserted.
+var nextNumber = regexp.MustCompile(` AUTO_INCREMENT=\d+`)
 
 func changedMeanwhile(why string) error {
 	return &snap.Error{Code: snap.CodeConflict, Detail: "the schema changed during the build: " + why,

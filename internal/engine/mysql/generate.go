@@ -434,8 +434,10 @@ func (g *generator) options() (string, error) {
 		}
 		switch {
 		case name == "engine":
-		case name == "compression" && !g.mariadb:
-			text += " COMPRESSION=" + quoteText(value)
+		case name == "compression":
+			if !g.mariadb { // MariaDB refuses the option
+				text += " COMPRESSION=" + quoteText(value)
+			}
 		case name == "charset":
 			text += " DEFAULT CHARSET=" + value
 		case g.mariadb || !ofMariaDB(name):
@@ -450,7 +452,7 @@ func (g *generator) options() (string, error) {
 
 // ofMariaDB reports whether MariaDB has an option that MySQL lacks.
 func ofMariaDB(name string) bool {
-	return strings.HasPrefix(name, "page_") || name == "transactional" || name == "compression"
+	return strings.HasPrefix(name, "page_") || name == "transactional"
 }
 
 // partitions writes the partitioning clause.

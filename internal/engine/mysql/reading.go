@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -52,9 +51,6 @@ func (Engine) ReadDump(ctx context.Context, dump engine.Dump, _ engine.Options) 
 
 // Tables implements [engine.Reading].
 func (r *dumpReading) Tables() []engine.Table { return r.tables }
-
-// nextNumber matches the part of a table's definition that changes with its rows.
-var nextNumber = regexp.MustCompile(` AUTO_INCREMENT=[0-9]+`)
 
 // Definitions implements [engine.Reading].
 func (r *dumpReading) Definitions() []engine.Definition {
