@@ -1,9 +1,7 @@
 package postgres
 
 import (
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -33,7 +31,7 @@ const siegeBase = `CREATE TABLE t (a integer, b integer); CREATE TABLE u (a inte
 type siege struct {
 	victim
 	base   engine.Dump
-	conns  [2]*pgx.Conn // to other databases of the server
+	conns  [2]*pgx.Conn
 	raw    []byte
 	pieces []string
 	before string
@@ -63,50 +61,9 @@ func newSiege(t *testing.T) *siege {
 	s.pieces = append(s.pieces, "SECURITY DEFINER ", "LANGUAGE c ", "SET role = postgres ", "public.",
 		"prod.", "pg_catalog.", "ALWAYS ", "OR REPLACE ", "CASCADE", " ", ";", "'", `"`, "$$", "/*", "--",
 		"\\", "é", "U&'")
-	for i, name := range []string{"/postgres", "/prod"} {
-		s.conns[i] = connectTo(t, strings.Replace(s.url, "/test", name, 1))
-	}
-	s.before = s.state(t)
+	s.conns = s.connect(t)
+	s.before = s.stateIn(t, s.conns)
 	return s
-}
-
-// state is the result of [victim.state], read with two connections.
-func (s *siege) state(t *testing.T) string {
-	t.Helper()
-	found, err := filepath.Glob(filepath.Join(s.files, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, query := range []string{
-		`SELECT rolname || ' ' || a::text FROM pg_authid a WHERE rolname NOT LIKE 'snapcli\_%'
-		UNION ALL SELECT rolname::text FROM pg_authid WHERE rolname LIKE 'snapcli\_%' AND (rolsuper
-			OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls OR rolcanlogin)
-		UNION ALL SELECT datname || ' ' || pg_get_userbyid(datdba) || CASE WHEN datname IN ('dev',
-			'test') THEN '' ELSE coalesce(datacl::text, '') END FROM pg_database WHERE datname NOT LIKE 'snapcli\_%'
-		UNION ALL SELECT setdatabase || ' ' || setrole ||
-			setconfig::text FROM pg_db_role_setting WHERE setdatabase = 0 OR setdatabase IN (SELECT oid
-				FROM pg_database WHERE datname IN ('prod', 'postgres', 'template1'))
-		UNION ALL SELECT pg_get_userbyid(member) || ' in ' ||
-			pg_get_userbyid(roleid) FROM pg_auth_members WHERE pg_get_userbyid(roleid) NOT LIKE 'snapcli\_%'
-				OR pg_get_userbyid(member) LIKE 'snapcli\_%'
-		UNION ALL SELECT name || '=' || coalesce(setting, '') FROM pg_file_settings UNION ALL SELECT name || '=' ||
-			coalesce(setting, '') FROM pg_settings
-		UNION ALL SELECT spcname::text FROM pg_tablespace UNION ALL SELECT relname::text FROM pg_class
-			WHERE oid >= 16384 UNION ALL SELECT proname::text FROM pg_proc WHERE oid >= 16384 ORDER BY 1`,
-		`SELECT a FROM users UNION ALL SELECT relname::text FROM pg_class WHERE oid >= 16384
-			UNION ALL SELECT proname::text FROM pg_proc WHERE oid >= 16384 ORDER BY 1`,
-	} {
-		rows, err := s.conns[i].Query(t.Context(), query)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			t.Fatal(err)
-		}
-		found = append(found, all...)
-	}
-	return strings.Join(found, "\n")
 }
 
 // dump draws a dump: the base, with pieces inserted into the strings of some entries, and a
@@ -157,7 +114,7 @@ func (s *siege) attack(t *testing.T) func(*rapid.T) {
 		if err == nil {
 			s.loaded++
 		}
-		if after := s.state(t); after != s.before {
+		if after := s.stateIn(t, s.conns); after != s.before {
 			before := s.before
 			s.before = after
 			r.Fatalf("%v (%v) changed the server:\n%s\nbefore\n%s", how, err, without(after, before), without(before,

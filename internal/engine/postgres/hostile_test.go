@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"snap"
 	"snap/internal/engine"
 	"snap/internal/schema"
@@ -49,40 +51,62 @@ func newVictim(t *testing.T) victim {
 	return v
 }
 
-// state is everything that an attack must not change: files, other databases,
-// roles, memberships and settings.
+// state returns everything that an attack must not change: files, other databases, roles,
+// memberships and settings.
 func (v victim) state(t *testing.T) string {
+	t.Helper()
+	conns := v.connect(t)
+	defer conns[0].Close(t.Context())
+	defer conns[1].Close(t.Context()) // so that an attack could rename the database
+	return v.stateIn(t, conns)
+}
+
+// connect opens connections to the databases postgres and prod of the server.
+func (v victim) connect(t *testing.T) (conns [2]*pgx.Conn) {
+	t.Helper()
+	for i, name := range []string{"/postgres", "/prod"} {
+		conns[i] = connectTo(t, strings.Replace(v.url, "/test", name, 1))
+	}
+	return conns
+}
+
+// stateIn is like state, with existing connections.
+func (v victim) stateIn(t *testing.T, conns [2]*pgx.Conn) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(v.files, "*"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := slices.Concat(found,
-		linesOf(t, v.url,
-			"SELECT rolname || ' ' || a::text FROM pg_authid a WHERE rolname NOT LIKE 'snapcli\\_%' ORDER BY 1"),
-		linesOf(t, v.url,
-			"SELECT datname || ' ' || pg_get_userbyid(datdba) || CASE WHEN datname IN ('dev', 'test') THEN '' ELSE "+
-				"coalesce(datacl::text, '') END FROM pg_database WHERE datname NOT LIKE 'snapcli\\_%' ORDER BY 1"),
-		linesOf(t, v.url,
-			"SELECT setdatabase || ' ' || setrole || setconfig::text FROM pg_db_role_setting s WHERE setdatabase = "+
-				"0 OR "+
-				"setdatabase IN (SELECT oid FROM pg_database WHERE datname IN ('prod', 'test', 'postgres', "+
-				"'template1')) ORDER "+
-				"BY 1"),
-		linesOf(t, v.url,
-			"SELECT pg_get_userbyid(member) || ' in ' || pg_get_userbyid(roleid) FROM pg_auth_members WHERE "+
-				"pg_get_userbyid(roleid) NOT LIKE 'snapcli\\_%' OR pg_get_userbyid(member) LIKE 'snapcli\\_%' ORDER "+
-				"BY 1"),
-		linesOf(t, v.url,
-			"SELECT rolname::text FROM pg_roles WHERE rolname LIKE 'snapcli\\_%' AND (rolsuper OR rolcreaterole OR "+
-				"rolcreatedb OR rolreplication OR rolbypassrls OR rolcanlogin)"),
-		linesOf(t, v.url, "SELECT name || '=' || coalesce(setting, '') FROM pg_file_settings ORDER BY 1"),
-		linesOf(t, v.url, "SELECT spcname::text FROM pg_tablespace ORDER BY 1"),
-		linesOf(t, strings.Replace(v.url, "/test", "/prod", 1), "SELECT a FROM users"),
-		linesOf(t, strings.Replace(v.url, "/test", "/postgres", 1),
-			"SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace"),
-	)
-	return strings.Join(all, "\n")
+	for i, query := range []string{
+		`SELECT rolname || ' ' || a::text FROM pg_authid a WHERE rolname NOT LIKE 'snapcli\_%'
+		UNION ALL SELECT rolname::text FROM pg_authid WHERE rolname LIKE 'snapcli\_%' AND (rolsuper
+			OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls OR rolcanlogin)
+		UNION ALL SELECT datname || ' ' || pg_get_userbyid(datdba) || CASE WHEN datname IN ('dev',
+			'test') THEN '' ELSE coalesce(datacl::text, '') END FROM pg_database WHERE datname NOT LIKE 'snapcli\_%'
+		UNION ALL SELECT setdatabase || ' ' || setrole ||
+			setconfig::text FROM pg_db_role_setting WHERE setdatabase = 0 OR setdatabase IN (SELECT oid
+				FROM pg_database WHERE datname IN ('prod', 'test', 'postgres', 'template1'))
+		UNION ALL SELECT pg_get_userbyid(member) || ' in ' ||
+			pg_get_userbyid(roleid) FROM pg_auth_members WHERE pg_get_userbyid(roleid) NOT LIKE 'snapcli\_%'
+				OR pg_get_userbyid(member) LIKE 'snapcli\_%'
+		UNION ALL SELECT name || '=' || coalesce(setting, '') FROM pg_file_settings UNION ALL SELECT name || '=' ||
+			coalesce(setting, '') FROM pg_settings
+		UNION ALL SELECT spcname::text FROM pg_tablespace UNION ALL SELECT relname::text FROM pg_class
+			WHERE oid >= 16384 UNION ALL SELECT proname::text FROM pg_proc WHERE oid >= 16384 ORDER BY 1`,
+		`SELECT a FROM users UNION ALL SELECT relname::text FROM pg_class WHERE oid >= 16384
+			UNION ALL SELECT proname::text FROM pg_proc WHERE oid >= 16384 ORDER BY 1`,
+	} {
+		rows, err := conns[i].Query(t.Context(), query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, all...)
+	}
+	return strings.Join(found, "\n")
 }
 
 // way is one way to load a dump.
