@@ -80,7 +80,8 @@ func (s *Service) me(ctx context.Context, _ *noInput) (*body[api.Me], error) {
 	if c.IsAdmin() {
 		if log, size, err := s.lastCheckpoint(ctx, c.Org); err == nil && size > 0 {
 			out.Audit = &log
-		} else if err != nil && snap.CodeOf(err) != snap.CodeConflict { // a conflict is reported when the log is verified
+		} else if err != nil && snap.CodeOf(err) != snap.CodeConflict {
+			// A conflict is reported when the log is verified.
 			return nil, err
 		}
 	}

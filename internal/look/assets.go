@@ -90,8 +90,9 @@ func (a *Assets) add(name string, content map[string][]byte) string {
 	return hashed
 }
 
-// zip compresses a file. Only files that are the same for everybody are compressed, because the
-// size of a compressed page would reveal parts of its secrets.
+// zip compresses a file. The files are the same for everybody, so their compressed sizes reveal
+// nothing. The console sends its pages uncompressed over the network, because the size of a
+// compressed page would reveal parts of its secrets.
 func zip(data []byte) []byte {
 	var b bytes.Buffer
 	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)

@@ -146,8 +146,7 @@ func (t *Type) arguments(list string) {
 	switch t.Class {
 	case Text:
 		t.Length = n(0)
-		if t.Length == 0 && slices.Contains([]string{"character", "char", "bpchar", "nchar"}, t.Name) &&
-			t.Name != "bpchar" {
+		if t.Length == 0 && slices.Contains([]string{"character", "char", "nchar"}, t.Name) {
 			t.Length = 1
 		}
 	case Decimal:

@@ -11,10 +11,10 @@ import (
 )
 
 // A person who was sent a link can ask for access to a snapshot without learning whether the
-// snapshot exists. So a request stores only the ID that was typed. Whatever the ID is, a request
-// costs the same and counts against the same limit. Refusals are not disclosed: to the person who
-// asked, a refused request looks like one that nobody answered. Background work finds the snapshots
-// and records the requests for them.
+// snapshot exists. So a request stores only the ID that was typed. Every request costs the same and
+// counts against the same limit, even if no such snapshot exists. Refusals are not disclosed: to the
+// person who asked, a refused request looks like one that nobody answered. Background work finds the
+// snapshots and records the requests for them.
 
 // Limits of requests for access.
 const (
