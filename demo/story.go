@@ -245,7 +245,7 @@ func (s *story) checkRefused(ctx context.Context, p person, want int, args ...st
 		return err
 	}
 	if code != want {
-		return fmt.Errorf("snapcli %v of %s ended with exit code %d, not %d", args, p.name, code, want)
+		return fmt.Errorf("snapcli %v, run by %s, ended with exit code %d, not %d", args, p.name, code, want)
 	}
 	s.out.checked("refused, exit code %d", code)
 	return nil
@@ -264,7 +264,8 @@ func compareTables(want, got []sample.Table) error {
 	}
 	for i := range min(len(want), len(got)) {
 		if want[i] != got[i] {
-			differ = errors.Join(differ, fmt.Errorf("%s has %d rows, %.12s, instead of %s with %d rows, %.12s",
+			differ = errors.Join(differ, fmt.Errorf(
+				"%s has %d rows (hash %.12s), instead of %s with %d rows (hash %.12s)",
 				got[i].Name, got[i].Rows, got[i].Sum, want[i].Name, want[i].Rows, want[i].Sum))
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"snap"
 )
 
-// The prefixes of keys as text.
+// The prefixes of keys in their text form.
 const (
 	publicPrefix  = "snapkey-"
 	privatePrefix = "SNAPCLI-SIGNING-KEY-"

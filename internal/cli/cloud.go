@@ -8,8 +8,8 @@ import (
 
 func (a *app) cloudCommand() *cobra.Command {
 	cmd := command.Parent("cloud", "See, share and manage cloud snapshots",
-		`The cloud commands work with the cloud service at cloud.url. They use an API key
-or the login session (see `+"`snapcli whoami`"+`).`)
+		`The cloud commands use the service whose URL is the setting cloud.url. They use
+an API key or the login session (see `+"`snapcli whoami`"+`).`)
 	cmd.AddCommand(a.cloudSnapshotsCommand(), a.cloudGroupsCommand(), a.cloudKeysCommand(), a.cloudSessionsCommand(),
 		a.cloudUploadsCommand(), a.cloudAuditCommand(), a.certificateKeysCommand(),
 		a.cloudRequestsCommand(), a.cloudChannelsCommand(), a.cloudRetentionCommand(), a.cloudWebhooksCommand())

@@ -68,17 +68,18 @@ func (a *app) channelsAddCommand() *cobra.Command {
 		Use:   "add TARGET",
 		Short: "Share every new snapshot of a target",
 		Long: `Add creates a channel. When a snapshot of the target is pushed, the channel
-shares it with the group, or org-wide without --group, and stops sharing the
-previous one. It shares sanitized snapshots unless --type says otherwise. Shares
-made by hand stay. Existing snapshots are not shared, except the newest one with
---now.
+shares it with the group (without --group: with the whole organization), and
+stops sharing the previous one. It shares sanitized snapshots unless --type says
+otherwise. Shares made by hand stay. Existing snapshots are not shared, except
+the newest one with --now.
 
 With --expect-every, the service raises the event channel.overdue once when no
 snapshot of the target and type has been pushed for that long. Run add again to
 change the time, or with "--expect-every never" to stop expecting snapshots.`,
 		Example: examples(
 			"always give a team the newest masked data", "snapcli cloud channels add shop --group Engineering",
-			"share with everyone, starting with the newest existing one", "snapcli cloud channels add shop --now",
+			"share with the whole organization, starting with the newest snapshot",
+			"snapcli cloud channels add shop --now",
 			"report when a nightly snapshot is overdue", "snapcli cloud channels add shop --expect-every 26h"),
 		Args:              command.ExactArgs("target"),
 		ValidArgsFunction: a.completeTargets,
@@ -99,7 +100,7 @@ change the time, or with "--expect-every never" to stop expecting snapshots.`,
 	cmd.Flags().BoolVar(&yes, "yes", false, "share original, unmasked data without asking")
 	cmd.Flags().BoolVar(&now, "now", false, "also share the newest existing snapshot now")
 	cmd.Flags().StringVar(&every, "expect-every", "",
-		"raise an event if no snapshot is pushed for this long, such as 26h (at least 1h); never raises none")
+		"raise an event if no snapshot is pushed for this long, such as 26h (at least 1h); \"never\" turns this off")
 	_ = cmd.RegisterFlagCompletionFunc("group", a.completeGroups)
 	a.jsonFlag(cmd)
 	return cmd

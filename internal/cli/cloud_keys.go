@@ -25,11 +25,11 @@ func (a *app) keysListCommand(use string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: "List API keys",
-		Long: `List shows your API keys, without their secrets. Owners and admins list the keys
-of the whole organization with --all, for example to revoke keys that nobody
-needs. For --idle, a key that was never used counts as idle since its creation.
-Only a signed-in person can manage keys, so this command uses the login session
-even when an API key is configured.`,
+		Long: `List shows your API keys, without their secrets. Owners and admins can list the
+keys of the whole organization with --all, for example to revoke keys that
+nobody needs. For --idle, a key that was never used counts as idle since its
+creation. Only a signed-in person can manage keys, so this command uses the
+login session even when an API key is configured.`,
 		Example: examples("list your keys", "snapcli cloud keys",
 			"everybody's keys that have not been used for 90 days", "snapcli cloud keys --all --idle 90d"),
 		Args: command.NoArgs,

@@ -28,7 +28,7 @@ Owners and admins see the requests for every snapshot of their organization. To
 grant a request, use ` + "`snapcli cloud snapshots share`" + `: a request closes when the
 person can see the snapshot. --mine lists your own requests. Requests expire
 after 14 days.`,
-		Example: examples("requests that wait for you", "snapcli cloud requests",
+		Example: examples("requests waiting for your answer", "snapcli cloud requests",
 			"your own requests", "snapcli cloud requests --mine"),
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {

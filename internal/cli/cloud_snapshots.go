@@ -81,9 +81,9 @@ are needed. A snapshot must match every word of the search.`,
 		"only those pushed from this time on: 2026-11-21, or 7d for seven days ago")
 	cmd.Flags().StringVar(&f.until, "until", "", "only those pushed before this time")
 	cmd.Flags().StringVar(&f.owner, "owner", "",
-		"only those of the person with this e-mail, or of owners whose e-mail or organization begins with this")
+		"only those whose owner's e-mail, or organization, is or begins with this text")
 	cmd.Flags().BoolVar(&f.expiresSoon, "expires-soon", false,
-		"only those with a share that ends within three days, if you have access to that share")
+		"only those with a share that ends within three days and that you can see")
 	cmd.MarkFlagsMutuallyExclusive("limit", "all")
 	_ = cmd.RegisterFlagCompletionFunc("target", a.completeTargets)
 	a.jsonFlag(cmd)

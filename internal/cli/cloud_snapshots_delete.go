@@ -17,7 +17,7 @@ func (a *app) cloudDeleteCommand() *cobra.Command {
 		Short: "Delete cloud snapshots and their bytes",
 		Long: `Delete removes snapshots from the cloud service, for everyone and permanently.
 Pulled copies stay where they are. Only owners and admins of the organization
-may delete.`,
+may delete snapshots.`,
 		Example: examples(
 			"delete one", "snapcli cloud snapshots delete snap_7h2k9m",
 			"delete without asking", "snapcli cloud snapshots delete snap_7h2k9m --yes"),

@@ -15,10 +15,10 @@ func (a *app) describeCommand() *cobra.Command {
 		Use:   "describe SNAPSHOT-ID",
 		Short: "Write a snapshot's description and labels",
 		Long: `Describe replaces the description and labels of a cloud snapshot. Both are plain
-text, and the search of the listing finds them. Omit a flag to keep the current
-value; an empty value removes it. Only people in your own organization see the
-description and labels. The snapshot's owner, and owners and admins of the
-organization, may change them.`,
+text, and a search for their words finds the snapshot. Omit a flag to keep the
+current value; an empty value removes it. Only people in your own organization
+see the description and labels. The snapshot's owner, and owners and admins of
+the organization, may change them.`,
 		Example: examples("describe a snapshot",
 			"snapcli cloud snapshots describe snap_7h2k9m --description \"Before July\""),
 		Args:              command.ExactArgs("snapshot ID"),

@@ -27,7 +27,7 @@ Unsharing takes effect immediately: people who could see the snapshot only
 through that share no longer find it, and downloads in progress stop. Other
 shares stay.`,
 		Example: examples(
-			"make it private again", "snapcli cloud snapshots unshare snap_7h2k9m",
+			"end the share with the whole organization", "snapcli cloud snapshots unshare snap_7h2k9m",
 			"end the shares with two groups",
 			"snapcli cloud snapshots unshare snap_7h2k9m --group Engineering --group dba",
 			"end the share with another organization", "snapcli cloud snapshots unshare snap_7h2k9m --org globex",

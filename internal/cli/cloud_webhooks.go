@@ -295,7 +295,7 @@ func (a *app) webhooksRotateCommand() *cobra.Command {
 During --overlap, messages are signed with both secrets, so that the receiver
 can change its secret without losing a message. Use --overlap 0s if somebody
 else may know the old secret.`,
-		Example: examples("replace the secret within a day", "snapcli cloud webhooks rotate 2"),
+		Example: examples("replace the secret; the receiver has a day to switch", "snapcli cloud webhooks rotate 2"),
 	}, func(ctx context.Context, conn *api.Client, id string) (api.NewWebhook, error) {
 		return conn.RotateWebhook(ctx, id, api.RotateRequest{Overlap: overlap.String()})
 	}, func(w api.NewWebhook) error {

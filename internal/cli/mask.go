@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// maskKey masks an API key except for its first 8 and last 4 characters, as in the key's hint.
+// maskKey masks an API key except for its first 8 and last 4 characters. It hides a key that is
+// shorter than 24 characters completely.
 func maskKey(key string) string {
 	switch {
 	case key == "":

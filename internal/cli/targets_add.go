@@ -53,12 +53,12 @@ environment when they are needed.`,
 	cmd.Flags().StringVar(&t.Source, "source", "", "URL of the database to build from")
 	cmd.Flags().StringVar(&t.Destination, "destination", "", "URL of the database that load replaces")
 	cmd.Flags().StringVar(&t.Scratch, "scratch", "",
-		"URL of a database on the server where SQL for masking runs (default the destination)")
+		"URL of a database on the server to use for masking by SQL (default: the destination)")
 	jobsFlag(cmd, &t.Jobs, "number of tables processed at once; 0 uses the number of cores")
 	cmd.Flags().BoolVar(&t.Production, "production", false,
 		"the destination is production: load refuses it unless forced")
 	cmd.Flags().StringArrayVar(&t.EncryptTo, "encrypt-to", nil,
-		"recipient of its snapshots: a public key, or a file of them; can be repeated")
+		"recipient of its snapshots: a public key, or a file of public keys; can be repeated")
 	cmd.Flags().StringVar(&t.Sanitize.SQL, "sanitize-sql", "", "SQL file that masks a copy")
 	cmd.Flags().StringVar(&t.Sanitize.Rules, "sanitize-rules", "", "file of column rules that mask a copy")
 	return cmd

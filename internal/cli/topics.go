@@ -57,8 +57,8 @@ How snapcli behaves:
   BROWSER              the browser of "snapcli login"
   TZ                   time zone of displayed times
 
-${NAME} in a database URL of the config file is replaced from the environment
-when the URL is used, and never printed.`
+In a database URL of the config file, ${NAME} is replaced with the value of that
+variable when the URL is used. The value is never printed.`
 
 const scriptsHelp = `Results go to standard output, everything else to standard error. In a pipe
 there are no colors, progress bars or questions.

@@ -17,8 +17,8 @@ import (
 
 // A delta needs two snapshots: its base and its result. The caller must be able to pull the base,
 // which must be of the same target and organization. For every other base, the response is the same
-// as for a snapshot that does not exist. A request for the URL of a delta is checked like a
-// download, for both snapshots.
+// as for a snapshot that does not exist. Each download from the URL of a delta is checked like
+// a download of both snapshots.
 
 // The purposes of the tokens in URLs of deltas.
 const (
@@ -166,7 +166,7 @@ func (s *Service) openDeltaTicket(r *http.Request, purpose string) (t deltaTicke
 }
 
 // bothBytes returns the files of a delta's base and result. It fails with snap.ErrNotFound when the
-// bearer of the ticket can no longer see both snapshots.
+// bearer of the ticket can no longer see one of the two snapshots.
 func (s *Service) bothBytes(r *http.Request, t deltaTicket) (base, result store.Bytes, err error) {
 	if result, err = s.bytes(r, t.ticket); err != nil {
 		return base, result, err

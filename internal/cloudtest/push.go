@@ -30,7 +30,7 @@ func (c *Cloud) PushAs(client *api.Client, target string, kind snap.Type, conten
 	return c.PushCertified(client, target, kind, content, nil)
 }
 
-// PushCertified is like PushAs, with a certificate, unless it is nil.
+// PushCertified is like PushAs, with a certificate, which may be nil.
 func (c *Cloud) PushCertified(client *api.Client, target string, kind snap.Type, content []byte,
 	certificate json.RawMessage) api.Snapshot {
 	c.t.Helper()
@@ -54,7 +54,7 @@ func (c *Cloud) PushCertified(client *api.Client, target string, kind snap.Type,
 	return done
 }
 
-// PutPart sends one part of a push that was begun.
+// PutPart sends one part of a push that was started.
 func (c *Cloud) PutPart(client *api.Client, id string, number int, part []byte) {
 	c.t.Helper()
 	crc := base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, crc64nvme.Checksum(part)))

@@ -17,7 +17,7 @@ import (
 type Side struct {
 	engine.Reading
 
-	Schema *schema.Schema // its description; nil if it has none
+	Schema *schema.Schema // the description of its schema; nil if there is none
 }
 
 // Result lists the differences between two databases. Equal objects and tables have no entries.

@@ -18,7 +18,7 @@ type identity [2]uint64
 // comparison compares the rows of two sides.
 type comparison struct {
 	tables []compared
-	at     [2][]int   // for each side, the index in tables of each of its tables
+	at     [2][]int   // for each side, where each of its tables is in tables
 	counts [2][]int64 // for each side, the number of rows by index in tables
 	spills [2]*spill
 	seeds  [3]maphash.Seed
@@ -172,11 +172,10 @@ func primaryKey(s *schema.Schema, name schema.Name) []string {
 	return nil
 }
 
-// longValue is the length in bytes from which a value is encoded as its hash, so that a row takes
-// little memory.
+// A value of at least longValue bytes is encoded as its hash, so that a row takes little memory.
 const longValue = 1024
 
-// encode appends a row of the table at an index in tables to b. Two rows of a comparison are equal
+// encode appends to b a row of c.tables[table]. Two rows of a comparison are equal
 // if and only if their bytes are equal. It also returns the end of the bytes that identify the row:
 // those of its primary key, or all.
 func (c *comparison) encode(b []byte, side, table int, fields [][]byte) (row []byte, key int) {
@@ -201,7 +200,7 @@ func (c *comparison) encode(b []byte, side, table int, fields [][]byte) (row []b
 	return b, key
 }
 
-// entry returns the hashes of an encoded row. The first key bytes of the row identify it.
+// entry returns the hashes of an encoded row. The bytes row[:key] identify the row.
 func (c *comparison) entry(row []byte, table, key int) entry {
 	return entry{identity: c.identify(row[:key]), row: maphash.Bytes(c.seeds[0], row), table: uint32(table), rows: 1}
 }

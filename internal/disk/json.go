@@ -19,8 +19,8 @@ func ReadJSON(path string, v any) error {
 	return json.Unmarshal(text, v)
 }
 
-// ReplaceJSON replaces or creates a file that only its owner can read, as [Replace] does, with v as
-// indented JSON.
+// ReplaceJSON writes v as indented JSON to a file, as [Replace] does. Only the owner can read a new
+// file.
 func ReplaceJSON(path string, v any) error {
 	text, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {

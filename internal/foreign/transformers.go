@@ -45,7 +45,7 @@ func months() []string {
 	return all
 }
 
-// choiceOf writes the mask choice.
+// choiceOf returns a mask of the kind choice with these values.
 func choiceOf(values ...string) string {
 	quoted := make([]string, len(values))
 	for i, v := range values {
@@ -109,7 +109,7 @@ func plainBound(kind, v string) bool {
 	return dateForm.MatchString(v)
 }
 
-// unixTime returns the seconds since 1970 of a date, or the text itself.
+// unixTime returns a date as seconds since 1970, or the text unchanged if it is not a date.
 func unixTime(v string) string {
 	for _, form := range []string{time.DateTime, time.DateOnly, time.RFC3339Nano} {
 		if t, err := time.Parse(form, v); err == nil {

@@ -39,9 +39,9 @@ type sentDelta struct {
 	base Snapshot
 }
 
-// A service cannot read encrypted snapshots. Their deltas therefore only serve pulls, and the whole
-// file is pushed as well. Writing and applying such a delta requires a private key. Keys that need a
-// passphrase are not used, so that nobody has to be asked.
+// A service cannot read encrypted snapshots. A push of one therefore sends the whole file in
+// addition to the delta, which serves only pulls. Writing and applying such a delta requires a
+// private key. Keys that need a passphrase are not used, so that nobody has to be asked.
 
 // allBases returns the local snapshots that can be the base of a delta to a snapshot of this target
 // and type, the newest one first. encrypted says whether encrypted ones are included.
@@ -144,8 +144,8 @@ func (a *Agent) commonBase(ctx context.Context, c *api.Client, s Snapshot) (Snap
 	return Snapshot{}, "", errNoBase
 }
 
-// writeDelta writes the delta between two local snapshots to a new file, and returns the file at its
-// start. It fails if the delta would be larger than limit bytes.
+// writeDelta writes the delta between two local snapshots to a new file, and returns the file,
+// positioned at its start. It fails if the delta would be larger than limit bytes.
 func writeDelta(ctx context.Context, path string, base, result Snapshot, limit int64,
 	ids []age.Identity) (*os.File, delta.Written, error) {
 	defer collectOften()()

@@ -21,7 +21,7 @@ import (
 // Names within the folder of backups.
 //
 //	lock                             held by the process that writes here
-//	blobs/                           the objects of all backups, each once, as the service's own folder has them
+//	blobs/                           the objects of all backups, each stored once, as in the service's folder
 //	20261121T041500.000Z/            one complete backup, renamed into place when it was finished
 //	20261121T041500.000Z/snapcloud.db
 //	20261121T041500.000Z/manifest    a list of its files and objects, with checksums
@@ -128,7 +128,7 @@ func readManifest(dir, name string, object func(store.Object) error) (b Backup, 
 	broken := func(why string) error {
 		return &snap.Error{Code: snap.CodeCorrupt,
 			Detail: fmt.Sprintf("the manifest of the backup %s is damaged: %s", name, why),
-			Hint:   "use another backup: `snapcloud backup list` shows them"}
+			Hint:   "use another backup: `snapcloud backup list` lists the backups"}
 	}
 	first, err := lines.ReadBytes('\n')
 	if err != nil || json.Unmarshal(first, &h) != nil || h.Format != format {

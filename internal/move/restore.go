@@ -76,7 +76,7 @@ func checkFile(file string, want fileSum) error {
 	if got != want {
 		return &snap.Error{Code: snap.CodeCorrupt,
 			Detail: fmt.Sprintf("%s is damaged: its checksum is wrong", file),
-			Hint:   "use another backup: `snapcloud backup list` shows them"}
+			Hint:   "use another backup: `snapcloud backup list` lists the backups"}
 	}
 	return nil
 }

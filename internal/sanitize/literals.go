@@ -11,7 +11,8 @@ import (
 	"snap/internal/schema"
 )
 
-// The values of the setting schema_literals. Without the setting, the run stops.
+// The values of the setting schema_literals. Without the setting, a run stops if it finds originals in
+// the schema.
 const (
 	LiteralsKeep   = "keep"
 	LiteralsRedact = "redact"
@@ -23,7 +24,7 @@ const (
 type Literals struct {
 	redact  bool
 	f       *finder
-	found   map[string][]string // the objects by the column whose values they contain
+	found   map[string][]string // for each column, the objects that contain its values
 	changed map[string]bool     // objects that were redacted
 	stuck   []string            // objects that cannot be redacted
 }
@@ -122,7 +123,7 @@ func (l *Literals) ResultOfSQL() error {
 	if len(l.found) == 0 {
 		return nil
 	}
-	return l.stop("if the values of a column are not secret, add a line \"-- shared: \" with its name to the SQL file")
+	return l.stop("if the values of a column are not secret, add the line \"-- shared: COLUMN\" to the SQL file")
 }
 
 func (l *Literals) stop(otherwise string) error {
@@ -144,7 +145,7 @@ func (l *Literals) Explains(s *Scanner) bool {
 	return true
 }
 
-// Note returns a sentence for the user about originals in the schema that are kept or were
+// Note returns a sentence for the user about originals in the schema that were kept or
 // redacted, or "".
 func (l *Literals) Note() string {
 	if len(l.found) == 0 {
@@ -199,7 +200,7 @@ func (l *Literals) redacted(tree any) any {
 type span struct {
 	start, end int
 	kind       byte   // ' for a string, " for a name, - for a comment
-	after      string // the word before it, in upper case
+	after      string // the word that the span follows, in upper case
 }
 
 // spansOf returns the strings, quoted names and comments in SQL. It also looks inside the bodies of

@@ -209,21 +209,22 @@ func (r *Rules) filledMisfit(f *facts, t engine.Shape, c *column, chosen map[col
 // are wrong, or "".
 func (c *ColumnRule) checkRowSettings() string {
 	if (c.When != "") != (c.Else != "") {
-		return "needs when and else together: else is the mask of the rows for which when does not hold"
+		return `needs "when" and "else" together: "else" is the mask for the rows that do not meet the condition`
 	}
 	if (c.Mask == "template") != (c.Template != "") {
-		return "needs a template for the mask template, and no template for other masks"
+		return `needs a template for "mask: template", and no template for other masks`
 	}
 	if c.When != "" && c.Mask == "keep" {
-		return "keeps the rows for which when holds; write the opposite condition, with else: keep"
+		return `keeps the rows that meet its condition; write the opposite condition, with "else: keep"`
 	}
 	if c.When != "" {
 		if _, ok := makers()[c.Else]; !ok || slices.Contains(withSettings, c.Else) {
-			return "needs the name of a mask without settings as else"
+			return `needs the name of a mask without settings as "else"`
 		}
 		e, err := schema.ParseExpr(schema.PostgreSQL, c.When)
 		if err != nil || !decidable(e) {
-			return fmt.Sprintf("has the condition %q, which is not one such as role <> 'staff' AND age >= 18", c.When)
+			return fmt.Sprintf("has the condition %q, which cannot be used; write one such as role <> 'staff' AND "+
+				"age >= 18", c.When)
 		}
 		c.parsed = &e
 	}

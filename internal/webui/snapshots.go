@@ -49,16 +49,16 @@ func (p snapshotsPage) Cleared() string { return query{Show: p.Query.Show, Sort:
 // First returns the URL of the first page.
 func (p snapshotsPage) First() string { return p.Query.first(p.Query.Show).URL() }
 
-// Sorts are the choices of the order.
+// Sorts returns the sort orders to choose from.
 func (p snapshotsPage) Sorts() []sortChoice { return sortChoices() }
 
 // Onlys are the entries of the menu that chooses which snapshots are listed.
 func (p snapshotsPage) Onlys() []onlyChoice { return onlyChoices() }
 
-// Filtered reports whether a filter below the search is in use.
+// Filtered reports whether a filter of the menu Filters is in use.
 func (p snapshotsPage) Filtered() bool { return !p.Query.narrow.empty() }
 
-// CollectLimit returns the maximum number of sorted snapshots.
+// CollectLimit returns the maximum number of cloud snapshots that are fetched for sorting.
 func (p snapshotsPage) CollectLimit() int { return collectLimit }
 
 // Range describes the page's part of the list.
@@ -99,7 +99,7 @@ func (p snapshotsPage) Later() bool { return !p.Query.isFirst() }
 // PreviousIsFirst reports whether the page before this one is the first.
 func (p snapshotsPage) PreviousIsFirst() bool { return p.Previous != nil && p.Previous.isFirst() }
 
-// Narrowed reports whether search, target or type restrict the list.
+// Narrowed reports whether a search, a target, a type or another filter restricts the list.
 func (p snapshotsPage) Narrowed() bool { return p.Query.narrowed() }
 
 // snapshots is the Snapshots page (SPEC 4.6).
@@ -125,7 +125,7 @@ func (s *Server) snapshots(w http.ResponseWriter, r *http.Request) error {
 	return s.show(w, r, "snapshots.html", "listing", page)
 }
 
-// withNames adds the targets on the current page and the selected one.
+// withNames adds the selected target and the targets on the current page.
 func withNames(names []string, list listing) []string {
 	known := map[string]bool{"": true}
 	for _, n := range names {

@@ -10,7 +10,7 @@ import (
 	"snap/internal/look"
 )
 
-// targetPage is the data of target.html, the form of a new or existing target. It never contains a
+// targetPage is the data of target.html, the form for a new or existing target. It never contains a
 // URL with a secret: the field of such a URL is empty, and leaving it empty keeps the current URL.
 type targetPage struct {
 	look.Page
@@ -25,7 +25,7 @@ type targetPage struct {
 type secretField struct {
 	Name, Label, Hint string
 	Value             string // as typed, or the current URL if it contains no secret
-	Kept              string // the current URL without its secret, which is kept if the field is left empty
+	Kept              string // the current URL, shown without its secret; the whole URL is kept if the field is left empty
 	Problem           *problem
 	Tested            *local.DatabaseCheck // the result of Test connection
 }
@@ -132,7 +132,7 @@ func (s *Server) saveTarget(w http.ResponseWriter, r *http.Request, page targetP
 	return s.views.Page(w, http.StatusUnprocessableEntity, "target.html", page)
 }
 
-// test connects to the databases of the form and shows the result at each field.
+// test connects to the databases of the form and shows each result next to its field.
 func (s *Server) test(ctx context.Context, page *targetPage, t local.Target) {
 	for _, c := range s.o.Agent.CheckDatabases(ctx, t) {
 		field := &page.Source

@@ -19,14 +19,14 @@ func otherServer(err error, built, server string) error {
 	e := *failed
 	e.Detail = fmt.Sprintf("the snapshot is from %s, and the destination's server is %s, which does not support "+
 		"all of it: %s", product(built), product(server), failed.Detail)
-	e.Hint = fmt.Sprintf("load it into %s, or leave the object out of the build with --exclude-table; nothing was "+
-		"replaced", product(built))
+	e.Hint = fmt.Sprintf("load it into %s, or leave the unsupported object out of the build with --exclude-table; "+
+		"nothing was replaced", product(built))
 	return &e
 }
 
 func isMariaDB(version string) bool { return strings.Contains(version, "MariaDB") }
 
-// product returns the name and number of a server's version, such as MariaDB 10.11.14.
+// product returns the product and version number of a server, such as MariaDB 10.11.14.
 func product(version string) string {
 	number, _, _ := strings.Cut(version, "-")
 	if isMariaDB(version) {

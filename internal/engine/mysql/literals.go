@@ -63,8 +63,8 @@ func otherColumns(table string) error {
 	return badDump(fmt.Errorf("the rows of %.80q do not match its columns", table))
 }
 
-// row parses a row and appends it to out. now is false for an old version of a row in a table with
-// a period.
+// row parses a row and appends it to out. now reports whether the row is the current version in a
+// table with a period. It is false for other tables.
 func (f rowForm) row(out, line []byte) (_ []byte, now bool, err error) {
 	if len(line) < 2 || line[0] != '(' || line[len(line)-1] != ')' {
 		return out, false, badDump(fmt.Errorf("%.40q is not a row", line))
@@ -100,10 +100,10 @@ func (f rowForm) row(out, line []byte) (_ []byte, now bool, err error) {
 	return append(out, ')'), now, nil
 }
 
-var errNoLiteral = errors.New("a value is not a literal that dumps contain")
+var errNoLiteral = errors.New("a value is not a literal that a dump can contain")
 
-// copyLiteral parses one literal at the start of b, and appends it to out as this package writes
-// it.
+// copyLiteral parses one literal at the start of b, and appends it to out in the form in which this
+// package writes it.
 func copyLiteral(out, b []byte) (_, rest []byte, err error) {
 	switch {
 	case len(b) == 0:
@@ -185,7 +185,7 @@ func copyHex(out, b []byte) (_, rest []byte, err error) {
 	return append(out, b[:i]...), b[i:], nil
 }
 
-// copyIn copies a string with a character set, written as bytes.
+// copyIn copies a string that names its character set and has its bytes in hexadecimal.
 func copyIn(out, b []byte) (_, rest []byte, err error) {
 	name, digits, ok := bytes.Cut(b[1:], []byte(" X'"))
 	if !ok || len(name) > 20 || !slices.Contains(allCharsets(), string(name)) {

@@ -16,7 +16,7 @@ import (
 
 var _ engine.Cloner = Engine{}
 
-// Named implements [engine.Cloner]. The other database is a file in the same folder.
+// Named implements [engine.Cloner]. The named database is a file in the same folder.
 func (Engine) Named(raw, name string) (string, error) {
 	path, err := Path(raw)
 	return URLOf(filepath.Join(filepath.Dir(path), name+".db")), err
@@ -150,11 +150,11 @@ func requireRoom(path, dir string) error {
 	return engine.NoRoom(info.Size(), "in "+dir, free)
 }
 
-// nextSuffix ends the name of the copy that Reset makes.
+// nextSuffix is the end of the name of the copy that Reset makes.
 const nextSuffix = "-next"
 
-// Reset implements [engine.Cloner]. It cannot end other processes' connections, so a clone that is
-// in use is a conflict.
+// Reset implements [engine.Cloner]. It cannot end other processes' connections, so it returns a
+// conflict if the clone is in use.
 func (Engine) Reset(ctx context.Context, from, to string, o engine.CopyOptions) error {
 	place, err := cloneFile(to)
 	if err != nil {
