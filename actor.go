@@ -19,16 +19,16 @@ func Acting(org OrgRef, part string) Caller {
 	return Caller{Org: org, Credential: Credential{Name: part}}
 }
 
-// ActingAs returns a context in which changes to users, keys and sessions are recorded as those of
-// c.
+// ActingAs returns a copy of ctx in which c is recorded as the actor of changes to users, keys and
+// sessions.
 func ActingAs(ctx context.Context, c Caller) context.Context {
 	o := OriginOf(ctx)
 	o.Caller = c
 	return WithOrigin(ctx, o)
 }
 
-// By describes in words who acted: a person by their e-mail, a key, a part of the service, or the
-// operator.
+// By describes in words who acted: a person (by their e-mail), a key, a part of the service, an
+// organization, or the operator.
 func (e AuditEntry) By() string {
 	switch {
 	case e.Actor != "":

@@ -37,9 +37,9 @@ func Allowed(c Caller, do Action, s Snapshot) error {
 	return hintUnknownGroups(c, allowed(c, do, s))
 }
 
-// hintUnknownGroups extends the hint of a refusal when the caller's groups are unknown, because the
-// caller's role may depend on the groups. The hint then says what to change at the identity
-// provider.
+// hintUnknownGroups adds to the hint of a refusal with code forbidden why the caller's groups are
+// unknown and what to do, because the caller's role may depend on the groups. It returns other
+// errors unchanged, and every error if the groups are known.
 func hintUnknownGroups(c Caller, refusal error) error {
 	var e *Error
 	if !c.GroupsUnknown || c.GroupsWhy == "" || !errors.As(refusal, &e) || e.Code != CodeForbidden {

@@ -116,15 +116,15 @@ type AuditDetail struct {
 	Organization string     `json:"organization,omitempty"` // slug of the organization shared with
 	WithSchema   bool       `json:"with_schema,omitempty"`  // that organization sees the schema too
 	Expires      *time.Time `json:"expires_at,omitempty"`   // when the share or key expires
-	Bytes        int64      `json:"bytes,omitempty"`        // of the snapshot, or transferred
+	Bytes        int64      `json:"bytes,omitempty"`        // size of the snapshot, or number of bytes transferred
 	Code         Code       `json:"code,omitempty"`         // why the action was refused
 	User         string     `json:"user,omitempty"`         // e-mail of the affected user, unless that is the actor
-	Account      int64      `json:"account,omitempty"`      // ID of that user, or of the owner who pushed
+	Account      int64      `json:"account,omitempty"`      // ID of the affected user, or of the owner who pushed
 	Key          int64      `json:"key,omitempty"`          // ID of the key
 	Scopes       []Scope    `json:"scopes,omitempty"`       // scopes of the key
 	Policy       string     `json:"policy,omitempty"`       // the organization's new policy, as JSON
-	Role         Role       `json:"role,omitempty"`         // that user's new role
-	Groups       []string   `json:"groups,omitempty"`       // IDs of that user's new groups
+	Role         Role       `json:"role,omitempty"`         // new role of the affected user
+	Groups       []string   `json:"groups,omitempty"`       // IDs of the new groups of the affected user
 	Kind         string     `json:"kind,omitempty"`         // kind of the key or session
 	Disabled     bool       `json:"disabled,omitempty"`
 	Channel      int64      `json:"channel,omitempty"`   // ID of the channel that shared the snapshot
@@ -136,7 +136,7 @@ type AuditDetail struct {
 	Reason       string     `json:"reason,omitempty"`     // why the webhook was disabled, or the channel is overdue
 	Issuer       string     `json:"issuer,omitempty"`     // of the CI token that was exchanged for a key
 	Subject      string     `json:"subject,omitempty"`    // of that token
-	Rule         string     `json:"rule,omitempty"`       // fingerprint of the key's trust rule, whose name is Name
+	Rule         string     `json:"rule,omitempty"`       // fingerprint of the trust rule that accepted that token
 	// Settings are the changed settings of the configuration, by name.
 	Settings []SettingChange `json:"settings,omitempty"`
 }
@@ -206,8 +206,8 @@ type AuditChain struct {
 // Skip continues the check after the entry with this number and hash, without checking that entry.
 func (c *AuditChain) Skip(seq int64, hash string) { c.seq, c.hash = seq, hash }
 
-// Next checks the next entry. It fails with code conflict when the entry does not follow the
-// previous one.
+// Next checks the next entry. It fails with code conflict when the entry's number or hash does not
+// follow from the previous entry.
 func (c *AuditChain) Next(e AuditEntry) error {
 	switch {
 	case e.Seq != c.seq+1:

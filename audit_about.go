@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// About summarizes the subject of an entry in a few words. moment and size format times and sizes.
+// About summarizes an entry's subject and details in a few words. moment and size format times and
+// sizes.
 func (e AuditEntry) About(moment func(time.Time) string, size func(int64) string) string {
 	d := e.Detail
 	var parts []string

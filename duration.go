@@ -12,7 +12,8 @@ var longUnit = regexp.MustCompile(`^(\d+(?:\.\d+)?)([wd])`)
 
 // ParseDuration parses a duration such as the value of --expires-in. The syntax is that of
 // [time.ParseDuration], optionally preceded by weeks (w) and days (d, 24 hours), such as "36h",
-// "7d", "2w3d12h". The duration must be greater than zero. The error has the code usage.
+// "7d", "2w3d12h". The duration must be greater than zero and at most 36500 days. The error has the
+// code usage.
 func ParseDuration(s string) (time.Duration, error) {
 	bad := Usage(fmt.Sprintf("%q is not a duration", s), "use a number with a unit, such as 36h, 7d or 2w")
 	rest := strings.TrimSpace(s)

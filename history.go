@@ -12,7 +12,7 @@ import (
 // PastAccess describes who could see a snapshot at a time in the past. It applies the access rule
 // of access.go to the audit log instead of to the stored grants.
 type PastAccess struct {
-	Known   bool // the log mentions the snapshot
+	Known   bool // the log has the push of the snapshot
 	Existed bool // it had been pushed and was not yet deleted
 	Owner   string
 	OrgWide bool
@@ -21,7 +21,7 @@ type PastAccess struct {
 	Users   []AuditDetail         // the organization's users: account, e-mail, role, groups
 	Keys    []AuditDetail         // the organization-level keys that were not revoked: name, kind, scopes
 	Closed  bool                  // the organization was closed at that time, so nobody saw anything
-	account int64                 // the owner's ID; 0 if an older service wrote the line
+	account int64                 // the owner's ID; 0 if a key pushed, or if the log line of the push has no ID
 	at      time.Time
 
 	wideUntil  *time.Time            // when the org-wide share ends; nil means never
@@ -38,7 +38,7 @@ func ReadHistory(lines []AuditEntry, snapshotID string, at time.Time) PastAccess
 	for _, e := range lines {
 		switch e.Action {
 		case AuditUserChanged, AuditUserLeft:
-			delete(users, e.Detail.User) // an entry from a line of an older service, which recorded no account
+			delete(users, e.Detail.User) // the user's entry under the e-mail, from a line that has no account ID
 			users[accountOf(e.Detail.Account, e.Detail.User)] = e.Detail
 		case AuditKeyMade:
 			if CredentialKind(e.Detail.Kind).OrgLevel() {
@@ -139,7 +139,8 @@ func (t *PastAccess) unshare(d AuditDetail) {
 }
 
 // Why names the grant through which a user of the organization could see the snapshot. It returns
-// "" if they could not see it. Why applies the access rule itself.
+// "" if they could not see it. Why calls [Judge], which applies the access rule, with the grants
+// that the log shows.
 func (t PastAccess) Why(u AuditDetail) string {
 	if !t.Existed || t.Closed {
 		return ""
@@ -194,7 +195,7 @@ func (n numbers) caller(u AuditDetail) Caller {
 	return c
 }
 
-// grants returns the grants that the push added, and those of the shares that were live.
+// grants returns the grants that the push added, and those of the live org-wide and group shares.
 func (n numbers) grants(t PastAccess) []Access {
 	home := n.home()
 	all := []Access{{Grant: Grant{Audience: AudienceOf(KindAdmins, home.ID)}, Org: home}}

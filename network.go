@@ -13,7 +13,7 @@ const MaxNetworks = 100
 // ParseNetworks parses the networks that a key may be used from, such as 10.0.0.0/8 or
 // 2001:db8::/32. A single address is a network with one address. IPv4 networks that are written as
 // IPv6 (::ffff:10.0.0.0/104) become IPv4 networks. The result is sorted and has no duplicates.
-// Every error has code invalid and names the entry.
+// Every error has code invalid; an error about one entry names it.
 func ParseNetworks(texts []string) ([]netip.Prefix, error) {
 	var all []netip.Prefix
 	for _, text := range texts {
@@ -62,8 +62,8 @@ func notANetwork(text, hint string) error {
 	return Invalid(fmt.Sprintf("%q is not a network", CleanText(text)), hint)
 }
 
-// InNetworks reports whether an address is in one of the networks. If there are no networks, every
-// address is allowed. An invalid address is in no network.
+// InNetworks reports whether an address is in one of the networks. If there are no networks, it
+// returns true for every address. Otherwise it returns false for an invalid address.
 func InNetworks(networks []netip.Prefix, ip netip.Addr) bool {
 	ip = ip.Unmap().WithZone("")
 	return len(networks) == 0 || slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(ip) })

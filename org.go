@@ -60,7 +60,8 @@ func (r ShareRequirement) Valid() bool { return r == "" || r == RequireCertifica
 
 // CheckShares returns an error if the policy forbids sharing a snapshot of this type with these
 // recipients. The code is policy_refused, or confirmation_required if the caller must confirm the
-// share first. [Policy.CheckCertificate] checks the snapshot's certificate.
+// share first. A snapshot that is not sanitized counts as one without a certificate. For a
+// sanitized snapshot, the caller must also call [Policy.CheckCertificate].
 func (p Policy) CheckShares(t Type, with Shares, confirmed bool, now time.Time) error {
 	if with.OrgWide || len(with.Orgs) > 0 {
 		if err := p.checkType(t); err != nil {

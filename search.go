@@ -36,7 +36,8 @@ func Words(text string) (all []string) {
 // FoldCase returns the form of a name or an e-mail address that is used for comparing.
 func FoldCase(s string) string { return strings.ToLower(norm.NFC.String(strings.TrimSpace(s))) }
 
-// SearchWords splits a search into its words. An ID that begins with snap_ is one word.
+// SearchWords returns the distinct words of a search, sorted. An ID that begins with snap_ is one
+// word.
 func SearchWords(q string) (all []string) {
 	for _, part := range strings.Fields(FoldCase(q)) {
 		if _, ok := CleanIDPrefix(part); ok && strings.HasPrefix(part, IDPrefix) {
@@ -49,8 +50,8 @@ func SearchWords(q string) (all []string) {
 	return slices.Compact(all)
 }
 
-// minIDLength is the number of characters that a search word without the prefix snap_ must have to
-// count as the beginning of an ID.
+// minIDLength is the minimum number of characters that a search word without the prefix snap_ must
+// have to count as the beginning of an ID.
 const minIDLength = 5
 
 // SearchID interprets a word of a search as the beginning of an ID. ok is false when no ID can
@@ -61,7 +62,8 @@ func SearchID(word string) (prefix string, ok bool) {
 }
 
 // Finds reports whether the search q finds a snapshot. id is the snapshot's ID, which may be empty.
-// texts are its name and target, and its owner's name and e-mail address.
+// texts are its name and target, and its owner's name and e-mail address. A blank q finds every
+// snapshot; any other q without words finds none.
 func Finds(q, id string, texts ...string) bool {
 	words := Words(strings.Join(texts, " "))
 	asked := SearchWords(q)

@@ -25,7 +25,7 @@ type OrgShare struct {
 	Declined time.Time
 }
 
-// Live reports whether the share is in effect at the given time.
+// Live reports whether the share has not expired at the given time. It does not check Declined.
 func (s OrgShare) Live(now time.Time) bool { return Grant{Until: s.Expires}.Live(now) }
 
 // Shares names recipients of one snapshot: the whole organization, SSO groups by their ID, and

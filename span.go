@@ -13,8 +13,8 @@ var spanUnits = [...]struct {
 	{"day", 24 * time.Hour}, {"hour", time.Hour}, {"minute", time.Minute}, {"second", time.Second},
 }
 
-// Span formats how long something lasts, in two units: "1 day 12 hours", "59 seconds". The smaller
-// unit is rounded. Less than half a second is "0 seconds". The sign is ignored.
+// Span formats how long something lasts, in one or two units: "1 day 12 hours", "59 seconds". The
+// smaller unit is rounded. Less than half a second is "0 seconds". The sign is ignored.
 func Span(d time.Duration) string {
 	d = d.Abs().Round(time.Second)
 	for i, unit := range spanUnits[:len(spanUnits)-1] {
@@ -33,8 +33,8 @@ func Span(d time.Duration) string {
 
 func spanCount(n time.Duration, unit string) string { return Plural(int64(n), unit, unit+"s") }
 
-// Distance formats how far a time is from now, by [Span]: "in 1 day 12 hours", "5 seconds ago", or
-// "now". Print it next to the time itself.
+// Distance formats how far a time is from now, with [Span]: "in 1 day 12 hours", "5 seconds ago",
+// or "now". Print it next to the time itself.
 func Distance(now, t time.Time) string {
 	d := t.Sub(now).Round(time.Second)
 	switch {

@@ -37,9 +37,9 @@ type AccessRequestList struct {
 	Items []AccessRequest `json:"items"`
 }
 
-// RequestAccess asks the owner and the admins of a snapshot for access. The response is the
-// same whether the snapshot exists or not. A repeated request changes nothing. RequestAccess fails
-// with code conflict if the caller can see the snapshot.
+// RequestAccess asks a snapshot's owner and the admins of its organization for access. The response
+// is the same whether the snapshot exists or not. A repeated request changes nothing. RequestAccess
+// fails with code conflict if the caller can see the snapshot.
 func (c *Client) RequestAccess(ctx context.Context, r AccessRequestRequest) error {
 	return c.do(ctx, http.MethodPost, "/access-requests", r, nil)
 }

@@ -61,8 +61,8 @@ func (c *Client) Pulled(ctx context.Context, id string, bytes int64) error {
 	return c.do(ctx, http.MethodPost, snapshotPath(id, "/pulled"), PulledRequest{Bytes: bytes}, nil)
 }
 
-// Audit returns one page of the organization's audit log, the newest lines first unless o asks
-// otherwise. Only owners and admins may call it.
+// Audit returns one page of the organization's audit log, the newest lines first unless
+// o.OldestFirst is set. Only owners and admins may call it.
 func (c *Client) Audit(ctx context.Context, o AuditOptions) (AuditPage, error) {
 	q := url.Values{}
 	for name, value := range map[string]string{"snapshot": o.Snapshot, "actor": o.Actor, "action": string(o.Action),
@@ -81,8 +81,8 @@ func (c *Client) Audit(ctx context.Context, o AuditOptions) (AuditPage, error) {
 }
 
 // SharedWith returns the slugs of the organizations with which the caller's organization has shared
-// snapshots, the most recent first. It reads only the newest lines of the audit log. Only owners
-// and admins may call it.
+// snapshots, the most recent first. It considers only the newest 200 shares in the audit log. Only
+// owners and admins may call it.
 func (c *Client) SharedWith(ctx context.Context) (slugs []string, err error) {
 	lines, err := c.Audit(ctx, AuditOptions{Action: snap.AuditShared, Limit: 200})
 	for _, line := range lines.Items {
@@ -94,7 +94,8 @@ func (c *Client) SharedWith(ctx context.Context) (slugs []string, err error) {
 }
 
 // SuggestOrg adds a suggestion to the error for a share with an organization that does not exist: a
-// similar slug from [Client.SharedWith]. It returns other errors unchanged.
+// similar slug from [Client.SharedWith]. If no such slug is similar, or err is another error, it
+// returns err unchanged.
 func (c *Client) SuggestOrg(ctx context.Context, slug string, err error) error {
 	if snap.CodeOf(err) != snap.CodeOrganizationNotFound && snap.CodeOf(err) != snap.CodeNotFound {
 		return err

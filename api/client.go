@@ -30,8 +30,8 @@ func StaticToken(key string) TokenSource {
 
 // Client is the typed client of the cloud API. It is safe for concurrent use.
 //
-// Every error that it returns is a *snap.Error. The error is rebuilt from the one that the service
-// sent, or has code unreachable if there was no response.
+// An error that the service sent is returned as a *snap.Error. If there was no response, the
+// *snap.Error has code unreachable, or code interrupted if the context ended.
 type Client struct {
 	base  string // {cloud.url} without a trailing slash
 	mount string
@@ -53,8 +53,8 @@ type Options struct {
 	// TraceParent is the trace that the requests belong to, in the format of W3C Trace Context. An
 	// invalid value is not sent.
 	TraceParent string
-	// Wait pauses before a request is repeated. nil uses [Wait]. It returns early with the
-	// context's error.
+	// Wait pauses before a request is repeated. nil uses [Wait]. If the context ends first, Wait
+	// returns its error at once.
 	Wait func(context.Context, time.Duration) error
 }
 
@@ -189,8 +189,8 @@ func (c *Client) AllSnapshots(ctx context.Context, o ListOptions) iter.Seq2[Snap
 }
 
 // Resolve returns the one visible snapshot whose ID begins with the typed text. It fails with
-// not_found when there is none; the hint then names the closest visible snapshot. It fails with
-// usage when several match, and names them.
+// not_found when there is none; the hint may then name a similar one. It fails with usage when
+// several match, and names up to five of them, or when only snap_ was typed.
 func (c *Client) Resolve(ctx context.Context, typed string) (Snapshot, error) {
 	prefix, ok := snap.CleanIDPrefix(typed)
 	if strings.ToLower(strings.TrimSpace(typed)) == snap.IDPrefix {
@@ -218,9 +218,9 @@ func (c *Client) Resolve(ctx context.Context, typed string) (Snapshot, error) {
 		strings.Join(ids, ", ")), "give more characters of the one you mean")
 }
 
-// unresolved returns the error for a typed prefix that no visible ID begins with. Its hint names
-// one of the newest visible snapshots: the one whose name was typed, or one whose ID begins
-// similarly.
+// unresolved returns the error for a typed prefix that no visible ID begins with. If one of the
+// newest visible snapshots has the typed text as its name, or an ID that begins similarly, the hint
+// names that snapshot.
 func (c *Client) unresolved(ctx context.Context, typed string) error {
 	page, err := c.Snapshots(ctx, ListOptions{Limit: DefaultLimit})
 	if err != nil {

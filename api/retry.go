@@ -38,7 +38,8 @@ func repeatable(method, target string) bool {
 		strings.Contains(path, "/share")
 }
 
-// temporary is an error after which a request may be repeated. after is how long to wait first.
+// temporary is an error after which a request may be repeated. after is how long to wait before the
+// second attempt; the wait before the third is twice as long.
 type temporary struct {
 	error
 	after time.Duration
@@ -71,7 +72,8 @@ func disconnected(err, cause error) error {
 	return err
 }
 
-// retry calls send until it succeeds, fails permanently, or has been called maxAttempts times.
+// retry calls send. While send fails temporarily and mayRepeat is true, retry waits and calls it
+// again, up to maxAttempts times in all.
 func (c *Client) retry(ctx context.Context, mayRepeat bool, send func() (int, error)) (status int, err error) {
 	for n := 1; ; n++ {
 		status, err = send()

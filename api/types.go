@@ -327,7 +327,7 @@ type Me struct {
 	Audit            *AuditCheckpoint `json:"audit,omitempty" doc:"newest signed checkpoint of the audit log; for owners and admins"`
 }
 
-// Policy holds the organization's limits on sharing.
+// Policy holds the organization's limits on sharing and on API keys.
 type Policy struct {
 	ShareTypes        []snap.Type            `json:"share_types" doc:"types that may be shared org-wide or with other organizations; empty means every type"`
 	UnsanitizedShares snap.UnsanitizedShares `json:"unsanitized_shares" enum:"allow,ask,refuse" doc:"what happens when a snapshot that is not sanitized is shared"`
@@ -448,7 +448,8 @@ type NewKey struct {
 	Secret string `json:"secret"`
 }
 
-// Session is one of the caller's signed-in devices or browsers.
+// Session is a signed-in device or browser: one of the caller's or, in [Client.AllSessions], of any
+// member.
 type Session struct {
 	ID        string    `json:"id"`
 	Kind      string    `json:"kind" enum:"login,browser"`

@@ -71,7 +71,8 @@ func (c *Client) proxy() *url.URL {
 	return proxy
 }
 
-// proxyVariable returns the name of the environment variable that sets a proxy.
+// proxyVariable returns the name of the environment variable that names a proxy, or "an environment
+// variable" if none is found.
 func proxyVariable(proxy *url.URL) string {
 	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"} {
 		if strings.Contains(os.Getenv(name), proxy.Host) {

@@ -86,8 +86,8 @@ func (s *story) maskedCopy(ctx context.Context) ([]sample.Table, error) {
 	return sample.Fingerprint(ctx, file)
 }
 
-// downloadLink gets a download link for a person as `snapcli pull` does, with an API key that the
-// operator creates. It checks that the link works.
+// downloadLink gets a download link for a person from the API, with an API key that the operator
+// creates. It checks that the link works.
 func (s *story) downloadLink(ctx context.Context, p person) (string, error) {
 	key, err := s.answer(ctx, operator, "snapcloud", "key", "create", "--config", s.config,
 		"--org", p.org, "--kind", "user", "--user", p.email(), "--name", "demo")

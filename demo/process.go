@@ -32,8 +32,8 @@ func (w *world) environment(p person) []string {
 	)
 }
 
-// prepare returns a command of one of the two programs. When ctx ends, the command gets an
-// interrupt and some time to end cleanly.
+// prepare returns a command that runs one of the two programs as a person. When ctx ends, the
+// command gets an interrupt and some time to end cleanly.
 func (w *world) prepare(ctx context.Context, p person, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(w.bin, program), args...)
 	cmd.Env = w.environment(p)
@@ -72,7 +72,7 @@ func (w *world) answer(ctx context.Context, p person, program string, args ...st
 	return strings.TrimSpace(out.String()), nil
 }
 
-// exitCode returns a command's exit code, or an error if the command did not run.
+// exitCode returns a command's exit code, or an error if the command did not run or was killed.
 func exitCode(err error) (int, error) {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.Exited() {

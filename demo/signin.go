@@ -44,7 +44,7 @@ func (w *world) login(ctx context.Context, p person, out io.Writer, waiting func
 // loginArgs are the arguments of snapcli that sign in on a machine without a browser.
 var loginArgs = []string{"login", "--no-browser"}
 
-// allSignIn signs in all four people at once, and shows Alice's login.
+// allSignIn signs in all four callers at once, and shows Alice's login.
 func (w *world) allSignIn(ctx context.Context) error {
 	all, ctx := errgroup.WithContext(ctx)
 	for _, p := range []person{mia, vic, gary} {

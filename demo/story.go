@@ -251,12 +251,13 @@ func (s *story) checkRefused(ctx context.Context, p person, want int, args ...st
 	return nil
 }
 
-// withoutSchema removes the entry "schema", which stands for all definitions of the database.
+// withoutSchema returns tables without the entry "schema", which represents all definitions of the
+// database.
 func withoutSchema(tables []sample.Table) []sample.Table {
 	return slices.DeleteFunc(slices.Clone(tables), func(t sample.Table) bool { return t.Name == "schema" })
 }
 
-// compareTables compares two databases.
+// compareTables returns an error that lists the differences between the tables of two databases.
 func compareTables(want, got []sample.Table) error {
 	var differ error
 	if len(want) != len(got) {

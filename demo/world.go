@@ -81,7 +81,7 @@ func newWorld(bin string, out *screen) (*world, error) {
 	return w, nil
 }
 
-// end stops all processes and removes all files.
+// end stops the service and removes all files.
 func (w *world) end() {
 	if w.service != nil {
 		w.service.stop()

@@ -87,8 +87,8 @@ func (p *Pool) Setenv(t testing.TB) {
 	t.Setenv("DATABASE_URL", p.URL(t))
 }
 
-// refill makes copies in advance until the returned function is called, unless another test is
-// already making some.
+// refill begins to make copies in advance, unless another test is already making some. The returned
+// function stops it.
 func (p *Pool) refill(agent *local.Agent) (stop func()) {
 	if p.ahead <= 0 || !p.refilling.TryLock() {
 		return func() {}

@@ -93,9 +93,9 @@ func (k Key) Sign(c Checkpoint) (string, error) {
 	return string(signed), err
 }
 
-// Open returns the checkpoint in a signed note. It fails with [ErrSignature] unless
-// the key verifier signed the note for this organization, and with
-// [ErrNotCheckpoint] unless the note is a checkpoint of its log.
+// Open returns the checkpoint in a signed note. It fails with [ErrSignature] unless verifier is a
+// key of the organization with this slug and that key signed the note. It fails with
+// [ErrNotCheckpoint] unless the note is a checkpoint of the organization's log.
 func Open(signed, slug, verifier string) (Checkpoint, error) {
 	v, err := note.NewVerifier(verifier)
 	if err != nil || v.Name() != origin(slug) {

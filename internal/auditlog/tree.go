@@ -19,7 +19,7 @@ type Tree struct {
 // ErrDamaged means that nodes of the stored tree are missing or cut off.
 var ErrDamaged = errors.New("the stored tree of the audit log is damaged")
 
-// ReadHashes implements [tlog.HashReader]. It fails with [ErrDamaged].
+// ReadHashes implements [tlog.HashReader]. It fails with [ErrDamaged] if a hash is missing.
 func (t *Tree) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 	if t.known == nil {
 		t.known = map[int64]tlog.Hash{}

@@ -35,10 +35,10 @@ func ClientAddress(trusted []netip.Prefix) func(*http.Request) netip.Addr {
 	}
 }
 
-// client returns the last address in X-Forwarded-For that is not a trusted proxy. It uses the
-// header only when the connection comes from a trusted proxy, because anyone else can write any
-// address there. known is false if an address in the chain cannot be read. Then address is the
-// address of the proxy that wrote it.
+// client returns the client's address: the last address in X-Forwarded-For that is not a trusted
+// proxy. If the connection does not come from a trusted proxy, it returns the connection's address,
+// because anyone can write any address into the header. known is false if an address in the chain
+// cannot be read. Then address is the address of the proxy that wrote it.
 func client(r *http.Request, trusted []netip.Prefix) (address netip.Addr, known bool) {
 	address = connection(r)
 	var hops []string

@@ -13,8 +13,8 @@ import (
 )
 
 // AuditKey returns the key that signs the checkpoints of the audit logs. It is created once and
-// shared by all replicas. It is encrypted like the signing keys, even if auth.key_encryption_key
-// was set later.
+// shared by all replicas. It is encrypted like the signing keys. If it was stored before
+// auth.key_encryption_key was set, AuditKey encrypts it now.
 func AuditKey(ctx context.Context, st *store.Store, sealer *Sealer) (auditlog.Key, error) {
 	stored, err := st.SecretMade(ctx, store.AuditKeyName, func() ([]byte, error) {
 		_, private, err := ed25519.GenerateKey(nil)

@@ -102,8 +102,9 @@ func New(s *store.Store, o Options) *Authenticator {
 	}
 }
 
-// CrossOrigin returns the protection for changing requests that are authenticated by cookie: the
-// browser must state that they come from a page of this service or of the public URL.
+// CrossOrigin returns the protection for changing requests that are authenticated by cookie. It
+// refuses a request if the browser's headers say that a page of another site sent it. Pages at the
+// public URL never count as another site.
 func CrossOrigin(publicURL string) *http.CrossOriginProtection {
 	p := http.NewCrossOriginProtection()
 	if u, err := url.Parse(publicURL); err == nil && u.Host != "" {
@@ -112,7 +113,8 @@ func CrossOrigin(publicURL string) *http.CrossOriginProtection {
 	return p
 }
 
-// A credential on the wrong mount is recognized by its form alone, whether it is valid or not.
+// The errors for a credential that is sent to the wrong mount. The credential is recognized by its
+// form alone, whether it is valid or not.
 var (
 	errTokenHere = &snap.Error{
 		Code: snap.CodeUnauthenticated, Detail: "this is an access token, but paths below /api/v1/agents take API keys",
@@ -206,7 +208,7 @@ func (a *Authenticator) guarded(r *http.Request, f func() (snap.Caller, error)) 
 	return c, err
 }
 
-// presented reports whether the request has any credential.
+// presented reports whether the request has a credential other than a cookie.
 func presented(r *http.Request) bool {
 	return r.Header.Get("Authorization") != "" || r.Header.Get("X-API-Key") != "" || inURL(r)
 }

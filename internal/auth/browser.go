@@ -41,8 +41,9 @@ func (b Browser) CookieName(name string) string {
 	return name
 }
 
-// SetCookie sets a cookie that is sent only to this host, by its own pages, and that scripts cannot
-// read. A negative life deletes it. With a life of 0, it lasts until the browser is closed.
+// SetCookie sets a cookie that scripts cannot read. Browsers send it only to this host, and with a
+// request from another site only when the person follows a link. A negative life deletes it. With a
+// life of 0, it lasts until the browser is closed.
 func (b Browser) SetCookie(w http.ResponseWriter, name, value string, life time.Duration) {
 	http.SetCookie(w, &http.Cookie{
 		Name: b.CookieName(name), Value: value, Path: "/", MaxAge: int(life.Seconds()),
@@ -103,7 +104,7 @@ func (b Browser) Session(r *http.Request) (store.Session, error) {
 	return n, b.store.TouchSession(r.Context(), n, b.address(r), b.now().Add(BrowserIdle))
 }
 
-// browserName names the browser in a word or two, from its User-Agent.
+// browserName names the browser and its system in a few words, from its User-Agent.
 func browserName(agent string) string {
 	name := "a browser"
 	for _, known := range []struct{ mark, name string }{

@@ -34,13 +34,13 @@ type GroupClaim struct {
 
 // GroupsFromClaims reads the groups from claims, in every shape that providers are known to send: a
 // list of strings or of objects with an id and a name, one string, a comma-separated list, JSON in
-// a string, Keycloak's paths. The claim is looked up by its literal name first (Auth0's names are
-// URLs), then as a dotted path.
+// a string, or Keycloak's paths. The claim is looked up by its literal name first (Auth0's names
+// are URLs), then as a dotted path.
 //
-// Identifiers are kept verbatim. Groups are unknown if the claim is absent, if it
-// only reports that there are too many groups to list (Microsoft Entra above 200),
-// or if it has more than maxGroups entries: an incomplete list could grant too
-// little or, through roles, too much.
+// Identifiers are kept verbatim. Groups are unknown if the claim is absent or has another shape, if
+// it only reports that there are too many groups to list (Microsoft Entra above 200), or if it has
+// more than maxGroups entries: an incomplete list could grant too little or, through roles, too
+// much.
 func GroupsFromClaims(claims map[string]any, name string) GroupClaim {
 	if name == "" {
 		name = "groups"
@@ -198,8 +198,8 @@ type ClaimNames struct {
 	ExternalID string // of the external ID in SCIM; empty means sub
 }
 
-// PersonFromClaims reads a person from claims. It ignores an e-mail that the provider reports as
-// unverified.
+// PersonFromClaims reads a person from claims. If there is no e-mail, or the provider reports it as
+// unverified, Email is the subject.
 func PersonFromClaims(issuer, subject string, claims map[string]any, names ClaimNames) Person {
 	p := Person{Issuer: issuer, Subject: subject, Groups: GroupsFromClaims(claims, names.Groups), ExternalID: subject}
 	if names.ExternalID != "" && names.ExternalID != "sub" {
@@ -242,8 +242,7 @@ func clip(s string) string {
 
 // RoleOf returns the role that the configuration gives a person: the most powerful role that lists
 // one of their groups by ID, or their e-mail if the provider vouches for it; otherwise member. If
-// the groups are unknown and a group could give a more powerful role, known is false and role is
-// viewer.
+// the groups are unknown and the role depends on them, known is false and role is viewer.
 func RoleOf(p Person, roles map[snap.Role][]string) (role snap.Role, known bool) {
 	has := func(entry string) bool {
 		if strings.Contains(entry, "@") && p.Verified && strings.EqualFold(entry, p.Email) {

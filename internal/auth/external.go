@@ -96,8 +96,8 @@ func AsymmetricAlgorithms() []jose.SignatureAlgorithm {
 	}
 }
 
-// admitExternal applies the claims of a new token and of userinfo to the user's account, and
-// creates the token's session.
+// admitExternal applies the claims of a new token to the user's account and creates the token's
+// session. Groups and an e-mail that the token lacks are read from userinfo.
 func (a *Authenticator) admitExternal(ctx context.Context, d *Discovered, token string, id *oidc.IDToken,
 	claims map[string]any) (store.Session, error) {
 	p := PersonFromClaims(id.Issuer, id.Subject, claims, a.external.Claims)

@@ -39,7 +39,8 @@ const formCookie = "snap_form"
 // MaxForm is the maximum size of a form in bytes.
 const MaxForm = 64 << 10
 
-// Number returns the browser's random number. It sets a new one if there is none.
+// Number returns the random number in the browser's cookie. If there is none, it sets a cookie with
+// a new number.
 func (f Forms) Number(w http.ResponseWriter, r *http.Request) string {
 	if cookie, err := r.Cookie(f.browser.CookieName(formCookie)); err == nil && len(cookie.Value) >= 26 {
 		return cookie.Value

@@ -108,7 +108,7 @@ func (i *Issuer) accept(raw, audience string, c jwt.Claims, payload json.RawMess
 		return Issued{}, errors.New("the token was issued too long ago")
 	}
 	out := Issued{Issuer: c.Issuer, Subject: c.Subject, ID: "jti " + c.ID, Expires: c.Expiry.Time().Add(issuerLeeway)}
-	if c.ID == "" { // as in old Kubernetes; a signature has several encodings, so it is left out
+	if c.ID == "" { // as in tokens of old Kubernetes versions; without the signature, which has several encodings
 		out.ID = "text " + raw[:strings.LastIndex(raw, ".")]
 	}
 	d := json.NewDecoder(strings.NewReader(string(payload)))

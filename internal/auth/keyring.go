@@ -116,7 +116,7 @@ func (k *keyring) load(ctx context.Context) ([]signingKey, error) {
 	return keys, nil
 }
 
-// rotate adds a new key and drops those that are no longer needed.
+// rotate adds a new key and drops the old keys that are no longer needed.
 func (k *keyring) rotate(ctx context.Context) error {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -143,9 +143,9 @@ func asymmetric(offered []string) []string {
 	return taken
 }
 
-// guardedClient returns a client that cannot connect to the service's own network. It checks the
-// address that is dialed, after the name was resolved, so that a name cannot resolve to another
-// address after the check. It does not follow redirects.
+// guardedClient returns a client that connects only to public addresses, unless private ones are
+// allowed. It checks the address that is dialed, after the name was resolved, so that a name cannot
+// resolve to another address after the check. It does not follow redirects.
 func guardedClient(allowPrivate bool) *http.Client {
 	dialer := &net.Dialer{Timeout: 10 * time.Second}
 	transport := &http.Transport{

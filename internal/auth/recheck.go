@@ -7,11 +7,11 @@ import (
 	"snap"
 )
 
-// Recheck returns the current caller for a credential that was accepted earlier and that r uses.
-// The credential is given by its kind, its identifier and the principal it acted for. Recheck fails
-// with snap.ErrUnauthenticated when the key or session has been revoked or has expired, when the
-// user is disabled, or when the key may not be used from the address of r. Downloads call it for
-// every range.
+// Recheck returns the current caller for a credential that an earlier request used to get the URL
+// of r. The credential is given by its kind, its identifier and the principal it acted for. Recheck
+// fails with snap.ErrUnauthenticated when the key or session has been revoked or has expired, when
+// the user is disabled, when the key may not be used from the address of r, or when the identity
+// provider has not confirmed the key's user recently. Downloads call it for every range.
 func (a *Authenticator) Recheck(r *http.Request, kind snap.CredentialKind, id, principal int64) (snap.Caller, error) {
 	c, err := a.recheck(r, kind, id)
 	if err == nil && (c.Credential.Kind != kind || c.Principal() != principal) {

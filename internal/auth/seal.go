@@ -107,8 +107,8 @@ func (t *Tokens) Check(ctx context.Context) error {
 }
 
 // Reseal returns a function that re-encrypts a stored private key for another sealer, for copying a
-// database. The function fails with code usage when the key is encrypted and would not be
-// afterwards.
+// database. The function fails with code usage when from cannot decrypt the key, or when the key is
+// encrypted and to is nil.
 func Reseal(from, to *Sealer) func(kid string, stored []byte) ([]byte, error) {
 	return func(kid string, stored []byte) ([]byte, error) {
 		private, err := from.open(kid, stored)

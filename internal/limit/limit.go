@@ -53,7 +53,7 @@ func New(spend Spend, now func() time.Time) *Limiter {
 // bucket is one replica's state of a counted subject.
 type bucket struct {
 	mu     sync.Mutex
-	since  time.Time // when left was set
+	since  time.Time // beginning of the bucket's current minute
 	left   int       // uses that may still be granted
 	paid   bool      // the first share was taken from the database
 	closed time.Time // everything is refused until then
@@ -82,8 +82,8 @@ func (l *Limiter) Allow(ctx context.Context, name string, r Rate) (wait time.Dur
 	return l.more(ctx, name, r, b)
 }
 
-// more takes another share from the database. It also takes the first share, which was granted
-// without asking the database.
+// more takes another share from the database. If the first share was granted without asking the
+// database, more takes that one too.
 func (l *Limiter) more(ctx context.Context, name string, r Rate, b *bucket) (wait time.Duration) {
 	n := r.share()
 	if !b.paid {

@@ -36,8 +36,8 @@ type Limits struct {
 	PerAddress, SignInsPerAddress, PerCredential limit.Rate
 	// Concurrent requests in this process.
 	Requests, SignIns, Transfers int
-	// Queued is how many requests of a class may wait at the gate, and Wait is how long they may
-	// wait.
+	// Queued is how many requests of a class may wait at its gate, and Wait is how long they may
+	// wait. Transfers never wait.
 	Queued int
 	Wait   time.Duration
 }
@@ -135,8 +135,9 @@ func (c *Control) serveTransfer(w http.ResponseWriter, r *http.Request, next htt
 	next.ServeHTTP(WithStallTimeout(w, r, stallTimeout), r)
 }
 
-// serveGated serves all other requests. A request enters the gate when it has arrived completely
-// and leaves it when its response begins, so a slow client does not keep other requests waiting.
+// serveGated serves a request that is not a transfer. A request enters the gate when it has arrived
+// completely and leaves it when its response begins, so a slow client does not keep other requests
+// waiting.
 func (c *Control) serveGated(w http.ResponseWriter, r *http.Request, next http.Handler, g *gate) {
 	release, err := c.readBody(r)
 	if err == nil {

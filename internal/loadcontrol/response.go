@@ -60,8 +60,8 @@ func (w *Response) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// ReadFrom implements io.ReaderFrom. It copies piece by piece. For each piece, it uses the
-// connection's fast path for files.
+// ReadFrom implements io.ReaderFrom. It copies piece by piece, or everything at once if Before is
+// nil. For each piece, it uses the connection's fast path for files, unless Copy is set.
 func (w *Response) ReadFrom(src io.Reader) (total int64, err error) {
 	if w.Copy != nil {
 		src = io.TeeReader(src, w.Copy)
@@ -89,7 +89,7 @@ func (w *Response) ReadFrom(src io.Reader) (total int64, err error) {
 const stallTimeout = time.Minute
 
 // WithStallTimeout returns a writer for a response that may take any time in total. A write fails
-// when no bytes could be sent for the timeout. WithStallTimeout replaces the deadline that an
+// when no bytes could be sent for the timeout. WithStallTimeout first clears the deadline that an
 // earlier request set on the connection.
 func WithStallTimeout(w http.ResponseWriter, r *http.Request, timeout time.Duration) *Response {
 	control := http.NewResponseController(w)

@@ -52,8 +52,8 @@ func (f *File) Choose(c Choice) {
 	f.Reselect()
 }
 
-// Reselect forgets the account that the file selected, so that the next call selects one again, for
-// example after a login.
+// Reselect forgets which accounts f selected, so that the next call selects one again, for example
+// after a login.
 func (f *File) Reselect() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -74,7 +74,8 @@ func (f *File) Accounts(cloudURL string) (all []Session, inUse string, err error
 }
 
 // Switch puts the selected account in use. With the zero Choice and two accounts, it switches to
-// the other one. It fails with code usage if no account or several match.
+// the other one. It fails with code not_signed_in if no account matches, and with code usage if
+// several match or there is no other account.
 func (f *File) Switch(ctx context.Context, cloudURL string, to Choice) (s Session, err error) {
 	failed := f.change(ctx, func(c *contents) {
 		if s, err = c.switchTo(cloudURL, to); err == nil {
@@ -103,7 +104,8 @@ func (c *contents) switchTo(cloudURL string, to Choice) (Session, error) {
 }
 
 // session returns the account that matches choice. With the zero Choice it returns the one in use.
-// found is false if nobody is signed in.
+// found is false if nobody is signed in. session fails with code not_signed_in if no account
+// matches, or if choice is zero and no account is in use.
 func (c *contents) session(cloudURL string, choice Choice) (s Session, found bool, err error) {
 	inUse, used := c.Sessions[key(cloudURL)]
 	switch {

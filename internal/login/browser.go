@@ -17,8 +17,8 @@ type machine struct {
 	terminal bool
 }
 
-// browser reports whether a browser can be opened here, and if not, why. A browser named by the
-// environment is trusted to work even in a container.
+// browser reports whether a browser can be opened here, and if not, why. A browser that the
+// variable BROWSER names is trusted to work even in a container.
 func (m machine) browser() (ok bool, why string) {
 	set := func(names ...string) bool {
 		for _, name := range names {
@@ -58,7 +58,7 @@ func exists(path string) bool {
 type opener struct{ env func(string) string }
 
 // open starts a browser that is detached from this process. It ignores the browser's output and
-// exit status. It opens only http and https URLs.
+// exit status. It opens only https URLs, and http URLs on loopback.
 func (o opener) open(target string) error {
 	if err := checkURL(target, "a web page"); err != nil {
 		return err

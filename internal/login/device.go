@@ -70,8 +70,9 @@ func (r *refusal) Error() string {
 // errLostAnswer means that the service granted the request, but its response was lost.
 var errLostAnswer = errors.New("the response was lost")
 
-// postForm sends a form and decodes the JSON response into out. It returns an OAuth error as a
-// *refusal.
+// postForm sends a form and decodes the JSON response into out. It returns a *refusal for every
+// status other than 200, and errLostAnswer if the body of a response with status 200 cannot be
+// read.
 func postForm(ctx context.Context, h *http.Client, target string, form url.Values, out any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target, strings.NewReader(form.Encode()))
 	if err != nil {
@@ -194,8 +195,8 @@ func (d *device) show() {
 // errPending means that the user has not decided yet.
 var errPending = errors.New("not decided yet")
 
-// poll asks once whether the user has decided. If the network or the service fails, it only counts
-// the failure.
+// poll asks once whether the user has decided. If not, it returns errPending. It does the same if
+// the network or the service fails, and counts the failure.
 func (d *device) poll(ctx context.Context) (granted, error) {
 	var got granted
 	err := postForm(ctx, d.HTTP, d.provider.Token, url.Values{

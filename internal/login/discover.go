@@ -135,7 +135,8 @@ func checkURL(raw, what string) error {
 }
 
 // scope chooses the scope to request: the user's choice, otherwise the cloud service's suggestion,
-// limited to the scopes the auth service supports. Some servers cannot approve an empty scope.
+// limited to the scopes the auth service supports. Without a suggestion, it is openid and
+// offline_access, because some servers cannot approve an empty scope.
 func (p provider) scope(wanted string, suggested []string) string {
 	if wanted != "" {
 		return wanted

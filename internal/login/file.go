@@ -36,8 +36,8 @@ type Session struct {
 }
 
 // File is <config-dir>/credentials.json, which holds the sessions by cloud URL and account. Only
-// its owner can read it. It is replaced atomically under a separate lock file, so several processes
-// can use it at the same time.
+// its owner can read it. It is replaced atomically while a separate lock file is locked, so several
+// processes can use it at the same time.
 //
 // A File keeps working with the first account it selected, even if another process switches
 // accounts.
@@ -131,7 +131,7 @@ func (f *File) read() (contents, error) {
 	return c, nil
 }
 
-// repair removes the permissions of other users.
+// repair removes the permissions of other users and calls f.Warn about it.
 func (f *File) repair(path string, mode fs.FileMode) {
 	info, err := os.Stat(path)
 	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&^mode == 0 {
@@ -192,7 +192,8 @@ func (f *File) change(ctx context.Context, edit func(*contents)) error {
 	return f.changeLocked(edit)
 }
 
-// changeLocked reads, edits and replaces the file. The caller must hold the lock.
+// changeLocked reads, edits and replaces the file. A damaged file counts as empty. The caller must
+// hold the lock.
 func (f *File) changeLocked(edit func(*contents)) error {
 	c, err := f.read()
 	if snap.CodeOf(err) == snap.CodeNotSignedIn {

@@ -57,8 +57,8 @@ type Options struct {
 
 // Login signs in by device grant, stores the session as the account in use, and ends the session
 // that it replaces: the one with the same name or, if no name is given, the one of the same user.
-// Its errors have the codes forbidden (denied), not_signed_in (expired), unreachable, interrupted
-// and usage. After an error, the previous session remains valid.
+// Its errors have the codes forbidden (denied), not_signed_in (expired), rate_limited, unavailable,
+// unreachable, interrupted and usage. After an error, the previous session remains valid.
 func Login(ctx context.Context, o Options) (Session, error) {
 	o.setDefaults()
 	base, err := api.CheckBaseURL(o.CloudURL)
@@ -194,7 +194,8 @@ func (o *Options) file() *File {
 	return f
 }
 
-// fetchIdentity fills in the session's user and organization from the cloud service.
+// fetchIdentity fills in the session's user and organization from the cloud service. If the service
+// does not respond, they stay empty.
 func (o *Options) fetchIdentity(ctx context.Context, s *Session) error {
 	client, err := api.New(api.Options{
 		BaseURL: o.CloudURL, Mount: api.MountUser, Token: api.StaticToken(s.AccessToken), UserAgent: o.Program,

@@ -19,9 +19,9 @@ const early = 30 * time.Second
 const refreshTimeout = 30 * time.Second
 
 // Source returns a token source for requests to a cloud URL, and to no other. The source refreshes
-// a token that expires or was refused. If several processes need a refresh, one performs it and the
-// others use its result. The source fails with code not_signed_in if there is no session or the
-// session has ended.
+// a token that expires soon or was refused. If several processes need a refresh, one performs it
+// and the others use its result. The source fails with code not_signed_in if there is no session or
+// the session has ended.
 func (f *File) Source(cloudURL string, h *http.Client) api.TokenSource {
 	h = web(h)
 	return func(ctx context.Context, refused string) (string, error) {
@@ -125,8 +125,8 @@ func redeem(ctx context.Context, h *http.Client, s Session, now func() time.Time
 	return s, nil
 }
 
-// forget deletes a session whose refresh token was refused, unless the file already holds a newer
-// one.
+// forget deletes the session with the refused refresh token, unless the file already holds a newer
+// token. It returns the error for a session that has ended.
 func (f *File) forget(cloudURL, token string, cause error) error {
 	err := f.changeLocked(func(c *contents) {
 		for _, s := range c.accounts(cloudURL) {

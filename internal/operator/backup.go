@@ -136,7 +136,8 @@ func (p *program) restore() *cobra.Command {
 	return c
 }
 
-// embedded returns the configuration of a service that uses SQLite and a folder.
+// embedded returns the configuration of a service that uses SQLite and a folder. It fails for any
+// other service.
 func (p *program) embedded() (cloud.Config, error) {
 	config, err := p.config()
 	if err == nil && (config.Database.URL != "" || config.Blob.URL != "") {

@@ -32,8 +32,8 @@ func (p *Profile) Earlier(ctx context.Context, target, except string, names []st
 	return p.record(ctx, recordKey(target, names[i]))
 }
 
-// PutDelta stores the delta between the files with these SHA-256 checksums. sum is the SHA-256 of
-// the delta itself.
+// PutDelta stores the delta from the file base to the file result, both named by their SHA-256. r,
+// size and sum are the content, the length and the SHA-256 of the delta itself.
 func (p *Profile) PutDelta(ctx context.Context, result, base string, r io.Reader, size int64, sum string) error {
 	return p.store.Put(ctx, deltaKey(result, base), r, size, sum)
 }

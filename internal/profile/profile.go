@@ -9,9 +9,10 @@
 //	deltas/<SHA-256>/<base>.snapdelta   the delta to this file from the file with the SHA-256 <base>
 //	records/<target>/<name>.json        the record of a snapshot, written last
 //
-// A snapshot exists once its record does. In target and name, characters other than a-z and 0-9
-// become "-", and the beginning of their SHA-256 is appended, so that every name has a key of its
-// own. If the profile is a folder, package blob determines the layout of its files.
+// A snapshot exists once its record does. Target and name are converted to lower case, characters
+// other than a-z and 0-9 become "-", and at most 40 characters are kept. The beginning of the
+// name's SHA-256 is appended, so that every name has a key of its own. If the profile is a folder,
+// package blob determines the layout of its files.
 //
 // Only the object store itself checks permissions.
 package profile
@@ -166,7 +167,7 @@ func (p *Profile) record(ctx context.Context, key string) (api.Snapshot, error) 
 func idOf(target, name string) string { return target + "\x00" + name }
 
 // Push begins a push. If the same push was begun or completed earlier, even by another process, it
-// returns that push.
+// resumes that push. If the profile already has the file, Push only writes the record.
 func (p *Profile) Push(ctx context.Context, r api.PushRequest) (api.UploadPlan, error) {
 	id := idOf(r.Target, r.Name)
 	have, err := p.record(ctx, recordKey(r.Target, r.Name))

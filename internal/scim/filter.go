@@ -157,7 +157,8 @@ func (p *parser) keyword(word string) bool {
 const extension = "extension"
 
 // attribute reads the path of an attribute (RFC 7644 section 3.10), as in userName or
-// urn:ietf:params:scim:schemas:core:2.0:User:userName, and returns it without the URN.
+// urn:ietf:params:scim:schemas:core:2.0:User:userName, and returns it without the URN. It returns
+// extension for an attribute of another schema.
 func (p *parser) attribute() (string, error) {
 	if len(p.text) > 4 && strings.EqualFold(p.text[:4], "urn:") {
 		end := strings.IndexAny(p.text, " \t[")

@@ -92,7 +92,7 @@ func (h *handler) patchGroup(w http.ResponseWriter, r *http.Request, by store.Re
 	return nil
 }
 
-// onlyRemoves reports whether a change does nothing but remove members.
+// onlyRemoves reports whether a change does nothing but remove the members that it names.
 func onlyRemoves(c store.SCIMGroupChange) bool {
 	for _, step := range c.Members {
 		if step.Do != store.SCIMRemove {

@@ -26,7 +26,7 @@ type Options struct {
 
 type handler struct {
 	Options
-	base string // URL of the service, without a final slash
+	base string // URL of the SCIM routes, without a final slash
 }
 
 // New returns the handler of all paths below [Prefix]. Without a credential, it refuses existing

@@ -61,8 +61,8 @@ func readPatch(body []byte) ([]operation, error) {
 	return p.Operations, nil
 }
 
-// each calls set for every attribute that an operation sets: the attribute in its path or, without
-// a path, the attributes of the object in its value.
+// each calls set for every attribute that an operation changes: the attribute in its path or,
+// without a path, the attributes of the object in its value.
 func (o operation) each(set func(path, json.RawMessage) error) error {
 	if o.Path != "" {
 		p, err := parsePath(o.Path)
@@ -184,7 +184,7 @@ func memberStep(op string, p path, value json.RawMessage) (step store.SCIMMember
 		return step, invalid("invalidPath", "a member's sub-attributes cannot be changed")
 	}
 	if op == opRemove && isNull(value) {
-		step.Do = store.SCIMReplace // all of them
+		step.Do = store.SCIMReplace // replacing the members with none removes all of them
 		return step, nil
 	}
 	step.IDs, err = memberIDs(value)

@@ -83,7 +83,8 @@ func (s *Service) logoutBy(ctx context.Context, raw string) (ended int, err erro
 	return ended, err
 }
 
-// logoutToken verifies a logout token for an organization's client (section 2.6).
+// logoutToken verifies a logout token for an organization's client (OpenID Connect Back-Channel
+// Logout 1.0 section 2.6).
 func (s *Service) logoutToken(ctx context.Context, org organization, raw string) (*oidc.IDToken, logoutClaims, error) {
 	var c logoutClaims
 	d, err := org.provider.Discover(ctx)

@@ -123,8 +123,8 @@ func showUserCode(code string) string {
 	return code[:userCodeLength/2] + "-" + code[userCodeLength/2:]
 }
 
-// cleanUserCode normalizes a typed code to its stored form: upper case, letters only. It returns
-// false when the result cannot be a code.
+// cleanUserCode normalizes a typed code to its stored form: in upper case, without spaces and
+// hyphens. It returns false when the result cannot be a code.
 func cleanUserCode(typed string) (string, bool) {
 	code := strings.Map(func(r rune) rune {
 		switch {

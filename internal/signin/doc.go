@@ -34,8 +34,8 @@
 //	POST /account/keys/revoke       csrf_token, id
 //	POST /signout                   csrf_token
 //
-// Each form has a hidden field csrf_token, which belongs to the browser's cookies. The response
-// redirects (303) to the next page. With several organizations that all have local users,
+// Each form has a hidden field csrf_token, whose value depends on the browser's cookies. The
+// response redirects (303) to the next page. With several organizations that all have local users,
 // organization may be left empty when the e-mail belongs to only one of them. All state is in the
 // store, so any replica can handle any step.
 package signin

@@ -167,8 +167,9 @@ func (s *Service) refuseToken(ctx context.Context, issuer, subject, why string) 
 	return errNoTrust
 }
 
-// findTrust verifies a token for every rule of its issuer, and returns the organization's first
-// rule that accepts it. If several organizations trust the job, the request must name one of them.
+// findTrust verifies a token against the rules that name its issuer. It returns the organization
+// that trusts the job, with its first rule that accepts the token. If several organizations trust
+// the job, the request must name one of them.
 func (s *Service) findTrust(ctx context.Context, q exchangeRequest) (in organization, by Trust, issued auth.Issued,
 	err error) {
 	named := auth.NamedIssuer(q.token)

@@ -94,8 +94,8 @@ func (s *Service) requireFewMisses(ctx context.Context, bucket string, max int) 
 	return err
 }
 
-// countAll counts a wrong code over all users and addresses. A very large number raises an alarm in
-// the log.
+// countAll counts a wrong code over all users and addresses. Every alarmMisses wrong codes, it logs
+// a warning.
 func (s *Service) countAll(ctx context.Context) {
 	n, err := s.store.Miss(ctx, "code:all", missWindow)
 	if err != nil {

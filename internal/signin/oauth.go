@@ -47,7 +47,7 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// postOnly refuses GET at an endpoint that changes something.
+// postOnly responds to GET at an endpoint that accepts only POST.
 func (s *Service) postOnly(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Allow", http.MethodPost)
 	s.writeOAuthError(w, http.StatusMethodNotAllowed, "invalid_request", "use POST")

@@ -37,8 +37,8 @@ const (
 // timeouts limits how long the service waits for a provider.
 type timeouts struct {
 	check   time.Duration // for all requests of one check
-	request time.Duration // for a check on behalf of a request; the check continues
-	round   time.Duration // for the checks of a background round; the checks continue
+	request time.Duration // how long a request waits for its check, which then continues
+	round   time.Duration // how long a background round waits for its checks, which then continue
 }
 
 var defaultTimeouts = timeouts{check: 30 * time.Second, request: 5 * time.Second, round: time.Second}
@@ -84,7 +84,8 @@ func (s *Service) sealed(userID int64, refresh string) []byte {
 func refreshName(userID int64) string { return "sign-in:" + strconv.FormatInt(userID, 10) }
 
 // Until returns when a user must sign in again, and when their identity provider last confirmed
-// them. Both are zero for a user whose organization is not configured.
+// them. Both are zero for a user whose organization is not configured. due is zero for a user who
+// has never signed in, or whose sessions were all ended.
 func (s *Service) Until(ctx context.Context, userID int64) (due, confirmed time.Time, err error) {
 	t, err := s.store.StandingOf(ctx, userID)
 	org, ok := s.organizationByID(t.OrgID)
@@ -233,8 +234,8 @@ func (s *Service) refuseRefresh(w http.ResponseWriter, r *http.Request, err erro
 }
 
 // check asks the identity provider whether a user still exists, and applies their current role and
-// groups. If the provider does not respond, nothing changes. check returns the user's new
-// [store.Standing], or errLeft, in which case the user's sessions and keys were ended. Only one
+// groups. If the provider does not respond, the account does not change. check returns the user's
+// new [store.Standing], or errLeft, in which case the user's sessions and keys were ended. Only one
 // replica asks at a time; the others wait for its result.
 func (s *Service) check(ctx context.Context, org organization, t store.Standing) (store.Standing, error) {
 	if t.NotBefore.After(s.now()) {
@@ -278,7 +279,8 @@ func (s *Service) check(ctx context.Context, org organization, t store.Standing)
 	return s.store.StandingOf(ctx, t.UserID)
 }
 
-// await waits for the result of another replica or request that is asking the provider.
+// await waits for the result of another replica or request that is asking the provider. If none
+// comes in time, it returns t.
 func (s *Service) await(ctx context.Context, t store.Standing) (store.Standing, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeouts.request)
 	defer cancel()
@@ -362,7 +364,7 @@ func notProcessed(status int) bool {
 // refreshedPerson reads the claims of a refreshed token: from the ID token, which may be missing
 // (OpenID Connect Core section 12.2), and from userinfo. If there is no ID token and the claims
 // have no groups, the claims are incomplete: they confirm the person but change nothing. It fails
-// if neither source is about the same person.
+// if a source is about someone else, or if there is no source.
 func (s *Service) refreshedPerson(ctx context.Context, org organization, d *auth.Discovered, token *oauth2.Token,
 	t store.Standing) (p auth.Person, full bool, err error) {
 	claims := map[string]any{}
@@ -413,10 +415,11 @@ func (s *Service) refreshedUserinfo(ctx context.Context, org organization, d *au
 	return auth.PersonFromClaims(t.Issuer, t.Subject, claims, org.oidc.Claims), nil
 }
 
-// Recheck asks each organization's identity provider about the user whose last confirmation is the
-// oldest, and returns the number of users it asked about. It is called once a second, so no
-// provider is asked more often than that. A provider that does not respond within a second delays
-// no other organization: the next calls skip it until its check has ended.
+// Recheck asks each organization's identity provider about one user: the one whose last
+// confirmation is the oldest, if it is older than the setting recheck. It returns the number of
+// users it asked about. It is called once a second, so no provider is asked more often than that. A
+// provider that does not respond within a second delays no other organization: the next calls skip
+// it until its check has ended.
 func (s *Service) Recheck(ctx context.Context) (asked int, err error) {
 	type result struct {
 		asked int

@@ -8,8 +8,8 @@ import (
 	"snap/internal/store"
 )
 
-// Handler serves everything below the issuer's path, and its metadata where
-// RFC 8414 section 3.1 puts them: /.well-known/oauth-authorization-server/auth.
+// Handler serves everything below the issuer's path, and the issuer's metadata where RFC 8414
+// section 3.1 puts it: /.well-known/oauth-authorization-server/auth.
 func (s *Service) Handler() http.Handler {
 	mux := http.NewServeMux()
 	handle := func(route string, h http.HandlerFunc) {

@@ -33,7 +33,7 @@ type OIDC struct {
 	Scopes                         []string // empty means openid, profile, email
 	Claims                         auth.ClaimNames
 	Roles                          map[snap.Role][]string
-	AllowPrivate                   bool // the issuer may be on a private or loopback address, and plain http
+	AllowPrivate                   bool // the issuer may be on a private or loopback address, and use plain http
 }
 
 // Organization describes how the people of one organization sign in. Exactly one of Local and OIDC

@@ -30,7 +30,7 @@ const (
 )
 
 // Trust is a rule that accepts the tokens of a CI system's jobs. A token matches the rule when the
-// issuer signed it for the audience and each of its listed claims has one of the given values.
+// issuer signed it for the audience and each claim in Claims has one of the listed values.
 type Trust struct {
 	Name             string
 	Type             TrustType
@@ -46,7 +46,7 @@ type Trust struct {
 type identity struct {
 	claims []string
 	form   *regexp.Regexp
-	what   string // describes the pattern in words
+	what   string // describes the form in words
 }
 
 func identities() map[TrustType]identity {
@@ -114,7 +114,7 @@ func (t Trust) checkValues() (wrong []string) {
 	return wrong
 }
 
-// checkType refuses type other for systems whose subjects are only names.
+// checkType refuses the type "other" for systems whose subjects are only names.
 func (t Trust) checkType() (wrong []string) {
 	if t.Type != TrustOther {
 		return nil
@@ -176,7 +176,7 @@ func (t Trust) mismatch(claims map[string]any) string {
 	return ""
 }
 
-// fingerprint identifies the rule with all of its content.
+// fingerprint returns a hash of the rule's whole content.
 func (t Trust) fingerprint() string {
 	text, err := json.Marshal(t)
 	if err != nil {
@@ -210,7 +210,8 @@ func (i *issuers) get(s *Service, t Trust) (*auth.Issuer, error) {
 	return made, err
 }
 
-// applyTrust checks and records an organization's rules. Credentials end if their rule is gone.
+// applyTrust checks and records an organization's rules. It ends the credentials whose rule is no
+// longer listed.
 func (s *Service) applyTrust(ctx context.Context, org organization) error {
 	var prints []string
 	for _, t := range org.trust {
