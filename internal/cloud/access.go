@@ -46,8 +46,8 @@ func (s *Service) explain(ctx context.Context, in *accessInput) (*body[api.Acces
 	return &body[api.Access]{out}, nil
 }
 
-// why lists the grants through which the caller sees the snapshot. It does not name a person of
-// another organization who shared it.
+// why lists the grants through which the caller sees the snapshot. If another organization shared
+// the snapshot, why does not name the person who did.
 func (s *Service) why(ctx context.Context, _ *ByID) (*body[api.Why], error) {
 	c := callOf(ctx)
 	ways, err := s.store.Ways(ctx, c.caller, c.snapshot)

@@ -19,7 +19,8 @@ import (
 const sequenceEvery = 250 * time.Millisecond
 
 // Sequence numbers the waiting lines of every organization's audit log and signs their checkpoints.
-// It returns one error for all logs that were altered. Altered logs do not delay the others.
+// If a log fails, for example because it was altered, Sequence continues with the other logs and
+// returns all errors as one.
 func (s *Service) Sequence(ctx context.Context) error {
 	orgs, err := s.store.Unsequenced(ctx)
 	if err != nil {
@@ -34,9 +35,9 @@ func (s *Service) Sequence(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// sequence numbers the waiting lines of the caller's organization, so that callers can read the
-// lines of their own latest actions. A log that was altered can still be read: its checkpoint is
-// refused, and verifying it fails.
+// sequence numbers the waiting lines of an organization, so that its members can read the lines of
+// their own latest actions. A log that was altered can still be read: its checkpoint is refused,
+// and verifying it fails.
 func (s *Service) sequence(ctx context.Context, orgID int64) error {
 	_, err := s.store.Sequence(ctx, orgID, s.auditKey)
 	if snap.CodeOf(err) == snap.CodeConflict {
@@ -46,7 +47,7 @@ func (s *Service) sequence(ctx context.Context, orgID int64) error {
 	return err
 }
 
-// checkpoint signs the current state of an organization's log.
+// checkpoint numbers the waiting lines of an organization's log and returns the signed checkpoint.
 func (s *Service) checkpoint(ctx context.Context, org snap.OrgRef) (out api.AuditCheckpoint, size int64, err error) {
 	if _, err := s.store.Sequence(ctx, org.ID, s.auditKey); err != nil {
 		return out, 0, err
@@ -54,7 +55,8 @@ func (s *Service) checkpoint(ctx context.Context, org snap.OrgRef) (out api.Audi
 	return s.lastCheckpoint(ctx, org)
 }
 
-// lastCheckpoint returns the newest signed checkpoint. It is zero for a log without lines.
+// lastCheckpoint returns the newest signed checkpoint and its number of lines. For a log without
+// lines, out.Checkpoint is empty and size is 0.
 func (s *Service) lastCheckpoint(ctx context.Context, org snap.OrgRef) (out api.AuditCheckpoint, size int64,
 	err error) {
 	out.Key = s.auditKey.Verifier(org.Slug)

@@ -27,9 +27,9 @@ const (
 	indexEvery     = time.Minute     // how often rows of earlier releases are indexed for searches
 )
 
-// startBackground runs the service's background work until ctx is done. Each kind of work runs on
-// one replica at a time; when that replica stops, another takes over. The returned function waits
-// until all work has stopped.
+// startBackground runs the service's background work until ctx is done. Each kind of work that is
+// leased runs on one replica at a time; when that replica stops, another takes over. The returned
+// function waits until all work has stopped.
 func (s *Service) startBackground(ctx context.Context) (wait func()) {
 	var running sync.WaitGroup
 	holder := rand.Text()
@@ -85,7 +85,7 @@ func (s *Service) startBackground(ctx context.Context) (wait func()) {
 	return running.Wait
 }
 
-// jobNames returns the names of all kinds of background work.
+// jobNames returns the names of the kinds of background work that [Service.job] runs.
 func jobNames() []string {
 	return []string{"collect", "index", "retention", "prune", "audit", "archive", "checkpoints", "expect", "expiry",
 		"requests", "recheck", "webhooks"}
@@ -95,7 +95,8 @@ func jobNames() []string {
 // not traced or logged individually.
 func isFrequent(name string) bool { return name == "webhooks" || name == "audit" || name == "recheck" }
 
-// job runs background work once, with metrics, a trace and a log line.
+// job runs background work once, with metrics and, unless the work is frequent, a trace and a log
+// line.
 func (s *Service) job(ctx context.Context, name string, work func(context.Context) error) error {
 	end := func(error) {}
 	if !isFrequent(name) {

@@ -60,7 +60,7 @@ func (s *Service) certificateOf(ctx context.Context, r api.PushRequest) (string,
 	return text, s.store.CheckCertificate(ctx, callOf(ctx).caller, r.Certificate, r.SHA256)
 }
 
-// envelope returns a snapshot's certificate as received, or nil if there is none.
+// envelope returns a snapshot's certificate as its pusher sent it, or nil if there is none.
 func (s *Service) envelope(ctx context.Context, c *call) (json.RawMessage, error) {
 	text, err := s.store.Envelope(ctx, c.caller, c.snapshot)
 	if err != nil || text == "" {

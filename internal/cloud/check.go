@@ -25,8 +25,9 @@ type Verdict struct {
 	Warning bool
 }
 
-// maxAhead is the largest accepted difference between clocks. It leaves a wide margin: an access
-// token lives ten minutes, and S3 refuses requests whose time is off by a quarter of an hour.
+// maxAhead is the largest accepted difference between the clocks of this machine and of the
+// database. It leaves a wide margin: an access token lives ten minutes, and S3 refuses requests
+// whose time is off by a quarter of an hour.
 const maxAhead = 10 * time.Second
 
 // checkTimeout is the time limit of each check.
@@ -147,7 +148,7 @@ func unlisted(c Config, slugs []string) []string {
 	})
 }
 
-// Configured returns the verdict on a configuration that was read.
+// Configured returns the verdict on a configuration that was read without errors.
 func Configured(c Config) Verdict {
 	many := "organizations"
 	if len(c.Organizations) == 1 {

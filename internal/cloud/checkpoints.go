@@ -24,7 +24,7 @@ type keptCheckpoints struct {
 	last   map[int64]int64 // size of the newest checkpoint in the bucket, by organization
 }
 
-// openCheckpoints returns nil if no bucket is configured.
+// openCheckpoints opens the bucket of audit.checkpoints. It returns nil if none is configured.
 func (a Audit) openCheckpoints(ctx context.Context, now func() time.Time) (*keptCheckpoints, error) {
 	if a.Checkpoints == "" {
 		return nil, nil //nolint:nilnil // no bucket is a choice

@@ -125,8 +125,8 @@ func serviceID(urlKey []byte) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// claimAtStart fails when another service owns the object store. If the object store does not
-// answer now, the service starts anyway, and claims the store before it collects anything.
+// claimAtStart claims the object store, and fails when another service owns it. If the object store
+// does not answer now, the service starts anyway, and claims the store before it collects anything.
 func (s *Service) claimAtStart(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()

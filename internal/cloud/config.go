@@ -132,7 +132,7 @@ type Private struct {
 // OTEL_EXPORTER_OTLP_HEADERS, are read from there.
 type Tracing struct {
 	Endpoint string  `yaml:"endpoint" koanf:"endpoint"` // such as http://collector:4318
-	Sample   float64 `yaml:"sample" koanf:"sample"`     // fraction of traces, 0 to 1; 1 by default
+	Sample   float64 `yaml:"sample" koanf:"sample"`     // fraction of traces, at most 1; 0 means 1
 }
 
 // Organization is one organization and how its people sign in.

@@ -194,7 +194,7 @@ func (s *Service) deliver(ctx context.Context, l store.Lane, d store.Delivery) (
 	o, err := s.send(traced, l.Webhook, d)
 	end(err)
 	if ctx.Err() != nil {
-		return false, nil //nolint:nilerr // it was not an attempt, and the message is due again at once
+		return false, nil //nolint:nilerr // an interrupted attempt does not count, and the message is due again at once
 	}
 	if waits := retries(); err != nil && d.Attempts < len(waits) {
 		o.Next = s.now().Add(waits[d.Attempts])

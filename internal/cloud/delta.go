@@ -259,8 +259,8 @@ func (s *Service) applyDelta(r *http.Request) error {
 	return s.transfers.blobs.Abort(ctx, u.Blob, u.BlobUpload)
 }
 
-// holdLife is how long one replica may take to rebuild a file. Then it stops, and another one may
-// begin.
+// holdLife is how long one replica may take to rebuild a file. Then it stops, and another replica
+// may begin.
 const holdLife = time.Hour
 
 // holdUpload reserves an upload for this request across all replicas.

@@ -37,7 +37,7 @@ type deltas struct {
 
 	mu      sync.Mutex
 	writing int64                // bytes of the files that are being written
-	useless map[string]time.Time // deltas that turned out not to be worth making, by name
+	useless map[string]time.Time // when each delta turned out not to be worth making, by name
 }
 
 // The prefixes of the names of files that are being written.
@@ -347,8 +347,8 @@ func (d *deltas) forget(blob string) error {
 	return err
 }
 
-// sweep removes old deltas, and the oldest ones when there are too many or a file of this many
-// bytes does not fit. The caller holds mu.
+// sweep removes old deltas, and the oldest ones while all of them use too much space or a file of
+// this many bytes does not fit. The caller holds mu.
 func (d *deltas) sweep(bytes int64) {
 	before := d.now().Add(-deltaKept)
 	for name, at := range d.useless {

@@ -22,8 +22,8 @@ const (
 // errRemoved means that another replica removed a new folder before it was locked.
 var errRemoved = errors.New("the folder was removed")
 
-// tempFolder creates and locks a folder of deltas in the folder in, and removes those of replicas
-// that no longer run.
+// tempFolder creates and locks a folder of deltas inside the folder named by in. It removes the
+// folders of replicas that no longer run.
 func tempFolder(in string) (dir string, remove func() error, err error) {
 	sweepDeltas(in)
 	for range 10 {

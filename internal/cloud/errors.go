@@ -56,8 +56,9 @@ func seconds(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }
 
-// problemOf converts any error to the problem that is sent. An error that is not a *snap.Error is
-// internal: it is in the request's log line, and the client gets only the request's ID.
+// problemOf converts any error to the problem that is sent. An error that is not a *snap.Error
+// becomes unavailable if the database failed or the request was canceled. Otherwise it is internal:
+// it is in the request's log line, and the client gets only the request's ID.
 func problemOf(ctx context.Context, o *outages, err error) *problem {
 	id := requestID(ctx)
 	var e *snap.Error
@@ -98,7 +99,7 @@ func problemOf(ctx context.Context, o *outages, err error) *problem {
 	}}
 }
 
-// writeError responds with an error to a request outside of huma's routes.
+// writeError responds with an error, for code that is not a handler of huma.
 func (s *Service) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	if strings.HasPrefix(r.URL.Path, scim.Prefix) {
 		s.writeSCIMError(w, r, err)

@@ -78,7 +78,8 @@ func successStatus[O any]() int {
 }
 
 // guard authenticates the caller, resolves the target and authorizes the action. A request that
-// changes data and has an Idempotency-Key is then carried out only once.
+// changes data and has an Idempotency-Key is then carried out only once, unless repeating it is
+// harmless.
 func (s *Service) guard(rt route, onRepeat repeat) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		r, w := humago.Unwrap(ctx)

@@ -87,8 +87,8 @@ func (s *Service) once(ctx huma.Context, c *call, key string, onRepeat repeat, n
 	next(huma.WithContext(humago.NewContext(ctx.Operation(), r, answer), ctx.Context()))
 }
 
-// finish stores a successful response. After any other response it releases the claim, even if the
-// client has disconnected.
+// finish stores a successful response. After any other response it releases the claim. It does both
+// even if the client has disconnected.
 func (s *Service) finish(ctx context.Context, c *call, key string, answer store.Reply) {
 	ctx = context.WithoutCancel(ctx)
 	var err error

@@ -124,7 +124,7 @@ type ByNumber struct {
 	ID string `path:"id" maxLength:"64" doc:"ID as listed" example:"17"`
 }
 
-// number returns the ID. It fails with not found for text that is not a number.
+// number returns the ID. It fails with code not_found for text that is not a number.
 func (b ByNumber) number() (int64, error) {
 	n, err := strconv.ParseInt(b.ID, 10, 64)
 	if err != nil {

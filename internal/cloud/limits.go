@@ -119,8 +119,8 @@ func (l Limits) DatabaseReserve() int64 { return l.diskReserve() / 16 }
 // database connections, so that no connection is idle under load.
 func defaultConcurrent() int { return 16 * max(4, runtime.NumCPU()) }
 
-// queueWait returns how long a request may wait in the queue. If the setting is invalid, which
-// [Config.Check] reports, it returns the default.
+// queueWait returns how long a request may wait in the queue. It returns the default if the setting
+// is empty, or invalid, which [Config.Check] reports.
 func (l Limits) queueWait() time.Duration {
 	if d, err := snap.ParseDuration(l.QueueWait); err == nil && l.QueueWait != "" {
 		return d

@@ -28,7 +28,8 @@ const (
 // A mailto URL with such an address has no parameters.
 var plainAddress = regexp.MustCompile(`^[A-Za-z0-9._+=~'-]{1,64}@[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$`)
 
-// mailAddress returns the address of a webhook's URL.
+// mailAddress returns the address of a webhook's URL. ok is false unless the URL begins with
+// mailto:.
 func mailAddress(raw string) (address string, ok bool) {
 	scheme, address, _ := strings.Cut(raw, ":")
 	return address, strings.EqualFold(scheme+":", mailScheme)

@@ -105,8 +105,8 @@ func wirePolicy(p snap.Policy) api.Policy {
 	return out
 }
 
-// wireNotice phrases an audit line for the user it concerns. It leaves out the recipients and the
-// end of shares, which only owners and admins may know.
+// wireNotice phrases an audit line for the user it concerns. It names no organization that a
+// snapshot is shared with, because only owners and admins may know them.
 func wireNotice(e snap.AuditEntry) api.Notice {
 	out := api.Notice{At: e.At, Action: e.Action, Snapshot: e.Snapshot, Target: e.Detail.Target, Actor: e.Actor}
 	switch e.Action {

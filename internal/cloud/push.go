@@ -26,7 +26,7 @@ type partsInput struct {
 }
 
 // beginPush begins an upload. If the caller has already begun or completed the same push, it
-// returns that push, so that an unchanged snapshot is not sent again.
+// returns the plan of that push, so that an unchanged snapshot is not sent again.
 func (s *Service) beginPush(ctx context.Context, in *pushInput) (*body[api.UploadPlan], error) {
 	c := callOf(ctx)
 	want, err := s.uploadOf(in.Body)
@@ -218,7 +218,7 @@ func (s *Service) completePush(ctx context.Context, _ *ByID) (*body[api.Snapshot
 	return &body[api.Snapshot]{wireSnapshot(sn)}, nil
 }
 
-// pushed counts a completed snapshot.
+// pushed counts a completed push.
 func (s *Service) pushed(sn snap.Snapshot) {
 	s.telemetry.metrics.pushes.Inc()
 	s.telemetry.metrics.pushedBytes.Add(float64(sn.Size))

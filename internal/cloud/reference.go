@@ -130,7 +130,8 @@ func (s *Service) openReference(mux *http.ServeMux, version string, page look.Pa
 	})
 }
 
-// search keeps the operations that have all words of q in their path, summary or field names.
+// search keeps the operations that have all words of q in their ID, method, path, summary, resource
+// or field names.
 func (ref *reference) search(q string) {
 	ref.Query = strings.TrimSpace(q)
 	if ref.Query == "" {

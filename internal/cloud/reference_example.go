@@ -86,7 +86,8 @@ func (r request) golang() string {
 	return b.String()
 }
 
-// exampleOf returns the example that the document states for a schema, or nil.
+// exampleOf returns the example that the document states for a schema or, for an object without
+// one, the examples of its members. It returns nil if there is none.
 func exampleOf(doc *huma.OpenAPI, s *huma.Schema) any {
 	if s.Ref != "" {
 		s = doc.Components.Schemas.SchemaFromRef(s.Ref)

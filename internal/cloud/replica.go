@@ -9,8 +9,9 @@ import (
 )
 
 // recordRunning records in the database that this process is running. It returns a function that
-// keeps the record current until ctx is done. Commands that must not run while the service runs,
-// such as a transfer of its data, check that record.
+// keeps the record current until ctx is done, and then records that the process has stopped.
+// Commands that must not run while the service runs, such as a transfer of its data, check that
+// record.
 func (s *Service) recordRunning(ctx context.Context, holder string) (keepCurrent func()) {
 	record := func(ctx context.Context) error {
 		if err := s.store.RecordRunning(ctx, holder); err != nil {

@@ -53,8 +53,8 @@ func (s *Service) deleteRetention(ctx context.Context, in *targetInput) (*empty,
 	return &empty{}, s.store.DeleteRetention(ctx, callOf(ctx).caller, in.Target)
 }
 
-// runRetention applies the organization's rules now or, in a dry run, lists what they would delete.
-// Both use the same query.
+// runRetention applies the organization's rules now or, in a dry run, lists the snapshots that they
+// would delete: in both cases at most expireBatch snapshots, which the same query selects.
 func (s *Service) runRetention(ctx context.Context, in *runInput) (*body[api.RetentionResult], error) {
 	c := callOf(ctx).caller
 	old, err := s.store.Outlived(ctx, c.Org.ID, expireBatch)

@@ -61,7 +61,8 @@ type telemetry struct {
 	jobTimes *jobTimes
 }
 
-// background holds the settings of the background work.
+// background holds the settings and components of the background work, and the limit on test
+// messages.
 type background struct {
 	collectEvery time.Duration // see Options
 	hookClient   *http.Client  // delivers webhooks
@@ -69,7 +70,7 @@ type background struct {
 	tests        *limit.Limiter // limits test messages to webhooks
 }
 
-// web holds the handlers of the listener.
+// web holds the handlers of the listener and the data that they serve.
 type web struct {
 	handler      http.Handler
 	notFound     http.Handler // the page for "not found"
@@ -303,8 +304,8 @@ func (s *Service) humaConfig(version string) huma.Config {
 	return c
 }
 
-// fallback handles requests that no route matches. It sends a page to a browser, and a problem
-// document to other clients.
+// fallback passes requests to mux, and responds to those that no route matches: with a page to a
+// browser, and with a problem document to other clients.
 func (s *Service) fallback(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, pattern := mux.Handler(r); pattern != "" {
@@ -354,7 +355,7 @@ func (s *Service) Store() *store.Store { return s.store }
 // Auth returns the authenticator, for the operator's commands and for tests.
 func (s *Service) Auth() *auth.Authenticator { return s.auth }
 
-// Close sends the remaining traces and closes the database.
+// Close sends the remaining traces, removes the folder of deltas and closes the database.
 func (s *Service) Close() error {
 	return errors.Join(s.telemetry.tracing.close(context.Background()), s.transfers.deltas.close(), s.store.Close())
 }

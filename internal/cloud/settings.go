@@ -63,7 +63,7 @@ func (c Config) common() map[string]string {
 	}
 }
 
-// settings adds an organization's own settings. Changes of snap.Policy are recorded separately.
+// settings adds an organization's own settings. Changes to its snap.Policy are recorded separately.
 func (o Organization) settings(to map[string]string) {
 	in := o.SignIn
 	to["name"] = o.Name

@@ -93,7 +93,8 @@ func (s *Service) checkCertificate(ctx context.Context, c *call, policy snap.Pol
 	return nil
 }
 
-// unsanitizedWarning says who can now see original data. It is empty if the share adds nobody.
+// unsanitizedWarning says who can now see original data. It is empty if the snapshot is sanitized
+// or the share adds nobody.
 func unsanitizedWarning(t snap.Type, made []snap.ShareChange, newcomers int) string {
 	var who []string
 	if newcomers == 1 {
@@ -188,8 +189,9 @@ func (s *Service) unshareOrg(ctx context.Context, in *orgInput) (*empty, error) 
 	return s.unshareFrom(ctx, snap.Shares{Orgs: []string{in.Slug}})
 }
 
-// expiry returns the end of a share, which is given as a time or as seconds from now by the
-// service's clock. It is zero if neither is given; the share then never ends.
+// expiry returns the end of a share or key, which is given as a time or as seconds from now by the
+// service's clock. The end is zero, which means never, if neither is given. expiry fails if both
+// are given or the time is not in the future.
 func (s *Service) expiry(at *time.Time, in int64) (time.Time, error) {
 	now := s.now()
 	switch {

@@ -100,8 +100,8 @@ func (m Mail) address() (host string, port int, err error) {
 	return host, port, nil
 }
 
-// client returns a client of the server. It refuses to send anything unencrypted to a server that
-// is not on this machine.
+// client returns a client of the server. The client sends nothing unencrypted, unless mail.security
+// is none, which [Mail.check] allows only for a server on this machine.
 func (m Mail) client() (*mail.Client, error) {
 	host, port, err := m.address()
 	if err != nil {

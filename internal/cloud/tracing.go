@@ -29,7 +29,7 @@ type tracing struct {
 	tracer   trace.Tracer
 }
 
-// check lists the mistakes in the configuration.
+// check returns an error if a setting is not valid.
 func (t Tracing) check() error {
 	if t.Sample < 0 || t.Sample > 1 {
 		return fmt.Errorf("tracing.sample %v is not between 0 and 1", t.Sample)

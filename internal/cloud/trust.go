@@ -30,7 +30,8 @@ const (
 	issuerGitLab = "https://gitlab.com"
 )
 
-// rule converts t. A claim that claimValues cannot read gets no values; checkTrust reports it.
+// rule converts t to a rule of package signin. A claim that claimValues cannot read gets no values;
+// checkTrust reports it.
 func (t Trust) rule(publicURL string) signin.Trust {
 	usual := map[signin.TrustType]string{signin.TrustGitHub: issuerGitHub, signin.TrustGitLab: issuerGitLab}[t.Type]
 	out := signin.Trust{Name: t.Name, Type: t.Type, Issuer: cmp.Or(t.Issuer, usual),

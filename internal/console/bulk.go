@@ -43,7 +43,8 @@ func (s *Server) changeMany(v *visit) (string, error) {
 	return announced, nil
 }
 
-// bulkFlash counts the snapshots that were changed, and names the first reason why others were not.
+// bulkFlash counts the snapshots that were changed, and gives the first reason why the others were
+// not.
 func bulkFlash(done api.BulkResults, announce func(made []api.BulkResult) string) (f flash) {
 	var made []api.BulkResult
 	for _, one := range done.Items {

@@ -14,8 +14,8 @@ const onPage = 25
 type membersPage struct {
 	layout
 	People []api.Person
-	Count  int    // of all accounts that match
-	Q      string // part of a name, an e-mail or a group
+	Count  int    // number of accounts that match
+	Q      string // words to find in names, e-mails, roles and groups
 	Next   string // address of the next page
 }
 

@@ -218,7 +218,7 @@ type problemPage struct {
 	Problem api.Problem
 }
 
-// fail writes the page of an error.
+// fail writes the page that describes an error.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p := s.o.Problem(r.Context(), err)
 	p.Title = strings.ToUpper(p.Title[:1]) + p.Title[1:]

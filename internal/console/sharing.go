@@ -217,7 +217,8 @@ func (v *visit) recipient(ctx context.Context) (with api.SharesRequest, err erro
 	return with, err
 }
 
-// groupID returns the ID of the group whose ID or name was typed.
+// groupID returns the ID of the group whose ID or name was typed. If there is no such group, it
+// returns typed, which the API then refuses.
 func (v *visit) groupID(ctx context.Context, typed string) (string, error) {
 	if typed == "" {
 		return "", snap.Invalid("enter the name of the group to share with", "")

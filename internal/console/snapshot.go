@@ -120,7 +120,7 @@ func (s *Server) loadBox(v *visit, p *snapshotPage) error {
 	return p.Box.Load(ctx, v.api)
 }
 
-// fieldsOf returns the fields of the form that the page sent, to send them again.
+// fieldsOf returns the fields with which the page's form described a share, to send them again.
 func fieldsOf(v *visit) (all []look.Hidden) {
 	for _, name := range []string{"shared", "grant", "slug", "expires", "date", "schema"} {
 		if value := v.field(name); value != "" {

@@ -159,7 +159,7 @@ func (p *snapshotsPage) parseDays() error {
 	return nil
 }
 
-// filters returns the links that choose whose snapshots are listed. They keep the other filters and
+// filters returns the links that choose which snapshots are listed. They keep the other filters and
 // begin at the first page.
 func filters(v *visit) (all []look.Link) {
 	chosen := cmp.Or(snap.Filter(v.query("show")), snap.FilterAll)

@@ -29,9 +29,9 @@ type visit struct {
 // fragment reports whether our script made the request. The script expects only a part of the page.
 func (v *visit) fragment() bool { return v.r.Header.Get("Fragment") != "" }
 
-// page returns the handler of a section, for the people whom may admits.
-func (s *Server) page(p section, may func(snap.Caller) bool) http.HandlerFunc {
-	return s.visitHandler(may, func(v *visit) error {
+// page returns the handler of a section, for the people for whom isAllowed returns true.
+func (s *Server) page(p section, isAllowed func(snap.Caller) bool) http.HandlerFunc {
+	return s.visitHandler(isAllowed, func(v *visit) error {
 		v.section = p
 		if v.r.Method != http.MethodPost {
 			return s.read(v)
@@ -82,12 +82,13 @@ func everybody(snap.Caller) bool { return true }
 // admins reports whether c is an owner or admin.
 func admins(c snap.Caller) bool { return snap.Allowed(c, snap.ActAdminister, snap.Snapshot{}) == nil }
 
-// visitHandler returns a handler for the people whom may admits. Other people get the response for
-// an address that does not exist. People who are signed out are sent to the sign-in page.
-func (s *Server) visitHandler(may func(snap.Caller) bool, h func(*visit) error) http.HandlerFunc {
+// visitHandler returns a handler for the people for whom isAllowed returns true. Others get the
+// response for an address that does not exist. People who are signed out are sent to the sign-in
+// page.
+func (s *Server) visitHandler(isAllowed func(snap.Caller) bool, h func(*visit) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v := &visit{w: w, r: r, secure: strings.HasPrefix(s.o.PublicURL, "https:")}
-		err := s.admit(v, may)
+		err := s.admit(v, isAllowed)
 		if err == nil {
 			err = h(v)
 		}
@@ -107,13 +108,13 @@ func (s *Server) visitHandler(may func(snap.Caller) bool, h func(*visit) error) 
 // errNoPage is the error for people who are not allowed to see a page.
 var errNoPage = errors.New("the page does not exist for this caller")
 
-// admit sets the caller, who must be a person in a browser whom may admits.
-func (s *Server) admit(v *visit, may func(snap.Caller) bool) error {
+// admit sets the caller, who must use a browser and for whom isAllowed must return true.
+func (s *Server) admit(v *visit, isAllowed func(snap.Caller) bool) error {
 	caller, err := s.o.Caller(v.r)
 	if err != nil {
 		return err
 	}
-	if caller.Credential.Kind != snap.Browser || !may(caller) {
+	if caller.Credential.Kind != snap.Browser || !isAllowed(caller) {
 		return errNoPage
 	}
 	v.caller = caller

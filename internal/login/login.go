@@ -194,8 +194,8 @@ func (o *Options) file() *File {
 	return f
 }
 
-// fetchIdentity fills in the session's user and organization from the cloud service. If the service
-// does not respond, they stay empty.
+// fetchIdentity fills in the session's user and organization from the cloud service. It fails if
+// the service refuses the session. If the service does not answer, they stay empty.
 func (o *Options) fetchIdentity(ctx context.Context, s *Session) error {
 	client, err := api.New(api.Options{
 		BaseURL: o.CloudURL, Mount: api.MountUser, Token: api.StaticToken(s.AccessToken), UserAgent: o.Program,

@@ -144,7 +144,7 @@ func (p *program) withUser(c *cobra.Command, org, email, did string, do func(*op
 	})
 }
 
-// userRow is a user as --json prints it.
+// userRow is a user in the output of --json.
 type userRow struct {
 	Email    string    `json:"email"`
 	Name     string    `json:"name"`

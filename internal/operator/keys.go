@@ -259,7 +259,7 @@ func (p *program) keyList() *cobra.Command {
 	return c
 }
 
-// keyRow is a key as --json prints it.
+// keyRow is a key in the output of --json.
 type keyRow struct {
 	ID      string       `json:"id"`
 	Kind    string       `json:"kind"`

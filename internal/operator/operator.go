@@ -200,7 +200,7 @@ and objects that belong to no row. Use it after a restore.`,
 	return c
 }
 
-// finding is a verdict as check prints it in JSON.
+// finding is a verdict in the JSON output of check.
 type finding struct {
 	What   string `json:"what"`
 	OK     bool   `json:"ok"`

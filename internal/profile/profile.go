@@ -11,8 +11,8 @@
 //
 // A snapshot exists once its record does. Target and name are converted to lower case, characters
 // other than a-z and 0-9 become "-", and at most 40 characters are kept. The beginning of the
-// name's SHA-256 is appended, so that every name has a key of its own. If the profile is a folder,
-// package blob determines the layout of its files.
+// SHA-256 of the original text is appended, so that every name has a key of its own. If the profile
+// is a folder, package blob determines the layout of its files.
 //
 // Only the object store itself checks permissions.
 package profile
