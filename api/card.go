@@ -123,7 +123,7 @@ type SnapshotCard struct {
 	Pages    int         `json:"pages"`
 }
 
-// CardChanges is the difference between the cards of a snapshot and of the one before it.
+// CardChanges is the difference between a snapshot's card and that of the previous snapshot.
 type CardChanges struct {
 	Previous *Snapshot    `json:"previous,omitempty" doc:"previous snapshot of the same target and type, if any"`
 	Counted  bool         `json:"counted" doc:"true if the rows were compared; false if only the numbers of rows were"`

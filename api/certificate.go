@@ -39,7 +39,7 @@ type CertificateKeyRequest struct {
 	Name   string `json:"name,omitempty" maxLength:"100" doc:"name of the key, for people" example:"ci"`
 }
 
-// CertificateKeys lists the keys whose certificates the organization accepts, and the revoked ones.
+// CertificateKeys lists the keys whose certificates the organization accepts, and the revoked keys.
 func (c *Client) CertificateKeys(ctx context.Context) ([]CertificateKey, error) {
 	list, err := call[CertificateKeyList](ctx, c, http.MethodGet, "/org/certificate-keys", nil)
 	return list.Items, err

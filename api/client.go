@@ -301,7 +301,7 @@ func (c *Client) Delete(ctx context.Context, id string) error {
 }
 
 // Push begins a push. If the caller has already begun or completed the same push, Push returns the
-// plan of that push. It leaves out the certificate if the service is too old to support
+// plan of that push. Push leaves out the certificate if the service is too old to support
 // certificates.
 func (c *Client) Push(ctx context.Context, r PushRequest) (UploadPlan, error) {
 	plan, err := call[UploadPlan](ctx, c, http.MethodPost, "/snapshots", r)

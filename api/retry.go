@@ -15,9 +15,9 @@ import (
 
 // A request that may be sent twice is repeated in two cases: the service asks for it (503 with a
 // short Retry-After, for example while its database is unavailable or a replica is being replaced),
-// or the connection broke before the response. A wrong address is reported at once. A request that
-// only reads waits for readTimeout and is then sent once more, so that a frozen replica costs only
-// seconds. Other requests that get no response are not sent again.
+// or the connection broke before the response was complete. A wrong address is reported at once. A
+// request that only reads waits for readTimeout and is then sent once more, so that a frozen
+// replica costs only seconds. Other requests that get no response are not sent again.
 const (
 	maxAttempts   = 3
 	maxRetryAfter = 5 * time.Second
@@ -59,8 +59,8 @@ func unavailable(res *http.Response, err error) error {
 	return temporary{err, after}
 }
 
-// disconnected marks err as temporary if the connection ended before the response. It returns err
-// unchanged if there was no connection or the request timed out.
+// disconnected marks err as temporary if the connection ended before the response was complete. It
+// returns err unchanged if there was no connection or the request timed out.
 func disconnected(err, cause error) error {
 	var op *net.OpError
 	switch {

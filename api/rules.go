@@ -113,7 +113,8 @@ type WebhookTest struct {
 	Milliseconds int64  `json:"milliseconds"`
 }
 
-// ReplayRequest sends messages of a webhook again: one delivery, or those recorded since a time.
+// ReplayRequest sends messages of a webhook again: one delivery, or the messages recorded since a
+// time.
 type ReplayRequest struct {
 	Delivery string     `json:"delivery,omitempty" maxLength:"200" doc:"ID of a delivery"`
 	Since    *time.Time `json:"since,omitempty" example:"2026-01-01T00:00:00Z" doc:"send the messages that were recorded since then and given up"`

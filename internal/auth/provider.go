@@ -18,7 +18,8 @@ import (
 )
 
 // ErrProviderDown means that an identity provider does not respond, or that its response is
-// invalid. API keys and existing sessions keep working in the meantime.
+// invalid. API keys and existing sessions keep working until the organization's max_staleness has
+// passed.
 var ErrProviderDown = errors.New("the identity provider does not answer")
 
 // Provider is an OpenID Connect provider. It is discovered when it is first needed, so that the
@@ -143,9 +144,9 @@ func asymmetric(offered []string) []string {
 	return taken
 }
 
-// guardedClient returns a client that connects only to public addresses, unless private ones are
-// allowed. It checks the address that is dialed, after the name was resolved, so that a name cannot
-// resolve to another address after the check. It does not follow redirects.
+// guardedClient returns a client that connects only to public addresses, unless private addresses
+// are allowed. It checks the address that is dialed, after the name was resolved, so that a name
+// cannot resolve to another address after the check. It does not follow redirects.
 func guardedClient(allowPrivate bool) *http.Client {
 	dialer := &net.Dialer{Timeout: 10 * time.Second}
 	transport := &http.Transport{

@@ -28,8 +28,8 @@ const (
 	typeID     = "JWT"
 )
 
-// Tokens issues and verifies the access tokens of logins: JWTs by RFC 9068,
-// signed with ES256 by keys that all replicas share.
+// Tokens issues and verifies the access tokens of logins: JWTs in the form of RFC 9068, signed with
+// ES256 by keys that all replicas share.
 type Tokens struct {
 	issuer, audience string
 	now              func() time.Time
@@ -48,7 +48,7 @@ type Claims struct {
 	Subject  string // the user's identifier
 	ClientID string
 	Scope    string
-	Expires  time.Time // set in verified tokens; new ones live for [AccessLife]
+	Expires  time.Time // set in verified tokens; new tokens live for [AccessLife]
 }
 
 type accessClaims struct {

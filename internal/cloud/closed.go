@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// closeUnlisted closes the organizations that the configuration does not list, and reopens those
-// that it lists again. It logs the closed ones, because a slug may be mistyped. It is the last step
-// of a start, so a start that fails locks nobody out.
+// closeUnlisted closes the organizations that the configuration does not list, and reopens the
+// organizations that it lists again. It logs the closed organizations, because a slug may be
+// mistyped. It is the last step of a start, so a start that fails locks nobody out.
 func (s *Service) closeUnlisted(ctx context.Context) error {
 	listed := []string{}
 	for _, o := range s.config.Organizations {

@@ -33,8 +33,8 @@ func Deep(ctx context.Context, c Config) ([]Verdict, error) {
 	if err != nil {
 		return nil, err
 	}
-	// People push and delete in the meantime, so an error counts only if a second reading confirms
-	// it.
+	// People may push and delete while Deep runs, so an error counts only if a second reading
+	// confirms it.
 	again, err := store.References(ctx, o)
 	if err != nil {
 		return nil, err

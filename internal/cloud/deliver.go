@@ -67,7 +67,8 @@ func (s *Service) newLanes() *lanes {
 
 // Deliver sends the webhook messages that are due and returns how many attempts it made. Several
 // replicas may call it at once: each webhook is leased to one of them. A replica that is delayed
-// beyond its lease begins no further attempt, and the result of the one it had begun is ignored.
+// beyond its lease begins no further attempt, and the result of an attempt that it had begun is
+// ignored.
 func (s *Service) Deliver(ctx context.Context) (tried int, err error) {
 	if err := s.Sequence(ctx); err != nil { // events of altered logs wait, and others are sent
 		s.log.WarnContext(ctx, "cannot continue some audit logs", "error", err)

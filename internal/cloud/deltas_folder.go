@@ -78,7 +78,7 @@ func sweepDeltas(in string) {
 }
 
 // openFolder opens the folder of deltas: next to the objects if they are in a folder, otherwise a
-// temporary one. It removes what an earlier process left.
+// temporary one. It removes the deltas that earlier processes left.
 func openFolder(c Config) (dir string, remove func() error, err error) {
 	if c.Blob.URL != "" {
 		dir, remove, err = tempFolder(os.TempDir())

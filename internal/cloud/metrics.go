@@ -62,8 +62,8 @@ func (m maker) gauge(name, help string, labels ...string) *prometheus.GaugeVec {
 	return v
 }
 
-// histogram returns a histogram whose first bucket ends at shortest. Each further bucket is 2.5
-// times the one before.
+// histogram returns a histogram whose first bucket ends at shortest. Each further bucket ends at
+// 2.5 times the end of the previous bucket.
 func (m maker) histogram(name, help string, shortest time.Duration, labels ...string) *prometheus.HistogramVec {
 	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(shortest.Seconds(), 2.5, 12),

@@ -188,8 +188,8 @@ func codesOf(op *huma.Operation, method string, rt route, authenticated bool) []
 	return slices.Compact(codes)
 }
 
-// describeParameters gives every parameter an example: the one it states, its default, or the first
-// value that it allows.
+// describeParameters gives every parameter an example: the example that it states, its default, or
+// the first value that it allows.
 func describeParameters(op *huma.Operation) {
 	for _, p := range op.Parameters {
 		switch {

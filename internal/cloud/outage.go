@@ -22,7 +22,7 @@ type outages struct {
 	open map[string]*outage
 }
 
-// outage is the failure of one part that does not work now.
+// outage describes one part that does not work at present.
 type outage struct {
 	since, said time.Time
 	failures    int

@@ -60,8 +60,8 @@ func (f *File) Reselect() {
 	clear(f.pinned)
 }
 
-// Accounts returns all sessions of a cloud URL, sorted by name, and the name of the one in use.
-// inUse is empty if none is.
+// Accounts returns all sessions of a cloud URL, sorted by name, and the name of the account in use.
+// inUse is empty if no account is in use.
 func (f *File) Accounts(cloudURL string) (all []Session, inUse string, err error) {
 	c, err := f.read()
 	if err != nil {
@@ -74,7 +74,7 @@ func (f *File) Accounts(cloudURL string) (all []Session, inUse string, err error
 }
 
 // Switch puts the selected account in use. With the zero Choice and two accounts, it switches to
-// the other one. It fails with code not_signed_in if no account matches, and with code usage if
+// the other account. It fails with code not_signed_in if no account matches, and with code usage if
 // several match or there is no other account.
 func (f *File) Switch(ctx context.Context, cloudURL string, to Choice) (s Session, err error) {
 	failed := f.change(ctx, func(c *contents) {
@@ -103,8 +103,8 @@ func (c *contents) switchTo(cloudURL string, to Choice) (Session, error) {
 	}
 }
 
-// session returns the account that matches choice. With the zero Choice it returns the one in use.
-// found is false if nobody is signed in. session fails with code not_signed_in if no account
+// session returns the account that matches choice. With the zero Choice it returns the account in
+// use. found is false if nobody is signed in. session fails with code not_signed_in if no account
 // matches, or if choice is zero and no account is in use.
 func (c *contents) session(cloudURL string, choice Choice) (s Session, found bool, err error) {
 	inUse, used := c.Sessions[key(cloudURL)]

@@ -207,7 +207,7 @@ func jobName(cloudURL, token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// putJob stores a job's credential and removes those of jobs that ended long ago.
+// putJob stores a job's credential and removes credentials that expired more than a day ago.
 func (c *contents) putJob(name string, got jobCredential, now time.Time) {
 	if c.Jobs == nil {
 		c.Jobs = map[string]jobCredential{}

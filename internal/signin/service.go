@@ -58,7 +58,7 @@ type Options struct {
 	Organizations  []Organization
 	ListThem       bool             // the sign-in page lists the organizations to everybody
 	TrustedProxies []netip.Prefix   // proxies whose X-Forwarded-For is trusted
-	Sealer         *auth.Sealer     // encrypts the signing keys; nil leaves them unencrypted
+	Sealer         *auth.Sealer     // encrypts signing keys and refresh tokens; nil stores plain keys and no tokens
 	Now            func() time.Time // nil is time.Now
 	Log            *slog.Logger     // nil is slog.Default
 	// Count is called with the outcome of each sign-in and refresh. The door is password, provider,
@@ -215,8 +215,8 @@ func domainsOf(o Organization) (all []string) {
 	return all
 }
 
-// retireLocalUsers disables the local users that the configuration no longer lists, and enables
-// those that it lists again. The keys and sessions of a disabled user are refused. A user whom the
+// retireLocalUsers disables the local users that the configuration no longer lists, and enables the
+// users that it lists again. The keys and sessions of a disabled user are refused. A user whom the
 // operator disabled stays disabled.
 func (s *Service) retireLocalUsers(ctx context.Context, org organization) error {
 	accounts, err := s.store.Accounts(ctx, org.ID, localIssuer)

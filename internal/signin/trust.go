@@ -42,7 +42,7 @@ type Trust struct {
 }
 
 // identity names the claims with which a kind of system identifies a repository, project or account
-// permanently: the system never gives the same values to another one.
+// permanently: the system never gives the same values to another repository, project or account.
 type identity struct {
 	claims []string
 	form   *regexp.Regexp
