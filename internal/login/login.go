@@ -57,8 +57,9 @@ type Options struct {
 
 // Login signs in by device grant, stores the session as the account in use, and ends the session
 // that it replaces: the one with the same name or, if no name is given, the one of the same user.
-// Its errors have the codes forbidden (denied), not_signed_in (expired), rate_limited, unavailable,
-// unreachable, interrupted and usage. After an error, the previous session remains valid.
+// Its errors have the codes forbidden (denied), not_signed_in (expired), unauthenticated,
+// rate_limited, unavailable, unreachable, interrupted and usage. After an error, the previous
+// session remains valid.
 func Login(ctx context.Context, o Options) (Session, error) {
 	o.setDefaults()
 	base, err := api.CheckBaseURL(o.CloudURL)
