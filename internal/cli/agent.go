@@ -85,7 +85,7 @@ func (a *app) serveAgent(ctx context.Context) error {
 type agentPrinter struct {
 	*app
 	mu   sync.Mutex
-	said map[string]string // last error by subject, so that it is printed once
+	said map[string]string // last error by subject, so that it is not repeated
 }
 
 // agentEvent is the line that agent --json prints.
@@ -99,7 +99,8 @@ type agentEvent struct {
 	Sentence string    `json:"-"`
 }
 
-// tasks returns the jobs of all targets that have a schedule.
+// tasks returns the jobs of the targets that have a schedule. It prints an error for a target whose
+// job cannot run.
 func (p *agentPrinter) tasks(agent *local.Agent) (all []nightly.Task) {
 	for _, t := range agent.Scheduled() {
 		task, err := agent.Nightly(t, p.service(agent))
@@ -136,7 +137,8 @@ func (p *agentPrinter) sweep(ctx context.Context, agent *local.Agent) {
 	p.printError("clones", err)
 }
 
-// printError prints an error about a subject. It prints the same error only once.
+// printError prints an error about a subject, unless the previous error about that subject was the
+// same. After a nil error, the next error is printed even if it is the same.
 func (p *agentPrinter) printError(about string, err error) {
 	text := ""
 	if err != nil {
@@ -164,7 +166,7 @@ func hinted(hint string) string {
 	return "; " + hint
 }
 
-// event prints what happened to a run.
+// event prints what happened to a run, or that the clock was set back.
 func (p *agentPrinter) event(e nightly.Event) {
 	v := agentEvent{Target: e.Target, Event: string(e.Kind)}
 	switch e.Kind {

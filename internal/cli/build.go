@@ -147,7 +147,7 @@ func subsetOf(s local.Snapshot) string {
 	return fmt.Sprintf("%s, a subset of %d of %d rows", tablesOf(len(s.Tables)), rows, of)
 }
 
-// tablesOf returns the number of tables as text, or "" if it is unknown.
+// tablesOf returns the number of tables as text, after a comma, or "" if it is unknown.
 func tablesOf(n int) string {
 	if n == 0 {
 		return ""

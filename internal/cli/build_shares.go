@@ -67,7 +67,7 @@ const fewRows = 30
 
 // otherShares names the tables of a subset whose share of rows differs from the requested
 // percentage by more than a third, the largest difference first. It returns "" if there are none,
-// or if the subset has conditions, because these decide the shares.
+// if no percentage was requested, or if the subset has conditions, because these decide the shares.
 func otherShares(s local.Snapshot) string {
 	if s.Subset == nil || s.Subset.Percent == 0 || len(s.Subset.Where) > 0 {
 		return ""

@@ -30,8 +30,8 @@ func (v *cardView) flags(cmd *cobra.Command) {
 // lists reports whether columns are listed.
 func (v cardView) lists() bool { return v.columns || v.search != "" }
 
-// cardFields returns names and values that describe how a snapshot was made, as [app.fields] prints
-// them.
+// cardFields returns names and values that describe how a snapshot was made, in the form that
+// [app.fields] accepts.
 func cardFields(c api.Card, engine snap.Engine) (pairs []string) {
 	for _, f := range card.Fields(c, engine) {
 		pairs = append(pairs, f.Name, f.Value)

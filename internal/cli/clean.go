@@ -2,7 +2,7 @@ package cli
 
 import "snap"
 
-// cleanArgs applies snap.CleanText to every string among the arguments of a format.
+// cleanArgs applies snap.CleanText to every string and every error among the arguments of a format.
 func cleanArgs(args []any) []any {
 	out := make([]any, len(args))
 	for i, arg := range args {

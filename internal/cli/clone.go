@@ -153,7 +153,7 @@ func (a *app) clone(ctx context.Context, target string, o local.CloneOptions, pu
 	return a.printCloned(all, secret)
 }
 
-// cloning calls f with functions that show progress and ask for trust.
+// cloning calls f with a function that asks for trust and one that shows progress.
 func (a *app) cloning(ctx context.Context,
 	f func(func(local.Preflight) error, local.Progress) ([]local.Cloned, error)) ([]local.Cloned, error) {
 	report, end := a.progress()
@@ -171,8 +171,9 @@ func (a *app) cloning(ctx context.Context,
 	return all, err
 }
 
-// ensureSnapshot pulls the snapshot to clone if it is not on this machine. Without --pull it asks a
-// person on the terminal first.
+// ensureSnapshot sets o.Snapshot to the name of the snapshot to clone. If that snapshot is not on
+// this machine, ensureSnapshot pulls it; without --pull it asks a person on the terminal first, or
+// fails.
 func (a *app) ensureSnapshot(ctx context.Context, agent *local.Agent, target string, o *local.CloneOptions,
 	pull bool) error {
 	s, err := agent.ToClone(target, *o)

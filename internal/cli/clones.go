@@ -254,8 +254,8 @@ func (a *app) completeClones(*cobra.Command, []string, string) ([]cobra.Completi
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// sweepFirst drops expired clones before a command that works with clones. A server that does not
-// answer does not stop the command.
+// sweepFirst drops expired clones before a command that works with clones. A failure is only a
+// warning, so that a server that does not answer does not stop the command.
 func (a *app) sweepFirst(ctx context.Context, agent *local.Agent) error {
 	swept, err := agent.SweepClones(ctx)
 	for _, c := range swept.Clones {

@@ -142,7 +142,7 @@ func (a *app) audit(ctx context.Context, f auditFlags) error {
 	return list.end()
 }
 
-// wholeID completes an abbreviated snapshot ID. It returns a complete ID unchanged, because the
+// wholeID completes an abbreviated snapshot ID. It does not look up a complete ID, because the
 // snapshot may have been deleted.
 func wholeID(ctx context.Context, conn *connection, typed string) (string, error) {
 	if id, ok := snap.CleanIDPrefix(typed); ok && len(id) == len(snap.IDPrefix)+16 {
@@ -205,7 +205,8 @@ func (l *auditList) flush() error {
 	return nil
 }
 
-// lines writes one entry on two lines: the time, action and snapshot, then the actor and address.
+// lines writes one entry on two lines: the time, action and snapshot, then the actor, address and
+// details.
 func (l *auditList) lines(e api.AuditEntry) {
 	at := l.moment(e.At)
 	if l.color(l.io.OutTerminal) {

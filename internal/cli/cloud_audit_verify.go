@@ -9,7 +9,7 @@ import (
 )
 
 // verifyAudit verifies the organization's audit log on this machine against the checkpoint saved by
-// the previous run, and saves the new checkpoint.
+// the previous run. If the log is intact, verifyAudit saves the new checkpoint.
 func (a *app) verifyAudit(ctx context.Context) error {
 	agent, conn, err := a.connectAgent()
 	if err != nil {

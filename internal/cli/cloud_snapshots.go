@@ -125,8 +125,8 @@ func (f listFlags) options(now time.Time) (o api.ListOptions, err error) {
 // filters reports whether keep may drop rows that the service returns.
 func (f listFlags) filters() bool { return f.shared && (f.mine || f.received) }
 
-// keep returns the rows of a page that match all filters, at most room rows unless room is 0. ended
-// reports whether the listing is complete.
+// keep returns the rows of a page that also match --shared, which the service may not have applied,
+// at most room rows unless room is 0. ended reports whether no further page is needed.
 func (f listFlags) keep(page api.SnapshotPage, room int) (kept api.SnapshotPage, ended bool) {
 	kept.NextCursor = page.NextCursor
 	for i, s := range page.Items {

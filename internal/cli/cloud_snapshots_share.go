@@ -235,7 +235,7 @@ func (a *app) shareConfirmed(ctx context.Context, conn *connection, s api.Snapsh
 	return conn.ShareWith(ctx, s.ID, with, true)
 }
 
-// shareMade describes a share that the service created.
+// shareMade describes a share that the service created or changed, or that existed already.
 func (a *app) shareMade(s api.Snapshot, m api.ShareChange, groups []api.Group) shareChange {
 	c := shareChange{ExpiresAt: m.ExpiresAt, Changed: m.Changed}
 	switch m.Kind {
@@ -270,7 +270,8 @@ func (a *app) unlimited(s api.Snapshot, with string, before *time.Time, now stri
 	return fmt.Sprintf("the share of %s with %s was to end %s; %s", s.Name, with, a.until(before), now)
 }
 
-// groupIn returns the group of a change, including its members if they are known.
+// groupIn returns the group of a change from groups or, if it is not among them, a group with only
+// the ID and name.
 func groupIn(groups []api.Group, m api.ShareChange) api.Group {
 	for _, g := range groups {
 		if g.GroupID == m.GroupID {

@@ -63,7 +63,7 @@ func webhookState(h api.Webhook) string {
 	return "ok"
 }
 
-// eventOf returns the event with a short name, such as pushed.
+// eventOf returns the event with a short name, such as pushed, or a full name, such as user.left.
 func eventOf(name string) snap.AuditAction {
 	switch name = strings.TrimSpace(name); {
 	case strings.Contains(name, "."):
@@ -206,7 +206,7 @@ func (a *app) webhooksDeliveriesCommand() *cobra.Command {
 }
 
 // webhookCommand completes a command that makes one call about a webhook. It prints the result as
-// JSON, or with show.
+// JSON with --json, otherwise by calling show.
 func webhookCommand[T any](a *app, cmd *cobra.Command, call func(context.Context, *api.Client, string) (T, error),
 	show func(T) error) *cobra.Command {
 	cmd.Args = command.ExactArgs("webhook ID")

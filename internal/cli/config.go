@@ -58,8 +58,9 @@ __ for a dot) or a default. Secrets are masked.`,
 	return cmd
 }
 
-// settings lists the effective configuration with secrets masked: all values that are set, and
-// always those of the cloud connection.
+// settings lists the effective configuration with secrets masked: the values that are set, and
+// always cloud.url and cloud.api_key. It omits the clones, schedule, time zone and checks of
+// targets.
 func settings(agent *local.Agent) []setting {
 	c := agent.Config()
 	var list []setting

@@ -101,7 +101,8 @@ func (a *app) doctor(ctx context.Context, fix, verbose bool) error {
 	return x.report()
 }
 
-// configuration checks the config file and the credentials file.
+// configuration checks the config file and the credentials file. It returns nil if the
+// configuration cannot be read.
 func (x *examination) configuration() *local.Agent {
 	agent, err := x.agent()
 	if err != nil {
@@ -146,7 +147,8 @@ func (x *examination) credentialsFile() {
 	}
 }
 
-// snapshots checks that the local snapshot folder is writable.
+// snapshots checks that the local snapshot folder can be read and written, and reports damaged
+// snapshots.
 func (x *examination) snapshots(agent *local.Agent) {
 	dir, err := local.DataDir(x.env)
 	if err != nil {
@@ -312,7 +314,7 @@ func (x *examination) idleKeys(me api.Me) {
 }
 
 // reachable checks that the service, its database and its object store respond, and compares the
-// clocks.
+// clocks. It returns false if the service itself does not respond.
 func (x *examination) reachable(ctx context.Context, base string) bool {
 	health, err := x.health(ctx, base)
 	if err != nil {

@@ -38,7 +38,7 @@ func encryptedTo(before string, recipients int) string {
 }
 
 // passphrase returns a function that prompts for the passphrase of a private key without echoing
-// it.
+// it. It returns nil if nobody can be asked.
 func (a *app) passphrase() func(path string) ([]byte, error) {
 	in, ok := a.io.In.(interface {
 		io.Reader

@@ -30,7 +30,7 @@ func (v *typeValue) Set(typed string) error {
 	return nil
 }
 
-// jobsFlag adds the flag --jobs to a command. The default, 0, chooses the number automatically.
+// jobsFlag adds the flag --jobs to a command. The default is 0; usage says what 0 means.
 func jobsFlag(cmd *cobra.Command, jobs *int, usage string) {
 	cmd.Flags().Var((*jobsValue)(jobs), "jobs", usage)
 }

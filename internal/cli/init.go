@@ -142,7 +142,7 @@ func (a *app) tryDatabase(raw *string, check func(url string) []local.DatabaseCh
 	return nil
 }
 
-// hasPassword reports whether a URL contains a literal password, not only the name of a variable.
+// hasPassword reports whether a URL contains a password and no ${NAME}.
 func hasPassword(raw string) bool {
 	u, err := url.Parse(variable.ReplaceAllString(raw, "x"))
 	if err != nil || u.User == nil {
@@ -183,7 +183,8 @@ func (a *app) askTargetName(ctx context.Context, agent *local.Agent, base string
 	}
 }
 
-// nameFromURL proposes the name of a database as the name of its target.
+// nameFromURL proposes the name of a database as the name of its target, or "shop" if that is not a
+// valid name.
 func nameFromURL(raw string) string {
 	u, err := url.Parse(variable.ReplaceAllString(raw, "x"))
 	if err != nil {

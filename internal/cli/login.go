@@ -166,7 +166,8 @@ type failedEvent struct {
 // waitingEvery is the interval between waiting events with --json.
 const waitingEvery = 30 * time.Second
 
-// loginPrompt shows the progress of a login on a terminal, or as lines in a pipe.
+// loginPrompt shows the progress of a login on a terminal, as lines in a pipe, or as events with
+// --json.
 type loginPrompt struct {
 	*app
 	qr      bool          // also draw the URL as a QR code (AUTH U5)

@@ -116,7 +116,8 @@ func onlyTarget(agent *local.Agent, named []string) (string, error) {
 	return all[0].Name, nil
 }
 
-// refill makes new warm copies in the background until the returned function is called.
+// refill makes new warm copies in the background. The returned function stops it and waits for it
+// to end.
 func (a *app) refill(ctx context.Context, agent *local.Agent, target string, o local.CloneOptions) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})

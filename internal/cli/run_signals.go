@@ -43,11 +43,11 @@ func (c *caught) stop() {
 	close(c.done)
 }
 
-// fromTerminal are the signals that keys send, such as Ctrl-C.
+// fromTerminal are the signals that keys such as Ctrl-C send.
 var fromTerminal = []os.Signal{os.Interrupt, syscall.SIGQUIT}
 
-// exitCode returns the exit code of a command as a shell reports it: 128 and the signal's number if
-// a signal ended it.
+// exitCode returns the exit code of a command as a shell reports it: 128 plus the signal's number
+// if a signal ended it.
 func exitCode(e *exec.ExitError) int {
 	if w, ok := e.Sys().(syscall.WaitStatus); ok && w.Signaled() {
 		return 128 + int(w.Signal())

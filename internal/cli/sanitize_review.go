@@ -39,7 +39,8 @@ func (a *app) reviewRules(ctx context.Context, target, given string) error {
 	return a.review(ctx, path, v)
 }
 
-// review goes through a rules file.
+// review asks about the groups of a rules file: first the undecided columns, then those with the
+// mask keep.
 func (a *app) review(ctx context.Context, path string, v local.RulesReview) error {
 	r := reviewing{app: a, path: path, rules: v}
 	a.say("%s", r.summary())

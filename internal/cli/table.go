@@ -54,7 +54,7 @@ func (a *app) tableWidth() int {
 	return 0
 }
 
-// row adds one row. It removes characters from the cells that could control the terminal.
+// row adds one row. It removes the characters that could control the terminal.
 func (t *table) row(cells ...string) {
 	for i, c := range cells {
 		cells[i] = snap.CleanText(c)
@@ -216,7 +216,7 @@ func keepEnd(cell string, room int) string {
 	return runewidth.TruncateLeft(cell, runewidth.StringWidth(cell)-room+1, "…")
 }
 
-// momentColumn is a column of times, which are truncated no further than to their date.
+// momentColumn returns a column of times, which are truncated no further than to their date.
 func momentColumn(title string, weight int) column {
 	return column{title: title, least: len("2006-01-02"), weight: weight, cut: keepMoment}
 }

@@ -86,7 +86,7 @@ func (a *app) addTarget(cmd *cobra.Command, t local.Target) error {
 	return nil
 }
 
-// nextForTarget suggests commands to use with a target.
+// nextForTarget suggests the next command to run for a target.
 func (a *app) nextForTarget(agent *local.Agent, t local.Target) {
 	here, _ := agent.Snapshots(t.Name) // an unreadable snapshot is reported by the commands that use it
 	switch {

@@ -161,7 +161,8 @@ func (a *app) listPrograms(all []schema.Program) {
 	}
 }
 
-// showProvenance reports who made the snapshot to be loaded, and what happens to its programs.
+// showProvenance reports where the snapshot to be loaded comes from, unless it was built here, and
+// which of its programs are left out.
 func (a *app) showProvenance(p local.Preflight) {
 	s := p.Snapshot
 	if s.From.Origin == local.Mine {

@@ -106,7 +106,7 @@ func (a *app) whoami(ctx context.Context) error {
 }
 
 // refresh refreshes a login session, so that whoami reports whether the session still works, not
-// only whether its last access token does (AUTH U13). It does nothing for API keys.
+// only whether its last access token does (AUTH U13). It does nothing for other credentials.
 func (a *app) refresh(ctx context.Context, conn *connection) error {
 	if conn.credential.Source != fromSession {
 		return nil
@@ -120,8 +120,8 @@ func (a *app) refresh(ctx context.Context, conn *connection) error {
 	return err
 }
 
-// sessionExpiry returns the expiry of the access token. Call it after the request, which may have
-// refreshed the token.
+// sessionExpiry returns the expiry of a login session's access token, or nil. Call it after the
+// request, which may have refreshed the token.
 func (a *app) sessionExpiry(conn *connection) *time.Time {
 	if conn.credential.Source != fromSession {
 		return nil
@@ -193,7 +193,7 @@ func (a *app) groupsOf(me api.Me) string {
 	return text
 }
 
-// usage describes how much a user stores at the service, and the limit.
+// usage describes how much a user or an organization stores at the service, and the limit.
 func (a *app) usage(u *api.Usage) string {
 	if u == nil {
 		return "" // older services do not report it
@@ -212,7 +212,7 @@ func (a *app) usage(u *api.Usage) string {
 	return text
 }
 
-// whyGroupsUnknown returns the service's reason; older services give none.
+// whyGroupsUnknown returns the service's reason, or a general one because older services give none.
 func whyGroupsUnknown(me api.Me) string {
 	return cmp.Or(me.GroupsWhy, "the identity provider sent no usable groups; ask your admin about the groups claim")
 }

@@ -47,7 +47,8 @@ func RequireKnown(cmd *cobra.Command, args []string) error {
 	return snap.Usage(fmt.Sprintf("there is no command %q", Path(cmd, args[0])), hint)
 }
 
-// Path returns a command's path without the program's name, followed by words.
+// Path returns a command's path without the program's name, followed by words. For the root command
+// without words, it returns the program's name.
 func Path(cmd *cobra.Command, words ...string) string {
 	all := strings.Fields(cmd.CommandPath())
 	if len(all)+len(words) > 1 {
@@ -64,7 +65,7 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	return snap.Usage(fmt.Sprintf("%s takes no arguments, but there is %q", Path(cmd), args[0]), UsageHint(cmd))
 }
 
-// ExactArgs requires one argument per name. The names are used in messages.
+// ExactArgs requires one argument per name, none of them empty. The names are used in messages.
 func ExactArgs(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		for i, name := range names {
