@@ -140,7 +140,8 @@ func cardColumns(t archive.Table, described map[schema.Name]schema.Table, d sche
 	return all
 }
 
-// columnKeys returns the key that each column is part of.
+// columnKeys returns the kind of key that each column is part of, by column. A primary key takes
+// precedence.
 func columnKeys(t schema.Table) map[string]string {
 	keys := map[string]string{}
 	note := func(key string, columns []schema.KeyColumn) {

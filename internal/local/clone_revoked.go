@@ -12,7 +12,7 @@ import (
 // Revoked is a template that was dropped because the user no longer has access to its snapshot.
 type Revoked struct {
 	Snapshot string
-	Clones   int // its clones, which are not dropped
+	Clones   int // number of its clones, which are not dropped
 }
 
 // DropRevoked drops the templates of pulled snapshots that the user no longer has access to. It

@@ -97,12 +97,13 @@ type ClonesSpec struct {
 }
 
 // SubsetSpec limits the snapshots of a target to some rows and the rows related to them. The zero
-// value includes every row.
+// value includes every row. Rows and MaxSize exclude each other, and also exclude Where and
+// Percent.
 type SubsetSpec struct {
 	Where   map[string]string `yaml:"where,omitempty" koanf:"where"`       // conditions of the starting rows, by table
-	Percent float64           `yaml:"percent,omitempty" koanf:"percent"`   // percentage of rows of the other tables
-	Rows    int64             `yaml:"rows,omitempty" koanf:"rows"`         // maximum number of rows; replaces Percent
-	MaxSize string            `yaml:"max_size,omitempty" koanf:"max_size"` // the limit, such as 200MB; replaces Percent
+	Percent float64           `yaml:"percent,omitempty" koanf:"percent"`   // percentage of rows in the other tables
+	Rows    int64             `yaml:"rows,omitempty" koanf:"rows"`         // maximum number of rows
+	MaxSize string            `yaml:"max_size,omitempty" koanf:"max_size"` // maximum size, such as 200MB
 }
 
 // SanitizeSpec names the files that define how a target is masked. Relative paths are relative to

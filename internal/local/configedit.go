@@ -69,7 +69,7 @@ func (f *configFile) edit(section, name string, entry any, change func(*Config))
 	return f.write(text)
 }
 
-// splice returns text with the lines of one entry of a section replaced.
+// splice returns text with one entry of a section replaced or added or, if value is nil, removed.
 func splice(text []byte, within, name string, value any) ([]byte, error) {
 	lines := bytes.SplitAfter(text, []byte("\n"))
 	if n := len(lines); n > 0 && len(lines[n-1]) > 0 && !bytes.HasSuffix(lines[n-1], []byte("\n")) {

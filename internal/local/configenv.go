@@ -90,9 +90,9 @@ func envName(key string) string {
 	return b.String()
 }
 
-// expand replaces ${NAME} with the environment variable of that name. A $ without a brace remains.
-// An unset variable is an error of code usage, because an empty password would only fail later and
-// less clearly.
+// expand replaces ${NAME} with the value of that environment variable. A $ without a brace remains.
+// An unset or empty variable is an error of code usage, because an empty password would only fail
+// later and less clearly.
 func expand(s string, env func(string) string) (string, error) {
 	return expandEach(s, env, func(_, _, value string) string { return value })
 }

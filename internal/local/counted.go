@@ -38,7 +38,8 @@ func (n *Counted) addTo(c api.Card) api.Card {
 
 // count counts the rows in which a pushed snapshot differs from an earlier one: the newest that is
 // both in the cloud and on this machine. It returns nil if there is no earlier snapshot, if
-// counting would take too long, or if it is interrupted. sent is the delta that was pushed, or nil.
+// counting would take too long, or if it fails or is interrupted. sent is the delta that was
+// pushed, or nil.
 func (a *Agent) count(ctx context.Context, c *api.Client, s Snapshot, sent *sentDelta, o PushOptions,
 	p Progress) *Counted {
 	n, err := a.tryCount(ctx, c, s, sent, o, p)
@@ -86,9 +87,9 @@ func differingRows(tables []diff.Table) map[string]api.CardRows {
 	return all
 }
 
-// Changes compares a snapshot with the previous local snapshot of the same target and type.
-// Call [Agent.Describe] for the snapshot first. previous is nil if there is no earlier snapshot
-// whose content is known.
+// Changes compares a snapshot with the previous local snapshot of the same target and type. Call
+// [Agent.Describe] for the snapshot first. previous is nil if there is no earlier snapshot, or if
+// the content of either is not known.
 func (a *Agent) Changes(s Snapshot) (previous *Snapshot, changes []api.CardChange, err error) {
 	if s.Card == nil {
 		return nil, nil, nil

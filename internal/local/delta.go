@@ -29,7 +29,7 @@ import (
 
 const (
 	deltaLeast = 128 << 10 // bytes; smaller files are transferred whole
-	deltaBases = 20        // local snapshots that are offered as a base
+	deltaBases = 20        // maximum number of local snapshots that are offered as a base
 	deltaPolls = 120       // seconds that a pull waits for the service to make a delta
 )
 
@@ -44,7 +44,8 @@ type sentDelta struct {
 // private key. Keys that need a passphrase are not used, so that nobody has to be asked.
 
 // allBases returns the local snapshots that can be the base of a delta to a snapshot of this target
-// and type, the newest one first. encrypted says whether encrypted ones are included.
+// and type, the newest one first. Encrypted ones are included only if encrypted is set and a
+// configured key needs no passphrase.
 func (a *Agent) allBases(target string, typ snap.Type, encrypted bool) ([]Snapshot, error) {
 	all, err := a.Snapshots(target)
 	if err != nil {
@@ -123,8 +124,9 @@ func (a *Agent) tryPushDelta(ctx context.Context, c *api.Client, s Snapshot, o t
 	return &sentDelta{written, base}, nil
 }
 
-// commonBase returns the newest local snapshot of the same target and type that the user also has
-// access to in the cloud, and its ID there.
+// commonBase returns a local snapshot of the same target and type that is also in the cloud, and
+// its ID there. It takes the newest one that has a different checksum and that no other
+// organization shared.
 func (a *Agent) commonBase(ctx context.Context, c *api.Client, s Snapshot) (Snapshot, string, error) {
 	page, err := c.Snapshots(ctx, api.ListOptions{Target: s.Target, Type: s.Type, Limit: 50})
 	if err != nil {

@@ -177,7 +177,7 @@ type Variable struct {
 }
 
 // Variables returns every ${NAME} in the imported URLs, with the host that its value is sent to.
-// Each appears once, in the order of the targets and profiles.
+// Each pair appears once, in the order of the targets and profiles.
 func (i Import) Variables() []Variable {
 	var urls []string
 	for _, t := range i.Targets {

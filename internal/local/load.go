@@ -51,7 +51,8 @@ type LoadResult struct {
 
 // Load atomically replaces the target's destination with a snapshot. It verifies the file before it
 // changes anything, restores it next to the destination, verifies the result, and swaps the two in
-// one step. Until that step, the old database does not change, unless o.Into is [InPlace].
+// one step. Until that step, the old database does not change, unless o.Into is [InPlace]. With
+// o.Only, Load instead replaces the rows of some tables in one transaction.
 func (a *Agent) Load(ctx context.Context, target string, o LoadOptions, p Progress) (LoadResult, error) {
 	started := a.now()
 	t, err := a.Target(target)

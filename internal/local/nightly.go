@@ -71,7 +71,8 @@ func (a *Agent) scheduleFlaws(t Target, f *flaws) {
 	f.add(Flaw{Key: at + ".schedule", Err: a.checkCanPush(), Doubt: true}) // the environment may set it
 }
 
-// checkCanMask returns an error if a target lacks what the nightly job needs.
+// checkCanMask returns an error if a target lacks the source or the masking rules that the nightly
+// job needs.
 func checkCanMask(t Target) error {
 	switch {
 	case t.Source == "":

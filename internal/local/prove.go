@@ -27,8 +27,9 @@ type proof struct {
 	passed bool // the copy was loaded
 }
 
-// proofOf returns the proof for a target's masked copies, or nil if there is no server for it or the
-// configuration says prove: false.
+// proofOf returns the proof for a target's masked copies. It returns nil for SQLite, if the
+// configuration says prove: false, or if there is no server. With prove: true, a missing server is
+// an error.
 func (a *Agent) proofOf(t Target, kind snap.Engine, dir string) (*proof, error) {
 	must := t.Sanitize.Prove != nil && *t.Sanitize.Prove
 	if kind == snap.SQLite || t.Sanitize.Prove != nil && !must {

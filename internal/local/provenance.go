@@ -52,9 +52,9 @@ func fromCloud(s api.Snapshot, service string) Provenance {
 	return p
 }
 
-// setProvenance sets a trustworthy provenance on a record. Records of older versions have none: the
-// snapshot counts as the user's own if it was not pulled and its time has sub-millisecond
-// precision, which the service's times never have.
+// setProvenance replaces a missing or invalid origin. Records of older versions have none: the
+// snapshot then counts as the user's own if it was not pulled and its time has sub-millisecond
+// precision, which the service's times never have. Otherwise its origin is Unknown.
 func (s *Snapshot) setProvenance() {
 	switch s.From.Origin {
 	case Mine, Ours, Theirs, Unknown:
@@ -85,7 +85,9 @@ func (a *Agent) trust(s Snapshot) engine.Trust {
 	return engine.Foreign
 }
 
-// dumpOf returns the dump of an open snapshot file, with the trust in its author.
+// dumpOf returns the dump of an open snapshot file, with the trust in its author. It fails if a
+// snapshot that was not built here has an invalid description, or has none and its author is not
+// trusted.
 func (a *Agent) dumpOf(s Snapshot, r *archive.Reader) (engine.Dump, error) {
 	d := dumpIn(r)
 	d.Trust = a.trust(s)

@@ -187,8 +187,8 @@ func (m *masking) rewrite(ctx context.Context, to io.Writer, p sanitize.Prepared
 	return info, scanner.Result()
 }
 
-// writeProven writes a masked copy. If there is a server for scratch databases, it first proves
-// that the copy loads there.
+// writeProven writes a masked copy. If a server for scratch databases can be reached, it proves
+// that the copy loads there before it keeps the copy.
 func (a *Agent) writeProven(ctx context.Context, w maskedCopy, m *masking, d draft,
 	rewrite func(io.Writer) (engine.Info, error), p Progress) (Snapshot, error) {
 	o, err := a.proofOf(w.target, d.Engine, m.options.TempDir)

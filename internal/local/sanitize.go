@@ -15,8 +15,8 @@ import (
 	"snap/internal/sanitize"
 )
 
-// SanitizeOptions select what to sanitize and how. Empty fields use the target's configuration and
-// the newest original.
+// SanitizeOptions select what to sanitize and how. If Rules and SQL are both empty, those of the
+// target's configuration apply. If Snapshot is empty, the newest original is sanitized.
 type SanitizeOptions struct {
 	Snapshot string
 	SQL      string // path of a SQL file
@@ -188,7 +188,7 @@ func (a *Agent) relativeToConfig(path string) string {
 	return filepath.Join(filepath.Dir(a.ConfigPath()), path)
 }
 
-// original returns the snapshot to mask: the named one, or the newest.
+// original returns the snapshot to mask: the named one, or the newest one that is not sanitized.
 func (a *Agent) original(target, name string) (Snapshot, error) {
 	if name == "" {
 		return a.newest(target, snap.TypeSnapshot)
@@ -205,7 +205,8 @@ func (a *Agent) original(target, name string) (Snapshot, error) {
 }
 
 // scratchPlace returns where to make the scratch copy: on the target's scratch server, otherwise on
-// the destination's server. It is never on the source or in production.
+// the destination's server. It is never on the source or in production. For SQLite, it is a file in
+// dir.
 func (a *Agent) scratchPlace(t Target, kind snap.Engine, dir string) (database, error) {
 	if kind == snap.SQLite {
 		return a.databaseAt(direct(sqlite.URLOf(filepath.Join(dir, "scratch.db"))))

@@ -18,9 +18,9 @@ import (
 // errForm means that the file has a form that cannot be edited in place.
 var errForm = errors.New("the value cannot be replaced in place")
 
-// setValue returns text with the value at a path replaced. The path is the name of a setting and of
-// the groups around it. Everything else in the text remains, including comments; if that is
-// impossible, setValue fails.
+// setValue returns text with the value at a path replaced or added. The path is the name of a
+// setting and of the groups around it. Everything else in the text remains, including comments; if
+// that is impossible, setValue fails.
 func setValue(text []byte, path []string, value any) ([]byte, error) {
 	file, err := parser.ParseBytes(text, parser.ParseComments)
 	if err != nil {

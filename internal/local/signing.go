@@ -212,7 +212,7 @@ func (a *Agent) Certificate(s Snapshot) string {
 	return snap.Certificate{State: snap.CertificateValid, Key: found.Key, KeyName: found.KeyName}.String()
 }
 
-// checkCertificate checks the certificate of a snapshot, if it has one. The rules that the
+// checkCertificate checks the certificate of a snapshot, if it has one. The rules and SQL that the
 // certificate states must be those in the file's manifest, if the manifest can be read.
 func (a *Agent) checkCertificate(s Snapshot, v Verified) (*Certified, error) {
 	if len(s.Certificate) == 0 {

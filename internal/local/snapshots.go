@@ -93,7 +93,8 @@ func (a *Agent) snapshotsDir(target string) string {
 }
 
 // Snapshots lists the local snapshots of a target, newest first. Target "" lists all. It does not
-// list files that are still being written or that have no record; see [Agent.Damaged].
+// list files that are still being written, or whose record is missing or unreadable; see
+// [Agent.Damaged].
 func (a *Agent) Snapshots(target string) ([]Snapshot, error) {
 	targets := []string{target}
 	if target == "" {

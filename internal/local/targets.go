@@ -108,8 +108,8 @@ func badURL(why string) error {
 		"use postgres://user@host/database, mysql://user@host/database or sqlite:///path/to/file")
 }
 
-// Redact returns a database URL for display: without its password, and without the passwords and
-// keys in its query.
+// Redact returns a database URL for display, with xxxxx in place of its password and of the
+// passwords and keys in its query. If the URL cannot be parsed, only its scheme remains.
 func Redact(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {

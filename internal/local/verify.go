@@ -77,7 +77,7 @@ func (a *Agent) Describe(s *Snapshot, identity []string) error {
 	return err
 }
 
-// openVerified opens and decrypts a snapshot's file after checking every byte.
+// openVerified opens a snapshot's file, decrypts it and checks every byte.
 func (a *Agent) openVerified(ctx context.Context, s Snapshot, p Progress, identity ...string) (*archive.Reader, error) {
 	r, err := openSnapshot(s)
 	if err != nil {

@@ -77,8 +77,8 @@ func (a *Agent) wayFlaws(at string, t Target, f *flaws) {
 	}
 }
 
-// checkCommand rejects a command that is a single string with spaces, because no shell would split
-// it.
+// checkCommand rejects a command whose program has no name. It also rejects a single string with
+// spaces that is not the path of a file, because no shell would split it.
 func checkCommand(words []string) error {
 	if len(words) == 0 || words[0] != "" && (len(words) > 1 || !strings.Contains(words[0], " ")) {
 		return nil

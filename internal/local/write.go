@@ -26,8 +26,8 @@ import (
 	"snap/internal/schema"
 )
 
-// partSuffix ends the name of a file that a build or a pull by delta is writing. The file is
-// locked during that time, so that the remains of a killed command can be recognized.
+// partSuffix is the end of the name of a file that a build or a pull by delta is writing. The file
+// is locked during that time, so that the remains of a killed command can be recognized.
 const partSuffix = ".building"
 
 // draft describes a snapshot to be made: its properties, except those known only from the dump, and
@@ -281,7 +281,7 @@ func (r *reserved) abandon() {
 	}
 }
 
-// sweepParts removes the files of killed builds, whose locks are free.
+// sweepParts removes the files of killed builds and pulls, whose locks are free.
 func sweepParts(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
