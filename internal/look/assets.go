@@ -18,7 +18,7 @@ import (
 //go:embed assets
 var files embed.FS
 
-// Files holds the shared stylesheet and icon.
+// Files returns the shared assets, such as the stylesheet and the icon.
 func Files() fs.FS {
 	sub, err := fs.Sub(files, "assets")
 	if err != nil {

@@ -111,7 +111,7 @@ func (t CardTable) Count() string {
 }
 
 // columnsShown is the maximum number of columns on a page, so that the page stays small. If there
-// are more, the page shows only how many each table has.
+// are more, in several tables, the page shows only how many each table has.
 const columnsShown = 250
 
 // ListsColumns reports whether the page lists the columns of its tables.
@@ -167,10 +167,10 @@ func (c Card) pageAddress(page int) string {
 // PullCommand returns the command line that pulls the snapshot.
 func (c Card) PullCommand() string { return card.PullCommand(c.Snapshot) }
 
-// LoadCommand returns the command line that loads the pulled snapshot.
+// LoadCommand returns the command line that loads the snapshot right after it was pulled.
 func (c Card) LoadCommand() string { return card.LoadCommand(c.Snapshot) }
 
-// Sizes returns a plot of the sizes of a target's snapshots. versions are sorted newest first.
+// Sizes returns a plot of the sizes of a target's snapshots. versions must be sorted newest first.
 func Sizes(versions []api.Snapshot) Plot {
 	p := Plot{Title: "Size over time", Of: "Size", When: "Pushed"}
 	for _, s := range slices.Backward(versions) {

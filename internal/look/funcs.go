@@ -105,8 +105,8 @@ func ends(now, t time.Time) string {
 	return "ends " + snap.Distance(now, t)
 }
 
-// shortID abbreviates a snapshot's ID. The result distinguishes it from others in a listing, and
-// commands accept it.
+// shortID returns the first 8 characters of a snapshot's ID after snap_. Commands accept this
+// abbreviation.
 func shortID(id string) string {
 	id = strings.TrimPrefix(id, "snap_")
 	return id[:min(len(id), 8)]

@@ -200,10 +200,10 @@ func (b *ShareBox) Sanitized() bool { return b.Snapshot.Type == snap.TypeSanitiz
 // organizations. It is empty if the policy allows that.
 func (b *ShareBox) Refusal() string { return ShareRefusal(b.Policy, b.Snapshot.Type) }
 
-// Ends returns how long a new share with groups or the whole organization can last.
+// Ends returns the choices for how long a new share with groups or the whole organization lasts.
 func (b *ShareBox) Ends() []Choice { return Ends() }
 
-// Expiry returns when a new share with another organization can end.
+// Expiry returns the choices for when a new share with another organization ends.
 func (b *ShareBox) Expiry() []Choice { return EndsOutside(b.longest()) }
 
 // Limit returns the maximum lifetime of a share with another organization in words, or "".
@@ -263,8 +263,8 @@ func (b *ShareBox) NewEnd(id string, outside bool) ShareEnd {
 	return ShareEnd{Box: b, ID: id, Outside: outside}
 }
 
-// Choices returns when the share can end. For an existing share with an end, the first choice keeps
-// that end.
+// Choices returns the choices for when the share ends. For an existing share with an end, the first
+// choice keeps that end.
 func (e ShareEnd) Choices() []Choice {
 	all := Ends()
 	if e.Outside {
@@ -277,11 +277,11 @@ func (e ShareEnd) Choices() []Choice {
 	return append([]Choice{now}, all...)
 }
 
-// Earliest returns the first moment at which the share can end, for a field.
+// Earliest returns the first moment at which the share can end, in the format of an input field.
 func (e ShareEnd) Earliest() string { return e.Box.Now.UTC().Format(minutes) }
 
-// Latest returns the last moment at which the share can end, for a field. It returns "" if there is
-// no limit.
+// Latest returns the last moment at which the share can end, in the format of an input field. It
+// returns "" if there is no limit.
 func (e ShareEnd) Latest() string {
 	if longest := e.Box.longest(); e.Outside && longest > 0 {
 		return e.Box.Now.Add(longest).UTC().Format(minutes)
@@ -289,8 +289,9 @@ func (e ShareEnd) Latest() string {
 	return ""
 }
 
-// Moment returns when the share ends, for a field. It is empty if the policy no longer allows that
-// end, because browsers do not submit a form that has a field with a forbidden value.
+// Moment returns when the share ends, in the format of an input field. It is empty if the policy no
+// longer allows that end, because browsers do not submit a form that has a field with a forbidden
+// value.
 func (e ShareEnd) Moment() string {
 	if e.Expires == nil || e.Latest() != "" && e.Expires.UTC().Format(minutes) >= e.Latest() {
 		return ""

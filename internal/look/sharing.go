@@ -12,7 +12,8 @@ import (
 // Choice is an entry of a list to choose from. Value is what the form sends.
 type Choice struct{ Value, Text string }
 
-// Ends returns how long a share within the organization can last. The first is the default.
+// Ends returns the choices for how long a share within the organization lasts. The first choice is
+// the default.
 func Ends() []Choice {
 	offered := []Choice{{"", "without an end"}}
 	for _, days := range []int{1, 7, 30, 90} {
@@ -21,8 +22,8 @@ func Ends() []Choice {
 	return append(offered, Choice{"date", "until a date…"})
 }
 
-// EndsOutside returns when a share with another organization can end. The first is the default.
-// longest is the maximum lifetime that the policy allows; zero means no limit.
+// EndsOutside returns the choices for when a share with another organization ends. The first choice
+// is the default. longest is the maximum lifetime that the policy allows; zero means no limit.
 func EndsOutside(longest time.Duration) (offered []Choice) {
 	const day = 24 * time.Hour
 	for _, long := range []time.Duration{7 * day, day, 30 * day, 90 * day} {
@@ -43,8 +44,8 @@ func EndsOutside(longest time.Duration) (offered []Choice) {
 }
 
 // EndOf parses the chosen end of a share. The choice "" means never. The choice "date" means the
-// date: a moment in UTC, or the end of a day. A choice can also be a moment as an RFC 3339 time.
-// Any other choice is a duration from now, by the service's clock.
+// end in the argument date: a moment in UTC, or the end of a day. A choice can also be a moment as
+// an RFC 3339 time. Any other choice is a duration from now, by the service's clock.
 func EndOf(choice, date string) (with api.SharesRequest, err error) {
 	if choice == "" {
 		return with, nil
@@ -98,7 +99,7 @@ func ShareRefusal(p api.Policy, t snap.Type) string {
 }
 
 // Shared announces a share. people is the number of people who can see the snapshot only because of
-// it, or -1 if that is not known.
+// that share, or -1 if that is not known.
 func Shared(audience string, people int) string {
 	switch {
 	case people < 0:

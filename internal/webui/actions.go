@@ -11,7 +11,8 @@ import (
 	"snap/internal/look"
 )
 
-// begin starts a job and responds with its view.
+// begin starts a job. Our script receives the job's view; a browser without JavaScript is
+// redirected to the Jobs page.
 func (s *Server) begin(w http.ResponseWriter, r *http.Request, kind, target, title string,
 	run func(context.Context, local.Progress) (outcome, error)) error {
 	id, err := s.jobs.start(task{kind: kind, target: target, title: title, again: r.URL.EscapedPath(), run: run})

@@ -206,8 +206,8 @@ func (p pick) encode() string {
 	return v.Encode()
 }
 
-// picksOf parses the chosen snapshots and returns those with a local copy, or those in the cloud.
-// It fails if there is none.
+// picksOf parses the chosen snapshots. If local is set, it returns those with a local copy,
+// otherwise those in the cloud. It fails if there is none.
 func picksOf(values []string, local bool) (picks []pick, err error) {
 	if len(values) > picksLimit {
 		return nil, errTooManyPicks()

@@ -31,7 +31,8 @@ func (c cloneView) Action(what string) string {
 	return "/clones/" + url.PathEscape(c.Name) + "/" + what
 }
 
-// Mine reports whether the clone can be reset and dropped: it belongs to no run.
+// Mine reports whether the clone can be reset and dropped here: it is ready, and neither belongs to
+// a run nor is kept warm for one.
 func (c cloneView) Mine() bool { return c.Kind == clone.Named && c.State == clone.Ready }
 
 // Doing returns the clone's state or kind, if that is unusual.

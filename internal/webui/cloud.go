@@ -78,7 +78,8 @@ func (c *cloud) sharedWith(ctx context.Context) ([]string, error) {
 	return remember(c, &c.known, time.Minute, func() ([]string, error) { return c.client().SharedWith(ctx) })
 }
 
-// cachedFor returns the result of ask for a query, which it caches in the map for up to countLife.
+// cachedFor returns the result that the map has for a query. If there is none, or it is older than
+// countLife, cachedFor calls ask and caches the result.
 func cachedFor[T any](c *cloud, in map[query]remembered[T], q query, ask func() (T, error)) (T, error) {
 	c.mu.Lock()
 	one := in[q]
@@ -96,7 +97,7 @@ func cachedFor[T any](c *cloud, in map[query]remembered[T], q query, ask func() 
 	return one.value, err
 }
 
-// changed drops the cached counts after a change made here.
+// changed drops the cached counts and the result of sharedWith after a change made here.
 func (c *cloud) changed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 type homePage struct {
 	look.Page
 	Targets   []homeTarget
-	More      int   // further targets
+	More      int   // number of targets that are not listed
 	Ending    []row // with a share that ends soon
 	Exposed   []row // originals that others can see
 	Partial   bool  // only the newest collectLimit cloud snapshots were considered

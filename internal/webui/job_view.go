@@ -97,7 +97,7 @@ func (js *jobs) view(j *job) jobView {
 	return v
 }
 
-// list returns the jobs, newest first.
+// list returns the jobs for which keep returns true, newest first.
 func (js *jobs) list(keep func(*job) bool) []jobView {
 	js.mu.Lock()
 	defer js.mu.Unlock()

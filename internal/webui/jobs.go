@@ -23,7 +23,8 @@ const (
 	jobCut      jobState = "interrupted" // its process ended
 )
 
-// keptJobs is how many ended jobs are kept.
+// keptJobs is how many jobs are kept. Beyond that, each new job removes the oldest one that has
+// ended.
 const keptJobs = 100
 
 // jobs are the long operations of this process, newest first. Watchers receive the IDs of changed
@@ -99,8 +100,8 @@ type task struct {
 	run                 func(context.Context, local.Progress) (outcome, error)
 }
 
-// start runs a task in the background. It returns a conflict if the same task is already running.
-// It replaces an earlier job of the same task that did not succeed.
+// start runs a task in the background. It returns a conflict if a job with the same title is
+// running. It dismisses earlier jobs with that title that did not succeed.
 func (js *jobs) start(t task) (int, error) {
 	js.mu.Lock()
 	defer js.mu.Unlock()

@@ -33,8 +33,8 @@ type unfinished struct {
 
 const journalSuffix = ".jobs.json"
 
-// openJournal creates this process's file in a folder, and returns the jobs in the files of
-// processes that have ended.
+// openJournal chooses the name of this process's file in a folder and locks it. It returns the jobs
+// in the files of processes that have ended.
 func openJournal(dir string) (*journal, []unfinished, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("create the folder of jobs: %w", err)
@@ -92,7 +92,7 @@ func (j *journal) write(running []unfinished) error {
 	return nil
 }
 
-// close ends the journal. Jobs that are still running remain in it for the next process.
+// close ends the journal. Its file remains for the next process if jobs were running.
 func (j *journal) close(running int) {
 	if running == 0 {
 		os.Remove(j.path)

@@ -119,7 +119,8 @@ func (q query) narrowed() bool {
 // returns the newest first.
 func (q query) collected() bool { return q.Sort != newestFirst }
 
-// matches applies the query to a local snapshot, by the same rules as the service.
+// matches applies the words, target and type of the query to a local snapshot, by the same rules as
+// the service.
 func (q query) matches(s local.Snapshot) bool {
 	if q.Target != "" && s.Target != q.Target || q.Type != "" && s.Type != q.Type {
 		return false
@@ -211,8 +212,8 @@ func (s *Server) newest(ctx context.Context, q query) (listing, error) {
 	return out, nil
 }
 
-// cloudPage requests the caller and the page concurrently or, if all is set, the newest
-// collectLimit snapshots.
+// cloudPage concurrently requests the caller and the page. If all is set, it requests the newest
+// collectLimit snapshots instead of the page.
 func (s *Server) cloudPage(ctx context.Context, out *listing, all bool) (page api.SnapshotPage, err error) {
 	if out.Query.Only == onlyMine { // the request then depends on the caller
 		if out.Me, err = s.cloud.whoami(ctx); err != nil {

@@ -51,7 +51,7 @@ func (n narrow) within(t, now time.Time) bool {
 	return !t.Before(from) && (until.IsZero() || t.Before(until))
 }
 
-// hasLocal reports whether a snapshot that is only on this machine is in the list.
+// hasLocal reports whether a local snapshot is in the list, regardless of its cloud copy.
 func (n narrow) hasLocal(s local.Snapshot, me api.Me, now time.Time) bool {
 	mine, received := s.From.Origin == local.Mine, s.From.Organization != "" && s.From.Organization != me.Organization
 	owner := s.From.Person

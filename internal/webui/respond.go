@@ -88,7 +88,7 @@ func (s *Server) renderProblem(w http.ResponseWriter, r *http.Request, status in
 	}
 }
 
-// back returns the path, on this server, to which a form asks to return.
+// back returns the path, on this server, to which a form asks to return, or /snapshots.
 func back(r *http.Request) string {
 	to := r.PostFormValue("back")
 	if !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.ContainsAny(to, "\\\r\n") {
@@ -98,7 +98,7 @@ func back(r *http.Request) string {
 }
 
 // done responds to a change. Our script receives the named part; a browser without JavaScript is
-// redirected to its page.
+// redirected to the path that [back] returns.
 func (s *Server) done(w http.ResponseWriter, r *http.Request, page, part string, data any) error {
 	if fragment(r) {
 		return s.views.Part(w, http.StatusOK, page, part, data)

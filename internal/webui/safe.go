@@ -24,7 +24,7 @@ import (
 //	L4  handlers respond with pages made here; the cloud client and its token
 //	    never leave this process
 
-// gate keeps the start links and the cookies of browsers that used one, as hashes only.
+// gate keeps hashes of the unused start links, and of the cookies of the browsers that used a link.
 type gate struct {
 	hosts []string
 	cross *http.CrossOriginProtection
@@ -53,7 +53,8 @@ func (g *gate) link() string {
 	return startPrefix + token
 }
 
-// redeem invalidates a link and returns the cookie's value.
+// redeem invalidates a link and returns the cookie's value. ok is false if the link does not exist
+// or was used before.
 func (g *gate) redeem(token string) (cookie string, ok bool) {
 	sum := sha256.Sum256([]byte(token))
 	g.mu.Lock()

@@ -137,8 +137,9 @@ func (s *Server) Handler() http.Handler {
 	return look.Secure(s.gate.protect(zip(s.routes()), s.gateProblem))
 }
 
-// Run serves the web UI until the context ends, then lets running requests finish and stops the
-// jobs. It fails with code usage if the address is not loopback and AllowRemote is not set.
+// Run serves the web UI until the context ends. Then it cancels the running requests and jobs. It
+// waits for all jobs, and up to five seconds for the requests. It fails with code usage if the
+// address is not loopback and AllowRemote is not set.
 func Run(ctx context.Context, o Options) error {
 	s, err := New(o)
 	if err != nil {

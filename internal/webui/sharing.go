@@ -39,7 +39,8 @@ func (s *Server) confirmShare(w http.ResponseWriter, r *http.Request) error {
 	return s.show(w, r, "confirm.html", "dialog", page)
 }
 
-// confirmation asks whether to share original data, and shows who would gain access.
+// confirmation returns the page that asks whether to share original data, and that says how many
+// people would gain access.
 func (s *Server) confirmation(ctx context.Context, one row, with api.SharesRequest) confirmPage {
 	audience, group := one.Cloud.Organization, ""
 	if len(with.GroupIDs) > 0 {

@@ -13,8 +13,8 @@ import (
 	"snap/internal/login"
 )
 
-// signin is the sign-in by device grant on the Account and Snapshots pages (SPEC 5.2). At most one
-// is in progress. The tokens are stored in credentials.json and never sent to a page (L4).
+// signin is the sign-in by device grant that the pages offer (SPEC 5.2). At most one sign-in is in
+// progress. The tokens are stored in credentials.json and never sent to a page (L4).
 type signin struct {
 	options login.Options // without Prompt
 	file    *login.File
@@ -132,7 +132,8 @@ func (g *signin) stop() {
 	}
 }
 
-// signedOut reports whether the service responded that it accepts no credential of this machine.
+// signedOut reports whether an error means that this machine has no credential that the service
+// accepts.
 func signedOut(err error) bool {
 	code := snap.CodeOf(err)
 	return code == snap.CodeNotSignedIn || code == snap.CodeUnauthenticated

@@ -22,7 +22,7 @@ type snapshotsPage struct {
 	Jobs      []jobView
 }
 
-// Filters are the entries of the filter row.
+// Filters returns the entries of the filter row.
 func (p snapshotsPage) Filters() []filterLink {
 	link := func(s show, text, hint string, n tally) filterLink {
 		return filterLink{Link: look.Link{URL: p.Query.first(s).URL(), Text: text, Current: p.Query.Show == s},
@@ -52,7 +52,7 @@ func (p snapshotsPage) First() string { return p.Query.first(p.Query.Show).URL()
 // Sorts returns the sort orders to choose from.
 func (p snapshotsPage) Sorts() []sortChoice { return sortChoices() }
 
-// Onlys are the entries of the menu that chooses which snapshots are listed.
+// Onlys returns the entries of the menu that chooses which snapshots are listed.
 func (p snapshotsPage) Onlys() []onlyChoice { return onlyChoices() }
 
 // Filtered reports whether a filter of the menu Filters is in use.
@@ -102,7 +102,7 @@ func (p snapshotsPage) PreviousIsFirst() bool { return p.Previous != nil && p.Pr
 // Narrowed reports whether a search, a target, a type or another filter restricts the list.
 func (p snapshotsPage) Narrowed() bool { return p.Query.narrowed() }
 
-// snapshots is the Snapshots page (SPEC 4.6).
+// snapshots shows the Snapshots page (SPEC 4.6).
 func (s *Server) snapshots(w http.ResponseWriter, r *http.Request) error {
 	revision := s.revisions.next()
 	list, err := s.list(r.Context(), parseQuery(r.URL.Query()))
@@ -125,7 +125,7 @@ func (s *Server) snapshots(w http.ResponseWriter, r *http.Request) error {
 	return s.show(w, r, "snapshots.html", "listing", page)
 }
 
-// withNames adds the selected target and the targets on the current page.
+// withNames adds to names the selected target and the targets on the current page.
 func withNames(names []string, list listing) []string {
 	known := map[string]bool{"": true}
 	for _, n := range names {

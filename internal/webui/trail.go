@@ -3,10 +3,10 @@ package webui
 import "sync"
 
 // trail remembers how the pages of lists follow each other, because the service's cursors only lead
-// forward. After a restart, a later page links back only to the first one.
+// forward. After a restart, every page but the first links back only to the first.
 type trail struct {
 	mu    sync.Mutex
-	steps map[string]step // by the address of the later page
+	steps map[string]step // by the address of the page
 }
 
 // step describes the position of a page in its list.
