@@ -73,8 +73,9 @@ type Held struct {
 func (h Held) Release() { h.release() }
 
 // Create makes a clone from its template. It first makes the template if there is none, or if
-// somebody changed it. The caller must release the result. It fails with conflict if the name is in
-// use, and with quota_exceeded if the target has too many clones.
+// somebody changed it. For kind Run, it uses a warm clone instead if there is one. The caller must
+// release the result. It fails with conflict if the name is in use, and with quota_exceeded if the
+// target has too many clones.
 func (r *Registry) Create(ctx context.Context, q Request) (Held, error) {
 	h, err := r.reserve(ctx, q)
 	if err != nil {
@@ -299,7 +300,8 @@ func (r *Registry) Names() (names []string) {
 	return names
 }
 
-// acquire returns a clone that is ready, and its lock. It fails with conflict if a process uses it.
+// acquire returns a clone that is ready, and its lock. It fails with conflict if a process uses the
+// clone, or if a killed process left it behind.
 func (r *Registry) acquire(name string) (Clone, func(), error) {
 	c, err := r.Find(name)
 	if err != nil {

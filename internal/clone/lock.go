@@ -56,7 +56,8 @@ func (r *Registry) lockFile(id string) (*flock.Flock, error) {
 	return flock.New(r.lockPath(id), flock.SetPermissions(0o600)), os.MkdirAll(r.o.Dir, 0o700)
 }
 
-// releasing returns the function that releases a lock, unless taking the lock failed with err.
+// releasing returns the function that releases a lock, or an error if taking the lock failed with
+// err.
 func releasing(l *flock.Flock, err error) (func(), error) {
 	if err != nil {
 		_ = l.Close()

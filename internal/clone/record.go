@@ -101,7 +101,8 @@ func find[T any](all []T, matches func(T) bool) *T {
 	return nil
 }
 
-// same reports whether two sources have the same content on the same server.
+// same reports whether two sources have the same content, loaded in the same way, on the same
+// server.
 func (s Source) same(other Source) bool {
 	other.Target, other.Snapshot, other.Type = s.Target, s.Snapshot, s.Type
 	return s == other

@@ -27,7 +27,8 @@ func (r *Registry) Empty() (bool, error) {
 	return len(rec.Templates)+len(rec.Clones) == 0, err
 }
 
-// Due reports whether Sweep has something to do. It connects to no database.
+// Due reports whether Sweep has something to do. It returns false while clean-ups pause after a
+// failure. It connects to no database.
 func (r *Registry) Due(wanted func(Template) bool) (bool, error) {
 	rec, err := r.read()
 	if err != nil || r.o.Now().Sub(rec.Failed) < retryAfter {
@@ -127,7 +128,8 @@ func (r *Registry) sweepClone(ctx context.Context, id string) (dropped bool, err
 	return false, nil
 }
 
-// sweepTemplate drops a template that was left unfinished or is no longer wanted.
+// sweepTemplate drops a template that was left unfinished, is no longer wanted or has not been used
+// recently, unless a process holds its lock.
 func (r *Registry) sweepTemplate(ctx context.Context, id string, wanted func(Template) bool) (dropped bool, err error) {
 	rec, err := r.read()
 	t := rec.template(id)

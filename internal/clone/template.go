@@ -10,8 +10,8 @@ import (
 )
 
 // withTemplate calls f with the template of a request. It makes the template if there is none. No
-// process changes or drops the template while f runs. If f finds that somebody changed its database,
-// the template is made again.
+// process changes or drops the template while f runs. If f finds that somebody changed the
+// template's database, withTemplate makes the template again and calls f again.
 func (r *Registry) withTemplate(ctx context.Context, q Request,
 	f func(cloner engine.Cloner, from string, o engine.CopyOptions) error) (leftOut string, err error) {
 	const attempts = 3
@@ -179,7 +179,7 @@ func (r *Registry) Templates() (ready []Template, err error) {
 	return ready, err
 }
 
-// ClonesOf returns the number of clones with a template's content.
+// ClonesOf returns the number of clones with a template's content, without the warm ones.
 func (r *Registry) ClonesOf(t Template) (n int, err error) {
 	rec, err := r.read()
 	for _, c := range rec.Clones {

@@ -32,7 +32,7 @@ type Run struct {
 	Began   time.Time `json:"began"`
 	Ended   time.Time `json:"ended,omitzero"`
 	Kills   int       `json:"kills,omitempty"`   // how many processes were killed while they worked on it
-	Missed  int       `json:"missed,omitempty"`  // earlier scheduled times at which no agent was running
+	Missed  int       `json:"missed,omitempty"`  // number of earlier times at which no agent was running
 	Problem string    `json:"problem,omitempty"` // the reason if it failed
 	Hint    string    `json:"hint,omitempty"`
 
@@ -59,7 +59,7 @@ func (r *Record) last() *Run {
 	return &r.Runs[len(r.Runs)-1]
 }
 
-// add begins a run.
+// add appends a run and marks its slot as no longer due. It removes the oldest runs beyond maxRuns.
 func (r *Record) add(run Run) {
 	r.After = run.Slot
 	r.Runs = append(r.Runs, run)
@@ -73,7 +73,7 @@ type Records struct{ Dir string }
 
 func (s Records) path(target string) string { return filepath.Join(s.Dir, target+".json") }
 
-// Read returns the record of a target. A target that was never scheduled has an empty one.
+// Read returns the record of a target. If there is none yet, it returns an empty record.
 func (s Records) Read(target string) (r Record, err error) {
 	if err := disk.ReadJSON(s.path(target), &r); err != nil {
 		return r, &snap.Error{Code: snap.CodeInternal, Cause: err,

@@ -12,7 +12,7 @@ import (
 )
 
 // Slot is a wall-clock time in a schedule's time zone, such as 2026-11-23T03:17. It identifies a
-// run: each slot has at most one. Slots are compared as strings.
+// run: each slot has at most one run. Slots are compared as strings.
 type Slot string
 
 const slotFormat = "2006-01-02T15:04"
@@ -79,8 +79,8 @@ func (t Times) Next(now time.Time) (Slot, time.Time) {
 // maxLookback limits how far back Due looks.
 const maxLookback = 400 * 24 * time.Hour
 
-// Due returns the newest slot after a given one that has begun, or "". earlier is the number of
-// moments in between at which other slots began.
+// Due returns the newest slot that is later than after and has begun by now, or "". earlier is the
+// number of moments in between at which other slots began.
 func (t Times) Due(after Slot, now time.Time) (due Slot, earlier int) {
 	wall := t.civil(after)
 	if far := now.UTC().Add(-maxLookback); wall.Before(far) {

@@ -62,10 +62,10 @@ const maxKills = 3
 // maxAhead is how far a record may be ahead of the clock. A record beyond that is started again.
 const maxAhead = 24 * time.Hour
 
-// Turn does the work that is due for a target: it resumes a run that was killed, or begins the newest
-// slot that has not run yet. ran reports whether there was anything to do. A failed run is not an
-// error of Turn; the record has its problem. Turn fails with [ErrBusy] if another process is working
-// on the target.
+// Turn does the work that is due for a target: it resumes a run that was killed or stopped, or
+// begins the newest slot that has not run yet. ran reports whether there was anything to do. A
+// failed run is not an error of Turn; the record has its problem. Turn fails with [ErrBusy] if
+// another process is working on the target.
 func (a *Agent) Turn(ctx context.Context, t Task) (ran bool, err error) {
 	return a.turn(ctx, t, (*Agent).scheduled)
 }
