@@ -253,7 +253,7 @@ func boundRows(r api.CardRows) api.CardRows {
 
 func within(n, least int64) int64 { return min(max(n, least), maxCount) }
 
-// Totals returns the sums of tables.
+// Totals counts tables and their columns, and adds up their rows and bytes.
 func Totals(tables []api.CardTable) (n api.CardTotals) {
 	n.Tables = len(tables)
 	for _, t := range tables {

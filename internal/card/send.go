@@ -63,7 +63,8 @@ func Received(r api.PutCardRequest) (api.Card, error) {
 	return Parse(text)
 }
 
-// WithoutColumns returns the part of a card that names no column and has no condition of a subset.
+// WithoutColumns returns a card without its columns, parts and programs, and without the conditions
+// of its subset.
 func WithoutColumns(c api.Card) api.Card {
 	tables := make([]api.CardTable, len(c.Tables))
 	for i, t := range c.Tables {

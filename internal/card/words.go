@@ -158,7 +158,7 @@ func PullCommand(s api.Snapshot) string {
 	return fmt.Sprintf("snapcli pull %s --cloud --snapshot-id %s", snap.ShellWord(s.Target), s.ID)
 }
 
-// LoadCommand returns the command line that loads the newest snapshot of a snapshot's target.
+// LoadCommand returns the command line that loads a snapshot right after it was pulled.
 func LoadCommand(s api.Snapshot) string { return "snapcli load " + snap.ShellWord(s.Target) }
 
 // counted formats a count with its noun, such as "1 row" or "2 rows".

@@ -22,12 +22,12 @@ type batch struct {
 	rows  []encoded
 }
 
-// encoded is a row in a batch. table is the index of its table in tables, key is the end of the
-// bytes that identify the row, and end is the end of the row. The row begins where the previous one
-// ends.
+// encoded is a row in a batch. table is the index of its table in comparison.tables, key is the end
+// of the bytes that identify the row, and end is the end of the row. The row begins where the
+// previous one ends.
 type encoded struct{ table, key, end int }
 
-// add encodes a row of the table at an index in tables.
+// add appends to the batch a row of c.tables[table].
 func (b *batch) add(c *comparison, side, table int, fields [][]byte) {
 	var key int
 	b.bytes, key = c.encode(b.bytes, side, table, fields)
@@ -42,7 +42,7 @@ type window struct {
 	spills  [2]*spill
 }
 
-// waiting is a row of one side.
+// waiting is a slot of the window, which holds a row of one side or is empty.
 type waiting struct {
 	entry
 
@@ -178,8 +178,8 @@ func (f *feed) skipRow() {
 	f.read++
 }
 
-// cancel keeps the rows of both sides that have no equal row. As long as the next rows of both sides
-// are equal, only their bytes are compared.
+// cancel moves to the spills the rows of both sides that met no equal row in the window. As long as
+// the next rows of both sides are equal, only their bytes are compared.
 func (c *comparison) cancel(ctx context.Context, batches [2]chan batch, free chan<- batch) error {
 	w := newWindow(c.window, c.spills)
 	sides := [2]feed{{from: batches[0], free: free}, {from: batches[1], free: free}}

@@ -18,7 +18,7 @@ type identity [2]uint64
 // comparison compares the rows of two sides.
 type comparison struct {
 	tables []compared
-	at     [2][]int   // for each side, where each of its tables is in tables
+	at     [2][]int   // for each side, the indexes of its tables in tables
 	counts [2][]int64 // for each side, the number of rows by index in tables
 	spills [2]*spill
 	seeds  [3]maphash.Seed

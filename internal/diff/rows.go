@@ -96,7 +96,7 @@ func (f *found) describe(c *comparison, side Side) {
 	}
 }
 
-// read reads the values of the rows on one side.
+// read reads the values of the noted rows on one side.
 func (f *found) read(ctx context.Context, c *comparison, side int, open Opener) error {
 	s, err := open(ctx)
 	if err != nil {

@@ -165,7 +165,7 @@ func (d *described) add(kind string, name schema.Name, on string, content any, t
 	d.objects = append(d.objects, object{kind, snap.TableName(name.Schema, name.Name), on, content, text})
 }
 
-// all returns every object. It omits the columns and constraints of tables that exist on
+// all returns every object. It omits the columns, constraints and indexes of tables that exist on
 // one side only.
 func (d *described) all(both map[schema.Name]bool) []object {
 	for _, n := range d.schema.Namespaces {

@@ -46,7 +46,7 @@ type Backup struct {
 	Bytes    int64     `json:"bytes"`     // of the objects
 	Database int64     `json:"database"`  // bytes of the database
 	Added    int64     `json:"new"`       // objects that no earlier backup had
-	AddedB   int64     `json:"new_bytes"` // bytes of those
+	AddedB   int64     `json:"new_bytes"` // bytes of these objects
 }
 
 // head is a manifest's first line and tail its last. Each line between them describes one object.

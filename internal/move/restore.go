@@ -153,8 +153,8 @@ func Restore(ctx context.Context, dir, name, dataDir string, p Progress) (b Back
 	return b, moveIntoPlace(dataDir, staging)
 }
 
-// prepareStaging creates the folder in which a restore is prepared. It fails when the data
-// directory holds other data.
+// prepareStaging creates the folder in which a restore is prepared. It fails if the data directory
+// holds anything else and no restore has begun there.
 func prepareStaging(dataDir, staging string) error {
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
 		return err

@@ -31,7 +31,7 @@ type Report struct {
 
 // Progress receives the progress of a transfer, a backup or a restore.
 type Progress struct {
-	// Objects is called after each object, from several goroutines at once.
+	// Objects is called for each object, possibly from several goroutines at once.
 	Objects func(done, of, bytes int64)
 	// Table is called after each table.
 	Table func(name string, rows int64)

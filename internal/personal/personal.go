@@ -23,7 +23,7 @@ const (
 	Mask                     // it is personal, see Kind
 )
 
-// Finding is the judgment of one column. Reason is a phrase for a comment.
+// Finding is the judgment of one column. Reason is a phrase for a comment in a rules file.
 type Finding struct {
 	Verdict Verdict
 	Kind    Kind // set if the verdict is Mask
@@ -78,7 +78,8 @@ type judge struct {
 	plane  bool     // it has the columns x and y
 }
 
-// column judges one column: first by its name, then by its values, then by its type.
+// column judges one column: first by its name, then by its values, then by its comment, then by its
+// type.
 func (j judge) column(c Column) Finding {
 	words := split(c.Name)
 	found, sure := j.byName(c, words)

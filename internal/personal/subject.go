@@ -3,7 +3,8 @@ package personal
 import "strings"
 
 // Subject returns the kind that the reason of a finding names. If the reason names none, Subject
-// returns its first words. Columns with the same subject can be judged together.
+// returns the reason up to its first semicolon or comma. Columns with the same subject can be
+// judged together.
 func Subject(reason string) string {
 	best := ""
 	for _, k := range kinds {

@@ -157,7 +157,7 @@ func isPhone(v string) bool {
 		v[0] != '0' || strings.ContainsAny(v, " ()") || strings.Count(v, "-") == 2 && !isDate(v)
 }
 
-// isLongAgo reports whether a date is before 2000, as most births are.
+// isLongAgo reports whether a date is from 1900 to 1999, as many births are.
 func isLongAgo(v string) bool {
 	return len(v) >= 10 && v[4] == '-' && v[:4] >= "1900" && v[:4] < "2000"
 }
@@ -267,8 +267,8 @@ func isDocument(v string) bool {
 	return len(v) > 1 && (v[0] == '{' || v[0] == '[') && json.Valid([]byte(v))
 }
 
-// isName reports whether a value consists of one to four capitalized words of which one is a common
-// given or family name.
+// isName reports whether a value consists of one to four capitalized words, at least one of which
+// is a common given or family name.
 func (j judge) isName(v string) bool {
 	words := strings.FieldsFunc(v, func(r rune) bool { return r == ' ' || r == ',' || r == '-' })
 	if len(words) == 0 || len(words) > 4 {

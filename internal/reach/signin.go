@@ -19,7 +19,7 @@ import (
 	"snap"
 )
 
-// keyring is the user's SSH agent.
+// keyring is a connection to the user's SSH agent.
 type keyring struct {
 	agent.ExtendedAgent
 
