@@ -213,7 +213,7 @@ func (a *app) pullToClone(ctx context.Context, agent *local.Agent, target string
 	return nil
 }
 
-// branch makes a clone from another one.
+// branch makes a clone of another clone.
 func (a *app) branch(cmd *cobra.Command, args []string, from string, o local.CloneOptions, terminate,
 	secret bool) error {
 	for _, flag := range []string{"snapshot", "type", "pull", "count", "with-programs", "identity"} {

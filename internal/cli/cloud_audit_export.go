@@ -159,8 +159,8 @@ func (e *auditExport) run(ctx context.Context) error {
 	return nil
 }
 
-// line writes a line if it is in the requested range, and reports whether it comes after that
-// range.
+// line writes a record of the log if it is in the requested range. ended reports whether it comes
+// after that range.
 func (e *auditExport) line(record string) (ended bool, err error) {
 	entry, err := entryOf(record)
 	if err != nil {

@@ -222,7 +222,7 @@ func secondsOf(expiresIn string) (int64, error) {
 }
 
 // shareConfirmed shares a snapshot. It asks for confirmation on a terminal if the organization
-// requires one.
+// requires it.
 func (a *app) shareConfirmed(ctx context.Context, conn *connection, s api.Snapshot, with api.SharesRequest,
 	yes bool) (api.ShareChanges, error) {
 	made, err := conn.ShareWith(ctx, s.ID, with, yes)
@@ -365,7 +365,7 @@ func (a *app) previewAccess(ctx context.Context, conn *connection, s api.Snapsho
 }
 
 // previewOrgShare describes what a share with another organization would change. It states the
-// lifetime as a duration, because the service's clock measures it.
+// lifetime as a duration, because the end depends on the service's clock.
 func (a *app) previewOrgShare(ctx context.Context, conn *connection, s api.Snapshot, slug string,
 	seconds int64) (shareChange, error) {
 	c := shareChange{Share: "organization", With: slug}

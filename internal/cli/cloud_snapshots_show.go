@@ -77,7 +77,7 @@ func (a *app) showCloud(ctx context.Context, typed string, view cardView) error 
 	return a.printCloudShown(shown, view)
 }
 
-// shown collects everything about one snapshot.
+// shown collects the data that show prints about a snapshot.
 func (c *connection) shown(ctx context.Context, id, search string) (v cloudShown, err error) {
 	if v.Snapshot, err = c.Snapshot(ctx, id); err != nil {
 		return v, err

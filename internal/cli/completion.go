@@ -95,7 +95,7 @@ func (a *app) completeIDs(cmd *cobra.Command, _ []string, typed string) ([]cobra
 	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// isIDStart reports whether typed is the beginning of snap_, with which all IDs begin.
+// isIDStart reports whether typed is the beginning of snap_, the prefix of all IDs.
 func isIDStart(typed string) bool {
 	return len(typed) <= len(snap.IDPrefix) && snap.IDPrefix[:len(typed)] == typed
 }

@@ -199,7 +199,8 @@ func (a *app) cloudBySession(agent *local.Agent) (*connection, error) {
 	return conn, nil
 }
 
-// hideTokens registers refreshed tokens as secrets, so that they stay out of the log.
+// hideTokens wraps a token source so that its tokens are registered as secrets and stay out of the
+// log.
 func (a *app) hideTokens(source api.TokenSource) api.TokenSource {
 	return func(ctx context.Context, refused string) (string, error) {
 		token, err := source(ctx, refused)

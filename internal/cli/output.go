@@ -158,7 +158,7 @@ func (a *app) when(t time.Time) string {
 	return a.moment(t) + " (" + snap.Distance(a.now(), t) + ")"
 }
 
-// until formats the end of something, such as a share.
+// until formats the end of something, such as a share, or returns "never".
 func (a *app) until(t *time.Time) string {
 	if t == nil || t.IsZero() {
 		return "never"

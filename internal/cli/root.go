@@ -96,8 +96,7 @@ func (a *app) begin(cmd *cobra.Command) error {
 	return command.CheckFlags(cmd, "scope", "description", "label")
 }
 
-// examples formats the examples of a help text. lines alternates between an effect and the command
-// that has it.
+// examples formats the examples of a help text. lines holds pairs of a description and a command.
 func examples(lines ...string) string {
 	var b strings.Builder
 	for i := 0; i+1 < len(lines); i += 2 {

@@ -49,8 +49,7 @@ func (s *shortener) cut(id string) string {
 	return id
 }
 
-// id returns the short form of an ID, or the whole ID if that form was already used for another
-// one.
+// id returns the short form of an ID, or the whole ID if that form was already used.
 func (s *shortener) id(id string) string {
 	short := s.cut(id)
 	if _, taken := s.shown[short]; taken {

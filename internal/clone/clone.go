@@ -233,7 +233,7 @@ func (r *Registry) reserveBranch(ctx context.Context, source Clone, q Request) (
 	return h, err
 }
 
-// Reset puts a clone back to its snapshot and keeps its URL. It calls load if the template is gone.
+// Reset resets a clone to its snapshot and keeps its URL. It calls load if the template is gone.
 func (r *Registry) Reset(ctx context.Context, name string, jobs int, load Load) (Clone, error) {
 	c, release, err := r.acquire(name)
 	if err != nil {

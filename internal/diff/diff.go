@@ -58,8 +58,9 @@ type Wanted struct {
 	Limit int // maximum number of rows
 }
 
-// Compare compares two databases. Temporary files are created in dir. With want, it reads each side a
-// second time and also returns rows of that table, which must exist on both sides.
+// Compare compares two databases. Temporary files are created in dir. If want is not nil, Compare
+// reads each side a second time and also returns the differing rows of the wanted table, which must
+// exist on both sides.
 func Compare(ctx context.Context, before, after Opener, want *Wanted, dir string) (Result, *Rows, error) {
 	b, err := before(ctx)
 	if err != nil {

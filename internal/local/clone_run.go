@@ -18,7 +18,7 @@ type Borrowed struct {
 	registry *clone.Registry
 }
 
-// Borrow creates a clone for a run of a program, or uses a warm one.
+// Borrow creates a clone for a run of a program, or uses a warm clone.
 func (a *Agent) Borrow(ctx context.Context, target string, o CloneOptions, p Progress) (*Borrowed, error) {
 	q, err := a.cloneRequest(target, o, p)
 	if err != nil {

@@ -119,7 +119,7 @@ func requireOneDocument(path string, text []byte) error {
 	return nil
 }
 
-// badConfig converts a parser error to one for the user, with its position.
+// badConfig converts a parser error to an error for the user, with its position.
 func badConfig(path string, err error) error {
 	return &snap.Error{Code: snap.CodeUsage, Detail: disk.YAMLMistake(path, err),
 		Hint:  "correct it with `snapcli config edit`",

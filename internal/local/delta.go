@@ -39,9 +39,9 @@ type sentDelta struct {
 	base Snapshot
 }
 
-// A service cannot read encrypted snapshots. A push of one therefore sends the whole file in
-// addition to the delta, which serves only pulls. Writing and applying such a delta requires a
-// private key. Keys that need a passphrase are not used, so that nobody has to be asked.
+// A service cannot read encrypted snapshots. A push of an encrypted snapshot therefore sends the
+// whole file in addition to the delta, which serves only pulls. Writing and applying such a delta
+// requires a private key. Keys that need a passphrase are not used, so that nobody has to be asked.
 
 // allBases returns the local snapshots that can be the base of a delta to a snapshot of this target
 // and type, the newest one first. Encrypted ones are included only if encrypted is set and a
@@ -180,7 +180,7 @@ func writeDelta(ctx context.Context, path string, base, result Snapshot, limit i
 	return file, written, nil
 }
 
-// openUnlocked opens a snapshot, and decrypts an encrypted one.
+// openUnlocked opens a snapshot's file and decrypts it if it is encrypted.
 func openUnlocked(s Snapshot, ids []age.Identity) (*archive.Reader, error) {
 	r, err := archive.Open(s.Path)
 	if err != nil {
@@ -320,7 +320,7 @@ func applyDelta(ctx context.Context, r io.Reader, base Snapshot, wanted api.Snap
 	return disk.SyncDir(filepath.Dir(path))
 }
 
-// openDelta reads the header of a delta, and decrypts an encrypted one.
+// openDelta reads the header of a delta, and decrypts the delta if it is encrypted.
 func openDelta(r io.Reader, ids []age.Identity) (delta.Header, io.Reader, error) {
 	h, err := delta.ReadHeader(r)
 	if err != nil || h.Sealed == nil {

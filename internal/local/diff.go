@@ -117,7 +117,7 @@ func (s diffSide) open(ctx context.Context) (diff.Side, error) {
 	return diff.Side{Reading: r, Schema: s.dump.Info.Schema}, err
 }
 
-// diffSnapshot opens a snapshot after checking every byte of it.
+// diffSnapshot opens a snapshot's file and checks every byte of it.
 func (a *Agent) diffSnapshot(ctx context.Context, name string, identity []string, dir string,
 	p Progress) (diffSide, error) {
 	s, err := a.Snapshot(name)

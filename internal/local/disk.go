@@ -19,8 +19,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// diskError converts the error of a failed file operation to one for the user. A full disk becomes
-// storage_full. It returns a [snap.Error] or an interruption unchanged.
+// diskError converts the error of a failed file operation to an error for the user. A full disk
+// becomes storage_full. It returns a [snap.Error] or an interruption unchanged.
 func diskError(err error, doing string) error {
 	var already *snap.Error
 	if err == nil || errors.As(err, &already) || errors.Is(err, context.Canceled) ||

@@ -200,7 +200,8 @@ func (i Import) Variables() []Variable {
 
 var reference = regexp.MustCompile(`\$\{([^}]*)\}`)
 
-// hostOf returns the host of a URL, for display. The URL may contain ${NAME} anywhere.
+// hostOf returns, for display, the endpoint parameter of a URL or else its host. The URL may
+// contain ${NAME} anywhere.
 func hostOf(raw string) string {
 	_, rest, _ := strings.Cut(raw, "://")
 	authority, query, _ := strings.Cut(rest, "/")

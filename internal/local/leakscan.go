@@ -25,7 +25,7 @@ type leakScan struct {
 	originals []sanitize.Watched
 }
 
-// begin reads the original values.
+// begin collects the original values to search for, if this kind of dump can be searched.
 func (s *leakScan) begin(ctx context.Context) error {
 	rewriter, ok := s.engine.(engine.Rewriter)
 	if !ok {

@@ -22,7 +22,7 @@ type Leftover struct {
 
 // Leftovers returns what commands left behind in the data directory and on the servers of the
 // destinations and scratch copies. It skips servers that do not respond; [Agent.CheckTarget]
-// reports those.
+// reports these servers.
 func (a *Agent) Leftovers(ctx context.Context) []Leftover {
 	all := a.leftFiles()
 	a.eachServer(a.Targets(), func(d database, m engine.Cleaner) {

@@ -261,10 +261,10 @@ func (c *conn) expire() {
 	c.Conn.Close()
 }
 
-// SetReadDeadline implements net.Conn.
+// SetReadDeadline implements net.Conn. The deadline also applies to writes.
 func (c *conn) SetReadDeadline(at time.Time) error { return c.SetDeadline(at) }
 
-// SetWriteDeadline implements net.Conn.
+// SetWriteDeadline implements net.Conn. The deadline also applies to reads.
 func (c *conn) SetWriteDeadline(at time.Time) error { return c.SetDeadline(at) }
 
 // Read implements net.Conn.

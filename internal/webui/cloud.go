@@ -130,8 +130,9 @@ func remember[T any](c *cloud, place *remembered[T], life time.Duration, get fun
 	return value, nil
 }
 
-// may reports whether the service would allow this caller an action on a listed snapshot, or on
-// none if s is zero. It applies the domain's own rule and is used only to decide what to display.
+// may reports whether the service would allow this caller an action on a listed snapshot, or an
+// action without a snapshot if s is the zero value. It applies the domain's own rule and is used
+// only to decide what to display.
 func may(me api.Me, do snap.Action, s api.Snapshot) bool {
 	mine := snap.OrgRef{ID: 1}
 	of := mine

@@ -36,7 +36,7 @@ type counts struct{ All, Local, Cloud, Shared tally }
 // countLife is how long counts of a large cloud listing are cached.
 const countLife = 5 * time.Second
 
-// count counts the rows of each kind. If the current page has all cloud snapshots, it makes no
+// count counts the rows for each filter. If the current page has all cloud snapshots, it makes no
 // further requests for them.
 func (s *Server) count(ctx context.Context, l *listing, here []local.Snapshot, page api.SnapshotPage) counts {
 	c := counts{Local: tally{N: len(here), Known: true}}

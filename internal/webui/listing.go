@@ -96,13 +96,13 @@ func (q query) URL() string {
 	return "/snapshots?" + v.Encode()
 }
 
-// first returns the query for the first page under another filter.
+// first returns the query for the first page under the given filter.
 func (q query) first(s show) query {
 	q.Show, q.Cursor, q.Before = s, "", time.Time{}
 	return q
 }
 
-// sorted returns the query for the first page in another order.
+// sorted returns the query for the first page in the given order.
 func (q query) sorted(o order) query {
 	q = q.first(q.Show)
 	q.Sort = o
