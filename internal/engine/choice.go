@@ -40,7 +40,8 @@ func (c Choice) Empty() bool {
 // Omits reports whether the choice leaves out a kind of object.
 func (c Choice) Omits(kind string) bool { return slices.Contains(c.Omit, kind) }
 
-// Check returns a usage error for an invalid pattern or an unknown kind.
+// Check returns a usage error for an invalid pattern, for a schema or extension pattern with a dot
+// outside of quotes, and for an unknown kind.
 func (c Choice) Check() error {
 	for _, list := range [][]string{c.Tables, c.Schemas, c.Exclude, c.ExcludeData, c.Extensions} {
 		for _, text := range list {

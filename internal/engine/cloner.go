@@ -35,8 +35,8 @@ type Cloner interface {
 	Copy(ctx context.Context, from, to string, o CopyOptions) error
 
 	// Reset replaces the database at "to" with a copy of the database at "from", in one step. Both
-	// are URLs. It ends the connections to the replaced database if the engine supports that, and
-	// otherwise returns a conflict.
+	// are URLs. If the database at "to" is in use, Reset ends the connections to it or, if the
+	// engine does not support that, returns a conflict.
 	Reset(ctx context.Context, from, to string, o CopyOptions) error
 
 	// Recover removes what a killed Reset left next to the database at url.
@@ -50,7 +50,7 @@ type Cloner interface {
 	States(ctx context.Context, urls []string) ([]DatabaseState, error)
 }
 
-// ClonePrefix begins the names of all databases that a [Cloner] creates or drops.
+// ClonePrefix is the beginning of the names of all databases that a [Cloner] creates or drops.
 const ClonePrefix = "snapcli_clone_"
 
 // CopyOptions configure a copy of a database.

@@ -8,9 +8,9 @@ import (
 	"snap"
 )
 
-// Compare returns an error of code corrupt_snapshot for the first table that is missing or does not
-// have the expected number of rows. If either side has no count for a table, the table only has to
-// exist.
+// Compare returns an error with code corrupt_snapshot for the first table that is missing or does
+// not have the expected number of rows. If either side has no count for a table, the table only has
+// to exist.
 func Compare(want, got []Table) error {
 	have := map[[2]string]int64{}
 	for _, t := range got {

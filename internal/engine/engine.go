@@ -15,24 +15,26 @@ import (
 // Engine is one kind of database. URLs are expanded and include the password, if any. No
 // implementation puts the password into an argument, a log or an error.
 //
-// Errors that a user must act on are *snap.Error: not_found for a missing database, tool_missing,
-// storage_full, conflict for a database in use, and database_error for all others.
+// Errors that a user must act on are *snap.Error. Their codes include not_found for a missing
+// database, tool_missing, storage_full, conflict for a database in use, and database_error for
+// other failures of the server.
 type Engine interface {
 	// Check connects and describes the database. If the server exists but the database does not,
 	// Check returns no error and Exists is false.
 	Check(ctx context.Context, url string) (Info, error)
 
-	// Dump writes a consistent copy of the whole database to w without blocking writers, and
-	// describes it. The output of a failed dump is useless.
+	// Dump writes a consistent copy of the database to w and describes it. It blocks writers for a
+	// moment at most. o.Subset and o.Choice can limit the copy. The output of a failed dump is
+	// useless.
 	Dump(ctx context.Context, url string, w io.Writer, o Options) (Info, error)
 
 	// Restore fills a new database from a dump, on the server or in the folder of the database at
-	// url, and verifies it. It never touches the database at url. The caller must Drop the result;
-	// a failed Restore has already dropped it.
+	// url, and verifies it. Only a load into an existing database (see o.Into) touches the database
+	// at url. The caller must Drop the result; a failed Restore has already dropped it.
 	Restore(ctx context.Context, url string, d Dump, o Options) (Scratch, error)
 }
 
-// Scratch is a restored database that has not replaced another one yet.
+// Scratch is a restored database that has not replaced another database yet.
 type Scratch interface {
 	// URL returns the URL of the scratch database, with the password.
 	URL() string
@@ -46,10 +48,10 @@ type Scratch interface {
 	// Scrub removes all traces of values that were changed or deleted in the database.
 	Scrub(ctx context.Context) error
 
-	// Swap replaces the database given to Restore with this one. The old database is then gone.
-	// Swap is atomic, even if the program is killed. If others are connected to the old database,
-	// Swap returns a conflict. With terminate, it disconnects them instead, if the engine supports
-	// that.
+	// Swap replaces the database given to Restore with the scratch database. The old database is
+	// then gone. Swap is atomic, even if the program is killed. If others are connected to the old
+	// database, Swap returns a conflict. With terminate, it disconnects them instead, if the engine
+	// supports that.
 	Swap(ctx context.Context, terminate bool) error
 
 	// Drop removes the scratch database. After Swap, Drop does nothing.
@@ -81,8 +83,9 @@ const (
 	// object with the entry's kind and name. If possible, the statements run as a role that has
 	// privileges on the scratch database only.
 	Ours
-	// Foreign is data: no part of the dump reaches a database as SQL. Every statement is generated
-	// from Info.Schema, and programs are omitted.
+	// Foreign is data: every statement is generated from Info.Schema, and no part of the dump
+	// reaches a database as SQL. Programs are omitted, unless Dump.WithPrograms loads them after a
+	// check.
 	Foreign
 )
 

@@ -39,8 +39,9 @@ const Unfinished = "snapcli_unfinished_load"
 // UnfinishedWarning is the warning for a database that has [Unfinished].
 const UnfinishedWarning = "a load with --in-place into this database has not finished: its content is not complete"
 
-// Incomplete adds to the error of an in-place load that the database is now incomplete. Call it
-// only if the old content was already removed.
+// Incomplete adds to a *snap.Error of an in-place load that the database is now incomplete, and
+// removes the claim that nothing was changed from its hint. It returns any other error unchanged.
+// Call it only if the old content was already removed.
 func Incomplete(database string, err error) error {
 	var failed *snap.Error
 	if err == nil || !errors.As(err, &failed) {

@@ -18,7 +18,7 @@ import (
 type Charset struct {
 	name   string
 	decode func(s string) (r rune, size int) // for a string that begins with a non-ASCII byte; size is never 0
-	encode func(r rune) string               // of a rune beyond ASCII; "" if the encoding lacks it
+	encode func(r rune) string               // for a rune beyond ASCII; "" if the encoding lacks it
 }
 
 // noCharacter is the result of decode for bytes that are not part of a character.
@@ -65,8 +65,8 @@ func Single(name string, m *charmap.Charmap) *Charset {
 }
 
 // Multi returns an encoding with one or more bytes per character. length returns the number of
-// bytes of a string's first character, or 0 if the encoding lacks that character. e may have
-// characters that the encoding lacks.
+// bytes of the first character in a string that begins with a non-ASCII byte, or 0 if the encoding
+// lacks that character. e may have characters that the encoding lacks.
 func Multi(name string, e encoding.Encoding, length func(s string) int) *Charset {
 	encode := func(r rune) string {
 		b, err := e.NewEncoder().String(string(r))
@@ -206,8 +206,8 @@ func EUC(s string) int {
 	return size
 }
 
-// ShiftJIS returns the length of a string's first character in Shift_JIS. A character that is
-// neither ASCII nor half-width katakana has two bytes. The second may be ASCII.
+// ShiftJIS returns the length of a string's first character in Shift_JIS, as [Multi] needs it. A
+// character that is neither ASCII nor half-width katakana has two bytes. The second may be ASCII.
 func ShiftJIS(s string) int {
 	switch {
 	case s == "":
@@ -219,7 +219,7 @@ func ShiftJIS(s string) int {
 }
 
 // DoubleByte returns the length of a string's first character in encodings with two bytes for each
-// character beyond ASCII. The second byte may be ASCII.
+// character beyond ASCII, as [Multi] needs it. The second byte may be ASCII.
 func DoubleByte(s string) int {
 	if len(s) < 2 || s[0] <= utf8.RuneSelf || s[1] < '@' {
 		return 0

@@ -41,8 +41,9 @@ func (a account) definer() string { return quote(a.User) + "@" + quote(a.Host) }
 const accountRights = "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, REFERENCES, INDEX, ALTER, CREATE TEMPORARY " +
 	"TABLES, LOCK TABLES, EXECUTE, CREATE VIEW, SHOW VIEW, CREATE ROUTINE, ALTER ROUTINE, EVENT, TRIGGER"
 
-// confine creates the account for a load whose dump is checked. If that is impossible, a dump of
-// the user's own organization is loaded with the user's privileges, and a foreign one is refused.
+// confine creates the account for a load whose dump is checked. If that is impossible, it refuses a
+// load that needs the account, or whose programs could access files. Any other load runs with the
+// user's privileges.
 func (s *scratch) confine(ctx context.Context) error {
 	if s.trust != checked {
 		return nil
@@ -170,8 +171,8 @@ const (
 	erNoGrantOn      = 1403 // no such grant on a routine
 )
 
-// one creates one program. On a server with a binary log, the user creates the program on behalf of
-// the account.
+// one creates one program. If a server with a binary log does not allow the account to create it,
+// the user creates it on behalf of the account.
 func (m maker) one(ctx context.Context, kind string, d definition) error {
 	err := makeOne(ctx, m.c, kind, d)
 	if !m.account.exists() {
@@ -240,7 +241,8 @@ func (a account) programs(ctx context.Context, server querier) (n int, err error
 	return n, err
 }
 
-// sweepAccounts drops the accounts of ended loads whose programs no longer exist.
+// sweepAccounts drops those accounts of ended loads that own no programs, and locks the other
+// accounts of ended loads.
 func sweepAccounts(ctx context.Context, server *sql.DB, c *sql.Conn) error {
 	all, err := endedAccounts(ctx, c)
 	if err != nil {

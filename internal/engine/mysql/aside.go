@@ -28,9 +28,9 @@ func isSkipped(err error) bool {
 	return errors.As(err, &e)
 }
 
-// setAside sets aside the journal of the load id, which could not be completed, and returns an
-// error that says so. If the server is unreachable or busy, the journal stays, and the next load
-// tries again.
+// setAside sets aside the journal of the load with this id, which could not be completed because of
+// why, and returns an error that says so. If why can be temporary, for example because the server
+// is busy, setAside returns why, and the next load tries again.
 func setAside(ctx context.Context, server *sql.DB, place database, id string, why error) error {
 	n := number(why)
 	var e *snap.Error
@@ -74,7 +74,7 @@ func isSetAside(ctx context.Context, server querier, id string) (bool, error) {
 }
 
 // dropSkipped removes the skipped journals of earlier loads into a database that this load has
-// replaced.
+// replaced, and those that cannot be read.
 func dropSkipped(ctx context.Context, server *sql.DB, database string) error {
 	ids, err := skippedJournals(ctx, server)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"snap/internal/schema"
 )
 
-// checker checks the statements of a dump from elsewhere. Each must create one object of its kind
-// and name in the database being loaded. The checker replaces the header of each statement with a
-// generated one.
+// checker checks the statements of a dump from elsewhere. Each must create one object in the
+// database being loaded, with the kind and name that the dump gives. The checker replaces the
+// header of each statement with a generated one.
 type checker struct {
 	mariadb bool
 	version int            // of the server

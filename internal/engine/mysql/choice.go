@@ -12,11 +12,11 @@ import (
 type selection struct {
 	fates   map[string]engine.Fate // of tables and views, by name
 	empty   []engine.Table         // the tables whose rows are left out
-	omitted schema.Schema          // only its omissions
+	omitted schema.Schema          // only Omitted is set
 }
 
-// leaveOut removes from the definitions the objects that a choice leaves out. It also removes the
-// tables without rows from the tables to read.
+// leaveOut removes from the definitions the objects that a choice leaves out. It returns the tables
+// to read: those whose rows are not left out.
 func leaveOut(s *structure, tables []engine.Table, c engine.Choice) (kept []engine.Table, left selection, err error) {
 	if c.Empty() {
 		return tables, left, nil
@@ -69,14 +69,14 @@ func leaveOut(s *structure, tables []engine.Table, c engine.Choice) (kept []engi
 	return kept, left, nil
 }
 
-// report adds the omissions to the description, and a warning for each kind.
+// report adds the omissions to info.Schema, and a warning for each kind to info.Warnings.
 func (l selection) report(info *engine.Info) {
 	info.Schema.Omitted = append(info.Schema.Omitted, l.omitted.Omitted...)
 	info.Warnings = append(info.Warnings, l.omitted.Omissions()...)
 }
 
-// keys removes the foreign keys whose referencing rows are in the dump while the referenced rows
-// are not.
+// keys removes the foreign keys that reference a table that is left out, and the foreign keys of a
+// table with rows that reference a table without rows.
 func (l *selection) keys(s *structure) error {
 	parts := map[string]engine.Fate{} // some servers write referenced names in lower case
 	for name, fate := range l.fates {
@@ -105,8 +105,9 @@ func (l *selection) keys(s *structure) error {
 	return nil
 }
 
-// withoutKeys removes the foreign keys to some tables from a table's definition, which a server
-// wrote, and returns the names of the keys. Keys to tables in other databases remain.
+// withoutKeys removes from a table's definition, which a server wrote, the foreign keys to tables
+// for which gone returns true, and returns the names of these keys. Keys to tables in other
+// databases remain.
 func withoutKeys(text string, gone func(table string) bool) (string, []string, error) {
 	items, err := listItems(text)
 	if err != nil {
@@ -230,9 +231,9 @@ func (l *selection) isLeftOut(name string) bool {
 	return fate == engine.LeftOut
 }
 
-// tablesIn returns the tables and views that a view reads. A server writes the name of a table
-// without a dot, after FROM, JOIN, a comma or a parenthesis, and the name of a column with its
-// table.
+// tablesIn returns the tables and views that a view reads. Servers write a table's name after FROM,
+// JOIN, a comma or a parenthesis and with no dot after it. A column's name comes after a table's
+// name and a dot.
 func tablesIn(tokens []token) (all []string) {
 	for i, t := range tokens {
 		if t.kind != nameToken || i == 0 || i+1 < len(tokens) && tokens[i+1].value == "." {

@@ -63,9 +63,9 @@ func (e Engine) withServer(raw string, f func(database, *sql.DB) error) error {
 	return d.failure(f(d, db))
 }
 
-// Seal implements [engine.Cloner]. In MySQL, it makes the database read-only. MariaDB has no such
-// setting. There, the mark reveals most later writes, but not writes that are followed by a restart
-// of the server.
+// Seal implements [engine.Cloner]. In MySQL, it makes the database read-only if the user is allowed
+// to. MariaDB has no such setting. If the database is not read-only, the mark reveals most later
+// writes, but not writes that are followed by a restart of the server.
 func (e Engine) Seal(ctx context.Context, raw string) (mark string, err error) {
 	err = e.withServer(raw, func(d database, db *sql.DB) error {
 		_, err := db.ExecContext(ctx, "ALTER DATABASE "+quote(d.name)+" READ ONLY = 1")
@@ -87,7 +87,7 @@ func (e Engine) Seal(ctx context.Context, raw string) (mark string, err error) {
 const erSyntax = 1064
 
 // markOf returns a string that changes when a table of the database is created, altered or written
-// to. It returns "" if there is no such database.
+// to. A missing database has the same mark as an empty database.
 func markOf(ctx context.Context, db querier, name string) (mark string, err error) {
 	err = db.QueryRowContext(ctx, `SELECT coalesce(concat(count(*), ' ', coalesce(sum(unix_timestamp(create_time)), 0)), '')
 		FROM information_schema.tables WHERE table_schema = ? AND table_type <> 'VIEW'`, name).Scan(&mark)

@@ -54,7 +54,7 @@ func (d *database) readParameters(q url.Values) error {
 }
 
 // check replaces the mode's name, from the URL or the option file, with the mode. It returns an
-// error for an unknown name.
+// error for an unknown name. If there is a certificate or key but no name, the mode is tlsVerify.
 func (e *encryption) check() error {
 	if e.mode == "" {
 		if e.ca+e.cert+e.key != "" {
@@ -71,7 +71,7 @@ func (e *encryption) check() error {
 	return nil
 }
 
-// config returns the TLS settings, or nil if TLS is off.
+// config returns the TLS settings, or nil if TLS is off or the driver's own settings apply.
 func (e encryption) config(host string) (*tls.Config, error) {
 	if e.mode == "" || e.mode == tlsOff || e.mode == tlsPreferred {
 		return nil, nil //nolint:nilnil // no TLS, or the driver's own settings
@@ -118,7 +118,8 @@ func verifyChain(s tls.ConnectionState, roots *x509.CertPool) error {
 }
 
 // fromOptionFile completes a URL that has no password with values from the group [client] of an
-// option file, as MySQL's own programs do. A file that other users can write is ignored.
+// option file, as MySQL's own programs do. A file that other users can write, or that is for a user
+// other than the one in the URL, is ignored.
 func (d *database) fromOptionFile(path string, hostGiven bool) error {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o022 != 0 {

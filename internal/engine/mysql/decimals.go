@@ -113,7 +113,7 @@ func exactNumbers(text string) (paths, numbers []string, err error) {
 				continue
 			}
 		case json.Number:
-			if isExact(string(token)) {
+			if needsDecimal(string(token)) {
 				path, err := at.path()
 				if err != nil {
 					return nil, nil, err
@@ -161,9 +161,9 @@ func (p place) path() (string, error) {
 	return b.String(), nil
 }
 
-// isExact reports whether a number must be set as a decimal and can be. A decimal has at most 65
+// needsDecimal reports whether a number must be set as a decimal and can be. A decimal has at most 65
 // digits, of which at most 30 are after the point.
-func isExact(number string) bool {
+func needsDecimal(number string) bool {
 	if strings.ContainsAny(number, "eE") {
 		return false
 	}

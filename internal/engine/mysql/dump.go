@@ -213,8 +213,8 @@ func session(ctx context.Context, db *sql.DB, more ...string) (*sql.Conn, error)
 
 const storedMode = "NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES"
 
-// readTables reads all tables and sets their numbers of rows. A connection that has read a table,
-// or a part of one, continues with the next.
+// readTables reads all tables and sets their Rows and Bytes. A connection that has read a table, or
+// a part of a table, continues with the next.
 func readTables(ctx context.Context, readers []*sql.Conn, name string, parts structure, tables []engine.Table,
 	where map[string]string, out io.Writer) error {
 	sources, err := sourcesOf(ctx, readers[0], name, tables)

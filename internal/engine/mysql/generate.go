@@ -209,7 +209,7 @@ func (g *generator) values(text string, c schema.Column) (string, error) {
 	return text, nil
 }
 
-// isNow reports whether an expression is the current time.
+// isNow reports whether an expression is the current time or date.
 func isNow(e schema.Expr) bool {
 	switch e.Call {
 	case "current_timestamp", "now", "localtime", "localtimestamp", "curdate", "current_date":
@@ -229,15 +229,15 @@ func defaultSQL(c schema.Column) (string, error) {
 	if literal && c.Default.Literal != nil && c.Default.Literal.Kind == "string" {
 		value = quoteText(c.Default.Literal.Value)
 	}
-	plain := literal && !hasTextDefault(c.Type.Name) || isNow(*c.Default)
+	plain := literal && !needsParentheses(c.Type.Name) || isNow(*c.Default)
 	if !plain {
 		value = "(" + value + ")"
 	}
 	return value, nil
 }
 
-// hasTextDefault reports whether MySQL requires parentheses around a constant default of this type.
-func hasTextDefault(name string) bool {
+// needsParentheses reports whether MySQL requires parentheses around a constant default of this type.
+func needsParentheses(name string) bool {
 	return strings.HasSuffix(name, "text") || strings.HasSuffix(name, "blob") || name == "json" ||
 		kindOf(name) == isBinary && !strings.HasSuffix(name, "binary")
 }
@@ -417,8 +417,8 @@ func (g *generator) check(c schema.Check) error {
 	return nil
 }
 
-// options writes the table's options, sorted by name. The server only requires that a character set
-// precedes its collation, and charset sorts before collate.
+// options writes the engine, the other options sorted by name, and the table's comment. The server
+// only requires that a character set precedes its collation, and charset sorts before collate.
 func (g *generator) options() (string, error) {
 	o := g.table.Options
 	engine := cmp.Or(o["engine"], "InnoDB")
@@ -450,7 +450,7 @@ func (g *generator) options() (string, error) {
 	return text, nil
 }
 
-// ofMariaDB reports whether MariaDB has an option that MySQL lacks.
+// ofMariaDB reports whether an option exists in MariaDB but not in MySQL.
 func ofMariaDB(name string) bool {
 	return strings.HasPrefix(name, "page_") || name == "transactional"
 }

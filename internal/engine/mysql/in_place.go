@@ -43,8 +43,9 @@ func (s *scratch) errMayNotCreate(ctx context.Context, cause error) error {
 	}
 }
 
-// empty removes the content of the destination, and marks it as unfinished. Nobody else may be
-// connected.
+// empty marks the destination as unfinished and removes its content. With OnlyIfEmpty, there is no
+// content to remove. If others are connected, empty ends their connections if Terminate is set, and
+// otherwise returns a conflict.
 func (s *scratch) empty(ctx context.Context) error {
 	var free sql.NullInt64
 	if err := s.lock.QueryRowContext(ctx, "SELECT get_lock(left(concat('snapcli_', sha2(?, 256)), 64), 10)",

@@ -70,8 +70,8 @@ func (j journal) write(ctx context.Context, c *sql.Conn, id string) error {
 	return err
 }
 
-// readJournal reads the journal of the load id, and whether the tables were exchanged. If another
-// account wrote or changed the journal, isSkipped reports true for the error.
+// readJournal returns the journal of the load with this id, and whether the tables were exchanged.
+// If another account wrote or changed the journal, isSkipped reports true for the error.
 func readJournal(ctx context.Context, server querier, id string) (j journal, swapped bool, err error) {
 	seal, err := readSeal(ctx, server, id)
 	if err != nil {
@@ -177,7 +177,8 @@ func ownedTriggers(ctx context.Context, c *sql.Conn, database string, all []defi
 	return all, rows.Err()
 }
 
-// ownedBy returns a definition as a statement that creates the object for its owner.
+// ownedBy returns the definition with SQL that creates the object for its owner, if an owner is
+// known.
 func (d definition) ownedBy() definition {
 	if d.Owner != "" {
 		d.SQL = "CREATE DEFINER=" + accountOf(d.Owner).definer() + d.SQL[len("CREATE"):]

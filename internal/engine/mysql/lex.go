@@ -118,8 +118,8 @@ func executable(text string) bool {
 	return strings.HasPrefix(text, "/*!") || strings.HasPrefix(text, "/*M!") || strings.HasPrefix(text, "/*m!")
 }
 
-// isDashComment reports whether two dashes begin a comment. A space or a control character must
-// follow them.
+// isDashComment reports whether two dashes begin a comment. A space, a control character or the end
+// of the text must follow them.
 func isDashComment(text string) bool {
 	return strings.HasPrefix(text, "--") && (len(text) == 2 || text[2] <= ' ' || text[2] == 0x7f)
 }
@@ -185,8 +185,8 @@ func unescaped(c byte) string {
 	return string([]byte{c})
 }
 
-// expandComments returns a statement with each executable comment replaced by its content, if run
-// reports that the server executes it, or else removed.
+// expandComments returns a statement in which each executable comment is replaced by its content,
+// or removed if run reports that the server does not execute it.
 func expandComments(text string, m lexMode, run func(mariadb bool, version int) bool) (string, error) {
 	var b strings.Builder
 	for i := 0; i < len(text); {
@@ -271,7 +271,7 @@ func (r *reader) skip() token {
 	return t
 }
 
-// is reports whether the next tokens are these words and signs, in any case.
+// is reports whether the next tokens are these words and signs. Upper and lower case are the same.
 func (r *reader) is(words ...string) bool {
 	if len(r.tokens) < len(words) {
 		return false

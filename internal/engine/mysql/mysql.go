@@ -109,7 +109,8 @@ func (d database) url() string {
 	return u.String()
 }
 
-// open opens the database, or the server without a database.
+// open returns a pool of connections that use the database with this name, or no database if the
+// name is empty. It does not connect yet.
 func (d database) open(name string) (*sql.DB, error) {
 	c := driver.NewConfig()
 	c.User, c.Passwd, c.DBName = d.user, d.password, name

@@ -143,8 +143,8 @@ func (s structure) named() map[string]bool {
 	return all
 }
 
-// replacePrograms drops the programs of a database on connection c, and then creates the programs
-// in s with m. With keep, it drops only programs whose names are in s.
+// replacePrograms drops, on connection c, the programs of a database. With m, it then sets the
+// defaults and creates the programs in s. With keep, it drops only programs whose names are in s.
 func replacePrograms(ctx context.Context, c *sql.Conn, m maker, name string, s structure, keep bool) error {
 	own := s.named()
 	for _, kind := range []struct{ word, query string }{

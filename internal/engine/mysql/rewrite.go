@@ -102,7 +102,7 @@ func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, o engi
 }
 
 // sampleRows collects values from a statement's rows until each column has enough samples. It
-// passes every value of the columns that o.Every selects to its functions.
+// passes every value that is not NULL to the function that o.Every returns for the column, if any.
 func sampleRows(t *engine.Shape, columns []engine.Column, s statement, limit int, o engine.Options) error {
 	every, all := o.AllOf("", t.Name, columns)
 	var fields [][]byte
@@ -307,7 +307,7 @@ func (m *masker) of(s statement) (tableMasks, error) {
 	return masks, err
 }
 
-// mask writes a statement with its rows masked.
+// mask returns the SQL of a statement with its rows masked.
 func mask(s statement, masks tableMasks) ([]byte, error) {
 	out := append(make([]byte, 0, len(s.start)+len(s.rows)+len(s.rows)/4), s.start...)
 	if !slices.ContainsFunc(masks.columns, func(m engine.Mask) bool { return m != nil }) {

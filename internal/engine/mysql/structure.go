@@ -40,8 +40,8 @@ type definition struct {
 	Period []string `json:"period,omitempty"`
 }
 
-// structureOf reads the definitions of a database. It sorts them by name, so that an unchanged
-// database gives the same structure.
+// structureOf reads the definitions of a database. It sorts them, so that an unchanged database
+// gives the same structure.
 func structureOf(ctx context.Context, c *sql.Conn, name string) (structure, error) {
 	var s structure
 	var err error
@@ -143,7 +143,7 @@ func show(ctx context.Context, c *sql.Conn, database, kind, name string) (defini
 
 // setting returns the statement that prepares the session for a definition. The definition's SQL is
 // UTF-8. The character set of the client that created the object is used only if the SQL is ASCII,
-// and therefore the same in both.
+// and therefore has the same bytes in both character sets.
 func (d definition) setting() string {
 	text := "SET sql_mode = '" + literal(d.Mode) + "'"
 	if word.MatchString(d.Charset) && word.MatchString(d.Collation) {
@@ -242,9 +242,8 @@ func splitKeys(create string) (bare, keys, foreign string) {
 	return strings.Join(append(kept, lines[last:]...), "\n"), strings.Join(added, ", "), strings.Join(references, ", ")
 }
 
-// sequenced returns the columns whose default is the next value of a sequence. The
-// server stores such a default with the name of the sequence's database, which the
-// swap changes.
+// sequenced returns the columns whose default refers to a sequence. The server stores such a
+// default with the name of the sequence's database, which the swap changes.
 func sequenced(tables []definition) []definition {
 	var all []definition
 	for _, t := range tables {
