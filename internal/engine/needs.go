@@ -25,6 +25,6 @@ type Inspector interface {
 // Need is a missing requirement.
 type Need struct {
 	Code   snap.Code // code of the error that would result
-	What   string    // the problem in a clause, without a period at the end
+	What   string    // the problem as a clause, without a period at the end
 	Remedy string    // a SQL statement for an authorized user, or a program to install
 }

@@ -110,10 +110,11 @@ func (s *scratch) exchange(ctx context.Context) error {
 	return s.rename(context.WithoutCancel(ctx), c)
 }
 
-// exchangeLock returns the name of the lock that the exchange of the load id holds.
+// exchangeLock returns the name of the lock that the load with this id holds during its exchange.
 func exchangeLock(id string) string { return id + "_exchange" }
 
-// waitForExchange waits until no statement of the exchange of the load id runs on the server.
+// waitForExchange waits until the server runs no statement of the exchange that the load with this
+// id began. After 30 seconds, it returns a conflict.
 func waitForExchange(ctx context.Context, server *sql.DB, id string) error {
 	var free sql.NullInt64
 	err := server.QueryRowContext(ctx, "SELECT CASE WHEN get_lock(?, 30) = 1 THEN release_lock(?) END",
@@ -126,8 +127,7 @@ func waitForExchange(ctx context.Context, server *sql.DB, id string) error {
 	return err
 }
 
-// begin writes the journal and drops the triggers of both the old tables and the
-// new ones.
+// begin writes the journal and drops the triggers of the tables that the exchange moves.
 func (s *scratch) begin(ctx context.Context, c *sql.Conn) error {
 	old, err := structureOf(ctx, c, s.place.name)
 	if err != nil {
@@ -250,8 +250,8 @@ func (s *scratch) rename(ctx context.Context, c *sql.Conn) error {
 	return err
 }
 
-// recoverSwap completes the swap of the load id if its tables have been exchanged, and reverts it
-// if not. Then it removes what the swap created.
+// recoverSwap completes the swap of the load with this id if the tables have been exchanged, and
+// reverts it if not. Then it removes what the swap created.
 func recoverSwap(ctx context.Context, server *sql.DB, place database, id string) error {
 	if err := waitForExchange(ctx, server, id); err != nil {
 		return err
@@ -381,8 +381,9 @@ func sweep(ctx context.Context, server *sql.DB, c *sql.Conn, place database, o e
 	return sweepAccounts(ctx, server, c)
 }
 
-// sweepOne cleans up after the load id while it holds the lock of that load. If others still hold
-// the lock after patience seconds, a load or another cleanup is running, and sweepOne does nothing.
+// sweepOne cleans up after the load with this id while it holds the lock of that load. If others
+// still hold the lock after patience seconds, a load or another cleanup is running, and sweepOne
+// does nothing.
 func sweepOne(ctx context.Context, server *sql.DB, c *sql.Conn, place database, id string, patience int) error {
 	var free sql.NullInt64
 	if err := c.QueryRowContext(ctx, "SELECT get_lock(?, ?)", id, patience).Scan(&free); err != nil {

@@ -6,7 +6,8 @@ import (
 )
 
 // withoutTriggers calls run while the scratch database has no triggers, so that no trigger copies a
-// value to another table. It then restores the triggers of tables that still exist.
+// value to another table. If run succeeds, withoutTriggers then restores the triggers of the tables
+// that still exist.
 func (s *scratch) withoutTriggers(ctx context.Context, run func() error) error {
 	c, err := session(ctx, s.server, "USE "+quote(s.here.name))
 	if err != nil {

@@ -55,7 +55,8 @@ func (s *scratch) read(dump engine.Dump, r io.Reader) (rows *bufio.Reader, err e
 	return pastHead(r)
 }
 
-// describeRows sets the form that each table's rows must have, from a description.
+// describeRows derives from a description the form that each table's rows must have, and the tables
+// that are left out.
 func (s *scratch) describeRows(d *schema.Schema) {
 	s.forms, s.left = map[string]rowForm{}, map[string]bool{}
 	versioned := map[string]bool{}
@@ -137,8 +138,8 @@ func serverVersion(version string) int {
 	return n
 }
 
-// requireInside returns an error if an object that was created from a checked dump uses another
-// database.
+// requireInside returns an error if an object of the dump uses another database. It does not check
+// a dump that is executed unchanged.
 func (s *scratch) requireInside(ctx context.Context) error {
 	if s.trust == complete {
 		return nil

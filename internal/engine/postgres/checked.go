@@ -105,8 +105,8 @@ func notRestored(e dumpEntry, why string) error {
 	}
 }
 
-// entries returns the numbers of the entries to restore, and the extensions to
-// create before them.
+// entries checks all entries. It returns the numbers of the entries for pg_restore, which exclude
+// those with rows of tables, and the extensions to create first.
 func (r *review) entries(all []dumpEntry) (ids []int, wanted []schema.Extension, err error) {
 	seen := map[int]bool{}
 	ahead := map[string]bool{"public": true}
@@ -293,7 +293,8 @@ func (r *review) checkRows(e dumpEntry) error {
 	return nil
 }
 
-// match matches a pattern at the start of a statement, and returns the tokens after it.
+// match matches a pattern at the start of a statement, and returns the tokens after the matched
+// part.
 func (r *review) match(pattern string, s []token, e dumpEntry) (rest []token, ok bool) {
 	for want := range strings.FieldsSeq(pattern) {
 		optional := strings.HasPrefix(want, "[")
@@ -340,7 +341,7 @@ func (r *review) named(e dumpEntry, namespace, last string) bool {
 		r.stored.Label(namespace) == e.namespace)
 }
 
-// announcedKinds maps a kind of entry to the kinds under which a description lists such programs.
+// announcedKinds maps a kind of entry to the kinds under which descriptions list its programs.
 var announcedKinds = map[string][]string{
 	"FUNCTION": {"function"}, "PROCEDURE": {"procedure"}, "AGGREGATE": {"aggregate"}, "TRIGGER": {"trigger"},
 	"RULE": {"rule"}, "POLICY": {"policy"},

@@ -25,7 +25,7 @@ type selection struct {
 	gone      map[[2]string]bool // the objects that are left out, by the oids of their catalog and of the object
 	names     map[goneName]bool  // the objects in gone, by their names in descriptions
 	comments  bool               // leave out the comments on extensions
-	omitted   schema.Schema      // only its omissions
+	omitted   schema.Schema      // only Omitted is set
 }
 
 // relation is a table or a view of the database. Its names are labels.
@@ -73,7 +73,8 @@ const (
 	pgPublication  = 6104
 )
 
-// start returns the objects that the choice itself names.
+// start returns the objects that the choice itself leaves out, without the objects that depend on
+// them.
 func (s *selection) start(ctx context.Context, conn *pgx.Conn, c engine.Choice) (o goneObjects, err error) {
 	if s.relations, err = relations(ctx, conn); err != nil {
 		return o, err
@@ -107,8 +108,8 @@ func (s *selection) start(ctx context.Context, conn *pgx.Conn, c engine.Choice) 
 	return o, err
 }
 
-// report records the tables that are left out. If a whole schema is left out, its tables are
-// reported as part of it.
+// report records the tables that are left out and those without rows. It records a view that is
+// left out only if the choice has no schemas.
 func (s *selection) report(c engine.Choice) {
 	var tables, rows []string
 	for i, r := range s.relations {
@@ -382,7 +383,7 @@ LEFT JOIN pg_namespace n ON n.oid = k.namespace LEFT JOIN pg_namespace n2 ON n2.
 ORDER BY i.type, i.identity`
 
 // follow finds the objects that depend on the objects that are left out, and leaves them out too.
-// It fails if a table depends on one of them.
+// It fails if a remaining table needs one of them.
 func (s *selection) follow(ctx context.Context, conn *pgx.Conn, o goneObjects) error {
 	s.gone, s.names = map[[2]string]bool{}, map[goneName]bool{}
 	rows, err := conn.Query(ctx, dependents, o.catalogs, o.oids, o.quiet)
@@ -465,7 +466,8 @@ func (s *selection) unlocked() []uint32 {
 	return all
 }
 
-// skipped returns the tables without rows in the dump, by schema and name.
+// skipped returns the fates of the tables and views that are not in the dump completely, by schema
+// and name.
 func (s *selection) skipped() map[[2]string]engine.Fate {
 	all := map[[2]string]engine.Fate{}
 	if s != nil {

@@ -21,7 +21,8 @@ const endOfRows = "\\.\n\n\n"
 // condense copies a dump with larger chunks, and returns the number of rows of each table, by
 // schema and name. It does not copy entries that are left out. If there is a relay, condense reads
 // the rows from the relay. A dump of an unknown version is copied unchanged, and no counts are
-// returned. With a relay, condense returns errUnknownVersion for such a dump and writes nothing.
+// returned. With a relay or a selection, condense writes nothing of such a dump and returns an
+// error, which is errUnknownVersion if there is a relay.
 func condense(r io.Reader, via *relay, left *selection, w io.Writer) (map[[2]string]tally, error) {
 	d := &dumpReader{r: bufio.NewReaderSize(r, 1<<20), echo: &bytes.Buffer{}, left: left}
 	d.header()
