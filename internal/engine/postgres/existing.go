@@ -33,7 +33,8 @@ type existing struct {
 	o        engine.Options
 }
 
-// lockPatience is how long the last step of a load waits for locks that others hold.
+// lockPatience is how long a step of a load into an existing database waits for locks that others
+// hold, unless [Engine.LockPatience] is set.
 const lockPatience = 30 * time.Second
 
 // restoreInto implements [Engine.Restore] for an existing database.
@@ -216,7 +217,7 @@ func (x *existing) locking(ctx context.Context, kick bool, step func() error) er
 }
 
 // freeLocks returns a conflict that names a session with locks on replaced objects. With kick, it
-// ends all of these sessions instead.
+// instead ends all sessions with such locks. If there is no such session, it returns nil.
 func (x *existing) freeLocks(ctx context.Context, kick bool, cause error) error {
 	rows, err := x.conn.Query(ctx, holders, x.content.oids())
 	if err != nil {

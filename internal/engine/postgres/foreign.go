@@ -142,8 +142,9 @@ func (s *scratch) makeExtensions(ctx context.Context, u *unpacking) error {
 }
 
 // requireConfined returns an error if the programs of a snapshot that is not the user's own would
-// be restored with a superuser's privileges. It also returns an error if foreign programs would not
-// be restored by a role that was created for the load.
+// be restored with the privileges of a superuser or, in an existing database, of a user who can
+// create roles. It also returns an error if foreign programs would not be restored by a role that
+// was created for the load.
 func (s *scratch) requireConfined(ctx context.Context) error {
 	if s.loader.name != "" {
 		return nil

@@ -31,7 +31,7 @@ const socketPort = "5432"
 // errNoSocket reports that this machine cannot have a private socket.
 var errNoSocket = errors.New("a private socket cannot be created on this machine")
 
-// socketPrefix begins the name of a socket's folder.
+// socketPrefix is the beginning of the name of a socket's folder.
 const socketPrefix = "snapcli-socket-"
 
 // privateSocket listens on a new private socket. The caller must close the listener and remove the

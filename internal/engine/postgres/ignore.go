@@ -12,7 +12,7 @@ import (
 )
 
 // unknownSetting is a setting that pg_restore 17 and later set in every session. Servers before 17
-// do not know it and refuse only that statement.
+// do not know it and refuse only the statement that sets it.
 const unknownSetting = "transaction_timeout"
 
 func setsUnknown(t tool, server int) bool { return major(t.version) >= 17 && server < 17 }

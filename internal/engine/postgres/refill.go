@@ -67,7 +67,8 @@ type refill struct {
 	tables []engine.Table
 }
 
-// restored is an object that is removed and created again.
+// restored is a foreign key that is dropped and created again, or a trigger that is disabled and
+// enabled again.
 type restored struct{ name, drop, create string }
 
 func (r *refill) run(ctx context.Context, in io.Reader) error {
@@ -103,7 +104,8 @@ func (r *refill) run(ctx context.Context, in io.Reader) error {
 	return tx.Commit(ctx)
 }
 
-// prepare finds the tables, empties them, and removes their foreign keys and triggers.
+// prepare finds the tables, drops the foreign keys from and to them, disables their triggers, and
+// empties them.
 func (r *refill) prepare(ctx context.Context) (err error) {
 	for _, t := range r.schema.Tables {
 		if !r.chosen[t.Name] || t.Partitions != nil {
@@ -170,8 +172,8 @@ func (r *refill) requireNoPrograms(ctx context.Context) error {
 		"load the whole snapshot, without --only; nothing was changed")
 }
 
-// These queries select the objects that are removed and created again: their names, and the
-// statements that remove and create them.
+// These queries select the foreign keys to drop and create again, and the triggers to disable and
+// enable again: their names, and the statements for both steps.
 const (
 	keysToRestore = `
 		WITH named AS (SELECT t AS oid FROM unnest($1::oid[]) t

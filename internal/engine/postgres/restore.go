@@ -148,7 +148,8 @@ func (s *scratch) serverVersion(ctx context.Context) (server string, err error) 
 	return server, s.place.failure(err)
 }
 
-// restoreDump creates the scratch database and restores the dump into it.
+// restoreDump restores the dump. For a load into a scratch database, it first creates that
+// database, and drops the scratch database of an earlier attempt.
 func (s *scratch) restoreDump(ctx context.Context, run restoring, u *unpacking) (map[[2]string]int64, error) {
 	if s.into != nil {
 		return s.parts(ctx, run, u)
