@@ -12,8 +12,8 @@ import (
 type Refiller interface {
 	// Refill replaces the rows of the chosen tables of the database at url with those of the dump,
 	// in one transaction. No definition changes, no trigger fires, and nothing from the dump runs
-	// as SQL. A table that is missing in the database, or a foreign key that no longer holds, is an
-	// error that changes nothing. Refill returns the refilled tables with their numbers of rows.
+	// as SQL. If the database lacks one of the tables, or if a foreign key no longer holds, Refill
+	// fails and changes nothing. Refill returns the refilled tables with their numbers of rows.
 	Refill(ctx context.Context, url string, d Dump, only []string, o Options) ([]Table, error)
 }
 

@@ -143,7 +143,7 @@ func shapeOf(t tableData, known []engine.Table) engine.Shape {
 }
 
 // sampleRows collects values from a table's rows until each column has enough samples. It passes
-// every value of the columns that o.Every selects to its functions.
+// every value that is not NULL to the function that o.Every returns for the column, if any.
 func sampleRows(d *dumpReader, s *engine.Shape, limit int, o engine.Options) error {
 	lines, wanting := &lineReader{d: d}, len(s.Columns)
 	every, all := o.AllOf(s.Schema, s.Name, s.Columns)

@@ -33,7 +33,7 @@ type dumpReader struct {
 	schema          func(kind, name string, sql []byte) // see engine.Plan; may overwrite what is in echo
 	left            *selection                          // entries to remove, also from echo
 	composites      map[[2]string][]engine.Column       // see engine.Contents; set by openDump
-	longest         int                                 // bytes of a row; 0 means any
+	longest         int                                 // maximum bytes of a row; 0 means no limit
 	err             error
 }
 

@@ -174,7 +174,7 @@ const longWait = time.Minute
 
 // inherit returns the statements that give the new database the properties of the old one: owner,
 // comment, connection limit, privileges, settings (including those for single roles), and whether
-// it is a template.
+// it is a template and accepts connections.
 func inherit(ctx context.Context, tx pgx.Tx, old, here string) ([]string, error) {
 	rows, err := tx.Query(ctx, `
 		WITH old AS (SELECT *, shobj_description(oid, 'pg_database') AS comment FROM pg_database WHERE datname = $1),

@@ -12,7 +12,7 @@ import (
 
 // SQLite allows any bytes in names. Messages and manifests show such names as readable labels.
 
-// labeled returns the tables with readable labels as the names of tables and columns.
+// labeled returns the tables with all names and column types as readable labels.
 func labeled(all []engine.Table) []engine.Table {
 	all = slices.Clone(all)
 	for i, t := range all {

@@ -18,7 +18,7 @@ type omitter struct {
 	all     []engine.Relation
 	names   []string // of the relations, as stored
 	fates   map[string]engine.Fate
-	omitted schema.Schema // only its omissions
+	omitted schema.Schema // only Omitted is set
 }
 
 // leaveOut removes from the scratch file the objects that a choice leaves out.
@@ -34,12 +34,12 @@ func (s *scratch) leaveOut(ctx context.Context, c engine.Choice) (schema.Schema,
 	l := &omitter{fates: map[string]engine.Fate{}}
 	err = withoutJournal(ctx, db, func(tx *sql.Tx) error {
 		l.tx = tx
-		return l.omitRows(ctx, c)
+		return l.omit(ctx, c)
 	})
 	return l.omitted, err
 }
 
-func (l *omitter) omitRows(ctx context.Context, c engine.Choice) error {
+func (l *omitter) omit(ctx context.Context, c engine.Choice) error {
 	if err := l.choose(ctx, c); err != nil {
 		return err
 	}
@@ -194,8 +194,8 @@ func (l *omitter) remove(ctx context.Context) error {
 	return nil
 }
 
-// keys removes the foreign keys whose referencing rows are in the copy while the referenced rows
-// are not.
+// keys removes the foreign keys that reference a table that is left out, and the foreign keys of a
+// table with rows that reference a table without rows.
 func (l *omitter) keys(ctx context.Context) error {
 	var removed []string
 	changes := map[string]string{}
@@ -245,8 +245,8 @@ func (l *omitter) define(ctx context.Context, changes map[string]string) error {
 	return err
 }
 
-// withoutKeys removes the foreign keys to some tables from a CREATE TABLE statement, and returns
-// the tables.
+// withoutKeys removes from a CREATE TABLE statement the foreign keys to tables for which gone
+// returns true, and returns these tables.
 func withoutKeys(text string, gone func(table string) bool) (string, []string, error) {
 	list, err := tokens(text)
 	if err != nil || len(list) > 1 && list[1].is("VIRTUAL") {

@@ -142,7 +142,7 @@ type walk struct {
 	long     []byte // a payload that includes overflow pages
 	last     int64  // the previous row number, if any
 	any      bool   // last is set: a row was read
-	leaves   int    // the level of the leaves, 0 before the first one
+	leaves   int    // number of levels of the tree; 0 before the first leaf
 }
 
 // The types of pages (section 1.6).
