@@ -24,8 +24,8 @@ type Engine interface {
 	Check(ctx context.Context, url string) (Info, error)
 
 	// Dump writes a consistent copy of the database to w and describes it. It blocks writers for a
-	// moment at most. o.Subset and o.Choice can limit the copy. The output of a failed dump is
-	// useless.
+	// moment at most, except in a SQLite database that is not in WAL mode. o.Subset and o.Choice
+	// can limit the copy. The output of a failed dump is useless.
 	Dump(ctx context.Context, url string, w io.Writer, o Options) (Info, error)
 
 	// Restore fills a new database from a dump, on the server or in the folder of the database at

@@ -79,8 +79,8 @@ func (s *scratch) checker(ctx context.Context, left <-chan string) error {
 }
 
 // needsApplication reports whether a check failed because the database uses a collation or a
-// function that only its application defines. Such a failure is ignored: the checksums already
-// prove that the file is the one that was built.
+// function that only its application defines. Except in a temporary scratch file, such a failure is
+// ignored, because the checksums already prove that the file is the one that was built.
 func needsApplication(err error) bool {
 	return code(err) == codes.SQLITE_ERROR && (strings.Contains(err.Error(), "no such collation sequence") ||
 		strings.Contains(err.Error(), "unknown function"))

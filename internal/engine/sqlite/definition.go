@@ -608,7 +608,7 @@ func (d *definition) declared(column string) (string, bool) {
 }
 
 // spellExpr replaces the column names in an expression with their declared spelling, and reports
-// whether the table has all of the columns. It changes the nodes below the root in place.
+// whether the table has all of the columns. It changes e and the expressions below it in place.
 func (d *definition) spellExpr(e *schema.Expr) bool {
 	known := true
 	if e.Column != "" {

@@ -49,7 +49,7 @@ func catalogOf(entries []entry) *catalog {
 // isVirtual reports whether the entry is a virtual table, which has no pages.
 func (e entry) isVirtual() bool { return e.kind == "table" && e.root == 0 }
 
-// internal reports whether a table is one of SQLite's internal tables.
+// internal reports whether the entry is one of SQLite's internal objects.
 func (e entry) internal() bool {
 	return len(e.name) >= 7 && strings.EqualFold(e.name[:7], "sqlite_")
 }

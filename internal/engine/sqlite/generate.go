@@ -41,7 +41,7 @@ func createTable(t schema.Table) (string, error) {
 		tableOptions(t), nil
 }
 
-// columnText returns a column with its type, default and collation.
+// columnText returns a column with its type, NOT NULL clause, default and collation.
 func columnText(c schema.Column) (string, error) {
 	text := quote(c.Name) + typeText(c.Type)
 	if c.NotNull {
@@ -118,7 +118,7 @@ func primaryClause(k schema.Key, c schema.Column) string {
 	return text
 }
 
-// constraints returns the keys, checks and foreign keys of a table.
+// constraints returns the keys, checks and foreign keys of a table, without its inline key.
 func constraints(t schema.Table, inline *schema.Key) ([]string, error) {
 	var all []string
 	for _, k := range t.Keys {

@@ -97,7 +97,7 @@ func old(path string) bool {
 	return err == nil && time.Since(info.ModTime()) > 24*time.Hour
 }
 
-// sweepAll does the same as [sweep]. It also removes the locks of processes that were killed
+// sweepAll does the same as [sweep]. It also removes the lock files of processes that were killed
 // before they created their scratch files. The caller must prevent new loads into the database.
 func sweepAll(place string) error {
 	_, err := sweep(place)

@@ -239,7 +239,7 @@ func (b *builder) autoVacuum() string {
 	return "auto_vacuum(0)"
 }
 
-// run executes generated statements.
+// run executes statements that were generated or checked.
 func (b *builder) run(ctx context.Context, statements ...string) error {
 	for _, statement := range statements {
 		if _, err := b.conn.ExecContext(ctx, statement); err != nil {
@@ -334,7 +334,7 @@ func (b *builder) statement(t schema.Table) (string, error) {
 	return e.sql, err
 }
 
-// tablePrograms are the kinds of programs that are part of a table.
+// tablePrograms returns the kinds of programs that are part of a table.
 func tablePrograms() []string {
 	return []string{"check constraint", "default", "generated column", "unique constraint", "foreign key", "collation"}
 }

@@ -154,7 +154,7 @@ func sample(ctx context.Context, db *sql.DB, table, column string, limit int) ([
 			"20000) LIMIT %[3]d", quote(column), quote(table), limit))
 }
 
-// allValues calls see with every value of a column. It does nothing if see is nil.
+// allValues calls see with every value of a column that is not NULL. It does nothing if see is nil.
 func allValues(ctx context.Context, db *sql.DB, table, column string, see func(string)) error {
 	if see == nil {
 		return nil
@@ -308,7 +308,7 @@ func maskTables(ctx context.Context, tx *sql.Tx, p engine.Plan, want engine.Info
 	return changed, rewriteSchema(ctx, tx, p.Schema)
 }
 
-// danglingOf returns the result of [dangling], or -1 if no mask changes a column of a foreign key.
+// danglingOf returns the result of [dangling], or -1 if the plans affect no foreign key.
 func danglingOf(ctx context.Context, tx *sql.Tx, plans []masking) (int64, error) {
 	for _, m := range plans {
 		if !m.drop && len(m.columns) == 0 {
@@ -530,8 +530,9 @@ func remakeTriggers(ctx context.Context, c *sql.Conn, makes []entry) error {
 	return tx.Commit()
 }
 
-// dropIndexes drops the indexes on the columns of a table, except those of constraints, and returns
-// the statements that recreate them. Building an index again is faster than updating it row by row.
+// dropIndexes drops the indexes of a table that a change of these columns can affect, except those
+// of constraints, and returns the statements that recreate them. Building an index again is faster
+// than updating it row by row.
 func dropIndexes(ctx context.Context, tx *sql.Tx, table string, columns []string) ([]string, error) {
 	list, err := json.Marshal(columns)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // rewriteSchema calls see with the SQL of every object of the schema. see can overwrite the SQL,
-// and rewriteSchema stores the result. It must be the last change of a transaction, because SQLite
+// and rewriteSchema stores the result. Call rewriteSchema last in a transaction, because SQLite
 // rereads the schema only after the transaction.
 func rewriteSchema(ctx context.Context, tx *sql.Tx, see func(kind, name string, sql []byte)) error {
 	if see == nil {

@@ -262,7 +262,7 @@ type inserter struct {
 	table      string
 	layout     layout
 	maxRows    int
-	statements map[[2]int]driver.StmtExecContext // by stored values and number of rows
+	statements map[[2]int]driver.StmtExecContext // by the numbers of stored values and of rows
 }
 
 // maxStatements is the maximum number of prepared statements. A hostile table can have rows with as
@@ -302,8 +302,8 @@ func (in *inserter) run(stored, rows int, values []driver.NamedValue) error {
 		}
 		in.statements[key] = s
 	}
-	// This context is never canceled, because the driver would start a goroutine for each statement
-	// otherwise. The rowReader checks the caller's context between batches.
+	// This context is never canceled, because the driver would otherwise start a goroutine for each
+	// statement. The rowReader checks the caller's context between batches.
 	if _, err := s.ExecContext(context.Background(), values); err != nil {
 		return fmt.Errorf("table %s: %w", in.table, err)
 	}

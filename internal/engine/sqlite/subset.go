@@ -57,7 +57,7 @@ func (e Engine) dumpPart(ctx context.Context, raw string, w io.Writer, o engine.
 	return info, nil
 }
 
-// describe adds the description of the subset.
+// describe records the subset in info.
 func (c *cutter) describe(info *engine.Info, want engine.Subset) {
 	info.Subset = &engine.Subset{Where: want.Where, Percent: c.percent, Start: c.start}
 	info.Properties = map[string]string{engine.ForeignKeys: c.keys}
@@ -350,8 +350,7 @@ func (s *scratch) openChoosing(ctx context.Context) (*sql.DB, error) {
 	return s.openWith(ctx, d)
 }
 
-// foreignKeys checks every foreign key and returns the result as a string with the number of
-// dangling references.
+// foreignKeys checks every foreign key and returns the result as a string.
 func foreignKeys(ctx context.Context, q querier) (string, error) {
 	n, err := dangling(ctx, q)
 	switch {
