@@ -101,6 +101,7 @@ const (
 // Fates applies the choice to the tables and views of a database with these schemas. A table cannot
 // be created without its parent. Leaving out a table therefore also leaves out its partitions and
 // the tables that inherit from it, and choosing a partition includes the definition of its parent.
+// A choice that leaves out every table is an error.
 func (c Choice) Fates(all []Relation, schemas []string) ([]Fate, error) {
 	m := matching{all: all, fates: make([]Fate, len(all))}
 	if len(c.Tables)+len(c.Schemas) > 0 {
@@ -218,8 +219,8 @@ func (m *matching) includeParents(i int) {
 	}
 }
 
-// spread also marks the partitions of marked tables and the tables that inherit from them. If
-// partitionsOnly is set, it marks only the partitions.
+// spread extends the marks to the partitions of marked tables and to the tables that inherit from
+// them. If partitionsOnly is set, it marks only the partitions.
 func (m *matching) spread(marked []bool, partitionsOnly bool) {
 	for changed := true; changed; {
 		changed = false

@@ -25,13 +25,15 @@ type Cloner interface {
 	// read-only, or the connection goes through a pooler.
 	CheckCanClone(ctx context.Context, url string) error
 
-	// Seal closes a database to connections and writes. The mark identifies the sealed state.
+	// Seal prevents writes to a database, as far as the engine supports that. The mark identifies
+	// the sealed state.
 	Seal(ctx context.Context, url string) (mark string, err error)
 
 	// Copy creates the database at "to" as a copy of the database at "from". Both are URLs. If a
-	// mark is given and the source has changed since Seal, the error is ErrNotSealed. If the source
-	// is in use, the error is a conflict. If there is too little space, the error has code
-	// storage_full. A failed or killed Copy may leave parts of the copy, which Drop removes.
+	// mark is given and the source has changed since Seal, the error is ErrNotSealed. If the engine
+	// cannot copy the source while others use it, the error is a conflict. If there is too little
+	// space, the error has code storage_full. A failed or killed Copy may leave parts of the copy,
+	// which Drop removes.
 	Copy(ctx context.Context, from, to string, o CopyOptions) error
 
 	// Reset replaces the database at "to" with a copy of the database at "from", in one step. Both

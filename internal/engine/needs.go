@@ -18,7 +18,7 @@ const (
 // Inspector is an engine that can report in advance which requirements of a use are not met.
 type Inspector interface {
 	// Needs connects and returns the privileges and programs that are required for a use of the
-	// database and are missing. It changes nothing and attempts nothing.
+	// database and are missing. It does not change the database.
 	Needs(ctx context.Context, url string, u Use) ([]Need, error)
 }
 

@@ -13,10 +13,10 @@ import (
 )
 
 // A dump from elsewhere is a dump that this user did not build on this machine. If its statements
-// run at all, they run as an account that is created for the load and has privileges on the scratch
-// database only. The account then owns the loaded programs, so that they never run with the
-// privileges of the user who loaded them. After the load, the account is locked and its random
-// password is forgotten.
+// run at all, and if the user is allowed to create accounts, they run as an account that is created
+// for the load and has privileges on the scratch database only. The account then owns the loaded
+// programs, so that they never run with the privileges of the user who loaded them. After the load,
+// the account is locked and its random password is forgotten.
 
 // account is a server account created by a load.
 type account struct {

@@ -105,8 +105,8 @@ func dropRemains(ctx context.Context, server *sql.DB, id string) error {
 
 var _ engine.Cleaner = Engine{}
 
-// Leftovers implements [engine.Cleaner]. It lists the databases and accounts of loads that no
-// longer run.
+// Leftovers implements [engine.Cleaner]. It lists the databases of loads that no longer run, and
+// their accounts that own no programs.
 func (e Engine) Leftovers(ctx context.Context, raw string) (left []string, err error) {
 	err = e.withServer(raw, func(_ database, db *sql.DB) (err error) {
 		left, err = leftOn(ctx, db)

@@ -236,7 +236,8 @@ func defaultSQL(c schema.Column) (string, error) {
 	return value, nil
 }
 
-// needsParentheses reports whether MySQL requires parentheses around a constant default of this type.
+// needsParentheses reports whether MySQL requires parentheses around a constant default of a column
+// of this type.
 func needsParentheses(name string) bool {
 	return strings.HasSuffix(name, "text") || strings.HasSuffix(name, "blob") || name == "json" ||
 		kindOf(name) == isBinary && !strings.HasSuffix(name, "binary")

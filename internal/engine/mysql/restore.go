@@ -51,7 +51,7 @@ func (e Engine) Restore(ctx context.Context, raw string, dump engine.Dump, o eng
 // scratch is a database on the destination's server. While the database is in use, lock holds a
 // user-level lock with its id, so that the database is not mistaken for a leftover.
 type scratch struct {
-	place, here database // the destination and the scratch database, which are the same for a load in place
+	place, here database // the destination and the scratch database; the same for a load in place
 	id          string
 	server      *sql.DB
 	lock        *sql.Conn

@@ -15,12 +15,12 @@ import (
 	"snap/internal/engine/charset"
 )
 
-// A load into an existing database is one transaction on one connection. It renames the old
-// schemas, creates the new schemas next to them, drops the old schemas at the end, and commits.
-// Other sessions see the old content until the commit, and only the last step waits for their
-// locks. A schema that belongs to somebody else or has extensions in it cannot be renamed. The load
-// empties such a schema at the start of the transaction instead. Other sessions that use the schema
-// wait until the load has ended.
+// A load into an existing database is one transaction on one connection, unless it is in place. It
+// renames the old schemas, creates the new schemas next to them, drops the old schemas at the end,
+// and commits. Other sessions see the old content until the commit, and only the last step waits
+// for their locks. A schema that belongs to somebody else or has extensions in it cannot be
+// renamed. The load empties such a schema at the start of the transaction instead. Other sessions
+// that use the schema wait until the load has ended.
 
 // existing is the database whose content a load replaces.
 type existing struct {

@@ -8,9 +8,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A snapshot from elsewhere is a snapshot that this user did not build on this machine. It is
-// loaded by a role that is created for the load. The role has no privileges except on the scratch
-// database, which it owns. The sessions of the user who loads run only generated statements.
+// A snapshot from elsewhere is a snapshot that this user did not build on this machine. If
+// possible, it is loaded by a role that is created for the load. The role has no privileges except
+// on the scratch database, which it owns. The sessions of the user who loads run only generated
+// statements.
 
 // rolePrefix is the prefix of the names of these roles.
 const rolePrefix = "snapcli_load_"
