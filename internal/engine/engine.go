@@ -2,7 +2,7 @@
 // dumped as one stream, and restored next to the database that it will replace. The replacement
 // itself is then one short step.
 //
-// The implementations are the packages below this one.
+// The implementations are its subpackages mysql, postgres and sqlite.
 package engine
 
 import (

@@ -180,7 +180,7 @@ func viewAlgorithm(name string) string {
 	return "UNDEFINED"
 }
 
-// has reports whether these words occur anywhere, one after the other.
+// has reports whether these words occur in sequence anywhere in the text.
 func (r *reader) has(words ...string) bool {
 	for i := range r.tokens {
 		if (&reader{r.text, r.tokens[i:]}).is(words...) {

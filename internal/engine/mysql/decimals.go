@@ -161,8 +161,8 @@ func (p place) path() (string, error) {
 	return b.String(), nil
 }
 
-// needsDecimal reports whether a number must be set as a decimal, and can be. A decimal has at most
-// 65 digits, of which at most 30 are after the point.
+// needsDecimal reports whether a number can and must be set as a decimal. A decimal has at most 65
+// digits, of which at most 30 are after the point.
 func needsDecimal(number string) bool {
 	if strings.ContainsAny(number, "eE") {
 		return false

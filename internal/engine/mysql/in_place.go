@@ -96,8 +96,8 @@ func (s *scratch) empty(ctx context.Context) error {
 	return nil
 }
 
-// finishInPlace replaces the programs with those of the dump, including the events, as after an
-// exchange of tables, and removes the mark. The database is then complete.
+// finishInPlace replaces the programs, including the events, with those of the dump, as a load does
+// after an exchange of tables. It then removes the mark. The database is then complete.
 func (s *scratch) finishInPlace(ctx context.Context) error {
 	c, err := session(ctx, s.server, "USE "+quote(s.place.name))
 	if err != nil {

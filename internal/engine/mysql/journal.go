@@ -197,8 +197,8 @@ func accountOf(owner string) account {
 }
 
 // checkOwners returns an error if this user has no permission to create triggers for the owners of
-// the old ones. In that case, no trigger may be dropped, because it could not be restored. To find
-// out, checkOwners tries to create a trigger on the given table, which belongs to the journal.
+// the old triggers. In that case, no trigger may be dropped, because it could not be restored. To
+// find out, checkOwners tries to create a trigger on the given table, which belongs to the journal.
 func (j journal) checkOwners(ctx context.Context, c *sql.Conn, table string) error {
 	tried := map[string]bool{}
 	for _, t := range j.Triggers {

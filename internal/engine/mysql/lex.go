@@ -271,7 +271,7 @@ func (r *reader) skip() token {
 	return t
 }
 
-// is reports whether the next tokens are these words and signs. Upper and lower case are the same.
+// is reports whether the next tokens are these words and signs. It ignores case.
 func (r *reader) is(words ...string) bool {
 	if len(r.tokens) < len(words) {
 		return false

@@ -13,7 +13,7 @@ import (
 var _ engine.Inspector = Engine{}
 
 // The privileges that a dump and a load require. Privileges without which a dump is merely
-// incomplete are not listed. If one of them is missing, the dump has a warning.
+// incomplete are not listed. If such a privilege is missing, the dump has a warning.
 var (
 	rightsToBuild = []string{"SELECT", "SHOW VIEW"}
 	rightsToLoad  = []string{"SELECT", "INSERT", "CREATE", "DROP", "ALTER", "INDEX", "REFERENCES", "CREATE VIEW",
@@ -49,7 +49,7 @@ func (e Engine) Needs(ctx context.Context, raw string, u engine.Use) ([]engine.N
 	if u == engine.ForBuild {
 		return grants.lacking(account, d.name, d.name, rightsToBuild), nil
 	}
-	// The databases that match snapcli_% are the scratch database, the replaced one and the
+	// The databases that match snapcli_% are the scratch database, the replaced database and the
 	// journal.
 	return append(grants.lacking(account, d.name, d.name, rightsToLoad),
 		grants.lacking(account, scratchPrefix+"x", "snapcli_%", rightsToLoad)...), nil

@@ -100,8 +100,8 @@ func makePrograms(ctx context.Context, m maker, s structure) error {
 	return makeViews(ctx, m, s.Views)
 }
 
-// makeViews creates views in the order of their dependencies: whenever it succeeds for one, it
-// tries the others again.
+// makeViews creates views in an order that satisfies their dependencies: it retries the views that
+// failed as long as at least one of them succeeds.
 func makeViews(ctx context.Context, m maker, views []definition) error {
 	for len(views) > 0 {
 		var left []definition

@@ -15,8 +15,8 @@ import (
 // SQL. Before that, review checks that the statements of each entry are of the entry's kind and
 // only create or change the object that the entry names.
 
-// forms maps a kind of entry to patterns for its statements: the first one, and those that may
-// follow it. NAME is the entry's name, ANY is any name, and a word in brackets is optional.
+// forms maps a kind of entry to patterns for its first statement and for the statements that may
+// follow. NAME is the entry's name, ANY is any name, and a word in brackets is optional.
 var forms = map[string]struct{ first, then []string }{
 	"SCHEMA": {first: []string{"create schema NAME"}},
 	"TYPE":   {first: []string{"create type NAME as"}}, "SHELL TYPE": {first: []string{"create type NAME"}},
@@ -105,8 +105,8 @@ func notRestored(e dumpEntry, why string) error {
 	}
 }
 
-// entries checks all entries. It returns the numbers of the entries for pg_restore, which exclude
-// those with rows of tables, and the extensions to create first.
+// entries checks all entries. It returns the numbers of the entries that pg_restore restores, which
+// do not include the rows of tables, and the extensions to create first.
 func (r *review) entries(all []dumpEntry) (ids []int, wanted []schema.Extension, err error) {
 	seen := map[int]bool{}
 	ahead := map[string]bool{"public": true}

@@ -108,8 +108,8 @@ func (s *selection) start(ctx context.Context, conn *pgx.Conn, c engine.Choice) 
 	return o, err
 }
 
-// report records the tables that are left out and those without rows. It records a view that is
-// left out only if the choice has no schemas.
+// report records the tables that are left out and the tables whose rows are left out. It records a
+// view that is left out only if the choice has no schemas.
 func (s *selection) report(c engine.Choice) {
 	var tables, rows []string
 	for i, r := range s.relations {

@@ -85,7 +85,7 @@ func (e Engine) parse(raw string) (database, error) {
 	return d, err
 }
 
-// named returns another database of the same server.
+// named returns the database with this name on the same server.
 func (d database) named(name string) database {
 	config := d.config.Copy()
 	config.Database = name

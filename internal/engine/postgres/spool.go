@@ -91,7 +91,7 @@ func (s *spool) close(err error) {
 	s.changed.Broadcast()
 }
 
-// wait returns when everything is written, or the error that prevented it.
+// wait waits until the spool has ended. If it ended early, wait returns the reason.
 func (s *spool) wait() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

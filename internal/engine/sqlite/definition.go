@@ -345,7 +345,7 @@ func isConstantWord(t token) bool {
 		"CURRENT_TIMESTAMP"}, t.is)
 }
 
-// collate parses a collation. Descriptions support only the built-in ones.
+// collate parses a collation. Descriptions support only the built-in collations.
 func (p *tableParser) collate(to **schema.Name, of string) error {
 	name, ok := p.name()
 	if !ok {

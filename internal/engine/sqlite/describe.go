@@ -115,7 +115,8 @@ func (c *catalog) addOther(e entry) {
 }
 
 // indexDefinition parses a CREATE INDEX statement. If a description cannot contain the index, the
-// string is its kind of program, such as "expression index". Otherwise it is "".
+// second result is the kind under which it is listed as a program, such as "expression index".
+// Otherwise, the second result is "".
 func indexDefinition(e entry, d definition) (schema.Index, string) {
 	const expression, partial = "expression index", "partial index"
 	index := schema.Index{Name: charset.Readable(e.name)}

@@ -154,7 +154,7 @@ func sample(ctx context.Context, db *sql.DB, table, column string, limit int) ([
 			"20000) LIMIT %[3]d", quote(column), quote(table), limit))
 }
 
-// allValues calls see with every value of a column that is not NULL. It does nothing if see is nil.
+// allValues calls see with every value of a column except NULL. It does nothing if see is nil.
 func allValues(ctx context.Context, db *sql.DB, table, column string, see func(string)) error {
 	if see == nil {
 		return nil
