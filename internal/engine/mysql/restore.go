@@ -303,8 +303,8 @@ func (s *scratch) insert(ctx context.Context, db *sql.DB, queue <-chan statement
 	return nil
 }
 
-// insertRows runs a statement, possibly in parts, and returns the number of inserted rows. Each
-// value is stored unchanged or refused.
+// insertRows runs a statement, possibly in parts, and returns the number of inserted rows. A value
+// that its column cannot hold is refused.
 func (s *scratch) insertRows(ctx context.Context, c *sql.Conn, one statement, run func(context.Context, *sql.Conn,
 	string) (sql.Result, error)) (rows int64, err error) {
 	one = s.withDecimals(one)

@@ -24,7 +24,7 @@ import (
 )
 
 // SQLite never opens a file from another organization or of unknown origin. Package btree reads its
-// rows. They are inserted as parameters into a new file, whose tables are created from the
+// rows. The rows are inserted as parameters into a new file, whose tables are created from the
 // snapshot's description.
 
 // rebuild creates the scratch file from the rows of a foreign dump.
@@ -59,8 +59,8 @@ func (s *scratch) rebuild(ctx context.Context, file *os.File, d engine.Dump) err
 	return refused(err)
 }
 
-// described returns info without the tables that its description lacks. These are the tables that
-// are listed as programs, and the tables that store the content of virtual tables.
+// described returns info without the tables that its description lacks. It lacks tables that are
+// listed as programs, and tables that store the content of virtual tables.
 func described(info engine.Info) engine.Info {
 	if info.Schema == nil {
 		return info
