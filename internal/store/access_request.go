@@ -18,7 +18,7 @@ import (
 
 // Limits of requests for access.
 const (
-	MostAccessRequests = 20                  // open requests of one person
+	MostAccessRequests = 20                  // open or refused requests of one person
 	AccessRequestLife  = 14 * 24 * time.Hour // after that, a request lapses
 )
 
@@ -35,8 +35,9 @@ type AccessRequest struct {
 	Groups     []snap.Group // for a person of the snapshot's own organization
 }
 
-// RequestAccess stores a request of the caller. Repeating an open one changes nothing. It fails
-// with code rate_limited if the caller has too many.
+// RequestAccess stores a request of the caller. Repeating an open or refused request changes
+// nothing. RequestAccess fails with code rate_limited if the caller already has
+// [MostAccessRequests] open or refused requests for other snapshots.
 func (s *Store) RequestAccess(ctx context.Context, c snap.Caller, snapshotID, reason string) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		if err := s.lockUser(ctx, tx, c.User.ID); err != nil {
@@ -192,7 +193,8 @@ func (s *Store) RefuseAccess(ctx context.Context, c snap.Caller, id int64) error
 // snapshot's organization and as a notice to the snapshot's owner, and returns how many it
 // recorded. Several replicas may run it at the same time.
 func (s *Store) ReportRequests(ctx context.Context) (reported int, err error) {
-	// These requests were answered by a share. They must not be listed again when that share ends.
+	// If the person can see the snapshot, a share has answered the request. The request must not be
+	// listed again when that share ends.
 	if err := s.exec(ctx, `UPDATE access_requests SET state = 'answered' WHERE state = 'open' AND id IN (
 		SELECT r.id FROM access_requests r JOIN snapshots s ON s.id = r.snapshot_id
 		JOIN membership m ON m.principal = r.user_id JOIN grants g ON g.snapshot = s.key AND g.audience = m.audience

@@ -22,7 +22,8 @@ import (
 // (snap.AuditAction.Historic), so that past access can be reconstructed without reading the whole
 // archive. Whenever an object is read, the lines that stayed are compared with it.
 
-// archiveSchema is the migration that a program must know to read a log with an archive.
+// archiveSchema is the number of the migration that a program must know to read a log with an
+// archive.
 const archiveSchema = 25
 
 // ArchivePrefix begins the keys of all objects of the archive.
@@ -312,8 +313,8 @@ func (l *auditLines) fromArchive(ctx context.Context) error {
 	return nil
 }
 
-// chunks returns the chunks that have lines for the page. It returns at most one more than the page
-// may read, to show that there are more.
+// chunks returns the chunks that may have lines for the page. It returns at most one more than the
+// page may read, to show that there are more.
 func (l *auditLines) chunks(ctx context.Context) ([]Chunk, error) {
 	if l.archived == 0 {
 		return nil, nil

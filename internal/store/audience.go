@@ -1,8 +1,9 @@
 package store
 
 // This file is the only one that knows how SQL reads a snap.Audience: the kind is in the three low
-// bits, the subject above them. In SQL, the first constants follow an audience, and the others
-// follow the identifier of an organization or a group.
+// bits, the subject above them. The constants up to isUserOrGroup are appended to an audience.
+// Those from membersOf on are appended to the identifier of an organization or a group and convert
+// it to an audience.
 const (
 	kindOf    = ` & 7`
 	subjectOf = ` >> 3`

@@ -23,7 +23,8 @@ func (s *Store) record(ctx context.Context, tx *sql.Tx, orgID int64, c snap.Call
 	return s.recordFor(ctx, tx, orgID, c, e, 0)
 }
 
-// recordFor is like record, for a line that also becomes a notice to a user; 0 means no notice.
+// recordFor is like record, but the line also becomes a notice to the user noticeTo, unless that is
+// 0.
 func (s *Store) recordFor(ctx context.Context, tx *sql.Tx, orgID int64, c snap.Caller, e snap.AuditEntry,
 	noticeTo int64) error {
 	var w waiting
@@ -97,8 +98,8 @@ func (s *Store) linesOn(ctx context.Context, c snap.Caller, sn snap.Snapshot, ac
 	return text, args, err
 }
 
-// Note records a caller's action on a snapshot that changes nothing: a pull that started or ended,
-// or a refused share.
+// Note records an action that concerns a snapshot but changes nothing: a pull that started or
+// ended, or a refused share.
 func (s *Store) Note(ctx context.Context, c snap.Caller, sn snap.Snapshot, action snap.AuditAction,
 	d snap.AuditDetail) error {
 	text, args, err := s.linesOn(ctx, c, sn, action, d)
@@ -146,17 +147,18 @@ func (s *Store) Audit(ctx context.Context, c snap.Caller, q AuditQuery) (page Au
 		if err != nil {
 			return AuditPage{}, err
 		}
-		// If the number has changed, lines have been moved in the meantime.
+		// If the number has changed, lines were archived in the meantime, and the page is read
+		// again.
 		if now, err := s.archivedCount(ctx, c.Org.ID); err != nil || now == archived {
 			return page, err
 		}
 	}
 }
 
-// auditPage reads a page of a log whose lines up to the number archived are in the archive.
+// auditPage reads a page of a log. archived is the number of lines that are in the archive.
 func (s *Store) auditPage(ctx context.Context, org int64, q AuditQuery, cursor, archived int64) (AuditPage, error) {
 	if q.Action.Historic() {
-		archived = 0 // the database has all of these
+		archived = 0 // the database has all lines with this action
 	}
 	l := &auditLines{s: s, org: org, query: q, cursor: cursor, archived: archived}
 	steps := []func(context.Context) error{l.fromTable, l.fromArchive}
@@ -187,7 +189,7 @@ type auditLines struct {
 	org, cursor, archived int64
 	query                 AuditQuery
 	items                 []snap.AuditEntry
-	next                  int64 // set when the page ends before its limit
+	next                  int64 // cursor of the next page; 0 if there is none
 }
 
 // fromTable adds the lines that are not archived.
@@ -262,8 +264,8 @@ func entryOf(body string) (e snap.AuditEntry, err error) {
 }
 
 // History returns the lines that are needed to say who could see a snapshot at the time until, the
-// oldest first. These are all earlier lines about the snapshot, about the organization's users and
-// keys, and about the organization's closing, opening and policy.
+// oldest first. These are all lines up to that time about the snapshot, about the organization's
+// users and keys, and about the organization's closing, opening and policy.
 func (s *Store) History(ctx context.Context, c snap.Caller, snapshotID string, until time.Time) ([]snap.AuditEntry,
 	error) {
 	return collect(ctx, s,

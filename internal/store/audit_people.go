@@ -69,8 +69,9 @@ func (s *Store) userText(ctx context.Context, tx *sql.Tx, where string, args ...
 	return string(text), err
 }
 
-// recordUser records a user's role and groups if they differ from before. Together with the lines
-// about shares, these lines say who could see which snapshots at any time.
+// recordUser records a user's role and groups if they have changed. before is the result of
+// userText before the change; if it is empty, recordUser always records them. Together with the
+// lines about shares, these lines say who could see which snapshots at any time.
 func (s *Store) recordUser(ctx context.Context, tx *sql.Tx, id int64, before string) error {
 	d, org, err := s.userDetail(ctx, tx, `u.id = $1`, id)
 	if err != nil {

@@ -18,8 +18,9 @@ import (
 )
 
 // BackUp writes the SQLite database of a data directory, as of one moment, to a new file; the file
-// must not exist. The service may keep writing in the meantime. The copy leaves out rows of running
-// processes and of pushes in progress. The file is synced and readable by its owner only.
+// must not exist. The service may keep writing in the meantime. The copy leaves out rows that are
+// useless elsewhere, such as those of running processes and of pushes in progress. The file is
+// synced and readable by its owner only.
 func BackUp(ctx context.Context, dataDir, file string) error {
 	if err := CheckExists(Options{DataDir: dataDir}); err != nil {
 		return err
@@ -68,8 +69,8 @@ func trim(ctx context.Context, file string) error {
 	return nil
 }
 
-// fileURL returns the name of a database file in the driver's form. It adds no slashes before a
-// relative path, because the text after two slashes would be read as a host.
+// fileURL returns the name of a database file in the form that the SQLite driver expects. It adds
+// no slashes before a relative path, because the text after two slashes would be read as a host.
 func fileURL(path string) string {
 	return "file:" + (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath()
 }
@@ -128,7 +129,7 @@ func (c *Copy) Check(ctx context.Context) error {
 	return checkChains(ctx, c.db)
 }
 
-// CheckAudit verifies every organization's audit chain and reports a changed line.
+// CheckAudit verifies every organization's audit chain. It fails if a line was changed.
 func (s *Store) CheckAudit(ctx context.Context) error {
 	return checkChains(withoutTimeLimit(ctx), s.read)
 }

@@ -18,7 +18,7 @@ import (
 // of u may be null.
 const callerColumns = `o.id, o.slug, o.name, u.id, u.email, u.name, u.role, u.groups_unknown, u.groups_why, u.groups_as_of`
 
-// scanCaller reads a row of callerColumns. also receives the columns that follow them.
+// scanCaller reads a row of callerColumns. The pointers in also receive the columns after these.
 func scanCaller(row scanner, also ...any) (c snap.Caller, err error) {
 	var id, unknown, asOf sql.NullInt64
 	var email, name, role, why sql.NullString
@@ -109,7 +109,7 @@ func (s *Store) callerOfKey(ctx context.Context, which string, arg any) (u KeyUs
 	return u, err
 }
 
-// GroupsOf returns the groups of the caller, and none for an organization.
+// GroupsOf returns the groups of the caller, or none if the caller is an organization.
 func (s *Store) GroupsOf(ctx context.Context, c snap.Caller) ([]snap.Group, error) {
 	return collect(ctx, s, `
 		SELECT g.id, g.group_id, g.name FROM membership m JOIN groups g ON g.id = m.audience`+subjectOf+`

@@ -17,8 +17,8 @@ type Card struct {
 	Pages [][]byte
 }
 
-// SetCard replaces the card of a snapshot. It fails with snap.ErrNotFound if the caller can no
-// longer see the snapshot.
+// SetCard replaces the card of a snapshot. A card without a Head deletes the stored one. SetCard
+// fails with snap.ErrNotFound if the caller can no longer see the snapshot.
 func (s *Store) SetCard(ctx context.Context, c snap.Caller, sn snap.Snapshot, card Card) error {
 	return s.change(ctx, c, sn, func(tx *sql.Tx) error {
 		gone, err := tx.ExecContext(ctx, `DELETE FROM cards WHERE snapshot = $1`, sn.Key)
@@ -90,9 +90,9 @@ func (s *Store) CardPages(ctx context.Context, c snap.Caller, sn snap.Snapshot) 
 		c.Principal(), s.now().UnixMilli(), sn.Key, c.Org.ID)
 }
 
-// Previous returns the newest snapshot before sn with the same target and type that the caller can
-// see and that has a card they may read. It fails with snap.ErrNotFound if there is none among the
-// target's newest snapshots.
+// Previous returns the newest snapshot before sn that has the same organization, target and type,
+// that the caller can see, and that has a card they may read. It fails with snap.ErrNotFound if
+// there is none among the target's newest snapshots.
 func (s *Store) Previous(ctx context.Context, c snap.Caller, sn snap.Snapshot) (snap.Snapshot, error) {
 	page, err := s.Snapshots(ctx, c, Query{Target: sn.Target, Type: sn.Type, Limit: maxLimit})
 	if err != nil {
@@ -138,9 +138,8 @@ func (s *Store) Describe(ctx context.Context, c snap.Caller, sn snap.Snapshot, d
 // shorter.
 const longestWord = 400
 
-// describedLabel returns the label by which a search finds a snapshot: the label of its name or, if
-// the snapshot has a description, a label of the snapshot's own that also has the words of the
-// description.
+// describedLabel returns the ID of the label by which a search finds a snapshot: the label of its
+// name or, unless text is blank, a label of the snapshot's own that also has the words of text.
 func (s *Store) describedLabel(ctx context.Context, tx *sql.Tx, sn snap.Snapshot, text string) (int64, error) {
 	named := namingOf(sn.Name, sn.Target).label
 	if err := forgetWords(ctx, tx, sn); err != nil {
@@ -181,15 +180,16 @@ func (s *Store) CountPull(ctx context.Context, c snap.Caller, sn snap.Snapshot) 
 		sn.Key, c.Org.ID, userID(c).Int64, s.now().UnixMilli())
 }
 
-// Pull is how often a user, or the keys of an organization, pulled a snapshot.
+// Pull says how often a user, the keys of an organization, or another organization pulled a
+// snapshot.
 type Pull struct {
 	Email, Organization string // Email is empty for keys and for people of other organizations
 	Times               int64
 	Last                time.Time
 }
 
-// Pulls returns who pulled a snapshot, starting with the most recent pull. The people of another
-// organization are counted together.
+// Pulls returns who pulled a snapshot of the caller's organization, starting with the most recent
+// pull. It returns at most 200 entries. The people of another organization are counted together.
 func (s *Store) Pulls(ctx context.Context, c snap.Caller, sn snap.Snapshot) ([]Pull, error) {
 	return collect(ctx, s, `SELECT coalesce(max(u.email), ''), max(o.slug), sum(p.times), max(p.last_at)
 		FROM snapshots s JOIN pulls p ON p.snapshot = s.key JOIN orgs o ON o.id = p.org_id

@@ -11,7 +11,8 @@ import (
 	"snap/internal/certificate"
 )
 
-// CertificateKey is a public key whose certificates an organization accepts, unless it is revoked.
+// CertificateKey is a public key whose certificates an organization accepts, unless the key is
+// revoked.
 type CertificateKey struct {
 	Public  certificate.Public
 	Name    string
@@ -43,7 +44,7 @@ func scanCertificateKey(rows *sql.Rows) (k CertificateKey, err error) {
 }
 
 // AddCertificateKey registers a key. It fails with code conflict if the key is registered already,
-// even if it is revoked.
+// even if it is revoked, and with code invalid if the organization has too many keys.
 func (s *Store) AddCertificateKey(ctx context.Context, c snap.Caller, public certificate.Public,
 	name string) (CertificateKey, error) {
 	k := CertificateKey{Public: public, Name: name, Created: time.UnixMilli(s.now().UnixMilli()).UTC()}

@@ -52,7 +52,7 @@ func scanChannel(rows *sql.Rows) (h Channel, err error) {
 type NewChannel struct {
 	Target      string
 	Type        snap.Type
-	GroupID     string         // "" for an org-wide one
+	GroupID     string         // "" for an org-wide channel
 	Now         bool           // also share the newest existing snapshot, and not only later pushes
 	ExpectEvery *time.Duration // 0 means never overdue; nil keeps the value of an existing channel
 }

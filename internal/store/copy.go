@@ -54,9 +54,10 @@ func (c *content) add(row []any) {
 
 // CopyFrom fills this database, which must be empty, with the content of another one, in one
 // transaction. Rows are copied unchanged, including identifiers and audit chains. Only the private
-// halves of signing keys change: reseal encrypts them for this database. Before the transaction
-// ends, CopyFrom reads every copied table again and compares it with the original. The end of the
-// transaction also ends the transfer ([Store.BeginTransfer]).
+// keys that sign tokens and audit checkpoints change: reseal encrypts them for this database. If
+// reseal is nil, they are copied unchanged too. Before the transaction ends, CopyFrom reads every
+// copied table again and compares it with the original. The end of the transaction also ends the
+// transfer ([Store.BeginTransfer]).
 func (s *Store) CopyFrom(ctx context.Context, from *Frozen, reseal func(kid string, private []byte) ([]byte, error),
 	progress func(Copied)) error {
 	ctx = withoutTimeLimit(ctx)
@@ -159,7 +160,8 @@ func (c *copying) table(ctx context.Context, t table) (int64, error) {
 	return source.content.rows, nil
 }
 
-// edit returns the function that changes each row of a table while it is copied.
+// edit returns the function that changes each row of a table while it is copied, or nil if no row
+// changes.
 func (c *copying) edit(t table, columns []string) func(row []any) error {
 	if c.reseal == nil || t.name != "signing_keys" && t.name != "secrets" {
 		return nil

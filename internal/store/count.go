@@ -26,7 +26,7 @@ func (s *Store) Count(ctx context.Context, c snap.Caller, q Query) (n int, more 
 		return 0, false, err
 	}
 	v, err := s.choice(ctx, c, q)
-	if errors.Is(err, sql.ErrNoRows) { // no such target or owner
+	if errors.Is(err, sql.ErrNoRows) { // no such target
 		return 0, false, nil
 	}
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 
 // Decline ends the share of a received snapshot with the caller's organization. The owner's
 // organization sees the decline in the snapshot's shares and in its audit log. Sharing the snapshot
-// again reverts it.
+// again removes the decline.
 func (s *Store) Decline(ctx context.Context, c snap.Caller, sn snap.Snapshot) error {
 	return s.change(ctx, c, sn, func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx, `DELETE FROM grants WHERE audience = $1 AND snapshot = $2`,

@@ -39,8 +39,8 @@ type DeviceLimits struct{ PerAddress, PerSite, PerNetwork, Total int }
 
 // AddDeviceGrant stores a new grant by the SHA-256 of its device code. When too many grants wait,
 // AddDeviceGrant drops the oldest grants that nobody has opened, from the busiest address, site or
-// network. If the new grant itself comes from there, AddDeviceGrant fails with rate_limited. It
-// fails with conflict when the user code is already in use.
+// network. It fails with rate_limited instead if the new grant comes from there, or if its address
+// alone has too many waiting grants. It fails with conflict when the user code is already in use.
 func (s *Store) AddDeviceGrant(ctx context.Context, g DeviceGrant, hash []byte, max DeviceLimits) error {
 	now := s.now().UnixMilli()
 	err := s.tx(ctx, func(tx *sql.Tx) error {

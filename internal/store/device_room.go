@@ -43,7 +43,7 @@ var errTooManyWaiting = &snap.Error{
 
 // makeRoom returns nil when the group has room for one more grant. In a full group, it drops the
 // oldest grants that nobody has opened, from the busiest part. It fails if the new grant's own part
-// is at least as busy.
+// is at least as busy, or if the group is not divided into parts.
 func (l waitingLevel) makeRoom(ctx context.Context, tx *sql.Tx) error {
 	waiting, err := l.count(ctx, tx, "")
 	if err != nil || waiting < l.max {
@@ -78,7 +78,7 @@ func (l waitingLevel) count(ctx context.Context, tx *sql.Tx, also string, more .
 }
 
 // busiest returns the part of the group with the most grants that nobody has opened, and their
-// number. Among equals it returns the part with the oldest grant.
+// number. If several parts have as many, it returns the one with the oldest of these grants.
 func (l waitingLevel) busiest(ctx context.Context, tx *sql.Tx) (part string, had int, err error) {
 	err = tx.QueryRowContext(ctx,
 		`SELECT `+l.part+`, count(*) FROM device_grants WHERE `+l.where+` AND opened_at IS NULL

@@ -1,6 +1,6 @@
 package store
 
-// dialect is the kind of database, for SQL that differs between the two.
+// dialect is the kind of database: SQLite and PostgreSQL need different SQL in places.
 type dialect int
 
 const (

@@ -12,7 +12,8 @@ import (
 	"snap"
 )
 
-// CheckExists fails with code usage when there is no database, because [Open] would create one.
+// CheckExists fails with code usage if the SQLite database does not exist, because [Open] would
+// create it. It does not check for a database in PostgreSQL.
 func CheckExists(o Options) error {
 	if o.URL != "" {
 		return nil
@@ -78,7 +79,7 @@ func (s *Store) Freeze(ctx context.Context) (*Frozen, error) {
 		return nil, err
 	}
 	begin := []string{`BEGIN IMMEDIATE`}
-	if s.dialect == postgres { // lock before the first read, which fixes the moment of all reads
+	if s.dialect == postgres { // lock before the first read, which determines the moment of all reads
 		begin = []string{`BEGIN ISOLATION LEVEL REPEATABLE READ`, `SET LOCAL lock_timeout = '10s'`, `SET LOCAL idle_in_transaction_session_timeout = 0`, `LOCK TABLE ` + names(tables()) + ` IN SHARE MODE`}
 	}
 	f := &Frozen{s, conn}

@@ -62,7 +62,7 @@ func Inspect(ctx context.Context, o Options) (Inspection, error) {
 }
 
 // ahead returns how far PostgreSQL's clock is ahead of this process's clock, measured at the middle
-// of the query. SQLite uses this machine's clock.
+// of the query. It returns 0 for SQLite, which uses this machine's clock.
 func (s *Store) ahead(ctx context.Context) (time.Duration, error) {
 	if s.dialect == sqlite {
 		return 0, nil

@@ -97,9 +97,9 @@ type KeyQuery struct {
 	Idle time.Duration // only keys that have not been used for at least this long; 0 means every key
 }
 
-// Keys returns the caller's own keys, the newest first. With All, it returns every key of the
-// organization, and fails with forbidden unless the caller is an owner or admin. Revoked keys are
-// left out.
+// Keys returns the caller's own keys, the newest first. With All, or if the caller is not a user,
+// it returns every key of the organization, and fails with forbidden unless the caller is an owner
+// or admin. Revoked keys and expired credentials of CI jobs are left out.
 func (s *Store) Keys(ctx context.Context, c snap.Caller, q KeyQuery) ([]Key, error) {
 	if q.All || c.User == nil {
 		if err := snap.Allowed(c, snap.ActAdminister, snap.Snapshot{}); err != nil {
@@ -111,7 +111,7 @@ func (s *Store) Keys(ctx context.Context, c snap.Caller, q KeyQuery) ([]Key, err
 }
 
 // OrgKeys returns all keys of an organization that were not revoked and have not been used for at
-// least idle, the newest first. It is for the operator.
+// least idle, except expired credentials of CI jobs, the newest first. It is for the operator.
 func (s *Store) OrgKeys(ctx context.Context, orgID int64, idle time.Duration) ([]Key, error) {
 	return s.keys(ctx, `WHERE k.org_id = $1`+unusedKey, orgID, s.idleBefore(idle), s.now().UnixMilli())
 }
@@ -176,7 +176,7 @@ func (s *Store) revokeKey(ctx context.Context, whose string, id, owner int64) er
 
 var errNoKey = &snap.Error{Code: snap.CodeNotFound, Detail: "no such key", Hint: "list the keys to see which exist"}
 
-// requireChanged returns the error missing when a statement changed no row.
+// requireChanged returns missing as the error if a statement changed no row.
 func requireChanged(res sql.Result, err, missing error) error {
 	if err != nil {
 		return err

@@ -14,8 +14,8 @@ import (
 // Each webhook is a lane: its messages wait in the order of the audit log, and one replica at a
 // time sends them. A lane that hangs or fails delays no other.
 
-// maxInRow is how many attempts in a row may fail before a lane pauses. The lane then tries one
-// message at a time, and waits longer after each failure, from pauseFirst to pauseLongest.
+// maxInRow is the number of failures in a row at which a lane pauses. The lane then tries one
+// message at a time and pauses longer after each failure, from pauseFirst to pauseLongest.
 const (
 	maxInRow     = 5
 	pauseFirst   = 30 * time.Second
@@ -57,10 +57,11 @@ type Lane struct {
 // laneTimeout limits how long it may take to claim a lane, and to release it after a failure.
 const laneTimeout = 10 * time.Second
 
-// ClaimLane gives a lane to the caller, with at most limit of its messages. It returns false when
-// another replica has the lane. If the caller's replica dies, the messages are due again when the
-// lease ends, so each message is sent at least once. If ClaimLane fails, for example because the
-// service stops in the meantime, it releases the lane.
+// ClaimLane gives a lane to the caller, with at most limit of its messages. It returns false if
+// another replica has the lane, or if the webhook was disabled or deleted in the meantime. If the
+// caller's replica dies, the messages are due again when the lease ends, so each message is sent at
+// least once. If ClaimLane fails, for example because the service stops in the meantime, it
+// releases the lane.
 func (s *Store) ClaimLane(ctx context.Context, w WaitingLane, lease time.Duration, limit int) (l Lane, held bool,
 	err error) {
 	now := s.now()
@@ -152,8 +153,8 @@ type Outcome struct {
 // Sent records the result of an attempt to send a message of a lane. It returns false, and writes
 // nothing, if the lease has ended and another replica has the message: the new holder's result
 // counts. Sent disables the webhook when the receiver is gone, or when a message is given up and
-// the receiver has accepted nothing since that message was recorded. The audit log gets a line
-// about this.
+// the receiver has accepted nothing since that message was recorded. The audit log gets a line when
+// the webhook is disabled.
 func (s *Store) Sent(ctx context.Context, l Lane, d Delivery, o Outcome) (held bool, err error) {
 	next := o.Next
 	if o.Gone {

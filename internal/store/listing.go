@@ -31,9 +31,8 @@ import (
 // caller's groups (near). It reads the groups one by one only when that range is long and has too
 // few snapshots of the caller's groups (whole is 0).
 //
-// The cost does not depend on how many snapshots there are. A plain union of
-// 500 groups, or one predicate over all grants ordered by time, costs 10 to
-// 1000 times as much.
+// The cost does not depend on how many snapshots there are. A plain union of 500 groups, or one
+// predicate over all grants ordered by time, costs 10 to 1000 times as much.
 
 // shape holds everything by which the SQL of one listing can differ from that of another.
 type shape struct {
@@ -49,14 +48,15 @@ type scope int
 
 const (
 	scopeMember scope = iota // all audiences of a member or viewer, including their groups
-	scopeAdmin               // the organization's admins; an admin's other audiences add nothing
+	scopeAdmin               // an admin's audiences, except user and groups, which add nothing
 	scopeShared
 	scopeMine
 	scopeReceived
 	scopeKey // all audiences of an organization-level key without the scope private
 )
 
-// kinds returns the kinds of audience of which a caller has exactly one.
+// kinds returns the kinds of audience that the scope includes, except groups, of which a caller can
+// have several.
 func (sc scope) kinds() []snap.AudienceKind {
 	switch sc {
 	case scopeAdmin:
@@ -209,7 +209,7 @@ func (sh shape) ordered(text, by string) string {
 	return fmt.Sprintf("SELECT * FROM (%s ORDER BY %s DESC LIMIT %d) AS r", text, by, sh.size)
 }
 
-// groupsText returns the part for the caller's further groups.
+// groupsText returns the part of the statement for the caller's further groups.
 func (sh shape) groupsText() string {
 	text, near := groupsSQLite, nearSQLite
 	if sh.dialect == postgres {

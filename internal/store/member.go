@@ -81,7 +81,7 @@ func (s *Store) ApplySignIn(ctx context.Context, in SignIn) (userID int64, err e
 }
 
 // setLastKnownRole sets the user's last known role in a sign-in that could not determine the role,
-// and adds that to the reason.
+// and mentions the role in GroupsWhy.
 func setLastKnownRole(ctx context.Context, tx *sql.Tx, in *SignIn) error {
 	if !in.RoleUnknown {
 		return nil
@@ -185,8 +185,8 @@ func newGroup(ctx context.Context, tx *sql.Tx, orgID int64, g snap.Group) (int64
 	return id, err
 }
 
-// setMembership makes the rows of table membership equal to c.Audiences(). It changes only the rows
-// that differ.
+// setMembership makes c's rows of the table membership equal to c.Audiences(). It changes only the
+// rows that differ.
 func (s *Store) setMembership(ctx context.Context, tx *sql.Tx, c snap.Caller) error {
 	rows, err := tx.QueryContext(ctx, `SELECT audience FROM membership WHERE principal = $1`, c.Principal())
 	if err != nil {
@@ -270,8 +270,8 @@ func (s *Store) SetDisabled(ctx context.Context, userID int64, disabled bool) er
 }
 
 // SetListed enables a user whom the configuration lists again, and disables one whom it no longer
-// lists. Only users who were disabled for that reason are enabled: it returns false, and changes
-// nothing, for a listed user whom somebody disabled.
+// lists. It enables only users who were disabled because they were not listed. For every other
+// listed user, it returns false and changes nothing.
 func (s *Store) SetListed(ctx context.Context, userID int64, listed bool) (changed bool, err error) {
 	if listed {
 		err := s.read.QueryRowContext(ctx, `SELECT unlisted = 1 FROM users WHERE id = $1`, userID).Scan(&changed)

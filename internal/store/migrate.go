@@ -48,7 +48,7 @@ func (s *Store) migrate(ctx context.Context, dir string) error {
 
 // lockMigrations waits until no other process migrates. Its lock belongs to a transaction, not to a
 // session, so that it also works through a pooler in transaction mode. Earlier releases take the
-// lock with the same number for a whole session.
+// lock with the same number for a whole session, so the two still exclude each other.
 func (s *Store) lockMigrations(ctx context.Context) (unlock func(), err error) {
 	tx, err := s.write.BeginTx(ctx, nil)
 	if err != nil {

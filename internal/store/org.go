@@ -121,8 +121,8 @@ func (s *Store) lockOrg(ctx context.Context, tx *sql.Tx, orgID int64) error {
 	return err
 }
 
-// setKeys writes the audiences of an organization's keys, both of those without the scope private
-// and of those with it.
+// setKeys writes the audiences of an organization's keys: one set for keys without the scope
+// private, and one for keys with it.
 func (s *Store) setKeys(ctx context.Context, tx *sql.Tx, org snap.OrgRef) error {
 	plain, private := snap.Caller{Org: org}, snap.Caller{Org: org}
 	private.Credential.Scopes = []snap.Scope{snap.ScopePrivate}
@@ -202,7 +202,7 @@ func scanGroup(rows *sql.Rows) (g snap.Group, err error) {
 	return g, err
 }
 
-// GroupCount is an SSO group and the number of users who were in it when they last signed in.
+// GroupCount is an SSO group and the number of its members who are not disabled.
 type GroupCount struct {
 	snap.Group
 	Members int

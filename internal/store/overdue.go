@@ -17,7 +17,7 @@ type expectation struct {
 	kind    string
 	every   time.Duration
 	since   time.Time // when the channel was created
-	told    int64     // key of the newest snapshot when the channel was last reported; -1: never
+	told    int64     // key of the newest snapshot when the channel was last reported; -1 if it never was
 }
 
 // ReportOverdue records each channel whose newest snapshot is older than the channel expects, and

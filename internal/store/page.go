@@ -55,14 +55,14 @@ const (
 
 // Snapshots returns a page of the snapshots that q selects and the caller may see, newest first.
 // Its cost depends neither on the number of snapshots nor on the depth of the page. It fails with
-// code invalid for an invalid filter, limit or cursor.
+// code invalid for an invalid filter, type, limit or cursor, and for too many IDs.
 func (s *Store) Snapshots(ctx context.Context, c snap.Caller, q Query) (Page, error) {
 	before, err := q.check()
 	if err != nil || c.Principal() == 0 {
 		return Page{}, err
 	}
 	v, err := s.choice(ctx, c, q)
-	if errors.Is(err, sql.ErrNoRows) { // no such target or owner
+	if errors.Is(err, sql.ErrNoRows) { // no such target
 		return Page{}, nil
 	}
 	if err != nil {

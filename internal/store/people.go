@@ -13,7 +13,7 @@ type Person struct {
 	snap.Member
 	LastSeen  time.Time // the last use of any of their sessions and keys; zero if there was none
 	Sessions  int       // that are live
-	Keys      int       // that were not revoked
+	Keys      int       // that were not revoked and have not expired
 	Snapshots int       // that they own
 	Bytes     int64     // of these snapshots
 }

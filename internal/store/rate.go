@@ -35,8 +35,8 @@ func (s *Store) Spend(ctx context.Context, bucket string, cost, window time.Dura
 	return wait, err
 }
 
-// SweepRates deletes the buckets that are full again, and the leases of processes that ended at
-// least a day ago.
+// SweepRates deletes the buckets that are full again, and the leases that expired at least a day
+// ago.
 func (s *Store) SweepRates(ctx context.Context) error {
 	now := s.now()
 	return s.tx(ctx, func(tx *sql.Tx) error {

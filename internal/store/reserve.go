@@ -35,7 +35,7 @@ func newReserve(dir string, size int64) reserve {
 	return reserve{filepath.Join(dir, "reserve"), size}
 }
 
-// held reports whether the file exists.
+// held reports whether the file exists in its full size.
 func (r reserve) held() bool {
 	info, err := os.Stat(r.path)
 	return err == nil && info.Size() >= r.size
@@ -57,8 +57,8 @@ func (r reserve) fill() {
 	}
 }
 
-// release frees the space for a request that takes access away. It reports whether there was a
-// reserve to free.
+// release frees the space for a request that takes access away. It returns false for other requests
+// and if there was no reserve.
 func (r reserve) release(ctx context.Context) bool {
 	return r.size > 0 && ctx.Value(takingAwayKey{}) != nil && os.Remove(r.path) == nil
 }

@@ -58,8 +58,8 @@ func (s *Store) DeleteRetention(ctx context.Context, c snap.Caller, target strin
 	})
 }
 
-// Outlived returns at most limit snapshots of an organization that its rules no longer keep, the
-// oldest first, as its admins see them.
+// Outlived returns at most limit snapshots of an organization that its rules no longer keep, as its
+// admins see them. Of each target and type, it returns the oldest.
 func (s *Store) Outlived(ctx context.Context, orgID int64, limit int) ([]snap.Snapshot, error) {
 	c, err := s.keeper(ctx, orgID)
 	if err != nil {
@@ -82,8 +82,8 @@ func (s *Store) Outlived(ctx context.Context, orgID int64, limit int) ([]snap.Sn
 	return out, nil
 }
 
-// outlived reads the target's snapshots of one type from the index of the admins' grants, starting
-// with the newest that the rule does not keep.
+// outlived returns the target's oldest snapshots of one type that the rule does not keep. It finds
+// them in the index of the admins' grants.
 func (s *Store) outlived(ctx context.Context, c snap.Caller, r Retention, t snap.Type, limit int) ([]snap.Snapshot,
 	error) {
 	if limit <= 0 {
@@ -110,8 +110,8 @@ func rowQueryIn(tx *sql.Tx) rowQuery {
 	}
 }
 
-// bound returns the key of the oldest snapshot of a target and type that a rule keeps. Older
-// snapshots have outlived the rule. It is 0 when all are kept.
+// bound returns the least key that a rule keeps among the snapshots of a target and type. Snapshots
+// with smaller keys have outlived the rule. The result is 0 if all are kept.
 func (s *Store) bound(ctx context.Context, row rowQuery, orgID int64, r Retention, t snap.Type) (key int64, err error) {
 	key = 1 << 62
 	if r.KeepLast > 0 {

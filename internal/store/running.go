@@ -40,7 +40,7 @@ func (s *Store) ClockSkew(ctx context.Context) (time.Duration, error) {
 	return time.Duration(skew) * time.Millisecond, err
 }
 
-// RecordStopped records that the process has ended.
+// RecordStopped records that the process named by holder has ended.
 func (s *Store) RecordStopped(ctx context.Context, holder string) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `DELETE FROM leases WHERE name = $1`, runningPrefix+holder)

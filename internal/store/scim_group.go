@@ -142,7 +142,8 @@ func (s *Store) AddSCIMGroup(ctx context.Context, r Reporter, c SCIMGroupChange)
 }
 
 // ChangeSCIMGroup changes a group's names and members. The change takes effect at the next request,
-// on every replica. ChangeSCIMGroup fails with code not_found, and as [Store.AddSCIMGroup] does.
+// on every replica. ChangeSCIMGroup fails with code not_found, or with the codes of
+// [Store.AddSCIMGroup].
 func (s *Store) ChangeSCIMGroup(ctx context.Context, r Reporter, id string, c SCIMGroupChange) (g SCIMGroup,
 	err error) {
 	var affected affectedAccounts

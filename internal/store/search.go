@@ -28,7 +28,8 @@ const (
 )
 
 // search returns the n newest snapshots below a key that match the words of q and the other
-// conditions of v. If q has no words, every snapshot matches.
+// conditions of v. If q is blank, every snapshot matches. If it has characters but no words, none
+// matches.
 func (s *Store) search(ctx context.Context, c snap.Caller, v choice, q string, before int64, n int) ([]snap.Snapshot,
 	error) {
 	words := snap.SearchWords(q)
@@ -87,9 +88,10 @@ func (s *Store) narrowSources(c snap.Caller, v choice) (all []source) {
 // newest first.
 type source func(ctx context.Context, before int64, n int) ([]int64, error)
 
-// intersect returns the n newest snapshots between two keys that every source has and that fit. In
-// each round, the source whose page reaches furthest back limits the candidates. The next round
-// begins where that page ended, or at the newest snapshot that all sources could have.
+// intersect returns the n newest snapshots that every source has, that fit, and whose keys are
+// between after and before. In each round, the source whose page reaches furthest back supplies the
+// candidates. The next round begins where that page ended, or at the newest snapshot that all
+// sources could have.
 func (s *Store) intersect(ctx context.Context, c snap.Caller, sources []source, after, before int64, n int,
 	fits func(snap.Snapshot) bool) (found []snap.Snapshot, err error) {
 	size := n

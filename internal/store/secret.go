@@ -38,12 +38,12 @@ func (s *Store) SecretMade(ctx context.Context, name string, fresh func() ([]byt
 	return value, err
 }
 
-// ReplaceSecret replaces the value of a secret if the current value is old.
+// ReplaceSecret replaces the value of a secret if the current value equals old.
 func (s *Store) ReplaceSecret(ctx context.Context, name string, old, value []byte) error {
 	_, err := s.write.ExecContext(ctx, `UPDATE secrets SET value = $3 WHERE name = $1 AND value = $2`, name, old, value)
 	return err
 }
 
-// AuditKeyName is the name of the secret that signs the checkpoints of audit logs. It is encrypted
-// like the signing keys.
+// AuditKeyName is the name of the secret that signs the checkpoints of audit logs. The secret is
+// encrypted like the signing keys.
 const AuditKeyName = "audit"

@@ -146,7 +146,7 @@ func (b *batch) begin(ctx context.Context) error {
 	return err
 }
 
-// oldest returns the oldest lines that wait.
+// oldest removes the oldest waiting lines from audit_waiting and returns them.
 func (b *batch) oldest(ctx context.Context) ([]line, error) {
 	rows, err := b.tx.QueryContext(ctx, `DELETE FROM audit_waiting WHERE id IN (
 		SELECT id FROM audit_waiting WHERE org_id = $1 ORDER BY id LIMIT $2) RETURNING id, body, notice_to`,

@@ -34,7 +34,7 @@ func (s *Store) serving(ctx context.Context) (have serving, err error) {
 }
 
 // refusal returns the error, of code usage, for a program whose newest migration is too old to
-// serve the database.
+// serve the database, and nil for other programs.
 func (have serving) refusal(newest int64) error {
 	if newest >= have.lowest {
 		return nil

@@ -38,8 +38,7 @@ func (n Session) Until() time.Time {
 	return end
 }
 
-// AddBrowserSession stores the session of a browser by the SHA-256 of its
-// cookie.
+// AddBrowserSession stores the session of a browser by the SHA-256 of its cookie.
 func (s *Store) AddBrowserSession(ctx context.Context, n Session, hash []byte) (Session, error) {
 	err := s.tx(ctx, func(tx *sql.Tx) (err error) {
 		n, err = s.addSession(ctx, tx, n, hash)
@@ -136,14 +135,13 @@ func (s *Store) endSessionsAs(ctx context.Context, tx *sql.Tx, action snap.Audit
 
 const liveSession = ` AND ended_at IS NULL AND idle_until > $2 AND expires_at > $2`
 
-// SessionByHash returns the live session whose cookie has this SHA-256, or
+// SessionByHash returns the live session whose cookie or access token has this SHA-256, or
 // snap.ErrUnauthenticated.
 func (s *Store) SessionByHash(ctx context.Context, hash []byte) (Session, error) {
 	return s.liveSession(ctx, `hash = $1`, hash)
 }
 
-// LiveSession returns the session with this ID if it is live, or
-// snap.ErrUnauthenticated.
+// LiveSession returns the session with this ID if it is live, or snap.ErrUnauthenticated.
 func (s *Store) LiveSession(ctx context.Context, id int64) (Session, error) {
 	return s.liveSession(ctx, `id = $1`, id)
 }
@@ -180,8 +178,7 @@ func (s *Store) Sessions(ctx context.Context, c snap.Caller) ([]Session, error) 
 	return s.UserSessions(ctx, c.User.ID)
 }
 
-// UserSessions returns a user's live sessions, the newest first, for the
-// operator.
+// UserSessions returns a user's live sessions, the newest first.
 func (s *Store) UserSessions(ctx context.Context, userID int64) ([]Session, error) {
 	return collect(ctx, s,
 		selectSession+`user_id = $1`+liveSession+` ORDER BY id DESC`, scanSession, userID, s.now().UnixMilli())

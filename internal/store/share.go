@@ -11,14 +11,14 @@ import (
 	"snap"
 )
 
-// Every share is one grant. Authorization is the caller's job (snap.Allowed). All methods in this
-// file are idempotent, take effect immediately on every replica, and fail with snap.ErrNotFound if
-// the caller can no longer see the snapshot.
+// Every share is one grant. Authorization is the caller's job (snap.Allowed). The methods that
+// change shares are idempotent, take effect immediately on every replica, and fail with
+// snap.ErrNotFound if the caller can no longer see the snapshot.
 
 // ShareWith makes all of these shares in one transaction, or none. For a snapshot that is not
-// sanitized, newcomers is the number of users of its organization who could not see it before.
-// ShareWith fails with code group_not_found, and with organization_not_found if an organization
-// does not exist or is closed.
+// sanitized, newcomers is the number of users of its organization who can see it now but could not
+// before. ShareWith fails with code group_not_found, and with organization_not_found if an
+// organization does not exist or is closed.
 func (s *Store) ShareWith(ctx context.Context, c snap.Caller, sn snap.Snapshot,
 	with snap.Shares) (made []snap.ShareChange, newcomers int, err error) {
 	err = s.change(ctx, c, sn, func(tx *sql.Tx) error {
@@ -79,8 +79,8 @@ func (s *Store) viewers(ctx context.Context, tx *sql.Tx, sn snap.Snapshot) (coun
 	return count, err
 }
 
-// UnshareWith ends all of these shares in one transaction, or none. It fails
-// with the codes group_not_found and organization_not_found.
+// UnshareWith ends all of these shares in one transaction, or none. It fails with the codes
+// group_not_found and organization_not_found.
 func (s *Store) UnshareWith(ctx context.Context, c snap.Caller, sn snap.Snapshot,
 	from snap.Shares) (ended []snap.ShareChange, err error) {
 	err = s.change(ctx, c, sn, func(tx *sql.Tx) error {
@@ -341,7 +341,7 @@ type granted struct {
 }
 
 // grant lets an audience see a snapshot until a time. An existing live grant keeps its creator and
-// time of creation; only its end changes.
+// time of creation; its end changes, and it no longer belongs to a channel.
 func (s *Store) grant(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, a snap.Audience,
 	until time.Time) (m granted, err error) {
 	var created int64
@@ -378,7 +378,7 @@ func (s *Store) grant(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Sn
 	return m, err
 }
 
-// recordShare records a share that changed something, and returns the change.
+// recordShare returns the change that a share made, and records the share if it changed anything.
 func (s *Store) recordShare(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, m granted,
 	d snap.AuditDetail) (snap.ShareChange, error) {
 	change := snap.ShareChange{Created: m.created, By: m.by, Expires: m.expires, WithSchema: m.schema,

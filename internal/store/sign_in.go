@@ -10,7 +10,7 @@ import (
 	"snap"
 )
 
-// Standing records how a user last signed in, and when their identity provider last confirmed them.
+// Standing records a user's last sign-in, and when their identity provider last confirmed them.
 type Standing struct {
 	UserID, OrgID   int64
 	Issuer, Subject string
@@ -134,7 +134,7 @@ func (s *Store) StandingOf(ctx context.Context, userID int64) (Standing, error) 
 }
 
 // RefreshUser returns the user of a client's live refresh token, without consuming the token. It
-// fails with snap.ErrUnauthenticated.
+// fails with snap.ErrUnauthenticated if there is no such token.
 func (s *Store) RefreshUser(ctx context.Context, hash []byte, clientID string) (userID int64, err error) {
 	now := s.now().UnixMilli()
 	err = s.read.QueryRowContext(ctx, `

@@ -103,7 +103,8 @@ func scanSnapshot(row scanner, c snap.Caller) (f snap.Snapshot, err error) {
 	return f, nil
 }
 
-// snapshots runs a statement that returns rows for scanSnapshot, newest first.
+// snapshots runs a statement that returns rows for scanSnapshot, and sorts the snapshots newest
+// first.
 func (s *Store) snapshots(ctx context.Context, c snap.Caller, text string, args ...any) ([]snap.Snapshot, error) {
 	all, err := collect(ctx, s, text, func(rows *sql.Rows) (snap.Snapshot, error) {
 		return scanSnapshot(rows, c)
@@ -138,8 +139,8 @@ func (s *Store) Bytes(ctx context.Context, c snap.Caller, id string) (b Bytes, e
 const selectBytes = `SELECT s.blob, s.sha256, s.size FROM snapshots s WHERE s.id = $3 AND ` + visible
 
 // Delete immediately deletes a snapshot and all grants on it. It returns the key of its bytes,
-// which the caller of Delete must remove, or "" while another snapshot has the same bytes. It fails
-// with snap.ErrNotFound if the caller can no longer see the snapshot.
+// which the caller of Delete must remove, or "" while another snapshot or an upload uses the same
+// bytes. It fails with snap.ErrNotFound if the caller can no longer see the snapshot.
 func (s *Store) Delete(ctx context.Context, c snap.Caller, sn snap.Snapshot) (blobKey string, err error) {
 	err = s.change(ctx, c, sn, func(tx *sql.Tx) error {
 		blobKey, err = s.delete(ctx, tx, c, sn)

@@ -3,8 +3,8 @@
 // on the URL given to [Open].
 //
 // The data of the access rule (snap.Visible) is in two tables: membership has the audiences of each
-// principal, and grants has the snapshots that each audience may see. No method returns a snapshot
-// without a caller. For a snapshot that the caller is not allowed to see, methods return
+// principal, and grants has the snapshots that each audience may see. Methods return only snapshots
+// that their caller may see. For a snapshot that the caller is not allowed to see, methods return
 // snap.ErrNotFound, as for one that never existed.
 //
 // Times are stored as milliseconds since 1970 UTC. A null time means "never" or "not yet". SQL is
@@ -241,7 +241,8 @@ func (s *Store) Now() time.Time { return s.now() }
 
 // tx runs f in one writing transaction and commits if f returns nil. On PostgreSQL, it repeats a
 // transaction that failed because of another one (serialization failure, deadlock), so f must have
-// no effect outside tx.
+// no effect outside tx. On a full disk, it repeats a transaction for which it could free the
+// reserve.
 func (s *Store) tx(ctx context.Context, f func(*sql.Tx) error) error {
 	return s.attempt(ctx, func() error { return s.txOnce(ctx, f) })
 }

@@ -46,8 +46,8 @@ func isBroken(ctx context.Context, p stdlib.ShouldPingParams) bool {
 	return p.Conn.Ping(ctx) != nil
 }
 
-// limiter limits the time of each statement, except statements that change the schema or lock
-// tables.
+// limiter limits the time of each statement, except statements of the kind "other" (see
+// [StatementKind]), such as those that change the schema or lock tables.
 type limiter struct{}
 
 type limiterKey struct{}

@@ -23,7 +23,7 @@ type Upload struct {
 	Created, Touched         time.Time
 }
 
-// userID is the caller's user for a column that may be null.
+// userID returns the ID of the caller's user for a column that may be null.
 func userID(c snap.Caller) sql.NullInt64 {
 	if c.User == nil {
 		return sql.NullInt64{}
@@ -48,10 +48,10 @@ func (s *Store) BeginUpload(ctx context.Context, c snap.Caller, u Upload) error 
 	})
 }
 
-// FindPush returns the caller's own earlier push of the same bytes under the same target and name:
-// done if it is complete, begun if it is not. Both are nil if there is none. FindPush never reveals
-// the pushes of other callers. For an organization-level key, all pushes by such keys of the
-// organization count as its own.
+// FindPush returns the caller's own earlier push of the same bytes under the same target, name and
+// type: done if it is complete, begun if it is not. Both are nil if there is none. FindPush never
+// reveals the pushes of other callers. For an organization-level key, all pushes by such keys of
+// the organization count as its own.
 func (s *Store) FindPush(ctx context.Context, c snap.Caller, u Upload) (done *snap.Snapshot, begun *Upload, err error) {
 	f, err := scanSnapshot(s.row(ctx, selectOne+visible+` AND s.org_id = $3 AND coalesce(s.owner_id, 0) = $5
 		AND s.sha256 = $6 AND s.target = $7 AND s.name = $8 AND s.type = $9 ORDER BY s.key DESC LIMIT 1`,
@@ -107,8 +107,9 @@ func ownUpload(ctx context.Context, tx *sql.Tx, c snap.Caller, id string) (Uploa
 }
 
 // CompleteUpload turns the caller's upload, whose bytes were verified, into a private snapshot that
-// only its owner and the organization's admins can see (SPEC 1). Calling it again returns the same
-// snapshot. It fails with quota_exceeded if the snapshot would exceed the organization's quota.
+// only its owner and the organization's admins can see (SPEC 1), and applies the channels of its
+// target. Calling it again returns the same snapshot. It fails with quota_exceeded if the snapshot
+// would exceed the organization's quota.
 func (s *Store) CompleteUpload(ctx context.Context, c snap.Caller, u Upload) (snap.Snapshot, error) {
 	err := s.txUnique(ctx, func(tx *sql.Tx) error {
 		begun, err := ownUpload(ctx, tx, c, u.ID)
@@ -187,7 +188,7 @@ func newKey(now time.Time) int64 {
 	return now.UnixMilli()<<keyBits | int64(binary.BigEndian.Uint64(b[:])&(1<<keyBits-1))
 }
 
-// listTarget stores a target, and indexes it for the organization's searches.
+// listTarget stores a target and marks it to be indexed for the organization's searches.
 func (s *Store) listTarget(ctx context.Context, tx *sql.Tx, orgID int64, target string) error {
 	if _, err := tx.ExecContext(ctx,
 		`INSERT INTO targets(name) VALUES($1) ON CONFLICT(name) DO NOTHING`, target); err != nil {

@@ -52,9 +52,9 @@ func (s *Store) OrgUsage(ctx context.Context, orgID int64) (Usage, error) {
 	return scanUsage(s.row(ctx, orgUsage, orgID))
 }
 
-// checkQuotas fails with quota_exceeded if the caller may not push this many more bytes. Bytes that
-// have not arrived yet count only for the user who announced them, so that nobody can use up an
-// organization's quota with announcements.
+// checkQuotas fails with quota_exceeded if the caller may not begin a push of this many bytes.
+// Bytes that have not arrived yet count only for the user who announced them, so that nobody can
+// use up an organization's quota with announcements.
 func (s *Store) checkQuotas(ctx context.Context, tx *sql.Tx, c snap.Caller, size int64) error {
 	q := s.quotas
 	if q == (Quotas{}) {

@@ -58,7 +58,7 @@ func (w pgWatch) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, q pgx.TraceQuer
 	}
 }
 
-// openWatched opens SQLite like sql.Open, and calls watch for each statement unless it is nil.
+// openWatched opens SQLite like sql.Open, and calls watch for each statement unless watch is nil.
 func openWatched(name string, watch Watch) (*sql.DB, error) {
 	db, err := sql.Open("sqlite", name)
 	if err != nil || watch == nil {

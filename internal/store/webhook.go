@@ -17,7 +17,7 @@ type Webhook struct {
 	OrgID   int64
 	Slug    string             // of the organization
 	URL     string             // https, or mailto and an address
-	Secrets [][]byte           // each signs every message: the newest, and during a rotation the one before
+	Secrets [][]byte           // each signs every message: the newest and, during a rotation, the previous one
 	Events  []snap.AuditAction // the events to send; never empty
 	Format  string             // of its messages; "" is our own format
 	Created time.Time
@@ -25,10 +25,10 @@ type Webhook struct {
 
 	Waiting        int64     // messages that are neither accepted nor given up
 	Failures       int       // failed attempts in a row
-	PausedUntil    time.Time // nothing is sent before then, because of failures; or zero
+	PausedUntil    time.Time // because of failures, nothing is sent before then; zero if not paused
 	Disabled       time.Time // since when nothing is sent; zero if enabled
 	DisabledWhy    string
-	OldSecretUntil time.Time // zero without a rotation
+	OldSecretUntil time.Time // until when the previous secret also signs; zero if there is none
 }
 
 // WebhookEvents returns the events that a webhook can report: those of the audit log that concern
@@ -141,9 +141,9 @@ func errNoWebhook(id int64) error {
 }
 
 // insertDeliveries records messages for the organization's webhooks about the lines after $2, up to
-// $3, of the organization $1, and numberDeliveries records their last number. Messages of disabled
-// webhooks wait too. A message is due at 0, which is always in the past: the clock of the replica
-// that recorded it may be ahead.
+// $3, of the organization $1, and numberDeliveries records the last number of each webhook.
+// Messages of disabled webhooks wait too. A message is due at 0, which is always in the past: the
+// clock of the replica that recorded it may be ahead.
 const (
 	insertDeliveries = `INSERT INTO deliveries(id, webhook_id, org_id, seq, due_at, created_at, number)
 		SELECT 'msg_' || CAST(a.org_id AS text) || '_' || CAST(a.seq AS text) || '_' || CAST(w.id AS text), w.id, a.org_id,

@@ -29,8 +29,8 @@ func Matches(sn snap.Snapshot, q string) bool {
 // ownerText returns the text by which an owner is found, as stored in users.words.
 func ownerText(email, name string) string { return email + " " + name }
 
-// moment is a date and time in a folded name, as [snap.SnapshotName] writes it. It is compiled when
-// it is first needed, because Unicode's character classes make compiling expensive.
+// moment matches a date and time in a folded name, as [snap.SnapshotName] writes it. It is compiled
+// when it is first needed, because Unicode's character classes make compiling expensive.
 var moment = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?:^|[^\pL\pN\pM])([0-9]{8})t([0-9]{6})z?(?:$|[^\pL\pN\pM])`)
 })
@@ -94,8 +94,7 @@ func (s *Store) indexSome(ctx context.Context) (done bool, err error) {
 	return s.indexed(ctx)
 }
 
-// indexed reports whether everything is indexed. Its conditions are those of the
-// partial indexes.
+// indexed reports whether everything is indexed. Its conditions are those of the partial indexes.
 func (s *Store) indexed(ctx context.Context) (yes bool, err error) {
 	err = s.row(ctx, `SELECT NOT EXISTS(SELECT 1 FROM grants WHERE named_day IS NULL)
 		AND NOT EXISTS(SELECT 1 FROM org_targets WHERE indexed = 0)
@@ -153,7 +152,8 @@ func (s *Store) indexGrants(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
-// labelID returns the number of a label, or 0 for no label, and indexes its words.
+// labelID returns the ID of a label, or 0 for an empty one. It adds a label that does not exist and
+// indexes its words.
 func (s *Store) labelID(ctx context.Context, tx *sql.Tx, label string) (id int64, err error) {
 	if label == "" {
 		return 0, nil
