@@ -1,7 +1,7 @@
 // Package blob is the object store of the service. It is either a folder, for which the service
 // signs and handles the uploads itself, or an S3-compatible object store, to which clients upload
-// directly. Both hold immutable objects that are uploaded in parts over presigned URLs and
-// become visible only when they are complete. One conformance suite tests both.
+// directly. Both hold objects that are uploaded in parts over presigned URLs and become visible
+// only when they are complete. One conformance suite tests both.
 //
 // This package does not authorize anything. Callers of [Store.SignPart] and [Store.Serve] must
 // have checked access.
@@ -25,8 +25,8 @@ type Store interface {
 	// Begin starts an upload of size bytes in parts of partSize and returns its ID. The last part
 	// holds the remainder.
 	Begin(ctx context.Context, key string, size, partSize int64) (upload string, err error)
-	// SignPart returns a request that uploads one part, valid for life. The request
-	// contains no secret and can upload only this part with this checksum.
+	// SignPart returns a request that uploads one part and is valid for the duration life. The
+	// request contains no secret and can upload only this part with this checksum.
 	SignPart(ctx context.Context, key, upload string, p Part, life time.Duration) (Signed, error)
 	// Parts lists the parts that have arrived with the announced bytes, by number. It returns
 	// within seconds. It includes parts that could not be verified in that time; Complete
@@ -66,8 +66,8 @@ type Store interface {
 	Ping(ctx context.Context) error
 }
 
-// Part is one part of an upload. Numbers count from 1. CRC64 is the base64 of
-// the big-endian CRC-64/NVME of its bytes, as S3 writes it.
+// Part is one part of an upload. Numbers count from 1. CRC64 is the base64 of the big-endian
+// CRC-64/NVME of its bytes, as S3 writes it.
 type Part struct {
 	Number int
 	Size   int64

@@ -95,7 +95,7 @@ func (f *Folder) Put(ctx context.Context, key string, r io.Reader, size int64, s
 	if err := makeDir(filepath.Dir(path)); err != nil {
 		return diskError("write the object", err)
 	}
-	// The name depends on the key, so that the next attempt replaces the file that a killed one
+	// The name depends on the key, so that the next attempt replaces the file that a killed process
 	// left.
 	making, err := os.OpenFile(filepath.Join(f.begun(), ".put-"+url.PathEscape(key)), os.O_RDWR|os.O_CREATE|os.O_TRUNC,
 		0o600)

@@ -18,7 +18,7 @@ import (
 // digest is the running SHA-256 of an upload's first parts. It is updated in the background as
 // parts arrive, so that little is left to hash after the last one.
 type digest struct {
-	working sync.Mutex // held while it advances
+	working sync.Mutex // held while the digest advances
 	running atomic.Bool
 	stale   atomic.Bool // a part that was already hashed is being replaced
 	sum     hash.Hash
@@ -81,15 +81,15 @@ func (u *upload) has(n int) bool {
 	return ok
 }
 
-// crcOf returns the CRC-64/NVME of a range of the file, as S3 writes it: base64
-// of its big-endian bytes.
+// crcOf returns the CRC-64/NVME of a range of the file, as S3 writes it: base64 of its big-endian
+// bytes.
 func crcOf(ctx context.Context, file io.ReaderAt, offset, size int64) (string, error) {
 	sum := crc64nvme.New()
 	err := hashRange(ctx, sum, file, offset, size)
 	return base64.StdEncoding.EncodeToString(sum.Sum(nil)), err
 }
 
-// hashRange reads a range of the file into sum. It ends early with the context.
+// hashRange reads a range of the file into sum. It stops when the context ends.
 func hashRange(ctx context.Context, sum hash.Hash, file io.ReaderAt, offset, size int64) error {
 	buffer := make([]byte, min(size, 256<<10))
 	for size > 0 {

@@ -28,9 +28,9 @@ const PartsPath = "/blobs/parts/"
 //	uploads/<id>/data              the future object, with holes where parts are missing
 //	uploads/<id>/journal           the parts that have arrived, one on each line
 //
-// A killed process loses nothing that it has confirmed. A part that an earlier
-// process confirmed is hashed again before it counts, so that after a power cut no
-// bytes are accepted that never reached the disk.
+// A killed process loses nothing that it has confirmed. A part that an earlier process confirmed is
+// hashed again before it counts, so that after a power cut no bytes are accepted that never reached
+// the disk.
 type Folder struct {
 	dir    string
 	public string
@@ -84,7 +84,8 @@ func (f *Folder) object(key string) string {
 	return filepath.Join(f.objects(), hex.EncodeToString(sum[:1]), url.PathEscape(key))
 }
 
-// checkKey refuses a key unless it is a valid file name on every system and a valid S3 key.
+// checkKey refuses a key unless it is a valid S3 key and, once escaped, a valid file name on every
+// system.
 func checkKey(key string) error {
 	ok := key != "" && len(key) <= 160 && !strings.Contains(key, "..") && !strings.HasPrefix(key, "/")
 	for _, r := range key {

@@ -83,8 +83,8 @@ func (u *upload) isGone() bool {
 	return u.gone
 }
 
-// seal closes the upload to further parts. It fails with upload_incomplete unless
-// every part is present.
+// seal closes the upload to further parts. It fails with upload_incomplete unless every part is
+// present.
 func (u *upload) seal() error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -134,8 +134,8 @@ func (u *upload) recheck(ctx context.Context) error {
 	return nil
 }
 
-// confirm records the verification of a part that an earlier process had confirmed, unless a new
-// copy of it has arrived in the meantime.
+// confirm records whether a part that an earlier process had confirmed is good, unless a new copy
+// of the part has arrived in the meantime.
 func (u *upload) confirm(p Part, good bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -107,9 +107,8 @@ func (f *Folder) putPart(w http.ResponseWriter, r *http.Request) error {
 	return u.write(part, p)
 }
 
-// arriving is a part that is being received. It subtracts the bytes that have been read
-// from the folder's number of arriving bytes, because from then on they use space on the
-// disk.
+// arriving is a part that is being received. It subtracts the bytes that have been read from the
+// folder's number of arriving bytes, because from then on they use space on the disk.
 type arriving struct {
 	io.Reader
 	left int64
@@ -276,7 +275,8 @@ func (s *steady) idle() time.Duration {
 	return time.Since(s.moved)
 }
 
-// extend moves the deadline of the socket, so it uses the real clock.
+// extend moves the read deadline of the socket, and returns false if the body was stopped. A
+// socket's deadline follows the real clock.
 func (s *steady) extend() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

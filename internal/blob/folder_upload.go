@@ -89,8 +89,8 @@ func (f *Folder) Begin(_ context.Context, key string, size, partSize int64) (str
 	return id, nil
 }
 
-// create first creates the upload's folder under another name, so that a visible folder is always
-// complete.
+// create creates the upload's folder under another name and then renames it, so that a visible
+// folder is always complete.
 func (f *Folder) create(u *upload) (err error) {
 	making := filepath.Join(f.begun(), ".new-"+u.id)
 	if err := os.Mkdir(making, 0o700); err != nil {
@@ -216,7 +216,8 @@ func (u *upload) unverified() bool {
 	return len(u.older) > 0
 }
 
-// present lists the parts that are known to have arrived.
+// present lists the parts that have arrived, including those that are not yet hashed again, by
+// number.
 func (u *upload) present() []Part {
 	u.mu.Lock()
 	defer u.mu.Unlock()

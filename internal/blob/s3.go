@@ -24,10 +24,10 @@ import (
 const getLife = time.Minute
 
 // S3 is a [Store] in a bucket of an S3-compatible object store. Its URLs lead directly to the
-// object store, so bytes never pass through the service.
+// object store, so the bytes of uploads and downloads do not pass through the service.
 //
 // S3 cannot verify the SHA-256 of a multipart object. It verifies each part's CRC-64/NVME, which is
-// part of the signed request; every puller verifies the whole.
+// part of the signed request; every puller verifies the whole file.
 type S3 struct {
 	core   *minio.Core
 	creds  *credentials.Credentials
@@ -40,7 +40,7 @@ type S3 struct {
 //
 //	s3://bucket/prefix?endpoint=https://host:port&region=us-east-1&lookup=path
 //
-// The default endpoint is Amazon's. The lookup is path or dns; path is the default for other
+// The default endpoint is Amazon's. The lookup is path or dns; path is the default for all other
 // endpoints. OpenS3 finds credentials in the same places as other S3 tools: AWS_ACCESS_KEY_ID and
 // related variables, the shared credentials file, or the machine's role. The credentials can also
 // precede the bucket, as in s3://KEY:SECRET@bucket.

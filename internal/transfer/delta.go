@@ -27,8 +27,8 @@ func SendDelta(ctx context.Context, url string, delta io.Reader, size int64, o O
 	return nil
 }
 
-// FetchDelta writes a delta of size bytes from a presigned URL to w, once. An object store may
-// redirect the request.
+// FetchDelta downloads a delta of size bytes from a presigned URL, once, and writes it to w. An
+// object store may redirect the request.
 func FetchDelta(ctx context.Context, url string, size int64, w io.Writer, o Options) error {
 	o = o.complete()
 	for range maxHops {

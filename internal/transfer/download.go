@@ -21,9 +21,9 @@ import (
 // It returns how many bytes were received over the network. It resumes an earlier attempt. If
 // another process is downloading the same file, it waits for that process and uses its result.
 //
-// If access to the snapshot ends during the download, the error is not_found and the partial file
-// is deleted. Wrong bytes are fetched a second time; if they are wrong again, the error is
-// corrupt_snapshot. After any other error, the next call resumes.
+// If access to the snapshot ends during the download, the error is not_found or forbidden, and the
+// partial file is deleted. Wrong bytes are fetched a second time; if they are wrong again, the
+// error is corrupt_snapshot. After any other error, the next call resumes.
 func Download(ctx context.Context, c Service, snapshotID, file string, o Options) (got api.PullResponse, moved int64,
 	err error) {
 	got, err = c.Pull(ctx, snapshotID)
@@ -58,7 +58,7 @@ func Download(ctx context.Context, c Service, snapshotID, file string, o Options
 	return got, d.moved.Load(), forUser(ctx, "the pull", err)
 }
 
-// Verify compares a local file with the snapshot. If the bytes differ, it returns a conflict.
+// Verify compares a local file with the snapshot. It fails with code conflict if the bytes differ.
 func Verify(ctx context.Context, file string, s api.Snapshot) error {
 	f, err := os.Open(file)
 	if err != nil {
@@ -101,7 +101,7 @@ func newDownloader(c Service, got api.PullResponse, p *partial, o Options) *down
 	return d
 }
 
-// reset starts with the pieces that are already complete.
+// reset marks the pieces in have as complete and all others as missing.
 func (d *downloader) reset(have map[int]uint64) {
 	d.pieces = newPieces(int((d.want.Size+d.piece-1)/d.piece), d.Jobs, have)
 	d.meter.done.Store(0)
@@ -212,8 +212,8 @@ func (d *downloader) follow(ctx context.Context) (string, error) {
 	return hex.EncodeToString(whole.Sum(nil)), nil
 }
 
-// reread reads a piece from the disk and returns the hash whole, extended by the piece. If the
-// piece differs from what was received, it returns whole unchanged.
+// reread reads a piece from the disk. It returns a copy of whole that also covers the piece, or
+// whole itself if the piece differs from the bytes that were received.
 func (d *downloader) reread(ctx context.Context, n int, want uint64, whole hash.Hash, buffer []byte) (next hash.Hash,
 	good bool, err error) {
 	longer, err := whole.(hash.Cloner).Clone()

@@ -49,7 +49,8 @@ type partialEntry struct {
 	CRC   uint64 `json:"crc"`
 }
 
-// errHere means that another process has finished the same download.
+// errHere means that the finished file exists, because another process has finished the same
+// download.
 var errHere = errors.New("the file is already on this machine")
 
 // openPartial opens the partial download of file. If another process is using it, openPartial

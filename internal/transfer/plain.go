@@ -38,7 +38,7 @@ func (o Options) checkURL(rawURL string) error {
 // include the metadata service of cloud machines, which holds credentials.
 func isInternal(host string) bool {
 	ip, err := netip.ParseAddr(host)
-	if snap.IsLoopback(host) || err != nil { // another name
+	if snap.IsLoopback(host) || err != nil { // any other name
 		return snap.IsLoopback(host)
 	}
 	ip = ip.Unmap().WithZone("")

@@ -37,8 +37,8 @@ func (u *uploader) put(ctx context.Context, p part) error {
 	return err
 }
 
-// counted counts the bytes read of a part and can undo the count. The transport may still be
-// reading when the response arrives.
+// counted counts the bytes of a body that are read. undo takes them back and stops the counting,
+// because the transport may still be reading when the response arrives.
 type counted struct {
 	r     io.Reader
 	alive func()

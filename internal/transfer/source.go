@@ -70,8 +70,8 @@ func (s *source) forget(host string) {
 	delete(s.etags, host)
 }
 
-// fetch fetches one piece into content and returns its checksum. It continues a broken connection
-// where it stopped.
+// fetch fetches one piece into content and returns its checksum. After a connection breaks, it
+// resumes at the next missing byte.
 func (d *downloader) fetch(ctx context.Context, n int, content []byte) (uint64, error) {
 	span := &piece{offset: int64(n) * d.piece, size: d.size(n), content: content, sum: crc64nvme.New()}
 	for tried := 1; ; {
@@ -106,11 +106,11 @@ func (d *downloader) fetch(ctx context.Context, n int, content []byte) (uint64, 
 	}
 }
 
-// maxHops is the maximum number of redirects.
+// maxHops is the maximum number of requests in a chain of redirects.
 const maxHops = 3
 
-// get requests the remainder of a piece. It follows a redirect with only the Range header, so that
-// conditions meant for one host do not reach another.
+// get requests the remainder of a piece. It follows redirects itself, so that the If-Match
+// condition for one host does not reach another.
 func (d *downloader) get(ctx context.Context, from string, p *piece) error {
 	ctx, alive, stop := d.watch(ctx)
 	defer stop()

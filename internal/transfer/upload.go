@@ -15,7 +15,7 @@ import (
 	"snap/api"
 )
 
-// rounds is the number of times that an upload is planned, in case the service loses parts or
+// rounds is the maximum number of times that an upload is sent, in case the service loses parts or
 // removes the upload in the meantime.
 const rounds = 3
 
@@ -160,7 +160,7 @@ func (u *uploader) send(ctx context.Context, plan api.UploadPlan) error {
 	return group.Wait()
 }
 
-// sign requests the URLs of all parts that are ready, in one batch at a time.
+// sign requests the URLs of all parts that are ready, one batch at a time.
 func (u *uploader) sign(ctx context.Context, id string, hashed <-chan part, signed chan<- part) error {
 	for first := range hashed {
 		batch := []part{first}
@@ -185,7 +185,7 @@ func (u *uploader) sign(ctx context.Context, id string, hashed <-chan part, sign
 	return nil
 }
 
-// urls signs the parts of a batch.
+// urls requests the signed URLs for the parts of a batch.
 func (u *uploader) urls(ctx context.Context, id string, batch []part) error {
 	var ask api.PartsRequest
 	for _, p := range batch {
