@@ -44,7 +44,7 @@ const (
 // ErrLoads means that reading was ended by [Content.LimitLoads].
 var ErrLoads = errors.New("the content is read too often")
 
-// maxCached is the number of bytes of decompressed blocks that a [Content] keeps.
+// maxCached is the maximum number of bytes of decompressed blocks that a [Content] keeps.
 const maxCached = 16 << 20
 
 // Content gives access to all content of a file in one address space, in the order of its
@@ -78,8 +78,8 @@ type cachedBlock struct {
 }
 
 // Content returns the content of the file, or of the file inside an unlocked one. It fails with
-// [snap.CodeInvalid] for a locked file and for one of an older format, and with corrupt_snapshot
-// for a file whose blocks do not match its manifest.
+// [snap.CodeInvalid] for a locked file, for one of an older format and for one with too many
+// blocks, and with corrupt_snapshot for a file whose blocks do not match its manifest.
 func (r *Reader) Content(ctx context.Context) (*Content, error) {
 	if r.sealed != nil && r.sealed.inside != nil {
 		return r.sealed.inside.Content(ctx)
@@ -255,9 +255,9 @@ func (f *fileFrom) Read(p []byte) (int, error) {
 }
 
 // Rebuild writes a file again from its content. The result is equal byte for byte if [Encoder]
-// wrote the original, so the caller must compare the checksum. content yields the bytes of the
-// outline and may end with an error. Blocks that come from another file (see [Compressed]) are not
-// compressed again.
+// wrote the original, so the caller must compare the checksum. content yields the bytes that the
+// outline describes, and may end with an error. Blocks that come from another file (see
+// [Compressed]) are not compressed again.
 func Rebuild(dst io.Writer, o Outline, content io.Reader) (Summary, error) {
 	w, err := NewWriter(dst, 0)
 	if err != nil {

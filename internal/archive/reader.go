@@ -158,7 +158,7 @@ func (r *Reader) Has(name string) (size int64, ok bool) {
 }
 
 // Section returns a reader of a section's content. It yields exactly the number of bytes in the
-// manifest, or an error. It never yields more, whatever the frames contain.
+// manifest, or an error. It never yields more, whatever the blocks or frames contain.
 func (r *Reader) Section(name string) (io.ReadCloser, error) {
 	if r.sealed != nil {
 		if r.sealed.inside == nil {

@@ -241,9 +241,9 @@ func (r *Reader) Unlock(identities ...age.Identity) error {
 	return nil
 }
 
-// watched records the file key, or the reason that an identity could not be used, such as a wrong
-// passphrase. The identity returns such a reason as a [snap.Error]. Other errors mean that the
-// file is damaged.
+// watched records the file key, or the reason why an identity could not be used, such as a wrong
+// passphrase. The identity returns such a reason as a [snap.Error]. Other errors mean that the file
+// is damaged.
 type watched struct {
 	age.Identity
 	refused *error

@@ -1,6 +1,5 @@
-// Package clocktest provides a clock for tests. It is separate from the package
-// that starts the service, so that a test which only needs the time does not
-// compile the whole service.
+// Package clocktest provides a clock for tests. It is separate from the package that starts the
+// service, so that a test that needs only the time does not compile the whole service.
 package clocktest
 
 import (

@@ -1,13 +1,12 @@
-// Package cloudtest starts the whole cloud service inside a test: the real
-// handlers over a real loopback port, a real database and a real blob folder,
-// with three organizations. It is for tests only.
+// Package cloudtest starts the whole cloud service inside a test: the real handlers over a real
+// loopback port, a real database and a real blob folder, with three organizations. It is for tests
+// only.
 //
 //	acme     alice (owner), adam (admin), mia (member of eng), gus (member of eng and dba), max (member), vic (viewer)
 //	globex   gail (owner), gary (member)
 //	initech  ian (owner)
 //
-// Everyone's e-mail is <name>@<organization>.test and their password is
-// <name>-password.
+// Everyone's e-mail is <name>@<organization>.test and their password is <name>-password.
 package cloudtest
 
 import (
@@ -33,8 +32,8 @@ import (
 	"snap/internal/store"
 )
 
-// Options configure Start. The zero value starts a service with SQLite and a folder
-// for its snapshots, both in a new temporary folder.
+// Options configure Start. The zero value starts a service with SQLite and a folder for its
+// snapshots, both in a new temporary folder.
 type Options struct {
 	DatabaseURL string                          // empty uses SQLite
 	BlobURL     string                          // empty uses a folder
@@ -176,8 +175,8 @@ func person(name, org string, role snap.Role, groups ...string) cloud.LocalUser 
 		Groups: groups}
 }
 
-// Key returns a user-scoped key (cak_) of the user with this e-mail. It returns
-// the same key at every call.
+// Key returns a user-scoped key (cak_) of the user with this e-mail. It returns the same key at
+// every call.
 func (c *Cloud) Key(email string) string {
 	c.t.Helper()
 	return c.key(email, func() auth.KeySpec {
@@ -191,8 +190,8 @@ func (c *Cloud) Key(email string) string {
 	})
 }
 
-// OrgKey returns an organization-level key of this kind with these scopes. It
-// returns the same key at every call.
+// OrgKey returns an organization-level key of this kind with these scopes. It returns the same key
+// at every call.
 func (c *Cloud) OrgKey(slug string, kind snap.CredentialKind, scopes ...snap.Scope) string {
 	c.t.Helper()
 	return c.key(fmt.Sprint(slug, kind, scopes), func() auth.KeySpec {
@@ -253,9 +252,8 @@ func (c *Cloud) As(email string) *api.Client {
 	return c.Client(c.Key(email))
 }
 
-// ExpiredKey returns a user-scoped key of the organization's owner that has
-// expired. The service must have been started with a clock: the first call
-// advances it by a minute.
+// ExpiredKey returns a user-scoped key of the organization's owner that has expired. The service
+// must have been started with a clock: the first call advances it by a minute.
 func (c *Cloud) ExpiredKey(slug string) string {
 	c.t.Helper()
 	end := c.Store.Now().Add(time.Minute)
@@ -277,8 +275,8 @@ func (c *Cloud) owner(slug string) snap.Member {
 	return m
 }
 
-// RevokedKey returns a user-scoped key of the organization's owner that has
-// been revoked, the same one at every call.
+// RevokedKey returns a user-scoped key of the organization's owner that has been revoked. It
+// returns the same key at every call.
 func (c *Cloud) RevokedKey(slug string) string {
 	c.t.Helper()
 	return c.once("revoked "+slug, func() string {

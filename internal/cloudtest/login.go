@@ -12,8 +12,8 @@ import (
 	"snap/api"
 )
 
-// Browser is a person's browser: it keeps cookies, fills in the auth service's
-// forms and follows redirects.
+// Browser is a person's browser: it keeps cookies, fills in the auth service's forms and follows
+// redirects.
 type Browser struct {
 	c      *Cloud
 	client *http.Client
@@ -83,8 +83,8 @@ func (b *Browser) do(req *http.Request) string {
 	return string(text)
 }
 
-// Token returns an access token of the user with this e-mail, by a device
-// login (RFC 8628) that the person approves in a browser.
+// Token returns an access token of the user with this e-mail. It gets the token by a device login
+// (RFC 8628) that the person approves in a browser, and returns the same token at every call.
 func (c *Cloud) Token(email string) string {
 	c.t.Helper()
 	c.mu.Lock()

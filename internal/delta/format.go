@@ -25,7 +25,7 @@ const (
 	maxDict    = 1 << 20  // bytes of a group's dictionary
 	maxRanges  = 4096     // ranges of a group's dictionary
 	minPacked  = 256      // bytes below which nothing is compressed
-	maxShort   = 15       // bytes between a range and the newline that ends it
+	maxShort   = 15       // bytes between a range and the newline that determines its end
 	maxRatio   = 1000     // bytes of content per byte of the result's file, if the content exceeds manyBytes
 	manyBytes  = 64 << 20
 )

@@ -158,7 +158,7 @@ type writer struct {
 	jumps    int   // number of jumps to a far range
 	since    int64 // bytes of the base used since the last jump, near or far
 	left     int64 // in the base: where the last jump began, unless it came right after another jump
-	drift    int64 // from the result to the base, after ranges of some length without a jump
+	drift    int64 // position in the base minus position in the result, after ranges of some length without a jump
 	groups   groups
 	differs  bool         // a section has different content or a different position
 	soon     [2]lookahead // after at and after left
@@ -216,8 +216,8 @@ func (w *writer) run(next int64) error {
 	}
 }
 
-// match searches the bytes that were read for the next range of the base. It moves scan past
-// the anchors that match nothing.
+// match searches the bytes that were read for the next range of the base. It moves scan past the
+// anchors that match nothing.
 func (w *writer) match(scan *int) (at int, from int64, found bool, err error) {
 	b := w.in.b
 	for {
@@ -299,8 +299,8 @@ func grew(b, old []byte) bool {
 	return size >= 2 && bytes.HasSuffix(b[:len(head)+size], end)
 }
 
-// extend extends the bytes at index n to the left, if the base has them at offset from and a jump
-// to that offset is worthwhile. Otherwise it returns a negative index.
+// extend extends the bytes at index n to the left, if the base has them at the offset from and a
+// jump there is worthwhile. Otherwise it returns a negative index.
 func (w *writer) extend(n int, from int64) (int, int64, error) {
 	if from < 0 {
 		return -1, 0, nil
@@ -332,8 +332,8 @@ func (w *writer) extend(n int, from int64) (int, int64, error) {
 	return n, from, nil
 }
 
-// alike reports whether the lines in the next least bytes of the base have only grown in b, as in a
-// table with a new column. It does not look beyond a block of the base.
+// alike reports whether b begins with the lines in base[from:from+least], which may have grown, as
+// in a table with a new column. It does not look beyond a block of the base.
 func (w *writer) alike(b []byte, from int64, least int) (bool, error) {
 	old, err := w.base.From(from)
 	if err != nil || w.anchors.binary || len(old) < least {
@@ -491,8 +491,8 @@ type groups struct {
 
 func (g *groups) room() int { return maxLiteral - len(g.literals) }
 
-// literal adds literals of at most room bytes. next is where the base continues after
-// them, or unknown.
+// literal adds literals of at most room bytes. next is where the base continues after them, or
+// unknown.
 func (g *groups) literal(b []byte, next int64) (err error) {
 	if last := len(g.ops) - 1; last >= 0 && g.ops[last].copied == 0 {
 		g.ops[last].literal += len(b)

@@ -4,5 +4,5 @@ package disk
 
 import "os"
 
-// shareBlocks reports false: io.Copy copies the bytes.
+// shareBlocks returns false, so that Copy copies the bytes.
 func shareBlocks(_, _ *os.File) bool { return false }

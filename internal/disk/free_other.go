@@ -2,6 +2,5 @@
 
 package disk
 
-// Free returns how many bytes the current user may still write in a directory. known is false if
-// the system does not report it.
+// Free reports that the free space is not known on this system.
 func Free(string) (bytes int64, known bool) { return 0, false }

@@ -156,7 +156,7 @@ var (
 	templated = regexp.MustCompile(`\{\{[^}]*\benv\b[^A-Za-z_}]*([A-Za-z_][A-Za-z0-9_]*)[^}]*\}\}`)
 )
 
-// url converts a database URL. If the value is encrypted with the other tool's key, it becomes a
+// url converts a database URL. A part that is encrypted with the other tool's key becomes a
 // reference to an environment variable.
 func (r *dbsnapper) url(target, role string, t *tree) string {
 	if t == nil || t.text == "" {

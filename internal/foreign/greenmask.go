@@ -110,7 +110,7 @@ func (g *greenmask) database(o *tree) string {
 	return postgresURL(words)
 }
 
-// conninfo parses libpq's key=value words (section 34.1.1.1 of the manual).
+// conninfo parses libpq's key=value words (section 34.1.1.1 of PostgreSQL's manual).
 func conninfo(text string) map[string]string {
 	words := map[string]string{}
 	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(text) {
@@ -319,8 +319,8 @@ func maskingKinds(name string) (mask string, ok bool) {
 	return mask, ok
 }
 
-// maskOf returns the rule equivalent to a transformer as YAML, or "" if there is none. exact means
-// that the values are of the same kind.
+// maskOf returns, as YAML, the rule that corresponds to a transformer, or "" if there is none.
+// exact means that the values are of the same kind.
 func maskOf(name string, params, column *tree) (mask string, exact bool) {
 	if m, ok := sameMask(name); ok {
 		return m, true
@@ -415,7 +415,8 @@ func addressMask(template string) (string, bool) {
 
 var span = regexp.MustCompile(`(\d+)\s*(year|mon|week|day)`)
 
-// daysOf returns the days of a PostgreSQL interval, at least one if it has any length.
+// daysOf returns the days of a PostgreSQL interval, at least one if it has any length, or 0 if it
+// is extremely long.
 func daysOf(interval string) int {
 	days := 0
 	for _, m := range span.FindAllStringSubmatch(interval, -1) {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// sameMask returns the mask of a transformer that needs no parameters.
+// sameMask returns the mask that is equivalent to a transformer, whatever its parameters are.
 func sameMask(name string) (mask string, ok bool) {
 	mask, ok = map[string]string{
 		"Hash": "hash", "SetNull": `"null"`, "RandomEmail": "email", "RandomName": "name", "RandomCompany": "company",

@@ -69,7 +69,7 @@ func iban(key []byte, _ ColumnRule, limit int) engine.Mask {
 	})
 }
 
-// remainder returns the remainder of dividing by 97, with letters read as numbers from 10.
+// remainder returns the remainder of v divided by 97, with letters read as numbers from 10.
 func remainder(v string) int64 {
 	var digits strings.Builder
 	for _, r := range v {

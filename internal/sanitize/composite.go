@@ -230,7 +230,7 @@ func proposeFields(found personal.Finding, c *column, lists personal.Lists) prop
 	return proposal{rule: ColumnRule{Mask: "keep"}, reason: "none of its fields is personal"}
 }
 
-// fieldRules writes the rules of fields for a rules file.
+// fieldRules returns the rules of fields as written in a rules file.
 func fieldRules(r ColumnRule) string {
 	var all []string
 	for _, name := range sortedKeys(r.Paths) {

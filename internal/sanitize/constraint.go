@@ -85,7 +85,7 @@ func (c condition) isNull(args []schema.Expr, not bool) answer {
 	return answerOf(known == not)
 }
 
-// truth interprets a column as yes or no.
+// truth interprets the value of a column as yes or no.
 func (c condition) truth(column string) answer {
 	v, known := c.of(column)
 	is, ok := booleanOf(v)

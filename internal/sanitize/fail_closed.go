@@ -172,7 +172,7 @@ func (r *Rules) brokenReference(f *facts, c *column, chosen map[columnID]ColumnR
 	return ""
 }
 
-// maskAlike reports whether two columns still have equal values after masking.
+// maskAlike reports whether two rules give equal results for each sampled value of their columns.
 func maskAlike(key []byte, a ColumnRule, of *column, b ColumnRule, to *column) bool {
 	x, y := maskOf(key, a, of), maskOf(key, b, to)
 	if x == nil || y == nil {

@@ -131,7 +131,8 @@ func asUUID(mask engine.Mask) engine.Mask {
 	}
 }
 
-// filled wraps a mask so that its result is a fixed value of the column's type instead of NULL.
+// filled wraps a mask so that its result is a fixed value of the column's type instead of NULL. It
+// returns the mask unchanged if there is no such value.
 func filled(mask engine.Mask, t personal.Type) engine.Mask {
 	instead, ok := map[personal.Class]string{
 		personal.Text: "", personal.Integer: "0", personal.Decimal: "0", personal.Float: "0",

@@ -11,8 +11,8 @@ import (
 	"snap/internal/schema"
 )
 
-// The values of the setting schema_literals. Without the setting, a run stops if it finds originals in
-// the schema.
+// The values of the setting schema_literals. Without the setting, a run stops if it finds originals
+// in the schema.
 const (
 	LiteralsKeep   = "keep"
 	LiteralsRedact = "redact"
@@ -135,7 +135,8 @@ func (l *Literals) stop(otherwise string) error {
 		"change them in the database, or "+otherwise)
 }
 
-// Explains reports whether every finding of a scanner is in the schema.
+// Explains reports whether each column whose originals a scanner found also has originals in the
+// schema.
 func (l *Literals) Explains(s *Scanner) bool {
 	for _, column := range s.columns() {
 		if l.found[column] == nil {
@@ -158,7 +159,7 @@ func (l *Literals) Note() string {
 	return fmt.Sprintf("original values in the schema %s, as set by schema_literals: %s", did, some(l.objects()))
 }
 
-// Description redacts a schema description in the same way as the SQL.
+// Description returns a schema description in which the originals are redacted as in the SQL.
 func (l *Literals) Description(s *schema.Schema) (*schema.Schema, error) {
 	if s == nil || !l.redact || len(l.changed) == 0 {
 		return s, nil

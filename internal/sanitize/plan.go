@@ -34,8 +34,8 @@ type Watched struct{ Column, Value string }
 const Samples = 200
 
 // Prepare matches the rules against the contents of a dump. It fails if a column has no rule, a
-// rule matches nothing, or a decision is missing. The error names up to ten of these columns or
-// rules.
+// rule matches nothing, a decision is missing, or a rule cannot be used for its column. The error
+// names up to ten of these columns or rules.
 func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 	p := Prepared{Plan: engine.Plan{Tables: map[[2]string]engine.TablePlan{},
 		KeepLargeObjects: r.LargeObjects == "keep"}, Chosen: map[[2]string]map[string]string{}, stored: c.Stored,
@@ -122,8 +122,8 @@ func (r *Rules) avoided(c engine.Contents) avoided {
 	return all
 }
 
-// watch records the samples that are distinctive enough not to occur elsewhere by chance, in
-// their stored form.
+// watch records the samples that are distinctive enough not to occur elsewhere by chance, as text
+// and in every form that the dump may contain.
 func (p *Prepared) watch(rule ColumnRule, c *column, mask engine.Mask) {
 	if rule.Else == "keep" {
 		return

@@ -17,9 +17,8 @@ const (
 
 var dateForm = regexp.MustCompile(`^([0-9]{4}[-./][0-9]{1,2}[-./][0-9]{1,2}|[0-9]{1,2}[-./][0-9]{1,2}[-./][0-9]{4})`)
 
-// worthWatching reports whether an original value is too distinctive to occur elsewhere by
-// chance. It must be long enough, and without letters it must have enough digits and not be a
-// date.
+// worthWatching reports whether an original value is too distinctive to occur elsewhere by chance.
+// It must be long enough, and without letters it must have enough digits and not be a date.
 func worthWatching(v string, t personal.Type) bool {
 	if len(v) < minWatched || dateForm.MatchString(v) && strings.Trim(v, "0123456789-./: TZ+") == "" {
 		return false

@@ -79,7 +79,7 @@ func parseTime(text string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// dateBounds returns the bounds of the mask date, which are 1970 and 2020 by default.
+// dateBounds returns the bounds of the mask date, which are 1970-01-01 and 2019-12-31 by default.
 func dateBounds(c ColumnRule) (low, high time.Time) {
 	low, ok := parseTime(string(c.Min))
 	if !ok {

@@ -11,8 +11,8 @@ import (
 	"snap/internal/engine"
 )
 
-// errNoXML means that a value is not well-formed XML, or has declarations, such as entities, that
-// only a validating parser supports.
+// errNoXML means that a value is not well-formed XML, has declarations, such as entities, that only
+// a validating parser supports, or has names that may be data.
 var errNoXML = errors.New("the value is not XML that can be masked by path")
 
 // xmlByPath masks the text and attributes of an XML value by their paths, such as "person/email" or

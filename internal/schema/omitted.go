@@ -86,7 +86,8 @@ func (s *Schema) AddOmission(kind string, names []string) {
 	}
 }
 
-// Omissions returns a sentence for each kind of omission. The receiver may be nil.
+// Omissions returns a sentence for each omission of a kind that this version knows. The receiver
+// may be nil.
 func (s *Schema) Omissions() (all []string) {
 	if s == nil {
 		return nil

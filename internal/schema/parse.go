@@ -340,7 +340,7 @@ func (p *parser) extract() (Expr, error) {
 	return Expr{Call: "extract", Args: []Expr{literal("string", field.text), e}}, err
 }
 
-// typeName parses the name of a type after a cast.
+// typeName parses the type of a cast.
 func (p *parser) typeName() (Type, error) {
 	var words []string
 	t := Type{}

@@ -103,7 +103,8 @@ func (s scanner) next() (token, string, error) {
 	return s.symbol()
 }
 
-// between reads a string quoted with q. A doubled q represents q itself.
+// between reads a string quoted with q. A doubled q represents q itself. If escapes is set, a
+// backslash escapes the next character.
 func (s scanner) between(q byte, escapes bool) (value, rest string, err error) {
 	var b strings.Builder
 	for i := 1; i < len(s.text); i++ {

@@ -14,9 +14,9 @@ import (
 // limit only ends tests that hang: nothing that works takes this long, even on a busy machine.
 const Patience = 15 * time.Minute
 
-// Address returns a loopback address, host and port, that is free now. A server
-// can also be stopped and started again there, because the port is below the
-// ephemeral ports, which the system gives to connections.
+// Address returns a loopback address, host and port, that is free now. A server can also be stopped
+// and started again there, because the port is below the ephemeral ports, which the system gives to
+// connections.
 func Address(t testing.TB) string {
 	t.Helper()
 	port, err := freePort()

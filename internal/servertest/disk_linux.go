@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// SmallDisk returns a folder on a disk of its own with room for this many bytes.
-// It needs the right to mount a disk; without it the test is skipped.
+// SmallDisk returns a folder on a disk of its own with room for this many bytes. It needs the right
+// to mount a disk; without it the test is skipped.
 func SmallDisk(t testing.TB, size int64) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -24,7 +24,7 @@ func SmallDisk(t testing.TB, size int64) string {
 	return dir
 }
 
-// FillDisk fills a disk with a file, except for left bytes, and returns the file.
+// FillDisk fills a disk, except for left bytes, with a file whose path it returns.
 func FillDisk(t testing.TB, disk string, left uint64) (ballast string) {
 	t.Helper()
 	var s syscall.Statfs_t

@@ -19,17 +19,17 @@ import (
 	_ "github.com/go-sql-driver/mysql" // the driver "mysql"
 )
 
-// MariaDB returns the URL of a fresh, empty database on a real MariaDB server,
-// as mysql://root@host:port/name. All tests of one process share the server,
-// which is started at the first call and ends with the process. The database is
-// dropped when the test ends. The test is skipped when MariaDB is not installed.
+// MariaDB returns the URL of a fresh, empty database on a real MariaDB server, as
+// mysql://root@host:port/name. All tests of one process share the server, which is started at the
+// first call and ends with the process. The database is dropped when the test ends. The test is
+// skipped when MariaDB is not installed.
 func MariaDB(t testing.TB) string {
 	t.Helper()
 	return MySQL(t, "mariadb")
 }
 
-// MySQLServers names the servers that [MySQL] knows: the installed MariaDB, and
-// others that tools/unpack puts below bin.
+// MySQLServers names the servers that [MySQL] knows: the installed MariaDB, and others that
+// tools/unpack puts below bin.
 func MySQLServers() []string { return []string{"mariadb", "mariadb-11.8", "mysql-8.0", "mysql-9.7"} }
 
 // MySQL is like [MariaDB], for one of these servers. The test is skipped if that server is missing.
@@ -52,7 +52,7 @@ func MySQL(t testing.TB, server string) string {
 	return fmt.Sprintf("mysql://root@127.0.0.1:%d/%s", s.port, name)
 }
 
-// mysqlServer returns the process's server of a name, started at the first call.
+// mysqlServer returns this process's server with a name. The first call starts it.
 func mysqlServer(name, folder string) *mariadb {
 	once, _ := mysqlServersOf.LoadOrStore(name, sync.OnceValue(func() *mariadb {
 		var s *mariadb
@@ -76,7 +76,7 @@ func OwnMySQL(t testing.TB, server, dir string, options ...string) string {
 }
 
 // CrashingMySQL is like [OwnMySQL], with a server that keeps committed data after a crash. The
-// other servers of this package would lose it. The function crash crashes the server, starts it
+// other MySQL servers of this package can lose it. The function crash crashes the server, starts it
 // again, and returns when it answers.
 func CrashingMySQL(t testing.TB, server string) (url string, crash func()) {
 	t.Helper()
@@ -144,8 +144,9 @@ func (s *mariadb) exec(t testing.TB, statement string) {
 	}
 }
 
-// watchMariaDB is a shell script that runs the server until the script's standard
-// input ends. For every line that it reads, the script kills the server and starts it again.
+// watchMariaDB is a shell script that runs the server until the script's standard input ends, and
+// then removes the server's folder. For every line that it reads, the script kills the server and
+// starts it again.
 const watchMariaDB = `dir="$1"; shift
 run() { "$@" >>"$dir/log" 2>&1 </dev/null & pid=$!; }
 run "$@"
@@ -191,8 +192,8 @@ func found(programs ...string) error {
 	return nil
 }
 
-// start runs a server of the programs in folder, with its data in the folder
-// data, or in a new folder if data is "".
+// start runs a server of the programs in folder, with its data in the folder data, or in a new
+// folder if data is "".
 func (s *mariadb) start(name, folder, data string, options ...string) error {
 	setup, serve, err := programs(name, folder)
 	if err != nil {

@@ -181,8 +181,8 @@ func crashing(t testing.TB, s *server) (url string, crash func()) {
 	}
 }
 
-// PostgresBin returns the folder of PostgreSQL's programs (initdb, pg_dump and
-// so on) of the newest installed release, or "".
+// PostgresBin returns the folder of PostgreSQL's programs (initdb, pg_dump and so on) of the newest
+// installed release, or "".
 func PostgresBin() string {
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if len(found) > 0 {

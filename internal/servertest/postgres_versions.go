@@ -27,8 +27,7 @@ func PostgresVersion(t testing.TB, major int) string {
 	return server.database(t, "template1")
 }
 
-// CrashingPostgresVersion is like [CrashingPostgres], with a server of this major
-// version.
+// CrashingPostgresVersion is like [CrashingPostgres], with a server of this major version.
 func CrashingPostgresVersion(t testing.TB, major int) (url string, crash func()) {
 	t.Helper()
 	return crashing(t, startIn(serverBin(t, major)))
@@ -37,8 +36,8 @@ func CrashingPostgresVersion(t testing.TB, major int) (url string, crash func())
 // versions holds the servers of this process by major version.
 var versions sync.Map
 
-// serverBin returns the folder with the programs of a version's server. It skips
-// the test if there is none, or if the server's user cannot run them.
+// serverBin returns the folder with the programs of a version's server. It skips the test if there
+// is none, or if the server's user cannot run them.
 func serverBin(t testing.TB, major int) string {
 	t.Helper()
 	RequireServers(t, "PostgreSQL")

@@ -9,8 +9,9 @@ import (
 )
 
 // Rounds runs a property test whose rounds are expensive, because each creates databases on a
-// server. It runs few rounds, or as many as fit into the time that SNAP_ROUNDS sets, such as 5m.
-// Only rounds that pass are counted, so rapid can repeat a failed round with simpler data.
+// server. It runs at least the given number of rounds. If SNAP_ROUNDS sets a time, such as 5m, it
+// continues until that time has passed. Only rounds that pass are counted, so rapid can repeat a
+// failed round with simpler data.
 func Rounds(t *testing.T, few int, round func(*rapid.T)) {
 	t.Helper()
 	var until time.Time

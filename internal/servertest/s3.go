@@ -17,10 +17,9 @@ import (
 )
 
 // S3 returns the URL of a fresh, empty bucket on a real S3-compatible server:
-// s3://KEY:SECRET@bucket?endpoint=http://127.0.0.1:port. All tests of one
-// process share the server, which is started at the first call on a free
-// loopback port and ends with the process. The server is versitygw over a
-// folder, found at $SNAP_VERSITYGW or bin/versitygw; without it the test is
+// s3://KEY:SECRET@bucket?endpoint=http://127.0.0.1:port. All tests of one process share the server,
+// which is started at the first call on a free loopback port and ends with the process. The server
+// is versitygw over a folder, found at $SNAP_VERSITYGW or bin/versitygw; without it the test is
 // skipped.
 func S3(t testing.TB) string {
 	t.Helper()
@@ -85,8 +84,8 @@ func (g *gateway) makeBucket(t testing.TB, bucket string, o minio.MakeBucketOpti
 	return client
 }
 
-// S3Program returns the path of versitygw, for tests that run a server of their
-// own, or skips the test.
+// S3Program returns the path of versitygw, for tests that run a server of their own, or skips the
+// test.
 func S3Program(t testing.TB) string {
 	t.Helper()
 	RequireServers(t, "an S3 server")
@@ -100,7 +99,7 @@ func S3Program(t testing.TB) string {
 	return program
 }
 
-// The root account of the test server, which ends with this process.
+// The root account of the test server.
 const (
 	gatewayKey    = "test-key"
 	gatewaySecret = "test-secret"
@@ -136,8 +135,8 @@ func (o *onceGateway) with(program string) *gateway {
 	return o.g
 }
 
-// watchGateway is a shell script that runs the server until the script's standard
-// input ends, and then removes the server's folder.
+// watchGateway is a shell script that runs the server until the script's standard input ends, and
+// then removes the server's folder.
 const watchGateway = `"$1" --port "127.0.0.1:$3" --quiet $4 posix "$2/buckets" >"$2/log" 2>&1 </dev/null & pid=$!
 read -r _; kill -KILL $pid; wait $pid; rm -rf "$2"`
 

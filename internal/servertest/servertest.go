@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// Root returns the repository's root folder: the nearest folder above the
-// test's that has a go.mod.
+// Root returns the repository's root folder: the nearest folder above the test's that has a go.mod.
 func Root(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -45,8 +44,8 @@ func Samples(t testing.TB) string {
 	return dir
 }
 
-// RequireServers skips a test that uses a server or a browser when the tests run
-// with -short, as `make check` does.
+// RequireServers skips a test that uses a server or a browser when the tests run with -short, as
+// `make check` does.
 func RequireServers(t testing.TB, what string) {
 	t.Helper()
 	if testing.Short() {
@@ -54,8 +53,8 @@ func RequireServers(t testing.TB, what string) {
 	}
 }
 
-// Thorough skips a test that takes seconds of processor time when the tests run
-// with -short, as `make check` does.
+// Thorough skips a test that takes seconds of processor time when the tests run with -short, as
+// `make check` does.
 func Thorough(t testing.TB) {
 	t.Helper()
 	if testing.Short() {

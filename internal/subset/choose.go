@@ -271,7 +271,7 @@ func (c *Choice) addParents(ctx context.Context, k ForeignKey) error {
 }
 
 // ancestors adds the rows of the same table that the new rows of a table reference, the rows that
-// those reference, and so on. Otherwise, a deep tree would need one round per level.
+// those reference, and so on. With addParents, a deep tree would need one round per level.
 func (c *Choice) ancestors(ctx context.Context, k ForeignKey) error {
 	var names []string
 	for i := range c.g.Tables[k.Child].Key {

@@ -177,7 +177,7 @@ func (g Graph) find(name string) (int, error) {
 // web holds the tables and their connections.
 type web struct {
 	n                 int
-	children, parents [][]int // by table: its tables, each once, sorted
+	children, parents [][]int // by table: its child or parent tables, each once, sorted
 	ring              []int   // by table: the number of its cycle; lower for parents
 }
 

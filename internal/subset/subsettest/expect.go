@@ -85,8 +85,8 @@ func (r *rules) share(a Ask, rows []bool) (kept, target int) {
 	return kept, int(math.Ceil(a.Percent / 100 * float64(len(rows))))
 }
 
-// mark marks a number of unmarked rows, those with the lowest hashes first, or unmarks marked ones,
-// those with the highest hashes first.
+// mark marks a number of unmarked rows, those with the lowest hashes first. If marked is set, it
+// instead unmarks a number of marked rows, those with the highest hashes first.
 func (t Table) mark(rows []bool, number int, marked bool) {
 	var all []int
 	for row, is := range rows {
@@ -134,7 +134,7 @@ func (r *rules) fill(m Model, a Ask, chosen [][]bool) {
 	}
 }
 
-// rules holds the facts that follow from the graph alone.
+// rules holds the facts that follow from the graph and the requested subset, without the rows.
 type rules struct {
 	n      int
 	direct [][]bool // a references b
