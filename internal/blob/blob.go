@@ -25,7 +25,7 @@ type Store interface {
 	// Begin starts an upload of size bytes in parts of partSize and returns its ID. The last part
 	// holds the remainder.
 	Begin(ctx context.Context, key string, size, partSize int64) (upload string, err error)
-	// SignPart returns a request that uploads one part and is valid for the duration life. The
+	// SignPart returns a request that uploads one part and is valid for the given duration. The
 	// request contains no secret and can upload only this part with this checksum.
 	SignPart(ctx context.Context, key, upload string, p Part, life time.Duration) (Signed, error)
 	// Parts lists the parts that have arrived with the announced bytes, by number. It returns

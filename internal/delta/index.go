@@ -123,7 +123,7 @@ func (x *index) grow() {
 	x.used = len(kept)
 }
 
-// find returns the offset of an anchor with a hash, or -1.
+// find returns the offset of the anchor with this hash, or -1.
 func (x *index) find(hash uint64) int64 {
 	if hash&x.mask != 0 {
 		return -1
@@ -131,7 +131,7 @@ func (x *index) find(hash uint64) int64 {
 	return x.place(hash).offset - 1
 }
 
-// fill adds all anchors in r, which reads the content starting at the offset at.
+// fill adds all anchors in r. at is the offset in the content at which r begins.
 func (x *index) fill(ctx context.Context, r io.Reader, at int64, a anchors) error {
 	w := &windowed{src: r, at: at}
 	for i := 0; ; {

@@ -22,7 +22,7 @@ func newNearby(seed maphash.Seed) nearby {
 	return nearby{older: newIndex(seed, slotsNearby), newer: newIndex(seed, slotsNearby)}
 }
 
-// find returns the offset of an anchor with a hash, or -1.
+// find returns the offset of an anchor with this hash, or -1.
 func (x *nearby) find(hash uint64) int64 {
 	if at := x.newer.find(hash); at >= 0 {
 		return at

@@ -264,10 +264,10 @@ func (w *writer) line(n int) (int, int64, error) {
 	return -1, 0, nil
 }
 
-// lineLike returns the offset of the first of the next lines of the base that the line at the
-// beginning of now may have grown from, or -1. first means that these lines are the first of the
+// lineLike searches the next lines of the base for one from which the first line of text may have
+// grown, and returns its offset, or -1. If first is set, these lines are the first lines of the
 // base.
-func (l *lookahead) lineLike(now []byte, first bool) int64 {
+func (l *lookahead) lineLike(text []byte, first bool) int64 {
 	b, from := l.b, l.at
 	for k := range lines {
 		next := bytes.IndexByte(b, '\n') + 1
@@ -277,7 +277,7 @@ func (l *lookahead) lineLike(now []byte, first bool) int64 {
 			break
 		}
 		b, from = b[next:], from+int64(next)
-		if size := bytes.IndexByte(b, '\n'); size >= minLine && grew(now, b[:size]) {
+		if size := bytes.IndexByte(b, '\n'); size >= minLine && grew(text, b[:size]) {
 			return from
 		}
 	}
@@ -299,7 +299,7 @@ func grew(b, old []byte) bool {
 	return size >= 2 && bytes.HasSuffix(b[:len(head)+size], end)
 }
 
-// extend extends the bytes at index n to the left, if the base has them at the offset from and a
+// extend extends the bytes at index n to the left, if the base has the same bytes at from and a
 // jump there is worthwhile. Otherwise it returns a negative index.
 func (w *writer) extend(n int, from int64) (int, int64, error) {
 	if from < 0 {

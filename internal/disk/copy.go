@@ -6,9 +6,10 @@ import (
 	"os"
 )
 
-// Copy creates the file to with the content of from and mode perm. If the file system can share
-// blocks between files, the copy takes no time and no space until one of them changes. The copy is
-// not synced. A failed Copy leaves no file. It fails with [fs.ErrExist] if to exists.
+// Copy copies a file. The new file, to, has the content of from and the mode perm. If the file
+// system can share blocks between files, the copy takes no time and no space until one of the two
+// files changes. The copy is not synced. A failed Copy leaves no file. It fails with [fs.ErrExist]
+// if to exists.
 func Copy(from, to string, perm fs.FileMode) (err error) {
 	in, err := os.Open(from)
 	if err != nil {

@@ -160,8 +160,8 @@ func validName(s string) bool {
 // Allowed reports whether a type is one that [Schema.Check] accepts.
 func (t Type) Allowed(d Dialect) bool { return t.check(d) == nil }
 
-// check returns an error unless a type is built in, belongs to an allowed extension or is defined
-// by the description, in a form that can be written.
+// check returns an error unless a type is built in, belongs to an allowed extension or is marked as
+// defined by the description, in a form that can be written.
 func (t Type) check(d Dialect) error {
 	if !t.allowedName(d) || !t.allowedParts(d) {
 		return errNotAllowed

@@ -69,7 +69,7 @@ func (p *parser) advance() token {
 	return t
 }
 
-// accept consumes the given words or symbols if they come next.
+// accept consumes the given words or symbols if they come next, and reports whether they did.
 func (p *parser) accept(texts ...string) bool {
 	for i, want := range texts {
 		if i >= len(p.tokens) || p.tokens[i].text != want || p.tokens[i].kind != word && p.tokens[i].kind != symbol {

@@ -129,8 +129,8 @@ type Identity struct {
 	Sequence *Name `json:"sequence,omitempty"` // PostgreSQL only; one of [Schema.Sequences]
 }
 
-// Type is the type of a column: a built-in one, or an enum or domain of the description, for which
-// Schema or Own is set.
+// Type is the type of a column: a built-in type, a type of an allowed extension, or an enum or
+// domain of the description, for which Own is set.
 type Type struct {
 	Name      string   `json:"name"`
 	Schema    string   `json:"schema,omitempty"`

@@ -132,7 +132,8 @@ func (s *Store) Judge(ctx context.Context, c snap.Caller, sn snap.Snapshot, emai
 
 // Newcomers returns the users of the caller's organization who cannot see the snapshot now but
 // could see it after a share. It returns at most limit of them, sorted by e-mail, and their total
-// number. groupID is empty for the org-wide share. It fails with code group_not_found.
+// number. groupID is empty for the org-wide share. Newcomers fails with code group_not_found if
+// there is no such group.
 func (s *Store) Newcomers(ctx context.Context, c snap.Caller, sn snap.Snapshot, groupID string,
 	limit int) (users []snap.User, count int, err error) {
 	audience := snap.AudienceOf(snap.KindMembers, c.Org.ID)

@@ -92,7 +92,8 @@ func (s *Store) OwnAccessRequests(ctx context.Context, c snap.Caller) ([]AccessR
 		}, userID(c).Int64, s.now().Add(-AccessRequestLife).UnixMilli())
 }
 
-// WithdrawAccessRequest withdraws one of the caller's requests. It fails with code not_found.
+// WithdrawAccessRequest withdraws one of the caller's open or refused requests. It fails with code
+// not_found if there is no such request.
 func (s *Store) WithdrawAccessRequest(ctx context.Context, c snap.Caller, id int64) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx, `UPDATE access_requests SET state = 'withdrawn'

@@ -59,9 +59,8 @@ func (s *Store) archivedCount(ctx context.Context, org int64) (lines int64, err 
 	return lines, err
 }
 
-// Archivable returns each organization's next chunk if all lines of the chunk are older than the
-// time before. Only Org and First of the chunks are set. The newest line of a log is never
-// archived.
+// Archivable returns each organization's next chunk if all lines of the chunk precede the given
+// time. Only Org and First of the chunks are set. The newest line of a log is never archived.
 func (s *Store) Archivable(ctx context.Context, before time.Time) ([]Chunk, error) {
 	return collect(ctx, s, `
 		SELECT n.org_id, n.first FROM (SELECT h.org_id, h.seq, h.size, coalesce((SELECT max(c.first) + $2

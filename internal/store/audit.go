@@ -240,8 +240,8 @@ func scanEntry(rows *sql.Rows) (e snap.AuditEntry, err error) {
 	return e, err
 }
 
-// scanLine is like scanEntry, and also returns the text whose hash is in the tree. into receives
-// the columns before those of the entry.
+// scanLine is like scanEntry, and also returns the text whose hash is in the tree. into holds
+// pointers for the columns that precede those of the entry.
 func scanLine(rows *sql.Rows, into ...any) (e snap.AuditEntry, body string, err error) {
 	var seq, at int64
 	var action, actor, snapshot, hash string
@@ -263,7 +263,7 @@ func entryOf(body string) (e snap.AuditEntry, err error) {
 	return e, err
 }
 
-// History returns the lines that are needed to say who could see a snapshot at the time until, the
+// History returns the lines that are needed to say who could see a snapshot at the given time, the
 // oldest first. These are all lines up to that time about the snapshot, about the organization's
 // users and keys, and about the organization's closing, opening and policy.
 func (s *Store) History(ctx context.Context, c snap.Caller, snapshotID string, until time.Time) ([]snap.AuditEntry,

@@ -78,8 +78,8 @@ func (s *Store) AddCertificateKey(ctx context.Context, c snap.Caller, public cer
 	return k, err
 }
 
-// RevokeCertificateKey permanently refuses the certificates of a key. Revoking it again changes
-// nothing. It fails with code not_found.
+// RevokeCertificateKey permanently refuses the certificates of a key. Revoking a key again changes
+// nothing. RevokeCertificateKey fails with code not_found if there is no such key.
 func (s *Store) RevokeCertificateKey(ctx context.Context, c snap.Caller, id string) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		d := snap.AuditDetail{}

@@ -58,7 +58,7 @@ type NewChannel struct {
 }
 
 // AddChannel creates a channel, or changes how often an existing one expects a snapshot. It is
-// idempotent. It fails with code group_not_found.
+// idempotent. It fails with code group_not_found if there is no such group.
 func (s *Store) AddChannel(ctx context.Context, c snap.Caller, n NewChannel) (h Channel, err error) {
 	target, t, groupID := n.Target, n.Type, n.GroupID
 	var id int64
@@ -106,7 +106,7 @@ func (s *Store) makeChannel(ctx context.Context, tx *sql.Tx, c snap.Caller, targ
 }
 
 // DeleteChannel deletes a channel of the caller's organization and ends the shares it made. It
-// fails with code not_found.
+// fails with code not_found if there is no such channel.
 func (s *Store) DeleteChannel(ctx context.Context, c snap.Caller, id int64) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		d := snap.AuditDetail{Channel: id}

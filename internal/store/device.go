@@ -74,7 +74,7 @@ var errNoGrant = &snap.Error{
 }
 
 // PendingDevice returns the grant that waits for approval under a user code. It fails with
-// not_found.
+// not_found if there is none.
 func (s *Store) PendingDevice(ctx context.Context, userCode string) (g DeviceGrant, err error) {
 	var created, expires sql.NullInt64
 	err = s.read.QueryRowContext(ctx, `

@@ -237,14 +237,14 @@ func (s *Store) ReleaseLane(ctx context.Context, l Lane) error {
 }
 
 // EnableWebhook enables a webhook of the caller's organization again. Its waiting messages are then
-// due immediately. It fails with code not_found.
+// due immediately. EnableWebhook fails with code not_found if there is no such webhook.
 func (s *Store) EnableWebhook(ctx context.Context, c snap.Caller, id int64) (Webhook, error) {
 	return s.changeWebhook(ctx, c, id, snap.AuditWebhookEnabled,
 		`disabled_at = NULL, disabled_why = '', failures = 0, next_at = 0`)
 }
 
 // RotateSecret gives a webhook of the caller's organization a new secret. The previous secret also
-// signs until the given time. It fails with code not_found.
+// signs until the given time. RotateSecret fails with code not_found if there is no such webhook.
 func (s *Store) RotateSecret(ctx context.Context, c snap.Caller, id int64, secret []byte, until time.Time) (Webhook,
 	error) {
 	return s.changeWebhook(ctx, c, id, snap.AuditWebhookRotated,
@@ -284,7 +284,8 @@ type Replay struct {
 const MaxReplay = 1000
 
 // Replay makes messages of a webhook of the caller's organization due again, the oldest first, and
-// returns how many. Messages that are already waiting do not change. It fails with code not_found.
+// returns how many. Messages that are already waiting do not change. Replay fails with code
+// not_found if there is no such webhook or message.
 func (s *Store) Replay(ctx context.Context, c snap.Caller, webhook int64, r Replay) (n int64, err error) {
 	if _, err := s.Webhook(ctx, c, webhook); err != nil {
 		return 0, err

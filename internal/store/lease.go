@@ -8,8 +8,8 @@ import (
 )
 
 // Lease gives background work with this name to one holder at a time. It reports whether the holder
-// now has the lease, for the duration life. A holder extends its own lease with each call. A holder
-// that died loses the lease when it expires.
+// now has the lease, which then lasts for the given duration. A holder extends its own lease with
+// each call. A holder that died loses the lease when it expires.
 func (s *Store) Lease(ctx context.Context, name, holder string, life time.Duration) (held bool, err error) {
 	now := s.now()
 	err = s.tx(ctx, func(tx *sql.Tx) error {

@@ -147,7 +147,8 @@ func newPrincipal(ctx context.Context, tx *sql.Tx, kind string) (id int64, err e
 	return id, err
 }
 
-// OrgBySlug returns an organization by its slug. It fails with code organization_not_found.
+// OrgBySlug returns an organization by its slug. It fails with code organization_not_found if there
+// is none.
 func (s *Store) OrgBySlug(ctx context.Context, slug string) (Org, error) {
 	orgs, err := s.orgs(ctx, `WHERE slug = $1`, slug)
 	if err == nil && len(orgs) == 0 {

@@ -77,8 +77,8 @@ func (s *Store) Snapshots(ctx context.Context, c snap.Caller, q Query) (Page, er
 	return page, s.nameShares(ctx, c, page.Items)
 }
 
-// find returns the n newest snapshots below a key that q selects and the caller may see. v contains
-// the indexed conditions of q.
+// find returns the n newest snapshots that q selects, that the caller may see, and whose keys are
+// less than before. v contains the indexed conditions of q.
 func (s *Store) find(ctx context.Context, c snap.Caller, v choice, q Query, before int64, n int) (found []snap.Snapshot,
 	err error) {
 	switch {
@@ -193,8 +193,8 @@ func (v choice) fromSince(found []snap.Snapshot) []snap.Snapshot {
 	return found
 }
 
-// list returns the n newest snapshots below a key that the caller may see and v selects, newest
-// first.
+// list returns the n newest snapshots that v selects, that the caller may see, and whose keys are
+// less than before, newest first.
 func (s *Store) list(ctx context.Context, c snap.Caller, v choice, before int64, n int) ([]snap.Snapshot, error) {
 	sh := s.shapeOf(c, v, n)
 	found, err := s.snapshots(ctx, c, s.listing(sh), s.listingArgs(c, sh, v, before)...)

@@ -44,7 +44,7 @@ func (s *Store) SetRetention(ctx context.Context, c snap.Caller, r Retention) er
 }
 
 // DeleteRetention deletes a target's rule; its snapshots are then kept indefinitely. It fails with
-// code not_found.
+// code not_found if the target has no rule.
 func (s *Store) DeleteRetention(ctx context.Context, c snap.Caller, target string) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx, `DELETE FROM retention WHERE org_id = $1 AND target = $2`, c.Org.ID, target)

@@ -137,7 +137,8 @@ func (s *Store) AddSCIMUser(ctx context.Context, r Reporter, c SCIMUserChange) (
 
 // ChangeSCIMUser changes the reported data of a person. Their accounts get the groups of the new
 // external ID. If the change leaves the person inactive, all sessions and user-scoped keys of their
-// accounts end at once, as with [Store.EndUser]. It fails with the codes not_found and conflict.
+// accounts end at once, as with [Store.EndUser]. It fails with code not_found if there is no such
+// person, and with code conflict when the user name or external ID is already in use.
 func (s *Store) ChangeSCIMUser(ctx context.Context, r Reporter, id string, c SCIMUserChange) (u SCIMUser, err error) {
 	var before []int64
 	err = s.report(ctx, r, func(tx *sql.Tx) error {
@@ -165,7 +166,7 @@ func (s *Store) ChangeSCIMUser(ctx context.Context, r Reporter, id string, c SCI
 }
 
 // DeleteSCIMUser deletes a reported person. It ends their accounts' sessions and user-scoped keys
-// at once, as [Store.EndUser] does. It fails with code not_found.
+// at once, as [Store.EndUser] does. It fails with code not_found if there is no such person.
 func (s *Store) DeleteSCIMUser(ctx context.Context, r Reporter, id string) error {
 	var accounts []int64
 	ctx = snap.ActingAs(ctx, r.Caller)

@@ -142,8 +142,8 @@ func (s *Store) AddSCIMGroup(ctx context.Context, r Reporter, c SCIMGroupChange)
 }
 
 // ChangeSCIMGroup changes a group's names and members. The change takes effect at the next request,
-// on every replica. ChangeSCIMGroup fails with code not_found, or with the codes of
-// [Store.AddSCIMGroup].
+// on every replica. ChangeSCIMGroup fails with code not_found if there is no such group, and
+// otherwise for the same reasons as [Store.AddSCIMGroup].
 func (s *Store) ChangeSCIMGroup(ctx context.Context, r Reporter, id string, c SCIMGroupChange) (g SCIMGroup,
 	err error) {
 	var affected affectedAccounts
@@ -180,7 +180,8 @@ func (s *Store) ChangeSCIMGroup(ctx context.Context, r Reporter, id string, c SC
 }
 
 // DeleteSCIMGroup deletes a reported group. Its members leave the SSO group at once. From then on,
-// sign-ins decide again who belongs to it. It fails with code not_found.
+// sign-ins decide again who belongs to the SSO group. DeleteSCIMGroup fails with code not_found if
+// there is no such group.
 func (s *Store) DeleteSCIMGroup(ctx context.Context, r Reporter, id string) error {
 	var affected affectedAccounts
 	var gone []int64

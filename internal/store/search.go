@@ -27,9 +27,9 @@ const (
 	maxSources    = 8    // words of a search whose ranges are read; the other words are compared with each snapshot
 )
 
-// search returns the n newest snapshots below a key that match the words of q and the other
-// conditions of v. If q is blank, every snapshot matches. If it has characters but no words, none
-// matches.
+// search returns the n newest snapshots that match the words of q and the conditions of v, and
+// whose keys are less than before. If q is blank, every snapshot matches. If it has characters but
+// no words, none matches.
 func (s *Store) search(ctx context.Context, c snap.Caller, v choice, q string, before int64, n int) ([]snap.Snapshot,
 	error) {
 	words := snap.SearchWords(q)
@@ -84,8 +84,8 @@ func (s *Store) narrowSources(c snap.Caller, v choice) (all []source) {
 	return all
 }
 
-// source returns the keys of the n newest visible snapshots below a key that match a condition,
-// newest first.
+// source returns the keys of the n newest visible snapshots that match a condition, newest first.
+// Only keys less than before count.
 type source func(ctx context.Context, before int64, n int) ([]int64, error)
 
 // intersect returns the n newest snapshots that every source has, that fit, and whose keys are
@@ -278,8 +278,8 @@ func digitsFrom(word string, digits int) (from, to int64, ok bool) {
 	return from, to, err == nil
 }
 
-// factKeys returns the keys of the n newest snapshots below a key on which the caller has a grant
-// with this fact, newest first.
+// factKeys returns the keys of the n newest snapshots on which the caller has a grant with this
+// fact, newest first. Only keys less than before count.
 func (s *Store) factKeys(ctx context.Context, c snap.Caller, v choice, f fact, before int64, n int) ([]int64, error) {
 	sh := s.shapeOf(c, choice{filter: v.filter}, n)
 	args := []any{c.Principal(), s.now().UnixMilli(), before}
@@ -362,10 +362,10 @@ wide AS MATERIALIZED (
 SELECT DISTINCT id FROM wide ORDER BY id DESC LIMIT {size}`
 )
 
-// byPrefix returns the n newest visible snapshots below a key whose ID begins with prefix. It first
-// counts the snapshots with this prefix, of all callers. If there are few, it checks them one by
-// one. If there are many, it scans the caller's listing, which soon fills a page because IDs are
-// random.
+// byPrefix returns the n newest visible snapshots whose ID begins with prefix and whose key is less
+// than before. It first counts the snapshots with this prefix, of all callers. If there are few, it
+// checks them one by one. If there are many, it scans the caller's listing, which soon fills a page
+// because IDs are random.
 func (s *Store) byPrefix(ctx context.Context, c snap.Caller, v choice, prefix string, before int64,
 	n int) ([]snap.Snapshot, error) {
 	var count int
@@ -393,9 +393,9 @@ func (s *Store) byPrefix(ctx context.Context, c snap.Caller, v choice, prefix st
 	return all[:min(n, len(all))], nil
 }
 
-// byIDs returns the n newest visible snapshots below a key that have one of the IDs of q and match
-// its other conditions. It looks up each ID by itself, because [Store.Snapshot] does the same work
-// for a hidden snapshot and for an ID that never existed.
+// byIDs returns the n newest visible snapshots that have one of the IDs of q, match its other
+// conditions, and have a key less than before. It looks up each ID by itself, because
+// [Store.Snapshot] does the same work for a hidden snapshot and for an ID that never existed.
 func (s *Store) byIDs(ctx context.Context, c snap.Caller, v choice, q Query, before int64,
 	n int) (found []snap.Snapshot, err error) {
 	chosen, err := s.chosenBy(ctx, c, v)

@@ -22,7 +22,7 @@ func (s *Store) Secret(ctx context.Context, name string, size int) (value []byte
 	return value, err
 }
 
-// SecretMade is like [Store.Secret], with fresh as the function that creates the value.
+// SecretMade is like [Store.Secret], but calls fresh to create the value, which can have any size.
 func (s *Store) SecretMade(ctx context.Context, name string, fresh func() ([]byte, error)) (value []byte, err error) {
 	err = s.txUnique(ctx, func(tx *sql.Tx) error {
 		err := tx.QueryRowContext(ctx, `SELECT value FROM secrets WHERE name = $1`, name).Scan(&value)

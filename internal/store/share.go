@@ -270,7 +270,7 @@ func widen(ctx context.Context, tx *sql.Tx, sn snap.Snapshot) error {
 }
 
 // groupByID returns a group and locks it, so that it is not pruned before the transaction ends. It
-// fails with code group_not_found.
+// fails with code group_not_found if there is no such group.
 func (s *Store) groupByID(ctx context.Context, tx *sql.Tx, orgID int64, groupID string) (g snap.Group, err error) {
 	err = tx.QueryRowContext(ctx,
 		`SELECT id, group_id, name FROM groups WHERE org_id = $1 AND group_id = $2`+s.forShare(), orgID, groupID).

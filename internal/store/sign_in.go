@@ -149,8 +149,8 @@ func (s *Store) RefreshUser(ctx context.Context, hash []byte, clientID string) (
 
 // DueStandings returns the users of an organization about whom the identity provider must be asked:
 // they have used a session or key since the provider last confirmed them, and their next check was
-// due at the time due or earlier. Users who have waited longest come first. If the provider failed
-// to answer about a user, that user's waiting time starts again at the failure.
+// due at the given time or earlier. Users who have waited longest come first. If the provider
+// failed to answer about a user, that user's waiting time starts again at the failure.
 func (s *Store) DueStandings(ctx context.Context, orgID int64, due time.Time, limit int) ([]Standing, error) {
 	return collect(ctx, s, selectDue, scanStanding, orgID, due.UnixMilli(), s.now().UnixMilli(), limit)
 }
@@ -166,11 +166,11 @@ const selectDue = selectStanding + `
 const markUsed = `UPDATE sign_ins SET used = 1, org_id = (SELECT u.org_id FROM users u WHERE u.id = sign_ins.user_id)
 	WHERE used = 0 AND refresh IS NOT NULL AND checked_at < $1 AND user_id = `
 
-// ClaimCheck reserves the check of a user for one replica for the duration life, because a refresh
-// token must not be used twice. It returns the number of checks since the token was last known to
-// be unused, including this one: until [Store.KeepRefresh] records the outcome, nobody knows
-// whether the provider replaced the token. It returns 0 if another replica has the reservation, or
-// if the provider failed a moment ago.
+// ClaimCheck reserves the check of a user for one replica and for the given duration, because a
+// refresh token must not be used twice. It returns the number of checks since the token was last
+// known to be unused, including this one: until [Store.KeepRefresh] records the outcome, nobody
+// knows whether the provider replaced the token. It returns 0 if another replica has the
+// reservation, or if the provider failed a moment ago.
 func (s *Store) ClaimCheck(ctx context.Context, t Standing, life time.Duration) (doubts int, err error) {
 	now := s.now()
 	err = s.write.QueryRowContext(ctx, `

@@ -35,8 +35,8 @@ func (s *Store) SigningKeys(ctx context.Context) ([]SigningKey, error) {
 	return keys, rows.Err()
 }
 
-// AddSigningKey stores a key, unless there is one that was created after the time since, because
-// another replica was faster.
+// AddSigningKey stores a key, unless another replica has already stored one that was created after
+// the given time.
 func (s *Store) AddSigningKey(ctx context.Context, k SigningKey, since time.Time) error {
 	_, err := s.write.ExecContext(ctx, `
 		INSERT INTO signing_keys(kid, private, created_at) SELECT $1, $2, $3

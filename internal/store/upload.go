@@ -200,8 +200,8 @@ func (s *Store) listTarget(ctx context.Context, tx *sql.Tx, orgID int64, target 
 	return err
 }
 
-// StaleUploads returns pushes that no one has resumed since a time, the oldest first. It is for the
-// janitor, which also aborts them in the object store.
+// StaleUploads returns at most limit pushes that no one has resumed since the given time, the
+// oldest first. It is for the janitor, which also aborts them in the object store.
 func (s *Store) StaleUploads(ctx context.Context, before time.Time, limit int) ([]Upload, error) {
 	return collect(ctx, s, selectUpload+`WHERE p.touched_at < $1 ORDER BY p.touched_at LIMIT $2`,
 		func(rows *sql.Rows) (Upload, error) { return scanUpload(rows) }, before.UnixMilli(), limit)

@@ -81,7 +81,8 @@ func (s *Store) Webhooks(ctx context.Context, c snap.Caller) ([]Webhook, error) 
 	return s.webhooks(ctx, `WHERE w.org_id = $1 ORDER BY w.id`, c.Org.ID)
 }
 
-// Webhook returns a webhook of the caller's organization. It fails with code not_found.
+// Webhook returns a webhook of the caller's organization. It fails with code not_found if there is
+// no such webhook.
 func (s *Store) Webhook(ctx context.Context, c snap.Caller, id int64) (Webhook, error) {
 	w, err := one(s.webhooks(ctx, `WHERE w.id = $1 AND w.org_id = $2`, id, c.Org.ID))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -119,7 +120,7 @@ func (s *Store) scanWebhook(rows *sql.Rows) (w Webhook, err error) {
 }
 
 // DeleteWebhook removes a webhook of the caller's organization and its pending deliveries. It fails
-// with code not_found.
+// with code not_found if there is no such webhook.
 func (s *Store) DeleteWebhook(ctx context.Context, c snap.Caller, id int64) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		var d snap.AuditDetail

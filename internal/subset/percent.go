@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// share returns the condition that selects a share of a table's rows. share is from 0 to 1. prefix
-// precedes the names of columns.
+// share returns the condition that selects a share of a table's rows. The parameter share is from 0
+// to 1. prefix precedes the names of columns.
 func (c *Choice) share(table int, prefix string, share float64) string {
 	return fmt.Sprintf("%s < %.0f", c.g.Tables[table].Share(prefix), share*(1<<32))
 }

@@ -73,8 +73,8 @@ func Generate(t *rapid.T) (Model, Ask) {
 	return m, a
 }
 
-// Deep returns the statements that create a table deep, whose rows 1 to levels each reference the
-// one before.
+// Deep returns the statements that create a table named deep with the rows 1 to levels. Each row
+// except the first references the previous one.
 func Deep(levels int) string {
 	var b strings.Builder
 	b.WriteString("CREATE TABLE deep (id int PRIMARY KEY, parent int, " +
