@@ -233,8 +233,8 @@ func (s *Store) tableLines(ctx context.Context, org, first, n int64) (entries []
 	return entries, lines, err
 }
 
-// AuditRecords returns at most limit lines of an organization's log, starting with line from. Each
-// record is the text whose hash is in the tree.
+// AuditRecords returns at most limit lines of an organization's log. from is the number of the
+// first line. Each record is the text whose hash is in the tree.
 func (s *Store) AuditRecords(ctx context.Context, orgID, from int64, limit int) (records []string, err error) {
 	for len(records) < limit {
 		next := from + int64(len(records))

@@ -216,10 +216,11 @@ func (s *Store) redeemDevice(ctx context.Context, tx *sql.Tx, g DeviceGrant, p P
 	return PollApproved, n, err
 }
 
-// pollTolerance is how much too early a poll may come, because networks and clocks are not exact.
+// pollTolerance is how much earlier than allowed a poll may come, because networks and clocks are
+// not exact.
 const pollTolerance = 500 * time.Millisecond
 
-// slowDown is how much each poll that is too fast adds to the wait (RFC 8628 section 3.5).
+// slowDown is how much each poll that comes too early adds to the wait (RFC 8628 section 3.5).
 const slowDown = 5 * time.Second
 
 func (s *Store) pollPending(ctx context.Context, tx *sql.Tx, g polledGrant, p Poll) (PollResult, error) {

@@ -17,8 +17,8 @@ type expiring struct {
 }
 
 // ReportExpiring records each share that ends within [snap.SoonExpiring], once for each end, and
-// returns how many it recorded. Shares that were made for a shorter time are not recorded. Several
-// replicas may run it at the same time.
+// returns how many it recorded. Shares that were made for no longer than that time are not
+// recorded. Several replicas may run it at the same time.
 func (s *Store) ReportExpiring(ctx context.Context) (reported int, err error) {
 	now := s.now()
 	all, err := collect(ctx, s, `SELECT g.audience, g.expires_at, s.key, s.id, s.org_id, s.target, s.name,

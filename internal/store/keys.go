@@ -233,7 +233,7 @@ func joinNetworks(networks []netip.Prefix) string {
 	return strings.Join(words, " ")
 }
 
-// splitNetworks reverses joinNetworks. It fails on any other text rather than ignore it, because a
+// splitNetworks reverses joinNetworks. It fails on any other text instead of ignoring it, because a
 // key without networks could be used from anywhere.
 func splitNetworks(text string) (networks []netip.Prefix, err error) {
 	for word := range strings.FieldsSeq(text) {

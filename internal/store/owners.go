@@ -15,7 +15,7 @@ type owners struct {
 	users []int64 // the users of the caller's organization that match; if there are very many, only some
 }
 
-// owners returns the condition for the text of a query.
+// owners returns the condition for the text in Owner of a query.
 func (s *Store) owners(ctx context.Context, c snap.Caller, text string) (o owners, err error) {
 	if o.text = snap.FoldCase(text); o.text == "" {
 		return o, nil

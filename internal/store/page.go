@@ -23,7 +23,7 @@ type Query struct {
 	Q string
 	// IDPrefix is the beginning of public IDs, as snap.CleanIDPrefix returns it.
 	IDPrefix string
-	// IDs selects these public IDs, in addition to the other conditions.
+	// IDs selects only snapshots with these public IDs. The other conditions apply to them too.
 	IDs []string
 	// Owner is the e-mail of the user of the caller's organization who pushed the snapshots. If no
 	// user has that e-mail, it is the beginning of an e-mail, or of the slug of the organization

@@ -104,8 +104,8 @@ const unused = `NOT EXISTS(SELECT 1 FROM membership m WHERE m.audience = g.id` +
 	AND NOT EXISTS(SELECT 1 FROM channels x WHERE x.group_id = g.id)
 	AND NOT EXISTS(SELECT 1 FROM scim_groups x WHERE x.group_id = g.id)`
 
-// pruneGroups deletes groups. It locks them and then checks again that they are unused, because a
-// share with one of them may have been committed since the first check.
+// pruneGroups deletes unused groups. It locks them and then checks again that they are unused,
+// because a share with one of them may have been committed since the first check.
 func (s *Store) pruneGroups(ctx context.Context, tx *sql.Tx, orgID int64, limit int) (int, error) {
 	lock := ``
 	if s.dialect == postgres {

@@ -12,8 +12,8 @@ type Reference struct {
 	Org      string // slug of its organization; empty for an upload or garbage
 }
 
-// References returns every object that the database refers to, by key, without changing the schema:
-// those of snapshots, of archived audit lines, of pushes in progress and of garbage.
+// References returns every object that the database refers to, by key: the objects of snapshots, of
+// archived audit lines and of pushes in progress, and garbage. It does not change the schema.
 func References(ctx context.Context, o Options) (all map[string]Reference, err error) {
 	s, err := open(o)
 	if err != nil {

@@ -153,8 +153,8 @@ func (s *Store) addSuccessor(ctx context.Context, tx *sql.Tx, n Session, token r
 	return err
 }
 
-// keptTokens is how many tokens of one chain are stored, which bounds chains that last for months.
-// Older tokens are unknown to the service.
+// keptTokens is about how many tokens of one chain are stored, so that a chain that lasts for
+// months stays small. Older tokens are unknown to the service.
 const keptTokens = 64
 
 func forgetOld(ctx context.Context, tx *sql.Tx, session int64) error {

@@ -13,7 +13,7 @@ import (
 	"snap"
 )
 
-// Reporter is an organization's identity provider as it reports people and groups by SCIM 2.0 (RFC
+// Reporter is an organization's identity provider, which reports people and groups by SCIM 2.0 (RFC
 // 7643, RFC 7644). A report changes the recorded identity of a person. It never creates an account
 // or a way to sign in.
 type Reporter struct {

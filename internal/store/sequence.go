@@ -19,8 +19,8 @@ import (
 // organization's waiting lines, adds them to the organization's tree and signs the new root.
 //
 // The order follows the commits as far as they can be observed: if one line was committed before
-// the transaction of another line began, the first has the smaller ID, and no batch contains the
-// second line without the first.
+// the transaction of another line began, the first has the smaller ID, and the second is never
+// numbered before the first.
 
 // sequenceBatch is the number of lines that are numbered in one transaction.
 const sequenceBatch = 1000
@@ -32,8 +32,8 @@ func (s *Store) Unsequenced(ctx context.Context) ([]int64, error) {
 }
 
 // Sequence numbers all waiting lines of an organization's audit log, adds them to its tree and
-// signs the new checkpoint. It returns how many lines it numbered. Before that, it adds lines from
-// an older version of the service to the tree. If the log does not match its last signed
+// signs the new checkpoint. It also adds lines that an older version of the service numbered to the
+// tree. It returns how many lines it numbered itself. If the log does not match its last signed
 // checkpoint, Sequence changes nothing and fails with code conflict.
 func (s *Store) Sequence(ctx context.Context, orgID int64, key auditlog.Key) (numbered int, err error) {
 	ctx = TakingAway(ctx) // the audit line of an unshare may use the reserve too

@@ -11,10 +11,11 @@ import (
 	"snap"
 )
 
-// ApplySettings records what the configuration says about an organization. When a setting differs
-// from the one recorded before, it writes one line into the organization's audit log, whichever
-// replica starts first. The first call for an organization writes no line. If secret returns true
-// for a name, the setting's value is a digest, which is compared but left out of the line.
+// ApplySettings records what the configuration says about an organization. If any setting differs
+// from the recorded one, it writes one line into the organization's audit log, even if several
+// replicas start with the same settings. The first call for an organization writes no line. If
+// secret returns true for a name, the setting's value is a digest, which is compared but left out
+// of the line.
 func (s *Store) ApplySettings(ctx context.Context, orgID int64, settings map[string]string,
 	secret func(name string) bool) error {
 	now, err := json.Marshal(settings)

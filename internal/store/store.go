@@ -96,8 +96,8 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return s, nil
 }
 
-// refusedConnection returns the error for a database to which no connection can be made, on one
-// line, and any other error unchanged.
+// refusedConnection converts the error of a failed connection to an error of code unavailable with
+// a message on one line. It returns any other error unchanged.
 func refusedConnection(err error) error {
 	var connect *pgconn.ConnectError
 	if !errors.As(err, &connect) {
@@ -233,7 +233,7 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Ping reports whether the database answers.
+// Ping returns an error if the database does not answer.
 func (s *Store) Ping(ctx context.Context) error { return s.read.PingContext(ctx) }
 
 // Now returns the time by which the store judges expiry.

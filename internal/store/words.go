@@ -180,13 +180,13 @@ func (s *Store) addWords(ctx context.Context, tx *sql.Tx, org int64, kind int, i
 	return err
 }
 
-// pair is a row to index: its organization, ID and text, and the text that is already indexed.
-type pair struct {
+// unindexed is a row to index: its organization, ID and text, and the text that is already indexed.
+type unindexed struct {
 	org, id     int64
 	text, known string
 }
 
-func scanPair(rows *sql.Rows) (p pair, err error) {
+func scanUnindexed(rows *sql.Rows) (p unindexed, err error) {
 	err = rows.Scan(&p.org, &p.id, &p.text, &p.known)
 	return p, err
 }
@@ -197,7 +197,7 @@ func (s *Store) indexTargets(ctx context.Context, tx *sql.Tx) error {
 	if err != nil {
 		return err
 	}
-	all, err := drain(rows, scanPair)
+	all, err := drain(rows, scanUnindexed)
 	if err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (s *Store) indexUsers(ctx context.Context, tx *sql.Tx) error {
 	if err != nil {
 		return err
 	}
-	all, err := drain(rows, scanPair)
+	all, err := drain(rows, scanUnindexed)
 	if err != nil {
 		return err
 	}
