@@ -37,7 +37,8 @@ func newBlockWriter(dst io.Writer, jobs int) (*blockWriter, error) {
 	return w, nil
 }
 
-// Write adds bytes to the stream. After a failed write it returns that error.
+// Write adds bytes to the stream. Once writing a block has failed, Write returns the error of that
+// write.
 func (w *blockWriter) Write(b []byte) (int, error) {
 	taken := 0
 	for len(b) > 0 {

@@ -117,8 +117,8 @@ func (d *decoder) manifest() (m Manifest, err error) {
 	return m, err
 }
 
-// small decodes the short fields. Package json ignores the case of field names, so a field such as
-// "Tables" could replace a long list. small therefore restores the lists afterwards.
+// small decodes the short fields. The package encoding/json ignores the case of field names, so a
+// field such as "Tables" could replace a long list. small therefore restores the lists afterwards.
 func (d *decoder) small(text []byte, m *Manifest) error {
 	tables, described := m.Tables, m.Schema
 	if err := json.Unmarshal(text, m); err != nil {

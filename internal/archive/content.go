@@ -145,7 +145,7 @@ func (c *Content) load() error {
 	return nil
 }
 
-// Close releases the memory. It does not close the [Reader].
+// Close frees the decoder and the cached blocks. It does not close the [Reader].
 func (c *Content) Close() {
 	c.unpack.zstd.Close()
 	c.cached = nil
@@ -311,7 +311,7 @@ func NewBlock() (*Block, error) {
 	return &Block{newPacker(e), unpacker{zstd: dec}}, err
 }
 
-// Close releases the memory.
+// Close frees the encoder and the decoder.
 func (b *Block) Close() error {
 	b.unpacker.zstd.Close()
 	return b.packer.close()
@@ -324,8 +324,8 @@ func (b *Block) Pack(text []byte) []byte {
 	return b.packer.block
 }
 
-// Unpack returns the content of a block, which has exactly size bytes. The content is valid until
-// the next call.
+// Unpack returns the content of a block. It fails unless the content has exactly size bytes. The
+// content is valid until the next call.
 func (b *Block) Unpack(block []byte, size int) ([]byte, error) {
 	if size < 1 || size > blockSize || len(block) < blockHead || int(binary.BigEndian.Uint32(block)) != size ||
 		int(binary.BigEndian.Uint32(block[4:])) != len(block)-blockHead {

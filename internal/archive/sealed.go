@@ -102,7 +102,7 @@ func (s *seal) write(p []byte) error {
 	return err
 }
 
-// stored receives the bytes of the age file.
+// stored writes bytes of the age file and adds them to its checksum.
 func (s *seal) stored(p []byte) (int, error) {
 	if err := s.write(p); err != nil {
 		return 0, err
@@ -139,7 +139,8 @@ type sealed struct {
 	key        []byte  // the age file key; set when unlocked
 }
 
-// Sealed reports whether an encrypted file begins here, without consuming anything.
+// Sealed reports whether an encrypted file begins at the current position of r. It consumes
+// nothing.
 func Sealed(r *bufio.Reader) bool {
 	head, err := r.Peek(headerSize)
 	return err == nil && bytes.Equal(head, header(FormatEncrypted))

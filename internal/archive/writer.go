@@ -116,7 +116,7 @@ type sectionWriter struct {
 	sum     hash.Hash
 }
 
-// stored receives the bytes for the file.
+// stored writes bytes of the section to the file and adds them to the section's checksum.
 func (s *sectionWriter) stored(p []byte) (int, error) {
 	n, err := s.w.write(p)
 	s.sum.Write(p[:n])

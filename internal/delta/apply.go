@@ -16,8 +16,8 @@ import (
 // Apply writes the result of a delta to w. The delta's header has already been read. An encrypted
 // delta must be unsealed first; see [Header.Unseal]. The base must be the file that the header
 // names, and unlocked. Apply fails with corrupt_snapshot unless the bytes written have the size and
-// the SHA-256 of the header; the caller must then discard them. It never writes more than the
-// announced size.
+// the SHA-256 that the header states; the caller must then discard them. It never writes more than
+// the announced size.
 func Apply(ctx context.Context, w io.Writer, h Header, base *archive.Reader, r io.Reader) error {
 	if h.Sealed != nil {
 		return damaged("it is encrypted", nil)
@@ -54,8 +54,8 @@ func Apply(ctx context.Context, w io.Writer, h Header, base *archive.Reader, r i
 	return nil
 }
 
-// loadsAllowed limits how many blocks of the base may be decompressed to apply a delta, and also to
-// write one. Deltas of real databases need each block once or twice. A hostile delta could
+// loadsAllowed returns how many blocks of the base may be decompressed to apply a delta, and also
+// to write one. Deltas of real databases need each block once or twice. A hostile delta could
 // otherwise decompress a block for each of its bytes, and a hostile pair of files one for each of
 // their lines.
 func loadsAllowed(blocks, size int64) int64 { return 1024 + 8*blocks + size/(32<<10) }

@@ -143,8 +143,8 @@ func (l *limited) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// writer compares the result with the base. in holds bytes of the result. Those before lit already
-// belong to an operation.
+// writer compares the result with the base. The field in holds bytes of the result. The bytes
+// before index lit already belong to an operation.
 type writer struct {
 	ctx      context.Context
 	base     *archive.Content

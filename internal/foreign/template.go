@@ -11,7 +11,7 @@ import (
 var action = regexp.MustCompile(`^-?\s*\.Get(?:Raw)?ColumnValue\s+["` + "`" + `]([^"` + "`" + `{}|]+)["` + "`" +
 	`]((?:\s*\|\s*(?:lower|upper|title|trim))*)\s*-?$`)
 
-// templateMask returns the mask of a template that combines columns of the row.
+// templateMask returns the mask for a Go template that only combines columns of the row.
 func templateMask(text string) (mask string, ok bool) {
 	var out strings.Builder
 	braces := strings.NewReplacer("{", "{{", "}", "}}")

@@ -54,14 +54,14 @@ func choiceOf(values ...string) string {
 	return "{mask: choice, values: [" + strings.Join(quoted, ", ") + "]}"
 }
 
-// nearMask returns the mask that hides as much as a transformer but produces values of another
+// nearMask returns the mask that hides as much as a transformer does but produces values of another
 // kind.
 func nearMask(name string) (mask string, ok bool) {
 	mask, ok = map[string]string{"RandomString": "format", "RandomAmountWithCurrency": "format"}[name]
 	return mask, ok
 }
 
-// settingsMask returns the mask of a transformer with bounds, lists of values or a pattern.
+// settingsMask returns the mask for a transformer with bounds, lists of values or a pattern.
 func settingsMask(name string, params *tree) (mask string, exact, ok bool) {
 	if m, exact, ok := rangeMask(name, params); ok {
 		return m, exact, true
@@ -69,7 +69,7 @@ func settingsMask(name string, params *tree) (mask string, exact, ok bool) {
 	return listedMask(name, params)
 }
 
-// rangeMask returns the mask of a transformer with bounds. A computed bound has no equivalent: the
+// rangeMask returns the mask for a transformer with bounds. A computed bound has no equivalent: the
 // mask then uses its default, and exact is false.
 func rangeMask(name string, params *tree) (mask string, exact, ok bool) {
 	kind := map[string]string{"RandomInt": "integer", "RandomFloat": "number", "RandomNumeric": "number",
@@ -119,7 +119,7 @@ func unixTime(v string) string {
 	return v
 }
 
-// listedMask returns the mask of a transformer with lists of values or a pattern.
+// listedMask returns the mask for a transformer with lists of values or a pattern.
 func listedMask(name string, params *tree) (mask string, exact, ok bool) {
 	switch name {
 	case "RandomChoice":
@@ -154,8 +154,8 @@ func listedMask(name string, params *tree) (mask string, exact, ok bool) {
 	return "", false, false
 }
 
-// documentMask returns the mask of operations on a JSON document, if each operation sets a constant
-// or deletes a value.
+// documentMask returns the mask for operations on a JSON document, if each operation sets a
+// constant or deletes a value.
 func documentMask(operations []*tree) (mask string, exact, ok bool) {
 	paths := map[string]any{}
 	exact = true

@@ -139,7 +139,7 @@ func (t *tree) get(name string) *tree {
 	return nil
 }
 
-// value returns the text of a field, or "" if it has none.
+// value returns the text of a field, or "" if there is no such field or it is not a scalar.
 func (t *tree) value(name string) string {
 	if f := t.get(name); f != nil && f.scalar {
 		return f.text
@@ -147,7 +147,7 @@ func (t *tree) value(name string) string {
 	return ""
 }
 
-// number returns the number of a field, or 0 if it has none.
+// number returns the number in a field, or 0 if there is none.
 func (t *tree) number(name string) float64 {
 	n, _ := strconv.ParseFloat(t.value(name), 64)
 	return n

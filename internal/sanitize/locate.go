@@ -26,13 +26,13 @@ type Locator struct {
 // place records that values of one column were found in another column.
 type place struct{ of, in string }
 
-// NewLocator returns a locator of the given originals, which are UTF-8 text.
+// NewLocator returns a locator for the given originals, which are UTF-8 text.
 func NewLocator(originals []Watched) *Locator {
 	return &Locator{f: newFinder(originals), rows: map[place]int{}, same: map[int]bool{},
 		seen: map[int]map[string]bool{}, chances: map[int]bool{}}
 }
 
-// Locator returns a locator of the plan's originals that distinguishes coincidences from leaks.
+// Locator returns a locator for the plan's originals that distinguishes coincidences from leaks.
 func (p *Prepared) Locator() *Locator {
 	l := NewLocator(p.Originals)
 	l.random = p.random

@@ -191,8 +191,8 @@ func (r *Rules) inheritAt(f *facts, c *column) {
 }
 
 // find returns the rule of a column. It looks first at the rule of its table by name, then at the
-// rules of tables and columns by pattern, then at the rule of a column that it refers to, and then
-// at keep. If the table's rows are dropped, the column needs no rule.
+// rules of tables and columns by pattern, then at the rule of a column that this column refers to,
+// and then at keep. If the table's rows are dropped, the column needs no rule.
 func (r *Rules) find(t engine.Shape, column string) (rule ColumnRule, where string, ok bool) {
 	table := tableLabel(t)
 	for _, exact := range []bool{true, false} {

@@ -112,7 +112,7 @@ func (r rowMasks) masked(name, v string, original func(column string) *string) (
 	return cut(made, limitOf(r.known[name])), false
 }
 
-// condition returns the parsed condition. An empty one has no columns.
+// condition returns the parsed condition. An empty condition refers to no columns.
 func (c ColumnRule) condition() schema.Expr {
 	if c.parsed == nil {
 		return schema.Expr{}

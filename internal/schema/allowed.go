@@ -36,8 +36,8 @@ var missingOps = map[Dialect][]string{
 	},
 }
 
-// calls are the functions of each dialect. Functions that return the time or a random value are
-// allowed, because defaults need them.
+// calls are the allowed functions of each dialect. Functions that return the time or a random value
+// are allowed, because defaults need them.
 var calls = map[Dialect]map[string]bool{
 	PostgreSQL: set(`abs, age, array_length, array_position, btrim, cardinality, ceil, ceiling, char_length,
 		character_length, clock_timestamp, coalesce, current_date, current_time, current_timestamp,
@@ -98,7 +98,8 @@ var extensionTypes = map[string][]string{
 }
 
 // isSQLiteType reports whether text can be the name of a declared type of SQLite, which consists of
-// words. The numbers of a type are stored separately. SQLite evaluates only parts of the name.
+// words. The numbers of a type are stored separately. SQLite only looks for certain parts in the
+// name, so any words are harmless.
 func isSQLiteType(text string) bool {
 	for i, r := range text {
 		if r != '_' && !unicode.IsLetter(r) && (i == 0 || r != ' ' && !unicode.IsNumber(r)) {
@@ -111,7 +112,7 @@ func isSQLiteType(text string) bool {
 // typeArg matches an argument of a type: a number, or a word for PostGIS types and intervals.
 var typeArg = regexp.MustCompile(`^(-?[0-9]{1,9}|[A-Za-z]{1,24})$`)
 
-// collationName is the name of a built-in collation.
+// collationName matches the names of built-in collations.
 var collationName = regexp.MustCompile(`^[A-Za-z0-9_.@-]{1,63}$`)
 
 // set returns the names in a comma-separated list.

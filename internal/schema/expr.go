@@ -146,11 +146,11 @@ func (l Literal) valid() bool {
 	return false
 }
 
-// valid reports whether a name is a possible database name.
+// valid reports whether a database object can have a name.
 func (n Name) valid() bool { return validName(n.Name) && (n.Schema == "" || validName(n.Schema)) }
 
-// maxName is the maximum length of a name in bytes. PostgreSQL allows 63 bytes, MySQL 64
-// characters, SQLite has no limit.
+// maxName is the maximum length of a name in bytes. PostgreSQL allows 63 bytes and MySQL 64
+// characters; SQLite has no limit.
 const maxName = 512
 
 func validName(s string) bool {

@@ -22,7 +22,7 @@ func (n Name) Quote(d Dialect) string {
 }
 
 // QuoteText quotes a string constant in the dialect. The result is valid whatever the session's
-// settings for backslashes.
+// settings for backslashes are.
 func QuoteText(d Dialect, value string) string {
 	escaped := strings.ReplaceAll(value, "'", "''")
 	switch {

@@ -16,8 +16,8 @@ const (
 	SQLite     Dialect = "sqlite"
 )
 
-// errNotAllowed is the error for everything that is not an allowed expression. Callers then treat
-// the object that has the expression as a program.
+// errNotAllowed is the error for everything that is not an allowed expression or type. Callers then
+// treat the object that has the expression as a program.
 var errNotAllowed = errors.New("not an expression of the allowed operators and functions")
 
 // tokenKind is the kind of a token.

@@ -27,7 +27,7 @@ func Certificates(t testing.TB, dir string) {
 	signed(t, dir, "client", ca, key, x509.Certificate{})
 }
 
-// signed writes a certificate and its key. Without an authority, it is signed by itself.
+// signed writes a certificate and its key. Without an authority, the certificate is self-signed.
 func signed(t testing.TB, dir, name string, ca *x509.Certificate, by *ecdsa.PrivateKey, c x509.Certificate) (
 	*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()

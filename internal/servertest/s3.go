@@ -123,7 +123,7 @@ type onceGateway struct {
 	g    *gateway
 }
 
-// with returns the server, started with this program.
+// with returns the server. The first call starts it with this program.
 func (o *onceGateway) with(program string) *gateway {
 	o.once.Do(func() {
 		for range 3 { // another program may take the free port first

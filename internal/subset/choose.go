@@ -20,8 +20,8 @@ type Server interface {
 	InsertWhere(ctx context.Context, table, query string) error
 	// Count returns the number that a query returns.
 	Count(ctx context.Context, query string) (int64, error)
-	// Condition returns the error for the user after the server has rejected the user's condition
-	// on a table with err.
+	// Condition returns the error to show when the user's condition on a table failed with err on
+	// the server.
 	Condition(table, condition string, err error) error
 }
 
@@ -291,7 +291,7 @@ func (c *Choice) ancestors(ctx context.Context, k ForeignKey) error {
 	return c.execute(ctx, c.d.AfterDeep)
 }
 
-// execute runs a statement of the dialect, if it has one.
+// execute runs a statement of the dialect unless the statement is empty.
 func (c *Choice) execute(ctx context.Context, statement string) error {
 	if statement == "" {
 		return nil
@@ -324,7 +324,7 @@ func (c *Choice) addRound(ctx context.Context, table int) (int64, error) {
 	return n, err
 }
 
-// Rows returns the number of rows that a table keeps and the number that it has.
+// Rows returns the number of rows that a table keeps and the number that it has in the source.
 func (c *Choice) Rows(ctx context.Context, table int) (kept, of int64, err error) {
 	of, counted := c.counts[table]
 	if !counted {

@@ -49,8 +49,8 @@ func (c *Choice) referenced(k ForeignKey) string {
 		strings.Join(same, " AND "))
 }
 
-// A table can have less or more than its share by these factors before rows are added or removed,
-// because adding or removing rows separates rows that were selected together.
+// Rows are added to a table only if it has less than minShare of its share, and removed only if it
+// has more than maxShare, because both separate rows that were selected together.
 const (
 	minShare = 0.9
 	maxShare = 1.25

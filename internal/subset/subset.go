@@ -144,7 +144,7 @@ func (p *Plan) fill(g Graph, w *web, shared []int) {
 
 func (g Graph) label(i int) string { return snap.TableName(g.Tables[i].Schema, g.Tables[i].Name) }
 
-// find returns the table with a name, with or without its schema.
+// find returns the index of the table with this name. The name may include the schema.
 func (g Graph) find(name string) (int, error) {
 	var same []int
 	for i, t := range g.Tables {
@@ -235,7 +235,7 @@ func (w *web) rings() {
 	}
 }
 
-// spread returns the tables that are reachable from the given ones, including the given ones.
+// spread returns the given tables and all tables that are reachable from them.
 func (w *web) spread(from []int, next ...[][]int) map[int]bool {
 	seen := map[int]bool{}
 	todo := slices.Clone(from)

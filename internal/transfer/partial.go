@@ -200,7 +200,7 @@ func (p *partial) remove() error {
 	return errors.Join(err, os.Remove(p.name()))
 }
 
-// close releases the partial and keeps its files.
+// close unlocks the partial and closes its files, which remain on the disk.
 func (p *partial) close() {
 	for _, f := range []*os.File{p.data, p.direct, p.journal} {
 		if f != nil {

@@ -126,7 +126,7 @@ func (p *pieces) await(n int) (crc uint64, content []byte, ok bool) {
 	return 0, nil, false
 }
 
-// hashed releases the content of a piece.
+// hashed frees the content of a piece.
 func (p *pieces) hashed(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -56,8 +56,8 @@ func refused(res *http.Response) *refusal {
 	return r
 }
 
-// retryAfter parses the Retry-After header as seconds or a date (RFC 9110, 10.2.3) and returns at
-// most a minute. A date is relative to the response's own Date.
+// retryAfter parses the Retry-After header as seconds or a date (RFC 9110, 10.2.3). It returns at
+// most a minute, and 0 if there is no valid header. A date is relative to the response's own Date.
 func retryAfter(h http.Header) time.Duration {
 	text := h.Get("Retry-After")
 	seconds, err := strconv.Atoi(text)

@@ -49,7 +49,7 @@ func (s *source) renew(ctx context.Context, refused string) error {
 	return err
 }
 
-// etag returns the object's ETag at a host and remembers the first one.
+// etag returns the object's ETag at a host: the first strong one that was received.
 func (s *source) etag(host, received string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,7 +2,7 @@
 // interruption, fully verified, with memory use that does not grow with the snapshot. It needs only
 // HTTP and the few calls of [Service].
 //
-// An upload reads the file once, in order. This pass computes the SHA-256 of the whole and the
+// An upload reads the file once, in order. This pass computes the SHA-256 of the whole file and the
 // CRC-64/NVME of each part, while earlier parts are being sent. Parts that the service already has
 // are compared by checksum and not sent again.
 //

@@ -231,7 +231,7 @@ func (r *rules) conditioned(i int, a Ask) bool {
 	return false
 }
 
-// top reports whether a table is the first of a cycle that references no other.
+// top reports whether a table is the first of a cycle that references no other cycle.
 func (r *rules) top(i int) bool {
 	for j := range r.n {
 		if r.reach[i][j] && !r.same(i, j) || j < i && r.same(i, j) {
