@@ -56,7 +56,7 @@ type Content struct {
 	blocks []stored
 	end    int64 // of the sections' content
 	unpack unpacker
-	cached []cachedBlock // the most recently used last
+	cached []cachedBlock // the most recently used block is last
 	kept   int
 	loads  int64
 	limit  int64  // blocks that may be loaded; 0 means any number

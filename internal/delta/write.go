@@ -161,7 +161,7 @@ type writer struct {
 	drift    int64 // position in the base minus position in the result, after ranges of some length without a jump
 	groups   groups
 	differs  bool         // a section has different content or a different position
-	soon     [2]lookahead // after at and after left
+	soon     [2]lookahead // the bytes after the offsets at and left
 	before   []byte       // a buffer for the bytes before an anchor
 }
 

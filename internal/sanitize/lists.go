@@ -6,7 +6,7 @@ import (
 	"snap/internal/personal"
 )
 
-// lists returns our own word lists, with which sampled values are compared.
+// lists returns the word lists with which sampled values are compared.
 func lists() personal.Lists {
 	set := func(words []string) map[string]bool {
 		all := make(map[string]bool, len(words))

@@ -252,7 +252,7 @@ func (s *Store) AuditRecords(ctx context.Context, orgID, from int64, limit int) 
 					if err != nil {
 						return nil, err
 					}
-					continue // it was archived since
+					continue // the line has been archived in the meantime
 				}
 			}
 			return append(records, lines...), nil

@@ -116,7 +116,7 @@ func (s *Store) Note(ctx context.Context, c snap.Caller, sn snap.Snapshot, actio
 type AuditQuery struct {
 	Snapshot, Actor string
 	Action          snap.AuditAction
-	Since, Until    time.Time // from Since, and before Until
+	Since, Until    time.Time // not before Since, and before Until
 	OldestFirst     bool
 	Limit           int
 	Cursor          string // Next of the previous page

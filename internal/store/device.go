@@ -17,8 +17,8 @@ type DeviceGrant struct {
 	Program  string // the requesting program, as it names itself
 	Host     string // the requesting host, as the program names it
 	Address  string // the address that the request came from
-	Site     string // the address's IPv6 /56, or the IPv4 address itself
-	Network  string // the address's /48 or /24
+	Site     string // the /56 of an IPv6 address, or the IPv4 address itself
+	Network  string // the /48 of an IPv6 address, or the /24 of an IPv4 address
 	Opened   bool   // a signed-in person has looked at it
 	Created  time.Time
 	Expires  time.Time
@@ -123,7 +123,7 @@ type PollResult int
 const (
 	PollUnknown  PollResult = iota // this client has no such code, or it was used
 	PollPending                    // not decided yet
-	PollSlowDown                   // polled too fast: the wait is now 5 s longer
+	PollSlowDown                   // polled too early: the wait is now 5 s longer
 	PollDenied
 	PollExpired
 	PollApproved // this poll, and no other, gets the session

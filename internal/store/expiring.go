@@ -59,7 +59,7 @@ func (s *Store) reportExpiring(ctx context.Context, e expiring) (told bool, err 
 	e.detail.OrgWide = e.detail.Group == "" && e.detail.Organization == ""
 	notice := e.owner
 	if e.detail.Organization != "" {
-		notice = 0 // only owners and admins know when such a share ends; they read the log
+		notice = 0 // only owners and admins may know when such a share ends; they can read the log
 	}
 	err = s.tx(ctx, func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx, `UPDATE grants SET told_expiry = $3

@@ -14,8 +14,8 @@ import (
 // LiveShare is a share of a snapshot that is in force.
 type LiveShare struct {
 	Snapshot snap.Snapshot
-	Group    *snap.GroupShare // of a group share
-	Org      *snap.OrgShare   // of a cross-org share
+	Group    *snap.GroupShare // set for a group share
+	Org      *snap.OrgShare   // set for a cross-org share
 	audience int64
 }
 

@@ -19,7 +19,7 @@ type Webhook struct {
 	URL     string             // https, or mailto and an address
 	Secrets [][]byte           // each signs every message: the newest and, during a rotation, the previous one
 	Events  []snap.AuditAction // the events to send; never empty
-	Format  string             // of its messages; "" is our own format
+	Format  string             // of its messages; "" is snapcloud's own format
 	Created time.Time
 	By      string // e-mail of its creator
 
@@ -163,7 +163,7 @@ type Delivery struct {
 	WebhookID int64
 	Number    int64 // counts the messages of the webhook from 1; 0 if an earlier release recorded it
 	Event     snap.AuditEntry
-	Attempts  int // earlier attempts
+	Attempts  int // number of earlier attempts
 	// Due is the time of the next attempt, or the end of the current attempt's lease. It is zero
 	// when no attempt follows.
 	Due     time.Time
