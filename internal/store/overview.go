@@ -22,8 +22,9 @@ type Day struct {
 const dayMillis = int64(24 * time.Hour / time.Millisecond)
 
 // Days counts the events in the audit log of the caller's organization by day, beginning at the
-// given time. The oldest day comes first; days without events are left out. Authorization is the
-// caller's job (snap.Allowed).
+// given time. The oldest day comes first; days without events are left out. Pulls and People do not
+// count lines that left the database for the archive. Authorization is the caller's job
+// (snap.Allowed).
 func (s *Store) Days(ctx context.Context, c snap.Caller, since time.Time) ([]Day, error) {
 	bytes := `CAST(json_extract(a.body, '$.detail.bytes') AS INTEGER)`
 	if s.dialect == postgres {
