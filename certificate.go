@@ -28,7 +28,7 @@ func (c Certificate) String() string {
 	}
 	switch c.State {
 	case CertificateValid:
-		return "valid, by the key " + key
+		return "valid, signed by the key " + key
 	case CertificateMissing:
 		return "none"
 	case CertificateUnknown:
@@ -48,7 +48,7 @@ func (p Policy) CheckCertificate(c Certificate) error {
 	hint := "sanitize it again on a machine with a signing key, and push and share the new copy"
 	switch c.State {
 	case CertificateMissing:
-		hint = "make a signing key with `snapcli keys new`, sanitize, and push and share the masked copy"
+		hint = "create a signing key with `snapcli keys new`, sanitize, and push and share the masked copy"
 	case CertificateUnknown:
 		hint = "ask an owner or admin to register the key: `snapcli cloud certificate-keys add PUBLIC-KEY`"
 	}

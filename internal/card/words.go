@@ -79,7 +79,7 @@ func Chosen(where map[string]string, percent float64) string {
 	}
 	slices.Sort(parts)
 	if percent > 0 {
-		parts = append(parts, fmt.Sprintf("%v %%", percent))
+		parts = append(parts, fmt.Sprintf("%v%%", percent))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -60,7 +60,7 @@ lists in the target's configuration; the other flags add to its lists.`,
 	choiceFlags(cmd, &o.Choice)
 	cmd.Flags().BoolVar(&o.WithGrants, "with-grants", false,
 		"include the names and privileges of other users, for load --with-grants (PostgreSQL)")
-	cmd.Flags().Bool("no-push", false, "accepted for scripts; a build never pushes")
+	cmd.Flags().Bool("no-push", false, "has no effect, because a build never pushes; accepted for old scripts")
 	a.jsonFlag(cmd)
 	return cmd
 }

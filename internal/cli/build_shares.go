@@ -35,7 +35,7 @@ func (a *app) printPortions(s local.Snapshot, asked string) error {
 		return nil
 	}
 	if s.Subset.Percent > 0 && !strings.HasSuffix(asked, "%") {
-		asked += fmt.Sprintf(", which are %.3g %%", s.Subset.Percent)
+		asked += fmt.Sprintf(", about %.3g%% of the rows", s.Subset.Percent)
 	}
 	a.result("Requested: %s. Rows of each table:", asked)
 	all := slices.Clone(s.Tables)
@@ -45,7 +45,7 @@ func (a *app) printPortions(s local.Snapshot, asked string) error {
 	for _, one := range all[:min(len(all), maxShares)] {
 		share := ""
 		if one.Of > 0 {
-			share = fmt.Sprintf("%.3g %%", shareOf(one))
+			share = fmt.Sprintf("%.3g%%", shareOf(one))
 		}
 		t.row(tableName(one), fmt.Sprintf("%d of %d", one.Rows, one.Of), share)
 	}

@@ -20,7 +20,7 @@ func choiceFlags(cmd *cobra.Command, c *local.Choice) {
 		{"exclude-table", &c.Exclude, "leave out the tables and views that match a pattern"},
 		{"exclude-data", &c.ExcludeData, "leave out the rows of the tables that match a pattern"},
 		{"exclude-extension", &c.Extensions, "leave out the PostgreSQL extensions that match a pattern"},
-		{"omit", &c.Omit, "leave out a kind of objects: " + strings.Join(local.OmitKinds(), ", ")},
+		{"omit", &c.Omit, "leave out a kind of object: " + strings.Join(local.OmitKinds(), ", ")},
 	} {
 		cmd.Flags().StringArrayVar(flag.into, flag.name, nil, flag.help+"; can be repeated")
 	}

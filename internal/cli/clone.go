@@ -273,8 +273,8 @@ func (a *app) resetCommand() *cobra.Command {
 		Use:   "reset NAME",
 		Short: "Reset a clone to its snapshot",
 		Long: `Reset replaces the content of a clone with the snapshot that it was made from.
-Its URL and expiry stay the same. Reset ends the connections to the clone, but
-refuses a SQLite clone that is in use.`,
+Its URL and expiry stay the same. Reset ends the connections to the clone. A
+SQLite clone that is in use cannot be reset.`,
 		Example:           examples("undo everything a test did", "snapcli reset pr-12"),
 		Args:              command.ExactArgs("name"),
 		ValidArgsFunction: a.completeClones,

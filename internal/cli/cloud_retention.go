@@ -34,8 +34,8 @@ rules.`,
 			list:    (*api.Client).Retention,
 			empty: "there are no rules, so everything is kept; create one with `snapcli cloud retention set TARGET " +
 				"--keep-last N`",
-			columns: []column{{title: "Target", least: 8}, {title: "Keeps the last", right: true},
-				{title: "Keeps days", right: true}},
+			columns: []column{{title: "Target", least: 8}, {title: "Keep last", right: true},
+				{title: "Keep days", right: true}},
 			row: func(r api.RetentionRule) []string {
 				return []string{r.Target, orNone(r.KeepLast), orNone(r.KeepDays)}
 			},

@@ -44,9 +44,9 @@ func (a *app) sessionsListCommand(use string) *cobra.Command {
 func (a *app) sessionsEndCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "end SESSION-ID",
-		Short:   "Sign a device or browser out immediately",
-		Long:    "End signs one of your devices or browsers out, from its next request on.",
-		Example: examples("sign a lost laptop out", "snapcli cloud sessions end 12"),
+		Short:   "Sign out a device or browser immediately",
+		Long:    "End signs out one of your devices or browsers. It takes effect at the next\nrequest.",
+		Example: examples("sign out a lost laptop", "snapcli cloud sessions end 12"),
 		Args:    command.ExactArgs("session ID"),
 		RunE: a.remove(removal{connect: a.signedIn, remove: (*api.Client).EndSession, kind: "session",
 			list: "snapcli cloud sessions", done: "signed the session %s out"}),

@@ -373,12 +373,12 @@ func (a *app) previewOrgShare(ctx context.Context, conn *connection, s api.Snaps
 	if err != nil {
 		return c, err
 	}
-	lasting := "without end"
+	lasting := "indefinitely"
 	if seconds > 0 {
 		lasting = "for " + snap.Span(time.Duration(seconds)*time.Second)
 	}
 	if c.Changed = !shared || seconds > 0 || before.ExpiresAt != nil; !c.Changed {
-		c.Says = fmt.Sprintf("%s is already shared with the organization %s without end: nothing would change", s.Name,
+		c.Says = fmt.Sprintf("%s is already shared with the organization %s indefinitely: nothing would change", s.Name,
 			slug)
 		return c, nil
 	}
@@ -405,7 +405,7 @@ func orgShare(ctx context.Context, conn *connection, id, slug string) (share api
 // lasting describes how long a share lasts.
 func (a *app) lasting(expires *time.Time) string {
 	if expires == nil {
-		return "without end"
+		return "indefinitely"
 	}
 	return "until " + a.until(expires)
 }

@@ -202,7 +202,7 @@ func (a *app) printChanges(previous string, counted bool, changes []api.CardChan
 	case counted:
 		a.result("No table or row changed since %s.", previous)
 	default:
-		a.result("No table or number of rows changed since %s.", previous)
+		a.result("No table or row count changed since %s.", previous)
 	}
 	for _, one := range changes[:min(len(changes), changesShown)] {
 		a.result("  %s", card.Change(one))

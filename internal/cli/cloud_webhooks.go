@@ -27,7 +27,7 @@ func (a *app) webhooksListCommand(use string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: "List the webhooks",
-		Long: `A webhook sends events about the organization's snapshots to a URL or a mail
+		Long: `A webhook sends events about the organization's snapshots to a URL or an e-mail
 address. Messages to a URL are signed as in the Standard Webhooks specification.
 A message that is not accepted is retried for three days. A webhook is disabled
 when its receiver responds with 410 Gone or accepts nothing for days. Owners and
@@ -107,14 +107,15 @@ channel's newest snapshot is too old), disabled (the service stopped sending to
 a webhook) and user.left (a person left the organization). Without --events, the
 webhook receives all events.
 
-A URL like mailto:ops@example.com sends mail, without a secret, if the service
-has an SMTP server. The address must be at a domain of the organization's people
-or at one that the service's operator allows.`,
+A URL like mailto:ops@example.com sends e-mail. This needs an SMTP server in the
+service's configuration, and the webhook has no secret. The address must be in a
+domain of the organization's people, or in one that the service's operator
+allows.`,
 		Example: examples(
 			"receive pushes", "snapcli cloud webhooks add https://hooks.example/snap --events pushed",
 			"send messages to a Slack channel",
 			"snapcli cloud webhooks add https://hooks.chat.example/x --format slack",
-			"send a mail when a snapshot is overdue",
+			"send an e-mail when a snapshot is overdue",
 			"snapcli cloud webhooks add mailto:ops@example.com --events overdue"),
 		Args: command.ExactArgs("URL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -232,8 +233,8 @@ func (a *app) webhooksTestCommand() *cobra.Command {
 	return webhookCommand(a, &cobra.Command{
 		Use:   "test WEBHOOK-ID",
 		Short: "Send a test message to a webhook now",
-		Long: `Test sends a message of the type webhook.test and prints the response. It
-works for disabled webhooks too, and it changes nothing.`,
+		Long: `Test sends a message of the type webhook.test and prints the response. It works
+for disabled webhooks too, and it changes nothing.`,
 		Example: examples("try a receiver", "snapcli cloud webhooks test 2"),
 	}, func(ctx context.Context, conn *api.Client, id string) (api.WebhookTest, error) {
 		return conn.TestWebhook(ctx, id)

@@ -142,15 +142,8 @@ func (a *app) tryDatabase(raw *string, check func(url string) []local.DatabaseCh
 	return nil
 }
 
-// hasPassword reports whether a URL contains a password and no ${NAME}.
-func hasPassword(raw string) bool {
-	u, err := url.Parse(variable.ReplaceAllString(raw, "x"))
-	if err != nil || u.User == nil {
-		return false
-	}
-	_, set := u.User.Password()
-	return set && !variable.MatchString(raw)
-}
+// hasPassword reports whether a URL contains a literal password, not only the name of a variable.
+func hasPassword(raw string) bool { return hidePassword(raw) != raw }
 
 // variable matches ${NAME}, with which a URL refers to an environment variable.
 var variable = regexp.MustCompile(`\$\{[^}]*\}`)

@@ -102,7 +102,10 @@ func TestNameFromURL(t *testing.T) {
 		}
 	}
 	for raw, want := range map[string]bool{"postgres://me:secret@h/x": true, "postgres://me:${P}@h/x": false,
-		"postgres://me@h/x": false, "sqlite:///x": false} {
+		"postgres://me@h/x": false, "sqlite:///x": false, "postgres://me:secret@${HOST}/x": true,
+		"postgres://${USER}:secret@h/x": true, "postgres://me:${P}secret@h/x": true,
+		"postgres://${USER}:${P}@${HOST}/${DB}": false, "postgres://me@h/x?password=secret": true,
+		"postgres://me@h/x?password=${P}": false} {
 		if got := hasPassword(raw); got != want {
 			t.Errorf("%s has a password: %v", raw, got)
 		}

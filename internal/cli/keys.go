@@ -86,7 +86,7 @@ func (a *app) signingKeysCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the known keys",
-		Long:    "List prints this machine's key and the public keys of others, including\nrevoked ones.",
+		Long:    "List prints this machine's key and the public keys of others, including revoked\nones.",
 		Example: examples("list them", "snapcli keys list"),
 		Args:    command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

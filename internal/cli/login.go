@@ -36,8 +36,7 @@ You can be signed in to several accounts of one service, for example in two
 organizations, or as two users. A login leaves your other accounts signed in and
 becomes the account in use. If you sign in again as the same user, the new
 session replaces the old one. An account has the name of its organization, or
-the name given with --as. See ` + "`snapcli switch`" + ` and
-` + "`snapcli whoami --all`" + `.
+the name given with --as. See ` + "`snapcli switch`" + ` and ` + "`snapcli whoami --all`" + `.
 
 For automation, use an API key instead: set ` + apiKeyEnv + `.`,
 		Example: examples(
@@ -56,8 +55,8 @@ For automation, use an API key instead: set ` + apiKeyEnv + `.`,
 		"override the auth service URL (default: discovered from the cloud service)")
 	cmd.Flags().StringVar(&o.ClientID, "client-id", "",
 		"override the OAuth client_id (default: discovered from the cloud service)")
-	cmd.Flags().BoolVar(&o.NoBrowser, "no-browser", false, "do not open the verification URL in a browser")
-	cmd.Flags().BoolVar(&qr, "qr", false, "also draw the verification URL as a QR code")
+	cmd.Flags().BoolVar(&o.NoBrowser, "no-browser", false, "do not open the sign-in page in a browser")
+	cmd.Flags().BoolVar(&qr, "qr", false, "also show the URL of the sign-in page as a QR code")
 	cmd.Flags().StringVar(&o.As, "as", "", "name of the account (default: the name of its organization)")
 	cmd.Flags().StringVar(&o.Scope, "scope", "", "optional OAuth scope to request")
 	a.jsonFlag(cmd)

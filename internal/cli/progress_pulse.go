@@ -63,7 +63,7 @@ func (a *app) sayEvent(e progressEvent) {
 func (a *app) sayLine(e progressEvent) {
 	line := snap.CleanText(e.Phase) + ": " + size(e.Done)
 	if e.Total > 0 {
-		line += fmt.Sprintf(" of %s (%d %%)", size(e.Total), 100*e.Done/e.Total)
+		line += fmt.Sprintf(" of %s (%d%%)", size(e.Total), 100*e.Done/e.Total)
 	}
 	line += ", " + size(e.Rate) + "/s"
 	if e.Seconds > 0 {

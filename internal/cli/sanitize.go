@@ -36,8 +36,8 @@ and the same reason are decided together, with one keystroke. Each decision is
 saved immediately.
 
 --check masks nothing. It prints the columns that have no rule yet, such as
-columns that are newer than the rules. The exit code is 0 if there are
-none, 1 if there are some, and above 1 after an error.`,
+columns that are newer than the rules. The exit code is 0 if there are none, 1
+if there are some, and above 1 after an error.`,
 		Example: examples(
 			"draft rules from the snapshot", "snapcli sanitize shop --init --rules shop.rules.yaml",
 			"decide on the columns that the draft left open", "snapcli sanitize shop --review",
@@ -58,9 +58,9 @@ none, 1 if there are some, and above 1 after an error.`,
 			return a.sanitize(cmd.Context(), args[0], o)
 		},
 	}
-	cmd.Flags().StringVar(&o.Snapshot, "snapshot", "", "name of the snapshot to mask (default the newest)")
-	cmd.Flags().StringVar(&o.SQL, "sql", "", "SQL file to run on the copy (default the target's)")
-	cmd.Flags().StringVar(&o.Rules, "rules", "", "file of column rules (default the target's)")
+	cmd.Flags().StringVar(&o.Snapshot, "snapshot", "", "name of the snapshot to mask (default: the newest)")
+	cmd.Flags().StringVar(&o.SQL, "sql", "", "SQL file to run on the copy (default: the target's)")
+	cmd.Flags().StringVar(&o.Rules, "rules", "", "file of column rules (default: the target's)")
 	jobsFlag(cmd, &o.Jobs, "number of tables processed at once; 0 uses the target's setting")
 	cmd.Flags().BoolVar(&initial, "init", false, "draft a rules file instead of masking")
 	cmd.Flags().BoolVar(&reviewed, "review", false, "decide on the drafted rules, group by group")

@@ -130,13 +130,13 @@ func newShare(n *local.New) string {
 	case n == nil:
 		return ""
 	case n.Same:
-		return "0 %"
+		return "0%"
 	case n.Share < 0.001:
-		return "<0.1 %"
+		return "<0.1%"
 	case n.Share < 0.1:
-		return fmt.Sprintf("%.1f %%", 100*n.Share)
+		return fmt.Sprintf("%.1f%%", 100*n.Share)
 	}
-	return fmt.Sprintf("%.0f %%", 100*n.Share)
+	return fmt.Sprintf("%.0f%%", 100*n.Share)
 }
 
 // tableView is one table of a snapshot.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -24,7 +23,7 @@ func (a *app) localShowCommand() *cobra.Command {
 		Long: "Show prints a snapshot on this machine with its file, checksum and card: the\ndatabase it was " +
 			"taken from, how it was masked, its tables with their rows and\nsizes, and what changed since the " +
 			"snapshot before it on this machine. It never\nprints a row of data. The card of an encrypted " +
-			"snapshot is shown only\nif an identity on this machine opens it.",
+			"snapshot is shown only if an\nidentity on this machine opens it.",
 		Example: examples("show one", "snapcli snapshots show shop-20261121T011600Z",
 			"show the columns, and how each was masked", "snapcli snapshots show shop-20261121T011600Z --columns",
 			"find columns", "snapcli snapshots show shop-20261121T011600Z --search email"),
@@ -99,7 +98,10 @@ func fromState(p local.Provenance) string {
 	case local.Mine:
 		return "mine: built on this machine"
 	case local.Ours:
-		return p.String() + ": pulled " + cmp.Or(p.Person, "from your organization or storage")
+		if p.Person != "" {
+			return p.String() + ": pushed by " + p.Person
+		}
+		return p.String() + ": pulled from your organization or storage"
 	case local.Theirs:
 		return p.String() + ": loaded as data, without its programs"
 	}

@@ -56,7 +56,7 @@ func (s *Server) changeRetention(v *visit) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	days, err := v.number("days", "Keep for days")
+	days, err := v.number("days", "Keep for (days)")
 	if err != nil {
 		return "", err
 	}

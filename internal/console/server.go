@@ -112,7 +112,7 @@ func successes() map[string]string {
 	return map[string]string{
 		"signed-out":  "The person was signed out of every device and browser. Their keys keep working.",
 		"session":     "The device was signed out.",
-		"ended":       "The share ended. Anybody who could see the snapshot only through this share no longer can.",
+		"ended":       "The share ended. People who could see the snapshot only through this share have lost access.",
 		"revoked":     "The key was revoked. It no longer works.",
 		"channel":     "The channel was created. It shares the next snapshot that is pushed.",
 		"no-channel":  "The channel was deleted, and the shares that it made ended.",
@@ -123,7 +123,7 @@ func successes() map[string]string {
 		"enabled":     "The webhook is enabled. Waiting messages are sent now.",
 		"unchanged":   "Nothing changed: the snapshot was already shared like this.",
 		"described":   "The description and labels were saved.",
-		"requested":   "Your request was sent. If the snapshot exists, its owner and admins will see it.",
+		"requested":   "Your request was sent. If the snapshot exists, its owner and the admins of its organization will see it.",
 		"withdrawn":   "The request was withdrawn.",
 		"refused":     "The request was refused. The person is not informed.",
 		"granted":     "The snapshot is shared, and the request is answered.",

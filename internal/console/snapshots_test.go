@@ -631,7 +631,7 @@ func TestSnapshotsPageShowsTheCertificate(t *testing.T) {
 	_, err := alice.AddCertificateKey(ctx, api.CertificateKeyRequest{Public: key.PublicKey().String(),
 		Name: "<b>ci</b>"})
 	must(t, err)
-	is(signed.ID, "valid, by the key "+id+" (&lt;b&gt;ci&lt;/b&gt;)")
+	is(signed.ID, "valid, signed by the key "+id+" (&lt;b&gt;ci&lt;/b&gt;)")
 	must(t, alice.RevokeCertificateKey(ctx, id))
 	is(signed.ID, "not valid: the key "+id+" (&lt;b&gt;ci&lt;/b&gt;) is revoked")
 	if p := v.get("/snapshots/" + original.ID); strings.Contains(p.text, "Certificate") {

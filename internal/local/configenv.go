@@ -36,7 +36,7 @@ func envKeys(file *koanf.Koanf, env func(string) string) (map[string]any, error)
 	for name := range known {
 		if meant := strings.ReplaceAll(name, "__", "_"); known[meant] == "" && env(meant) != "" {
 			return nil, snap.Usage(fmt.Sprintf("the environment variable %s sets nothing", meant),
-				"two underscores mean a dot: "+name)
+				"use "+name+" instead: two underscores stand for a dot")
 		}
 	}
 	for _, pair := range os.Environ() {

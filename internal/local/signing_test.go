@@ -55,7 +55,7 @@ func TestCertificatesAreChecked(t *testing.T) {
 		return text
 	}
 	for want, of := range map[string]Snapshot{"": original, "none": {Type: snap.TypeSanitized},
-		"valid, by the key " + v.Certificate.Key + " (own)": made} {
+		"valid, signed by the key " + v.Certificate.Key + " (own)": made} {
 		if got := s.Certificate(of); got != want {
 			t.Errorf("the certificate is %q, want %q", got, want)
 		}

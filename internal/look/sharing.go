@@ -15,7 +15,7 @@ type Choice struct{ Value, Text string }
 // Ends returns the choices for how long a share within the organization lasts. The first choice is
 // the default.
 func Ends() []Choice {
-	offered := []Choice{{"", "without an end"}}
+	offered := []Choice{{"", "indefinitely"}}
 	for _, days := range []int{1, 7, 30, 90} {
 		offered = append(offered, Choice{fmt.Sprintf("%dd", days), "for " + Plural(days, "day", "days")})
 	}

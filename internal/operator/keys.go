@@ -230,7 +230,7 @@ func (p *program) keyList() *cobra.Command {
 	var org, idle string
 	c := &cobra.Command{
 		Use:   "list --org SLUG",
-		Short: "List an organization's API keys, without revoked ones",
+		Short: "List an organization's API keys, except revoked ones",
 		Args:  command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var unused time.Duration
@@ -253,7 +253,7 @@ func (p *program) keyList() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringVar(&idle, "idle", "", "only keys that were not used for this long, such as 90d")
+	c.Flags().StringVar(&idle, "idle", "", "only keys that have not been used for this long, such as 90d")
 	c.Flags().StringVar(&org, "org", "", "slug of the organization (required)")
 	c.MarkFlagRequired("org")
 	return c

@@ -55,7 +55,7 @@ func (s *Service) startUpstream(v *visit) error {
 	q := v.r.URL.Query()
 	org, ok := s.organization(q.Get("organization"))
 	if !ok || org.oidc == nil {
-		return &snap.Error{Code: snap.CodeNotFound, Detail: "no such organization signs in with an identity provider",
+		return &snap.Error{Code: snap.CodeNotFound, Detail: "this organization does not exist, or does not sign in with an identity provider",
 			Hint: "go back and choose another"}
 	}
 	ctx := v.r.Context()

@@ -71,7 +71,7 @@ func TestClonesPage(t *testing.T) {
 	u.must(u.get("/clones"), http.StatusOK, "many-3")
 	u.post("/clones/warm", url.Values{"target": {"shop"}, "count": {"2"}})
 	events.ended()
-	u.must(u.get("/clones"), http.StatusOK, "Ready for a run")
+	u.must(u.get("/clones"), http.StatusOK, "Ready for snapcli run")
 	listed, err := agent.Clones(t.Context())
 	if err != nil || len(listed) != 7 || listed[2].Expires.Sub(listed[2].Created) > 3*time.Hour {
 		t.Errorf("%+v, %v", listed, err)

@@ -202,7 +202,7 @@ func TestEndWithin(t *testing.T) {
 	u := openUI(t, mia, "")
 	path := "/cloud/" + item.ID
 	u.must(u.get(path+"/sharing"), http.StatusOK, `<select id="wide-expires" name="expires" form="wide-form">`,
-		`id="group-expires" name="expires"`, `<option value="">without an end</option>`, "for 1 day<", "for 30 days<")
+		`id="group-expires" name="expires"`, `<option value="">indefinitely</option>`, "for 1 day<", "for 30 days<")
 	for action, on := range map[string]url.Values{"/share": {"shared": {"true"}}, "/groups": {"grant": {"eng"}}} {
 		on.Set("expires", "7d")
 		on.Set("from", "dialog")

@@ -44,7 +44,7 @@ func TestSnapshotPages(t *testing.T) {
 		t.Fatalf("%d snapshots, %v", len(again), err)
 	}
 	u.must(u.get("/local/"+again[0].Name), http.StatusOK, "What changed", `href="`+own+`"`,
-		"No tables, columns or numbers of rows.", "Size over time", "<th scope=\"col\">Built</th>")
+		"No tables, columns or row counts changed.", "Size over time", "<th scope=\"col\">Built</th>")
 
 	u.post(own+"/push", nil)
 	events.ended()
@@ -95,7 +95,7 @@ func TestCertificateOfLocalCopy(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := sanitize()
-	u.must(u.get(page), http.StatusOK, "<bdi>valid, by the key "+key.ID()+" (laptop)</bdi>")
+	u.must(u.get(page), http.StatusOK, "<bdi>valid, signed by the key "+key.ID()+" (laptop)</bdi>")
 	if _, err := u.Agent.RevokeSigningKey(key.ID()); err != nil {
 		t.Fatal(err)
 	}

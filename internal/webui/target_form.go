@@ -25,7 +25,7 @@ type targetPage struct {
 type secretField struct {
 	Name, Label, Hint string
 	Value             string // as typed, or the current URL if it contains no secret
-	Kept              string // the current URL, shown without its secret; the whole URL is kept if the field is left empty
+	Kept              string // the current URL without its secret; leaving the field empty keeps the whole URL
 	Problem           *problem
 	Tested            *local.DatabaseCheck // the result of Test connection
 }

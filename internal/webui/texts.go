@@ -80,7 +80,7 @@ func titleOf(c snap.Code) string {
 }
 
 func errNoPage() error {
-	return &snap.Error{Code: snap.CodeNotFound, Detail: "this page does not exist", Hint: "go to the snapshots"}
+	return &snap.Error{Code: snap.CodeNotFound, Detail: "this page does not exist", Hint: "go to the Snapshots page"}
 }
 
 func errNoCloud() error {
@@ -101,7 +101,7 @@ func errNoStartLink() error {
 
 func errStartLinkUsed() error {
 	return &snap.Error{Code: snap.CodeUnauthenticated,
-		Detail: "this start link was already used, or is from another run",
+		Detail: "this start link was already used, or is from an earlier start of `snapcli serve`",
 		Hint:   "open the newest link that `snapcli serve` printed"}
 }
 
@@ -162,7 +162,7 @@ func sortChoices() []sortChoice {
 }
 
 func onlyChoices() []onlyChoice {
-	return []onlyChoice{{onlyAny, "Everybody's"}, {onlyMine, "Mine"}, {onlyReceived, "From other organizations"},
+	return []onlyChoice{{onlyAny, "All"}, {onlyMine, "Mine"}, {onlyReceived, "From other organizations"},
 		{onlyEnding, "Sharing ends soon (3 days)"}}
 }
 
@@ -280,7 +280,11 @@ func bulkRefused(do string, done int, refused []error) *snap.Error {
 	if errors.As(refused[0], &first) {
 		detail, code = first.Detail, first.Code
 	}
-	text := look.Plural(len(refused), "snapshot was", "snapshots were") + " left unchanged: " + detail
+	text := look.Plural(len(refused), "snapshot was", "snapshots were") + " left unchanged"
+	if len(refused) > 1 {
+		text += ". The first error"
+	}
+	text += ": " + detail
 	if done > 0 {
 		text = strings.TrimSuffix(bulkText(do, done, 0), ".") + "; " + text
 	}
@@ -288,7 +292,7 @@ func bulkRefused(do string, done int, refused []error) *snap.Error {
 }
 
 func errAsksFirst() error {
-	return snap.Invalid("it is not sanitized, and your organization asks you to confirm each such share; "+
+	return snap.Invalid("the snapshot is not sanitized, and your organization asks you to confirm each such share; "+
 		"share it from its own row", "")
 }
 
@@ -343,7 +347,7 @@ func changedText(n local.New) string {
 	if n.Same {
 		return "nothing since " + n.Since
 	}
-	return fmt.Sprintf("about %.1f %% of the data, since %s", 100*n.Share, n.Since)
+	return fmt.Sprintf("about %.1f%% of the data since %s", 100*n.Share, n.Since)
 }
 
 // subsetOf returns the label of a subset, or "".
@@ -372,7 +376,7 @@ func errNoSlug() error {
 
 const (
 	hintSource      = "the database that snapshots are taken from"
-	hintDestination = "the database that snapshots are loaded into, and replace"
+	hintDestination = "the database that snapshots are loaded into; a load replaces it"
 )
 
 func errTargetKnown() error {
@@ -442,7 +446,7 @@ func jobPush(name string) string { return "Push " + name }
 
 func endBuild(name string, size int64) string { return "built " + name + ", " + look.Bytes(size) }
 
-func endSanitize(name string, size int64) string { return "made " + name + ", " + look.Bytes(size) }
+func endSanitize(name string, size int64) string { return "created " + name + ", " + look.Bytes(size) }
 
 func endLoad(database string, tables int, leftOut string, notices []string) string {
 	text := fmt.Sprintf("loaded %[2]d tables into %[1]s", database, tables) + endLeftOut(leftOut)
@@ -634,7 +638,7 @@ func credentialText(k snap.CredentialKind) string {
 }
 
 func errNoSignIn() error {
-	return snap.Usage("an API key is configured, so there is nothing to sign in to or out of here",
+	return snap.Usage("an API key is configured, so this page cannot sign you in or out",
 		"remove cloud.api_key from the configuration to use a login session")
 }
 
@@ -654,10 +658,10 @@ func endClone(name string, n int, leftOut string) string {
 	return "the clone " + name + " is ready" + endLeftOut(leftOut)
 }
 
-func jobWarm(target string) string { return "Prepare copies of " + target + " for runs" }
+func jobWarm(target string) string { return "Prepare copies of " + target + " for snapcli run" }
 
 func endWarm(made int) string {
-	return fmt.Sprintf("%s made for the next runs", look.Plural(made, "copy was", "copies were"))
+	return fmt.Sprintf("%s prepared for snapcli run", look.Plural(made, "copy was", "copies were"))
 }
 
 func errNoType(text string) error {
@@ -669,8 +673,8 @@ func errNoCount(text string) error {
 }
 
 func questionBranchClone(c clone.Clone) (question, detail, button string) {
-	return "Branch " + c.Name + "?", "A new clone is made with its current content. PostgreSQL copies only a " +
-		"database without connections.", "Branch"
+	return "Branch " + c.Name + "?", "A new clone is made with the current content of " + c.Name +
+		". PostgreSQL can copy a database only while nothing is connected to it.", "Branch"
 }
 
 func questionResetClone(c clone.Clone) (question, detail, button string) {
