@@ -76,7 +76,8 @@ have at most 20 open requests.`,
 				Reason: reason}); err != nil {
 				return err
 			}
-			a.done("", "sent the request; if the snapshot exists, its owner and the admins of its organization will see it")
+			a.done("", "sent the request; if the snapshot exists, its owner and the admins of its organization will "+
+				"see it")
 			return nil
 		},
 	}

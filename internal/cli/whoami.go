@@ -32,7 +32,8 @@ shows the credential. Commands use the first of these credentials that exists:
 A login session is refreshed first, so that the result also holds for the next
 request. With --all, every account of the service on this machine is checked and
 listed.`,
-		Example: examples("see who you are", "snapcli whoami", "your e-mail address, for a script", "snapcli whoami --quiet",
+		Example: examples("see who you are", "snapcli whoami",
+			"your e-mail address, for a script", "snapcli whoami --quiet",
 			"list your accounts", "snapcli whoami --all"),
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -55,8 +55,9 @@ func (s *Service) startUpstream(v *visit) error {
 	q := v.r.URL.Query()
 	org, ok := s.organization(q.Get("organization"))
 	if !ok || org.oidc == nil {
-		return &snap.Error{Code: snap.CodeNotFound, Detail: "this organization does not exist, or does not sign in with an identity provider",
-			Hint: "go back and choose another"}
+		return &snap.Error{Code: snap.CodeNotFound,
+			Detail: "this organization does not exist, or does not sign in with an identity provider",
+			Hint:   "go back and choose another"}
 	}
 	ctx := v.r.Context()
 	d, err := org.provider.Discover(ctx)
