@@ -25,3 +25,9 @@ func (s *Service) SetProviderTimeout(d time.Duration) {
 func (s *Service) SetTimeouts(check, request, round time.Duration) {
 	s.timeouts = timeouts{check, request, round}
 }
+
+// Compared returns the password with which a sign-in compares, and whether the user is known.
+func (s *Service) Compared(slug, email string) (password string, known bool) {
+	_, u, known := s.localUser(slug, email)
+	return u.Password, known
+}

@@ -137,7 +137,7 @@ func (s *Service) localSignIn(v *visit, f url.Values) (userID int64, err error) 
 		}
 	}
 	err = s.guess(ctx, both, buckets, func() error {
-		if !s.passwordIs(u, known, f.Get("password")) {
+		if !passwordIs(u, known, f.Get("password")) {
 			return errWrongPassword
 		}
 		return nil
@@ -150,15 +150,18 @@ func (s *Service) localSignIn(v *visit, f url.Values) (userID int64, err error) 
 }
 
 // localUser returns a local user. Without a slug, the e-mail must belong to exactly one
-// organization.
+// organization. An unknown user has the slowest password of all local users, so that the time of a
+// response does not reveal which e-mail addresses have an account.
 func (s *Service) localUser(slug, email string) (org organization, u LocalUser, ok bool) {
+	unknown := LocalUser{Password: s.slowest}
+	u = unknown
 	for _, o := range s.orgs {
 		if slug != "" && o.Slug != slug {
 			continue
 		}
 		if found, here := o.local[email]; here {
 			if ok {
-				return organization{}, LocalUser{}, false
+				return organization{}, unknown, false
 			}
 			org, u, ok = o, found, true
 		}
@@ -166,13 +169,8 @@ func (s *Service) localUser(slug, email string) (org organization, u LocalUser, 
 	return org, u, ok
 }
 
-// passwordIs reports whether this is the user's password. The comparison takes constant time. If the
-// user is unknown, it takes as long as for the user with the slowest password, so that the time of a
-// response does not reveal which e-mail addresses have an account.
-func (s *Service) passwordIs(u LocalUser, known bool, password string) bool {
-	if !known {
-		u.Password = s.slowest
-	}
+// passwordIs compares a password in constant time. No password is right for an unknown user.
+func passwordIs(u LocalUser, known bool, password string) bool {
 	if strings.HasPrefix(u.Password, "$2") {
 		return bcrypt.CompareHashAndPassword([]byte(u.Password), []byte(password)) == nil && known
 	}
@@ -180,20 +178,13 @@ func (s *Service) passwordIs(u LocalUser, known bool, password string) bool {
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1 && known && u.Password != ""
 }
 
-// slower returns the password that takes longer to compare: the bcrypt hash with the higher cost. A
-// plain-text password costs the least.
-func slower(a, b string) string {
-	cost := func(password string) int {
-		cost, err := bcrypt.Cost([]byte(password))
-		if err != nil {
-			return 0 // plain text, or a malformed hash that matches nothing
-		}
-		return cost
+// cost returns the cost of a bcrypt hash, or 0 for a password in plain text.
+func cost(password string) int {
+	cost, err := bcrypt.Cost([]byte(password))
+	if err != nil {
+		return 0
 	}
-	if cost(b) > cost(a) {
-		return b
-	}
-	return a
+	return cost
 }
 
 // explainDisabled replaces the error of a disabled account with one for the user.

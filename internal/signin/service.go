@@ -275,7 +275,9 @@ func (s *Service) applyLocalUser(ctx context.Context, org *organization, u Local
 		return errors.New("listed twice")
 	}
 	org.local[email] = u
-	s.slowest = slower(s.slowest, u.Password)
+	if cost(u.Password) > cost(s.slowest) {
+		s.slowest = u.Password
+	}
 	_, err := s.signInLocal(ctx, *org, u)
 	return err
 }
