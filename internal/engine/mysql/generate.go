@@ -434,11 +434,9 @@ func (g *generator) options() (string, error) {
 			return "", badSchema("the table %q has an unknown option", g.table.Name.Name)
 		}
 		switch {
-		case name == "engine":
+		case name == "engine", name == "compression" && g.mariadb: // MariaDB refuses compression
 		case name == "compression":
-			if !g.mariadb { // MariaDB refuses the option
-				text += " COMPRESSION=" + quoteText(value)
-			}
+			text += " COMPRESSION=" + quoteText(value)
 		case name == "charset":
 			text += " DEFAULT CHARSET=" + value
 		case g.mariadb || !ofMariaDB(name):
