@@ -101,6 +101,11 @@ func TestNameFromURL(t *testing.T) {
 			t.Errorf("%s is called %q, want %q", raw, got, want)
 		}
 	}
+}
+
+// A password with a reference elsewhere in its URL is still a password.
+func TestHasPassword(t *testing.T) {
+	t.Parallel()
 	for raw, want := range map[string]bool{"postgres://me:secret@h/x": true, "postgres://me:${P}@h/x": false,
 		"postgres://me@h/x": false, "sqlite:///x": false, "postgres://me:secret@${HOST}/x": true,
 		"postgres://${USER}:secret@h/x": true, "postgres://me:${P}secret@h/x": true,
