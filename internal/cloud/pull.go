@@ -19,7 +19,7 @@ import (
 // range, checks again whether the caller is still allowed to pull the snapshot. An unshare, a role
 // change, a revoked key or an ended session therefore stops a running download. The service then
 // sends the bytes from its folder, or redirects the client to a presigned URL of the object store
-// that is valid for about a minute.
+// that is valid for a minute.
 
 // pullLife is how long a download URL is valid.
 const pullLife = 15 * time.Minute

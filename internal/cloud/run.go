@@ -18,7 +18,7 @@ import (
 const drain = 20 * time.Second
 
 // Run serves until ctx is done. cmd/snapcloud cancels ctx on SIGTERM and Ctrl-C. Run then accepts
-// no new requests, gives running requests 20 seconds to finish, and stops the background work.
+// no new requests, ends the background work, and gives running requests 20 seconds to finish.
 // ready, if not nil, is called once with the address of the listener.
 func Run(ctx context.Context, c Config, o Options, ready func(net.Addr)) error {
 	if o.Log == nil {

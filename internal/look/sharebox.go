@@ -24,7 +24,8 @@ func Fields(pairs ...string) (all []Hidden) {
 }
 
 // ShareBox is the data of the part "share-box", which shows and changes with whom a cloud snapshot
-// is shared (SPEC 4.6). A program sets the fields up to Sequential and calls [ShareBox.Load].
+// is shared (SPEC 4.6). Its template is parts/share.html. A program sets the fields up to
+// Sequential and calls [ShareBox.Load].
 //
 // The box has these forms, with these fields:
 //
