@@ -10,10 +10,10 @@ import (
 // node: the hash of the line followed by the hashes of the subtrees that the line
 // completes, each 32 bytes, the smallest subtree first.
 type Tree struct {
-	// Nodes returns the nodes of these lines, which count from 1.
+	// Nodes returns the nodes of these lines, which are numbered from 1.
 	Nodes func(lines []int64) (map[int64][]byte, error)
 
-	known map[int64]tlog.Hash // by the index of the hash in Go's order
+	known map[int64]tlog.Hash // by tlog's index of stored hashes
 }
 
 // ErrDamaged means that nodes of the stored tree are missing or cut off.
@@ -87,11 +87,11 @@ func (t *Tree) Inclusion(size, line int64) ([]tlog.Hash, error) {
 	return tlog.ProveRecord(size, line-1, t)
 }
 
-// Growth proves that the first size lines begin with the first old lines.
+// Growth proves that the log of size lines begins with the log of old lines.
 func (t *Tree) Growth(size, old int64) ([]tlog.Hash, error) { return tlog.ProveTree(size, old, t) }
 
-// Includes reports whether a proof of [Tree.Inclusion] shows that the text is
-// the line with this number of the log.
+// Includes reports whether a proof from [Tree.Inclusion] shows that the text is
+// the line with this number in the log.
 func (c Checkpoint) Includes(line int64, text string, proof []tlog.Hash) bool {
 	return line >= 1 && line <= c.Size &&
 		tlog.CheckRecord(proof, c.Size, c.Root, line-1, tlog.RecordHash([]byte(text))) == nil

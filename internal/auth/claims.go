@@ -11,7 +11,7 @@ import (
 	"snap/internal/store"
 )
 
-// Limits of the data that is accepted from an identity provider.
+// Limits on the data that is accepted from an identity provider.
 const (
 	maxGroups      = 2000
 	maxGroupLength = 512
@@ -152,7 +152,7 @@ func collect(entries []any, name string) GroupClaim {
 	return c
 }
 
-// groupOf reads one entry. Keycloak's paths are shown by their last part.
+// groupOf reads one entry. Of a path, as Keycloak sends it, only the last part is shown.
 func groupOf(entry any) (snap.Group, bool) {
 	switch v := entry.(type) {
 	case string:

@@ -12,7 +12,7 @@ import (
 
 func isNotFound(err error) bool { return errors.Is(err, snap.ErrNotFound) }
 
-// s3Error converts an error of the object store by its code. The store's message is for the log
+// s3Error converts an error of the object store according to its code. The store's message is for the log
 // only, because it may name buckets and hosts.
 func s3Error(what string, err error) error {
 	if err == nil {

@@ -44,9 +44,10 @@ func Page(c api.Card, q string, page int) api.SnapshotCard {
 	return out
 }
 
-// Find returns the tables that have every word of q in the name of the table or of one of its
-// columns, in a column's type or in the name of its mask. Case is ignored. A table that matches by
-// its own name keeps all columns; any other table keeps only the matching columns.
+// Find returns the tables whose name has every word of q, and the tables with a column for which
+// the table's name and the column's name, type and mask together have every word. Case is ignored.
+// A table that matches by its own name keeps all columns; any other table keeps only the matching
+// columns.
 func Find(tables []api.CardTable, q string) []api.CardTable {
 	words := strings.Fields(strings.ToLower(q))
 	if len(words) == 0 {

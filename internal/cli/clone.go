@@ -58,8 +58,8 @@ func (a *app) cloneCommand() *cobra.Command {
 		Long: `Clone makes a new database from a snapshot of a target and prints its URL. The
 first clone of a snapshot loads it once into a template on the server of the
 target's destination (SQLite: into a file in the data folder). Each clone is a
-copy of the template. With --from, clone branches: it copies the current content
-of another clone.
+copy of the template. With --from, clone makes a branch: a copy of the current
+content of another clone.
 
 When a clone has expired, the next snapcli command drops it; to drop it earlier,
 use ` + "`snapcli clones drop`" + `. A target that is marked as production refuses

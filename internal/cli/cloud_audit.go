@@ -33,10 +33,10 @@ sessions and roles. Each entry names the user, the credential and the network
 address. Only owners and admins may read the log. On a narrow terminal, an entry
 is printed on two lines.
 
-Entries are only added, and the service signs checkpoints of the log. --verify
-proves on this machine that the log matches its newest checkpoint, and that it
-has only grown since the checkpoint that the last --verify saved here. If the
-proof fails, --verify shows both checkpoints and keeps the old one.
+Entries are only ever added, and the service signs checkpoints of the log.
+--verify proves on this machine that the log matches its newest checkpoint, and
+that it has only grown since the checkpoint that the last --verify saved here.
+If the proof fails, --verify shows both checkpoints and keeps the old one.
 
 To find out who could see a snapshot on a given day, use
 ` + "`snapcli cloud snapshots access`" + `.`,
@@ -54,14 +54,14 @@ To find out who could see a snapshot on a given day, use
 		},
 	}
 	cmd.Flags().StringVar(&f.snapshot, "snapshot", "",
-		"only entries about this snapshot; a deleted snapshot needs its whole ID")
+		"only entries about this snapshot; for a deleted snapshot, give its whole ID")
 	cmd.Flags().StringVar(&f.actor, "actor", "", "only actions of the user with this e-mail address")
 	cmd.Flags().StringVar(&f.action, "action", "", "only this action, such as snapshot.shared")
 	cmd.Flags().StringVar(&f.since, "since", "",
 		"only from this time on: 2026-11-21, 2026-11-21T08:00:00Z, or 7d for seven days ago")
 	cmd.Flags().StringVar(&f.until, "until", "", "only before this time")
 	cmd.Flags().IntVar(&f.limit, "limit", api.DefaultLimit, "show at most `n`")
-	cmd.Flags().BoolVar(&f.all, "all", false, "show all, however many")
+	cmd.Flags().BoolVar(&f.all, "all", false, "show all entries")
 	cmd.Flags().BoolVar(&f.verify, "verify", false, "prove that no entry was changed or removed")
 	cmd.MarkFlagsMutuallyExclusive("limit", "all", "verify")
 	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeIDs)

@@ -39,8 +39,8 @@ Sharing never changes the snapshot. Sharing again only sets the new expiry.
 
 Snapshots that are not sanitized hold the original data. Share warns you about
 them and says how many more people can see that data. Your organization's policy
-unsanitized_shares can refuse to share original data, or require a confirmation;
---yes confirms. The policy share_requires can refuse to share any snapshot
+unsanitized_shares can forbid sharing original data, or require a confirmation;
+--yes confirms. The policy share_requires can forbid sharing any snapshot
 without a valid certificate.
 
 The snapshot's owner, and owners and admins of the organization, may share

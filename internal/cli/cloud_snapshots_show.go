@@ -22,12 +22,12 @@ func (a *app) cloudShowCommand() *cobra.Command {
 		Short: "Show everything about one cloud snapshot",
 		Long: `Show prints one cloud snapshot with its whole ID and checksum, how it is shared,
 what you may do with it, and its card: the database it was taken from, how it
-was masked, its tables with their rows and sizes, the sizes of the target's
-snapshots, and what changed since the previous snapshot. A certificate is valid
-if a key that the organization registered signed it. The snapshot's owner, and
-owners and admins of the organization, also see who pulled it, who shared it,
-with whom, and until when. A card never contains a row of data. Another
-organization sees the card only if the share includes it.`,
+was masked, its tables with their row counts and sizes, the sizes of the
+target's snapshots, and what changed since the previous snapshot. A certificate
+is valid if a key that the organization registered signed it. The snapshot's
+owner, and owners and admins of the organization, also see who pulled it, who
+shared it, with whom, and until when. A card never contains a row of data.
+Another organization sees the card only if the share includes it.`,
 		Example: examples("show one", "snapcli cloud snapshots show snap_7h2k9m",
 			"show the columns, and how each was masked", "snapcli cloud snapshots show snap_7h2k9m --columns"),
 		Args:              command.ExactArgs("snapshot ID"),

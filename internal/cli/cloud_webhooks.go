@@ -101,7 +101,7 @@ receiver uses it to check that a message comes from the service. With --format,
 messages have the format that Slack, Microsoft Teams (Workflows) or Discord
 expects. The chat shows names in messages as they are, not as markup.
 
-The events of snapshots are pushed, shared, unshared, pulled, deleted,
+These events are about snapshots: pushed, shared, unshared, pulled, deleted,
 access-requested and share-expires-soon. The other events are overdue (a
 channel's newest snapshot is too old), disabled (the service stopped sending to
 a webhook) and user.left (a person left the organization). Without --events, the

@@ -21,13 +21,13 @@ profiles and masking rules that snapcli has an equivalent for. It lists every
 other setting with its line. A column whose masking has no equivalent gets no
 rule, so sanitizing stops until you add one.
 
-If a URL in the file contains ${NAME}, a connection sends the value of that
-environment variable to the host of the URL. Import asks about each of these
-variables; scripts allow one with --allow-env NAME.`)
+If a URL in the file contains ${NAME}, connecting to that URL sends the value of
+that environment variable to the host of the URL. Import asks about each of
+these variables; scripts allow one with --allow-env NAME.`)
 	cmd.AddCommand(a.importFrom("dbsnapper", "dbsnapper.yml",
 		`Import dbsnapper imports targets with their databases and masking SQL, and
-storage profiles. A secret that is encrypted in the file becomes the name of an
-environment variable.`), a.importFrom("greenmask", "greenmask.yml",
+storage profiles. An encrypted secret in the file is replaced by a reference to
+an environment variable, such as ${NAME}, which you then set.`), a.importFrom("greenmask", "greenmask.yml",
 		`Import greenmask imports the databases as one target, the transformers of
 columns as masking rules, and the storage as a storage profile.`))
 	return cmd

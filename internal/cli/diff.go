@@ -35,7 +35,7 @@ Rows are matched by their primary key, and compared in the columns that both
 sides have. Without a primary key a changed row counts as removed and added.
 Everything happens on this machine, and nothing is changed.
 
-The exit code is 0 if both are equal, 1 if they differ, and above 1 after an
+The exit code is 0 if the two are equal, 1 if they differ, and above 1 after an
 error.`,
 		Example: examples(
 			"two snapshots", "snapcli diff shop-20261121T011600Z shop-20261122T011600Z",
@@ -52,7 +52,7 @@ error.`,
 		},
 	}
 	cmd.Flags().StringVar(&o.Table, "rows", "", "also list the rows of this table that differ")
-	cmd.Flags().IntVar(&o.Limit, "limit", 100, "list at most this number of rows")
+	cmd.Flags().IntVar(&o.Limit, "limit", 100, "list at most this many rows")
 	identityFlag(cmd, &o.Identity)
 	a.jsonFlag(cmd)
 	return cmd

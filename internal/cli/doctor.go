@@ -27,8 +27,8 @@ func (a *app) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check everything that snapcli needs, and say how to fix problems",
-		Long: `Doctor checks versions, the config file and its permissions, the folder of the
-snapshots, the databases of every target and the programs they need, the cloud
+		Long: `Doctor checks versions, the config file and its permissions, the snapshot
+folder, the databases of every target and the programs they need, the cloud
 service, its clock, and your credential. It prints one line for each target,
 followed by its problems. --verbose prints every check. It changes nothing, and
 it fails when any check fails.

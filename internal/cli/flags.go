@@ -80,7 +80,7 @@ type placeFlags struct {
 func (a *app) placeFlags(cmd *cobra.Command, f *placeFlags, cloud string) {
 	cmd.Flags().BoolVar(&f.cloud, "cloud", false, cloud)
 	cmd.Flags().StringVar(&f.profile, "profile", "",
-		"without --cloud: name of the storage profile (default the only one)")
+		"without --cloud: name of the storage profile (default: the only one)")
 	cmd.MarkFlagsMutuallyExclusive("cloud", "profile")
 	_ = cmd.RegisterFlagCompletionFunc("profile", a.completeProfiles)
 }

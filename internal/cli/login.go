@@ -33,10 +33,11 @@ any other device; --qr shows its URL as a QR code. With --json, login prints one
 JSON object per line, each with an event: code, waiting, done or error.
 
 You can be signed in to several accounts of one service, for example in two
-organizations, or as two users. A login leaves your other accounts signed in and
-becomes the account in use. If you sign in again as the same user, the new
-session replaces the old one. An account has the name of its organization, or
-the name given with --as. See ` + "`snapcli switch`" + ` and ` + "`snapcli whoami --all`" + `.
+organizations, or as two users. A login leaves your other accounts signed in,
+and its account becomes the one in use. If you sign in again as the same user,
+the new session replaces the old one. An account has the name of its
+organization, or the name given with --as. See ` + "`snapcli switch`" + ` and
+` + "`snapcli whoami --all`" + `.
 
 For automation, use an API key instead: set ` + apiKeyEnv + `.`,
 		Example: examples(

@@ -20,13 +20,13 @@ func (a *app) pullCommand() *cobra.Command {
 		Long: `Pull downloads a cloud snapshot through a presigned URL, verifies every byte and
 keeps it on this machine. It pulls the newest snapshot of the target that you
 can see; --snapshot-id selects another one by its ID or the start of it. Without
---cloud, it pulls from a storage profile of the config file, where the ID of a
+--cloud, it pulls from a storage profile from the config file, where the ID of a
 snapshot is its name.
 
 If this machine has an earlier snapshot of the target from the cloud, only the
-difference is fetched, and the same file is rebuilt from both. For a storage
-profile, the earlier snapshot must be the one just before the snapshot to pull.
---full fetches the whole file.
+difference is fetched, and the file is rebuilt from it and the earlier snapshot.
+For a storage profile, the earlier snapshot must be the one just before the
+snapshot to pull. --full fetches the whole file.
 
 If the config file has no such target, pull adds it. If the file cannot be
 written, pull prints what to add. An interrupted pull resumes where it stopped.

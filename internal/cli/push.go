@@ -22,8 +22,8 @@ func (a *app) pushCommand() *cobra.Command {
 machine, or the one that --snapshot names, and prints which one it chose. A
 snapshot that you pulled is pushed only if you name it. In the cloud it starts
 private: only you and the owners and admins of your organization see it. Without
---cloud, push writes to a storage profile of the config file: a bucket or folder
-of your own.
+--cloud, push writes to a storage profile from the config file: a bucket or
+folder of your own.
 
 If this machine still has a snapshot of the target that is in the cloud, only
 the difference is sent. The service rebuilds the same file from it and verifies
@@ -32,11 +32,11 @@ whole file, and the difference as well, for pulls. The service also gets both if
 the snapshot is encrypted and a key in the configuration opens it.
 
 The snapshot's card is published with it: the names, types, keys and masks of
-its columns, the names of its indexes, constraints and programs, and the rows
-and sizes of its tables, but no data. The people who can see the snapshot can
-see its card. Other organizations see the card only if you share the snapshot
-with --with-schema. The card of an encrypted snapshot is published only if you
-ask for it with --card.
+its columns, the names of its indexes, constraints and programs, and the row
+count and size of each table, but no data. The people who can see the snapshot
+can see its card. Other organizations see the card only if you share the
+snapshot with --with-schema. The card of an encrypted snapshot is published only
+if you ask for it with --card.
 
 An interrupted push resumes where it stopped when you run it again. A snapshot
 that is in the cloud already is not sent twice.`,
@@ -83,7 +83,7 @@ type pushed struct {
 	Exists  bool    `json:"exists"`
 	Seconds float64 `json:"seconds"`
 
-	Base      string `json:"base,omitempty" doc:"name of the snapshot from which the difference was sent"`
+	Base      string `json:"base,omitempty" doc:"name of the snapshot that the difference is relative to"`
 	Unchanged bool   `json:"unchanged" doc:"the data is the same as that of the base"`
 }
 
@@ -127,7 +127,7 @@ func (a *app) reportPushed(ctx context.Context, conn *connection, r local.PushRe
 	case r.Unchanged:
 		a.note("nothing changed since %s", r.Base)
 	case r.Base != "" && r.Moved < r.Bytes:
-		a.note("only what changed since %s was sent", r.Base)
+		a.note("sent only what changed since %s", r.Base)
 	}
 	if s.Can != nil && s.Can.Share {
 		a.next("share it with `snapcli cloud snapshots share %s`", r.ID)

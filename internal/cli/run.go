@@ -22,8 +22,9 @@ func (a *app) runCommand() *cobra.Command {
 		Long: `Run makes a clone of a target (or uses a copy that ` + "`snapcli clones warm`" + `
 prepared), runs a command with the clone, and drops the clone when the command
 ends, even after Ctrl-C. The command gets DATABASE_URL and the variables of psql
-(PGHOST, PGDATABASE and so on) or mysql. Its output, exit code and signals pass
-through. If the run is killed, the next snapcli command drops its database.
+(PGHOST, PGDATABASE and so on) or mysql. Its output and exit code pass through,
+and it receives the signals that are sent to snapcli. If the run is killed, the
+next snapcli command drops its database.
 
 With a single target in the configuration, TARGET can be omitted.`,
 		Example: examples(

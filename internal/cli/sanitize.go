@@ -31,9 +31,9 @@ database, an account, a setting or a file.
 
 --init drafts a rules file from the snapshot's tables and values, for you to
 read and correct, and adds the file to the target's configuration. --review goes
-through the drafted rules on the terminal. Columns with the same proposed mask
-and the same reason are decided together, with one keystroke. Each decision is
-saved immediately.
+through the drafted rules on the terminal. One keystroke decides on all columns
+with the same proposed mask and the same reason. Each decision is saved
+immediately.
 
 --check masks nothing. It prints the columns that have no rule yet, such as
 columns that are newer than the rules. The exit code is 0 if there are none, 1

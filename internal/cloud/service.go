@@ -237,7 +237,7 @@ func (s *Service) openAuth(ctx context.Context, limiter *limit.Limiter) (err err
 	s.address = auth.ProxiedAddress(proxies)
 	s.signin, err = signin.New(ctx, s.store, signin.Options{
 		PublicURL: s.config.PublicURL, ClientID: s.config.Auth.ClientID, Audience: s.config.Auth.Audience,
-		Organizations: s.config.signIn(), ListThem: s.config.listsOrganizations(), TrustedProxies: proxies,
+		Organizations: s.config.signIn(), ListOrganizations: s.config.listsOrganizations(), TrustedProxies: proxies,
 		Sealer: sealer,
 		Now:    s.now, Log: s.log, Count: s.telemetry.metrics.login,
 	})

@@ -41,7 +41,7 @@ type sentDelta struct {
 
 // A service cannot read encrypted snapshots. A push of an encrypted snapshot therefore sends the
 // whole file in addition to the delta, which serves only pulls. Writing and applying such a delta
-// requires a private key. Keys that need a passphrase are not used, so that nobody has to be asked.
+// requires a private key. Keys that need a passphrase are not used, so nobody is asked for a passphrase.
 
 // allBases returns the local snapshots that can be the base of a delta to a snapshot of this target
 // and type, the newest one first. Encrypted ones are included only if encrypted is set and a
@@ -194,7 +194,7 @@ func openUnlocked(s Snapshot, ids []age.Identity) (*archive.Reader, error) {
 
 func deltaFile(s Snapshot) delta.File { return delta.File{Size: s.Size, SHA256: s.SHA256} }
 
-// pulledDelta describes a pull by a delta.
+// pulledDelta describes a pull that used a delta.
 type pulledDelta struct {
 	moved       int64           // bytes fetched; 0 if the whole file must be pulled
 	certificate json.RawMessage // of the snapshot

@@ -3,8 +3,8 @@
 //
 // The record is written before and after each step, and the process holds a lock during the run. If
 // a run is recorded as running and nobody holds the lock, its process was killed; the next turn
-// resumes the run at its step. The record accounts for every slot in one of three ways: a run that is
-// done, a run that failed with a problem, or a missed slot that a later run counts.
+// resumes the run at the step that it had reached. The record accounts for every slot in one of three
+// ways: a run that is done, a run that failed with a problem, or a missed slot that a later run counts.
 package nightly
 
 import (
@@ -30,7 +30,7 @@ type Task struct {
 	Failed func(*Run) // called after a run failed; may be nil
 }
 
-// Event is a change of a run, for display to people.
+// Event is a change in the state of a run, for display to people.
 type Event struct {
 	Target string
 	Run    Run
@@ -46,7 +46,7 @@ const (
 	Resumed     Kind = "resumed"     // after the agent was killed or stopped
 	Ended       Kind = "ended"       // done or failed
 	Interrupted Kind = "interrupted" // the agent stops; the next one resumes the run
-	ClockBack   Kind = "clock back"  // the record was ahead of the clock and was started again
+	ClockBack   Kind = "clock back"  // the record was ahead of the clock and was reset
 )
 
 // Agent works on tasks.
@@ -59,12 +59,12 @@ type Agent struct {
 // maxKills limits how often a run is resumed after kills, since the run may be their cause.
 const maxKills = 3
 
-// maxAhead is how far a record may be ahead of the clock. A record beyond that is started again.
+// maxAhead is how far a record may be ahead of the clock. A record beyond that is reset.
 const maxAhead = 24 * time.Hour
 
 // Turn does the work that is due for a target: it resumes a run that was killed or stopped, or
-// begins the newest slot that has not run yet. ran reports whether there was anything to do. A
-// failed run is not an error of Turn; the record has its problem. Turn fails with [ErrBusy] if
+// begins the newest slot that has not run yet. ran reports whether there was anything to do. Turn
+// returns no error for a failed run: the record says why the run failed. Turn fails with [ErrBusy] if
 // another process is working on the target.
 func (a *Agent) Turn(ctx context.Context, t Task) (ran bool, err error) {
 	return a.turn(ctx, t, (*Agent).scheduled)
@@ -84,8 +84,8 @@ func (a *Agent) RunNow(ctx context.Context, t Task) (Run, error) {
 	return *r.last(), nil
 }
 
-// turn works on the run that choose returns, if any. choose may change the record, which turn then
-// writes.
+// turn works on the run that choose returns, if any. choose may change the record, which turn
+// writes if there is a run.
 func (a *Agent) turn(ctx context.Context, t Task, choose func(*Agent, Task, *Record) (*Run, error)) (bool, error) {
 	release, err := a.Records.lock(t.Target)
 	if err != nil {
@@ -144,8 +144,7 @@ func (a *Agent) newRun(t Task, r *Record, slot Slot, missed int) *Run {
 // unfinished reports whether the run's process ended before the run was done.
 func (r *Run) unfinished() bool { return r != nil && (r.State == Running || r.State == Stopped) }
 
-// begin starts a record, or starts it again if it is ahead of the clock. Slots up to now are then not
-// due.
+// begin starts a record, or resets it if it is ahead of the clock. Slots up to now are then not due.
 func (a *Agent) begin(t Task, r *Record) error {
 	if r.After != "" {
 		a.Report(Event{Target: t.Target, Kind: ClockBack})
@@ -162,11 +161,10 @@ func (a *Agent) begin(t Task, r *Record) error {
 // giveUp records the last run, whose process ended, as failed.
 func (a *Agent) giveUp(t Task, r *Record) error {
 	run := r.last()
-	run.Problem = fmt.Sprintf("the agent ended in the step %s, and the next run was due before this one was resumed",
-		run.Step)
+	run.Problem = fmt.Sprintf("the agent stopped during the step %s, and this run was not resumed in time", run.Step)
 	run.Hint = "keep the agent running, for example under systemd"
 	if run.Kills >= maxKills {
-		run.Problem = fmt.Sprintf("the agent was killed %d times in the step %s", run.Kills+1, run.Step)
+		run.Problem = fmt.Sprintf("the agent was killed %d times during the step %s", run.Kills+1, run.Step)
 		run.Hint = "check whether the agent's machine runs out of memory"
 	}
 	run.State, run.Ended = Failed, a.Now().UTC()
@@ -188,7 +186,7 @@ func (a *Agent) unscheduled(t Task, r *Record) (*Run, error) {
 		r.After = t.Times.Wall(now.Add(-time.Minute))
 	}
 	if r.After >= slot {
-		return nil, &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("a run for %s has already begun", slot),
+		return nil, &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("the agent has already handled %s", slot),
 			Hint: "wait a minute, or see `snapcli agent status`"}
 	}
 	if r.last().unfinished() {

@@ -31,7 +31,7 @@ func echo(t *testing.T, network, address string) string {
 
 func wayThrough(t *testing.T, via string, env func(string) string) *reach.Way {
 	t.Helper()
-	tunnel, err := (&reach.Tunnels{Env: env}).To(via)
+	tunnel, err := (&reach.Tunnels{Env: env, Idle: time.Hour}).To(via)
 	if err != nil {
 		t.Fatal(err)
 	}

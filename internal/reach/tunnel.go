@@ -1,6 +1,7 @@
 package reach
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,29 +21,29 @@ import (
 type Tunnels struct {
 	// Env reads the environment: SSH_AUTH_SOCK and HOME.
 	Env func(string) string
+	// Idle is how long an SSH connection stays open when nothing uses it; zero means a minute.
+	Idle time.Duration
 
 	mu  sync.Mutex
 	all map[string]*Tunnel
 }
 
 // Tunnel opens connections through an SSH server. It connects when it is first used and ends the
-// SSH connection when nothing has used it for a minute.
+// SSH connection when nothing has used it for a while; see [Tunnels.Idle].
 type Tunnel struct {
 	user, address string // address is host:port
 	shown         string // the host as in the URL
 	env           func(string) string
+	idle          time.Duration
 
 	mu     sync.Mutex
 	client *ssh.Client
 	open   int         // connections through client
-	idle   *time.Timer // closes client
+	closes *time.Timer // closes client
 }
 
-// The limits of the connection to the SSH server. A person may have to touch a key to sign in.
-const (
-	connectTime = time.Minute
-	idleTime    = time.Minute
-)
+// connectTime limits signing in to the SSH server. A person may have to touch a key.
+const connectTime = time.Minute
 
 // To returns the tunnel for a URL such as ssh://user@bastion.example:22, or nil for "". It does not
 // connect.
@@ -72,7 +73,8 @@ func (t *Tunnels) To(raw string) (*Tunnel, error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	one := &Tunnel{user: name, address: net.JoinHostPort(u.Hostname(), port), shown: u.Host, env: t.Env}
+	one := &Tunnel{user: name, address: net.JoinHostPort(u.Hostname(), port), shown: u.Host, env: t.Env,
+		idle: cmp.Or(t.Idle, time.Minute)}
 	key := one.user + "\x00" + one.address
 	if known, ok := t.all[key]; ok {
 		return known, nil
@@ -122,8 +124,8 @@ func (t *Tunnel) Dial(ctx context.Context, network, address string) (net.Conn, e
 func (t *Tunnel) acquire(ctx context.Context) (*ssh.Client, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.idle != nil {
-		t.idle.Stop()
+	if t.closes != nil {
+		t.closes.Stop()
 	}
 	if t.client == nil {
 		client, err := t.connect(ctx)
@@ -140,7 +142,7 @@ func (t *Tunnel) release() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.open--; t.open == 0 {
-		t.idle = time.AfterFunc(idleTime, t.end)
+		t.closes = time.AfterFunc(t.idle, t.end)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"snap/internal/store"
 )
 
-// logoutEvent is the member that the events of a logout token must have.
+// logoutEvent is the member that the events claim of a logout token must have.
 const logoutEvent = "http://schemas.openid.net/event/backchannel-logout"
 
 // maxLogoutAge is the maximum age of a logout token, regardless of its expiry.

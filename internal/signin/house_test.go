@@ -155,7 +155,7 @@ func (h *house) serve(orgs []signin.Organization) {
 		public = h.public
 	}
 	service, err := signin.New(h.t.Context(), h.store, signin.Options{
-		PublicURL: public, ClientID: "snapcli", Organizations: orgs, ListThem: h.listed, Now: h.clock.Now,
+		PublicURL: public, ClientID: "snapcli", Organizations: orgs, ListOrganizations: h.listed, Now: h.clock.Now,
 		Sealer: h.sealer,
 		Log:    slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})

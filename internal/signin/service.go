@@ -52,18 +52,18 @@ type Organization struct {
 
 // Options configures a [Service].
 type Options struct {
-	PublicURL      string // of the whole service; the issuer is {PublicURL}/auth
-	ClientID       string // of the command line
-	Audience       string // of the access tokens; empty means PublicURL
-	Organizations  []Organization
-	ListThem       bool             // the sign-in page lists the organizations to everybody
-	TrustedProxies []netip.Prefix   // proxies whose X-Forwarded-For is trusted
-	Sealer         *auth.Sealer     // encrypts signing keys and refresh tokens; nil stores plain keys and no tokens
-	Now            func() time.Time // nil is time.Now
-	Log            *slog.Logger     // nil is slog.Default
-	// Count is called with the outcome of each sign-in and refresh. The door is password, provider,
-	// device, refresh, logout or exchange. The outcome is ok, wrong, limited, refused, expired,
-	// reused, unavailable or failed. Count may be nil.
+	PublicURL         string // of the whole service; the issuer is {PublicURL}/auth
+	ClientID          string // of the command line
+	Audience          string // of the access tokens; empty means PublicURL
+	Organizations     []Organization
+	ListOrganizations bool             // the sign-in page shows the list of organizations to everybody
+	TrustedProxies    []netip.Prefix   // proxies whose X-Forwarded-For is trusted
+	Sealer            *auth.Sealer     // encrypts signing keys and refresh tokens; nil stores plain keys and no tokens
+	Now               func() time.Time // nil is time.Now
+	Log               *slog.Logger     // nil is slog.Default
+	// Count is called with the outcome of each sign-in, refresh, token exchange and logout by the
+	// provider. The door is password, provider, device, refresh, exchange or logout. The outcome is
+	// ok, wrong, limited, refused, expired, reused, unavailable or failed. Count may be nil.
 	Count func(door, outcome string)
 }
 
@@ -72,7 +72,7 @@ type Service struct {
 	store   *store.Store
 	issuer  string
 	path    string // of the issuer, such as /auth
-	root    string // of the public URL; empty unless the service is below a path
+	root    string // path of the public URL; empty unless the service is below a path
 	client  string
 	orgs    []organization
 	listed  bool   // the sign-in page lists the organizations
@@ -127,7 +127,7 @@ func New(ctx context.Context, s *store.Store, o Options) (*Service, error) {
 	}
 	issuer, address := public+"/auth", auth.ProxiedAddress(o.TrustedProxies)
 	v := &Service{
-		store: s, issuer: issuer, path: u.Path + "/auth", root: u.Path, client: o.ClientID, listed: o.ListThem,
+		store: s, issuer: issuer, path: u.Path + "/auth", root: u.Path, client: o.ClientID, listed: o.ListOrganizations,
 		tokens:  auth.NewTokens(s, issuer, o.Audience, o.Sealer, o.Now),
 		browser: auth.NewBrowser(s, public, o.Now, address),
 		keys: auth.New(s, auth.Options{Issuer: issuer, Audience: o.Audience, PublicURL: public, Sealer: o.Sealer,
@@ -269,7 +269,7 @@ const localIssuer = "local"
 func (s *Service) applyLocalUser(ctx context.Context, org *organization, u LocalUser) error {
 	email := strings.ToLower(strings.TrimSpace(u.Email))
 	if email == "" || u.Password == "" {
-		return errors.New("a local user needs email and password")
+		return errors.New("a local user needs an e-mail address and a password")
 	}
 	if _, twice := org.local[email]; twice {
 		return errors.New("listed twice")
@@ -282,7 +282,7 @@ func (s *Service) applyLocalUser(ctx context.Context, org *organization, u Local
 	return err
 }
 
-// signInLocal applies the configuration's settings of a local user.
+// signInLocal applies the configuration's settings for a local user.
 func (s *Service) signInLocal(ctx context.Context, org organization, u LocalUser) (userID int64, err error) {
 	role := u.Role
 	if role == "" {

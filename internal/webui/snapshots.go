@@ -52,10 +52,10 @@ func (p snapshotsPage) First() string { return p.Query.first(p.Query.Show).URL()
 // Sorts returns the sort orders to choose from.
 func (p snapshotsPage) Sorts() []sortChoice { return sortChoices() }
 
-// Onlys returns the entries of the menu that chooses which snapshots are listed.
-func (p snapshotsPage) Onlys() []onlyChoice { return onlyChoices() }
+// OnlyChoices returns the entries of the menu that chooses which snapshots are listed.
+func (p snapshotsPage) OnlyChoices() []onlyChoice { return onlyChoices() }
 
-// Filtered reports whether a filter of the menu Filters is in use.
+// Filtered reports whether a choice in the menu with the label Filters restricts the list.
 func (p snapshotsPage) Filtered() bool { return !p.Query.narrow.empty() }
 
 // CollectLimit returns the maximum number of cloud snapshots that are fetched for sorting.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"snap/internal/engine"
 	"snap/internal/reach"
@@ -18,7 +19,7 @@ func TestThroughSSH(t *testing.T) {
 	t.Parallel()
 	servertest.RequireServers(t, "MySQL and MariaDB")
 	s := servertest.StartSSH(t)
-	tunnel, err := (&reach.Tunnels{Env: s.Env}).To(s.URL)
+	tunnel, err := (&reach.Tunnels{Env: s.Env, Idle: time.Hour}).To(s.URL)
 	if err != nil {
 		t.Fatal(err)
 	}

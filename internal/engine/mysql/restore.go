@@ -191,7 +191,7 @@ func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, w
 	return parseEvents(ctx, c, s.structure.Events)
 }
 
-// fillTables fills the tables, makes their indexes and returns the numbers of rows.
+// fillTables fills the tables, makes their indexes and returns each table's number of rows.
 func (s *scratch) fillTables(ctx context.Context, db *sql.DB, rows *bufio.Reader, indexes map[string]string) (
 	map[string]int64, error) {
 	if s.from != "" {
@@ -329,7 +329,7 @@ func (s *scratch) insertRows(ctx context.Context, c *sql.Conn, one statement, ru
 	return rows, nil
 }
 
-// packetHead is an upper bound of the bytes that a packet has in addition to its statement.
+// packetHead is an upper bound on the number of bytes that a packet has in addition to its statement.
 const packetHead = 64
 
 // tooLarge explains the error if a row is too large for the server.
@@ -339,7 +339,7 @@ func (s *scratch) tooLarge(table string, size int, err error) error {
 	}
 	return &snap.Error{
 		Code: snap.CodeDatabase, Cause: err,
-		Detail: fmt.Sprintf("a row of the table %s needs %d bytes to insert, and the MySQL server %s accepts %d",
+		Detail: fmt.Sprintf("inserting a row of the table %s takes %d bytes, and the MySQL server %s accepts only %d",
 			table, size, s.place.where(), s.packet),
 		Hint: fmt.Sprintf("raise the limit with SET GLOBAL max_allowed_packet = %d (and permanently in the server's "+
 			"configuration), and load again; nothing was replaced", roundUp(size+packetHead)),
@@ -414,8 +414,8 @@ func (s *scratch) requireCollations(ctx context.Context, from string) error {
 	slices.Sort(missing)
 	return &snap.Error{
 		Code: snap.CodeInvalid,
-		Detail: fmt.Sprintf("the server %s does not know the collation %s of this snapshot, which is from %s",
-			s.place.where(), strings.Join(missing, ", "), from),
+		Detail: fmt.Sprintf("the server %s lacks collations of this snapshot, which is from %s: %s",
+			s.place.where(), from, strings.Join(missing, ", ")),
 		Hint: "load the snapshot into the kind and version of server that it was built from; nothing was replaced",
 	}
 }
@@ -430,8 +430,8 @@ func (s *scratch) charset() string {
 	return " CHARACTER SET " + charset + " COLLATE " + collation
 }
 
-// verify compares the tables, and the numbers of rows that the server reported as inserted, with
-// the snapshot.
+// verify compares the tables, and the row counts that the server reported as inserted, with the
+// snapshot.
 func (s *scratch) verify(ctx context.Context, c *sql.Conn, want []engine.Table, took map[string]int64) error {
 	got, err := listTables(ctx, c, s.here.name)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 var _ engine.Locator = Engine{}
 
 // Located implements [engine.Locator]. It reads service files and environment variables, and
-// returns a location for each of several hosts.
+// returns one location for each host.
 func (e Engine) Located(raw string) ([]engine.Location, error) {
 	d, err := e.parse(raw)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 
 var _ engine.Inspector = Engine{}
 
-// oldestTool is the oldest pg_restore that reads the dumps of every supported server's pg_dump.
+// oldestTool is the oldest supported version of pg_dump and pg_restore. A load requires a pg_restore
+// that is at least as new as the pg_dump that wrote the dump.
 const oldestTool = 13
 
 // Needs implements [engine.Inspector].
@@ -87,13 +88,13 @@ UNION ALL
 SELECT format('row-level security hides rows of %s from the user %s', string_agg(label, ', ' ORDER BY label), me.name), format('ALTER ROLE %s BYPASSRLS', me.name)
 	FROM own, me WHERE relrowsecurity AND row_security_active(oid) GROUP BY me.name
 UNION ALL
-SELECT format('the user %s is not allowed to read %s large objects', me.name, count(*)),
+SELECT format(CASE count(*) WHEN 1 THEN 'the user %s is not allowed to read a large object' ELSE 'the user %s is not allowed to read %s large objects' END, me.name, count(*)),
 	format('DO $$ DECLARE l oid; BEGIN FOR l IN SELECT oid FROM pg_largeobject_metadata LOOP EXECUTE format(''GRANT SELECT ON LARGE OBJECT %%s TO %s'', l); END LOOP; END $$', me.name)
 	FROM pg_largeobject_metadata l, me WHERE NOT pg_has_role(lomowner, 'USAGE')
 	AND NOT EXISTS (SELECT FROM aclexplode(lomacl) a WHERE a.privilege_type = 'SELECT' AND (a.grantee = 0 OR pg_has_role(a.grantee, 'USAGE'))) GROUP BY me.name`
 
-// rightsToLoad finds the rights that the user lacks to create the scratch database and to give it
-// the name of the old database.
+// rightsToLoad finds the rights that the user needs, but lacks, to create the scratch database and
+// give it the name of the old database.
 const rightsToLoad = `
 SELECT format('the user %I is not allowed to create databases, and a load fills a new one before it replaces the old one', current_user), format('ALTER ROLE %I CREATEDB', current_user)
 	FROM pg_roles WHERE rolname = current_user AND NOT (rolcreatedb OR rolsuper)

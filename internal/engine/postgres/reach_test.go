@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"snap"
 	"snap/internal/engine"
@@ -17,7 +18,7 @@ import (
 // through returns a route through an SSH server of the test, with passwords that a command prints.
 func through(t *testing.T, s *servertest.SSH, command ...string) *reach.Way {
 	t.Helper()
-	tunnel, err := (&reach.Tunnels{Env: s.Env}).To(s.URL)
+	tunnel, err := (&reach.Tunnels{Env: s.Env, Idle: time.Hour}).To(s.URL)
 	if err != nil {
 		t.Fatal(err)
 	}

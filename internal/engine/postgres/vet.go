@@ -10,7 +10,7 @@ import (
 	"snap/internal/schema"
 )
 
-// maxName is the maximum length of a name in bytes. PostgreSQL truncates longer names, so that two
+// maxName is the maximum length of a name in bytes. PostgreSQL truncates longer names, so two
 // names could become equal.
 const maxName = 63
 
@@ -20,9 +20,9 @@ func describedBy(info engine.Info) (*schema.Schema, error) {
 	if info.Schema == nil {
 		return nil, &snap.Error{
 			Code: snap.CodeInvalid,
-			Detail: "the snapshot was built by an older version and does not describe its tables, so it could only " +
-				"be loaded by running its SQL",
-			Hint: "ask its owner to rebuild it with a current version",
+			Detail: "the snapshot was built by an older version of snapcli and does not describe its tables, so it " +
+				"could only be loaded by running its SQL",
+			Hint: "ask its owner to rebuild it with a current version of snapcli",
 		}
 	}
 	if err := info.Schema.Check(dialect); err != nil {
@@ -82,8 +82,11 @@ func (v *vetting) check() {
 		v.namespaces = append(v.namespaces, n.Name)
 	}
 	for _, x := range v.s.Extensions {
-		if !allowedExtension(x.Name) || x.Schema != "pg_catalog" && !slices.Contains(v.namespaces, x.Schema) {
+		if !allowedExtension(x.Name) {
 			v.fail("the extension %q is not allowed", x.Name)
+		}
+		if x.Schema != "pg_catalog" && !slices.Contains(v.namespaces, x.Schema) {
+			v.fail("the extension %q is in the schema %q, which is not described", x.Name, x.Schema)
 		}
 		v.extensions = append(v.extensions, x)
 	}
