@@ -1,10 +1,6 @@
 package cli
 
 import (
-	"sort"
-	"strconv"
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"snap/internal/local"
@@ -58,60 +54,13 @@ __ for a dot) or a default. Secrets are masked.`,
 	return cmd
 }
 
-// settings lists the effective configuration with secrets masked: the values that are set, and
-// always cloud.url and cloud.api_key. It omits the clones, schedule, time zone and checks of
-// targets.
-func settings(agent *local.Agent) []setting {
-	c := agent.Config()
-	var list []setting
-	put := func(key, value string) {
-		if origin := agent.Origin(key); origin != "default" || strings.HasPrefix(key, "cloud.") {
-			list = append(list, setting{key, value, origin})
+// settings lists the settings that the file or the environment contains, and always cloud.url and
+// cloud.api_key. Secrets are masked.
+func settings(agent *local.Agent) (list []setting) {
+	for _, s := range agent.Settings() {
+		if s.Origin != "default" || s.Key == "cloud.url" || s.Key == "cloud.api_key" {
+			list = append(list, setting{s.Key, hideSecret(s), s.Origin})
 		}
-	}
-	put("cloud.url", c.Cloud.URL)
-	put("cloud.api_key", maskKey(c.Cloud.APIKey))
-	if c.Cloud.CAFile != "" {
-		put("cloud.ca_file", c.Cloud.CAFile)
-	}
-	if c.Cloud.PlainStorage {
-		put("cloud.plain_storage", "true")
-	}
-	for _, t := range agent.Targets() {
-		key := "targets." + t.Name + "."
-		put(key+"source", hidePassword(t.Source))
-		put(key+"destination", hidePassword(t.Destination))
-		put(key+"scratch", hidePassword(t.Scratch))
-		put(key+"jobs", strconv.Itoa(t.Jobs))
-		put(key+"production", strconv.FormatBool(t.Production))
-		put(key+"encrypt_to", strings.Join(t.EncryptTo, ", "))
-		put(key+"sanitize.rules", t.Sanitize.Rules)
-		put(key+"sanitize.sql", t.Sanitize.SQL)
-		if prove := t.Sanitize.Prove; prove != nil {
-			put(key+"sanitize.prove", strconv.FormatBool(*prove))
-		}
-		put(key+"subset", limits(t.Subset))
-		put(key+"after_load", t.AfterLoad)
-		put(key+"grants", strings.Join(t.Grants, "; "))
-		for _, s := range viewWay(t).settings() {
-			put(key+s[0], s[1])
-		}
-		for _, list := range choiceLists(t.Choice()) {
-			put(key+list.key, strings.Join(list.patterns, ", "))
-		}
-	}
-	if own := c.Trust.OwnOrganization; own != nil {
-		put("trust.own_organization", strconv.FormatBool(*own))
-	}
-	put("identities", maskIdentities(c.Identities))
-	put("postgres_tools", strings.Join(c.PostgresTools, ", "))
-	var names []string
-	for name := range c.StorageProfiles {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	for _, name := range names {
-		put("storage_profiles."+name+".url", hidePassword(c.StorageProfiles[name].URL))
 	}
 	return list
 }

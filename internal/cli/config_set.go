@@ -98,11 +98,13 @@ get into the history of your shell.`,
 
 // hideSecret returns a setting's value with passwords and keys masked.
 func hideSecret(s local.Setting) string {
-	switch s.Key {
-	case "cloud.api_key":
+	switch {
+	case s.Key == "cloud.api_key":
 		return maskKey(s.Value)
-	case "identities":
+	case s.Key == "identities":
 		return maskIdentities(strings.Split(s.Value, ","))
+	case strings.HasSuffix(s.Key, "password_command"):
+		return programOf(strings.Split(s.Value, ","))
 	}
 	return hidePassword(s.Value)
 }

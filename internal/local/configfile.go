@@ -209,11 +209,14 @@ func (a *Agent) ConfigExists() bool {
 func (a *Agent) Origin(key string) string {
 	a.file.mu.Lock()
 	defer a.file.mu.Unlock()
-	key = strings.ReplaceAll(key, ".", keyDelim)
+	return a.file.origin(strings.ReplaceAll(key, ".", keyDelim))
+}
+
+func (f *configFile) origin(key string) string {
 	switch {
-	case a.file.fromE.Exists(key):
+	case f.fromE.Exists(key):
 		return "environment"
-	case a.file.fromY.Exists(key):
+	case f.fromY.Exists(key):
 		return "file"
 	}
 	return "default"

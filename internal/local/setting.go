@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/goccy/go-yaml"
 	"github.com/knadh/koanf/providers/confmap"
 	"github.com/knadh/koanf/v2"
 
@@ -16,7 +17,7 @@ import (
 // Setting is one value of the configuration.
 type Setting struct {
 	Key string // such as cloud.url or targets.shop.source
-	// Value is the effective value. The entries of a list are separated by commas.
+	// Value is the effective value. The entries of a list are separated by commas; checks are JSON.
 	Value  string
 	Origin string // "file", "environment" or "default"
 }
@@ -26,26 +27,65 @@ type Setting struct {
 func SettingKeys() []string { return settingKeys(reflect.TypeFor[Config](), nil) }
 
 func settingKeys(t reflect.Type, at []string) (all []string) {
+	for _, path := range settingPaths(t, at, func([]string) []string { return []string{"NAME"} }) {
+		all = append(all, strings.Join(path, "."))
+	}
+	slices.Sort(all)
+	return all
+}
+
+// settingPaths returns the paths of all settings in a part of [Config], in the order of its fields.
+// The part itself is at a path, and names returns the names in the map at a path.
+func settingPaths(t reflect.Type, at []string, names func(at []string) []string) (all [][]string) {
+	add := func(name string, t reflect.Type) {
+		all = append(all, settingPaths(t, append(slices.Clone(at), name), names)...)
+	}
 	switch t.Kind() {
 	case reflect.Struct:
-		for name, field := range fieldsByName(t) {
-			all = append(all, settingKeys(field.Type, append(slices.Clone(at), name))...)
+		for i := range t.NumField() {
+			if name := nameInFile(t.Field(i)); name != "-" {
+				add(name, t.Field(i).Type)
+			}
 		}
-		slices.Sort(all)
-		return all
 	case reflect.Map:
-		return settingKeys(t.Elem(), append(at, "NAME"))
+		for _, name := range names(at) {
+			add(name, t.Elem())
+		}
+	default:
+		all = append(all, at)
 	}
-	return []string{strings.Join(at, ".")}
+	return all
 }
 
 // fieldsByName returns the fields of a part of [Config] by their names in the file.
 func fieldsByName(t reflect.Type) map[string]reflect.StructField {
 	all := map[string]reflect.StructField{}
 	for i := range t.NumField() {
-		if name, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ","); name != "-" {
+		if name := nameInFile(t.Field(i)); name != "-" {
 			all[name] = t.Field(i)
 		}
+	}
+	return all
+}
+
+// nameInFile returns the name of a field in the file, or "-" if the file does not contain it.
+func nameInFile(field reflect.StructField) string {
+	name, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+	return name
+}
+
+// Settings returns every setting with its effective value, in the order of [Config].
+func (a *Agent) Settings() (all []Setting) {
+	a.file.mu.Lock()
+	defer a.file.mu.Unlock()
+	for _, path := range settingPaths(reflect.TypeFor[Config](), nil, func(at []string) (names []string) {
+		for _, name := range valueAt(reflect.ValueOf(a.file.config), at).MapKeys() {
+			names = append(names, name.String())
+		}
+		slices.Sort(names)
+		return names
+	}) {
+		all = append(all, a.file.setting(path))
 	}
 	return all
 }
@@ -58,17 +98,15 @@ func (a *Agent) Setting(key string) (Setting, error) {
 	if err != nil {
 		return Setting{}, err
 	}
-	s := Setting{Key: key, Origin: "default"}
-	if v := valueAt(reflect.ValueOf(a.file.config), path); v.IsValid() {
+	return a.file.setting(path), nil
+}
+
+func (f *configFile) setting(path []string) Setting {
+	s := Setting{Key: strings.Join(path, "."), Origin: f.origin(strings.Join(path, keyDelim))}
+	if v := valueAt(reflect.ValueOf(f.config), path); v.IsValid() {
 		s.Value = textOf(v)
 	}
-	switch whole := strings.Join(path, keyDelim); {
-	case a.file.fromE.Exists(whole):
-		s.Origin = "environment"
-	case a.file.fromY.Exists(whole):
-		s.Origin = "file"
-	}
-	return s, nil
+	return s
 }
 
 // Set writes a setting to the configuration file and preserves everything else in it, including
@@ -266,7 +304,8 @@ func textOf(v reflect.Value) string {
 		if list, ok := v.Interface().([]string); ok {
 			return strings.Join(list, ",")
 		}
-		return fmt.Sprintf("%d entries", v.Len())
+		text, _ := yaml.MarshalWithOptions(v.Interface(), yaml.JSON()) // every Check can be written
+		return strings.TrimSpace(string(text))
 	}
 	return fmt.Sprint(v.Interface())
 }
