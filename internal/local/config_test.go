@@ -57,20 +57,22 @@ func TestConfigFileThenEnvironment(t *testing.T) {
 		"SNAPCLI_CLOUD__API_KEY":                "cak_x",
 		"SNAPCLI_TARGETS__SHOP__JOBS":           "3",
 		"SNAPCLI_TARGETS__MY_DB__SANITIZE__SQL": "m.sql",
+		"SNAPCLI_TARGETS__MY_DB__SCHEDULE":      "17 3 * * *",
+		"SNAPCLI_CLOUD__PLAIN_STORAGE":          "true",
 		"SNAPCLI_POSTGRES_TOOLS":                "/opt/pg16/bin,tools",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := a.Config()
-	if c.Cloud.URL != "https://cloud.example" || c.Cloud.APIKey != "cak_x" {
+	if c.Cloud.URL != "https://cloud.example" || c.Cloud.APIKey != "cak_x" || !c.Cloud.PlainStorage {
 		t.Errorf("cloud = %+v", c.Cloud)
 	}
 	if shop := c.Targets["shop"]; shop.Jobs != 3 || shop.Name != "shop" || shop.Sanitize.Rules != "./shop.rules.yaml" {
 		t.Errorf("shop = %+v", shop)
 	}
-	if c.Targets["my.db"].Sanitize.SQL != "m.sql" {
-		t.Errorf("my.db = %+v", c.Targets["my.db"])
+	if db := c.Targets["my.db"]; db.Sanitize.SQL != "m.sql" || db.Schedule != "17 3 * * *" {
+		t.Errorf("my.db = %+v", db)
 	}
 	if got, want := a.postgresTools(), []string{"/opt/pg16/bin",
 		filepath.Join(filepath.Dir(a.ConfigPath()), "tools")}; !slices.Equal(got, want) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -15,23 +16,18 @@ import (
 const envPrefix = "SNAPCLI_"
 
 // envKeys returns the settings made by the environment: SNAPCLI_CLOUD__URL sets cloud.url. The
-// names of targets and storage profiles in the file match in any case, with _ for characters that a
-// variable's name cannot contain. All other names are converted to lower case. A variable with a
-// single underscore in place of a dot, such as SNAPCLI_CLOUD_URL, is an error, because otherwise it
-// would silently have no effect.
+// names of targets, storage profiles and tables in the file match in any case, with _ for
+// characters that a variable's name cannot contain. All other names are converted to lower case;
+// they come from the process's environment, because env cannot list its variables. A variable with
+// a single underscore in place of a dot, such as SNAPCLI_CLOUD_URL, is an error, because otherwise
+// it would silently have no effect.
 func envKeys(file *koanf.Koanf, env func(string) string) (map[string]any, error) {
-	known := map[string]string{envName("identities"): "identities", envName("postgres_tools"): "postgres_tools"}
-	for _, key := range []string{"cloud" + keyDelim + "url", "cloud" + keyDelim + "api_key", "trust" + keyDelim +
-		"own_organization"} {
+	known := map[string]string{}
+	for _, path := range settingPaths(reflect.TypeFor[Config](), nil, func(at []string) []string {
+		return file.MapKeys(strings.Join(at, keyDelim))
+	}) {
+		key := strings.Join(path, keyDelim)
 		known[envName(key)] = key
-	}
-	for _, group := range []string{"targets", "storage_profiles"} {
-		for _, name := range file.MapKeys(group) {
-			for _, field := range fieldsOf(group) {
-				key := strings.Join([]string{group, name, field}, keyDelim)
-				known[envName(key)] = key
-			}
-		}
 	}
 	for name := range known {
 		if meant := strings.ReplaceAll(name, "__", "_"); known[meant] == "" && env(meant) != "" {
@@ -59,15 +55,6 @@ func envKeys(file *koanf.Koanf, env func(string) string) (map[string]any, error)
 		}
 	}
 	return set, nil
-}
-
-func fieldsOf(group string) []string {
-	if group == "storage_profiles" {
-		return []string{"url"}
-	}
-	return append(targetLists(), "source", "destination", "scratch", "via", "destination_via",
-		"scratch_via", "jobs", "production", "sanitize"+keyDelim+"rules",
-		"sanitize"+keyDelim+"sql", "subset"+keyDelim+"percent")
 }
 
 // targetLists returns the settings of a target that are lists of strings.
