@@ -89,7 +89,8 @@ func checkCanMask(t Target) error {
 // configured.
 func (a *Agent) checkCanPush() error {
 	if c := a.Config(); c.Cloud.URL == "" && len(c.StorageProfiles) != 1 {
-		return snap.Usage("the agent has nowhere to push to", "set cloud.url, or configure exactly one storage profile")
+		return snap.Usage("to push snapshots, the agent needs a cloud service or exactly one storage profile",
+			"set cloud.url with `snapcli config set cloud.url URL`, or edit the profiles with `snapcli config edit`")
 	}
 	return nil
 }
