@@ -88,6 +88,7 @@ get into the history of your shell.`,
 				return err
 			}
 			a.done("", "set %s to %s in %s", key, hideSecret(local.Setting{Key: key, Value: value}), agent.ConfigPath())
+			a.warnOfPassword(value)
 			if by != "" {
 				a.warn("%s is set and overrides the file", by)
 			}

@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"charm.land/huh/v2"
@@ -144,6 +145,15 @@ func (a *app) tryDatabase(raw *string, check func(url string) []local.DatabaseCh
 
 // hasPassword reports whether a URL contains a literal password, not only the name of a variable.
 func hasPassword(raw string) bool { return hidePassword(raw) != raw }
+
+// warnOfPassword warns if one of the URLs that were written into the config file has a literal
+// password.
+func (a *app) warnOfPassword(urls ...string) {
+	if slices.ContainsFunc(urls, hasPassword) {
+		a.warn("the config file now contains a password; write it as ${NAME} instead, in single quotes, and set that " +
+			"variable")
+	}
+}
 
 // variable matches ${NAME}, with which a URL refers to an environment variable.
 var variable = regexp.MustCompile(`\$\{[^}]*\}`)

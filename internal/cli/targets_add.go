@@ -69,7 +69,7 @@ func (a *app) addTarget(cmd *cobra.Command, t local.Target) error {
 	if err != nil {
 		return err
 	}
-	verb := "added"
+	verb, given := "added", []string{t.Source, t.Destination, t.Scratch}
 	if old, err := agent.Target(t.Name); err == nil {
 		verb = "changed"
 		keepUnchanged(cmd, &t, old)
@@ -82,6 +82,7 @@ func (a *app) addTarget(cmd *cobra.Command, t local.Target) error {
 		return err
 	}
 	a.done(t.Name, "%s the target %s in %s", verb, t.Name, agent.ConfigPath())
+	a.warnOfPassword(given...)
 	a.nextForTarget(agent, t)
 	return nil
 }
