@@ -54,8 +54,8 @@ Filters combine: a snapshot is listed when it matches all of them.
 
 A search matches the start of any word of the name, the target and the owner.
 The date and the time in a name count as words. A search also matches the
-beginning of an ID, with or without snap_; without it, at least 5 characters
-are needed. A snapshot must match every word of the search.`,
+beginning of an ID, with or without snap_; without it, at least 5 characters are
+needed. A snapshot must match every word of the search.`,
 		Example: examples(
 			"the newest ones", "snapcli cloud snapshots",
 			"masked ones of one target that are shared",

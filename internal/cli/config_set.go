@@ -16,8 +16,7 @@ func (a *app) configGetCommand() *cobra.Command {
 		Use:   "get KEY",
 		Short: "Print one setting",
 		Long: `Get prints the effective value of one setting, from the config file or the
-environment. Secrets are masked. If the setting has no value, the exit code
-is 3.`,
+environment. Secrets are masked. The exit code is 3 if the setting has no value.`,
 		Example:           examples("show the service in use", "snapcli config get cloud.url"),
 		Args:              command.ExactArgs("key"),
 		ValidArgsFunction: a.completeSettings,
@@ -54,8 +53,8 @@ func (a *app) configSetCommand() *cobra.Command {
 unchanged, comments included. Separate the entries of a list with commas. The
 value is checked first: an invalid one changes nothing.
 
-If the value is -, it is read from standard input, so that a secret does not
-get into the history of your shell.`,
+If the value is -, it is read from standard input, so that a secret does not get
+into the history of your shell.`,
 		Example: examples(
 			"set the service to use", "snapcli config set cloud.url https://cloud.example",
 			"protect a destination", "snapcli config set targets.shop.production true",

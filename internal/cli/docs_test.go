@@ -175,6 +175,23 @@ func TestEveryCommandTeaches(t *testing.T) {
 	}
 }
 
+// TestHelpWraps: a line of a command's help ends where the next word does not fit, or before a
+// command in backquotes, and no line ends within one.
+func TestHelpWraps(t *testing.T) {
+	t.Parallel()
+	for _, c := range commands(referenceApp().root()) {
+		before := ""
+		for line := range strings.SplitSeq(c.Long, "\n") {
+			word, _, _ := strings.Cut(line, " ")
+			early := before != "" && word != "" && word[0] != '`' && len(before)+1+len(word) <= 80
+			if early || strings.Count(line, "`")%2 != 0 {
+				t.Errorf("%s: rewrap its help at: %s", c.CommandPath(), line)
+			}
+			before = line
+		}
+	}
+}
+
 // TestHelpFits: no line of a command's help is wider than a terminal of 80 columns, except a
 // command that cannot be written shorter.
 func TestHelpFits(t *testing.T) {

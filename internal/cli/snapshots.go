@@ -31,9 +31,9 @@ func (a *app) localListCommand(use string) *cobra.Command {
 			"in the cloud." + `
 
 The column New estimates how much of a snapshot's data is new since the previous
-snapshot of the same target and type. It is empty if there is no previous one
-on this machine, for encrypted snapshots, and for pulled snapshots with more
-than 256 MiB of data.`,
+snapshot of the same target and type. It is empty if there is no previous one on
+this machine, for encrypted snapshots, and for pulled snapshots with more than
+256 MiB of data.`,
 		Example: examples("list them", "snapcli snapshots", "those of one target", "snapcli snapshots --target shop"),
 		Args:    command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

@@ -41,8 +41,8 @@ func (a *app) trustListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the organizations and people you trust",
-		Long: "List prints the organizations and people whose programs `snapcli load\n--with-programs` loads " +
-			"without asking.",
+		Long: "List prints the organizations and people whose programs\n" +
+			"`snapcli load --with-programs` loads without asking.",
 		Example: examples("list them", "snapcli trust list"),
 		Args:    command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
