@@ -3,6 +3,7 @@ package snap
 import (
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -116,6 +117,9 @@ func (c Code) Info() CodeInfo {
 	}
 	return rows[len(rows)-1]
 }
+
+// Type returns the URN that names the code as a problem type (RFC 9457).
+func (c Code) Type() string { return "urn:snapcloud:error:" + strings.ReplaceAll(string(c), "_", "-") }
 
 // FieldError describes what is wrong with one field of the input. Field is its path, such as
 // "expires_at".

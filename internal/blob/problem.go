@@ -25,7 +25,7 @@ func writeProblem(w http.ResponseWriter, err error) {
 	}
 	w.WriteHeader(info.Status)
 	_ = json.NewEncoder(w).Encode(map[string]any{
-		"type": "about:blank", "title": info.Title, "status": info.Status,
+		"type": info.Code.Type(), "title": info.Title, "status": info.Status,
 		"detail": e.Error(), "code": info.Code, "hint": e.Hint,
 	})
 }

@@ -88,7 +88,7 @@ func problemOf(ctx context.Context, o *outages, err error) *problem {
 		info = snap.CodeInternal.Info()
 	}
 	return &problem{after: e.RetryAfter, Problem: api.Problem{
-		Type:      "urn:snapcloud:error:" + strings.ReplaceAll(string(e.Code), "_", "-"),
+		Type:      e.Code.Type(),
 		Title:     info.Title,
 		Status:    info.Status,
 		Detail:    e.Error(),

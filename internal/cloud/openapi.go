@@ -146,7 +146,7 @@ func describeErrors(op *huma.Operation, codes []snap.Code) {
 		for _, info := range infos {
 			says = append(says, "`"+string(info.Code)+"`: "+info.Title)
 			media.Examples[string(info.Code)] = &huma.Example{Value: api.Problem{
-				Type: "about:blank", Title: info.Title, Status: status, Detail: info.Title, Code: info.Code,
+				Type: info.Code.Type(), Title: info.Title, Status: status, Detail: info.Title, Code: info.Code,
 				RequestID: "Q7XK2B4M",
 			}}
 		}
@@ -175,6 +175,7 @@ func codesOf(op *huma.Operation, method string, rt route, authenticated bool) []
 	add(sharing || rt.do == snap.ActDelete || rt.do == snap.ActDecline || rt.do == snap.ActDescribe,
 		snap.CodeUserAttributionRequired)
 	add(makes || rt.id == "create-channel", snap.CodePolicy, snap.CodeConfirm)
+	add(rt.id == "create-key", snap.CodePolicy)
 	add(has("{") || rt.id == "explain-access" || rt.id == "audience-then", snap.CodeNotFound)
 	add(has("group") && sharing ||
 		slices.Contains([]string{"share-with", "unshare-with", "newcomers", "create-channel"},
@@ -183,6 +184,7 @@ func codesOf(op *huma.Operation, method string, rt route, authenticated bool) []
 	add(authenticated && method != http.MethodGet, snap.CodeConflict)
 	add(op.RequestBody != nil, snap.CodeTooLarge, snap.CodeMediaType)
 	add(rt.on == onUpload || rt.on == onPush || rt.id == "begin-push", snap.CodeStorageFull)
+	add(rt.id == "begin-push" || rt.id == "complete-push", snap.CodeQuota)
 	add(rt.id == "complete-push", snap.CodeUploadIncomplete, snap.CodeChecksumMismatch, snap.CodeVerifying)
 	slices.Sort(codes)
 	return slices.Compact(codes)

@@ -216,6 +216,46 @@ func TestInputThatTheDocumentDoesNotAllow(t *testing.T) {
 	})
 }
 
+// The errors of quotas and policies are in the document, with the type that the service sends.
+func TestErrorsAreDocumented(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{Config: func(o *cloud.Config) {
+		o.Limits.UploadsPerUser, o.Limits.BytesPerOrganization = 2, 5
+		o.Organizations[0].Policy.MaxKeyAge = "30d"
+	}})
+	alice := c.SignedIn("alice@acme.test")
+	check := func(path, id, body string, want snap.Code) {
+		t.Helper()
+		url := c.URL + api.MountUser + strings.Replace(path, "{id}", id, 1)
+		res, data := send(t, http.MethodPost, url, body, c.Token("alice@acme.test"))
+		sent := problemIn(t, res, data)
+		described := c.Service.Described().Paths[api.MountUser+path].Post.Responses[fmt.Sprint(res.StatusCode)]
+		example := described.Content["application/problem+json"].Examples[string(want)]
+		if sent.Code != want || example == nil || example.Value.(api.Problem).Type != sent.Type {
+			t.Errorf("%s sends %s and documents %+v", path, data, example)
+		}
+	}
+	var begun []string
+	for _, content := range []string{"one", "two"} {
+		plan, err := alice.Push(t.Context(), pushOf(content, []byte(content)))
+		must(t, err)
+		c.PutPart(alice, plan.ID, 1, []byte(content))
+		begun = append(begun, plan.ID)
+	}
+	third, err := json.Marshal(pushOf("three", []byte("3")))
+	must(t, err)
+	check("/snapshots", "", string(third), snap.CodeQuota)
+	_, err = alice.Complete(t.Context(), begun[0])
+	must(t, err)
+	check("/snapshots/{id}/complete", begun[1], "", snap.CodeQuota)
+	check("/keys", "", `{"kind":"cak","name":"x"}`, snap.CodePolicy)
+	_, data := send(t, http.MethodPut, c.URL+"/blobs/parts/x", "x", "")
+	var p api.Problem
+	if must(t, json.Unmarshal(data, &p)); p.Type != p.Code.Type() {
+		t.Errorf("a part is refused with %s", data)
+	}
+}
+
 // wrongBody draws a body that the operation usually refuses.
 func wrongBody(rt *rapid.T) string {
 	values := []any{nil, true, -1, 1e300, "", "☃\u0000", strings.Repeat("x", 3000), []any{}, []any{nil},
