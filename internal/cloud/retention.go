@@ -50,7 +50,11 @@ func (s *Service) setRetention(ctx context.Context, in *retentionInput) (*body[a
 }
 
 func (s *Service) deleteRetention(ctx context.Context, in *targetInput) (*empty, error) {
-	return &empty{}, s.store.DeleteRetention(ctx, callOf(ctx).caller, in.Target)
+	target, err := snap.CleanTarget(in.Target)
+	if err != nil {
+		return nil, err
+	}
+	return &empty{}, s.store.DeleteRetention(ctx, callOf(ctx).caller, target)
 }
 
 // runRetention applies the organization's rules now or, in a dry run, lists the snapshots that they

@@ -165,7 +165,7 @@ func TestRetention(t *testing.T) {
 	if err != nil || len(page.Items) != 1 || page.Items[0].By() != "alice@acme.test" {
 		t.Errorf("audited as %+v, %v", page.Items, err)
 	}
-	must(t, alice.DeleteRetention(ctx, "shop"))
+	must(t, alice.DeleteRetention(ctx, " shop "))
 	if err := alice.DeleteRetention(ctx, "shop"); snap.CodeOf(err) != snap.CodeNotFound {
 		t.Errorf("deleted twice: %v", err)
 	}
