@@ -46,6 +46,8 @@ func TestAccessIsTakenAwayOnAFullDisk(t *testing.T) {
 	if !sees(t, gary, sn.ID) {
 		t.Fatal("globex does not see the snapshot")
 	}
+	provider := provision(t, c, "acme")
+	group := provider.group("qa", provider.user("mia"))
 	ballast := filepath.Join(small, "ballast")
 	fillDisk(t, ballast)
 
@@ -62,6 +64,7 @@ func TestAccessIsTakenAwayOnAFullDisk(t *testing.T) {
 	if _, err := c.Client(key.Secret).Me(ctx); snap.CodeOf(err) != snap.CodeUnauthenticated {
 		t.Errorf("the revoked key: %v", err)
 	}
+	provider.do("PATCH", "/Groups/"+group, patched(`{"op": "remove", "path": "members"}`), http.StatusNoContent)
 	for range 20 { // others do not use the space that was freed
 		if _, err := alice.Share(ctx, sn.ID); snap.CodeOf(err) != snap.CodeStorageFull {
 			t.Fatalf("a share with the reserve: %v", err)

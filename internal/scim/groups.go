@@ -92,10 +92,10 @@ func (h *handler) patchGroup(w http.ResponseWriter, r *http.Request, by store.Re
 	return nil
 }
 
-// onlyRemoves reports whether a change does nothing but remove the members that it names.
+// onlyRemoves reports whether a change does nothing but remove members.
 func onlyRemoves(c store.SCIMGroupChange) bool {
 	for _, step := range c.Members {
-		if step.Do != store.SCIMRemove {
+		if step.Do != store.SCIMRemove && len(step.IDs) > 0 { // replacing with none removes all
 			return false
 		}
 	}
