@@ -343,6 +343,16 @@ func TestPushByDelta(t *testing.T) {
 	if _, data := get(t, pull.URL); !bytes.Equal(data, result) || done.SHA256 != sumOf(result) {
 		t.Error("the snapshot is not the announced file")
 	}
+	offer, err := deltaFor(mia, done.ID, id)
+	must(t, err)
+	if _, data := get(t, offer.URL); !bytes.Equal(data, d) {
+		t.Error("the offered delta is not the pushed one")
+	}
+	down := fmt.Sprintf("snapcloud_transfer_bytes_total{direction=\"down\"} %g\n", float64(len(result)+len(d)))
+	waitFor(t, func() bool { return strings.Contains(metrics(t, c), "snapcloud_http_requests_in_flight 0\n") })
+	if !strings.Contains(metrics(t, c), down) {
+		t.Errorf("the metrics lack %s", down)
+	}
 	if status := put(t, place.URL, d); status != http.StatusNotFound {
 		t.Errorf("after the push: %d", status)
 	}

@@ -100,7 +100,7 @@ func newMetrics(version string) *metrics {
 			"method", "status"),
 
 		transferred: make.counter("snapcloud_transfer_bytes_total",
-			"Bytes of snapshots sent through this process; always 0 with S3.", "direction"),
+			"Bytes of snapshots and deltas sent through this process; with S3, only deltas.", "direction"),
 		pushes: make.counter("snapcloud_pushes_total", "Completed pushes.").WithLabelValues(),
 		pushedBytes: make.counter("snapcloud_pushed_bytes_total",
 			"Bytes of the snapshots of completed pushes.").WithLabelValues(),
@@ -147,7 +147,7 @@ func (m *metrics) begin() {
 		zero(m.queryErrors, kind)
 		m.queries.WithLabelValues(kind)
 	}
-	for _, door := range []string{"password", "provider", "device", "refresh", "logout"} {
+	for _, door := range []string{"password", "provider", "device", "exchange", "refresh", "logout"} {
 		for _, outcome := range []string{"ok", "wrong", "limited", "refused", "expired", "reused", "unavailable",
 			"failed"} {
 			zero(m.logins, door, outcome)

@@ -133,7 +133,7 @@ func (s *Service) observe(r *http.Request, i *info, out *loadcontrol.Response, t
 		route = "none"
 	}
 	s.telemetry.metrics.answered(route, out.Status, took)
-	if strings.HasSuffix(route, " /blobs/{token}") {
+	if strings.HasPrefix(route, "GET /blobs/") {
 		s.telemetry.metrics.transferred.WithLabelValues("down").Add(float64(out.Bytes))
 	}
 	level := slog.LevelInfo

@@ -99,6 +99,7 @@ func TestMetricsCount(t *testing.T) {
 		`snapcloud_transfer_bytes_total{direction="up"} 5000`,
 		`snapcloud_transfer_bytes_total{direction="down"} 5000`,
 		`snapcloud_logins_total{door="device",outcome="ok"} 1`,
+		`snapcloud_logins_total{door="exchange",outcome="ok"} 0`,
 		`snapcloud_logins_total{door="device",outcome="wrong"} 1`,
 		`snapcloud_logins_total{door="password",outcome="ok"} 1`,
 		`snapcloud_logins_total{door="password",outcome="wrong"} 1`,
