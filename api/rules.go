@@ -59,10 +59,11 @@ type RetentionRun struct {
 	DryRun bool `json:"dry_run,omitempty" doc:"delete nothing" example:"true"`
 }
 
-// RetentionResult lists the snapshots that were deleted, or would be.
+// RetentionResult lists the snapshots that were deleted, or would be: at most 200.
 type RetentionResult struct {
 	DryRun    bool       `json:"dry_run"`
 	Snapshots []Snapshot `json:"snapshots"`
+	More      bool       `json:"more" doc:"the rules delete more snapshots than one call does; call again"`
 }
 
 // Webhook is an address that receives the organization's events. It is a URL or an e-mail address.
@@ -207,7 +208,8 @@ func (c *Client) DeleteRetention(ctx context.Context, target string) error {
 	return c.do(ctx, http.MethodDelete, "/retention/"+url.PathEscape(target), nil, nil)
 }
 
-// RunRetention applies the rules now, or only reports what they would delete.
+// RunRetention applies the rules now, or only reports what they would delete. If the result says
+// that there is more, call it again.
 func (c *Client) RunRetention(ctx context.Context, r RetentionRun) (RetentionResult, error) {
 	return call[RetentionResult](ctx, c, http.MethodPost, "/retention/run", r)
 }

@@ -111,7 +111,7 @@ func (a *app) retentionRunCommand() *cobra.Command {
 		Use:   "run",
 		Short: "Apply the rules now, or see what they would delete",
 		Long: `Run deletes the cloud snapshots that the rules no longer keep, as the service
-does every hour, at most 200 at a time. With --dry-run, it only lists them.`,
+does every hour. With --dry-run, it only lists them, at most 200.`,
 		Example: examples(
 			"see what would be deleted", "snapcli cloud retention run --dry-run"),
 		Args: command.NoArgs,
@@ -126,9 +126,14 @@ does every hour, at most 200 at a time. With --dry-run, it only lists them.`,
 					return err
 				}
 			}
-			result, err := conn.RunRetention(cmd.Context(), api.RetentionRun{DryRun: dry})
-			if err != nil {
-				return err
+			result := api.RetentionResult{Snapshots: []api.Snapshot{}}
+			for more := true; more; {
+				next, err := conn.RunRetention(cmd.Context(), api.RetentionRun{DryRun: dry})
+				if err != nil {
+					return err
+				}
+				next.Snapshots = append(result.Snapshots, next.Snapshots...)
+				result, more = next, next.More && !dry
 			}
 			return a.printRetentionRun(result)
 		},
@@ -153,6 +158,9 @@ func (a *app) printRetentionRun(r api.RetentionResult) error {
 	}
 	for _, s := range r.Snapshots {
 		a.result("%s %s (%s, %s, %s)", what, s.Name, s.ID, string(s.Type), size(s.Size))
+	}
+	if r.More {
+		a.note("these are the first %d; the rules would delete more", len(r.Snapshots))
 	}
 	return nil
 }

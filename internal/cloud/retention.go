@@ -61,17 +61,19 @@ func (s *Service) deleteRetention(ctx context.Context, in *targetInput) (*empty,
 // would delete: in both cases at most expireBatch snapshots, which the same query selects.
 func (s *Service) runRetention(ctx context.Context, in *runInput) (*body[api.RetentionResult], error) {
 	c := callOf(ctx).caller
-	old, err := s.store.Outlived(ctx, c.Org.ID, expireBatch)
+	old, err := s.store.Outlived(ctx, c.Org.ID, expireBatch+1)
 	if err != nil {
 		return nil, err
 	}
+	more := len(old) > expireBatch
+	old = old[:min(len(old), expireBatch)]
 	if !in.Body.DryRun {
 		if old, err = s.expire(ctx, old); err != nil {
 			return nil, err
 		}
 	}
-	return &body[api.RetentionResult]{api.RetentionResult{DryRun: in.Body.DryRun, Snapshots: each(old, wireSnapshot)}},
-		nil
+	return &body[api.RetentionResult]{api.RetentionResult{DryRun: in.Body.DryRun, Snapshots: each(old, wireSnapshot),
+		More: more}}, nil
 }
 
 // expire deletes snapshots that no rule keeps and returns those it deleted.

@@ -33,13 +33,10 @@ func (s *Server) retention(v *visit) (err error) {
 	if err != nil {
 		return err
 	}
-	data.Doomed = preview.Snapshots
+	data.Doomed, data.MoreDoomed = preview.Snapshots, preview.More
 	for _, sn := range data.Doomed {
 		data.DoomedBytes += sn.Size
 	}
-	// The preview has at most this many snapshots; see cloud.expireBatch.
-	const batch = 200
-	data.MoreDoomed = len(data.Doomed) >= batch
 	return s.write(v, "retention.html", data)
 }
 
