@@ -87,10 +87,11 @@ func (e Engine) Seal(ctx context.Context, raw string) (mark string, err error) {
 const erSyntax = 1064
 
 // markOf returns a string that changes when a table of the database is created, altered or written
-// to. A missing database has the same mark as an empty database.
+// to, or when the database is dropped.
 func markOf(ctx context.Context, db querier, name string) (mark string, err error) {
-	err = db.QueryRowContext(ctx, `SELECT coalesce(concat(count(*), ' ', coalesce(sum(unix_timestamp(create_time)), 0)), '')
-		FROM information_schema.tables WHERE table_schema = ? AND table_type <> 'VIEW'`, name).Scan(&mark)
+	err = db.QueryRowContext(ctx, `SELECT if(EXISTS (SELECT 1 FROM information_schema.schemata WHERE schema_name = ?),
+		concat(count(*), ' ', coalesce(sum(unix_timestamp(create_time)), 0)), '')
+		FROM information_schema.tables WHERE table_schema = ? AND table_type <> 'VIEW'`, name, name).Scan(&mark)
 	if err != nil {
 		return "", err
 	}

@@ -38,6 +38,29 @@ func checkRefusal(t *testing.T, name, url string, code snap.Code, detail, hint s
 	}
 }
 
+// A template without tables can be copied, and is not confused with a missing template.
+func TestTemplateWithoutTables(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, server string) {
+		e, own := Engine{}, servertest.MySQL(t, server)
+		_, d := openURL(t, own)
+		template, to := d.named("snapcli_clone_template_x").url(), d.named("snapcli_clone_copy_x").url()
+		script(t, own, "CREATE DATABASE snapcli_clone_template_x")
+		mark, err := e.Seal(t.Context(), template)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []error{nil, engine.ErrNotSealed} {
+			if err := e.Copy(t.Context(), template, to, engine.CopyOptions{Mark: mark}); !errors.Is(err, want) {
+				t.Errorf("got %v, want %v", err, want)
+			}
+			if err := errors.Join(e.Drop(t.Context(), to), e.Drop(t.Context(), template)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
 // A copy is complete even if the server's binary log contains statements. Such a server does not
 // allow reading without locks.
 func TestCopyWithStatementsInTheLog(t *testing.T) {
