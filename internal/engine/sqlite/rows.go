@@ -270,7 +270,7 @@ type inserter struct {
 const maxStatements = 40
 
 func (in *inserter) insert(b *batch) error {
-	if b.rows == in.maxRows {
+	if b.rows == in.maxRows && len(b.values) > 0 { // DEFAULT VALUES inserts only one row
 		return in.run(b.stored, b.rows, b.values)
 	}
 	width := len(b.values) / b.rows
