@@ -56,8 +56,7 @@ type Cloud struct {
 	mu   sync.Mutex
 	keys map[string]string
 
-	clock  *clocktest.Clock
-	expire sync.Once
+	clock *clocktest.Clock
 }
 
 // Start starts a service that ends with the test.
@@ -252,17 +251,17 @@ func (c *Cloud) As(email string) *api.Client {
 	return c.Client(c.Key(email))
 }
 
-// ExpiredKey returns a user-scoped key of the organization's owner that has expired. The service
-// must have been started with a clock: the first call advances it by a minute.
+// ExpiredKey returns a user-scoped key of the organization's owner that has expired. It returns the
+// same key at every call. The service must have been started with a clock, which the first call for
+// an organization advances by a minute.
 func (c *Cloud) ExpiredKey(slug string) string {
 	c.t.Helper()
-	end := c.Store.Now().Add(time.Minute)
-	secret := c.key("expired "+slug, func() auth.KeySpec {
-		return auth.KeySpec{OrgID: c.org(slug).ID, UserID: c.owner(slug).ID, Kind: snap.UserKey, Name: "expired",
-			Expires: end}
+	return c.once("expired "+slug, func() string {
+		secret, _ := c.newKey(auth.KeySpec{OrgID: c.org(slug).ID, UserID: c.owner(slug).ID, Kind: snap.UserKey,
+			Name: "expired", Expires: c.Store.Now().Add(time.Minute)})
+		c.clock.Advance(time.Minute)
+		return secret
 	})
-	c.expire.Do(func() { c.clock.Advance(time.Minute) })
-	return secret
 }
 
 func (c *Cloud) owner(slug string) snap.Member {
