@@ -20,10 +20,11 @@ func (a *app) localShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show NAME",
 		Short: "Show everything about one snapshot on this machine",
-		Long: "Show prints a snapshot on this machine with its file, checksum and card: the\ndatabase it was " +
-			"taken from, how it was masked, its tables with their row\ncounts and sizes, and what changed since " +
-			"the snapshot before it on this machine.\nIt never prints a row of data. The card of an encrypted " +
-			"snapshot is shown only\nif an identity on this machine opens it.",
+		Long: `Show prints a snapshot on this machine with its file, checksum and card: the
+database it was taken from, how it was masked, its tables with their row counts
+and sizes, and what changed since the snapshot before it on this machine. It
+never prints a row of data. The card of an encrypted snapshot is shown only if
+an identity on this machine opens it.`,
 		Example: examples("show one", "snapcli snapshots show shop-20261121T011600Z",
 			"show the columns, and how each was masked", "snapcli snapshots show shop-20261121T011600Z --columns",
 			"find columns", "snapcli snapshots show shop-20261121T011600Z --search email"),
