@@ -127,13 +127,16 @@ does every hour. With --dry-run, it only lists them, at most 200.`,
 				}
 			}
 			result := api.RetentionResult{Snapshots: []api.Snapshot{}}
-			for more := true; more; {
+			for {
 				next, err := conn.RunRetention(cmd.Context(), api.RetentionRun{DryRun: dry})
 				if err != nil {
 					return err
 				}
-				next.Snapshots = append(result.Snapshots, next.Snapshots...)
-				result, more = next, next.More && !dry
+				result.DryRun, result.More = next.DryRun, next.More
+				result.Snapshots = append(result.Snapshots, next.Snapshots...)
+				if dry || !next.More || len(next.Snapshots) == 0 {
+					break
+				}
 			}
 			return a.printRetentionRun(result)
 		},
