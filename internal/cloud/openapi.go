@@ -167,25 +167,24 @@ func codesOf(op *huma.Operation, method string, rt route, authenticated bool) []
 	}
 	below := rt.pattern[strings.Index(rt.pattern, " ")+1:]
 	has := func(part string) bool { return strings.Contains(below, part) }
+	is := func(ids ...string) bool { return slices.Contains(ids, rt.id) }
 	sharing := rt.do == snap.ActShare || rt.do == snap.ActShareOrg
-	makes := method == http.MethodPost && sharing && rt.id != "unshare-with"
+	makes := method == http.MethodPost && sharing && !is("unshare-with")
 	add(authenticated, snap.CodeUnauthenticated)
-	add(authenticated && (rt.do != "" || slices.Contains([]string{"create-key", "list-keys", "list-sessions"},
-		rt.id)), snap.CodeForbidden)
+	add(authenticated && (rt.do != "" || is("create-key", "list-keys", "list-sessions")), snap.CodeForbidden)
 	add(sharing || rt.do == snap.ActDelete || rt.do == snap.ActDecline || rt.do == snap.ActDescribe,
 		snap.CodeUserAttributionRequired)
-	add(makes || rt.id == "create-channel", snap.CodePolicy, snap.CodeConfirm)
-	add(rt.id == "create-key", snap.CodePolicy)
-	add(has("{") || rt.id == "explain-access" || rt.id == "audience-then", snap.CodeNotFound)
-	add(has("group") && sharing ||
-		slices.Contains([]string{"share-with", "unshare-with", "newcomers", "create-channel"},
-			rt.id), snap.CodeGroupNotFound)
-	add(has("share-org") || rt.id == "share-with" || rt.id == "unshare-with", snap.CodeOrganizationNotFound)
+	add(makes || is("create-channel"), snap.CodePolicy, snap.CodeConfirm)
+	add(is("create-key"), snap.CodePolicy)
+	add(has("{") || is("explain-access", "audience-then"), snap.CodeNotFound)
+	add(has("group") && sharing || is("share-with", "unshare-with", "newcomers", "create-channel"),
+		snap.CodeGroupNotFound)
+	add(has("share-org") || is("share-with", "unshare-with"), snap.CodeOrganizationNotFound)
 	add(authenticated && method != http.MethodGet, snap.CodeConflict)
 	add(op.RequestBody != nil, snap.CodeTooLarge, snap.CodeMediaType)
-	add(rt.on == onUpload || rt.on == onPush || rt.id == "begin-push", snap.CodeStorageFull)
-	add(rt.id == "begin-push" || rt.id == "complete-push", snap.CodeQuota)
-	add(rt.id == "complete-push", snap.CodeUploadIncomplete, snap.CodeChecksumMismatch, snap.CodeVerifying)
+	add(rt.on == onUpload || rt.on == onPush || is("begin-push"), snap.CodeStorageFull)
+	add(is("begin-push", "complete-push"), snap.CodeQuota)
+	add(is("complete-push"), snap.CodeUploadIncomplete, snap.CodeChecksumMismatch, snap.CodeVerifying)
 	slices.Sort(codes)
 	return slices.Compact(codes)
 }
