@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/hkdf"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -25,7 +27,10 @@ var (
 
 // Sealer encrypts the private signing keys before they are stored, so that a person who reads a
 // dump of the database cannot sign tokens (AUTH T10). A nil Sealer leaves keys unencrypted.
-type Sealer struct{ aead cipher.AEAD }
+type Sealer struct {
+	key  []byte
+	aead cipher.AEAD
+}
 
 // NewSealer returns the sealer with this key, 32 bytes as base64, or nil when the key is empty. The
 // error does not contain the key.
@@ -46,7 +51,7 @@ func NewSealer(key string) (*Sealer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Sealer{aead}, nil
+	return &Sealer{secret, aead}, nil
 }
 
 // seal encrypts a private key and binds it to the key ID under which it is stored.
@@ -90,6 +95,15 @@ func (s *Sealer) Open(name string, sealed []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%s is not sealed", name)
 	}
 	return s.open(name, sealed)
+}
+
+// Bind derives a key of 32 bytes from a secret that is stored unencrypted under this name, so that
+// a person who reads a dump of the database cannot compute it. A nil Sealer returns the secret.
+func (s *Sealer) Bind(name string, secret []byte) ([]byte, error) {
+	if s == nil {
+		return secret, nil
+	}
+	return hkdf.Key(sha256.New, s.key, secret, name, sha256.Size)
 }
 
 // Check fails with code usage when the stored signing keys cannot be read with the configured

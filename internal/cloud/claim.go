@@ -38,7 +38,7 @@ type claim struct {
 // claim records this service as the owner of the object store. It fails when another service owns
 // it: two services with one object store would each remove the other's uploads as abandoned.
 func (s *Service) claim(ctx context.Context) error {
-	owner := storageOwner{serviceID(s.transfers.urlKey), s.config.PublicURL, s.now().UTC()}
+	owner := storageOwner{s.transfers.id, s.config.PublicURL, s.now().UTC()}
 	return claim{s.transfers.blobs, owner}.make(ctx)
 }
 
@@ -106,7 +106,7 @@ func (c claim) write(ctx context.Context) error {
 // of the service at the public URL from, whose database is lost. The former service must never run
 // again. Its objects remain, but no snapshot of this service refers to them.
 func Claim(ctx context.Context, st *store.Store, c Config, from string) error {
-	urlKey, err := st.Secret(ctx, "urls", 32)
+	secret, err := st.Secret(ctx, "urls", 32)
 	if err != nil {
 		return err
 	}
@@ -114,13 +114,13 @@ func Claim(ctx context.Context, st *store.Store, c Config, from string) error {
 	if err != nil {
 		return err
 	}
-	return claim{blobs, storageOwner{serviceID(urlKey), c.PublicURL, st.Now().UTC()}}.apply(ctx, from)
+	return claim{blobs, storageOwner{serviceID(secret), c.PublicURL, st.Now().UTC()}}.apply(ctx, from)
 }
 
-// serviceID returns the identifier of this service. It is derived from the database, so it is the
-// same in all replicas.
-func serviceID(urlKey []byte) string {
-	h := hmac.New(sha256.New, urlKey)
+// serviceID returns the identifier of this service. It is derived from the secret "urls" of the
+// database, so it is the same in all replicas.
+func serviceID(secret []byte) string {
+	h := hmac.New(sha256.New, secret)
 	h.Write([]byte("service"))
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }

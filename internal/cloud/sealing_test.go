@@ -3,13 +3,16 @@ package cloud_test
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"log/slog"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"snap"
 	"snap/internal/auth"
+	"snap/internal/blob"
 	"snap/internal/cloud"
 	"snap/internal/cloudtest"
 	"snap/internal/store"
@@ -70,6 +73,32 @@ func TestUnencryptedSigningKeysAreReported(t *testing.T) {
 		must(t, s.Close())
 		if got := strings.Count(log.String(), "auth.key_encryption_key"); got != want {
 			t.Errorf("%d warnings, want %d:\n%s", got, want, log.String())
+		}
+	}
+}
+
+// T10: with the key, a person who reads the database cannot sign a download URL.
+func TestDownloadURLsNeedTheKey(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string]int{
+		"": http.StatusOK, base64.StdEncoding.EncodeToString(make([]byte, 32)): http.StatusForbidden,
+	} {
+		c := cloudtest.Start(t, cloudtest.Options{Config: func(o *cloud.Config) { o.Auth.KeyEncryptionKey = key }})
+		mia := c.As("mia@acme.test")
+		pulled, err := mia.Pull(t.Context(), c.Push(mia, "shop", []byte("x")).ID)
+		must(t, err)
+		if res, _ := get(t, pulled.URL); res.StatusCode != http.StatusOK {
+			t.Errorf("key %q: the service's URL: %s", key, res.Status)
+		}
+		secret, err := c.Store.Secret(t.Context(), "urls", 32)
+		must(t, err)
+		service, token, _ := strings.Cut(pulled.URL, "/blobs/")
+		ticket, _, _ := strings.Cut(token, ".")
+		content, err := base64.RawURLEncoding.DecodeString(ticket)
+		must(t, err)
+		forged := blob.SignToken(secret, "download", json.RawMessage(content))
+		if res, _ := get(t, service+"/blobs/"+forged); res.StatusCode != want {
+			t.Errorf("key %q: a URL that is signed with the stored secret: %s, want %d", key, res.Status, want)
 		}
 	}
 }

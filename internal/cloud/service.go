@@ -49,7 +49,8 @@ type transfers struct {
 	verifying blob.Tasks   // uploads whose bytes are being verified
 	parts     http.Handler // PUT of parts, for the folder store; nil for S3
 	deltas    *deltas
-	urlKey    []byte        // signs download URLs
+	id        string        // of this service, for the object store's owner; see serviceID
+	urlKey    []byte        // signs URLs of this service; see openURLKey
 	recheck   time.Duration // see Options
 }
 
@@ -120,7 +121,7 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 	if err := errors.Join(s.store.CheckTransferred(ctx), checkMoved(ctx)); err != nil {
 		return nil, err
 	}
-	if s.transfers.urlKey, err = s.store.Secret(ctx, "urls", 32); err != nil {
+	if err := s.openURLKey(ctx); err != nil {
 		return nil, err
 	}
 	if err := s.openBlobs(ctx); err != nil {
@@ -206,6 +207,22 @@ func (s *Service) openBlobs(ctx context.Context) error {
 	folder.LeaveFree(s.config.Limits.diskReserve())
 	s.transfers.blobs, s.transfers.parts = folder, folder.Handler()
 	return nil
+}
+
+// openURLKey derives the key that signs URLs from a secret in the database. With
+// auth.key_encryption_key, a copy of the database is not enough to sign URLs.
+func (s *Service) openURLKey(ctx context.Context) error {
+	secret, err := s.store.Secret(ctx, "urls", 32)
+	if err != nil {
+		return err
+	}
+	sealer, err := auth.NewSealer(s.config.Auth.KeyEncryptionKey)
+	if err != nil {
+		return err
+	}
+	s.transfers.id = serviceID(secret)
+	s.transfers.urlKey, err = sealer.Bind("urls", secret)
+	return err
 }
 
 func applyOrganizations(ctx context.Context, st *store.Store, c Config) error {
