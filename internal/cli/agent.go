@@ -40,9 +40,9 @@ A target with a schedule looks like this in the config file:
         - {sql: SELECT count(*) > 1000 FROM customers, expect: true}
 
 A target has one run at a time, even with several agents. A run that was killed
-resumes at the step where it stopped. If no agent was running at one or more
-scheduled times, one run makes up for them. The config file is read again when
-it changes.`,
+resumes at the step where it stopped, unless the next scheduled time has come.
+If no agent was running at one or more scheduled times, one run makes up for
+them. The config file is read again when it changes.`,
 		Example: examples("run it in a terminal; docs/agent.md has a systemd unit", "snapcli agent"),
 		Args:    command.RequireKnown,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.serveAgent(cmd.Context()) },
@@ -264,7 +264,7 @@ func (a *app) runAgentNow(ctx context.Context, target string) error {
 	run, err := n.RunNow(ctx, task)
 	if err != nil {
 		return stopped(ctx, busy(err, t.Name), "the run",
-			"the agent resumes it; to resume it now, run the same command again")
+			"if the target has a schedule, the agent resumes it; the same command starts a new run instead")
 	}
 	if run.State == nightly.Failed {
 		return &snap.Error{Code: snap.CodeInvalid, Detail: fmt.Sprintf("the step %s failed: %s", run.Step, run.Problem),
@@ -283,6 +283,7 @@ func busy(err error, target string) error {
 	if !errors.Is(err, nightly.ErrBusy) {
 		return err
 	}
-	return &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("an agent is working on the target %q", target),
-		Hint: "wait until its run has ended: `snapcli agent status`", Cause: err}
+	return &snap.Error{Code: snap.CodeConflict,
+		Detail: fmt.Sprintf("another process is working on the target %q", target),
+		Hint:   "wait until its run has ended: `snapcli agent status`", Cause: err}
 }

@@ -36,10 +36,11 @@ func (a *app) cloudAuditExportCommand() *cobra.Command {
 		Short: "Write the audit log as JSON, one entry on each line",
 		Long: `Export writes the lines of your organization's audit log, oldest first, each
 exactly as it is in the log's hash tree. With --follow, export waits for new
-lines. If the service becomes unavailable, export resumes when it is back.
+lines. It tries again while the service reports that it is unavailable, and ends
+if the service cannot be reached.
 
-To continue an export, pass the number after the last "seq" in the file as
---from. The lines can be verified without the service: see docs/audit.md.`,
+To continue an export, add 1 to the last "seq" in the file and pass the result
+as --from. The lines can be verified without the service: see docs/audit.md.`,
 		Example: examples(
 			"the whole log", "snapcli cloud audit export > audit.jsonl",
 			"one month", "snapcli cloud audit export --since 2026-10-01 --until 2026-11-01",

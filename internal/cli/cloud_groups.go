@@ -15,8 +15,8 @@ func (a *app) cloudGroupsCommand() *cobra.Command {
 		Use:   "groups",
 		Short: "List the organization's SSO groups",
 		Long: `Groups lists the SSO groups of your organization, with the number of members in
-each, as of each member's last sign-in. You can share with a group by its name
-or ID. Your identity provider manages the groups themselves.`,
+each, as your identity provider last reported them. You can share with a group
+by its name or ID. Your identity provider manages the groups themselves.`,
 		Example: examples("find a group's ID", "snapcli cloud groups"),
 		Args:    command.NoArgs,
 		RunE: printList(a, serviceList[api.Group]{

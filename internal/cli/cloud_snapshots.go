@@ -47,15 +47,16 @@ shared with your organization or one of your groups, and those that other
 organizations share with yours. Owners and admins see every snapshot of their
 organization.
 
-IDs are shortened, but stay unique in the list. Every command accepts the start
-of an ID.
+IDs are shortened, but stay unique in the list. Every command about a snapshot
+that you can see accepts the start of its ID.
 
 Filters combine: a snapshot is listed when it matches all of them.
 
-A search matches the start of any word of the name, the target and the owner.
-The date and the time in a name count as words. A search also matches the
-beginning of an ID, with or without snap_; without it, at least 5 characters are
-needed. A snapshot must match every word of the search.`,
+A search matches the start of any word of the name, the target, the owner, the
+description and the labels. The date and the time in a name count as words. A
+search also matches the beginning of an ID, with or without snap_; without it,
+at least 5 characters are needed. A snapshot must match every word of the
+search.`,
 		Example: examples(
 			"the newest ones", "snapcli cloud snapshots",
 			"masked ones of one target that are shared",

@@ -20,8 +20,8 @@ func (a *app) cloudAccessCommand() *cobra.Command {
 		Use:   "access SNAPSHOT-ID",
 		Short: "Show who can see a snapshot, and why",
 		Long: `Access shows which roles and shares let people see a snapshot, and how many
-people in your organization can see it. --user explains why one of these people
-can or cannot see it. Only the snapshot's owner, and owners and admins of the
+people in your organization can see it. --user explains why one person can or
+cannot see it. Only the snapshot's owner, and owners and admins of the
 organization, may ask. With --at, owners and admins see who could see it at a
 time in the past, according to the audit log. This also works for a deleted
 snapshot if you give its full ID.`,

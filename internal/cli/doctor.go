@@ -34,8 +34,8 @@ followed by its problems. --verbose prints every check. It changes nothing, and
 it fails when any check fails.
 
 It also lists the remains of failed and killed commands: temporary files, and
-scratch databases, journals and roles on the servers of destinations. --fix
-removes them.`,
+scratch databases, journals and roles on the destination and scratch servers.
+--fix removes them.`,
 		Example: examples("check everything", "snapcli doctor", "for a bug report", "snapcli doctor --json"),
 		Args:    command.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context(), fix, verbose) },

@@ -83,7 +83,7 @@ func asError(err error) *snap.Error {
 		return e
 	case disk.Full(err):
 		return &snap.Error{Code: snap.CodeStorageFull, Detail: err.Error(),
-			Hint: "free some space, or set SNAPCLI_DATA_DIR to a larger disk, and run the command again"}
+			Hint: "free some space, or set SNAPCLI_DATA_DIR to a folder on a larger disk, and run the command again"}
 	case errors.Is(err, os.ErrPermission):
 		return &snap.Error{Code: snap.CodeForbidden, Detail: err.Error(),
 			Hint: "check the owner and permissions of that file or folder"}

@@ -27,6 +27,8 @@ database, but it stops if somebody fills that database in the meantime.
 
 If the target's configuration has after_load, that SQL file runs in the loaded
 database before it replaces the destination, so that a failure changes nothing.
+With --in-place, it runs in the destination itself. With --only, it does not
+run.
 
 --into-existing replaces the content of a database that exists, for users who
 are not allowed to create or drop databases. On PostgreSQL, load fills new

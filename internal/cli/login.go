@@ -35,9 +35,9 @@ JSON object per line, each with an event: code, waiting, done or error.
 You can be signed in to several accounts of one service, for example in two
 organizations, or as two users. A login leaves your other accounts signed in,
 and its account becomes the one in use. If you sign in again as the same user,
-the new session replaces the old one. An account has the name of its
-organization, or the name given with --as. See ` + "`snapcli switch`" + ` and
-` + "`snapcli whoami --all`" + `.
+the new session replaces the old one. An account has the name given with --as,
+or the name of its organization, or if that is taken, your e-mail address. See
+` + "`snapcli switch`" + ` and ` + "`snapcli whoami --all`" + `.
 
 For automation, use an API key instead: set ` + apiKeyEnv + `.`,
 		Example: examples(

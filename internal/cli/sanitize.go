@@ -17,12 +17,13 @@ func (a *app) sanitizeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sanitize TARGET",
 		Short: "Make a masked copy of a snapshot",
-		Long: `Sanitize makes a masked copy of the target's newest snapshot, or of the one that
---snapshot names. The masks come from a file of column rules, a SQL file or
-both, given here or in the target's configuration. The original does not change,
-and nothing leaves this machine. SQL runs on a scratch copy, on the target's
-destination or scratch server, never on the source. The copy of an encrypted
-original is encrypted too, unless you give --no-encrypt.
+		Long: `Sanitize makes a masked copy of the target's newest unmasked snapshot, or of the
+one that --snapshot names. The masks come from a file of column rules, a SQL
+file or both, given here or in the target's configuration. The original does not
+change, and nothing leaves this machine. SQL runs on a scratch copy, on the
+server of the target's destination or on its scratch server, never on the
+source. The copy of an encrypted original is encrypted too, unless you give
+--no-encrypt.
 
 A masked copy of another organization's snapshot has its tables and rows, but
 not its functions, triggers, views and other programs. The copy cannot run code
@@ -30,14 +31,14 @@ that the author of the original wrote, and it cannot read or change another
 database, an account, a setting or a file.
 
 --init drafts a rules file from the snapshot's tables and values, for you to
-read and correct, and adds the file to the target's configuration. --review goes
-through the drafted rules on the terminal. One keystroke decides on all columns
-with the same proposed mask and the same reason. Each decision is saved
-immediately.
+read and correct. If the target's configuration names no rules file, --init adds
+this one to it. --review goes through the drafted rules on the terminal. One
+keystroke decides on all columns with the same proposed mask and the same
+reason. Each decision is saved immediately.
 
---check masks nothing. It prints the columns that have no rule yet, such as
-columns that are newer than the rules. The exit code is 0 if there are none, 1
-if there are some, and above 1 after an error.`,
+--check masks nothing. It prints the columns that the rules do not decide on
+yet, such as columns that are newer than the rules. The exit code is 0 if there
+are none, 1 if there are some, and above 1 after an error.`,
 		Example: examples(
 			"draft rules from the snapshot", "snapcli sanitize shop --init --rules shop.rules.yaml",
 			"decide on the columns that the draft left open", "snapcli sanitize shop --review",
@@ -58,13 +59,14 @@ if there are some, and above 1 after an error.`,
 			return a.sanitize(cmd.Context(), args[0], o)
 		},
 	}
-	cmd.Flags().StringVar(&o.Snapshot, "snapshot", "", "name of the snapshot to mask (default: the newest)")
+	cmd.Flags().StringVar(&o.Snapshot, "snapshot", "",
+		"name of the snapshot to mask (default: the newest unmasked one)")
 	cmd.Flags().StringVar(&o.SQL, "sql", "", "SQL file to run on the copy (default: the target's)")
 	cmd.Flags().StringVar(&o.Rules, "rules", "", "file of column rules (default: the target's)")
 	jobsFlag(cmd, &o.Jobs, "number of tables processed at once; 0 uses the target's setting")
 	cmd.Flags().BoolVar(&initial, "init", false, "draft a rules file instead of masking")
 	cmd.Flags().BoolVar(&reviewed, "review", false, "decide on the drafted rules, group by group")
-	cmd.Flags().BoolVar(&checked, "check", false, "only print the columns that have no rule yet")
+	cmd.Flags().BoolVar(&checked, "check", false, "only print the columns that the rules do not decide on yet")
 	identityFlag(cmd, &o.Identity)
 	encryptFlags(cmd, &o.Encrypt)
 	cmd.MarkFlagsMutuallyExclusive("init", "sql", "review", "check")

@@ -33,8 +33,8 @@ func exitCodesHelp() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-const environmentHelp = `Every setting can be a variable: SNAPCLI_ and its key in capitals, with __ for
-each dot. Variables override the config file:
+const environmentHelp = `Every setting except a target's checks can be a variable: SNAPCLI_ and its key
+in capitals, with __ for each dot. Variables override the config file:
 
   SNAPCLI_CLOUD__URL             the cloud service
   SNAPCLI_CLOUD__API_KEY         an API key; only --org overrides it
@@ -58,15 +58,17 @@ How snapcli behaves:
   TZ                   time zone of displayed times
 
 In a database URL of the config file, ${NAME} is replaced with the value of that
-variable when the URL is used. The value is never printed.`
+variable when the URL is used. Only "snapcli clone --with-password" prints the
+value.`
 
-const scriptsHelp = `Results go to standard output, everything else to standard error. In a pipe
-there are no colors, progress bars or questions.
+const scriptsHelp = `Results go to standard output, everything else to standard error. Colors and
+progress bars appear only on a terminal, and snapcli asks questions only if
+standard input and standard error are terminals.
 
   --quiet   prints only the one word that a script needs, such as a name or ID
   --json    prints the result as JSON, and an error as one object on standard
             error: {"error": {"code", "detail", "hint", "exit"}}
-  --yes     assumes yes instead of asking
+  --yes     answers every question with yes, except whether to load programs
 
 Check the exit code or the error's code, never the text:
 
@@ -74,5 +76,5 @@ Check the exit code or the error's code, never the text:
 
 Sign in with an API key in the environment; create a key for pipelines with
 "snapcli cloud keys create NAME --kind clt --scopes pull,push". You can safely
-repeat every command: pushes and pulls resume where they stopped, and sharing
-twice changes nothing.`
+repeat pushes, pulls and shares: pushes and pulls resume where they stopped, and
+sharing again sets the new expiry.`

@@ -153,7 +153,7 @@ func (s *Service) auditGrowth(ctx context.Context, in *growthInput) (*body[api.A
 	if in.From > size {
 		return nil, &snap.Error{Code: snap.CodeConflict,
 			Detail: fmt.Sprintf("the audit log has %d lines, fewer than the %d of the checkpoint", size, in.From),
-			Hint:   "lines were removed if that checkpoint is signed; compare with a backup"}
+			Hint:   "if that checkpoint is signed, lines were removed; compare with a backup"}
 	}
 	proof, err := s.store.AuditTree(ctx, org.ID).Growth(size, in.From)
 	if err != nil {

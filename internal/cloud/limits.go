@@ -1,6 +1,8 @@
 package cloud
 
 import (
+	"cmp"
+	"math"
 	"net/http"
 	"runtime"
 	"strings"
@@ -15,7 +17,7 @@ import (
 // Limits bounds the load that the service accepts. Zero means the default, and a negative value
 // means no limit. docs/operations.md lists them in a table.
 type Limits struct {
-	MaxSnapshotSize int64 `yaml:"max_snapshot_size" koanf:"max_snapshot_size"` // bytes; default 5 TiB
+	MaxSnapshotSize int64 `yaml:"max_snapshot_size" koanf:"max_snapshot_size"` // bytes; 5 TiB if not positive
 
 	// Limits per user and per organization. Organization-level keys count together as one user.
 	UploadsPerUser         int   `yaml:"uploads_per_user" koanf:"uploads_per_user"`
@@ -76,7 +78,7 @@ func (s *Service) newControl(limiter *limit.Limiter) *loadcontrol.Control {
 		Requests:          bound(l.ConcurrentRequests, defaultConcurrent()),
 		SignIns:           bound(l.ConcurrentSignIns, defaultConcurrent()),
 		Transfers:         bound(l.ConcurrentTransfers, defaultTransfers),
-		Queued:            bound(l.QueuedRequests, defaultQueued),
+		Queued:            cmp.Or(bound(l.QueuedRequests, defaultQueued), math.MaxInt),
 		Wait:              l.queueWait(),
 	}, loadcontrol.Options{Limiter: limiter, Class: classOf, Address: s.address, Refused: s.countRefusal,
 		Fail: s.writeError})

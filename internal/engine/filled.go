@@ -13,7 +13,7 @@ func Filled(database string) error {
 		Code: snap.CodeConflict,
 		Detail: fmt.Sprintf("the database %s was missing or empty when the load began, but it has content now",
 			database),
-		Hint: "somebody else seems to use it; if it may be replaced, load again and confirm that, in scripts with " +
-			"--yes; nothing was changed",
+		Hint: "somebody else seems to use it; if it may be replaced, load again and confirm (in scripts: --yes); " +
+			"nothing was changed",
 	}
 }

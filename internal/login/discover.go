@@ -100,7 +100,7 @@ func (p provider) check(issuer string) error {
 			Code: snap.CodeUnreachable,
 			Detail: fmt.Sprintf("the auth service at %s reports that its URL is %s", snap.CleanText(issuer),
 				snap.CleanText(p.Issuer)),
-			Hint: "check cloud.url or --auth-url: the two URLs must be equal",
+			Hint: "check cloud.url or --auth-url: the auth service must report the URL at which it is reached",
 		}
 	}
 	if p.DeviceAuthorization == "" || p.Token == "" {

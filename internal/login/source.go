@@ -182,7 +182,7 @@ func Logout(ctx context.Context, f *File, cloudURL string, h *http.Client) (ende
 	if err := revoke(ctx, web(h), s); err != nil {
 		return true, &snap.Error{
 			Code:   snap.CodeUnreachable,
-			Detail: "you are signed out here, but " + hostOf(s.AuthURL) + " could not be reached",
+			Detail: "you are signed out here, but " + hostOf(s.AuthURL) + " did not end the session",
 			Hint:   "end the session on your account page there",
 			Cause:  err,
 		}

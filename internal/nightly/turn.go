@@ -186,8 +186,9 @@ func (a *Agent) unscheduled(t Task, r *Record) (*Run, error) {
 		r.After = t.Times.Wall(now.Add(-time.Minute))
 	}
 	if r.After >= slot {
-		return nil, &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("the agent has already handled %s", slot),
-			Hint: "wait a minute, or see `snapcli agent status`"}
+		return nil, &snap.Error{Code: snap.CodeConflict,
+			Detail: fmt.Sprintf("the next run can only begin after %s", r.After),
+			Hint:   "wait a minute, or see `snapcli agent status`"}
 	}
 	if r.last().unfinished() {
 		if err := a.giveUp(t, r); err != nil {
