@@ -58,7 +58,7 @@ func TestBigRows(t *testing.T) {
 		d, _ = dumped(t, from)
 		err := load(t, to, d, false)
 		if snap.CodeOf(err) != snap.CodeDatabase ||
-			!strings.Contains(err.Error(), "a row of the table wide needs 1200") ||
+			!strings.Contains(err.Error(), "inserting a row of the table wide takes 1200") ||
 			!strings.Contains(hint(err), "SET GLOBAL max_allowed_packet = 2097152") {
 			t.Errorf("a row that does not fit: %v", err)
 		}
