@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -50,18 +51,49 @@ func (e Engine) Needs(ctx context.Context, raw string, u engine.Use) ([]engine.N
 	return needs, nil
 }
 
-// missing runs a query for missing rights. Each row has a description of a right and the statement
-// that grants the right.
+// lack is a right that a user lacks. The names are quoted as SQL needs them.
+type lack struct {
+	Kind   string // one of the first columns of the queries below
+	User   string
+	Within string // the schema, or the owner of the database
+	Name   string // the object, or the first of several
+	Count  int
+	Remedy string // the statement that grants the right
+}
+
+// describe says what the user cannot do.
+func (l lack) describe() string {
+	switch l.Kind {
+	case "schema":
+		return fmt.Sprintf("the user %s is not allowed to use the schema %s", l.User, l.Name)
+	case "policy":
+		return fmt.Sprintf("row-level security hides rows of %s from the user %s", l.Name, l.User)
+	case "large object":
+		return fmt.Sprintf("the user %s is not allowed to read %s", l.User, snap.Plural(l.Count, l.Kind, l.Kind+"s"))
+	case "create":
+		return fmt.Sprintf("the user %s is not allowed to create databases, and a load fills a new one before it "+
+			"replaces the old one", l.User)
+	case "database":
+		return fmt.Sprintf("the database %s belongs to %s, and the user %s is not allowed to replace it", l.Name,
+			l.Within, l.User)
+	}
+	if l.Count == 1 {
+		return fmt.Sprintf("the user %s is not allowed to read the %s %s", l.User, l.Kind, l.Name)
+	}
+	return fmt.Sprintf("the user %s is not allowed to read %d %ss of the schema %s, such as %s", l.User, l.Count,
+		l.Kind, l.Within, l.Name)
+}
+
+// missing runs a query for missing rights. Its columns are the fields of lack.
 func missing(ctx context.Context, conn *pgx.Conn, query, database string) ([]engine.Need, error) {
 	rows, err := conn.Query(ctx, query, database)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (engine.Need, error) {
-		n := engine.Need{Code: snap.CodeDatabase}
-		err := row.Scan(&n.What, &n.Remedy)
-		n.What, n.Remedy = charset.Readable(n.What), charset.Readable(n.Remedy)
-		return n, err
+		l, err := pgx.RowToStructByPos[lack](row)
+		return engine.Need{Code: snap.CodeDatabase, What: charset.Readable(l.describe()),
+			Remedy: charset.Readable(l.Remedy)}, err
 	})
 }
 
@@ -70,36 +102,48 @@ func missing(ctx context.Context, conn *pgx.Conn, query, database string) ([]eng
 const rightsToBuild = `
 WITH me AS (SELECT quote_ident(current_user) AS name),
 own AS (
-	SELECT c.oid, c.relkind, c.relrowsecurity, n.nspname, n.oid AS schema, format('%I.%I', n.nspname, c.relname) AS label FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-	WHERE c.relkind IN ('r', 'p', 'S') AND c.relpersistence <> 't' AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\_%' AND $1 <> ''
-	AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
+	SELECT c.oid, c.relkind, c.relrowsecurity, quote_ident(n.nspname) AS within, n.oid AS schema,
+		format('%I.%I', n.nspname, c.relname) AS label
+	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+	WHERE c.relkind IN ('r', 'p', 'S') AND c.relpersistence <> 't'
+	AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\_%' AND $1 <> ''
+	AND NOT EXISTS (
+		SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
 )
-SELECT format('the user %s is not allowed to use the schema %I', me.name, nspname), format('GRANT USAGE ON SCHEMA %I TO %s', nspname, me.name)
-	FROM own, me WHERE NOT has_schema_privilege(schema, 'USAGE') GROUP BY me.name, nspname
+SELECT 'schema', me.name, within, within, 1, format('GRANT USAGE ON SCHEMA %s TO %s', within, me.name)
+	FROM own, me WHERE NOT has_schema_privilege(schema, 'USAGE') GROUP BY me.name, within
 UNION ALL
-SELECT CASE count(*) WHEN 1 THEN format('the user %s is not allowed to read the table %s', me.name, min(label)) ELSE format('the user %s is not allowed to read %s tables of the schema %I, such as %s', me.name, count(*), nspname, min(label)) END,
-	CASE count(*) WHEN 1 THEN format('GRANT SELECT ON TABLE %s TO %s', min(label), me.name) ELSE format('GRANT SELECT ON ALL TABLES IN SCHEMA %I TO %s', nspname, me.name) END
-	FROM own, me WHERE relkind <> 'S' AND NOT has_table_privilege(oid, 'SELECT') GROUP BY me.name, nspname
+SELECT 'table', me.name, within, min(label), count(*)::int, format(CASE count(*)
+		WHEN 1 THEN 'GRANT SELECT ON TABLE %1$s TO %3$s'
+		ELSE 'GRANT SELECT ON ALL TABLES IN SCHEMA %2$s TO %3$s' END,
+		min(label), within, me.name)
+	FROM own, me WHERE relkind <> 'S' AND NOT has_table_privilege(oid, 'SELECT') GROUP BY me.name, within
 UNION ALL
-SELECT CASE count(*) WHEN 1 THEN format('the user %s is not allowed to read the sequence %s', me.name, min(label)) ELSE format('the user %s is not allowed to read %s sequences of the schema %I, such as %s', me.name, count(*), nspname, min(label)) END,
-	CASE count(*) WHEN 1 THEN format('GRANT SELECT ON SEQUENCE %s TO %s', min(label), me.name) ELSE format('GRANT SELECT ON ALL SEQUENCES IN SCHEMA %I TO %s', nspname, me.name) END
-	FROM own, me WHERE relkind = 'S' AND NOT has_table_privilege(oid, 'SELECT') GROUP BY me.name, nspname
+SELECT 'sequence', me.name, within, min(label), count(*)::int, format(CASE count(*)
+		WHEN 1 THEN 'GRANT SELECT ON SEQUENCE %1$s TO %3$s'
+		ELSE 'GRANT SELECT ON ALL SEQUENCES IN SCHEMA %2$s TO %3$s' END,
+		min(label), within, me.name)
+	FROM own, me WHERE relkind = 'S' AND NOT has_table_privilege(oid, 'SELECT') GROUP BY me.name, within
 UNION ALL
-SELECT format('row-level security hides rows of %s from the user %s', string_agg(label, ', ' ORDER BY label), me.name), format('ALTER ROLE %s BYPASSRLS', me.name)
+SELECT 'policy', me.name, '', string_agg(label, ', ' ORDER BY label), 1, format('ALTER ROLE %s BYPASSRLS', me.name)
 	FROM own, me WHERE relrowsecurity AND row_security_active(oid) GROUP BY me.name
 UNION ALL
-SELECT format(CASE count(*) WHEN 1 THEN 'the user %s is not allowed to read a large object' ELSE 'the user %s is not allowed to read %s large objects' END, me.name, count(*)),
-	format('DO $$ DECLARE l oid; BEGIN FOR l IN SELECT oid FROM pg_largeobject_metadata LOOP EXECUTE format(''GRANT SELECT ON LARGE OBJECT %%s TO %s'', l); END LOOP; END $$', me.name)
-	FROM pg_largeobject_metadata l, me WHERE NOT pg_has_role(lomowner, 'USAGE')
-	AND NOT EXISTS (SELECT FROM aclexplode(lomacl) a WHERE a.privilege_type = 'SELECT' AND (a.grantee = 0 OR pg_has_role(a.grantee, 'USAGE'))) GROUP BY me.name`
+SELECT 'large object', me.name, '', '', count(*)::int, format('DO $$ DECLARE l oid; BEGIN '
+		'FOR l IN SELECT oid FROM pg_largeobject_metadata LOOP '
+		'EXECUTE format(''GRANT SELECT ON LARGE OBJECT %%s TO %s'', l); END LOOP; END $$', me.name)
+	FROM pg_largeobject_metadata l, me WHERE NOT pg_has_role(lomowner, 'USAGE') AND NOT EXISTS (
+		SELECT FROM aclexplode(lomacl) a
+		WHERE a.privilege_type = 'SELECT' AND (a.grantee = 0 OR pg_has_role(a.grantee, 'USAGE')))
+	GROUP BY me.name`
 
 // rightsToLoad finds the rights that the user needs, but lacks, to create the scratch database and
 // give it the name of the old database.
 const rightsToLoad = `
-SELECT format('the user %I is not allowed to create databases, and a load fills a new one before it replaces the old one', current_user), format('ALTER ROLE %I CREATEDB', current_user)
+SELECT 'create', quote_ident(current_user), '', '', 1, format('ALTER ROLE %I CREATEDB', current_user)
 	FROM pg_roles WHERE rolname = current_user AND NOT (rolcreatedb OR rolsuper)
 UNION ALL
-SELECT format('the database %I belongs to %I, and the user %I is not allowed to replace it', datname, pg_get_userbyid(datdba), current_user), format('ALTER DATABASE %I OWNER TO %I', datname, current_user)
+SELECT 'database', quote_ident(current_user), quote_ident(pg_get_userbyid(datdba)), quote_ident(datname), 1,
+	format('ALTER DATABASE %I OWNER TO %I', datname, current_user)
 	FROM pg_database WHERE datname = $1 AND NOT pg_has_role(datdba, 'USAGE')`
 
 var _ engine.Replacer = Engine{}

@@ -35,7 +35,15 @@ func TestNeedsAreMendedByTheirStatements(t *testing.T) {
 			from, into := as(t, admin, user), as(t, to, user)
 
 			said := grantAll(t, e, from, engine.ForBuild, admin)
-			for _, want := range []string{`is not allowed to use the schema public`, `is not allowed to use the schema "a b"`, "is not allowed to read 2 tables of the schema public, such as public.t1", `is not allowed to read the table "a b"."T"`, "is not allowed to read the sequence public.t1_id_seq", "row-level security hides rows of public.t2", "is not allowed to read a large object"} {
+			for _, want := range []string{
+				"is not allowed to use the schema public",
+				`is not allowed to use the schema "a b"`,
+				"is not allowed to read 2 tables of the schema public, such as public.t1",
+				`is not allowed to read the table "a b"."T"`,
+				"is not allowed to read the sequence public.t1_id_seq",
+				"row-level security hides rows of public.t2",
+				"is not allowed to read 1 large object",
+			} {
 				if !strings.Contains(said, want) {
 					t.Errorf("%q is not named in:\n%s", want, said)
 				}

@@ -72,8 +72,11 @@ func TestForeignFiles(t *testing.T) {
 	kinds["added columns"] = `CREATE TABLE t (a, b); INSERT INTO t VALUES (1, 2), (3, NULL); ALTER TABLE t ADD COLUMN c DEFAULT 'x'; INSERT INTO t VALUES (4, 5, 6);
 		ALTER TABLE t ADD COLUMN d REAL NOT NULL DEFAULT -7; ALTER TABLE t ADD COLUMN e; INSERT INTO t VALUES (7, 8, 9, 10, 11);`
 	kinds["rowids"] = `CREATE TABLE t (rowid, oid, v); INSERT INTO t (_rowid_, v) VALUES (5, 'a'), (-3, 'b'); CREATE TABLE u (rowid, oid, _rowid_); INSERT INTO u VALUES (1, 2, 3);`
-	kinds["no stored values"] = `CREATE TABLE t (a); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 70) INSERT INTO t SELECT i FROM n;
-		PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = 'CREATE TABLE t (rowid AS (1) STORED, oid AS (2), _rowid_ AS (3), b DEFAULT 7)'; PRAGMA writable_schema = RESET;`
+	kinds["no stored values"] = `CREATE TABLE t (a);
+		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 70) INSERT INTO t SELECT i FROM n;
+		PRAGMA writable_schema = ON;
+		UPDATE sqlite_schema SET sql = 'CREATE TABLE t (rowid AS (1) STORED, oid AS (2), _rowid_ AS (3), b DEFAULT 7)';
+		PRAGMA writable_schema = RESET;`
 	for name, script := range kinds {
 		if name == "names" {
 			continue // its names are not UTF-8: see TestForeignNames
