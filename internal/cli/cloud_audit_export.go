@@ -36,8 +36,7 @@ func (a *app) cloudAuditExportCommand() *cobra.Command {
 		Short: "Write the audit log as JSON, one entry on each line",
 		Long: `Export writes the lines of your organization's audit log, oldest first, each
 exactly as it is in the log's hash tree. With --follow, export waits for new
-lines. It tries again while the service reports that it is unavailable, and ends
-if the service cannot be reached.
+lines and, while the service is unavailable or cannot be reached, tries again.
 
 To continue an export, add 1 to the last "seq" in the file and pass the result
 as --from. The lines can be verified without the service: see docs/audit.md.`,
@@ -78,13 +77,16 @@ func (a *app) exportAudit(ctx context.Context, f exportFlags) error {
 	if err := e.seek(ctx); err != nil {
 		return err
 	}
-	for {
+	for reported := ""; ; {
 		err := e.run(ctx)
 		if !f.follow || err != nil && !temporary(err) {
 			return err
 		}
-		if err != nil {
-			a.note("the service does not respond; trying again: %s", snap.CleanText(err.Error()))
+		if err == nil {
+			reported = ""
+		} else if problem := snap.CleanText(err.Error()); problem != reported { // an outage can take hours
+			a.note("trying again until the service responds: %s", problem)
+			reported = problem
 		}
 		select {
 		case <-ctx.Done():
@@ -97,8 +99,11 @@ func (a *app) exportAudit(ctx context.Context, f exportFlags) error {
 
 // temporary reports whether an error may be temporary.
 func temporary(err error) bool {
-	code := snap.CodeOf(err)
-	return code == snap.CodeUnavailable || code == snap.CodeRateLimited
+	switch snap.CodeOf(err) { //nolint:exhaustive // the others are lasting
+	case snap.CodeUnavailable, snap.CodeUnreachable, snap.CodeRateLimited:
+		return true
+	}
+	return false
 }
 
 // auditExport writes lines of the log.

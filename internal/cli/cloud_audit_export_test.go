@@ -16,18 +16,22 @@ import (
 	"snap/internal/cloudtest"
 )
 
-// A follower writes each new line once, in order, even if the service was down in between.
+// A follower writes each new line once, in order, even if the service was down in between: it
+// answered that it is unavailable, or ended connections without an answer.
 func TestExportFollows(t *testing.T) {
 	t.Parallel()
-	var away atomic.Bool
+	const here, unavailable, gone = 0, 1, 2
+	var state atomic.Int32
 	c := cloudtest.Start(t, cloudtest.Options{Wrap: func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if away.Load() && strings.HasSuffix(r.URL.Path, "/audit/records") {
-				away.Store(false) // the next request reaches the service again
+			switch now := state.Load(); {
+			case now == here || !strings.HasSuffix(r.URL.Path, "/audit/records"):
+				next.ServeHTTP(w, r)
+			case now == gone:
+				panic(http.ErrAbortHandler)
+			default:
 				w.WriteHeader(http.StatusServiceUnavailable)
-				return
 			}
-			next.ServeHTTP(w, r)
 		})
 	}})
 	env := map[string]string{"SNAPCLI_CLOUD__URL": c.URL, apiKeyEnv: c.Key("alice@acme.test"),
@@ -36,9 +40,13 @@ func TestExportFollows(t *testing.T) {
 	defer cancel()
 	out, in := io.Pipe()
 	var said bytes.Buffer
+	reports := writerFunc(func(b []byte) (int, error) {
+		state.Store(here) // the service is back once the follower reported the outage
+		return said.Write(b)
+	})
 	ended := make(chan int, 1)
 	go func() {
-		ended <- patientMain(ctx, []string{"cloud", "audit", "export", "--follow"}, IO{Out: in, Err: &said},
+		ended <- patientMain(ctx, []string{"cloud", "audit", "export", "--follow"}, IO{Out: in, Err: reports},
 			func(name string) string { return env[name] })
 		in.Close()
 	}()
@@ -57,17 +65,21 @@ func TestExportFollows(t *testing.T) {
 		}
 		t.Fatalf("it ended: %s", said.String())
 	}
-	for _, content := range []string{"first", "second"} {
-		sn := c.Push(c.As("mia@acme.test"), "shop", []byte(content))
+	for _, next := range []int32{unavailable, gone, here} {
+		sn := c.Push(c.As("mia@acme.test"), "shop", []byte{byte(next)})
 		follow(sn.ID)
-		away.Store(true)
+		state.Store(next)
 	}
 	cancel()
 	go io.Copy(io.Discard, out)
-	if code := <-ended; code != snap.ExitInterrupted {
+	if code := <-ended; code != snap.ExitInterrupted || strings.Count(said.String(), "trying again") != 2 {
 		t.Errorf("code %d: %s", code, said.String())
 	}
 }
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
 // If a request fails while export searches for the first line, the export fails, even if later
 // requests would succeed.
