@@ -63,6 +63,13 @@ func TestMaskedCopiesAreProven(t *testing.T) {
 		!strings.Contains(made.Warnings[0], "was not tried on") {
 		t.Errorf("an unreachable server: %v, %v", made.Warnings, err)
 	}
+	if made, err := sanitize("", nil); err != nil || len(made.Warnings) != 1 ||
+		!strings.Contains(made.Warnings[0], "was not tried: the target") {
+		t.Errorf("no server: %v, %v", made.Warnings, err)
+	}
+	if _, err := sanitize("", &yes); snap.CodeOf(err) != snap.CodeUsage {
+		t.Errorf("no server, but one is required: %v", err)
+	}
 	if _, err := sanitize(nowhere, &yes); snap.CodeOf(err) != snap.CodeDatabase {
 		t.Errorf("an unreachable server that is required: %v", err)
 	}
