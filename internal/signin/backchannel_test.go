@@ -38,8 +38,8 @@ func (p *idp) logout(changes map[string]any) string {
 	return token
 }
 
-// TestBackChannelLogout: a logout token immediately ends the sessions that it names, and nothing
-// else; keys stay.
+// TestBackChannelLogout: a logout token immediately ends the sessions of its person, but only once,
+// and nobody else's.
 func TestBackChannelLogout(t *testing.T) {
 	t.Parallel()
 	for name, changes := range map[string]map[string]any{

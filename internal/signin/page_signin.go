@@ -138,6 +138,8 @@ func (s *Service) localSignIn(v *visit, f url.Values) (userID int64, err error) 
 	}
 	err = s.guess(ctx, both, buckets, func() error {
 		if !passwordIs(u, known, f.Get("password")) {
+			s.log.WarnContext(ctx, "wrong password", "address", s.address(v.r), "organization", org.Slug, "user",
+				u.Email)
 			return errWrongPassword
 		}
 		return nil
