@@ -162,9 +162,9 @@ func (p *program) check() *cobra.Command {
 		Short: "Check everything that the configuration names",
 		Long: `Check reads the configuration, tests everything that it names and prints the
 results: the database and its schema, the clock, writing to and reading from the
-object store, each identity provider, the hosts of webhooks, the SMTP server,
-and the collector of traces. It changes nothing, except that it writes a small
-object to the object store and removes it again.
+object store, the bucket of checkpoints, each identity provider, the hosts of
+webhooks, the SMTP server, and the collector of traces. It changes nothing,
+except that it writes a small object to the object store and removes it again.
 
 If an object store, an identity provider, a webhook, the SMTP server or a
 collector does not respond, that is a warning: the service still starts and

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -25,7 +26,7 @@ acls AS (
 	UNION ALL SELECT p.oid::regprocedure::text, p.proowner, p.proacl FROM pg_proc p
 		WHERE pronamespace IN (SELECT oid FROM own)
 			AND NOT EXISTS (SELECT FROM of_extensions WHERE classid = 'pg_proc'::regclass AND objid = p.oid)
-	UNION ALL SELECT 'the schema ' || quote_ident(nspname), nspowner, nspacl FROM pg_namespace n
+	UNION ALL SELECT 'SCHEMA ' || quote_ident(nspname), nspowner, nspacl FROM pg_namespace n
 		WHERE n.oid IN (SELECT oid FROM own) AND nspname <> 'public'
 ),
 names AS (
@@ -78,6 +79,9 @@ func describeOmitted(ctx context.Context, conn *pgx.Conn, left *selection, info 
 
 func omission(row pgx.CollectableRow) (o schema.Omission, err error) {
 	err = row.Scan(&o.Kind, &o.First, &o.Count)
+	if name, ok := strings.CutPrefix(o.First, "SCHEMA "); ok { // names with a space are quoted
+		o.First = "the schema " + name
+	}
 	const longest = 200
 	if o.First = charset.Readable(o.First); len(o.First) > longest {
 		o.First = charset.Readable(o.First[:longest]) + "..."
