@@ -133,10 +133,15 @@ function syncSearch(url) {
 
 let timer;
 function onInput(event) {
-  const form = event.target.closest("form[data-live]");
-  if (!form || event.target.tagName === "SELECT" || event.target.type === "date") return;
+  const input = event.target;
+  const form = input.closest("form[data-live]");
+  if (!form || input.tagName === "SELECT" || input.type === "date") return;
   clearTimeout(timer);
-  timer = setTimeout(() => form.isConnected && get(form, new FormData(form)), 180);
+  timer = setTimeout(() => {
+    // The response to an earlier request may have replaced the form.
+    const now = form.isConnected ? form : document.getElementById(input.id)?.closest("form[data-live]");
+    if (now) get(now, new FormData(now));
+  }, 180);
 }
 
 function onChange(event) {
