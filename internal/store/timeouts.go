@@ -25,7 +25,7 @@ const (
 // withTimeouts applies these limits to a configuration and its pools. Settings in the URL take
 // precedence.
 func withTimeouts(config *pgx.ConnConfig) []stdlib.OptionOpenDB {
-	if config.ConnectTimeout == 0 || config.ConnectTimeout > time.Minute { // pgx's own default is two minutes
+	if config.ConnectTimeout == 0 { // neither connect_timeout nor PGCONNECT_TIMEOUT
 		config.ConnectTimeout = connectLimit
 	}
 	config.DialFunc = (&net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second,

@@ -59,14 +59,17 @@ const encodingParameter = "client_encoding"
 // environment variable.
 const serviceFile = "servicefile"
 
-// parse parses a database URL. It also uses libpq's environment variables and password files.
+// parse parses a database URL. It also uses libpq's environment variables and password files. A
+// connection may take 10 seconds, unless connect_timeout says otherwise.
 func parse(raw string) (database, error) {
 	config, err := pgx.ParseConfig(raw)
 	if err != nil {
 		return database{}, &snap.Error{Code: snap.CodeUsage, Detail: "the PostgreSQL URL is invalid",
 			Hint: "use postgres://user@host:5432/database", Cause: err}
 	}
-	config.ConnectTimeout = 10 * time.Second
+	if config.ConnectTimeout == 0 { // neither connect_timeout nor PGCONNECT_TIMEOUT
+		config.ConnectTimeout = 10 * time.Second
+	}
 	config.RuntimeParams["application_name"] = "snapcli"
 	delete(config.RuntimeParams, encodingParameter)
 	config.AfterConnect = prepareSession
@@ -131,7 +134,8 @@ func (d database) build(secret bool) string {
 // environment returns the environment variables that the tools need to connect, in addition to the
 // public URL.
 func (d database) environment() []string {
-	env := []string{"PGAPPNAME=snapcli", "PGCONNECT_TIMEOUT=10", "LC_ALL=C"}
+	env := []string{"PGAPPNAME=snapcli", "LC_ALL=C",
+		fmt.Sprintf("PGCONNECT_TIMEOUT=%d", d.config.ConnectTimeout/time.Second)}
 	if d.config.Password != "" {
 		env = append(env, "PGPASSWORD="+d.config.Password)
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -492,6 +493,19 @@ func TestPasswordIsNoArgument(t *testing.T) {
 		if !strings.Contains(d.url(), "u:s3cret@h") {
 			t.Errorf("url() = %s", d.url())
 		}
+	}
+}
+
+// The URL says how long a connection may take, also to the programs.
+func TestConnectTimeoutOfTheURL(t *testing.T) {
+	t.Parallel()
+	d, err := parse("postgres://u@h/db?connect_timeout=145")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.config.ConnectTimeout != 145*time.Second ||
+		!slices.Contains(d.environment(), "PGCONNECT_TIMEOUT=145") {
+		t.Errorf("%v, %q", d.config.ConnectTimeout, d.environment())
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 type tool struct {
 	path    string
 	version string
+	problem error // why the program cannot be used, and has no version
 }
 
 var versionText = regexp.MustCompile(`\(PostgreSQL\) (\S+)`)
@@ -60,9 +61,10 @@ func (e Engine) findTool(name string) func(atLeast int) (tool, error) {
 // lowest returns the program with the lowest version that is at least atLeast.
 func (e Engine) lowest(name string, installed []tool, atLeast int) (tool, error) {
 	var best tool
-	newest := ""
+	newest, broken := "", tool{}
 	for _, t := range installed {
-		if t.version == "" {
+		if t.problem != nil {
+			broken = t
 			continue
 		}
 		if newest == "" || major(t.version) > major(newest) {
@@ -78,6 +80,9 @@ func (e Engine) lowest(name string, installed []tool, atLeast int) (tool, error)
 	missing := &snap.Error{Code: snap.CodeNoTool, Detail: fmt.Sprintf("the program %s is not installed", name)}
 	if len(e.Tools) > 0 {
 		missing.Detail = fmt.Sprintf("the program %s is not in %s", name, strings.Join(e.Tools, " or "))
+	}
+	if broken.problem != nil {
+		missing.Detail = fmt.Sprintf("the program %s cannot be used: %v", broken.path, broken.problem)
 	}
 	if newest != "" {
 		missing.Detail = fmt.Sprintf("the installed %s is version %s, and version %d or newer is needed", name, newest,
@@ -111,7 +116,7 @@ func (e Engine) installed(name string) []tool {
 	}
 	var asked sync.WaitGroup
 	for i := range all {
-		asked.Go(func() { all[i].version = toolVersion(all[i].path) })
+		asked.Go(func() { all[i].version, all[i].problem = toolVersion(all[i].path) })
 	}
 	asked.Wait()
 	return all
@@ -124,21 +129,22 @@ func (e Engine) folders() []string {
 	return append(filepath.SplitList(os.Getenv("PATH")), usualPlaces()...)
 }
 
-// toolVersion returns the version of a program, or "" if the program does not exist or cannot run.
-func toolVersion(path string) string {
-	if info, err := os.Stat(path); err != nil || info.IsDir() {
-		return ""
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+// toolVersion runs a program to get its version.
+func toolVersion(path string) (string, error) {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), time.Minute,
+		errors.New("it did not print its version within a minute"))
 	defer cancel()
 	out, err := exec.CommandContext(ctx, path, "--version").Output()
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
 	if err != nil {
-		return ""
+		return "", err
 	}
 	if m := versionText.FindSubmatch(out); m != nil {
-		return string(m[1])
+		return string(m[1]), nil
 	}
-	return ""
+	return "", errors.New("it is not a program of PostgreSQL")
 }
 
 // command prepares a run of the tool against a database. It passes the password, if any, through

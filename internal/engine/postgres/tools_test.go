@@ -13,7 +13,7 @@ import (
 )
 
 // The oldest program that is not older than the server is used. If there is no such program, the
-// message names the package to install.
+// message names the package to install, and if the program does not run, the reason.
 func TestToolOfTheRightVersion(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -45,5 +45,13 @@ func TestToolOfTheRightVersion(t *testing.T) {
 	if !errors.As(err, &missing) || missing.Code != snap.CodeNoTool || !strings.Contains(missing.Detail, empty) ||
 		!strings.Contains(missing.Hint, "postgres_tools") {
 		t.Errorf("without any in the folder that is set: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(empty, "pg_dump"), []byte("#!/bin/sh\nexit 127\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Engine{Tools: []string{empty}}.tool("pg_dump", 18)
+	if !errors.As(err, &missing) || missing.Code != snap.CodeNoTool ||
+		!strings.Contains(missing.Detail, "cannot be used: exit status 127") {
+		t.Errorf("a program that does not run: %v", err)
 	}
 }
