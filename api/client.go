@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,6 +51,8 @@ type Options struct {
 	Token     TokenSource // nil for the routes that need none
 	UserAgent string
 	HTTP      *http.Client // nil uses a client with default timeouts
+	// ReadTimeout is the time limit of a request that only reads. 0 means 10 seconds.
+	ReadTimeout time.Duration
 	// TraceParent is the trace that the requests belong to, in the format of W3C Trace Context. An
 	// invalid value is not sent.
 	TraceParent string
@@ -75,8 +78,8 @@ func New(o Options) (*Client, error) {
 		o.Wait = Wait
 	}
 	reads := *h
-	if reads.Timeout == 0 || reads.Timeout > readTimeout {
-		reads.Timeout = readTimeout
+	if limit := cmp.Or(o.ReadTimeout, readTimeout); reads.Timeout == 0 || reads.Timeout > limit {
+		reads.Timeout = limit
 	}
 	return &Client{base: base, mount: o.Mount, token: o.Token, http: h, reads: &reads, agent: o.UserAgent,
 		trace: traceParent(o.TraceParent), wait: o.Wait}, nil

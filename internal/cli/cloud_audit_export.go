@@ -99,7 +99,7 @@ func (a *app) exportAudit(ctx context.Context, f exportFlags) error {
 
 // temporary reports whether an error may be temporary.
 func temporary(err error) bool {
-	switch snap.CodeOf(err) { //nolint:exhaustive // the others are lasting
+	switch snap.CodeOf(err) {
 	case snap.CodeUnavailable, snap.CodeUnreachable, snap.CodeRateLimited:
 		return true
 	}

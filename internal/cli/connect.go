@@ -212,8 +212,7 @@ func (a *app) hideTokens(source api.TokenSource) api.TokenSource {
 func (a *app) dial(base, mount string, token api.TokenSource, c credential) (*connection, error) {
 	a.log.Debug("cloud", "url", base, "credential", c.Where)
 	client, err := api.New(api.Options{BaseURL: base, Mount: mount, Token: token, UserAgent: userAgent(),
-		HTTP:        a.http(),
-		TraceParent: a.env("TRACEPARENT")})
+		HTTP: a.http(), ReadTimeout: a.timeouts.read, TraceParent: a.env("TRACEPARENT")})
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 type timeouts struct {
 	notice   time.Duration // before it shows what it is waiting for
 	connect  time.Duration // for a connection
+	read     time.Duration // for the response to a request that only reads, before it is sent once more
 	answer   time.Duration // for the whole response to a small request
 	verify   time.Duration // for the response at the end of a push, while the service verifies the bytes
 	complete time.Duration // for the values of a shell completion
@@ -33,12 +34,12 @@ func usualTimeouts() timeouts {
 	if d, err := time.ParseDuration(sameTimeout); err == nil {
 		return equalTimeouts(d)
 	}
-	return timeouts{notice: 3 * time.Second, connect: 10 * time.Second, answer: 20 * time.Second, verify: time.Minute,
-		complete: 2 * time.Second, sweep: 10 * time.Second, drop: 30 * time.Second}
+	return timeouts{notice: 3 * time.Second, connect: 10 * time.Second, read: 10 * time.Second,
+		answer: 20 * time.Second, verify: time.Minute, complete: 2 * time.Second, sweep: 10 * time.Second, drop: 30 * time.Second}
 }
 
 func equalTimeouts(d time.Duration) timeouts {
-	return timeouts{notice: d, connect: d, answer: d, verify: d, complete: d, sweep: d, drop: d}
+	return timeouts{notice: d, connect: d, read: d, answer: d, verify: d, complete: d, sweep: d, drop: d}
 }
 
 // http returns the client for small requests. It shows what it is waiting for and logs every step.

@@ -237,8 +237,14 @@ func (c *Cloud) org(slug string) store.Org {
 // Client returns a client of the agent mount with this API key.
 func (c *Cloud) Client(key string) *api.Client {
 	c.t.Helper()
-	client, err := api.New(api.Options{BaseURL: c.URL, Mount: api.MountAgent, Token: api.StaticToken(key),
-		UserAgent: "cloudtest"})
+	return c.client(api.MountAgent, key)
+}
+
+// client returns a client that does not give up because the machine is busy.
+func (c *Cloud) client(mount, secret string) *api.Client {
+	c.t.Helper()
+	client, err := api.New(api.Options{BaseURL: c.URL, Mount: mount, Token: api.StaticToken(secret),
+		UserAgent: "cloudtest", HTTP: &http.Client{Timeout: servertest.Patience}, ReadTimeout: servertest.Patience})
 	if err != nil {
 		c.t.Fatal(err)
 	}

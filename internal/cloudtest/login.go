@@ -134,10 +134,5 @@ func (c *Cloud) form(path string, form url.Values) map[string]string {
 // e-mail.
 func (c *Cloud) SignedIn(email string) *api.Client {
 	c.t.Helper()
-	client, err := api.New(api.Options{BaseURL: c.URL, Mount: api.MountUser, Token: api.StaticToken(c.Token(email)),
-		UserAgent: "cloudtest"})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return client
+	return c.client(api.MountUser, c.Token(email))
 }

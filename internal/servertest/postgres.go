@@ -20,6 +20,9 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 )
 
+// init lets connections take a minute, so that no test fails because the machine is busy.
+func init() { _ = os.Setenv("PGCONNECT_TIMEOUT", "60") }
+
 // Postgres returns the URL of a fresh, empty database on a real PostgreSQL server. All tests of one
 // process share the server. It is started at the first call on a free loopback port and ends with
 // the process, however the process ends; no TestMain is needed. The database is dropped when the
