@@ -38,7 +38,7 @@ type Sealing struct {
 	Header int         `json:"header"` // bytes of the age header
 }
 
-// Check returns an error for a sealing that no file can have.
+// Check returns an error if the sealing is not valid.
 func (s Sealing) Check() error {
 	nonce, err := hex.DecodeString(s.Nonce)
 	if err != nil || len(nonce) != ageNonce || !s.Engine.Valid() || !s.Type.Valid() || s.Header < 1 ||
@@ -62,7 +62,7 @@ func (r *Reader) Envelope() (*Envelope, error) {
 		return nil, err
 	}
 	if !bytes.HasPrefix(stored, head) {
-		return nil, corrupt("its list of recipients is not in the usual form", nil)
+		return nil, corrupt("its list of recipients is not in the standard form", nil)
 	}
 	public := Sealing{r.manifest.Engine, r.manifest.Type, hex.EncodeToString(stored[len(head):]), len(head)}
 	return &Envelope{public, head, r.sealed.key}, nil

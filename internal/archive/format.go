@@ -46,7 +46,7 @@ func header(format uint16) []byte {
 	return append(b, make([]byte, headerSize-len(b))...)
 }
 
-// checkHeader returns the format version in a header.
+// checkHeader validates a header and returns its format version.
 func checkHeader(b []byte) (format uint16, err error) {
 	if !bytes.HasPrefix(b, []byte(headMagic)) {
 		return 0, corrupt("it is not a snapshot file", nil)
@@ -106,12 +106,12 @@ var (
 func (m Manifest) check(format uint16, end int64) error {
 	switch {
 	case m.Format != int(format):
-		return corrupt("its manifest and its header have different formats", nil)
+		return corrupt("its manifest and its header name different versions of the format", nil)
 	case !m.Engine.Valid() || !m.Type.Valid() || m.Created.IsZero():
-		return corrupt("its manifest does not name its content", nil)
+		return corrupt("its manifest has no valid engine, type or creation time", nil)
 	case len(m.Name) == 0 || len(m.Name) > maxName || len(m.Target) > maxName || len(m.Tables) > maxTables ||
 		len(m.Sections) > maxSections:
-		return corrupt("its manifest is out of bounds", nil)
+		return corrupt("its manifest has a name, a target or a list of an invalid length", nil)
 	}
 	at, seen := int64(headerSize), map[string]bool{}
 	for _, s := range m.Sections {

@@ -46,9 +46,9 @@ type stretch struct {
 func (p public) check(end int64) error {
 	switch {
 	case p.Format != FormatEncrypted:
-		return corrupt("its manifest and its header have different formats", nil)
+		return corrupt("its manifest and its header name different versions of the format", nil)
 	case !p.Engine.Valid() || !p.Type.Valid():
-		return corrupt("its manifest does not name its content", nil)
+		return corrupt("its manifest has no valid engine or type", nil)
 	case p.Encrypted.Offset != headerSize || p.Encrypted.Stored != end-headerSize ||
 		!hexSum.MatchString(p.Encrypted.SHA256):
 		return corrupt("its encrypted part has the wrong size", nil)

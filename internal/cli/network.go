@@ -35,7 +35,8 @@ func usualTimeouts() timeouts {
 		return equalTimeouts(d)
 	}
 	return timeouts{notice: 3 * time.Second, connect: 10 * time.Second, read: 10 * time.Second,
-		answer: 20 * time.Second, verify: time.Minute, complete: 2 * time.Second, sweep: 10 * time.Second, drop: 30 * time.Second}
+		answer: 20 * time.Second, verify: time.Minute, complete: 2 * time.Second, sweep: 10 * time.Second,
+		drop: 30 * time.Second}
 }
 
 func equalTimeouts(d time.Duration) timeouts {

@@ -42,9 +42,9 @@ type Registry struct{ o Options }
 // Open returns the registry in a directory. It reads and writes nothing yet.
 func Open(o Options) *Registry { return &Registry{o: o} }
 
-// Files returns the path of a file in the folder of SQLite clones. It is for callers that need some
-// path in that folder; the file does not exist.
-func (r *Registry) Files() string { return filepath.Join(r.o.Dir, "databases", "none.db") }
+// Placeholder returns a path in the folder of SQLite clones, for callers that need a URL of that
+// folder. No file exists there.
+func (r *Registry) Placeholder() string { return filepath.Join(r.o.Dir, "databases", "none.db") }
 
 // Load creates the database at a URL and fills it with a snapshot. It returns a description of the
 // programs that it left out, or "".

@@ -105,13 +105,13 @@ func (s *Service) job(ctx context.Context, name string, work func(context.Contex
 	started := time.Now()
 	err := work(ctx)
 	took := time.Since(started)
+	if !isFrequent(name) {
+		s.log.DebugContext(ctx, "background work", "job", name, "took", took)
+	}
 	s.telemetry.metrics.ran(name, err, took)
 	if err == nil {
 		s.telemetry.outages.worked(ctx, database)
 		err = s.telemetry.jobTimes.succeeded(ctx, name)
-	}
-	if !isFrequent(name) {
-		s.log.DebugContext(ctx, "background work", "job", name, "took", took)
 	}
 	end(err)
 	return err

@@ -82,7 +82,8 @@ func (o Organization) checkTrust() (wrong []string) {
 			wrong = append(wrong, at+problem)
 		}
 		if rule.Issuer == o.SignIn.Issuer && rule.Audience == o.SignIn.ClientID {
-			wrong = append(wrong, at+"the audience is that of people who sign in; use public_url")
+			wrong = append(wrong, at+"issuer and audience are those of sign_in, so tokens of people could match; "+
+				"use public_url as the audience")
 		}
 	}
 	return wrong

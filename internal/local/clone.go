@@ -321,7 +321,7 @@ func (a *Agent) cloneServer(t Target, s Snapshot) (string, error) {
 			t.Name), "add a target with another destination for clones, with `snapcli targets add`")
 	}
 	if s.Engine == snap.SQLite {
-		return sqlite.URLOf(a.clones().Files()), nil
+		return sqlite.URLOf(a.clones().Placeholder()), nil
 	}
 	on := t.destination()
 	if on.raw == "" {

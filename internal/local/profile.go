@@ -75,7 +75,7 @@ func (a *Agent) PullProfile(ctx context.Context, name, target string, o PullOpti
 	return result, err
 }
 
-// wantedOf returns the snapshot of a profile that the options select.
+// wantedOf returns the snapshot that the options select from a profile.
 func wantedOf(ctx context.Context, store *profile.Profile, target string, o PullOptions) (api.Snapshot, error) {
 	all, err := store.Snapshots(ctx, target)
 	if err != nil {

@@ -42,8 +42,8 @@ type Job struct {
 //
 // GitLab puts the token in the variable that the job's id_tokens names, which must be
 // SNAPCLI_ID_TOKEN. GitHub Actions gives tokens to jobs with the permission id-token: write.
-// Kubernetes projects a service account's token as the file that SNAPCLI_ID_TOKEN_FILE names, by
-// default /var/run/secrets/snapcloud/token.
+// Kubernetes can mount a service account's token as a file (a projected volume), which
+// SNAPCLI_ID_TOKEN_FILE names, by default /var/run/secrets/snapcloud/token.
 func FindJob(env func(string) string, hide func(...string)) (Job, bool) {
 	job, found := findJob(env)
 	if !found {
@@ -140,9 +140,9 @@ type jobCredential struct {
 	Expiry time.Time `json:"expiry"` // on this machine's clock
 }
 
-// JobSource returns a token source with which requests to a cloud URL, and to no other, act as the
-// job. The source exchanges the job's token when it has no valid credential. It returns an API key,
-// for the agent mount, or fails with code not_signed_in if the service does not accept the job.
+// JobSource returns a token source that authenticates requests to the client's service as the job.
+// The source returns an API key, which only the agent mount accepts. It gets the key in exchange
+// for the job's token, and fails with code not_signed_in if the service does not accept the job.
 func (f *File) JobSource(job Job, client *api.Client, h *http.Client) api.TokenSource {
 	var mu sync.Mutex
 	var have jobCredential
@@ -224,8 +224,9 @@ func (e exchange) send(ctx context.Context, token, previous string) (jobCredenti
 		return jobCredential{}, err
 	}
 	if config.ExchangeURL == "" {
-		return jobCredential{}, jobProblem(e.client.BaseURL()+" trusts no CI jobs", "set SNAPCLI_CLOUD__API_KEY, or "+
-			"ask the service's operator for a rule that trusts this job", nil)
+		return jobCredential{}, jobProblem(e.client.BaseURL()+" does not accept CI jobs",
+			"set SNAPCLI_CLOUD__API_KEY, or "+
+				"ask the service's operator for a rule that trusts this job", nil)
 	}
 	if err := checkURL(config.ExchangeURL, "an endpoint of the auth service"); err != nil {
 		return jobCredential{}, err

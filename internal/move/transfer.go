@@ -51,10 +51,10 @@ const page = 500
 
 // Transfer copies a stopped service to another place, which must be empty or hold an unfinished
 // transfer from the same service. It first copies the objects, and reads each again to compare it.
-// Then it copies every row in one transaction, and compares the rows too. During the transfer nobody
-// can write to the source, the destination has no rows, and no service starts on it. At the end the
-// source is marked as moved, so that no service starts on it by mistake; nothing else in it changes.
-// With dryRun, Transfer copies nothing.
+// Then it copies every row in one transaction, and compares the rows too. Until the transfer is
+// complete, the source accepts no writes, the destination shows no rows, and no service can start
+// on the destination. At the end the source is marked as moved, so that no service starts on it by
+// mistake; nothing else in it changes. With dryRun, Transfer copies nothing.
 func Transfer(ctx context.Context, from, to Place, p Progress, dryRun bool) (r Report, err error) {
 	if from.Database.URL == to.Database.URL && (from.Database.URL != "" ||
 		from.Database.DataDir == to.Database.DataDir) {

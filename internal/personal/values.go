@@ -36,8 +36,9 @@ var signs = []sign{
 	{Coordinates, isCoordinates, false},
 }
 
-// byValues judges a column by sampled values. For most kinds, the verdict is certain if half of the
-// values match; if fewer match, a person must decide. The second result is false if the values show
+// byValues judges a column by sampled values. For most kinds of text, the verdict is certain if
+// half of the values match. If at least one in twenty matches, a person must decide. Numbers and
+// dates are never certain by their values alone. The second result is false if the values show
 // nothing.
 func (j judge) byValues(c Column) (Finding, bool) {
 	if c.Reference != "" || len(c.Samples) == 0 {
@@ -130,7 +131,8 @@ func isPasswordHash(v string) bool {
 func isOpaque(v string) bool { return opaqueForm.MatchString(v) }
 func isNumber(v string) bool { return v != "" && digits(v) == v }
 
-// isLarge reports whether a number is too large to count the rows of most tables.
+// isLarge reports whether a value is a number of at least nine digits, more than the row numbers of
+// most tables have.
 func isLarge(v string) bool { return isNumber(v) && len(v) >= 9 }
 
 func isIP(v string) bool {
@@ -146,7 +148,8 @@ func isMAC(v string) bool {
 	return err == nil && strings.ContainsAny(v, ":-.")
 }
 
-// isPhone excludes dates, which also consist of digits and hyphens.
+// isPhone reports whether a value has the form and length of a telephone number. If two hyphens are
+// the only sign of one, the value must not have the form of a date.
 func isPhone(v string) bool {
 	n := digits(v)
 	if len(n) < 7 || len(n) > 15 || !phoneForm.MatchString(v) {
@@ -157,7 +160,7 @@ func isPhone(v string) bool {
 		v[0] != '0' || strings.ContainsAny(v, " ()") || strings.Count(v, "-") == 2 && !isDate(v)
 }
 
-// isLongAgo reports whether a date is from 1900 to 1999, as many births are.
+// isLongAgo reports whether a date is from 1900 to 1999, as many dates of birth are.
 func isLongAgo(v string) bool {
 	return len(v) >= 10 && v[4] == '-' && v[:4] >= "1900" && v[:4] < "2000"
 }

@@ -179,7 +179,8 @@ func (t *Tunnel) connect(ctx context.Context) (*ssh.Client, error) {
 	}
 	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", t.address)
 	if err != nil {
-		return nil, t.failed("cannot be reached", "check that it is running, and check the host and port of via", err)
+		return nil, t.failed("cannot be reached", "check that it is running, and check its host and port in the "+
+			"configuration", err)
 	}
 	stop := context.AfterFunc(ctx, func() { raw.Close() })
 	defer stop()

@@ -135,8 +135,8 @@ func (l *Literals) stop(otherwise string) error {
 		"change them in the database, or "+otherwise)
 }
 
-// Explains reports whether each column whose originals a scanner found also has originals in the
-// schema.
+// Explains reports whether the schema can account for everything that s found: for each column
+// whose original values s found, the schema contains some too.
 func (l *Literals) Explains(s *Scanner) bool {
 	for _, column := range s.columns() {
 		if l.found[column] == nil {

@@ -32,7 +32,7 @@ func (h *handler) serviceProviderConfig() object {
 		"bulk":           object{"supported": false, "maxOperations": 0, "maxPayloadSize": 0},
 		"changePassword": no, "sort": no, "etag": no,
 		"authenticationSchemes": []object{{"type": "oauthbearertoken", "name": "SCIM key", "primary": true,
-			"description": "Authorization: Bearer with a key of the kind scim"}},
+			"description": "Bearer token in the header Authorization; the token is an API key of the kind scim"}},
 		"meta": h.described("ServiceProviderConfig", "/ServiceProviderConfig"),
 	}
 }

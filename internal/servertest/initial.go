@@ -9,13 +9,13 @@ import (
 	"sync"
 )
 
-// initial is the data folder of a server that never ran.
+// initial is the data folder of a server that was never started.
 type initial struct {
 	data  string
 	alive io.Closer // the folder is removed when this is closed, at the latest when the process ends
 }
 
-// initials are the data folders of this process, by the program that made them.
+// initials holds the initial folders of this process, by name.
 var initials sync.Map // string to func() (initial, error)
 
 // copyInitial copies an initial data folder to data and makes the account the owner of the copy.
@@ -27,7 +27,8 @@ func copyInitial(name, data string, as *account, fill func(dir string) error) er
 	if err != nil {
 		return err
 	}
-	if err := os.CopyFS(data, os.DirFS(from.data)); err != nil { // cp would leave holes, which a full disk cannot fill
+	// cp would leave holes, and writing into a hole fails on a full disk.
+	if err := os.CopyFS(data, os.DirFS(from.data)); err != nil {
 		return err
 	}
 	if err := os.Chmod(data, 0o700); err != nil { // PostgreSQL requires this mode
@@ -53,8 +54,8 @@ func newInitial(fill func(dir string) error) (initial, error) {
 	return initial{data: filepath.Join(dir, "data"), alive: alive}, fill(dir)
 }
 
-// changeOwner makes the account the owner of a folder and everything in it. If as is nil, which
-// means the test's own account, it changes nothing.
+// changeOwner makes the account the owner of a folder and everything in it. Without an account, it
+// changes nothing: the folder already belongs to the test's own account.
 func changeOwner(as *account, folder string) error {
 	if as == nil {
 		return nil

@@ -19,8 +19,8 @@ import (
 // S3 returns the URL of a fresh, empty bucket on a real S3-compatible server:
 // s3://KEY:SECRET@bucket?endpoint=http://127.0.0.1:port. All tests of one process share the server,
 // which is started at the first call on a free loopback port and ends with the process. The server
-// is versitygw over a folder, found at $SNAP_VERSITYGW or bin/versitygw; without it the test is
-// skipped.
+// is versitygw, which serves a temporary folder. The program is $SNAP_VERSITYGW or bin/versitygw;
+// if it is missing, the test is skipped.
 func S3(t testing.TB) string {
 	t.Helper()
 	gateway := sharedGateway.with(S3Program(t))
@@ -36,7 +36,8 @@ func S3(t testing.TB) string {
 	return gateway.url(bucket)
 }
 
-// LockedS3 is [S3] with a bucket that has object lock, and a client that may try to remove objects.
+// LockedS3 is like [S3], but the bucket has object lock. It also returns the bucket's name and a
+// client that can try to remove objects.
 func LockedS3(t testing.TB) (url string, client *minio.Client, bucket string) {
 	t.Helper()
 	gateway := sharedGateway.with(S3Program(t))
@@ -48,8 +49,8 @@ func LockedS3(t testing.TB) (url string, client *minio.Client, bucket string) {
 	return gateway.url(bucket), client, bucket
 }
 
-// VersionedS3 is [S3] with a server of the test's own and a bucket that keeps the versions of
-// objects, and a client that can remove a delete marker.
+// VersionedS3 is like [S3], but starts a separate server for the test, and the bucket keeps object
+// versions. It also returns the bucket's name and a client, for example to remove delete markers.
 func VersionedS3(t testing.TB) (url string, client *minio.Client, bucket string) {
 	t.Helper()
 	g := startGateway(S3Program(t), true)

@@ -14,22 +14,23 @@ import (
 )
 
 // The cost of a search must not depend on the number of snapshots, including those that match but
-// that the caller is not allowed to see. So each search word selects ranges of the caller's own
-// grants: the ranges of targets, owners and labels in which a word begins with the search word, and
-// the ranges of days and times that begin with it. Each range is ordered newest first, and only a
-// little more than a page of it is read (keysText). The ranges of several words are read together,
-// only as far as the word with the fewest matches requires (intersect).
+// that the caller is not allowed to see. A range is the list of the caller's own grants for one
+// target, owner, label, day or time. Each search word selects ranges: those of targets, owners and
+// labels that have a word beginning with the search word, and those of days and times that begin
+// with it. Each range is ordered newest first, and only a little more than a page of it is read
+// (keysText). The ranges of several words are read together, only as far as the word with the
+// fewest matches requires (intersect).
 
 const (
 	fewCandidates = 5000 // IDs with the same beginning that are checked one by one
-	maxValues     = 5000 // targets, owners or labels whose ranges are read; if there are more, the listing is read
-	fewValues     = 64   // if there are more, much of the listing matches, so the listing is tried first
+	maxValues     = 5000 // targets, owners or labels whose ranges are read; with more, the search reads the listing
+	fewValues     = 64   // with more values, much of the listing matches, so the listing is tried first
 	maxSources    = 8    // words of a search whose ranges are read; the other words are compared with each snapshot
 )
 
 // search returns the n newest snapshots that match the words of q and the conditions of v, and
-// whose keys are less than before. If q is blank, every snapshot matches. If it has characters but
-// no words, none matches.
+// whose keys are less than before. If q is blank, every snapshot matches. If it is not blank but
+// contains no words, none matches.
 func (s *Store) search(ctx context.Context, c snap.Caller, v choice, q string, before int64, n int) ([]snap.Snapshot,
 	error) {
 	words := snap.SearchWords(q)
@@ -88,10 +89,10 @@ func (s *Store) narrowSources(c snap.Caller, v choice) (all []source) {
 // Only keys less than before count.
 type source func(ctx context.Context, before int64, n int) ([]int64, error)
 
-// intersect returns the n newest snapshots that every source has, that fit, and whose keys are
-// between after and before. In each round, the source whose page reaches furthest back supplies the
-// candidates. The next round begins where that page ended, or at the newest snapshot that all
-// sources could have.
+// intersect returns the n newest snapshots that every source has, that fit, and whose keys are less
+// than before. It stops reading at the key after. In each round, the source whose page reaches
+// furthest back supplies the candidates. The next round begins at the older of two points: the end
+// of that page, or the newest key that every source can still have.
 func (s *Store) intersect(ctx context.Context, c snap.Caller, sources []source, after, before int64, n int,
 	fits func(snap.Snapshot) bool) (found []snap.Snapshot, err error) {
 	size := n
@@ -173,8 +174,7 @@ func (s *Store) scanSource(c snap.Caller, v choice, fits func(snap.Snapshot) boo
 	}
 }
 
-// fact is a condition that finds grants: a column with a list of values, or with the bounds of a
-// range of values.
+// fact is a condition on one column of grants: a list of values, or the bounds of the values.
 type fact struct {
 	column   string
 	values   []int64
@@ -230,10 +230,11 @@ func (s *Store) sourceOf(ctx context.Context, c snap.Caller, v choice, word stri
 	}, nil
 }
 
-// lastRune sorts after every character that can follow in a word.
+// lastRune sorts after every character that can occur in a word.
 const lastRune = "\U0010ffff"
 
-// factsOf returns the facts that a word may match, and roughly how many values they have.
+// factsOf returns the conditions whose ranges a word selects, and roughly how many values they
+// have.
 func (s *Store) factsOf(ctx context.Context, c snap.Caller, word string) (facts []fact, many int, err error) {
 	for _, kind := range []struct {
 		kind   int
@@ -263,8 +264,8 @@ func (s *Store) factsOf(ctx context.Context, c snap.Caller, word string) (facts 
 	return facts, many, nil
 }
 
-// digitsFrom returns the bounds of the numbers that consist of a leading 1 and this many digits,
-// the first of which are word.
+// digitsFrom returns the smallest and the largest number that consist of a leading 1 and this many
+// digits that begin with word. ok is false if word is longer or has other characters.
 func digitsFrom(word string, digits int) (from, to int64, ok bool) {
 	if len(word) > digits || strings.Trim(word, "0123456789") != "" {
 		return 0, 0, false
@@ -278,8 +279,8 @@ func digitsFrom(word string, digits int) (from, to int64, ok bool) {
 	return from, to, err == nil
 }
 
-// factKeys returns the keys of the n newest snapshots on which the caller has a grant with this
-// fact, newest first. Only keys less than before count.
+// factKeys returns the keys of the n newest snapshots on which the caller has a grant that meets
+// this condition, newest first. Only keys less than before count.
 func (s *Store) factKeys(ctx context.Context, c snap.Caller, v choice, f fact, before int64, n int) ([]int64, error) {
 	sh := s.shapeOf(c, choice{filter: v.filter}, n)
 	args := []any{c.Principal(), s.now().UnixMilli(), before}
@@ -292,12 +293,13 @@ func (s *Store) factKeys(ctx context.Context, c snap.Caller, v choice, f fact, b
 	return keys[:min(n, len(keys))], err
 }
 
-// keysText returns the statement of factKeys. Its parameters are $1 the principal, $2 now, $3 the
-// key below which the page begins, and the fact's values as a JSON array, or its bounds. For each
-// audience and value it reads the newest snapshot (heads). Nothing older than the page-size-th
-// newest of them can be on the page (thr). The statement reads a page of only those ranges that
-// reach above this limit (wide). For bounds, it finds the values that exist for an audience one
-// after the other (pairs), without reading their grants.
+// keysText returns the statement of factKeys. Its parameters are $1 the principal, $2 the current
+// time, $3 the key below which the page begins, and either $4 the values as a JSON array or $4 and
+// $5 the bounds. For each audience and value, the statement reads the newest snapshot (heads). With
+// a page of n snapshots, nothing older than the n-th newest of these can be on the page (thr). From
+// each range that reaches above this limit, the statement reads at most a page (wide). For bounds,
+// it first looks up the values that exist for each audience, one by one (pairs), without reading
+// their grants.
 func (s *Store) keysText(sh shape, f fact) string {
 	kinds := sh.scope.kinds()
 	if sh.scope == scopeMember {

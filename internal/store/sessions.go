@@ -9,8 +9,8 @@ import (
 	"snap"
 )
 
-// Session is a signed-in device (kind LoginToken) or browser (kind Browser). It is live until it is
-// ended, until Idle if it is not used before then, and at most until Expires.
+// Session is a signed-in device (kind LoginToken) or browser (kind Browser). It ends when somebody
+// ends it, at Idle unless it is used before then, and at Expires at the latest.
 type Session struct {
 	ID       int64
 	UserID   int64
@@ -69,8 +69,8 @@ func (s *Store) addSession(ctx context.Context, tx *sql.Tx, n Session, hash []by
 	return n, s.recordSession(ctx, tx, n.ID, snap.AuditSessionBegan)
 }
 
-// keptSessions is how long the row of an ended session is kept, so that a late token or cookie is
-// still recognized as ended.
+// keptSessions is how long a session's row is kept after Expires, so that a token or cookie that is
+// used late is still recognized as ended.
 const keptSessions = 24 * time.Hour
 
 func (s *Store) insertSession(ctx context.Context, tx *sql.Tx, n Session, hash []byte) (Session, error) {
@@ -81,7 +81,9 @@ func (s *Store) insertSession(ctx context.Context, tx *sql.Tx, n Session, hash [
 	n.Created = s.now()
 	n.LastUsed = n.Created
 	lock := ``
-	if s.dialect == postgres { // a concurrent removal either comes before this session or ends it
+	// A concurrent sign-out of the user either commits first, so that no session is added, or waits
+	// and then ends this session.
+	if s.dialect == postgres {
 		lock = ` FOR SHARE`
 	}
 	err := tx.QueryRowContext(ctx, `

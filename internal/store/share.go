@@ -17,8 +17,8 @@ import (
 
 // ShareWith makes all of these shares in one transaction, or none. For a snapshot that is not
 // sanitized, newcomers is the number of users of its organization who can see it now but could not
-// before. ShareWith fails with code group_not_found, and with organization_not_found if an
-// organization does not exist or is closed.
+// before. It fails with code group_not_found if a group does not exist, and with
+// organization_not_found if an organization does not exist or is closed.
 func (s *Store) ShareWith(ctx context.Context, c snap.Caller, sn snap.Snapshot,
 	with snap.Shares) (made []snap.ShareChange, newcomers int, err error) {
 	err = s.change(ctx, c, sn, func(tx *sql.Tx) error {
@@ -239,9 +239,9 @@ func (s *Store) grantRecipient(ctx context.Context, tx *sql.Tx, c snap.Caller, s
 	return change, err
 }
 
-// grantSchema sets whether a share with an organization includes the schema. If with is nil, a live
-// share does not change, and a new share does not include the schema.
-func (s *Store) grantSchema(ctx context.Context, tx *sql.Tx, sn snap.Snapshot, org snap.OrgRef, with *bool,
+// grantSchema sets whether a share with an organization includes the schema. If include is nil, a
+// live share keeps its setting, and a new share does not include the schema.
+func (s *Store) grantSchema(ctx context.Context, tx *sql.Tx, sn snap.Snapshot, org snap.OrgRef, include *bool,
 	m *granted) error {
 	var before int64
 	audience := int64(snap.AudienceOf(snap.KindRecipients, org.ID))
@@ -251,8 +251,8 @@ func (s *Store) grantSchema(ctx context.Context, tx *sql.Tx, sn snap.Snapshot, o
 	}
 	live := m.old != nil && m.old.Live(s.now())
 	m.schema = live && before == 1
-	if with != nil {
-		m.schema = *with
+	if include != nil {
+		m.schema = *include
 	}
 	if flag(m.schema) == before {
 		return nil
@@ -411,8 +411,9 @@ func (s *Store) recordShare(ctx context.Context, tx *sql.Tx, c snap.Caller, sn s
 	return change, s.recordReceipt(ctx, tx, sn, d)
 }
 
-// recordReceipt records the facts about a share that its recipient may know, as a line of the
-// owner's log. The recipient can get that line with its proof.
+// recordReceipt adds a line to the audit log of the snapshot's organization, with only those facts
+// about a share that the recipient is allowed to see. The recipient can get this line and the proof
+// that it is in the log.
 func (s *Store) recordReceipt(ctx context.Context, tx *sql.Tx, sn snap.Snapshot, d snap.AuditDetail) error {
 	return s.record(snap.WithOrigin(ctx, snap.Origin{}), tx, sn.Org.ID, snap.Caller{Org: sn.Org}, snap.AuditEntry{
 		Action: snap.AuditReceipt, Snapshot: sn.ID,

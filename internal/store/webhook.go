@@ -16,14 +16,14 @@ type Webhook struct {
 	ID      int64
 	OrgID   int64
 	Slug    string             // of the organization
-	URL     string             // https, or mailto and an address
-	Secrets [][]byte           // each signs every message: the newest and, during a rotation, the previous one
+	URL     string             // https, or mailto: and an e-mail address
+	Secrets [][]byte           // the newest and, during a rotation, the previous one; each signs every message
 	Events  []snap.AuditAction // the events to send; never empty
-	Format  string             // of its messages; "" is snapcloud's own format
+	Format  string             // format of the messages; "" is snapcloud's own
 	Created time.Time
 	By      string // e-mail of its creator
 
-	Waiting        int64     // messages that are neither accepted nor given up
+	Waiting        int64     // messages that are neither accepted nor given up on
 	Failures       int       // failed attempts in a row
 	PausedUntil    time.Time // because of failures, nothing is sent before then; zero if not paused
 	Disabled       time.Time // since when nothing is sent; zero if enabled
@@ -43,8 +43,8 @@ func WebhookEvents() []snap.AuditAction {
 // MaxWebhooks is the maximum number of webhooks of an organization.
 const MaxWebhooks = 20
 
-// AddWebhook adds a webhook to the caller's organization. It uses URL, Events, Format and the first
-// of Secrets of w.
+// AddWebhook adds a webhook to the caller's organization. From w, it uses URL, Events, Format and
+// the first secret.
 func (s *Store) AddWebhook(ctx context.Context, c snap.Caller, w Webhook) (Webhook, error) {
 	var id int64
 	err := s.tx(ctx, func(tx *sql.Tx) error {
@@ -57,8 +57,8 @@ func (s *Store) AddWebhook(ctx context.Context, c snap.Caller, w Webhook) (Webho
 			return err
 		}
 		if have >= MaxWebhooks {
-			return snap.Invalid(fmt.Sprintf("the organization has %d webhooks; more are not allowed", have),
-				"delete one first")
+			return snap.Invalid(fmt.Sprintf("the organization has %d webhooks, which is the maximum", have),
+				"remove one first")
 		}
 		err := tx.QueryRowContext(ctx,
 			`INSERT INTO webhooks(org_id, url, secret, events, created_at, created_by, format)
@@ -141,10 +141,11 @@ func errNoWebhook(id int64) error {
 		Hint: "list the webhooks to see which exist"}
 }
 
-// insertDeliveries records messages for the organization's webhooks about the lines after $2, up to
-// $3, of the organization $1, and numberDeliveries records the last number of each webhook.
-// Messages of disabled webhooks wait too. A message is due at 0, which is always in the past: the
-// clock of the replica that recorded it may be ahead.
+// insertDeliveries adds a message for each webhook of the organization $1 and each line of its
+// audit log after $2, up to $3, whose action the webhook reports. numberDeliveries then records
+// each webhook's last number. Messages for disabled webhooks are added too, and wait. due_at is 0,
+// which is in the past for every replica, even if the clock of the replica that added the message
+// is ahead.
 const (
 	insertDeliveries = `INSERT INTO deliveries(id, webhook_id, org_id, seq, due_at, created_at, number)
 		SELECT 'msg_' || CAST(a.org_id AS text) || '_' || CAST(a.seq AS text) || '_' || CAST(w.id AS text), w.id, a.org_id,

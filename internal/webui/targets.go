@@ -31,19 +31,20 @@ func (t targetView) Build() string { return "/targets/" + url.PathEscape(t.Name)
 // List returns the URL of the target's snapshots.
 func (t targetView) List() string { return query{Show: showAll, Target: t.Name}.URL() }
 
-// Edit returns the URL of the target's form.
+// Edit returns the URL of the form that edits the target.
 func (t targetView) Edit() string { return "/targets/" + url.PathEscape(t.Name) + "/edit" }
 
-// Rules returns the URL of the review of its rules.
+// Rules returns the URL of the page that reviews the target's rules.
 func (t targetView) Rules() string { return rulesPath(t.Name) }
 
-// Remove returns the URL of the question whether to remove the target.
+// Remove returns the URL of the page that asks whether to remove the target. Its form is sent to the
+// same URL.
 func (t targetView) Remove() string { return "/targets/" + url.PathEscape(t.Name) + "/remove" }
 
 // ID returns the ID of the target's card on the page.
 func (t targetView) ID() string { return "target-" + url.PathEscape(t.Name) }
 
-// From returns the source without password and without the values of ${NAME}.
+// From returns the source for display, with its password hidden and every ${NAME} as written.
 func (t targetView) From() string { return local.Redact(t.Source) }
 
 // Into returns the destination, in the same form as From.

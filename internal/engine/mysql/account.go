@@ -79,10 +79,10 @@ func (s *scratch) makeAccount(ctx context.Context) error {
 		return err
 	}
 	s.account = a
-	err := grantOn(ctx, s.server, s.here.name, a)
+	err := grantOn(ctx, s.server, s.db.name, a)
 	if err == nil {
 		var db *sql.DB
-		if db, err = s.inside().open(s.here.name); err == nil {
+		if db, err = s.inside().open(s.db.name); err == nil {
 			err = errors.Join(db.PingContext(ctx), db.Close())
 		}
 	}
@@ -141,7 +141,7 @@ func (m maker) revokeRights(ctx context.Context, database string, routines []def
 
 // inside returns the scratch database with the credentials that the load connects with.
 func (s *scratch) inside() database {
-	d := s.here
+	d := s.db
 	if s.account.exists() {
 		return d.as(s.account)
 	}

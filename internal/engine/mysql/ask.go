@@ -13,7 +13,7 @@ import (
 
 // Ask implements [engine.Scratch].
 func (s *scratch) Ask(ctx context.Context, query string) (string, error) {
-	db, err := s.here.open(s.here.name)
+	db, err := s.db.open(s.db.name)
 	if err != nil {
 		return "", err
 	}

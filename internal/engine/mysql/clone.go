@@ -160,7 +160,7 @@ func copyDatabase(ctx context.Context, source, to database, o engine.CopyOptions
 		return err
 	}
 	id := randomID()
-	s := &scratch{place: to, here: to.named(scratchPrefix + id), id: id, server: db,
+	s := &scratch{place: to, db: to.named(scratchPrefix + id), id: id, server: db,
 		o: engine.Options{Jobs: max(1, o.Jobs)}, from: source.name}
 	if err := s.fillFrom(ctx, source); err != nil {
 		return errors.Join(err, s.drop(context.WithoutCancel(ctx)))
@@ -184,7 +184,7 @@ func (s *scratch) fillFrom(ctx context.Context, source database) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.lock.ExecContext(ctx, "CREATE DATABASE "+quote(s.here.name)+s.charset())
+	_, err = s.lock.ExecContext(ctx, "CREATE DATABASE "+quote(s.db.name)+s.charset())
 	s.made = err == nil || number(err) == 0 // if the server has not answered, it may still create the database
 	if err != nil {
 		return err
@@ -192,7 +192,7 @@ func (s *scratch) fillFrom(ctx context.Context, source database) error {
 	if err := s.confine(ctx); err != nil {
 		return err
 	}
-	inside, err := s.inside().open(s.here.name)
+	inside, err := s.inside().open(s.db.name)
 	if err != nil {
 		return err
 	}
@@ -252,7 +252,7 @@ const ofDefiners = "^snapcli_[0-9a-f]{16}@"
 // copyRows fills the tables from those of the source and then creates their indexes, several tables
 // at a time and the largest first. It returns the number of rows inserted into each table.
 func (s *scratch) copyRows(ctx context.Context, inside *sql.DB, indexes map[string]string) (map[string]int64, error) {
-	db, err := s.here.open(s.here.name)
+	db, err := s.db.open(s.db.name)
 	if err != nil {
 		return nil, err
 	}
@@ -346,7 +346,7 @@ func (s *scratch) copyStatement(t engine.Table) string {
 		return ""
 	}
 	return fmt.Sprintf("INSERT INTO %[1]s.%[2]s (%[3]s) SELECT %[3]s FROM %[4]s.%[2]s%[5]s",
-		quote(s.here.name), quote(t.Name), list, quote(s.from), versions)
+		quote(s.db.name), quote(t.Name), list, quote(s.from), versions)
 }
 
 // Reset implements [engine.Cloner]. It ends the connections to the clone.

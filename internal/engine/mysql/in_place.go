@@ -23,7 +23,7 @@ func (s *scratch) create(ctx context.Context) error {
 	if s.o.Into == engine.InPlace {
 		return s.empty(ctx)
 	}
-	_, err := s.lock.ExecContext(ctx, "CREATE DATABASE "+quote(s.here.name)+s.charset())
+	_, err := s.lock.ExecContext(ctx, "CREATE DATABASE "+quote(s.db.name)+s.charset())
 	s.made = err == nil || number(err) == 0 // if the server has not responded, it may still create the database
 	if isDenied(err) {
 		return s.errMayNotCreate(ctx, err)
@@ -72,7 +72,7 @@ func (s *scratch) empty(ctx context.Context) error {
 	// The table marks the database. Creating it is also the first statement that fails if a
 	// privilege is missing.
 	if _, err := c.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS "+engine.Unfinished+" (n INT PRIMARY KEY) COMMENT "+
-		"'snapcli fills this database, or failed to: it is not complete'"); err != nil {
+		"'snapcli is loading this database, or a load failed: the database is incomplete'"); err != nil {
 		return err
 	}
 	s.emptied = true

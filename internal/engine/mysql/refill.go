@@ -38,7 +38,7 @@ func (e Engine) Refill(ctx context.Context, raw string, dump engine.Dump, only [
 		return nil, err
 	}
 	defer db.Close()
-	r := &refill{s: &scratch{place: d, here: d, server: db, o: o, trust: dataOnly}, chosen: map[string]bool{},
+	r := &refill{s: &scratch{place: d, db: d, server: db, o: o, trust: dataOnly}, chosen: map[string]bool{},
 		rows: map[string]int64{}}
 	for name := range chosen {
 		r.chosen[name.Name] = true

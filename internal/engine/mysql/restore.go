@@ -34,9 +34,9 @@ func (e Engine) Restore(ctx context.Context, raw string, dump engine.Dump, o eng
 		return nil, err
 	}
 	id := randomID()
-	s := &scratch{place: d, here: d.named(scratchPrefix + id), id: id, server: db, o: o}
+	s := &scratch{place: d, db: d.named(scratchPrefix + id), id: id, server: db, o: o}
 	if o.Into == engine.InPlace {
-		s.here = d
+		s.db = d
 	}
 	if err := s.fill(ctx, dump); err != nil {
 		err = s.failed(errors.Join(err, s.drop(context.WithoutCancel(ctx))))
@@ -51,17 +51,17 @@ func (e Engine) Restore(ctx context.Context, raw string, dump engine.Dump, o eng
 // scratch is a database on the destination's server. While the database is in use, lock holds a
 // user-level lock with its id, so that the database is not mistaken for a leftover.
 type scratch struct {
-	place, here database // the destination and the scratch database; the same for a load in place
-	id          string
-	server      *sql.DB
-	lock        *sql.Conn
-	structure   structure
-	packet      int // maximum size of a statement on the server, in bytes
-	properties  map[string]string
-	made        bool
-	emptied     bool // the destination was emptied, for a load in place
-	o           engine.Options
-	from        string // database on the same server that the rows are copied from; "" for a dump
+	place, db  database // the destination and the scratch database; the same for a load in place
+	id         string
+	server     *sql.DB
+	lock       *sql.Conn
+	structure  structure
+	packet     int // maximum size of a statement on the server, in bytes
+	properties map[string]string
+	made       bool
+	emptied    bool // the destination was emptied, for a load in place
+	o          engine.Options
+	from       string // database on the same server that the rows are copied from; "" for a dump
 
 	version string             // of the server
 	trust   trust              // of the dump
@@ -120,7 +120,7 @@ func (s *scratch) fill(ctx context.Context, dump engine.Dump) error {
 		}
 	}
 	s.o.Begin("restore")
-	db, err := s.inside().open(s.here.name)
+	db, err := s.inside().open(s.db.name)
 	if err != nil {
 		return err
 	}
@@ -173,14 +173,14 @@ func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, w
 		return err
 	}
 	if keys, ok := s.properties[engine.ForeignKeys]; ok {
-		if err := checkOrphans(ctx, c, s.here.name, want, keys); err != nil {
+		if err := checkOrphans(ctx, c, s.db.name, want, keys); err != nil {
 			return err
 		}
 	}
 	// Unsupported programs must be detected now rather than after the swap.
 	m := maker{c: c, account: s.account}
 	if s.account.exists() {
-		if m.own, err = session(ctx, s.server, "USE "+quote(s.here.name)); err != nil {
+		if m.own, err = session(ctx, s.server, "USE "+quote(s.db.name)); err != nil {
 			return err
 		}
 		defer endSession(m.own)
@@ -433,7 +433,7 @@ func (s *scratch) charset() string {
 // verify compares the tables, and the row counts that the server reported as inserted, with the
 // snapshot.
 func (s *scratch) verify(ctx context.Context, c *sql.Conn, want []engine.Table, took map[string]int64) error {
-	got, err := listTables(ctx, c, s.here.name)
+	got, err := listTables(ctx, c, s.db.name)
 	if err != nil {
 		return err
 	}
@@ -444,7 +444,7 @@ func (s *scratch) verify(ctx context.Context, c *sql.Conn, want []engine.Table, 
 	return engine.Compare(want, got)
 }
 
-func (s *scratch) URL() string { return s.here.url() }
+func (s *scratch) URL() string { return s.db.url() }
 
 // Run implements [engine.Scratch]. It splits the SQL as the servers' client programs do, including
 // DELIMITER lines.
@@ -453,7 +453,7 @@ func (s *scratch) Run(ctx context.Context, text string) error {
 }
 
 func (s *scratch) run(ctx context.Context, text string) error {
-	db, err := s.here.open(s.here.name)
+	db, err := s.db.open(s.db.name)
 	if err != nil {
 		return err
 	}
@@ -527,6 +527,6 @@ func (s *scratch) dropDatabase(ctx context.Context) error {
 			return err
 		}
 	}
-	_, err := s.server.ExecContext(ctx, "DROP DATABASE IF EXISTS "+quote(s.here.name))
+	_, err := s.server.ExecContext(ctx, "DROP DATABASE IF EXISTS "+quote(s.db.name))
 	return err
 }

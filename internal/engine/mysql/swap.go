@@ -220,16 +220,16 @@ func (s *scratch) requireAgreed(ctx context.Context, q querier) error {
 // only an empty database may be replaced, the old one.
 func (s *scratch) exchanged() []string {
 	if s.o.OnlyIfEmpty {
-		return []string{s.here.name}
+		return []string{s.db.name}
 	}
-	return []string{s.place.name, s.here.name}
+	return []string{s.place.name, s.db.name}
 }
 
 // rename moves the old tables out and the new tables in, and renames the journal to "after", in one
 // statement.
 func (s *scratch) rename(ctx context.Context, c *sql.Conn) error {
 	moves := []string{fmt.Sprintf("%[1]s.`before` TO %[1]s.`after`", quote(journalPrefix+s.id))}
-	to := map[string]string{s.place.name: replacedPrefix + s.id, s.here.name: s.place.name}
+	to := map[string]string{s.place.name: replacedPrefix + s.id, s.db.name: s.place.name}
 	for _, from := range s.exchanged() {
 		tables, err := names(ctx, c, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND "+
 			"table_type IN ('BASE TABLE', 'SEQUENCE', 'SYSTEM VERSIONED')", from)

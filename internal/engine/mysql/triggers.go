@@ -9,12 +9,12 @@ import (
 // value to another table. If run succeeds, withoutTriggers then restores the triggers of the tables
 // that still exist.
 func (s *scratch) withoutTriggers(ctx context.Context, run func() error) error {
-	c, err := session(ctx, s.server, "USE "+quote(s.here.name))
+	c, err := session(ctx, s.server, "USE "+quote(s.db.name))
 	if err != nil {
 		return err
 	}
 	defer endSession(c)
-	had, err := triggersOf(ctx, c, s.here.name)
+	had, err := triggersOf(ctx, c, s.db.name)
 	if err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func (s *scratch) remakeTriggers(ctx context.Context, c *sql.Conn, had map[strin
 	if len(had) == 0 {
 		return nil
 	}
-	tables, err := names(ctx, c, "SELECT table_name FROM information_schema.tables WHERE table_schema = ?", s.here.name)
+	tables, err := names(ctx, c, "SELECT table_name FROM information_schema.tables WHERE table_schema = ?", s.db.name)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (s *scratch) remakeTriggers(ctx context.Context, c *sql.Conn, had map[strin
 	}
 	m := maker{c: c}
 	if s.account.exists() {
-		db, owner, err := s.account.asOwner(ctx, s.server, s.here)
+		db, owner, err := s.account.asOwner(ctx, s.server, s.db)
 		if err != nil {
 			return err
 		}

@@ -146,7 +146,7 @@ func (s *scratch) requireInside(ctx context.Context) error {
 	}
 	out, err := names(ctx, s.server, "SELECT concat(table_name, '.', constraint_name) FROM "+
 		"information_schema.referential_constraints WHERE constraint_schema = ? AND unique_constraint_schema <> ?",
-		s.here.name, s.here.name)
+		s.db.name, s.db.name)
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (s *scratch) requireInside(ctx context.Context) error {
 		return nil
 	}
 	others, err := names(ctx, s.server, "SELECT schema_name FROM information_schema.schemata WHERE schema_name NOT "+
-		"IN (?, ?)", s.here.name, s.place.name)
+		"IN (?, ?)", s.db.name, s.place.name)
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (s *scratch) requireInside(ctx context.Context) error {
 
 // checkTexts checks the SQL of all objects of one kind, as the server shows it.
 func (s *scratch) checkTexts(ctx context.Context, kind, query string, others []string) error {
-	rows, err := s.server.QueryContext(ctx, query, s.here.name)
+	rows, err := s.server.QueryContext(ctx, query, s.db.name)
 	if err != nil {
 		return err
 	}

@@ -9,18 +9,18 @@ import (
 
 // Ask implements [engine.Scratch].
 func (s *scratch) Ask(ctx context.Context, query string) (string, error) {
-	conn, err := s.here.connect(ctx)
+	conn, err := s.db.connect(ctx)
 	if err != nil {
 		return "", err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	const setup = usersNames + "; SET default_transaction_read_only = on"
 	if _, err := conn.PgConn().Exec(ctx, setup).ReadAll(); err != nil {
-		return "", s.here.failure(err)
+		return "", s.db.failure(err)
 	}
 	results, err := conn.PgConn().Exec(ctx, query).ReadAll()
 	if err != nil && state(err) == "" {
-		return "", s.here.failure(err)
+		return "", s.db.failure(err)
 	}
 	if err != nil {
 		return "", &snap.Error{Code: snap.CodeDatabase, Detail: "the SQL failed: " + message(err),

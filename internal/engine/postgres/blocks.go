@@ -57,11 +57,11 @@ func (d *dumpReader) skip(kind byte) (objects int) {
 
 // lineReader reads the lines of one table's data across chunks.
 type lineReader struct {
-	d    *dumpReader
-	left int    // bytes of the chunk that the dump reader has not discarded
-	here int    // size of the current piece, of which seen is the rest
-	seen []byte // the peeked bytes that next has not returned
-	torn []byte // a line that began in an earlier piece
+	d       *dumpReader
+	left    int    // bytes of the chunk that the dump reader has not discarded
+	peeked  int    // size of the current piece, which is peeked and not discarded
+	unread  []byte // the end of the current piece that next has not returned
+	partial []byte // the beginning of a line, from earlier pieces
 }
 
 // maxRow limits the size of a row in a dump from another organization or of unknown origin, because
@@ -70,8 +70,8 @@ type lineReader struct {
 const maxRow = 16 << 20
 
 var errLongRow = &snap.Error{Code: snap.CodeInvalid,
-	Detail: "a row in the snapshot has more than 16 MiB; such rows are only read from snapshots of your organization",
-	Hint:   "load the snapshot, and build a snapshot from the loaded database"}
+	Detail: "a row in the snapshot is larger than 16 MiB; such rows are only read from snapshots of your organization",
+	Hint:   "load the snapshot, then build a new one from the loaded database"}
 
 // rowLimit returns the maximum size of a row in the dump, or 0 for no limit.
 func rowLimit(dump engine.Dump) int {
@@ -84,25 +84,25 @@ func rowLimit(dump engine.Dump) int {
 // next returns the next row without its end of line, or nil after the last one. The row is valid
 // until the next call.
 func (l *lineReader) next() ([]byte, error) {
-	l.torn = l.torn[:0]
+	l.partial = l.partial[:0]
 	for {
-		end := bytes.IndexByte(l.seen, '\n')
+		end := bytes.IndexByte(l.unread, '\n')
 		if end < 0 {
-			if err := l.keep(l.seen); err != nil {
+			if err := l.keep(l.unread); err != nil {
 				return nil, err
 			}
-			if err := l.advance(); err != nil || l.left == 0 { // at the end; text without an end of line is not a row
+			if err := l.advance(); err != nil || l.left == 0 { // at the end of the block
 				return nil, err
 			}
 			continue
 		}
-		line := l.seen[:end]
-		l.seen = l.seen[end+1:]
-		if len(l.torn) > 0 {
+		line := l.unread[:end]
+		l.unread = l.unread[end+1:]
+		if len(l.partial) > 0 {
 			if err := l.keep(line); err != nil {
 				return nil, err
 			}
-			line = l.torn
+			line = l.partial
 		}
 		if string(line) == `\.` { // the end of the rows; empty lines follow
 			return nil, l.rest()
@@ -111,26 +111,26 @@ func (l *lineReader) next() ([]byte, error) {
 	}
 }
 
-// keep appends a piece of a line to l.torn.
+// keep appends a piece of a line to l.partial.
 func (l *lineReader) keep(piece []byte) error {
-	if l.d.longest > 0 && len(l.torn)+len(piece) > l.d.longest {
+	if l.d.longest > 0 && len(l.partial)+len(piece) > l.d.longest {
 		return errLongRow
 	}
-	l.torn = append(l.torn, piece...)
+	l.partial = append(l.partial, piece...)
 	return nil
 }
 
 // advance peeks the next piece of the block. left is 0 if there is none.
 func (l *lineReader) advance() error {
-	if _, err := l.d.r.Discard(l.here); err != nil {
+	if _, err := l.d.r.Discard(l.peeked); err != nil {
 		return err
 	}
-	if l.left -= l.here; l.left == 0 {
+	if l.left -= l.peeked; l.left == 0 {
 		l.left = l.d.int()
 	}
-	l.here = min(l.left, l.d.r.Size())
+	l.peeked = min(l.left, l.d.r.Size())
 	if l.d.err == nil {
-		l.seen, l.d.err = l.d.r.Peek(l.here)
+		l.unread, l.d.err = l.d.r.Peek(l.peeked)
 	}
 	return l.d.err
 }

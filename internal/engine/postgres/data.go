@@ -83,7 +83,7 @@ func (s *scratch) session(ctx context.Context, setup []string) (*pgx.Conn, error
 	for _, statement := range statements {
 		if _, err := conn.PgConn().Exec(ctx, statement).ReadAll(); err != nil {
 			s.release(ctx, conn)
-			return nil, s.here.failure(err)
+			return nil, s.db.failure(err)
 		}
 	}
 	return conn, nil
@@ -127,7 +127,7 @@ func (b *block) options(first string) string {
 
 // dataFailure returns the error for a table whose rows could not be loaded.
 func (s *scratch) dataFailure(b *block, err error) error {
-	err = s.here.failure(err)
+	err = s.db.failure(err)
 	var known *snap.Error
 	if errors.As(err, &known) && known.Code == snap.CodeDatabase && state(err) != "" {
 		e := *known

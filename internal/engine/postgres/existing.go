@@ -51,7 +51,7 @@ func (e Engine) restoreInto(ctx context.Context, d database, dump engine.Dump, o
 	if o.Into == engine.Existing {
 		o.Jobs = 1
 	}
-	s := &scratch{place: d, here: d, admin: conn, o: o, size: dump.Size, trust: dump.Trust, into: x}
+	s := &scratch{place: d, db: d, admin: conn, o: o, size: dump.Size, trust: dump.Trust, into: x}
 	if err = d.requireDirect(ctx, conn); err == nil {
 		err = checkGrants(ctx, conn, dump, o)
 	}
@@ -169,7 +169,7 @@ func (x *existing) clear(ctx context.Context) error {
 		return err
 	}
 	mark := []string{"CREATE SCHEMA IF NOT EXISTS " + engine.Unfinished, "COMMENT ON SCHEMA " + engine.Unfinished +
-		" IS 'snapcli fills this database, or failed to: it is not complete'"}
+		" IS 'snapcli is loading this database, or a load failed: the database is incomplete'"}
 	for _, statement := range mark {
 		if err := x.exec(ctx, statement); err != nil {
 			return err
@@ -361,7 +361,7 @@ func (s *scratch) connect(ctx context.Context) (*pgx.Conn, error) {
 	if s.inTransaction() {
 		return s.into.conn, nil
 	}
-	return s.here.connect(ctx)
+	return s.db.connect(ctx)
 }
 
 // asUser is like [scratch.connect], but the session always has the rights of the user who loads.
@@ -369,7 +369,7 @@ func (s *scratch) asUser(ctx context.Context) (*pgx.Conn, error) {
 	if s.inTransaction() {
 		return s.into.conn, nil
 	}
-	return s.place.named(s.here.name()).connect(ctx)
+	return s.place.named(s.db.name()).connect(ctx)
 }
 
 // release closes a session, unless it is the session of the load's transaction.

@@ -32,11 +32,11 @@ func (s *scratch) loadForeign(ctx context.Context, info engine.Info, u *unpackin
 	}
 	g := newGenerator(u.described, run.server)
 	if err := s.prepare(ctx, g); err != nil {
-		return olderServer(s.here.failure(err), info.ServerVersion, server)
+		return olderServer(s.db.failure(err), info.ServerVersion, server)
 	}
 	counts, err := s.generated(ctx, g, u)
 	if err != nil {
-		return olderServer(s.here.failure(err), info.ServerVersion, server)
+		return olderServer(s.db.failure(err), info.ServerVersion, server)
 	}
 	s.o.Begin("verify")
 	if err := s.verify(ctx, describedTables(info.Tables, u.described), counts); err != nil {
@@ -65,7 +65,7 @@ func (s *scratch) prepare(ctx context.Context, g *generator) error {
 	defer s.release(ctx, conn)
 	for _, x := range g.s.Extensions {
 		if err := s.extend(ctx, conn, x); err != nil {
-			return s.here.extensionFailure(x, err)
+			return s.db.extensionFailure(x, err)
 		}
 	}
 	facts := func(query string, see func(name, namespace string)) error {
@@ -132,7 +132,7 @@ func (s *scratch) makeExtensions(ctx context.Context, u *unpacking) error {
 		err = pgx.BeginFunc(ctx, s.transaction(conn), func(pgx.Tx) error { return s.extend(ctx, conn, x) })
 		s.release(ctx, conn)
 		if err != nil && allowedExtension(x.Name) {
-			return s.here.extensionFailure(x, err)
+			return s.db.extensionFailure(x, err)
 		}
 		if err != nil {
 			s.o.Notify("left out: the extension " + x.Name + ": " + message(err))
@@ -270,7 +270,7 @@ func (s *scratch) each(ctx context.Context, statements []string) error {
 	defer s.release(ctx, conn)
 	for part := range slices.Chunk(statements, statementsPerTransaction) {
 		if _, err := conn.PgConn().Exec(ctx, strings.Join(part, ";\n")).ReadAll(); err != nil {
-			return s.here.failure(err)
+			return s.db.failure(err)
 		}
 	}
 	return nil
@@ -300,7 +300,7 @@ func (s *scratch) inParallel(ctx context.Context, statements []string) error {
 				if state(err) == stateDeadlock {
 					again <- statement
 				} else if err != nil {
-					return s.here.failure(err)
+					return s.db.failure(err)
 				}
 			}
 			return nil
@@ -333,7 +333,7 @@ func (s *scratch) largeObjects(ctx context.Context, u *unpacking) error {
 				return err
 			}
 		}
-		return s.here.failure(pgx.BeginFunc(ctx, s.transaction(conn),
+		return s.db.failure(pgx.BeginFunc(ctx, s.transaction(conn),
 			func(tx pgx.Tx) error { return fillObjects(ctx, d, tx) }))
 	})
 	if conn != nil {

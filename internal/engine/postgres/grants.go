@@ -42,7 +42,7 @@ func (s *scratch) grant(ctx context.Context) error {
 		return err
 	}
 	if _, err := conn.PgConn().Exec(ctx, usersNames).ReadAll(); err != nil {
-		return s.here.failure(err)
+		return s.db.failure(err)
 	}
 	for _, statement := range s.o.Grants {
 		if _, err := conn.PgConn().Exec(ctx, statement).ReadAll(); err != nil {
@@ -50,12 +50,12 @@ func (s *scratch) grant(ctx context.Context) error {
 		}
 	}
 	_, err = conn.PgConn().Exec(ctx, builtInNames).ReadAll()
-	return s.here.failure(err)
+	return s.db.failure(err)
 }
 
 func (s *scratch) grantFailure(statement string, err error) error {
 	if state(err) == "" {
-		return s.here.failure(err)
+		return s.db.failure(err)
 	}
 	e := &snap.Error{Code: snap.CodeDatabase, Cause: err,
 		Detail: fmt.Sprintf("the grant %q failed: %s", engine.Shortened(statement), message(err)),

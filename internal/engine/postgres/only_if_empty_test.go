@@ -101,7 +101,7 @@ func TestOnlyIfEmpty(t *testing.T) {
 			if got := schemaBy(t, bin, to); got != before {
 				t.Errorf("the database has now\n%s\nand had\n%s", got, before)
 			}
-			scratch := s.here.name()
+			scratch := s.db.name()
 			if err := s.Drop(t.Context()); err != nil {
 				t.Error(err)
 			}

@@ -60,7 +60,7 @@ func (e Engine) Restore(ctx context.Context, raw string, dump engine.Dump, o eng
 // advisory lock on its name, so that the database is not mistaken for a leftover.
 type scratch struct {
 	place database // the destination
-	here  database // the scratch database, or the destination if into is set
+	db    database // the scratch database, or the destination if into is set
 	admin *pgx.Conn
 	made  bool
 	o     engine.Options
@@ -156,7 +156,7 @@ func (s *scratch) restoreDump(ctx context.Context, run restoring, u *unpacking) 
 	}
 	if s.made {
 		if _, err := s.admin.Exec(ctx,
-			"DROP DATABASE "+pgx.Identifier{s.here.name()}.Sanitize()+" WITH (FORCE)"); err != nil {
+			"DROP DATABASE "+pgx.Identifier{s.db.name()}.Sanitize()+" WITH (FORCE)"); err != nil {
 			return nil, s.place.failure(err)
 		}
 		s.made = false
@@ -247,7 +247,7 @@ func (s *scratch) create(ctx context.Context, run restoring) error {
 	}
 	err = createLike(ctx, s.admin, name, place, run.properties)
 	// If the server has not responded, it may still create the database.
-	s.here, s.made = s.place.named(name), err == nil || state(err) == ""
+	s.db, s.made = s.place.named(name), err == nil || state(err) == ""
 	if err != nil {
 		return err
 	}
@@ -341,7 +341,7 @@ func (s *scratch) restore(ctx context.Context, run restoring, args ...string) er
 	defer stop(nil)
 	args = append(args, "--jobs="+strconv.Itoa(run.jobs))
 	args = append(args, destinationDecides...)
-	cmd, said, done, err := s.here.program(ctx, run.tool, args...)
+	cmd, said, done, err := s.db.program(ctx, run.tool, args...)
 	if err != nil {
 		return err
 	}
@@ -363,7 +363,7 @@ func (s *scratch) restore(ctx context.Context, run restoring, args ...string) er
 	if ignored != nil && ignored.real {
 		ctx = context.WithoutCancel(ctx) // pg_restore was stopped because of the error that it reported
 	}
-	return s.here.toolFailure(ctx, "pg_restore", said, err)
+	return s.db.toolFailure(ctx, "pg_restore", said, err)
 }
 
 // verify compares the tables, and the number of rows that the server loaded into each, with the
@@ -376,7 +376,7 @@ func (s *scratch) verify(ctx context.Context, want []engine.Table, counts map[[2
 	defer s.release(ctx, conn)
 	got, err := listTables(ctx, conn)
 	if err != nil {
-		return s.here.failure(err)
+		return s.db.failure(err)
 	}
 	got = s.into.only(got, want)
 	for i := range got {
@@ -387,10 +387,10 @@ func (s *scratch) verify(ctx context.Context, want []engine.Table, counts map[[2
 	if err := engine.Compare(want, got); err != nil {
 		return err
 	}
-	return s.here.failure(s.analyze(ctx, conn))
+	return s.db.failure(s.analyze(ctx, conn))
 }
 
-func (s *scratch) URL() string { return s.here.url() }
+func (s *scratch) URL() string { return s.db.url() }
 
 // Run implements [engine.Scratch].
 func (s *scratch) Run(ctx context.Context, text string) error {
@@ -407,7 +407,7 @@ func (s *scratch) run(ctx context.Context, text string) error {
 		return err
 	}
 	if _, err := conn.PgConn().Exec(ctx, usersNames).ReadAll(); err != nil {
-		return s.here.failure(err)
+		return s.db.failure(err)
 	}
 	if s.inTransaction() {
 		return s.into.run(ctx, text)
@@ -415,7 +415,7 @@ func (s *scratch) run(ctx context.Context, text string) error {
 	_, err = conn.PgConn().Exec(ctx, text).ReadAll()
 	if err != nil {
 		if state(err) == "" {
-			return s.here.failure(err)
+			return s.db.failure(err)
 		}
 		return sqlFailed(err)
 	}
@@ -438,7 +438,7 @@ func (s *scratch) checkRowSecurity(ctx context.Context, conn *pgx.Conn) error {
 		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 		WHERE c.relrowsecurity AND pg_catalog.row_security_active(c.oid) ORDER BY 1 LIMIT 1), '')`).Scan(&table)
 	if err != nil {
-		return s.here.failure(err)
+		return s.db.failure(err)
 	}
 	if table == "" {
 		return nil
@@ -472,12 +472,12 @@ func (s *scratch) Drop(ctx context.Context) (err error) {
 		// The server may still be creating the database until the first session has ended.
 		wait, cancel := context.WithTimeout(ctx, longWait)
 		defer cancel()
-		if err := holdName(wait, s.admin, s.here.name()); err != nil {
+		if err := holdName(wait, s.admin, s.db.name()); err != nil {
 			return s.place.failure(err)
 		}
 	}
 	if s.made {
-		_, err = s.admin.Exec(ctx, "DROP DATABASE IF EXISTS "+pgx.Identifier{s.here.name()}.Sanitize()+" WITH (FORCE)")
+		_, err = s.admin.Exec(ctx, "DROP DATABASE IF EXISTS "+pgx.Identifier{s.db.name()}.Sanitize()+" WITH (FORCE)")
 	}
 	if dropped := s.dropLoader(ctx); err == nil {
 		err = dropped

@@ -56,7 +56,7 @@ func (s *scratch) makeLoader(ctx context.Context) error {
 // enter returns the scratch database with settings that let the role connect, or false if the role
 // cannot connect. Some servers on this machine accept passwords only over TCP, not over a socket.
 func (s *scratch) enter(ctx context.Context) (here database, ok bool) {
-	here = s.here.as(s.loader)
+	here = s.db.as(s.loader)
 	for _, place := range []database{here, here.onLoopback()} {
 		conn, err := place.connect(ctx)
 		if err == nil {
@@ -93,13 +93,13 @@ func (s *scratch) confine(ctx context.Context) error {
 	if s.loader.name == "" {
 		return nil
 	}
-	id := pgx.Identifier{s.here.name()}.Sanitize()
+	id := pgx.Identifier{s.db.name()}.Sanitize()
 	if _, err := s.admin.Exec(ctx, "ALTER DATABASE "+id+" OWNER TO "+s.loader.quoted()); err != nil {
 		return err
 	}
 	here, ok := s.enter(ctx)
 	if ok {
-		s.here = here
+		s.db = here
 		return nil
 	}
 	if _, err := s.admin.Exec(ctx, "ALTER DATABASE "+id+" OWNER TO CURRENT_USER"); err != nil {
@@ -124,12 +124,12 @@ func (s *scratch) reassignData(ctx context.Context) error {
 	if s.loader.name == "" {
 		return nil
 	}
-	s.here = s.place.named(s.here.name())
-	id := pgx.Identifier{s.here.name()}.Sanitize()
+	s.db = s.place.named(s.db.name())
+	id := pgx.Identifier{s.db.name()}.Sanitize()
 	if _, err := s.admin.Exec(ctx, "ALTER DATABASE "+id+" OWNER TO CURRENT_USER"); err != nil {
 		return err
 	}
-	conn, err := s.here.connect(ctx)
+	conn, err := s.db.connect(ctx)
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (s *scratch) retire() []string {
 		return nil
 	}
 	return []string{
-		"ALTER DATABASE " + pgx.Identifier{s.here.name()}.Sanitize() + " OWNER TO CURRENT_USER",
+		"ALTER DATABASE " + pgx.Identifier{s.db.name()}.Sanitize() + " OWNER TO CURRENT_USER",
 		"ALTER ROLE " + s.loader.quoted() + " NOLOGIN PASSWORD NULL",
 	}
 }

@@ -82,9 +82,8 @@ func requireNoPrograms(ctx context.Context, conn *pgx.Conn) error {
 	if err != nil || programs == 0 {
 		return err
 	}
-	return snap.Usage(fmt.Sprintf("the database has %d functions of a snapshot from elsewhere, and a subset is "+
-		"built as a "+
-		"superuser, who would run them", programs),
+	return snap.Usage(fmt.Sprintf("the database contains functions from somebody else's snapshot (%d), and building a "+
+		"subset as a superuser could run them with your rights", programs),
 		"build the whole database, or build the subset as a user who is not a superuser")
 }
 

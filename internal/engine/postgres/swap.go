@@ -135,7 +135,7 @@ func (s *scratch) exchange(ctx context.Context, looking *pgx.Conn, exists bool, 
 	}
 	defer tx.Rollback(context.WithoutCancel(ctx))
 	id := func(name string) string { return pgx.Identifier{name}.Sanitize() }
-	here, place := id(s.here.name()), id(s.place.name())
+	here, place := id(s.db.name()), id(s.place.name())
 	statements := append(s.retire(), "ALTER DATABASE "+here+" RESET ALL",
 		"ALTER ROLE CURRENT_USER IN DATABASE "+here+" RESET ALL", "COMMENT ON DATABASE "+here+" IS NULL")
 	if exists {

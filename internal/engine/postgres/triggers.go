@@ -40,15 +40,15 @@ func (s *scratch) withoutTriggers(ctx context.Context, run func() error) error {
 	defer s.release(ctx, conn)
 	rows, err := conn.Query(ctx, firing, s.into.schemas())
 	if err != nil {
-		return s.here.failure(err)
+		return s.db.failure(err)
 	}
 	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[fires])
 	if err != nil {
-		return s.here.failure(err)
+		return s.db.failure(err)
 	}
 	for _, f := range list {
 		if _, err := conn.Exec(ctx, f.Stop); err != nil {
-			return s.here.failure(err)
+			return s.db.failure(err)
 		}
 	}
 	if err := run(); err != nil {
@@ -65,7 +65,7 @@ func (s *scratch) withoutTriggers(ctx context.Context, run func() error) error {
 			_, err = conn.Exec(ctx, f.Start)
 		}
 		if err != nil {
-			return s.here.failure(err)
+			return s.db.failure(err)
 		}
 	}
 	return nil

@@ -117,7 +117,7 @@ func (s *scratch) applyGrants(ctx context.Context, conn *pgx.Conn) error {
 		}
 		object, err := found(ctx, conn, g)
 		if err != nil {
-			return s.here.failure(err)
+			return s.db.failure(err)
 		}
 		if object == "" {
 			continue

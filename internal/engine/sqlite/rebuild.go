@@ -59,7 +59,7 @@ func (s *scratch) rebuild(ctx context.Context, file *os.File, d engine.Dump) err
 	return refused(err)
 }
 
-// described returns info without the tables that its description lacks. The description lacks
+// described returns info with only those tables that are in its description. The description lacks
 // tables that are listed as programs, and tables that store the content of virtual tables.
 func described(info engine.Info) engine.Info {
 	if info.Schema == nil {
