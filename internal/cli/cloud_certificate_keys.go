@@ -21,10 +21,10 @@ func (a *app) certificateKeysListCommand(use string) *cobra.Command {
 		Use:   use,
 		Short: "List the certificate keys",
 		Long: `The certificate of a sanitized snapshot is valid in the cloud if it was signed
-by a key that the organization registered and has not revoked. Under the policy
-share_requires: certificate, snapshots without a valid certificate cannot be
-shared. Everybody in the organization can list the keys. Owners and admins
-register and revoke them.`,
+by a key that the organization registered and has not revoked. If the
+organization's policy has "share_requires: certificate", only snapshots with a
+valid certificate can be shared. Everybody in the organization can list the
+keys. Owners and admins register and revoke them.`,
 		Example: examples("list the keys", "snapcli cloud certificate-keys"),
 		Args:    command.NoArgs,
 		RunE: printList(a, serviceList[api.CertificateKey]{
@@ -84,9 +84,9 @@ func (a *app) certificateKeysRevokeCommand() *cobra.Command {
 		Use:   "revoke KEY-ID",
 		Short: "Refuse the certificates of a key",
 		Long: `Revoke makes the certificates of a key invalid, including those of snapshots
-that were pushed earlier. Under the policy share_requires: certificate, these
-snapshots can no longer be shared. Existing shares stay until somebody ends
-them. A revoked key stays revoked.`,
+that were pushed earlier. If the organization's policy has "share_requires:
+certificate", these snapshots can no longer be shared. Existing shares stay
+until somebody ends them. A revoked key stays revoked.`,
 		Example: examples("revoke a key", "snapcli cloud certificate-keys revoke 21fe31dfa154a261"),
 		Args:    command.ExactArgs("key ID"),
 		RunE: a.remove(removal{connect: a.connect, remove: (*api.Client).RevokeCertificateKey, kind: "certificate key",

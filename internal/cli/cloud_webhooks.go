@@ -157,7 +157,7 @@ func (a *app) webhooksRemoveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "remove WEBHOOK-ID",
 		Short:   "Remove a webhook",
-		Long:    "Remove ends a webhook immediately and drops its undelivered messages.",
+		Long:    "Remove deletes a webhook immediately and discards its undelivered messages.",
 		Example: examples("remove a webhook", "snapcli cloud webhooks remove 2"),
 		Args:    command.ExactArgs("webhook ID"),
 		RunE: a.remove(removal{connect: a.connect, remove: (*api.Client).DeleteWebhook, kind: "webhook",

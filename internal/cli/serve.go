@@ -14,12 +14,12 @@ func (a *app) serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Start the web UI on this machine",
 		Long: `Serve starts the web UI, which shows the snapshots on this machine and in the
-cloud side by side. The web UI listens on this machine only. To open it, use the
-one-time link that serve prints; to stop it, press Ctrl-C. The web UI uses the
-account that was in use when it started, until you sign out in the web UI.`,
+cloud side by side. By default, only this machine can reach it. To open it, use
+the one-time link that serve prints; to stop it, press Ctrl-C. The web UI keeps
+the account that was current when it started, until you sign out in it.`,
 		Example: examples(
 			"start and open a browser", "snapcli serve --open",
-			"only print the link, on a port of your choice", "snapcli serve --listen 127.0.0.1:9000"),
+			"listen on a port of your choice, and only print the link", "snapcli serve --listen 127.0.0.1:9000"),
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
