@@ -244,7 +244,8 @@ func (c condition) compare(op string, a, b schema.Expr) answer {
 			return like(loosely(left), loosely(right), true)
 		})
 	case "~", "~*":
-		return c.matching(matches(left, right, op == "~*"), func() answer { return matches(loosely(left), right, true) })
+		return c.matching(matches(left, right, op == "~*"),
+			func() answer { return matches(loosely(left), right, true) })
 	}
 	return unsure
 }
