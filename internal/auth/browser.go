@@ -11,7 +11,8 @@ import (
 	"snap/internal/store"
 )
 
-// A browser is signed out after BrowserIdle without use, and in any case after BrowserMax.
+// A browser is signed out after BrowserIdle without use, and in any case after BrowserMax, or earlier
+// if its organization limits logins.
 const (
 	BrowserIdle = 24 * time.Hour
 	BrowserMax  = 7 * 24 * time.Hour
@@ -54,22 +55,24 @@ func (b Browser) SetCookie(w http.ResponseWriter, name, value string, life time.
 const sessionCookie = "snap_session"
 
 // SignIn starts a session for a user, ends the browser's previous session, and sets the cookie. The
-// cookie has a new value at every sign-in. began is when the sign-in began; zero means now.
-func (b Browser) SignIn(w http.ResponseWriter, r *http.Request, userID int64, began time.Time) (store.Session,
+// cookie has a new value at every sign-in. began is when the sign-in began; zero means now. The
+// session ends at due, or after BrowserMax if that is earlier.
+func (b Browser) SignIn(w http.ResponseWriter, r *http.Request, userID int64, began, due time.Time) (store.Session,
 	error) {
 	if err := b.end(r); err != nil {
 		return store.Session{}, err
 	}
 	secret := rand.Text()
 	now := b.now()
+	life := min(BrowserMax, due.Sub(now))
 	n, err := b.store.AddBrowserSession(r.Context(), store.Session{
 		UserID: userID, Kind: snap.Browser, Name: browserName(r.UserAgent()), Address: b.address(r),
-		Began: began, Idle: now.Add(BrowserIdle), Expires: now.Add(BrowserMax),
+		Began: began, Idle: now.Add(BrowserIdle), Expires: now.Add(life),
 	}, HashOf(secret))
 	if err != nil {
 		return store.Session{}, err
 	}
-	b.SetCookie(w, sessionCookie, secret, BrowserMax)
+	b.SetCookie(w, sessionCookie, secret, life)
 	return n, nil
 }
 

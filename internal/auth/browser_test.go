@@ -16,7 +16,7 @@ func (g *gate) signIn(user int64, r *http.Request) (*http.Cookie, store.Session)
 	g.t.Helper()
 	b := auth.NewBrowser(g.store, "https://cloud.test", g.clock.Now, auth.ProxiedAddress(nil))
 	w := httptest.NewRecorder()
-	n, err := b.SignIn(w, r, user, time.Time{})
+	n, err := b.SignIn(w, r, user, time.Time{}, g.clock.Now().Add(30*24*time.Hour))
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -43,7 +43,8 @@ func TestSessionCookie(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	plain := auth.NewBrowser(g.store, "http://127.0.0.1:8080", g.clock.Now, auth.ProxiedAddress(nil))
-	if _, err := plain.SignIn(w, request(http.MethodPost, "/"), g.mia, time.Time{}); err != nil {
+	if _, err := plain.SignIn(w, request(http.MethodPost, "/"), g.mia, time.Time{},
+		g.clock.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	if c := w.Result().Cookies()[0]; c.Name != "snap_session" || c.Secure || !c.HttpOnly {

@@ -98,9 +98,9 @@ func (s *Service) allLocal() bool {
 func (s *Service) postSignIn(v *visit) error {
 	f := v.r.PostForm
 	next := s.localPath(f.Get("next"))
-	userID, err := s.localSignIn(v, f)
+	org, userID, err := s.localSignIn(v, f)
 	if err == nil {
-		err = s.enter(v, store.SignedIn{UserID: userID})
+		err = s.enter(v, org, store.SignedIn{UserID: userID})
 	}
 	s.count("password", outcome(err))
 	if err != nil {
@@ -124,7 +124,7 @@ var errWrongPassword = &snap.Error{Code: snap.CodeUnauthenticated, Detail: "e-ma
 // people from locking out others. The count by address stops attempts to try one password on many
 // accounts. The count by account, with a far higher limit, stops many addresses from guessing one
 // account's password.
-func (s *Service) localSignIn(v *visit, f url.Values) (userID int64, err error) {
+func (s *Service) localSignIn(v *visit, f url.Values) (org organization, userID int64, err error) {
 	ctx := v.r.Context()
 	email := strings.ToLower(strings.TrimSpace(f.Get("email")))
 	org, u, known := s.localUser(strings.ToLower(strings.TrimSpace(f.Get("organization"))), email)
@@ -133,7 +133,7 @@ func (s *Service) localSignIn(v *visit, f url.Values) (userID int64, err error) 
 	buckets := map[string]int{both: maxMisses, here: maxAddressTries, account: maxAccountTries}
 	for bucket, max := range buckets {
 		if err := s.requireFewMisses(ctx, bucket, max); err != nil {
-			return 0, err
+			return org, 0, err
 		}
 	}
 	err = s.guess(ctx, both, buckets, func() error {
@@ -145,10 +145,11 @@ func (s *Service) localSignIn(v *visit, f url.Values) (userID int64, err error) 
 		return nil
 	})
 	if err != nil {
-		return 0, err
+		return org, 0, err
 	}
 	v.actAs(snap.Acting(org.OrgRef, snap.PartProvider)) // and not as a user who is already signed in
-	return s.signInLocal(v.r.Context(), org, u)
+	userID, err = s.signInLocal(v.r.Context(), org, u)
+	return org, userID, err
 }
 
 // localUser returns a local user. Without a slug, the e-mail must belong to exactly one

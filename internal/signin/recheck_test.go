@@ -372,6 +372,27 @@ func TestInteractiveSignInIsDue(t *testing.T) {
 	}
 }
 
+// TestBrowserSessionsEndWhenSignInIsDue: a browser whose user the provider cannot confirm is signed
+// out after a day, even if it is used all the time.
+func TestBrowserSessionsEndWhenSignInIsDue(t *testing.T) {
+	t.Parallel()
+	h, _ := startWith(t, 1)
+	b := h.browser()
+	for range 2 {
+		if a := b.get(startAcme); a.url.Path != "/auth/account" {
+			t.Fatalf("%d %s", a.status, a.url)
+		}
+		h.clock.Advance(23 * time.Hour)
+		if a := b.get("/auth/account"); a.url.Path != "/auth/account" {
+			t.Errorf("after 23 hours: %s", a.url)
+		}
+		h.clock.Advance(time.Hour)
+		if a := b.get("/auth/account"); a.url.Path != "/auth/signin" {
+			t.Errorf("after a day: %s", a.url)
+		}
+	}
+}
+
 // TestRefreshTokensAreUsedOnce: many refreshes at once ask a provider that rotates
 // its tokens once, since a second use would end the person's access.
 func TestRefreshTokensAreUsedOnce(t *testing.T) {

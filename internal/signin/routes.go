@@ -46,6 +46,7 @@ func (s *Service) Handler() http.Handler {
 	page("POST /signin", s.postSignIn)
 	page("GET /upstream/start", s.startUpstream)
 	page("GET /upstream/callback", s.finishUpstream)
+	page("GET /upstream/callback/{organization}", s.finishUpstream)
 	page("POST /signout", s.signOut)
 	page("GET /account", s.account)
 	page("POST /account/sessions/end", s.endSession)

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -33,7 +33,24 @@ func upstreamFailed(detail, hint string, cause error) error {
 	return errUpstream{&snap.Error{Code: snap.CodeUnavailable, Detail: detail, Hint: hint, Cause: cause}}
 }
 
-func (s *Service) redirectURL() string { return s.issuer + "/upstream/callback" }
+// callback returns the last step of the path that an identity provider sends the browser back to:
+// the organization's slug, or "" for the path that organizations share. If organizations sign in
+// with different providers, and this one does not name itself in its responses (RFC 9207), the
+// organization has a path of its own. Otherwise one organization's provider could forward a sign-in
+// to another's, and would receive its code (RFC 9700 section 4.4).
+func (s *Service) callback(o organization, d *auth.Discovered) string {
+	other := func(org organization) bool {
+		return org.oidc != nil && org.provider.Issuer() != o.provider.Issuer()
+	}
+	if d.IssInAnswer || !slices.ContainsFunc(s.orgs, other) {
+		return ""
+	}
+	return o.Slug
+}
+
+func (s *Service) redirectURL(o organization, d *auth.Discovered) string {
+	return strings.TrimSuffix(s.issuer+"/upstream/callback/"+s.callback(o, d), "/")
+}
 
 func (s *Service) oauthConfig(o organization, d *auth.Discovered) oauth2.Config {
 	scopes := o.oidc.Scopes
@@ -45,7 +62,7 @@ func (s *Service) oauthConfig(o organization, d *auth.Discovered) oauth2.Config 
 	}
 	return oauth2.Config{
 		ClientID: o.oidc.ClientID, ClientSecret: o.oidc.ClientSecret, Endpoint: d.Endpoint(),
-		RedirectURL: s.redirectURL(), Scopes: scopes,
+		RedirectURL: s.redirectURL(o, d), Scopes: scopes,
 	}
 }
 
@@ -103,7 +120,7 @@ func (s *Service) applyAnswer(v *visit) error {
 	v.actAs(snap.Acting(org.OrgRef, snap.PartProvider)) // and not as a user who is already signed in
 	ctx = v.r.Context()
 	began := s.now()
-	p, token, err := s.identifyUpstream(ctx, org, login, q)
+	p, token, err := s.identifyUpstream(ctx, org, login, v.r)
 	if err != nil {
 		s.log.WarnContext(ctx, "sign-in refused", "organization", org.Slug, "error", err)
 		return err
@@ -112,7 +129,7 @@ func (s *Service) applyAnswer(v *visit) error {
 	if err != nil {
 		return err
 	}
-	err = s.enter(v, store.SignedIn{UserID: userID, Began: began, Refresh: s.sealed(userID, token.RefreshToken),
+	err = s.enter(v, org, store.SignedIn{UserID: userID, Began: began, Refresh: s.sealed(userID, token.RefreshToken),
 		SID: p.Session})
 	if err != nil {
 		return err
@@ -123,11 +140,15 @@ func (s *Service) applyAnswer(v *visit) error {
 
 // identifyUpstream checks the identity provider's response and returns the person it is about.
 func (s *Service) identifyUpstream(ctx context.Context, org organization, login store.UpstreamLogin,
-	q url.Values) (auth.Person, *oauth2.Token, error) {
+	r *http.Request) (auth.Person, *oauth2.Token, error) {
+	q := r.URL.Query()
 	d, err := org.provider.Discover(ctx)
 	if err != nil {
 		return auth.Person{}, nil, upstreamFailed("the identity provider of "+org.Name+" does not answer",
 			"try again later", err)
+	}
+	if r.PathValue("organization") != s.callback(org, d) {
+		return auth.Person{}, nil, refusedAnswer(errors.New("the response came to another organization's path"))
 	}
 	if iss := q.Get("iss"); iss != org.provider.Issuer() && (iss != "" || d.IssInAnswer) {
 		return auth.Person{}, nil, refusedAnswer(fmt.Errorf("the response names the issuer %q", printable(iss, 200)))
@@ -203,8 +224,8 @@ func (s *Service) addUserinfo(ctx context.Context, org organization, d *auth.Dis
 	return auth.PersonFromClaims(p.Issuer, p.Subject, claims, org.oidc.Claims), nil
 }
 
-// enter signs a person's browser in, unless their account is disabled.
-func (s *Service) enter(v *visit, in store.SignedIn) error {
+// enter signs a person's browser in until they must sign in again, unless their account is disabled.
+func (s *Service) enter(v *visit, org organization, in store.SignedIn) error {
 	ctx := v.r.Context()
 	if err := s.store.RecordSignIn(ctx, in); err != nil {
 		return err
@@ -212,7 +233,11 @@ func (s *Service) enter(v *visit, in store.SignedIn) error {
 	if err := s.checkEnabled(ctx, in.UserID); err != nil {
 		return err
 	}
-	_, err := s.browser.SignIn(v.w, v.r, in.UserID, in.Began)
+	t, err := s.store.StandingOf(ctx, in.UserID)
+	if err != nil {
+		return err
+	}
+	_, err = s.browser.SignIn(v.w, v.r, in.UserID, in.Began, org.due(t))
 	return err
 }
 

@@ -327,3 +327,55 @@ func TestRoleWithoutGroups(t *testing.T) {
 		}
 	}
 }
+
+// One organization's provider cannot get the code of another's by forwarding a sign-in to it (RFC
+// 9700 section 4.4). Providers that do not name themselves in their responses have a redirect URI
+// for each organization.
+func TestProvidersAreNotMixedUp(t *testing.T) {
+	t.Parallel()
+	h, idps := startWith(t, 2)
+	acme, globex := idps[0], idps[1]
+	codes := 0
+	for _, p := range idps {
+		p.lie(func(p *idp) {
+			p.metadata = map[string]any{"authorization_response_iss_parameter_supported": false}
+			p.answer = url.Values{"iss": {""}}
+		})
+	}
+	globex.lie(func(p *idp) { p.during = func() { codes++ } })
+	asked := func(b *browser, slug string, p *idp) url.Values {
+		var q url.Values
+		b.c.CheckRedirect = func(r *http.Request, _ []*http.Request) error {
+			if strings.HasPrefix(r.URL.String(), p.URL) {
+				q = r.URL.Query()
+				return http.ErrUseLastResponse
+			}
+			return nil
+		}
+		b.get("/auth/upstream/start?organization=" + slug)
+		b.c.CheckRedirect = nil
+		return q
+	}
+	for _, path := range []string{"", "/acme"} { // the URIs that acme's provider may know
+		mallory, mia := h.browser(), h.browser()
+		q := asked(mallory, "acme", acme)
+		q.Set("state", asked(mia, "globex", globex).Get("state"))
+		q.Set("redirect_uri", h.url+"/auth/upstream/callback"+path)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, acme.URL+"/authorize?"+q.Encode(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := h.do(mia.c, r); a.status != http.StatusForbidden || codes != 0 {
+			t.Errorf("a response to %q: %d, and the other provider got %d codes: %s", path, a.status, codes, a.body)
+		}
+	}
+	for slug, p := range map[string]*idp{"acme": acme, "globex": globex} {
+		b := h.browser()
+		if q := asked(b, slug, p); q.Get("redirect_uri") != h.url+"/auth/upstream/callback/"+slug {
+			t.Errorf("%s: the redirect URI is %s", slug, q.Get("redirect_uri"))
+		}
+		if a := b.get("/auth/upstream/start?organization=" + slug); a.status != http.StatusOK {
+			t.Errorf("%s: an honest sign-in: %d %s", slug, a.status, a.body)
+		}
+	}
+}
