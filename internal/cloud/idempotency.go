@@ -31,7 +31,7 @@ func repeatOf[O any]() repeat {
 	switch any((*O)(nil)).(type) {
 	case *body[api.NewKey], *body[api.NewWebhook]:
 		return repeatRefusal
-	case *body[api.PullResponse], *body[api.PartsResponse]:
+	case *body[api.PullResponse], *body[api.PartsResponse], *body[api.DeltaOffer], *body[api.DeltaUpload]:
 		return repeatNew
 	}
 	return repeatAnswer
