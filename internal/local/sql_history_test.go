@@ -51,8 +51,8 @@ func TestSQLLeavesNoHistory(t *testing.T) {
 	}
 	defer destination.Close()
 	var rows, originals int
-	if err := destination.QueryRow("SELECT count(*), coalesce(sum(name LIKE '%Meyer'), 0) FROM person FOR SYSTEM_TIME ALL").
-		Scan(&rows, &originals); err != nil || rows != 2 || originals != 0 {
+	if err := destination.QueryRow("SELECT count(*), coalesce(sum(name LIKE '%Meyer'), 0) FROM person FOR "+
+		"SYSTEM_TIME ALL").Scan(&rows, &originals); err != nil || rows != 2 || originals != 0 {
 		t.Errorf("%d rows of all times, %d of them originals; %v", rows, originals, err)
 	}
 }

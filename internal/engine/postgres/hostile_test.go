@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -469,12 +470,15 @@ func TestPlantedInTheMeantime(t *testing.T) {
 				return err
 			}
 			mallory := "mallory_" + conn.Config().Database
-			if err := exec(planted + "CREATE VIEW swapped AS SELECT length(public.called())::bigint AS last_value, true AS is_called; " +
-				"CREATE ROLE " + mallory + "; BEGIN"); err != nil {
+			if err := exec(planted + "CREATE VIEW swapped AS SELECT length(public.called())::bigint AS last_value, " +
+				"true AS is_called; CREATE ROLE " + mallory + "; BEGIN"); err != nil {
 				t.Fatal(err)
 			}
-			defer exec("ROLLBACK; DROP OWNED BY " + mallory + "; DROP ROLE " + mallory) //nolint:errcheck // the database goes too
-			err := new(catalog).values(t.Context(), conn.PgConn(), &pgconn.Result{Rows: [][][]byte{{nil, []byte("public.swapped")}}})
+			t.Cleanup(func() {
+				_, _ = conn.Exec(context.Background(), "ROLLBACK; DROP OWNED BY "+mallory+"; DROP ROLE "+mallory)
+			})
+			listed := &pgconn.Result{Rows: [][][]byte{{nil, []byte("public.swapped")}}}
+			err := new(catalog).values(t.Context(), conn.PgConn(), listed)
 			if err == nil || !strings.Contains(err.Error(), "restricted") {
 				t.Errorf("a view instead of a sequence: %v", err)
 			}
@@ -487,8 +491,8 @@ func TestPlantedInTheMeantime(t *testing.T) {
 				if version == 13 && what == "statistics" {
 					continue // has no statistics of expressions
 				}
-				if err := errors.Join(exec("ROLLBACK; BEGIN; CREATE TABLE late (a int); CREATE FUNCTION evil(text) RETURNS int IMMUTABLE "+
-					"LANGUAGE sql AS 'SELECT 1'"), exec(text)); err != nil {
+				if err := errors.Join(exec("ROLLBACK; BEGIN; CREATE TABLE late (a int); CREATE FUNCTION evil(text) "+
+					"RETURNS int IMMUTABLE LANGUAGE sql AS 'SELECT 1'"), exec(text)); err != nil {
 					t.Fatal(err)
 				}
 				if err := requireNoPrograms(t.Context(), conn); err != nil {
@@ -497,7 +501,8 @@ func TestPlantedInTheMeantime(t *testing.T) {
 				if err := exec("ALTER FUNCTION evil OWNER TO " + mallory); err != nil {
 					t.Fatal(err)
 				}
-				if err := requireNoPrograms(t.Context(), conn); err == nil || !strings.Contains(err.Error(), "evil(text)") {
+				err := requireNoPrograms(t.Context(), conn)
+				if err == nil || !strings.Contains(err.Error(), "evil(text)") {
 					t.Errorf("somebody's function in %s: %v", what, err)
 				}
 			}

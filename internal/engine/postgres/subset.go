@@ -84,7 +84,8 @@ func requireNoPrograms(ctx context.Context, conn *pgx.Conn) error {
 			UNION SELECT o.oprcode::oid FROM pg_depend d JOIN pg_operator o ON o.oid = d.refobjid
 				WHERE d.refclassid = 'pg_operator'::regclass
 				AND d.classid IN ('pg_class'::regclass, 'pg_constraint'::regclass, 'pg_statistic_ext'::regclass))
-		SELECT count(*), coalesce(min(p.oid::regprocedure::text), '') FROM pg_proc p JOIN pg_roles o ON o.oid = p.proowner
+		SELECT count(*), coalesce(min(p.oid::regprocedure::text), '')
+		FROM pg_proc p JOIN pg_roles o ON o.oid = p.proowner
 		WHERE (starts_with(o.rolname, $1)
 				OR NOT o.rolsuper AND p.oid IN (SELECT oid FROM used) AND `+notOfExtension("pg_proc", "p.oid")+`)
 			AND (SELECT rolsuper FROM pg_roles WHERE rolname = session_user)`,
