@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	codes "modernc.org/sqlite/lib"
+
 	"snap"
 	"snap/internal/engine"
 	"snap/internal/engine/charset"
@@ -84,8 +86,13 @@ func (r *refill) run(ctx context.Context, path string, o engine.Options) error {
 	return tx.Commit()
 }
 
-// fill replaces the rows, without running the tables' triggers.
+// fill replaces the rows, without running the tables' triggers, and rebuilds the full-text indexes
+// of the rows.
 func (r *refill) fill(ctx context.Context, tx *sql.Tx) error {
+	indexes, err := r.indexes(ctx, tx)
+	if err != nil {
+		return err
+	}
 	for _, name := range r.chosen {
 		triggers, err := texts(ctx, tx, "SELECT name FROM main.sqlite_schema WHERE type = 'trigger' AND tbl_name = ? "+
 			"COLLATE NOCASE", name)
@@ -103,7 +110,49 @@ func (r *refill) fill(ctx context.Context, tx *sql.Tx) error {
 			return err
 		}
 	}
+	for _, name := range indexes {
+		err := rebuildIndex(ctx, tx, name)
+		if code(err) == codes.SQLITE_ERROR {
+			return notFollowing(name)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// indexes returns the full-text indexes of the chosen tables: those with such a table as their
+// content, and those that its triggers keep up to date. It fails if the triggers write to a virtual
+// table that cannot be rebuilt from a table or a view.
+func (r *refill) indexes(ctx context.Context, tx *sql.Tx) (names []string, err error) {
+	all, err := entriesOf(ctx, tx)
+	for _, v := range all {
+		if !v.isVirtual() {
+			continue
+		}
+		content := contentOf(v.sql)
+		written := slices.ContainsFunc(all, func(e entry) bool {
+			return e.kind == "trigger" && r.isChosen(e.table) && writes(e.sql, v.name)
+		})
+		if written && content == "" {
+			return nil, notFollowing(v.name)
+		}
+		if written || r.isChosen(content) {
+			names = append(names, v.name)
+		}
+	}
+	return names, err
+}
+
+// notFollowing returns the error for a virtual table that would no longer match the rows.
+func notFollowing(name string) error {
+	return snap.Invalid(fmt.Sprintf("the virtual table %s depends on these tables and cannot be rebuilt from them",
+		charset.Readable(name)), "load the whole snapshot; nothing was changed")
+}
+
+func (r *refill) isChosen(table string) bool {
+	return slices.ContainsFunc(r.chosen, func(name string) bool { return strings.EqualFold(name, table) })
 }
 
 // copy replaces the rows of one table.
@@ -147,9 +196,7 @@ func (r *refill) checkKeys(ctx context.Context, tx *sql.Tx) error {
 		if err := rows.Scan(&child, new(any), &parent, new(any)); err != nil {
 			return err
 		}
-		if slices.ContainsFunc(r.chosen, func(name string) bool {
-			return strings.EqualFold(name, child) || strings.EqualFold(name, parent)
-		}) {
+		if r.isChosen(child) || r.isChosen(parent) {
 			return engine.KeysBroken(charset.Readable(child)+" to "+charset.Readable(parent), nil)
 		}
 	}

@@ -63,3 +63,96 @@ func TestRefill(t *testing.T) {
 		t.Errorf("the definitions are %v, want %v", after, before)
 	}
 }
+
+// refilled replaces the rows of one table of a database with those of another database.
+func refilled(t *testing.T, from, to, only string) error {
+	t.Helper()
+	d, _ := dumped(t, from)
+	_, err := Engine{}.Refill(t.Context(), URLOf(to), d, []string{only}, engine.Options{TempDir: t.TempDir(), Jobs: 1})
+	return err
+}
+
+// Full-text indexes that triggers keep up to date contain the words of the new rows.
+func TestRefillRebuildsSearch(t *testing.T) {
+	t.Parallel()
+	const triggers = `
+		CREATE TRIGGER ins AFTER INSERT ON docs BEGIN
+			INSERT INTO f (rowid, body) VALUES (NEW.id, NEW.body); END;
+		CREATE TRIGGER del AFTER DELETE ON docs BEGIN
+			INSERT INTO f (f, rowid, body) VALUES ('delete', OLD.id, OLD.body); END;
+		CREATE TRIGGER upd AFTER UPDATE ON docs BEGIN
+			INSERT INTO f (f, rowid, body) VALUES ('delete', OLD.id, OLD.body);
+			INSERT INTO f (rowid, body) VALUES (NEW.id, NEW.body); END;`
+	for name, search := range map[string]string{
+		"a table": "CREATE VIRTUAL TABLE f USING fts5(body, content='docs', content_rowid='id');" + triggers,
+		"spelled otherwise": `CREATE VIRTUAL TABLE "F" USING FTS5 (body, Content = [DOCS], content_rowid = "id");` +
+			triggers,
+		"without triggers": "CREATE VIRTUAL TABLE f USING fts5(body, content=docs, content_rowid=id); " +
+			"INSERT INTO f (f) VALUES ('rebuild');",
+		"a view": "CREATE VIEW v AS SELECT id, body FROM docs; " +
+			"CREATE VIRTUAL TABLE f USING fts5(body, content='v', content_rowid='id');" + triggers,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			from, to := filepath.Join(t.TempDir(), "from.db"), filepath.Join(t.TempDir(), "to.db")
+			// An index of another table is not touched, so it does not matter that it cannot be rebuilt.
+			schema := "CREATE TABLE docs (id INTEGER PRIMARY KEY, body TEXT);" + search +
+				"CREATE VIRTUAL TABLE other USING fts5(docs, content='');"
+			makeDatabase(t, from, schema+"INSERT INTO docs VALUES (1, 'new words'), (3, 'more');")
+			makeDatabase(t, to, schema+"INSERT INTO docs VALUES (1, 'old words'), (2, 'outdated');")
+			if err := refilled(t, from, to, "docs"); err != nil {
+				t.Fatal(err)
+			}
+			for word, want := range map[string][]string{"old": nil, "outdated": nil, "new": {"1"}, "more": {"3"}} {
+				got := sortedColumn(t, to, "SELECT rowid FROM f WHERE f MATCH '"+word+"'")
+				if !slices.Equal(got, want) {
+					t.Errorf("%s is in %v, want %v", word, got, want)
+				}
+			}
+			makeDatabase(t, to, "INSERT INTO f (f, rank) VALUES ('integrity-check', 1)")
+		})
+	}
+}
+
+// A table is refused if its triggers keep a virtual table up to date that cannot be rebuilt.
+func TestRefillRefusesStaleVirtualTables(t *testing.T) {
+	t.Parallel()
+	const isNamed = "virtual table f "
+	for name, c := range map[string]struct{ search, want string }{
+		"an r-tree": {"CREATE VIRTUAL TABLE f USING rtree(id, x0, x1); CREATE TRIGGER ins AFTER INSERT ON docs BEGIN " +
+			"INSERT OR REPLACE INTO F VALUES (NEW.id, 1, 2); END;", isNamed},
+		"its own content": {"CREATE VIRTUAL TABLE f USING fts5(body); CREATE TRIGGER upd AFTER UPDATE ON docs BEGIN " +
+			"UPDATE OR IGNORE \"f\" SET body = NEW.body WHERE rowid = NEW.id; END;", isNamed},
+		"no content": {"CREATE VIRTUAL TABLE f USING fts5(body, content='', contentless_delete=1); " +
+			"CREATE TRIGGER del AFTER DELETE ON docs BEGIN DELETE FROM [f] WHERE rowid = OLD.id; END;", isNamed},
+		"an index that fails": {"CREATE VIRTUAL TABLE f USING fts5(body, missing, content='docs');", isNamed},
+		"an unknown module": {"PRAGMA writable_schema = on; INSERT INTO sqlite_schema VALUES ('table', 'f', 'f', 0, " +
+			"'CREATE VIRTUAL TABLE f USING fts4(body, content=\"docs\")'); PRAGMA writable_schema = off;", isNamed},
+		"only read": {"CREATE VIRTUAL TABLE f USING rtree(id, x0, x1); CREATE TRIGGER ins BEFORE INSERT ON docs " +
+			"BEGIN SELECT raise(ABORT, 'no') FROM f WHERE id = NEW.id; END;", ""},
+		"another table": {"CREATE VIRTUAL TABLE f USING rtree(id, x0, x1); CREATE TABLE b (id); CREATE TRIGGER ins " +
+			"AFTER INSERT ON b BEGIN INSERT INTO f VALUES (NEW.id, 1, 2); END;", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			from, to := filepath.Join(t.TempDir(), "from.db"), filepath.Join(t.TempDir(), "to.db")
+			const docs = "CREATE TABLE docs (id INTEGER PRIMARY KEY, body TEXT);"
+			makeDatabase(t, from, docs+"INSERT INTO docs VALUES (2, 'b')")
+			makeDatabase(t, to, docs+"INSERT INTO docs VALUES (1, 'a');"+c.search)
+			rows := []string{"2"}
+			err := refilled(t, from, to, "docs")
+			if c.want == "" && err != nil {
+				t.Error(err)
+			}
+			if c.want != "" {
+				rows = []string{"1"}
+				if snap.CodeOf(err) != snap.CodeInvalid || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("%v", err)
+				}
+			}
+			if got := sortedColumn(t, to, "SELECT id FROM docs"); !slices.Equal(got, rows) {
+				t.Errorf("docs has %v, want %v", got, rows)
+			}
+		})
+	}
+}

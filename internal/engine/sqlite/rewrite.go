@@ -585,14 +585,18 @@ func rebuildSearch(ctx context.Context, tx *sql.Tx) error {
 		return err
 	}
 	for _, name := range names {
-		if _, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO %[1]s(%[1]s) VALUES ('rebuild')",
-			quote(name))); err != nil {
+		if err := rebuildIndex(ctx, tx, name); err != nil {
 			return snap.Invalid(
 				fmt.Sprintf("the full-text index %s cannot be rebuilt, and may contain words of masked values", name),
 				"drop it with a SQL file instead")
 		}
 	}
 	return nil
+}
+
+// rebuildIndex rebuilds a full-text index from its content.
+func rebuildIndex(ctx context.Context, tx *sql.Tx, name string) error {
+	return execute(ctx, tx, []string{fmt.Sprintf("INSERT INTO %[1]s(%[1]s) VALUES ('rebuild')", quote(name))})
 }
 
 // openMasking opens the file with the function snapcli_mask(number, value, ...), which applies the

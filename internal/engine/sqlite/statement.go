@@ -140,3 +140,24 @@ func (r *reader) skipTrigger() error {
 	}
 	return errStatement
 }
+
+// writes reports whether a statement of a trigger inserts, updates or deletes rows of a table.
+func writes(trigger, table string) bool {
+	list, err := tokens(trigger)
+	if err != nil {
+		return true
+	}
+	for r := (&reader{list: list}); !r.done(); {
+		if !r.accept("INTO") && !r.acceptAll("DELETE", "FROM") && !r.accept("UPDATE") {
+			r.at++
+			continue
+		}
+		if r.accept("OR") {
+			r.at++ // the action for a conflict
+		}
+		if name, ok := r.name(); ok && strings.EqualFold(name, table) {
+			return true
+		}
+	}
+	return false
+}

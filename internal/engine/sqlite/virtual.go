@@ -118,6 +118,22 @@ func searchArguments(r *reader, t *schema.Table) error {
 	return nil
 }
 
+// contentOf returns the table or view whose strings a full-text table indexes, or "" if the
+// definition names none.
+func contentOf(definition string) string {
+	list, err := tokens(definition)
+	if err != nil {
+		return ""
+	}
+	for r := (&reader{list: list}); !r.done(); r.at++ {
+		if r.acceptAll("content", "=") {
+			name, _ := r.name()
+			return name
+		}
+	}
+	return ""
+}
+
 // value consumes a name, a string or a number.
 func (r *reader) value() (string, bool) {
 	if !r.done() && r.list[r.at].kind == numberToken {
