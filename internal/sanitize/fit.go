@@ -251,9 +251,13 @@ func settingsMisfit(rule ColumnRule, c *column) string {
 	return ""
 }
 
-// holdsMasked returns the reason why a column cannot hold its masked samples, or "".
+// holdsMasked returns the reason why a column cannot hold its masked samples, or "". It ignores
+// samples that are too large for the column's integer type, because SQLite stores these too.
 func (c *column) holdsMasked(mask engine.Mask) string {
 	for _, v := range c.samples {
+		if _, ok := new(big.Int).SetString(v, 10); ok && c.typ.Class == personal.Integer && !valid(v, c.typ) {
+			continue
+		}
 		masked, null := mask(v)
 		if null && c.NotNull {
 			return "it cannot be null"

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/big"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -154,6 +155,18 @@ func TestKeyIsAPermutation(t *testing.T) {
 		v, _ := mask(fmt.Sprint(i))
 		if seen[v] || misfit(testKey, ColumnRule{Mask: "constant", Value: v}, small) != "" {
 			t.Fatalf("%d becomes %s again, or %s does not fit", i, v, v)
+		}
+		seen[v] = true
+	}
+	tiny := maskOf(testKey, ColumnRule{Mask: "key"}, &column{Column: engine.Column{Type: "tinyint"},
+		typ: personal.ParseType("tinyint")})
+	seen = map[string]bool{}
+	for i := -1200; i <= 1200; i++ { // SQLite stores larger integers too
+		v, _ := tiny(fmt.Sprint(i))
+		n, err := strconv.Atoi(v)
+		fits := n >= -128 && n <= 127
+		if err != nil || seen[v] || fits != (i >= -128 && i <= 127) || len(v) != len(fmt.Sprint(i)) {
+			t.Fatalf("%d becomes %s", i, v)
 		}
 		seen[v] = true
 	}

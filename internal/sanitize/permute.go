@@ -160,7 +160,8 @@ func uuidText(h string) string {
 }
 
 // integer permutes an integer among the integers with the same sign and number of digits. limit is
-// the largest integer of the column's type.
+// the largest integer of the column's type. Larger integers, which only SQLite stores, are permuted
+// among themselves.
 func (p permutation) integer(v string, limit *big.Int) (string, bool) {
 	n, ok := new(big.Int).SetString(v, 10)
 	if !ok {
@@ -173,8 +174,15 @@ func (p permutation) integer(v string, limit *big.Int) (string, bool) {
 		low.SetInt64(0)
 	}
 	high := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(digits)), nil)
-	if top := new(big.Int).Add(limit, big.NewInt(1)); top.Cmp(high) < 0 && top.Cmp(size) > 0 {
+	top := new(big.Int).Add(limit, big.NewInt(1))
+	if n.Sign() < 0 {
+		top.Add(top, big.NewInt(1)) // the smallest integer is one farther from zero
+	}
+	switch {
+	case top.Cmp(size) > 0 && top.Cmp(high) < 0:
 		high = top
+	case top.Cmp(size) <= 0 && top.Cmp(low) > 0:
+		low = top
 	}
 	if n.Sign() < 0 && digits == 1 {
 		low.SetInt64(1) // there is no negative zero
