@@ -3,8 +3,10 @@ package local
 import (
 	"bytes"
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -281,6 +283,75 @@ func TestCoincidencesDoNotStop(t *testing.T) {
 	rules := s.rulesFile(t, "tables: {car: {columns: {plate: key}}}\n")
 	if _, err := s.Sanitize(t.Context(), "cars", SanitizeOptions{Rules: rules}, nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// The mask key keeps unique integers of every size unique, as integers of the same length and sign, and
+// foreign keys still match.
+func TestKeyMasksIntegersOfEverySize(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	path := filepath.Join(s.dir, "numbers.db")
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	numbers := []int64{math.MinInt64, math.MinInt64 + 1, -1<<62 - 1, -1 << 62, -1<<62 + 1, -1 << 31, -1<<31 - 1, -1, 0,
+		1, 1<<31 - 1, 1 << 31, 1<<62 - 1, 1 << 62, 1<<62 + 1, math.MaxInt64 - 1, math.MaxInt64}
+	for n := range int64(200) { // so that some new values are old values of other rows
+		numbers = append(numbers, 1000+n, -1000-n, 1<<31+10*n+7, math.MaxInt64-1000*n-7, math.MinInt64+1000*n+7)
+	}
+	rules, names := "tables:\n", []string{}
+	for i, kind := range []string{"INTEGER", "INT", "BIGINT", "NUMERIC"} {
+		for j, option := range []string{"", "STRICT", "WITHOUT ROWID"} {
+			if option == "STRICT" && i > 1 {
+				continue
+			}
+			name := fmt.Sprintf("t%d%d", i, j)
+			names = append(names, name)
+			rules += fmt.Sprintf("  %[1]s: {columns: {id: key, u: key}}\n  %[1]s_child: {columns: {id: keep, "+
+				"parent: key, of: key}}\n", name)
+			for _, statement := range []string{
+				"CREATE TABLE %[1]s (id %[2]s PRIMARY KEY, u %[2]s UNIQUE) %[3]s",
+				"CREATE TABLE %[1]s_child (id INTEGER PRIMARY KEY, parent %[2]s REFERENCES %[1]s (id), " +
+					"of %[2]s REFERENCES %[1]s (u))",
+				"INSERT INTO %[1]s SELECT value, value FROM json_each('%[4]s')",
+				"INSERT INTO %[1]s_child (parent, of) SELECT id, u FROM %[1]s",
+			} {
+				list, _ := json.Marshal(numbers)
+				if _, err := db.Exec(fmt.Sprintf(statement, name, kind, option, list)); err != nil {
+					t.Fatal(statement, err)
+				}
+			}
+		}
+	}
+	if err := s.AddTarget(Target{Name: "numbers", Source: "sqlite://" + path,
+		Destination: "sqlite://" + s.destination}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Build(t.Context(), "numbers", BuildOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	clean, err := s.Sanitize(t.Context(), "numbers", SanitizeOptions{Rules: s.rulesFile(t, rules)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Load(t.Context(), "numbers", LoadOptions{Snapshot: clean.Name}, nil); err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("%[1]d %[1]d %[1]d", len(numbers))
+	for _, name := range names {
+		if got := query(t, s.destination, fmt.Sprintf("SELECT count(*) || ' ' || count(DISTINCT p.u) || ' ' || "+
+			"sum(typeof(p.id) = 'integer' AND typeof(p.u) = 'integer') "+
+			"FROM %[1]s_child AS c JOIN %[1]s AS p ON p.id = c.parent AND p.u = c.of", name)); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+		forms := fmt.Sprintf("SELECT length(id) || ' ' || (id < 0) || ' ' || count(*) FROM %s "+
+			"GROUP BY length(id), id < 0", name)
+		if got, want := query(t, s.destination, forms), query(t, path, forms); got != want {
+			t.Errorf("%s: lengths and signs %s, want %s", name, got, want)
+		}
 	}
 }
 

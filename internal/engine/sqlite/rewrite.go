@@ -357,7 +357,6 @@ type masking struct {
 	drop    bool     // delete all rows
 	columns []string // otherwise, mask these columns
 	masks   []columnMask
-	twice   []string // the columns that are masked in two steps
 }
 
 // columnMask is the mask of a column.
@@ -365,6 +364,7 @@ type columnMask struct {
 	mask  engine.Mask
 	row   *engine.BoundMask // replaces mask if it is not nil
 	needs string            // SQL of the additional arguments of snapcli_mask
+	twice bool              // it is the first of two steps, which stores the results aside
 }
 
 // of returns the mask for a row with these values of the columns that it needs.
@@ -401,11 +401,8 @@ func maskingOf(t engine.Table, p engine.Plan) (masking, error) {
 	}
 	permuted := p.Tables[[2]string{"", charset.Readable(t.Name)}].Permuted
 	for i, mask := range masks {
-		if mask != nil && slices.Contains(permuted, names[i]) {
-			m.twice = append(m.twice, t.Columns[i].Name)
-		}
 		if mask != nil {
-			of := columnMask{mask: mask}
+			of := columnMask{mask: mask, twice: slices.Contains(permuted, names[i])}
 			if len(rows) > 0 && rows[i] != nil {
 				of.row = rows[i]
 				for _, at := range rows[i].At {
@@ -428,32 +425,21 @@ func (m masking) run(ctx context.Context, tx *sql.Tx) error {
 	if err != nil {
 		return err
 	}
-	sets := make([]string, len(m.columns))
+	sets, backs := make([]string, len(m.columns)), []string(nil)
 	for i, column := range m.columns {
 		sets[i] = fmt.Sprintf("%[1]s = snapcli_mask(%[2]d, %[1]s%[3]s)", quote(column), i, m.masks[i].needs)
-		if slices.Contains(m.twice, column) {
-			sets[i] = fmt.Sprintf("%[1]s = CASE typeof(%[1]s) WHEN 'integer' THEN snapcli_mask(%[2]d, %[1]s) - %[3]d "+
-				"ELSE char(1) || snapcli_mask(%[2]d, %[1]s) END", quote(column), i, asideOffset)
+		if m.masks[i].twice {
+			backs = append(backs, fmt.Sprintf("%[1]s = snapcli_back(%[1]s)", quote(column)))
 		}
 	}
 	update := "UPDATE OR ABORT " + quote(m.table) + " SET "
 	steps := []string{update + strings.Join(sets, ", ")}
-	if len(m.twice) > 0 {
-		for i, column := range m.twice {
-			sets[i] = fmt.Sprintf("%[1]s = CASE typeof(%[1]s) WHEN 'integer' THEN %[1]s + %[2]d ELSE substr(%[1]s, "+
-				"2) END",
-				quote(column), asideOffset)
-		}
+	if len(backs) > 0 {
 		steps = append([]string{"PRAGMA ignore_check_constraints = on"}, append(steps,
-			"PRAGMA ignore_check_constraints = off", update+strings.Join(sets[:len(m.twice)], ", "))...)
+			"PRAGMA ignore_check_constraints = off", update+strings.Join(backs, ", "))...)
 	}
 	return execute(ctx, tx, append(steps, indexes...))
 }
-
-// asideOffset is the offset that the first of two steps subtracts from the integers in a permuted
-// column, and that the second step adds again. SQLite checks unique constraints row by row, and the
-// new value of a row can be the old value of another.
-const asideOffset = 1 << 62
 
 func maskFailure(table string, err error) error {
 	if code(err) == 19 { // SQLITE_CONSTRAINT
@@ -600,9 +586,10 @@ func rebuildIndex(ctx context.Context, tx *sql.Tx, name string) error {
 }
 
 // openMasking opens the file with the function snapcli_mask(number, value, ...), which applies the
-// mask with that number. Further arguments are the values of the columns that a row mask needs.
+// mask with that number. Further arguments are the values of the columns that a row mask needs. The
+// function snapcli_back(value) is the second of two steps.
 func (s *scratch) openMasking(ctx context.Context, masks *[]columnMask) (*sql.DB, error) {
-	d := &sqlite3.Driver{}
+	d, aside := &sqlite3.Driver{}, newAside()
 	err := d.RegisterScalarFunction("snapcli_mask", -1, func(_ *sqlite3.FunctionContext,
 		args []driver.Value) (driver.Value, error) {
 		if len(args) < 2 {
@@ -616,8 +603,17 @@ func (s *scratch) openMasking(ctx context.Context, masks *[]columnMask) (*sql.DB
 		if err != nil {
 			return nil, err
 		}
+		if (*masks)[number].twice {
+			return aside.put(apply(mask, args[1])), nil
+		}
 		return apply(mask, args[1]), nil
 	})
+	if err == nil {
+		err = d.RegisterScalarFunction("snapcli_back", 1, func(_ *sqlite3.FunctionContext,
+			args []driver.Value) (driver.Value, error) {
+			return aside.back(args[0]), nil
+		})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("register the mask: %w", err)
 	}
@@ -646,7 +642,9 @@ func textOf(value driver.Value) string {
 	return fmt.Sprint(value)
 }
 
-// apply masks a value. If possible, the result has the same storage class as the value.
+// apply masks a value. If possible, the result has the same storage class as the value. If the result
+// is a number that is too large for an integer, it is masked again: different integers then stay
+// different if the mask is a permutation.
 func apply(mask engine.Mask, value driver.Value) driver.Value {
 	if value == nil {
 		return nil
@@ -657,7 +655,15 @@ func apply(mask engine.Mask, value driver.Value) driver.Value {
 	}
 	switch value.(type) {
 	case int64:
-		if n, err := strconv.ParseInt(masked, 10, 64); err == nil {
+		n, err := strconv.ParseInt(masked, 10, 64)
+		for again := 0; errors.Is(err, strconv.ErrRange) && !null && again < maxAgain; again++ {
+			masked, null = mask(masked)
+			n, err = strconv.ParseInt(masked, 10, 64)
+		}
+		if null {
+			return nil
+		}
+		if err == nil {
 			return n
 		}
 	case float64:
@@ -669,3 +675,6 @@ func apply(mask engine.Mask, value driver.Value) driver.Value {
 	}
 	return masked
 }
+
+// maxAgain limits how often a result is masked again. One in ten numbers of 19 digits is too large.
+const maxAgain = 100
