@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"charm.land/huh/v2"
 	"github.com/spf13/cobra"
 
 	"snap"
@@ -156,6 +157,9 @@ func (a *app) makeChanges(ctx context.Context, list []api.Snapshot, dry bool, ch
 		made, err := change(ctx, s, dry)
 		if err != nil {
 			failed = append(failed, named(err, s.ID, len(list)))
+			if ctx.Err() != nil || errors.Is(err, huh.ErrUserAborted) {
+				break
+			}
 			continue
 		}
 		for _, c := range made {

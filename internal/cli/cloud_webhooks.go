@@ -220,10 +220,14 @@ func webhookCommand[T any](a *app, cmd *cobra.Command, call func(context.Context
 		if err != nil {
 			return noSuch(err, "webhook", args[0], "list them with `snapcli cloud webhooks`")
 		}
-		if a.flags.json {
-			return a.printJSON(result)
+		if !a.flags.json {
+			return show(result)
 		}
-		return show(result)
+		err = a.printJSON(result)
+		if t, ok := any(result).(api.WebhookTest); ok && err == nil {
+			err = testFailure(t)
+		}
+		return err
 	}
 	a.jsonFlag(cmd)
 	return cmd
@@ -239,14 +243,22 @@ for disabled webhooks too, and it changes nothing.`,
 	}, func(ctx context.Context, conn *api.Client, id string) (api.WebhookTest, error) {
 		return conn.TestWebhook(ctx, id)
 	}, func(t api.WebhookTest) error {
-		if !t.OK {
-			return &snap.Error{Code: snap.CodeUnavailable,
-				Detail: "the receiver did not accept the test message: " + t.Status,
-				Hint:   "it must respond with a status from 200 to 299 within 10 seconds"}
+		if err := testFailure(t); err != nil {
+			return err
 		}
 		a.done("", "the receiver accepted the test message: %s in %d ms", t.Status, t.Milliseconds)
 		return nil
 	})
+}
+
+// testFailure returns an error if the receiver did not accept a test message.
+func testFailure(t api.WebhookTest) error {
+	if t.OK {
+		return nil
+	}
+	return &snap.Error{Code: snap.CodeUnavailable,
+		Detail: "the receiver did not accept the test message: " + t.Status,
+		Hint:   "it must respond with a status from 200 to 299 within 10 seconds"}
 }
 
 func (a *app) webhooksReplayCommand() *cobra.Command {

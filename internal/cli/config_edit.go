@@ -46,7 +46,8 @@ func (a *app) editConfig(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	editor := strings.Fields(cmp.Or(a.env("VISUAL"), a.env("EDITOR"), defaultEditor()))
+	editor := strings.Fields(cmp.Or(strings.TrimSpace(a.env("VISUAL")), strings.TrimSpace(a.env("EDITOR")),
+		defaultEditor()))
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("create the configuration folder: %w", err)
 	}
@@ -55,7 +56,7 @@ func (a *app) editConfig(ctx context.Context) error {
 			return fmt.Errorf("create the config file: %w", err)
 		}
 	}
-	run := exec.CommandContext(ctx, editor[0], append(editor[1:], path)...)
+	run := exec.CommandContext(context.WithoutCancel(ctx), editor[0], append(editor[1:], path)...)
 	run.Stdin, run.Stdout, run.Stderr = a.io.In, a.io.Err, a.io.Err
 	if err := run.Run(); err != nil {
 		return &snap.Error{Code: snap.CodeUsage, Detail: fmt.Sprintf("the editor %s failed: %v", editor[0], err),

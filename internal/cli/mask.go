@@ -17,9 +17,9 @@ func maskKey(key string) string {
 	return key[:8] + "…" + key[len(key)-4:]
 }
 
-var passwordInURL = regexp.MustCompile(`(://[^/?#@]*?:)[^/?#@]*@`)
+var passwordInURL = regexp.MustCompile(`(://[^/?#@]*?:)[^/?#]*@`)
 
-var passwordInQuery = regexp.MustCompile(`(?i)([?&](?:password|secret|token|key|secret_key|access_key)=)[^&#]*`)
+var passwordInQuery = regexp.MustCompile(`(?i)([?&](?:\w*password|secret|token|key|secret_key|access_key)=)[^&#]*`)
 
 // hidePassword masks the passwords in a URL. It keeps references such as ${NAME}, which are not
 // secret.

@@ -19,7 +19,7 @@ var secretShapes = []struct {
 	{regexp.MustCompile(`\b(` + snap.KeyPrefixPattern + `)[0-9A-Za-z]+`), "${1}[hidden]"},
 	{regexp.MustCompile(`\beyJ[0-9A-Za-z_-]{8,}(\.[0-9A-Za-z_-]*)*`), "[hidden]"},
 	{regexp.MustCompile(`(?i)\bbearer\s+\S+`), "Bearer [hidden]"},
-	{regexp.MustCompile(`(://[^\s"/?#@]*?):[^\s"/?#@]*@`), "$1:[hidden]@"},
+	{regexp.MustCompile(`(://[^\s"/?#@]*?):[^\s"/?#]*@`), "$1:[hidden]@"},
 	{regexp.MustCompile(`(/blobs/(?:parts/)?)[^\s"?/]+`), "$1[hidden]"},
 	{regexp.MustCompile(`(https?://[^\s"?]+)\?[^\s"]*`), "$1?[hidden]"},
 }

@@ -28,7 +28,7 @@ func (m machine) browser() (ok bool, why string) {
 		}
 		return false
 	}
-	named := m.env("BROWSER")
+	named := strings.TrimSpace(m.env("BROWSER"))
 	if named != "" && textBrowser(strings.Fields(named)[0]) {
 		return false, "BROWSER names a text browser, which would take over the terminal"
 	}

@@ -36,9 +36,9 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer, environ 
 		return snap.ExitOK
 	}
 	e := command.Fault(err)
-	fmt.Fprintf(stderr, "snapcloud: %s\n", e.Error())
+	fmt.Fprintf(stderr, "snapcloud: %s\n", snap.CleanText(e.Error()))
 	if e.Hint != "" {
-		fmt.Fprintf(stderr, "  hint: %s\n", e.Hint)
+		fmt.Fprintf(stderr, "  hint: %s\n", snap.CleanText(e.Hint))
 	}
 	return e.Code.Info().Exit
 }
@@ -97,6 +97,9 @@ and local users of the configuration.`,
 					config.PublicURL = "http://" + p.listen
 				}
 				config.Listen = p.listen
+				if err := config.Check(); err != nil { // again, because the address decides what is allowed
+					return err
+				}
 			}
 			return cloud.Run(c.Context(), config, cloud.Options{Version: p.version, Again: again}, func(a net.Addr) {
 				fmt.Fprintf(p.stderr, "snapcloud is serving %s (listening on %s)\n", config.PublicURL, a)
@@ -244,11 +247,15 @@ func (p *program) json(v any) error {
 	return e.Encode(v)
 }
 
-// table prints rows under headings, in columns.
+// table prints rows under headings, in columns. Names in them come from users and identity
+// providers, so control characters are removed.
 func (p *program) table(headings []string, rows [][]string) error {
 	w := tabwriter.NewWriter(p.stdout, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, strings.Join(headings, "\t"))
 	for _, row := range rows {
+		for i, cell := range row {
+			row[i] = snap.CleanText(cell)
+		}
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
 	return w.Flush()

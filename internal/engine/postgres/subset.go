@@ -93,8 +93,8 @@ func requireNoPrograms(ctx context.Context, conn *pgx.Conn) error {
 	if err != nil || programs == 0 {
 		return err
 	}
-	return snap.Usage(fmt.Sprintf("the database has functions of other users in its indexes or checks, or from somebody "+
-		"else's snapshot, such as %s, and building a subset as a superuser could run them with your rights",
+	return snap.Usage(fmt.Sprintf("the database has functions of other users in its indexes or checks, or from "+
+		"somebody else's snapshot, such as %s, and building a subset as a superuser could run them with your rights",
 		charset.Readable(first)), "build the whole database, or build the subset as a user who is not a superuser")
 }
 
