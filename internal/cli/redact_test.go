@@ -19,6 +19,7 @@ func TestRedact(t *testing.T) {
 		`GET http://127.0.0.1:8080/blobs/abc123def`:                    `GET http://127.0.0.1:8080/blobs/[hidden]`,
 		`path=/blobs/parts/abc123 status=200`:                          `path=/blobs/parts/[hidden] status=200`,
 		`source=postgres://me:secret@host/db`:                          `source=postgres://me:[hidden]@host/db`,
+		`source=postgres://me:p@ss@host/db`:                            `source=postgres://me:[hidden]@host/db`,
 		`path=/api/v1/agents/snapshots/snap_0123456789abcdef status=1`: `path=/api/v1/agents/snapshots/snap_0123456789abcdef status=1`,
 	} {
 		if got := s.redact(line); got != want {
@@ -32,6 +33,8 @@ func TestHidePassword(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"postgres://me:secret@host/db":            "postgres://me:[hidden]@host/db",
+		"postgres://me:p@ss@host/db":              "postgres://me:[hidden]@host/db",
+		"postgres://me@host/db?sslpassword=x":     "postgres://me@host/db?sslpassword=[hidden]",
 		"postgres://me:${PGPASS}@host/db":         "postgres://me:${PGPASS}@host/db",
 		"postgres://me@host/db?password=x&a=b":    "postgres://me@host/db?password=[hidden]&a=b",
 		"s3://bucket/p?region=eu&secret_key=abc":  "s3://bucket/p?region=eu&secret_key=[hidden]",
