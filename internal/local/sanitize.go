@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 
 	"filippo.io/age"
 
@@ -14,7 +13,6 @@ import (
 	"snap/internal/engine"
 	"snap/internal/engine/sqlite"
 	"snap/internal/sanitize"
-	"snap/internal/schema"
 )
 
 // SanitizeOptions select what to sanitize and how. If Rules and SQL are both empty, those of the
@@ -128,10 +126,9 @@ func (a *Agent) bySQL(ctx context.Context, t Target, dump engine.Dump, sql sanit
 	if err != nil {
 		return Snapshot{}, err
 	}
-	var notices []string
 	bytes, begin := p.phases("restore")
-	scratch, err := place.engine.Restore(ctx, place.url, dump, engine.Options{Jobs: d.jobs, TempDir: dir,
-		Progress: bytes, Phase: begin, Notice: func(sentence string) { notices = append(notices, sentence) }})
+	scratch, err := place.engine.Restore(ctx, place.url, dump,
+		engine.Options{Jobs: d.jobs, TempDir: dir, Progress: bytes, Phase: begin})
 	if err != nil {
 		return Snapshot{}, diskError(err, "restore the scratch copy")
 	}
@@ -141,11 +138,6 @@ func (a *Agent) bySQL(ctx context.Context, t Target, dump engine.Dump, sql sanit
 		return Snapshot{}, err
 	}
 	place.url, d.lacks = scratch.URL(), dump.Info.Schema
-	if events := eventsOf(dump.Info.Schema); len(events) > 0 { // the scratch database has none, because they would run
-		d.lacks = &schema.Schema{Omitted: slices.Clone(dump.Info.Schema.Omitted)}
-		d.lacks.AddOmission(schema.OmittedEvents, events)
-		notices = append(notices, d.lacks.Omitted[len(d.lacks.Omitted)-1].Sentence())
-	}
 	scan := leakScan{engine: place.engine, before: dump, sql: sql.Text, dir: dir}
 	if err := scan.begin(ctx); err != nil {
 		return Snapshot{}, err
@@ -157,22 +149,7 @@ func (a *Agent) bySQL(ctx context.Context, t Target, dump engine.Dump, sql sanit
 		d.Sanitized.LeakScan.Values += len(scan.originals)
 	}
 	d.verify = scan.verify
-	made, err := a.newSnapshot(ctx, place, d, p)
-	made.Warnings = append(made.Warnings, notices...)
-	return made, err
-}
-
-// eventsOf returns the names of the events of MySQL in a description.
-func eventsOf(s *schema.Schema) (names []string) {
-	if s == nil {
-		return nil
-	}
-	for _, p := range s.Programs {
-		if p.Kind == "event" {
-			names = append(names, p.Name.Name)
-		}
-	}
-	return names
+	return a.newSnapshot(ctx, place, d, p)
 }
 
 // howToMask reads the rules and SQL that the options name, otherwise those of the target's

@@ -20,7 +20,6 @@ const (
 	OmittedForeignRows   = "foreign_rows"
 	OmittedSettings      = "settings"
 	OmittedTablespaces   = "tablespaces"
-	OmittedEvents        = "events" // of MySQL, in copies that SQL masked
 
 	// Objects that the user excluded, and objects that depend on them.
 	OmittedTables            = "excluded_tables"
@@ -60,9 +59,6 @@ func (o Omission) Sentence() string {
 			"): a load keeps those of the destination"
 	case OmittedTablespaces:
 		return "the snapshot omits tablespaces: objects in " + first + " are loaded into the default tablespace"
-	case OmittedEvents:
-		return "the snapshot omits the event " + first +
-			": masking by SQL keeps no events, and a load removes those of the destination"
 	case OmittedForeignKeys:
 		return "the snapshot omits the foreign key " + first + ", because the rows that it references are left out"
 	case OmittedPrograms:

@@ -486,24 +486,8 @@ func (s *scratch) run(ctx context.Context, text string) error {
 	return s.place.failure(err)
 }
 
-// Scrub implements [engine.Scratch]. It deletes the history of system-versioned tables: SQL changes
-// only current rows, and moves their earlier content there.
-func (s *scratch) Scrub(ctx context.Context) error {
-	tables, err := names(ctx, s.server, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND "+
-		"table_type = 'SYSTEM VERSIONED' ORDER BY table_name", s.db.name)
-	for _, t := range tables {
-		if err == nil {
-			_, err = s.server.ExecContext(ctx, "DELETE HISTORY FROM "+quote(s.db.name)+"."+quote(t))
-		}
-	}
-	if err != nil {
-		return s.place.failure(err)
-	}
-	if len(tables) > 0 {
-		s.o.Notify(historyLost(tables))
-	}
-	return nil
-}
+// Scrub implements [engine.Scratch]. It does nothing, because a dump contains only live rows.
+func (s *scratch) Scrub(context.Context) error { return nil }
 
 // Drop implements [engine.Scratch].
 func (s *scratch) Drop(ctx context.Context) error {
