@@ -58,6 +58,15 @@ type Scratch interface {
 	Drop(ctx context.Context) error
 }
 
+// Dumper is a Scratch whose masked copy is not simply a dump of its database.
+type Dumper interface {
+	Scratch
+
+	// Dump writes a masked copy of the dump that was restored, after Run, and describes it. It
+	// leaves out everything that Run cannot mask, with a warning.
+	Dump(ctx context.Context, w io.Writer, o Options) (Info, error)
+}
+
 // Dump is a dump to restore.
 type Dump struct {
 	Open func() (io.ReadCloser, error) // the dump's bytes, from the start

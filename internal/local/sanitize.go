@@ -138,6 +138,7 @@ func (a *Agent) bySQL(ctx context.Context, t Target, dump engine.Dump, sql sanit
 		return Snapshot{}, err
 	}
 	place.url, d.lacks = scratch.URL(), dump.Info.Schema
+	d.dumper, _ = scratch.(engine.Dumper)
 	scan := leakScan{engine: place.engine, before: dump, sql: sql.Text, dir: dir}
 	if err := scan.begin(ctx); err != nil {
 		return Snapshot{}, err

@@ -45,6 +45,7 @@ type draft struct {
 	grants bool               // include the rights of other users
 	masks  *sanitize.Prepared // how rules mask each column; nil without rules
 	lacks  *schema.Schema     // the original's description, which lists the parts that it lacks; may be nil
+	dumper engine.Dumper      // writes the dump; nil for an ordinary dump of the database
 	verify verifyFunc         // checks the dump before it is kept; may be nil
 	proof  *proof             // loads the dump before it is kept; may be nil
 	named  func(string) error // called with its name before a file of that name exists; may be nil
@@ -70,7 +71,12 @@ func (a *Agent) newSnapshot(ctx context.Context, from database, d draft, p Progr
 		WithGrants: d.grants}
 	var warnings []string
 	s, err := a.writeSnapshot(ctx, d, func(w io.Writer) (engine.Info, error) {
-		dump := func(w io.Writer) (engine.Info, error) { return from.engine.Dump(ctx, from.url, w, o) }
+		dump := func(w io.Writer) (engine.Info, error) {
+			if d.dumper != nil {
+				return d.dumper.Dump(ctx, w, o)
+			}
+			return from.engine.Dump(ctx, from.url, w, o)
+		}
 		if d.verify != nil {
 			plain := dump
 			dump = func(w io.Writer) (engine.Info, error) { return d.verify(ctx, w, plain) }

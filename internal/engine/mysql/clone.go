@@ -220,7 +220,7 @@ func (s *scratch) readSource(ctx context.Context, source database) (tables []eng
 		return nil, err
 	}
 	info := engine.Info{}
-	if err := s.structure.keepHistory(ctx, c, source.name, &info, engine.Options{}); err != nil {
+	if err := s.structure.keepHistory(ctx, c, source.name, &info, ""); err != nil {
 		return nil, err
 	}
 	var charset, collation string

@@ -35,19 +35,31 @@ func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Opti
 	if err != nil {
 		return engine.Info{}, err
 	}
+	return d.dump(ctx, w, o, false)
+}
+
+// Dump implements [engine.Dumper]. The copy has no history of system-versioned tables, because SQL
+// cannot change history and masking adds originals to it.
+func (s *scratch) Dump(ctx context.Context, w io.Writer, o engine.Options) (engine.Info, error) {
+	return s.db.dump(ctx, w, o, true)
+}
+
+// dump writes a dump of a database, which may be a masked scratch database.
+func (d database) dump(ctx context.Context, w io.Writer, o engine.Options, masked bool) (engine.Info, error) {
 	db, err := d.open(d.name)
 	if err != nil {
 		return engine.Info{}, err
 	}
 	defer db.Close()
-	info, err := dump(ctx, db, d.name, w, o)
+	info, err := dump(ctx, db, d.name, w, o, masked)
 	if err != nil && ctx.Err() != nil { // a canceled statement can fail in other ways
 		return info, ctx.Err()
 	}
 	return info, d.failure(err)
 }
 
-func dump(ctx context.Context, db *sql.DB, name string, w io.Writer, o engine.Options) (engine.Info, error) {
+func dump(ctx context.Context, db *sql.DB, name string, w io.Writer, o engine.Options, masked bool) (engine.Info,
+	error) {
 	o.Begin("count")
 	info, err := inspect(ctx, db, name)
 	if err != nil {
@@ -72,7 +84,14 @@ func dump(ctx context.Context, db *sql.DB, name string, w io.Writer, o engine.Op
 	if err != nil {
 		return info, err
 	}
-	if err := parts.keepHistory(ctx, readers[0], name, &info, o); err != nil {
+	without := ""
+	switch {
+	case masked:
+		without = "SQL cannot mask the history; rules can"
+	case o.Subset != nil:
+		without = "the rows of a subset are chosen from the current rows"
+	}
+	if err := parts.keepHistory(ctx, readers[0], name, &info, without); err != nil {
 		return info, err
 	}
 	before := parts.Tables

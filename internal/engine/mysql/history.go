@@ -79,15 +79,15 @@ func namedPeriods(ctx context.Context, db querier, name string) (map[string][]st
 	return periods, byTransaction, rows.Err()
 }
 
-// keepHistory records the tables whose history the dump contains. For a subset, it adds a warning
-// instead, because the rows of a subset are chosen from the current rows.
-func (s structure) keepHistory(ctx context.Context, c querier, name string, info *engine.Info, o engine.Options) error {
+// keepHistory records the tables whose history the dump contains. If the dump must have only current
+// rows, without says why, and keepHistory adds a warning instead.
+func (s structure) keepHistory(ctx context.Context, c querier, name string, info *engine.Info, without string) error {
 	periods, _, err := histories(ctx, c, name)
 	if err != nil {
 		return err
 	}
-	if o.Subset != nil && len(periods) > 0 {
-		info.Warnings = append(info.Warnings, historyLost(slices.Sorted(maps.Keys(periods))))
+	if without != "" && len(periods) > 0 {
+		info.Warnings = append(info.Warnings, historyLost(slices.Sorted(maps.Keys(periods)))+", because "+without)
 		return nil
 	}
 	for i, t := range s.Tables {

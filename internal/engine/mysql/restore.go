@@ -486,7 +486,8 @@ func (s *scratch) run(ctx context.Context, text string) error {
 	return s.place.failure(err)
 }
 
-// Scrub implements [engine.Scratch]. It does nothing, because a dump contains only live rows.
+// Scrub implements [engine.Scratch]. It does nothing, because the dump of a scratch database contains
+// only current rows.
 func (s *scratch) Scrub(context.Context) error { return nil }
 
 // Drop implements [engine.Scratch].
