@@ -116,7 +116,7 @@ func (a *Agent) copyRecipients(e Encryption, t Target, original Snapshot) ([]age
 
 // bySQL makes a masked copy of a dump by running SQL in a scratch database.
 func (a *Agent) bySQL(ctx context.Context, t Target, dump engine.Dump, sql sanitize.SQL, d draft,
-	p Progress) (Snapshot, error) {
+	p Progress) (s Snapshot, err error) {
 	dir, done, err := a.workDir()
 	if err != nil {
 		return Snapshot{}, err
@@ -127,8 +127,11 @@ func (a *Agent) bySQL(ctx context.Context, t Target, dump engine.Dump, sql sanit
 		return Snapshot{}, err
 	}
 	bytes, begin := p.phases("restore")
+	var notices []string
+	defer func() { s.Warnings = append(notices, s.Warnings...) }()
 	scratch, err := place.engine.Restore(ctx, place.url, dump,
-		engine.Options{Jobs: d.jobs, TempDir: dir, Progress: bytes, Phase: begin})
+		engine.Options{Jobs: d.jobs, TempDir: dir, Progress: bytes, Phase: begin,
+			Notice: func(sentence string) { notices = append(notices, sentence) }})
 	if err != nil {
 		return Snapshot{}, diskError(err, "restore the scratch copy")
 	}

@@ -1,12 +1,14 @@
 package local
 
 import (
+	"context"
 	"database/sql"
 	"io"
 	"slices"
 	"strings"
 	"testing"
 
+	"snap/internal/archive"
 	"snap/internal/servertest"
 )
 
@@ -98,6 +100,109 @@ func TestSQLLeavesNoHistory(t *testing.T) {
 				if !slices.Equal(got, []string{"person 1 masked", "staff 1 masked"}) {
 					t.Errorf("%s: the loaded copy has %q", name, got)
 				}
+			}
+		})
+	}
+}
+
+// Events are not created in the scratch copy that SQL runs in, because they would run. The masked
+// copy has them nevertheless, together with an event that the SQL creates.
+func TestSQLKeepsEvents(t *testing.T) {
+	t.Parallel()
+	for _, server := range servertest.MySQLServers() {
+		t.Run(server, func(t *testing.T) {
+			t.Parallel()
+			s := newShop(t)
+			from, to := s.built(t, server, `CREATE TABLE person (id int PRIMARY KEY, email varchar(80));
+				INSERT INTO person VALUES (1, 'erika@real.example');
+				CREATE EVENT daily ON SCHEDULE EVERY 1 DAY STARTS '2030-01-01 00:00:00' ON COMPLETION PRESERVE DISABLE
+					COMMENT 'cleans up' DO DELETE FROM person WHERE id < 0;
+				CREATE EVENT yearly ON SCHEDULE EVERY 1 YEAR DO DELETE FROM person WHERE id = 0`)
+			execAll(t, to, "CREATE EVENT theirs ON SCHEDULE EVERY 1 DAY DO SELECT 1")
+			mask := s.sqlFile(t, "UPDATE person SET email = 'x'; "+
+				"CREATE EVENT extra ON SCHEDULE EVERY 1 YEAR DO SELECT 1")
+			made, err := s.Sanitize(t.Context(), "t", SanitizeOptions{SQL: mask}, nil)
+			if err != nil || len(made.Warnings) > 0 {
+				t.Fatalf("%v, %q", err, made.Warnings)
+			}
+			if _, err := s.Load(t.Context(), "t", LoadOptions{Snapshot: made.Name}, nil); err != nil {
+				t.Fatal(err)
+			}
+			const events = "SELECT concat_ws('|', event_name, event_definition, time_zone, status, on_completion, " +
+				"event_comment, interval_value, starts) FROM information_schema.events WHERE event_schema = " +
+				"database() AND event_name <> 'extra' ORDER BY 1"
+			want, got := column(t, from, events), column(t, to, events)
+			if len(want) != 2 || !slices.Equal(got, want) {
+				t.Errorf("the events\n%q\nbecame\n%q", want, got)
+			}
+			if len(column(t, to, "SELECT 1 FROM information_schema.events WHERE event_schema = database() AND "+
+				"event_name = 'extra'")) != 1 {
+				t.Errorf("the SQL's own event is missing")
+			}
+		})
+	}
+}
+
+// A copy made from a colleague's snapshot has the snapshot's events in the form that was checked. The
+// notices about the scratch copy are warnings of the masked copy.
+func TestSQLReportsNoticesAboutTheScratchCopy(t *testing.T) {
+	t.Parallel()
+	for _, server := range []string{"mariadb", "mysql-8.0"} {
+		t.Run(server, func(t *testing.T) {
+			t.Parallel()
+			s := newShop(t)
+			from, to := s.built(t, server, `CREATE TABLE person (id int PRIMARY KEY, email varchar(80));
+				INSERT INTO person VALUES (1, 'erika@real.example');
+				CREATE EVENT daily ON SCHEDULE EVERY 1 DAY STARTS '2030-01-01' DO DELETE FROM person WHERE id < 0`)
+			built, err := s.newest("t", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := s.openVerified(t.Context(), built, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			dump := dumpIn(r)
+			in, err := dump.Open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer in.Close()
+			theirs, err := s.writeSnapshot(t.Context(), draft{from: Provenance{Origin: Ours},
+				Manifest: archive.Manifest{Target: "t", Type: built.Type, Engine: built.Engine}},
+				copied(in, dump.Info, dump.Info.Schema))
+			if err != nil {
+				t.Fatal(err)
+			}
+			target, err := s.Target("t")
+			if err != nil {
+				t.Fatal(err)
+			}
+			name := column(t, to, "SELECT database()")[0]
+			user := "few_" + name + "@'127.0.0.1'"
+			execAll(t, to, "CREATE USER "+user+"; GRANT ALL ON `snapcli%`.* TO "+user+"; GRANT SELECT ON "+name+
+				".* TO "+user)
+			t.Cleanup(func() { _, _ = to.ExecContext(context.Background(), "DROP USER "+user) })
+			target.Scratch = strings.Replace(target.Destination, "root@", "few_"+name+"@", 1)
+			if err := s.AddTarget(target); err != nil {
+				t.Fatal(err)
+			}
+			made, err := s.Sanitize(t.Context(), "t", SanitizeOptions{Snapshot: theirs.Name,
+				SQL: s.sqlFile(t, "UPDATE person SET email = 'x'")}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(made.Warnings) != 1 || !strings.Contains(made.Warnings[0], "is not allowed to create a user for") {
+				t.Errorf("warnings: %q", made.Warnings)
+			}
+			if _, err := s.Load(t.Context(), "t", LoadOptions{Snapshot: made.Name}, nil); err != nil {
+				t.Fatal(err)
+			}
+			const events = "SELECT concat_ws('|', event_name, event_definition, status, starts) FROM " +
+				"information_schema.events WHERE event_schema = database()"
+			if a, b := column(t, from, events), column(t, to, events); len(a) != 1 || !slices.Equal(a, b) {
+				t.Errorf("the events %q became %q", a, b)
 			}
 		})
 	}

@@ -35,17 +35,18 @@ func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Opti
 	if err != nil {
 		return engine.Info{}, err
 	}
-	return d.dump(ctx, w, o, false)
+	return d.dump(ctx, w, o, nil)
 }
 
 // Dump implements [engine.Dumper]. The copy has no history of system-versioned tables, because SQL
-// cannot change history and masking adds originals to it.
+// cannot change history and masking adds originals to it. The copy has the events of the restored
+// dump, which do not exist in the scratch database because they would run there.
 func (s *scratch) Dump(ctx context.Context, w io.Writer, o engine.Options) (engine.Info, error) {
-	return s.db.dump(ctx, w, o, true)
+	return s.db.dump(ctx, w, o, s)
 }
 
-// dump writes a dump of a database, which may be a masked scratch database.
-func (d database) dump(ctx context.Context, w io.Writer, o engine.Options, masked bool) (engine.Info, error) {
+// dump writes a dump of a database. masked is its scratch, or nil if it is not a scratch database.
+func (d database) dump(ctx context.Context, w io.Writer, o engine.Options, masked *scratch) (engine.Info, error) {
 	db, err := d.open(d.name)
 	if err != nil {
 		return engine.Info{}, err
@@ -58,7 +59,7 @@ func (d database) dump(ctx context.Context, w io.Writer, o engine.Options, maske
 	return info, d.failure(err)
 }
 
-func dump(ctx context.Context, db *sql.DB, name string, w io.Writer, o engine.Options, masked bool) (engine.Info,
+func dump(ctx context.Context, db *sql.DB, name string, w io.Writer, o engine.Options, masked *scratch) (engine.Info,
 	error) {
 	o.Begin("count")
 	info, err := inspect(ctx, db, name)
@@ -86,7 +87,8 @@ func dump(ctx context.Context, db *sql.DB, name string, w io.Writer, o engine.Op
 	}
 	without := ""
 	switch {
-	case masked:
+	case masked != nil:
+		parts.addEvents(masked.structure.Events)
 		without = "SQL cannot mask the history; rules can"
 	case o.Subset != nil:
 		without = "the rows of a subset are chosen from the current rows"

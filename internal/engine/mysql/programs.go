@@ -72,6 +72,16 @@ func parseEvents(ctx context.Context, c *sql.Conn, events []definition) error {
 	return nil
 }
 
+// addEvents adds the events that s does not have.
+func (s *structure) addEvents(events []definition) {
+	for _, d := range events {
+		if !slices.ContainsFunc(s.Events, func(e definition) bool { return strings.EqualFold(e.Name, d.Name) }) {
+			s.Events = append(s.Events, d)
+		}
+	}
+	slices.SortFunc(s.Events, func(a, b definition) int { return strings.Compare(a.Name, b.Name) })
+}
+
 func makeSequence(ctx context.Context, c *sql.Conn, d definition) error {
 	if err := makeOne(ctx, c, "SEQUENCE", d); err != nil {
 		return err
