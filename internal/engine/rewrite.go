@@ -85,6 +85,17 @@ type TablePlan struct {
 	Rows map[string]RowMask
 }
 
+// Changes reports whether the plan masks any column of a table.
+func (p Plan) Changes(schema, table string) bool {
+	t := p.Tables[[2]string{schema, table}]
+	for _, mask := range t.Columns {
+		if mask != nil {
+			return true
+		}
+	}
+	return len(t.Rows) > 0
+}
+
 // RowMask is a mask that needs the original values of other columns of its row. others are those
 // values in the order of Needs, nil for NULL.
 type RowMask struct {

@@ -19,7 +19,8 @@ type proof struct {
 	on    database // where to load the copy; without an engine, there is no such place
 	must  bool     // an unreachable server is an error
 	trust engine.Trust
-	dir   string // for the copy
+	masks engine.Plan // how the copy was masked
+	dir   string      // for the copy
 	jobs  int
 	p     Progress
 	note  string // why there was no proof
@@ -67,7 +68,7 @@ func (o *proof) verify(ctx context.Context, w io.Writer, dump func(io.Writer) (e
 	bytes, begin := o.p.phases("prove")
 	begin("prove")
 	scratch, err := o.on.engine.Restore(ctx, o.on.url, after, engine.Options{Jobs: o.jobs, TempDir: o.dir,
-		Progress: bytes})
+		Progress: bytes, Enforce: o.masks.Changes})
 	if err == nil {
 		err = scratch.Drop(context.WithoutCancel(ctx))
 	}

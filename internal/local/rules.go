@@ -198,7 +198,7 @@ func (a *Agent) writeProven(ctx context.Context, w maskedCopy, m *masking, d dra
 	if o == nil {
 		return a.writeSnapshot(ctx, d, rewrite)
 	}
-	o.trust, o.jobs, o.p = m.dump.Trust, d.jobs, p
+	o.trust, o.masks, o.jobs, o.p = m.dump.Trust, d.masks.Plan, d.jobs, p
 	d.proof = o
 	s, err := a.writeSnapshot(ctx, d, func(to io.Writer) (engine.Info, error) { return o.verify(ctx, to, rewrite) })
 	if err == nil && o.note != "" {

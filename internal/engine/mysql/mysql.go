@@ -190,6 +190,7 @@ const (
 	erDiskFull       = 1021
 	erRecordFull     = 1114
 	erTLSRequired    = 3159
+	erCheckFailed    = 4025 // MariaDB
 )
 
 func number(err error) uint16 {

@@ -287,6 +287,12 @@ func (s *scratch) insert(ctx context.Context, db *sql.DB, queue <-chan statement
 	}
 	defer c.Close()
 	for next := range queue {
+		if s.o.Enforce != nil && s.mariadb() {
+			if _, err := c.ExecContext(ctx, fmt.Sprintf("SET SESSION check_constraint_checks = %t",
+				s.o.Enforce("", next.table))); err != nil {
+				return err
+			}
+		}
 		if form, ok := s.forms[next.table]; ok {
 			var left int64
 			if next, left, err = form.rewritten(next); err != nil {
@@ -295,6 +301,9 @@ func (s *scratch) insert(ctx context.Context, db *sql.DB, queue <-chan statement
 			took(next.table, left)
 		}
 		n, err := s.insertRows(ctx, c, next, execRetrying)
+		if s.o.Enforce != nil && number(err) == erCheckFailed {
+			err = checkFailed(next.table, err)
+		}
 		if err != nil {
 			return err
 		}
@@ -328,6 +337,23 @@ func (s *scratch) insertRows(ctx context.Context, c *sql.Conn, one statement, ru
 	}
 	return rows, nil
 }
+
+// checkFailed explains MariaDB's error for a row that violates a check.
+func checkFailed(table string, err error) error {
+	check := ""
+	if name := failedCheck.FindStringSubmatch(err.Error()); name != nil {
+		check = " " + name[1]
+	}
+	return &snap.Error{
+		Code: snap.CodeInvalid, Cause: err,
+		Detail: fmt.Sprintf("a row of the table %s violates the check%s; the original row may violate it too", table,
+			check),
+		Hint: "use masks that satisfy the check, or correct the rows in the source; nothing was replaced",
+	}
+}
+
+// failedCheck matches the name of the check in the message of erCheckFailed.
+var failedCheck = regexp.MustCompile("CONSTRAINT `(.*)` failed for ")
 
 // packetHead is an upper bound on the number of bytes that a packet has in addition to its statement.
 const packetHead = 64
