@@ -190,21 +190,9 @@ func labelJSON(stored *charset.Charset, text string) string {
 	return b.String()
 }
 
-// tablesOnly makes the server refuse to read views and foreign tables, if its version can. Otherwise
-// somebody could replace a listed table or sequence by a view of the same name, whose functions
-// would run with the rights of the user who reads it.
-const tablesOnly = "SELECT set_config(name, 'view, foreign-table', false) FROM pg_settings WHERE name = " +
-	"'restrict_nonsystem_relation_kind'"
-
 // values reads the sequences' values. It reads each sequence as a table, because no function
 // returns the whole state of a sequence on every server version.
 func (c *catalog) values(ctx context.Context, conn *pgconn.PgConn, listed *pgconn.Result) error {
-	if len(listed.Rows) == 0 {
-		return nil
-	}
-	if _, err := conn.Exec(ctx, "SAVEPOINT values; "+tablesOnly).ReadAll(); err != nil {
-		return err
-	}
 	const batch = 500
 	for at := 0; at < len(listed.Rows); at += batch {
 		var queries []string
@@ -219,8 +207,7 @@ func (c *catalog) values(ctx context.Context, conn *pgconn.PgConn, listed *pgcon
 			c.sequences[at+i].Last, c.sequences[at+i].Called = string(row[0]), string(row[1]) == "t"
 		}
 	}
-	_, err := conn.Exec(ctx, "ROLLBACK TO values").ReadAll() // with the setting
-	return err
+	return nil
 }
 
 // ownSchemas is the condition for the schemas of the database's own objects.
