@@ -15,9 +15,9 @@ type Server interface {
 	// Insert adds the rows of a query to a temporary table and ignores rows that the table already
 	// has.
 	Insert(ctx context.Context, table, query string) error
-	// InsertWhere is like Insert, for a query that contains a user's condition. Names in the
-	// condition are resolved as in that user's sessions.
-	InsertWhere(ctx context.Context, table, query string) error
+	// InsertWhere is like Insert, for a query that contains a user's condition on the rows of from.
+	// Names in the condition are resolved as in that user's sessions.
+	InsertWhere(ctx context.Context, table, from, query string) error
 	// Count returns the number that a query returns.
 	Count(ctx context.Context, query string) (int64, error)
 	// Condition returns the error to show when the user's condition on a table failed with err on
@@ -131,7 +131,9 @@ func (c *Choice) key(table int, prefix string) string {
 // selects.
 func (c *Choice) start(ctx context.Context, percent float64) error {
 	for i, t := range c.g.Tables {
-		condition, insert := c.Plan.Where[i], c.s.InsertWhere
+		condition, insert := c.Plan.Where[i], func(ctx context.Context, table, query string) error {
+			return c.s.InsertWhere(ctx, table, t.From, query)
+		}
 		if c.Plan.Percent[i] {
 			insert = c.s.Insert
 			condition = c.share(i, "", percent/100)

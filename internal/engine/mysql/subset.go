@@ -105,7 +105,7 @@ func (s *chooser) Condition(table, condition string, err error) error {
 }
 
 // InsertWhere implements [subset.Server].
-func (s *chooser) InsertWhere(ctx context.Context, table, query string) error {
+func (s *chooser) InsertWhere(ctx context.Context, table, _, query string) error {
 	return s.Insert(ctx, table, query)
 }
 

@@ -23,7 +23,7 @@ func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Opti
 	if err != nil {
 		return engine.Info{}, err
 	}
-	d.grants = o.WithGrants
+	d.grants, d.tables = o.WithGrants, true
 	pgDump := e.findTool("pg_dump")
 	conn, err := d.connect(ctx)
 	if err != nil {
@@ -152,6 +152,7 @@ func schemaMoved(err error) bool {
 	return err != nil && (errors.Is(err, errRewritten) || strings.Contains(err.Error(), "does not exist") ||
 		strings.Contains(err.Error(), "cache lookup failed") ||
 		strings.Contains(err.Error(), "statement timeout") ||
+		strings.Contains(err.Error(), "access to non-system view") || // replaced a table or a sequence
 		strings.Contains(err.Error(), "could not open relation"))
 }
 

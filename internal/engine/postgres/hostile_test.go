@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -452,6 +453,71 @@ func TestPlantedFunctionsAreNotCalled(t *testing.T) {
 	if _, err := (Engine{}).Check(t.Context(), from); err != nil {
 		t.Error(err)
 	}
+}
+
+// If somebody replaces a table or a sequence with a view while a superuser builds a snapshot, the
+// build begins again or fails, without running the view's functions.
+func TestViewsInPlaceOfTablesAreNotRead(t *testing.T) {
+	t.Parallel()
+	const called = "a function of the database was called"
+	evil := "CREATE FUNCTION evil() RETURNS int LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION '" + called + "'; END $$;"
+	for _, v := range []int{13, 15, 18} {
+		t.Run(fmt.Sprint(v), func(t *testing.T) {
+			t.Parallel()
+			url := servertest.PostgresVersion(t, v)
+			e, _ := with(t, v)
+			psql(t, url, script(t, evil+"CREATE TABLE a (id int PRIMARY KEY); INSERT INTO a VALUES (1), (2), (3); "+
+				"CREATE SEQUENCE s; CREATE VIEW chosen AS SELECT 1 AS id"))
+			const table = "ALTER TABLE a RENAME TO a2; CREATE VIEW a AS SELECT public.evil() AS id, 1 AS tableoid, " +
+				"'(0,1)'::tid AS ctid"
+			for _, c := range []struct {
+				swap, back string
+				subset     *engine.Subset
+			}{
+				{"ALTER SEQUENCE s RENAME TO s2; CREATE VIEW s AS SELECT public.evil() AS last_value, " +
+					"true AS is_called", "DROP VIEW s; ALTER SEQUENCE s2 RENAME TO s", nil},
+				{table, "DROP VIEW a; ALTER TABLE a2 RENAME TO a", &engine.Subset{Percent: 50}},
+				{table, "DROP VIEW a; ALTER TABLE a2 RENAME TO a",
+					&engine.Subset{Where: map[string]string{"a": "id IN (SELECT id FROM chosen)"}}},
+			} {
+				err := e.buildWhile(t, url, c.swap, c.subset)
+				if err != nil && strings.Contains(err.Error(), called) {
+					t.Errorf("%s: %v", c.swap, err)
+				}
+				psql(t, url, script(t, c.back))
+				_, err = e.Dump(t.Context(), url, io.Discard, engine.Options{Jobs: 1, Subset: c.subset})
+				if err != nil {
+					t.Errorf("a build after %s: %v", c.back, err)
+				}
+			}
+		})
+	}
+}
+
+// buildWhile builds a snapshot while another session runs statements in a transaction that it
+// commits when the build waits for it.
+func (e Engine) buildWhile(t *testing.T, url, statements string, s *engine.Subset) error {
+	t.Helper()
+	other := connectTo(t, url)
+	defer other.Close(context.Background())
+	if _, err := other.Exec(t.Context(), "BEGIN; "+statements); err != nil {
+		t.Fatal(err)
+	}
+	built := make(chan error, 1)
+	go func() {
+		_, err := e.Dump(t.Context(), url, io.Discard, engine.Options{Jobs: 1, Subset: s})
+		built <- err
+	}()
+	for waiting := 0; waiting == 0; {
+		if err := other.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE NOT granted AND database = "+
+			"(SELECT oid FROM pg_database WHERE datname = current_database())").Scan(&waiting); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := other.Exec(t.Context(), "COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	return <-built
 }
 
 // Reading somebody else's table of contents needs little memory, however large it is.

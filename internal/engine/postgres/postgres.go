@@ -49,6 +49,7 @@ type database struct {
 	encoding string     // encoding of the database's strings, set by a dump
 	left     *selection // set by a dump of chosen objects
 	grants   bool       // whether a dump records the rights of other users
+	tables   bool       // whether its sessions read only tables and sequences, set by a dump
 }
 
 // encodingParameter is a parameter of URLs that is ignored: sessions choose the client encoding
@@ -147,7 +148,7 @@ func (d database) environment() []string {
 
 // connect opens a session in which unqualified names refer to PostgreSQL's own objects. Otherwise,
 // a function that somebody else created in the database could run instead of PostgreSQL's, with the
-// user's privileges.
+// user's privileges. A session of a build also reads only tables and sequences.
 func (d database) connect(ctx context.Context) (*pgx.Conn, error) {
 	config := d.config.Copy()
 	var err error
@@ -156,7 +157,11 @@ func (d database) connect(ctx context.Context) (*pgx.Conn, error) {
 	}
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err == nil {
-		if _, err = conn.PgConn().Exec(ctx, builtInNames).ReadAll(); err != nil {
+		settings := builtInNames
+		if d.tables {
+			settings += "; " + onlyTables
+		}
+		if _, err = conn.PgConn().Exec(ctx, settings).ReadAll(); err != nil {
 			conn.Close(context.WithoutCancel(ctx))
 		}
 	}
@@ -175,6 +180,19 @@ func (d database) connect(ctx context.Context) (*pgx.Conn, error) {
 const (
 	builtInNames = "SET search_path = ''"
 	usersNames   = "RESET search_path"
+)
+
+// onlyTables makes a server that knows the setting refuse to read views and foreign tables of users.
+// Otherwise, somebody could replace a table with a view between the moment when a build lists the
+// table and the moment when it reads the table, and the view's functions would run with the user's
+// privileges (CVE-2024-7348). withViews allows views and foreign tables again, for SQL that the
+// user wrote.
+const (
+	onlyTables = "SELECT set_config(" + readableKinds + ", 'view, foreign-table', false)" + ifKnown
+	withViews  = "SELECT set_config(" + readableKinds + ", '', false)" + ifKnown
+
+	readableKinds = "'restrict_nonsystem_relation_kind'" // since versions 12.20, 13.16, 14.13, 15.8, 16.4 and 17
+	ifKnown       = " WHERE current_setting(" + readableKinds + ", true) IS NOT NULL"
 )
 
 // maintenance connects to another database on the server, from which d can be created, renamed and

@@ -167,7 +167,8 @@ func waitForDump(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
 	const waiting = `DO $$ BEGIN
 		WHILE NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()
-				AND pg_backend_pid() = ANY (pg_blocking_pids(pid)) AND (query LIKE 'LOCK%' OR query LIKE '%pg_temp%')) LOOP
+				AND pg_backend_pid() = ANY (pg_blocking_pids(pid))
+				AND (query LIKE 'LOCK%' OR query LIKE 'SELECT FROM%' OR query LIKE '%pg_temp%')) LOOP
 			PERFORM pg_stat_clear_snapshot();
 			PERFORM pg_sleep(0.01);
 		END LOOP; END $$`

@@ -279,15 +279,19 @@ func (c *cutter) Exec(ctx context.Context, statement string) (int64, error) {
 	return tag.RowsAffected(), err
 }
 
-// InsertWhere implements [subset.Server]. The condition is the user's own SQL.
-func (c *cutter) InsertWhere(ctx context.Context, table, query string) error {
-	if _, err := c.conn.Exec(ctx, usersNames); err != nil {
+// InsertWhere implements [subset.Server]. The condition is the user's own SQL and can read views.
+// The table that the rows come from is locked first, so that nobody can replace it with a view.
+func (c *cutter) InsertWhere(ctx context.Context, table, from, query string) error {
+	if _, err := c.conn.Exec(ctx, "SELECT FROM "+from+" LIMIT 0"); err != nil {
+		return err
+	}
+	if _, err := c.conn.Exec(ctx, usersNames+"; "+withViews); err != nil {
 		return err
 	}
 	if err := c.Insert(ctx, table, query); err != nil {
 		return err
 	}
-	_, err := c.conn.Exec(ctx, builtInNames)
+	_, err := c.conn.Exec(ctx, builtInNames+"; "+onlyTables)
 	return err
 }
 

@@ -171,7 +171,7 @@ func (c *cutter) Exec(ctx context.Context, statement string) (int64, error) {
 }
 
 // InsertWhere implements [subset.Server].
-func (c *cutter) InsertWhere(ctx context.Context, table, query string) error {
+func (c *cutter) InsertWhere(ctx context.Context, table, _, query string) error {
 	return c.Insert(ctx, table, query)
 }
 
