@@ -455,6 +455,49 @@ func TestPlantedFunctionsAreNotCalled(t *testing.T) {
 	}
 }
 
+// A superuser's subset is refused if planning or running its queries could call a function of an
+// ordinary user. The whole database can be built, and so can a subset without the table.
+func TestPlantedFunctionsAreNotPlanned(t *testing.T) {
+	t.Parallel()
+	url, _ := servertest.CrashingPostgres(t)
+	psql(t, url, script(t, "CREATE ROLE planter; ALTER DATABASE test SET constraint_exclusion = on"))
+	for name, text := range map[string]string{
+		"index":      "CREATE TABLE t (a text PRIMARY KEY); CREATE INDEX ON t ((evil('x')))",
+		"predicate":  "CREATE TABLE t (a text PRIMARY KEY); CREATE INDEX ON t (a) WHERE evil('x') > ''",
+		"statistics": "CREATE TABLE t (a text PRIMARY KEY); CREATE STATISTICS s ON (evil('x')), a FROM t",
+		"operator": "CREATE TABLE t (a text PRIMARY KEY); CREATE OPERATOR ### (RIGHTARG = text, FUNCTION = evil); " +
+			"CREATE INDEX ON t ((### 'x'::text))",
+		"partition key": "CREATE TABLE t (a text) PARTITION BY LIST ((a || evil('x'))); CREATE TABLE t1 PARTITION OF " +
+			"t DEFAULT",
+		"nothing": "CREATE TABLE t (a text PRIMARY KEY CHECK (evil('x') = 'x')); CREATE TABLE q (a text CHECK " +
+			"(evil('x') = 'x')) PARTITION BY LIST (a); CREATE TABLE q1 PARTITION OF q DEFAULT",
+		"cast": "CREATE TYPE mood AS ENUM ('happy'); CREATE FUNCTION word(mood) RETURNS text LANGUAGE sql AS $$ " +
+			"SELECT public.evil('happy') $$; CREATE CAST (mood AS text) WITH FUNCTION word(mood) AS IMPLICIT; CREATE " +
+			"TABLE p (a text PRIMARY KEY); CREATE TABLE t (m mood REFERENCES p); SET ROLE planter; INSERT INTO p " +
+			"VALUES ('happy'); INSERT INTO t VALUES ('happy')",
+	} {
+		psql(t, url, script(t, "DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT ALL ON SCHEMA public TO "+
+			"PUBLIC; SET SESSION AUTHORIZATION planter; CREATE FUNCTION "+
+			"evil(x text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN IF current_user <> 'planter' THEN RAISE "+
+			"EXCEPTION 'a function of the database was called'; END IF; RETURN x; END $$; "+text+"; CREATE TABLE "+
+			"other (id int PRIMARY KEY)"))
+		_, err := subsetOf(t, url, engine.Subset{Percent: 10})
+		if name != "nothing" && (snap.CodeOf(err) != snap.CodeUsage || !strings.Contains(err.Error(), "of planter")) ||
+			name == "nothing" && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, o := range []engine.Options{{}, {Subset: &engine.Subset{Percent: 10},
+			Choice: engine.Choice{Exclude: []string{"t"}}}} {
+			if name == "cast" && o.Subset != nil {
+				continue
+			}
+			if _, err := (Engine{}).Dump(t.Context(), url, io.Discard, o); err != nil {
+				t.Errorf("%s, %+v: %v", name, o, err)
+			}
+		}
+	}
+}
+
 // If somebody replaces a table or a sequence with a view while a superuser builds a snapshot, the
 // build begins again or fails, without running the view's functions.
 func TestViewsInPlaceOfTablesAreNotRead(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 
 	"snap"
 	"snap/internal/engine"
+	"snap/internal/engine/charset"
 	"snap/internal/subset"
 )
 
@@ -28,6 +29,9 @@ const stateReadOnly = "25006"
 // sessionLikeDump sets the formats of values to those of pg_dump.
 const sessionLikeDump = `SET datestyle = ISO; SET intervalstyle = postgres; SET extra_float_digits = 3; SET row_security = off; SET synchronize_seqscans = off`
 
+// withoutChecks stops the planner from evaluating constant expressions in the checks of tables.
+const withoutChecks = "SET constraint_exclusion = off"
+
 // lockWait limits how long pg_dump waits for the lock of a table. The session that chose the rows
 // holds locks while snapcli waits for pg_dump. A statement like TRUNCATE that waits for these locks
 // blocks pg_dump, and the server does not detect the deadlock.
@@ -41,9 +45,6 @@ func (d database) dumpSubset(ctx context.Context, t tool, info engine.Info, w io
 		return info, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	if err := requireNoPrograms(ctx, conn); err != nil {
-		return info, err
-	}
 	c := &cutter{conn: conn, d: d, counts: map[[2]string]tally{}}
 	o.Begin("choose")
 	snapshot, err := c.choose(ctx, o)
@@ -69,22 +70,45 @@ func (d database) dumpSubset(ctx context.Context, t tool, info engine.Info, w io
 	return info, nil
 }
 
-// requireNoPrograms refuses a superuser's session in a database with functions that came from a
-// snapshot from elsewhere. The planner evaluates constant expressions in a table's indexes with the
-// rights of the user who queries the table. Choosing rows would therefore run these functions with
-// a superuser's rights.
-func requireNoPrograms(ctx context.Context, conn *pgx.Conn) error {
+// plannedPrograms counts the functions that could run with the rights of a superuser who chooses rows
+// of the tables $2, and selects the name and the owner of one of them. The planner evaluates constant
+// expressions in indexes, statistics and partition keys, and a foreign key between different types
+// uses an implicit cast. Functions of superusers do not count. All functions of roles that begin with
+// $1 count, because they came from a snapshot from elsewhere. A user who is not a superuser can
+// replace a function of an extension that they own.
+const plannedPrograms = `
+	WITH RECURSIVE used (classid, objid) AS (
+		SELECT 'pg_class'::regclass::oid, indexrelid FROM pg_index WHERE indrelid = ANY ($2)
+		UNION SELECT 'pg_class'::regclass, unnest($2)
+		UNION SELECT 'pg_statistic_ext'::regclass, oid FROM pg_statistic_ext WHERE stxrelid = ANY ($2)
+		UNION SELECT 'pg_cast'::regclass, oid FROM pg_cast WHERE castcontext = 'i'
+		UNION SELECT d.refclassid, d.refobjid FROM used u JOIN pg_depend d USING (classid, objid)
+			WHERE d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass)
+	)
+	SELECT count(*), coalesce(min(format('%I.%I of %I', n.nspname, p.proname, o.rolname)), '')
+	FROM pg_proc p JOIN pg_roles o ON o.oid = p.proowner JOIN pg_namespace n ON n.oid = p.pronamespace
+	WHERE NOT o.rolsuper AND (SELECT rolsuper FROM pg_roles WHERE rolname = session_user)
+		AND (starts_with(o.rolname, $1)
+			OR EXISTS (SELECT FROM used WHERE classid = 'pg_proc'::regclass AND objid = p.oid))`
+
+// requireNoPrograms refuses a superuser's session if choosing rows could run functions of others.
+// SET ROLE is no protection, because a function can reset it.
+func (c *cutter) requireNoPrograms(ctx context.Context) error {
+	read := []uint32{}
+	for _, m := range c.parts {
+		read = append(read, m.oid)
+	}
 	var programs int
-	err := conn.QueryRow(ctx, `
-		SELECT count(*) FROM pg_proc p JOIN pg_roles o ON o.oid = p.proowner
-		WHERE starts_with(o.rolname, $1) AND (SELECT rolsuper FROM pg_roles WHERE rolname = session_user)`,
-		rolePrefix).Scan(&programs)
+	var first string
+	err := c.conn.QueryRow(ctx, plannedPrograms, rolePrefix, read).Scan(&programs, &first)
 	if err != nil || programs == 0 {
 		return err
 	}
-	return snap.Usage(fmt.Sprintf("the database contains functions from somebody else's snapshot (%d), and building a "+
-		"subset as a superuser could run them with your rights", programs),
-		"build the whole database, or build the subset as a user who is not a superuser")
+	return snap.Usage(fmt.Sprintf("the database contains %s of users who are not superusers, such as %s, and building "+
+		"a subset as a superuser could run them with your rights",
+		snap.Plural(programs, "function", "functions"), charset.Readable(first)),
+		"build the whole database, build the subset as a user who is not a superuser, or make a superuser the owner "+
+			"of functions that you trust (ALTER FUNCTION ... OWNER TO ...)")
 }
 
 // cutter chooses the rows of a subset and reduces a dump to the chosen rows.
@@ -115,7 +139,7 @@ type member struct {
 // choose begins the transaction and chooses the rows. It returns the transaction's snapshot for
 // pg_dump.
 func (c *cutter) choose(ctx context.Context, o engine.Options) (snapshot string, err error) {
-	if _, err := c.conn.Exec(ctx, sessionLikeDump); err != nil {
+	if _, err := c.conn.Exec(ctx, sessionLikeDump+"; "+withoutChecks); err != nil {
 		return "", err
 	}
 	if _, err := c.conn.Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ"); err != nil {
@@ -128,6 +152,9 @@ func (c *cutter) choose(ctx context.Context, o engine.Options) (snapshot string,
 		return "", err
 	}
 	if err := c.tablesOf(ctx); err != nil {
+		return "", err
+	}
+	if err := c.requireNoPrograms(ctx); err != nil {
 		return "", err
 	}
 	if err := c.references(ctx); err != nil {
