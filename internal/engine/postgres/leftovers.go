@@ -7,13 +7,24 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// leftDatabases and leftRoles select the databases and roles that loads create on a server and that
-// the user may drop.
+// leftDatabases and leftRoles select the databases and roles that loads created on a server, that no
+// running load uses and that the user may drop. A load takes the lock on a name before it creates
+// what has the name.
 const (
-	leftDatabases = `SELECT datname FROM pg_database WHERE datname ~ '^snapcli_(scratch|replaced)_[0-9a-f]{16}$' AND pg_has_role(datdba, 'MEMBER')`
-	leftRoles     = `SELECT rolname FROM pg_roles r WHERE rolname ~ '^` + rolePrefix + `[0-9a-f]{16}$' AND pg_has_role(r.oid, 'MEMBER')
-		AND NOT EXISTS (SELECT FROM pg_shdepend WHERE refclassid = 'pg_authid'::regclass AND refobjid = r.oid AND classid <> 'pg_auth_members'::regclass)`
+	leftDatabases = `SELECT datname FROM pg_database
+		WHERE datname ~ '^snapcli_(scratch|replaced)_[0-9a-f]{16}$' AND pg_has_role(datdba, 'MEMBER')
+			AND hashtextextended(datname, 0) ` + notHeld
+	leftRoles = `SELECT rolname FROM pg_roles r
+		WHERE rolname ~ '^` + rolePrefix + `[0-9a-f]{16}$' AND pg_has_role(r.oid, 'MEMBER')
+			AND hashtextextended(rolname, 0) ` + notHeld + `
+			AND NOT EXISTS (SELECT FROM pg_shdepend WHERE refclassid = 'pg_authid'::regclass AND refobjid = r.oid
+				AND classid <> 'pg_auth_members'::regclass)`
 )
+
+// notHeld is the condition that no session has the advisory lock with a key, in any database of the
+// server. An advisory lock belongs to the database of the session, which is template1 for a load
+// into the database postgres and postgres for all others.
+const notHeld = `NOT IN (SELECT classid::bigint << 32 | objid::bigint FROM pg_locks WHERE locktype = 'advisory')`
 
 // Leftovers implements [engine.Cleaner]. It lists the databases and roles of loads that have ended.
 func (e Engine) Leftovers(ctx context.Context, raw string) ([]string, error) {
@@ -61,17 +72,7 @@ func leftOnServer(ctx context.Context, admin *pgx.Conn) (left []string, err erro
 		if err != nil {
 			return nil, err
 		}
-		for _, name := range names {
-			var free bool
-			err := admin.QueryRow(ctx, `SELECT CASE WHEN pg_try_advisory_lock(hashtextextended($1, 0))
-				THEN pg_advisory_unlock(hashtextextended($1, 0)) ELSE false END`, name).Scan(&free)
-			if err != nil {
-				return nil, err
-			}
-			if free {
-				left = append(left, name)
-			}
-		}
+		left = append(left, names...)
 	}
 	return left, nil
 }

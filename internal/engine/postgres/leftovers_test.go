@@ -50,6 +50,40 @@ func TestMendDropsWhatNoLoadHolds(t *testing.T) {
 	}
 }
 
+// A load into the database postgres takes its locks in template1. Loads into other databases of the
+// server neither list nor drop what it uses.
+func TestLocksInOtherDatabasesCount(t *testing.T) {
+	t.Parallel()
+	url, _ := servertest.CrashingPostgres(t)
+	conn, place := connectTo(t, url), servedAt(t, url)
+	holder, err := place.named("postgres").maintenance(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Close(context.Background())
+	name, role := randomName("snapcli_scratch_"), randomName(rolePrefix)
+	for _, held := range []string{name, role} {
+		if err := holdName(t.Context(), holder, held); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, statement := range []string{"CREATE DATABASE " + name + " TEMPLATE template0", "CREATE ROLE " + role} {
+		if _, err := conn.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left, err := (Engine{}).Leftovers(t.Context(), url); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if removed, err := (Engine{}).RemoveLeftovers(t.Context(), url); err != nil || len(removed) > 0 {
+		t.Errorf("removed: %v, %v", removed, err)
+	}
+	if there := linesOf(t, url, "SELECT datname::text FROM pg_database WHERE datname = '"+name+"' UNION ALL SELECT "+
+		"rolname::text FROM pg_roles WHERE rolname = '"+role+"'"); len(there) != 2 {
+		t.Errorf("only %v are left", there)
+	}
+}
+
 func servedAt(t *testing.T, url string) database {
 	t.Helper()
 	d, err := parse(url)

@@ -164,8 +164,9 @@ func sweepRoles(ctx context.Context, admin *pgx.Conn) error {
 	return eachFree(ctx, admin, names, func(quoted string) string { return "DROP ROLE IF EXISTS " + quoted })
 }
 
-// eachFree runs a statement for each name that no running load uses. It ignores errors of the
-// statements, because another load may be sweeping too, and the next load tries again.
+// eachFree runs a statement for each name, unless another session holds the lock on the name in this
+// database, because it is sweeping too. It ignores errors of the statements, because the next load
+// tries again.
 func eachFree(ctx context.Context, admin *pgx.Conn, names []string, statement func(quoted string) string) error {
 	for _, name := range names {
 		var free bool
