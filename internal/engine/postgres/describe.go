@@ -315,16 +315,24 @@ func (d *describer) check(t *described, k *catalogConstraint) bool {
 
 func (d *describer) key(t *described, k *catalogConstraint) bool {
 	x := d.indexes[k.Index]
-	if x == nil || x.Method != "btree" || !t.stored(k.Columns...) || !t.stored(x.Include...) {
+	columns, ok := t.unique(x)
+	if !ok {
 		return false
 	}
-	columns, ok := t.keyColumns(x.Columns, x.Method)
 	t.Keys = append(t.Keys, schema.Key{
 		Name: k.Name, Primary: k.Type == "p", Columns: columns, Include: x.Include,
 		NullsNotDistinct: x.NullsNotDistinct,
 		Deferrable:       k.Deferrable, InitiallyDeferred: k.Deferred, Comment: k.Comment,
 	})
-	return ok
+	return true
+}
+
+// unique returns the columns of a key's index. ok is false if descriptions do not allow the key.
+func (t *described) unique(x *catalogIndex) (columns []schema.KeyColumn, ok bool) {
+	if x == nil || x.Method != "btree" || !t.stored(x.Include...) {
+		return nil, false
+	}
+	return t.keyColumns(x.Columns, x.Method)
 }
 
 func (d *describer) foreignKey(t *described, k *catalogConstraint) bool {
@@ -334,7 +342,10 @@ func (d *describer) foreignKey(t *described, k *catalogConstraint) bool {
 			to = other
 		}
 	}
-	if to == nil || !t.stored(k.Columns...) || !to.stored(k.ToColumns...) {
+	if to == nil || !t.stored(k.Columns...) {
+		return false
+	}
+	if _, ok := to.unique(d.indexes[k.Index]); !ok { // the key that it refers to is left out
 		return false
 	}
 	actions := map[string]string{"r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT"}

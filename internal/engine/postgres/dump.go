@@ -56,15 +56,24 @@ func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Opti
 }
 
 // describe sets the description of the chosen objects, as conn's transaction sees them. The
-// description also lists the parts of the database that a dump omits.
+// description also lists the parts of the database that a dump omits. If a load would refuse the
+// description of a snapshot from elsewhere, describe adds a warning.
 func (d database) describe(ctx context.Context, conn *pgx.Conn, info *engine.Info) (err error) {
 	if info.Schema, err = describeSchema(ctx, conn.PgConn()); err != nil {
 		return err
 	}
-	if err := describeOmitted(ctx, conn, d.left, info); err != nil || !d.grants {
+	if err := describeOmitted(ctx, conn, d.left, info); err != nil {
 		return err
 	}
-	return describeGrants(ctx, conn, info.Schema)
+	if d.grants {
+		if err := describeGrants(ctx, conn, info.Schema); err != nil {
+			return err
+		}
+	}
+	if _, err := describedBy(*info); err != nil {
+		info.Warnings = append(info.Warnings, "other organizations cannot load the snapshot: "+err.Error())
+	}
+	return nil
 }
 
 // dumpArguments returns the arguments of pg_dump.

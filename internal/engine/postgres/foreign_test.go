@@ -186,6 +186,46 @@ func TestForeignRowsDividedByAnEnum(t *testing.T) {
 	}
 }
 
+// ownType creates a type with an operator class of its own, which is its default.
+const ownType = `CREATE TYPE own; CREATE FUNCTION own_in(cstring) RETURNS own LANGUAGE internal IMMUTABLE STRICT AS 'int4in';
+CREATE FUNCTION own_out(own) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'int4out'; CREATE TYPE own (INPUT = own_in, OUTPUT = own_out, LIKE = int4);
+CREATE FUNCTION own_cmp(own, own) RETURNS int LANGUAGE internal IMMUTABLE STRICT AS 'btint4cmp'; CREATE FUNCTION own_eq(own, own) RETURNS bool LANGUAGE internal IMMUTABLE STRICT AS 'int4eq';
+CREATE FUNCTION own_lt(own, own) RETURNS bool LANGUAGE internal IMMUTABLE STRICT AS 'int4lt'; CREATE FUNCTION own_gt(own, own) RETURNS bool LANGUAGE internal IMMUTABLE STRICT AS 'int4gt';
+CREATE OPERATOR = (LEFTARG = own, RIGHTARG = own, FUNCTION = own_eq, COMMUTATOR = =); CREATE OPERATOR < (LEFTARG = own, RIGHTARG = own, FUNCTION = own_lt, COMMUTATOR = >); CREATE OPERATOR > (LEFTARG = own, RIGHTARG = own, FUNCTION = own_gt, COMMUTATOR = <);
+CREATE OPERATOR CLASS own_ops DEFAULT FOR TYPE own USING btree AS OPERATOR 1 <, OPERATOR 3 =, OPERATOR 5 >, FUNCTION 1 own_cmp(own, own);`
+
+// A key or a foreign key whose operators belong to the database is left out and listed, and all rows
+// are loaded.
+func TestForeignKeysOfOwnTypes(t *testing.T) {
+	t.Parallel()
+	from, to := servertest.Postgres(t), servertest.Postgres(t)
+	psql(t, from, script(t, ownType+`CREATE TABLE a (id own PRIMARY KEY, u own UNIQUE, n int UNIQUE);
+		CREATE TABLE b (id own PRIMARY KEY, a own REFERENCES a, u own REFERENCES a (u), n int REFERENCES a (n));
+		INSERT INTO a VALUES ('1', '2', 3); INSERT INTO b VALUES ('1', '1', '2', 3)`))
+	d, _ := dumped(t, from)
+	if len(d.Info.Warnings) > 0 {
+		t.Errorf("warnings: %q", d.Info.Warnings)
+	}
+	var left []string
+	for _, p := range d.Info.Schema.Programs {
+		if p.Kind == "key" || p.Kind == "foreign key" {
+			left = append(left, p.Name.Name)
+		}
+	}
+	slices.Sort(left)
+	if want := []string{"a_pkey", "a_u_key", "b_a_fkey", "b_pkey", "b_u_fkey"}; !slices.Equal(left, want) {
+		t.Errorf("left out %v, want %v", left, want)
+	}
+	if err := load(t, to, foreign(d), false); err != nil {
+		t.Fatal(err)
+	}
+	sameStored(t, from, to)
+	if keys := linesOf(t, to, "SELECT conname::text FROM pg_constraint WHERE contype IN ('p', 'u', 'f') AND "+
+		"connamespace = 'public'::regnamespace ORDER BY 1"); !slices.Equal(keys, []string{"a_n_key", "b_n_fkey"}) {
+		t.Errorf("keys: %v", keys)
+	}
+}
+
 // A snapshot without a description is refused, with a hint.
 func TestForeignSnapshotWithoutDescription(t *testing.T) {
 	t.Parallel()
