@@ -59,6 +59,17 @@ func (d database) dump(ctx context.Context, w io.Writer, o engine.Options, maske
 	return info, d.failure(err)
 }
 
+// whyWithoutHistory returns the reason why a dump has no history of system-versioned tables, or "".
+func whyWithoutHistory(masked bool, o engine.Options) string {
+	switch {
+	case masked:
+		return "SQL cannot mask the history; rules can"
+	case o.Subset != nil:
+		return "the rows of a subset are chosen from the current rows"
+	}
+	return ""
+}
+
 func dump(ctx context.Context, db *sql.DB, name string, w io.Writer, o engine.Options, masked *scratch) (engine.Info,
 	error) {
 	o.Begin("count")
@@ -85,15 +96,10 @@ func dump(ctx context.Context, db *sql.DB, name string, w io.Writer, o engine.Op
 	if err != nil {
 		return info, err
 	}
-	without := ""
-	switch {
-	case masked != nil:
+	if masked != nil {
 		parts.addEvents(masked.structure.Events)
-		without = "SQL cannot mask the history; rules can"
-	case o.Subset != nil:
-		without = "the rows of a subset are chosen from the current rows"
 	}
-	if err := parts.keepHistory(ctx, readers[0], name, &info, without); err != nil {
+	if err := parts.keepHistory(ctx, readers[0], name, &info, whyWithoutHistory(masked != nil, o)); err != nil {
 		return info, err
 	}
 	before := parts.Tables

@@ -18,7 +18,9 @@ type aside int64
 // newAside returns a number with which XOR turns every integer between -2^62 and 2^62 into one
 // outside these limits. The rest of it is random, so that a larger integer becomes the value of
 // another row only with negligible probability.
-func newAside() aside { return 1<<62 | aside(rand.Int64N(1<<62)) }
+func newAside() aside {
+	return 1<<62 | aside(rand.Int64N(1<<62)) //nolint:gosec // it only has to differ from the data
+}
 
 // The prefixes of values in the other form.
 const (
