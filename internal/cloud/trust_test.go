@@ -48,7 +48,7 @@ func TestTrustConfiguration(t *testing.T) {
 		"type: gitlab\nscopes: [pull]\nclaims: {project_path: octo/shop}":        "claims lack project_id",
 		"type: github\nscopes: [pull]\nclaims: {repository_id: 1.5}":             "must be text, a whole number",
 		"type: github\nscopes: [pull]\nclaims: {repository_id: [[74]]}":          "must be text",
-		"type: other\nissuer: https://idp.test\naudience: web\nclaims: {sub: c}": "of people who sign in",
+		"type: other\nissuer: https://idp.test\naudience: web\nclaims: {sub: c}": "tokens of people could match",
 		"type: github\nscopes: [pull]\nwho: me" + numbers:                        "who",
 	} {
 		rule = "name: shop\n" + rule

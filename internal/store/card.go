@@ -29,7 +29,7 @@ func (s *Store) SetCard(ctx context.Context, c snap.Caller, sn snap.Snapshot, ca
 		if err != nil {
 			return err
 		}
-		if had > 0 || card.Head != "" && !PushedBy(c, sn) {
+		if had > 0 || card.Head != "" && !pushedBy(c, sn) {
 			if err := s.recordOn(ctx, tx, c, sn, snap.AuditCardChanged, snap.AuditDetail{Name: sn.Name}); err != nil {
 				return err
 			}
@@ -51,9 +51,9 @@ func (s *Store) SetCard(ctx context.Context, c snap.Caller, sn snap.Snapshot, ca
 	})
 }
 
-// PushedBy reports whether the caller pushed a snapshot. The organization-level keys of an
+// pushedBy reports whether the caller pushed a snapshot. The organization-level keys of an
 // organization count as one pusher.
-func PushedBy(c snap.Caller, sn snap.Snapshot) bool {
+func pushedBy(c snap.Caller, sn snap.Snapshot) bool {
 	if c.User == nil || sn.Owner == nil {
 		return c.User == nil && sn.Owner == nil
 	}
