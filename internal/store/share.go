@@ -239,9 +239,9 @@ func (s *Store) grantRecipient(ctx context.Context, tx *sql.Tx, c snap.Caller, s
 	return change, err
 }
 
-// grantSchema sets whether a share with an organization includes the schema. If include is nil, a
+// grantSchema sets whether a share with an organization includes the schema. If withSchema is nil, a
 // live share keeps its setting, and a new share does not include the schema.
-func (s *Store) grantSchema(ctx context.Context, tx *sql.Tx, sn snap.Snapshot, org snap.OrgRef, include *bool,
+func (s *Store) grantSchema(ctx context.Context, tx *sql.Tx, sn snap.Snapshot, org snap.OrgRef, withSchema *bool,
 	m *granted) error {
 	var before int64
 	audience := int64(snap.AudienceOf(snap.KindRecipients, org.ID))
@@ -251,8 +251,8 @@ func (s *Store) grantSchema(ctx context.Context, tx *sql.Tx, sn snap.Snapshot, o
 	}
 	live := m.old != nil && m.old.Live(s.now())
 	m.schema = live && before == 1
-	if include != nil {
-		m.schema = *include
+	if withSchema != nil {
+		m.schema = *withSchema
 	}
 	if flag(m.schema) == before {
 		return nil
