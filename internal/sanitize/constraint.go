@@ -1,16 +1,11 @@
 package sanitize
 
 import (
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
-
-	"golang.org/x/text/cases"
-	"golang.org/x/text/unicode/norm"
 
 	"snap/internal/schema"
 )
@@ -151,27 +146,16 @@ func (c condition) among(of schema.Expr, list []schema.Expr, not bool) answer {
 	if !known {
 		return unsure
 	}
-	found := no
 	for _, item := range list {
 		right, known := c.text(item)
-		a := unsure
-		switch {
-		case known && c.valued:
-			a = answerOf(left == right)
-		case known:
-			a = equal(left, right, item)
+		if !known {
+			return unsure
 		}
-		if a == yes {
+		if left == right {
 			return answerOf(!not)
 		}
-		if a == unsure {
-			found = unsure
-		}
 	}
-	if not {
-		return negated(found)
-	}
-	return found
+	return answerOf(not)
 }
 
 // text returns the value of an expression that is a literal, a known column, or a simple function
@@ -195,8 +179,8 @@ func (c condition) text(e schema.Expr) (string, bool) {
 
 func (c condition) call(e schema.Expr) (string, bool) {
 	v, known := c.text(e.Args[0])
-	if !known || !c.valued && strings.HasSuffix(v, " ") && strings.HasSuffix(e.Call, "length") {
-		return "", false // some types do not count spaces at the end
+	if !known {
+		return "", false
 	}
 	switch e.Call {
 	case "lower", "lcase":
@@ -221,88 +205,26 @@ func (c condition) compare(op string, a, b schema.Expr) answer {
 	if !known || !known2 {
 		return unsure
 	}
-	same := sameValue(left, right)
-	if !c.valued {
-		same = equal(left, right, a, b)
-	}
 	switch op {
 	case "=":
-		return same
+		return c.same(left, right)
 	case "<>", "!=":
-		return negated(same)
+		return negated(c.same(left, right))
 	case "<", "<=", ">", ">=":
 		x, y, ok := numbers(left, right)
-		if !ok || !c.valued && !isOfKind("number", a, b) && (x < y) != (left < right) { // texts are ordered differently
+		if !ok {
 			return unsure
 		}
 		return answerOf(op[0] == '<' && x < y || op[0] == '>' && x > y || len(op) == 2 && x == y)
 	case "LIKE", "ILIKE", "~~":
-		return c.matching(like(left, right, op == "ILIKE"), func() answer {
-			if strings.Contains(right, `\`) { // escapes, if the database has them
-				return unsure
-			}
-			return like(loosely(left), loosely(right), true)
-		})
+		return answerOf(like(left, right, op == "ILIKE"))
 	case "~", "~*":
-		return c.matching(matches(left, right, op == "~*"),
-			func() answer { return matches(loosely(left), right, true) })
+		return matches(left, right, op == "~*")
 	}
 	return unsure
 }
 
-// matching returns the answer for a pattern. In the condition of a rule, a value that does not match
-// counts as certain only if it does not match loosely either.
-func (c condition) matching(exactly answer, loosely func() answer) answer {
-	if exactly == no && !c.valued && loosely() != no {
-		return unsure
-	}
-	return exactly
-}
-
-// equal compares two values of the condition of a rule. The answer is certain only if every database
-// gives it, whatever the column's type and collation: in some, 'a' equals 'A ' and 1 equals '1.0'.
-func equal(left, right string, of ...schema.Expr) answer {
-	if left == right {
-		return yes
-	}
-	x, y, numeric := numbers(left, right)
-	is, ok1 := booleanOf(left)
-	other, ok2 := booleanOf(right)
-	switch {
-	case numeric && isOfKind("number", of...) && max(math.Abs(x), math.Abs(y)) < 1<<53:
-		return answerOf(x == y)
-	case ok1 && ok2 && isOfKind("boolean", of...):
-		return answerOf(is == other)
-	case numeric && x == y, ok1 && ok2 && is == other, loosely(left) == loosely(right):
-		return unsure
-	}
-	return no
-}
-
-// isOfKind reports whether one of the expressions is a literal of this kind.
-func isOfKind(kind string, of ...schema.Expr) bool {
-	return slices.ContainsFunc(of, func(e schema.Expr) bool {
-		e = uncast(e)
-		if e.Op == "NEG" && len(e.Args) == 1 {
-			e = uncast(e.Args[0])
-		}
-		return e.Literal != nil && e.Literal.Kind == kind
-	})
-}
-
-// loosely returns a form of a value that is the same for all values that a collation may treat as
-// equal: without the differences of case, accents and spaces at the end.
-func loosely(v string) string {
-	kept := func(r rune) rune {
-		if unicode.In(r, unicode.Mn, unicode.Cf, unicode.Cc) {
-			return -1
-		}
-		return r
-	}
-	return strings.TrimRight(strings.Map(kept, norm.NFKD.String(cases.Fold().String(v))), " ")
-}
-
-func sameValue(left, right string) answer {
+func (c condition) same(left, right string) answer {
 	if x, ok := booleanOf(left); ok && len(left) > 1 || len(right) > 1 {
 		if y, ok2 := booleanOf(right); ok && ok2 {
 			return answerOf(x == y)
@@ -324,8 +246,8 @@ func numbers(left, right string) (x, y float64, ok bool) {
 	return x, y, err == nil
 }
 
-// like answers whether a value matches a LIKE pattern.
-func like(v, pattern string, fold bool) answer {
+// like reports whether a value matches a LIKE pattern.
+func like(v, pattern string, fold bool) bool {
 	var form strings.Builder
 	form.WriteString("(?s")
 	if fold {
@@ -343,7 +265,7 @@ func like(v, pattern string, fold bool) answer {
 		}
 	}
 	ok, err := regexp.MatchString(form.String()+"$", v)
-	return answerOf(ok || err != nil)
+	return ok || err != nil
 }
 
 // matches reports whether a value matches a regular expression. The result is unsure if Go and the

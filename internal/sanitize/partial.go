@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"snap/internal/engine"
@@ -89,12 +88,12 @@ type pathMask struct {
 type documentMask struct {
 	paths  []pathMask
 	rest   engine.Mask
-	schema bool // redact keys, and refuse XML with names, that do not look like names of a schema
+	schema bool // refuse XML with names that do not look like names of a schema
 }
 
 // newDocumentMask returns the mask of a rule with paths. split divides a path into its steps.
 func newDocumentMask(key []byte, c ColumnRule, split func(path string) []string) documentMask {
-	d := documentMask{rest: c.rest(key, 0), schema: c.Otherwise != "keep"}
+	d := documentMask{rest: c.rest(key, 0)}
 	for _, path := range sortedKeys(c.Paths) {
 		rule := c.Paths[path]
 		rule.avoid = c.avoid
@@ -108,30 +107,14 @@ func newDocumentMask(key []byte, c ColumnRule, split func(path string) []string)
 }
 
 // maskAt returns the mask for a path: that of the first rule that matches the path or one of its
-// parents, otherwise the one for the rest.
+// parents.
 func (d documentMask) maskAt(at []string) engine.Mask {
-	if mask, ok := d.ruleAt(at); ok {
-		return mask
-	}
-	return d.rest
-}
-
-func (d documentMask) ruleAt(at []string) (engine.Mask, bool) {
 	for _, p := range d.paths {
 		if len(p.keys) <= len(at) && pathMatches(p.keys, at) {
-			return p.mask, true
+			return p.mask
 		}
 	}
-	return nil, false
-}
-
-// isNamed reports whether a rule's path contains the last key of this path by name. Such a key is a
-// name of the schema.
-func (d documentMask) isNamed(at []string) bool {
-	return slices.ContainsFunc(d.paths, func(p pathMask) bool {
-		last := len(at) - 1
-		return len(p.keys) > last && p.keys[last] == at[last] && pathMatches(p.keys[:last], at[:last])
-	})
+	return d.rest
 }
 
 func pathMatches(keys, at []string) bool {
@@ -146,7 +129,9 @@ func pathMatches(keys, at []string) bool {
 func (d documentMask) masked(tree any, at []string) any {
 	switch v := tree.(type) {
 	case map[string]any:
-		return d.maskedObject(v, at)
+		for k := range v {
+			v[k] = d.masked(v[k], append(slices.Clone(at), k))
+		}
 	case []any:
 		for i := range v {
 			v[i] = d.masked(v[i], append(slices.Clone(at), fmt.Sprint(i)))
@@ -157,17 +142,6 @@ func (d documentMask) masked(tree any, at []string) any {
 			return nil
 		}
 		return masked
-	case bool:
-		mask, ok := d.ruleAt(at)
-		if !ok {
-			return v
-		}
-		masked, null := mask(strconv.FormatBool(v))
-		if null {
-			return nil
-		}
-		is, _ := booleanOf(masked)
-		return is
 	case json.Number:
 		masked, null := d.maskAt(at)(v.String())
 		if null {
@@ -179,24 +153,6 @@ func (d documentMask) masked(tree any, at []string) any {
 		return json.Number("0") // the mask's result is not a number, but the value must be one
 	}
 	return tree
-}
-
-// maskedObject masks the values of an object, and redacts keys that do not look like names, unless a
-// rule names them. Different keys stay different.
-func (d documentMask) maskedObject(object map[string]any, at []string) map[string]any {
-	out := map[string]any{}
-	for _, k := range sortedKeys(object) {
-		here := append(slices.Clone(at), k)
-		name := k
-		if d.schema && !isSchemaKey(k) && !d.isNamed(here) {
-			name = redact(k)
-		}
-		for _, taken := out[name]; taken; _, taken = out[name] {
-			name += "x"
-		}
-		out[name] = d.masked(object[k], here)
-	}
-	return out
 }
 
 // checkPartial returns the reason why the settings of a mask for parts of values are wrong, or "".

@@ -246,12 +246,8 @@ func (r *Rules) matched(c engine.Contents) map[string]bool {
 	return used
 }
 
-// drops reports whether a rule drops the rows of a table. A table's own rule takes precedence over
-// patterns.
+// drops reports whether a rule drops the rows of a table.
 func (r *Rules) drops(t engine.Shape) bool {
-	if own, ok := r.Tables[tableLabel(t)]; ok {
-		return own.Rows == "drop"
-	}
 	for pattern, rule := range r.Tables {
 		if rule.Rows == "drop" && match(pattern, tableLabel(t)) {
 			return true
