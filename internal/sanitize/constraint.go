@@ -1,12 +1,14 @@
 package sanitize
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"snap/internal/personal"
 	"snap/internal/schema"
 )
 
@@ -33,10 +35,12 @@ func evaluate(e schema.Expr, column, value string) answer {
 	return c.answer(e)
 }
 
-// condition evaluates expressions for a row, or for one value of it.
+// condition evaluates expressions for a row, or for one value of it. The condition of a rule must
+// not be certain if a database could see it differently, see certain.go.
 type condition struct {
 	of     func(column string) (value string, known bool)
-	valued bool // every column has a value; otherwise unknown columns are NULL
+	class  func(column string) personal.Class // of a rule's condition: see [column.comparedAs]
+	valued bool                               // it is a check: unknown columns are not NULL
 }
 
 func (c condition) answer(e schema.Expr) answer {
@@ -89,7 +93,8 @@ func (c condition) isNull(args []schema.Expr, not bool) answer {
 func (c condition) truth(column string) answer {
 	v, known := c.of(column)
 	is, ok := booleanOf(v)
-	if !known || !ok {
+	isNumber := v == "0" || v == "1"
+	if !known || !ok || !c.valued && !isNumber && c.class(column) != personal.Bool {
 		return unsure
 	}
 	return answerOf(is)
@@ -142,80 +147,100 @@ func (c condition) joined(e schema.Expr) answer {
 }
 
 func (c condition) among(of schema.Expr, list []schema.Expr, not bool) answer {
-	left, known := c.text(of)
-	if !known {
-		return unsure
-	}
+	in := no
 	for _, item := range list {
-		right, known := c.text(item)
-		if !known {
-			return unsure
-		}
-		if left == right {
-			return answerOf(!not)
-		}
+		in = negated(both(negated(in), negated(c.compare("=", of, item))))
 	}
-	return answerOf(not)
+	if not {
+		return negated(in)
+	}
+	return in
 }
 
-// text returns the value of an expression that is a literal, a known column, or a simple function
+// operand returns the value of an expression that is a literal, a known column, or a simple function
 // of such expressions.
-func (c condition) text(e schema.Expr) (string, bool) {
+func (c condition) operand(e schema.Expr) (operand, bool) {
 	switch {
-	case e.Literal != nil && slices.Contains([]string{"string", "number", "boolean"}, e.Literal.Kind):
-		return e.Literal.Value, true
+	case e.Literal != nil:
+		class, ok := map[string]personal.Class{"string": "", "number": personal.Integer,
+			"boolean": personal.Bool}[e.Literal.Kind]
+		return operand{text: e.Literal.Value, class: class}, ok
 	case e.Column != "":
-		return c.of(e.Column)
-	case e.Cast != nil && len(e.Args) == 1:
-		return c.text(e.Args[0])
-	case e.Op == "NEG" && len(e.Args) == 1:
-		v, ok := c.text(e.Args[0])
-		return "-" + v, ok
-	case e.Call != "" && len(e.Args) == 1:
-		return c.call(e)
+		v, known := c.of(e.Column)
+		if !known || c.valued {
+			return operand{text: v}, known
+		}
+		return operand{text: v, class: c.class(e.Column)}, true
+	case len(e.Args) != 1:
+		return operand{}, false
 	}
-	return "", false
+	v, known := c.operand(e.Args[0])
+	switch {
+	case !known:
+	case e.Cast != nil:
+		v.vague = v.vague || v.isPadded()
+		return v, c.valued || v.keptBy(*e.Cast)
+	case e.Op == "NEG":
+		v.text = "-" + v.text
+		return v, true
+	case e.Call != "":
+		return c.call(e.Call, v)
+	}
+	return operand{}, false
 }
 
-func (c condition) call(e schema.Expr) (string, bool) {
-	v, known := c.text(e.Args[0])
-	if !known {
-		return "", false
+func (c condition) call(name string, of operand) (operand, bool) {
+	v := of.text
+	if !c.valued && !of.isIn(textClasses) {
+		return operand{}, false
 	}
-	switch e.Call {
+	length := utf8.RuneCountInString(v)
+	isSure := c.valued || !of.vague && !of.isPadded()
+	number := func(n int) operand { return operand{text: strconv.Itoa(n), class: personal.Integer} }
+	switch name {
 	case "lower", "lcase":
-		return strings.ToLower(v), true
+		of.text, of.vague = strings.ToLower(v), of.vague || hasAny(v, "I") || of.isPadded()
 	case "upper", "ucase":
-		return strings.ToUpper(v), true
+		of.text, of.vague = strings.ToUpper(v), of.vague || hasAny(v, "i") || of.isPadded()
 	case "trim", "btrim":
-		return strings.TrimSpace(v), true
+		of.text = strings.Trim(v, " ")
 	case "char_length", "character_length":
-		return strconv.Itoa(utf8.RuneCountInString(v)), true
+		return number(length), isSure
 	case "length": // counts characters or bytes, depending on the database
-		return strconv.Itoa(utf8.RuneCountInString(v)), utf8.RuneCountInString(v) == len(v)
+		return number(length), isSure && length == len(v)
 	case "octet_length":
-		return strconv.Itoa(len(v)), true
+		return number(len(v)), isSure
+	default:
+		return operand{}, false
 	}
-	return "", false
+	return of, true
 }
 
 func (c condition) compare(op string, a, b schema.Expr) answer {
-	left, known := c.text(a)
-	right, known2 := c.text(b)
+	left, known := c.operand(a)
+	right, known2 := c.operand(b)
 	if !known || !known2 {
 		return unsure
 	}
+	if !c.valued {
+		return certain(op, left, right)
+	}
+	return compared(op, left.text, right.text)
+}
+
+// compared compares two values as a check does. It does not know their types.
+func compared(op, left, right string) answer {
 	switch op {
 	case "=":
-		return c.same(left, right)
+		return same(left, right)
 	case "<>", "!=":
-		return negated(c.same(left, right))
+		return negated(same(left, right))
 	case "<", "<=", ">", ">=":
 		x, y, ok := numbers(left, right)
 		if !ok {
 			return unsure
 		}
-		return answerOf(op[0] == '<' && x < y || op[0] == '>' && x > y || len(op) == 2 && x == y)
+		return answerOf(holds(op, cmp.Compare(x, y)))
 	case "LIKE", "ILIKE", "~~":
 		return answerOf(like(left, right, op == "ILIKE"))
 	case "~", "~*":
@@ -224,7 +249,12 @@ func (c condition) compare(op string, a, b schema.Expr) answer {
 	return unsure
 }
 
-func (c condition) same(left, right string) answer {
+// holds reports whether a comparison with the operator holds, given the order of its operands.
+func holds(op string, order int) bool {
+	return op[0] == '<' && order < 0 || op[0] == '>' && order > 0 || len(op) == 2 && order == 0
+}
+
+func same(left, right string) answer {
 	if x, ok := booleanOf(left); ok && len(left) > 1 || len(right) > 1 {
 		if y, ok2 := booleanOf(right); ok && ok2 {
 			return answerOf(x == y)

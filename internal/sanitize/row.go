@@ -6,6 +6,7 @@ import (
 
 	"snap"
 	"snap/internal/engine"
+	"snap/internal/personal"
 	"snap/internal/schema"
 )
 
@@ -78,7 +79,8 @@ func (r rowMasks) needs(name string) []string {
 // false.
 func (r rowMasks) masked(name, v string, original func(column string) *string) (string, bool) {
 	rule := r.rules[name]
-	if rule.When != "" && (condition{of: func(column string) (string, bool) {
+	class := func(column string) personal.Class { return r.known[column].comparedAs() }
+	if rule.When != "" && (condition{class: class, of: func(column string) (string, bool) {
 		if column == name {
 			return v, true
 		}
