@@ -1,9 +1,12 @@
 package sanitize
 
 import (
+	"encoding/json"
 	"regexp"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"snap"
 	"snap/internal/engine"
@@ -47,6 +50,16 @@ func TestCatalogue(t *testing.T) {
 			`^{"email":"[a-z]+\.[0-9a-f]{10}@example\.com","items":\[{"n":7,"who":"xxxxx"}\],"ok":true}$`},
 		{"{mask: json, paths: {a: 'null'}, otherwise: keep}", "jsonb", `{"a":{"b":1},"c":"d"}`,
 			`^{"a":{"b":null},"c":"d"}$`},
+		{"{mask: json, paths: {$.id: key}}", "jsonb", `{"maria@real.example":{"visits":3},"x 1":1,"x 2":2}`,
+			`^{"x 0":0,"x 0x":0,"xxxxx@xxxx.xxxxxxx":{"visits":0}}$`},
+		{"{mask: json, paths: {$.id: key}, otherwise: keep}", "jsonb", `{"maria@real.example":{"visits":3}}`,
+			`^{"maria@real.example":{"visits":3}}$`},
+		{"{mask: json, paths: {$.first-name: 'null', 'by-*.n': keep, $.days: keep}}", "jsonb",
+			`{"by-*":{"a-b":1},"days":{"2001-02-03":4},"first-name":"Maria","last-name":true}`,
+			`^{"by-\*":{"x-x":0},"days":{"2001-02-03":4},"first-name":null,"xxxx-xxxx":true}$`},
+		{"{mask: json, paths: {$.a: 'null', b: {mask: constant, value: 'true'}, c.d: redact, e: boolean, f: keep}}",
+			"jsonb", `{"a":true,"b":false,"c":{"d":[true]},"e":true,"f":true,"g":true}`,
+			`^{"a":null,"b":true,"c":{"d":\[false\]},"e":(true|false),"f":true,"g":true}$`},
 		{"{mask: json, paths: {a: email}}", "text", `no document: Maria`, `^xx xxxxxxxx: xxxxx$`},
 		{"{mask: xml, paths: {/p/mail: email, p/@n: {mask: integer, min: 7, max: 7}}}", "xml",
 			"<?xml version=\"1.0\"?><p n='1'>\n <mail>maria@real.example</mail><x:who xmlns:x=\"urn:x\">" +
@@ -55,6 +68,14 @@ func TestCatalogue(t *testing.T) {
 				`<x:who xmlns:x="urn:x">xxx &amp; &lt;x&gt;</x:who><e/></p>$`},
 		{"{mask: xml, paths: {a/*/c: 'null'}, otherwise: keep}", "xml", `<a z="1"><b><c>d</c></b><!--e--></a>`,
 			`^<a z="1"><b><c></c></b><!--e--></a>$`},
+		{"{mask: xml, paths: {p/@id: key}}", "xml", `<p><maria.meyer n="1">2</maria.meyer></p>`,
+			`^<x><xxxxx.xxxxx x="0">0</xxxxx.xxxxx></x>$`},
+		{"{mask: xml, paths: {p/@id: key}}", "xml", `<p maria.meyer="1"/>`, `^<x xxxxx.xxxxx="0"/>$`},
+		{"{mask: xml, paths: {p/@id: key}, otherwise: keep}", "xml", `<p><maria.meyer/></p>`,
+			`^<p><maria.meyer/></p>$`},
+		{"{mask: xml, paths: {p/first-name: 'null', p/q/@x-y: keep, p/z: keep}}", "xml",
+			`<p><first-name>M</first-name><q x-y="1"/><z><a-b c-d="e"/></z></p>`,
+			`^<p><first-name></first-name><q x-y="1"/><z><a-b c-d="e"/></z></p>$`},
 		{"{mask: xml, paths: {a: email}}", "text", `no XML: <Maria`, `^xx xxx: <xxxxx$`},
 		{"{mask: xml, paths: {a: email}}", "text", `<!DOCTYPE a [<!ENTITY e "Maria">]><a>&e;</a>`, `^[^Mari]*$`},
 		{"{mask: xml, paths: {a: email}}", "xml", `Tom &amp; Co`, `^xxx &amp; xx$`},
@@ -135,4 +156,38 @@ func TestPartialMasksFit(t *testing.T) {
 		c); !strings.Contains(why, "must stay unique, and the rule has only 1 value") {
 		t.Errorf("%q", why)
 	}
+}
+
+// Documents without the paths of a rule are masked as redact masks them, also their keys.
+func TestOtherPathsAreRedacted(t *testing.T) {
+	t.Parallel()
+	mask := byPath(testKey, ColumnRule{Mask: "json", Paths: map[string]ColumnRule{"$.not.there": {Mask: "keep"}}}, 0)
+	rapid.Check(t, func(t *rapid.T) {
+		keys := rapid.SliceOfN(rapid.StringMatching(`[a-z0-9@. -]{1,8}`), 0, 5)
+		var document func(depth int) any
+		document = func(depth int) any {
+			switch rapid.IntRange(0, 4-depth).Draw(t, "kind") {
+			case 0:
+				return rapid.Bool().Draw(t, "boolean")
+			case 1:
+				return rapid.IntRange(0, 999).Draw(t, "number")
+			case 2:
+				return rapid.StringMatching(`[a-zA-Zäß0-9@ ]{0,8}`).Draw(t, "text")
+			case 3:
+				return []any{document(depth + 1), document(depth + 1)}
+			}
+			members := map[string]any{}
+			for _, k := range keys.Draw(t, "keys") {
+				members[k] = document(depth + 1)
+			}
+			return members
+		}
+		text, err := json.Marshal(map[string]any{"a": document(0)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := mask(string(text)); got != redactDocument(string(text)) {
+			t.Fatalf("%s becomes %s, and redacted %s", text, got, redactDocument(string(text)))
+		}
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"snap/internal/engine"
@@ -52,7 +53,7 @@ func replaced(key []byte, c ColumnRule, limit int) engine.Mask {
 	}
 }
 
-// byPath masks the strings and numbers of a JSON document by their paths.
+// byPath masks the strings, numbers and keys of a JSON document, and the booleans that have a path.
 func byPath(key []byte, c ColumnRule, limit int) engine.Mask {
 	d := newDocumentMask(key, c, pathOf)
 	whole := c.rest(key, limit)
@@ -82,18 +83,21 @@ func pathOf(path string) []string {
 type pathMask struct {
 	keys []string
 	mask engine.Mask
+	keep bool // mask changes nothing
 }
 
-// documentMask masks JSON documents and XML.
+// documentMask masks JSON documents and XML. Names that do not look like names of a schema may be
+// data: if schema is set, it redacts such keys and refuses XML with such names. It accepts names
+// that are written in a path or are below a path that is kept.
 type documentMask struct {
 	paths  []pathMask
 	rest   engine.Mask
-	schema bool // refuse XML with names that do not look like names of a schema
+	schema bool
 }
 
 // newDocumentMask returns the mask of a rule with paths. split divides a path into its steps.
 func newDocumentMask(key []byte, c ColumnRule, split func(path string) []string) documentMask {
-	d := documentMask{rest: c.rest(key, 0)}
+	d := documentMask{rest: c.rest(key, 0), schema: c.Otherwise != "keep"}
 	for _, path := range sortedKeys(c.Paths) {
 		rule := c.Paths[path]
 		rule.avoid = c.avoid
@@ -101,7 +105,7 @@ func newDocumentMask(key []byte, c ColumnRule, split func(path string) []string)
 		if mask == nil {
 			mask = func(v string) (string, bool) { return v, false }
 		}
-		d.paths = append(d.paths, pathMask{split(path), mask})
+		d.paths = append(d.paths, pathMask{split(path), mask, rule.Mask == "keep"})
 	}
 	return d
 }
@@ -109,12 +113,31 @@ func newDocumentMask(key []byte, c ColumnRule, split func(path string) []string)
 // maskAt returns the mask for a path: that of the first rule that matches the path or one of its
 // parents.
 func (d documentMask) maskAt(at []string) engine.Mask {
-	for _, p := range d.paths {
-		if len(p.keys) <= len(at) && pathMatches(p.keys, at) {
-			return p.mask
-		}
+	if p, ok := d.pathAt(at); ok {
+		return p.mask
 	}
 	return d.rest
+}
+
+func (d documentMask) pathAt(at []string) (p pathMask, ok bool) {
+	for _, p := range d.paths {
+		if len(p.keys) <= len(at) && pathMatches(p.keys, at) {
+			return p, true
+		}
+	}
+	return p, false
+}
+
+// accepts reports whether the last name of a path is written in a path of the rule or is below one
+// that is kept.
+func (d documentMask) accepts(at []string) bool {
+	n := len(at)
+	if p, ok := d.pathAt(at[:n-1]); ok && p.keep {
+		return true
+	}
+	return slices.ContainsFunc(d.paths, func(p pathMask) bool {
+		return len(p.keys) >= n && p.keys[n-1] == at[n-1] && pathMatches(p.keys[:n], at)
+	})
 }
 
 func pathMatches(keys, at []string) bool {
@@ -129,9 +152,11 @@ func pathMatches(keys, at []string) bool {
 func (d documentMask) masked(tree any, at []string) any {
 	switch v := tree.(type) {
 	case map[string]any:
-		for k := range v {
-			v[k] = d.masked(v[k], append(slices.Clone(at), k))
+		masked := make(map[string]any, len(v))
+		for k, name := range d.names(v, at) {
+			masked[name] = d.masked(v[k], append(slices.Clone(at), k))
 		}
+		return masked
 	case []any:
 		for i := range v {
 			v[i] = d.masked(v[i], append(slices.Clone(at), fmt.Sprint(i)))
@@ -151,8 +176,45 @@ func (d documentMask) masked(tree any, at []string) any {
 			return n
 		}
 		return json.Number("0") // the mask's result is not a number, but the value must be one
+	case bool:
+		return d.boolean(v, at)
 	}
 	return tree
+}
+
+// boolean masks a boolean if it has a path. A result that is not a boolean becomes false.
+func (d documentMask) boolean(v bool, at []string) any {
+	p, ok := d.pathAt(at)
+	if !ok {
+		return v
+	}
+	masked, null := p.mask(strconv.FormatBool(v))
+	if null {
+		return nil
+	}
+	is, _ := booleanOf(masked)
+	return is
+}
+
+// names returns the masked names of an object's keys. Different keys stay different.
+func (d documentMask) names(of map[string]any, at []string) map[string]string {
+	names, taken := map[string]string{}, map[string]bool{}
+	var redacted []string
+	for _, k := range sortedKeys(of) {
+		if d.schema && !isSchemaKey(k) && !d.accepts(append(slices.Clone(at), k)) {
+			redacted = append(redacted, k)
+			continue
+		}
+		names[k], taken[k] = k, true
+	}
+	for _, k := range redacted {
+		name := redact(k)
+		for taken[name] {
+			name += "x"
+		}
+		names[k], taken[name] = name, true
+	}
+	return names
 }
 
 // checkPartial returns the reason why the settings of a mask for parts of values are wrong, or "".

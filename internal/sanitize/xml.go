@@ -16,7 +16,7 @@ import (
 var errNoXML = errors.New("the value is not XML that can be masked by path")
 
 // xmlByPath masks the text and attributes of an XML value by their paths, such as "person/email" or
-// "person/@id". A value that is not XML is masked as a whole.
+// "person/@id". A value that is not XML, or has names that may be data, is masked as a whole.
 func xmlByPath(key []byte, c ColumnRule, limit int) engine.Mask {
 	d := newDocumentMask(key, c, xmlPath)
 	whole := c.rest(key, limit)
@@ -99,13 +99,18 @@ func nameOf(n xml.Name) string { return strings.TrimPrefix(n.Space+":"+n.Local, 
 // writeTag writes the start of an element with masked attributes. It returns false if a name may be
 // data. Declarations of namespaces are not data.
 func (d documentMask) writeTag(out *bytes.Buffer, e xml.StartElement, at []string, closed bool) bool {
-	names := []xml.Name{e.Name}
+	mayBeData := func(n xml.Name, at []string) bool {
+		isSchema := isSchemaKey(n.Local) && (n.Space == "" || isSchemaKey(n.Space))
+		return d.schema && !isSchema && !d.accepts(at)
+	}
+	ok := !mayBeData(e.Name, at)
 	out.WriteString("<" + at[len(at)-1])
 	for _, a := range e.Attr {
-		names = append(names, a.Name)
 		name, value := nameOf(a.Name), a.Value
+		path := append(slices.Clone(at), "@"+name)
+		ok = ok && !mayBeData(a.Name, path)
 		if a.Name.Space != "xmlns" && name != "xmlns" {
-			value, _ = d.maskAt(append(slices.Clone(at), "@"+name))(value)
+			value, _ = d.maskAt(path)(value)
 		}
 		out.WriteString(" " + name + `="`)
 		_ = xml.EscapeText(out, []byte(value)) // writing to a buffer never fails
@@ -115,9 +120,7 @@ func (d documentMask) writeTag(out *bytes.Buffer, e xml.StartElement, at []strin
 		out.WriteString("/")
 	}
 	out.WriteString(">")
-	return !d.schema || !slices.ContainsFunc(names, func(n xml.Name) bool {
-		return !isSchemaKey(n.Local) || n.Space != "" && !isSchemaKey(n.Space)
-	})
+	return ok
 }
 
 // writeText writes the masked text of an element. The space around the text stays.
