@@ -209,7 +209,7 @@ func (r *Rules) find(t engine.Shape, column string) (rule ColumnRule, where stri
 					return columns[c], pattern + "\x00" + c, true
 				}
 			}
-			if r.Tables[pattern].Rows == "drop" {
+			if r.dropsBy(pattern, table) {
 				return ColumnRule{Mask: "null"}, pattern, true
 			}
 		}
@@ -236,11 +236,9 @@ func (r *Rules) matched(c engine.Contents) map[string]bool {
 			})
 		})
 	}
-	for pattern, rule := range r.Tables {
+	for pattern := range r.Tables {
 		for _, t := range c.Tables {
-			if rule.Rows == "drop" && match(pattern, tableLabel(t)) {
-				used[pattern] = true
-			}
+			used[pattern] = used[pattern] || r.dropsBy(pattern, tableLabel(t))
 		}
 	}
 	return used
@@ -248,12 +246,19 @@ func (r *Rules) matched(c engine.Contents) map[string]bool {
 
 // drops reports whether a rule drops the rows of a table.
 func (r *Rules) drops(t engine.Shape) bool {
-	for pattern, rule := range r.Tables {
-		if rule.Rows == "drop" && match(pattern, tableLabel(t)) {
+	for pattern := range r.Tables {
+		if r.dropsBy(pattern, tableLabel(t)) {
 			return true
 		}
 	}
 	return false
+}
+
+// dropsBy reports whether the rule of a table or pattern drops the rows of a table. If the table has
+// a rule of its own, the rules of patterns do not.
+func (r *Rules) dropsBy(pattern, table string) bool {
+	_, hasOwn := r.Tables[table]
+	return r.Tables[pattern].Rows == "drop" && match(pattern, table) && (pattern == table || !hasOwn)
 }
 
 func sortedKeys[V any](m map[string]V) []string {

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -75,6 +76,45 @@ func TestPrepareFailsClosed(t *testing.T) {
 			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A table's own rule decides alone whether its rows are dropped. A pattern does not apply to it.
+func TestOwnRulesDecideOnRows(t *testing.T) {
+	t.Parallel()
+	table := func(name string) engine.Shape {
+		return engine.Shape{Schema: "public", Name: name, Columns: []engine.Column{{Name: "id", Type: "integer"},
+			{Name: "who", Type: "text"}}, Samples: [][]string{nil, nil}}
+	}
+	for own, want := range map[string]string{
+		"{columns: {id: keep, who: redact}}":             "audit_log",
+		"{rows: drop}":                                   "audit_log audit_settings",
+		"{rows: drop, columns: {id: keep, who: redact}}": "audit_log audit_settings",
+		"{columns: {who: redact}}":                       "no rule covers public.audit_settings.id",
+	} {
+		rules := mustRules(t, "tables: {'public.audit_*': {rows: drop}, public.audit_settings: "+own+"}")
+		c := engine.Contents{Tables: []engine.Shape{table("audit_log"), table("audit_settings")}}
+		p, err := rules.Prepare(c, testKey)
+		var dropped []string
+		for id, plan := range p.Plan.Tables {
+			if plan.DropRows {
+				dropped = append(dropped, id[1])
+			}
+		}
+		slices.Sort(dropped)
+		got := strings.Join(dropped, " ")
+		if err != nil {
+			got = err.Error()
+		}
+		if err == nil && got != want || !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", own, got, want)
+		}
+	}
+	rules := mustRules(t, "{keep: ['*.id'], tables: {'public.audit_*': {rows: drop}, public.audit_settings: {columns: "+
+		"{who: redact}}}}")
+	if _, err := rules.Prepare(engine.Contents{Tables: []engine.Shape{table("audit_settings")}},
+		testKey); err == nil || !strings.Contains(err.Error(), "there is no public.audit_*") {
+		t.Errorf("a pattern that drops nothing: %v", err)
 	}
 }
 
