@@ -9,6 +9,7 @@ import (
 	"hash"
 	"math"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -287,8 +288,13 @@ func noise(key []byte, c ColumnRule, _ int) engine.Mask {
 	}
 }
 
+// timeOfDay matches what can follow a date: a time of day and a zone.
+var timeOfDay = regexp.MustCompile(`^([T ]\d?\d:\d\d(:\d\d([.,]\d{1,9})?)?)?` +
+	`( ?(Z|UTC|[+-]\d\d(:?\d\d(:\d\d)?)?))?( BC)? *$`)
+
 // shift moves a date or time by up to a number of days in either direction and keeps the time of
-// day. Other values become NULL, so that no original survives.
+// day and the zone. Other values, such as a date with a name after it, become NULL, so that no
+// original survives.
 func shift(key []byte, c ColumnRule, _ int) engine.Mask {
 	days := c.Days
 	if days == 0 {
@@ -298,7 +304,7 @@ func shift(key []byte, c ColumnRule, _ int) engine.Mask {
 	return func(v string) (string, bool) {
 		for _, length := range []int{10, 4} {
 			layout := "2006-01-02"[:length]
-			if len(v) < length || length == 4 && len(v) != 4 {
+			if len(v) < length || length == 4 && len(v) != 4 || !timeOfDay.MatchString(v[length:]) {
 				continue
 			}
 			t, err := time.Parse(layout, v[:length])

@@ -188,6 +188,15 @@ func TestMasks(t *testing.T) {
 		strings.HasPrefix(got, "2024-02-29") {
 		t.Errorf("shift: %q", got)
 	}
+	for tail, kept := range map[string]bool{"": true, " ": true, " 24:00": true, "T12:34:56.123456Z": true,
+		"+02:00": true, " 7:08 UTC": true, " 12:34:56,7": true, " 12:34:56+0530": true, " 12:34:56 -05": true,
+		" 12:34:56-00:53:28 BC": true, " BC": true,
+		" Maria Meyer, Hauptstr. 5": false, " 12:34:56 Maria": false, " 0151-2345678": false, " 12:34:56 0151": false,
+		" 12:34:56.0123456789": false, " BC Maria": false, " 12:34\nMaria": false, "-12345": false} {
+		if got := apply("shift", "1984-05-06"+tail); (got != "NULL") != kept || kept && !strings.HasSuffix(got, tail) {
+			t.Errorf("shift of a date and %q: %q", tail, got)
+		}
+	}
 	if got := apply("email", "maria@anders.example"); !strings.HasSuffix(got, "@example.com") {
 		t.Errorf("email: %q", got)
 	}
