@@ -187,12 +187,19 @@ func TestForeignRowsDividedByAnEnum(t *testing.T) {
 }
 
 // ownType creates a type with an operator class of its own, which is its default.
-const ownType = `CREATE TYPE own; CREATE FUNCTION own_in(cstring) RETURNS own LANGUAGE internal IMMUTABLE STRICT AS 'int4in';
-CREATE FUNCTION own_out(own) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'int4out'; CREATE TYPE own (INPUT = own_in, OUTPUT = own_out, LIKE = int4);
-CREATE FUNCTION own_cmp(own, own) RETURNS int LANGUAGE internal IMMUTABLE STRICT AS 'btint4cmp'; CREATE FUNCTION own_eq(own, own) RETURNS bool LANGUAGE internal IMMUTABLE STRICT AS 'int4eq';
-CREATE FUNCTION own_lt(own, own) RETURNS bool LANGUAGE internal IMMUTABLE STRICT AS 'int4lt'; CREATE FUNCTION own_gt(own, own) RETURNS bool LANGUAGE internal IMMUTABLE STRICT AS 'int4gt';
-CREATE OPERATOR = (LEFTARG = own, RIGHTARG = own, FUNCTION = own_eq, COMMUTATOR = =); CREATE OPERATOR < (LEFTARG = own, RIGHTARG = own, FUNCTION = own_lt, COMMUTATOR = >); CREATE OPERATOR > (LEFTARG = own, RIGHTARG = own, FUNCTION = own_gt, COMMUTATOR = <);
-CREATE OPERATOR CLASS own_ops DEFAULT FOR TYPE own USING btree AS OPERATOR 1 <, OPERATOR 3 =, OPERATOR 5 >, FUNCTION 1 own_cmp(own, own);`
+const ownType = `CREATE TYPE own;
+	CREATE FUNCTION own_in(cstring) RETURNS own LANGUAGE internal IMMUTABLE STRICT AS 'int4in';
+	CREATE FUNCTION own_out(own) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'int4out';
+	CREATE TYPE own (INPUT = own_in, OUTPUT = own_out, LIKE = int4);
+	CREATE FUNCTION own_cmp(own, own) RETURNS int LANGUAGE internal IMMUTABLE STRICT AS 'btint4cmp';
+	CREATE FUNCTION own_eq(own, own) RETURNS bool LANGUAGE internal IMMUTABLE STRICT AS 'int4eq';
+	CREATE FUNCTION own_lt(own, own) RETURNS bool LANGUAGE internal IMMUTABLE STRICT AS 'int4lt';
+	CREATE FUNCTION own_gt(own, own) RETURNS bool LANGUAGE internal IMMUTABLE STRICT AS 'int4gt';
+	CREATE OPERATOR = (LEFTARG = own, RIGHTARG = own, FUNCTION = own_eq, COMMUTATOR = =);
+	CREATE OPERATOR < (LEFTARG = own, RIGHTARG = own, FUNCTION = own_lt, COMMUTATOR = >);
+	CREATE OPERATOR > (LEFTARG = own, RIGHTARG = own, FUNCTION = own_gt, COMMUTATOR = <);
+	CREATE OPERATOR CLASS own_ops DEFAULT FOR TYPE own USING btree
+		AS OPERATOR 1 <, OPERATOR 3 =, OPERATOR 5 >, FUNCTION 1 own_cmp(own, own);`
 
 // A key or a foreign key whose operators belong to the database is left out and listed, and all rows
 // are loaded.

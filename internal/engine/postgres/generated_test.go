@@ -295,7 +295,9 @@ func TestBuildNamesWhatItLeavesOut(t *testing.T) {
 	reader, owner := "reader_"+name, "owner_"+name
 	psql(t, url,
 		script(t,
-			fmt.Sprintf(`CREATE EXTENSION postgres_fdw; CREATE ROLE %[1]s; CREATE ROLE %[3]s; GRANT SELECT ON a1 TO %[1]s; CREATE SCHEMA granted; GRANT USAGE ON SCHEMA granted TO %[1]s; ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO %[1]s;
+			fmt.Sprintf(`CREATE EXTENSION postgres_fdw; CREATE ROLE %[1]s; CREATE ROLE %[3]s; GRANT SELECT ON a1 TO %[1]s;
+		CREATE SCHEMA granted; GRANT USAGE ON SCHEMA granted TO %[1]s;
+		ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO %[1]s;
 		CREATE TABLE others (a int); ALTER TABLE others OWNER TO %[3]s; ALTER DATABASE %[2]s SET work_mem = '5MB';
 		CREATE SERVER far FOREIGN DATA WRAPPER postgres_fdw; CREATE FOREIGN TABLE remote (a int) SERVER far; CREATE USER MAPPING FOR PUBLIC SERVER far OPTIONS (user 'u', password 'p');
 		CREATE SUBSCRIPTION sub CONNECTION 'host=nowhere.invalid' PUBLICATION p WITH (connect = false)`, reader, name, owner)))

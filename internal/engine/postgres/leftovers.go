@@ -9,7 +9,7 @@ import (
 
 // leftDatabases and leftRoles select the databases and roles that loads created on a server, that no
 // running load uses and that the user may drop. A load takes the lock on a name before it creates
-// what has the name.
+// the database or role of that name.
 const (
 	leftDatabases = `SELECT datname FROM pg_database
 		WHERE datname ~ '^snapcli_(scratch|replaced)_[0-9a-f]{16}$' AND pg_has_role(datdba, 'MEMBER')
