@@ -93,11 +93,8 @@ func certainlySame(l, r operand, both func([]personal.Class) bool) answer {
 	order, ordered := ordered(l, r)
 	switch {
 	case both(textClasses):
-		switch {
-		case l.text == r.text && !l.vague && !r.vague:
-			return yes
-		case !couldEqual(plain(l.text, ""), plain(r.text, "")) && (!ordered || order != 0):
-			return no
+		if a := sameTexts(l, r); a == yes || !ordered || order != 0 {
+			return a
 		}
 	case both(numberClasses):
 		if ordered {
@@ -115,6 +112,16 @@ func certainlySame(l, r operand, both func([]personal.Class) bool) answer {
 	case both(plainClasses) && l.text == r.text:
 		return yes
 	case both([]personal.Class{"", personal.Date}) && isoDate.MatchString(l.text) && isoDate.MatchString(r.text):
+		return no
+	}
+	return unsure
+}
+
+func sameTexts(l, r operand) answer {
+	switch {
+	case l.text == r.text && !l.vague && !r.vague:
+		return yes
+	case !couldEqual(plain(l.text, ""), plain(r.text, "")):
 		return no
 	}
 	return unsure
