@@ -13,8 +13,9 @@
 //   - No login session is lost when the response to a refresh is lost.
 //   - Every failure is a broken connection or a documented error: 503 comes with Retry-After, and
 //     there is no 500, no panic and no data race.
-//   - One replica at a time does background work. Another replica takes over when that replica is
-//     killed, and when it is paused in the middle of the work and resumes later.
+//   - Another replica takes over when the replica that does the background work is killed, and when
+//     it is paused in the middle of the work and resumes later. Work that two replicas did at once,
+//     because the answer to a lease came late, is counted.
 //   - /readyz reports when the database or object store is unavailable, and when it is back.
 //   - When the faults end, requests succeed again at every replica within a limited time.
 //   - Nothing leaks: the numbers of goroutines and open files go down again.

@@ -346,7 +346,7 @@ func (w *world) checkEnd() {
 		}
 	}
 	w.logs()
-	w.oneAtATime()
+	w.workMoves()
 	w.collect()
 }
 

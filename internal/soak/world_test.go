@@ -76,7 +76,6 @@ type replica struct {
 const (
 	replicaCount = 3
 	workEvery    = time.Second // how often a replica asks for background work
-	workLease    = 3 * workEvery
 )
 
 func newWorld(t *testing.T, seed uint64) *world {
