@@ -120,39 +120,32 @@ func stamp(t time.Time) string {
 // AllAudit yields every line that o selects, fetching page after page. It stops after the first
 // error.
 func (c *Client) AllAudit(ctx context.Context, o AuditOptions) iter.Seq2[AuditEntry, error] {
-	return func(yield func(AuditEntry, error) bool) {
-		for {
-			page, err := c.Audit(ctx, o)
-			if err != nil {
-				yield(AuditEntry{}, err)
-				return
-			}
-			for _, e := range page.Items {
-				if !yield(e, nil) {
-					return
-				}
-			}
-			if o.Cursor = page.NextCursor; o.Cursor == "" {
-				return
-			}
-		}
-	}
+	pages := Pages(o.Cursor, func(cursor string) (AuditPage, string, error) {
+		o.Cursor = cursor
+		page, err := c.Audit(ctx, o)
+		return page, page.NextCursor, err
+	})
+	return rows(pages, func(page AuditPage) []AuditEntry { return page.Items })
 }
 
 // AudienceAt returns who could see a snapshot at a time in the past, even if the snapshot has been
 // deleted since. It fetches all pages of users. id is the whole ID. Only owners and admins may call
 // it.
 func (c *Client) AudienceAt(ctx context.Context, id string, at time.Time) (then AudienceThen, err error) {
-	q := url.Values{"snapshot": {id}, "at": {stamp(at)}}
-	for {
+	pages := Pages("", func(cursor string) (AudienceThen, string, error) {
+		q := url.Values{"snapshot": {id}, "at": {stamp(at)}}
+		if cursor != "" {
+			q.Set("cursor", cursor)
+		}
 		page, err := call[AudienceThen](ctx, c, http.MethodGet, "/audit/access?"+q.Encode(), nil)
+		return page, page.NextCursor, err
+	})
+	for page, err := range pages {
 		if err != nil {
 			return AudienceThen{}, err
 		}
 		page.Users = append(then.Users, page.Users...)
-		if then = page; then.NextCursor == "" {
-			return then, nil
-		}
-		q.Set("cursor", then.NextCursor)
+		then = page
 	}
+	return then, nil
 }

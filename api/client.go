@@ -172,23 +172,12 @@ func (o ListOptions) query() string {
 // AllSnapshots yields every snapshot that o selects, fetching page after page. It stops after the
 // first error.
 func (c *Client) AllSnapshots(ctx context.Context, o ListOptions) iter.Seq2[Snapshot, error] {
-	return func(yield func(Snapshot, error) bool) {
-		for {
-			page, err := c.Snapshots(ctx, o)
-			if err != nil {
-				yield(Snapshot{}, err)
-				return
-			}
-			for _, s := range page.Items {
-				if !yield(s, nil) {
-					return
-				}
-			}
-			if o.Cursor = page.NextCursor; o.Cursor == "" {
-				return
-			}
-		}
-	}
+	pages := Pages(o.Cursor, func(cursor string) (SnapshotPage, string, error) {
+		o.Cursor = cursor
+		page, err := c.Snapshots(ctx, o)
+		return page, page.NextCursor, err
+	})
+	return rows(pages, func(page SnapshotPage) []Snapshot { return page.Items })
 }
 
 // Resolve returns the one visible snapshot whose ID begins with the typed text. It fails with

@@ -180,21 +180,18 @@ func (a *app) listCloud(ctx context.Context, f listFlags) error {
 // pages yields the pages of a listing until it has returned limit rows; 0 means all. NextCursor of
 // the last page is set if there are more rows.
 func pages(ctx context.Context, c *api.Client, o api.ListOptions, limit int) iter.Seq2[api.SnapshotPage, error] {
-	return func(yield func(api.SnapshotPage, error) bool) {
-		for seen := 0; ; {
-			if limit > 0 {
-				o.Limit = min(api.MaxLimit, limit-seen)
-			}
-			page, err := c.Snapshots(ctx, o)
-			if !yield(page, err) || err != nil {
-				return
-			}
-			seen += len(page.Items)
-			if o.Cursor = page.NextCursor; o.Cursor == "" || limit > 0 && seen >= limit {
-				return
-			}
+	seen := 0
+	return api.Pages(o.Cursor, func(cursor string) (api.SnapshotPage, string, error) {
+		o.Cursor = cursor
+		if limit > 0 {
+			o.Limit = min(api.MaxLimit, limit-seen)
 		}
-	}
+		page, err := c.Snapshots(ctx, o)
+		if seen += len(page.Items); limit > 0 && seen >= limit {
+			return page, "", err
+		}
+		return page, page.NextCursor, err
+	})
 }
 
 // cloudList writes a listing page by page: as the table of SPEC 2.1, as a JSON array, or as bare

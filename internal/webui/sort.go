@@ -86,10 +86,10 @@ func groupRows(rows []row) {
 	}
 }
 
-// collect fetches the snapshots that the service finds, up to collectLimit.
+// collect fetches the snapshots that the service finds, up to collectLimit, in full pages.
 func (s *Server) collect(ctx context.Context, o api.ListOptions) (page api.SnapshotPage, err error) {
 	o.Cursor, o.Limit = "", api.MaxLimit
-	for len(page.Items) < collectLimit {
+	for range collectLimit / api.MaxLimit {
 		more, err := s.cloud.client().Snapshots(ctx, o)
 		if err != nil {
 			return page, err
