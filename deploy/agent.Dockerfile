@@ -13,7 +13,8 @@ RUN CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o /out/snapcli ./cmd/snap
 
 FROM postgres:18-bookworm
 COPY --from=build /out/snapcli /usr/local/bin/snapcli
-COPY --from=build --chown=65532:65532 /out/data /data
+# Group 0 may write to /data, because OpenShift runs containers as any user in group 0.
+COPY --from=build --chown=65532:0 --chmod=770 /out/data /data
 USER 65532:65532
 ENV SNAPCLI_CONFIG_DIR=/config SNAPCLI_DATA_DIR=/data
 VOLUME /data

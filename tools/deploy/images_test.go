@@ -58,6 +58,10 @@ func TestDockerfile(t *testing.T) {
 			}
 		case *instructions.CopyCommand:
 			copied[c.DestPath] = true
+			if c.DestPath == "/data" && (c.Chown != "65532:0" || c.Chmod != "770") {
+				t.Errorf("/data belongs to %s with mode %s, so users in group 0 cannot write to it", c.Chown,
+					c.Chmod)
+			}
 			if c.From == "" {
 				t.Errorf("%v comes from the build's folder, and not from a stage", c.SourcePaths)
 			}
@@ -69,7 +73,7 @@ func TestDockerfile(t *testing.T) {
 		strings.Trim(uid, "0123456789") != "" {
 		t.Errorf("the program runs as %q; Kubernetes can only tell from a number that it is not root", user)
 	}
-	if entry != "/snapcloud" || !copied[entry] {
+	if entry != "/snapcloud" || !copied[entry] || !copied["/data"] {
 		t.Errorf("the entry point is %q, and what was copied %v", entry, copied)
 	}
 	if build := read(t, "deploy/Dockerfile"); !strings.Contains(build, "CGO_ENABLED=0") ||
