@@ -49,7 +49,8 @@ func TestRepeatedPagesEndAListing(t *testing.T) {
 			_ = json.NewEncoder(w).Encode(map[string]any{"next_cursor": strconv.Itoa(next%3 + 1)})
 		})
 		err := list(client(t, url, api.StaticToken("t")))
-		if snap.CodeOf(err) != snap.CodeUnavailable || !strings.Contains(fmt.Sprint(err), "same page") || requests != 4 {
+		if snap.CodeOf(err) != snap.CodeUnavailable || requests != 4 ||
+			!strings.Contains(fmt.Sprint(err), "same page") {
 			t.Errorf("%s: %d requests, %v", name, requests, err)
 		}
 	}

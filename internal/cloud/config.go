@@ -131,8 +131,8 @@ type Private struct {
 // that the OpenTelemetry specification reads from the environment, such as
 // OTEL_EXPORTER_OTLP_HEADERS, are read from there.
 type Tracing struct {
-	Endpoint string  `yaml:"endpoint" koanf:"endpoint"` // such as http://collector:4318
-	Sample   float64 `yaml:"sample" koanf:"sample"`     // fraction of traces, at most 1; 0 means 1
+	Endpoint string   `yaml:"endpoint" koanf:"endpoint"` // such as http://collector:4318
+	Sample   *float64 `yaml:"sample" koanf:"sample"`     // fraction of traces, from 0 to 1; nil means 1
 }
 
 // Organization is one organization and how its people sign in.
@@ -301,9 +301,6 @@ func (c *Config) fill() {
 	defaultTo(&c.Auth.ClientID, "snapcli")
 	defaultTo(&c.Log.Format, "text")
 	defaultTo(&c.Log.Level, "info")
-	if c.Tracing.Sample == 0 {
-		c.Tracing.Sample = 1
-	}
 	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
 	for i := range c.Organizations {
 		o := &c.Organizations[i]
@@ -341,6 +338,9 @@ func (c Config) Check() error {
 	}
 	if _, err := auth.NewSealer(c.Auth.KeyEncryptionKey); err != nil {
 		say("auth.key_encryption_key %v", err)
+	}
+	if c.Database.Connections < 0 {
+		say("database.connections %d is negative; use 0 for the default", c.Database.Connections)
 	}
 	if c.SignInPage != "" && c.SignInPage != signInList && c.SignInPage != signInAsk {
 		say("sign_in_page %q is neither list nor ask", c.SignInPage)

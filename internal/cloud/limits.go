@@ -2,8 +2,10 @@ package cloud
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"net/http"
+	"reflect"
 	"runtime"
 	"strings"
 	"time"
@@ -14,10 +16,10 @@ import (
 	"snap/internal/loadcontrol"
 )
 
-// Limits bounds the load that the service accepts. Zero means the default, and a negative value
-// means no limit. docs/operations.md lists them in a table.
+// Limits bounds the load that the service accepts. 0 means the default, and -1 means no limit.
+// docs/operations.md lists them in a table.
 type Limits struct {
-	MaxSnapshotSize int64 `yaml:"max_snapshot_size" koanf:"max_snapshot_size"` // bytes; 5 TiB if not positive
+	MaxSnapshotSize int64 `yaml:"max_snapshot_size" koanf:"max_snapshot_size"` // bytes; 0 means 5 TiB, and -1 is refused
 
 	// Limits per user and per organization. Organization-level keys count together as one user.
 	UploadsPerUser         int   `yaml:"uploads_per_user" koanf:"uploads_per_user"`
@@ -132,8 +134,19 @@ func (l Limits) queueWait() time.Duration {
 
 // check lists the mistakes in the limits.
 func (l Limits) check() (wrong []string) {
+	for field, value := range reflect.ValueOf(l).Fields() {
+		name := "limits." + field.Tag.Get("yaml")
+		switch {
+		case !value.CanInt() || value.Int() >= 0:
+		case field.Name == "MaxSnapshotSize":
+			wrong = append(wrong, fmt.Sprintf("%s %d is negative; use 0 for the default", name, value.Int()))
+		case value.Int() < -1:
+			wrong = append(wrong, fmt.Sprintf("%s %d is negative; use 0 for the default or -1 for no limit", name,
+				value.Int()))
+		}
+	}
 	if l.QueueWait == "" {
-		return nil
+		return wrong
 	}
 	if d, err := snap.ParseDuration(l.QueueWait); err != nil || d > time.Minute {
 		wrong = append(wrong, "limits.queue_wait must be a duration such as 2s, and at most 1m")

@@ -31,8 +31,8 @@ type tracing struct {
 
 // check returns an error if a setting is not valid.
 func (t Tracing) check() error {
-	if t.Sample < 0 || t.Sample > 1 {
-		return fmt.Errorf("tracing.sample %v is not between 0 and 1", t.Sample)
+	if sample := t.sample(); !(sample >= 0 && sample <= 1) { // also if it is not a number
+		return fmt.Errorf("tracing.sample %v is not between 0 and 1", sample)
 	}
 	if t.Endpoint == "" {
 		return nil
@@ -42,6 +42,14 @@ func (t Tracing) check() error {
 		return errors.New("tracing.endpoint is not a URL like http://127.0.0.1:4318")
 	}
 	return nil
+}
+
+// sample returns the fraction of traces to send. The default is all of them.
+func (t Tracing) sample() float64 {
+	if t.Sample == nil {
+		return 1
+	}
+	return *t.Sample
 }
 
 // endpoint returns the URL for the spans. Its default path comes from the OTLP specification.
@@ -73,7 +81,7 @@ func newTracing(ctx context.Context, c Tracing, version string, log *slog.Logger
 	}
 	// A client may choose the trace that its request belongs to, but not that all of its traces are
 	// recorded.
-	sample := sdktrace.TraceIDRatioBased(c.Sample)
+	sample := sdktrace.TraceIDRatioBased(c.sample())
 	p := sdktrace.NewTracerProvider(
 		sdktrace.WithBatcher(quietExporter{exporter, log}), sdktrace.WithResource(about),
 		sdktrace.WithSampler(sdktrace.ParentBased(sample, sdktrace.WithRemoteParentSampled(sample))),

@@ -74,7 +74,7 @@ func testTraces(t *testing.T, o cloudtest.Options, below ...string) {
 	to := &spanReceiver{}
 	server := httptest.NewServer(to)
 	defer server.Close()
-	o.Config = func(c *cloud.Config) { c.Tracing = cloud.Tracing{Endpoint: server.URL, Sample: 1} }
+	o.Config = func(c *cloud.Config) { c.Tracing = cloud.Tracing{Endpoint: server.URL} }
 	c := cloudtest.Start(t, o)
 	key := c.Key("alice@acme.test")
 	client, err := api.New(api.Options{
@@ -129,14 +129,16 @@ func testTraces(t *testing.T, o cloudtest.Options, below ...string) {
 }
 
 // TestTracesOfOthersAreNotForced: a client's sampled flag does not make the
-// service record a trace that its own share leaves out.
+// service record a trace that its own share leaves out. A share of 0 records none.
 func TestTracesOfOthersAreNotForced(t *testing.T) {
 	t.Parallel()
 	to := &spanReceiver{}
 	server := httptest.NewServer(to)
 	defer server.Close()
+	none, err := cloud.LoadConfig("", []string{"SNAPCLOUD_TRACING__SAMPLE=0"})
+	must(t, err)
 	c := cloudtest.Start(t, cloudtest.Options{Config: func(c *cloud.Config) {
-		c.Tracing = cloud.Tracing{Endpoint: server.URL, Sample: 1e-12}
+		c.Tracing = cloud.Tracing{Endpoint: server.URL, Sample: none.Tracing.Sample}
 	}})
 	for range 20 {
 		req, err := http.NewRequest(http.MethodGet, c.URL+"/healthz", nil)
@@ -163,7 +165,7 @@ func TestTracingDelaysNoRequest(t *testing.T) {
 	t.Parallel()
 	var log lockedBuffer
 	c := cloudtest.Start(t, cloudtest.Options{Log: &log, Config: func(c *cloud.Config) {
-		c.Tracing = cloud.Tracing{Endpoint: "http://127.0.0.1:1", Sample: 1}
+		c.Tracing = cloud.Tracing{Endpoint: "http://127.0.0.1:1"}
 	}})
 	if _, err := c.As("alice@acme.test").Snapshots(t.Context(), api.ListOptions{}); err != nil {
 		t.Fatal(err)
