@@ -90,6 +90,48 @@ func TestMistypedCommands(t *testing.T) {
 	}
 }
 
+// TestListenIsChecked: the address of --listen has the same rules as the setting listen, so local
+// users are not served to other machines by mistake.
+func TestListenIsChecked(t *testing.T) {
+	t.Parallel()
+	for listen, want := range map[string]string{"0.0.0.0:0": "allow_local", "nowhere": `listen "nowhere"`} {
+		for _, args := range [][]string{{configure(t, "127.0.0.1:0"), "serve", "--listen", listen},
+			{configure(t, listen), "serve"}} {
+			code, _, stderr := run(t, args[0], args[1:]...)
+			if code != snap.ExitUsage || !strings.Contains(stderr, want) {
+				t.Errorf("%q: exit code %d, said %q, want %q", args[1:], code, stderr, want)
+			}
+		}
+	}
+}
+
+// TestTablesAreClean: names from identity providers and configurations cannot control the
+// operator's terminal, add rows to a table or reverse the text.
+func TestTablesAreClean(t *testing.T) {
+	t.Parallel()
+	config := configure(t, "127.0.0.1:0")
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hostile := `"X\e]0;title\a\e[2J\nfake  row\u202eY"`
+	changed := strings.NewReplacer("Acme Inc", hostile, "name: Alice", "name: "+hostile).Replace(string(text))
+	if err := os.WriteFile(config, []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := run(t, config, "key", "create", "--org", "acme", "--kind", "agent", "--name",
+		"X\x1b[2J\nfake\u202eY"); code != 0 {
+		t.Fatal(stderr)
+	}
+	for line, rows := range map[string]int{"org list": 1, "user list --org acme": 2, "key list --org acme": 1} {
+		code, stdout, stderr := run(t, config, strings.Fields(line)...)
+		if code != 0 || !strings.Contains(stdout, "X") || strings.ContainsAny(stdout, "\x1b\a\u202e") ||
+			strings.Count(stdout, "\n") != rows+1 {
+			t.Errorf("%s: exit code %d, printed %q, said %q", line, code, stdout, stderr)
+		}
+	}
+}
+
 // TestEmptyFlags: if a script forgets to set a variable, no key without an expiry is created, and
 // no other backup is restored.
 func TestEmptyFlags(t *testing.T) {
