@@ -155,7 +155,18 @@ func (r *refill) isChosen(table string) bool {
 	return slices.ContainsFunc(r.chosen, func(name string) bool { return strings.EqualFold(name, table) })
 }
 
-// copy replaces the rows of one table.
+// rowidName selects a name for the row numbers of the table ?1 that no column has. It selects
+// nothing if the table has no row numbers, or if they are the values of its key.
+const rowidName = `SELECT column1 FROM (VALUES ('rowid'), ('_rowid_'), ('oid'))
+	WHERE NOT EXISTS (SELECT 1 FROM pragma_table_list
+		WHERE schema IN ('main', 'snapcli_from') AND name = ?1 COLLATE NOCASE AND (wr OR type <> 'table'))
+	AND NOT EXISTS (SELECT 1 FROM pragma_table_xinfo(?1, 'main') WHERE name = column1 COLLATE NOCASE)
+	AND NOT EXISTS (SELECT 1 FROM pragma_table_xinfo(?1, 'snapcli_from') WHERE name = column1 COLLATE NOCASE)
+	AND (NOT EXISTS (SELECT 1 FROM pragma_table_xinfo(?1, 'main') WHERE pk > 0)
+		OR EXISTS (SELECT 1 FROM pragma_index_list(?1, 'main') WHERE origin = 'pk'))
+	LIMIT 1`
+
+// copy replaces the rows of one table, and keeps their row numbers.
 func (r *refill) copy(ctx context.Context, tx *sql.Tx, name string) error {
 	there, err := texts(ctx, tx, "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND "+
 		"name = ? COLLATE NOCASE", name)
@@ -170,7 +181,11 @@ func (r *refill) copy(ctx context.Context, tx *sql.Tx, name string) error {
 	if err != nil {
 		return err
 	}
-	list := quoted(columns)
+	rowid, err := texts(ctx, tx, rowidName, name)
+	if err != nil {
+		return err
+	}
+	list := quoted(append(rowid, columns...))
 	if err := execute(ctx, tx, []string{"DELETE FROM main." + quote(name)}); err != nil {
 		return err
 	}

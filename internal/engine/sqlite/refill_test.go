@@ -72,6 +72,30 @@ func refilled(t *testing.T, from, to, only string) error {
 	return err
 }
 
+// A load of some tables keeps the row numbers, which other tables may refer to.
+func TestRefillKeepsRowids(t *testing.T) {
+	t.Parallel()
+	from, to := filepath.Join(t.TempDir(), "from.db"), filepath.Join(t.TempDir(), "to.db")
+	const schema = `CREATE TABLE t1 (a); CREATE TABLE t2 (a TEXT PRIMARY KEY); CREATE TABLE t3 (rowid, _rowid_, a);
+		CREATE TABLE t4 (a INTEGER PRIMARY KEY, b); CREATE TABLE t5 (a PRIMARY KEY) WITHOUT ROWID;
+		CREATE TABLE t6 (rowid, oid, _rowid_, a); CREATE TABLE t7 (a INTEGER PRIMARY KEY DESC);`
+	makeDatabase(t, from, schema+`INSERT INTO t1 (rowid, a) VALUES (7, 'x'), (-2, 'y');
+		INSERT INTO t2 (rowid, a) VALUES (7, 'x'); INSERT INTO t3 (oid, rowid, a) VALUES (7, 1, 'x');
+		INSERT INTO t4 VALUES (7, 'x'); INSERT INTO t5 VALUES ('x'); INSERT INTO t6 VALUES (1, 2, 3, 'x');
+		INSERT INTO t7 (rowid, a) VALUES (7, 3)`)
+	makeDatabase(t, to, schema+"INSERT INTO t1 VALUES ('z')")
+	if err := refilled(t, from, to, "t*"); err != nil {
+		t.Fatal(err)
+	}
+	for _, query := range []string{"SELECT rowid || a FROM t1", "SELECT rowid || a FROM t2",
+		"SELECT oid || rowid || a FROM t3", "SELECT a || b FROM t4", "SELECT a FROM t5", "SELECT oid || a FROM t6",
+		"SELECT rowid || a FROM t7"} {
+		if got, want := sortedColumn(t, to, query), sortedColumn(t, from, query); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", query, got, want)
+		}
+	}
+}
+
 // Full-text indexes that triggers keep up to date contain the words of the new rows.
 func TestRefillRebuildsSearch(t *testing.T) {
 	t.Parallel()
