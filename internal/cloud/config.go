@@ -75,8 +75,8 @@ type Auth struct {
 	Issuer   string `yaml:"issuer" koanf:"issuer"`
 	ClientID string `yaml:"client_id" koanf:"client_id"`
 	Audience string `yaml:"audience" koanf:"audience"`
-	// KeyEncryptionKey encrypts the signing keys in the database: 32 bytes as base64, or empty. It
-	// must be the same on every replica.
+	// KeyEncryptionKey encrypts the signing keys and the secrets of webhooks in the database: 32
+	// bytes as base64, or empty. It must be the same on every replica.
 	KeyEncryptionKey string `yaml:"key_encryption_key" koanf:"key_encryption_key"`
 }
 

@@ -250,12 +250,16 @@ func (s *Service) request(ctx context.Context, w store.Webhook, id string, e api
 	if err != nil {
 		return store.Outcome{Status: "not a URL"}, err
 	}
+	secrets, err := s.hookSecrets(w)
+	if err != nil {
+		return store.Outcome{Status: "not sent: its secret cannot be decrypted; rotate it"}, err
+	}
 	stamp := strconv.FormatInt(s.now().Unix(), 10)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "snapcloud")
 	req.Header.Set("Webhook-Id", id)
 	req.Header.Set("Webhook-Timestamp", stamp)
-	req.Header.Set("Webhook-Signature", signatures(w, id, stamp, payload))
+	req.Header.Set("Webhook-Signature", signatures(secrets, id, stamp, payload))
 	res, err := s.background.hookClient.Do(req)
 	if err != nil {
 		if errors.Is(err, errPrivate) {
@@ -277,10 +281,10 @@ func (s *Service) request(ctx context.Context, w store.Webhook, id string, e api
 // many from its body.
 const maxResponse = 64 << 10
 
-// signatures returns a signature for each valid secret of a webhook.
-func signatures(w store.Webhook, id, stamp string, payload []byte) string {
+// signatures returns a signature for each secret.
+func signatures(secrets [][]byte, id, stamp string, payload []byte) string {
 	var all []string
-	for _, secret := range w.Secrets {
+	for _, secret := range secrets {
 		all = append(all, signature(secret, id, stamp, payload))
 	}
 	return strings.Join(all, " ")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"snap"
+	"snap/api"
 	"snap/internal/auth"
 	"snap/internal/blob"
 	"snap/internal/cloud"
@@ -74,6 +75,67 @@ func TestUnencryptedSigningKeysAreReported(t *testing.T) {
 		if got := strings.Count(log.String(), "auth.key_encryption_key"); got != want {
 			t.Errorf("%d warnings, want %d:\n%s", got, want, log.String())
 		}
+	}
+}
+
+// T10: with the key, secrets of webhooks are encrypted. Secrets that were stored before are still
+// valid, and a rotation replaces them. Without the right key, nothing is sent.
+func TestWebhookSecretsAreSealed(t *testing.T) {
+	t.Parallel()
+	ctx, dir, r := t.Context(), t.TempDir(), newReceiver(t)
+	start := func(key string) *cloudtest.Cloud {
+		return cloudtest.Start(t, cloudtest.Options{DataDir: dir, Config: func(o *cloud.Config) {
+			allowPrivate(o)
+			o.Auth.KeyEncryptionKey = key
+		}})
+	}
+	first := start("")
+	plain, err := first.As("alice@acme.test").AddWebhook(ctx, api.WebhookRequest{URL: r.URL, Events: pushed})
+	must(t, err)
+	must(t, first.Service.Close())
+
+	c := start(base64.StdEncoding.EncodeToString(make([]byte, 32)))
+	alice := c.As("alice@acme.test")
+	signed := func(id string, want ...string) {
+		t.Helper()
+		if result, err := alice.TestWebhook(ctx, id); err != nil || !result.OK {
+			t.Fatalf("test: %+v, %v", result, err)
+		}
+		last := r.got[len(r.got)-1]
+		signatures := strings.Fields(last.Header.Get("Webhook-Signature"))
+		if len(signatures) != len(want) {
+			t.Fatalf("signed with %q, want %d", signatures, len(want))
+		}
+		for i, secret := range want {
+			last.Header.Set("Webhook-Signature", signatures[i])
+			checkSignature(t, secret, last, r.bodies[len(r.got)-1])
+		}
+	}
+	signed(plain.ID, plain.Secret)
+	rotated, err := alice.RotateWebhook(ctx, plain.ID, api.RotateRequest{})
+	must(t, err)
+	signed(plain.ID, rotated.Secret, plain.Secret)
+	made, err := alice.AddWebhook(ctx, api.WebhookRequest{URL: r.URL, Events: pushed})
+	must(t, err)
+	signed(made.ID, made.Secret)
+	org, err := c.Store.OrgBySlug(ctx, "acme")
+	must(t, err)
+	acme, err := c.Store.CallerOfOrg(ctx, org.ID)
+	must(t, err)
+	stored, err := c.Store.Webhooks(ctx, acme)
+	must(t, err)
+	for i, secret := range []string{rotated.Secret, made.Secret} {
+		secret, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+		must(t, err)
+		if bytes.Contains(stored[i].Secrets[0], secret) {
+			t.Errorf("the secret of webhook %d is stored unencrypted", stored[i].ID)
+		}
+	}
+	_, err = c.Store.RotateSecret(ctx, acme, stored[1].ID, bytes.Repeat([]byte{1}, 61), time.Now())
+	must(t, err)
+	if result, err := alice.TestWebhook(ctx, made.ID); err != nil || result.OK ||
+		!strings.Contains(result.Status, "cannot be decrypted") {
+		t.Errorf("encrypted with another key: %+v, %v", result, err)
 	}
 }
 

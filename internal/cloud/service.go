@@ -36,6 +36,7 @@ type Service struct {
 	auth       *auth.Authenticator
 	signin     *signin.Service
 	auditKey   auditlog.Key // signs checkpoints of the audit logs
+	sealer     *auth.Sealer // encrypts secrets of webhooks; may be nil
 	load       *loadcontrol.Control
 	transfers  transfers
 	telemetry  telemetry
@@ -251,7 +252,7 @@ func (s *Service) openAuth(ctx context.Context, limiter *limit.Limiter) (err err
 		s.log.WarnContext(ctx,
 			"the keys that sign tokens are unencrypted in the database; set auth.key_encryption_key")
 	}
-	s.address = auth.ProxiedAddress(proxies)
+	s.sealer, s.address = sealer, auth.ProxiedAddress(proxies)
 	s.signin, err = signin.New(ctx, s.store, signin.Options{
 		PublicURL: s.config.PublicURL, ClientID: s.config.Auth.ClientID, Audience: s.config.Auth.Audience,
 		Organizations: s.config.signIn(), ListOrganizations: s.config.listsOrganizations(), TrustedProxies: proxies,

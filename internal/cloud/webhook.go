@@ -49,7 +49,7 @@ func (s *Service) createWebhook(ctx context.Context, in *webhookInput) (*body[ap
 	if w.Format != mailFormat {
 		secret = newHookSecret()
 	}
-	w.Secrets, w.Events = [][]byte{secret}, events
+	w.Secrets, w.Events = [][]byte{s.sealHookSecret(c.Org.ID, secret)}, events
 	hook, err := s.store.AddWebhook(ctx, c, w)
 	return wireNewWebhook(hook, secret, err)
 }
@@ -77,9 +77,31 @@ func (s *Service) destination(slug string, r api.WebhookRequest) (w store.Webhoo
 }
 
 func newHookSecret() []byte {
-	secret := make([]byte, 32)
+	secret := make([]byte, store.HookSecretSize)
 	rand.Read(secret)
 	return secret
+}
+
+// sealHookSecret encrypts the secret of a webhook if auth.key_encryption_key is set. Webhooks of
+// e-mail addresses have no secret.
+func (s *Service) sealHookSecret(orgID int64, secret []byte) []byte {
+	if s.sealer == nil || len(secret) == 0 {
+		return secret
+	}
+	return s.sealer.Seal(store.HookSecretName(orgID), secret)
+}
+
+// hookSecrets returns the decrypted secrets of a webhook.
+func (s *Service) hookSecrets(w store.Webhook) (all [][]byte, err error) {
+	for _, secret := range w.Secrets {
+		if len(secret) > store.HookSecretSize {
+			if secret, err = s.sealer.Open(store.HookSecretName(w.OrgID), secret); err != nil {
+				return nil, fmt.Errorf("decrypt the secret of webhook %d: %w", w.ID, err)
+			}
+		}
+		all = append(all, secret)
+	}
+	return all, nil
 }
 
 func wireNewWebhook(w store.Webhook, secret []byte, err error) (*body[api.NewWebhook], error) {
@@ -169,7 +191,7 @@ func (s *Service) rotateWebhook(ctx context.Context, in *rotateInput) (*body[api
 		return nil, snap.Invalid("messages to an e-mail address have no secret", "")
 	}
 	secret := newHookSecret()
-	w, err = s.store.RotateSecret(ctx, c, id, secret, s.now().Add(overlap))
+	w, err = s.store.RotateSecret(ctx, c, id, s.sealHookSecret(c.Org.ID, secret), s.now().Add(overlap))
 	return wireNewWebhook(w, secret, err)
 }
 

@@ -197,6 +197,8 @@ func TestTransferMovesTheWholeService(t *testing.T) {
 			t.Error("a signing key is not encrypted at the destination, which has a key for it")
 		}
 	}
+	hook, err := second.As("alice@acme.test").AddWebhook(t.Context(), api.WebhookRequest{URL: "https://hooks.example/"})
+	ok(t, err)
 	s.lists = s.listing(t, second)
 	second.Service.Close()
 
@@ -206,7 +208,14 @@ func TestTransferMovesTheWholeService(t *testing.T) {
 	back = site{dir: t.TempDir(), key: base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{9}, 32))}
 	_, err = move.Transfer(t.Context(), to.place(t), back.place(t), move.Progress{}, false)
 	ok(t, err)
-	s.holds(t, back.start(t, first.URL), back)
+	third := back.start(t, first.URL)
+	s.holds(t, third, back)
+	hooks, err := third.Store.Webhooks(t.Context(), owner(t, third))
+	ok(t, err)
+	secret, err := back.place(t).Sealer.Open(store.HookSecretName(hooks[0].OrgID), hooks[0].Secrets[0])
+	if err != nil || "whsec_"+base64.StdEncoding.EncodeToString(secret) != hook.Secret {
+		t.Errorf("the secret of a webhook after the move: %v", err)
+	}
 }
 
 // A move that would fail is refused before anything changes.

@@ -163,12 +163,15 @@ func (c *copying) table(ctx context.Context, t table) (int64, error) {
 // edit returns the function that changes each row of a table while it is copied, or nil if no row
 // changes.
 func (c *copying) edit(t table, columns []string) func(row []any) error {
-	if c.reseal == nil || t.name != "signing_keys" && t.name != "secrets" {
+	if c.reseal == nil || t.name != "signing_keys" && t.name != "secrets" && t.name != "webhooks" {
 		return nil
 	}
 	at := map[string]int{}
 	for i, name := range columns {
 		at[name] = i
+	}
+	if t.name == "webhooks" {
+		return func(row []any) error { return c.webhook(row, at) }
 	}
 	name, value := "kid", "private"
 	if t.name == "secrets" {
@@ -181,6 +184,22 @@ func (c *copying) edit(t table, columns []string) func(row []any) error {
 		row[at[value]], err = c.reseal(row[at[name]].(string), row[at[value]].([]byte))
 		return err
 	}
+}
+
+// webhook encrypts the secrets of a webhook again if they are encrypted. at has the indexes of the
+// columns.
+func (c *copying) webhook(row []any, at map[string]int) (err error) {
+	name := HookSecretName(row[at["org_id"]].(int64))
+	for _, column := range []string{"secret", "old_secret"} {
+		stored, _ := row[at[column]].([]byte)
+		if len(stored) <= HookSecretSize {
+			continue
+		}
+		if row[at[column]], err = c.reseal(name, stored); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *copying) write(ctx context.Context, t table, columns []string, rows *rowSource) error {

@@ -17,7 +17,7 @@ type Webhook struct {
 	OrgID   int64
 	Slug    string             // of the organization
 	URL     string             // https, or mailto: and an e-mail address
-	Secrets [][]byte           // the newest and, during a rotation, the previous one; each signs every message
+	Secrets [][]byte           // as stored: the newest and, during a rotation, the previous one; each signs messages
 	Events  []snap.AuditAction // the events to send; never empty
 	Format  string             // format of the messages; "" is snapcloud's own
 	Created time.Time
@@ -39,6 +39,13 @@ func WebhookEvents() []snap.AuditAction {
 		snap.AuditDeleted, snap.AuditShareExpires, snap.AuditAccessRequested, snap.AuditOverdue,
 		snap.AuditUserLeft, snap.AuditWebhookDisabled}
 }
+
+// HookSecretSize is the size of a webhook's secret in bytes. A longer stored secret is encrypted.
+const HookSecretSize = 32
+
+// HookSecretName returns the name to which the encrypted secrets of an organization's webhooks are
+// bound.
+func HookSecretName(orgID int64) string { return fmt.Sprintf("webhook/%d", orgID) }
 
 // MaxWebhooks is the maximum number of webhooks of an organization.
 const MaxWebhooks = 20
