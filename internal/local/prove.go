@@ -29,8 +29,8 @@ type proof struct {
 }
 
 // proofOf returns the proof for a target's masked copies, or nil for SQLite and if the configuration
-// says prove: false. Without a server to load copies on, the proof only has a note about that, or,
-// with prove: true, proofOf fails.
+// says prove: false. Without a server to load copies on, it fails with prove: true, and otherwise the
+// proof only has a note about that.
 func (a *Agent) proofOf(t Target, kind snap.Engine, dir string) (*proof, error) {
 	must := t.Sanitize.Prove != nil && *t.Sanitize.Prove
 	if kind == snap.SQLite || t.Sanitize.Prove != nil && !must {
@@ -43,7 +43,7 @@ func (a *Agent) proofOf(t Target, kind snap.Engine, dir string) (*proof, error) 
 	case must:
 		return nil, err
 	}
-	return &proof{note: "the masked copy was not tried: " + err.Error()}, nil
+	return &proof{note: "the test load of the masked copy was skipped: " + err.Error()}, nil
 }
 
 // verify implements verifyFunc.
@@ -56,7 +56,7 @@ func (o *proof) verify(ctx context.Context, w io.Writer, dump func(io.Writer) (e
 		if o.must || ctx.Err() != nil {
 			return engine.Info{}, err
 		}
-		o.note = fmt.Sprintf("the masked copy was not tried on %s, which cannot be reached: %v", o.on.shown, err)
+		o.note = fmt.Sprintf("the test load of the masked copy was skipped: cannot reach %s: %v", o.on.shown, err)
 		return dump(w)
 	}
 	after, err := teeToFile(filepath.Join(o.dir, "proof"), w, dump)
