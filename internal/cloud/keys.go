@@ -41,7 +41,7 @@ func (s *Service) createKey(ctx context.Context, in *createKeyInput) (*body[api.
 			return nil, err
 		}
 		if len(r.Scopes) == 0 {
-			return nil, snap.Invalid("an organization-level key needs scopes", "give pull, push or both")
+			return nil, snap.Invalid("an organization-level key needs scopes", "give any of pull, push and private")
 		}
 	} else {
 		spec.UserID = c.User.ID

@@ -21,7 +21,7 @@ func (p *program) backup() *cobra.Command {
 	var keep int
 	c := &cobra.Command{
 		Use:   "backup --to DIR",
-		Short: "Back up the embedded database and objects; the service may be running",
+		Short: "Back up the SQLite database and the objects; the service may be running",
 		Long: "Backup adds a backup to a folder of backups: the SQLite database as of one moment,\n" +
 			"and every object that the database names at that moment. The service may be\n" +
 			"running. Objects of earlier backups are not copied again. A backup becomes visible\n" +

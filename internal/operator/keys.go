@@ -111,7 +111,8 @@ func (p *program) keyCreate() *cobra.Command {
 	c.Flags().StringVar(&f.kind, "kind", "", "user, pipeline, agent or scim (required)")
 	c.Flags().StringVar(&f.user, "user", "", "e-mail of the user, for --kind user")
 	c.Flags().StringVar(&f.name, "name", "", "name of the key (default: its kind)")
-	c.Flags().StringSliceVar(&f.scopes, "scopes", nil, "pull, push or both, for pipeline and agent keys (default both)")
+	c.Flags().StringSliceVar(&f.scopes, "scopes", nil,
+		"what a pipeline or agent key may do: pull, push, private (default pull,push)")
 	c.Flags().StringVar(&f.expiresIn, "expires-in", "",
 		"how long the key is valid, such as 90d (default: it never expires)")
 	c.Flags().StringSliceVar(&f.from, "from", nil,
