@@ -96,7 +96,7 @@ func (p AuditInclusion) Verify() error {
 type AuditVerdict struct {
 	Organization string           `json:"organization"`
 	Lines        int64            `json:"lines" doc:"lines that were read and match the checkpoint"`
-	Sound        bool             `json:"sound"`
+	Sound        bool             `json:"sound" doc:"the log passed the verification"`
 	Problem      string           `json:"problem,omitempty" doc:"why the log failed the verification"`
 	Now          *AuditCheckpoint `json:"now,omitempty" doc:"checkpoint that the service signed for this verification"`
 	Seen         *AuditCheckpoint `json:"seen,omitempty" doc:"checkpoint that this machine kept from the last run"`

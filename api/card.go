@@ -141,7 +141,7 @@ type DescribeRequest struct {
 type PullCount struct {
 	Email        string    `json:"email,omitempty" doc:"e-mail; absent for keys, former members and other organizations"`
 	Organization string    `json:"organization" doc:"slug"`
-	Times        int64     `json:"times"`
+	Times        int64     `json:"times" doc:"how often they pulled it"`
 	LastAt       time.Time `json:"last_at"`
 }
 

@@ -124,7 +124,7 @@ type ReplayRequest struct {
 
 // ReplayResult is how many messages wait to be sent again.
 type ReplayResult struct {
-	Queued int64 `json:"queued"`
+	Queued int64 `json:"queued" doc:"number of messages that will be sent again"`
 	More   bool  `json:"more" doc:"there may be more messages: repeat the request"`
 }
 

@@ -82,7 +82,7 @@ search.`,
 		"only those pushed from this time on: 2026-11-21, or 7d for seven days ago")
 	cmd.Flags().StringVar(&f.until, "until", "", "only those pushed before this time")
 	cmd.Flags().StringVar(&f.owner, "owner", "",
-		"only those whose owner's e-mail, or organization, is or begins with this text")
+		"only those whose owner's e-mail or organization is, or begins with, this text")
 	cmd.Flags().BoolVar(&f.expiresSoon, "expires-soon", false,
 		"only those with a share that ends within three days and that you can see")
 	cmd.MarkFlagsMutuallyExclusive("limit", "all")

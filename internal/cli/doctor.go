@@ -55,9 +55,9 @@ const (
 
 // finding is the result of one of doctor's checks.
 type finding struct {
-	What    string `json:"what"`
+	What    string `json:"what" doc:"subject of the check"`
 	Verdict string `json:"verdict" doc:"ok, warning or broken"`
-	Says    string `json:"says"`
+	Says    string `json:"says" doc:"result, as text for people"`
 	Hint    string `json:"hint,omitempty"`
 	code    snap.Code
 	target  string // the target that was checked; "" for other checks

@@ -107,7 +107,7 @@ type loaded struct {
 	Snapshot    string  `json:"snapshot"`
 	Target      string  `json:"target"`
 	Destination string  `json:"destination"`
-	Replaced    bool    `json:"replaced"`
+	Replaced    bool    `json:"replaced" doc:"the destination existed before"`
 	Tables      int     `json:"tables"`
 	Seconds     float64 `json:"seconds"`
 

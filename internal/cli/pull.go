@@ -25,8 +25,8 @@ snapshot is its name.
 
 If this machine has an earlier snapshot of the target from the cloud, only the
 difference is fetched, and the file is rebuilt from it and the earlier snapshot.
-For a storage profile, the earlier snapshot must be the one just before the
-snapshot to pull. --full fetches the whole file.
+A storage profile has only the difference from one earlier snapshot, so this
+machine must have that one. --full fetches the whole file.
 
 If the config file has no such target, pull adds it. If the file cannot be
 written, pull prints what to add. An interrupted pull resumes where it stopped.
@@ -65,10 +65,10 @@ type pulled struct {
 	Name          string    `json:"name"`
 	Target        string    `json:"target"`
 	Type          snap.Type `json:"type"`
-	Bytes         int64     `json:"bytes"`
-	Moved         int64     `json:"moved"`
-	Here          bool      `json:"here"`
-	CreatedTarget bool      `json:"created_target"`
+	Bytes         int64     `json:"bytes" doc:"bytes of the file"`
+	Moved         int64     `json:"moved" doc:"bytes that were fetched"`
+	Here          bool      `json:"here" doc:"the snapshot was already on this machine"`
+	CreatedTarget bool      `json:"created_target" doc:"the target was missing and was added to the config file"`
 	Unsaved       string    `json:"target_unsaved,omitempty" doc:"why the missing target could not be written to the config file"`
 
 	Provenance provenanceView `json:"provenance"`

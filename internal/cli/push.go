@@ -78,9 +78,9 @@ type pushed struct {
 	ID      string  `json:"id"`
 	Name    string  `json:"name"`
 	Target  string  `json:"target"`
-	Bytes   int64   `json:"bytes"`
-	Moved   int64   `json:"moved"`
-	Exists  bool    `json:"exists"`
+	Bytes   int64   `json:"bytes" doc:"bytes of the file"`
+	Moved   int64   `json:"moved" doc:"bytes that were sent"`
+	Exists  bool    `json:"exists" doc:"the snapshot was already there"`
 	Seconds float64 `json:"seconds"`
 
 	Base      string `json:"base,omitempty" doc:"name of the snapshot that the difference is relative to"`

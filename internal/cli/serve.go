@@ -16,7 +16,7 @@ func (a *app) serveCommand() *cobra.Command {
 		Long: `Serve starts the web UI, which shows the snapshots on this machine and in the
 cloud side by side. By default, only this machine can reach it. To open it, use
 the one-time link that serve prints; to stop it, press Ctrl-C. The web UI keeps
-the account that was current when it started, until you sign out in it.`,
+the account that was in use when it started, until you sign out there.`,
 		Example: examples(
 			"start and open a browser", "snapcli serve --open",
 			"listen on a port of your choice, and only print the link", "snapcli serve --listen 127.0.0.1:9000"),

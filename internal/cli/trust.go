@@ -84,11 +84,11 @@ func (a *app) trustAddCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add org:SLUG|EMAIL",
 		Short: "Trust an organization or a person",
-		Long: `Add lets ` + "`snapcli load --with-programs`" + ` load programs, such as functions,
-triggers and views, of snapshots from another organization that shares them with
-you. To trust a colleague in your own organization, give their e-mail address.
-You cannot trust a single person in another organization, because organizations
-do not reveal to others who pushed a snapshot.`,
+		Long: `Add lets ` + "`snapcli load --with-programs`" + ` load the functions, triggers, views and
+other programs in snapshots that another organization shares with you. To trust
+a colleague in your own organization, give their e-mail address. You cannot
+trust a single person in another organization, because organizations do not
+reveal to others who pushed a snapshot.`,
 		Example: examples("trust an organization", "snapcli trust add org:globex", "trust a colleague",
 			"snapcli trust add mia@acme.example"),
 		Args: command.ExactArgs("name"),
