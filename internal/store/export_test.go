@@ -73,9 +73,10 @@ func (s *Store) Lookups(c snap.Caller, id string) []Statement {
 		for _, filter := range []snap.Filter{snap.FilterAll, snap.FilterMine} {
 			sh := s.shapeOf(c, choice{filter: filter}, 51)
 			of := []any{v[0], v[1], int64(math.MaxInt64)}
-			all = append(all, Statement{"search by " + column, s.keysText(sh, fact{column: column, values: []int64{1}}),
+			all = append(all, Statement{"search by " + column,
+				s.keysText(sh, condition{column: column, values: []int64{1}}),
 				append(of, "[1, 2]")},
-				Statement{"search by range of " + column, s.keysText(sh, fact{column: column}),
+				Statement{"search by range of " + column, s.keysText(sh, condition{column: column}),
 					append(of, int64(1), int64(9))})
 		}
 	}

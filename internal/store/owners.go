@@ -68,7 +68,7 @@ func (s *Store) ownerSource(c snap.Caller, v choice) source {
 		if err != nil || len(o.users) == 0 {
 			return keys, err
 		}
-		own, err := s.factKeys(ctx, c, v, fact{column: "owner_id", values: o.users}, before, n)
+		own, err := s.conditionKeys(ctx, c, v, condition{column: "owner_id", values: o.users}, before, n)
 		keys = append(keys, own...)
 		slices.Sort(keys)
 		keys = slices.Compact(keys)

@@ -32,9 +32,9 @@ func linked(ctx context.Context, tx *sql.Tx, r Reporter, key int64) ([]int64, er
 	return txCollect(ctx, tx, `SELECT u.id`+linkedTo+` AND n.key = $3`, scanOne[int64], r.Caller.Org.ID, r.Issuer, key)
 }
 
-// namesakes returns all accounts with an external ID, from any issuer, because a person who leaves
+// accountsByExternalID returns all accounts with an external ID, from any issuer, because a person who leaves
 // must lose all of them.
-func namesakes(ctx context.Context, tx *sql.Tx, r Reporter, externalID string) ([]int64, error) {
+func accountsByExternalID(ctx context.Context, tx *sql.Tx, r Reporter, externalID string) ([]int64, error) {
 	return txCollect(ctx, tx, `SELECT id FROM users WHERE org_id = $1 AND external_id = $2 AND external_id <> ''`,
 		scanOne[int64], r.Caller.Org.ID, externalID)
 }

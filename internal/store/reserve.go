@@ -77,8 +77,8 @@ func (r reserve) requireSpace(ctx context.Context) error {
 	return nil
 }
 
-// full reports whether err says that the database's disk is full.
-func full(err error) bool {
+// isDiskFull reports whether err says that the database's disk is full.
+func isDiskFull(err error) bool {
 	var e *sqlitedriver.Error
 	return errors.As(err, &e) && (e.Code()&0xff == lib.SQLITE_FULL || e.Code() == lib.SQLITE_IOERR_SHMSIZE) ||
 		disk.Full(err)
@@ -86,7 +86,7 @@ func full(err error) bool {
 
 // ignoreDiskFull ignores the error of a full disk, for a write that a request can do without.
 func ignoreDiskFull(err error) error {
-	if full(err) {
+	if isDiskFull(err) {
 		return nil
 	}
 	return err

@@ -178,7 +178,7 @@ func (s *Store) DeleteSCIMUser(ctx context.Context, r Reporter, id string) error
 		if accounts, err = linked(ctx, tx, r, u.key); err != nil {
 			return err
 		}
-		all, err := namesakes(ctx, tx, r, u.ExternalID)
+		all, err := accountsByExternalID(ctx, tx, r, u.ExternalID)
 		if err != nil {
 			return err
 		}
@@ -208,7 +208,7 @@ func (s *Store) applyToAccounts(ctx context.Context, tx *sql.Tx, r Reporter, key
 	if err := s.applyReports(ctx, tx, r, append(before, now...), nil); err != nil || u.Active {
 		return u, err
 	}
-	all, err := namesakes(ctx, tx, r, u.ExternalID)
+	all, err := accountsByExternalID(ctx, tx, r, u.ExternalID)
 	if err != nil {
 		return u, err
 	}

@@ -174,8 +174,8 @@ func (s *Store) scanSource(c snap.Caller, v choice, fits func(snap.Snapshot) boo
 	}
 }
 
-// fact is a condition on one column of grants: a list of values, or the bounds of the values.
-type fact struct {
+// condition restricts one column of grants to a list of values, or to the values between two bounds.
+type condition struct {
 	column   string
 	values   []int64
 	from, to int64
@@ -183,7 +183,7 @@ type fact struct {
 
 // sourceOf returns the source for a word.
 func (s *Store) sourceOf(ctx context.Context, c snap.Caller, v choice, word string) (source, error) {
-	facts, many, err := s.factsOf(ctx, c, word)
+	conditions, many, err := s.conditionsOf(ctx, c, word)
 	if err != nil {
 		return nil, err
 	}
@@ -210,8 +210,8 @@ func (s *Store) sourceOf(ctx context.Context, c snap.Caller, v choice, word stri
 				return keysOf(page[:n]), nil
 			}
 		}
-		for _, f := range facts {
-			more, err := s.factKeys(ctx, c, v, f, before, n)
+		for _, f := range conditions {
+			more, err := s.conditionKeys(ctx, c, v, f, before, n)
 			if err != nil {
 				return nil, err
 			}
@@ -233,9 +233,8 @@ func (s *Store) sourceOf(ctx context.Context, c snap.Caller, v choice, word stri
 // lastRune sorts after every character that can occur in a word.
 const lastRune = "\U0010ffff"
 
-// factsOf returns the conditions whose ranges a word selects, and roughly how many values they
-// have.
-func (s *Store) factsOf(ctx context.Context, c snap.Caller, word string) (facts []fact, many int, err error) {
+// conditionsOf returns the conditions whose ranges a word selects, and roughly how many values they have.
+func (s *Store) conditionsOf(ctx context.Context, c snap.Caller, word string) (all []condition, many int, err error) {
 	for _, kind := range []struct {
 		kind   int
 		org    int64
@@ -248,7 +247,7 @@ func (s *Store) factsOf(ctx context.Context, c snap.Caller, word string) (facts 
 		}
 		slices.Sort(ids)
 		if ids = slices.Compact(ids); len(ids) > 0 {
-			facts, many = append(facts, fact{column: kind.column, values: ids}), many+len(ids)
+			all, many = append(all, condition{column: kind.column, values: ids}), many+len(ids)
 		}
 	}
 	for column, digits := range map[string]int{"named_day": 8, "named_time": 6} {
@@ -256,12 +255,12 @@ func (s *Store) factsOf(ctx context.Context, c snap.Caller, word string) (facts 
 		if !ok {
 			continue
 		}
-		facts = append(facts, fact{column: column, from: from, to: to})
+		all = append(all, condition{column: column, from: from, to: to})
 		if len(word) < digits-2 {
 			many += fewValues + 1
 		}
 	}
-	return facts, many, nil
+	return all, many, nil
 }
 
 // digitsFrom returns the smallest and the largest number that consist of a leading 1 and this many
@@ -279,9 +278,10 @@ func digitsFrom(word string, digits int) (from, to int64, ok bool) {
 	return from, to, err == nil
 }
 
-// factKeys returns the keys of the n newest snapshots on which the caller has a grant that meets
+// conditionKeys returns the keys of the n newest snapshots on which the caller has a grant that meets
 // this condition, newest first. Only keys less than before count.
-func (s *Store) factKeys(ctx context.Context, c snap.Caller, v choice, f fact, before int64, n int) ([]int64, error) {
+func (s *Store) conditionKeys(ctx context.Context, c snap.Caller, v choice, f condition, before int64,
+	n int) ([]int64, error) {
 	sh := s.shapeOf(c, choice{filter: v.filter}, n)
 	args := []any{c.Principal(), s.now().UnixMilli(), before}
 	if f.values != nil {
@@ -293,14 +293,14 @@ func (s *Store) factKeys(ctx context.Context, c snap.Caller, v choice, f fact, b
 	return keys[:min(n, len(keys))], err
 }
 
-// keysText returns the statement of factKeys. Its parameters are $1 the principal, $2 the current
+// keysText returns the statement of conditionKeys. Its parameters are $1 the principal, $2 the current
 // time, $3 the key below which the page begins, and either $4 the values as a JSON array or $4 and
 // $5 the bounds. For each audience and value, the statement reads the newest snapshot (heads). With
 // a page of n snapshots, nothing older than the n-th newest of these can be on the page (thr). From
 // each range that reaches above this limit, the statement reads at most a page (wide). For bounds,
 // it first looks up the values that exist for each audience, one by one (pairs), without reading
 // their grants.
-func (s *Store) keysText(sh shape, f fact) string {
+func (s *Store) keysText(sh shape, f condition) string {
 	kinds := sh.scope.kinds()
 	if sh.scope == scopeMember {
 		kinds = append(slices.Clone(kinds), snap.KindGroup)

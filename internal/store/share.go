@@ -289,7 +289,7 @@ func errNoGroup(groupID string) error {
 	}
 }
 
-// GroupShares returns a snapshot's live group shares, by the groups' names.
+// GroupShares returns a snapshot's live group shares, sorted by the groups' names.
 func (s *Store) GroupShares(ctx context.Context, c snap.Caller, sn snap.Snapshot) ([]snap.GroupShare, error) {
 	return collect(ctx, s, `
 		SELECT n.id, n.group_id, n.name, g.created_at, coalesce(u.email, ''), coalesce(g.channel, 0), g.expires_at
@@ -305,16 +305,16 @@ func (s *Store) GroupShares(ctx context.Context, c snap.Caller, sn snap.Snapshot
 		}, c.Principal(), s.now().UnixMilli(), sn.Key)
 }
 
-func orgInTx(ctx context.Context, tx *sql.Tx, slug, which string) (o snap.OrgRef, err error) {
+func orgInTx(ctx context.Context, tx *sql.Tx, slug, condition string) (o snap.OrgRef, err error) {
 	err = tx.QueryRowContext(ctx,
-		`SELECT id, slug, name FROM orgs WHERE slug = $1`+which, slug).Scan(&o.ID, &o.Slug, &o.Name)
+		`SELECT id, slug, name FROM orgs WHERE slug = $1`+condition, slug).Scan(&o.ID, &o.Slug, &o.Name)
 	if errors.Is(err, sql.ErrNoRows) {
 		return o, errNoOrg(slug)
 	}
 	return o, err
 }
 
-// OrgShares returns a snapshot's live cross-org shares, by slug.
+// OrgShares returns a snapshot's live cross-org shares, sorted by slug.
 func (s *Store) OrgShares(ctx context.Context, c snap.Caller, sn snap.Snapshot) ([]snap.OrgShare, error) {
 	return collect(ctx, s, `
 		SELECT o.id, o.slug, o.name, r.expires_at, r.created_at, coalesce(u.email, ''), r.with_schema

@@ -267,7 +267,7 @@ func (s *Store) attempt(ctx context.Context, write func() error) error {
 		if try < attempts && s.dialect == postgres && retryable(err) {
 			continue
 		}
-		if !full(err) {
+		if !isDiskFull(err) {
 			return err
 		}
 		if !s.reserve.release(ctx) {
