@@ -226,13 +226,13 @@ func certainlyMatches(v, pattern string, fold bool) answer {
 		return unsure
 	}
 	trimmed := strings.TrimRight(v, " ")
-	exact := both(matches(v, pattern, false), matches(trimmed, pattern, false))
-	folded := negated(both(negated(matches(v, pattern, true)), negated(matches(trimmed, pattern, true))))
+	exact := and(matches(v, pattern, false), matches(trimmed, pattern, false))
+	folded := negated(and(negated(matches(v, pattern, true)), negated(matches(trimmed, pattern, true))))
 	switch {
 	case exact == yes || folded == no:
 		return folded
 	case fold && !hasAny(v, "iI"):
-		return both(matches(v, pattern, true), matches(trimmed, pattern, true))
+		return and(matches(v, pattern, true), matches(trimmed, pattern, true))
 	}
 	return unsure
 }

@@ -183,7 +183,7 @@ func fieldsMisfit(rule ColumnRule, c *column) string {
 	}
 	for _, name := range sortedKeys(rule.Paths) {
 		if !slices.Contains(names, name) {
-			return fmt.Sprintf("it has no field %s; it has %s", name, some(names))
+			return fmt.Sprintf("it has no field %s; it has %s", name, upToTen(names))
 		}
 	}
 	return ""

@@ -62,7 +62,7 @@ func (c condition) answer(e schema.Expr) answer {
 	case op == "= ANY" && len(e.Args) == 2 && uncast(e.Args[1]).Op == "ARRAY":
 		return c.among(e.Args[0], uncast(e.Args[1]).Args, false)
 	case op == "BETWEEN" && len(e.Args) == 3:
-		return both(c.compare(">=", e.Args[0], e.Args[1]), c.compare("<=", e.Args[0], e.Args[2]))
+		return and(c.compare(">=", e.Args[0], e.Args[1]), c.compare("<=", e.Args[0], e.Args[2]))
 	case len(e.Args) == 2:
 		return c.compare(op, e.Args[0], e.Args[1])
 	}
@@ -120,7 +120,7 @@ func negated(a answer) answer {
 	return unsure
 }
 
-func both(a, b answer) answer {
+func and(a, b answer) answer {
 	switch {
 	case a == no || b == no:
 		return no
@@ -138,10 +138,10 @@ func (c condition) joined(e schema.Expr) answer {
 	for _, arg := range e.Args {
 		a := c.answer(arg)
 		if e.Op == "AND" {
-			all = both(all, a)
+			all = and(all, a)
 			continue
 		}
-		all = negated(both(negated(all), negated(a)))
+		all = negated(and(negated(all), negated(a)))
 	}
 	return all
 }
@@ -149,7 +149,7 @@ func (c condition) joined(e schema.Expr) answer {
 func (c condition) among(of schema.Expr, list []schema.Expr, not bool) answer {
 	in := no
 	for _, item := range list {
-		in = negated(both(negated(in), negated(c.compare("=", of, item))))
+		in = negated(and(negated(in), negated(c.compare("=", of, item))))
 	}
 	if not {
 		return negated(in)

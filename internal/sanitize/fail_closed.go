@@ -54,10 +54,10 @@ func (r *Rules) requireComplete(unknown []Unknown, used map[string]bool) error {
 	}
 	switch {
 	case len(missing) > 0:
-		return snap.Invalid(fmt.Sprintf("%s: no rule covers %s", r.path, some(missing)),
+		return snap.Invalid(fmt.Sprintf("%s: no rule covers %s", r.path, upToTen(missing)),
 			"give each column a mask, or list it under keep; new columns need a rule too")
 	case len(open) > 0:
-		return snap.Invalid(fmt.Sprintf("%s: no decision has been made on %s", r.path, some(open)),
+		return snap.Invalid(fmt.Sprintf("%s: no decision has been made on %s", r.path, upToTen(open)),
 			"replace decide with a mask or with keep")
 	}
 	var stale []string
@@ -79,12 +79,12 @@ func (r *Rules) requireComplete(unknown []Unknown, used map[string]bool) error {
 	if len(stale) > 0 {
 		slices.Sort(stale)
 		return snap.Invalid(fmt.Sprintf("%s: there is no %s in the snapshot, or a more specific rule applies", r.path,
-			some(stale)), "correct or remove the rule: a renamed column would stay unmasked")
+			upToTen(stale)), "correct or remove the rule: a renamed column would stay unmasked")
 	}
 	return nil
 }
 
-func some(names []string) string {
+func upToTen(names []string) string {
 	if len(names) > 10 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:10], ", "), len(names)-10)
 	}

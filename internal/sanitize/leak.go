@@ -185,7 +185,7 @@ func (s *Scanner) Result() error {
 	}
 	return snap.Invalid(
 		fmt.Sprintf("original values of %s are still in the masked copy, outside of its rows: in a default, a "+
-			"comment, a view or a string that the database computes from them", some(s.columns())),
+			"comment, a view or a string that the database computes from them", upToTen(s.columns())),
 		"remove the values there, in the database; if they are not secret, add shared: true to the column's rule")
 }
 

@@ -112,7 +112,7 @@ func (l *Literals) Result(mode string) error {
 	case mode == LiteralsRedact:
 		slices.Sort(l.stuck)
 		return snap.Invalid("original values in the schema cannot be redacted, because rows depend on them: "+
-			some(slices.Compact(l.stuck)), "change them in the database, or use schema_literals: keep")
+			upToTen(slices.Compact(l.stuck)), "change them in the database, or use schema_literals: keep")
 	}
 	return l.stop("add schema_literals: redact, or schema_literals: keep, to the rules; if the values of a column " +
 		"are not secret, add shared: true to its rule")
@@ -129,9 +129,9 @@ func (l *Literals) ResultOfSQL() error {
 func (l *Literals) stop(otherwise string) error {
 	var where []string
 	for _, column := range sortedKeys(l.found) {
-		where = append(where, fmt.Sprintf("those of %s in %s", column, some(l.found[column])))
+		where = append(where, fmt.Sprintf("those of %s in %s", column, upToTen(l.found[column])))
 	}
-	return snap.Invalid("original values are in the schema: "+some(where),
+	return snap.Invalid("original values are in the schema: "+upToTen(where),
 		"change them in the database, or "+otherwise)
 }
 
@@ -156,7 +156,7 @@ func (l *Literals) Note() string {
 	if l.redact {
 		did = "were redacted"
 	}
-	return fmt.Sprintf("original values in the schema %s, as set by schema_literals: %s", did, some(l.objects()))
+	return fmt.Sprintf("original values in the schema %s, as set by schema_literals: %s", did, upToTen(l.objects()))
 }
 
 // Description returns a schema description in which the originals are redacted as in the SQL.

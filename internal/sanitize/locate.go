@@ -169,7 +169,7 @@ func (l *Locator) Result(changedOnly bool, fix func(table, column string) string
 	if len(where) == 0 {
 		return nil
 	}
-	return snap.Invalid("original values are still in the masked copy: "+some(where),
+	return snap.Invalid("original values are still in the masked copy: "+upToTen(where),
 		"mask them there: "+strings.Join(lines[:min(10, len(lines))], "; ")+
 			"; if the values of a column are not secret, add shared: true to its rule")
 }

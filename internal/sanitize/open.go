@@ -80,7 +80,7 @@ func ReadOpen(path string, c engine.Contents) (*Open, error) {
 			continue
 		}
 		col := OpenColumn{Table: p.table, Name: p.name}
-		col.Reason, col.Rule = cutWould(p.Reason)
+		col.Reason, col.Rule = splitReason(p.Reason)
 		col.Subject = personal.Subject(col.Reason)
 		if rule := sure[p.Column]; rule != "" {
 			col.Rule, col.Sure = rule, true

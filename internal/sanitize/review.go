@@ -87,7 +87,7 @@ func (v *Review) Groups(mask string) []Group {
 		}
 		g := by[p.Reason]
 		if g == nil {
-			reason, would := cutWould(p.Reason)
+			reason, would := splitReason(p.Reason)
 			g = &Group{Mask: mask, Reason: reason, Would: would}
 			by[p.Reason] = g
 		}
@@ -104,9 +104,9 @@ func (v *Review) Groups(mask string) []Group {
 // wouldWork ends the reason of an undecided column if a rule is known that can be used for it.
 const wouldWork = " would work"
 
-// cutWould splits the comment of an undecided column into the reason and the rule that can be used
+// splitReason splits the comment of an undecided column into the reason and the rule that can be used
 // for the column. rule is "" if unknown.
-func cutWould(comment string) (reason, rule string) {
+func splitReason(comment string) (reason, rule string) {
 	if before, ok := strings.CutSuffix(comment, wouldWork); ok {
 		if at := strings.LastIndex(before, "; "); at >= 0 {
 			return before[:at], before[at+2:]
@@ -136,7 +136,7 @@ func (v *Review) Decide(g Group, rule string) {
 		p := &v.all[at]
 		r := []rune(v.lines[p.line])
 		tail := string(r[p.column+len([]rune(p.Mask)):])
-		if _, would := cutWould(p.Reason); would != "" && rule != Undecided {
+		if _, would := splitReason(p.Reason); would != "" && rule != Undecided {
 			tail = strings.Replace(tail, "; "+would+wouldWork, "", 1)
 		}
 		pad := len([]rune(p.Mask)) - len([]rune(rule))

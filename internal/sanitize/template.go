@@ -32,8 +32,8 @@ func templateFunctions() map[string]func(v, arg string) string {
 		"upper":   func(v, _ string) string { return strings.ToUpper(v) },
 		"title":   func(v, _ string) string { return titled(v) },
 		"trim":    func(v, _ string) string { return strings.TrimSpace(v) },
-		"letters": func(v, _ string) string { return only(v, unicode.IsLetter) },
-		"digits":  func(v, _ string) string { return only(v, unicode.IsDigit) },
+		"letters": func(v, _ string) string { return keepRunes(v, unicode.IsLetter) },
+		"digits":  func(v, _ string) string { return keepRunes(v, unicode.IsDigit) },
 		"left":    func(v, n string) string { return cut(v, max(1, countOf(n))) },
 		"right": func(v, n string) string {
 			r := []rune(v)
@@ -65,7 +65,7 @@ func titled(v string) string {
 	return strings.ToUpper(string(r)) + strings.ToLower(v[size:])
 }
 
-func only(v string, is func(rune) bool) string {
+func keepRunes(v string, is func(rune) bool) string {
 	return strings.Map(func(r rune) rune {
 		if is(r) {
 			return r
