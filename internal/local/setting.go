@@ -218,7 +218,7 @@ func resolve(t reflect.Type, v reflect.Value, parts []string) ([]string, reflect
 		if v.IsValid() {
 			inner = v.FieldByIndex(field.Index)
 		}
-		return under(parts[0], field.Type, inner, parts[1:])
+		return resolveUnder(parts[0], field.Type, inner, parts[1:])
 	case reflect.Map:
 		var path []string
 		var kind reflect.Type
@@ -228,7 +228,7 @@ func resolve(t reflect.Type, v reflect.Value, parts []string) ([]string, reflect
 			if v.IsValid() {
 				inner = v.MapIndex(reflect.ValueOf(name))
 			}
-			p, k := under(name, t.Elem(), inner, parts[n:])
+			p, k := resolveUnder(name, t.Elem(), inner, parts[n:])
 			if n == len(parts) && t.Elem().Kind() == reflect.Struct && !inner.IsValid() {
 				continue // there is no group with that name
 			}
@@ -241,7 +241,7 @@ func resolve(t reflect.Type, v reflect.Value, parts []string) ([]string, reflect
 	return nil, nil
 }
 
-func under(name string, t reflect.Type, v reflect.Value, parts []string) ([]string, reflect.Type) {
+func resolveUnder(name string, t reflect.Type, v reflect.Value, parts []string) ([]string, reflect.Type) {
 	rest, kind := resolve(t, v, parts)
 	if rest == nil {
 		return nil, nil

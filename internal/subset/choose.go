@@ -163,7 +163,7 @@ func (k ForeignKey) join(prefix string) string {
 		if k.Equal != nil {
 			equal = k.Equal[i]
 		}
-		all = append(all, fmt.Sprintf("p.%s %s %s%s", k.Refers[i], equal, prefix, k.Columns[i]))
+		all = append(all, fmt.Sprintf("p.%s %s %s%s", k.ParentColumns[i], equal, prefix, k.Columns[i]))
 	}
 	return strings.Join(all, " AND ")
 }

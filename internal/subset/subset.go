@@ -55,10 +55,10 @@ type Key struct {
 // ForeignKey is a reference from one table to another, or to itself. The names after FROM are those
 // of the tables, or of a partition that has the key.
 type ForeignKey struct {
-	Child, Parent         int // indexes in [Graph.Tables]
-	ChildFrom, ParentFrom string
-	Columns, Refers       []string // of the child and of the parent, quoted
-	Equal                 []string // comparison operators; nil is "=" for all
+	Child, Parent          int // indexes in [Graph.Tables]
+	ChildFrom, ParentFrom  string
+	Columns, ParentColumns []string // of the child and of the parent, quoted
+	Equal                  []string // comparison operators; nil is "=" for all
 }
 
 // Graph holds the tables and foreign keys of a database.

@@ -93,7 +93,7 @@ func (l *selection) keys(s *structure) error {
 			return fate == engine.LeftOut || fate == engine.NoRows && l.fates[t.Name] == engine.Whole
 		})
 		if err != nil {
-			return notRead("TABLE", t.Name, err)
+			return errNotParsed("TABLE", t.Name, err)
 		}
 		tables[i].SQL = text
 		for _, name := range names {
@@ -200,7 +200,7 @@ func (l *selection) views(s *structure) error {
 	for _, v := range s.Views {
 		tokens, err := lex(v.SQL, lexMode{})
 		if err != nil {
-			return notRead("VIEW", v.Name, err)
+			return errNotParsed("VIEW", v.Name, err)
 		}
 		uses[v.Name] = tablesIn(tokens)
 	}

@@ -343,12 +343,12 @@ func (t *tableReader) foreignKey(r *reader, name string) {
 	if ok {
 		f.To.Name, ok = r.name()
 	}
-	refers, list := r.group()
-	if !ok || !list || !t.known[f.To.Name] { // the table may be in another database
+	references, named := r.group()
+	if !ok || !named || !t.known[f.To.Name] { // the table may be in another database
 		t.program("foreign key", name)
 		return
 	}
-	f.Columns, f.ToColumns = listed(columns), listed(refers)
+	f.Columns, f.ToColumns = listed(columns), listed(references)
 	for r.accept("ON") {
 		event, _ := r.word()
 		action := strings.ToUpper(r.until("ON"))
@@ -693,9 +693,12 @@ func describeSequence(d definition) (schema.Sequence, error) {
 	}
 	r.skip() // its name
 	number := func() string {
-		minus := r.accept("-")
+		sign := ""
+		if r.accept("-") {
+			sign = "-"
+		}
 		digits, _ := r.word()
-		return map[bool]string{true: "-"}[minus] + digits
+		return sign + digits
 	}
 	for !r.ended() {
 		switch {

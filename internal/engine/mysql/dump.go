@@ -109,7 +109,7 @@ func dump(ctx context.Context, db *sql.DB, name string, w io.Writer, o engine.Op
 	}
 	info.Tables, info.Schema = tables, described(parts)
 	left.report(&info)
-	info.Warnings = append(info.Warnings, loadable(parts, info)...)
+	info.Warnings = append(info.Warnings, loadWarnings(parts, info)...)
 	line, err := json.Marshal(parts)
 	if err != nil {
 		return info, fmt.Errorf("write the dump: %w", err)
@@ -135,9 +135,9 @@ func dump(ctx context.Context, db *sql.DB, name string, w io.Writer, o engine.Op
 	return info, err
 }
 
-// loadable returns warnings if only this user could load the dump, because a load by other users
+// loadWarnings returns warnings if only this user could load the dump, because a load by other users
 // would fail its checks.
-func loadable(parts structure, info engine.Info) []string {
+func loadWarnings(parts structure, info engine.Info) []string {
 	mariadb := strings.Contains(info.ServerVersion, "MariaDB")
 	_, data := statementsFor(info.Schema, mariadb)
 	_, programs := checker{mariadb: mariadb, version: serverVersion(info.ServerVersion),
@@ -298,8 +298,8 @@ func split(r io.Reader, limit int) (structure, *bufio.Reader, error) {
 	return s, in, nil
 }
 
-// pastHead skips the first line of a dump without parsing it.
-func pastHead(r io.Reader) (*bufio.Reader, error) {
+// skipHead skips the first line of a dump without parsing it.
+func skipHead(r io.Reader) (*bufio.Reader, error) {
 	in := bufio.NewReaderSize(r, readSize)
 	if start, err := in.Peek(len(head)); err != nil || string(start) != head {
 		return nil, badDump(err)

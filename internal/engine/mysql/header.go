@@ -47,22 +47,22 @@ func readHeader(text string, m lexMode) (header, error) {
 		}
 	}
 	if !r.accept("CREATE") {
-		return h, notMade(text)
+		return h, errUnknownObject(text)
 	}
 	r.accept("OR", "REPLACE")
 	if !h.modifiers(r) || !h.readKind(r) {
-		return h, notMade(text)
+		return h, errUnknownObject(text)
 	}
 	r.accept("IF", "NOT", "EXISTS")
 	var ok bool
 	if h.name, ok = r.objectName(); !ok || h.kind == "TRIGGER" && !h.trigger(r) {
-		return h, notMade(text)
+		return h, errUnknownObject(text)
 	}
 	h.body = r.peek().from
 	return h, nil
 }
 
-func notMade(text string) error {
+func errUnknownObject(text string) error {
 	return fmt.Errorf("%.60q does not create a known kind of object", text)
 }
 

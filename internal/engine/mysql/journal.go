@@ -82,7 +82,7 @@ func readJournal(ctx context.Context, server querier, id string) (j journal, swa
 		return j, false, err
 	}
 	if seal != digest(id, text) {
-		return j, false, notOwn(id)
+		return j, false, errNotOwnJournal(id)
 	}
 	j, err = parseJournal(text)
 	return j, swapped, err
@@ -99,7 +99,7 @@ func readSeal(ctx context.Context, server querier, id string) (string, error) {
 	}
 	m := sealed.FindStringSubmatch(text)
 	if m == nil || owner != account {
-		return "", notOwn(id)
+		return "", errNotOwnJournal(id)
 	}
 	return m[1], nil
 }
@@ -127,7 +127,7 @@ func journalText(ctx context.Context, server querier, id string) (text []byte, s
 	return []byte(strings.Join(parts, "")), sides[0] == "after", err
 }
 
-func notOwn(id string) error {
+func errNotOwnJournal(id string) error {
 	return skippedError{cause: &snap.Error{
 		Code: snap.CodeForbidden,
 		Detail: fmt.Sprintf("the journal %s of an interrupted load was not used, because another user of the server "+

@@ -337,7 +337,7 @@ func inspect(ctx context.Context, db *sql.DB, name string) (engine.Info, error) 
 	if len(lost) > 0 {
 		info.Warnings = append(info.Warnings, historyLost(lost))
 	}
-	hidden, err := unseen(ctx, db, name)
+	hidden, err := hiddenWarnings(ctx, db, name)
 	if err != nil {
 		return info, err
 	}

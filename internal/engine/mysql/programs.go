@@ -54,9 +54,9 @@ func withSettings(ctx context.Context, c *sql.Conn, d definition, do func() erro
 // erNotPrepared is MySQL's error for a valid statement that cannot be prepared.
 const erNotPrepared = 1295
 
-// parseEvents returns an error if the server cannot parse an event. Events would run in the scratch
+// checkEvents returns an error if the server cannot parse an event. Events would run in the scratch
 // database, so they are created after the exchange, when it is too late to refuse them.
-func parseEvents(ctx context.Context, c *sql.Conn, events []definition) error {
+func checkEvents(ctx context.Context, c *sql.Conn, events []definition) error {
 	for _, d := range events {
 		err := withSettings(ctx, c, d, func() error {
 			prepared, err := c.PrepareContext(ctx, d.SQL)
@@ -205,7 +205,7 @@ func replacePrograms(ctx context.Context, c *sql.Conn, m maker, name string, s s
 	return nil
 }
 
-func hiddenBody(kind, name string) error {
+func errHiddenBody(kind, name string) error {
 	return &snap.Error{
 		Code: snap.CodeDatabase,
 		Detail: fmt.Sprintf("the MySQL user is not allowed to see how the %s %s is defined", strings.ToLower(kind),
@@ -215,7 +215,7 @@ func hiddenBody(kind, name string) error {
 	}
 }
 
-func notRead(kind, name string, cause error) error {
+func errNotParsed(kind, name string, cause error) error {
 	return &snap.Error{
 		Code: snap.CodeDatabase, Cause: cause,
 		Detail: fmt.Sprintf("the statement that creates the %s %s cannot be parsed, so it could not be loaded",

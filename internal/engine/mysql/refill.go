@@ -145,7 +145,7 @@ func (r *refill) fill(ctx context.Context, dump engine.Dump) error {
 	}
 	defer in.Close()
 	counted := &engine.Counter{W: io.Discard, O: r.s.o, Of: dump.Size}
-	rows, err := pastHead(io.TeeReader(engine.Reader(ctx, in), counted))
+	rows, err := skipHead(io.TeeReader(engine.Reader(ctx, in), counted))
 	if err != nil {
 		return err
 	}

@@ -188,7 +188,7 @@ func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, w
 	if err := makePrograms(ctx, m, s.structure); err != nil {
 		return err
 	}
-	return parseEvents(ctx, c, s.structure.Events)
+	return checkEvents(ctx, c, s.structure.Events)
 }
 
 // fillTables fills the tables, makes their indexes and returns each table's number of rows.
@@ -229,8 +229,7 @@ func (s *scratch) loading(ctx context.Context, db *sql.DB, more ...string) (*sql
 	return c, err
 }
 
-// load inserts the rows, several statements at a time, and returns each table's number of
-// rows.
+// load inserts the rows, several statements at a time, and returns each table's number of rows.
 func (s *scratch) load(ctx context.Context, db *sql.DB, in *bufio.Reader) (map[string]int64, error) {
 	known, rows, mu := map[string]bool{}, map[string]int64{}, sync.Mutex{}
 	for _, t := range s.structure.Tables {
@@ -280,7 +279,7 @@ func (s *scratch) load(ctx context.Context, db *sql.DB, in *bufio.Reader) (map[s
 // insert runs the statements in the queue. Each statement is one transaction. A statement that is
 // too large for the server is split into several.
 func (s *scratch) insert(ctx context.Context, db *sql.DB, queue <-chan statement,
-	took func(table string, rows int64)) error {
+	inserted func(table string, rows int64)) error {
 	c, err := s.loading(ctx, db)
 	if err != nil {
 		return err
@@ -298,7 +297,7 @@ func (s *scratch) insert(ctx context.Context, db *sql.DB, queue <-chan statement
 			if next, left, err = form.rewritten(next); err != nil {
 				return err
 			}
-			took(next.table, left)
+			inserted(next.table, left)
 		}
 		n, err := s.insertRows(ctx, c, next, execRetrying)
 		if s.o.Enforce != nil && number(err) == erCheckFailed {
@@ -307,7 +306,7 @@ func (s *scratch) insert(ctx context.Context, db *sql.DB, queue <-chan statement
 		if err != nil {
 			return err
 		}
-		took(next.table, n)
+		inserted(next.table, n)
 	}
 	return nil
 }
@@ -458,14 +457,14 @@ func (s *scratch) charset() string {
 
 // verify compares the tables, and the row counts that the server reported as inserted, with the
 // snapshot.
-func (s *scratch) verify(ctx context.Context, c *sql.Conn, want []engine.Table, took map[string]int64) error {
+func (s *scratch) verify(ctx context.Context, c *sql.Conn, want []engine.Table, inserted map[string]int64) error {
 	got, err := listTables(ctx, c, s.db.name)
 	if err != nil {
 		return err
 	}
 	got = slices.DeleteFunc(got, func(t engine.Table) bool { return t.Name == engine.Unfinished })
 	for i, t := range got {
-		got[i].Rows = took[t.Name]
+		got[i].Rows = inserted[t.Name]
 	}
 	return engine.Compare(want, got)
 }

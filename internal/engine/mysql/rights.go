@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// unseen returns a warning about objects that the server silently hides from this user. The server
+// hiddenWarnings returns a warning about objects that the server silently hides from this user. The server
 // hides all triggers, events or routines from a user who has no privileges on them.
-func unseen(ctx context.Context, db *sql.DB, name string) ([]string, error) {
+func hiddenWarnings(ctx context.Context, db *sql.DB, name string) ([]string, error) {
 	grants, err := names(ctx, db, "SHOW GRANTS")
 	if err != nil {
 		return nil, err

@@ -129,11 +129,11 @@ func show(ctx context.Context, c *sql.Conn, database, kind, name string) (defini
 		}
 	}
 	if d.SQL == "" {
-		return d, hiddenBody(kind, name)
+		return d, errHiddenBody(kind, name)
 	}
 	h, err := readHeader(d.SQL, modeOf(d.Mode))
 	if err != nil || h.kind != kind {
-		return d, notRead(kind, name, err)
+		return d, errNotParsed(kind, name, err)
 	}
 	d.SQL, d.On = h.withoutPlace(d.SQL), h.on.name
 	// Remove the name of the database from defaults that refer to sequences.

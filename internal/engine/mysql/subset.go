@@ -309,7 +309,7 @@ func foreignKeys(ctx context.Context, c querier, database string, at map[string]
 			all = append(all, subset.ForeignKey{Child: a, Parent: b})
 		}
 		k := &all[len(all)-1]
-		k.Columns, k.Refers = append(k.Columns, quote(column)), append(k.Refers, quote(refers))
+		k.Columns, k.ParentColumns = append(k.Columns, quote(column)), append(k.ParentColumns, quote(refers))
 	}
 	return all, rows.Err()
 }
@@ -322,7 +322,7 @@ func orphansOf(ctx context.Context, c *sql.Conn, g subset.Graph, where map[strin
 		var set, same []string
 		for i := range k.Columns {
 			set = append(set, "c."+k.Columns[i]+" IS NOT NULL")
-			same = append(same, "p."+k.Refers[i]+" = c."+k.Columns[i])
+			same = append(same, "p."+k.ParentColumns[i]+" = c."+k.Columns[i])
 		}
 		child := g.Tables[k.Child]
 		rows := "(SELECT * FROM " + child.From + where[child.Name] + ")"

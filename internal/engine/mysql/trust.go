@@ -52,7 +52,7 @@ func (s *scratch) read(dump engine.Dump, r io.Reader) (rows *bufio.Reader, err e
 		return nil, err
 	}
 	s.describeRows(dump.Info.Schema)
-	return pastHead(r)
+	return skipHead(r)
 }
 
 // describeRows derives from a description the form that each table's rows must have, and the tables

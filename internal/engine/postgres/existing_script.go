@@ -40,7 +40,7 @@ func (x *existing) restore(ctx context.Context, run restoring, args ...string) e
 // run in parts, because each of its statements ends at the end of a line.
 func (x *existing) section(ctx context.Context, run restoring, args []string, parts bool) error {
 	args = append(args, "--file=-")
-	args = append(args, destinationDecides...)
+	args = append(args, omitFlags...)
 	cmd, said := engine.Program(ctx, run.tool.path, append(args, run.file)...)
 	out, err := cmd.StdoutPipe()
 	if err == nil {

@@ -317,9 +317,9 @@ func createLike(ctx context.Context, admin *pgx.Conn, name, tablespace string, p
 	return err
 }
 
-// destinationDecides are arguments for pg_restore. They omit the properties that the destination
+// omitFlags are arguments for pg_restore. They omit the properties that the destination
 // decides: owners, privileges, tablespaces and subscriptions.
-var destinationDecides = []string{"--no-owner", "--no-privileges", "--no-tablespaces", "--no-subscriptions"}
+var omitFlags = []string{"--no-owner", "--no-privileges", "--no-tablespaces", "--no-subscriptions"}
 
 // restoring describes a run of pg_restore.
 type restoring struct {
@@ -340,7 +340,7 @@ func (s *scratch) restore(ctx context.Context, run restoring, args ...string) er
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	args = append(args, "--jobs="+strconv.Itoa(run.jobs))
-	args = append(args, destinationDecides...)
+	args = append(args, omitFlags...)
 	cmd, said, done, err := s.db.program(ctx, run.tool, args...)
 	if err != nil {
 		return err

@@ -63,7 +63,7 @@ func (d database) dumpSubset(ctx context.Context, t tool, info engine.Info, w io
 	info.Tables = c.d.left.emptyTables(info.Tables, merge(info.Tables, c.counts))
 	info.Subset = &engine.Subset{Where: o.Subset.Where, Percent: c.choice.Percent, Start: c.choice.Plan.Start}
 	for i, table := range info.Tables {
-		if info.Tables[i].Of, err = c.of(ctx, table); err != nil {
+		if info.Tables[i].Of, err = c.countRows(ctx, table); err != nil {
 			return info, c.failure(err)
 		}
 	}
@@ -243,8 +243,8 @@ func asTexts(all [][]byte) []string {
 	return texts
 }
 
-// tableOf describes a table. A row is identified by its position, which does
-// not change in a snapshot.
+// tableOf describes a table. A row is identified by its position, which does not change in a
+// snapshot.
 func tableOf(key [2]string, from, quoted string, primary []string) subset.Table {
 	t := subset.Table{Schema: key[0], Name: key[1], From: from, Key: []subset.Key{
 		{Type: "oid", Expr: func(prefix string) string { return prefix + "tableoid" }},
@@ -293,7 +293,7 @@ func (c *cutter) references(ctx context.Context) error {
 		}
 		c.graph.Keys = append(c.graph.Keys, subset.ForeignKey{
 			Child: a.table, Parent: b.table, ChildFrom: a.from, ParentFrom: b.from, Columns: asTexts(columns),
-			Refers: asTexts(refers), Equal: equal,
+			ParentColumns: asTexts(refers), Equal: equal,
 		})
 	}
 	return rows.Err()
@@ -343,8 +343,8 @@ func (c *cutter) Condition(table, condition string, err error) error {
 		condition, message(err)), Hint: "write it as you would after WHERE in a SELECT from that table", Cause: err}
 }
 
-// of counts the rows of a table in the source.
-func (c *cutter) of(ctx context.Context, t engine.Table) (int64, error) {
+// countRows counts the rows of a table in the source.
+func (c *cutter) countRows(ctx context.Context, t engine.Table) (int64, error) {
 	from := "ONLY " + pgx.Identifier{t.Schema, t.Name}.Sanitize() // for a table of an extension
 	if m := c.parts[[2]string{t.Schema, t.Name}]; m != nil {
 		from = m.from

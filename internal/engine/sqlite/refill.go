@@ -113,7 +113,7 @@ func (r *refill) fill(ctx context.Context, tx *sql.Tx) error {
 	for _, name := range indexes {
 		err := rebuildIndex(ctx, tx, name)
 		if code(err) == codes.SQLITE_ERROR {
-			return notFollowing(name)
+			return errNotRebuildable(name)
 		}
 		if err != nil {
 			return err
@@ -136,7 +136,7 @@ func (r *refill) indexes(ctx context.Context, tx *sql.Tx) (names []string, err e
 			return e.kind == "trigger" && r.isChosen(e.table) && writes(e.sql, v.name)
 		})
 		if written && content == "" {
-			return nil, notFollowing(v.name)
+			return nil, errNotRebuildable(v.name)
 		}
 		if written || r.isChosen(content) {
 			names = append(names, v.name)
@@ -145,8 +145,8 @@ func (r *refill) indexes(ctx context.Context, tx *sql.Tx) (names []string, err e
 	return names, err
 }
 
-// notFollowing returns the error for a virtual table that would no longer match the rows.
-func notFollowing(name string) error {
+// errNotRebuildable returns the error for a virtual table that would no longer match the rows.
+func errNotRebuildable(name string) error {
 	return snap.Invalid(fmt.Sprintf("the virtual table %s depends on these tables and cannot be rebuilt from them",
 		charset.Readable(name)), "load the whole snapshot; nothing was changed")
 }

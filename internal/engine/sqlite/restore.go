@@ -229,7 +229,7 @@ func (s *scratch) Run(ctx context.Context, text string) error {
 	if _, err = conn.ExecContext(ctx, "ROLLBACK"); err != nil {
 		return err
 	}
-	return failure(s.path, remakeTriggers(ctx, conn, triggers))
+	return failure(s.path, recreateTriggers(ctx, conn, triggers))
 }
 
 func statementError(err error) error {

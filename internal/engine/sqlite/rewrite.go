@@ -32,16 +32,16 @@ import (
 var _ engine.Rewriter = Engine{}
 
 // unpack restores a dump into a scratch file in the temporary folder, or reuses the file that
-// Inspect left there. The caller must remove the file.
+// Inspect kept there. The caller must remove the file.
 func unpack(ctx context.Context, d engine.Dump, o engine.Options) (*scratch, error) {
 	place, err := filepath.Abs(filepath.Join(o.TempDir, "scratch.db"))
 	if err != nil {
 		return nil, fmt.Errorf("find the temporary folder: %w", err)
 	}
 	s := &scratch{place: place, o: o, temporary: true, trust: d.Trust}
-	if left := s.leftOf(d); left != "" {
-		if _, err := os.Stat(left); err == nil {
-			s.path = left
+	if kept := s.keptPath(d); kept != "" {
+		if _, err := os.Stat(kept); err == nil {
+			s.path = kept
 			return s, nil
 		}
 	}
@@ -56,22 +56,22 @@ func unpack(ctx context.Context, d engine.Dump, o engine.Options) (*scratch, err
 	return s, nil
 }
 
-// leftOf returns the path at which Inspect leaves the unpacked database, or "" if Inspect does not
+// keptPath returns the path at which Inspect keeps the unpacked database, or "" if Inspect does not
 // keep it.
-func (s *scratch) leftOf(d engine.Dump) string {
+func (s *scratch) keptPath(d engine.Dump) string {
 	if d.SHA256 == "" {
 		return ""
 	}
 	return fmt.Sprintf("%s-%s-%d-%t", s.place, d.SHA256, d.Trust, d.WithPrograms)
 }
 
-// leave keeps the scratch file for a Rewrite of the same dump, if leftOf returns a path.
-func (s *scratch) leave(d engine.Dump) error {
-	left := s.leftOf(d)
-	if left == "" {
+// keep keeps the scratch file for a Rewrite of the same dump, if keptPath returns a path.
+func (s *scratch) keep(d engine.Dump) error {
+	kept := s.keptPath(d)
+	if kept == "" {
 		return nil
 	}
-	if err := os.Rename(s.path, left); err != nil {
+	if err := os.Rename(s.path, kept); err != nil {
 		return err
 	}
 	removeSides(s.path)
@@ -95,7 +95,7 @@ func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, o engi
 	c, err := inspect(ctx, db, samples, o)
 	db.Close()
 	if err == nil {
-		err = s.leave(dump)
+		err = s.keep(dump)
 	}
 	return c, failure(s.path, unreadable(err))
 }
@@ -465,7 +465,7 @@ func dropTriggers(ctx context.Context, tx *sql.Tx) ([]string, error) {
 }
 
 // withoutTriggers drops the triggers, so that the user's SQL fires none, and returns them.
-func withoutTriggers(ctx context.Context, c *sql.Conn) (makes []entry, err error) {
+func withoutTriggers(ctx context.Context, c *sql.Conn) (dropped []entry, err error) {
 	tx, err := c.BeginTx(ctx, nil)
 	if err != nil {
 		return nil, err
@@ -480,7 +480,7 @@ func withoutTriggers(ctx context.Context, c *sql.Conn) (makes []entry, err error
 		if err := rows.Scan(&e.name, &e.table, &e.sql); err != nil {
 			return nil, errors.Join(err, rows.Close())
 		}
-		makes = append(makes, e)
+		dropped = append(dropped, e)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -488,12 +488,12 @@ func withoutTriggers(ctx context.Context, c *sql.Conn) (makes []entry, err error
 	if _, err := dropTriggers(ctx, tx); err != nil {
 		return nil, err
 	}
-	return makes, tx.Commit()
+	return dropped, tx.Commit()
 }
 
-// remakeTriggers recreates the triggers whose tables still exist. Before that, it rebuilds the
+// recreateTriggers recreates the triggers whose tables still exist. Before that, it rebuilds the
 // full-text indexes, which triggers often keep up to date.
-func remakeTriggers(ctx context.Context, c *sql.Conn, makes []entry) error {
+func recreateTriggers(ctx context.Context, c *sql.Conn, dropped []entry) error {
 	tx, err := c.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -502,11 +502,11 @@ func remakeTriggers(ctx context.Context, c *sql.Conn, makes []entry) error {
 	if err := rebuildSearch(ctx, tx); err != nil {
 		return err
 	}
-	for _, e := range makes {
-		there, err := texts(ctx, tx,
+	for _, e := range dropped {
+		found, err := texts(ctx, tx,
 			"SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name = ? COLLATE "+
 				"NOCASE", e.table)
-		if err == nil && len(there) > 0 {
+		if err == nil && len(found) > 0 {
 			err = execute(ctx, tx, []string{e.sql})
 		}
 		if err != nil {
@@ -534,7 +534,7 @@ func dropIndexes(ctx context.Context, tx *sql.Tx, table string, columns []string
 
 // drop drops triggers or indexes, and returns the statements that recreate them. The statements
 // come from the file, so drop checks each of them first.
-func drop(ctx context.Context, tx *sql.Tx, kind string, names []string) (makes []string, err error) {
+func drop(ctx context.Context, tx *sql.Tx, kind string, names []string) (recreate []string, err error) {
 	for _, name := range names {
 		e := entry{kind: kind, name: name}
 		err := tx.QueryRowContext(ctx, "SELECT tbl_name, sql FROM sqlite_schema WHERE type = ? AND name = ?",
@@ -548,9 +548,9 @@ func drop(ctx context.Context, tx *sql.Tx, kind string, names []string) (makes [
 		if err != nil {
 			return nil, err
 		}
-		makes = append(makes, e.sql)
+		recreate = append(recreate, e.sql)
 	}
-	return makes, nil
+	return recreate, nil
 }
 
 func execute(ctx context.Context, tx *sql.Tx, statements []string) error {

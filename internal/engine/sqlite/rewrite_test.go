@@ -134,7 +134,7 @@ func maskable(t *testing.T, path string) map[string]string {
 			if key.Child == i || key.Parent == i {
 				names = slices.DeleteFunc(names, func(n string) bool {
 					return slices.Contains(key.Columns, quote(n)) && key.Child == i ||
-						slices.Contains(key.Refers, quote(n)) &&
+						slices.Contains(key.ParentColumns, quote(n)) &&
 							key.Parent == i
 				})
 			}

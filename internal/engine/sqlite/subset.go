@@ -321,7 +321,7 @@ func references(ctx context.Context, q querier, g *subset.Graph, child int, name
 		}
 		seq++
 		k := &g.Keys[len(g.Keys)-1]
-		k.Columns, k.Refers = append(k.Columns, quote(from)), append(k.Refers, quote(refers.String))
+		k.Columns, k.ParentColumns = append(k.Columns, quote(from)), append(k.ParentColumns, quote(refers.String))
 	}
 	return rows.Err()
 }
