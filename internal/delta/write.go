@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	near     = 8 << 20   // bytes; longer jumps are limited
-	farLeast = 1 << 10   // minimum bytes of a range after a longer jump, while there are few such jumps
-	farEach  = 32 << 10  // one jump per this many bytes counts as few; after more jumps, the minimum bytes of a range
-	ahead    = 64 << 10  // bytes that are read ahead, at least farEach
-	pending  = 256 << 10 // literals that may still become part of a range
-	tail     = 128 << 10 // bytes before an insertion that serve as its dictionary
-	extra    = 256       // bytes of a replaced range that serve as the dictionary, in addition to twice its literals
-	unknown  = -1        // the position where the base continues has not been found yet
-	soon     = 1 << 10   // bytes of the base in which a line is searched for without the index
-	lines    = 4         // number of lines to search there
-	minLine  = 8         // minimum bytes of such a line
-	reach    = 12 << 20  // bytes of the result after which a group ends, so that its part of the base fits into memory
-	enough   = 16 << 10  // literals of such a group
+	near      = 8 << 20   // bytes; longer jumps are limited
+	farLeast  = 1 << 10   // minimum bytes of a range after a longer jump, while there are few such jumps
+	farEach   = 32 << 10  // minimum bytes of a range once there was more than one longer jump per this many bytes
+	ahead     = 64 << 10  // bytes that are read ahead, at least farEach
+	pending   = 256 << 10 // literals that may still become part of a range
+	tail      = 128 << 10 // bytes before an insertion that serve as its dictionary
+	extra     = 256       // bytes of a replaced range that serve as the dictionary, in addition to twice its literals
+	unknown   = -1        // the position where the base continues has not been found yet
+	nextBytes = 1 << 10   // bytes of the base in which a line is searched for without the index
+	nextLines = 4         // number of lines to search there
+	minLine   = 8         // minimum bytes of such a line
+	reach     = 12 << 20  // bytes of the result after which a group ends, so that its part of the base fits into memory
+	enough    = 16 << 10  // literals of such a group
 )
 
 // ErrLarge means that a delta would be larger than the limit given to [Write].
@@ -109,7 +109,7 @@ func writeContent(ctx context.Context, dst io.Writer, h Header, e snap.Engine, o
 	w := &writer{ctx: ctx, base: old, index: newIndex(seed, slotsOfAll),
 		nearby: newNearby(seed), anchors: anchors{binary: e == snap.SQLite},
 		manifest: now.Size() - now.Manifest, groups: groups{base: old, dst: dst},
-		soon: [2]lookahead{{at: -1}, {at: -1}}}
+		next: [2]lookahead{{at: -1}, {at: -1}}}
 	if w.groups.blocks, err = archive.NewBlock(); err != nil {
 		return false, err
 	}
@@ -161,7 +161,7 @@ type writer struct {
 	drift    int64 // position in the base minus position in the result, after ranges of some length without a jump
 	groups   groups
 	differs  bool         // a section has different content or a different position
-	soon     [2]lookahead // the bytes after the offsets at and left
+	next     [2]lookahead // the bytes after the offsets at and left
 	before   []byte       // a buffer for the bytes before an anchor
 }
 
@@ -177,9 +177,9 @@ func (l *lookahead) load(base *archive.Content, from int64) error {
 		return nil
 	}
 	if l.b == nil {
-		l.b = make([]byte, soon)
+		l.b = make([]byte, nextBytes)
 	}
-	l.b, l.at = l.b[:min(soon, base.Size()-from)], from
+	l.b, l.at = l.b[:min(nextBytes, base.Size()-from)], from
 	_, err := base.ReadAt(l.b, from)
 	return err
 }
@@ -250,7 +250,7 @@ func (w *writer) line(n int) (int, int64, error) {
 		return -1, 0, nil
 	}
 	for i, place := range [...]int64{w.at, w.left} {
-		l := &w.soon[i]
+		l := &w.next[i]
 		if err := l.load(w.base, place); err != nil {
 			return -1, 0, err
 		}
@@ -269,7 +269,7 @@ func (w *writer) line(n int) (int, int64, error) {
 // base.
 func (l *lookahead) lineLike(text []byte, first bool) int64 {
 	b, from := l.b, l.at
-	for k := range lines {
+	for k := range nextLines {
 		next := bytes.IndexByte(b, '\n') + 1
 		if k == 0 && first {
 			next = 0
@@ -402,8 +402,8 @@ func (w *writer) copyFrom(at int, from int64) error {
 	if w.isFar(from) {
 		w.jumps++
 	}
-	if from < w.at || from > w.at+soon {
-		if w.since >= soon {
+	if from < w.at || from > w.at+nextBytes {
+		if w.since >= nextBytes {
 			w.left = w.at
 		}
 		w.since = 0
@@ -425,7 +425,7 @@ func (w *writer) copyFrom(at int, from int64) error {
 		}
 		w.groups.copied(n, from, line, &w.at)
 		w.lit, from, w.since = w.lit+n, from+int64(n), w.since+int64(n)
-		if w.since >= soon {
+		if w.since >= nextBytes {
 			w.drift = w.at - w.in.at - int64(w.lit)
 		}
 		if w.lit < len(w.in.b) || w.in.end {
@@ -441,7 +441,7 @@ func (w *writer) copyFrom(at int, from int64) error {
 // lineOf returns the value of [op].line for a range of the base. It returns 0 for long ranges,
 // which are rare.
 func (w *writer) lineOf(b []byte, from int64) (int, error) {
-	if len(b) == 0 || len(b) > soon {
+	if len(b) == 0 || len(b) > nextBytes {
 		return 0, nil
 	}
 	next, err := w.base.From(from + int64(len(b)))
