@@ -392,7 +392,7 @@ func (c Config) checkObserving() (wrong []string) {
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	if _, _, err := net.SplitHostPort(c.Private.Listen); c.Private.Listen != "" &&
 		(err != nil || c.Private.Listen == c.Listen) {
-		say("private.listen %q is not an address like 127.0.0.1:9090 of its own", c.Private.Listen)
+		say("private.listen %q must be an address like 127.0.0.1:9090 that differs from listen", c.Private.Listen)
 	}
 	if c.Log.Format != "" && c.Log.Format != "text" && c.Log.Format != "json" {
 		say("log.format %q is neither text nor json", c.Log.Format)

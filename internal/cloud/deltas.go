@@ -22,16 +22,15 @@ import (
 
 // deltas makes and keeps the deltas of this replica, in a folder. They are a cache: a missing delta
 // is made again, or the whole file is sent. A delta that was pushed is also kept for pulls. The
-// service cannot make encrypted deltas; clients push them. This type does not check
-// access.
+// service cannot make encrypted deltas; clients push them. This type does not check access.
 type deltas struct {
-	blobs  blob.Store
-	now    func() time.Time
-	dir    string
-	close  func() error // removes the folder
-	making blob.Tasks
-	busy   chan struct{} // a semaphore with one slot for each concurrent piece of work
-	leave  int64         // bytes of the disk that must stay free
+	blobs   blob.Store
+	now     func() time.Time
+	dir     string
+	close   func() error // removes the folder
+	making  blob.Tasks
+	busy    chan struct{} // a semaphore with one slot for each concurrent piece of work
+	reserve int64         // bytes of the disk that must stay free
 
 	longest time.Duration // time limit for the work on one delta
 
@@ -57,7 +56,7 @@ const (
 
 // openDeltas opens the cache.
 func openDeltas(c Config, blobs blob.Store, now func() time.Time) (*deltas, error) {
-	d := &deltas{blobs: blobs, now: now, busy: make(chan struct{}, deltaWorkers), leave: c.Limits.diskReserve(),
+	d := &deltas{blobs: blobs, now: now, busy: make(chan struct{}, deltaWorkers), reserve: c.Limits.diskReserve(),
 		longest: deltaLongest, useless: map[string]time.Time{}}
 	var err error
 	d.dir, d.close, err = openFolder(c)
@@ -98,7 +97,7 @@ func (d *deltas) room(bytes int64) (release func(), err error) {
 // mu.
 func (d *deltas) fits(bytes int64) bool {
 	free, known := disk.Free(d.dir)
-	return !known || bytes+d.writing <= free-d.leave
+	return !known || bytes+d.writing <= free-d.reserve
 }
 
 // open opens a snapshot's file for random access. An object that is not on this machine is copied
@@ -180,8 +179,8 @@ type newDelta struct {
 	release func()
 }
 
-// create begins a file for a delta of size bytes. It fails with errNoDelta if size exceeds
-// the limit or the free space on the disk.
+// create begins a file for a delta of size bytes. It fails with errNoDelta if size exceeds the limit
+// or the free space on the disk.
 func (d *deltas) create(limit, size int64) (*newDelta, error) {
 	if size > limit {
 		return nil, errNoDelta
