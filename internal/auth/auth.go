@@ -168,9 +168,9 @@ func (a *Authenticator) User(r *http.Request) (snap.Caller, error) {
 	})
 }
 
-// inURL reports whether a request has a credential in its URL, where logs and browser histories
+// credentialInURL reports whether a request has a credential in its URL, where logs and browser histories
 // would keep it. Such a request is always refused.
-func inURL(r *http.Request) bool {
+func credentialInURL(r *http.Request) bool {
 	if !strings.Contains(r.URL.RawQuery, "_") {
 		return false
 	}
@@ -191,7 +191,7 @@ func bearer(r *http.Request) string {
 // valid credential is still accepted, because many people may share an address.
 func (a *Authenticator) guarded(r *http.Request, f func() (snap.Caller, error)) (snap.Caller, error) {
 	c, err := snap.Caller{}, error(snap.ErrUnauthenticated)
-	if !inURL(r) {
+	if !credentialInURL(r) {
 		c, err = f()
 	}
 	if !errors.Is(err, snap.ErrUnauthenticated) || !presented(r) {
@@ -210,7 +210,7 @@ func (a *Authenticator) guarded(r *http.Request, f func() (snap.Caller, error)) 
 
 // presented reports whether the request has a credential other than a cookie.
 func presented(r *http.Request) bool {
-	return r.Header.Get("Authorization") != "" || r.Header.Get("X-API-Key") != "" || inURL(r)
+	return r.Header.Get("Authorization") != "" || r.Header.Get("X-API-Key") != "" || credentialInURL(r)
 }
 
 func (a *Authenticator) byKey(r *http.Request, secret string) (snap.Caller, error) {

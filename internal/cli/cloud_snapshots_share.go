@@ -70,7 +70,7 @@ organizations.`,
 			return a.changeShares(cmd.Context(), args, f, a.sharer)
 		},
 	}
-	a.shareWith(cmd, &f)
+	a.addShareFlags(cmd, &f)
 	cmd.Flags().StringVar(&f.expiresIn, "expires-in", "",
 		"how long the share lasts, such as 36h, 7d or 2w (default: it never ends)")
 	cmd.Flags().BoolVar(&withSchema, "with-schema", false,
@@ -79,8 +79,8 @@ organizations.`,
 	return cmd
 }
 
-// shareWith adds the flags that share and unshare have in common.
-func (a *app) shareWith(cmd *cobra.Command, f *shareFlags) {
+// addShareFlags adds the flags that share and unshare have in common.
+func (a *app) addShareFlags(cmd *cobra.Command, f *shareFlags) {
 	cmd.Flags().StringArrayVar(&f.groups, "group", nil, "an SSO group, by name or ID; can be repeated")
 	cmd.Flags().StringArrayVar(&f.orgs, "org", nil, "another organization, by slug; can be repeated")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only show what would change")

@@ -38,7 +38,7 @@ shares stay.`,
 			return a.changeShares(cmd.Context(), args, f, a.unsharer)
 		},
 	}
-	a.shareWith(cmd, &f)
+	a.addShareFlags(cmd, &f)
 	cmd.Flags().BoolVar(&f.all, "all", false, "end every share")
 	cmd.MarkFlagsMutuallyExclusive("all", "group")
 	cmd.MarkFlagsMutuallyExclusive("all", "org")

@@ -41,10 +41,9 @@ func Greenmask(file string, text []byte, name string) (Found, error) {
 	out.Rules = g.rules.text(file)
 	g.Targets = []Target{out}
 	g.storage(root.get("storage"))
-	for _, o := range [][2]*tree{{options, nil}, {root.get("restore").get("pg_restore_options"), nil}} {
-		o[0].unusedHere(func(t *tree) {
-			g.left(t,
-				"has no equivalent: a snapshot contains the whole database and is loaded as a whole")
+	for _, o := range []*tree{options, root.get("restore").get("pg_restore_options")} {
+		o.unusedHere(func(t *tree) {
+			g.left(t, "has no equivalent: a snapshot contains the whole database and is loaded as a whole")
 		})
 	}
 	for _, key := range []string{"scripts", "insert_error_exclusions"} {
@@ -196,13 +195,12 @@ func (g *greenmask) storage(s *tree) {
 		for _, key := range []string{"access_key_id", "secret_access_key", "session_token", "role_arn",
 			"session_name"} {
 			if t := c.get(key); t != nil {
-				g.left(t,
-					"credentials are taken from the environment, as S3 tools do: AWS_ACCESS_KEY_ID and "+
-						"AWS_SECRET_ACCESS_KEY")
+				g.left(t, "credentials are taken from the environment, as S3 tools do: AWS_ACCESS_KEY_ID and "+
+					"AWS_SECRET_ACCESS_KEY")
 			}
 		}
 		if bucket := c.get("bucket"); bucket != nil && !strings.Contains(bucket.text, "$") {
-			c.get("force_path_style")
+			c.get("force_path_style") // not reported as unused: path style is the default of an endpoint
 			g.Profiles = append(g.Profiles,
 				Profile{g.target, s3URL(bucket.text, c.value("prefix"), c.value("endpoint"), c.value("region"))})
 		} else if bucket != nil {
@@ -220,7 +218,7 @@ func (g *greenmask) storage(s *tree) {
 	}
 }
 
-// unusedHere is like unused, for a tree that may be nil.
+// unusedHere is like unused, and does nothing if the tree is nil.
 func (t *tree) unusedHere(do func(*tree)) {
 	if t != nil {
 		t.unused(do)
@@ -309,8 +307,8 @@ func toReferences(mask string) string {
 	return "{mask: " + mask + ", apply_to_references: true}"
 }
 
-// maskingKinds returns the mask for a type of the Masking transformer.
-func maskingKinds(name string) (mask string, ok bool) {
+// maskOfMasking returns the mask for a type of the Masking transformer.
+func maskOfMasking(name string) (mask string, ok bool) {
 	mask, ok = map[string]string{
 		"email": "email", "mobile": "phone", "tel": "phone", "telephone": "phone", "addr": "address",
 		"address": "address",
@@ -333,7 +331,7 @@ func maskOf(name string, params, column *tree) (mask string, exact bool) {
 	}
 	switch name {
 	case "Masking":
-		if m, ok := maskingKinds(params.value("type")); ok {
+		if m, ok := maskOfMasking(params.value("type")); ok {
 			return m, false
 		}
 		return "redact", params.value("type") == "" || params.value("type") == "default"

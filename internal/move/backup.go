@@ -216,8 +216,8 @@ func (k *round) object(ctx context.Context, o store.Object) error {
 	return nil
 }
 
-// explainMissing returns errVanished if an object was deleted during the backup, and otherwise the
-// error lost.
+// explainMissing returns errVanished if an object was deleted during the backup, and otherwise
+// lost, the error of copying it.
 func (k *round) explainMissing(ctx context.Context, o store.Object, lost error) error {
 	needed, err := store.NeedsObject(ctx, k.o.DataDir, o.Key)
 	if err != nil || needed {
