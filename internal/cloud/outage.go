@@ -58,10 +58,10 @@ func (o *outages) failed(ctx context.Context, what string, err error) {
 	o.mu.Unlock()
 	switch {
 	case begins:
-		o.log.WarnContext(ctx, "something fails; it is tried again", "what", what, "error", err)
+		o.log.WarnContext(ctx, "a part of the service fails and is tried again", "what", what, "error", err)
 	case says:
-		o.log.WarnContext(ctx, "something still fails", "what", what, "failures", count, "since", at.since.UTC(),
-			"error", err)
+		o.log.WarnContext(ctx, "a part of the service still fails", "what", what, "failures", count,
+			"since", at.since.UTC(), "error", err)
 	}
 }
 
@@ -72,7 +72,7 @@ func (o *outages) worked(ctx context.Context, what string) {
 	delete(o.open, what)
 	o.mu.Unlock()
 	if at != nil {
-		o.log.InfoContext(ctx, "something works again", "what", what, "failures", at.failures,
+		o.log.InfoContext(ctx, "a part of the service works again", "what", what, "failures", at.failures,
 			"after", o.now().Sub(at.since).Round(time.Millisecond))
 	}
 }

@@ -71,12 +71,12 @@ func TestDatabaseGoesAwayAndComesBack(t *testing.T) {
 		lines[m[1]+" "+m[2]+" "+m[3]]++
 	}
 	delete(lines, `WARN "the keys that sign tokens are unencrypted in the database; set auth.key_encryption_key" `)
-	begins, still := lines[`WARN "something fails; it is tried again" database`],
-		lines[`WARN "something still fails" database`]
+	begins, still := lines[`WARN "a part of the service fails and is tried again" database`],
+		lines[`WARN "a part of the service still fails" database`]
 	if begins != 1 || still != 2 || len(lines) != 2 {
 		t.Errorf("the warnings of the outage are %v", lines)
 	}
-	recovered := regexp.MustCompile(`msg="something works again" what=database`)
+	recovered := regexp.MustCompile(`msg="a part of the service works again" what=database`)
 	if n := len(recovered.FindAllString(log.String(), -1)); n != 1 {
 		t.Errorf("%d lines say that the database works again", n)
 	}
