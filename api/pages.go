@@ -9,8 +9,8 @@ import (
 )
 
 // maxPages is the number of pages after which a listing is not followed further. With pages of
-// [MaxLimit] rows, these are 20 million rows.
-const maxPages = 100_000
+// [MaxLimit] rows, these are 200 million rows.
+const maxPages = 1_000_000
 
 // cursorsKept is how many of the latest cursors are compared with the next one.
 const cursorsKept = 100
