@@ -109,7 +109,7 @@ func (a *Authenticator) admitExternal(ctx context.Context, d *Discovered, token 
 			p = PersonFromClaims(id.Issuer, id.Subject, all, a.external.Claims)
 		}
 	}
-	ctx = snap.ActingAs(ctx, snap.Acting(a.external.Org, snap.PartProvider))
+	ctx = store.TakingAway(snap.ActingAs(ctx, snap.Acting(a.external.Org, snap.PartProvider))) // it is a sign-in
 	userID, err := a.store.ApplySignIn(ctx, p.SignIn(a.external.Org.ID, a.external.Roles))
 	if err != nil {
 		return store.Session{}, err

@@ -173,10 +173,12 @@ const markUsed = `UPDATE sign_ins SET used = 1, org_id = (SELECT u.org_id FROM u
 // reservation, or if the provider failed a moment ago.
 func (s *Store) ClaimCheck(ctx context.Context, t Standing, life time.Duration) (doubts int, err error) {
 	now := s.now()
-	err = s.write.QueryRowContext(ctx, `
-		UPDATE sign_ins SET claimed_until = $1, doubts = doubts + 1
-		WHERE user_id = $2 AND claimed_until <= $3 AND not_before <= $3 AND checked_at = $4 RETURNING doubts`,
-		now.Add(life).UnixMilli(), t.UserID, now.UnixMilli(), t.Checked.UnixMilli()).Scan(&doubts)
+	err = s.attempt(ctx, func() error {
+		return s.write.QueryRowContext(ctx, `
+			UPDATE sign_ins SET claimed_until = $1, doubts = doubts + 1
+			WHERE user_id = $2 AND claimed_until <= $3 AND not_before <= $3 AND checked_at = $4 RETURNING doubts`,
+			now.Add(life).UnixMilli(), t.UserID, now.UnixMilli(), t.Checked.UnixMilli()).Scan(&doubts)
+	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}
@@ -187,21 +189,19 @@ func (s *Store) ClaimCheck(ctx context.Context, t Standing, life time.Duration) 
 // that none is left. It changes nothing if the user signed in, or was signed out, since the
 // standing was read.
 func (s *Store) KeepRefresh(ctx context.Context, t Standing, refresh []byte) error {
-	_, err := s.write.ExecContext(ctx, `
+	return s.exec(ctx, `
 		UPDATE sign_ins SET refresh = $1, doubts = 0 WHERE user_id = $2 AND checked_at = $3 AND refresh IS NOT NULL`,
 		refresh, t.UserID, t.Checked.UnixMilli())
-	return err
 }
 
 // RecordConfirmed records that the identity provider confirmed a user just now. If the user belongs
 // to another auth service, they may never have signed in here.
 func (s *Store) RecordConfirmed(ctx context.Context, userID int64) error {
-	_, err := s.write.ExecContext(ctx, `
+	return s.exec(ctx, `
 		INSERT INTO sign_ins(user_id, signed_in_at, checked_at) VALUES($2, 0, $1)
 		ON CONFLICT(user_id) DO UPDATE SET checked_at = excluded.checked_at, claimed_until = 0, not_before = 0,
 			used = 0, waits_from = excluded.checked_at`,
 		s.now().UnixMilli(), userID)
-	return err
 }
 
 // RecordUnconfirmed records that the identity provider did not answer about a user. The provider is
@@ -209,10 +209,9 @@ func (s *Store) RecordConfirmed(ctx context.Context, userID int64) error {
 // checks.
 func (s *Store) RecordUnconfirmed(ctx context.Context, userID int64, wait, recheck time.Duration) error {
 	next := s.now().Add(wait)
-	_, err := s.write.ExecContext(ctx,
+	return s.exec(ctx,
 		`UPDATE sign_ins SET claimed_until = 0, not_before = $1, waits_from = $2 WHERE user_id = $3`,
 		next.UnixMilli(), next.Add(-recheck).UnixMilli(), userID)
-	return err
 }
 
 // EndUser immediately ends all sessions and user-scoped keys of a user, because the identity
