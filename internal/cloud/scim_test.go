@@ -323,6 +323,47 @@ func TestSCIMAndSignIns(t *testing.T) {
 	})
 }
 
+// TestSCIMEndsFormerExternalIDs: a person who leaves loses the accounts of their earlier external
+// IDs too, except for an ID that another person has now.
+func TestSCIMEndsFormerExternalIDs(t *testing.T) {
+	t.Parallel()
+	bothDatabases(t, func(t *testing.T, c *cloudtest.Cloud) {
+		p := provision(t, c, "acme")
+		put := func(id, body string) { p.do("PUT", "/Users/"+id, body, 200) }
+		patch := func(id, body string) {
+			p.do("PATCH", "/Users/"+id, patched(`{"op": "replace", "value": `+body+`}`), 200)
+		}
+		for email, leave := range map[string]func(id string){
+			"alice@acme.test": func(id string) { put(id, `{"userName": "a", "externalId": "a", "active": false}`) },
+			"adam@acme.test":  func(id string) { patch(id, `{"externalId": "b", "active": false}`) },
+			"mia@acme.test": func(id string) {
+				put(id, `{"userName": "m", "externalId": "c"}`)
+				put(id, `{"userName": "m", "active": false}`)
+			},
+			"gus@acme.test": func(id string) {
+				patch(id, `{"externalId": "d"}`)
+				p.do("DELETE", "/Users/"+id, "", 204)
+			},
+		} {
+			as := c.SignedIn(email)
+			_, err := as.Me(t.Context())
+			must(t, err)
+			leave(p.user(email))
+			if _, err := as.Me(t.Context()); snap.CodeOf(err) != snap.CodeUnauthenticated {
+				t.Errorf("%s after they left: %v", email, err)
+			}
+		}
+		gail := c.SignedIn("gail@globex.test")
+		p = provision(t, c, "globex")
+		wrong := p.user("gail@globex.test")
+		patch(wrong, `{"externalId": "other"}`)
+		p.do("POST", "/Users", `{"userName": "gail", "externalId": "gail@globex.test"}`, 201)
+		p.do("DELETE", "/Users/"+wrong, "", 204)
+		_, err := gail.Me(t.Context())
+		must(t, err)
+	})
+}
+
 // No request without the key of an open organization is answered, and none reaches another
 // organization's resources.
 func TestSCIMRefusals(t *testing.T) {

@@ -32,11 +32,22 @@ func linked(ctx context.Context, tx *sql.Tx, r Reporter, key int64) ([]int64, er
 	return txCollect(ctx, tx, `SELECT u.id`+linkedTo+` AND n.key = $3`, scanOne[int64], r.Caller.Org.ID, r.Issuer, key)
 }
 
-// accountsByExternalID returns all accounts with an external ID, from any issuer, because a person who leaves
-// must lose all of them.
-func accountsByExternalID(ctx context.Context, tx *sql.Tx, r Reporter, externalID string) ([]int64, error) {
-	return txCollect(ctx, tx, `SELECT id FROM users WHERE org_id = $1 AND external_id = $2 AND external_id <> ''`,
-		scanOne[int64], r.Caller.Org.ID, externalID)
+// accountsOf returns all accounts of a reported person, from any issuer, because a person who leaves
+// must lose all of them. An account with an earlier external ID of the person is included, unless
+// the ID is now another person's.
+func accountsOf(ctx context.Context, tx *sql.Tx, r Reporter, u SCIMUser) ([]int64, error) {
+	return txCollect(ctx, tx, `
+		SELECT id FROM users WHERE org_id = $1 AND external_id = $2 AND external_id <> ''
+		UNION SELECT u.id FROM users u WHERE u.org_id = $1 AND u.former_scim_user = $3 AND NOT EXISTS(
+			SELECT 1 FROM scim_users n WHERE n.org_id = $1 AND n.external_id = u.external_id AND n.key <> $3)`,
+		scanOne[int64], r.Caller.Org.ID, u.ExternalID, u.key)
+}
+
+// keepFormer records that the accounts with an external ID belong to the person who had it.
+func keepFormer(ctx context.Context, tx *sql.Tx, r Reporter, key int64, externalID string) error {
+	_, err := tx.ExecContext(ctx, `UPDATE users SET former_scim_user = $3
+		WHERE org_id = $1 AND external_id = $2 AND external_id <> ''`, r.Caller.Org.ID, externalID, key)
+	return err
 }
 
 // affectedAccounts are accounts of reported people whose groups a report may change.

@@ -137,8 +137,9 @@ func (s *Store) AddSCIMUser(ctx context.Context, r Reporter, c SCIMUserChange) (
 
 // ChangeSCIMUser changes the reported data of a person. Their accounts get the groups of the new
 // external ID. If the change leaves the person inactive, all sessions and user-scoped keys of their
-// accounts end at once, as with [Store.EndUser]. It fails with code not_found if there is no such
-// person, and with code conflict when the user name or external ID is already in use.
+// accounts end at once, as with [Store.EndUser]. That includes the accounts of earlier external IDs
+// that nobody else has. It fails with code not_found if there is no such person, and with code
+// conflict when the user name or external ID is already in use.
 func (s *Store) ChangeSCIMUser(ctx context.Context, r Reporter, id string, c SCIMUserChange) (u SCIMUser, err error) {
 	var before []int64
 	err = s.report(ctx, r, func(tx *sql.Tx) error {
@@ -148,7 +149,12 @@ func (s *Store) ChangeSCIMUser(ctx context.Context, r Reporter, id string, c SCI
 		if before, err = linked(ctx, tx, r, u.key); err != nil {
 			return err
 		}
-		u.apply(c)
+		old := u.ExternalID
+		if u.apply(c); u.ExternalID != old {
+			if err := keepFormer(ctx, tx, r, u.key, old); err != nil {
+				return err
+			}
+		}
 		_, err := tx.ExecContext(ctx, `
 			UPDATE scim_users SET user_name = $2, user_name_folded = $3, external_id = $4, display_name = $5,
 				display_name_folded = $6, active = $7, changed_at = $8 WHERE key = $1`,
@@ -178,14 +184,8 @@ func (s *Store) DeleteSCIMUser(ctx context.Context, r Reporter, id string) error
 		if accounts, err = linked(ctx, tx, r, u.key); err != nil {
 			return err
 		}
-		all, err := accountsByExternalID(ctx, tx, r, u.ExternalID)
-		if err != nil {
+		if err := s.endPerson(ctx, tx, r, u); err != nil {
 			return err
-		}
-		for _, account := range all {
-			if err := s.endUser(ctx, tx, account); err != nil {
-				return err
-			}
 		}
 		_, err = tx.ExecContext(ctx, `DELETE FROM scim_users WHERE key = $1`, u.key)
 		return err
@@ -208,16 +208,21 @@ func (s *Store) applyToAccounts(ctx context.Context, tx *sql.Tx, r Reporter, key
 	if err := s.applyReports(ctx, tx, r, append(before, now...), nil); err != nil || u.Active {
 		return u, err
 	}
-	all, err := accountsByExternalID(ctx, tx, r, u.ExternalID)
+	return u, s.endPerson(ctx, tx, r, u)
+}
+
+// endPerson ends all accounts of a reported person, as [Store.EndUser] does.
+func (s *Store) endPerson(ctx context.Context, tx *sql.Tx, r Reporter, u SCIMUser) error {
+	all, err := accountsOf(ctx, tx, r, u)
 	if err != nil {
-		return u, err
+		return err
 	}
 	for _, account := range all {
 		if err := s.endUser(ctx, tx, account); err != nil {
-			return u, err
+			return err
 		}
 	}
-	return u, nil
+	return nil
 }
 
 func (u *SCIMUser) apply(c SCIMUserChange) {
