@@ -114,7 +114,7 @@ func (a *Authenticator) admitExternal(ctx context.Context, d *Discovered, token 
 	if err != nil {
 		return store.Session{}, err
 	}
-	if err := a.store.Readmit(ctx, userID, id.IssuedAt); err != nil {
+	if err := a.store.Readmit(ctx, store.SignedIn{UserID: userID, Began: id.IssuedAt, SID: p.Session}); err != nil {
 		return store.Session{}, err
 	}
 	if err := a.store.RecordConfirmed(ctx, userID); err != nil {

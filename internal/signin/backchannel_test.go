@@ -52,6 +52,7 @@ func TestBackChannelLogout(t *testing.T) {
 			p := idps[0]
 			p.claims = map[string]any{"sid": "provider-session"}
 			mia := h.loginUpstream()
+			h.loginUpstreamAs(p, "newer-session", "subject-1", "mia@acme.test")
 			p.lie(func(p *idp) {
 				p.claims = map[string]any{"sid": "another", "sub": "subject-2", "email": "max@acme.test"}
 				p.userinfo = map[string]any{"sub": "subject-2"}

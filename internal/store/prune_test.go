@@ -37,7 +37,7 @@ func TestAccountsOfPeopleWhoLeftArePruned(t *testing.T) {
 		snapshot := w.push(alice, "shop", snap.TypeSnapshot)
 		left := func(name string, before ...func(snap.Caller)) snap.Caller {
 			c := w.user(w.acme, name, snap.RoleAdmin, "eng", name)
-			w.ok(w.RecordSignIn(w.ctx, store.SignedIn{UserID: c.User.ID}))
+			w.ok(w.RecordSignIn(w.ctx, store.SignedIn{UserID: c.User.ID, SID: "s"}))
 			for _, f := range before {
 				f(c)
 			}

@@ -51,8 +51,8 @@ func (s *Store) RecordSignIn(ctx context.Context, in SignedIn) error {
 }
 
 // Readmit enables a user who signed in at another auth service, as [Store.RecordSignIn] does.
-func (s *Store) Readmit(ctx context.Context, userID int64, began time.Time) error {
-	return s.tx(ctx, func(tx *sql.Tx) error { return s.readmit(ctx, tx, SignedIn{UserID: userID, Began: began}) })
+func (s *Store) Readmit(ctx context.Context, in SignedIn) error {
+	return s.tx(ctx, func(tx *sql.Tx) error { return s.readmit(ctx, tx, in) })
 }
 
 // The reasons why a sign-in does not enable a user.
@@ -65,7 +65,8 @@ var (
 )
 
 // readmit enables a user whom their provider had removed before a sign-in began. It also ends
-// sessions and keys that were being created while the old ones were ended.
+// sessions and keys that were being created while the old ones were ended. It records the session at
+// the provider.
 func (s *Store) readmit(ctx context.Context, tx *sql.Tx, in SignedIn) error {
 	var inactive bool
 	err := tx.QueryRowContext(ctx, `SELECT EXISTS(SELECT 1 FROM users u JOIN orgs o ON o.id = u.org_id
@@ -77,6 +78,9 @@ func (s *Store) readmit(ctx context.Context, tx *sql.Tx, in SignedIn) error {
 	}
 	if inactive {
 		return errInactive
+	}
+	if err := s.recordSID(ctx, tx, in); err != nil {
+		return err
 	}
 	began := in.Began
 	if began.IsZero() {
@@ -97,6 +101,25 @@ func (s *Store) readmit(ctx context.Context, tx *sql.Tx, in SignedIn) error {
 		return err
 	}
 	return s.recordUser(ctx, tx, in.UserID, "")
+}
+
+// keptSIDs is longer than any session that begins with a sign-in can last.
+const keptSIDs = 200 * 24 * time.Hour
+
+// recordSID records the user's session at the provider for [Store.EndByLogout].
+func (s *Store) recordSID(ctx context.Context, tx *sql.Tx, in SignedIn) error {
+	if in.SID == "" {
+		return nil
+	}
+	now := s.now()
+	if _, err := tx.ExecContext(ctx, `DELETE FROM provider_sessions WHERE user_id = $1 AND signed_in_at < $2`,
+		in.UserID, now.Add(-keptSIDs).UnixMilli()); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, `INSERT INTO provider_sessions(user_id, sid, signed_in_at) VALUES($1, $2, $3)
+		ON CONFLICT(user_id, sid) DO UPDATE SET signed_in_at = excluded.signed_in_at`,
+		in.UserID, in.SID, now.UnixMilli())
+	return err
 }
 
 // requireSignedIn fails when a user's provider signed them out after a sign-in began.
@@ -283,8 +306,9 @@ type Logout struct {
 	Until        time.Time // when the token expires
 }
 
-// EndByLogout immediately ends every session that a logout token names, and returns their number.
-// It fails with code conflict if the token was used before.
+// EndByLogout immediately ends every session of the people that a logout token names, and returns
+// the number of these sessions. If the token names only a session at the provider, these are the
+// people who signed in with it. It fails with code conflict if the token was used before.
 func (s *Store) EndByLogout(ctx context.Context, l Logout) (ended int, err error) {
 	err = s.tx(ctx, func(tx *sql.Tx) error {
 		ended = 0
@@ -301,7 +325,8 @@ func (s *Store) EndByLogout(ctx context.Context, l Logout) (ended int, err error
 		rows, err := tx.QueryContext(ctx, `
 			UPDATE sign_ins SET refresh = NULL WHERE user_id IN (SELECT u.id FROM users u
 				WHERE u.org_id = $1 AND u.issuer = $2 AND ($3 = '' OR u.subject = $3))
-				AND ($4 = '' OR $3 <> '' OR sid = $4) RETURNING user_id`, l.OrgID, l.Issuer, l.Subject, l.SID)
+				AND ($4 = '' OR $3 <> '' OR sid = $4 OR user_id IN (SELECT p.user_id FROM provider_sessions p
+					WHERE p.sid = $4)) RETURNING user_id`, l.OrgID, l.Issuer, l.Subject, l.SID)
 		if err != nil {
 			return err
 		}
@@ -312,6 +337,9 @@ func (s *Store) EndByLogout(ctx context.Context, l Logout) (ended int, err error
 		for _, id := range users {
 			if _, err := tx.ExecContext(ctx,
 				`UPDATE users SET signed_out_at = $2 WHERE id = $1`, id, s.now().UnixMilli()); err != nil {
+				return err
+			}
+			if _, err := tx.ExecContext(ctx, `DELETE FROM provider_sessions WHERE user_id = $1`, id); err != nil {
 				return err
 			}
 			n, err := s.endSessions(ctx, tx, `user_id = $2`, id)

@@ -34,6 +34,7 @@ func tables() []table {
 		{name: "trust_rules"},
 		{name: "exchanged_tokens"},
 		{name: "sign_ins"},
+		{name: "provider_sessions"},
 		{name: "logout_tokens"},
 		{name: "scim_users", identity: "key"},
 		{name: "scim_groups", identity: "key"},
