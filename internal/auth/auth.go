@@ -281,7 +281,7 @@ func (a *Authenticator) byToken(ctx context.Context, token string) (snap.Caller,
 	if err != nil {
 		return snap.Caller{}, err
 	}
-	c, err := a.confirmed(ctx, n)
+	c, err := a.confirmed(ctx, n, true)
 	if claims.Expires.Before(c.Credential.Until) {
 		c.Credential.Until = claims.Expires
 	}
@@ -301,17 +301,17 @@ func (a *Authenticator) byCookie(r *http.Request) (snap.Caller, error) {
 			Cause:  err,
 		}
 	}
-	return a.confirmed(r.Context(), n)
+	return a.confirmed(r.Context(), n, true)
 }
 
-// confirmed is like ofSession, but for a new request: it also asks the identity provider about a
-// user whose last confirmation is too old.
-func (a *Authenticator) confirmed(ctx context.Context, n store.Session) (snap.Caller, error) {
+// confirmed is like ofSession, but fails if the identity provider has not confirmed the user for too
+// long. If ask is set, it may ask the provider first.
+func (a *Authenticator) confirmed(ctx context.Context, n store.Session, ask bool) (snap.Caller, error) {
 	c, err := a.ofSession(ctx, n)
 	if err != nil {
 		return snap.Caller{}, err
 	}
-	fresh, err := a.confirm(ctx, c, n.Confirmed, true)
+	fresh, err := a.confirm(ctx, c, n.Confirmed, ask)
 	if err != nil || !fresh {
 		return c, err
 	}

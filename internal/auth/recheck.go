@@ -37,7 +37,7 @@ func (a *Authenticator) recheck(r *http.Request, kind snap.CredentialKind, id in
 		if err != nil {
 			return snap.Caller{}, err
 		}
-		return a.ofSession(ctx, n)
+		return a.confirmed(ctx, n, false)
 	}
 	return snap.Caller{}, errors.New("auth: unknown kind of credential")
 }

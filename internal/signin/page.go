@@ -69,7 +69,8 @@ func (s *Service) identify(v *visit) error {
 	return nil
 }
 
-// findCaller sets the visit's caller and session from the browser's session.
+// findCaller sets the visit's caller and session from the browser's session. The session does not
+// count while its user is not confirmed; see [Service.Confirm].
 func (s *Service) findCaller(v *visit) error {
 	session, err := s.browser.Session(v.r)
 	if err != nil {
@@ -80,6 +81,17 @@ func (s *Service) findCaller(v *visit) error {
 		return err
 	}
 	c.Credential = snap.Credential{Kind: snap.Browser, ID: session.ID, Name: session.Name}
+	fresh, err := s.Confirm(v.r.Context(), c, session.Confirmed, true)
+	if err != nil {
+		return err
+	}
+	if fresh { // the role may have changed
+		credential := c.Credential
+		if c, err = s.store.CallerOfUser(v.r.Context(), session.UserID); err != nil {
+			return err
+		}
+		c.Credential = credential
+	}
 	v.caller, v.session = c, session
 	v.actAs(c)
 	return nil

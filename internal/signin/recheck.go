@@ -160,8 +160,9 @@ func (s *Service) confirmRefresh(ctx context.Context, hash []byte) error {
 // organization's setting recheck. fresh reports whether the provider then confirmed the user.
 // Usually background work has already asked. A request asks only when that work is behind or the
 // user was away. Confirm fails with snap.ErrUnauthenticated when the provider no longer knows the
-// user, or, for keys, has not confirmed them for max_staleness. (Sessions end at their next
-// refresh.) It accepts local users and callers without a user.
+// user, or has not confirmed them for max_staleness. Access tokens are exempt from max_staleness,
+// because confirmRefresh issues no new one after it. Confirm accepts local users and callers without
+// a user.
 func (s *Service) Confirm(ctx context.Context, c snap.Caller, confirmed time.Time, ask bool) (fresh bool, err error) {
 	org, ok := s.organizationByID(c.Org.ID)
 	if !ok || org.oidc == nil || c.User == nil {
@@ -174,7 +175,7 @@ func (s *Service) Confirm(ctx context.Context, c snap.Caller, confirmed time.Tim
 		}
 		fresh = confirmed.After(before)
 	}
-	if c.Credential.Kind.IsKey() && s.now().Sub(confirmed) >= org.fresh.staleness {
+	if c.Credential.Kind != snap.LoginToken && s.now().Sub(confirmed) >= org.fresh.staleness {
 		return fresh, snap.ErrUnauthenticated
 	}
 	return fresh, nil

@@ -297,6 +297,32 @@ func TestProviderThatFailsLocksNobodyOut(t *testing.T) {
 	}
 }
 
+// TestBrowserSessionsRespectMaxStaleness: while the provider does not answer, a browser session
+// works for max_staleness. It works again when the provider answers.
+func TestBrowserSessionsRespectMaxStaleness(t *testing.T) {
+	t.Parallel()
+	h, p := startSealed(t, storeIn)
+	b := h.browser()
+	b.get(startAcme)
+	p.lie(func(p *idp) { p.down = true })
+	is := func(when string, status int, page string) {
+		t.Helper()
+		if a := b.get("/auth/account"); a.url.Path != page {
+			t.Errorf("%s: the page %s, want %s", when, a.url.Path, page)
+		}
+		if a := b.get("/api/user"); a.status != status {
+			t.Errorf("%s: %d %s", when, a.status, a.body)
+		}
+	}
+	h.clock.Advance(signin.DefaultMaxStaleness - time.Minute)
+	is("before max_staleness", http.StatusOK, "/auth/account")
+	h.clock.Advance(time.Minute)
+	is("after max_staleness", http.StatusUnauthorized, "/auth/signin")
+	p.lie(func(p *idp) { p.down = false })
+	h.clock.Advance(time.Minute)
+	is("when the provider answers again", http.StatusOK, "/auth/account")
+}
+
 // TestProviderThatRotatesKeys: a provider may sign with a new key at any time, under another name
 // or under the same one. A token signed with the old key has no effect and locks nobody out.
 func TestProviderThatRotatesKeys(t *testing.T) {
