@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"snap"
 	"snap/internal/store"
@@ -190,6 +191,8 @@ type Person struct {
 	Groups          GroupClaim
 	ExternalID      string // the person's externalId in SCIM; empty if no claim has it
 	Session         string // the sid of the provider's session; empty if the provider names none
+	// Issued is when the provider issued the token with the claims; zero if they are not from a token.
+	Issued time.Time
 }
 
 // ClaimNames are the names of claims that differ between providers. A name may be a dotted path.
@@ -222,7 +225,7 @@ func (p Person) SignIn(orgID int64, roles map[snap.Role][]string) store.SignIn {
 	return store.SignIn{
 		OrgID: orgID, Issuer: p.Issuer, Subject: p.Subject, Email: p.Email, Verified: p.Verified, Name: p.Name,
 		ExternalID: p.ExternalID, Role: role, RoleUnknown: !known, Groups: p.Groups.Groups,
-		GroupsUnknown: !p.Groups.Known, GroupsWhy: p.Groups.Why,
+		GroupsUnknown: !p.Groups.Known, GroupsWhy: p.Groups.Why, AsOf: p.Issued,
 		RoleOf: func(groups []snap.Group) snap.Role { return RoleWith(p.Email, p.Verified, groups, roles) },
 	}
 }

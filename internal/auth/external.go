@@ -52,8 +52,8 @@ func (a *Authenticator) byExternal(ctx context.Context, token string) (snap.Call
 	return c, err
 }
 
-// verifyExternal checks signature, algorithm, issuer, audience and time, and
-// refuses ID tokens.
+// verifyExternal checks signature, algorithm, issuer, audience and time. It refuses ID tokens, and
+// tokens without iat, whose age is unknown.
 func (a *Authenticator) verifyExternal(ctx context.Context, d *Discovered, token string) (*oidc.IDToken,
 	map[string]any, error) {
 	id, err := a.external.Provider.Verifier(d, a.external.Audience).Verify(a.external.Provider.Context(ctx), token)
@@ -61,7 +61,7 @@ func (a *Authenticator) verifyExternal(ctx context.Context, d *Discovered, token
 		return nil, nil, snap.ErrUnauthenticated
 	}
 	claims := map[string]any{}
-	if err := id.Claims(&claims); err != nil || isIDToken(token, claims) {
+	if err := id.Claims(&claims); err != nil || id.IssuedAt.IsZero() || isIDToken(token, claims) {
 		return nil, nil, snap.ErrUnauthenticated
 	}
 	return id, claims, nil
@@ -97,20 +97,26 @@ func AsymmetricAlgorithms() []jose.SignatureAlgorithm {
 }
 
 // admitExternal applies the claims of a new token to the user's account and creates the token's
-// session. Groups and an e-mail that the token lacks are read from userinfo.
+// session. Groups and an e-mail that the token lacks are read from userinfo. A token that is used
+// for the first time may be older than what is known about the user, and then changes nothing.
 func (a *Authenticator) admitExternal(ctx context.Context, d *Discovered, token string, id *oidc.IDToken,
 	claims map[string]any) (store.Session, error) {
-	p := PersonFromClaims(id.Issuer, id.Subject, claims, a.external.Claims)
+	p, late := PersonFromClaims(id.Issuer, id.Subject, claims, a.external.Claims), true
 	if (!p.Groups.Known || claims["email"] == nil) && d.UserInfoEndpoint() != "" {
 		source := oauth2.StaticTokenSource(&oauth2.Token{AccessToken: token, TokenType: "Bearer"})
 		if info, err := d.UserInfo(a.external.Provider.Context(ctx), source); err == nil && info.Subject == id.Subject {
 			all := maps.Clone(claims)
 			_ = AddUserinfo(all, info) // userinfo that cannot be read adds nothing
+			late = p.Groups.Known || claims["email"] != nil
 			p = PersonFromClaims(id.Issuer, id.Subject, all, a.external.Claims)
 		}
 	}
 	ctx = store.TakingAway(snap.ActingAs(ctx, snap.Acting(a.external.Org, snap.PartProvider))) // it is a sign-in
-	userID, err := a.store.ApplySignIn(ctx, p.SignIn(a.external.Org.ID, a.external.Roles))
+	in := p.SignIn(a.external.Org.ID, a.external.Roles)
+	if in.Late = late; late {
+		in.AsOf = id.IssuedAt
+	}
+	userID, err := a.store.ApplySignIn(ctx, in)
 	if err != nil {
 		return store.Session{}, err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"snap"
 	"snap/internal/auth"
+	"snap/internal/store"
 )
 
 // foreign is an external auth service as the API sees it: its metadata, keys and
@@ -110,6 +111,7 @@ func TestExternalAccessTokens(t *testing.T) {
 		t.Fatalf("groups from userinfo: %+v, %v", c, err)
 	}
 	f.rotate(t, "two")
+	g.clock.Advance(time.Second)
 	again, err := g.callerBy(f.token(g, "JWT", "groups", []string{"eng"}, "email", "mia@acme.test"))
 	groups, unread := g.store.GroupsOf(t.Context(), again)
 	if err != nil || unread != nil || again.User.ID != c.User.ID || again.Role != snap.RoleMember || len(groups) != 1 {
@@ -119,6 +121,51 @@ func TestExternalAccessTokens(t *testing.T) {
 	if _, err := g.Recheck(now, snap.LoginToken, again.Credential.ID, again.User.ID); err != nil {
 		t.Errorf("the token's session: %v", err)
 	}
+}
+
+// TestOlderExternalTokensChangeNothing: an external token that is first used after newer knowledge of
+// its user does not restore the role and groups that it names.
+func TestOlderExternalTokensChangeNothing(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	f := g.foreign()
+	issue := func(groups ...string) string {
+		token := f.token(g, "at+jwt", "groups", append([]string{}, groups...), "email", "mia@acme.test")
+		g.clock.Advance(time.Second)
+		return token
+	}
+	use := func(when, token string, role snap.Role, groups int) snap.Caller {
+		t.Helper()
+		c, err := g.callerBy(token)
+		if err != nil {
+			t.Fatalf("%s: %v", when, err)
+		}
+		if in, err := g.store.GroupsOf(t.Context(), c); err != nil || c.Role != role || len(in) != groups {
+			t.Errorf("%s: %s in %d groups, %v; want %s in %d", when, c.Role, len(in), err, role, groups)
+		}
+		return c
+	}
+	issued := g.clock.Now()
+	older, same, newer := issue("admins"), f.token(g, "at+jwt", "groups", []string{"admins"}, "email", "x"), issue()
+	c := use("the newer token", newer, snap.RoleMember, 0)
+	use("the older token", older, snap.RoleMember, 0)
+	use("a token of the same second", same, snap.RoleMember, 0)
+	beforeSignIn := issue("admins", "eng")
+	if _, err := g.store.ApplySignIn(t.Context(), store.SignIn{OrgID: g.org.ID, Issuer: f.URL, Subject: "s1",
+		Email: "mia@acme.test", Role: snap.RoleMember, AsOf: g.clock.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	use("a token from before a sign-in", beforeSignIn, snap.RoleMember, 0)
+	g.clock.Advance(time.Second)
+	beforeChange := issue("admins")
+	if err := g.store.SetRole(t.Context(), c.User.ID, snap.RoleViewer); err != nil {
+		t.Fatal(err)
+	}
+	use("a token from before a change of the role", beforeChange, snap.RoleViewer, 0)
+	g.clock.Advance(time.Second)
+	use("a new token", issue("admins"), snap.RoleAdmin, 1)
+	userinfo := f.token(g, "at+jwt", "iat", issued.Unix())
+	use("an older token whose groups are in userinfo", userinfo, snap.RoleAdmin, 1)
 }
 
 // auth.issuer, T7: everything else is refused.
@@ -137,6 +184,7 @@ func TestForgedExternalTokens(t *testing.T) {
 		"no audience": f.token(g, "at+jwt", "aud", nil),
 		"issuer":      f.token(g, "at+jwt", "iss", "https://evil.test"),
 		"expired":     f.token(g, "at+jwt", "exp", now-1),
+		"no iat":      f.token(g, "at+jwt", "iat", nil),
 		"ID token":    f.token(g, "JWT", "nonce", "n"),
 		"ID token, 2": f.token(g, "JWT", "at_hash", "h"),
 		"ID token, 3": f.token(g, "JWT", "typ", "ID"),

@@ -371,6 +371,7 @@ func (s *Service) refreshedPerson(ctx context.Context, org organization, d *auth
 	t store.Standing) (p auth.Person, full bool, err error) {
 	claims := map[string]any{}
 	raw, _ := token.Extra("id_token").(string)
+	var issued time.Time
 	if raw != "" {
 		id, err := org.provider.Verifier(d, org.oidc.ClientID).Verify(ctx, raw)
 		if err != nil {
@@ -382,6 +383,7 @@ func (s *Service) refreshedPerson(ctx context.Context, org organization, d *auth
 		if err := id.Claims(&claims); err != nil {
 			return p, false, err
 		}
+		issued = id.IssuedAt
 	}
 	p = auth.PersonFromClaims(t.Issuer, t.Subject, claims, org.oidc.Claims)
 	if (!p.Groups.Known || claims["email"] == nil) && d.UserInfoEndpoint() != "" {
@@ -398,6 +400,7 @@ func (s *Service) refreshedPerson(ctx context.Context, org organization, d *auth
 	if claims["name"] == nil {
 		p.Name = t.Name
 	}
+	p.Issued = issued
 	return p, raw != "" || p.Groups.Known, nil
 }
 

@@ -203,6 +203,7 @@ func (s *Service) personOf(ctx context.Context, org organization, d *auth.Discov
 			return auth.Person{}, err
 		}
 	}
+	p.Issued = id.IssuedAt
 	return p, nil
 }
 

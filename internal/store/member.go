@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"snap"
 )
@@ -31,11 +32,16 @@ type SignIn struct {
 	// RoleOf returns the role of this person with other groups. Nil means that no group gives a
 	// role.
 	RoleOf func([]snap.Group) snap.Role
+	// AsOf is when the provider issued the claims, by its clock. The zero time means now.
+	AsOf time.Time
+	// Late means that the claims may be older than what is known about the user. ApplySignIn then
+	// ignores them unless they are newer.
+	Late bool
 }
 
 // ApplySignIn creates or updates the account of (organization, issuer, subject) and replaces its
 // role, groups and memberships in one transaction. Once ApplySignIn returns, every replica uses the
-// new values (SPEC 5.3 rule 4).
+// new values (SPEC 5.3 rule 4). Late claims that are not newer than what is known change nothing.
 func (s *Store) ApplySignIn(ctx context.Context, in SignIn) (userID int64, err error) {
 	if !in.Role.Valid() {
 		return 0, fmt.Errorf("sign-in with the unknown role %q", in.Role)
@@ -47,6 +53,10 @@ func (s *Store) ApplySignIn(ctx context.Context, in SignIn) (userID int64, err e
 	}
 	err = s.txUnique(ctx, func(tx *sql.Tx) error {
 		if err := s.waitForReports(ctx, tx, in.OrgID); err != nil {
+			return err
+		}
+		var ignore bool
+		if userID, ignore, err = s.ignoresLate(ctx, tx, in); ignore || err != nil {
 			return err
 		}
 		before, err := s.userText(ctx, tx,
@@ -80,6 +90,26 @@ func (s *Store) ApplySignIn(ctx context.Context, in SignIn) (userID int64, err e
 	return userID, err
 }
 
+// ignoresLate reports whether a late sign-in must change nothing, because its claims are not newer
+// than what is known about the user, whose ID it returns. On PostgreSQL it locks the user's row, so
+// that of two concurrent sign-ins the newer one counts.
+func (s *Store) ignoresLate(ctx context.Context, tx *sql.Tx, in SignIn) (userID int64, ignore bool, err error) {
+	if !in.Late {
+		return 0, false, nil
+	}
+	lock := ``
+	if s.dialect == postgres {
+		lock = ` FOR UPDATE`
+	}
+	var known int64
+	err = tx.QueryRowContext(ctx, `SELECT id, claims_at FROM users
+		WHERE org_id = $1 AND issuer = $2 AND subject = $3`+lock, in.OrgID, in.Issuer, in.Subject).Scan(&userID, &known)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, false, nil
+	}
+	return userID, in.AsOf.UnixMilli() <= known, err
+}
+
 // setLastKnownRole sets the user's last known role in a sign-in that could not determine the role,
 // and mentions the role in GroupsWhy.
 func setLastKnownRole(ctx context.Context, tx *sql.Tx, in *SignIn) error {
@@ -99,12 +129,16 @@ func setLastKnownRole(ctx context.Context, tx *sql.Tx, in *SignIn) error {
 // one user run one after the other.
 func (s *Store) applyUser(ctx context.Context, tx *sql.Tx, in SignIn) (id int64, err error) {
 	now := s.now().UnixMilli()
+	asOf := now
+	if !in.AsOf.IsZero() {
+		asOf = in.AsOf.UnixMilli()
+	}
 	err = tx.QueryRowContext(ctx, `
 		UPDATE users SET email = $4, email_folded = $5, name = $6, role = $7, groups_unknown = $8, groups_why = $9, groups_as_of = $10,
-			external_id = $11, email_verified = $12
+			external_id = $11, email_verified = $12, claims_at = CASE WHEN claims_at < $13 THEN $13 ELSE claims_at END
 		WHERE org_id = $1 AND issuer = $2 AND subject = $3 RETURNING id`,
 		in.OrgID, in.Issuer, in.Subject, in.Email, snap.FoldCase(in.Email), in.Name, string(in.Role),
-		flag(in.GroupsUnknown), in.GroupsWhy, now, in.ExternalID, flag(in.Verified)).Scan(&id)
+		flag(in.GroupsUnknown), in.GroupsWhy, now, in.ExternalID, flag(in.Verified), asOf).Scan(&id)
 	if !errors.Is(err, sql.ErrNoRows) {
 		return id, err
 	}
@@ -112,10 +146,10 @@ func (s *Store) applyUser(ctx context.Context, tx *sql.Tx, in SignIn) (id int64,
 		return 0, err
 	}
 	_, err = tx.ExecContext(ctx, `
-		INSERT INTO users(id, org_id, issuer, subject, email, email_folded, name, role, groups_unknown, groups_why, groups_as_of, created_at, external_id, email_verified)
-		VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $12, $13)`,
+		INSERT INTO users(id, org_id, issuer, subject, email, email_folded, name, role, groups_unknown, groups_why, groups_as_of, created_at, external_id, email_verified, claims_at)
+		VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $12, $13, $14)`,
 		id, in.OrgID, in.Issuer, in.Subject, in.Email, snap.FoldCase(in.Email), in.Name, string(in.Role),
-		flag(in.GroupsUnknown), in.GroupsWhy, now, in.ExternalID, flag(in.Verified))
+		flag(in.GroupsUnknown), in.GroupsWhy, now, in.ExternalID, flag(in.Verified), asOf)
 	return id, err
 }
 
@@ -241,7 +275,9 @@ func (s *Store) SetRole(ctx context.Context, userID int64, r snap.Role) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		c := snap.Caller{User: &snap.User{ID: userID}, Role: r}
 		err := tx.QueryRowContext(ctx,
-			`UPDATE users SET role = $2 WHERE id = $1 RETURNING org_id, groups_unknown`, userID, string(r)).Scan(&c.Org.ID, &c.GroupsUnknown)
+			`UPDATE users SET role = $2, claims_at = CASE WHEN claims_at < $3 THEN $3 ELSE claims_at END
+			WHERE id = $1 RETURNING org_id, groups_unknown`,
+			userID, string(r), s.now().UnixMilli()).Scan(&c.Org.ID, &c.GroupsUnknown)
 		if errors.Is(err, sql.ErrNoRows) {
 			return errNoUser()
 		}

@@ -240,6 +240,7 @@ type reportWrites struct {
 	add, drop map[snap.Audience][]int64
 	roles     map[snap.Role][]int64
 	known     []int64 // accounts whose groups were unknown until now
+	changed   []int64
 	lines     []snap.AuditEntry
 }
 
@@ -271,6 +272,7 @@ func (w *reportWrites) plan(r Reporter, a *account, reports bool) error {
 	if a.unknown && !c.GroupsUnknown {
 		w.known = append(w.known, a.id)
 	}
+	w.changed = append(w.changed, a.id)
 	d := snap.AuditDetail{User: a.email, Account: a.id, Role: c.Role, Disabled: a.disabled}
 	if !c.GroupsUnknown {
 		for _, g := range groups {
@@ -316,6 +318,12 @@ func (w *reportWrites) write(ctx context.Context, tx *sql.Tx, s *Store, r Report
 	if len(w.known) > 0 {
 		if err := do(`UPDATE users SET groups_unknown = 0, groups_why = '', groups_as_of = $1 WHERE id IN `+in,
 			s.now().UnixMilli(), idArray(w.known)); err != nil {
+			return err
+		}
+	}
+	if len(w.changed) > 0 { // tokens from before the report must not undo it
+		if err := do(`UPDATE users SET claims_at = CASE WHEN claims_at < $1 THEN $1 ELSE claims_at END WHERE id IN `+in,
+			s.now().UnixMilli(), idArray(w.changed)); err != nil {
 			return err
 		}
 	}
