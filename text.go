@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
 // CleanText removes from untrusted text every character that could control the terminal or page
@@ -18,6 +19,16 @@ func CleanText(text string) string {
 		return r
 	}, strings.ToValidUTF8(text, "\uFFFD"))
 }
+
+// Storable reports whether text can be stored in every database: PostgreSQL's text is UTF-8 without
+// NUL characters.
+func Storable(text string) bool { return utf8.ValidString(text) && !strings.Contains(text, "\x00") }
+
+// NULInJSON reports whether a string in a JSON document has a NUL character.
+func NULInJSON(document []byte) bool { return escapedNUL.Match(document) }
+
+// escapedNUL is \u0000 after an even number of backslashes.
+var escapedNUL = regexp.MustCompile(`(^|[^\\])(\\\\)*\\u0000`)
 
 // isControl reports whether [CleanText] removes a character.
 func isControl(r rune) bool {

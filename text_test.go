@@ -23,6 +23,19 @@ func TestCleanText(t *testing.T) {
 	}
 }
 
+// Strings in JSON may have an escaped NUL, or an escaped backslash before u0000.
+func TestNULInJSON(t *testing.T) {
+	t.Parallel()
+	for document, want := range map[string]bool{
+		`{"a":"\u0000"}`: true, `"x\u0000y"`: true, `"\\\u0000"`: true, `\u0000`: true,
+		`"\\u0000"`: false, `"u0000"`: false, `"\u00001"`: true, `"\u0001"`: false, `"\\\\u0000"`: false,
+	} {
+		if got := snap.NULInJSON([]byte(document)); got != want {
+			t.Errorf("NULInJSON(%s) = %v, want %v", document, got, want)
+		}
+	}
+}
+
 // Only localhost and loopback addresses are this machine.
 func TestIsLoopback(t *testing.T) {
 	t.Parallel()

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"snap"
 	"snap/internal/store"
@@ -63,6 +64,11 @@ func (f Forms) Check(w http.ResponseWriter, r *http.Request, token string) error
 	r.Body = http.MaxBytesReader(w, r.Body, MaxForm)
 	if err := r.ParseForm(); err != nil {
 		return snap.Invalid("the form cannot be read", "go back and submit it again")
+	}
+	for _, values := range r.PostForm {
+		if !snap.Storable(strings.Join(values, "")) {
+			return snap.Invalid("the form has a NUL character or is not UTF-8", "go back and correct it")
+		}
 	}
 	if err := f.cross.Check(r); err != nil {
 		return snap.Forbidden("this form was sent from another site",

@@ -54,6 +54,10 @@ func (s *Service) once(ctx huma.Context, c *call, key string, onRepeat repeat, n
 		s.writeError(w, r, snap.Invalid("Idempotency-Key is longer than 200 characters", ""))
 		return
 	}
+	if !snap.Storable(key) {
+		s.writeError(w, r, snap.Invalid("Idempotency-Key is not UTF-8", ""))
+		return
+	}
 	payload, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
 	if err != nil {
 		s.writeError(w, r, &snap.Error{Code: snap.CodeTooLarge, Detail: "the body is larger than 1 MiB"})

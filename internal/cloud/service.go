@@ -304,7 +304,7 @@ func (s *Service) build(version string) (http.Handler, error) {
 	if err := errors.Join(s.openPages(mux, version), s.openConsole(mux)); err != nil {
 		return nil, fmt.Errorf("open the pages: %w", err)
 	}
-	return s.wrap(s.load.Wrap(s.fallback(mux))), nil
+	return s.wrap(s.load.Wrap(s.requireStorable(s.fallback(mux)))), nil
 }
 
 func (s *Service) humaConfig(version string) huma.Config {
@@ -315,7 +315,7 @@ func (s *Service) humaConfig(version string) huma.Config {
 	c.OpenAPIPath, c.DocsPath, c.SchemasPath = "", "", "" // we serve our own pages, which load nothing from other hosts
 	c.CreateHooks = nil                                   // no $schema links in responses
 	c.RejectUnknownQueryParameters = true                 // a mistyped filter must not list everything
-	c.Formats = map[string]huma.Format{"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat}
+	c.Formats = map[string]huma.Format{"application/json": storableJSON, "json": storableJSON}
 	c.Info.Description = "Share database snapshots: private, org-wide, with an SSO group, with another organization."
 	c.Servers = []*huma.Server{{URL: s.config.PublicURL}}
 	s.web.openAPI = c.OpenAPI

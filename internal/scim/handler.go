@@ -78,6 +78,10 @@ func readBody[T any](r *http.Request, parse func([]byte) (T, error)) (T, error) 
 		var none T
 		return none, invalid("invalidSyntax", "the body did not arrive completely")
 	}
+	if snap.NULInJSON(body) {
+		var none T
+		return none, invalid("invalidValue", "the body has a NUL character")
+	}
 	return parse(body)
 }
 

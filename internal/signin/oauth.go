@@ -62,6 +62,11 @@ func (s *Service) form(w http.ResponseWriter, r *http.Request) (url.Values, bool
 		return nil, false
 	}
 	for name, values := range r.PostForm {
+		if !snap.Storable(name) || !snap.Storable(strings.Join(values, "")) {
+			s.writeOAuthError(w, http.StatusBadRequest, "invalid_request",
+				"the body has a NUL character or is not UTF-8")
+			return nil, false
+		}
 		if len(values) > 1 {
 			s.writeOAuthError(w, http.StatusBadRequest, "invalid_request",
 				"a parameter is repeated: "+printable(name, 40))
