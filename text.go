@@ -1,6 +1,7 @@
 package snap
 
 import (
+	"bytes"
 	"fmt"
 	"net/netip"
 	"regexp"
@@ -25,7 +26,9 @@ func CleanText(text string) string {
 func Storable(text string) bool { return utf8.ValidString(text) && !strings.Contains(text, "\x00") }
 
 // NULInJSON reports whether a string in a JSON document has a NUL character.
-func NULInJSON(document []byte) bool { return escapedNUL.Match(document) }
+func NULInJSON(document []byte) bool {
+	return bytes.Contains(document, []byte(`\u0000`)) && escapedNUL.Match(document)
+}
 
 // escapedNUL is \u0000 after an even number of backslashes.
 var escapedNUL = regexp.MustCompile(`(^|[^\\])(\\\\)*\\u0000`)
