@@ -22,7 +22,8 @@ func (s *Service) requireStorable(next http.Handler) http.Handler {
 		if r.URL.RawQuery != "" {
 			for name, values := range r.URL.Query() {
 				if !snap.Storable(name) || !snap.Storable(strings.Join(values, "")) {
-					s.writeError(w, r, snap.Invalid("the query has a NUL character or is not UTF-8", "correct its parameters"))
+					s.writeError(w, r, snap.Invalid("the query has a NUL character or is not UTF-8",
+						"correct its parameters"))
 					return
 				}
 			}
