@@ -121,7 +121,7 @@ func successes() map[string]string {
 		"applied":    "The retention rules were applied.",
 		"no-webhook": "The webhook was deleted.",
 		"enabled":    "The webhook is enabled. Waiting messages are sent now.",
-		"unchanged":  "Nothing changed: the snapshot was already shared like this.",
+		"unchanged":  look.Unchanged,
 		"described":  "The description and labels were saved.",
 		"requested": "Your request was sent. If the snapshot exists, its owner and the admins of its organization " +
 			"will see it.",

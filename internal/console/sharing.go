@@ -3,9 +3,7 @@ package console
 import (
 	"cmp"
 	"context"
-	"slices"
 	"strings"
-	"time"
 
 	"snap"
 	"snap/api"
@@ -63,7 +61,7 @@ func (v *visit) makeShare(ctx context.Context, id string) (string, error) {
 		schema := v.field("schema") != ""
 		with.WithSchema = &schema
 	}
-	before, err := v.liveShare(ctx, id, with)
+	before, err := look.LiveShare(ctx, v.api, id, with)
 	if err != nil {
 		return "", err
 	}
@@ -79,8 +77,7 @@ func (v *visit) makeShare(ctx context.Context, id string) (string, error) {
 	}
 	f := flash{Text: look.Shared(v.audience(with), people), Warning: made.Warning}
 	if f.Undo = endFields(with); before != nil {
-		f.Text = "The end of the share with " + v.audience(with) + " was changed."
-		f.Undo = before.makeFields(with)
+		f.Text, f.Undo = look.EndChanged(v.audience(with)), before.Fields()
 	}
 	if made.Warning != "" { // the warning has the number of people too
 		f.Text = look.Shared(v.audience(with), -1)
@@ -95,7 +92,7 @@ func (v *visit) endShare(ctx context.Context, id string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	before, err := v.liveShare(ctx, id, with)
+	before, err := look.LiveShare(ctx, v.api, id, with)
 	if err != nil {
 		return "", err
 	}
@@ -103,11 +100,7 @@ func (v *visit) endShare(ctx context.Context, id string) (string, error) {
 		api.UnshareRequest{OrgWide: with.OrgWide, GroupIDs: with.GroupIDs, OrgSlugs: with.OrgSlugs}); err != nil {
 		return "", err
 	}
-	f := flash{Text: look.Unshared(v.audience(with), v.newcomers(ctx, id, with))}
-	if before != nil {
-		f.Undo = before.makeFields(with)
-	}
-	v.announce(f)
+	v.announce(flash{Text: look.Unshared(v.audience(with), v.newcomers(ctx, id, with)), Undo: before.Fields()})
 	return announced, nil
 }
 
@@ -120,54 +113,6 @@ func endFields(with api.SharesRequest) []look.Hidden {
 		return look.Fields("revoke", with.GroupIDs[0])
 	}
 	return look.Fields("do", "revoke", "slug", with.OrgSlugs[0])
-}
-
-// former is a share before a change.
-type former struct {
-	until  *time.Time
-	schema bool
-}
-
-// makeFields returns the fields of the form that makes the former share again.
-func (f former) makeFields(with api.SharesRequest) []look.Hidden {
-	fields := look.SameEnd(f.until)
-	if f.schema {
-		fields = append(fields, look.Fields("schema", "yes")...)
-	}
-	switch {
-	case with.OrgWide:
-		return append(fields, look.Fields("shared", "true")...)
-	case len(with.GroupIDs) > 0:
-		return append(fields, look.Fields("grant", with.GroupIDs[0])...)
-	}
-	return append(fields, look.Fields("slug", with.OrgSlugs[0])...)
-}
-
-// liveShare returns the live share with one recipient, or nil.
-func (v *visit) liveShare(ctx context.Context, id string, with api.SharesRequest) (*former, error) {
-	switch {
-	case with.OrgWide:
-		sn, err := v.api.Snapshot(ctx, id)
-		if err != nil || !sn.Shared {
-			return nil, err
-		}
-		return &former{until: sn.ExpiresAt}, nil
-	case len(with.GroupIDs) > 0:
-		all, err := v.api.GroupShares(ctx, id)
-		i := slices.IndexFunc(all, func(g api.GroupShare) bool { return g.GroupID == with.GroupIDs[0] })
-		if err != nil || i < 0 {
-			return nil, err
-		}
-		return &former{until: all[i].ExpiresAt}, nil
-	}
-	all, err := v.api.OrgShares(ctx, id)
-	i := slices.IndexFunc(all, func(o api.OrgShare) bool {
-		return o.OrgSlug == with.OrgSlugs[0] && o.DeclinedAt == nil
-	})
-	if err != nil || i < 0 {
-		return nil, err
-	}
-	return &former{all[i].ExpiresAt, all[i].WithSchema}, nil
 }
 
 // newcomers returns how many people a share within the organization would add, or -1 if that is not

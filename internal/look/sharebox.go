@@ -310,11 +310,3 @@ type Change struct {
 	Dialog  bool     // the change was made in a dialog
 	Refresh bool     // the list has changed
 }
-
-// SameEnd returns the field by which Undo restores the former end of a share exactly.
-func SameEnd(expires *time.Time) []Hidden {
-	if expires == nil {
-		return nil
-	}
-	return Fields("expires", expires.UTC().Format(time.RFC3339Nano))
-}

@@ -121,3 +121,11 @@ func Unshared(audience string, people int) string {
 	}
 	return fmt.Sprintf("No longer shared with %s. %s can no longer see it.", audience, People(people))
 }
+
+// EndChanged announces that a share which existed before has a new end.
+func EndChanged(audience string) string {
+	return "The end of the share with " + audience + " was changed."
+}
+
+// Unchanged announces that a share existed before exactly as requested.
+const Unchanged = "Nothing changed: the snapshot was already shared like this."

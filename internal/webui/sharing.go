@@ -64,33 +64,60 @@ func (s *Server) confirmation(ctx context.Context, one row, with api.SharesReque
 	return page
 }
 
-// shareWith creates one share. If the organization's policy requires confirmation, it responds with
-// the question instead.
+// shareWith creates one share, or changes its end. If the organization's policy requires
+// confirmation, it responds with the question instead. The fields of the form that ends the share
+// are in undo. If the share existed before, Undo restores it instead.
 func (s *Server) shareWith(w http.ResponseWriter, r *http.Request, with api.SharesRequest, audience string,
 	undo look.Change) error {
-	id, people := r.PathValue("id"), -1
-	if len(with.OrgSlugs) == 0 {
-		people = s.newcomers(r.Context(), id, strings.Join(with.GroupIDs, ""))
+	id, client := r.PathValue("id"), s.cloud.client()
+	before, err := look.LiveShare(r.Context(), client, id, with)
+	if err != nil {
+		return err
 	}
-	made, err := s.cloud.client().ShareWith(r.Context(), id, with, r.PostFormValue("confirmed") == "true")
+	people := s.newcomers(r.Context(), id, with)
+	made, err := client.ShareWith(r.Context(), id, with, r.PostFormValue("confirmed") == "true")
 	if snap.CodeOf(err) == snap.CodeConfirm {
 		return s.askToConfirm(w, r, with)
 	}
 	if err != nil {
 		return err
 	}
-	if made.Warning != "" { // the warning has the number of people too
-		people = -1
-	}
 	undo.Text, undo.Warning = look.Shared(audience, people), made.Warning
+	switch {
+	case len(made.Changes) == 1 && !made.Changes[0].Changed:
+		undo.Text, undo.Fields = look.Unchanged, nil
+	case before != nil:
+		undo.Text, undo.Action, undo.Fields = look.EndChanged(audience), r.URL.Path, before.Fields()
+	case made.Warning != "": // the warning has the number of people too
+		undo.Text = look.Shared(audience, -1)
+	}
 	return s.sharingChanged(w, r, undo)
 }
 
-// newcomers returns how many people would gain access through an org-wide share or, if group is
-// set, through a share with that group. It returns -1 if that is not known. After a share has
-// ended, these are the people who lost access.
-func (s *Server) newcomers(ctx context.Context, id, group string) int {
-	adds, err := s.cloud.client().Newcomers(ctx, id, group)
+// endShare ends one share. Undo sends the form of action, which makes the share again with exactly
+// its former end.
+func (s *Server) endShare(w http.ResponseWriter, r *http.Request, with api.SharesRequest, audience,
+	action string) error {
+	id, client := r.PathValue("id"), s.cloud.client()
+	before, err := look.LiveShare(r.Context(), client, id, with)
+	if err != nil {
+		return err
+	}
+	if _, err := client.UnshareWith(r.Context(), id,
+		api.UnshareRequest{OrgWide: with.OrgWide, GroupIDs: with.GroupIDs, OrgSlugs: with.OrgSlugs}); err != nil {
+		return err
+	}
+	return s.sharingChanged(w, r, look.Change{Text: look.Unshared(audience, s.newcomers(r.Context(), id, with)),
+		Action: action, Fields: before.Fields()})
+}
+
+// newcomers returns how many people would gain access through a share within the organization. It
+// returns -1 if that is not known. After a share has ended, these are the people who lost access.
+func (s *Server) newcomers(ctx context.Context, id string, with api.SharesRequest) int {
+	if len(with.OrgSlugs) > 0 {
+		return -1
+	}
+	adds, err := s.cloud.client().Newcomers(ctx, id, strings.Join(with.GroupIDs, ""))
 	if err != nil {
 		return -1
 	}
@@ -120,30 +147,17 @@ func (s *Server) share(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	undo := func(shared string) look.Change {
-		return look.Change{Action: r.URL.Path, Fields: look.Fields("shared", shared)}
-	}
 	everyone := everyoneIn(me.Organization)
-	if r.PostFormValue("shared") == "true" {
-		with, err := look.EndOf(r.PostFormValue("expires"), r.PostFormValue("date"))
-		if err != nil {
-			return err
-		}
-		with.OrgWide = true
-		return s.shareWith(w, r, with, everyone, undo("false"))
+	if r.PostFormValue("shared") != "true" {
+		return s.endShare(w, r, api.SharesRequest{OrgWide: true}, everyone, r.URL.Path)
 	}
-	id := r.PathValue("id")
-	before, err := s.cloud.client().Snapshot(r.Context(), id)
+	with, err := look.EndOf(r.PostFormValue("expires"), r.PostFormValue("date"))
 	if err != nil {
 		return err
 	}
-	if err := s.cloud.client().Unshare(r.Context(), id); err != nil {
-		return err
-	}
-	made := undo("true")
-	made.Fields = append(made.Fields, look.SameEnd(before.ExpiresAt)...)
-	made.Text = look.Unshared(everyone, s.newcomers(r.Context(), id, ""))
-	return s.sharingChanged(w, r, made)
+	with.OrgWide = true
+	return s.shareWith(w, r, with, everyone,
+		look.Change{Action: r.URL.Path, Fields: look.Fields("shared", "false")})
 }
 
 // sharingChanged responds to a change of shares with the updated row, and the dialog if the change
@@ -191,32 +205,17 @@ func (s *Server) shareGroup(w http.ResponseWriter, r *http.Request) error {
 	if err := s.requireCloud(); err != nil {
 		return err
 	}
-	id, group := r.PathValue("id"), r.PostFormValue("revoke")
-	if group == "" {
-		group = r.PostFormValue("grant")
-		with, err := look.EndOf(r.PostFormValue("expires"), r.PostFormValue("date"))
-		if err != nil {
-			return err
-		}
-		with.GroupIDs = []string{group}
-		return s.shareWith(w, r, with, groupNamed(group),
-			look.Change{Action: r.URL.Path, Fields: look.Fields("revoke", group)})
+	if group := r.PostFormValue("revoke"); group != "" {
+		return s.endShare(w, r, api.SharesRequest{GroupIDs: []string{group}}, groupNamed(group), r.URL.Path)
 	}
-	before, err := s.cloud.client().GroupShares(r.Context(), id)
+	group := r.PostFormValue("grant")
+	with, err := look.EndOf(r.PostFormValue("expires"), r.PostFormValue("date"))
 	if err != nil {
 		return err
 	}
-	if err := s.cloud.client().UnshareGroup(r.Context(), id, group); err != nil {
-		return err
-	}
-	undo := look.Fields("grant", group)
-	for _, share := range before {
-		if share.GroupID == group {
-			undo = append(undo, look.SameEnd(share.ExpiresAt)...)
-		}
-	}
-	text := look.Unshared(groupNamed(group), s.newcomers(r.Context(), id, group))
-	return s.sharingChanged(w, r, look.Change{Text: text, Action: r.URL.Path, Fields: undo})
+	with.GroupIDs = []string{group}
+	return s.shareWith(w, r, with, groupNamed(group),
+		look.Change{Action: r.URL.Path, Fields: look.Fields("revoke", group)})
 }
 
 // shareOrg shares with another organization. In the dialog, an error is shown at its field.
@@ -246,31 +245,14 @@ func (s *Server) shareOrg(w http.ResponseWriter, r *http.Request) error {
 	return s.views.Part(w, statusOf(err), "sharing.html", "dialog", page)
 }
 
-// revokeOrg ends the share with an organization. Undo creates the share again with its former
-// expiry.
+// revokeOrg ends the share with an organization.
 func (s *Server) revokeOrg(w http.ResponseWriter, r *http.Request) error {
 	if err := s.requireCloud(); err != nil {
 		return err
 	}
-	id, slug := r.PathValue("id"), r.PostFormValue("slug")
-	before, err := s.cloud.client().OrgShares(r.Context(), id)
-	if err != nil {
-		return err
-	}
-	if err := s.cloud.client().UnshareOrg(r.Context(), id, slug); err != nil {
-		return err
-	}
-	undo := look.Fields("slug", slug)
-	for _, share := range before {
-		if share.OrgSlug == slug {
-			undo = append(undo, look.SameEnd(share.ExpiresAt)...)
-			if share.WithSchema {
-				undo = append(undo, look.Fields("schema", "yes")...)
-			}
-		}
-	}
-	return s.sharingChanged(w, r, look.Change{Text: look.Unshared(slug, -1),
-		Action: strings.TrimSuffix(r.URL.Path, "/revoke"), Fields: undo})
+	slug := r.PostFormValue("slug")
+	return s.endShare(w, r, api.SharesRequest{OrgSlugs: []string{slug}}, slug,
+		strings.TrimSuffix(r.URL.Path, "/revoke"))
 }
 
 // sharingOf collects the dialog's data.

@@ -150,8 +150,13 @@ func TestUndoRestoresTheEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gone := u.post(path+"/organizations/revoke", url.Values{"slug": {"globex"}, "from": {"dialog"}}, "Fragment", "1")
 	date := before[0].ExpiresAt.UTC().Format(time.RFC3339Nano)
+	longer := url.Values{"slug": {"globex"}, "expires": {"30d"}, "schema": {"yes"}, "from": {"dialog"}}
+	u.must(u.post(path+"/organizations", longer, "Fragment", "1"), http.StatusOK,
+		"The end of the share with globex was changed.", `name="expires" value="`+date+`"`)
+	u.must(u.post(path+"/organizations", url.Values{"slug": {"globex"}, "expires": {date}}, "Fragment", "1"),
+		http.StatusOK, "The end of the share with globex was changed.", `name="schema" value="yes"`)
+	gone := u.post(path+"/organizations/revoke", url.Values{"slug": {"globex"}, "from": {"dialog"}}, "Fragment", "1")
 	u.must(gone, http.StatusOK, "No longer shared with globex.", `name="expires" value="`+date+`"`)
 	u.must(u.post(path+"/organizations", url.Values{"slug": {"globex"}, "expires": {date}},
 		"Fragment", "1"), http.StatusOK, "Shared with globex.")
@@ -176,6 +181,17 @@ func TestUndoRestoresTheEndWithin(t *testing.T) {
 	path := "/cloud/" + item.ID
 	u.must(u.get(path+"/sharing"), http.StatusOK, "ends in")
 	date := end.Format(time.RFC3339Nano)
+	for action, on := range map[string]url.Values{"/share": {"shared": {"true"}}, "/groups": {"grant": {"eng"}}} {
+		on.Set("expires", "7d")
+		changed := u.post(path+action, on, "Fragment", "1")
+		u.must(changed, http.StatusOK, "The end of the share with ", " was changed.", ">Undo<",
+			`name="expires" value="`+date+`"`)
+		on.Set("expires", date)
+		u.must(u.post(path+action, on, "Fragment", "1"), http.StatusOK, " was changed.")
+		again := u.post(path+action, on, "Fragment", "1")
+		u.must(again, http.StatusOK, "Nothing changed")
+		u.mustNot(again, ">Undo<")
+	}
 	for action, off := range map[string]url.Values{"/share": {"shared": {"false"}}, "/groups": {"revoke": {"eng"}}} {
 		u.must(u.post(path+action, off, "Fragment", "1"), http.StatusOK, `name="expires" value="`+date+`"`)
 	}
