@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os/exec"
 	"runtime"
 	"strconv"
@@ -51,6 +52,40 @@ func listenNext(ctx context.Context, lc net.ListenConfig) (net.Listener, error) 
 		}
 	}
 	return nil, errPortsTaken(defaultPort, defaultPort+portTries-1)
+}
+
+// baseURL returns the URL of the web UI at a listener's address. If that is the address of all
+// networks, which no browser can use as a host, baseURL uses the first of the configured host names
+// or, if there is none, an address of this machine.
+func baseURL(at net.Addr, hosts []string) string {
+	host, port, err := net.SplitHostPort(at.String())
+	if err != nil {
+		return "http://" + at.String()
+	}
+	if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
+		if host = ownAddress(ip.Is4()); len(hosts) > 0 {
+			host = hosts[0]
+		}
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}
+
+// ownAddress returns an address by which other machines reach this one, or 127.0.0.1 if there is
+// none. It prefers IPv4, and returns no other address if only4 is set.
+func ownAddress(only4 bool) string {
+	own := defaultHost
+	all, _ := net.InterfaceAddrs() // if they cannot be listed, the link works on this machine
+	for _, a := range all {
+		network, ok := a.(*net.IPNet)
+		switch {
+		case !ok || !network.IP.IsGlobalUnicast():
+		case network.IP.To4() != nil:
+			return network.IP.String()
+		case !only4 && own == defaultHost:
+			own = network.IP.String()
+		}
+	}
+	return own
 }
 
 // openBrowser starts the system's browser without waiting for it.

@@ -2,7 +2,9 @@ package webui
 
 import (
 	"context"
+	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"testing"
@@ -45,6 +47,19 @@ func TestRunRefusesOtherAddresses(t *testing.T) {
 	err := Run(t.Context(), Options{Agent: u.Agent, Listen: "0.0.0.0:0"})
 	if snap.CodeOf(err) != snap.CodeUsage {
 		t.Errorf("run on all addresses: %v, want a usage error", err)
+	}
+}
+
+// TestBaseURL checks the address that Run prints.
+func TestBaseURL(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{"127.0.0.1:8484": "http://127.0.0.1:8484",
+		"[::1]:8484": "http://[::1]:8484", "0.0.0.0:8484": "http://db.acme.test:8484",
+		"[::]:8484": "http://db.acme.test:8484"} {
+		at := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address))
+		if got := baseURL(at, []string{"db.acme.test", "other.test"}); got != want {
+			t.Errorf("%s: %s, want %s", address, got, want)
+		}
 	}
 }
 
@@ -209,6 +224,8 @@ func TestTheCloudTokenStaysHere(t *testing.T) {
 	}
 }
 
+// TestRunEndsWithItsContext checks that Run ends, and that the link that it prints works even if it
+// listens on all addresses.
 func TestRunEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	u := startUI(t, nil, "")
@@ -217,7 +234,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	done := make(chan error, 1)
 	opened := make(chan string, 1)
 	go func() {
-		done <- Run(ctx, Options{Agent: u.Agent, Listen: "127.0.0.1:0", Out: out, Open: true,
+		done <- Run(ctx, Options{Agent: u.Agent, Listen: "0.0.0.0:0", AllowRemote: true, Out: out, Open: true,
 			Browse: func(link string) error {
 				opened <- link
 				return nil
@@ -240,6 +257,9 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	stop()
 	if err := <-done; err != nil {
 		t.Errorf("run: %v", err)
+	}
+	if snap.IsLoopback(res.Request.URL.Hostname()) && ownAddress(true) != defaultHost {
+		t.Errorf("the link %s does not work on another machine", link)
 	}
 	if !strings.Contains(out.String(), link) || !strings.Contains(out.String(), "another browser") {
 		t.Errorf("told:\n%s", out.String())

@@ -158,7 +158,7 @@ func Run(ctx context.Context, o Options) error {
 		BaseContext:       func(net.Listener) context.Context { return serving },
 		ErrorLog:          slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
 	}
-	s.announce("http://" + ln.Addr().String())
+	s.announce(baseURL(ln.Addr(), o.Hosts))
 	go s.tidy(serving)
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(ln) }()
