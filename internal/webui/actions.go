@@ -12,10 +12,11 @@ import (
 )
 
 // begin starts a job. Our script receives the job's view; a browser without JavaScript is
-// redirected to the Jobs page.
+// redirected to the Jobs page. The argument fields names the fields of the form that are needed to
+// repeat the job.
 func (s *Server) begin(w http.ResponseWriter, r *http.Request, kind, target, title string,
-	run func(context.Context, local.Progress) (outcome, error)) error {
-	id, err := s.jobs.start(task{kind: kind, target: target, title: title, again: r.URL.EscapedPath(), run: run})
+	run func(context.Context, local.Progress) (outcome, error), fields ...string) error {
+	id, err := s.jobs.start(task{kind: kind, target: target, title: title, again: again(r, fields), run: run})
 	if err != nil {
 		return err
 	}
@@ -25,6 +26,17 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request, kind, target, tit
 	}
 	view := s.jobs.list(func(j *job) bool { return j.id == id })
 	return s.views.Part(w, http.StatusAccepted, "jobs.html", "job", view[0])
+}
+
+// again returns the URL of the form that repeats a job. Its query has the fields of the form in r.
+func again(r *http.Request, fields []string) string {
+	sent := url.Values{}
+	for _, name := range fields {
+		if value := r.FormValue(name); value != "" {
+			sent.Set(name, value)
+		}
+	}
+	return (&url.URL{Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: sent.Encode()}).String()
 }
 
 func (s *Server) build(w http.ResponseWriter, r *http.Request) error {

@@ -61,22 +61,25 @@ func (s *Server) clones(w http.ResponseWriter, r *http.Request) error {
 	return s.show(w, r, "clones.html", "clones", page)
 }
 
-// cloneForm reads the form that makes clones.
+// cloneFields returns the fields of the form that makes clones.
+func cloneFields() []string { return []string{"target", "name", "snapshot", "type", "ttl", "count"} }
+
+// cloneForm reads the form that makes clones. A job that is repeated has the fields in the URL.
 func (s *Server) cloneForm(r *http.Request) (t local.Target, o local.CloneOptions, err error) {
-	if t, err = s.o.Agent.Target(r.PostFormValue("target")); err != nil {
+	if t, err = s.o.Agent.Target(r.FormValue("target")); err != nil {
 		return t, o, err
 	}
-	o = local.CloneOptions{Name: r.PostFormValue("name"), Snapshot: r.PostFormValue("snapshot"),
-		Type: snap.Type(r.PostFormValue("type")), Count: 1}
+	o = local.CloneOptions{Name: r.FormValue("name"), Snapshot: r.FormValue("snapshot"),
+		Type: snap.Type(r.FormValue("type")), Count: 1}
 	if o.Type != "" && !o.Type.Valid() {
 		return t, o, errNoType(string(o.Type))
 	}
-	if text := r.PostFormValue("ttl"); text != "" {
+	if text := r.FormValue("ttl"); text != "" {
 		if o.TTL, err = snap.ParseDuration(text); err != nil {
 			return t, o, err
 		}
 	}
-	if text := r.PostFormValue("count"); text != "" {
+	if text := r.FormValue("count"); text != "" {
 		if o.Count, err = strconv.Atoi(text); err != nil || o.Count < 1 {
 			return t, o, errNoCount(text)
 		}
@@ -97,7 +100,7 @@ func (s *Server) makeClone(w http.ResponseWriter, r *http.Request) error {
 				return outcome{}, err
 			}
 			return outcome{text: endClone(all[0].Name, len(all), all[0].LeftOut)}, nil
-		})
+		}, cloneFields()...)
 }
 
 // warmClones makes copies that wait for runs, as a job.
@@ -110,7 +113,7 @@ func (s *Server) warmClones(w http.ResponseWriter, r *http.Request) error {
 		func(ctx context.Context, p local.Progress) (outcome, error) {
 			made, err := s.o.Agent.WarmClones(ctx, t.Name, o.Count, o, p)
 			return outcome{text: endWarm(made)}, err
-		})
+		}, cloneFields()...)
 }
 
 func (s *Server) branchClone(w http.ResponseWriter, r *http.Request) error {

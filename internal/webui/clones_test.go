@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"html"
 	"net/http"
 	"net/url"
 	"os"
@@ -83,6 +84,24 @@ func TestClonesPage(t *testing.T) {
 	u.must(u.post("/clones/feature%2Fx/drop", nil), http.StatusOK)
 	u.mustNot(u.get("/clones"), "feature/x")
 	u.must(u.post("/clones/feature%2Fx/drop", nil), http.StatusNotFound, "no clone")
+}
+
+// TestFailedClonesAreTriedAgain: the buttons of a failed job that made clones send its form again,
+// with the same target and options.
+func TestFailedClonesAreTriedAgain(t *testing.T) {
+	t.Parallel()
+	u := openUI(t, nil, "targets:\n  a&b: {source: \"sqlite:///nowhere.db\"}\n")
+	events := u.listen()
+	for _, action := range []string{"/clones", "/clones/warm"} {
+		u.must(u.post(action, url.Values{"target": {"a&b"}, "ttl": {"2h"}, "back": {"/clones"}}), http.StatusOK)
+		events.ended()
+		again := action + "?target=a%26b&ttl=2h"
+		for range 2 {
+			u.must(u.get("/jobs"), http.StatusOK, `action="`+html.EscapeString(again)+`"`)
+			u.must(u.post(again, url.Values{"back": {"/jobs"}}), http.StatusOK)
+			events.ended()
+		}
+	}
 }
 
 // The web UI shows where a snapshot is from and which of its programs are left out, and nothing in
