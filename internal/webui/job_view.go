@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -173,7 +174,8 @@ func jobID(r *http.Request) (int, error) {
 // eventPause is the minimum interval between two messages of an event stream.
 const eventPause = 100 * time.Millisecond
 
-// events streams changed jobs as page fragments. It sends the event "listing" when a job has ended,
+// events streams changed jobs as page fragments, beginning with those in the corner of the pages,
+// which may have changed since the page was made. It sends the event "listing" when a job has ended,
 // because the list may have changed.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	out := http.NewResponseController(w)
@@ -181,6 +183,9 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	watch, done := s.jobs.watch()
 	defer done()
 	fmt.Fprint(w, ": ready\n\n")
+	for _, view := range slices.Backward(s.dock()) { // a page puts each new job before the others
+		s.sendJob(w, view)
+	}
 	pause := time.NewTicker(eventPause)
 	defer pause.Stop()
 	for {
@@ -193,8 +198,12 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 		case <-watch.wake:
 		}
 		ids, news := s.jobs.changes(watch)
-		for _, id := range ids {
-			s.sendJob(w, id)
+		changed := s.jobs.list(func(j *job) bool { return slices.Contains(ids, j.id) })
+		for _, view := range slices.Backward(changed) {
+			s.sendJob(w, view)
+			if view.State != jobRunning {
+				sendEvent(w, "listing", []byte("changed"))
+			}
 		}
 		for _, name := range news {
 			sendEvent(w, name, []byte("changed"))
@@ -207,18 +216,13 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-func (s *Server) sendJob(w http.ResponseWriter, id int) {
-	for _, view := range s.jobs.list(func(j *job) bool { return j.id == id }) {
-		var buf bytes.Buffer
-		if err := s.views.Write(&buf, "jobs.html", "job", view); err != nil {
-			s.o.Log.Error("a job could not be shown", "err", err)
-			return
-		}
-		sendEvent(w, "job", buf.Bytes())
-		if view.State != jobRunning {
-			sendEvent(w, "listing", []byte("changed"))
-		}
+func (s *Server) sendJob(w http.ResponseWriter, view jobView) {
+	var buf bytes.Buffer
+	if err := s.views.Write(&buf, "jobs.html", "job", view); err != nil {
+		s.o.Log.Error("a job could not be shown", "err", err)
+		return
 	}
+	sendEvent(w, "job", buf.Bytes())
 }
 
 func sendEvent(w http.ResponseWriter, name string, data []byte) {

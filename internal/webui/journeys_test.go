@@ -447,3 +447,30 @@ func TestFirstPageIsSmall(t *testing.T) {
 		t.Error("something is fetched from elsewhere")
 	}
 }
+
+// TestBrowserHiddenTabs: only a visible page holds an event stream, because browsers open only six
+// connections to a server. When a page becomes visible again, it shows the jobs that changed
+// meanwhile.
+func TestBrowserHiddenTabs(t *testing.T) {
+	t.Parallel()
+	servertest.RequireServers(t, "a browser")
+	u := openUI(t, nil, "targets:\n  shop: {source: \"sqlite:///nowhere.db\"}\n")
+	b := browse(t, u)
+	events := u.listen()
+	show := func(hidden string) {
+		b.run(chromedp.Evaluate[chromedp.Void](`{
+			Object.defineProperty(document, "hidden", { value: ` + hidden + `, configurable: true });
+			void document.dispatchEvent(new Event("visibilitychange"));
+		}`))
+	}
+	b.run(chromedp.Evaluate[chromedp.Void](`{
+		const close = EventSource.prototype.close;
+		EventSource.prototype.close = function () { window.streamClosed = true; close.call(this); };
+	}`))
+	show("true")
+	b.until("window.streamClosed")
+	u.must(u.post("/targets/shop/build", nil), http.StatusOK)
+	events.ended()
+	show("false")
+	b.until(`document.querySelector("#dock .job.failed")`)
+}

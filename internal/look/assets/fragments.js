@@ -82,6 +82,7 @@ function place(fresh) {
   }
   if (fresh.dataset.revision) shown.set(fresh.id, fresh.dataset.revision);
   if (old) {
+    if (old.dataset.revision && old.dataset.revision === fresh.dataset.revision) return;
     if (old.dataset.revision) old.dataset.revision = fresh.dataset.revision;
     if (old.isEqualNode(fresh)) return;
     const inside = old.contains(document.activeElement);

@@ -5,18 +5,41 @@ import { apply, request } from "./fragments.js";
 
 const pause = 20_000; // milliseconds between two requests for cloud data
 
+let events; // the stream of changes; closed while the page is hidden
+
 export function live() {
-  const events = new EventSource("/events");
-  events.addEventListener("job", (e) => apply(e.data));
-  events.addEventListener("listing", refresh);
-  events.addEventListener("account", () => document.getElementById("account") && request("/account"));
-  events.addEventListener("rules", () => document.getElementById("review") && request(location.pathname + location.search));
+  listen();
   document.addEventListener("listing", refresh);
-  document.addEventListener("visibilitychange", refresh);
+  document.addEventListener("visibilitychange", () => {
+    if (listen()) for (const again of [account, review]) again(); // there may have been changes meanwhile
+    refresh();
+  });
   window.addEventListener("focus", refresh);
   setInterval(refresh, pause);
-  window.addEventListener("pagehide", () => events.close());
+  window.addEventListener("pagehide", close);
+  window.addEventListener("pageshow", listen);
 }
+
+// listen opens the stream if the page is visible, and closes it otherwise, because a browser opens
+// only six connections to this server for all its tabs together. It returns whether it opened it.
+function listen() {
+  if (document.hidden) close();
+  if (document.hidden || events) return false;
+  events = new EventSource("/events");
+  events.addEventListener("job", (e) => apply(e.data));
+  events.addEventListener("listing", refresh);
+  events.addEventListener("account", account);
+  events.addEventListener("rules", review);
+  return true;
+}
+
+function close() {
+  events?.close();
+  events = undefined;
+}
+
+const account = () => document.getElementById("account") && request("/account");
+const review = () => document.getElementById("review") && request(location.pathname + location.search);
 
 // refresh calls look soon, but only once for several calls in a row.
 let soon;
