@@ -196,6 +196,9 @@ func (s *Server) tidy(ctx context.Context) {
 }
 
 func (s *Server) tidyOnce(ctx context.Context) {
+	if err := s.o.Agent.Reload(); err != nil {
+		s.o.Log.Debug("the configuration file could not be read", "err", err)
+	}
 	if _, err := s.o.Agent.SweepClones(ctx); err != nil {
 		s.o.Log.Debug("expired clones could not be dropped", "err", err)
 	}

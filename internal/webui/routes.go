@@ -2,6 +2,7 @@ package webui
 
 import (
 	"net/http"
+	"strings"
 )
 
 // routes registers every page and action. GET changes nothing. All changes use POST, because forms
@@ -10,7 +11,11 @@ func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, h func(http.ResponseWriter, *http.Request) error) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			if err := h(w, r); err != nil {
+			err := s.reload(r)
+			if err == nil {
+				err = h(w, r)
+			}
+			if err != nil {
 				s.fail(w, r, err)
 			}
 		})
@@ -60,6 +65,18 @@ func (s *Server) routes() http.Handler {
 	handle("POST /account/keys/{id}/revoke", s.revokeKey)
 	handle("GET /", s.noPage)
 	return mux
+}
+
+// reload reads the configuration file again if another program changed it. An invalid file is an
+// error for requests that change something, except for those about jobs and sign-in, which use no
+// setting. Pages show the last valid configuration, and the Targets page also shows the error.
+func (s *Server) reload(r *http.Request) error {
+	err := s.o.Agent.Reload()
+	if r.Method == http.MethodGet || strings.HasPrefix(r.URL.Path, "/jobs/") ||
+		strings.HasPrefix(r.URL.Path, "/account/") {
+		return nil
+	}
+	return err
 }
 
 // cloneRoutes registers the Clones page and its actions.

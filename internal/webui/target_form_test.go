@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"snap/internal/local"
 )
 
 // TestTargetsFollowTheFile checks that targets that another program adds or removes appear and
@@ -70,6 +72,39 @@ func TestTargetForm(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	u.must(u.get("/targets/none/edit"), http.StatusNotFound, "no target")
+}
+
+// TestActionsFollowTheFile: every action follows the present configuration file. If the file is not
+// valid, an action is refused and the error is shown, but jobs can still be canceled.
+func TestActionsFollowTheFile(t *testing.T) {
+	t.Parallel()
+	config, _, _ := shopConfig(t)
+	u := openUI(t, nil, config)
+	made, err := u.Agent.Build(t.Context(), "shop", local.BuildOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	load := "/local/" + made.Name + "/load"
+	u.must(u.get(load), http.StatusOK, "shop_dev.db")
+	write := func(text string) {
+		if err := os.WriteFile(u.Agent.ConfigPath(), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(config + "    production: true\n")
+	u.must(u.get(load), http.StatusOK, "production")
+	write(config)
+	u.must(u.get(load), http.StatusOK, "shop_dev.db")
+	write(config + "    production: true\n")
+	refused := u.post(load, url.Values{"database": {"shop_dev.db"}})
+	u.mustNot(refused, "Jobs keep running")
+	if refused.Status < 400 || !strings.Contains(refused.Body, "production") {
+		t.Errorf("a production destination: %d %s", refused.Status, refused.Body)
+	}
+	write("targets: [")
+	u.must(u.post("/targets/shop/build", nil), http.StatusBadRequest, "config.yaml:1:", "snapcli config edit")
+	u.must(u.get("/snapshots"), http.StatusOK, made.Name)
+	u.must(u.post("/jobs/1/dismiss", nil, "Fragment", "1"), http.StatusOK)
 }
 
 // TestConnectionIsTested: the button Test connection connects to the databases in the form, shows
