@@ -70,15 +70,17 @@ func (a *app) addTarget(cmd *cobra.Command, t local.Target) error {
 		return err
 	}
 	verb, given := "added", []string{t.Source, t.Destination, t.Scratch}
-	if old, err := agent.Target(t.Name); err == nil {
+	if _, err := agent.Target(t.Name); err == nil {
 		verb = "changed"
-		keepUnchanged(cmd, &t, old)
 	}
 	if verb == "added" && t.Source == "" && t.Destination == "" {
 		return snap.Usage(fmt.Sprintf("the target %q would have neither a source nor a destination", t.Name),
 			"give it one with --source URL or --destination URL")
 	}
-	if err := agent.AddTarget(t); err != nil {
+	if err := agent.ChangeTarget(t.Name, func(old *local.Target) { copyGiven(cmd, old, t) }); err != nil {
+		return err
+	}
+	if t, err = agent.Target(t.Name); err != nil {
 		return err
 	}
 	a.done(t.Name, "%s the target %s in %s", verb, t.Name, agent.ConfigPath())
@@ -133,28 +135,20 @@ func makeKeysAbsolute(entries []string) error {
 	return nil
 }
 
-// keepUnchanged copies from the old target the settings that no flag sets.
-func keepUnchanged(cmd *cobra.Command, t *local.Target, old local.Target) {
-	keep := func(flag string, take func()) {
-		if !cmd.Flags().Changed(flag) {
+// copyGiven copies the settings that flags set.
+func copyGiven(cmd *cobra.Command, to *local.Target, given local.Target) {
+	for flag, take := range map[string]func(){
+		"source":         func() { to.Source = given.Source },
+		"destination":    func() { to.Destination = given.Destination },
+		"scratch":        func() { to.Scratch = given.Scratch },
+		"jobs":           func() { to.Jobs = given.Jobs },
+		"production":     func() { to.Production = given.Production },
+		"encrypt-to":     func() { to.EncryptTo = given.EncryptTo },
+		"sanitize-sql":   func() { to.Sanitize.SQL = given.Sanitize.SQL },
+		"sanitize-rules": func() { to.Sanitize.Rules = given.Sanitize.Rules },
+	} {
+		if cmd.Flags().Changed(flag) {
 			take()
 		}
 	}
-	keep("source", func() { t.Source = old.Source })
-	keep("destination", func() { t.Destination = old.Destination })
-	keep("scratch", func() { t.Scratch = old.Scratch })
-	keep("jobs", func() { t.Jobs = old.Jobs })
-	keep("production", func() { t.Production = old.Production })
-	keep("encrypt-to", func() { t.EncryptTo = old.EncryptTo })
-	keep("sanitize-sql", func() { t.Sanitize.SQL = old.Sanitize.SQL })
-	keep("sanitize-rules", func() { t.Sanitize.Rules = old.Sanitize.Rules })
-	t.Sanitize.Prove = old.Sanitize.Prove
-	t.Subset, t.Clones, t.Schedule, t.TimeZone, t.Checks = old.Subset, old.Clones, old.Schedule, old.TimeZone,
-		old.Checks
-	t.Include, t.Schemas, t.Exclude, t.ExcludeData = old.Include, old.Schemas, old.Exclude, old.ExcludeData
-	t.AfterLoad, t.Grants = old.AfterLoad, old.Grants
-	t.Via, t.PasswordBy, t.DestinationVia, t.DestinationPasswordBy, t.ScratchVia, t.ScratchPasswordBy =
-		old.Via, old.PasswordBy, old.DestinationVia, old.DestinationPasswordBy, old.ScratchVia,
-		old.ScratchPasswordBy
-	t.ExcludeExtensions, t.Omit = old.ExcludeExtensions, old.Omit
 }

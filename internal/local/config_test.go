@@ -142,7 +142,9 @@ func TestEditingAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		all.Go(func() {
-			if err := f.editTarget(fmt.Sprintf("shop%d", n), &Target{Source: "sqlite:///tmp/shop.db"}); err != nil {
+			if err := f.editTarget(fmt.Sprintf("shop%d", n), func(*Target) (*Target, error) {
+				return &Target{Source: "sqlite:///tmp/shop.db"}, nil
+			}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -332,5 +334,40 @@ func TestConfigBehindALink(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o640 || !strings.HasPrefix(string(text), "# mine\n") ||
 		!strings.Contains(string(text), "sqlite:///shop.db") {
 		t.Errorf("%v, %v: %s", info, err, text)
+	}
+}
+
+// TestChangeTarget: a change of a target writes only what it changes, and no value from the
+// environment.
+func TestChangeTarget(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	text := "targets:\n  shop:\n    source: sqlite:///a.db\n  other:\n    source: sqlite:///o.db\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{"SNAPCLI_TARGETS__SHOP__SOURCE": "postgres://me:secret@h/x",
+		"SNAPCLI_TARGETS__SHOP__DESTINATION": "postgres://me:secret@h/y"}
+	a, err := Open(Options{ConfigFile: path, DataDir: t.TempDir(), Env: func(name string) string { return env[name] }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shop, err := a.Target("shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.UseRules(shop, "shop.rules.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.ChangeTarget("shop", func(t *Target) { t.Jobs = 3 }); err != nil {
+		t.Fatal(err)
+	}
+	want := "targets:\n  shop:\n    source: sqlite:///a.db\n    jobs: 3\n    sanitize:\n" +
+		"      rules: shop.rules.yaml\n  other:\n    source: sqlite:///o.db\n"
+	if got, err := os.ReadFile(path); err != nil || string(got) != want {
+		t.Errorf("the file is %q, %v", got, err)
+	}
+	if shop, err = a.Target("shop"); err != nil || shop.Source != "postgres://me:secret@h/x" || shop.Jobs != 3 {
+		t.Errorf("%+v, %v", shop, err)
 	}
 }

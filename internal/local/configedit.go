@@ -19,35 +19,45 @@ const (
 	sectionProfiles = "storage_profiles"
 )
 
-// editTarget writes a target to the file, or removes it if t is nil.
-func (f *configFile) editTarget(name string, t *Target) error {
-	if t == nil {
-		return f.edit(sectionTargets, name, nil, func(c *Config) { delete(c.Targets, name) })
-	}
-	return f.edit(sectionTargets, name, t, func(c *Config) {
+// editTarget writes the target that change returns to the file, or removes the target if change
+// returns nil. The argument of change is the target in the file, or nil if there is none.
+func (f *configFile) editTarget(name string, change func(old *Target) (*Target, error)) error {
+	return f.edit(sectionTargets, name, func(c *Config) (any, error) {
+		var old *Target
+		if t, ok := c.Targets[name]; ok {
+			old = &t
+		}
+		t, err := change(old)
+		if err != nil || t == nil {
+			delete(c.Targets, name)
+			return nil, err
+		}
 		copied := *t
 		copied.Name = ""
 		if c.Targets == nil {
 			c.Targets = map[string]Target{}
 		}
 		c.Targets[name] = copied
+		return copied, nil
 	})
 }
 
 // addProfile writes a storage profile to the file.
 func (f *configFile) addProfile(name string, p StorageProfile) error {
-	return f.edit(sectionProfiles, name, p, func(c *Config) {
+	return f.edit(sectionProfiles, name, func(c *Config) (any, error) {
 		if c.StorageProfiles == nil {
 			c.StorageProfiles = map[string]StorageProfile{}
 		}
 		c.StorageProfiles[name] = p
+		return p, nil
 	})
 }
 
-// edit writes an entry to a section of the file, or removes it if entry is nil. It changes only the
-// lines of that entry, so that comments and order remain. Before writing, it parses the new text
-// and compares the result with the configuration that change produces.
-func (f *configFile) edit(section, name string, entry any, change func(*Config)) error {
+// edit writes an entry to a section of the file, or removes it if the entry is nil. change receives
+// the configuration in the file, without the environment. It changes that configuration and returns
+// the entry. edit changes only the lines of that entry, so that comments and order remain. Before
+// writing, it parses the new text and compares the result with the changed configuration.
+func (f *configFile) edit(section, name string, change func(*Config) (entry any, err error)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	unlock, err := f.lock()
@@ -58,11 +68,19 @@ func (f *configFile) edit(section, name string, entry any, change func(*Config))
 	if err := f.read(); err != nil { // another program may have changed the file
 		return err
 	}
+	var want Config
+	if err := yaml.Unmarshal(f.text, &want); err != nil {
+		return badConfig(f.path, err)
+	}
+	entry, err := change(&want)
+	if err != nil {
+		return err
+	}
 	text, err := splice(f.text, section, name, entry)
 	if err != nil {
 		return err
 	}
-	if !isOnlyChange(text, f.text, change) {
+	if !holds(text, want) {
 		return snap.Usage(fmt.Sprintf("the file %s uses YAML syntax that snapcli cannot edit", f.path),
 			"change it with `snapcli config edit`")
 	}
@@ -201,11 +219,20 @@ func join(parts ...[][]byte) []byte {
 
 // isOnlyChange reports whether the edited text differs from the old one by exactly this change.
 func isOnlyChange(text, old []byte, change func(*Config)) bool {
-	var got, want Config
-	if yaml.UnmarshalWithOptions(text, &got, yaml.DisallowUnknownField()) != nil || yaml.Unmarshal(old, &want) != nil {
+	var want Config
+	if yaml.Unmarshal(old, &want) != nil {
 		return false
 	}
 	change(&want)
+	return holds(text, want)
+}
+
+// holds reports whether a text holds exactly this configuration.
+func holds(text []byte, want Config) bool {
+	var got Config
+	if yaml.UnmarshalWithOptions(text, &got, yaml.DisallowUnknownField()) != nil {
+		return false
+	}
 	for _, c := range []*Config{&got, &want} { // an empty section equals a missing one
 		if len(c.Targets) == 0 {
 			c.Targets = nil

@@ -59,8 +59,7 @@ func (a *Agent) UseRules(t Target, path string) error {
 	if t.Sanitize.Rules != "" {
 		return nil
 	}
-	t.Sanitize.Rules = path
-	return a.AddTarget(t)
+	return a.ChangeTarget(t.Name, func(t *Target) { t.Sanitize.Rules = path })
 }
 
 // OpenColumns holds columns that rules do not decide on.

@@ -52,19 +52,32 @@ func (a *Agent) nearTarget(name string) string {
 // AddTarget writes a target to config.yaml, or replaces the one with its name. The file's comments
 // and order remain.
 func (a *Agent) AddTarget(t Target) error {
-	name, err := snap.CleanTarget(t.Name)
+	return a.ChangeTarget(t.Name, func(old *Target) { *old = t })
+}
+
+// ChangeTarget changes a target in config.yaml, or adds it. change receives the settings in the file,
+// without those from the environment, and must change only the settings that the user changes. The
+// file's comments and order remain.
+func (a *Agent) ChangeTarget(name string, change func(*Target)) error {
+	name, err := snap.CleanTarget(name)
 	if err != nil {
 		return err
 	}
-	for _, raw := range []string{t.Source, t.Destination, t.Scratch} {
-		if raw == "" {
-			continue
+	return a.file.editTarget(name, func(old *Target) (*Target, error) {
+		if old == nil {
+			old = &Target{}
 		}
-		if err := CheckURL(raw); err != nil {
-			return err
+		change(old)
+		for _, raw := range []string{old.Source, old.Destination, old.Scratch} {
+			if raw == "" {
+				continue
+			}
+			if err := CheckURL(raw); err != nil {
+				return nil, err
+			}
 		}
-	}
-	return a.file.editTarget(name, &t)
+		return old, nil
+	})
 }
 
 // RemoveTarget removes a target from config.yaml. Its snapshots remain.
@@ -73,7 +86,7 @@ func (a *Agent) RemoveTarget(name string) error {
 	if err != nil {
 		return err
 	}
-	return a.file.editTarget(t.Name, nil)
+	return a.file.editTarget(t.Name, func(*Target) (*Target, error) { return nil, nil })
 }
 
 // CheckURL returns an error of code usage if a database URL is not valid. It makes no connection.

@@ -26,6 +26,7 @@ type secretField struct {
 	Name, Label, Hint string
 	Value             string // as typed, or the current URL if it contains no secret
 	Kept              string // the current URL without its secret; leaving the field empty keeps the whole URL
+	Was               string // the URL when the user opened the form, without its secret
 	Problem           *problem
 	Tested            *local.DatabaseCheck // the result of Test connection
 }
@@ -44,10 +45,10 @@ func (p targetPage) Action() string {
 // targetPage returns the form's data.
 func (s *Server) targetPage(title string, t local.Target) targetPage {
 	field := func(name, label, hint, value string) secretField {
-		if local.Redact(value) != value && value != "" {
-			return secretField{Name: name, Label: label, Hint: hint, Kept: local.Redact(value)}
+		if shown := local.Redact(value); shown != value {
+			return secretField{Name: name, Label: label, Hint: hint, Kept: shown, Was: shown}
 		}
-		return secretField{Name: name, Label: label, Hint: hint, Value: value}
+		return secretField{Name: name, Label: label, Hint: hint, Value: value, Was: value}
 	}
 	page := targetPage{
 		Page: s.page(title, "/targets"), Name: t.Name,
@@ -100,21 +101,22 @@ func (s *Server) saveKnownTarget(w http.ResponseWriter, r *http.Request) error {
 	return s.saveTarget(w, r, page, t)
 }
 
-// saveTarget saves the form, or shows it again with an error next to each invalid field.
+// saveTarget saves the fields that the user changed, or shows the form again with an error next to
+// each invalid field. It changes no other setting in the file.
 func (s *Server) saveTarget(w http.ResponseWriter, r *http.Request, page targetPage, t local.Target) error {
 	bad := page.NameProblem != nil
-	for field, value := range map[*secretField]*string{&page.Source: &t.Source, &page.Destination: &t.Destination} {
-		typed := strings.TrimSpace(r.PostFormValue(field.Name))
-		if typed == "" && field.Kept != "" {
-			continue
+	source, changesSource := page.Source.read(r)
+	destination, changesDestination := page.Destination.read(r)
+	change := func(t *local.Target) {
+		if changesSource {
+			t.Source = source
 		}
-		*value = typed
-		field.Value = withoutSecret(typed)
-		if typed != "" {
-			field.Problem = problemOf(local.CheckURL(typed))
+		if changesDestination {
+			t.Destination = destination
 		}
-		bad = bad || field.Problem != nil
 	}
+	change(&t)
+	bad = bad || page.Source.Problem != nil || page.Destination.Problem != nil
 	if !bad && t.Source == "" && t.Destination == "" {
 		bad, page.Source.Problem = true, problemOf(errNoDatabase())
 	}
@@ -122,14 +124,34 @@ func (s *Server) saveTarget(w http.ResponseWriter, r *http.Request, page targetP
 		s.test(r.Context(), &page, t)
 		return s.views.Page(w, http.StatusOK, "target.html", page)
 	}
-	if !bad {
-		if err := s.o.Agent.AddTarget(t); err != nil {
-			return err
-		}
-		http.Redirect(w, r, "/targets", http.StatusSeeOther)
-		return nil
+	if bad {
+		return s.views.Page(w, http.StatusUnprocessableEntity, "target.html", page)
 	}
-	return s.views.Page(w, http.StatusUnprocessableEntity, "target.html", page)
+	if err := s.o.Agent.ChangeTarget(t.Name, change); err != nil {
+		return err
+	}
+	http.Redirect(w, r, "/targets", http.StatusSeeOther)
+	return nil
+}
+
+// read reads the field from a form that was sent. It returns the typed URL, and whether the user
+// changed it. It sets the problem of the field if the URL is not valid, or if another program changed
+// it after the form was opened.
+func (f *secretField) read(r *http.Request) (typed string, changed bool) {
+	typed = strings.TrimSpace(r.PostFormValue(f.Name))
+	was := r.PostFormValue(f.Name + "-was")
+	switch {
+	case typed == was || typed == f.Was || typed == "" && was == f.Was && f.Kept != "":
+		return "", false
+	case was != f.Was:
+		f.Problem = problemOf(errChangedMeanwhile(f.Was))
+	case typed != "":
+		f.Problem = problemOf(local.CheckURL(typed))
+	}
+	if typed != "" || f.Problem == nil {
+		f.Value = withoutSecret(typed)
+	}
+	return typed, true
 }
 
 // test connects to the databases of the form and shows each result next to its field.

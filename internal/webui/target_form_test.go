@@ -74,6 +74,40 @@ func TestTargetForm(t *testing.T) {
 	u.must(u.get("/targets/none/edit"), http.StatusNotFound, "no target")
 }
 
+// TestTargetFormKeepsOtherSettings: a form writes only the URLs that the user changed. It neither
+// reverts what another program wrote after the form was opened, nor writes values from the
+// environment.
+func TestTargetFormKeepsOtherSettings(t *testing.T) {
+	t.Parallel()
+	u := openUI(t, nil, "targets:\n  shop: {source: \"sqlite:///a.db\", destination: \"sqlite:///env.db\"}\n")
+	form := url.Values{"source": {"sqlite:///a.db"}, "source-was": {"sqlite:///a.db"},
+		"destination": {"sqlite:///b.db"}, "destination-was": {"sqlite:///env.db"}}
+	page := u.get("/targets/shop/edit")
+	u.must(page, http.StatusOK, `name="source-was" value="sqlite:///a.db"`)
+	write := func(text string) {
+		if err := os.WriteFile(u.Agent.ConfigPath(), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("targets:\n  shop: {source: \"sqlite:///new.db\", destination: \"sqlite:///env.db\", production: true}\n")
+	u.must(u.post("/targets/shop/edit", form), http.StatusOK, "sqlite:///new.db", "sqlite:///b.db")
+	if got, err := u.Agent.Target("shop"); err != nil || got.Source != "sqlite:///new.db" || !got.Production {
+		t.Errorf("%+v, %v", got, err)
+	}
+
+	form.Set("source", "sqlite:///mine.db")
+	refused := u.post("/targets/shop/edit", form)
+	u.must(refused, http.StatusUnprocessableEntity,
+		"Another program changed this URL meanwhile; it is now sqlite:///new.db.",
+		`name="source-was" value="sqlite:///new.db"`, `value="sqlite:///mine.db"`)
+	if got, err := u.Agent.Target("shop"); err != nil || got.Source != "sqlite:///new.db" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	form.Set("source-was", "sqlite:///new.db")
+	form.Set("destination-was", "sqlite:///b.db")
+	u.must(u.post("/targets/shop/edit", form), http.StatusOK, "sqlite:///mine.db")
+}
+
 // TestActionsFollowTheFile: every action follows the present configuration file. If the file is not
 // valid, an action is refused and the error is shown, but jobs can still be canceled.
 func TestActionsFollowTheFile(t *testing.T) {

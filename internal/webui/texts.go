@@ -388,6 +388,14 @@ func errNoDatabase() error {
 	return snap.Usage("a target needs a source, a destination or both", "enter the URL of at least one database")
 }
 
+func errChangedMeanwhile(url string) error {
+	detail := "another program changed this URL meanwhile; it is now " + url
+	if url == "" {
+		detail = "another program removed this URL meanwhile"
+	}
+	return &snap.Error{Code: snap.CodeConflict, Detail: detail, Hint: "to replace it, enter the URL and save again"}
+}
+
 // Rules: the review.
 
 func jobRules(target string) string { return "Propose rules for " + target }
