@@ -17,7 +17,7 @@ func FuzzLocalPath(f *testing.F) {
 		"/auth/..;/x", "/console/members", "/blobs/x", "/%2f/evil.example"} {
 		f.Add(seed)
 	}
-	ours := regexp.MustCompile(`^/(auth/|console(/|$)|snapshots(/|$))`)
+	ours := regexp.MustCompile(`^/(auth/|(console|snapshots|requests)(/|$))`)
 	s := &Service{path: "/auth"}
 	base, err := url.Parse("https://cloud.example/auth/signin")
 	if err != nil {

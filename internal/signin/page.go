@@ -135,7 +135,7 @@ func (s *Service) localPath(next string) string {
 		strings.Contains(u.Path, "//") {
 		return home
 	}
-	for _, page := range []string{s.path, s.root + "/console", s.root + "/snapshots"} {
+	for _, page := range []string{s.path, s.root + "/console", s.root + "/snapshots", s.root + "/requests"} {
 		if strings.HasPrefix(u.Path, page+"/") || u.Path == page && page != s.path {
 			return next
 		}

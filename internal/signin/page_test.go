@@ -32,11 +32,14 @@ func TestNextIsALocalPath(t *testing.T) {
 			t.Errorf("next %q leads to %q (%d)", next, got, a.status)
 		}
 	}
-	b := h.browser()
-	a := b.submit(b.get("/auth/signin"), "/auth/signin", "next", "/auth/device/confirm?user_code=BCDF-GHJK", "email",
-		"mia@acme.test", "password", "mia-password")
-	if a.url.Path != "/auth/device/confirm" {
-		t.Errorf("a local path was not followed: %s", a.url)
+	for _, next := range []string{"/auth/device/confirm?user_code=BCDF-GHJK", "/requests", "/snapshots/snap_x",
+		"/console/audit?action=share"} {
+		b := h.browser()
+		a := b.submit(b.get("/auth/signin"), "/auth/signin", "next", next, "email", "mia@acme.test", "password",
+			"mia-password")
+		if a.url.RequestURI() != next {
+			t.Errorf("the local path %q was not followed: %s", next, a.url)
+		}
 	}
 }
 
