@@ -36,9 +36,33 @@ type pageHandler func(*visit) error
 
 // page wraps a page handler. A form (POST) must pass [auth.Forms.Check].
 func (s *Service) page(h pageHandler) http.HandlerFunc {
+	return s.visitHandler(func(v *visit) error {
+		if err := s.checkForm(v); err != nil {
+			return err
+		}
+		return h(v)
+	})
+}
+
+// accountPage wraps a page handler for people who are signed in. Others are sent to the sign-in
+// page: the session of their form, and with it the form's token, has ended.
+func (s *Service) accountPage(h pageHandler) http.HandlerFunc {
+	return s.visitHandler(func(v *visit) error {
+		if !v.signedIn() {
+			return s.redirect(v, "/signin", url.Values{"next": {s.path + "/account"}})
+		}
+		if err := s.checkForm(v); err != nil {
+			return err
+		}
+		return h(v)
+	})
+}
+
+// visitHandler identifies the person before it calls a page handler.
+func (s *Service) visitHandler(h pageHandler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v := &visit{w: w, r: r}
-		err := s.prepare(v)
+		err := s.identify(v)
 		if err == nil {
 			err = h(v)
 		}
@@ -48,10 +72,8 @@ func (s *Service) page(h pageHandler) http.HandlerFunc {
 	}
 }
 
-func (s *Service) prepare(v *visit) error {
-	if err := s.identify(v); err != nil {
-		return err
-	}
+// checkForm fails if the request is a form that none of our pages sent.
+func (s *Service) checkForm(v *visit) error {
 	if v.r.Method != http.MethodPost {
 		return nil
 	}

@@ -3,7 +3,6 @@ package signin
 import (
 	"errors"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -13,7 +12,7 @@ import (
 	"snap/internal/store"
 )
 
-type accountPage struct {
+type accountData struct {
 	layout
 	now      time.Time
 	Caller   snap.Caller
@@ -22,7 +21,13 @@ type accountPage struct {
 	Keys     []store.Key
 	Secret   string // of the key that was just created
 	Lives    []keyLife
+	Form     keyForm
+	Problem  string // why no key was created
+	Hint     string
 }
+
+// keyForm holds the fields of the form that creates a key.
+type keyForm struct{ Name, Expires, From string }
 
 // keyLife is a choice of how long a new key is valid.
 type keyLife struct{ Value, Text string }
@@ -44,19 +49,17 @@ func keyLives(longest time.Duration) (all []keyLife) {
 }
 
 // Idle reports whether a key was not used for so long that it may no longer be needed.
-func (p accountPage) Idle(k store.Key) bool { return idle(k, p.now) }
+func (p accountData) Idle(k store.Key) bool { return idle(k, p.now) }
 
 func idle(k store.Key, now time.Time) bool { return !now.Before(k.IdleSince().Add(snap.IdleKey)) }
 
 // account shows who is signed in, their sessions and keys.
-func (s *Service) account(v *visit) error { return s.showAccount(v, http.StatusOK, "") }
+func (s *Service) account(v *visit) error {
+	return s.showAccount(v, http.StatusOK, accountData{Form: keyForm{Expires: "90d"}})
+}
 
-func (s *Service) showAccount(v *visit, status int, secret string) error {
-	if !v.signedIn() {
-		return s.redirect(v, "/signin", url.Values{"next": {s.path + "/account"}})
-	}
-	data := accountPage{layout: s.layout(v, "Your account"), Caller: v.caller, Current: v.session.ID, Secret: secret,
-		now: s.now()}
+func (s *Service) showAccount(v *visit, status int, data accountData) error {
+	data.layout, data.Caller, data.Current, data.now = s.layout(v, "Your account"), v.caller, v.session.ID, s.now()
 	var err error
 	if data.Sessions, err = s.store.Sessions(v.r.Context(), v.caller); err != nil {
 		return err
@@ -72,12 +75,7 @@ func (s *Service) showAccount(v *visit, status int, secret string) error {
 	return s.views.Page(v.w, status, "account.html", data)
 }
 
-var errSignedOut = &snap.Error{Code: snap.CodeUnauthenticated, Detail: "you are signed out", Hint: "sign in again"}
-
 func (s *Service) endSession(v *visit) error {
-	if !v.signedIn() {
-		return errSignedOut
-	}
 	id, err := strconv.ParseInt(v.r.PostFormValue("id"), 10, 64)
 	if err != nil {
 		return snap.Invalid("the form names no session", "reload the page")
@@ -89,38 +87,45 @@ func (s *Service) endSession(v *visit) error {
 	return s.redirect(v, "/account", nil)
 }
 
-// createKey creates a user-scoped key and shows its secret, which cannot be retrieved later.
+// createKey creates a user-scoped key and shows its secret, which cannot be retrieved later. If it
+// fails, it shows the form again with the typed values.
 func (s *Service) createKey(v *visit) error {
-	if !v.signedIn() {
-		return errSignedOut
+	typed := keyForm{v.r.PostFormValue("name"), v.r.PostFormValue("expires"), v.r.PostFormValue("from")}
+	secret, err := s.newKey(v, typed)
+	if known, ok := asError(err); ok {
+		return s.showAccount(v, known.Code.Info().Status,
+			accountData{Form: typed, Problem: known.Error(), Hint: known.Hint})
 	}
-	spec := auth.KeySpec{
-		OrgID: v.caller.Org.ID, UserID: v.caller.User.ID, Kind: snap.UserKey,
-		Name: printable(v.r.PostFormValue("name"), 100), CreatedBy: v.caller.User.ID,
-	}
-	if typed := v.r.PostFormValue("expires"); typed != "" {
-		life, err := snap.ParseDuration(typed)
-		if err != nil {
-			return snap.Invalid(err.Error(), "choose one from the list")
-		}
-		spec.Expires = s.now().Add(life).Truncate(time.Second)
-	}
-	var err error
-	if spec.Networks, err = snap.ParseNetworks(strings.Fields(v.r.PostFormValue("from"))); err != nil {
-		return err
-	}
-	secret, key, err := s.keys.NewKey(v.r.Context(), spec)
 	if err != nil {
 		return err
 	}
+	return s.showAccount(v, http.StatusCreated, accountData{Secret: secret, Form: keyForm{Expires: "90d"}})
+}
+
+func (s *Service) newKey(v *visit, typed keyForm) (secret string, err error) {
+	spec := auth.KeySpec{
+		OrgID: v.caller.Org.ID, UserID: v.caller.User.ID, Kind: snap.UserKey,
+		Name: printable(typed.Name, 100), CreatedBy: v.caller.User.ID,
+	}
+	if typed.Expires != "" {
+		life, err := snap.ParseDuration(typed.Expires)
+		if err != nil {
+			return "", snap.Invalid(err.Error(), "choose one from the list")
+		}
+		spec.Expires = s.now().Add(life).Truncate(time.Second)
+	}
+	if spec.Networks, err = snap.ParseNetworks(strings.Fields(typed.From)); err != nil {
+		return "", err
+	}
+	secret, key, err := s.keys.NewKey(v.r.Context(), spec)
+	if err != nil {
+		return "", err
+	}
 	s.log.InfoContext(v.r.Context(), "key created", "user", v.caller.User.ID, "key", key.ID)
-	return s.showAccount(v, http.StatusCreated, secret)
+	return secret, nil
 }
 
 func (s *Service) revokeKey(v *visit) error {
-	if !v.signedIn() {
-		return errSignedOut
-	}
 	id, err := strconv.ParseInt(v.r.PostFormValue("id"), 10, 64)
 	if err != nil {
 		return snap.Invalid("the form names no key", "reload the page")

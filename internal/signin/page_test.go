@@ -175,6 +175,12 @@ func TestAccountPage(t *testing.T) {
 			t.Errorf("the page does not say %q", want)
 		}
 	}
+	page = b.submit(page, "/auth/account/keys", "name", "ci at home", "expires", "30d", "from", "10.0.0.0/99")
+	for _, want := range []string{`value="ci at home"`, `value="10.0.0.0/99"`, `value="30d" selected`, `role="alert"`} {
+		if page.status != http.StatusBadRequest || !strings.Contains(page.body, want) {
+			t.Errorf("a wrong network: %d, and the page has no %s", page.status, want)
+		}
+	}
 	page = b.submit(page, "/auth/account/keys", "name", "ci", "expires", "30d")
 	secret := regexp.MustCompile(`cak_[0-9A-Za-z]{38}`).FindString(page.body)
 	if page.status != http.StatusCreated || secret == "" {
@@ -216,6 +222,9 @@ func TestSignOut(t *testing.T) {
 	b.submit(page, "/auth/signout")
 	if a := thief.get("/api/user"); a.status != http.StatusUnauthorized {
 		t.Errorf("the copied cookie after: %d", a.status)
+	}
+	if a := b.submit(page, "/auth/account/keys", "name", "ci"); !strings.Contains(a.body, `name="password"`) {
+		t.Errorf("a form of the ended session: %d %s", a.status, a.body)
 	}
 }
 

@@ -35,6 +35,7 @@ func (s *Service) Handler() http.Handler {
 
 	// For people.
 	page := func(route string, h pageHandler) { handle(route, look.Secure(s.page(h)).ServeHTTP) }
+	own := func(route string, h pageHandler) { handle(route, look.Secure(s.accountPage(h)).ServeHTTP) }
 	handle("GET /assets/", s.assets.ServeHTTP)
 	page("GET /{$}", s.home)
 	page("GET /device", s.enterCode)
@@ -48,10 +49,10 @@ func (s *Service) Handler() http.Handler {
 	page("GET /upstream/callback", s.finishUpstream)
 	page("GET /upstream/callback/{organization}", s.finishUpstream)
 	page("POST /signout", s.signOut)
-	page("GET /account", s.account)
-	page("POST /account/sessions/end", s.endSession)
-	page("POST /account/keys", s.createKey)
-	page("POST /account/keys/revoke", s.revokeKey)
+	own("GET /account", s.account)
+	own("POST /account/sessions/end", s.endSession)
+	own("POST /account/keys", s.createKey)
+	own("POST /account/keys/revoke", s.revokeKey)
 	page("GET /", s.noPage)
 	return allowReserve(mux)
 }
