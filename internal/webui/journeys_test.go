@@ -217,7 +217,16 @@ func TestBrowserJobs(t *testing.T) {
 	u := openUI(t, c.As("mia@acme.test"), config)
 	b := browse(t, u)
 	b.open("/targets")
+	b.run(chromedp.Evaluate[chromedp.Void](`{
+		const send = window.fetch;
+		window.sent = 0;
+		window.fetch = (...a) => { window.sent++; return send(...a); };
+	}`))
 	b.click(".cards button")
+	b.input(chromedp.DoubleClick(chromedp.CSS(".cards button"))) // only its second click
+	if sent := eval[int](b, "window.sent"); sent != 1 {
+		t.Errorf("a double click sent the form %d times", sent)
+	}
 	b.until(`document.querySelector("#job-1.done")`)
 	b.open("/snapshots")
 	b.click("#dismiss-1")

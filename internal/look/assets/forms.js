@@ -13,6 +13,7 @@ import { request } from "./fragments.js";
 
 export function enhance() {
   document.addEventListener("submit", onSubmit);
+  document.addEventListener("click", onDoubleClick, true);
   document.addEventListener("click", onClick);
   document.addEventListener("input", onInput);
   document.addEventListener("change", onChange);
@@ -45,6 +46,13 @@ async function onSubmit(event) {
   if ("closes" in form.dataset) document.getElementById("dialog")?.close();
   if ("unpicks" in form.dataset && !document.getElementById("dialog")?.open) pickAll(false);
   form.closest("details.menu")?.removeAttribute("open");
+}
+
+// onDoubleClick drops the second click of a double click on a button that changes something. That
+// click would repeat the change or, when the response has replaced the button, revert it.
+function onDoubleClick(event) {
+  const form = event.target.closest("button")?.form;
+  if (event.detail > 1 && form?.method === "post" && !("removes" in form.dataset)) event.preventDefault();
 }
 
 // remove removes an element from the page. If the element had the focus, the heading of the share
