@@ -11,8 +11,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// On a phone, a button with the service's address stays inside its card, and the check mark of a
-// job is next to its text.
+// On a phone, a button with the service's address stays inside its card, the check mark of a job is
+// next to its text, and the parts of a snapshot's row are aligned.
 func TestBrowserTextStaysInPlace(t *testing.T) {
 	t.Parallel()
 	servertest.RequireServers(t, "a browser")
@@ -44,6 +44,18 @@ func TestBrowserTextStaysInPlace(t *testing.T) {
 	if below := eval[bool](b,
 		`[...document.querySelectorAll(".job.done .state")].some(s => s.querySelector("span").getBoundingClientRect().top > s.querySelector(".icon").getBoundingClientRect().bottom)`); below {
 		t.Error("the text of a job is below its check mark")
+	}
+	if uneven := eval[string](b, `(() => {
+		const at = (name) => document.querySelector(".snapshots tbody " + name).getBoundingClientRect();
+		const tall = (selector) => document.querySelector(selector).getBoundingClientRect().height;
+		return [
+			at(".created").left !== at(".type").left && "the time does not begin where the type does",
+			at(".share").top < at(".size").bottom && "Sharing is next to the size",
+			at(".share").bottom < at(".do").top && "the actions are below Sharing",
+			tall("#q") !== tall(".finer summary") && "the search is not as high as the button Filters",
+		].filter(Boolean).join(", ");
+	})()`); uneven != "" {
+		t.Error(uneven)
 	}
 }
 
