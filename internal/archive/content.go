@@ -35,10 +35,13 @@ func (o Outline) Size() int64 {
 	return n
 }
 
-// A content may have fewBlocks blocks, and one more for each minBlock bytes.
+// A content may have fewBlocks blocks, and one more for each minBlock bytes. It may have at most
+// maxBlocks blocks, which are 2 TiB in a file that [Writer] wrote, because a hostile file needs only
+// a few bytes for each of its blocks.
 const (
 	fewBlocks = 1024
 	minBlock  = 64 << 10
+	maxBlocks = 2 << 20
 )
 
 // ErrLoads means that reading was ended by [Content.LimitLoads].
@@ -118,7 +121,7 @@ func (c *Content) index(ctx context.Context, s Section) error {
 		if size == 0 || size > maxBlock || body > 2*maxBlock {
 			return corrupt("a section is damaged", errBlock)
 		}
-		if int64(len(c.blocks)) > fewBlocks+c.end/minBlock {
+		if n := int64(len(c.blocks)); n > fewBlocks+c.end/minBlock || n >= maxBlocks {
 			return snap.Invalid("the content is in too many blocks to be addressed", "use the whole file")
 		}
 		c.blocks = append(c.blocks, stored{c.end, at, binary.BigEndian.Uint32(head[8:])})

@@ -2,6 +2,7 @@ package archive
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -124,6 +125,22 @@ func TestManySmallBlocks(t *testing.T) {
 		}
 		if err == nil {
 			c.Close()
+		}
+	}
+}
+
+// TestBlocksWithoutBytes checks that the list of blocks stays small even if each block claims much
+// content and stores none. A hostile file could otherwise have one for every 12 of its bytes.
+func TestBlocksWithoutBytes(t *testing.T) {
+	t.Parallel()
+	head := append(binary.BigEndian.AppendUint32(nil, blockSize), make([]byte, blockHead-4)...)
+	for more, code := range map[int]snap.Code{1: "", 2: snap.CodeInvalid} {
+		file := bytes.Repeat(head, more)
+		c := Content{r: &Reader{src: bytes.NewReader(file), size: int64(len(file))},
+			blocks: make([]stored, maxBlocks-1), end: (maxBlocks - 1) * blockSize}
+		err := c.index(t.Context(), Section{Stored: int64(len(file)), Size: int64(more) * blockSize})
+		if snap.CodeOf(err) != code {
+			t.Errorf("%d blocks: error %v, want %q", len(c.blocks), err, code)
 		}
 	}
 }
