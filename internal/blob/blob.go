@@ -26,7 +26,8 @@ type Store interface {
 	// holds the remainder.
 	Begin(ctx context.Context, key string, size, partSize int64) (upload string, err error)
 	// SignPart returns a request that uploads one part and is valid for the given duration. The
-	// request contains no secret and can upload only this part with this checksum.
+	// request contains no secret and can upload only this part with this checksum and, unless it is
+	// 0, this size.
 	SignPart(ctx context.Context, key, upload string, p Part, life time.Duration) (Signed, error)
 	// Parts lists the parts that have arrived with the announced bytes, by number. It returns
 	// within seconds. It includes parts that could not be verified in that time; Complete

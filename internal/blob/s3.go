@@ -158,6 +158,9 @@ func (s *S3) SignPart(ctx context.Context, key, upload string, p Part, life time
 	for name, value := range headers {
 		signed.Set(name, value)
 	}
+	if p.Size > 0 { // HTTP clients send this header by themselves
+		signed.Set("Content-Length", strconv.FormatInt(p.Size, 10))
+	}
 	query := url.Values{"uploadId": {upload}, "partNumber": {strconv.Itoa(p.Number)}}
 	u, err := s.core.PresignHeader(ctx, http.MethodPut, s.bucket, s.object(key), life, query, signed)
 	if err != nil {
