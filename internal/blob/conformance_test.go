@@ -228,6 +228,14 @@ func checkNarrowURL(t *testing.T, s site) {
 	if status := send(t, signed, data[:999]); status < 400 {
 		t.Errorf("a shorter part: status %d, want a refusal", status)
 	}
+	longer := random(2000)
+	lying := partOfSize(longer)
+	lying.Size = 1000
+	announced, err := s.SignPart(t.Context(), "k", id, lying, time.Hour)
+	mustBe(t, err, nil)
+	if status := send(t, announced, longer); status < 400 || status >= 500 {
+		t.Errorf("a longer part with its own checksum: status %d, want a refusal", status)
+	}
 	if status := send(t, signed, data); status != http.StatusOK {
 		t.Errorf("the signed request itself: status %d", status)
 	}
@@ -342,6 +350,10 @@ func checkCopies(t *testing.T, s site) {
 	mustBe(t, err, snap.ErrNotFound)
 	mustBe(t, put(data, sum(data)), nil)
 	mustBe(t, put(data, sum(data)), nil)
+	wrong := append(bytes.Clone(data[1:]), 0)
+	for _, content := range [][]byte{wrong, append(bytes.Clone(data), 0)} { // the object stays as it is
+		mustBe(t, put(content, sum(data)), &snap.Error{Code: snap.CodeChecksumMismatch})
+	}
 	r, err := s.Open(ctx, "acme/copied")
 	mustBe(t, err, nil)
 	defer r.Close()
@@ -352,6 +364,15 @@ func checkCopies(t *testing.T, s site) {
 	mustBe(t, blob.Verify(ctx, s, "acme/copied", int64(len(data)), sum(data[1:])),
 		&snap.Error{Code: snap.CodeChecksumMismatch})
 	mustBe(t, blob.Verify(ctx, s, "acme/none", 1, sum(nil)), snap.ErrNotFound)
+	large := random(17 << 20) // more than a part
+	mustBe(t, s.Put(ctx, "acme/large", bytes.NewReader(large), int64(len(large)), sum(data)),
+		&snap.Error{Code: snap.CodeChecksumMismatch})
+	pending, err := s.ListUploads(ctx)
+	if err != nil || len(pending) > 0 {
+		t.Errorf("unfinished uploads of an object with a wrong checksum: %v, %v", pending, err)
+	}
+	_, err = s.Open(ctx, "acme/large")
+	mustBe(t, err, snap.ErrNotFound)
 	ended, end := context.WithCancel(ctx)
 	end()
 	mustBe(t, s.Put(ended, "acme/ended", bytes.NewReader(data), int64(len(data)), sum(data)), context.Canceled)

@@ -38,11 +38,10 @@ func Verify(ctx context.Context, s Store, key string, size int64, sum string) er
 
 // verified hashes the bytes that are read through it. It stops when its context ends.
 type verified struct {
-	ctx   context.Context //nolint:containedctx // it exists only during one read of an object
-	r     io.Reader
-	sum   hash.Hash
-	size  int64
-	ended bool
+	ctx  context.Context //nolint:containedctx // it exists only during one read of an object
+	r    io.Reader
+	sum  hash.Hash
+	size int64
 }
 
 func newVerified(ctx context.Context, r io.Reader) *verified {
@@ -57,7 +56,6 @@ func (v *verified) Read(p []byte) (int, error) {
 	n, err := v.r.Read(p)
 	v.sum.Write(p[:n])
 	v.size += int64(n)
-	v.ended = v.ended || errors.Is(err, io.EOF)
 	return n, err
 }
 
@@ -129,22 +127,44 @@ func (s *S3) Open(ctx context.Context, key string) (io.ReadCloser, error) {
 	return object, nil
 }
 
-// Put implements [Store]. It removes the object again if its bytes are wrong.
+// Put implements [Store]. The object store never gets the last bytes of a wrong object, so it keeps
+// the object that it has.
 func (s *S3) Put(ctx context.Context, key string, r io.Reader, size int64, sum string) error {
 	if err := checkKey(key); err != nil {
 		return err
 	}
-	v := newVerified(ctx, r)
-	_, err := s.core.Client.PutObject(ctx, s.bucket, s.object(key), v, size,
+	p := &proven{verified: newVerified(ctx, r), check: func(v *verified) error { return v.check(key, size, sum) },
+		want: size}
+	_, err := s.core.Client.PutObject(ctx, s.bucket, s.object(key), p, size,
 		minio.PutObjectOptions{PartSize: uint64(PartSize(size))})
-	if err != nil && v.ended && v.size != size {
-		return v.check(key, size, sum) // reports the wrong size instead of the store's error
+	if p.failed != nil {
+		return p.failed // instead of the store's error
 	}
-	if err != nil {
-		return s3Error("write the object", err)
+	return s3Error("write the object", err)
+}
+
+// proven reads an object of want bytes. It returns the last ones only if all bytes are right.
+type proven struct {
+	*verified
+	check  func(*verified) error
+	want   int64
+	failed error
+}
+
+// Read implements io.Reader.
+func (p *proven) Read(b []byte) (int, error) {
+	if p.failed != nil {
+		return 0, p.failed
 	}
-	if err := v.check(key, size, sum); err != nil {
-		return errors.Join(err, s.Delete(context.WithoutCancel(ctx), key))
+	n, err := p.verified.Read(b)
+	if err == nil && p.size == p.want {
+		_, err = io.ReadFull(p.verified, make([]byte, 1))
 	}
-	return nil
+	if errors.Is(err, io.EOF) || p.size > p.want {
+		p.failed = p.check(p.verified)
+	}
+	if p.failed != nil {
+		return 0, p.failed
+	}
+	return n, err
 }
