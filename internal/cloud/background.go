@@ -184,25 +184,35 @@ func (s *Service) Collect(ctx context.Context) (collected int, err error) {
 // collectBatch is how many rows of uploads or garbage are read at once.
 const collectBatch = 100
 
-// removeGarbage removes the objects to which no row refers.
-func (s *Service) removeGarbage(ctx context.Context) error {
-	for {
-		all, err := s.store.Garbage(ctx, collectBatch)
+// removeGarbage removes the objects to which no row refers. An object that cannot be removed does not
+// keep the others. The error is that of the first such object.
+func (s *Service) removeGarbage(ctx context.Context) (failed error) {
+	for after := ""; ; {
+		all, err := s.store.Garbage(ctx, after, collectBatch)
 		if err != nil {
 			return err
 		}
 		for _, g := range all {
-			if err := s.remove(ctx, g); err != nil {
-				return err
+			after = g.Blob
+			err := s.remove(ctx, g)
+			if failed == nil {
+				failed = err
+			}
+			if err != nil && s.transfers.blobs.Ping(ctx) != nil {
+				return failed
 			}
 		}
 		if len(all) < collectBatch {
-			return nil
+			return failed
 		}
 	}
 }
 
+// remove removes an object, its unfinished upload, and this replica's deltas that use it.
 func (s *Service) remove(ctx context.Context, g store.Garbage) error {
+	if err := s.transfers.deltas.forget(g.Blob); err != nil {
+		return err
+	}
 	if g.BlobUpload != "" {
 		err := s.transfers.blobs.Abort(ctx, g.Blob, g.BlobUpload)
 		if err != nil && snap.CodeOf(err) != snap.CodeNotFound {
@@ -225,12 +235,22 @@ func (s *Service) dropBytes(ctx context.Context, key string) {
 	if key == "" {
 		return
 	}
-	if err := s.transfers.deltas.forget(key); err != nil {
-		s.log.WarnContext(ctx, "the deltas of a deleted snapshot are removed later", "error", err)
-	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTimeout)
 	defer cancel()
 	if err := s.remove(ctx, store.Garbage{Blob: key}); err != nil {
 		s.log.WarnContext(ctx, "the bytes of a deleted snapshot are removed later", "error", err)
+	}
+}
+
+// dropUnused removes the bytes of a push that ended while its object was being written. It does
+// nothing while a push or a snapshot uses the object.
+func (s *Service) dropUnused(ctx context.Context, key string) {
+	ctx = context.WithoutCancel(ctx)
+	unused, err := s.store.DiscardUnused(ctx, key)
+	if err != nil {
+		s.log.WarnContext(ctx, "cannot look up whether an object is used", "object", key, "error", err)
+	}
+	if unused && err == nil {
+		s.dropBytes(ctx, key)
 	}
 }

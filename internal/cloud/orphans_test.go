@@ -57,6 +57,33 @@ func TestCollectLeavesNoOrphans(t *testing.T) {
 	}
 }
 
+// An object that cannot be removed does not keep the service from removing others.
+func TestGarbageThatStays(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	alice := c.As("alice@acme.test")
+	ids := []string{c.Push(alice, "shop", []byte("1")).ID, c.Push(alice, "shop", []byte("2")).ID}
+	slices.Sort(ids)
+	var objects []string
+	for _, id := range ids {
+		found, err := filepath.Glob(filepath.Join(c.Config.DataDir, "blobs", "objects", "*", id))
+		if err != nil || len(found) != 1 {
+			t.Fatalf("%v, %v", found, err)
+		}
+		objects = append(objects, found...)
+		must(t, os.Remove(found[0]))
+		must(t, os.MkdirAll(filepath.Join(found[0], "a folder with content"), 0o700))
+		must(t, alice.Delete(t.Context(), id))
+	}
+	must(t, os.Remove(filepath.Join(objects[1], "a folder with content")))
+	if _, err := c.Service.Collect(t.Context()); err == nil {
+		t.Error("no error about the object that cannot be removed")
+	}
+	if _, err := os.Stat(objects[1]); !os.IsNotExist(err) {
+		t.Errorf("the other object: %v", err)
+	}
+}
+
 // The service may be killed between completing a push in the object store and recording it in the
 // database. Such a push is no orphan either: pushing again completes it, and otherwise it is
 // collected.

@@ -17,13 +17,35 @@ func discard(ctx context.Context, tx *sql.Tx, g Garbage) error {
 	return err
 }
 
-// Garbage returns at most limit objects that are to be removed.
-func (s *Store) Garbage(ctx context.Context, limit int) ([]Garbage, error) {
-	return collect(ctx, s, `SELECT blob, blob_upload FROM garbage LIMIT $1`,
+// discardUnused records that an object is to be removed, unless a snapshot or an upload uses it. It
+// reports whether the object is unused.
+func discardUnused(ctx context.Context, tx *sql.Tx, blobKey string) (unused bool, err error) {
+	err = tx.QueryRowContext(ctx,
+		`SELECT CASE WHEN EXISTS (SELECT 1 FROM snapshots WHERE blob = $1) OR EXISTS (SELECT 1 FROM uploads WHERE blob = $1) THEN 0 ELSE 1 END`, blobKey).Scan(&unused)
+	if err != nil || !unused {
+		return false, err
+	}
+	return true, discard(ctx, tx, Garbage{Blob: blobKey})
+}
+
+// DiscardUnused records that an object is to be removed, unless a snapshot or an upload uses it. It
+// reports whether the object is unused.
+func (s *Store) DiscardUnused(ctx context.Context, blobKey string) (unused bool, err error) {
+	err = s.tx(ctx, func(tx *sql.Tx) error {
+		unused, err = discardUnused(ctx, tx, blobKey)
+		return err
+	})
+	return unused, err
+}
+
+// Garbage returns at most limit objects that are to be removed and whose keys are greater than after,
+// in the order of their keys.
+func (s *Store) Garbage(ctx context.Context, after string, limit int) ([]Garbage, error) {
+	return collect(ctx, s, `SELECT blob, blob_upload FROM garbage WHERE blob > $1 ORDER BY blob LIMIT $2`,
 		func(rows *sql.Rows) (g Garbage, err error) {
 			err = rows.Scan(&g.Blob, &g.BlobUpload)
 			return g, err
-		}, limit)
+		}, after, limit)
 }
 
 // Removed records that an object was removed.

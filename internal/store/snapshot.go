@@ -158,16 +158,12 @@ func (s *Store) delete(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.S
 	if err := forgetWords(ctx, tx, sn); err != nil {
 		return "", err
 	}
-	var used bool
-	err = tx.QueryRowContext(ctx,
-		`SELECT CASE WHEN EXISTS (SELECT 1 FROM snapshots WHERE blob = $1) OR EXISTS (SELECT 1 FROM uploads WHERE blob = $1) THEN 1 ELSE 0 END`, blobKey).Scan(&used)
+	unused, err := discardUnused(ctx, tx, blobKey)
 	if err != nil {
 		return "", err
 	}
-	if used {
+	if !unused {
 		blobKey = ""
-	} else if err := discard(ctx, tx, Garbage{Blob: blobKey}); err != nil {
-		return "", err
 	}
 	return blobKey, s.recordOn(ctx, tx, c, sn, snap.AuditDeleted, snap.AuditDetail{Name: sn.Name, Bytes: sn.Size})
 }

@@ -65,7 +65,7 @@ func TestQuotas(t *testing.T) {
 		if left, err := w.Uploads(w.ctx, alice); err != nil || len(left) != 0 {
 			t.Errorf("uploads %+v, %v after the end of the only one", left, err)
 		}
-		if garbage, err := w.Garbage(w.ctx, 10); err != nil || len(garbage) != 1 || garbage[0].Blob != second.Blob {
+		if garbage, err := w.Garbage(w.ctx, "", 10); err != nil || len(garbage) != 1 || garbage[0].Blob != second.Blob {
 			t.Errorf("garbage %+v, %v, want what arrived of the upload", garbage, err)
 		}
 	})
