@@ -122,15 +122,22 @@ func (s *Store) CompleteUpload(ctx context.Context, c snap.Caller, u Upload) (sn
 		if err := s.checkStored(ctx, tx, c, begun.Size); err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, `DELETE FROM uploads WHERE id = $1`, u.ID); err != nil {
+		if err := endUpload(ctx, tx, u.ID); err != nil {
 			return err
 		}
 		return s.insert(ctx, tx, c, begun)
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, snap.ErrNotFound) { // another request may have completed it
 		return snap.Snapshot{}, err
 	}
 	return s.Snapshot(ctx, c, u.ID)
+}
+
+// endUpload deletes an unfinished push. It fails with snap.ErrNotFound if another transaction deleted
+// it after this one read it.
+func endUpload(ctx context.Context, tx *sql.Tx, id string) error {
+	result, err := tx.ExecContext(ctx, `DELETE FROM uploads WHERE id = $1`, id)
+	return requireChanged(result, err, snap.ErrNotFound)
 }
 
 // insert writes a snapshot and its first grants.

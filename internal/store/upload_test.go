@@ -94,6 +94,41 @@ func TestBytesAreDeletedWithTheirLastSnapshot(t *testing.T) {
 	})
 }
 
+// A push that is completed and ended at the same time either becomes a snapshot or has garbage, never
+// both: the bytes of a snapshot would be removed.
+func TestCompletedAndEndedAtOnce(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		if !w.IsPostgres() { // SQLite runs one writing transaction at a time
+			return
+		}
+		alice := w.user(w.acme, "alice", snap.RoleMember)
+		for name, slower := range map[string]func(store.Upload) error{
+			"complete": func(u store.Upload) error { _, err := w.CompleteUpload(w.ctx, alice, u); return err },
+			"end":      func(u store.Upload) error { return w.AbortUpload(w.ctx, alice, u) },
+		} {
+			u := w.upload("shop", snap.TypeSnapshot)
+			w.ok(w.BeginUpload(w.ctx, alice, u))
+			faster, err := w.DB().BeginTx(w.ctx, nil)
+			w.ok(err)
+			_, err = faster.ExecContext(w.ctx, `DELETE FROM uploads WHERE id = $1`, u.ID)
+			w.ok(err)
+			ended := make(chan error)
+			go func() { ended <- slower(u) }()
+			for waits := false; !waits; {
+				w.ok(w.DB().QueryRowContext(w.ctx, `SELECT EXISTS(SELECT 1 FROM pg_stat_activity
+					WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waits))
+			}
+			w.ok(faster.Commit())
+			if err := <-ended; !errors.Is(err, snap.ErrNotFound) {
+				t.Errorf("%s: %v, want not found", name, err)
+			}
+			if garbage, err := w.Garbage(w.ctx, "", 1); err != nil || len(garbage) > 0 {
+				t.Errorf("%s: garbage %v, %v", name, garbage, err)
+			}
+		}
+	})
+}
+
 // An upload without progress becomes stale, and a dropped upload is gone.
 func TestStaleUploads(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {

@@ -141,7 +141,7 @@ func (s *Store) AbortUpload(ctx context.Context, c snap.Caller, u Upload) error 
 		if _, err := ownUpload(ctx, tx, c, u.ID); err != nil {
 			return hide(err)
 		}
-		if _, err := tx.ExecContext(ctx, `DELETE FROM uploads WHERE id = $1`, u.ID); err != nil {
+		if err := endUpload(ctx, tx, u.ID); err != nil {
 			return err
 		}
 		return discard(ctx, tx, Garbage{u.Blob, u.BlobUpload})
