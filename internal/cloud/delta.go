@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"io"
 	"net/http"
 	"os"
 	"time"
@@ -211,14 +212,33 @@ func (s *Service) serveDelta(w http.ResponseWriter, r *http.Request) {
 // upload is then complete in the object store, and the push can be completed. An encrypted delta
 // does not replace the upload of the whole file.
 func (s *Service) receiveDelta(w http.ResponseWriter, r *http.Request) {
-	if err := s.applyDelta(r); err != nil {
+	body := steady{r.Body, http.NewResponseController(w), s.transfers.deltas.stall}
+	if err := s.applyDelta(r, body); err != nil {
 		s.writeError(w, r, err)
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
 }
 
-func (s *Service) applyDelta(r *http.Request) error {
+// steady is a request body that fails if no byte arrives for a while. Without this, a client that
+// sends nothing would keep a slot for work on deltas.
+type steady struct {
+	io.ReadCloser
+	control *http.ResponseController
+	stall   time.Duration
+}
+
+// Read implements io.Reader.
+func (s steady) Read(p []byte) (int, error) {
+	_ = s.control.SetReadDeadline(time.Now().Add(s.stall)) // by the real clock
+	n, err := s.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) { // the work that follows may take longer
+		_ = s.control.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
+func (s *Service) applyDelta(r *http.Request, body io.ReadCloser) error {
 	t, err := s.openDeltaTicket(r, deltaUp)
 	if err != nil {
 		return err
@@ -252,7 +272,8 @@ func (s *Service) applyDelta(r *http.Request) error {
 	defer release()
 	ctx, cancel := context.WithTimeout(ctx, holdLife)
 	defer cancel()
-	sent := http.MaxBytesReader(nil, r.Body, t.Size)
+	defer s.dropUnused(ctx, u.Blob)
+	sent := http.MaxBytesReader(nil, body, t.Size)
 	if rebuilt, err := s.transfers.deltas.receive(ctx, u, base, sent, t.Size); err != nil || !rebuilt {
 		return err
 	}

@@ -9,10 +9,14 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
+	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -265,6 +269,16 @@ func TestDeltasEndWithTheirSnapshots(t *testing.T) {
 	if kept() > 0 {
 		t.Error("the delta is still there after its result was deleted")
 	}
+	file, d := version(t, 4), deltaBetween(t, version(t, 1), version(t, 4))
+	ended, place, err := beginDelta(t, alice, "shop", file, d, second)
+	must(t, err)
+	if status := put(t, place.URL, d); status != http.StatusNoContent || kept() != 1 {
+		t.Fatalf("status %d, %d deltas", status, kept())
+	}
+	must(t, alice.AbortUpload(t.Context(), ended))
+	if kept() > 0 {
+		t.Error("the delta is still there after its push was ended")
+	}
 	offered(second, push(3))
 	c.Service.ExpireDeltas()
 	if kept() != 1 {
@@ -274,6 +288,71 @@ func TestDeltasEndWithTheirSnapshots(t *testing.T) {
 	c.Service.ExpireDeltas()
 	if kept() > 0 {
 		t.Error("the delta is still there after a day")
+	}
+}
+
+// TestPushEndsWhileItsDeltaArrives: nothing remains of a push that its owner ends while the service
+// rebuilds its file.
+func TestPushEndsWhileItsDeltaArrives(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia, base, result := c.As("mia@acme.test"), version(t, 0), version(t, 1)
+	d := deltaBetween(t, base, result)
+	push, place, err := beginDelta(t, mia, "shop", result, d, c.Push(mia, "shop", base).ID)
+	must(t, err)
+	body, rest := io.Pipe()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, place.URL, body)
+	must(t, err)
+	req.ContentLength = int64(len(d))
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		if res, err := http.DefaultClient.Do(req); err == nil {
+			res.Body.Close()
+		}
+	})
+	_, err = rest.Write(d[:len(d)-1])
+	must(t, err)
+	left := func() []string {
+		all, err := filepath.Glob(filepath.Join(c.Config.DataDir, "blobs", "*", "*"+push+"*"))
+		must(t, err)
+		objects, err := filepath.Glob(filepath.Join(c.Config.DataDir, "blobs", "objects", "*", push))
+		must(t, err)
+		deltas, err := filepath.Glob(filepath.Join(c.Service.Deltas(), "*"))
+		must(t, err)
+		return slices.Concat(all, objects, deltas)
+	}
+	waitFor(t, func() bool { return len(left()) == 2 }) // the object and the delta are being written
+	must(t, mia.AbortUpload(t.Context(), push))
+	_, err = rest.Write(d[len(d)-1:])
+	must(t, err)
+	sending.Wait()
+	if all := left(); len(all) > 0 {
+		t.Errorf("left: %v", all)
+	}
+}
+
+// TestStalledDeltas: a client that begins to send a delta and then sends nothing does not keep the
+// service from working on deltas.
+func TestStalledDeltas(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	c.Service.DeltaStalls(time.Millisecond)
+	mia, base, result := c.As("mia@acme.test"), version(t, 0), version(t, 1)
+	d := deltaBetween(t, base, result)
+	_, place, err := beginDelta(t, mia, "shop", result, d, c.Push(mia, "shop", base).ID)
+	must(t, err)
+	u, err := url.Parse(place.URL)
+	must(t, err)
+	conn, err := net.Dial("tcp", u.Host)
+	must(t, err)
+	defer conn.Close()
+	_, err = fmt.Fprintf(conn, "PUT %s HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n%s", u.Path, u.Host, len(d),
+		d[:9])
+	must(t, err)
+	_, _ = io.Copy(io.Discard, conn) // until the service ends the connection, with or without a response
+	c.Service.DeltaStalls(time.Hour)
+	if status := put(t, place.URL, d); status != http.StatusNoContent {
+		t.Errorf("the delta after a silent client: %d", status)
 	}
 }
 

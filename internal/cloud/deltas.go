@@ -33,6 +33,7 @@ type deltas struct {
 	reserve int64         // bytes of the disk that must stay free
 
 	longest time.Duration // time limit for the work on one delta
+	stall   time.Duration // how long a delta that is being received may go without a byte
 
 	mu      sync.Mutex
 	writing int64                // bytes of the files that are being written
@@ -52,12 +53,13 @@ const (
 	deltaLeast   = 128 << 10 // bytes of a file; smaller files are sent whole
 	deltaWait    = 20 * time.Second
 	deltaLongest = 10 * time.Minute // time limit for the work on one delta
+	deltaStall   = time.Minute
 )
 
 // openDeltas opens the cache.
 func openDeltas(c Config, blobs blob.Store, now func() time.Time) (*deltas, error) {
 	d := &deltas{blobs: blobs, now: now, busy: make(chan struct{}, deltaWorkers), reserve: c.Limits.diskReserve(),
-		longest: deltaLongest, useless: map[string]time.Time{}}
+		longest: deltaLongest, stall: deltaStall, useless: map[string]time.Time{}}
 	var err error
 	d.dir, d.close, err = openFolder(c)
 	return d, err

@@ -39,6 +39,9 @@ func (s *Service) Deltas() string { return s.transfers.deltas.dir }
 // DeltaTakes limits the work on one delta.
 func (s *Service) DeltaTakes(most time.Duration) { s.transfers.deltas.longest = most }
 
+// DeltaStalls sets how long a delta that is being received may go without a byte.
+func (s *Service) DeltaStalls(most time.Duration) { s.transfers.deltas.stall = most }
+
 // ExpireDeltas removes old deltas, as the background work does.
 func (s *Service) ExpireDeltas() { s.transfers.deltas.expire() }
 

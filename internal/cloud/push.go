@@ -187,7 +187,11 @@ const verifyWait = 20 * time.Second
 // waits for the same work.
 func (s *Service) verify(ctx context.Context, u store.Upload) error {
 	ended, err := s.transfers.verifying.Join(ctx, u.BlobUpload, verifyWait, func(ctx context.Context) error {
-		return s.transfers.blobs.Complete(ctx, u.Blob, u.BlobUpload, u.Size, u.SHA256)
+		err := s.transfers.blobs.Complete(ctx, u.Blob, u.BlobUpload, u.Size, u.SHA256)
+		if err == nil {
+			s.dropUnused(ctx, u.Blob)
+		}
+		return err
 	})
 	if ended || err != nil {
 		return err
