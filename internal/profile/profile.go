@@ -208,7 +208,8 @@ func (p *Profile) findUpload(ctx context.Context, key string) (id string, presen
 	}
 	for _, u := range pending {
 		if u.Key != key {
-			if strings.HasPrefix(u.Key, "bytes/") && p.now().Sub(u.Created) > abandonedAfter {
+			ours := strings.HasPrefix(u.Key, "bytes/") || strings.HasPrefix(u.Key, "deltas/")
+			if ours && p.now().Sub(u.Created) > abandonedAfter {
 				err = errors.Join(err, p.store.Abort(ctx, u.Key, u.Upload))
 			}
 			continue

@@ -93,11 +93,14 @@ func TestAbandonedUploadsAreDropped(t *testing.T) {
 		}
 		return len(all)
 	}
+	if _, err := p.store.Begin(t.Context(), deltaKey("cc", "aa"), 10, 10); err != nil { // a killed push of a delta
+		t.Fatal(err)
+	}
 	for _, step := range []struct {
 		after time.Duration
 		sum   string
 		want  int
-	}{{0, "aa", 1}, {6 * 24 * time.Hour, "bb", 2}, {2 * 24 * time.Hour, "bb", 1}, {0, "aa", 2}} {
+	}{{0, "aa", 2}, {6 * 24 * time.Hour, "bb", 3}, {2 * 24 * time.Hour, "bb", 1}, {0, "aa", 2}} {
 		now = now.Add(step.after)
 		if got := pending(step.sum); got != step.want {
 			t.Errorf("after %v and a push of %s: %d uploads, want %d", step.after, step.sum, got, step.want)
