@@ -12,6 +12,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"snap/internal/engine"
+	"snap/internal/transfer"
 )
 
 // Leftover is a file or database that a failed or killed command left behind.
@@ -42,6 +43,7 @@ func (a *Agent) RemoveLeftovers(ctx context.Context) (removed []Leftover, err er
 	sweepWork(a.tempDir())
 	for _, dir := range a.snapshotFolders() {
 		sweepParts(dir)
+		a.abandonedDownloads(dir, true)
 	}
 	a.eachServer(a.Targets(), func(d database, m engine.Cleaner) {
 		names, failed := m.RemoveLeftovers(ctx, d.url)
@@ -78,6 +80,15 @@ func (a *Agent) cleanUpTarget(ctx context.Context, t Target) (wait func() []stri
 		done <- sentences
 	}()
 	return func() []string { defer cancel(); return <-done }
+}
+
+// keptDownload is how long an interrupted pull is kept, so that it can be resumed.
+const keptDownload = 7 * 24 * time.Hour
+
+// abandonedDownloads returns the names of the files of interrupted pulls in a folder of snapshots that
+// nobody resumed for a week, and removes them if remove is set.
+func (a *Agent) abandonedDownloads(dir string, remove bool) []string {
+	return transfer.Abandoned(dir, a.now().Add(-keptDownload), remove)
 }
 
 func leftAt(where string, names []string) (all []Leftover) {
@@ -122,6 +133,7 @@ func (a *Agent) leftFiles() (all []Leftover) {
 				all = append(all, Leftover{dir, e.Name()})
 			}
 		}
+		all = append(all, leftAt(dir, a.abandonedDownloads(dir, false))...)
 	}
 	return all
 }

@@ -1,15 +1,19 @@
 package local
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/gofrs/flock"
 	"golang.org/x/sync/errgroup"
 )
 
-// Leftovers of killed commands are listed and removed. Files of running commands are not.
+// Leftovers of killed commands are listed and removed. Files of running commands, and of pulls that
+// were interrupted less than a week ago, are not.
 func TestLeftoversAreFoundAndMended(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -37,10 +41,22 @@ func TestLeftoversAreFoundAndMended(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer building.Close()
-	want := []Leftover{{s.tempDir(), "work-1"}, {dir, "x.snap" + partSuffix}}
-	same := func(got []Leftover) bool {
-		return len(got) == len(want) && got[0] == want[0] && got[1] == want[1]
+	week := s.now().Add(-8 * 24 * time.Hour)
+	for name, at := range map[string]time.Time{"a.snap.part": week, "a.snap.part.journal": week,
+		"b.snap.part.journal": week, "c.snap.part": s.now(), "d.snap.part": week, "e.snap": week} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chtimes(path, at, at)); err != nil {
+			t.Fatal(err)
+		}
 	}
+	pulling := flock.New(filepath.Join(dir, "d.snap.part"))
+	if ok, err := pulling.TryLock(); !ok || err != nil {
+		t.Fatal(err)
+	}
+	defer pulling.Close()
+	want := []Leftover{{s.tempDir(), "work-1"}, {dir, "x.snap" + partSuffix}, {dir, "a.snap.part"},
+		{dir, "a.snap.part.journal"}, {dir, "b.snap.part.journal"}}
+	same := func(got []Leftover) bool { return slices.Equal(got, want) }
 	if got := s.Leftovers(t.Context()); !same(got) {
 		t.Errorf("left: %+v, want %+v", got, want)
 	}
@@ -50,8 +66,10 @@ func TestLeftoversAreFoundAndMended(t *testing.T) {
 	if got := s.Leftovers(t.Context()); len(got) != 0 {
 		t.Errorf("left after mending: %+v", got)
 	}
-	if _, err := os.Stat(held); err != nil {
-		t.Errorf("the folder of a running command: %v", err)
+	for _, path := range []string{held, filepath.Join(dir, "c.snap.part"), filepath.Join(dir, "d.snap.part")} {
+		if _, err := os.Stat(path); err != nil {
+			t.Errorf("a running command, or a recent one: %v", err)
+		}
 	}
 }
 

@@ -103,6 +103,9 @@ func (a *Agent) fetch(ctx context.Context, c transfer.Service, id string, wanted
 	if err == nil {
 		s, err = a.adopt(ctx, s)
 	}
+	if err == nil {
+		a.abandonedDownloads(filepath.Dir(s.Path), true)
+	}
 	return s, false, moved, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -84,8 +85,36 @@ func (p *partial) open(ctx context.Context) (err error) {
 	return p.begin()
 }
 
-func (p *partial) name() string        { return p.file + ".part" }
-func (p *partial) journalName() string { return p.name() + ".journal" }
+const (
+	partSuffix    = ".part"
+	journalSuffix = ".journal" // after partSuffix
+)
+
+func (p *partial) name() string        { return p.file + partSuffix }
+func (p *partial) journalName() string { return p.name() + journalSuffix }
+
+// Abandoned returns the names of the files of interrupted downloads in a folder that were not written
+// since a time, and removes these files if remove is set. It leaves out downloads that are running.
+func Abandoned(dir string, since time.Time, remove bool) (names []string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		part := filepath.Join(dir, strings.TrimSuffix(e.Name(), journalSuffix))
+		info, err := e.Info()
+		if err != nil || !strings.HasSuffix(part, partSuffix) || !info.ModTime().Before(since) {
+			continue
+		}
+		lock := flock.New(part, flock.SetFlag(os.O_RDWR))
+		free, err := lock.TryLock()
+		if err == nil && free || errors.Is(err, fs.ErrNotExist) { // a journal may be left alone
+			names = append(names, e.Name())
+			if remove {
+				os.Remove(filepath.Join(dir, e.Name()))
+			}
+		}
+		_ = lock.Close()
+	}
+	return names
+}
 
 // acquire locks the partial. The previous holder may have renamed the file, so acquire checks that
 // the locked file still has the partial file's name.
