@@ -468,10 +468,15 @@ func (c *Client) EndSession(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, "/sessions/"+url.PathEscape(id), nil, nil)
 }
 
-// AuthConfig returns where to sign in. It needs no credential.
+// AuthConfig returns where to sign in. It needs no credential. A service has no path, so if nothing
+// is found below one, the URL is that of a page.
 func (c *Client) AuthConfig(ctx context.Context) (AuthConfig, error) {
 	var out AuthConfig
 	_, err := c.exchange(ctx, http.MethodGet, c.base+PathAuthConfig, "", nil, &out)
+	if u, wrong := url.Parse(c.base); wrong == nil && u.Path != "" && snap.CodeOf(err) == snap.CodeNotFound {
+		return out, snap.Usage(fmt.Sprintf("%s is the URL of a page, not of a cloud service", c.base),
+			fmt.Sprintf("use the URL without a path: %s://%s", u.Scheme, u.Host))
+	}
 	return out, err
 }
 
@@ -580,13 +585,7 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return &snap.Error{Code: snap.CodeInterrupted, Cause: context.Cause(ctx)}
 	}
-	why, hint := whyUnreachable(err, c.proxy())
-	return &snap.Error{
-		Code:   snap.CodeUnreachable,
-		Detail: fmt.Sprintf("cannot reach the cloud service at %s: %s", c.base, why),
-		Hint:   hint,
-		Cause:  err,
-	}
+	return Unreachable(c.base, err)
 }
 
 // problem rebuilds the error that the service sent. A response that is not a problem document did

@@ -13,6 +13,17 @@ import (
 	"snap"
 )
 
+// Unreachable returns the error for a service at base that sent no response, with the reason.
+func Unreachable(base string, cause error) error {
+	why, hint := whyUnreachable(cause, proxyOf(base))
+	return &snap.Error{
+		Code:   snap.CodeUnreachable,
+		Detail: fmt.Sprintf("cannot reach the cloud service at %s: %s", base, why),
+		Hint:   hint,
+		Cause:  cause,
+	}
+}
+
 // whyUnreachable explains why no response came and what to do about it. proxy is the proxy that the
 // request went through, or nil.
 func whyUnreachable(err error, proxy *url.URL) (why, hint string) {
@@ -25,6 +36,8 @@ func whyUnreachable(err error, proxy *url.URL) (why, hint string) {
 	)
 	hint = "check cloud.url and your network"
 	switch {
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return "it uses HTTP, not HTTPS", "check the port; if the service runs on this machine, use http:// in its URL"
 	case errors.As(err, &authority):
 		return "its certificate is signed by " + issuer(authority.Cert) + ", which this machine does not trust",
 			"set cloud.ca_file, or SSL_CERT_FILE, to a file with that authority's certificate"
@@ -58,9 +71,9 @@ func issuer(cert *x509.Certificate) string {
 	return fmt.Sprintf("%q", snap.CleanText(cert.Issuer.String()))
 }
 
-// proxy returns the proxy between this machine and the service, or nil.
-func (c *Client) proxy() *url.URL {
-	u, err := url.Parse(c.base)
+// proxyOf returns the proxy between this machine and the service at base, or nil.
+func proxyOf(base string) *url.URL {
+	u, err := url.Parse(base)
 	if err != nil {
 		return nil
 	}

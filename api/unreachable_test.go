@@ -29,6 +29,16 @@ func TestWhyUnreachable(t *testing.T) {
 			t.Errorf("a private authority: %v, want %q in it", err, want)
 		}
 	}
+	plain := httptest.NewServer(nil)
+	defer plain.Close()
+	secure := strings.Replace(plain.URL, "http://", "https://", 1)
+	c, err = New(Options{BaseURL: secure, Token: StaticToken("x")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = c.Me(t.Context()); err == nil || !strings.Contains(err.Error(), secure+": it uses HTTP, not HTTPS") {
+		t.Errorf("https:// for a service without it: %v", err)
+	}
 	for _, op := range []string{"dial", "proxyconnect"} {
 		cause := fmt.Errorf("get: %w", &net.OpError{Op: op, Err: errors.New("connection refused")})
 		why, hint := whyUnreachable(cause, proxy)

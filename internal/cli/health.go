@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"snap"
+	"snap/api"
 )
 
 // health is the result of a request for a service's readiness.
@@ -26,8 +27,7 @@ func (a *app) health(ctx context.Context, base string) (health, error) {
 	began := a.now()
 	res, err := a.http().Do(req)
 	if err != nil {
-		return health{}, &snap.Error{Code: snap.CodeUnreachable, Detail: "cannot reach the cloud service at " + base,
-			Hint: "check cloud.url and your network", Cause: err}
+		return health{}, api.Unreachable(base, err)
 	}
 	defer res.Body.Close()
 	h := health{took: a.now().Sub(began)}
