@@ -67,7 +67,8 @@ func (a *app) printKeys(keys []api.Key, filter api.KeyFilter) error {
 		return nil
 	}
 	if len(keys) == 0 {
-		a.note("you have no API keys; create one with `snapcli cloud keys create NAME`")
+		a.note("you have no API keys that act as you; create one with `snapcli cloud keys create NAME`, or list the " +
+			"organization's with `snapcli cloud keys --all` (owners and admins)")
 		return nil
 	}
 	columns := []column{{title: "ID"}, {title: "Kind"}, {title: "Name", least: 8}, {title: "Key", least: 8}}
