@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"fmt"
 
 	"snap"
 	"snap/internal/engine"
@@ -53,9 +54,24 @@ func (a *Agent) CheckDatabases(ctx context.Context, t Target) []DatabaseCheck {
 				c.Warnings = append(c.Warnings, "it "+why+": load will refuse it without --force-production")
 			}
 		}
+		if err := a.sameKind(t); err != nil {
+			c.Warnings = append(c.Warnings, err.Error())
+		}
 		all = append(all, c)
 	}
 	return all
+}
+
+// sameKind returns an error if a target's databases are of different kinds. Such a target cannot load
+// the snapshots of its source.
+func (a *Agent) sameKind(t Target) error {
+	from, unusable := a.databaseAt(t.source())
+	to, err := a.databaseAt(t.destination())
+	if unusable != nil || err != nil || from.kind == to.kind {
+		return nil
+	}
+	return snap.Usage(fmt.Sprintf("the destination is a %s database and the source is a %s database, so snapshots "+
+		"of the source cannot be loaded", to.kind, from.kind), "give the target a destination of the same kind")
 }
 
 func (a *Agent) checkDatabase(ctx context.Context, role string, at place, use engine.Use) (DatabaseCheck, engine.Info) {

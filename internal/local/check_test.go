@@ -13,6 +13,7 @@ func TestCheckTarget(t *testing.T) {
 	for _, target := range []Target{
 		{Name: "fresh", Source: "sqlite://" + s.dir + "/none.db", Destination: "sqlite://" + s.dir + "/fresh.db"},
 		{Name: "far", Source: "postgres://u:s3cret@127.0.0.1:1/x"},
+		{Name: "mixed", Source: "sqlite://" + s.source, Destination: "postgres://u@127.0.0.1:1/x"},
 		{Name: "marked", Destination: "sqlite://" + s.destination, Production: true},
 	} {
 		if err := s.AddTarget(target); err != nil {
@@ -39,6 +40,10 @@ func TestCheckTarget(t *testing.T) {
 	}
 	if all := check("marked"); len(all[0].Warnings) != 1 || !strings.Contains(all[0].Warnings[0], "production") {
 		t.Errorf("marked: %+v", all)
+	}
+	if all := check("mixed"); len(all[1].Warnings) != 1 || !strings.Contains(all[1].Warnings[0],
+		"a postgres database and the source is a sqlite database") {
+		t.Errorf("mixed: %+v", all)
 	}
 	if _, err := s.CheckTarget(t.Context(), "nope"); snap.CodeOf(err) != snap.CodeNotFound {
 		t.Errorf("unknown: %v", err)
