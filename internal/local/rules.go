@@ -37,7 +37,8 @@ func (a *Agent) SuggestRules(ctx context.Context, target, name, path string, p P
 	}
 	if _, err := os.Lstat(path); err == nil {
 		return &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("the file %s exists already", path),
-			Hint: "choose another name, or move the file away"}
+			Hint: fmt.Sprintf("use it: `snapcli sanitize %s --rules %s`; or draft another file: --init --rules FILE",
+				snap.ShellWord(t.Name), snap.ShellWord(path))}
 	}
 	m, err := a.openMasking(ctx, original, identity, p)
 	if err != nil {
