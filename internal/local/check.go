@@ -54,24 +54,24 @@ func (a *Agent) CheckDatabases(ctx context.Context, t Target) []DatabaseCheck {
 				c.Warnings = append(c.Warnings, "it "+why+": load will refuse it without --force-production")
 			}
 		}
-		if err := a.sameKind(t); err != nil {
-			c.Warnings = append(c.Warnings, err.Error())
+		if why := a.kindsDiffer(t); why != "" {
+			c.Warnings = append(c.Warnings, why)
 		}
 		all = append(all, c)
 	}
 	return all
 }
 
-// sameKind returns an error if a target's databases are of different kinds. Such a target cannot load
-// the snapshots of its source.
-func (a *Agent) sameKind(t Target) error {
+// kindsDiffer explains that a target's databases are of different kinds, so that it cannot load the
+// snapshots of its source. It returns "" if they are of the same kind, or if one cannot be used.
+func (a *Agent) kindsDiffer(t Target) string {
 	from, unusable := a.databaseAt(t.source())
 	to, err := a.databaseAt(t.destination())
 	if unusable != nil || err != nil || from.kind == to.kind {
-		return nil
+		return ""
 	}
-	return snap.Usage(fmt.Sprintf("the destination is a %s database and the source is a %s database, so snapshots "+
-		"of the source cannot be loaded", to.kind, from.kind), "give the target a destination of the same kind")
+	return fmt.Sprintf("the destination is a %s database and the source is a %s database, so snapshots of the source "+
+		"cannot be loaded", to.kind, from.kind)
 }
 
 func (a *Agent) checkDatabase(ctx context.Context, role string, at place, use engine.Use) (DatabaseCheck, engine.Info) {

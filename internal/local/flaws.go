@@ -68,7 +68,10 @@ func (a *Agent) targetFlaws(t Target, f *flaws) {
 			f.add(one)
 		}
 	}
-	f.add(Flaw{Key: at + ".destination", Err: a.sameKind(t), Doubt: true, Tried: true})
+	if why := a.kindsDiffer(t); why != "" {
+		f.add(Flaw{Key: at + ".destination", Err: snap.Usage(why, "give the target a destination of the same kind"),
+			Doubt: true, Tried: true})
+	}
 	if t.Jobs < 0 {
 		f.add(Flaw{Key: at + ".jobs", Err: snap.Usage(fmt.Sprintf("%d is less than zero", t.Jobs),
 			"use 0 for the number of cores")})
