@@ -4,7 +4,7 @@ package local
 type Event struct {
 	Phase  string // current phase, a short word such as "dump"
 	Done   int64  // bytes done
-	Total  int64  // total bytes; 0 if unknown
+	Total  int64  // total bytes, at least Done; 0 if unknown
 	Detail string // additional information for people, such as a table's name
 }
 
@@ -12,9 +12,13 @@ type Event struct {
 type Progress func(Event)
 
 func (p Progress) report(e Event) {
-	if p != nil {
-		p(e)
+	if p == nil {
+		return
 	}
+	if e.Total > 0 { // may be an estimate that was too low
+		e.Total = max(e.Total, e.Done)
+	}
+	p(e)
 }
 
 // bytes returns a byte counter that reports as the given phase.
