@@ -31,6 +31,10 @@ func Run(ctx context.Context, c Config, o Options, ready func(net.Addr)) error {
 	}
 	defer listener.Close()
 	s, err := New(ctx, c, o)
+	if err != nil && ctx.Err() != nil {
+		o.Log.Info("stopped before the service was ready; the next start continues")
+		return nil
+	}
 	if err != nil {
 		return err
 	}
