@@ -106,7 +106,7 @@ func (a *app) askDatabase(ctx context.Context, given string, q databaseQuestion)
 				return "", err
 			}
 		}
-		err := a.tryDatabase(&given, q.check)
+		err := a.tryDatabase(given, q.check)
 		if err == nil {
 			return given, nil
 		}
@@ -119,19 +119,16 @@ func (a *app) askDatabase(ctx context.Context, given string, q databaseQuestion)
 }
 
 // tryDatabase checks a database's URL and connects to it.
-func (a *app) tryDatabase(raw *string, check func(url string) []local.DatabaseCheck) error {
-	if err := makeDatabaseAbsolute(raw); err != nil {
+func (a *app) tryDatabase(raw string, check func(url string) []local.DatabaseCheck) error {
+	if err := local.CheckURL(raw); err != nil {
 		return err
 	}
-	if err := local.CheckURL(*raw); err != nil {
-		return err
-	}
-	if hasPassword(*raw) {
+	if hasPassword(raw) {
 		return snap.Usage("the URL contains a password, which would be written into the config file",
 			"write it as ${NAME}, and set that variable; or omit it and use ~/.pgpass")
 	}
 	x := &examination{app: a}
-	for _, c := range check(*raw) {
+	for _, c := range check(raw) {
 		x.database(c.Role, c)
 	}
 	for _, f := range x.findings {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -42,8 +41,7 @@ environment when they are needed.`,
 				return a.askForTarget(cmd.Context(), "")
 			}
 			t.Name = args[0]
-			if err := errors.Join(makeDatabaseAbsolute(&t.Source), makeDatabaseAbsolute(&t.Destination),
-				makeDatabaseAbsolute(&t.Scratch), makeAbsolute(&t.Sanitize.SQL), makeAbsolute(&t.Sanitize.Rules),
+			if err := errors.Join(makeAbsolute(&t.Sanitize.SQL), makeAbsolute(&t.Sanitize.Rules),
 				makeKeysAbsolute(t.EncryptTo)); err != nil {
 				return err
 			}
@@ -108,17 +106,6 @@ func makeAbsolute(path *string) (err error) {
 	if *path != "" {
 		*path, err = filepath.Abs(*path)
 	}
-	return err
-}
-
-// makeDatabaseAbsolute is like makeAbsolute, for the file of a SQLite URL.
-func makeDatabaseAbsolute(url *string) error {
-	path, file := strings.CutPrefix(*url, "sqlite://")
-	if !file || strings.HasPrefix(path, "/") || strings.Contains(path, "${") {
-		return nil
-	}
-	err := makeAbsolute(&path)
-	*url = "sqlite://" + path
 	return err
 }
 

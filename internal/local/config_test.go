@@ -337,6 +337,28 @@ func TestConfigBehindALink(t *testing.T) {
 	}
 }
 
+// TestAbsoluteURL: only the path of a SQLite file becomes absolute.
+func TestAbsoluteURL(t *testing.T) {
+	t.Parallel()
+	here, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for raw, want := range map[string]string{
+		"sqlite:shop.db":          "sqlite://" + here + "/shop.db",
+		"sqlite://a b.db?mode=ro": "sqlite://" + here + "/a b.db?mode=ro",
+		"SQLITE3:../x.db":         "SQLITE3://" + filepath.Dir(here) + "/x.db",
+		"sqlite:///shop.db":       "sqlite:///shop.db",
+		"sqlite:":                 "sqlite:",
+		"sqlite:${DIR}/shop.db":   "sqlite:${DIR}/shop.db",
+		"postgres://h/shop":       "postgres://h/shop",
+	} {
+		if got, err := absoluteURL(raw); err != nil || got != want {
+			t.Errorf("%s: %s, %v, want %s", raw, got, err, want)
+		}
+	}
+}
+
 // TestChangeTarget: a change of a target writes only what it changes, and no value from the
 // environment.
 func TestChangeTarget(t *testing.T) {

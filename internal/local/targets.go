@@ -1,8 +1,10 @@
 package local
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
+	"path/filepath"
 	"sort"
 	"strings"
 
@@ -57,7 +59,8 @@ func (a *Agent) AddTarget(t Target) error {
 
 // ChangeTarget changes a target in config.yaml, or adds it. change receives the settings in the file,
 // without those from the environment, and must change only the settings that the user changes. The
-// file's comments and order remain.
+// path of a SQLite file that it sets may be relative to the working directory and is made absolute.
+// The file's comments and order remain.
 func (a *Agent) ChangeTarget(name string, change func(*Target)) error {
 	name, err := snap.CleanTarget(name)
 	if err != nil {
@@ -67,17 +70,23 @@ func (a *Agent) ChangeTarget(name string, change func(*Target)) error {
 		if old == nil {
 			old = &Target{}
 		}
+		before := *old
 		change(old)
-		for _, raw := range []string{old.Source, old.Destination, old.Scratch} {
-			if raw == "" {
-				continue
-			}
-			if err := CheckURL(raw); err != nil {
-				return nil, err
-			}
-		}
-		return old, nil
+		return old, errors.Join(acceptURL(&old.Source, before.Source), acceptURL(&old.Destination, before.Destination),
+			acceptURL(&old.Scratch, before.Scratch))
 	})
+}
+
+// acceptURL checks a database URL. If it is new, the path of a SQLite file is made absolute.
+func acceptURL(raw *string, before string) error {
+	if *raw == "" {
+		return nil
+	}
+	err := CheckURL(*raw)
+	if err == nil && *raw != before {
+		*raw, err = absoluteURL(*raw)
+	}
+	return err
 }
 
 // RemoveTarget removes a target from config.yaml. Its snapshots remain.
@@ -97,6 +106,24 @@ func CheckURL(raw string) error {
 	}
 	_, err := engineOf(raw)
 	return err
+}
+
+// absoluteURL returns a database URL in which the path of a SQLite file is absolute.
+func absoluteURL(raw string) (string, error) {
+	if kind, err := engineOf(raw); err != nil || kind != snap.SQLite || strings.Contains(raw, "${") {
+		return raw, nil
+	}
+	scheme, rest, _ := strings.Cut(raw, ":")
+	path := strings.TrimPrefix(rest, "//")
+	if path == "" || filepath.IsAbs(path) {
+		return raw, nil
+	}
+	path, query, more := strings.Cut(path, "?")
+	path, err := filepath.Abs(path)
+	if more {
+		path += "?" + query
+	}
+	return scheme + "://" + path, err
 }
 
 // engineOf returns the engine of a database URL.
