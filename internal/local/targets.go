@@ -72,8 +72,9 @@ func (a *Agent) ChangeTarget(name string, change func(*Target)) error {
 		}
 		before := *old
 		change(old)
-		return old, errors.Join(acceptURL(&old.Source, before.Source), acceptURL(&old.Destination, before.Destination),
+		err := errors.Join(acceptURL(&old.Source, before.Source), acceptURL(&old.Destination, before.Destination),
 			acceptURL(&old.Scratch, before.Scratch))
+		return old, err
 	})
 }
 
