@@ -184,7 +184,7 @@ func TestHostileCertificatesAreRefused(t *testing.T) {
 		"no signature":     {snap.TypeSanitized, changed(`"signatures":[`, `"signatures":[],"x":[`), "cannot be read"},
 		"many signatures":  {snap.TypeSanitized, changed(`"signatures":[`, `"signatures":[{},`), "cannot be read"},
 		"an unnamed key":   {snap.TypeSanitized, changed(`"keyid":"`, `"keyid":"x`), "cannot be read"},
-		"text with a zero": {snap.TypeSanitized, changed(`"keyid":"`, "\"keyid\":\"\\u0000"), "cannot be read"},
+		"text with a zero": {snap.TypeSanitized, changed(`"keyid":"`, "\"keyid\":\"\\u0000"), "NUL character"},
 		"not UTF-8":        {snap.TypeSanitized, changed(`{`, "{\"\xff\":1,"), "cannot be read"},
 	} {
 		sum := sha256.Sum256([]byte("content"))
