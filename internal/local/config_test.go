@@ -350,7 +350,6 @@ func TestAbsoluteURL(t *testing.T) {
 		"SQLITE3:../x.db":         "SQLITE3://" + filepath.Dir(here) + "/x.db",
 		"sqlite:///shop.db":       "sqlite:///shop.db",
 		"sqlite:":                 "sqlite:",
-		"sqlite:${DIR}/shop.db":   "sqlite:${DIR}/shop.db",
 		"postgres://h/shop":       "postgres://h/shop",
 	} {
 		if got, err := absoluteURL(raw); err != nil || got != want {

@@ -84,7 +84,7 @@ func acceptURL(raw *string, before string) error {
 		return nil
 	}
 	err := CheckURL(*raw)
-	if err == nil && *raw != before {
+	if err == nil && *raw != before && !strings.Contains(*raw, "${") {
 		*raw, err = absoluteURL(*raw)
 	}
 	return err
@@ -111,8 +111,9 @@ func CheckURL(raw string) error {
 
 // absoluteURL returns a database URL in which the path of a SQLite file is absolute.
 func absoluteURL(raw string) (string, error) {
-	if kind, err := engineOf(raw); err != nil || kind != snap.SQLite || strings.Contains(raw, "${") {
-		return raw, nil
+	kind, err := engineOf(raw)
+	if err != nil || kind != snap.SQLite {
+		return raw, err
 	}
 	scheme, rest, _ := strings.Cut(raw, ":")
 	path := strings.TrimPrefix(rest, "//")
@@ -120,7 +121,7 @@ func absoluteURL(raw string) (string, error) {
 		return raw, nil
 	}
 	path, query, more := strings.Cut(path, "?")
-	path, err := filepath.Abs(path)
+	path, err = filepath.Abs(path)
 	if more {
 		path += "?" + query
 	}
