@@ -20,8 +20,8 @@ func discard(ctx context.Context, tx *sql.Tx, g Garbage) error {
 // discardUnused records that an object is to be removed, unless a snapshot or an upload uses it. It
 // reports whether the object is unused.
 func discardUnused(ctx context.Context, tx *sql.Tx, blobKey string) (unused bool, err error) {
-	err = tx.QueryRowContext(ctx,
-		`SELECT CASE WHEN EXISTS (SELECT 1 FROM snapshots WHERE blob = $1) OR EXISTS (SELECT 1 FROM uploads WHERE blob = $1) THEN 0 ELSE 1 END`, blobKey).Scan(&unused)
+	err = tx.QueryRowContext(ctx, `SELECT NOT EXISTS (SELECT 1 FROM snapshots WHERE blob = $1)
+		AND NOT EXISTS (SELECT 1 FROM uploads WHERE blob = $1)`, blobKey).Scan(&unused)
 	if err != nil || !unused {
 		return false, err
 	}

@@ -125,6 +125,12 @@ func setLastKnownRole(ctx context.Context, tx *sql.Tx, in *SignIn) error {
 	return nil
 }
 
+// claimsAt returns the assignment by which an update records that a user's role and groups are known
+// as of the time in a parameter, unless newer ones are known.
+func claimsAt(param string) string {
+	return "claims_at = CASE WHEN claims_at < " + param + " THEN " + param + " ELSE claims_at END"
+}
+
 // applyUser writes the account. On PostgreSQL it also locks the row, so that concurrent sign-ins of
 // one user run one after the other.
 func (s *Store) applyUser(ctx context.Context, tx *sql.Tx, in SignIn) (id int64, err error) {
@@ -134,8 +140,8 @@ func (s *Store) applyUser(ctx context.Context, tx *sql.Tx, in SignIn) (id int64,
 		asOf = in.AsOf.UnixMilli()
 	}
 	err = tx.QueryRowContext(ctx, `
-		UPDATE users SET email = $4, email_folded = $5, name = $6, role = $7, groups_unknown = $8, groups_why = $9, groups_as_of = $10,
-			external_id = $11, email_verified = $12, claims_at = CASE WHEN claims_at < $13 THEN $13 ELSE claims_at END
+		UPDATE users SET email = $4, email_folded = $5, name = $6, role = $7, groups_unknown = $8,
+			groups_why = $9, groups_as_of = $10, external_id = $11, email_verified = $12, `+claimsAt("$13")+`
 		WHERE org_id = $1 AND issuer = $2 AND subject = $3 RETURNING id`,
 		in.OrgID, in.Issuer, in.Subject, in.Email, snap.FoldCase(in.Email), in.Name, string(in.Role),
 		flag(in.GroupsUnknown), in.GroupsWhy, now, in.ExternalID, flag(in.Verified), asOf).Scan(&id)
@@ -146,7 +152,8 @@ func (s *Store) applyUser(ctx context.Context, tx *sql.Tx, in SignIn) (id int64,
 		return 0, err
 	}
 	_, err = tx.ExecContext(ctx, `
-		INSERT INTO users(id, org_id, issuer, subject, email, email_folded, name, role, groups_unknown, groups_why, groups_as_of, created_at, external_id, email_verified, claims_at)
+		INSERT INTO users(id, org_id, issuer, subject, email, email_folded, name, role, groups_unknown, groups_why,
+			groups_as_of, created_at, external_id, email_verified, claims_at)
 		VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $12, $13, $14)`,
 		id, in.OrgID, in.Issuer, in.Subject, in.Email, snap.FoldCase(in.Email), in.Name, string(in.Role),
 		flag(in.GroupsUnknown), in.GroupsWhy, now, in.ExternalID, flag(in.Verified), asOf)
@@ -275,8 +282,7 @@ func (s *Store) SetRole(ctx context.Context, userID int64, r snap.Role) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		c := snap.Caller{User: &snap.User{ID: userID}, Role: r}
 		err := tx.QueryRowContext(ctx,
-			`UPDATE users SET role = $2, claims_at = CASE WHEN claims_at < $3 THEN $3 ELSE claims_at END
-			WHERE id = $1 RETURNING org_id, groups_unknown`,
+			`UPDATE users SET role = $2, `+claimsAt("$3")+` WHERE id = $1 RETURNING org_id, groups_unknown`,
 			userID, string(r), s.now().UnixMilli()).Scan(&c.Org.ID, &c.GroupsUnknown)
 		if errors.Is(err, sql.ErrNoRows) {
 			return errNoUser()

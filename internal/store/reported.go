@@ -322,7 +322,7 @@ func (w *reportWrites) write(ctx context.Context, tx *sql.Tx, s *Store, r Report
 		}
 	}
 	if len(w.changed) > 0 { // tokens from before the report must not undo it
-		if err := do(`UPDATE users SET claims_at = CASE WHEN claims_at < $1 THEN $1 ELSE claims_at END WHERE id IN `+in,
+		if err := do(`UPDATE users SET `+claimsAt("$1")+` WHERE id IN `+in,
 			s.now().UnixMilli(), idArray(w.changed)); err != nil {
 			return err
 		}
