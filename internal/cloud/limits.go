@@ -19,7 +19,7 @@ import (
 // Limits bounds the load that the service accepts. 0 means the default, and -1 means no limit.
 // docs/operations.md lists them in a table.
 type Limits struct {
-	MaxSnapshotSize int64 `yaml:"max_snapshot_size" koanf:"max_snapshot_size"` // bytes; 0 means 5 TiB, and -1 is refused
+	MaxSnapshotSize int64 `yaml:"max_snapshot_size" koanf:"max_snapshot_size"` // bytes; 0 is 5 TiB, -1 is refused
 
 	// Limits per user and per organization. Organization-level keys count together as one user.
 	UploadsPerUser         int   `yaml:"uploads_per_user" koanf:"uploads_per_user"`
