@@ -124,7 +124,7 @@ func makeKeysAbsolute(entries []string) error {
 
 // copyGiven copies the settings that flags set.
 func copyGiven(cmd *cobra.Command, to *local.Target, given local.Target) {
-	for flag, take := range map[string]func(){
+	for flag, set := range map[string]func(){
 		"source":         func() { to.Source = given.Source },
 		"destination":    func() { to.Destination = given.Destination },
 		"scratch":        func() { to.Scratch = given.Scratch },
@@ -135,7 +135,7 @@ func copyGiven(cmd *cobra.Command, to *local.Target, given local.Target) {
 		"sanitize-rules": func() { to.Sanitize.Rules = given.Sanitize.Rules },
 	} {
 		if cmd.Flags().Changed(flag) {
-			take()
+			set()
 		}
 	}
 }
