@@ -190,6 +190,24 @@ func TestEditingKeepsComments(t *testing.T) {
 	}
 }
 
+// Flaws of connections are in the order of the configuration, and each names the setting in the file.
+func TestFlawsOfWays(t *testing.T) {
+	t.Parallel()
+	a, err := openText(t, "targets:\n  shop:\n    source: postgres://host/shop\n    password_command: [a b]\n"+
+		"    destination_via: ssh://gate\n    scratch_password_command: [a b]\n", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for _, f := range a.Flaws() {
+		keys = append(keys, strings.TrimPrefix(f.Key, "targets.shop."))
+	}
+	want := []string{"password_command", "destination_via", "scratch_password_command", "scratch_password_command"}
+	if !slices.Equal(keys, want) {
+		t.Errorf("%q instead of %q", keys, want)
+	}
+}
+
 func TestAddTargetToAnyFile(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{

@@ -63,17 +63,22 @@ func (a *Agent) way(p place) (*reach.Way, error) {
 
 // wayFlaws reports settings that make a database unreachable.
 func (a *Agent) wayFlaws(at string, t Target, f *flaws) {
-	for prefix, p := range map[string]place{"": t.source(), "destination_": t.destination(),
-		"scratch_": {t.Scratch, t.ScratchVia, t.ScratchPasswordBy, ""}} {
+	prefixes := []string{"", "destination_", "scratch_"}
+	for i, p := range []place{t.source(), t.destination(), {t.Scratch, t.ScratchVia, t.ScratchPasswordBy, ""}} {
+		via, command := at+"."+prefixes[i]+"via", at+"."+prefixes[i]+"password_command"
 		if p.raw == "" && (p.via != "" || len(p.command) > 0) {
-			f.add(Flaw{Key: at + "." + prefix + "via", Doubt: true, Err: snap.Usage("it is for a database that the "+
-				"target does not have", "via is for the source, and destination_via for the destination")})
+			key := via
+			if p.via == "" {
+				key = command
+			}
+			f.add(Flaw{Key: key, Doubt: true, Err: snap.Usage("it is for a database that the target does not have",
+				"settings for the destination begin with destination_, and those for scratch copies with scratch_")})
 		}
-		f.add(a.urlFlaw(at+"."+prefix+"via", p.via, func(via string) error {
+		f.add(a.urlFlaw(via, p.via, func(via string) error {
 			_, err := a.tunnels.To(via)
 			return err
 		}))
-		f.add(Flaw{Key: at + "." + prefix + "password_command", Err: checkCommand(p.command)})
+		f.add(Flaw{Key: command, Err: checkCommand(p.command)})
 	}
 }
 
