@@ -33,8 +33,8 @@ func Apply(ctx context.Context, w io.Writer, h Header, base *archive.Reader, r i
 	}
 	defer func() { _ = blocks.Close() }()
 	content.LimitLoads(loadsAllowed(content.Blocks(), h.outline().Size()))
-	p := &patched{ctx: ctx, r: r, base: content, blocks: blocks, left: h.outline().Size()}
-	out := &bounded{w: w, left: h.Result.Size}
+	p := &resultReader{ctx: ctx, r: r, base: content, blocks: blocks, left: h.outline().Size()}
+	out := &limitedWriter{w: w, left: h.Result.Size, tooLong: errors.New("the result is larger than announced")}
 	rebuild := archive.Rebuild
 	if h.envelope != nil {
 		rebuild = h.envelope.Rebuild
@@ -60,25 +60,26 @@ func Apply(ctx context.Context, w io.Writer, h Header, base *archive.Reader, r i
 // their lines.
 func loadsAllowed(blocks, size int64) int64 { return 1024 + 8*blocks + size/(32<<10) }
 
-// bounded writes at most left bytes.
-type bounded struct {
-	w      io.Writer
-	left   int64
-	failed bool // the writer itself failed
+// limitedWriter writes at most left bytes.
+type limitedWriter struct {
+	w       io.Writer
+	left    int64
+	tooLong error // returned for bytes beyond the limit
+	failed  bool  // w failed
 }
 
-func (b *bounded) Write(p []byte) (int, error) {
-	if int64(len(p)) > b.left {
-		return 0, errors.New("the result is larger than announced")
+func (l *limitedWriter) Write(p []byte) (int, error) {
+	if int64(len(p)) > l.left {
+		return 0, l.tooLong
 	}
-	n, err := b.w.Write(p)
-	b.left -= int64(n)
-	b.failed = err != nil
+	n, err := l.w.Write(p)
+	l.left -= int64(n)
+	l.failed = err != nil
 	return n, err
 }
 
-// patched is the content of the result.
-type patched struct {
+// resultReader reads the content of the result, which it makes from the base and the operations.
+type resultReader struct {
 	ctx    context.Context
 	r      io.Reader
 	base   *archive.Content
@@ -92,7 +93,7 @@ type patched struct {
 }
 
 // Read implements io.Reader.
-func (p *patched) Read(b []byte) (int, error) {
+func (p *resultReader) Read(b []byte) (int, error) {
 	var chunk []byte
 	for len(b) > 0 && len(chunk) == 0 {
 		o, err := p.next()
@@ -111,7 +112,7 @@ func (p *patched) Read(b []byte) (int, error) {
 
 // next returns the next operation that is not finished, or io.EOF. When no literals are left in the
 // operation, the size of its range is known.
-func (p *patched) next() (*op, error) {
+func (p *resultReader) next() (*op, error) {
 	for {
 		for len(p.ops) > 0 && p.ops[0].ended() {
 			p.ops = p.ops[1:]
@@ -134,7 +135,7 @@ func (p *patched) next() (*op, error) {
 
 // NextBlock implements [archive.Compressed]: a range that is a whole block of the base need not be
 // compressed again.
-func (p *patched) NextBlock(size int64) ([]byte, error) {
+func (p *resultReader) NextBlock(size int64) ([]byte, error) {
 	o, err := p.next()
 	if err != nil || o.literal > 0 || int64(o.copied) < size || size > p.left {
 		return nil, err
@@ -152,7 +153,7 @@ func (p *patched) NextBlock(size int64) ([]byte, error) {
 func (o *op) ended() bool { return o.literal == 0 && o.copied == 0 && o.line == 0 }
 
 // measure finds the number of bytes in a range that ends before a newline.
-func (p *patched) measure(o *op) error {
+func (p *resultReader) measure(o *op) error {
 	begin := p.at + o.jump
 	for at := begin + int64(o.line); ; {
 		content, err := p.base.From(at)
@@ -168,7 +169,7 @@ func (p *patched) measure(o *op) error {
 }
 
 // chunk carries out a part of an operation, of at most limit bytes.
-func (p *patched) chunk(o *op, limit int) (chunk []byte, err error) {
+func (p *resultReader) chunk(o *op, limit int) (chunk []byte, err error) {
 	if o.literal > 0 {
 		n := min(o.literal, limit)
 		chunk, p.literals = p.literals[:n], p.literals[n:]
@@ -185,7 +186,7 @@ func (p *patched) chunk(o *op, limit int) (chunk []byte, err error) {
 }
 
 // group reads the next group.
-func (p *patched) group() (err error) {
+func (p *resultReader) group() (err error) {
 	if err := p.ctx.Err(); err != nil {
 		return err
 	}
@@ -218,7 +219,7 @@ func (p *patched) group() (err error) {
 }
 
 // unpack returns the content of a part.
-func (p *patched) unpack(x part, dict []span) ([]byte, error) {
+func (p *resultReader) unpack(x part, dict []span) ([]byte, error) {
 	switch {
 	case x.how == asIs && len(x.stored) == x.size:
 		return x.stored, nil
@@ -275,7 +276,7 @@ func readSpans(base *archive.Content, spans []span) ([]byte, error) {
 }
 
 // end returns an error if the delta has more operations than its result needs.
-func (p *patched) end() error {
+func (p *resultReader) end() error {
 	var one [1]byte
 	if n, err := io.ReadFull(p.r, one[:]); n > 0 || !errors.Is(err, io.EOF) {
 		return errors.Join(errors.New("it does not end where it should"), err)

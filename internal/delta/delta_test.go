@@ -579,13 +579,13 @@ func TestNearbyFollows(t *testing.T) {
 		if err := w.follow(); err != nil {
 			t.Fatal(err)
 		}
-		until := min(len(plain)-seen, int(w.expected()+step))
+		until := min(len(plain)-anchorBytes, int(w.expected()+step))
 		for i := max(0, int(w.expected()-step)); ; i++ {
 			if i = w.anchors.next(plain, i, 0); i >= until {
 				break
 			}
-			found := w.nearby.find(maphash.Bytes(seed, plain[i:i+seen]))
-			if found < 0 || !bytes.Equal(plain[found:found+seen], plain[i:i+seen]) {
+			found := w.nearby.find(maphash.Bytes(seed, plain[i:i+anchorBytes]))
+			if found < 0 || !bytes.Equal(plain[found:found+anchorBytes], plain[i:i+anchorBytes]) {
 				t.Fatalf("at %d MiB, the anchor at %d is found at %d", at, i, found)
 			}
 		}

@@ -161,7 +161,7 @@ func damaged(why string, cause error) error {
 
 // op is one operation: literals, followed by a range of the base. jump is the distance of the range
 // from the end of the previous one. If line is 0, copied is the size of the range. Otherwise the
-// size is not stored, and [patched.measure] finds it in the base: it skips line bytes from the
+// size is not stored, and [resultReader.measure] finds it in the base: it skips line bytes from the
 // start of the range and finds the next newline. The range ends line-1 bytes before that newline.
 type op struct {
 	literal, copied int
@@ -204,7 +204,8 @@ func decodeOps(b []byte, count, literals int) ([]op, error) {
 		n := c.number(left)
 		left -= n
 		copied := c.number(1 << 51)
-		if ops[i] = (op{literal: int(n), copied: int(copied / 2)}); copied%2 > 0 {
+		ops[i] = op{literal: int(n), copied: int(copied / 2)}
+		if copied%2 > 0 {
 			c.bad = c.bad || copied/2 > maxShort
 			ops[i].copied, ops[i].line = 0, int(copied/2)+1
 		}

@@ -15,8 +15,8 @@ import (
 // a hash of the bytes that follow.
 type anchors struct{ binary bool }
 
-// seen is the number of bytes that are hashed at an anchor.
-const seen = 64
+// anchorBytes is the number of bytes that are hashed at an anchor.
+const anchorBytes = 64
 
 // next returns the index of the first anchor in b from i on. If there is none, it returns the first
 // index that cannot be decided without more bytes, at most len(b). at is the offset of b in the
@@ -133,23 +133,26 @@ func (x *index) find(hash uint64) int64 {
 
 // fill adds all anchors in r. at is the offset in the content at which r begins.
 func (x *index) fill(ctx context.Context, r io.Reader, at int64, a anchors) error {
-	w := &windowed{src: r, at: at}
+	w := &windowReader{src: r, at: at}
 	for i := 0; ; {
-		if n := a.next(w.b, i, w.at); n+seen <= len(w.b) {
-			x.add(x.hash(w.b[n:n+seen]), w.at+int64(n))
+		n := a.next(w.b, i, w.at)
+		if n+anchorBytes <= len(w.b) {
+			x.add(x.hash(w.b[n:n+anchorBytes]), w.at+int64(n))
 			i = n + 1
 			continue
-		} else if i = w.drop(n-1) + 1; w.end {
+		}
+		i = w.drop(n-1) + 1
+		if w.end {
 			return nil
 		}
-		if err := w.ensure(ctx, i, seen); err != nil {
+		if err := w.ensure(ctx, i, anchorBytes); err != nil {
 			return err
 		}
 	}
 }
 
-// windowed is a stream with a window of the bytes that are currently examined.
-type windowed struct {
+// windowReader reads a stream and keeps a window of the bytes that are currently examined.
+type windowReader struct {
 	src io.Reader
 	b   []byte
 	at  int64 // of b[0] in the stream
@@ -160,7 +163,7 @@ type windowed struct {
 const readSize = 1 << 20
 
 // ensure reads until at least n bytes follow index i, or the stream ends.
-func (w *windowed) ensure(ctx context.Context, i, n int) error {
+func (w *windowReader) ensure(ctx context.Context, i, n int) error {
 	for len(w.b)-i < n && !w.end {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -168,7 +171,8 @@ func (w *windowed) ensure(ctx context.Context, i, n int) error {
 		w.b = slices.Grow(w.b, readSize)
 		got, err := io.ReadFull(w.src, w.b[len(w.b):len(w.b)+readSize])
 		w.b = w.b[:len(w.b)+got]
-		if w.end = err == io.EOF || err == io.ErrUnexpectedEOF; !w.end && err != nil {
+		w.end = err == io.EOF || err == io.ErrUnexpectedEOF
+		if !w.end && err != nil {
 			return err
 		}
 	}
@@ -177,7 +181,7 @@ func (w *windowed) ensure(ctx context.Context, i, n int) error {
 
 // drop may discard the bytes before index i, and returns the new index of the same byte. It
 // discards them only if the rest, which must be copied, is small enough.
-func (w *windowed) drop(i int) int {
+func (w *windowReader) drop(i int) int {
 	if i < len(w.b)/2 {
 		return i
 	}

@@ -6,7 +6,7 @@ import (
 )
 
 // step is the number of bytes of the result after which the nearby range is moved.
-const step = near / 4
+const step = nearBytes / 4
 
 // nearby indexes all anchors of a range of the base that extends at least one step to both sides of
 // the expected position (see [writer.expected]). The index of the whole base is only a sample, and
@@ -46,12 +46,12 @@ func (w *writer) follow() error {
 		x.newer.clear()
 	}
 	for until := min(at+2*step, w.base.Size()); x.until < until; {
-		if x.until-x.mid >= near {
+		if x.until-x.mid >= nearBytes {
 			x.older, x.newer, x.begin, x.mid = x.newer, x.older, x.mid, x.until
 			x.newer.clear()
 		}
-		size := min(until, x.mid+near) - x.until
-		content := io.NewSectionReader(w.base, x.until, size+seen) // the last anchor is hashed too
+		size := min(until, x.mid+nearBytes) - x.until
+		content := io.NewSectionReader(w.base, x.until, size+anchorBytes) // the last anchor is hashed too
 		if err := x.newer.fill(w.ctx, content, x.until, w.anchors); err != nil {
 			return err
 		}

@@ -25,7 +25,7 @@ func TestLineRanges(t *testing.T) {
 		begin := len(whole) - len(text)
 		for at := range text {
 			for line := 1; line <= 4; line++ {
-				p := &patched{base: content, at: int64(begin)}
+				p := &resultReader{base: content, at: int64(begin)}
 				o := op{jump: int64(at), line: line}
 				err := p.measure(&o)
 				newline := -1

@@ -69,6 +69,6 @@ func (w *writer) compare(now *archive.Content, from, until, next int64) error {
 		return err
 	}
 	defer stream.Close()
-	w.in, w.lit = windowed{src: stream, b: w.in.b[:0], at: from}, 0
+	w.in, w.lit = windowReader{src: stream, b: w.in.b[:0], at: from}, 0
 	return w.run(next)
 }

@@ -36,7 +36,7 @@ func TestUnchangedBlocksAreCopied(t *testing.T) {
 	}
 	defer blocks.Close()
 	const size = 1 << 20
-	p := &patched{ctx: t.Context(), r: d, base: content, blocks: blocks, left: h.outline().Size()}
+	p := &resultReader{ctx: t.Context(), r: d, base: content, blocks: blocks, left: h.outline().Size()}
 	var all bytes.Buffer
 	compressed := 0
 	for left := int64(len(after)); left > 0; left -= size {

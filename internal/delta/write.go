@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	near      = 8 << 20   // bytes; longer jumps are limited
-	farLeast  = 1 << 10   // minimum bytes of a range after a longer jump, while there are few such jumps
-	farEach   = 32 << 10  // minimum bytes of a range once there was more than one longer jump per this many bytes
-	ahead     = 64 << 10  // bytes that are read ahead, at least farEach
-	pending   = 256 << 10 // literals that may still become part of a range
-	tail      = 128 << 10 // bytes before an insertion that serve as its dictionary
-	extra     = 256       // bytes of a replaced range that serve as the dictionary, in addition to twice its literals
-	unknown   = -1        // the position where the base continues has not been found yet
-	nextBytes = 1 << 10   // bytes of the base in which a line is searched for without the index
-	nextLines = 4         // number of lines to search there
-	minLine   = 8         // minimum bytes of such a line
-	reach     = 12 << 20  // bytes of the result after which a group ends, so that its part of the base fits into memory
-	enough    = 16 << 10  // literals of such a group
+	nearBytes      = 8 << 20   // bytes; longer jumps are limited
+	minFar         = 1 << 10   // minimum bytes of a range after a longer jump, while there are few such jumps
+	minFrequentFar = 32 << 10  // minimum bytes of a range once there was more than one longer jump per this many bytes
+	readAhead      = 64 << 10  // bytes that are read ahead, at least minFrequentFar
+	maxPending     = 256 << 10 // literals that may still become part of a range
+	dictTail       = 128 << 10 // bytes before an insertion that serve as its dictionary
+	dictExtra      = 256       // bytes of a replaced range for the dictionary, in addition to twice its literals
+	unknown        = -1        // the position where the base continues has not been found yet
+	nextBytes      = 1 << 10   // bytes of the base in which a line is searched for without the index
+	nextLines      = 4         // number of lines to search there
+	minLine        = 8         // minimum bytes of such a line
+	maxReach       = 12 << 20  // bytes of the result after which a group ends, so that the cache can hold its base
+	minLiterals    = 16 << 10  // minimum literals of such a group
 )
 
 // ErrLarge means that a delta would be larger than the limit given to [Write].
@@ -73,10 +73,10 @@ func Write(ctx context.Context, dst io.Writer, base, result *archive.Reader, fro
 	if err := h.checkRatio(); err != nil {
 		return Written{}, err
 	}
-	out := &limited{w: dst, left: limit, all: limit}
+	out := &limitedWriter{w: dst, left: limit, tooLong: ErrLarge}
 	if result.Encrypted() == 0 {
 		same, err := writeContent(ctx, out, h, base.Manifest().Engine, old, now)
-		return Written{out.all - out.left, same}, err
+		return Written{limit - out.left, same}, err
 	}
 	plain, err := seal(out, h, result)
 	if err != nil {
@@ -86,7 +86,7 @@ func Write(ctx context.Context, dst io.Writer, base, result *archive.Reader, fro
 	if err == nil {
 		err = plain.Close()
 	}
-	return Written{out.all - out.left, same}, err
+	return Written{limit - out.left, same}, err
 }
 
 // seal begins an encrypted delta.
@@ -128,21 +128,6 @@ func writeContent(ctx context.Context, dst io.Writer, h Header, e snap.Engine, o
 	return !w.differs && slices.Equal(old.Sections, now.Sections), err
 }
 
-// limited writes at most left bytes.
-type limited struct {
-	w         io.Writer
-	left, all int64
-}
-
-func (l *limited) Write(p []byte) (int, error) {
-	if int64(len(p)) > l.left {
-		return 0, ErrLarge
-	}
-	n, err := l.w.Write(p)
-	l.left -= int64(n)
-	return n, err
-}
-
 // writer compares the result with the base. The field in holds bytes of the result. The bytes
 // before index lit already belong to an operation.
 type writer struct {
@@ -151,7 +136,7 @@ type writer struct {
 	anchors  anchors
 	index    *index // of the whole base
 	nearby   nearby
-	in       windowed
+	in       windowReader
 	lit      int
 	manifest int64 // where the result's manifest begins
 	at       int64 // in the base: the end of the last range
@@ -189,7 +174,7 @@ func (l *lookahead) load(base *archive.Content, from int64) error {
 func (w *writer) run(next int64) error {
 	scan := 0 // anchors before it match nothing
 	for {
-		if err := w.in.ensure(w.ctx, scan, ahead); err != nil {
+		if err := w.in.ensure(w.ctx, scan, readAhead); err != nil {
 			return err
 		}
 		if err := w.follow(); err != nil {
@@ -204,7 +189,7 @@ func (w *writer) run(next int64) error {
 			scan = w.lit
 		case w.in.end:
 			return w.literals(len(w.in.b), next)
-		case scan-w.lit > pending:
+		case scan-w.lit > maxPending:
 			err = w.literals(scan, unknown)
 		}
 		if err != nil {
@@ -222,7 +207,7 @@ func (w *writer) match(scan *int) (at int, from int64, found bool, err error) {
 	b := w.in.b
 	for {
 		n := w.anchors.next(b, *scan, w.in.at)
-		if n+seen > len(b) || !w.in.end && n+ahead > len(b) {
+		if n+anchorBytes > len(b) || !w.in.end && n+readAhead > len(b) {
 			*scan = min(n, len(b))
 			return 0, 0, false, nil
 		}
@@ -230,7 +215,7 @@ func (w *writer) match(scan *int) (at int, from int64, found bool, err error) {
 		if at, from, err = w.line(n); err != nil || at >= 0 {
 			return at, from, err == nil, err
 		}
-		hash, shifted := w.index.hash(b[n:n+seen]), w.groups.expect+int64(n-w.lit)
+		hash, shifted := w.index.hash(b[n:n+anchorBytes]), w.groups.expect+int64(n-w.lit)
 		for _, candidate := range [...]int64{shifted, w.nearby.find(hash), w.index.find(hash)} {
 			at, from, err := w.extend(n, candidate)
 			if err != nil || at >= 0 {
@@ -305,14 +290,14 @@ func (w *writer) extend(n int, from int64) (int, int64, error) {
 	if from < 0 {
 		return -1, 0, nil
 	}
-	least := seen
+	least := anchorBytes
 	if w.isFar(from) {
-		if least = farLeast; int64(w.jumps)*farEach > w.in.at+int64(n) {
-			least = farEach
+		if least = minFar; int64(w.jumps)*minFrequentFar > w.in.at+int64(n) {
+			least = minFrequentFar
 		}
 	}
 	same, err := w.common(w.in.b[n:min(n+least, len(w.in.b))], from)
-	if err != nil || same < seen {
+	if err != nil || same < anchorBytes {
 		return -1, 0, err
 	}
 	if same < least {
@@ -320,7 +305,7 @@ func (w *writer) extend(n int, from int64) (int, int64, error) {
 			return -1, 0, err
 		}
 	}
-	back := int64(min(n-w.lit, pending))
+	back := int64(min(n-w.lit, maxPending))
 	w.before = slices.Grow(w.before[:0], int(min(back, from)))
 	before := w.before[:min(back, from)]
 	if _, err := w.base.ReadAt(before, from-int64(len(before))); err != nil {
@@ -363,7 +348,7 @@ func (w *writer) expected() int64 {
 // the expected position.
 func (w *writer) isFar(from int64) bool {
 	at := w.expected()
-	return (from > w.at+near || from < w.at-near) && (from > at+near || from < at-near)
+	return (from > w.at+nearBytes || from < w.at-nearBytes) && (from > at+nearBytes || from < at-nearBytes)
 }
 
 // common returns the number of bytes at the start of b that the base also has at an offset.
@@ -387,9 +372,9 @@ func (w *writer) common(b []byte, from int64) (n int, err error) {
 
 // prefix returns the length of the common prefix of a and b. a is not longer than b.
 func prefix(a, b []byte) (n int) {
-	const step = 256
-	for n+step <= len(a) && bytes.Equal(a[n:n+step], b[n:n+step]) {
-		n += step
+	const chunk = 256
+	for n+chunk <= len(a) && bytes.Equal(a[n:n+chunk], b[n:n+chunk]) {
+		n += chunk
 	}
 	for n < len(a) && a[n] == b[n] {
 		n++
@@ -481,12 +466,12 @@ func (w *writer) literals(until int, next int64) error {
 // groups collects operations and writes them.
 type groups struct {
 	group
-	base   *archive.Content
-	dst    io.Writer
-	blocks *archive.Block
-	expect int64  // where the base is expected to have bytes similar to the next literals
-	words  []byte // the content of the dictionary
-	made   int    // bytes of the result in the group
+	base        *archive.Content
+	dst         io.Writer
+	blocks      *archive.Block
+	expect      int64  // where the base is expected to have bytes similar to the next literals
+	words       []byte // the content of the dictionary
+	resultBytes int    // bytes of the result in the group
 }
 
 func (g *groups) room() int { return maxLiteral - len(g.literals) }
@@ -499,13 +484,13 @@ func (g *groups) literal(b []byte, next int64) (err error) {
 	} else {
 		g.ops = append(g.ops, op{literal: len(b)})
 	}
-	g.literals, g.made = append(g.literals, b...), g.made+len(b)
+	g.literals, g.resultBytes = append(g.literals, b...), g.resultBytes+len(b)
 	switch until := g.expect + int64(len(b)); {
 	case next == unknown:
 		err = g.addToDictionary(g.expect, until)
 		g.expect = until
 	case next > g.expect:
-		err = g.addToDictionary(g.expect, min(next, until+int64(len(b))+extra))
+		err = g.addToDictionary(g.expect, min(next, until+int64(len(b))+dictExtra))
 	}
 	return err
 }
@@ -535,7 +520,7 @@ func (g *groups) copied(n int, from int64, line int, at *int64) {
 	if n == 0 {
 		return
 	}
-	g.made += n
+	g.resultBytes += n
 	last := len(g.ops) - 1
 	switch {
 	case last >= 0 && g.ops[last].copied > 0 && *at == from:
@@ -551,7 +536,7 @@ func (g *groups) copied(n int, from int64, line int, at *int64) {
 
 // flushIfFull writes the group if it is full.
 func (g *groups) flushIfFull() error {
-	if g.room() > 0 && len(g.ops) < maxOps && (g.made < reach || len(g.literals) < enough) {
+	if g.room() > 0 && len(g.ops) < maxOps && (g.resultBytes < maxReach || len(g.literals) < minLiterals) {
 		return nil
 	}
 	return g.flush()
@@ -562,7 +547,7 @@ func (g *groups) flush() error {
 	if len(g.ops) == 0 {
 		return nil
 	}
-	if first := g.expect - tail; len(g.words) < tail && len(g.literals) >= minPacked {
+	if first := g.expect - dictTail; len(g.words) < dictTail && len(g.literals) >= minPacked {
 		if err := g.addToDictionary(max(first, 0), g.expect); err != nil {
 			return err
 		}
@@ -592,7 +577,7 @@ func (g *groups) flush() error {
 	}
 	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
 	g.group = group{ops: g.ops[:0], literals: g.literals[:0], dict: g.dict[:0]}
-	g.words, g.made = g.words[:0], 0
+	g.words, g.resultBytes = g.words[:0], 0
 	_, err = g.dst.Write(b)
 	return err
 }
