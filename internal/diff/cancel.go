@@ -19,31 +19,31 @@ const (
 // batch holds rows of one side, encoded one after the other.
 type batch struct {
 	bytes []byte
-	rows  []encoded
+	rows  []encodedRow
 }
 
-// encoded is a row in a batch. table is the index of its table in comparison.tables, key is the end
-// of the bytes that identify the row, and end is the end of the row. The row begins where the
+// encodedRow is a row in a batch. table is the index of its table in comparison.tables, key is the
+// end of the bytes that identify the row, and end is the end of the row. The row begins where the
 // previous one ends.
-type encoded struct{ table, key, end int }
+type encodedRow struct{ table, key, end int }
 
-// add appends to the batch a row of c.tables[table].
+// add appends a row of c.tables[table] to the batch.
 func (b *batch) add(c *comparison, side, table int, fields [][]byte) {
 	var key int
 	b.bytes, key = c.encode(b.bytes, side, table, fields)
-	b.rows = append(b.rows, encoded{table, key, len(b.bytes)})
+	b.rows = append(b.rows, encodedRow{table, key, len(b.bytes)})
 }
 
 func (b *batch) full() bool { return len(b.rows) >= batchRows || len(b.bytes) >= batchBytes }
 
 // window holds the latest rows of both sides that have had no equal row on the other side so far.
 type window struct {
-	buckets [][windowSlots]waiting
+	buckets [][windowSlots]windowRow
 	spills  [2]*spill
 }
 
-// waiting is a slot of the window, which holds a row of one side or is empty.
-type waiting struct {
+// windowRow is a slot of the window. It holds a row of one side or is empty.
+type windowRow struct {
 	entry
 
 	side int8 // 0 for an empty slot, 1 and 2 for the sides
@@ -51,7 +51,7 @@ type waiting struct {
 }
 
 func newWindow(rows int, spills [2]*spill) *window {
-	return &window{buckets: make([][windowSlots]waiting, rows/windowSlots), spills: spills}
+	return &window{buckets: make([][windowSlots]windowRow, rows/windowSlots), spills: spills}
 }
 
 // add adds a row of a side; at is the number of the row. If the window has an equal row of the
@@ -76,7 +76,7 @@ func (w *window) add(side int, e entry, at int64) (other int64, err error) {
 		err = w.spills[last.side-1].add(last.entry)
 	}
 	copy(bucket[1:free+1], bucket[:free]) // the newest comes first
-	bucket[0] = waiting{e, int8(side + 1), at}
+	bucket[0] = windowRow{e, int8(side + 1), at}
 	return -1, err
 }
 
@@ -130,10 +130,12 @@ func (c *comparison) readSide(ctx context.Context, i int, side Side, to chan<- b
 	}
 	err := side.Rows(ctx, func(table int, fields [][]byte) error {
 		at := c.at[i][table]
-		if c.counts[i][at]++; !c.tables[at].shared {
+		c.counts[i][at]++
+		if !c.tables[at].shared {
 			return nil
 		}
-		if b.add(c, i, at, fields); !b.full() {
+		b.add(c, i, at, fields)
+		if !b.full() {
 			return nil
 		}
 		return send()
@@ -151,7 +153,7 @@ type feed struct {
 	from         <-chan batch
 	free         chan<- batch
 	next, start  int   // index and start of the next row
-	read, paired int64 // number of rows read so far, and the number of the row in the latest pair
+	read, paired int64 // number of rows read so far, and that of the row in the latest pair
 }
 
 // more reports whether there is another row. It waits for the next batch.
@@ -178,8 +180,8 @@ func (f *feed) skipRow() {
 	f.read++
 }
 
-// cancel moves to the spills the rows of both sides that met no equal row in the window. As long as
-// the next rows of both sides are equal, only their bytes are compared.
+// cancel drops equal rows of the two sides, and moves the rows that had no equal row in the window to
+// the spills. As long as the next rows of both sides are equal, it compares only their bytes.
 func (c *comparison) cancel(ctx context.Context, batches [2]chan batch, free chan<- batch) error {
 	w := newWindow(c.window, c.spills)
 	sides := [2]feed{{from: batches[0], free: free}, {from: batches[1], free: free}}

@@ -91,7 +91,7 @@ func Compare(ctx context.Context, before, after Opener, want *Wanted, dir string
 
 // compare reads both sides and counts the rows that differ. It records those of a wanted table in
 // f.
-func (c *comparison) compare(ctx context.Context, before, after Side, f *found) (Result, error) {
+func (c *comparison) compare(ctx context.Context, before, after Side, f *differingRows) (Result, error) {
 	if err := c.read(ctx, before, after); err != nil {
 		return Result{}, err
 	}
@@ -120,7 +120,8 @@ func (c *comparison) compare(ctx context.Context, before, after Side, f *found) 
 func (c *comparison) countTables() {
 	for at := range c.tables {
 		t := &c.tables[at]
-		if t.Before, t.After = c.counts[0][at], c.counts[1][at]; !t.shared {
+		t.Before, t.After = c.counts[0][at], c.counts[1][at]
+		if !t.shared {
 			t.Removed, t.Added = t.Before, t.After
 		}
 	}

@@ -273,8 +273,8 @@ type numbered struct{ table, number int }
 func keptOf(t *testing.T, sides [2][]numbered) (kept [2]int) {
 	t.Helper()
 	spills := [2]*spill{{size: 1 << 20}, {size: 1 << 20}}
-	table := compared{shared: true, order: [2][]int{{0}, {0}}, identifying: 1}
-	c := &comparison{window: 1 << 14, spills: spills, tables: []compared{table, table, table},
+	table := comparedTable{shared: true, order: [2][]int{{0}, {0}}, identifying: 1}
+	c := &comparison{window: 1 << 14, spills: spills, tables: []comparedTable{table, table, table},
 		seeds: [3]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed(), maphash.MakeSeed()}}
 	var batches [2]chan batch
 	for side, rows := range sides {

@@ -17,7 +17,7 @@ type identity [2]uint64
 
 // comparison compares the rows of two sides.
 type comparison struct {
-	tables []compared
+	tables []comparedTable
 	at     [2][]int   // for each side, the indexes of its tables in tables
 	counts [2][]int64 // for each side, the number of rows by index in tables
 	spills [2]*spill
@@ -25,8 +25,8 @@ type comparison struct {
 	window int // number of rows that are kept in memory to wait for an equal row
 }
 
-// compared is a table of one side or of both.
-type compared struct {
+// comparedTable is a table that exists on one side or on both.
+type comparedTable struct {
 	Table
 
 	shared  bool     // it exists on both sides
@@ -83,7 +83,7 @@ func (c *comparison) match(sides [2][]engine.Table) error {
 	for _, t := range all {
 		name := [2]string{t.Schema, t.Name}
 		index[name] = len(c.tables)
-		one := compared{Table: Table{Schema: t.Schema, Name: t.Name}}
+		one := comparedTable{Table: Table{Schema: t.Schema, Name: t.Name}}
 		if pair := names[name]; pair[0] != nil && pair[1] != nil {
 			one.shared = true
 			one.columns = commonColumns(pair[0].Columns, pair[1].Columns)
@@ -111,7 +111,7 @@ func commonColumns(before, after []engine.Column) (at [2][]int) {
 
 // findKey sets the key if both sides have the same primary key. indexes are the positions of
 // the table in the lists of the sides, negative where it does not exist.
-func (t *compared) findKey(sides [2]Side, indexes [2]int) {
+func (t *comparedTable) findKey(sides [2]Side, indexes [2]int) {
 	if indexes[0] < 0 || indexes[1] < 0 {
 		return
 	}
@@ -137,7 +137,7 @@ func (t *compared) findKey(sides [2]Side, indexes [2]int) {
 }
 
 // setOrder sets the order in which the common columns are encoded.
-func (t *compared) setOrder() {
+func (t *comparedTable) setOrder() {
 	t.order = [2][]int{slices.Clone(t.key[0]), slices.Clone(t.key[1])}
 	for i, at := range t.columns[0] {
 		if !slices.Contains(t.key[0], at) {
@@ -175,9 +175,9 @@ func primaryKey(s *schema.Schema, name schema.Name) []string {
 // A value of at least longValue bytes is encoded as its hash, so that a row takes little memory.
 const longValue = 1024
 
-// encode appends to b a row of c.tables[table]. Two rows of a comparison are equal
-// if and only if their bytes are equal. It also returns the end of the bytes that identify the row:
-// those of its primary key, or all.
+// encode appends a row of c.tables[table] to b. Two rows of a comparison are equal if and only if
+// their bytes are equal. encode also returns the end of the bytes that identify the row: those of its
+// primary key, or all.
 func (c *comparison) encode(b []byte, side, table int, fields [][]byte) (row []byte, key int) {
 	t := &c.tables[table]
 	b = binary.AppendUvarint(b, uint64(table))

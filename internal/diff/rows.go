@@ -27,11 +27,11 @@ type Rows struct {
 var ErrNoTable = errors.New("the table is missing on at least one side")
 
 // find begins to collect the wanted rows. It returns nil if none are wanted.
-func (c *comparison) find(want *Wanted, before Side) (*found, error) {
+func (c *comparison) find(want *Wanted, before Side) (*differingRows, error) {
 	if want == nil {
 		return nil, nil //nolint:nilnil // no rows are wanted
 	}
-	f := &found{table: c.index(want.Table), limit: int64(want.Limit), pairs: map[identity]*pair{}}
+	f := &differingRows{table: c.index(want.Table), limit: int64(want.Limit), pairs: map[identity]*pair{}}
 	if f.table < 0 || !c.tables[f.table].shared {
 		return nil, ErrNoTable
 	}
@@ -40,7 +40,7 @@ func (c *comparison) find(want *Wanted, before Side) (*found, error) {
 }
 
 // note records the rows of an identity, unless enough rows are recorded already.
-func (f *found) note(id identity, removed, added, changed int64) {
+func (f *differingRows) note(id identity, removed, added, changed int64) {
 	n := removed + added + changed
 	if f.size+n > f.limit {
 		f.Rows.More += n
@@ -51,7 +51,7 @@ func (f *found) note(id identity, removed, added, changed int64) {
 }
 
 // rows reads the values of the noted rows on both sides.
-func (f *found) rows(ctx context.Context, c *comparison, sides ...Opener) (*Rows, error) {
+func (f *differingRows) rows(ctx context.Context, c *comparison, sides ...Opener) (*Rows, error) {
 	for i, open := range sides {
 		if err := f.read(ctx, c, i, open); err != nil {
 			return nil, err
@@ -63,11 +63,11 @@ func (f *found) rows(ctx context.Context, c *comparison, sides ...Opener) (*Rows
 
 // index returns the index of a table, or -1.
 func (c *comparison) index(name [2]string) int {
-	return slices.IndexFunc(c.tables, func(t compared) bool { return [2]string{t.Schema, t.Name} == name })
+	return slices.IndexFunc(c.tables, func(t comparedTable) bool { return [2]string{t.Schema, t.Name} == name })
 }
 
-// found holds the rows that differ while their values are read.
-type found struct {
+// differingRows holds the rows that differ while their values are read.
+type differingRows struct {
 	Rows
 
 	table int
@@ -85,7 +85,7 @@ type pair struct {
 	values [2][][]*string
 }
 
-func (f *found) describe(c *comparison, side Side) {
+func (f *differingRows) describe(c *comparison, side Side) {
 	t := c.tables[f.table]
 	columns := side.Tables()[slices.Index(c.at[0], f.table)].Columns
 	for _, at := range t.columns[0] {
@@ -97,20 +97,20 @@ func (f *found) describe(c *comparison, side Side) {
 }
 
 // read reads the values of the noted rows on one side.
-func (f *found) read(ctx context.Context, c *comparison, side int, open Opener) error {
+func (f *differingRows) read(ctx context.Context, c *comparison, side int, open Opener) error {
 	s, err := open(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.Close() //nolint:errcheck // it was only read
-	var room []byte
+	var buf []byte
 	return s.Rows(ctx, func(table int, fields [][]byte) error {
 		if c.at[side][table] != f.table {
 			return nil
 		}
-		row, key := c.encode(room[:0], side, f.table, fields)
+		row, key := c.encode(buf[:0], side, f.table, fields)
 		id := c.identify(row[:key])
-		room = row
+		buf = row
 		p := f.pairs[id]
 		if p == nil || p.left[side] == 0 {
 			return nil
@@ -139,7 +139,7 @@ func (f *found) read(ctx context.Context, c *comparison, side int, open Opener) 
 const maxBytes = 16 << 20
 
 // omit counts the rows of an identity among those that are not listed.
-func (f *found) omit(id identity) {
+func (f *differingRows) omit(id identity) {
 	f.Rows.More += f.pairs[id].size
 	delete(f.pairs, id)
 	f.order = slices.DeleteFunc(f.order, func(o identity) bool { return o == id })
@@ -154,7 +154,7 @@ func textOf(r engine.Reading, field []byte) *string {
 }
 
 // pairUp pairs the rows of each identity.
-func (f *found) pairUp() {
+func (f *differingRows) pairUp() {
 	for _, id := range f.order {
 		before, after := f.pairs[id].values[0], f.pairs[id].values[1]
 		for i := range max(len(before), len(after)) {

@@ -39,14 +39,14 @@ func compareSchemas(before, after Side) []Change {
 	var all []Change
 	reported := map[string]bool{} // names of reported objects, and of objects of reported tables
 	if before.Schema != nil && after.Schema != nil {
-		b, a := described{before.Schema, nil}, described{after.Schema, nil}
-		both := commonTables(b.schema, a.schema)
-		all = compareObjects(b.all(both), a.all(both))
+		b, a := objectList{before.Schema, nil}, objectList{after.Schema, nil}
+		common := commonTables(b.schema, a.schema)
+		all = compareObjects(b.all(common), a.all(common))
 		for _, c := range all {
 			reported[unqualified(c.Name)], reported[unqualified(c.On)] = true, true
 		}
 		for _, t := range slices.Concat(before.Schema.Tables, after.Schema.Tables) {
-			if !both[t.Name] {
+			if !common[t.Name] {
 				maps.Copy(reported, namesOf(t))
 			}
 		}
@@ -130,14 +130,14 @@ func programs(s *schema.Schema) []object {
 }
 
 func commonTables(before, after *schema.Schema) map[schema.Name]bool {
-	mine, both := map[schema.Name]bool{}, map[schema.Name]bool{}
+	known, common := map[schema.Name]bool{}, map[schema.Name]bool{}
 	for _, t := range before.Tables {
-		mine[t.Name] = true
+		known[t.Name] = true
 	}
 	for _, t := range after.Tables {
-		both[t.Name] = mine[t.Name]
+		common[t.Name] = known[t.Name]
 	}
-	return both
+	return common
 }
 
 // namesOf returns the unqualified names of a table and of everything that belongs to it.
@@ -155,19 +155,19 @@ func namesOf(t schema.Table) map[string]bool {
 	return names
 }
 
-// described lists the objects of a description.
-type described struct {
+// objectList collects the objects of a description.
+type objectList struct {
 	schema  *schema.Schema
 	objects []object
 }
 
-func (d *described) add(kind string, name schema.Name, on string, content any, text string) {
+func (d *objectList) add(kind string, name schema.Name, on string, content any, text string) {
 	d.objects = append(d.objects, object{kind, snap.TableName(name.Schema, name.Name), on, content, text})
 }
 
 // all returns every object. It omits the columns, constraints and indexes of tables that exist on
 // one side only.
-func (d *described) all(both map[schema.Name]bool) []object {
+func (d *objectList) all(common map[schema.Name]bool) []object {
 	for _, n := range d.schema.Namespaces {
 		d.add("schema", schema.Name{Name: n.Name}, "", n, "")
 	}
@@ -185,13 +185,13 @@ func (d *described) all(both map[schema.Name]bool) []object {
 		d.add("sequence", q.Name, "", q, "")
 	}
 	for _, t := range d.schema.Tables {
-		d.table(t, both[t.Name])
+		d.table(t, common[t.Name])
 	}
 	return d.objects
 }
 
 // table adds a table, and its parts if it exists on both sides.
-func (d *described) table(t schema.Table, parts bool) {
+func (d *objectList) table(t schema.Table, parts bool) {
 	bare := t
 	bare.Columns, bare.Keys, bare.Checks, bare.ForeignKeys, bare.Indexes = nil, nil, nil, nil, nil
 	bare.Options = maps.Clone(t.Options)

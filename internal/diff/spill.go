@@ -94,25 +94,25 @@ const maxSameIdentity = 1 << 16
 
 // part returns the entries of a part in order.
 func (s *spill) part(number int) (all []entry, err error) {
-	room, limit := make([]byte, s.size), packEntries
+	buf, limit := make([]byte, s.size), packEntries
 	for _, at := range s.blocks[number] {
-		if _, err := s.file.ReadAt(room, at); err != nil && !errors.Is(err, io.EOF) {
+		if _, err := s.file.ReadAt(buf, at); err != nil && !errors.Is(err, io.EOF) {
 			return nil, err
 		}
-		if all = appendEntries(all, room); len(all) < limit {
+		if all = appendEntries(all, buf); len(all) < limit {
 			continue
 		}
-		if all, err = packed(all); err != nil {
+		if all, err = joinEqual(all); err != nil {
 			return nil, err
 		}
 		limit = max(packEntries, 2*len(all))
 	}
-	return packed(appendEntries(all, s.open[number]))
+	return joinEqual(appendEntries(all, s.open[number]))
 }
 
-// packed sorts entries and joins equal ones. It fails if too many different rows have one identity,
+// joinEqual sorts entries and joins equal ones. It fails if too many different rows have one identity,
 // because they could not be divided into parts that fit into memory.
-func packed(all []entry) ([]entry, error) {
+func joinEqual(all []entry) ([]entry, error) {
 	slices.SortFunc(all, entry.compare)
 	kept, same := all[:0], 0
 	for _, e := range all {
@@ -155,9 +155,9 @@ func (c *comparison) close() {
 	}
 }
 
-// differences calls see for every identity whose rows differ, with the number of rows that were
+// differences calls report for every identity whose rows differ, with the number of rows that were
 // removed, added and changed.
-func (c *comparison) differences(see func(table int, id identity, removed, added, changed int64)) error {
+func (c *comparison) differences(report func(table int, id identity, removed, added, changed int64)) error {
 	for number := range parts {
 		before, err := c.spills[0].part(number)
 		if err != nil {
@@ -169,11 +169,11 @@ func (c *comparison) differences(see func(table int, id identity, removed, added
 		}
 		for len(before) > 0 || len(after) > 0 {
 			first := firstOf(before, after)
-			b, a := leading(before, first), leading(after, first)
+			b, a := sameIdentity(before, first), sameIdentity(after, first)
 			before, after = before[len(b):], after[len(a):]
 			removed, added := unmatched(b, a)
 			if changed := min(removed, added); removed+added > 0 {
-				see(int(first.table), first.identity, removed-changed, added-changed, changed)
+				report(int(first.table), first.identity, removed-changed, added-changed, changed)
 			}
 		}
 	}
@@ -188,9 +188,9 @@ func firstOf(before, after []entry) entry {
 	return after[0]
 }
 
-// leading returns the entries at the start of a sorted list that have the table and the identity of
-// an entry.
-func leading(sorted []entry, e entry) []entry {
+// sameIdentity returns the entries at the start of a sorted list that have the table and the identity
+// of an entry.
+func sameIdentity(sorted []entry, e entry) []entry {
 	n := 0
 	for n < len(sorted) && sorted[n].table == e.table && sorted[n].identity == e.identity {
 		n++
@@ -204,9 +204,9 @@ func unmatched(before, after []entry) (removed, added int64) {
 	for len(before) > 0 && len(after) > 0 {
 		order := cmp.Compare(before[0].row, after[0].row)
 		if order == 0 {
-			both := min(before[0].rows, after[0].rows)
-			before[0].rows -= both
-			after[0].rows -= both
+			matched := min(before[0].rows, after[0].rows)
+			before[0].rows -= matched
+			after[0].rows -= matched
 		}
 		if order < 0 || before[0].rows == 0 {
 			removed, before = removed+int64(before[0].rows), before[1:]
