@@ -120,14 +120,14 @@ func (w *blockWriter) Close() error {
 // blockReader reads a sequence of blocks. It unpacks several at a time and returns them in order.
 // It reads ahead at most as many blocks as it has unpackers.
 type blockReader struct {
-	zstd  *zstd.Decoder
-	free  chan *unpacker
-	order chan *unpacker
-	now   *unpacker
-	left  []byte // unread content of the current block
-	err   error
-	stop  chan struct{}
-	done  chan struct{}
+	zstd    *zstd.Decoder
+	free    chan *unpacker
+	order   chan *unpacker
+	current *unpacker
+	left    []byte // unread content of the current block
+	err     error
+	stop    chan struct{}
+	done    chan struct{}
 }
 
 func newBlockReader(src io.Reader, jobs int) (*blockReader, error) {
@@ -168,12 +168,12 @@ func (r *blockReader) fetch(src io.Reader) {
 // Read implements io.Reader.
 func (r *blockReader) Read(b []byte) (int, error) {
 	for len(r.left) == 0 && r.err == nil {
-		if r.now != nil {
-			r.free <- r.now
+		if r.current != nil {
+			r.free <- r.current
 		}
-		r.now = <-r.order
-		if r.err = <-r.now.ready; r.err == nil {
-			r.left = r.now.content
+		r.current = <-r.order
+		if r.err = <-r.current.ready; r.err == nil {
+			r.left = r.current.content
 		}
 	}
 	if len(r.left) == 0 {

@@ -64,7 +64,7 @@ func TestColumnsJoinToWhatWasSplit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := tables(t)
 		c.split(want)
-		again := columns{runs: c.runs, of: append([][]byte(nil), c.of...), rest: c.rest}
+		again := columns{runs: c.runs, fields: append([][]byte(nil), c.fields...), rest: c.rest}
 		if got, ok := again.join(nil); !ok || !bytes.Equal(got, want) {
 			t.Fatalf("%v: %q became %q", ok, want, got)
 		}

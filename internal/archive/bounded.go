@@ -75,14 +75,14 @@ func decodeManifest(text io.Reader, sum [sha256.Size]byte, b bounds) (Manifest, 
 // decoder decodes a manifest element by element within bounds.
 type decoder struct {
 	json   *json.Decoder
-	ration *ration
+	text   *elementReader
 	bounds bounds
 	used   int64
 }
 
 func newDecoder(r io.Reader, b bounds) *decoder {
-	d := &decoder{ration: &ration{r: r}, bounds: b}
-	d.json = json.NewDecoder(d.ration)
+	d := &decoder{text: &elementReader{r: r}, bounds: b}
+	d.json = json.NewDecoder(d.text)
 	return d
 }
 
@@ -113,13 +113,14 @@ func (d *decoder) manifest() (m Manifest, err error) {
 	if err != nil {
 		return m, err
 	}
-	err = d.small(text, &m)
+	err = d.shortFields(text, &m)
 	return m, err
 }
 
-// small decodes the short fields. The package encoding/json ignores the case of field names, so a
-// field such as "Tables" could replace a long list. small therefore restores the lists afterwards.
-func (d *decoder) small(text []byte, m *Manifest) error {
+// shortFields decodes the fields that are not lists. The package encoding/json ignores the case of
+// field names, so a field such as "Tables" could replace a long list. shortFields therefore restores
+// the lists afterwards.
+func (d *decoder) shortFields(text []byte, m *Manifest) error {
 	tables, described := m.Tables, m.Schema
 	if err := json.Unmarshal(text, m); err != nil {
 		return err
@@ -205,13 +206,13 @@ func decodeList[T any](d *decoder, list *[]T) error {
 }
 
 func (d *decoder) token() (json.Token, error) {
-	d.ration.text, d.ration.marks = d.bounds.element, d.bounds.marks
+	d.text.left, d.text.marks = d.bounds.element, d.bounds.marks
 	return d.json.Token()
 }
 
 // decode reads one value and charges its memory to the bounds.
 func (d *decoder) decode(v any) error {
-	d.ration.text, d.ration.marks = d.bounds.element, d.bounds.marks
+	d.text.left, d.text.marks = d.bounds.element, d.bounds.marks
 	if err := d.json.Decode(v); err != nil {
 		return err
 	}
@@ -222,7 +223,8 @@ func (d *decoder) decode(v any) error {
 }
 
 func (d *decoder) charge(v reflect.Value) error {
-	if d.used += weight(v); d.used > d.bounds.memory {
+	d.used += weight(v)
+	if d.used > d.bounds.memory {
 		return errBounds
 	}
 	return nil
@@ -257,11 +259,11 @@ func weight(v reflect.Value) (n int64) {
 	return n
 }
 
-// ration limits the amount of text that one element may consume. It reads ahead very little,
+// elementReader limits the amount of text that one element may consume. It reads ahead very little,
 // so that the limit applies to that element alone.
-type ration struct {
+type elementReader struct {
 	r           io.Reader
-	text, marks int64
+	left, marks int64 // bytes and marks that the element may still consume
 	quoted, esc bool
 }
 
@@ -269,12 +271,12 @@ type ration struct {
 const readAhead = 4 << 10
 
 // Read implements io.Reader.
-func (r *ration) Read(p []byte) (int, error) {
-	if r.text <= 0 || r.marks <= 0 {
+func (r *elementReader) Read(p []byte) (int, error) {
+	if r.left <= 0 || r.marks <= 0 {
 		return 0, errBounds
 	}
 	n, err := r.r.Read(p[:min(len(p), readAhead)])
-	r.text -= int64(n)
+	r.left -= int64(n)
 	for _, c := range p[:n] {
 		switch {
 		case r.esc:

@@ -14,9 +14,9 @@ type run struct{ lines, fields int }
 
 // columns is a text split into columns.
 type columns struct {
-	runs []run
-	of   [][]byte // the fields, each including its tab or newline
-	rest []byte   // the text after the last newline
+	runs   []run
+	fields [][]byte // the fields, each including its tab or newline
+	rest   []byte   // the text after the last newline
 }
 
 // split splits a text. If its lines differ too much in their number of fields, all of it becomes
@@ -46,12 +46,12 @@ func uneven(lines int, runs []run) bool { return lines < 4*len(runs) }
 // different positions.
 func (c *columns) clear() {
 	kept := 0
-	for i := range c.of {
-		kept += cap(c.of[i])
-		c.of[i] = c.of[i][:0]
+	for i := range c.fields {
+		kept += cap(c.fields[i])
+		c.fields[i] = c.fields[i][:0]
 	}
 	if kept > 4*blockSize {
-		c.of = nil
+		c.fields = nil
 	}
 	c.runs = c.runs[:0]
 }
@@ -77,10 +77,10 @@ func (c *columns) line(line []byte) {
 }
 
 func (c *columns) add(column int, field []byte) {
-	if column == len(c.of) {
-		c.of = append(c.of, nil)
+	if column == len(c.fields) {
+		c.fields = append(c.fields, nil)
 	}
-	c.of[column] = append(c.of[column], field...)
+	c.fields[column] = append(c.fields[column], field...)
 }
 
 // width returns the largest number of fields in a line.
@@ -101,12 +101,12 @@ func (c *columns) join(dst []byte) ([]byte, bool) {
 				if i == r.fields-1 {
 					mark = '\n'
 				}
-				end := bytes.IndexByte(c.of[i], mark) + 1
+				end := bytes.IndexByte(c.fields[i], mark) + 1
 				if end == 0 {
 					return dst, false
 				}
-				dst = append(dst, c.of[i][:end]...)
-				c.of[i] = c.of[i][end:]
+				dst = append(dst, c.fields[i][:end]...)
+				c.fields[i] = c.fields[i][end:]
 			}
 		}
 	}

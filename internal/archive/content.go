@@ -35,16 +35,16 @@ func (o Outline) Size() int64 {
 	return n
 }
 
-// A content may have fewBlocks blocks, and one more for each minBlock bytes. It may have at most
-// maxBlocks blocks, which are 2 TiB in a file that [Writer] wrote, because a hostile file needs only
-// a few bytes for each of its blocks.
+// A content may have fewBlocks blocks, and one more for each minBlock bytes, but never more than
+// maxBlocks. [Writer] reaches maxBlocks at 2 TiB. A hostile file needs only a few bytes for each of
+// its blocks.
 const (
 	fewBlocks = 1024
 	minBlock  = 64 << 10
 	maxBlocks = 2 << 20
 )
 
-// ErrLoads means that reading was ended by [Content.LimitLoads].
+// ErrLoads means that [Content.LimitLoads] ended the reading.
 var ErrLoads = errors.New("the content is read too often")
 
 // maxCached is the maximum number of bytes of decompressed blocks that a [Content] keeps.
@@ -56,7 +56,7 @@ const maxCached = 16 << 20
 type Content struct {
 	Outline
 	r      *Reader
-	blocks []stored
+	blocks []blockPosition
 	end    int64 // of the sections' content
 	unpack unpacker
 	cached []cachedBlock // the most recently used block is last
@@ -68,9 +68,9 @@ type Content struct {
 	raw    []byte // the bytes of a block in the file
 }
 
-// stored is the position of a block in the content and in the file, and the checksum of its
+// blockPosition is the position of a block in the content and in the file, and the checksum of its
 // content.
-type stored struct {
+type blockPosition struct {
 	at, offset int64
 	sum        uint32
 }
@@ -124,7 +124,7 @@ func (c *Content) index(ctx context.Context, s Section) error {
 		if n := int64(len(c.blocks)); n > fewBlocks+c.end/minBlock || n >= maxBlocks {
 			return snap.Invalid("the content is in too many blocks to be addressed", "use the whole file")
 		}
-		c.blocks = append(c.blocks, stored{c.end, at, binary.BigEndian.Uint32(head[8:])})
+		c.blocks = append(c.blocks, blockPosition{c.end, at, binary.BigEndian.Uint32(head[8:])})
 		c.end, at = c.end+size, at+blockHead+body
 	}
 	if at != s.Offset+s.Stored || c.end != until {
@@ -142,7 +142,8 @@ func (c *Content) LimitLoads(limit int64) { c.limit = limit }
 
 // load counts a block or a piece of the manifest that is about to be loaded.
 func (c *Content) load() error {
-	if c.loads++; c.limit > 0 && c.loads > c.limit {
+	c.loads++
+	if c.limit > 0 && c.loads > c.limit {
 		return ErrLoads
 	}
 	return nil
@@ -188,11 +189,11 @@ func (c *Content) blockAt(at int64) int {
 }
 
 // after returns the position that follows block i: that of the next block, or of the manifest.
-func (c *Content) after(i int) stored {
+func (c *Content) after(i int) blockPosition {
 	if i+1 < len(c.blocks) {
 		return c.blocks[i+1]
 	}
-	return stored{at: c.end, offset: int64(c.r.foot.offset)}
+	return blockPosition{at: c.end, offset: int64(c.r.foot.offset)}
 }
 
 // manifestFrom is like From, for the text of the manifest, which is loaded in pieces of a block's
@@ -225,7 +226,7 @@ func (c *Content) block(i int) ([]byte, error) {
 		return nil, err
 	}
 	b := c.blocks[i]
-	if err := c.unpack.read(&fileFrom{c.r, b.offset}); err != nil {
+	if err := c.unpack.read(&offsetReader{c.r, b.offset}); err != nil {
 		return nil, fmt.Errorf("read a block: %w", err)
 	}
 	if err := c.unpack.unpack(); err != nil || int64(len(c.unpack.content)) != c.after(i).at-b.at {
@@ -242,14 +243,14 @@ func (c *Content) block(i int) ([]byte, error) {
 	return content, nil
 }
 
-// fileFrom reads a file from an offset on.
-type fileFrom struct {
+// offsetReader reads a file from an offset on.
+type offsetReader struct {
 	r  *Reader
 	at int64
 }
 
 // Read implements io.Reader.
-func (f *fileFrom) Read(p []byte) (int, error) {
+func (f *offsetReader) Read(p []byte) (int, error) {
 	if err := f.r.readAt(p, f.at); err != nil {
 		return 0, err
 	}

@@ -137,7 +137,7 @@ func TestBlocksWithoutBytes(t *testing.T) {
 	for more, code := range map[int]snap.Code{1: "", 2: snap.CodeInvalid} {
 		file := bytes.Repeat(head, more)
 		c := Content{r: &Reader{src: bytes.NewReader(file), size: int64(len(file))},
-			blocks: make([]stored, maxBlocks-1), end: (maxBlocks - 1) * blockSize}
+			blocks: make([]blockPosition, maxBlocks-1), end: (maxBlocks - 1) * blockSize}
 		err := c.index(t.Context(), Section{Stored: int64(len(file)), Size: int64(more) * blockSize})
 		if snap.CodeOf(err) != code {
 			t.Errorf("%d blocks: error %v, want %q", len(c.blocks), err, code)

@@ -22,8 +22,8 @@ const (
 // output differ, including changes of the compression library.
 const Encoder = 1
 
-// formatFrames is the version before Format: its sections are zstd frames instead of blocks. This
-// package only reads it.
+// formatFrames is the oldest version of unencrypted files. Its sections are zstd frames instead of
+// blocks. This package only reads it.
 const formatFrames = 1
 
 const (

@@ -84,7 +84,7 @@ func (p *packer) pack() {
 		b = binary.AppendUvarint(b, uint64(r.fields))
 	}
 	for i := range width(p.columns.runs) {
-		b = p.part(b, p.columns.of[i], p.fast)
+		b = p.part(b, p.columns.fields[i], p.fast)
 	}
 	b = p.part(b, p.columns.rest, p.thorough)
 	binary.BigEndian.PutUint32(b, uint32(len(p.content)))

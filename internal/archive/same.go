@@ -158,7 +158,8 @@ func (r *contentRange) Read(p []byte) (int, error) {
 		return r.text.Read(p)
 	}
 	n, err := r.blocks.Read(p[:min(int64(len(p)), r.left)])
-	if r.left -= int64(n); errors.Is(err, io.EOF) && r.left > 0 {
+	r.left -= int64(n)
+	if errors.Is(err, io.EOF) && r.left > 0 {
 		return n, corrupt("a section is shorter than its stated size", nil)
 	}
 	return n, failedSection(err)

@@ -31,11 +31,11 @@ type public struct {
 	Format    int         `json:"format"`
 	Engine    snap.Engine `json:"engine"`
 	Type      snap.Type   `json:"type"`
-	Encrypted stretch     `json:"encrypted"`
+	Encrypted ageFile     `json:"encrypted"`
 }
 
-// stretch is the position of the age file within an encrypted snapshot file.
-type stretch struct {
+// ageFile is the position of the age file within an encrypted snapshot file, and its checksum.
+type ageFile struct {
 	Offset int64  `json:"offset"`
 	Stored int64  `json:"stored"`
 	SHA256 string `json:"sha256"`
@@ -71,8 +71,7 @@ type seal struct {
 func NewEncryptedWriter(dst io.Writer, jobs int, recipients []age.Recipient) (*Writer, error) {
 	if len(recipients) == 0 || len(recipients) > maxRecipients {
 		return nil, snap.Usage(fmt.Sprintf("a snapshot can be encrypted to 1 to %d recipients, not to %d",
-			maxRecipients,
-			len(recipients)), "use fewer keys, such as one for each team")
+			maxRecipients, len(recipients)), "use fewer keys, such as one for each team")
 	}
 	s := newSeal(dst)
 	if err := s.write(header(FormatEncrypted)); err != nil {
@@ -117,7 +116,7 @@ func (s *seal) close(e snap.Engine, t snap.Type) (Summary, error) {
 		return Summary{}, fmt.Errorf("encrypt: %w", err)
 	}
 	text, err := json.Marshal(public{Format: FormatEncrypted, Engine: e, Type: t,
-		Encrypted: stretch{Offset: headerSize, Stored: s.at - headerSize,
+		Encrypted: ageFile{Offset: headerSize, Stored: s.at - headerSize,
 			SHA256: hex.EncodeToString(s.inner.Sum(nil))}})
 	if err != nil {
 		return Summary{}, fmt.Errorf("write the manifest: %w", err)
@@ -215,7 +214,7 @@ func (r *Reader) Unlock(identities ...age.Identity) error {
 	var key []byte
 	tried := make([]age.Identity, len(identities))
 	for i, id := range identities {
-		tried[i] = watched{id, &refused, &key}
+		tried[i] = recordingIdentity{id, &refused, &key}
 	}
 	plain, size, err := age.DecryptReaderAt(r.encrypted(), r.sealed.public.Encrypted.Stored, tried...)
 	var none *age.NoIdentityMatchError
@@ -227,7 +226,7 @@ func (r *Reader) Unlock(identities ...age.Identity) error {
 	case err != nil:
 		return r.unreadable("its encrypted part is damaged", err)
 	}
-	inside, err := newReader(&authentic{plain, r}, size, r.bounds)
+	inside, err := newReader(&decryptedReader{plain, r}, size, r.bounds)
 	if err != nil {
 		return err
 	}
@@ -242,17 +241,17 @@ func (r *Reader) Unlock(identities ...age.Identity) error {
 	return nil
 }
 
-// watched records the file key, or the reason why an identity could not be used, such as a wrong
-// passphrase. The identity returns such a reason as a [snap.Error]. Other errors mean that the file
-// is damaged.
-type watched struct {
+// recordingIdentity records the file key, or the reason why an identity could not be used, such as a
+// wrong passphrase. The identity returns such a reason as a [snap.Error]. Other errors mean that the
+// file is damaged.
+type recordingIdentity struct {
 	age.Identity
 	refused *error
 	key     *[]byte
 }
 
 // Unwrap implements age.Identity.
-func (w watched) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
+func (w recordingIdentity) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
 	key, err := w.Identity.Unwrap(stanzas)
 	var reason *snap.Error
 	if errors.As(err, &reason) {
@@ -262,18 +261,18 @@ func (w watched) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
 	return key, err
 }
 
-// authentic reads decrypted bytes. It returns an error of code corrupt_snapshot if a chunk was
+// decryptedReader reads decrypted bytes. It returns an error of code corrupt_snapshot if a chunk was
 // modified.
-type authentic struct {
+type decryptedReader struct {
 	plain io.ReaderAt
-	of    *Reader
+	file  *Reader
 }
 
 // ReadAt implements io.ReaderAt.
-func (a *authentic) ReadAt(p []byte, at int64) (int, error) {
-	n, err := a.plain.ReadAt(p, at)
+func (d *decryptedReader) ReadAt(p []byte, at int64) (int, error) {
+	n, err := d.plain.ReadAt(p, at)
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = a.of.unreadable("its encrypted part is damaged", err)
+		err = d.file.unreadable("its encrypted part is damaged", err)
 	}
 	return n, err
 }
@@ -284,9 +283,10 @@ func (r *Reader) noIdentity(cause error) error {
 		to = fmt.Sprintf("%d recipients", n)
 	}
 	e := &snap.Error{Code: snap.CodeNoIdentity, Cause: cause,
+		Detail: "the snapshot is encrypted to " + to + ", and no key on this machine opens it",
 		Hint: "give the file of your age identity or SSH key with --identity FILE, or under identities in the " +
 			"configuration"}
-	if e.Detail = "the snapshot is encrypted to " + to + ", and no key on this machine opens it"; cause != nil {
+	if cause != nil {
 		e.Detail = "the snapshot is encrypted to " + to + ", and none of the identities that were tried opens it"
 		e.Hint = "use another --identity FILE, or ask the snapshot's owner to encrypt it to you too"
 	}

@@ -186,7 +186,7 @@ func resealed(t testing.TB, body []byte, change func(*public)) []byte {
 	t.Helper()
 	sum := sha256.Sum256(body)
 	p := public{Format: FormatEncrypted, Engine: snap.SQLite, Type: snap.TypeSnapshot,
-		Encrypted: stretch{Offset: headerSize, Stored: int64(len(body)), SHA256: hex.EncodeToString(sum[:])}}
+		Encrypted: ageFile{Offset: headerSize, Stored: int64(len(body)), SHA256: hex.EncodeToString(sum[:])}}
 	if change != nil {
 		change(&p)
 	}

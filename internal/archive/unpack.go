@@ -52,9 +52,9 @@ func (u *unpacker) read(r io.Reader) error {
 func (u *unpacker) unpack() error {
 	in := cursor{b: u.body}
 	u.runs(&in)
-	u.parts, u.columns.of = sized(u.parts, u.size)[:0], u.columns.of[:0]
+	u.parts, u.columns.fields = sized(u.parts, u.size)[:0], u.columns.fields[:0]
 	for range width(u.columns.runs) {
-		u.columns.of = append(u.columns.of, u.part(&in))
+		u.columns.fields = append(u.columns.fields, u.part(&in))
 	}
 	u.columns.rest = u.part(&in)
 	if in.bad || len(in.b) > 0 || len(u.parts) != u.size {
