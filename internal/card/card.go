@@ -51,7 +51,7 @@ func refused(why string) error {
 // boundedElements reports whether a text has few enough elements to decode it in bounded memory. A few
 // bytes of JSON can describe many elements.
 func boundedElements(text []byte) bool {
-	const most = MaxTables*4 + MaxColumns + MaxParts + 4*maxList
+	const maxElements = MaxTables*4 + MaxColumns + MaxParts + 4*maxList
 	quoted, escaped, elements, commas := false, false, 0, 0
 	for _, b := range text {
 		switch {
@@ -68,7 +68,7 @@ func boundedElements(text []byte) bool {
 			commas++
 		}
 	}
-	return elements <= most && commas <= 8*most
+	return elements <= maxElements && commas <= 8*maxElements
 }
 
 // check returns an error unless the card is within the bounds and safe to show.
@@ -167,8 +167,8 @@ const (
 	Unique  = "unique"
 )
 
-func clean(text string, max int) bool {
-	return len(text) <= max && utf8.ValidString(text) && snap.CleanText(text) == text
+func clean(text string, limit int) bool {
+	return len(text) <= limit && utf8.ValidString(text) && snap.CleanText(text) == text
 }
 
 // Bound makes a card that [Parse] accepts: it removes control characters, shortens long texts, and

@@ -72,10 +72,10 @@ type Held struct {
 // Release gives up the lock. A clone of kind Run may then be dropped by any process.
 func (h Held) Release() { h.release() }
 
-// Create makes a clone from its template. It first makes the template if there is none, or if
+// Create creates a clone from its template. It first creates the template if there is none, or if
 // somebody changed it. For kind Run, it uses a warm clone instead if there is one. The caller must
-// release the result. It fails with conflict if the name is in use, and with quota_exceeded if the
-// target has too many clones.
+// release the result. Create fails with conflict if the name is in use, and with quota_exceeded if
+// the target has too many clones.
 func (r *Registry) Create(ctx context.Context, q Request) (Held, error) {
 	h, err := r.reserve(ctx, q)
 	if err != nil {
@@ -187,7 +187,7 @@ func (r *Registry) finish(ctx context.Context, h Held, err error) (Held, error) 
 	return h, nil
 }
 
-// Branch makes a clone from the current state of another clone. The caller must release the result.
+// Branch creates a clone from the current state of another clone. The caller must release the result.
 func (r *Registry) Branch(ctx context.Context, from string, q Request, terminate bool) (Held, error) {
 	source, release, err := r.acquire(from)
 	if err != nil {
@@ -328,7 +328,7 @@ func (r *Registry) acquire(name string) (Clone, func(), error) {
 func (c Clone) activity() string {
 	switch c.State {
 	case Making:
-		return "made"
+		return "created"
 	case Resetting:
 		return "reset"
 	case Dropping:
@@ -443,7 +443,7 @@ func (r *Registry) describe(ctx context.Context, all []Listed, on []int) {
 	}
 }
 
-// Count returns the number of warm clones with a source's content that are ready or being made.
+// Count returns the number of warm clones with a source's content that are ready or being created.
 func (r *Registry) Count(s Source) (n int, err error) {
 	rec, err := r.read()
 	for _, c := range rec.Clones {
@@ -464,13 +464,13 @@ func newID() string {
 // newNamedID returns an ID that begins with the letters and digits of a name, so that people
 // recognize the clone by the name of its database.
 func newNamedID(name string) string {
-	const most = 24
+	const maxLength = 24
 	if name == "" {
 		name = string(Warm)
 	}
 	var slug strings.Builder
 	for _, c := range strings.ToLower(name) {
-		if slug.Len() == most {
+		if slug.Len() == maxLength {
 			break
 		}
 		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {

@@ -10,11 +10,11 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Every template and clone has a lock file. A process holds the lock exclusively while it makes,
-// resets or drops the database, or runs a program in it; a process that copies a template holds the
-// lock shared. The system releases the locks of a killed process, so a clone that is not ready and
-// whose lock is free was left behind. IDs are never used twice. A process that gets a lock reads
-// the record again, because the clone may have been dropped in the meantime.
+// Every template and clone has a lock file. A process holds an exclusive lock while it creates, resets
+// or drops the database, or runs a program in it. A process that copies a template holds a shared lock.
+// The system releases the locks of a killed process, so a clone that is not ready and whose lock is
+// free was left behind. IDs are never used twice. A process that gets a lock reads the record again,
+// because the clone may have been dropped in the meantime.
 
 func (r *Registry) lockPath(id string) string { return filepath.Join(r.o.Dir, id+".lock") }
 
@@ -24,7 +24,7 @@ func (r *Registry) lock(ctx context.Context, id string) (release func(), err err
 	if err == nil {
 		_, err = l.TryLockContext(ctx, lockPause)
 	}
-	return releasing(l, err)
+	return releaseFunc(l, err)
 }
 
 // lockShared waits for a shared lock.
@@ -33,7 +33,7 @@ func (r *Registry) lockShared(ctx context.Context, id string) (release func(), e
 	if err == nil {
 		_, err = l.TryRLockContext(ctx, lockPause)
 	}
-	return releasing(l, err)
+	return releaseFunc(l, err)
 }
 
 // lockPause is the time between two attempts to get a lock.
@@ -56,9 +56,9 @@ func (r *Registry) lockFile(id string) (*flock.Flock, error) {
 	return flock.New(r.lockPath(id), flock.SetPermissions(0o600)), os.MkdirAll(r.o.Dir, 0o700)
 }
 
-// releasing returns the function that releases a lock, or an error if taking the lock failed with
+// releaseFunc returns the function that releases a lock, or an error if taking the lock failed with
 // err.
-func releasing(l *flock.Flock, err error) (func(), error) {
+func releaseFunc(l *flock.Flock, err error) (func(), error) {
 	if err != nil {
 		_ = l.Close()
 		return nil, fmt.Errorf("lock a clone: %w", err)

@@ -31,7 +31,7 @@ type Kind string
 const (
 	Named Kind = "named" // created with a name; kept until it expires or is dropped
 	Run   Kind = "run"   // belongs to the process that holds its lock; dropped when that process ends
-	Warm  Kind = "warm"  // made in advance for a later run
+	Warm  Kind = "warm"  // created in advance for a later run
 )
 
 // Clone is a copy of a database.
@@ -62,7 +62,7 @@ type Source struct {
 type Template struct {
 	ID      string    `json:"id"`
 	Source  Source    `json:"source"`
-	Mark    string    `json:"mark"` // identifies the sealed state, see Cloner.Seal; "" while the database is being made
+	Mark    string    `json:"mark"` // identifies the sealed state, see Cloner.Seal; "" until the database is ready
 	LeftOut string    `json:"left_out,omitempty"`
 	Used    time.Time `json:"used"`
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// unusedFor is how long a template is kept after the last clone was made from it.
+// unusedFor is how long a template is kept after the last clone was created from it.
 const unusedFor = 7 * 24 * time.Hour
 
 // retryAfter is how long clean-ups pause after one that failed.
@@ -152,7 +152,7 @@ func (r *Registry) sweepTemplate(ctx context.Context, id string, wanted func(Tem
 // sweepLocks removes the lock files of processes that were killed before they added their clone to the
 // record.
 func (r *Registry) sweepLocks() {
-	const starting = time.Hour // longer than a process takes to add its clone to the record
+	const minAge = time.Hour // longer than a process takes to add its clone to the record
 	files, _ := filepath.Glob(filepath.Join(r.o.Dir, "*_*.lock"))
 	rec, err := r.read()
 	if err != nil {
@@ -161,7 +161,7 @@ func (r *Registry) sweepLocks() {
 	for _, path := range files {
 		id := strings.TrimSuffix(filepath.Base(path), ".lock")
 		info, err := os.Stat(path)
-		if err == nil && rec.clone(id) == nil && rec.template(id) == nil && r.o.Now().Sub(info.ModTime()) > starting {
+		if err == nil && rec.clone(id) == nil && rec.template(id) == nil && r.o.Now().Sub(info.ModTime()) > minAge {
 			os.Remove(path)
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"snap/internal/engine"
 )
 
-// withTemplate calls f with the template of a request. It makes the template if there is none. No
+// withTemplate calls f with the template of a request. It creates the template if there is none. No
 // process changes or drops the template while f runs. If f finds that somebody changed the
-// template's database, withTemplate makes the template again and calls f again.
+// template's database, withTemplate creates the template again and calls f again.
 func (r *Registry) withTemplate(ctx context.Context, q Request,
 	f func(cloner engine.Cloner, from string, o engine.CopyOptions) error) (leftOut string, err error) {
 	const attempts = 3
@@ -28,7 +28,7 @@ func (r *Registry) withTemplate(ctx context.Context, q Request,
 		if !errors.Is(err, engine.ErrNotSealed) {
 			return t.LeftOut, err
 		}
-		r.o.Log.Warn("a template was changed and is made again", "template", t.ID, "snapshot", t.Source.Snapshot)
+		r.o.Log.Warn("a template was changed and is created again", "template", t.ID, "snapshot", t.Source.Snapshot)
 		if err := r.invalidate(t); err != nil {
 			return "", err
 		}
@@ -38,8 +38,8 @@ func (r *Registry) withTemplate(ctx context.Context, q Request,
 		Hint:   "find out who connects to databases whose names begin with " + engine.ClonePrefix}
 }
 
-// template returns the template of a request with a shared lock. It makes the template if there is
-// none; other processes that need it wait.
+// template returns the template of a request with a shared lock. It creates the template if there is
+// none. Other processes that need the template wait.
 func (r *Registry) template(ctx context.Context, q Request) (t Template, release func(), err error) {
 	for {
 		if t, err = r.registerTemplate(q.Source); err != nil {
@@ -55,7 +55,7 @@ func (r *Registry) template(ctx context.Context, q Request) (t Template, release
 			return t, nil, err
 		}
 		rec, err := r.read()
-		if now := rec.template(t.ID); err == nil && now != nil && now.Mark == t.Mark {
+		if current := rec.template(t.ID); err == nil && current != nil && current.Mark == t.Mark {
 			return t, release, nil
 		}
 		release()
@@ -133,11 +133,11 @@ func (r *Registry) fillTemplate(ctx context.Context, t *Template, load Load) err
 	return err
 }
 
-// invalidate records that a template must be made again.
+// invalidate records that a template must be created again.
 func (r *Registry) invalidate(t Template) error {
 	return r.change(func(rec *record) error {
-		if now := rec.template(t.ID); now != nil && now.Mark == t.Mark {
-			now.Mark = ""
+		if current := rec.template(t.ID); current != nil && current.Mark == t.Mark {
+			current.Mark = ""
 		}
 		return nil
 	})
@@ -159,7 +159,7 @@ func (r *Registry) dropTemplate(ctx context.Context, t Template) error {
 	return r.forgetTemplate(t.ID)
 }
 
-// DropTemplate drops a template unless a process is copying it. The next clone makes it again.
+// DropTemplate drops a template unless a process is copying it. The next clone creates it again.
 func (r *Registry) DropTemplate(ctx context.Context, t Template) (dropped bool, err error) {
 	return r.sweepTemplate(ctx, t.ID, func(Template) bool { return false })
 }
